@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Instructions per operation of the small parts, against the recorded ones, whatever the load.
+"""Compares instructions per operation of small parts with recorded ones; independent of the load.
 
-    bench/count.py           # fails when a part needs over 10 % more than bench/instructions.json
-    bench/count.py --record  # writes the file anew
+    bench/count.py           # fails if a part needs over 10 % more than in bench/instructions.json
+    bench/count.py --record  # rewrites that file
     bench/count.py --program build/check/bin/bench_parts
 
-Counted by callgrind: two runs of different length, whose difference leaves out start and set-up.
+Counts with callgrind: the difference of two runs of different length excludes start and set-up.
 """
 
 import argparse
@@ -19,8 +19,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / 'bench' / 'instructions.json'
 ALLOWED = 1.10
-# Iterations of the shorter run; the longer one has twice as many. 0: only timed, too long to count
-# or the kernel's work.
+# Iterations of the shorter run; the longer one has twice as many. 0: not counted, because it takes
+# too long under callgrind or is mostly the kernel's work.
 ITERATIONS = {
     'round_10_nodes': 100,
     'round_100_nodes': 0,
@@ -50,7 +50,7 @@ def instructions(program, part, iterations):
 
 
 def count(program, part):
-    """Instructions of one iteration; None for parts that are not counted."""
+    """Instructions per iteration; None for parts that are not counted."""
     iterations = ITERATIONS.get(part, DEFAULT_ITERATIONS)
     if not iterations:
         return None
@@ -59,7 +59,7 @@ def count(program, part):
 
 
 def compare(counts, recorded):
-    """Texts of what is wrong."""
+    """Returns a text per deviation."""
     wrong = [f'{part}: not in {RECORD.name}' for part in counts if part not in recorded]
     wrong += [f'{part}: recorded, but not there' for part in recorded if part not in counts]
     wrong += [

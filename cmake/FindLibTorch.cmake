@@ -1,7 +1,7 @@
-# LibTorch as it lies in the Python wheel `torch` or in a LibTorch folder, without its own CMake package (which wants nvcc).
+# Finds LibTorch in the Python wheel `torch` or in a LibTorch folder, without LibTorch's own CMake package, which needs nvcc.
 #
-# Looks at LIBTORCH (variable or environment: the folder that holds include/ and lib/), then at the project's .venv, then at
-# what `python3` would import. Gives libtorch::libtorch (CPU), and libtorch::cuda where the wheel has CUDA; LibTorch_VERSION, LibTorch_DIR.
+# Searches LIBTORCH (variable or environment: the folder with include/ and lib/), then the project's .venv, then the torch that
+# `python3` would import. Defines libtorch::libtorch (CPU), libtorch::cuda if LibTorch has CUDA, LibTorch_VERSION, LibTorch_ROOT.
 set(_libtorch_candidates ${LIBTORCH} $ENV{LIBTORCH})
 if(NOT _libtorch_candidates)
   file(GLOB _libtorch_venv ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
@@ -9,7 +9,7 @@ if(NOT _libtorch_candidates)
   if(NOT _libtorch_candidates)
     find_program(LIBTORCH_PYTHON NAMES python3 python)
     if(LIBTORCH_PYTHON)
-      # find_spec does not import torch.
+      # find_spec locates torch without the slow import.
       execute_process(COMMAND ${LIBTORCH_PYTHON} -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
                       OUTPUT_VARIABLE _libtorch_python OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
       list(APPEND _libtorch_candidates ${_libtorch_python})
@@ -46,7 +46,7 @@ if(LibTorch_FOUND AND NOT TARGET libtorch::libtorch)
   set_target_properties(libtorch::libtorch PROPERTIES
     IMPORTED_LOCATION ${LibTorch_CPU_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
-    # Some jit headers change struct members by it; libtorch was built with it.
+    # Struct members in some jit headers depend on it; libtorch was built with it.
     INTERFACE_COMPILE_DEFINITIONS USE_DISTRIBUTED
     INTERFACE_COMPILE_FEATURES cxx_std_20
     INTERFACE_LINK_LIBRARIES libtorch::c10)

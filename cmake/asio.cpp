@@ -1,2 +1,2 @@
-// The one translation unit that holds Asio itself; everybody else only sees declarations.
+// Compiles Asio; all other translation units include only its declarations.
 #include <boost/asio/impl/src.hpp>

@@ -1,4 +1,4 @@
-# How every file of the project is compiled, and the one way to declare a module.
+# Compiler flags of all targets, and the functions that declare modules.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -7,11 +7,11 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-# -O3 costs build time and memory here and gains nothing that can be measured.
+# -O3 costs build time and memory without a measurable gain.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Another clone of the same sources finds what this one has compiled; precompiled headers are cached too.
+  # Clones of the same sources share the cache; precompiled headers are cached too.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_ctime,include_file_mtime ${CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
@@ -22,32 +22,31 @@ endif()
 add_library(cpprun_flags INTERFACE)
 target_compile_options(cpprun_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # g++ 12 warns of overlaps, overflows and unset members inside std::string and std::variant that are none
-  # (GCC bugs 105651, 105329, 105562).
+  # False warnings of g++ 12 inside std::string and std::variant (GCC bugs 105651, 105329, 105562).
   target_compile_options(cpprun_flags INTERFACE -Wno-restrict -Wno-stringop-overflow
                          -Wno-maybe-uninitialized)
 endif()
 target_include_directories(cpprun_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(cpprun_flags INTERFACE CPPRUN_VERSION="${PROJECT_VERSION}")
 if(CPPRUN_SANITIZE)
-  # Without vptr: that check opens a pipe to look at memory, and tests run out of descriptors on purpose.
+  # Without vptr: that check needs a pipe, and some tests run out of descriptors on purpose.
   add_compile_options(-fsanitize=${CPPRUN_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CPPRUN_SANITIZE})
 endif()
 if(CPPRUN_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  target_compile_options(cpprun_flags INTERFACE -Wno-tsan)  # Asio has fences, which g++'s TSan does not see
+  target_compile_options(cpprun_flags INTERFACE -Wno-tsan)  # Asio uses fences, which g++'s TSan does not support
 endif()
 
-# cpprun_module(NAME SOURCES ... LINKS ...): a static library whose link line is its place in the layer picture.
+# cpprun_module(NAME SOURCES ... LINKS ...): a static library. LINKS may name only lower layers (tools/check_layers.py).
 function(cpprun_module name)
   cmake_parse_arguments(M "" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${M_SOURCES})
-  # What is for the build alone must not reach those who link the installed library.
+  # Projects that link the installed library must not inherit our warning flags.
   target_link_libraries(${name} PUBLIC ${M_LINKS} PRIVATE $<BUILD_INTERFACE:cpprun_flags>)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 endfunction()
 
-# cpprun_torch_module(NAME SOURCES ... LINKS ...): a module of the worker SDK that sees LibTorch, with the precompiled header.
+# cpprun_torch_module(NAME SOURCES ... LINKS ...): a module that uses LibTorch; it shares the precompiled header.
 function(cpprun_torch_module name)
   cpprun_module(${name} ${ARGN})
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/worker_sdk>)

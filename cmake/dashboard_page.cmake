@@ -1,7 +1,7 @@
-# At build time: joins the files of the dashboard's folder into one page, and that into a C++ file.
+# Runs at build time: joins the dashboard's files into one page and embeds it in a C++ source file.
 #
-# Takes FOLDER (page.html, style.css and the scripts), SCRIPTS (their names, in order, divided by
-# commas) and OUTPUT.
+# Parameters: FOLDER (with page.html, style.css and the scripts), SCRIPTS (their names in order,
+# separated by commas), OUTPUT.
 cmake_policy(VERSION 3.25)
 file(READ ${FOLDER}/page.html page)
 file(READ ${FOLDER}/style.css style)

@@ -1,7 +1,7 @@
-# At install time: copies what the umbrella headers reach, and nothing else. That is what public means.
+# Runs at install time: copies the umbrella headers and every header that they include, directly or not.
 #
-# Takes CPPRUN_SOURCE, CPPRUN_HEADERS (paths below worker_sdk to begin with) and CPPRUN_INCLUDE (folder to copy to). Headers of
-# other folders, such as common/, go to cpprun-internal/ beside cpprun/.
+# Parameters: CPPRUN_SOURCE, CPPRUN_HEADERS (the umbrella headers, relative to worker_sdk), CPPRUN_INCLUDE (the destination).
+# Headers of other folders, such as common/, go to cpprun-internal/ beside cpprun/.
 cmake_policy(VERSION 3.25)
 set(pending ${CPPRUN_HEADERS})
 set(seen)

@@ -1,4 +1,4 @@
-# What comes from outside. Asio's source is compiled once (cmake/asio.cpp); system headers are not warned about.
+# Third-party libraries. Asio is compiled once (cmake/asio.cpp). Their headers are SYSTEM, so that they cause no warnings.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -18,8 +18,8 @@ target_compile_definitions(cpprun_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 target_include_directories(cpprun_spdlog SYSTEM INTERFACE ${SPDLOG_INCLUDE_DIR})
 target_link_libraries(cpprun_spdlog INTERFACE fmt::fmt-header-only)
 
-# libdeflate's crc32 is the quickest there is. Its static form, so that no program needs the library where it runs; it is installed
-# with the SDK, so that no project of a user needs it either.
+# libdeflate, for its fast crc32. Linked statically, so that no program needs it at run time, and installed with the SDK, so that
+# users' projects need not provide it.
 include(GNUInstallDirs)
 find_path(LIBDEFLATE_INCLUDE_DIR libdeflate.h REQUIRED)
 find_library(LIBDEFLATE_LIBRARY NAMES libdeflate.a REQUIRED)
@@ -28,10 +28,10 @@ target_include_directories(cpprun_libdeflate SYSTEM INTERFACE $<BUILD_INTERFACE:
 target_link_libraries(cpprun_libdeflate INTERFACE $<BUILD_INTERFACE:${LIBDEFLATE_LIBRARY}>
                       $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/cpprun/libdeflate.a>)
 
-# OpenSSL's headers alone: the library is loaded when TLS is asked for.
+# Only OpenSSL's headers: the library is loaded at run time if TLS is used.
 find_path(OPENSSL_INCLUDE_DIR openssl/ssl.h REQUIRED)
 
-# libsodium's HMAC-SHA256, in its static form: only what is used of it is linked.
+# libsodium, for HMAC-SHA256. Linked statically: only the used functions are included.
 find_path(SODIUM_INCLUDE_DIR sodium.h REQUIRED)
 find_library(SODIUM_LIBRARY NAMES libsodium.a REQUIRED)
 add_library(cpprun_sodium INTERFACE)

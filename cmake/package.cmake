@@ -1,15 +1,15 @@
-# `cmake --install`: the programs, and the worker SDK as a CMake package that users find with
+# `cmake --install`: the programs, and the worker SDK as a CMake package for
 #
 #   find_package(cpprun COMPONENTS worker torch)
 #
-# include/cpprun holds the public headers, include/cpprun-internal what they include of other folders, such as common/.
-# tests/sdk/package installs it and builds against it. Two components: `cpprun`, what people type, and `dev`, the SDK; packaging/
-# makes a Debian package of each.
+# include/cpprun has the public headers, include/cpprun-internal the headers of other folders that they include. Two components:
+# `cpprun` (the programs) and `dev` (the SDK); packaging/ makes a Debian package of each. tests/sdk/package installs the SDK and
+# builds against it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(CPPRUN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cpprun)
 
-# cpprun_install_component(NAME TARGETS ...): static libraries with one export; cpprun_x is cpprun::x for users.
+# cpprun_install_component(NAME TARGETS ...): installs static libraries as one export; users see cpprun_x as cpprun::x.
 function(cpprun_install_component component)
   foreach(target ${ARGN})
     string(REGEX REPLACE "^cpprun_" "" name ${target})
@@ -22,7 +22,7 @@ function(cpprun_install_component component)
   install(EXPORT cpprun-${component} NAMESPACE cpprun:: DESTINATION ${CPPRUN_PACKAGE_DIR} COMPONENT dev)
 endfunction()
 
-# Public is what these headers reach.
+# The public headers are these and those that they include.
 function(cpprun_install_headers)
   set(headers cpprun/worker.hpp cpprun/worker.h)
   if(CPPRUN_TORCH)
@@ -47,7 +47,7 @@ function(cpprun_install_package)
   install(DIRECTORY examples/cmake_project DESTINATION ${CMAKE_INSTALL_DATADIR}/cpprun/examples COMPONENT dev)
 endfunction()
 
-# What goes with the programs: manual pages, completion, units of systemd.
+# Installs manual pages, systemd units and completion scripts.
 function(cpprun_install_extras)
   install(FILES packaging/man/cpprun.1 packaging/man/cpprunctl.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT cpprun)
   install(FILES packaging/systemd/cpprun-rendezvous.service packaging/systemd/cpprun@.service
@@ -81,7 +81,7 @@ endif()
 if(TARGET cpprun_nccl)
   get_filename_component(_libtorch ${LibTorch_CPU_LIBRARY} DIRECTORY)
   get_filename_component(_nccl ${CPPRUN_NCCL_LIBRARY} DIRECTORY)
-  set_target_properties(cpprun_nccl PROPERTIES INSTALL_RPATH "${_libtorch};${_nccl}")  # it stays with these
+  set_target_properties(cpprun_nccl PROPERTIES INSTALL_RPATH "${_libtorch};${_nccl}")  # the plug-in is bound to the LibTorch and NCCL of its build
   install(TARGETS cpprun_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 endif()
 cpprun_install_headers()

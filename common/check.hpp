@@ -1,8 +1,7 @@
-// CPPRUN_CHECK: an assertion about our own code that stays on in release.
+// CPPRUN_CHECK: an assertion about our own code that stays on in release builds.
 //
-// For what we may do wrong, never for what the world may do (that is Result<T>). A failed check
-// prints the condition and its place on stderr and aborts; the reaper process then clears the
-// workers away.
+// For bugs in cpprun only; external errors are a Result<T>. A failed check prints the condition and
+// its place on stderr and aborts. The reaper process then kills the workers.
 #pragma once
 
 namespace cpprun {

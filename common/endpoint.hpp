@@ -1,4 +1,4 @@
-// host[:port] as users write it.
+// Endpoint: host[:port] as users write it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct Endpoint {
 // "127.0.0.1:29400", "[::1]:29400".
 std::string to_string(const Endpoint& endpoint);
 
-// Parses as torchrun does: "" is localhost; "[v6]" and "[v6]:port"; a bare IPv6 literal with two or
-// more colons is a host; otherwise split at the last colon; port 1 to 5 digits and < 65536; host of
-// word characters, dots, dashes, colons. Without a port `default_port` is taken; if that is empty
-// too, a missing port is an error.
+// Parses as torchrun does: "" is localhost; "[v6]" and "[v6]:port"; a text with two or more colons
+// is a bare IPv6 host; any other text is split at its last colon. The port has 1 to 5 digits and is
+// below 65536. The host consists of word characters, dots, dashes and colons. `default_port` stands
+// in for a missing port; if it is empty too, a missing port is an error.
 Result<Endpoint> parse_endpoint(std::string_view text, std::optional<uint16_t> default_port);
 
 }  // namespace cpprun

@@ -5,7 +5,7 @@
 
 namespace cpprun {
 
-// "nvidia0", "nvidia1", …: one per GPU; not "nvidiactl" and its like.
+// True for "nvidia0", "nvidia1" and so on (one per GPU), false for "nvidiactl" and others.
 inline bool is_gpu_file(std::string_view name) {
   constexpr std::string_view kStart = "nvidia";
   return name.size() > kStart.size() && name.starts_with(kStart) &&

@@ -1,5 +1,5 @@
-// Heartbeat: what a worker says of itself in the page that it shares with its agent, as of one
-// moment. Nothing of it is checked. Pages: rendezvous/protocol/worker/worker_page.hpp.
+// Heartbeat: the progress that a worker publishes in the page that it shares with its agent
+// (rendezvous/protocol/worker/worker_page.hpp). The values are unchecked.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,16 @@
 
 namespace cpprun {
 
-// How far a worker said it was.
 struct Heartbeat {
   int64_t step = 0;
   int64_t collectives = 0;
-  uint32_t phase = 0;  // worker::Phase; any number
+  uint32_t phase = 0;  // worker::Phase, or any other number
   Duration age{};
-  Duration step_takes{};  // zero: not known
+  Duration step_takes{};  // zero: unknown
 };
 
-// What a worker's messages say of its way to training: it talks to its agent; it has what it goes
-// on from; it has made its first step; or it has ended, says its steps, and has made none.
+// How far a worker's start has come, by its messages: it is connected to its agent; it has restored
+// its state; it has finished its first step; or it counts steps and ended before the first one.
 enum class WorkerMilestone { Connected, Resumed, Stepped, EndedBeforeStep };
 
 }  // namespace cpprun

@@ -1,4 +1,4 @@
-// Strong types for the numbers and names that must not be mixed up.
+// Strong types for numbers and names that must not be mixed up.
 #pragma once
 
 #include <compare>
@@ -7,7 +7,7 @@
 
 namespace cpprun {
 
-// One kind of number. `Tag` only makes the types differ.
+// `Tag` only makes the types differ.
 template <class Tag, class Number = int64_t>
 struct Id {
   Number value{};
@@ -23,9 +23,9 @@ using Term = Id<struct TermTag>;            // incarnation of the job's coordina
 using SessionId = Id<struct SessionTag, uint64_t>;        // one connection at a server
 using Incarnation = Id<struct IncarnationTag, uint64_t>;  // public id of one agent process
 
-// A node is known by its incarnation; the name is for people and for stable ranks. A restarted
-// agent is another node that may carry the same name. An incarnation is no secret: the key that it
-// is made from is (common/proof/node_id.hpp).
+// The incarnation identifies a node; the name is for people and for stable ranks. A restarted agent
+// is another node that may have the same name. The incarnation is public; the key from which it is
+// derived is secret (common/proof/node_id.hpp).
 struct NodeId {
   std::string name;
   Incarnation incarnation;

@@ -1,11 +1,11 @@
-// Ports that are meant where none is named.
+// Default ports.
 #pragma once
 
 #include <cstdint>
 
 namespace cpprun {
 
-inline constexpr uint16_t kRendezvousPort = 29400;  // of torchrun's c10d
-inline constexpr uint16_t kEtcdPort = 2379;         // of etcd, for its clients
+inline constexpr uint16_t kRendezvousPort = 29400;  // torchrun's c10d backend
+inline constexpr uint16_t kEtcdPort = 2379;         // etcd's client port
 
 }  // namespace cpprun

@@ -1,4 +1,4 @@
-// Error and Result<T>: what the world may do wrong, as a value with a text that a user can act on.
+// Error, Result<T> and Status: external errors as values, with a text that a user can act on.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,23 @@
 
 namespace cpprun {
 
-// Closed list; exit_code() maps it to what the shell sees.
+// exit_code() maps these to exit codes.
 enum class ErrorKind {
   Usage,     // the command line could not be parsed: exit 2, usage is printed
   BadValue,  // parsed, but the value makes no sense
   System,    // the operating system refused
   Network,   // a peer could not be reached or broke the connection
-  Protocol,  // a peer sent what it must not send
-  Timeout,   // a limit in time was reached
-  Refused,   // the coordinator said no
+  Protocol,  // a peer violated the protocol
+  Timeout,   // a time limit was reached
+  Refused,   // the coordinator refused
 };
 
 struct Error {
   ErrorKind kind;
-  std::string text;  // one or two lines: names the value and the cure; no trailing newline
+  std::string text;  // one or two lines that name the value and the remedy; no trailing newline
 };
 
-// Exit code of a program that ends with this error, as torchrun.
+// Exit code of a program that ends with this error; as torchrun.
 inline int exit_code(const Error& error) {
   return error.kind == ErrorKind::Usage ? kUsageError : kFailure;
 }
@@ -35,7 +35,7 @@ inline int exit_code(const Error& error) {
 // "what: strerror(errno_value)" as an Error of kind System.
 Error system_error(const std::string& what, int errno_value);
 
-// Either a T or an Error. Reading the wrong one is a bug in the caller and stops the program.
+// Either a T or an Error. Reading the wrong one is a bug in the caller and aborts the program.
 template <class T>
 class [[nodiscard]] Result {
  public:

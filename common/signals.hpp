@@ -1,4 +1,4 @@
-// Names of Linux signals: "SIGTERM" <-> 15. Pure tables, so that cores can name a signal too.
+// Names of Linux signals: "SIGTERM" <-> 15. Pure, so that cores can use it.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ inline constexpr int kLastSignal = 64;  // SIGRTMAX
 // "SIGKILL"; "signal 40" for a number without a name.
 std::string signal_name(int number);
 
-// Accepts "SIGTERM" only, as Python's signal module names them; nothing for an unknown name.
+// Accepts names as in Python's signal module ("SIGTERM", not "TERM"); nullopt for an unknown name.
 std::optional<int> signal_number(std::string_view name);
 
 }  // namespace cpprun

@@ -30,7 +30,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// Bytes of the control character that `text` begins with; 0: it begins with none.
+// Length of the control character at the front of `text`; 0 if there is none.
 size_t control_at(std::string_view text) {
   const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
   if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
@@ -38,7 +38,7 @@ size_t control_at(std::string_view text) {
   return is_second_set ? 2 : 0;
 }
 
-// The same for "ESC [ 1;31 m", which only colours what follows.
+// The same for a colour sequence such as "ESC [ 1;31 m".
 size_t colour_at(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const size_t end = text.find_first_not_of("0123456789;", 2);
@@ -125,7 +125,7 @@ std::string cut(std::string_view text, size_t most) {
   const auto goes_on = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80; };
   size_t end = most;
   while (end > 0 && most - end < kLongest && goes_on(end)) --end;
-  return std::string(text.substr(0, goes_on(end) ? most : end));  // it is no UTF-8
+  return std::string(text.substr(0, goes_on(end) ? most : end));  // not UTF-8: cut anywhere
 }
 
 std::string printable(std::string_view text) {

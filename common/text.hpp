@@ -1,5 +1,4 @@
-// Small pure helpers on text: splitting, strict number parsing, nearest names, random-looking hex
-// of given bytes.
+// Pure helpers on text: splitting, strict number parsing, nearest names, safe text for terminals.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +11,28 @@
 namespace cpprun::text {
 
 std::vector<std::string> split(std::string_view text, char separator);
-std::string_view strip(std::string_view text);  // white space at both ends
+std::string_view strip(std::string_view text);  // removes white space at both ends
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// Whole text must be one decimal number in range; white space around it is allowed (as Python's
-// int()).
+// The whole text must be one decimal number in range, with white space around it allowed, as for
+// Python's int().
 std::optional<int64_t> parse_int(std::string_view text);
 // The same for a finite decimal fraction.
 std::optional<double> parse_double(std::string_view text);
 
-// The candidate with the smallest edit distance if it is close enough to be a likely typing slip,
-// else "".
+// The candidate with the smallest edit distance if it is close enough to be a likely typing
+// mistake, else "".
 std::string nearest(std::string_view wrong, const std::vector<std::string>& candidates);
 
-// At most so many bytes of it; no character of UTF-8 is cut into two.
+// The first `most` bytes at most; does not split a UTF-8 character.
 std::string cut(std::string_view text, size_t most);
 
-// What others said, fit for terminals and logs: colours are left out, every other control character
-// but newline and tab is a "?".
+// Makes foreign text safe for terminals and logs: removes colours, and replaces all other control
+// characters except newline and tab by "?".
 std::string printable(std::string_view text);
-// The same as one line of at most so many bytes.
+// The same as one line of at most `most` bytes.
 std::string one_line(std::string_view text, size_t most);
-// Newline and tab count.
+// Newline and tab are control characters here.
 bool has_control(std::string_view text);
 
 std::string hex(std::span<const uint8_t> bytes);
@@ -41,8 +40,8 @@ std::string hex(std::span<const uint8_t> bytes);
 // "1 worker", "2 workers".
 std::string count(size_t n, std::string_view noun);
 
-// Order in which people sort host names: runs of digits compare as numbers ("n2" < "n10").
-// Negative, 0, positive.
+// Compares host names as people sort them: runs of digits compare as numbers ("n2" < "n10").
+// Returns a negative number, 0 or a positive number.
 int natural_compare(std::string_view a, std::string_view b);
 
 }  // namespace cpprun::text

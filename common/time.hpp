@@ -1,7 +1,6 @@
-// Instant and Duration: our monotonic time (CLOCK_BOOTTIME in the shells, a number in the
-// simulator).
+// Instant and Duration: monotonic time (CLOCK_BOOTTIME in programs, a counter in the simulator).
 //
-// Arithmetic only. There is no way to ask here what time it is: cores are told.
+// Arithmetic only, without a clock: callers pass the current time to the cores.
 #pragma once
 
 #include <chrono>
@@ -12,7 +11,7 @@ namespace cpprun {
 
 using Duration = std::chrono::nanoseconds;
 
-// Converts fractional seconds as users write them ("0.1"); the caller has checked the range.
+// Requires: the caller has checked the range.
 inline Duration seconds(double value) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
 }
@@ -24,7 +23,7 @@ class Instant {
  public:
   constexpr Instant() = default;
   static constexpr Instant from_nanoseconds(int64_t ns) { return Instant(ns); }
-  // Later than every time that will come; what next_deadline() says when nothing is pending.
+  // Later than any other instant; next_deadline() returns it when nothing is pending.
   static constexpr Instant never() { return Instant(INT64_MAX); }
 
   constexpr int64_t nanoseconds() const { return ns_; }
@@ -44,8 +43,7 @@ class Instant {
   int64_t ns_ = 0;
 };
 
-// A point of the wall clock, for what people read (summaries, logs); never compared between nodes
-// to decide anything.
+// Wall clock time, for summaries and logs. Never compared between nodes to decide anything.
 struct WallTime {
   int64_t microseconds = 0;  // since 1970-01-01 UTC
   auto operator<=>(const WallTime&) const = default;

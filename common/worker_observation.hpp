@@ -1,5 +1,5 @@
-// WorkerObservation: what one look at a live worker shows, from outside (/proc) and by its own
-// account (worker_page.hpp). Plain data; looked at by agent/process, judged by agent/core.
+// WorkerObservation: a sample of a live worker, from /proc and from its own progress page
+// (worker_page.hpp). agent/process takes it, agent/core detects hangs with it.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace cpprun {
 
 struct WorkerObservation {
   enum class State {
-    Going,    // runs, or sleeps as programs do
-    Blocked,  // in the kernel, where no signal reaches it (D)
-    Stopped,  // by SIGSTOP or the like (T)
+    Going,    // runs, or sleeps interruptibly
+    Blocked,  // sleeps in the kernel and cannot receive signals (D)
+    Stopped,  // by a signal such as SIGSTOP (T)
     Traced,   // a debugger is attached
   };
 
@@ -23,8 +23,8 @@ struct WorkerObservation {
   Rank rank;
   int pid = 0;
   State state = State::Going;
-  std::optional<Heartbeat> beat;  // none: it has never sent one
-  // Of it and its descendants since they began. Either may shrink when one of them ends.
+  std::optional<Heartbeat> beat;  // nullopt: the worker has not written one yet
+  // Sums over the worker and its descendants. They may shrink when a descendant ends.
   Duration cpu{};
   uint64_t bytes = 0;  // read and written, output included
 };

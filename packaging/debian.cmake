@@ -1,4 +1,4 @@
-# `cpack --config build/release/CPackConfig.cmake`: cpprun_*.deb, and libcpprun-dev_*.deb with the SDK as it was built.
+# `cpack --config build/release/CPackConfig.cmake`: cpprun_*.deb, and libcpprun-dev_*.deb with the SDK of this build.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME cpprun)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})

@@ -1,10 +1,10 @@
-"""Notes which tests passed only when they ran again, for the summary (tools/summary.py)."""
+"""Records tests that passed only when they were repeated, for the summary (tools/summary.py)."""
 
 import pathlib
 
 
 class Repeats:
-    """Node ids, beside the JUnit file, which does not say it."""
+    """Node ids, in a file beside the JUnit file, which lacks them."""
 
     def __init__(self, path):
         self.path, self.names = path, []

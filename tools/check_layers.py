@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The picture of layers (docs/ARCHITECTURE.md) as a test, on #include lines and CMake links.
+"""Checks the layers of docs/ARCHITECTURE.md, on #include lines and CMake links.
 
     tools/check_layers.py
 
-Prints `file:line: what and why` for each arrow or name that the picture does not have; exits 1 if
-there is one.
+Prints `file:line: what and why` for each dependency that tools/layers.py does not allow; exits 1 if
+it finds any.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ import cpp_source
 from layers import ABOVE, ARROWS, BUILD_ONLY, IMPURE_CALLS, IMPURE_HEADERS, OUTSIDE, PURE
 from layers import PURE_EXCEPTIONS
 
-# Public headers are named as their users name them.
+# Includes of public headers omit this folder, as in users' programs.
 PUBLIC_HEADERS = 'worker_sdk/'
 
 
@@ -37,7 +37,7 @@ def check_outside(module, path, line, name, out, is_include=True):
             out.append((path, line, f'{module} names {name}: {why}'))
     if is_include and module in PURE and IMPURE_HEADERS.match(name):
         if (path, name) not in PURE_EXCEPTIONS:
-            why = 'it does no I/O and knows no threads'
+            why = 'pure modules do no I/O and use no threads'
             out.append((path, line, f'{module} includes <{name}>: {why}'))
 
 
@@ -56,7 +56,7 @@ def readers_of(header, sources):
 
 
 def check_reach(sources, out):
-    """What only some modules may name must not reach others through a header of theirs."""
+    """Reports a restricted library that reaches other modules through a header."""
     for path, (source, module) in sources.items():
         for line, name, _ in source.includes() if path.endswith('.hpp') else []:
             for pattern, allowed, why in OUTSIDE:
@@ -75,13 +75,13 @@ def check_arrow(module, other, path, line, name, out):
 
 
 def unordered_names(sources):
-    """Variables of a module that are unordered containers."""
+    """The names of a module's variables that are unordered containers."""
     declared = re.compile(r'\bunordered_(?:multi)?(?:map|set)\s*<[^;{}()]*>\s*&?\s*(\w+)\s*[;={]')
     return {match[1] for source in sources for match in declared.finditer(source.code)}
 
 
 def check_order(module, sources, out):
-    """Hash order must not reach a message or an effect: no iteration at all in pure code."""
+    """Reports iteration over unordered containers: messages must not depend on hash order."""
     names = unordered_names(sources)
     for source in sources:
         for name in names:
@@ -92,21 +92,21 @@ def check_order(module, sources, out):
                 (
                     source.path,
                     source.line(match.start()),
-                    f'{module} walks over unordered {name}: its order is chance',
+                    f'{module} iterates over unordered {name}: its order is arbitrary',
                 )
                 for match in walks
             ]
 
 
 def read_sources(root, paths, out):
-    """{path: (source, module)} of all files that have a place in the picture."""
+    """{path: (source, module)} of all files that belong to a module."""
     sources = {}
     for path in paths:
         is_cpp = path.endswith(('.cpp', '.hpp', '.h', '.cc'))
         if not is_cpp or path.split('/')[0] in BUILD_ONLY or is_above(path):
             continue
         if module_of(path) is None:
-            why = 'belongs to no module: give it a row in tools/layers.py and in the picture'
+            why = 'belongs to no module: add it to tools/layers.py and docs/ARCHITECTURE.md'
             out.append((path, 1, why))
         else:
             sources[path] = (cpp_source.read(root, path), module_of(path))
@@ -121,7 +121,7 @@ def check_sources(root, paths, out):
             if is_quoted:
                 other = module_of(name)
                 if other is None and is_above(name):
-                    out.append((path, line, f'{module} names {name}: tests are above everything'))
+                    out.append((path, line, f'{module} includes {name}: only tests may'))
                 check_arrow(module, other, path, line, f'"{name}"', out)
             check_outside(module, path, line, name, out)
         if module in PURE:
@@ -158,7 +158,7 @@ KEYWORDS = {
 
 
 def cmake_commands(root, paths):
-    """(path, line, command, words) of each command that makes or links a target."""
+    """(path, line, command, words) of each command that defines or links a target."""
     for path in paths:
         if pathlib.PurePosixPath(path).name != 'CMakeLists.txt':
             continue
@@ -171,7 +171,7 @@ def cmake_commands(root, paths):
 
 
 def target_module(path, words):
-    """Module of a target: that of its first source, else that of the folder."""
+    """The module of a target: that of its first source, else that of its folder."""
     folder = str(pathlib.PurePosixPath(path).parent)
     for word in words[1:]:
         if word.endswith('.cpp'):
@@ -207,7 +207,7 @@ def check_links(root, paths, out):
 
 
 def check(root, paths=None):
-    """Findings: (path, line, text)."""
+    """Returns the findings, as (path, line, text)."""
     out = []
     paths = paths if paths is not None else cpp_source.files(root)
     check_sources(root, paths, out)

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Coverage of the cores by unit tests, scenarios and the simulator; fails below the limits.
+"""Measures how unit tests, scenarios and the simulator cover the cores; fails below the limits.
 
-    tools/coverage.py                # builds preset coverage, runs, prints the table
-    tools/coverage.py --missing      # and the lines and branches of each file that nothing reached
-    tools/coverage.py --only-report  # of what has run already
+    tools/coverage.py                # builds preset coverage, runs all, prints a table
+    tools/coverage.py --missing      # also prints the lines and branches that were not reached
+    tools/coverage.py --only-report  # prints the table of the last run
 
-Counted are lines, and branches that the source has. Left out: the edges that g++ adds for
-exceptions and for destructors at a line's end, since no core throws (docs/simulation.md). gcovr
-comes by tools/deps.sh --coverage.
+Counts lines and the source's branches. Excludes the branches that g++ adds for exceptions and for
+destructors, since no core throws (docs/simulation.md). `tools/deps.sh --coverage` installs gcovr.
 """
 
 import argparse
@@ -23,15 +22,15 @@ GCOVR = ROOT / 'build/venv-coverage/bin/gcovr'
 REPORT = BUILD / 'coverage.json'
 TARGETS = ['unit_tests', 'scenario_run', 'sim_run']
 SEEDS = 300
-LINES, BRANCHES = 95.0, 90.0  # per cent, of each part
-PARTS = {  # regular expressions of files
+LINES, BRANCHES = 95.0, 90.0  # percent, for each part
+PARTS = {  # part -> regular expression for its files
     'rendezvous/store': r'rendezvous/store/.*',
     'rendezvous/coordinator': r'rendezvous/coordinator/.*',
     'rendezvous/observe': r'rendezvous/observe/.*',
     'rendezvous/protocol': r'rendezvous/protocol/(?!transfer/).*',
     'rendezvous/client/core': r'rendezvous/client/core/.*',
     'agent/core': r'agent/core/.*',
-    # log and machine are shells.
+    # Without log and machine, which do I/O.
     'common': r'common/(faults/|failure/|proof/)?[^/]*$',
 }
 
@@ -53,7 +52,7 @@ def run_one(command):
 
 
 def run_all():
-    """Every program's counts go to the same files; gcov's library locks them."""
+    """Runs all programs. They add to the same count files; gcov's runtime locks those."""
     for counts in BUILD.rglob('*.gcda'):
         counts.unlink()
     half = SEEDS // 2
@@ -82,7 +81,7 @@ def report():
         GCOVR,
         *('--root', ROOT, '--object-directory', BUILD, BUILD, '-j', '2'),
         *('--exclude-throw-branches', '--exclude-unreachable-branches'),
-        *('--exclude-directories', '.*/CompilerId.*'),  # cmake's own
+        *('--exclude-directories', '.*/CompilerId.*'),  # CMake's compiler tests
         *('--merge-mode-functions', 'separate', '--gcov-ignore-parse-errors=all'),
         *filters,
         *('--json', REPORT),
@@ -90,7 +89,7 @@ def report():
 
 
 def merged(lines):
-    """Instances of a template are one line."""
+    """Adds up the counts of a template's instances for each line."""
     by_number = {}
     for line in lines:
         branches = [branch['count'] for branch in line.get('branches', [])]
@@ -107,14 +106,14 @@ def merged(lines):
 
 
 def counts_of(lines):
-    """(lines, of them reached, branches, of them reached)"""
+    """(lines, lines reached, branches, branches reached)"""
     taken = [line['count'] > 0 for line in lines.values()]
     branches = [count > 0 for line in lines.values() for count in line['branches']]
     return len(taken), sum(taken), len(branches), sum(branches)
 
 
 def part_of(name):
-    """The longest that fits, since one lies in another."""
+    """The part with the longest matching path: parts are nested."""
     return max((part for part in PARTS if name.startswith(part + '/')), key=len)
 
 
@@ -143,7 +142,7 @@ def print_missing(lines):
         print('      not both ways: ' + ' '.join(half))
 
 
-def judge(wants_missing):
+def check_limits(wants_missing):
     files = json.loads(REPORT.read_text())['files']
     sums = {part: [0, 0, 0, 0] for part in PARTS}
     print(f'{"":42} {"lines":>20} {"branches":>20}')
@@ -171,12 +170,12 @@ def main():
     parser.add_argument('--only-report', action='store_true')
     wanted = parser.parse_args()
     if not GCOVR.exists():
-        sys.exit('gcovr is not here: tools/deps.sh --coverage')
+        sys.exit('gcovr is missing: run tools/deps.sh --coverage')
     if not wanted.only_report:
         build()
         run_all()
         report()
-    sys.exit(judge(wanted.missing))
+    sys.exit(check_limits(wanted.missing))
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""Reads C++ just well enough for tidy.py and check_layers.py: comments, literals, functions."""
+"""A rough C++ parser for tidy.py and check_layers.py: comments, literals, functions."""
 
 import dataclasses
 import os
@@ -23,7 +23,7 @@ CONTROL = re.compile(r'(if|for|while|switch|catch|else|do|try|return|case|defaul
 
 @dataclasses.dataclass
 class Source:
-    """One file. `code` is `text` with comments, literals and directives blank, of equal length."""
+    """One file. `code` is `text` with comments, literals and directives replaced by blanks."""
 
     path: str
     text: str
@@ -60,7 +60,7 @@ def read(root, path):
 
 
 def files(root):
-    """Paths of all files of the project, relative to root, sorted: what git knows or would add."""
+    """The sorted paths, relative to root, of all files that git tracks or would add."""
     if (pathlib.Path(root) / '.git').exists():
         command = ['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard', '-z']
         names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split(
@@ -76,7 +76,7 @@ def files(root):
 
 
 def closing(code, opening):
-    """Offset of the brace that closes the one at `opening`; the end of the text if none does."""
+    """The offset of the brace that closes the one at `opening`, or the end of the text."""
     depth = 0
     for match in re.compile(r'[{}]').finditer(code, opening):
         depth += 1 if match[0] == '{' else -1
@@ -98,7 +98,7 @@ NAMESPACE = re.compile(r'\bnamespace\b\s*((?:\w+(?:::)?)*)\s*\{')
 
 
 def namespaces(source):
-    """(first line, last line, name) of each namespace; the name of an unnamed one is empty."""
+    """(first line, last line, name) of each namespace; an anonymous one has an empty name."""
     return [
         (source.line(m.start()), source.line(closing(source.code, m.end() - 1)), m[1])
         for m in NAMESPACE.finditer(source.code)
@@ -106,7 +106,7 @@ def namespaces(source):
 
 
 def namespace_names(source):
-    """All of them, whole: "a::b"."""
+    """The full names of all namespaces: "a::b"."""
     spaces = namespaces(source)
     return {
         '::'.join(outer for begin, end, outer in spaces if begin <= first and last <= end and outer)
@@ -115,7 +115,7 @@ def namespace_names(source):
 
 
 def owner_in(head):
-    """The class that a function's head names before its own name, without template arguments."""
+    """The class in the qualified name of a function's head, without template arguments."""
     depth = 0
     if match := re.search(r'((?:\w+(?:<[^<>()]*>)?::)*)operator\b', head):
         end = match.end(1)
@@ -131,18 +131,18 @@ def owner_in(head):
 
 
 def methods(source):
-    """(line, class with its namespaces) of each function that is defined outside of its class."""
+    """(line, qualified class) of each function that is defined outside its class."""
     found, spaces = [], namespaces(source)
     for first, last, head in functions(source):
         around = [name for begin, end, name in spaces if begin <= first and last <= end]
         owner = owner_in(head)
-        if owner and '' not in around:  # an unnamed namespace is of one file
+        if owner and '' not in around:  # classes in anonymous namespaces belong to one file
             found.append((first, '::'.join([*around, owner])))
     return found
 
 
 def functions(source):
-    """(first line, last line, head) of each function; lambdas belong to the one around them."""
+    """(first line, last line, head) of each function; lambdas belong to the enclosing one."""
     code, at, start = source.code, 0, 0
     found = []
     while match := re.compile(r'[{};]').search(code, at):
@@ -151,7 +151,7 @@ def functions(source):
             start = at
             continue
         if re.match(r'[\w>)\]]', code[match.start() - 1 : match.start()]):
-            at = closing(code, match.start()) + 1  # an initialiser: no space before its brace
+            at = closing(code, match.start()) + 1  # an initializer: no space before the brace
             continue
         head = code[start : match.start()]
         if is_function_head(head):

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The main job from a clean clone: builds cpprun, trains with two workers, kills one on the way, and
-# shows that training goes on from its snapshot. Then the same job over two agents, as on two
-# machines: one is killed, a new one takes its place. Exits 0 only if all of that was seen.
+# A demonstration from a clean clone: builds cpprun, trains with two workers, kills one of them, and
+# shows that training resumes from its snapshot. Then it runs the same job with two agents, as on
+# two machines, kills one agent and starts a replacement. Exits 0 only if it has observed all that.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 
 epochs=20          # training epochs of the example
-kill_after=6       # the worker dies when this many are done
+kill_after=6       # completed training epochs before the kill
 limit=180          # seconds for the training; it takes about 20
-wanted_accuracy=95 # per cent
+wanted_accuracy=95 # percent
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*" | { if [ -t 1 ]; then cat; else tr -d '\033' |
   sed 's/\[1m//; s/\[0m//'; fi; }; }
@@ -22,7 +22,7 @@ build() {
   cmake --build --preset release -j "$(nproc)" | tail -n 1
 }
 
-# wait_for TEXT: until it stands in the output; fails if the launcher ends or the time is up.
+# wait_for TEXT: waits for it in the output; fails if the launcher ends or the time is over.
 wait_for() {
   until grep -q "$1" "$work/out"; do
     kill -0 "$launcher" 2>/dev/null || return 1
@@ -69,7 +69,7 @@ train() {
   wait_for 'test accuracy' || give_up "the restarted training did not finish"
 }
 
-judge() {
+check_result() {
   local status=0 accuracy
   wait "$launcher" || status=$?
   launcher=
@@ -85,7 +85,7 @@ judge() {
   echo "   test accuracy $accuracy % (at least $wanted_accuracy % was asked for), exit code 0"
 }
 
-# start_agent NAME: one more agent of the job over several nodes; its pid goes to `launcher`.
+# start_agent NAME: starts another agent of the two-node job; sets `launcher` to its pid.
 start_agent() {
   PATH=$root/build/release/bin:$root/.venv/bin:$PATH "${elastic[@]}" \
     > >(sed -u "s/^/   | $1: /" >>"$work/nodes") 2>&1 &
@@ -93,8 +93,8 @@ start_agent() {
   agents+=("$launcher")
 }
 
-# A node that is lost and replaced. On a cluster each agent is typed on a machine of its own, with
-# the name of one of them in the place of localhost.
+# Loses a node and replaces it. On a cluster you start an agent on each machine, with the name of
+# one of them instead of localhost.
 replace_node() {
   local port status=0
   port=$(python3 -c 'import socket; print(socket.create_server(("", 0)).getsockname()[1])')
@@ -111,7 +111,7 @@ replace_node() {
   deadline=$((SECONDS + limit))
   start_agent A
   local first=$launcher
-  until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do  # A is where the others meet
+  until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do  # the other agents connect to A
     kill -0 "$first" 2>/dev/null || give_up "agent A did not start"
     sleep 0.05
   done
@@ -144,5 +144,5 @@ work=$(mktemp -d)
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 train
-judge
+check_result
 replace_node

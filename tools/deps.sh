@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
-# Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need
-# as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
-# --browser what the dashboard is looked at with, with --newest an environment in build/venv-newest
-# with the newest torch, with --wheel one in build/venv-wheel with the linker for wheels, with
-# --container what images are built with, with --coverage one in build/venv-coverage with gcovr.
-# Quick when all is there.
+# Installs missing packages on Debian 12: the compiler and libraries, and with
+#
+#   --test       the tools of the tests; includes --python
+#   --python     .venv, a virtual environment with torch and pytest
+#   --browser    a browser for the tests of the dashboard
+#   --newest     build/venv-newest, an environment with the newest torch
+#   --wheel      build/venv-wheel, an environment with the linker for wheels
+#   --container  the tools that build container images
+#   --coverage   build/venv-coverage, an environment with gcovr
+#
+# Fast if nothing is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -64,7 +69,7 @@ missing_packages() {
 
 install_packages() {
   if ! command -v dpkg-query >/dev/null; then
-    echo "deps: not Debian; install what corresponds to these packages: ${want[*]}" >&2
+    echo "deps: not Debian; install the equivalents of these packages: ${want[*]}" >&2
     return 0
   fi
   local missing
@@ -76,8 +81,8 @@ install_packages() {
     apt-get -q -y install --no-install-recommends "${missing[@]}"
 }
 
-# unpack NAME: this package's files in build/NAME. Not installed: as packages these would start
-# servers of their own on this machine.
+# unpack NAME: unpacks the package into build/NAME. It is not installed, because that would start
+# its server on this machine.
 unpack() {
   command -v apt-get >/dev/null || return 0
   mkdir -p "build/$1"
@@ -89,7 +94,7 @@ unpack() {
   )
 }
 
-# The stamp holds the list that was installed.
+# The stamp is a copy of the list that was installed.
 make_venv() {
   local python=/usr/bin/python3 stamp=.venv/installed
   [ -x "$python" ] || python=$(command -v python3)
@@ -103,7 +108,7 @@ make_venv() {
   cp tools/requirements.txt "$stamp"
 }
 
-# torch_wants PATTERN: the requirements of torch that begin so, less what a CPU run never opens.
+# torch_wants PATTERN: torch's requirements that match, without parts that a CPU run never loads.
 torch_wants() {
   build/venv-newest/bin/python - "$1" <<'END'
 import importlib.metadata, re, sys
@@ -114,7 +119,7 @@ for want in importlib.metadata.requires('torch'):
 END
 }
 
-# The newest torch that PyPI has today, with the other packages of tools/requirements.txt.
+# Installs the newest torch on PyPI, and the other packages of tools/requirements.txt.
 make_newest() {
   local python=build/venv-newest/bin/python others wants
   [ -x "$python" ] || /usr/bin/python3 -m venv build/venv-newest
@@ -123,14 +128,15 @@ make_newest() {
   "${pip[@]}" --upgrade --no-deps torch "${others[@]}"
   mapfile -t wants < <(torch_wants 'nvidia-')
   "${pip[@]}" --no-deps "${wants[@]}"
-  # Only here with dependencies: they are the pins of one release of CUDA. pip then complains of
-  # what was left out on purpose.
+  # With dependencies only here: cuda-toolkit pins the packages of one CUDA release. stderr is
+  # hidden, because pip warns about the packages left out on purpose.
   mapfile -t wants < <(torch_wants 'cuda-toolkit')
   "${pip[@]}" "${wants[@]}" 2>/dev/null
   "$python" -c 'import torch; print("deps: the newest torch is", torch.__version__)'
 }
 
-# 0.15 is the first that copies variables of an older glibc rightly (packaging/wheel/relink.py).
+# ziglang 0.15 is the first that copies variables of an older glibc correctly
+# (packaging/wheel/relink.py).
 make_wheel_tools() {
   [ -x build/venv-wheel/bin/python ] || /usr/bin/python3 -m venv build/venv-wheel
   build/venv-wheel/bin/python -m pip install -q --disable-pip-version-check ziglang==0.15.2

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Proves that a bare Debian 12 is enough: makes one in a folder, clones this repository into it
-# (what is committed), runs the demo or the tests there, and removes it all.
+# Tests on a bare Debian 12: installs one in a folder, clones this repository's HEAD into it, runs
+# the demo or the tests there, and removes everything.
 #
 #   sudo tools/fresh.sh --demo
 #   sudo tools/fresh.sh --test
-#   sudo tools/fresh.sh --run 'COMMAND'    # anything else, in the clone
-#   sudo tools/fresh.sh --cache --test     # with this machine's compiler cache: quicker
+#   sudo tools/fresh.sh --run 'COMMAND'    # another command, in the clone
+#   sudo tools/fresh.sh --cache --test     # faster, with this machine's compiler cache
 #
-# The new system uses this machine's package sources and pip configuration as they are. A contract
-# suite named by CPPRUN_CONFORMANCE_DIR goes in with it.
+# The new system uses this machine's package sources and pip configuration. It gets a copy of the
+# contract suite that CPPRUN_CONFORMANCE_DIR names.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() { sed -n 's/^#   sudo /  /p' "${BASH_SOURCE[0]}"; }
 
-limit=5400  # seconds for everything inside
+limit=5400  # seconds per command
 commands=()
 cache=
 while [ $# -gt 0 ]; do
@@ -44,7 +44,7 @@ make_system() {
     bookworm "$system" ${sources[@]+"${sources[@]}"}
 }
 
-# What lets a network client of this machine work: names, certificates, pip's configuration.
+# Copies what network clients need: name resolution, certificates, pip's configuration.
 copy_configuration() {
   local file
   for file in /etc/resolv.conf /etc/hosts /etc/pip.conf "$HOME/.config/pip/pip.conf" \
@@ -64,7 +64,7 @@ clone() {
   fi
 }
 
-# The mounts live in a namespace of their own and go with it, so that removing the folder is safe.
+# Mounts in a separate namespace, which disappears with the command: removing the folder stays safe.
 run_inside() {
   local name variables=(HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
   for name in $(compgen -e); do
@@ -74,13 +74,13 @@ run_inside() {
     variables+=(CPPRUN_CONFORMANCE_DIR=/root/contract)
   fi
   mkdir -p "$system/root/.cache/ccache"
-  # shellcheck disable=SC2016  # the words are for the shell inside
+  # shellcheck disable=SC2016  # the inner shell expands these
   timeout --kill-after=10 "$limit" unshare --mount --propagation private --pid --fork --kill-child \
     bash -euo pipefail -c '
       system=$1
       cache=$2
       shift 2
-      mount --bind "$system" "$system"  # a root that is a mount: `ip netns` needs one
+      mount --bind "$system" "$system"  # `ip netns` needs a root that is a mount point
       mount -t proc proc "$system/proc"
       mount --rbind /dev "$system/dev"
       mount --rbind /sys "$system/sys"

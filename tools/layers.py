@@ -1,4 +1,4 @@
-"""The picture of layers (docs/ARCHITECTURE.md) as tables: who may name whom, and what outside."""
+"""The layers of docs/ARCHITECTURE.md as tables: which modules and libraries a module may use."""
 
 import re
 
@@ -7,8 +7,8 @@ SDK_PARTS = {
     for part in ('worker', 'dist', 'nn', 'data', 'optim', 'snapshot', 'trainer')
 }
 
-# Which modules each module may name. A file belongs to the longest folder that fits. The agent and
-# the launcher never name worker_sdk: what they share with it stands below both.
+# The modules that each module may use. A file belongs to the module with the longest matching path.
+# The agent and the launcher never use worker_sdk: code that they share with it is in lower modules.
 ARROWS = {
     'common': set(),
     **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof')},
@@ -21,7 +21,7 @@ ARROWS = {
     'rendezvous/protocol/transfer': {
         'common',
         'rendezvous/protocol',
-        'snapshot_files/folders',  # the label of a slot in memory
+        'snapshot_files/folders',  # the label of an arena slot
     },
     'rendezvous/store': {'common', 'rendezvous/protocol'},
     'rendezvous/coordinator': {'common', 'rendezvous/protocol'},
@@ -41,7 +41,7 @@ ARROWS = {
     'rendezvous/client/store': {'common', 'rendezvous/protocol'},
     'rendezvous/client/etcd': {
         'common',
-        'rendezvous/client',  # how a connection is made
+        'rendezvous/client',  # connecting
         'rendezvous/coordinator',
         'rendezvous/protocol',
     },
@@ -57,7 +57,7 @@ ARROWS = {
         'common/faults',
         'common/log',
         'common/machine',
-        'common/proof',  # the node's key, an order's proof
+        'common/proof',  # the node's key, the MAC of an admin command
         'rendezvous/protocol',
         'rendezvous/protocol/transfer',
         'rendezvous/protocol/worker',
@@ -71,23 +71,22 @@ ARROWS = {
     'launcher/cpprun': {
         'common',
         'common/log',
-        'common/machine',  # the host's own name, descriptors
-        'rendezvous/client',  # a standby says at the job's endpoint that it leads
+        'common/machine',  # host name, descriptor limit
+        'rendezvous/client',  # a standby announces itself at the job's endpoint
         'rendezvous/client/etcd',
         'rendezvous/protocol',
         'rendezvous/server',
         'agent/core',  # its configuration
         'agent/daemon',
-        'launcher/doctor',  # looks before each start
+        'launcher/doctor',  # preflight checks
         'launcher/options',
     },
     'launcher/doctor': {'common', 'common/machine'},
-    # Fills the agent's configuration.
     'launcher/options': {
         'common',
         'common/faults',
         'common/machine',
-        'agent/core',
+        'agent/core',  # its configuration
     },
     'launcher/cpprunctl': {
         'common',
@@ -96,16 +95,16 @@ ARROWS = {
         'common/machine',
         'common/proof',
         'launcher/doctor',
-        'launcher/options',  # explains them
+        'launcher/options',  # for explain
         'agent/core',  # its configuration
         'rendezvous/server',
-        'rendezvous/protocol',  # admin commands over TCP, the words of operators
-        'rendezvous/client/store',  # doctors of several nodes meet at a store
+        'rendezvous/protocol',  # admin commands
+        'rendezvous/client/store',  # the meeting point of doctor on several nodes
         'snapshot_files/pickle',
         'snapshot_files/archive',
         'snapshot_files/folders',
     },
-    'worker_sdk': SDK_PARTS,  # the target that joins the parts
+    'worker_sdk': SDK_PARTS,  # the target that links all parts
     'worker_sdk/cpprun/worker': {
         'common',
         'rendezvous/protocol/worker',
@@ -149,7 +148,7 @@ ARROWS = {
         'agent/core',
     },
 }
-# May name everything: they are above the picture.
+# Above all modules: may use everything.
 ABOVE = ('tests', 'bench')
 BUILD_ONLY = ('cmake',)
 
@@ -186,19 +185,19 @@ TORCH = {
     'examples',
 }
 
-# (include or target, modules that may name it, why). It must not reach others by a header.
+# (include or target, modules that may use it, why). No header may pass it on to other modules.
 OUTSIDE = [
     (
         r'boost/(asio|beast)|cpprun_asio$',
         ASIO,
         'Asio stays in server, client, etcd, daemon and process',
     ),
-    (r'boost/process', {'agent/process', 'agent/daemon'}, 'processes are the business of agent'),
+    (r'boost/process', {'agent/process', 'agent/daemon'}, 'only the agent manages processes'),
     (r'spdlog|cpprun_spdlog$', {'common/log'}, 'the log library stays behind common/log'),
     (
         r'CLI/|CLI11',
         {'launcher/options', 'launcher/cpprunctl', 'examples'},
-        "options are the programs' business",
+        "only programs parse options",
     ),
     (r'(torch|ATen|c10)/|(lib)?torch|cpprun_torch', TORCH, 'LibTorch is for the SDK and examples'),
 ]
@@ -207,12 +206,12 @@ IMPURE_HEADERS = re.compile(
     r'|filesystem|fstream|iostream|unistd\.h|pthread\.h|signal\.h|fcntl\.h|poll\.h|spawn\.h'
     r'|netdb\.h|time\.h|ctime|csignal|sys/.*|linux/.*|netinet/.*|arpa/.*)$'
 )
-# May be used below where a text table or exit needs it, and does no I/O.
+# A table of signal names needs them; they do no I/O.
 PURE_EXCEPTIONS = {('common/signals.cpp', 'csignal'), ('common/signals.cpp', 'signal.h')}
 IMPURE_CALLS = [
     (r'::now\s*\(', 'asks a clock; time is passed in'),
     (r'\brandom_device\b', 'asks for randomness; it is passed in'),
     (r'\b(?:secure_)?getenv\s*\(|\benviron\b', 'reads the environment; it is passed in'),
     (r'(?<![\w.>])(?:clock_gettime|gettimeofday|std::time|std::clock)\s*\(', 'asks a clock'),
-    (r'\bstd::(?:this_thread|thread|jthread|mutex|async)\b', 'threads do not belong here'),
+    (r'\bstd::(?:this_thread|thread|jthread|mutex|async)\b', 'pure modules use no threads'),
 ]

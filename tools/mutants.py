@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Mutation check of the simulator: each bug in tests/sim/mutants must be found.
+"""Mutation test of the simulator: it must find each bug in tests/sim/mutants.
 
-    tools/mutants.py                 # all of them; goes on where it was stopped
-    tools/mutants.py NAME...         # these, once more: file names without .patch
-    tools/mutants.py --minutes 10    # begins with no further one after so long
+    tools/mutants.py                 # all; continues an interrupted run
+    tools/mutants.py NAME...         # these again: file names without .patch
+    tools/mutants.py --minutes 10    # starts no further mutant after 10 minutes
 
-Each patch is applied to a copy of the project under build/mutants, the simulator alone is built
-there, and run over the kept seeds and at most SEEDS others until one fails. What came of it is kept
-in build/mutants/record.json, for this tree and this patch. Prints a table at the end: which seed
-found each, and by which checks; and the checks that none has set off.
+Applies each patch to a copy of the project under build/mutants, builds only the simulator there,
+and runs it over the kept seeds and at most SEEDS others until one fails. build/mutants/record.json
+keeps the results for this tree and this patch. Prints a table at the end: the seed and the checks
+that found each mutant, and the checks that found none.
 
-Exit code 1 if a mutant is not found, does not apply or does not build; 3 if some were not looked at
-for want of time.
+Exit code 1 if a mutant is not found, does not apply or does not build; 3 if the time was too short
+for some.
 """
 
 import argparse
@@ -34,15 +34,15 @@ KEPT = ROOT / 'tests/sim/seeds.txt'
 PLACE = ROOT / 'build/mutants'
 PATCHES = ROOT / 'tests/sim/mutants'
 SEEDS = 2000
-CHUNK = 100  # seeds of one call, which takes seconds
-CHUNK_SECONDS = 300  # one that hangs a run is found too
+CHUNK = 100  # seeds per call of sim_run, which takes seconds
+CHUNK_SECONDS = 300  # a mutant that hangs the simulator counts as found
 MEMORY = 4 << 30
 ELECTED = ('--etcd',)
-CHECKS = (  # as docs/simulation.md has them
+CHECKS = (  # from docs/simulation.md
     'S1 S2 S3 S4 S5 R1 R2 R4 R7 R8 R9 R13 R14 R15 R16 R17 R18 ranks L1 L2 '
     'store snapshots faults limits stuck same-run'
 ).split()
-WORDS = {  # of sentences that do not begin with the name of their check
+WORDS = {  # words in messages that do not begin with the name of their check
     'the same seed gave': 'same-run',
     'rank': 'ranks',
     "the world's size": 'ranks',
@@ -50,7 +50,7 @@ WORDS = {  # of sentences that do not begin with the name of their check
 
 
 def sync(tree):
-    """A copy of the project; what is built in it stays, as far as it is still right."""
+    """Updates the copy of the project in `tree`; writes only changed files, to keep its build."""
     names = subprocess.run(
         ['git', 'ls-files', '-co', '--exclude-standard'],
         cwd=ROOT,
@@ -75,16 +75,16 @@ def sync(tree):
 
 
 def kind_of(path):
-    """Rule R18 is that of jobs whose arbiter is etcd."""
+    """Options of sim_run for the mutant: rule R18 concerns jobs with etcd."""
     return ELECTED if path.stem.startswith('r18_') else ()
 
 
-class Workshop:
-    """One copy of the project, in which one mutant at a time is built and hunted."""
+class BuildTree:
+    """A copy of the project that builds and runs one mutant at a time."""
 
     def __init__(self, number):
         self.tree = PLACE / f'tree{number}'
-        self.build_dir = self.tree / 'build/check'  # as in any clone: the compiler cache knows it
+        self.build_dir = self.tree / 'build/check'  # the usual path: the compiler cache hits
         sync(self.tree)
         options = ['-DCMAKE_BUILD_TYPE=Release', '-DCPPRUN_TESTS=ON', '-DCPPRUN_TORCH=OFF']
         command = ['cmake', '-S', self.tree, '-B', self.build_dir, '-G', 'Ninja', *options]
@@ -102,7 +102,7 @@ class Workshop:
             )
 
     def hunt_chunk(self, first, *words):
-        """What was found in these seeds, or None."""
+        """The first failure in these seeds, or None."""
         command = [self.build_dir / 'tests/sim/sim_run', '--first', *words]
         try:
             run = subprocess.run(
@@ -132,7 +132,7 @@ class Workshop:
                 return found
         return {'missed': f'not found within {SEEDS} seeds'}
 
-    def judge(self, path):
+    def try_mutant(self, path):
         applied = self.patch(path)
         if applied.returncode != 0:
             sync(self.tree)
@@ -147,7 +147,7 @@ class Workshop:
 
 
 class Record:
-    """What is known of this tree's mutants."""
+    """The results for this tree's mutants, kept in a file."""
 
     def __init__(self):
         self.path = PLACE / 'record.json'
@@ -156,7 +156,7 @@ class Record:
         known = json.loads(self.path.read_text()) if self.path.exists() else {}
         is_same = known.get('tree') == self.tree
         self.found = known['found'] if is_same else {}
-        self.is_sound = is_same and known.get('is_sound', False)  # without a mutant all is well
+        self.is_sound = is_same and known.get('is_sound', False)  # no failure without a mutant
 
     @staticmethod
     def of(path):
@@ -193,7 +193,7 @@ def checks_of(found):
 
 def line_of(name, found):
     if found is None:
-        return f'-      {name:46} not looked at'
+        return f'-      {name:46} not tried'
     if 'missed' in found:
         return f'MISSED {name:46} {found["missed"]}'
     what = found['what'][0] if found['what'] else ''
@@ -209,23 +209,23 @@ def print_table(paths, record):
     waiting = sum(1 for each in found.values() if each is None)
     print(
         f'{len(paths)} mutants, {len(paths) - missed - waiting} found, {missed} not found, '
-        f'{waiting} not looked at; tree {record.tree}'
+        f'{waiting} not tried; tree {record.tree}'
     )
     if left:
-        print('checks that no mutant has set off: ' + ' '.join(left))
+        print('checks that found no mutant: ' + ' '.join(left))
     return 1 if missed else 3 if waiting else 0
 
 
 def work(todo, record, number, end):
-    shop = Workshop(number)
-    built = shop.build()
+    tree = BuildTree(number)
+    built = tree.build()
     if built.returncode != 0:
         return 'the simulator does not build:\n' + built.stdout[-2000:]
     if number == 0 and not record.is_sound:
         for kind in ((), ELECTED):
-            unasked = shop.hunt(kind)
+            unasked = tree.hunt(kind)
             if 'what' in unasked:
-                return f'without any mutant something is found: {unasked}'
+                return f'the simulator fails without any mutant: {unasked}'
         record.put_sound()
     while time.monotonic() < end:
         try:
@@ -233,7 +233,7 @@ def work(todo, record, number, end):
         except queue.Empty:
             break
         begin = time.monotonic()
-        found = shop.judge(path)
+        found = tree.try_mutant(path)
         record.put(path, found)
         print(f'{line_of(path.stem, found)} ({time.monotonic() - begin:.0f} s)', flush=True)
     return None

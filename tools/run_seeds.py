@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Runs new seeds of the simulator for a while, and goes on where the last run ended.
+"""Runs new seeds of the simulator, starting where the last run ended.
 
     tools/run_seeds.py --minutes 30
-    tools/run_seeds.py --seeds 100000        # until so many have been run on this very tree
-    tools/run_seeds.py --etcd --minutes 30   # of jobs whose arbiter is etcd
+    tools/run_seeds.py --seeds 100000        # until this many have run on this tree
+    tools/run_seeds.py --etcd --minutes 30   # simulates jobs with etcd
 
-Builds the simulator first (preset check, which must have been configured). Progress is kept in
-build/seeds.json (with --etcd: build/seeds-etcd.json): which seeds come next, and how many were run
-on each tree, how long that took and what failed; a tree is named by the sources of the simulator
-and the cores. A seed that fails is printed, and added to tests/sim/seeds.txt, which every gate
-runs; give it a word of what it was once it is fixed. Exit code 1 if one failed, in this run or in
-an earlier one on this tree.
+Builds the simulator first, in preset check, which must be configured. Keeps its progress in
+build/seeds.json (with --etcd: build/seeds-etcd.json): the next seed and, per tree, the number of
+seeds, their time and the failures. A tree is identified by a digest of the sources of the simulator
+and the cores. Prints each failing seed and adds it to tests/sim/seeds.txt, which every test run
+includes; describe the bug there once it is fixed. Exit code 1 if a seed failed on this tree, in
+this run or before.
 """
 
 import argparse
@@ -29,9 +29,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / 'build/check'
 STATES = ROOT / 'build'
 KEPT = ROOT / 'tests/sim/seeds.txt'
-FIRST = 10_001  # those below belong to the gate
+FIRST = 10_001  # tools/test.sh runs those below
 CHUNK = 500
-CHUNK_SECONDS = 900  # of one that hangs
+CHUNK_SECONDS = 900  # time limit of a chunk
 
 
 def file_of(kind):
@@ -39,7 +39,7 @@ def file_of(kind):
 
 
 def load(kind, tree):
-    """The whole state, and what it says of this tree."""
+    """Returns the whole state, and its part for this tree."""
     path = file_of(kind)
     state = json.loads(path.read_text()) if path.exists() else {}
     state['kind'] = kind
@@ -63,7 +63,7 @@ def keep(kind, seed, what):
 
 
 def build(tree):
-    """A program of its own: what is built meanwhile does not change the run."""
+    """Builds sim_run and returns a copy, which later builds do not change."""
     command = ['cmake', '--build', BUILD, '--target', 'sim_run', '-j', '2']
     built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode != 0:
@@ -75,7 +75,7 @@ def build(tree):
 
 
 def run_chunk(command, first):
-    """What failed: pairs of a seed and what was broken."""
+    """Runs a chunk; returns (seed, first broken rule) of each failure."""
     seeds = f'{first}:{first + CHUNK - 1}'
     try:
         run = subprocess.run(
@@ -96,7 +96,7 @@ def run_chunk(command, first):
 
 
 def chunks(state, here, wanted, end):
-    """First seeds of the chunks that are still to run."""
+    """Yields the first seed of each chunk still to run."""
     first, planned = state['next'], here['seeds']
     while time.monotonic() < end and (wanted is None or planned < wanted):
         yield first
@@ -114,7 +114,7 @@ def take(state, here, failures, seconds):
 
 
 def run(command, state, here, wanted, jobs, end):
-    """In order, so that a run that is stopped loses no more than `jobs` chunks."""
+    """Records the chunks in order, so that an interrupted run loses at most `jobs` of them."""
     before = time.monotonic()
     running = []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -139,7 +139,7 @@ def main():
     parser.add_argument('--etcd', action='store_true')
     wanted = parser.parse_args()
     if wanted.minutes == float('inf') and wanted.seeds is None:
-        sys.exit('say how long: --minutes N, or --seeds N')
+        sys.exit('give a limit: --minutes N or --seeds N')
     tree = digest()
     command = [build(tree), *(['--etcd'] if wanted.etcd else [])]
     state, here = load('etcd' if wanted.etcd else 'small', tree)

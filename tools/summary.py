@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Adds up a test run: reads JUnit files, lists what failed and what was skipped and why.
+"""Summarizes a test run: reads JUnit files and lists failed and skipped tests with the reasons.
 
     tools/summary.py FOLDER [FAILED-STAGE...]
 
 Reads FOLDER/*.xml of pytest and ctest. A failed stage without a failed test of its own counts as
-one failure. FOLDER/*.repeats (tests/conftest.py) names tests that ran more than once: they are
-listed, whatever came of it. The last line is `N passed, N failed, N skipped`; exits 1 if anything
-failed.
+one failure. FOLDER/*.repeats (tests/conftest.py) names tests that ran more than once; they are
+listed even if they passed then. The last line is `N passed, N failed, N skipped`. Exits 1 if
+anything failed.
 """
 
 import collections
@@ -19,7 +19,7 @@ GTEST_SKIP = re.compile(r'^\S+:\d+: Skipped\n(.*?)$', re.M)
 
 
 def reason(case, skipped):
-    """Why a test was skipped; gtest's reason stands in the output, not in ctest's message."""
+    """Why a test was skipped; gtest's reason is in the output, not in ctest's message."""
     output = case.findtext('system-out') or ''
     if match := GTEST_SKIP.search(output):
         return match[1].strip()

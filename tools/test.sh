@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
-# The gate: installs what is missing, builds, runs every test. At most 25 minutes on two cores.
+# The whole test suite: installs missing packages, builds, runs every test. Takes at most 25 minutes
+# on two cores.
 #
-#   tools/test.sh                  # all stages, in this order
-#   tools/test.sh style check      # these only; `stages` below has the names
-#   tools/test.sh --all            # adds what takes long
+#   tools/test.sh                  # all stages in `stages` below
+#   tools/test.sh style check      # only these stages
+#   tools/test.sh --all            # also the long stages
 #
-# A failed stage does not hide the others. The last line is `N passed, N failed, N skipped`; what
-# was skipped, and why, stands above it, and so does what passed only when it ran again: of some
+# After a failed stage the others still run. The last line is `N passed, N failed, N skipped`. Above
+# it are the skipped tests with their reasons, and the tests that passed only when repeated: of some
 # thousand tests with real processes and clocks one fails now and then. CPPRUN_CONFORMANCE_DIR names
-# a contract suite to run as well, CPPRUN_CONFORMANCE_ARGS gives pytest more words for it.
+# a contract suite to include, CPPRUN_CONFORMANCE_ARGS gives pytest further arguments for it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 stages=(deps style check count asan conformance integration e2e sdk contract fuzz tidy)
-long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # for --all, or by name
+long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
-unset PYTHONUNBUFFERED  # with it print() writes a line and its end apart, and ranks mix theirs
+unset PYTHONUNBUFFERED  # with it, print() writes the newline separately, and ranks' lines get mixed
 failed=()
 all=no
 
@@ -33,7 +34,7 @@ run_stage() {
     $((SECONDS - start))
 }
 
-# run_all COMMAND...: each command line runs, whatever the ones before it said.
+# run_all COMMAND...: runs every command line, even after a failure; fails if any fails.
 run_all() {
   local command bad=0
   for command in "$@"; do
@@ -42,7 +43,7 @@ run_all() {
   return "$bad"
 }
 
-# run_pytest NAME PYTEST-ARGUMENTS...: who fails has one more run, but not many may.
+# run_pytest NAME PYTEST-ARGUMENTS...: repeats a failed test once, but only a few per suite.
 run_pytest() {
   local name=$1 status=0
   shift
@@ -51,7 +52,7 @@ run_pytest() {
   [ "$status" = 0 ] || [ "$status" = 5 ]  # 5: there are no tests
 }
 
-# run_ctest NAME PRESET CTEST-ARGUMENTS...: with one more run as well.
+# run_ctest NAME PRESET CTEST-ARGUMENTS...: repeats a failed test once.
 run_ctest() {
   local name=$1 preset=$2 status=0
   shift 2
@@ -87,7 +88,7 @@ stage_check() {
   run_ctest check check
 }
 
-# Instructions per operation against bench/instructions.json.
+# Compares instructions per operation with bench/instructions.json.
 stage_count() {
   cmake --build --preset check -j "$slots" --target bench_parts
   "$python" bench/count.py
@@ -103,7 +104,7 @@ stage_conformance() { pytest_folder conformance; }
 stage_integration() { pytest_folder integration; }
 stage_e2e() { pytest_folder e2e; }
 
-# The wheel for older hosts, and the container file. Each file makes what all its tests look at.
+# The wheel for older hosts, and the container image. Each test file builds its subject once.
 stage_packages() {
   tools/deps.sh --wheel --container
   pytest_folder packages --dist loadfile --timeout 3600
@@ -130,9 +131,9 @@ stage_contract() {
     return 0
   fi
   [ -x "$bin/cpprun" ] || { echo "cpprun is not built"; return 1; }
-  # Reruns: torch itself aborts now and then in a process that is just ending (README, "Limits"),
-  # and test_restart_until_success counts a dump that a stopped worker may not have come to.
-  # shellcheck disable=SC2086  # the extra words are words
+  # Reruns: torch itself sometimes aborts in an exiting process (README, "Limits"), and
+  # test_restart_until_success counts a dump that a stopped worker may not have written yet.
+  # shellcheck disable=SC2086  # CPPRUN_CONFORMANCE_ARGS is split into words on purpose
   LAUNCHER=$bin/cpprun TORCH_PYTHON=$python TORCHRUN=$PWD/.venv/bin/torchrun \
     STORE_SERVER_CMD="$bin/cpprunctl serve --listen 127.0.0.1:{port}" \
     run_pytest contract "$CPPRUN_CONFORMANCE_DIR" -m "contract or better" -n "$slots" \
@@ -140,8 +141,8 @@ stage_contract() {
     ${CPPRUN_CONFORMANCE_ARGS:-}
 }
 
-# Ranks of the worker SDK beside their Python twins, and users' projects against an installed tree.
-# What needs one process only has run in stage check.
+# Ranks of the worker SDK together with Python ranks, and users' projects against an installed SDK.
+# Tests of the SDK that need only one process are in stage check.
 stage_sdk() { sdk_pytest check; }
 
 sdk_pytest() {  # sdk_pytest PRESET PYTEST-ARGUMENTS...
@@ -151,7 +152,7 @@ sdk_pytest() {  # sdk_pytest PRESET PYTEST-ARGUMENTS...
     --dist loadfile --timeout 1800 "$@"
 }
 
-sdk_all() {  # sdk_all PRESET: the SDK's tests alone, with a build of their own
+sdk_all() {  # sdk_all PRESET: builds and runs only the SDK's tests
   local preset=$1
   cmake --build --preset "$preset" -j "$slots" --target cpprun sdk_tests -- -k 0
   run_all "$(declare -f run_ctest); slots=$slots results=$results
@@ -160,28 +161,28 @@ sdk_all() {  # sdk_all PRESET: the SDK's tests alone, with a build of their own
       sdk_pytest $preset --ignore tests/sdk/package --ignore tests/sdk/campaign"
 }
 
-# New seeds of the simulator, and whether it finds each bug of tests/sim/mutants. What every gate
-# runs of it is in stage check.
+# Runs new seeds of the simulator, and checks that it finds each bug in tests/sim/mutants. Stage
+# check runs the fixed seeds.
 stage_sim() {
   cmake --build --preset check -j "$slots" --target sim_run
   run_all "tools/run_seeds.py --minutes 5" "tools/mutants.py"
 }
 
-# Lines and branches of the cores that unit tests, scenarios and the simulator reach.
+# Coverage of the cores by unit tests, scenarios and the simulator.
 stage_coverage() {
   tools/deps.sh --coverage
   tools/coverage.py
 }
 
-# One job on hosts made of network namespaces, and 200 random faults. Stage sdk has eight.
+# One job on hosts made of network namespaces, with 200 random faults; stage sdk injects eight.
 stage_campaign() {
   cmake --build --preset check -j "$slots" --target cpprun cpprunctl sdk_proof_training
   CPPRUN_BIN=$PWD/build/check/bin CAMPAIGN_FAULTS=200 \
     run_pytest campaign tests/sdk/campaign -s --timeout 7200
 }
 
-# LibTorch itself is not instrumented: a vector that it grew looks wrong to our side. What it leaves
-# behind at exit stands in tests/support/lsan.supp.
+# LibTorch is not instrumented, so container checks are off: a vector that LibTorch grows would look
+# corrupt. tests/support/lsan.supp lists its leaks at exit.
 stage_sdk_asan() {
   export ASAN_OPTIONS=detect_container_overflow=0:detect_odr_violation=0
   export LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp:print_suppressions=0
@@ -190,14 +191,14 @@ stage_sdk_asan() {
   sdk_all sdk-asan
 }
 
-# The part without LibTorch, which has threads of its own; LibTorch knows nothing of TSan.
+# Without LibTorch, which is not built for TSan.
 stage_tsan() {
   cmake --preset tsan >/dev/null
   cmake --build --preset tsan -j "$slots" --target unit_tests integration_tests -- -k 0
   TSAN_OPTIONS=second_deadlock_stack=1 run_ctest tsan tsan -L 'unit|integration' -R '^Worker'
 }
 
-# The newest torch on PyPI instead of the pinned one, in C++ and in the Python twins.
+# The SDK's tests with the newest torch on PyPI, for C++ and Python ranks.
 stage_newest() {
   tools/deps.sh --newest
   local venv=$PWD/build/venv-newest folder
@@ -207,7 +208,7 @@ stage_newest() {
   TORCH_PYTHON=$venv/bin/python sdk_all newest
 }
 
-# Each target starts from its kept corpus; what it finds on the way stays in build/.
+# Each target starts from its corpus in the tree and adds new inputs to build/corpus.
 stage_fuzz() {
   [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
   cmake --preset fuzz >/dev/null
@@ -224,11 +225,11 @@ stage_fuzz() {
   printf '%s\n' "${commands[@]}" | xargs -P "$slots" -I{} bash -c '{}'
 }
 
-# Files that differ from origin/main; all of them with --all, or where there is no origin. A file
-# that sees LibTorch takes half a minute, so these are looked at with --all only.
+# clang-tidy on files that differ from origin/main; on all files with --all or without an origin.
+# Files that include LibTorch take half a minute each, so they are checked only with --all.
 stage_tidy() {
   local list log=build/results/tidy.log torch=OFF
-  if [ "$all" = yes ]; then torch=ON; else echo "files that see LibTorch: only with --all"; fi
+  if [ "$all" = yes ]; then torch=ON; else echo "files that include LibTorch: only with --all"; fi
   cmake -S . -B build/tidy -G Ninja -DCPPRUN_TESTS=ON -DCPPRUN_TORCH=$torch \
     -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_CXX_COMPILER_LAUNCHER= \
     -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
@@ -261,7 +262,7 @@ main() {
   done
   if [ "$all" = yes ]; then
     stages+=("${long_stages[@]}")
-    export CPPRUN_ALL=yes  # tests that take long do not skip themselves
+    export CPPRUN_ALL=yes  # long tests check it
   fi
   [ ${#wanted[@]} -gt 0 ] || wanted=("${stages[@]}")
   rm -rf "$results"

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""The project's style as a test: prints `file:line: rule: what` per finding, exits 1 if there is
-one.
+"""Checks the project's style: prints `file:line: rule: what` per finding, exits 1 if it has any.
 
     tools/tidy.py            # the whole project
     tools/tidy.py FILE...    # these files only
 
-Rules and reasons: docs/style.md. A line that must break a rule says so, on itself or on the line
-above: `tidy: allow RULE, because ...`.
+Rules and reasons: docs/style.md. A line that must break a rule carries a waiver, on itself or on
+the line above: `tidy: allow RULE, because ...`.
 """
 
 import ast
@@ -17,9 +16,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import cpp_source
+import vocabulary
 
 FILE_LINES, FUNCTION_LINES, COLUMNS = 800, 70, 100
-FOLDER_PAIRS = 25  # a header and its source are one
+FOLDER_PAIRS = 25  # a header and its source count as one
 CPP = ('.cpp', '.hpp')
 PROSE = ('.md', '.txt')
 DATA = ('.gz', '.png', '.svg', '.bin', '.golden', '.pt', '.deb', '.1')
@@ -45,15 +45,16 @@ BANNED = [
     (r'\bstd::(?:endl)\b', "flushes; write '\\n'"),
 ]
 SLEEPS = re.compile(r'\bsleep_(?:for|until)\s*\(|(?<![\w.>])u?sleep\s*\(|\bnanosleep\s*\(')
-# Headers that cost seconds each: how many .cpp files of one side (a top folder) may include them.
+# Headers that take seconds to compile: how many .cpp files per scope may include them. A "side" is
+# a top folder.
 HEAVY = [
     ('spdlog/', 1, 'project'),
     ('boost/asio/impl/src.hpp', 1, 'project'),
-    ('boost/beast', 2, 'project'),  # one reads requests, one replies
+    ('boost/beast', 2, 'project'),  # one parses requests, one parses replies
     ('CLI/', 1, 'folder'),
     ('nlohmann/json.hpp', 5, 'side'),
 ]
-# Classes whose methods lie in so many files. Rows shrink or go; none is added.
+# Classes whose methods are spread over several files. Numbers may only shrink; add no class.
 SPLIT_CLASSES = {
     'cpprun::AgentDaemon::Impl': 2,
     'cpprun::Job': 9,
@@ -64,7 +65,7 @@ SPLIT_CLASSES = {
 
 
 class Report:
-    """Findings of one run, minus those that a waiver covers."""
+    """The findings of one run, without those that a waiver covers."""
 
     def __init__(self):
         self.findings = []
@@ -81,22 +82,32 @@ def check_lines(report, path, text):
     report.lines[path] = lines
     is_prose = path.endswith(PROSE)
     if text and not text.endswith('\n'):
-        report.add(path, len(lines), 'final-newline', 'the last line does not end')
+        report.add(path, len(lines), 'final-newline', 'no newline at the end')
     if text.endswith('\n\n'):
         report.add(path, len(lines) - 1, 'final-newline', 'empty lines at the end')
     for number, line in enumerate(lines, 1):
         if '\t' in line:
             report.add(path, number, 'tab', 'tabs are not used')
-        if line != line.rstrip():
+        if line != line.rstrip() and not path.endswith('.patch'):
             report.add(path, number, 'trailing-space', 'space at the end of the line')
         if LATER.search(line):
             report.add(path, number, 'later', 'write it now, or open an issue')
         if MACHINE_PATH.search(line):
-            report.add(path, number, 'machine-path', "a path of somebody's machine")
+            report.add(path, number, 'machine-path', "an absolute path of one machine")
         if path.endswith((*CPP, '.py', '.sh')) and len(line) > COLUMNS and '://' not in line:
             report.add(path, number, 'line-length', f'{len(line)} columns, at most {COLUMNS}')
     if not is_prose and len(lines) - 1 > FILE_LINES:
         report.add(path, 1, 'file-length', f'{len(lines) - 1} lines, at most {FILE_LINES}')
+
+
+def check_words(report, path, text):
+    if path in ('tools/vocabulary.py', 'docs/style.md', 'CHANGELOG.md'):
+        return
+    for word, term in vocabulary.withdrawn(path):
+        report.add(path, 1, 'withdrawn-word', f'file name: {word}; use: {term}')
+    for number, line in enumerate(text.split('\n'), 1):
+        for word, term in vocabulary.withdrawn(line):
+            report.add(path, number, 'withdrawn-word', f'{word}; use: {term}')
 
 
 def check_python(report, path, text):
@@ -128,7 +139,7 @@ def check_header(report, source):
         report.add(path, 1, 'pragma-once', 'a header needs #pragma once')
     if not source.text.startswith(('//', '/*')):
         report.add(
-            path, 1, 'header-comment', 'begin with what it is, what it is not, thread, owner'
+            path, 1, 'header-comment', 'start with purpose, thread and ownership'
         )
     for match in re.finditer(
         r'\busing\s+namespace\s+(?!std::(?:\w+_)?literals|std::chrono_literals)', source.code
@@ -140,7 +151,7 @@ def check_header(report, source):
 def check_includes(report, root, source):
     folder = pathlib.PurePosixPath(source.path).parent
     for line, name, is_quoted in source.includes():
-        # The SDK's headers are named as its users name them.
+        # Includes of the SDK's headers omit worker_sdk/, as in users' programs.
         homes = (pathlib.Path(root), pathlib.Path(root) / 'worker_sdk')
         if not is_quoted or any((home / name).is_file() for home in homes):
             continue
@@ -151,7 +162,7 @@ def check_includes(report, root, source):
 
 
 def statement_around(code, at):
-    """Begin and end of the statement with the co_await at `at`; begin is None inside its braces."""
+    """(begin, end) of the statement with the co_await at `at`; begin is None inside its braces."""
     begin = max(code.rfind(c, 0, at) for c in ';{}')
     if begin >= 0 and code[begin] == '{':
         before = code[:begin]
@@ -197,7 +208,7 @@ def check_coroutines(report, source):
             source.path,
             source.line(match.start()),
             'coroutine-lambda',
-            'its captures die before it does; capture nothing, take parameters',
+            'its captures are destroyed before it ends; pass parameters instead',
         )
 
 
@@ -212,17 +223,17 @@ def check_calls(report, source):
                 source.path,
                 source.line(match.start()),
                 'sleep',
-                'wait for the event, with a deadline; a sleep is no synchronisation',
+                'wait for the event with a deadline; do not synchronise by sleeping',
             )
 
 
 def check_comments(report, source):
-    top = 0  # a header of the SDK may show at its top how it is used
+    top = 0  # an SDK header may begin with example code
     if source.path.startswith('worker_sdk/') and source.path.endswith('.hpp'):
         top = source.text.count('\n', 0, source.text.find('#pragma once'))
     for line, text in source.comments:
         if DEAD_CODE.match(text) and line > top:
-            report.add(source.path, line, 'dead-code', 'commented-out code; git remembers it')
+            report.add(source.path, line, 'dead-code', 'commented-out code; remove it')
     for match in re.finditer(r'^[ \t]*#\s*if\s+0\b', source.text, re.M):
         report.add(source.path, source.line(match.start()), 'dead-code', '#if 0')
 
@@ -247,7 +258,7 @@ def check_heavy_headers(report, sources):
             lines = [line for line, name, _ in source.includes() if name.startswith(header)]
             if lines and source.path.endswith('.hpp'):
                 report.add(
-                    source.path, lines[0], 'heavy-header', f'{header} belongs into a .cpp file'
+                    source.path, lines[0], 'heavy-header', f'{header} belongs in a .cpp file'
                 )
             elif lines:
                 path = pathlib.PurePosixPath(source.path)
@@ -274,12 +285,12 @@ def check_folders(report, sources):
 
 
 def check_split_classes(report, sources, known):
-    homes = collections.defaultdict(dict)  # class -> pair -> where its first method stands
+    homes = collections.defaultdict(dict)  # class -> pair -> position of its first method
     spaces = set().union(*(cpp_source.namespace_names(source) for source in sources))
     for source in sources:
         for line, owner in cpp_source.methods(source):
             if owner in spaces:
-                continue  # a function of a namespace
+                continue  # a namespace, not a class
             homes[owner].setdefault(pair_of(source.path), (source.path, line))
     for owner, places in sorted(homes.items()):
         most = known.get(owner, 1)
@@ -293,13 +304,14 @@ def check_split_classes(report, sources, known):
 
 
 def check(root, names=None, split_classes=None):
-    """Findings for these files, or all: (path, line, rule, text)."""
+    """Returns the findings for these files, or all, as (path, line, rule, text)."""
     report, sources = Report(), []
     for path in names or cpp_source.files(root):
         if UNCHECKED.search(path) or path.endswith(DATA):
             continue
         text = (pathlib.Path(root) / path).read_text(encoding='utf-8', errors='replace')
         check_lines(report, path, text)
+        check_words(report, path, text)
         if path.endswith('.py'):
             check_python(report, path, text)
         if path.endswith('.sh') or re.match(r'#!.*\b(ba)?sh\b', text):

@@ -1,4 +1,4 @@
-"""What the simulator is made of, as one number: records of its runs say which tree they ran on."""
+"""A digest of the simulator's sources, which identifies the tree in records of its runs."""
 
 import hashlib
 import pathlib
@@ -12,7 +12,7 @@ PARTS = (
 
 
 def digest():
-    """12 hex digits of the names and contents of all files that sim_run is built from."""
+    """12 hex digits: a hash of the names and contents of all sources of sim_run."""
     names = subprocess.run(
         ['git', 'ls-files', '-co', '--exclude-standard', '--', *PARTS],
         cwd=ROOT,
@@ -31,7 +31,7 @@ def digest():
 
 
 def commit():
-    """The commit that is checked out, with a + if files differ from it."""
+    """The current commit, with a + if files differ from it."""
     command = ['git', 'describe', '--always', '--dirty=+', '--exclude=*']
     run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return run.stdout.strip()

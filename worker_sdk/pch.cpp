@@ -1,1 +1,1 @@
-// Only carries the precompiled headers.
+// Empty: CMake needs a source file to build the precompiled headers.

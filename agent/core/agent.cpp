@@ -3,21 +3,39 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/core/join_texts.hpp"
 #include "common/check.hpp"
 #include "common/exit_code.hpp"
 #include "common/limits/agent.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/faults.hpp"
 #include "common/limits/rendezvous.hpp"
-#include "common/text.hpp"
+#include "rendezvous/protocol/sanitize.hpp"
 
 namespace cpprun::agent {
 namespace {
 
+constexpr int kSigInt = 2;
+constexpr int kSigQuit = 3;
+constexpr int kSigKill = 9;
 constexpr int kSigTerm = 15;
 
-Endpoint place_of(const control::Standby& standby) {
+Endpoint endpoint_of(const control::Standby& standby) {
   return Endpoint{standby.address, static_cast<uint16_t>(standby.port)};
+}
+
+// Losses are warnings, because the user sees their cause nowhere else. Failures have a summary of
+// their own, and a larger round is no loss.
+LogEvent::Level level_of(control::StopCause cause) {
+  const bool is_loss =
+      cause == control::StopCause::NodeLost || cause == control::StopCause::NodeLeft;
+  return is_loss ? LogEvent::Level::Warning : LogEvent::Level::Info;
+}
+
+// A person at a keyboard sends these. Schedulers repeat SIGTERM within milliseconds, and a terminal
+// that closes adds SIGHUP: the repetition is no second request.
+bool is_urgent(int signal) {
+  return signal == kSigInt || signal == kSigQuit;
 }
 
 }  // namespace
@@ -33,29 +51,15 @@ bool Agent::has_workers() const {
          state_ == State::Draining;
 }
 
-// ---------------------------------------------------------------- the connection
+// ---------------------------------------------------------------- connection
 
 control::ReportedPhase Agent::reported_phase() const {
-  // The failure, or what was found here, is told next, then "stopped".
-  if (unreported_failure_ || is_stopped_unreported()) return control::ReportedPhase::Running;
-  switch (state_) {
-    case State::Joining:
-      return control::ReportedPhase::Idle;
-    case State::Starting:
-    case State::Running:
-    case State::Stopping:
-    case State::Leaving:
-    case State::Draining:
-    case State::Saved:
-      return control::ReportedPhase::Running;
-    case State::Stopped:
-      return control::ReportedPhase::Stopped;
-    case State::Done:
-      return control::ReportedPhase::Done;
-    case State::Ended:
-      return control::ReportedPhase::Idle;
-  }
-  return control::ReportedPhase::Idle;
+  // The agent sends Failed or Stopped right after registering; until then the round still runs.
+  const bool is_unreported = unreported_failure_ || is_stopped_unreported();
+  const bool is_in_round = has_workers() || state_ == State::Starting || state_ == State::Saved;
+  if (is_unreported || is_in_round) return control::ReportedPhase::Running;
+  if (state_ == State::Stopped) return control::ReportedPhase::Stopped;
+  return state_ == State::Done ? control::ReportedPhase::Done : control::ReportedPhase::Idle;
 }
 
 void Agent::on_connected(Instant now, std::vector<std::string> addresses, const Endpoint& peer,
@@ -64,7 +68,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   is_connected_ = true;
   peer_ = peer;
   ignores_connection_ = is_registered_ = false;
-  heard_at_ = now;
+  last_message_at_ = now;
   control::Hello hello = options_.hello;
   hello.connection += connections_++;
   control::Register facts = options_.facts;
@@ -78,7 +82,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   facts.snapshot_port = snapshot_port_;
   facts.control_port = control_port_;
   if (assignment_.round > RoundNumber()) facts.assignment = assignment_;
-  // Whether it is another process that listens where ours was, the one that listens knows best.
+  // The process that listens at our coordinator's address knows whether it is that coordinator.
   facts.has_evidence = has_evidence_ || led_by_ == peer;
   facts.has_worker_lease = has_worker_lease(now);
   facts.charged = charged_;
@@ -97,10 +101,11 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
   worker_lease_.on_disconnected();
   if (state_ == State::Ended) return;
   if (job_result_) {
-    go(effects);
+    finish_job(effects);
     return;
   }
-  // A wait that goes on goes on; else whoever accepts and hangs up would keep us for ever.
+  // A disconnect does not restart a running join timeout. If it did, a peer that accepts and hangs
+  // up would keep the agent waiting for ever.
   bool is_new_wait = is_spare_ || (state_ == State::Done && join_deadline_.is_never());
   if (is_new_wait && !has_workers()) join_deadline_ = now + options_.join_timeout;
   is_spare_ = false;
@@ -114,16 +119,16 @@ void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
 
 void Agent::on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects) {
   if (state_ == State::Ended || ignores_connection_) return;
-  heard_at_ = now;
+  last_message_at_ = now;
   std::visit([&](const auto& m) { on(now, m, effects); }, message);
 }
 
 void Agent::on(Instant now, const control::Registered& message, Effects& effects) {
-  if (message.term < term_) {  // R13: whatever it says, the job has gone on since
+  if (message.term < term_) {  // the job has had a newer coordinator since (R13)
     ignores_connection_ = true;
     if (!std::exchange(has_warned_, true)) {
       effects.push_back(LogEvent{LogEvent::Level::Warning,
-                                 "the coordinator is of an older epoch than one before it; was the "
+                                 "the coordinator has an older term than one before it; was the "
                                  "clock of its host set back?"});
     }
     effects.push_back(Reconnect{true});
@@ -138,15 +143,16 @@ void Agent::on(Instant now, const control::Registered& message, Effects& effects
   bool was_leased = is_leased();
   heartbeat_ = message.heartbeat;
   lease_ = message.lease;
-  if (state_ == State::Done) join_deadline_ = Instant::never();  // the others may take their time
+  // The other nodes' workers may still run for long.
+  if (state_ == State::Done) join_deadline_ = Instant::never();
   if (is_leased() && !was_leased) ping(now, effects);
-  if (was_leased && !is_leased()) {  // we lead the job ourselves
+  if (was_leased && !is_leased()) {  // the coordinator is in this process now
     ping_at_ = Instant::never();
     if (has_workers()) effects.push_back(SetWorkerLease{Instant::never()});
   }
 }
 
-// Kept for a coordinator that comes after this one.
+// Remembers the count for a later coordinator, which starts without it.
 void Agent::on(Instant, const control::FaultPermit& message, Effects&) {
   std::vector<int64_t>& counts = options_.facts.fault_counts;
   const bool is_sane =
@@ -164,17 +170,17 @@ void Agent::ping(Instant now, Effects& effects) {
   ping_at_ = now + heartbeat_;
 }
 
-// R18: a coordinator that has not heard of etcd for a while issues what is left of its worker
-// leases; it may hear any moment.
+// While etcd does not answer, the coordinator issues only the rest of its own lease. An early ping
+// extends the worker lease as soon as etcd answers again (R18).
 void Agent::ping_sooner(Instant now) {
   if (!options_.is_led_by_election || !is_led(now)) return;
-  const Duration half = (worker_lease_.term_at() - now) / 2;
+  const Duration half = (worker_lease_.sigterm_at() - now) / 2;
   ping_at_ = std::min(ping_at_, now + std::max(half, limits::kPingIntervalMin));
 }
 
 void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
-  // R11: an answer that lay unread past the deadline does not bring back whom the reaper process
-  // killed.
+  // The agent was frozen while this pong waited in its socket. The reaper process has killed the
+  // workers at the deadline, and a late pong cannot bring them back (R11).
   if (state_ == State::Running && is_leased() && now >= worker_lease_.deadline()) {
     stop_past_worker_lease(Duration{}, effects);
   }
@@ -191,10 +197,8 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
   bool may_start = state_ == State::Joining || state_ == State::Stopped;
   if (!may_start || message.round <= assignment_.round || message.term < term_) return;  // R1
   assignment_ = message;
-  ends_.clear();
-  unstepped_.clear();
-  hung_.reset();
-  unreported_failure_.reset();  // the round that it ended is over
+  exits_.begin_round();
+  unreported_failure_.reset();  // that round is over
   is_spare_ = false;
   is_drained_ = false;
   fell_back_ = false;
@@ -205,13 +209,13 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
   is_standby_ = assignment_.standby && assignment_.standby->node == options_.hello.node.incarnation;
   if (!is_leading_ && is_leased() && !options_.is_led_by_election) {
     const bool is_elsewhere = assignment_.standby && !is_standby_;
-    effects.push_back(is_elsewhere ? Routes{{place_of(*assignment_.standby)}} : Routes{});
+    effects.push_back(is_elsewhere ? Routes{{endpoint_of(*assignment_.standby)}} : Routes{});
   }
   if (options_.facts.has_snapshot_dir)
     effects.push_back(ServeSnapshots{assignment_.snapshot_secret});
   is_fetching_ = assignment_.resume && !assignment_.resume->source_address.empty();
   if (is_fetching_) {
-    join_deadline_ = Instant::never();  // a fetch has limits of its own
+    join_deadline_ = Instant::never();  // the fetch has time limits of its own
     effects.push_back(FetchSnapshot{*assignment_.resume, assignment_.snapshot_secret});
   }
   if (options_.facts.keeps_replicas) {
@@ -225,10 +229,10 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
   start_if_leased(now, effects);
 }
 
-// Workers may only live under a worker lease (R6); the first pong may come a moment after the
-// world.
+// Workers may run only under a worker lease (R6). The first pong may come shortly after the rank
+// assignment.
 void Agent::start_if_leased(Instant now, Effects& effects) {
-  if (is_fetching_ || is_fetching_replicas_ || (is_leased() && worker_lease_.term_at() <= now))
+  if (is_fetching_ || is_fetching_replicas_ || (is_leased() && worker_lease_.sigterm_at() <= now))
     return;
   state_ = State::Running;
   join_deadline_ = Instant::never();
@@ -239,13 +243,12 @@ void Agent::start_if_leased(Instant now, Effects& effects) {
 }
 
 void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
-  if (state_ != State::Running) {  // a stop was quicker; there is nothing to wait for
+  if (state_ != State::Running) {  // a stop came first, and no worker runs
     effects.push_back(LogEvent{LogEvent::Level::Warning, error.text});
     if (has_workers()) on_all_workers_gone(now, effects);
     return;
   }
-  effects.push_back(
-      LogEvent{LogEvent::Level::Info, error.text});  // people read it in the failure summary
+  effects.push_back(LogEvent{LogEvent::Level::Info, error.text});  // the failure summary shows it
   effects.push_back(SetWorkerLease{Instant::never()});
   const bool is_fatal = error.kind == ErrorKind::BadValue;
   unreported_failure_ = control::Failed{assignment_.round, WorkerExit{}, is_fatal, error.text};
@@ -258,7 +261,8 @@ void Agent::stop_workers(Duration grace, bool lets_save, Effects& effects) {
   effects.push_back(StopWorkers{kSigTerm, grace, lets_save});
 }
 
-// The others may go on without this node: no failure of a worker, and charged to nobody.
+// Other nodes may form a round without this node from now on. This is no worker's failure, and no
+// restart budget is charged.
 void Agent::stop_past_worker_lease(Duration grace, Effects& effects) {
   effects.push_back(
       LogEvent{LogEvent::Level::Warning,
@@ -268,17 +272,17 @@ void Agent::stop_past_worker_lease(Duration grace, Effects& effects) {
 }
 
 void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects) {
-  ends_.push_back(end);
-  if (hung_ && hung_->local_rank == end.local_rank) ends_.back().hang = hung_->hang;
+  exits_.add(end);
   if (is_drained_) return on_failed_save(end, effects);
   if (end.is_success() || state_ != State::Running) return;
-  if (is_leased() &&
-      now >= worker_lease_.deadline()) {  // R11: we were frozen, the reaper process was not
+  // The agent was frozen, and the reaper process killed the workers (R11).
+  if (is_leased() && now >= worker_lease_.deadline()) {
     stop_past_worker_lease(Duration{}, effects);
     return;
   }
-  // At once, without waiting for the coordinator. One that was stopped on request shows that
-  // another node is draining, which we are about to hear: the others here are saving as well.
+  // Stop the other workers at once, without waiting for the coordinator. A worker that exits with
+  // kStoppedResumable shows that another node drains; the coordinator's Stop is on its way, and the
+  // other workers here save as well.
   const bool is_on_request = end.exit_code == kStoppedResumable;
   stop_workers(options_.stop_grace, is_on_request, effects);
   held_failure_ = FirstFailure{end, assignment_};
@@ -289,23 +293,18 @@ void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects)
 }
 
 void Agent::on_hang(Instant now, const WorkerExit& hung, Effects& effects) {
-  if (state_ != State::Running) return;  // it is being stopped already, for another reason
+  if (state_ != State::Running) return;  // the round is being stopped for another reason
   if (is_leased() && now >= worker_lease_.deadline())
     return stop_past_worker_lease(Duration{}, effects);
-  hung_ = hung;
+  exits_.on_hang(hung);
   stop_workers(options_.stop_grace, false, effects);
   effects.push_back(FirstFailure{hung, assignment_});
   unreported_failure_ = control::Failed{assignment_.round, for_the_wire(hung), false};
   effects.push_back(SendMessage{*unreported_failure_});
 }
 
-void Agent::keep_failed_ends() {
-  auto is_failure = [this](const WorkerExit& end) { return !end.is_success() && !is_drained_; };
-  if (std::any_of(ends_.begin(), ends_.end(), is_failure)) failed_ends_ = ends_;
-}
-
 void Agent::on_all_workers_gone(Instant now, Effects& effects) {
-  keep_failed_ends();
+  if (!is_drained_) exits_.keep_if_failed();
   effects.push_back(SetWorkerLease{Instant::never()});
   switch (state_) {
     case State::Running:
@@ -314,9 +313,9 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
       effects.push_back(SendMessage{control::Done{assignment_.round}});
       return;
     case State::Stopping:
-      if (is_going_) {
+      if (is_finishing_) {
         state_ = State::Stopped;
-        go(effects);
+        finish_job(effects);
         return;
       }
       become_stopped(now, effects);
@@ -326,7 +325,7 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
     case State::Draining:
       state_ = State::Saved;
       if (!options_.facts.has_snapshot_dir) return leave_after_drain(effects);
-      leave_at_ = now + limits::kLastLook;
+      leave_at_ = now + limits::kFinalScanTimeout;
       effects.push_back(ScanSnapshots{});
       return;
     default:
@@ -334,19 +333,21 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
   }
 }
 
-// What SIGKILL did not end runs no code of its own any more, so the others may go on (R2); but it
-// keeps what it holds (a GPU, files, ports), so nothing is started beside it.
+// A process that survives SIGKILL runs no code of its own any more, so the other nodes may form a
+// new round (R2). It still holds its resources (GPU, files, ports), so this node starts no worker
+// beside it.
 void Agent::on_stuck(const std::string& what, Effects& effects) {
   if (state_ == State::Ended) return;
-  const bool has_all_ends = static_cast<int64_t>(ends_.size()) >= options_.facts.nproc;
-  keep_failed_ends();
+  const bool has_all_ends = static_cast<int64_t>(exits_.size()) >= options_.facts.nproc;
+  if (!is_drained_) exits_.keep_if_failed();
   const std::string why = "it is unusable: SIGKILL did not end " + what;
   effects.push_back(SendMessage{control::Leave{why, has_all_ends && has_saved(), true}});
   effects.push_back(Disconnect{false});
   finish(Finish{Finish::How::Unusable, signal_, what, {}, 0}, effects);
 }
 
-// The port for the next round, and what it may resume from, come first; then "stopped" is said.
+// The agent sends Stopped with the next round's port and the newest snapshots, so it collects both
+// first.
 void Agent::become_stopped(Instant now, Effects& effects) {
   state_ = State::Stopped;
   join_deadline_ = now + options_.join_timeout;
@@ -366,92 +367,426 @@ void Agent::send_stopped_if_known(Effects& effects) {
 }
 
 void Agent::send_stopped(Effects& effects) {
-  effects.push_back(SendMessage{
-      control::Stopped{assignment_.round, port_, snapshots_, has_saved(), own_failure()}});
+  effects.push_back(
+      SendMessage{control::Stopped{assignment_.round, port_, snapshots_, has_saved(),
+                                   is_drained_ ? std::nullopt : exits_.own_failure()}});
 }
-
-// What failed first here by itself, if anything did: it may have been quicker than the stop.
-std::optional<WorkerExit> Agent::own_failure() const {
-  const bool is_own = std::any_of(ends_.begin(), ends_.end(), has_own_cause);
-  if (!is_own || is_drained_) return std::nullopt;
-  return for_the_wire(ends_[root_cause_index(ends_)]);
-}
-
-// ---------------------------------------------------------------- joining
-
-// ---------------------------------------------------------------- refused
 
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {
   effects.push_back(Disconnect{has_workers()});
   std::string text = "the coordinator refused this agent: " + message.why;
-  if (message.occupant) text = full_job(*message.occupant);
+  if (message.occupant) {
+    text = occupied_text(options_.hello.run_id, options_.endpoint, options_.hello.node.name,
+                         *message.occupant);
+  }
   finish(Finish{Finish::How::Error, 0, std::move(text), {}, 0}, effects);
 }
 
-// The user named no job, and has met another of the same default name.
-std::string Agent::full_job(const control::Occupant& by) const {
-  const std::string host = text::one_line(by.host, limits::kNameBytes);
-  const std::string pid = by.pid > 0 ? "pid " + std::to_string(by.pid) : "another agent";
-  const std::string where = host == options_.hello.node.name ? "" : " on " + host;
-  return "job '" + options_.hello.run_id + "' already runs at " + options_.endpoint + " (" + pid +
-         where + ")" + "; give --rdzv-id=NAME to run another job there";
-}
-
-// ---------------------------------------------------------------- waiting
+// ---------------------------------------------------------------- waiting, hosting, giving up
 
 void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   const bool is_new_wait = is_spare_ && !message.is_spare && !has_workers();
   if (is_new_wait) join_deadline_ = now + options_.join_timeout;
   is_spare_ = message.is_spare;
   knows_standby_ = message.standby.has_value();
-  // A spare may wait for as long as the job runs, without a worker to show for it.
+  // A spare node may wait for as long as the job runs and shows no other sign of life, so its user
+  // sees this line.
   const bool is_news = message.is_spare && message.why != last_wait_;
   const auto level =
       message.is_reminder || is_news ? LogEvent::Level::Warning : LogEvent::Level::Info;
   last_wait_ = message.why;
   if (message.standby && !is_leading_ && is_leased()) {
-    const control::Standby& standby = *message.standby;
-    effects.push_back(Routes{{Endpoint{standby.address, static_cast<uint16_t>(standby.port)}}});
+    effects.push_back(Routes{{endpoint_of(*message.standby)}});
   }
   effects.push_back(LogEvent{level, "waiting: " + message.why});
 }
 
-// Before the first round; "" later.
+// What a node that was in no round yet waits for; "" otherwise.
 std::string Agent::waited_for() const {
   if (state_ != State::Joining || assignment_.round != RoundNumber()) return "";
-  if (!is_connected_) return "while waiting for the coordinator; no worker was started";
-  const std::string what = last_wait_.empty() ? "for the first round" : "(" + last_wait_ + ")";
-  return "while waiting " + what + "; no worker was started";
+  return waiting_text(is_connected_, last_wait_);
 }
 
-// ---------------------------------------------------------------- hosting
-
-// An agent that was never welcomed may host its job as soon as nobody listens at the endpoint. One
-// that was may do so once all that its coordinator can have granted has ended (I1), unless another
-// node is to lead the job then.
+// An agent that was never registered may host its job at once when no process listens at the
+// endpoint. One that was registered waits until every lease that its coordinator can have issued
+// has ended (I1), and never hosts while another node is the standby.
 bool Agent::may_host(Instant now) const {
   if (state_ != State::Joining || is_connected_ || knows_standby_ || job_result_) return false;
   if (assignment_.round != RoundNumber()) return false;
   if (term_ == Term()) return true;
-  return is_leased() && now >= heard_at_ + lease_;
+  return is_leased() && now >= last_message_at_ + lease_;
 }
 
-// ---------------------------------------------------------------- giving up
-
 void Agent::give_up_joining(Effects& effects) {
-  std::string text = "timed out after " +
-                     std::to_string(static_cast<int64_t>(to_seconds(options_.join_timeout))) +
-                     " s without a round";
-  if (!is_connected_) text += ": no connection to the coordinator";
-  if (is_connected_ && !last_wait_.empty()) text += ": " + last_wait_;
-  if (!lost_.empty()) text += "; the last round ended because " + lost_ + " [class=lost_node]";
-  if (state_ == State::Done) text += "; the workers here ended well, the job's outcome is unknown";
-  text += " (--rdzv-conf=join_timeout=SECONDS waits longer)";
+  std::string text = join_timeout_text(
+      {options_.join_timeout, is_connected_, last_wait_, lost_, state_ == State::Done});
   effects.push_back(SendMessage{control::Leave{"the join timeout was reached"}});
   effects.push_back(Disconnect{false});
-  Finish how{Finish::How::Error, 0, text, {}, lost_.empty() ? 0 : assignment_.restart_count};
+  Finish how{
+      Finish::How::Error, 0, std::move(text), {}, lost_.empty() ? 0 : assignment_.restart_count};
   how.lost = lost_;
   finish(std::move(how), effects);
+}
+
+// ---------------------------------------------------------------- the end of a round
+
+void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
+  if (message.round != assignment_.round) return;
+  // In both cases the workers save, and an exit meanwhile counts as no failure.
+  const bool is_drain =
+      message.cause == control::StopCause::Drain || message.cause == control::StopCause::Operator;
+  const bool is_known =
+      message.cause == control::StopCause::Failure || message.cause == control::StopCause::Snapshot;
+  if (is_known) unreported_failure_.reset();
+  if (message.cause == control::StopCause::NodeLost) lost_ = message.why;
+  if (message.charged != control::RestartCharge::None) charged_ = message.charged;
+  if (is_drain) {
+    is_drained_ = true;
+    held_failure_.reset();
+  } else if (held_failure_) {
+    flush_held_failure(effects);
+    effects.push_back(EndSaving{kSigTerm});
+  }
+  switch (state_) {
+    case State::Starting:
+      drop_fetch(effects);
+      become_stopped(now, effects);
+      return;
+    case State::Done:
+      effects.push_back(LogEvent{level_of(message.cause),
+                                 "the workers had ended well and start again: " + message.why});
+      become_stopped(now, effects);
+      return;
+    case State::Running:
+      effects.push_back(LogEvent{level_of(message.cause), "stopping the workers: " + message.why});
+      stop_workers(options_.stop_grace, is_drain, effects);
+      return;
+    case State::Stopped:
+      if (!is_stopped_unreported()) send_stopped(effects);
+      return;
+    default:
+      return;
+  }
+}
+
+// ---------------------------------------------------------------- the end of the run
+
+void Agent::on(Instant, const control::JobResult& message, Effects& effects) {
+  job_result_ = control::sanitize(message);
+  if (!message.is_resumable) flush_held_failure(effects);
+  effects.push_back(SendMessage{control::Ack{message.is_success}});
+  drop_fetch(effects);
+  if (state_ == State::Starting) state_ = State::Stopped;  // no worker has been started
+  if (state_ == State::Running)
+    stop_workers(options_.stop_grace, false, effects);  // the job ended without this node
+}
+
+void Agent::on(Instant, const control::Bye&, Effects& effects) {
+  if (job_result_) finish_job(effects);
+}
+
+// The job has a result. Workers that still run are stopped before the agent ends (R4).
+void Agent::finish_job(Effects& effects) {
+  is_finishing_ = true;
+  if (is_leaving()) return;  // the drain or the signal ends the agent
+  if (state_ == State::Running) stop_workers(options_.stop_grace, false, effects);
+  if (has_workers()) return;
+  effects.push_back(Disconnect{false});
+  finish(Finish{}, effects);
+}
+
+// `how.how` Success stands for the coordinator's result, if there is one (R9).
+void Agent::finish(Finish how, Effects& effects) {
+  if (job_result_ && how.how == Finish::How::Success && !job_result_->is_success) {
+    how.how = job_result_->is_resumable ? Finish::How::Stopped : Finish::How::Failure;
+    how.text = job_result_->failure_summary;
+  }
+  if (!snapshots_.empty()) how.snapshot = snapshots_.front();
+  how.ends = exits_.last_failed_round();
+  const bool is_hang =
+      job_result_ && job_result_->root_cause && job_result_->root_cause->end.is_hang();
+  how.restarts_used = is_hang ? assignment_.hang_restarts : assignment_.restart_count;
+  how.admin_restarts = assignment_.admin_restarts;
+  how.signal = signal_;
+  how.job_result = job_result_;
+  how.ran_no_worker = assignment_.round == RoundNumber();
+  state_ = State::Ended;
+  effects.push_back(std::move(how));
+}
+
+void Agent::on_signal(Instant now, int signal, Effects& effects) {
+  if (state_ == State::Ended) return;
+  if (is_leaving()) {
+    if (is_urgent(signal)) leave_at_once(effects);
+    return;
+  }
+  signal_ = signal;
+  signalled_at_ = now;
+  if (signal == kSigTerm) return on_request(now, effects);
+  if (!has_workers()) return leave(effects);
+  state_ = State::Leaving;
+  effects.push_back(StopWorkers{signal, options_.stop_grace});
+}
+
+// The first SIGTERM.
+void Agent::on_request(Instant now, Effects& effects) {
+  if (state_ == State::Running) return drain(effects);
+  // the workers save already, because another node drains
+  if (state_ == State::Stopping && is_drained_) {
+    state_ = State::Draining;
+    effects.push_back(SendMessage{control::Draining{assignment_.round}});
+  } else if (state_ == State::Stopping) {  // the workers have got SIGTERM already
+    state_ = State::Leaving;
+  } else if (state_ == State::Stopped && is_drained_) {
+    leave_stopped(now, effects);
+  } else {
+    leave(effects);
+  }
+}
+
+void Agent::leave_at_once(Effects& effects) {
+  if (state_ == State::Saved) return leave_after_drain(effects);
+  effects.push_back(StopWorkers{kSigKill, Duration{}, false, true});
+}
+
+// No worker runs here, and no drain has stopped one: SIGTERM loses no work.
+void Agent::leave(Effects& effects) {
+  const bool loses_nothing = signal_ == kSigTerm && !is_failing();
+  effects.push_back(SendMessage{
+      control::Leave{loses_nothing ? "asked to stop" : "ended by a signal", loses_nothing}});
+  effects.push_back(Disconnect{false});
+  if (signal_ == kSigTerm && job_result_) return finish(Finish{}, effects);
+  Finish how;
+  how.how = loses_nothing ? Finish::How::Stopped : Finish::How::Signal;
+  how.text = waited_for();
+  finish(std::move(how), effects);
+}
+
+// Whether the newest round ended by a failure that ends the job.
+bool Agent::is_failing() const {
+  const bool is_fatal = unreported_failure_ && unreported_failure_->is_fatal;
+  const bool has_failed = unreported_failure_ || charged_ != control::RestartCharge::None;
+  const bool is_hang = charged_ == control::RestartCharge::Hang ||
+                       (unreported_failure_ && unreported_failure_->end.is_hang());
+  const int64_t used = is_hang ? assignment_.hang_restarts : assignment_.restart_count;
+  return is_fatal || (has_failed && used >= assignment_.max_restarts);
+}
+
+// ---------------------------------------------------------------- drain
+
+// An admin command. Its repetition changes nothing; a real signal does.
+void Agent::on(Instant now, const control::ShutdownRequest& message, Effects& effects) {
+  if (is_leaving() || job_result_) return;
+  effects.push_back(LogEvent{LogEvent::Level::Info, message.why});
+  on_signal(now, message.saves ? kSigTerm : kSigInt, effects);
+}
+
+// The coordinator gets Draining before any worker exits, so that no exit counts as a failure.
+void Agent::drain(Effects& effects) {
+  state_ = State::Draining;
+  is_drained_ = true;
+  effects.push_back(SendMessage{control::Draining{assignment_.round}});
+  effects.push_back(StopWorkers{kSigTerm, options_.stop_grace, true});
+}
+
+// Every worker has saved, has finished, or had not begun.
+bool Agent::has_saved() const {
+  return is_drained_ && exits_.have_lost_nothing();
+}
+
+// A snapshot needs all workers: when one has failed, the others cannot complete it.
+void Agent::on_failed_save(const WorkerExit& end, Effects& effects) {
+  const bool is_saving = state_ == State::Draining || state_ == State::Stopping;
+  if (!is_saving || end.is_success() || end.exit_code == kStoppedResumable) return;
+  effects.push_back(EndSaving{kSigTerm});
+}
+
+// This node gets SIGTERM after a drain of another node has ended its workers.
+void Agent::leave_stopped(Instant now, Effects& effects) {
+  state_ = State::Saved;
+  leave_at_ = now + limits::kLastLook;
+  wants_port_for_stopped_ = false;
+  if (!std::exchange(wants_scan_for_stopped_, false)) leave_after_drain(effects);
+}
+
+void Agent::leave_after_drain(Effects& effects) {
+  const bool loses_nothing = has_saved() && exits_.can_resume();
+  effects.push_back(SendMessage{control::Leave{"asked to stop", has_saved()}});
+  effects.push_back(Disconnect{false});
+  Finish how;
+  how.how = loses_nothing ? Finish::How::Stopped : Finish::How::Signal;
+  how.has_saved = loses_nothing && exits_.have_saved();
+  if (loses_nothing) how.stays_until = signalled_at_ + options_.stop_grace;
+  finish(std::move(how), effects);
+}
+
+// The held exit was a failure after all.
+void Agent::flush_held_failure(Effects& effects) {
+  if (held_failure_) effects.push_back(*held_failure_);
+  held_failure_.reset();
+}
+
+// ---------------------------------------------------------------- snapshots
+
+void Agent::on_snapshots(Instant, std::vector<control::SnapshotName> snapshots, Effects& effects) {
+  const bool is_new = snapshots != snapshots_;
+  snapshots_ = std::move(snapshots);
+  if (state_ == State::Saved) return leave_after_drain(effects);
+  if (std::exchange(wants_scan_for_stopped_, false)) return send_stopped_if_known(effects);
+  if (is_new && is_connected_) effects.push_back(SendMessage{newest_snapshots()});
+}
+
+// Every message repeats which snapshot was unusable, so that a lost connection loses that only for
+// a while.
+control::Snapshots Agent::newest_snapshots() const {
+  return {snapshots_, fell_back_ ? assignment_.resume->snapshot.id : ""};
+}
+
+void Agent::on_fell_back(int64_t step, Effects& effects) {
+  if (!assignment_.resume || std::exchange(fell_back_, true)) return;
+  const control::SnapshotName& chosen = assignment_.resume->snapshot;
+  const std::string instead =
+      step < 0 ? "training begins anew" : "training goes on from step " + std::to_string(step);
+  effects.push_back(LogEvent{
+      LogEvent::Level::Warning,
+      "the snapshot of step " + std::to_string(chosen.step) + " could not be used, " + instead});
+  if (is_connected_) effects.push_back(SendMessage{newest_snapshots()});
+}
+
+void Agent::on_fetched(Instant now, Effects& effects) {
+  if (!std::exchange(is_fetching_, false)) return;
+  if (!is_fetching_replicas_) join_deadline_ = now + options_.join_timeout;
+  start_if_leased(now, effects);
+}
+
+void Agent::on_replicas_fetched(Instant now, Effects& effects) {
+  if (!std::exchange(is_fetching_replicas_, false)) return;
+  if (!is_fetching_) join_deadline_ = now + options_.join_timeout;
+  start_if_leased(now, effects);
+}
+
+void Agent::drop_fetch(Effects& effects) {
+  const bool is_fetching = std::exchange(is_fetching_, false);
+  const bool is_seeking = std::exchange(is_fetching_replicas_, false);
+  if (is_fetching || is_seeking) effects.push_back(DropFetch{});
+}
+
+void Agent::on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects) {
+  if (!std::exchange(is_fetching_, false)) return;
+  drop_fetch(effects);  // also FetchReplicas
+  effects.push_back(LogEvent{LogEvent::Level::Warning, error.text});
+  unreported_failure_ = control::Failed{assignment_.round, WorkerExit{}, false, error.text,
+                                        is_damaged ? assignment_.resume->snapshot.id : ""};
+  effects.push_back(SendMessage{*unreported_failure_});
+  become_stopped(now, effects);
+}
+
+// ---------------------------------------------------------------- a dead coordinator, etcd
+
+// Under a worker lease no coordinator has counted this node as lost (I1), and it has not sent
+// Stopped: so there is no later round.
+bool Agent::has_worker_lease(Instant now) const {
+  const bool is_in_round =
+      state_ == State::Starting || state_ == State::Running || state_ == State::Stopping;
+  return is_in_round && is_leased() && now < worker_lease_.deadline();
+}
+
+// While the worker lease holds, no other node has formed a round without this one, and no other
+// standby was chosen (R16).
+void Agent::on_refused(Instant now, const std::vector<Endpoint>& places, Effects& effects) {
+  const bool is_ours = std::find(places.begin(), places.end(), led_by_) != places.end();
+  if (state_ == State::Ended || is_leading_ || is_connected_ || term_ == Term() || !is_ours) {
+    return;
+  }
+  has_evidence_ = true;
+  const bool is_going = job_result_ || is_leaving();
+  const bool has_lease = is_leased() && now < worker_lease_.deadline();
+  if (!is_standby_ || !has_lease || is_going) return;
+  is_leading_ = true;
+  effects.push_back(LogEvent{LogEvent::Level::Warning,
+                             "the coordinator is dead; leading the job from this node"});
+  effects.push_back(BecomeCoordinator{Term(term_.value + 1), *assignment_.standby});
+}
+
+// The process at the job's endpoint knows the address of the coordinator (R17).
+void Agent::on(Instant, const control::Redirect& message, Effects& effects) {
+  const bool is_blank = assignment_.round == RoundNumber();
+  if (is_leading_ || (message.term < term_ && !is_blank)) return;
+  if (is_blank) term_ = Term();  // that of a coordinator that never led the job
+  ignores_connection_ = knows_standby_ = true;
+  effects.push_back(Routes{{Endpoint{message.address, static_cast<uint16_t>(message.port)}}, true});
+  effects.push_back(Reconnect{});
+}
+
+void Agent::on_led_from(const Endpoint& place, Effects& effects) {
+  if (state_ == State::Ended) return;
+  effects.push_back(Routes{{place}, true});
+  if (!is_connected_ || peer_ == place) return;
+  ignores_connection_ = true;
+  effects.push_back(Reconnect{});
+}
+
+bool Agent::is_led(Instant now) const {
+  return is_connected_ && is_registered_ && now < worker_lease_.sigterm_at();
+}
+
+bool Agent::would_lead() const {
+  return !is_leaving() && state_ != State::Ended && !job_result_;
+}
+
+// ---------------------------------------------------------------- time
+
+void Agent::on_time(Instant now, Effects& effects) {
+  if (state_ == State::Ended) return;
+  // After a freeze several deadlines may have passed: workers past the lease first (R11).
+  if (state_ == State::Running && is_leased() && now >= worker_lease_.sigterm_at()) {
+    stop_past_worker_lease(std::max(Duration{}, worker_lease_.deadline() - now), effects);
+  }
+  if (is_past_worker_lease(now)) {
+    lease_killed_ = true;
+    effects.push_back(StopWorkers{kSigKill, Duration{}});
+  }
+  if (now >= ping_at_) ping(now, effects);
+  if (now >= node_lease_ends()) {
+    // The host or its network may be gone; TCP alone would try for many minutes.
+    last_message_at_ = now;
+    effects.push_back(
+        LogEvent{LogEvent::Level::Info, "the coordinator is silent; connecting again"});
+    effects.push_back(Reconnect{!is_registered_});
+  }
+  if (state_ == State::Saved && now >= leave_at_) return leave_after_drain(effects);
+  if (now >= join_deadline_ && !is_spare_) give_up_joining(effects);
+}
+
+Instant Agent::next_deadline() const {
+  if (state_ == State::Ended) return Instant::never();
+  Instant next = ping_at_;
+  if (!is_spare_) next = std::min(next, join_deadline_);
+  if (state_ == State::Saved) next = std::min(next, leave_at_);
+  // A registered agent notices at its next ping.
+  if (!is_registered_) next = std::min(next, node_lease_ends());
+  if (state_ == State::Running && is_leased()) next = std::min(next, worker_lease_.sigterm_at());
+  if (is_stopping_past_worker_lease()) next = std::min(next, worker_lease_.deadline());
+  return next;
+}
+
+// An agent that is not registered may be connected to a coordinator that must not lead the job
+// (R17), so it gives up after two leases.
+Instant Agent::node_lease_ends() const {
+  if (!is_connected_) return Instant::never();
+  if (!is_registered_) return last_message_at_ + options_.facts.job_spec.lease * 2;
+  return is_leased() ? last_message_at_ + lease_ : Instant::never();
+}
+
+// Stopping workers must be gone at the lease's deadline, whatever their grace.
+bool Agent::is_stopping_past_worker_lease() const {
+  bool is_stopping =
+      state_ == State::Stopping || state_ == State::Leaving || state_ == State::Draining;
+  return is_stopping && is_leased() && !lease_killed_;
+}
+
+bool Agent::is_past_worker_lease(Instant now) const {
+  return is_stopping_past_worker_lease() && now >= worker_lease_.deadline();
 }
 
 }  // namespace cpprun::agent

@@ -1,30 +1,30 @@
-// Agent: states x events of one node. Joins, starts the workers it is told to start, stops them,
-// says how they ended, and knows when the run is over. Rules R1, R4, R6, R9, R13 and R16 to
-// R18 of docs/protocol.md.
+// The state machine of one node's agent. It joins the job, starts the workers of each round, stops
+// them, reports their exits to the coordinator, and decides when the run ends. Rules R1, R4, R6,
+// R9, R13 and R16 to R18 of docs/protocol.md.
 //
-// A core: no I/O, no clock; the same calls in the same order give the same effects.
+// Pure: no I/O, clock or randomness. The same calls in the same order give the same effects.
 //
-//   Joining --world--> Starting --worker lease--> Running --all 0, quiet--> Done --bye--> Ended
-//      ^                                      | failure, stop, worker lease     | stop
-//      |                                      v                          v
-//      +------------- Stopped <--quiet--- Stopping                    Stopped
-//   Running --SIGTERM--> Draining --quiet--> Saved --snapshots looked at--> Ended
-//   Running, Stopping --other signal--> Leaving --quiet--> Ended
-//   any without workers --signal--> Ended
-//   any --stuck--> Ended
+//   Joining --assignment--> Starting --worker lease--> Running --all exit 0--> Done --Bye--> Ended
+//      ^                                           | failure, Stop, lease over     | Stop
+//      |                                           v                               v
+//      +-------------- Stopped <--workers gone-- Stopping                       Stopped
+//   Running --SIGTERM--> Draining --workers gone--> Saved --snapshots scanned--> Ended
+//   Running, Stopping --other signal--> Leaving --workers gone--> Ended
+//   any state without workers --signal--> Ended
+//   any state --stuck process--> Ended
 //
-// A second SIGINT or SIGQUIT kills the workers at once. SIGTERM and SIGHUP, sent again, change
-// nothing.
+// A second SIGINT or SIGQUIT kills the workers at once. A second SIGTERM or SIGHUP has no effect.
 //
-// In Starting a snapshot may have to be fetched first; there are no workers until it is here.
+// In Starting the agent may first fetch a snapshot; it starts no worker before the snapshot is
+// here.
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/core/effects.hpp"
+#include "agent/core/worker_exits.hpp"
 #include "agent/core/worker_lease.hpp"
 #include "common/endpoint.hpp"
 #include "common/failure/worker_exit.hpp"
@@ -36,12 +36,12 @@
 namespace cpprun::agent {
 
 struct AgentOptions {
-  control::Hello hello;     // of the first connection
-  control::Register facts;  // standing, round, epoch, port and addresses apart
-  std::string endpoint;     // of the job, as people write it
+  control::Hello hello;     // of the first connection; later connections count up
+  control::Register facts;  // without the fields that change: phase, round, term, port, addresses
+  std::string endpoint;     // of the job, as the user wrote it
   Duration join_timeout{};
   Duration stop_grace{};
-  bool is_led_by_election = false;  // on_led_from() says where its coordinator is (R18)
+  bool is_led_by_election = false;  // on_led_from() names the coordinator's address (R18)
 };
 
 class Agent {
@@ -54,74 +54,78 @@ class Agent {
     Stopped,
     Done,
     Leaving,
-    Draining,  // asked to stop: the workers save and end
-    Saved,     // they have ended; what they saved is being looked at
+    Draining,  // the workers save their work and exit, on request
+    Saved,     // the workers have exited; the daemon scans their snapshots
     Ended
   };
 
   explicit Agent(AgentOptions options) : options_(std::move(options)) {}
 
-  // Once, before everything else.
+  // Call once, before every other function.
   void start(Instant now, Effects& effects);
 
-  // A connection to a coordinator at `peer` (numeric) stands; `addresses` are ours on it.
+  // The daemon has connected to a coordinator at `peer` (numeric). `addresses` are this node's own
+  // on that connection.
   void on_connected(Instant now, std::vector<std::string> addresses, const Endpoint& peer,
                     Effects& effects);
-  // Nobody listens at these places, says their kernel. One where our coordinator was means that it
-  // is dead (R4).
+  // The kernels of these hosts answered that no process listens there. If one is the coordinator's
+  // address, the coordinator is dead (R4).
   void on_refused(Instant now, const std::vector<Endpoint>& places, Effects& effects);
-  // The job is led from there, says the election (R18).
+  // The election names `place` as the coordinator's address (R18).
   void on_led_from(const Endpoint& place, Effects& effects);
   void on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects);
   void on_disconnected(Instant now, Effects& effects);
-  // The connection can't be made any more, whatever the time: the text says why.
+  // The connection can never be made again; `error` holds the reason.
   void on_unreachable(Instant now, const Error& error, Effects& effects);
 
-  // This worker is known to say its steps, and has made none in this round: told before its end.
-  void on_no_step(LocalRank worker) { unstepped_.insert(worker.value); }
+  // This worker reports its steps and has finished none in this round. Comes before
+  // on_worker_exit().
+  void on_no_step(LocalRank worker) { exits_.on_no_step(worker); }
   void on_worker_exit(Instant now, const WorkerExit& end, Effects& effects);
-  // All workers are reaped, nothing of them is left, their output is written.
+  // All workers are reaped, no process of theirs is left, and their output is written.
   void on_all_workers_gone(Instant now, Effects& effects);
-  // SIGKILL did not end what is left of the workers: `what` names it. The node is unusable, and the
-  // agent ends without waiting for it.
+  // SIGKILL did not end a process of the workers; `what` names it. The node is unusable, and the
+  // agent ends without waiting for the process.
   void on_stuck(const std::string& what, Effects& effects);
-  // BadValue: no restart can heal it.
+  // ErrorKind::BadValue: a restart cannot help.
   void on_start_failed(Instant now, const Error& error, Effects& effects);
   void on_port(Instant now, int64_t port, Effects& effects);
   void on_signal(Instant now, int signal, Effects& effects);
-  // A worker hangs, and what could be seen of it is seen: the round ends for it. `hung` says who
-  // and how (WorkerExit::hang); it lives.
+  // A worker hangs, and the daemon has collected its stack. The agent ends the round. `hung` says
+  // which worker hangs and how (WorkerExit::hang); the worker is still alive.
   void on_hang(Instant now, const WorkerExit& hung, Effects& effects);
 
-  // Where other nodes can fetch snapshots from here; 0: nowhere. Told with the next registration.
+  // The port at which this node serves its snapshots to others; 0: none. Sent with the next
+  // registration.
   void on_serving(int64_t port) { snapshot_port_ = port; }
-  // Where others reach us if we lead the job one day; 0: nowhere. Told with the next registration.
+  // The port at which this node would serve as the coordinator; 0: none. Sent with the next
+  // registration.
   void on_control_port(int64_t port) { control_port_ = port; }
-  // The newest complete snapshots here, newest first; because they were wanted, or are new.
+  // The newest complete snapshots on this node, newest first: the answer to ScanSnapshots, or a new
+  // snapshot.
   void on_snapshots(Instant now, std::vector<control::SnapshotName> snapshots, Effects& effects);
-  // A worker could not use the snapshot that its round was to begin with, and went on from that of
-  // this step (-1: none). The first one of a round counts.
+  // A worker could not load the round's snapshot and resumed from the one of `step` instead; -1:
+  // from the beginning. The agent uses the first call of a round only.
   void on_fell_back(int64_t step, Effects& effects);
   void on_fetched(Instant now, Effects& effects);
-  // `is_damaged`: what came is not what its manifest says, so nobody need try again.
+  // `is_damaged`: the fetched files do not match their manifest, so that a retry cannot help.
   void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
-  // The shards that were sought at a neighbour are here, or not to be had.
+  // The answer to FetchReplicas: the shards are here, or the neighbour does not have them.
   void on_replicas_fetched(Instant now, Effects& effects);
 
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
 
   State state() const { return state_; }
-  const control::RankAssignment& assignment() const {
-    return assignment_;
-  }  // the newest; round 0: none yet
+  const control::RankAssignment& assignment() const { return assignment_; }
   const std::vector<control::SnapshotName>& snapshots() const { return snapshots_; }
   bool has_workers() const;
-  // Its coordinator issues worker leases: there is no other to look for.
+  // The agent holds a worker lease, so the job has a coordinator and the agent need not look for
+  // one.
   bool is_led(Instant now) const;
-  // It would lead its job; not if it is about to go.
+  // Whether this agent is a candidate for leading the job; false once it is leaving.
   bool would_lead() const;
-  // It may host its job where nobody listens at the job's endpoint.
+  // Whether the agent may start a coordinator when no process listens at the job's endpoint.
   bool may_host(Instant now) const;
 
  private:
@@ -135,11 +139,11 @@ class Agent {
   void on(Instant now, const control::Bye& message, Effects& effects);
   void on(Instant now, const control::FaultPermit& message, Effects& effects);
   void on(Instant now, const control::ShutdownRequest& message, Effects& effects);
-  // For operators and their tools, not for us.
+  // The coordinator sends these to admin tools, never to agents.
   void on(Instant, const control::AdminReply&, Effects&) {}
   void on(Instant, const control::Challenge&, Effects&) {}
-  void on(Instant, const control::Watch&, Effects&) {}  // nothing to decide: the daemon tells
-  void on(Instant, const control::LogTailRequest&, Effects&) {}  // likewise
+  void on(Instant, const control::Watch&, Effects&) {}           // the daemon handles it
+  void on(Instant, const control::LogTailRequest&, Effects&) {}  // the daemon handles it
   void on(Instant now, const control::Redirect& message, Effects& effects);
 
   bool is_stopping_past_worker_lease() const;
@@ -161,7 +165,6 @@ class Agent {
     return state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
   }
   bool is_failing() const;
-  bool is_resumable(const WorkerExit& end) const;
   void on_request(Instant now, Effects& effects);
   void leave_at_once(Effects& effects);
   void leave(Effects& effects);
@@ -171,66 +174,62 @@ class Agent {
   void flush_held_failure(Effects& effects);
   control::Snapshots newest_snapshots() const;
   void send_stopped(Effects& effects);
-  std::optional<WorkerExit> own_failure() const;
   void send_stopped_if_known(Effects& effects);
   bool is_stopped_unreported() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
   void become_stopped(Instant now, Effects& effects);
-  void keep_failed_ends();
   void finish(Finish finish, Effects& effects);
-  void go(Effects& effects);
+  void finish_job(Effects& effects);
   void give_up_joining(Effects& effects);
-  std::string full_job(const control::Occupant& by) const;
 
   AgentOptions options_;
   State state_ = State::Joining;
   bool is_connected_ = false;
   bool is_spare_ = false;
-  bool knows_standby_ = false;  // of another node that leads the job, now or after our coordinator
+  bool knows_standby_ = false;  // another node leads the job now, or is its standby
   bool wants_port_for_stopped_ = false;
   bool wants_scan_for_stopped_ = false;
   bool is_fetching_ = false;
-  bool is_fetching_replicas_ = false;  // shards in memory, at a neighbour
-  bool fell_back_ = false;     // the workers of assignment_ could not use what it resumes from
-  bool is_drained_ = false;    // the stop of assignment_ was asked for, here or at another node
-  bool is_going_ = false;      // the job is over; we go as soon as the workers have gone
-  bool lease_killed_ = false;  // this round's workers got KILL because the worker lease ended
-  bool ignores_connection_ =
-      false;                 // to what comes on this connection: it is of an older epoch (R13)
-  bool has_warned_ = false;  // of that, since the last one that was not
-  control::RestartCharge charged_ = control::RestartCharge::None;  // for assignment_
-  int64_t connections_ = 0;                                        // so far
+  bool is_fetching_replicas_ = false;  // shards in a neighbour's memory
+  bool fell_back_ = false;             // the workers could not load the round's snapshot
+  bool is_drained_ = false;            // a request, here or at another node, stops this round
+  bool is_finishing_ = false;          // the job is over; the agent ends when the workers are gone
+  bool lease_killed_ = false;  // the workers of this round got SIGKILL at the end of the lease
+  bool ignores_connection_ = false;  // the coordinator on this connection has an older term (R13)
+  bool has_warned_ = false;  // logged the older term; reset by a coordinator with a current one
+  // The restart budget that the end of assignment_ is charged to.
+  control::RestartCharge charged_ = control::RestartCharge::None;
+  int64_t connections_ = 0;  // so far
   int64_t port_ = 0;
   int64_t snapshot_port_ = 0;
   int64_t control_port_ = 0;
-  Endpoint peer_;               // of this connection, or the last one
-  Endpoint led_by_;             // where we were welcomed last
-  bool has_evidence_ = false;   // whoever welcomed us is dead
+  Endpoint peer_;               // of the current connection, or of the last one
+  Endpoint led_by_;             // the coordinator that accepted the last registration
+  bool has_evidence_ = false;   // the coordinator at led_by_ is dead
   bool is_registered_ = false;  // on this connection
-  bool is_standby_ = false;     // of the round that runs, or ran last (R14)
-  bool is_leading_ = false;     // we have taken the job over
+  bool is_standby_ = false;     // this node is the standby of assignment_ (R14)
+  bool is_leading_ = false;     // this node's own coordinator leads the job now
   std::vector<control::SnapshotName> snapshots_;
   Term term_;
-  control::RankAssignment assignment_;   // the newest; its round is the newest seen
-  std::vector<WorkerExit> ends_;         // of assignment_
-  std::set<int64_t> unstepped_;          // of assignment_: local ranks of workers that made no step
-  std::optional<WorkerExit> hung_;       // of assignment_: why it was ended
-  std::vector<WorkerExit> failed_ends_;  // of the last round that had a failure here
-  std::optional<control::Failed>
-      unreported_failure_;                    // a failure that may not have reached the coordinator
-  std::optional<FirstFailure> held_failure_;  // may be no failure, if somebody is draining
+  control::RankAssignment assignment_;  // the newest one; no older round is accepted
+  WorkerExits exits_;                   // of assignment_
+  // Sent, perhaps not received; every new connection sends it again.
+  std::optional<control::Failed> unreported_failure_;
+  // Not shown yet: if another node drains, this exit belongs to the drain and is no failure.
+  std::optional<FirstFailure> held_failure_;
   std::optional<control::JobResult> job_result_;
-  int signal_ = 0;    // why we leave
-  Instant asked_at_;  // when it came
+  int signal_ = 0;        // the signal that ends this agent; 0: none
+  Instant signalled_at_;  // when signal_ came
   std::string last_wait_;
-  std::string lost_;  // the node whose loss ended the last round, and how; empty: another cause
+  // The node whose loss ended the last round, and how; empty: the round ended for another reason.
+  std::string lost_;
 
-  Duration heartbeat_{};  // zero: in the coordinator's own process
+  Duration heartbeat_{};  // zero: the coordinator runs in this process
   Duration lease_{};
-  Instant heard_at_;  // when anything came, or the connection was made
+  Instant last_message_at_;  // when the last message came, or the connection was made
   WorkerLease worker_lease_;
   Instant ping_at_ = Instant::never();
   Instant join_deadline_ = Instant::never();
-  Instant leave_at_;  // in Saved: what lies in --snapshot-dir is not waited for any longer
+  Instant leave_at_;  // in Saved: the agent waits for the scan of --snapshot-dir until then
 };
 
 }  // namespace cpprun::agent

@@ -1,6 +1,5 @@
-// AgentConfig: everything that one run of the launcher was asked to do, checked and resolved. The
-// launcher makes it from flags and environment; the daemon reads it and nothing else (no getenv, no
-// defaults of its own).
+// AgentConfig: the complete, checked settings of one run. The launcher builds it from flags and
+// environment. The daemon reads settings from here only: it calls no getenv() and has no defaults.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +17,23 @@
 
 namespace cpprun {
 
-enum class Backend { Static, Cpprun, Etcd };  // c10d is another name of Cpprun, etcd-v2 of Etcd
-// As torchrun calls it.
+enum class Backend { Static, Cpprun, Etcd };  // c10d is an alias of Cpprun, etcd-v2 of Etcd
+// torchrun's name of the backend.
 inline const char* name_of(Backend backend) {
   return backend == Backend::Static ? "static" : backend == Backend::Etcd ? "etcd" : "c10d";
 }
-enum class WorkerStore { Rank0, Agent };  // who serves MASTER_PORT: docs/supervision.md
+enum class WorkerStore { Rank0, Agent };  // the server behind MASTER_PORT: docs/supervision.md
 enum class PassLocalRank {
   No,
   Dash,
   Underscore
-};  // --local-rank=N / --local_rank=N before the script's arguments
+};  // The argument before the script's own: none, --local-rank=N or --local_rank=N.
 
-// Values of --rdzv-conf; times as the rendezvous protocol names them.
+// Values of --rdzv-conf, under the rendezvous protocol's names.
 struct RendezvousConf {
-  Duration join_timeout =
-      limits::kJoinTimeout;                 // for Static: key `timeout`, default kStaticTimeout
-  std::optional<Duration> last_call;        // unset: kLastCall of quiet, at most kLastCallMax
+  Duration join_timeout = limits::kJoinTimeout;  // Static: key `timeout`, default kStaticTimeout.
+  // unset: kLastCall after the last node joined, at most kLastCallMax
+  std::optional<Duration> last_call;
   Duration heartbeat = limits::kHeartbeat;  // keep_alive_interval
   Duration lease = limits::kNodeLease;      // keep_alive_interval x keep_alive_max_attempt
   Duration scale_up_interval = limits::kScaleUpInterval;
@@ -42,41 +41,42 @@ struct RendezvousConf {
   size_t store_value_bytes = limits::kStoreValueBytes;  // own key: store_value_limit_mb
 };
 
-// --rdzv-backend=etcd: whom the nodes ask who leads, and as whom.
+// --rdzv-backend=etcd: the etcd cluster that elects the coordinator, and the credentials for it.
 struct EtcdConfig {
-  std::vector<Endpoint> endpoints;  // members of etcd, at least one
-  std::string prefix;               // before all keys: "", or "/.../"
+  std::vector<Endpoint> endpoints;  // of etcd's members, at least one
+  std::string prefix;               // of all keys: "", or "/.../"
   bool is_https = false;
-  std::string ca_file;    // whom to believe; "": whom the machine believes
-  std::string cert_file;  // who we are, with its key; "": nobody asks
+  std::string ca_file;    // trusted certificates; "": the machine's own
+  std::string cert_file;  // client certificate, with key_file; "": none
   std::string key_file;
   std::string user;      // "": none
-  std::string password;  // never shown, never passed on to workers
+  std::string password;  // never logged, never passed on to workers
 };
 
 struct RendezvousConfig {
   Backend backend = Backend::Cpprun;
-  bool is_standalone = false;  // one node, own server on a free loopback port
-  // Where the coordinator is met; Static over several nodes, or with the agent's store:
-  // master_addr:master_port; Etcd: the first member of etcd.
+  bool is_standalone = false;  // one node, with a server of its own on a free loopback port
+  // Address of the coordinator. Static with several nodes, or with the agent's store:
+  // master_addr:master_port. Etcd: the first member of etcd.
   Endpoint endpoint;
   EtcdConfig etcd;  // Etcd only
   std::string run_id;
-  bool has_default_run_id = false;  // the user named none: other jobs have the same
+  bool has_default_run_id = false;  // the user gave no --rdzv-id, so other jobs may use the same
   int min_nodes = 1;
   int max_nodes = 1;
-  std::optional<int> node_rank;  // Static: the group rank; otherwise only a wish
-  std::string local_addr;        // what other nodes reach this one by; empty: found out
+  std::optional<int> node_rank;  // Static: the group rank; otherwise a preference
+  // the address at which other nodes reach this one; empty: the agent finds it
+  std::string local_addr;
   RendezvousConf conf;
   Duration wait_reminder_interval =
-      limits::kWaitReminderInterval;  // how often a wait is said again
+      limits::kWaitReminderInterval;  // between two log lines about a long wait
   WorkerStore worker_store = WorkerStore::Rank0;
   std::optional<std::string>
-      master_addr;  // fixed by the user (Static); unset: the address of group rank 0
+      master_addr;  // Set by the user (Static); unset: the address of group rank 0.
   std::optional<uint16_t>
-      master_port;  // fixed by the user (Static on one node); unset: a fresh one each round
+      master_port;  // Set by the user (Static on one node); unset: a new port for each round.
 
-  // The agents meet at MASTER_PORT, and the workers' store is served there as well.
+  // The coordinator and the workers' store share MASTER_PORT.
   bool is_store_at_endpoint() const {
     return worker_store == WorkerStore::Agent && backend == Backend::Static && endpoint.port != 0;
   }
@@ -91,30 +91,31 @@ struct StreamBits {
 
 struct LogConfig {
   std::string
-      dir;  // empty: a temporary folder, removed after success; "/dev/null": no files at all
+      dir;  // Empty: a temporary folder, removed after success. "/dev/null": no files at all.
   std::vector<StreamBits> redirects;                // by local rank, always nproc entries
   std::vector<StreamBits> tee;                      // by local rank, always nproc entries
   std::optional<std::set<int>> local_ranks_filter;  // only these local ranks reach the console
   std::vector<std::string> duplicate_stdout_filters;
   std::vector<std::string> duplicate_stderr_filters;
-  // Macros ${role_name} ${local_rank} ${rank} ${hostname}; unset: "[${role_name}${local_rank}]:".
+  // May hold ${role_name} ${local_rank} ${rank} ${hostname}; unset: "[${role_name}${local_rank}]:".
   std::optional<std::string> prefix_template;
 };
 
 struct WorkerConfig {
   int nproc = 1;
   std::string role = "default";
-  // The executable, as it is; then, for Python, its options and the script or module. Never empty.
-  // All words but the first may hold ${local_rank}; $$ is $ in them.
+  // The executable; for Python also its options and the script or module. Never empty. The daemon
+  // replaces ${local_rank} in all but the first; "$$" gives "$".
   std::vector<std::string> program;
   std::vector<std::string> arguments;
-  std::string title;  // how summaries name the job: the script, else the program
+  std::string title;  // the job's name in summaries: the script, else the program
   PassLocalRank pass_local_rank = PassLocalRank::No;
   bool is_virtual_local_rank = false;
-  bool tunes_malloc = false;           // kMallocVariables, where they are not set already
-  std::vector<std::vector<int>> cpus;  // that each may use, by local rank; empty: all
-  bool set_omp_num_threads = false;  // to 1, and said: nproc > 1, the variable and the option unset
-  int omp_threads = 0;               // --omp-threads; 0: not given
+  bool tunes_malloc = false;           // sets kMallocVariables that the environment lacks
+  std::vector<std::vector<int>> cpus;  // for each local rank; empty: all CPUs
+  // to 1, with a log line: nproc > 1 and the user set neither variable nor option
+  bool set_omp_num_threads = false;
+  int omp_threads = 0;  // --omp-threads; 0: not given
 };
 
 // --hang-timeout: agent/core/hang_watch.hpp.
@@ -124,18 +125,18 @@ struct HangConfig {
 };
 
 struct FaultConfig {
-  std::optional<faults::Plan> plan;  // drawn: nothing is left to chance
+  std::optional<faults::Plan> plan;  // with all random choices already made
   std::string junit;                 // --junit; empty: none
-  std::string report_file;           // the account as JSON, for cpprunctl chaos; empty: none
+  std::string report_file;           // the fault report as JSON, for cpprunctl chaos; empty: none
 };
 
-// What was measured of the launcher before its agent began.
+// Times of the launcher before the agent's start.
 struct StartTimes {
   Duration exec{};    // processor time until main(): exec, loading, static initialisers
-  Instant main_at;    // CLOCK_BOOTTIME, as all of these
-  Instant options;    // the options were read
+  Instant main_at;    // CLOCK_BOOTTIME, like the others
+  Instant options;    // options parsed
   Instant prepared;   // reaper process, log folder, fixed port
-  Instant listening;  // the rendezvous is served, or is known to be elsewhere
+  Instant listening;  // the coordinator listens, or runs on another node
 };
 
 struct AgentConfig {
@@ -143,19 +144,19 @@ struct AgentConfig {
   WorkerConfig workers;
   LogConfig logs;
   int max_restarts = 0;
-  int startup_failures = 0;                  // as Terms' own; 0: off
-  Duration stop_grace = limits::kStopGrace;  // TERM to KILL, for every stop
+  int startup_failures = 0;                  // as JobSpec::startup_failures; 0: off
+  Duration stop_grace = limits::kStopGrace;  // from SIGTERM to SIGKILL, at every stop
   HangConfig hangs;
-  std::optional<int64_t> debug_rank;     // this global rank waits for a debugger
-  std::string timer_file;                // FIFO of torch's file timers; empty: none
-  std::optional<uint16_t> health_port;   // answers health probes; unset: none
-  std::vector<int> signals;              // to catch and forward
-  std::string signals_text;              // as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
+  std::optional<int64_t> debug_rank;    // this global rank waits for a debugger
+  std::string timer_file;               // FIFO of torch's FileTimerServer; empty: none
+  std::optional<uint16_t> health_port;  // of the health server; unset: no server
+  std::vector<int> signals;             // that the launcher catches and forwards to the workers
+  std::string signals_text;  // as the user wrote them, for TORCHELASTIC_SIGNALS_TO_HANDLE
   std::vector<std::string> environment;  // the launcher's own, "NAME=value"
   std::string temporary_dir;             // TMPDIR, else /tmp
   std::string own_error_file;  // TORCHELASTIC_ERROR_FILE of the launcher itself; "" = none
   std::string event_log_handler = "null";  // null or console
-  std::string snapshot_dir;                // --snapshot-dir; empty: the launcher knows of none
+  std::string snapshot_dir;                // --snapshot-dir; empty: not given
   bool keeps_replicas = false;             // --snapshot-replicas=1
   FaultConfig faults;
   bool shows_timing = false;  // --timing

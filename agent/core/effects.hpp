@@ -1,8 +1,7 @@
-// What the agent's core wishes to happen. Plain data; the daemon carries it out, the simulator too.
+// Effects of the agent's state machine. Plain data; the daemon and the simulator carry them out.
 //
-// Ordering contract: carried out front to back. `ReservePort` is answered by Agent::on_port()
-// before anything else happens; `ScanSnapshots`, `FetchSnapshot` and `FetchReplicas` are answered
-// in their own time.
+// The runner carries effects out front to back. It answers `ReservePort` by Agent::on_port() before
+// any other event, and `ScanSnapshots`, `FetchSnapshot` and `FetchReplicas` whenever they are done.
 #pragma once
 
 #include <optional>
@@ -17,29 +16,32 @@
 
 namespace cpprun::agent {
 
-// A message for the coordinator; dropped while there is no connection (what matters is said again
-// on registering).
+// A message to the coordinator. Without a connection the runner drops it; the agent repeats what
+// matters when it registers again.
 struct SendMessage {
   control::AgentMessage message;
 };
 
-// End the connection after what was told. FIN is a farewell; in every other case it is reset (R4).
+// Close the connection after the messages before it. FIN announces a planned end; in every other
+// case the runner resets the connection, and the coordinator keeps the node's lease (R4).
 struct Disconnect {
   bool is_reset = false;
 };
 
-// The connection is dead, though nobody said so: reset it and make another.
+// The connection is silent, or leads to the wrong coordinator: reset it and connect again.
 struct Reconnect {
-  bool is_elsewhere = false;  // another place is tried first
+  bool is_elsewhere = false;  // try another address first
 };
 
-// Further places where the coordinator may be, the likeliest first. `is_sure`: it is at the first.
+// Further addresses of the coordinator, the likeliest first. `is_sure`: the coordinator is at the
+// first one.
 struct Routes {
   std::vector<Endpoint> places;
   bool is_sure = false;
 };
 
-// Lead the job from here on, in this process and at our control port (R16), and connect to that.
+// Start a coordinator in this process, at this node's control port, lead the job from there (R16),
+// and connect to it.
 struct BecomeCoordinator {
   Term term;
   control::Standby place;
@@ -49,62 +51,62 @@ struct StartWorkers {
   control::RankAssignment assignment;
 };
 
-// TERM-like signal and CONT to all workers at once, KILL after `grace`.
+// Send `signal` and SIGCONT to all workers, and SIGKILL after `grace`.
 struct StopWorkers {
   int signal = 0;
   Duration grace{};
-  // Workers that have said that they save when asked are asked, and get no signal.
+  // Workers that save on request get the request through their page instead of the signal.
   bool lets_save = false;
-  // Asked for the second time: what SIGKILL does not end is soon waited for no longer.
+  // The second request: processes that survive SIGKILL count as stuck sooner.
   bool is_urgent = false;
 };
 
-// Workers that were only asked get the signal after all: what they wanted to save can't be.
+// Send the signal to the workers that are saving: their snapshot can no longer become complete.
 struct EndSaving {
   int signal = 0;
 };
 
-// Reserve a port for worker 0 of the next round.
+// Reserve MASTER_PORT for worker 0 of the next round.
 struct ReservePort {};
 
-// Look at what lies in --snapshot-dir: Agent::on_snapshots().
+// Scan --snapshot-dir; answered by Agent::on_snapshots().
 struct ScanSnapshots {};
 
-// Bring this snapshot into --snapshot-dir: Agent::on_fetched() or on_fetch_failed().
+// Fetch this snapshot into --snapshot-dir; answered by Agent::on_fetched() or on_fetch_failed().
 struct FetchSnapshot {
   control::ResumePoint resume;
   std::string secret;
 };
 
-// Shards in memory that this node lacks, as replicas of them may lie at a neighbour: bring them
-// here. Answered by Agent::on_replicas_fetched(), whatever comes of it.
+// Fetch the shards in memory that this node lacks from the neighbour that may hold replicas of
+// them. Answered by Agent::on_replicas_fetched(), also after a failure.
 struct FetchReplicas {
   control::PeerAddress at;
   control::RankAssignment assignment;
 };
 
-// From now on keep replicas of the shards of that node; nothing: of nobody's. Replicas that are
-// here stay until there are newer ones.
+// Keep replicas of that node's shards from now on; unset: of no node. Older replicas stay until
+// newer ones replace them.
 struct KeepReplicas {
   std::optional<control::PeerAddress> of;
   std::string secret;
 };
 
-// What was to be fetched or sought is not wanted any more; it is not answered.
+// Cancel FetchSnapshot and FetchReplicas; no answer comes.
 struct DropFetch {};
 
-// Other nodes that show this secret may fetch snapshots from here; empty: nobody may. The one
-// before counts no more.
+// Serve this node's snapshots to nodes that know this secret; empty: to none. Replaces the previous
+// secret.
 struct ServeSnapshots {
   std::string secret;
 };
 
-// The reaper process kills the workers at this time if nobody moves it (R6).
+// The reaper process kills the workers at `deadline` unless the agent moves it (R6).
 struct SetWorkerLease {
   Instant deadline;
 };
 
-// A worker has failed, the first one of its round here: for the console.
+// The first failure of the round on this node, for the console.
 struct FirstFailure {
   WorkerExit end;
   control::RankAssignment assignment;
@@ -115,29 +117,32 @@ struct LogEvent {
   std::string text;
 };
 
-// The run is over. Nothing follows.
+// The run is over. The last effect.
 struct Finish {
   enum class How {
+    // On request, and the same command continues without loss. `text`: the other nodes that stop,
+    // if the coordinator sent a result; else what the agent waited for.
     Success,
-    Failure,  // decided by the coordinator: workers failed, or a node could not start them
-    Error,    // refused, timed out, cut off: `text` says it
-    Signal,   // ended by a signal to us. `text`: what it waited for
-    Stopped,  // on request, and nothing is lost: the same command continues. `text`: who else was
-              // asked, where there is a decision; else what it waited for
-    Unusable  // SIGKILL did not end what runs here: `text` names it
+    Failure,  // the coordinator's result: workers failed, or a node could not start them
+    Error,    // refused, timed out or cut off; `text` holds the reason
+    Signal,   // a signal to the agent; `text`: what the agent waited for
+    Stopped,
+    Unusable  // SIGKILL did not end a process; `text` names it
   };
   How how = How::Success;
-  int signal = 0;                // that asked us to go; 0: none did
+  int signal = 0;                // that ended the agent; 0: none
   std::string text;              // the failure summary, or the error
-  std::vector<WorkerExit> ends;  // of the last round here that had a failure
+  std::vector<WorkerExit> ends;  // of the last round with a failure on this node
   int64_t restarts_used = 0;
   int64_t admin_restarts = 0;
-  std::optional<control::SnapshotName> snapshot{};  // the newest here
-  bool has_saved = false;  // of Stopped, with a signal: workers of ours have saved, for it
-  Instant stays_until{};   // with a signal: others may need the coordinator in this process so long
-  std::string lost{};  // the node whose loss ended the last round, and how; empty: another cause
-  std::optional<control::JobResult> job_result{};  // what the coordinator said, if it did
-  bool ran_no_worker = false;                      // this node had no part in any round
+  std::optional<control::SnapshotName> snapshot{};  // the newest on this node
+  bool has_saved = false;  // Stopped by a signal: workers of this node saved because of it
+  // with a signal: other nodes may need this process's coordinator until then
+  Instant stays_until{};
+  // the node whose loss ended the last round, and how; empty: the round ended for another reason
+  std::string lost{};
+  std::optional<control::JobResult> job_result{};  // unset: the coordinator sent none
+  bool ran_no_worker = false;                      // this node was in no round
 };
 
 using Effect = std::variant<SendMessage, Disconnect, Reconnect, StartWorkers, StopWorkers,

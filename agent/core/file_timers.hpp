@@ -1,5 +1,5 @@
-// FileTimers: the timers that workers set by torch's FileTimerClient, and whose are over. Pure:
-// wall clock times come from outside, as clients write them.
+// FileTimers: the pending timers of torch's FileTimerClient in the workers. Pure: the caller passes
+// wall clock times, in the client's unit.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,23 @@
 
 namespace cpprun::agent {
 
-// One message of a client. A later one of the same process and scope replaces it.
+// One request of a client. It replaces an earlier one of the same process and scope.
 struct TimerRequest {
   int pid = 0;
   std::string scope;
-  double expires_at = 0;  // seconds since 1970; negative: released
-  int signal = 0;         // for the process when it is over; 0: none
+  double expires_at = 0;  // seconds since 1970; negative: the client released the timer
+  int signal = 0;         // sent to the process at expires_at; 0: none
 };
 
 class FileTimers {
  public:
-  // More timers than limits::kFileTimers are not taken: false.
+  // False: there are limits::kFileTimers timers already.
   bool take(const TimerRequest& request);
-  // The timers that are over, by time, and all others of their processes are forgotten. Of each
-  // process the first one with a signal counts; one without is only forgotten.
+  // Removes the expired timers and returns, in order of time, the first one with a signal of each
+  // process. Removes the other timers of those processes as well. A timer without a signal expires
+  // silently.
   std::vector<TimerRequest> expire(double now);
-  std::optional<double> next() const;  // when a timer is over; nothing: there is none
+  std::optional<double> next() const;  // when the next timer expires; unset: there is none
   void clear() { timers_.clear(); }
 
  private:

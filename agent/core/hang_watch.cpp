@@ -12,20 +12,20 @@ namespace {
 
 using State = WorkerObservation::State;
 
-// worker::Phase, which the page carries as a number.
+// Values of worker::Phase on the worker's page.
 constexpr uint32_t kStarting = 0, kTraining = 2, kEvaluating = 3, kSaving = 4;
 constexpr std::array<const char*, 6> kPhaseNames{"starting",   "ready",  "training",
                                                  "evaluating", "saving", "ending"};
 
-constexpr int kGapFactor = 20;     // a phase may take so many times its longest gap so far
-constexpr int kIdlePercent = 2;    // of a core: what libraries' own threads use while all wait
-constexpr int kLooksPerLimit = 4;  // so a hang is seen at most a quarter later than its limit
+constexpr int kGapFactor = 20;   // limit of a phase, in multiples of its longest gap so far
+constexpr int kIdlePercent = 2;  // of a core: library threads use this much while the worker waits
+constexpr int kObservationsPerLimit = 4;  // bounds the detection's delay to a quarter of the limit
 
 bool takes_long(const std::optional<Heartbeat>& beat) {
   return !beat || beat->phase == kStarting || beat->phase == kSaving;
 }
 
-// At least one. A worker may say any numbers.
+// At least one. The numbers come from the worker and may be anything.
 int64_t steps_between(const Heartbeat& before, const Heartbeat& after) {
   int64_t steps = 0;
   const bool overflows = __builtin_sub_overflow(after.step, before.step, &steps);
@@ -38,7 +38,7 @@ std::string seconds_text(Duration duration) {
   return text;
 }
 
-// The only worker that is least by `value`; nothing if several are, or all.
+// The only worker with the least `value`; null if several have it.
 template <class Value>
 const WorkerObservation* only_least(const std::vector<WorkerObservation>& workers, Value value) {
   const auto by_value = [&](const WorkerObservation& a, const WorkerObservation& b) {
@@ -59,7 +59,7 @@ std::string phase_name(uint32_t phase) {
 
 Duration HangWatch::interval() const {
   if (config_.mode == HangConfig::Mode::Auto) return limits::kHangPollInterval;
-  return std::clamp<Duration>(config_.limit / kLooksPerLimit, limits::kHangPollIntervalMin,
+  return std::clamp<Duration>(config_.limit / kObservationsPerLimit, limits::kHangPollIntervalMin,
                               limits::kHangPollInterval);
 }
 
@@ -76,7 +76,7 @@ Duration HangWatch::limit(const Track& track) const {
   return std::max(least, longest * kGapFactor);
 }
 
-// For how long it has given no sign of going on, as far as its phase asks for one.
+// How long the worker has shown no progress, by the measure of its phase.
 Duration HangWatch::silence(const Track& track, Instant now) const {
   const Duration quiet = now - track.moved_at;
   if (takes_long(track.beat)) return quiet;
@@ -84,28 +84,28 @@ Duration HangWatch::silence(const Track& track, Instant now) const {
   return config_.mode == HangConfig::Mode::Auto ? std::min(since_beat, quiet) : since_beat;
 }
 
-// At work that may take long, and really at work: others may wait for it.
-bool HangWatch::is_excused(const Track& track, Instant now) const {
+// In a phase that may take long, and busy: the other workers may wait for it.
+bool HangWatch::is_in_long_work(const Track& track, Instant now) const {
   return takes_long(track.beat) && now - track.moved_at < limit(track);
 }
 
-// ---------------------------------------------------------------- looks
+// ---------------------------------------------------------------- observations
 
 void HangWatch::begin_round(Instant now) {
   tracks_.clear();
-  is_said_ = false;
-  looked_at_ = awake_since_ = now;
-  next_look_ = config_.mode == HangConfig::Mode::Off ? Instant::never() : now + interval();
+  is_reported_ = false;
+  observed_at_ = awake_since_ = now;
+  next_observation_ = config_.mode == HangConfig::Mode::Off ? Instant::never() : now + interval();
 }
 
 void HangWatch::end_round() {
   tracks_.clear();
-  next_look_ = Instant::never();
+  next_observation_ = Instant::never();
 }
 
 std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerObservation>& workers) {
-  if (next_look_.is_never()) return std::nullopt;
-  const bool has_slept = now - looked_at_ > interval() * 3 + limits::kHangPollIntervalMin;
+  if (next_observation_.is_never()) return std::nullopt;
+  const bool has_slept = now - observed_at_ > interval() * 3 + limits::kHangPollIntervalMin;
   std::map<int64_t, Track> kept;
   for (const WorkerObservation& worker : workers) {
     const auto known = tracks_.find(worker.local_rank.value);
@@ -113,27 +113,28 @@ std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerObserva
     Track& track = kept[worker.local_rank.value];
     if (is_known) track = known->second;
     if (!is_known) track.moved_at = now;
-    note(now, worker, track);
+    update(now, worker, track);
   }
   tracks_ = std::move(kept);
   const bool is_debugged =
       std::any_of(workers.begin(), workers.end(),
                   [](const WorkerObservation& w) { return w.state == State::Traced; });
-  if (has_slept || is_debugged) wake_up(now);
-  looked_at_ = now;
-  next_look_ = now + interval();
+  if (has_slept || is_debugged) restart_silence(now);
+  observed_at_ = now;
+  next_observation_ = now + interval();
   for (const auto& [rank, track] : tracks_) {
     if (!track.stopped_since.is_never()) {
-      next_look_ = std::min(next_look_, track.stopped_since + stopped_limit());
+      next_observation_ = std::min(next_observation_, track.stopped_since + stopped_limit());
     }
   }
-  std::optional<Hang> hang = judge(now, workers);
-  next_look_ = hang && hang->is_sure ? Instant::never() : std::max(next_look_, now + Duration(1));
+  std::optional<Hang> hang = detect(now, workers);
+  next_observation_ =
+      hang && hang->is_sure ? Instant::never() : std::max(next_observation_, now + Duration(1));
   return hang;
 }
 
-// We were frozen, or it was wished that the workers stand: what was missed meanwhile counts not.
-void HangWatch::wake_up(Instant now) {
+// The agent was frozen, or a debugger holds the workers: that time does not count as silence.
+void HangWatch::restart_silence(Instant now) {
   awake_since_ = now;
   for (auto& [rank, track] : tracks_) {
     track.moved_at = now;
@@ -141,9 +142,9 @@ void HangWatch::wake_up(Instant now) {
   }
 }
 
-void HangWatch::note(Instant now, const WorkerObservation& worker, Track& track) const {
+void HangWatch::update(Instant now, const WorkerObservation& worker, Track& track) const {
   const auto used = worker.cpu > track.cpu ? worker.cpu - track.cpu : track.cpu - worker.cpu;
-  const bool has_worked = used * 100 > (now - looked_at_) * kIdlePercent;
+  const bool has_worked = used * 100 > (now - observed_at_) * kIdlePercent;
   if (has_worked || worker.bytes != track.bytes || track.pid != worker.pid) track.moved_at = now;
   track.pid = worker.pid;
   track.cpu = worker.cpu;
@@ -155,7 +156,7 @@ void HangWatch::note(Instant now, const WorkerObservation& worker, Track& track)
   const Instant beat_at = now - worker.beat->age;
   const bool is_next = track.beat && track.beat->phase == worker.beat->phase;
   if (is_next && worker.beat->phase < kPhases) {
-    // Several steps between two looks took as long as they did on the whole.
+    // Several steps between two observations share the time equally.
     const int64_t steps = steps_between(*track.beat, *worker.beat);
     Duration& longest = track.longest_gap[worker.beat->phase];
     if (beat_at > track.beat_at) longest = std::max(longest, (beat_at - track.beat_at) / steps);
@@ -164,9 +165,9 @@ void HangWatch::note(Instant now, const WorkerObservation& worker, Track& track)
   track.beat_at = beat_at;
 }
 
-// ---------------------------------------------------------------- judgement
+// ---------------------------------------------------------------- detection
 
-std::optional<Hang> HangWatch::judge(Instant now, const std::vector<WorkerObservation>& workers) {
+std::optional<Hang> HangWatch::detect(Instant now, const std::vector<WorkerObservation>& workers) {
   if (workers.empty()) return std::nullopt;
   if (std::optional<Hang> stopped = find_stopped(now, workers)) return stopped;
   if (!is_breach(now)) return std::nullopt;
@@ -174,7 +175,7 @@ std::optional<Hang> HangWatch::judge(Instant now, const std::vector<WorkerObserv
   const bool all_beat = std::all_of(workers.begin(), workers.end(),
                                     [](const WorkerObservation& w) { return w.beat.has_value(); });
   hang.is_sure = config_.mode == HangConfig::Mode::Fixed || all_beat;
-  if (!hang.is_sure && std::exchange(is_said_, true)) return std::nullopt;
+  if (!hang.is_sure && std::exchange(is_reported_, true)) return std::nullopt;
   return hang;
 }
 
@@ -196,14 +197,14 @@ bool HangWatch::is_breach(Instant now) const {
   if (config_.mode == HangConfig::Mode::Auto) {
     return std::all_of(tracks_.begin(), tracks_.end(), is_silent);
   }
-  const auto is_at_work = [&](const auto& item) { return is_excused(item.second, now); };
+  const auto is_at_work = [&](const auto& item) { return is_in_long_work(item.second, now); };
   return std::any_of(tracks_.begin(), tracks_.end(), is_silent) &&
          std::none_of(tracks_.begin(), tracks_.end(), is_at_work);
 }
 
 Hang HangWatch::describe(Instant now, const std::vector<WorkerObservation>& workers) const {
   std::string why;
-  const WorkerObservation& worker = odd_one_out(now, workers, why);
+  const WorkerObservation& worker = find_outlier(now, workers, why);
   const Track& track = tracks_.at(worker.local_rank.value);
   std::string how;
   if (worker.beat) {
@@ -217,10 +218,10 @@ Hang HangWatch::describe(Instant now, const std::vector<WorkerObservation>& work
   return Hang{worker, how + why, false};
 }
 
-// The one that the others wait for, as far as it shows.
-const WorkerObservation& HangWatch::odd_one_out(Instant now,
-                                                const std::vector<WorkerObservation>& workers,
-                                                std::string& why) const {
+// The worker that the others wait for, as far as the observations show.
+const WorkerObservation& HangWatch::find_outlier(Instant now,
+                                                 const std::vector<WorkerObservation>& workers,
+                                                 std::string& why) const {
   for (const auto& [state, words] : {std::pair{State::Stopped, "; it is stopped by a signal"},
                                      std::pair{State::Blocked, "; it waits inside the kernel"}}) {
     for (const WorkerObservation& worker : workers) {
@@ -251,7 +252,7 @@ const WorkerObservation& HangWatch::odd_one_out(Instant now,
       return *odd;
     }
   }
-  // Of those that wait for each other one may be busy: the others wait for it.
+  // A worker that is busy while all others are idle: the others wait for it.
   const auto idle = [&](const WorkerObservation& w) {
     return tracks_.at(w.local_rank.value).moved_at == now ? 0 : 1;
   };

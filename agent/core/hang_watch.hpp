@@ -1,19 +1,18 @@
-// HangWatch: tells workers that hang from workers that take long, by looking at all workers of a
-// node now and then.
+// HangWatch: detects hung workers from regular observations of all workers of a node.
 //
-// A core: no I/O, no clock. Not what is done about a hang: the daemon collects evidence, Agent ends
-// the round. What it can know:
+// Pure: no I/O, no clock. The daemon collects stacks of a hung worker, and Agent ends the round.
+// What HangWatch can know:
 //
-// - A worker that sends heartbeats (worker SDK, cpprun_worker) hangs when they cease.
-// - Of others only CPU time and I/O are seen, which is weaker: one that waits for others looks like
-//   one that hangs, so all of a node must be quiet.
-// - Starting and saving may take long; there a worker hangs only if it is quiet as well, and while
-//   it is not the others may wait for it.
-// - While a debugger is attached to one of them, none hangs.
+// - A worker that sends heartbeats (worker SDK, cpprun_worker) hangs when they stop.
+// - Of other workers it sees CPU time and I/O only. A worker that waits for others then looks like
+//   one that hangs, so all workers of the node must be idle.
+// - Startup and saving may take long. A worker in these phases hangs only if it is idle as well;
+//   while it is busy, the others may wait for it.
+// - While a debugger is attached to a worker, no worker hangs.
 //
-// With --hang-timeout=SECONDS that is the limit. With auto limits are learned, and the round is
-// ended only where nobody can be wrong about it: a worker is stopped, or all send heartbeats and
-// none of them does anything any more. Everything else is said, once a round.
+// --hang-timeout=SECONDS sets the limit. With `auto` HangWatch learns limits, and a hang ends the
+// round only where it is certain: a signal has stopped a worker, or all workers send heartbeats and
+// none of them does anything any more. It reports uncertain hangs once a round.
 #pragma once
 
 #include <array>
@@ -29,9 +28,9 @@
 namespace cpprun::agent {
 
 struct Hang {
-  WorkerObservation worker;  // the odd one out
-  std::string how;           // as WorkerExit::hang
-  bool is_sure = false;      // the round is to be ended; else it is only worth a word
+  WorkerObservation worker;  // the worker that the others wait for, as far as known
+  std::string how;           // for WorkerExit::hang
+  bool is_sure = false;      // true: end the round; false: only log it
 };
 
 class HangWatch {
@@ -41,10 +40,10 @@ class HangWatch {
   void begin_round(Instant now);
   void end_round();
 
-  // A look at all live workers. May come at any time; is due at next_look(). After a hang that is
-  // sure there is no further look in this round.
+  // Evaluates an observation of all live workers. May come at any time, and is due at next_look().
+  // After a sure hang the round needs no further observation.
   std::optional<Hang> look(Instant now, const std::vector<WorkerObservation>& workers);
-  Instant next_look() const { return next_look_; }
+  Instant next_look() const { return next_observation_; }
 
  private:
   static constexpr size_t kPhases = 6;
@@ -52,9 +51,9 @@ class HangWatch {
     int pid = 0;
     Duration cpu{};
     uint64_t bytes = 0;
-    Instant moved_at;                          // the last look at which it had done something
-    Instant stopped_since = Instant::never();  // never: it is not
-    Instant beat_at;                           // its newest heartbeat, if it has sent any
+    Instant moved_at;                          // the last observation that showed work
+    Instant stopped_since = Instant::never();  // never: not stopped
+    Instant beat_at;                           // time of the newest heartbeat
     std::optional<Heartbeat> beat;
     std::array<Duration, kPhases> longest_gap{};  // between heartbeats, by phase
   };
@@ -63,26 +62,26 @@ class HangWatch {
   Duration stopped_limit() const;
   Duration limit(const Track& track) const;
   Duration silence(const Track& track, Instant now) const;
-  bool is_excused(const Track& track, Instant now) const;
-  void note(Instant now, const WorkerObservation& worker, Track& track) const;
-  void wake_up(Instant now);
-  std::optional<Hang> judge(Instant now, const std::vector<WorkerObservation>& workers);
+  bool is_in_long_work(const Track& track, Instant now) const;
+  void update(Instant now, const WorkerObservation& worker, Track& track) const;
+  void restart_silence(Instant now);
+  std::optional<Hang> detect(Instant now, const std::vector<WorkerObservation>& workers);
   std::optional<Hang> find_stopped(Instant now,
                                    const std::vector<WorkerObservation>& workers) const;
   bool is_breach(Instant now) const;
   Hang describe(Instant now, const std::vector<WorkerObservation>& workers) const;
-  const WorkerObservation& odd_one_out(Instant now, const std::vector<WorkerObservation>& workers,
-                                       std::string& why) const;
+  const WorkerObservation& find_outlier(Instant now, const std::vector<WorkerObservation>& workers,
+                                        std::string& why) const;
 
   const HangConfig config_;
   std::map<int64_t, Track> tracks_;  // by local rank
-  Instant looked_at_;
-  Instant awake_since_;  // no silence counts from before
-  Instant next_look_ = Instant::never();
-  bool is_said_ = false;
+  Instant observed_at_;
+  Instant awake_since_;  // silence before this time does not count
+  Instant next_observation_ = Instant::never();
+  bool is_reported_ = false;
 };
 
-// "training"; "phase 77" for a number that is none.
+// "training"; "phase 77" for an unknown number.
 std::string phase_name(uint32_t phase);
 
 }  // namespace cpprun::agent

@@ -21,7 +21,7 @@ void PhaseTimings::begin(Instant at) {
   all_.clear();
 }
 
-// A clock may not go back, but points of several threads may come in another order.
+// Points of several threads may come out of order.
 void PhaseTimings::reach(const char* name, Instant at) {
   if (!is_open_) return;
   all_.push_back({name, std::max(Duration{}, at - last_)});

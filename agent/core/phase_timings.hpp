@@ -1,5 +1,5 @@
-// PhaseTimings: where the time of a start or of a recovery went. Points in time, each with the name
-// of what ended there; what lies between two of them is a phase. Pure: the times are given.
+// PhaseTimings: the phases of a start or of a recovery. Each phase ends at a named point in time
+// and begins at the previous one. Pure: the caller passes the times.
 #pragma once
 
 #include <string>
@@ -16,13 +16,13 @@ struct Phase {
 
 class PhaseTimings {
  public:
-  // A new account begins at `at`; the one before is forgotten.
+  // Forgets all phases; the first new one begins at `at`.
   void begin(Instant at);
-  // Whether one has begun and not ended.
+  // Between begin() and end().
   bool is_open() const { return is_open_; }
-  // What is called `name` has ended now. Nothing, if no account is open.
+  // Ends the phase `name` at `at`. No effect unless is_open().
   void reach(const char* name, Instant at);
-  // Ends the account; what it holds can be asked for until the next begins.
+  // all() and total() stay valid until the next begin().
   void end() { is_open_ = false; }
 
   const std::vector<Phase>& all() const { return all_; }
@@ -34,7 +34,7 @@ class PhaseTimings {
   std::vector<Phase> all_;
 };
 
-// "start 12.31 ms: exec 0.90, options 0.31, spawn last 0.52": in milliseconds.
+// "start 12.31 ms: exec 0.90, options 0.31, spawn last 0.52", in milliseconds.
 std::string timings_text(const std::string& what, const PhaseTimings& phases);
 
 }  // namespace cpprun::agent

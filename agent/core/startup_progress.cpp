@@ -12,7 +12,7 @@ void StartupProgress::connected(LocalRank worker, Instant now) {
   connected_.last = now;
 }
 
-// What a worker says after its first step is none of the way there.
+// A snapshot that is loaded after the first step is no part of the startup.
 void StartupProgress::loaded(LocalRank worker, Instant now) {
   if (stepped_.contains(worker.value)) return;
   loaded_.workers.insert(worker.value);
@@ -23,9 +23,9 @@ bool StartupProgress::stepped(LocalRank worker) {
   return stepped_.insert(worker.value).second && stepped_.size() == workers_;
 }
 
-std::optional<Instant> StartupProgress::when(const Reached& said) const {
-  if (workers_ == 0 || said.workers.size() < workers_) return std::nullopt;
-  return said.last;
+std::optional<Instant> StartupProgress::when(const Reached& reached) const {
+  if (workers_ == 0 || reached.workers.size() < workers_) return std::nullopt;
+  return reached.last;
 }
 
 }  // namespace cpprun::agent

@@ -1,9 +1,7 @@
-// StartupProgress: how far the workers of a round are on their way from being spawned to their
-// first step, by their own words. A phase is over for the node when its last worker has said the
-// word that ends it. Pure: the times are given.
+// StartupProgress: the milestones of a round's workers from spawn to first step. The node reaches a
+// milestone with its last worker. Pure: the caller passes the times.
 //
-// Workers that say nothing (programs without the SDK) keep it from ever being over: then nobody
-// learns of a first step, and nothing is claimed.
+// Programs without the SDK report no milestone; then the node never reaches one.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +15,17 @@ namespace cpprun::agent {
 
 class StartupProgress {
  public:
-  // A round of so many workers here; what was said before counts no more.
+  // Starts a round of so many workers and forgets the previous one.
   void begin(size_t workers);
 
-  // It talks to the agent: its libraries are loaded.
+  // The worker has connected to the agent's socket, so its libraries are loaded.
   void connected(LocalRank worker, Instant now);
-  // It is set up, or has loaded what it goes on from: whichever comes last counts.
+  // The worker is ready, or has loaded its snapshot; the later event counts.
   void loaded(LocalRank worker, Instant now);
-  // True, once: this was the last worker's first step.
+  // The worker finished its first step. True once: for the last worker.
   bool stepped(LocalRank worker);
 
-  // When the last of them did; nothing: some have not said so.
+  // When the last worker did; unset: some worker has not.
   std::optional<Instant> connected_at() const { return when(connected_); }
   std::optional<Instant> loaded_at() const { return when(loaded_); }
 
@@ -36,7 +34,7 @@ class StartupProgress {
     std::set<int64_t> workers;
     Instant last;
   };
-  std::optional<Instant> when(const Reached& said) const;
+  std::optional<Instant> when(const Reached& reached) const;
 
   size_t workers_ = 0;
   Reached connected_;

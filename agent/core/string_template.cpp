@@ -24,7 +24,7 @@ const std::string* find(const Macros& macros, std::string_view name) {
   return nullptr;
 }
 
-// What stands behind a '$': how much of the text it takes, and its replacement if it has one.
+// The text behind a '$': its length, and its replacement if the macro is known.
 struct Match {
   size_t length = 0;
   const std::string* value = nullptr;

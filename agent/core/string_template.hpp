@@ -1,4 +1,4 @@
-// Python's string.Template.safe_substitute, which torchrun applies to worker arguments and line
+// Python's string.Template.safe_substitute(), which torchrun applies to worker arguments and line
 // prefixes.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace cpprun::agent {
 
 using Macros = std::vector<std::pair<std::string_view, std::string>>;
 
-// Replaces ${name} and $name of known macros, "$$" by "$"; everything else stays as it is.
+// Replaces ${name} and $name of known macros, and "$$" by "$"; keeps everything else.
 std::string safe_substitute(std::string_view text, const Macros& macros);
 
 }  // namespace cpprun::agent

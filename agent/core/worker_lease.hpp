@@ -1,5 +1,8 @@
-// WorkerLease: until when this agent may have workers alive (R6), from the pings it sent and the
-// pongs it got.
+// WorkerLease: until when this agent's workers may run (R6), computed from the pings that it sent
+// and the pongs that it received.
+//
+// A pong moves the deadline to the send time of its ping plus the worker lease that the pong
+// carries. Counting from the send time keeps the agent's deadline before the coordinator's.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +12,20 @@
 
 namespace cpprun::agent {
 
-// Pings in flight are remembered with their send time; a pong moves the deadline to that time plus
-// the worker lease.
 class WorkerLease {
  public:
-  // Sequence number of the ping to send now.
+  // Returns the sequence number of the ping to send now.
   int64_t on_ping_sent(Instant now);
-  // True if the deadline moved.
+  // True: the deadline moved.
   bool on_pong(int64_t seq, Duration worker_lease);
-  // Pings of an older connection are never answered on a newer one.
+  // Forgets pings in flight: the pong comes on the same connection or never.
   void on_disconnected() { in_flight_.clear(); }
 
-  // Workers must be gone by then; the beginning of time before the first pong.
+  // The workers must be gone by then. Before the first pong: Instant{}.
   Instant deadline() const { return deadline_; }
-  // When TERM is due so that workers have time before the deadline: one second, or half of the
-  // longest worker lease if that is below 2 s.
-  Instant term_at() const { return deadline_ - notice(); }
+  // When to send SIGTERM so that workers can exit before the deadline: one second before it, or
+  // half of the longest worker lease if that is below 2 s.
+  Instant sigterm_at() const { return deadline_ - notice(); }
 
  private:
   struct Sent {
@@ -34,12 +35,13 @@ class WorkerLease {
   Duration notice() const;
 
   static constexpr size_t kInFlightMax =
-      64;  // a minute of pings; older ones extend no worker lease
+      64;  // A minute of pings; older ones cannot extend the lease.
 
   std::deque<Sent> in_flight_;
   int64_t last_seq_ = 0;
   Instant deadline_;
-  Duration longest_{};  // worker lease: a shorter one leaves workers no less time for TERM (R18)
+  // the longest lease so far: a shortened lease (R18) does not shorten the notice
+  Duration longest_{};
 };
 
 }  // namespace cpprun::agent

@@ -25,8 +25,7 @@ std::optional<std::string> inherited(const AgentConfig& config, std::string_view
   return std::nullopt;
 }
 
-// The variables that say which device worker `local_rank` may see, in the order in which they
-// count.
+// Devices by local rank; empty: the environment lists none.
 std::vector<std::string> device_list(const AgentConfig& config) {
   std::optional<std::string> devices = inherited(config, "CUDA_VISIBLE_DEVICES");
   if (!devices || devices->empty()) return {};
@@ -60,21 +59,21 @@ std::vector<Variable> rank_variables(const AgentConfig& config,
 
 std::vector<Variable> elastic_variables(const AgentConfig& config,
                                         const control::RankAssignment& assignment,
-                                        const LaunchContext& place) {
+                                        const LaunchContext& context) {
   return {{"TORCHELASTIC_RESTART_COUNT", std::to_string(restarts_of(assignment))},
           {"TORCHELASTIC_MAX_RESTARTS", std::to_string(assignment.max_restarts)},
           {"TORCHELASTIC_RUN_ID", config.rendezvous.run_id},
           {"TORCHELASTIC_USE_AGENT_STORE", assignment.is_agent_store ? "True" : "False"},
           {"TORCHELASTIC_SIGNALS_TO_HANDLE", config.signals_text},
-          {"TORCHELASTIC_ERROR_FILE", place.error_file},
+          {"TORCHELASTIC_ERROR_FILE", context.error_file},
           {"CPPRUN_ROUND", std::to_string(assignment.round.value)},
-          {"CPPRUN_STORE", place.store},
-          {"CPPRUN_TOKEN", place.token},
-          {"CPPRUN_AGENT", place.agent}};
+          {"CPPRUN_STORE", context.store},
+          {"CPPRUN_TOKEN", context.token},
+          {"CPPRUN_AGENT", context.agent}};
 }
 
-// glibc gives the big blocks of activations back to the kernel at every step and faults them in
-// again: 17 to 23 % of the CPU time of small convolution nets.
+// Without these glibc returns the big blocks of activations to the kernel at every step and faults
+// them in again: 17 to 23 % of the CPU time of small convolution nets.
 constexpr std::array<std::pair<const char*, const char*>, 3> kMallocVariables{{
     {"MALLOC_MMAP_THRESHOLD_", "1073741824"},
     {"MALLOC_TRIM_THRESHOLD_", "2000000000"},
@@ -119,7 +118,8 @@ std::vector<Variable> snapshot_variables(const AgentConfig& config,
 
 constexpr const char* kFaults = "CPPRUN_FAULTS";
 
-// Beside a fault of the user's own; a plan's file is none, it was read here.
+// Adds the plan's faults to inline faults of the user's own CPPRUN_FAULTS. If that names a plan
+// file, the launcher has read it into the plan.
 std::vector<Variable> fault_variables(const AgentConfig& config,
                                       const control::RankAssignment& assignment) {
   if (!config.faults.plan) return {};
@@ -150,7 +150,7 @@ std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank)
   return argv;
 }
 
-// The shell is given the words as they are; it reads none of them.
+// The words are positional parameters, which the shell does not interpret.
 std::vector<std::string> after_debugger(const std::vector<std::string>& argv) {
   std::vector<std::string> waiting{"/bin/sh", "-c", "kill -STOP $$; exec \"$@\"", "cpprun-debug"};
   waiting.insert(waiting.end(), argv.begin(), argv.end());
@@ -159,17 +159,18 @@ std::vector<std::string> after_debugger(const std::vector<std::string>& argv) {
 
 std::vector<std::string> worker_environment(const AgentConfig& config,
                                             const control::RankAssignment& assignment,
-                                            const LaunchContext& place, int local_rank) {
+                                            const LaunchContext& context, int local_rank) {
   std::vector<Variable> ours = rank_variables(config, assignment, local_rank);
-  for (Variable& v : elastic_variables(config, assignment, place)) ours.push_back(std::move(v));
+  for (Variable& v : elastic_variables(config, assignment, context)) ours.push_back(std::move(v));
   for (Variable& v : optional_variables(config, local_rank)) ours.push_back(std::move(v));
   for (Variable& v : snapshot_variables(config, assignment)) ours.push_back(std::move(v));
   for (Variable& v : fault_variables(config, assignment)) ours.push_back(std::move(v));
   std::set<std::string_view> replaced;
-  if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);  // nothing: from the beginning
+  // unset for workers that begin at step 0
+  if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);
   for (const Variable& v : ours) replaced.insert(v.first);
-  replaced.insert("CPPRUN_ADMIN_TOKEN");    // no program of the job may send admin commands with it
-  replaced.insert("CPPRUN_ETCD_PASSWORD");  // nor say who leads it
+  replaced.insert("CPPRUN_ADMIN_TOKEN");    // workers must not send admin commands
+  replaced.insert("CPPRUN_ETCD_PASSWORD");  // nor take part in the election
   std::vector<std::string> all;
   for (const std::string& entry : config.environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));
@@ -180,11 +181,11 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
 }
 
 std::string line_prefix(const AgentConfig& config, const control::RankAssignment& assignment,
-                        const LaunchContext& place, int local_rank) {
+                        const LaunchContext& context, int local_rank) {
   Macros macros{{"role_name", config.workers.role},
                 {"local_rank", std::to_string(local_rank)},
                 {"rank", std::to_string(assignment.base_rank + local_rank)},
-                {"hostname", place.host_name.substr(0, place.host_name.find('.'))}};
+                {"hostname", context.host_name.substr(0, context.host_name.find('.'))}};
   return safe_substitute(config.logs.prefix_template.value_or(kDefaultPrefix), macros);
 }
 

@@ -26,7 +26,7 @@ using boost::system::error_code;
 
 namespace {
 
-// A folder means the same wherever its readers are.
+// Workers may run in another working directory.
 AgentConfig with_whole_paths(AgentConfig config) {
   if (config.snapshot_dir.empty()) return config;
   std::error_code error;
@@ -41,8 +41,6 @@ bool is_loopback_name(const std::string& host) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- before the loop
-
 AgentDaemon::Impl::Impl(AgentConfig given)
     : config_(with_whole_paths(std::move(given))),
       host_name_(own_host_name()),
@@ -55,12 +53,12 @@ AgentDaemon::Impl::Impl(AgentConfig given)
 
 AgentDaemon::Impl::~Impl() {
   poster_->close();
-  if (!finish_) leave_folder(true);  // nothing was ever started
+  if (!finish_) close_folder(true);  // no worker was ever started
 }
 
 Status AgentDaemon::Impl::prepare() {
   if (Status ok = agent::check_virtual_devices(config_); !ok) return ok;
-  for (int number : {SIGPIPE, SIGXFSZ}) {  // a closed stdout, a file at its limit: errors of write
+  for (int number : {SIGPIPE, SIGXFSZ}) {  // so that write() reports these cases as errors
     std::signal(number, SIG_IGN);
   }
   if (config_.rendezvous.master_port && config_.rendezvous.worker_store == WorkerStore::Rank0) {
@@ -72,7 +70,7 @@ Status AgentDaemon::Impl::prepare() {
       LogFolder::make(config_.logs.dir, config_.rendezvous.run_id, config_.temporary_dir);
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
-  // Before any thread is made.
+  // Forks, so it must come before the first thread.
   Result<std::unique_ptr<Reaper>> reaper = Reaper::start(token_, cgroup_folder(token_));
   if (!reaper) return reaper.error();
   reaper_ = std::move(*reaper);
@@ -89,21 +87,21 @@ void AgentDaemon::Impl::start_host() {
     event_recorder_->worker_started(local_rank, rank, pid);
   };
   events.on_ready = [this](LocalRank local_rank) { event_recorder_->worker_ready(local_rank); };
-  events.on_milestone = [this](int local_rank, WorkerMilestone word) {
-    on_milestone(local_rank, word);
+  events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
+    on_milestone(local_rank, milestone);
   };
   events.on_end = [this](const WorkerExit& end) {
     event_recorder_->worker_exited(end);
     run_core([&](agent::Effects& e) { core_->on_worker_exit(boot_now(), end, e); });
   };
   events.on_all_workers_gone = [this] {
-    event_recorder_->quiet();
+    event_recorder_->workers_gone();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
     if (timers_) timers_->end_round();
     run_core([&](agent::Effects& e) { core_->on_all_workers_gone(boot_now(), e); });
   };
-  events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.look(std::move(all)); };
+  events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
   events.on_stdout_closed = [](bool goes_on) {
     const std::string text = "stdout was closed by its reader";
     if (!goes_on) return log::info(text);
@@ -113,7 +111,7 @@ void AgentDaemon::Impl::start_host() {
   events.holds_worker_lease = [this] { return boot_now() < worker_lease_deadline_; };
   events.on_snapshot = [this](int local_rank, int64_t step, const std::string& path) {
     event_recorder_->snapshot_complete(LocalRank(local_rank), step, path);
-    if (snapshots_) snapshots_->look();
+    if (snapshots_) snapshots_->scan();
   };
   events.on_fell_back = [this](int, int64_t step) {
     run_core([&](agent::Effects& e) { core_->on_fell_back(step, e); });
@@ -138,7 +136,7 @@ void AgentDaemon::Impl::start_host() {
 
 void AgentDaemon::Impl::watch_for_hangs() {
   HangMonitor::Events events;
-  events.look = [this] { return host_->look(); };
+  events.sample = [this] { return host_->look(); };
   events.on_hang = [this](const WorkerExit& hung) {
     run_core([&](agent::Effects& e) { core_->on_hang(boot_now(), hung, e); });
   };
@@ -153,13 +151,11 @@ void AgentDaemon::Impl::watch_for_hangs() {
   timers_ = std::make_unique<FileTimerServer>(loop_, config_.timer_file, std::move(timer_events));
 }
 
-// A port that another agent of this machine has costs the job nothing.
+// Another agent on this machine may have the port; the job runs without health probes then.
 void AgentDaemon::Impl::answer_probes() {
   if (!config_.health_port) return;
   if (Status ok = health_.open(*config_.health_port); !ok) log::warning(ok.error().text);
 }
-
-// ---------------------------------------------------------------- the loop
 
 int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   coordinator_ = coordinator;
@@ -178,12 +174,12 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   run_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
-  say_unended(host_->kill_everything());  // a refused agent may have workers
+  warn_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
   reaper_->dismiss();
   const int code = reporter_->finish(*finish_, *event_recorder_);
   event_recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
-  leave_folder(finish_->how == How::Success || finish_->how == How::Stopped);
+  close_folder(finish_->how == How::Success || finish_->how == How::Stopped);
   return faults_ ? faults_->finish(code) : code;
 }
 
@@ -192,14 +188,15 @@ std::optional<Duration> AgentDaemon::Impl::may_stay() const {
   return std::max(Duration{}, finish_->stays_until - boot_now());
 }
 
-// A temporary folder stays for those who look for the reason of a failure, and only for them.
-void AgentDaemon::Impl::leave_folder(bool is_well) {
-  if (event_recorder_) event_recorder_->close();  // a file that is open may stay as another one
+// A temporary folder is kept only after a failure, to look for its reason.
+void AgentDaemon::Impl::close_folder(bool is_well) {
+  // NFS renames a removed file that is still open, and the folder would not be empty.
+  if (event_recorder_) event_recorder_->close();
   const std::string said = folder_.leave(is_well);
   if (!said.empty()) log::warning(said);
 }
 
-// Without one others lead the job.
+// Reserves the port at which this agent would lead the job. Without a port it cannot be a standby.
 void AgentDaemon::Impl::keep_control_port() {
   if (!take_over_) return;
   Result<PortReservation> port = PortReservation::make(std::nullopt);
@@ -210,22 +207,22 @@ void AgentDaemon::Impl::keep_control_port() {
 
 void AgentDaemon::Impl::open_faults() {
   if (!config_.faults.plan) return;
-  FaultInjector::Callbacks election_callbacks;
-  election_callbacks.request_permit = [this](const control::FaultPermitRequest& strike) {
-    if (connection_) connection_->send(strike);
+  FaultInjector::Callbacks callbacks;
+  callbacks.request_permit = [this](const control::FaultPermitRequest& request) {
+    if (connection_) connection_->send(request);
   };
-  election_callbacks.pid_of = [this](int local_rank) { return host_->pid_of(local_rank); };
-  election_callbacks.step_of = [this](int local_rank) { return host_->step_of(local_rank); };
-  election_callbacks.drop_connection = [this] {
+  callbacks.pid_of = [this](int local_rank) { return host_->pid_of(local_rank); };
+  callbacks.step_of = [this](int local_rank) { return host_->step_of(local_rank); };
+  callbacks.drop_connection = [this] {
     if (connection_) connection_->reconnect();
   };
-  faults_ = std::make_unique<FaultInjector>(loop_, config_.faults, std::move(election_callbacks));
+  faults_ = std::make_unique<FaultInjector>(loop_, config_.faults, std::move(callbacks));
 }
 
 void AgentDaemon::Impl::open_replicas() {
   if (!config_.keeps_replicas) return;
   ReplicaManager::Events events;
-  events.on_sought = [this] {
+  events.on_fetch_ended = [this] {
     run_core([&](agent::Effects& e) { core_->on_replicas_fetched(boot_now(), e); });
   };
   events.on_note = [](bool is_rare, const std::string& text) {
@@ -258,7 +255,8 @@ void AgentDaemon::Impl::open_snapshots() {
                                         replicas_ ? replicas_->shard_arenas() : ShardArenas{});
 }
 
-// On the address that the coordinator sees; on all of them where others reach us by another.
+// Listens on the address that the coordinator sees; on all interfaces if other nodes may reach this
+// node at another address.
 void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresses) {
   const RendezvousConfig& rendezvous = config_.rendezvous;
   if (!snapshots_ || rendezvous.max_nodes == 1 || addresses.empty()) return;
@@ -273,7 +271,7 @@ void AgentDaemon::Impl::connect() {
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
     serve_snapshots(addresses);
-    led_from_ = peer;
+    coordinator_peer_ = peer;
     run_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, peer, e); });
     if (faults_) faults_->on_connected();
   };
@@ -282,7 +280,7 @@ void AgentDaemon::Impl::connect() {
     progress_->on_disconnected();
     tails_->on_disconnected();
     if (faults_) faults_->on_disconnected();
-    orders_.on_disconnected();
+    admin_commands_.on_disconnected();
     run_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
   };
   events.on_refused = [this](const std::vector<Endpoint>& places) {
@@ -296,8 +294,8 @@ void AgentDaemon::Impl::connect() {
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
 }
 
-// Whether this node hosts may change from one try to the next: a name becomes known, or whoever
-// listened there has gone.
+// Asked before each connection attempt, because the answer may change: a name becomes resolvable,
+// or the process that listened at the endpoint has ended.
 std::optional<Endpoint> AgentDaemon::Impl::host_if_free(const std::vector<std::string>& addresses) {
   if (is_own_ || !host_job_ || finish_ || !core_->may_host(boot_now())) return std::nullopt;
   std::optional<Endpoint> own = host_job_(addresses);
@@ -306,13 +304,15 @@ std::optional<Endpoint> AgentDaemon::Impl::host_if_free(const std::vector<std::s
 }
 
 void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
-  if (const auto* answer = std::get_if<control::AdminReply>(&message)) orders_.on_answer(*answer);
-  if (const auto* asked = std::get_if<control::Challenge>(&message)) orders_.on_challenge(*asked);
+  if (const auto* answer = std::get_if<control::AdminReply>(&message))
+    admin_commands_.on_answer(*answer);
+  if (const auto* asked = std::get_if<control::Challenge>(&message))
+    admin_commands_.on_challenge(*asked);
   const auto tell = [this](const control::CoordinatorMessage& said) {
     event_recorder_->on_message(said);
     run_core([&](agent::Effects& e) { core_->on_message(boot_now(), said, e); });
   };
-  // Once who asked for it is answered: the core may end the loop at once.
+  // Posted, so that the reply to the admin command leaves first: the core may end the loop at once.
   if (std::holds_alternative<control::ShutdownRequest>(message)) {
     host_->hurry();
     return asio::post(loop_, [tell, message] { tell(message); });
@@ -340,7 +340,7 @@ void AgentDaemon::Impl::wait_for_signal() {
   });
 }
 
-// The reaper process itself may be killed; it is replaced at once.
+// Restarts the reaper process if something kills it.
 void AgentDaemon::Impl::watch_reaper() {
   reaper_fd_.assign(dup(reaper_->pidfd()));
   reaper_fd_.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code error) {
@@ -367,14 +367,12 @@ void AgentDaemon::Impl::arm_timer() {
   });
 }
 
-// A timer that was slept through (suspend, freeze) is acted on first: workers may have to go (R11).
-// Mail comes after.
+// After a suspend or freeze the expired timer is handled before messages that have arrived: the
+// worker lease may have ended, and then the workers must be killed first (R11).
 void AgentDaemon::Impl::on_timer() {
   armed_for_ = Instant::never();
   run_core([&](agent::Effects& e) { core_->on_time(boot_now(), e); });
 }
-
-// ---------------------------------------------------------------- the door
 
 AgentDaemon::AgentDaemon(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AgentDaemon::~AgentDaemon() = default;
@@ -395,8 +393,8 @@ void AgentDaemon::may_host(HostJob host_job) {
 void AgentDaemon::may_lead(BecomeCoordinator take_over) {
   impl_->may_lead(std::move(take_over));
 }
-void AgentDaemon::took(const StartTimes& times) {
-  impl_->took(times);
+void AgentDaemon::set_start_times(const StartTimes& times) {
+  impl_->set_start_times(times);
 }
 Result<uint16_t> AgentDaemon::keep_port() {
   return impl_->keep_port();
@@ -414,8 +412,6 @@ int AgentDaemon::run(const Endpoint& coordinator, bool is_own) {
   return impl_->run(coordinator, is_own);
 }
 
-// ---------------------------------------------------------------- effects of the core
-
 namespace asio = boost::asio;
 
 void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) {
@@ -428,7 +424,7 @@ void AgentDaemon::Impl::close(bool is_reset) {
   connection_->close(is_reset, [this] { end_loop(); });
 }
 
-// If it fails, the worker lease ends, and the run with the join timeout.
+// After a failure the worker lease expires, and the join timeout ends the run.
 void AgentDaemon::Impl::carry_out(const agent::BecomeCoordinator& effect) {
   Result<Endpoint> own = take_over_(effect.term, effect.place);
   if (!own) return log::error("this node can't lead the job: " + own.error().text);
@@ -436,7 +432,7 @@ void AgentDaemon::Impl::carry_out(const agent::BecomeCoordinator& effect) {
   connection_->set_routes({*own}, true, true);
 }
 
-// `is_sure`: it is led from there, whoever listens in our own process.
+// `is_sure`: the leader is known to be there, even if a coordinator runs in this process.
 void AgentDaemon::Impl::carry_out(const agent::Routes& effect) {
   if (effect.is_sure) is_own_ = false;
   if (connection_) connection_->set_routes(effect.places, effect.is_sure, false);
@@ -489,7 +485,7 @@ void AgentDaemon::Impl::unwatch_workers() {
   store_monitor_.end_round();
 }
 
-// A full disk stops nothing. Said once, until there is room again.
+// A full disk must not stop the job. Logs the problem once until a later attempt has its files.
 void AgentDaemon::Impl::begin_files(const Status& made) {
   if (!std::exchange(has_no_files_, !made.ok()) && !made.ok()) {
     log::warning(made.error().text +
@@ -515,15 +511,15 @@ void AgentDaemon::Impl::report_debugged_worker(const std::vector<WorkerSpec>& sp
   }
 }
 
-void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone word) {
+void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone milestone) {
   const LocalRank worker(local_rank);
-  if (word == WorkerMilestone::Connected) event_recorder_->worker_connected(worker);
-  if (word == WorkerMilestone::Resumed) event_recorder_->worker_resumed(worker);
-  if (word == WorkerMilestone::Stepped) event_recorder_->worker_stepped(worker);
-  if (word == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
+  if (milestone == WorkerMilestone::Connected) event_recorder_->worker_connected(worker);
+  if (milestone == WorkerMilestone::Resumed) event_recorder_->worker_resumed(worker);
+  if (milestone == WorkerMilestone::Stepped) event_recorder_->worker_stepped(worker);
+  if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
 }
 
-// Said of each that has not ended while it was looked at.
+// Reports the processes that are still stuck after StuckReporter has read their state.
 void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
   const std::vector<StuckProcess> stuck = host_->stuck();
   if (stuck.empty() || finish_) return;
@@ -536,8 +532,8 @@ void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
   run_core([&](agent::Effects& e) { core_->on_stuck(what, e); });
 }
 
-// At the end of the run, where nobody looks at them any more.
-void AgentDaemon::Impl::say_unended(const std::vector<StuckProcess>& left) const {
+// Reports processes that are still alive at the end of the run.
+void AgentDaemon::Impl::warn_unended(const std::vector<StuckProcess>& left) const {
   if (finish_->how == agent::Finish::How::Unusable) return;
   for (const StuckProcess& process : left) {
     log::warning(name_of(process) +
@@ -595,15 +591,13 @@ void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
   } else if (is_cut_off) {
     finish_->text += "; tried last: " + to_string(coordinator_) + ": " + connection_->trouble();
   }
-  close(true);  // unless a farewell is already on its way
+  close(true);  // no effect if an orderly disconnect is already under way
 }
 
 void AgentDaemon::Impl::end_loop() {
   CPPRUN_CHECK(finish_.has_value());
   loop_.stop();
 }
-
-// ---------------------------------------------------------------- elected coordinators
 
 Result<uint16_t> AgentDaemon::Impl::keep_port() {
   Result<PortReservation> port = PortReservation::make(std::nullopt);
@@ -628,7 +622,7 @@ int AgentDaemon::Impl::run_elected(Arbiter arbiter) {
   return run(Endpoint{}, false);
 }
 
-// There may be no connection yet: the snapshots here are looked at first.
+// There may be no connection yet: the agent scans its snapshots before it connects.
 void AgentDaemon::Impl::on_led_from(const Endpoint& place) {
   if (finish_) return;
   no_election_.clear();
@@ -640,10 +634,11 @@ void AgentDaemon::Impl::on_led_from(const Endpoint& place) {
 void AgentDaemon::Impl::notify_arbiter() {
   const Instant now = boot_now();
   const std::pair reported_phase(core_->is_led(now), core_->would_lead());
-  if (told_ == reported_phase && now - told_at_ < config_.rendezvous.conf.heartbeat / 2) return;
+  if (reported_ == reported_phase && now - reported_at_ < config_.rendezvous.conf.heartbeat / 2)
+    return;
   if (reported_phase.first) no_election_.clear();
-  told_ = reported_phase;
-  told_at_ = now;
+  reported_ = reported_phase;
+  reported_at_ = now;
   arbiter_(reported_phase.first, reported_phase.second);
 }
 

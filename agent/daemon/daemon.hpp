@@ -1,8 +1,8 @@
-// AgentDaemon: one run of the agent on this node. Joins the agent's core with processes, the line
-// to the coordinator, signals, log folders and the reaper process, on one loop and one thread.
+// AgentDaemon: one run of the agent on this node. It connects the agent's core with the processes,
+// the coordinator, signals, log folders and the reaper process, on one loop and one thread.
 //
-// Thread: the one that calls make() and run(), which must be the process's first (parent-death
-// signals are tied to it).
+// Thread: make() and run() must be called on the main thread, because parent-death signals are tied
+// to the thread that starts the workers.
 #pragma once
 
 #include <functional>
@@ -20,58 +20,57 @@
 
 namespace cpprun {
 
-// Starts a coordinator at the standby's port, because the one that led the job has died (R16), and
-// returns where our own agent reaches it.
+// Starts a coordinator at the standby's port after the former coordinator has died (R16); returns
+// the endpoint for this agent.
 using BecomeCoordinator = std::function<Result<Endpoint>(Term, const control::Standby&)>;
 
-// Starts a coordinator at the job's endpoint if that is this machine and nobody listens there, and
-// returns where our own agent reaches it. `addresses`: the endpoint's, numeric; none: its name is
-// not known.
+// Starts a coordinator at the job's endpoint if that is on this machine and the port is free;
+// returns the endpoint for this agent. `addresses`: the numeric addresses of the endpoint; empty if
+// its name cannot be resolved.
 using HostJob = std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)>;
 
-// How an agent whose coordinator is elected (R18) hears of it. From any thread, also when the agent
-// has ended.
+// How an agent with elected coordinators (R18) learns about the leader. The launcher may call these
+// on any thread, also after the agent has ended.
 struct ElectionCallbacks {
-  std::function<void(const Endpoint&)> led_from;        // the job is led from there
-  std::function<void(const std::string&)> no_election;  // why it is not known who leads
+  std::function<void(const Endpoint&)> led_from;        // the leader's endpoint
+  std::function<void(const std::string&)> no_election;  // why the leader is unknown
 };
 
-// Whom such an agent tells, from its own thread, whether it is led and whether it would lead: after
-// each change and at each heartbeat.
+// Such an agent reports on its own thread, after each change and at each heartbeat, whether it has
+// a leader and whether it is a candidate.
 using Arbiter = std::function<void(bool is_led, bool would_lead)>;
 
 class AgentDaemon {
  public:
-  // Forks the reaper process, makes the log folder, reserves a fixed master port. Requires: no
-  // other thread yet.
+  // Forks the reaper process, creates the log folder, reserves a fixed master port. Requires: the
+  // process has no other thread yet.
   static Result<std::unique_ptr<AgentDaemon>> make(AgentConfig config);
   ~AgentDaemon();
 
-  // Who we are; a coordinator in our own process must know it.
+  // The id of this node, for a coordinator in this process.
   Incarnation incarnation() const;
 
-  // This agent may lead its job one day: it keeps a port for that. Before run().
+  // Lets this agent become the standby coordinator; it reserves a port for that. Before run().
   void may_lead(BecomeCoordinator take_over);
 
-  // This agent asks before each try to reach its coordinator whether this process is to host it, as
-  // long as no coordinator has welcomed it. Before run().
+  // Lets this agent host the coordinator: until a coordinator has registered it, the agent calls
+  // `host_job` before each connection attempt. Before run().
   void may_host(HostJob host_job);
 
-  // The coordinator is elected, and may be in this process: a port is kept for that. Before
-  // run_elected().
+  // Reserves a port for an elected coordinator in this process. Before run_elected().
   Result<uint16_t> keep_port();
   ElectionCallbacks election_callbacks();
 
-  // What the launcher has measured of its own start; before run().
-  void took(const StartTimes& times);
+  // The launcher's measurements of its own start. Before run().
+  void set_start_times(const StartTimes& times);
 
-  // Runs the job to its end and returns the exit code. Prints what people must know on stderr.
+  // Runs the job to its end and returns the exit code. Prints messages for the user on stderr.
   // `is_own`: the coordinator is in this process.
   int run(const Endpoint& coordinator, bool is_own);
-  // The same, with coordinators that the callbacks report.
+  // The same with the coordinators that election_callbacks() reports.
   int run_elected(Arbiter arbiter);
-  // After it: how long a coordinator in this process may stay for other agents. Nothing: as long as
-  // they need it; zero: not at all. A signal asked this process to leave.
+  // After the run: how long a coordinator in this process may serve other agents. nullopt: as long
+  // as they need it. A duration, possibly zero: a signal asked this process to end.
   std::optional<Duration> may_stay() const;
 
  private:

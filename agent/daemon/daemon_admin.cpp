@@ -1,5 +1,4 @@
-// AgentDaemon: what operators' tools on this machine ask, and may do to the workers here; and what
-// the dashboard is told.
+// AgentDaemon: admin queries from tools on this machine, and reports for the dashboard.
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
@@ -82,8 +81,9 @@ void AgentDaemon::Impl::open_admin_socket() {
   });
   admin_.on("stacks",
             [this](const AdminQuery& query, const Answer& answer) { stacks_.ask(query, answer); });
-  admin_.on("admin_command",
-            [this](const AdminQuery& query, const Answer& answer) { orders_.ask(query, answer); });
+  admin_.on("admin_command", [this](const AdminQuery& query, const Answer& answer) {
+    admin_commands_.ask(query, answer);
+  });
   if (Status ok = admin_.open(); !ok) log::info(ok.error().text);
 }
 
@@ -95,7 +95,7 @@ admin::NodeView AgentDaemon::Impl::node_view() const {
   view.pid = ::getpid();
   view.state = name_of(core_->state());
   view.is_host = is_own_;
-  if (is_connected()) view.coordinator = to_string(led_from_);
+  if (is_connected()) view.coordinator = to_string(coordinator_peer_);
   const control::RankAssignment& assignment = core_->assignment();
   view.round = assignment.round.value;
   view.group_rank = assignment.group_rank;
@@ -121,7 +121,7 @@ void AgentDaemon::Impl::open_dashboard() {
   ProgressReporter::Callbacks progress;
   progress.live = [this] { return host_->live(); };
   progress.round = [this] { return core_->assignment().round; };
-  progress.tell = [this](const control::Progress& told) { connection_->send(told); };
+  progress.send = [this](const control::Progress& told) { connection_->send(told); };
   progress_ = std::make_unique<ProgressReporter>(loop_, std::move(progress));
   LogTailReporter::Callbacks tails;
   tails.files = [this](int local_rank) {
@@ -129,12 +129,12 @@ void AgentDaemon::Impl::open_dashboard() {
     return LogTailReporter::Files{std::move(streams.out.file), std::move(streams.err.file)};
   };
   tails.round = [this] { return core_->assignment().round; };
-  tails.tell = [this](const control::LogLines& lines) { connection_->send(lines); };
+  tails.send = [this](const control::LogLines& lines) { connection_->send(lines); };
   tails.workers = config_.workers.nproc;
   tails_ = std::make_unique<LogTailReporter>(loop_, std::move(tails));
 }
 
-// To the group of one worker, or of all that are here.
+// Sends a signal to the process group of one worker, or of all workers of this node.
 std::string AgentDaemon::Impl::on_signal_query(const admin::AdminQuery& query) {
   const std::optional<int64_t> number = query.number("signal");
   if (!number || *number < 1 || *number > kLastSignal) {
@@ -153,8 +153,8 @@ std::string AgentDaemon::Impl::on_signal_query(const admin::AdminQuery& query) {
   return admin::done(what);
 }
 
-// As if the agent had got the signal: SIGTERM lets the workers of all nodes save first. Asked again
-// it hurries nothing; a real signal does.
+// Acts as if the agent had received a signal: SIGTERM lets the workers of all nodes save first. A
+// second query is refused; only a second real signal stops the workers faster.
 std::string AgentDaemon::Impl::on_leave_query(const admin::AdminQuery& query) {
   using State = agent::Agent::State;
   const State state = core_->state();
@@ -164,7 +164,7 @@ std::string AgentDaemon::Impl::on_leave_query(const admin::AdminQuery& query) {
   const bool saves = query.number("resumable") == 1;
   log::info(saves ? "an operator asks this node to save and leave"
                   : "an operator asks this node to leave");
-  // Once it is answered: the core may end the loop at once.
+  // Posted, so that the reply leaves first: the core may end the loop at once.
   asio::post(loop_, [this, saves] {
     host_->hurry();
     run_core([&](agent::Effects& e) { core_->on_signal(boot_now(), saves ? SIGTERM : SIGINT, e); });

@@ -1,4 +1,5 @@
-// The inside of AgentDaemon: what each of its parts is joined by. Private. Thread: the loop's.
+// AgentDaemon::Impl: owns the loop and all parts of the agent, passes events to the core, and
+// executes the core's effects. Private. Thread: the loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -47,7 +48,7 @@ class AgentDaemon::Impl {
 
   Status prepare();
   Incarnation incarnation() const { return node_id_of(key_); }
-  void took(const StartTimes& times) { event_recorder_->took(times); }
+  void set_start_times(const StartTimes& times) { event_recorder_->set_start_times(times); }
   void may_lead(BecomeCoordinator take_over) { take_over_ = std::move(take_over); }
   void may_host(HostJob host_job) { host_job_ = std::move(host_job); }
   int run(const Endpoint& coordinator, bool is_own);
@@ -57,7 +58,7 @@ class AgentDaemon::Impl {
   std::optional<Duration> may_stay() const;
 
  private:
-  // Carries the effects of one call of the core out, and those of the calls that follow from them.
+  // Executes the effects of one call of the core, and those of the calls that follow from them.
   template <class Call>
   void run_core(Call call) {
     agent::Effects effects;
@@ -95,24 +96,26 @@ class AgentDaemon::Impl {
   }
   void carry_out(const agent::LogEvent& effect);
   void carry_out(const agent::Finish& effect);
-  void carry_out(const agent::ScanSnapshots&) { snapshots_->look(); }
+  void carry_out(const agent::ScanSnapshots&) { snapshots_->scan(); }
   void carry_out(const agent::FetchSnapshot& e) { snapshots_->fetch(e.resume, e.secret); }
   void carry_out(const agent::DropFetch&) {
     snapshots_->drop_fetch();
     if (replicas_) replicas_->cancel_fetch();
   }
   void carry_out(const agent::FetchReplicas& effect) {
-    replicas_->seek(effect.at, effect.assignment);
+    replicas_->fetch(effect.at, effect.assignment);
   }
-  void carry_out(const agent::KeepReplicas& effect) { replicas_->keep(effect.of, effect.secret); }
+  void carry_out(const agent::KeepReplicas& effect) {
+    replicas_->replicate(effect.of, effect.secret);
+  }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
   Status start_workers(const control::RankAssignment& assignment);
   void begin_files(const Status& made);
   void start_host();
-  void on_milestone(int local_rank, WorkerMilestone word);
+  void on_milestone(int local_rank, WorkerMilestone milestone);
   void on_stuck(const std::vector<std::string>& lines);
-  void say_unended(const std::vector<StuckProcess>& left) const;
+  void warn_unended(const std::vector<StuckProcess>& left) const;
   void keep_control_port();
   void open_faults();
   void watch_for_hangs();
@@ -142,27 +145,27 @@ class AgentDaemon::Impl {
   std::string on_leave_query(const admin::AdminQuery& query);
   void close(bool is_reset);
   void end_loop();
-  void leave_folder(bool is_well);
+  void close_folder(bool is_well);
 
   const AgentConfig config_;
   const std::string host_name_;
-  const std::string token_;  // what belongs to this agent has it in its environment
-  const std::string key_;    // shows the coordinator that we are this node; nobody else has it
+  const std::string token_;  // in the environment of every process of this agent
+  const std::string key_;    // secret; proves to the coordinator that we are this node
   Endpoint coordinator_;
-  HostJob host_job_;                             // none: this agent never hosts its job
-  BecomeCoordinator take_over_;                  // none: this agent is never a standby
-  std::optional<PortReservation> control_port_;  // where it would lead its job
-  Arbiter arbiter_;                              // none: the coordinator is not elected
-  std::optional<std::pair<bool, bool>> told_;    // to it
-  Instant told_at_;
-  std::string no_election_;  // why it is not known who leads; "" once somebody has led
+  HostJob host_job_;                               // empty: this agent never hosts its job
+  BecomeCoordinator take_over_;                    // empty: this agent is never a standby
+  std::optional<PortReservation> control_port_;    // for a coordinator in this process
+  Arbiter arbiter_;                                // empty: the coordinator is not elected
+  std::optional<std::pair<bool, bool>> reported_;  // the last report to the arbiter
+  Instant reported_at_;
+  std::string no_election_;  // why the leader is unknown; "" once there was a leader
 
   boost::asio::io_context loop_;
   boost::asio::steady_timer timer_;
   boost::asio::signal_set signals_;
   boost::asio::posix::stream_descriptor reaper_fd_;
   Instant armed_for_ = Instant::never();
-  Instant worker_lease_deadline_ = Instant::never();  // workers live until then
+  Instant worker_lease_deadline_ = Instant::never();  // workers may run until then
 
   std::unique_ptr<Reaper> reaper_;
   LogFolder folder_;
@@ -180,21 +183,21 @@ class AgentDaemon::Impl {
   std::unique_ptr<FileTimerServer> timers_;     // with TORCHELASTIC_ENABLE_FILE_TIMER only
   HealthServer health_{loop_};                  // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
   bool is_own_ = false;                         // the coordinator is in this process
-  Endpoint led_from_;                           // where this agent reaches it, or did last
-  std::unique_ptr<ControlClient> connection_;   // none before the snapshots here are known
+  Endpoint coordinator_peer_;                   // the coordinator's current or last endpoint
+  std::unique_ptr<ControlClient> connection_;   // nullptr until the first snapshot scan has ended
   std::unique_ptr<SnapshotManager> snapshots_;  // with --snapshot-dir only
   std::unique_ptr<ReplicaManager> replicas_;    // with --snapshot-replicas=1 only
   std::unique_ptr<FaultInjector> faults_;       // with a fault plan only
-  std::unique_ptr<ProgressReporter> progress_;  // with the connection
-  std::unique_ptr<LogTailReporter> tails_;      // likewise
+  std::unique_ptr<ProgressReporter> progress_;  // created with the connection
+  std::unique_ptr<LogTailReporter> tails_;      // created with the connection
   std::optional<agent::Agent> core_;
-  AdminSocket admin_{loop_};  // who can answer a verb of cpprunctl says admin_.on()
-  AdminCommandRelay orders_{[this](const control::AgentMessage& message) {
-                              if (!is_connected()) return false;
-                              connection_->send(message);
-                              return true;
-                            },
-                            config_.rendezvous.run_id, operator_token()};
+  AdminSocket admin_{loop_};
+  AdminCommandRelay admin_commands_{[this](const control::AgentMessage& message) {
+                                      if (!is_connected()) return false;
+                                      connection_->send(message);
+                                      return true;
+                                    },
+                                    config_.rendezvous.run_id, operator_token()};
   StackDumpService stacks_{loop_, [this] { return host_->look(); }};
   StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
   const Instant begun_at_ = boot_now();

@@ -12,8 +12,8 @@
 namespace cpprun {
 namespace {
 
-// Of CLOCK_BOOTTIME: the same text in all processes that share it, and in no others.
-// One kernel, one time namespace.
+// Identifies CLOCK_BOOTTIME: equal in processes that share the clock (same boot of the kernel, same
+// time namespace), different in all others.
 std::string own_clock_domain() {
   std::error_code error;
   const std::string space = std::filesystem::read_symlink("/proc/self/ns/time", error).string();

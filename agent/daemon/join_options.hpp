@@ -1,4 +1,4 @@
-// What the agent's core says of itself when it joins, from the configuration.
+// Options of the agent's core, with the data that it sends when it joins a job.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// LoopPoster: the way from a quiet thread back onto the agent's loop, as long as there is one.
-// Private to daemon. post() is for any thread, all else for the loop's.
+// LoopPoster: posts calls from other threads to the agent's loop, as long as the receiver lives.
+// Private to daemon. Threads: post() may be called on any thread, close() on the loop's only.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,7 +20,7 @@ class LoopPoster {
     const std::lock_guard lock(mutex_);
     loop_ = nullptr;
   }
-  // `call` is not made any more once close() was called, also if it was posted before.
+  // After close() no call is made, not even one that was posted before.
   static void post(const std::shared_ptr<LoopPoster>& way, std::function<void()> call) {
     const std::lock_guard lock(way->mutex_);
     if (way->loop_ == nullptr) return;
@@ -34,10 +34,8 @@ class LoopPoster {
   boost::asio::io_context* loop_;
 };
 
-// A thread that nobody waits for and that no signal reaches: those are for the agent's own. What it
-// uses must be its own or shared with it.
-
-// Error (System): the system has no room for another.
+// Starts a detached thread with all signals blocked: the agent's main thread handles them. `run`
+// must own or share everything it uses. Error (System) if the system cannot start a thread.
 Status start_detached_thread(std::function<void()> run);
 
 }  // namespace cpprun

@@ -7,14 +7,14 @@ struct Routing {
   bool is_redirected = false;
   bool is_teed = false;
   bool is_shown = true;  // passes --local-ranks-filter
-  bool is_lost = false;  // no file can be had
+  bool is_lost = false;  // the log folder could not be created
 };
 
 StreamRoute plan(Routing routing, std::string file, const std::string& prefix,
                  const std::vector<std::string>& filters, std::string duplicate_file) {
   StreamRoute plan;
   if (routing.is_redirected || routing.is_teed) plan.file = std::move(file);
-  // What has no file goes to the console, the filtered ranks' as well: it must not be lost.
+  // Output without a file goes to the console, even of filtered ranks: it must not be lost.
   const bool has_file = routing.is_redirected && !routing.is_lost;
   plan.to_console = (routing.is_shown && (routing.is_teed || !has_file)) ||
                     (routing.is_lost && (routing.is_redirected || routing.is_teed));

@@ -1,5 +1,5 @@
-// Where each stream of each worker goes, from --redirects, --tee and the filters. torchrun's rules:
-// docs/supervision.md.
+// Routes of a worker's stdout and stderr, from --redirects, --tee and the filters. The rules are
+// torchrun's: docs/supervision.md.
 #pragma once
 
 #include <string>

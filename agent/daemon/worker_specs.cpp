@@ -7,7 +7,8 @@
 namespace cpprun {
 namespace {
 
-// Workers of a cpprun inside a worker of another carry both tokens, so that both can find them.
+// Workers of a cpprun that runs inside a worker of another cpprun carry the tokens of both, so that
+// both can find them.
 std::string chain_token(const AgentConfig& config, const std::string& own) {
   constexpr std::string_view kName = "CPPRUN_TOKEN=";
   constexpr size_t kChainMax = 512;

@@ -1,4 +1,4 @@
-// What each worker of a round is started with, whole: arguments, environment, streams.
+// The arguments, environment and streams of all workers of a round.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace cpprun {
 
-// One per local rank, in order. `place.error_file` is filled in here; `place.token` is the agent's
-// own. Requires: the folder has begun the attempt.
+// One per local rank, in order. Sets `place.error_file`; `place.token` is the agent's own.
+// Requires: `folder` has begun the attempt.
 std::vector<WorkerSpec> worker_specs(const AgentConfig& config,
                                      const control::RankAssignment& assignment,
                                      const LogFolder& folder, agent::LaunchContext place);

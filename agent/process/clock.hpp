@@ -1,5 +1,5 @@
-// The two clocks of agent/process: the project's monotonic time (it counts a suspended machine's
-// sleep too) and the wall.
+// The two clocks of agent/process: monotonic time that includes a suspended machine's sleep, and
+// wall clock time.
 #pragma once
 
 #include <time.h>

@@ -1,5 +1,5 @@
-// ExitQueue: ends of workers on their way up, in the kernel's order. One may wait a moment for its
-// last lines; those behind it wait with it. Thread: the loop's.
+// ExitQueue: worker exits in the kernel's order, until the host reports them. An exit may wait a
+// moment for its last lines; the exits behind it wait too. Thread: the loop's.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@ class ExitQueue {
  public:
   bool is_empty() const { return ends_.empty(); }
 
-  // `lines_until`: how long its last lines may take; Instant::never() when it needs none.
+  // `lines_until`: the last lines must come by then; Instant::never(): it needs none.
   void push(WorkerExit end, Instant lines_until) { ends_.push_back({std::move(end), lines_until}); }
 
   void on_lines(int local_rank, std::vector<std::string> lines) {

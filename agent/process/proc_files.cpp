@@ -85,7 +85,7 @@ Entry entry_at(const char* record) {
 }
 
 std::optional<ProcessStat> parse_stat(std::string_view text) {
-  const size_t name_end = text.rfind(") ");  // the name itself may hold anything
+  const size_t name_end = text.rfind(") ");  // the name may hold any byte
   if (name_end == std::string_view::npos) return std::nullopt;
   const std::vector<std::string> words = text::split(text.substr(name_end + 2), ' ');
   if (words.size() < 4 || words[0].size() != 1) return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<ProcessStat> read_stat(int pid) {
 
 std::optional<int64_t> resident_bytes(int pid) {
   const std::string pages = read_small_file("/proc/" + std::to_string(pid) + "/statm");
-  const size_t blank = pages.find(' ');  // behind the size of its address space
+  const size_t blank = pages.find(' ');  // the first number is the size of the address space
   if (blank == std::string::npos) return std::nullopt;
   int64_t resident = 0;
   const char* first = pages.data() + blank + 1;
@@ -111,8 +111,8 @@ std::optional<int64_t> resident_bytes(int pid) {
 }
 
 std::vector<int> own_children() {
-  // Orphans are handed to the first living thread, which is the leader; spawned ones belong to
-  // their thread.
+  // The kernel gives orphans to the process's first live thread, which is the leader. A spawned
+  // child belongs to the thread that spawned it.
   std::vector<int> pids;
   const int leader = ::getpid();
   const int caller = static_cast<int>(::syscall(SYS_gettid));

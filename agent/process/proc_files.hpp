@@ -1,7 +1,6 @@
-// What /proc tells about processes: small files, children, sessions, and whose environment carries
-// a token.
+// Reads /proc: small files, children, sessions, and environments that carry a token.
 //
-// Functions that the reaper process uses after a fork allocate nothing. Any thread.
+// The functions that the reaper process uses after its fork allocate nothing. Any thread.
 #pragma once
 
 #include <stddef.h>
@@ -14,11 +13,11 @@
 
 namespace cpprun {
 
-// Whole text of a file, "" if it cannot be read.
+// The whole text of a file; "": unreadable.
 std::string read_small_file(const std::string& path);
 
-// The environment of a process as the kernel shows it (NAME=value, each ended by 0); "" if it has
-// ended or is not ours to read.
+// The environment of a process: NAME=value entries, each ended by a zero byte; "": it has ended, or
+// the kernel denies the access.
 std::string read_environment(int pid);
 
 // Calls `visit(name, is_folder)` for each entry of an open folder. Allocates nothing.
@@ -26,7 +25,7 @@ template <class Visit>
 void for_each_entry(int folder, Visit&& visit);
 
 struct ProcessStat {
-  char state = '?';  // 'Z' for a zombie
+  char state = '?';  // 'Z': a zombie
   int parent = 0;
   int group = 0;
   int session = 0;
@@ -34,34 +33,34 @@ struct ProcessStat {
 std::optional<ProcessStat> read_stat(int pid);
 std::optional<ProcessStat> parse_stat(std::string_view text);
 
-// The memory of a process that is in RAM, shared pages included; nothing if it has ended.
+// Resident memory of a process, shared pages included; unset: it has ended.
 std::optional<int64_t> resident_bytes(int pid);
 
-// Children of this process: those that the calling thread made, and adopted ones.
+// Children of this process: those of the calling thread, and adopted ones.
 std::vector<int> own_children();
 
-// What a process's environment says about where it came from.
+// The origin of a process according to its environment.
 struct Origin {
-  bool is_ours = false;  // our token stands in the chain CPPRUN_TOKEN
-  bool is_nested =
-      false;  // ... but not as the last one: it belongs to a job inside one of our workers
-  std::optional<int> local_rank;  // LOCAL_RANK, meaningful for what is ours and not nested
+  bool is_ours = false;  // the token is in the chain CPPRUN_TOKEN
+  // The token is not the last one: the process belongs to a job inside one of this job's workers.
+  bool is_nested = false;
+  std::optional<int> local_rank;  // LOCAL_RANK; valid if is_ours and not is_nested
 };
 Origin parse_origin(std::string_view environment, std::string_view token);
 
-// Does `token` stand in the chain of tokens ("outer.inner") of this environment? Allocates nothing.
+// Whether `token` is in the chain of tokens ("outer.inner") of this environment. Allocates nothing.
 bool carries_token(std::string_view environment, std::string_view token);
 
-// Value of a variable in an environment block, or nothing. Allocates nothing.
+// The value of a variable in an environment block; unset: not there. Allocates nothing.
 std::optional<std::string_view> find_variable(std::string_view environment, std::string_view name);
 
-// Buffer for one call of getdents64: the reaper process's stack has room for it.
+// Buffer for one call of getdents64; fits on the reaper process's stack.
 inline constexpr size_t kEntryBufferBytes = 16 * 1024;
 int64_t read_entries(int folder, char* buffer, size_t size);
 struct Entry {
   const char* name;
   bool is_folder;
-  size_t length;  // of the whole record
+  size_t length;  // of the record
 };
 Entry entry_at(const char* record);
 

@@ -28,7 +28,7 @@ ProcessHost::ProcessHost(asio::io_context& loop, Options options, Events events)
     : impl_(std::make_unique<Impl>(loop, std::move(options), std::move(events))) {}
 ProcessHost::~ProcessHost() {
   const bool leaves_any = !impl_->kill_everything().empty();
-  impl_.reset();  // which gives SIGCHLD its default effect
+  impl_.reset();  // restores the default action of SIGCHLD
   if (leaves_any) ::signal(SIGCHLD, SIG_IGN);
 }
 
@@ -86,7 +86,7 @@ const std::string& ProcessHost::channel_name() const {
 
 template <class Call>
 void ProcessHost::Impl::post(Call call) {
-  asio::post(loop_, [alive = std::weak_ptr<int>(life_), call = std::move(call)]() mutable {
+  asio::post(loop_, [alive = std::weak_ptr<int>(lifetime_), call = std::move(call)]() mutable {
     if (!alive.expired()) call();
   });
 }
@@ -110,7 +110,7 @@ Status ProcessHost::Impl::open_output() {
   return {};
 }
 
-void ProcessHost::Impl::carry(std::vector<OutputStream> streams) {
+void ProcessHost::Impl::add_streams(std::vector<OutputStream> streams) {
   if (streams.empty()) return;
   is_drained_ = false;
   output_->add(std::move(streams));
@@ -119,28 +119,28 @@ void ProcessHost::Impl::carry(std::vector<OutputStream> streams) {
 void ProcessHost::Impl::watch(WorkerProcess& worker) {
   const int pid = worker.pid();
   worker.async_wait(
-      [this, pid, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
+      [this, pid, alive = std::weak_ptr<int>(lifetime_)](boost::system::error_code error) {
         if (!error && !alive.expired() && workers_.contains(pid)) on_dead(pid);
       });
 }
 
 void ProcessHost::Impl::watch_children() {
-  const auto on_signal = [this, alive = std::weak_ptr<int>(life_)](boost::system::error_code error,
-                                                                   int) {
+  const auto on_signal = [this, alive = std::weak_ptr<int>(lifetime_)](
+                             boost::system::error_code error, int) {
     if (error || alive.expired() || !is_running_) return;
-    look_soon();
+    sweep_soon();
     watch_children();
     if (events_.on_stopped && has_stopped_worker()) events_.on_stopped();
   };
   child_signals_.async_wait(on_signal);
 }
 
-// Workers have no controlling terminal, so the kernel does not tell them of a new size.
+// Workers have no controlling terminal, so the kernel does not send them SIGWINCH.
 void ProcessHost::Impl::watch_window() {
   boost::system::error_code ignored;
   window_signals_.add(SIGWINCH, ignored);
-  const auto on_signal = [this, alive = std::weak_ptr<int>(life_)](boost::system::error_code error,
-                                                                   int) {
+  const auto on_signal = [this, alive = std::weak_ptr<int>(lifetime_)](
+                             boost::system::error_code error, int) {
     if (error || alive.expired()) return;
     resize_terminals();
     watch_window();
@@ -161,10 +161,10 @@ void ProcessHost::Impl::on_dead(int pid) {
     return;
   }
   traced_.erase(pid);
-  const WorkerExit& noted = worker.record_exit(oom_);
-  const bool is_failure = !noted.is_success();
+  const WorkerExit& recorded = worker.record_exit(oom_);
+  const bool is_failure = !recorded.is_success();
   if (is_failure) orphan_sweep_.set_hard();
-  const Instant now = noted.ended_at;
+  const Instant now = recorded.ended_at;
   orphan_sweep_.on_worker_ended(pid, now);
 
   WorkerExit end = worker.take_exit();
@@ -172,8 +172,8 @@ void ProcessHost::Impl::on_dead(int pid) {
   workers_.erase(pid);
   const int rank = static_cast<int>(end.local_rank.value);
   if (!is_drained_) output_->on_worker_exit(rank);
-  // One that our signal ended has nothing to say; one that ended by itself meanwhile may be the
-  // root cause (worker_exit.hpp: has_own_cause).
+  // The last lines of a worker that the agent's signal ended do not matter. A worker that exited by
+  // itself meanwhile may be the root cause (worker_exit.hpp: has_own_cause).
   const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
   const bool wants_lines = is_failure && is_own && has_lines_[rank];
   if (wants_lines) output_->ask_tail(rank);
@@ -181,19 +181,19 @@ void ProcessHost::Impl::on_dead(int pid) {
   if (workers_.empty()) {
     kill_timer_.set(Instant::never());
     if (!is_drained_) output_->finish();
-    limit_drain();
+    limit_output_wait();
   }
-  look_soon();
-  deliver();
+  sweep_soon();
+  report_exits();
 }
 
 void ProcessHost::Impl::on_lines(int local_rank, std::vector<std::string> lines) {
   ends_.on_lines(local_rank, std::move(lines));
-  deliver();
-  settle();
+  report_exits();
+  finish_if_done();
 }
 
-void ProcessHost::Impl::deliver() {
+void ProcessHost::Impl::report_exits() {
   while (ends_.is_ready(boot_now())) {
     const WorkerExit end = ends_.pop();
     events_.on_end(end);
@@ -203,10 +203,10 @@ void ProcessHost::Impl::deliver() {
 
 void ProcessHost::Impl::hurry() {
   is_hurried_ = true;
-  limit_drain();
+  limit_output_wait();
 }
 
-void ProcessHost::Impl::limit_drain() {
+void ProcessHost::Impl::limit_output_wait() {
   const bool is_due = (is_hurried_ || is_stopping_) && workers_.empty() && !is_drained_;
   if (!is_due) return;
   const Duration most = is_hurried_ ? limits::kOutputAfterExit : limits::kOutputAfterStop;
@@ -216,27 +216,27 @@ void ProcessHost::Impl::limit_drain() {
 void ProcessHost::Impl::on_output_drained() {
   drain_timer_.set(Instant::never());
   is_drained_ = true;
-  settle();
+  finish_if_done();
 }
 
-void ProcessHost::Impl::look_soon() {
-  if (is_look_posted_) return;  // many ends at once need one look
-  is_look_posted_ = true;
+void ProcessHost::Impl::sweep_soon() {
+  if (is_sweep_posted_) return;  // one scan serves many exits at once
+  is_sweep_posted_ = true;
   post([this] { look(); });
 }
 
 void ProcessHost::Impl::look() {
-  is_look_posted_ = false;
+  is_sweep_posted_ = false;
   if (!is_running_) return;
   for (int pid : std::set<int>(traced_)) on_dead(pid);
   orphan_sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
   sweep_timer_.set(orphan_sweep_.next_deadline());
   watch_killed();
-  settle();
+  finish_if_done();
 }
 
-void ProcessHost::Impl::settle() {
-  if (!is_running_ || is_look_posted_ || !workers_.empty() || !ends_.is_empty()) return;
+void ProcessHost::Impl::finish_if_done() {
+  if (!is_running_ || is_sweep_posted_ || !workers_.empty() || !ends_.is_empty()) return;
   if (!is_drained_ || !orphan_sweep_.is_clean()) return;
   is_running_ = false;
   child_signals_.cancel();
@@ -252,7 +252,7 @@ void ProcessHost::Impl::stop(int signal, Duration grace) {
   is_stopping_ = true;
   ask_to_stop();
   stop_all(signal, grace);
-  limit_drain();
+  limit_output_wait();
 }
 
 void ProcessHost::Impl::stop_saving(int signal, Duration grace) {
@@ -278,12 +278,12 @@ void ProcessHost::Impl::end_saving(int signal) {
 void ProcessHost::Impl::stop_all(int signal, Duration grace) {
   orphan_sweep_.set_hard();
   for (auto& [pid, worker] : workers_) {
-    if (worker.is_dead()) continue;  // it was quicker; its end is its own
+    if (worker.is_dead()) continue;  // it exited before the stop
     worker.mark_stopped();
     if (!saving_.contains(pid)) worker.signal_group(signal);
     worker.signal_group(SIGCONT);
   }
-  look_soon();
+  sweep_soon();
   const Instant deadline = boot_now() + grace;
   if (grace <= Duration::zero()) {
     on_grace_over();
@@ -300,23 +300,24 @@ void ProcessHost::Impl::on_grace_over() {
   watch_killed();
 }
 
-// ---------------------------------------------------------------- what SIGKILL does not end
+// ---------------------------------------------------------------- stuck processes
 
-std::optional<Instant> ProcessHost::Impl::waits_since() const {
+std::optional<Instant> ProcessHost::Impl::first_kill() const {
   std::optional<Instant> since = orphan_sweep_.first_kill();
   if (killed_at_ && !workers_.empty()) since = std::min(since.value_or(*killed_at_), *killed_at_);
   return since;
 }
 
 void ProcessHost::Impl::watch_killed() {
-  const std::optional<Instant> since = waits_since();
+  const std::optional<Instant> since = first_kill();
   const bool is_needed = is_running_ && since && events_.on_stuck;
-  const Instant due = is_needed ? std::max(*since + patience_, said_stuck_at_) : Instant::never();
+  const Instant due =
+      is_needed ? std::max(*since + stuck_after_, next_stuck_report_) : Instant::never();
   stuck_timer_.set(due);
 }
 
 void ProcessHost::Impl::be_urgent() {
-  patience_ = std::min(patience_, limits::kUrgentKillPatience);
+  stuck_after_ = std::min(stuck_after_, limits::kUrgentKillTimeout);
   watch_killed();
 }
 
@@ -338,9 +339,9 @@ std::vector<StuckProcess> ProcessHost::Impl::unended(Duration least) {
 
 void ProcessHost::Impl::on_stuck_time() {
   const std::vector<StuckProcess> found = stuck();
-  if (!found.empty()) said_stuck_at_ = boot_now() + limits::kStuckLookTakes;
+  if (!found.empty()) next_stuck_report_ = boot_now() + limits::kStuckReadTimeout;
   watch_killed();
-  if (found.empty()) return settle();  // what was waited for has ended meanwhile
+  if (found.empty()) return finish_if_done();  // the process has ended meanwhile
   events_.on_stuck(found);
 }
 
@@ -404,8 +405,8 @@ ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events e
       sweep_timer_(loop, [this] { look(); }),
       lines_timer_(loop,
                    [this] {
-                     deliver();
-                     settle();
+                     report_exits();
+                     finish_if_done();
                    }),
       child_signals_(loop, SIGCHLD),
       window_signals_(loop) {
@@ -426,8 +427,8 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   if (channel_) channel_->begin_round(specs.size());
   is_stopping_ = false;
   killed_at_.reset();
-  patience_ = limits::kKillPatience;
-  said_stuck_at_ = Instant{};
+  stuck_after_ = limits::kKillTimeout;
+  next_stuck_report_ = Instant{};
   saving_.clear();
   traced_.clear();
   started_at_ = boot_now();
@@ -436,7 +437,7 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   std::vector<OutputStream> streams;
   if (Status started = start_all(specs, streams); !started) {
     kill_everything();
-    if (!workers_.empty()) run();  // until they have ended after all
+    if (!workers_.empty()) run();  // until the survivors of SIGKILL have ended
     return started;
   }
   for (const OutputStream& stream : streams) {
@@ -446,7 +447,7 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
       std::any_of(streams.begin(), streams.end(),
                   [](const OutputStream& stream) { return stream.is_terminal; });
   if (has_terminals && !std::exchange(has_terminals_, true)) watch_window();
-  carry(std::move(streams));
+  add_streams(std::move(streams));
   run();
   return {};
 }
@@ -462,18 +463,18 @@ void ProcessHost::Impl::run() {
 Status ProcessHost::Impl::start_all(const std::vector<WorkerSpec>& specs,
                                     std::vector<OutputStream>& streams) {
   SharedLogFiles shared;
-  SpawnContext ground;
+  SpawnContext context;
   const bool is_alone = specs.size() == 1;
   for (const WorkerSpec& spec : specs) {
     Status started = passes_agent(spec, is_alone) ? open_output() : Status();
-    if (started) started = start_one(spec, is_alone, ground, shared, streams);
+    if (started) started = start_one(spec, is_alone, context, shared, streams);
     if (!started && is_out_of_descriptors(started.error())) return descriptor_error(specs.size());
     if (!started) return started;
   }
   return {};
 }
 
-Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& ground,
+Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& context,
                                     SharedLogFiles& shared, std::vector<OutputStream>& streams) {
   CPPRUN_CHECK(!spec.argv.empty());
   Result<std::string> program = program_of(spec);
@@ -481,14 +482,14 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
   Result<WorkerStreams> ends = open_streams(spec, is_alone, shared);
   if (!ends) return ends.error();
 
-  const std::vector<std::string> environment = marked(spec.environment);
+  const std::vector<std::string> environment = with_token(spec.environment);
   SpawnPlan plan{.program = *program, .argv = spec.argv, .environment = environment};
   plan.out = ends->out.child;
   plan.err = ends->err.child;
   if (cgroup_) plan.cgroup = cgroup_->folder();
   plan.descriptors = &descriptors_;
   plan.cpus = spec.cpus;
-  Result<Spawned> spawned = ground.spawn(plan);
+  Result<Spawned> spawned = context.spawn(plan);
   if (!spawned) return spawned.error();
   const int pid = spawned->pid;
   workers_.try_emplace(pid, loop_, std::move(*spawned), spec);
@@ -500,7 +501,7 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
   return {};
 }
 
-// All workers of a round usually run one program: it is looked up once.
+// All workers of a round usually run one program, so the host searches it once.
 Result<std::string> ProcessHost::Impl::program_of(const WorkerSpec& spec) {
   const auto path =
       std::find_if(spec.environment.begin(), spec.environment.end(),
@@ -515,8 +516,8 @@ Result<std::string> ProcessHost::Impl::program_of(const WorkerSpec& spec) {
   return program;
 }
 
-// Every worker carries the token: the sweep and the reaper process know it by that.
-std::vector<std::string> ProcessHost::Impl::marked(
+// Every worker carries the token, by which the orphan sweep and the reaper process recognise it.
+std::vector<std::string> ProcessHost::Impl::with_token(
     const std::vector<std::string>& environment) const {
   std::vector<std::string> result = environment;
   const bool has_token = std::any_of(result.begin(), result.end(), [](const std::string& entry) {
@@ -548,8 +549,7 @@ void ProcessHost::Impl::reap_killed(Instant until) {
     worker.take_exit();
     next = workers_.erase(next);
   }
-  // Killed processes need a moment to end; only here, where nobody can wait for an event, it is
-  // asked for.
+  // Killed processes need a moment to end. The loop does not run here, so this function polls.
   for (;;) {
     orphan_sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
     if (orphan_sweep_.is_clean() || boot_now() >= until) return;
@@ -557,7 +557,7 @@ void ProcessHost::Impl::reap_killed(Instant until) {
   }
 }
 
-// ---------------------------------------------------------------- the workers' channel
+// ---------------------------------------------------------------- worker channel
 
 namespace {
 
@@ -567,12 +567,12 @@ std::string seconds_text(Duration duration) {
   return text;
 }
 
-// What a worker said over the channel stands in for the error file that it has not written. No
-// stamp: it counts at the worker's end.
-ErrorReport report_of(const std::string& words) {
+// A report over the channel replaces the error file that the worker did not write. It has no
+// timestamp of its own, so it gets the time of the worker's end.
+ErrorReport report_of(const std::string& text) {
   ErrorReport report;
-  report.message = words.substr(0, words.find('\n'));
-  if (report.message.size() != words.size()) report.traceback = words;
+  report.message = text.substr(0, text.find('\n'));
+  if (report.message.size() != text.size()) report.traceback = text;
   report.file_time = wall_now();
   return report;
 }
@@ -582,7 +582,8 @@ ErrorReport report_of(const std::string& words) {
 void ProcessHost::Impl::open_channel() {
   WorkerChannel::Events events;
   events.worker_of = [this](int session) -> std::optional<int> {
-    const auto worker = workers_.find(session);  // each leads a session named by its pid
+    // Each worker leads a session whose number is its pid.
+    const auto worker = workers_.find(session);
     if (worker == workers_.end()) return std::nullopt;
     return static_cast<int>(worker->second.local_rank().value);
   };
@@ -608,7 +609,7 @@ void ProcessHost::Impl::on_ready(int local_rank) {
                   " after the start of the round");
 }
 
-// Who gives a snapshot its final name must be the only world of its job.
+// A worker may give a snapshot its final name only in the job's current round.
 std::string ProcessHost::Impl::commit_refusal() const {
   if (!is_running_ || is_stopping_) return "this round is being stopped";
   const bool is_ours = !events_.holds_worker_lease || events_.holds_worker_lease();
@@ -623,15 +624,15 @@ bool ProcessHost::Impl::has_stopped_worker() const {
 std::vector<StackTarget> ProcessHost::Impl::observe_workers() const {
   std::vector<StackTarget> seen;
   for (const auto& [pid, worker] : workers_) {
-    StackTarget witness;
-    witness.worker.pid = pid;
-    witness.worker.local_rank = worker.local_rank();
-    witness.worker.rank = worker.rank();
-    sample_process(witness.worker);
+    StackTarget target;
+    target.worker.pid = pid;
+    target.worker.local_rank = worker.local_rank();
+    target.worker.rank = worker.rank();
+    sample_process(target.worker);
     const auto rank = static_cast<int>(worker.local_rank().value);
-    if (channel_) witness.worker.beat = channel_->heartbeat(rank);
-    if (channel_) witness.stack_file = channel_->stack_file(rank);
-    seen.push_back(std::move(witness));
+    if (channel_) target.worker.beat = channel_->heartbeat(rank);
+    if (channel_) target.stack_file = channel_->stack_file(rank);
+    seen.push_back(std::move(target));
   }
   const auto by_rank = [](const StackTarget& a, const StackTarget& b) {
     return a.worker.local_rank < b.worker.local_rank;
@@ -650,16 +651,16 @@ bool ProcessHost::Impl::can_save(int local_rank) const {
 
 void ProcessHost::Impl::read_final_report(WorkerExit& end) {
   const auto rank = static_cast<int>(end.local_rank.value);
-  const WorkerChannel::FinalReport words = channel_->worker_exited(rank);
-  if (words.made_no_step && events_.on_milestone)
+  const WorkerChannel::FinalReport last = channel_->worker_exited(rank);
+  if (last.made_no_step && events_.on_milestone)
     events_.on_milestone(rank, WorkerMilestone::EndedBeforeStep);
   if (end.is_success()) return;
-  if (!end.error && !words.report.empty()) end.error = report_of(words.report);
-  if (!words.heartbeat || !events_.on_note) return;
+  if (!end.error && !last.report.empty()) end.error = report_of(last.report);
+  if (!last.heartbeat || !events_.on_note) return;
   events_.on_note("local rank " + std::to_string(rank) + " was at step " +
-                  std::to_string(words.heartbeat->step) + " after " +
-                  std::to_string(words.heartbeat->collectives) +
-                  " collectives; its last heartbeat came " + seconds_text(words.heartbeat->age) +
+                  std::to_string(last.heartbeat->step) + " after " +
+                  std::to_string(last.heartbeat->collectives) +
+                  " collectives; its last heartbeat came " + seconds_text(last.heartbeat->age) +
                   " before its end");
 }
 

@@ -1,5 +1,3 @@
-// The inside of ProcessHost: the state of one round and what each event does to it. Thread: the
-// loop's.
 #pragma once
 
 #include <sys/resource.h>
@@ -42,7 +40,7 @@ class ProcessHost::Impl {
   bool forward_to(LocalRank worker, int signal);
   bool is_idle() const { return !is_running_; }
   void be_urgent();
-  std::vector<StuckProcess> stuck() { return unended(patience_); }
+  std::vector<StuckProcess> stuck() { return unended(stuck_after_); }
   std::vector<int> pids() const;
   std::vector<LiveWorker> live() const;
   std::optional<int> pid_of(int local_rank) const;
@@ -53,18 +51,18 @@ class ProcessHost::Impl {
  private:
   using Guard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
 
-  // process_host.cpp: a round's beginning, whole or not at all
+  // A round's start: all workers or none.
   Status start_all(const std::vector<WorkerSpec>& specs, std::vector<OutputStream>& streams);
-  Status start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& ground,
+  Status start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& context,
                    SharedLogFiles& shared, std::vector<OutputStream>& streams);
   Result<std::string> program_of(const WorkerSpec& spec);
-  std::vector<std::string> marked(const std::vector<std::string>& environment) const;
+  std::vector<std::string> with_token(const std::vector<std::string>& environment) const;
   Status open_output();
-  void carry(std::vector<OutputStream> streams);
+  void add_streams(std::vector<OutputStream> streams);
   void run();
   void reap_killed(Instant until);
 
-  // process_host.cpp: events
+  // Events.
   void watch(WorkerProcess& worker);
   void watch_children();
   bool has_stopped_worker() const;
@@ -79,37 +77,38 @@ class ProcessHost::Impl {
   void read_final_report(WorkerExit& end);
   void stop_all(int signal, Duration grace);
   void on_grace_over();
-  std::optional<Instant> waits_since() const;         // for what SIGKILL was sent to
-  std::vector<StuckProcess> unended(Duration least);  // so long after SIGKILL
+  // Of the first SIGKILL to a process that is still there.
+  std::optional<Instant> first_kill() const;
+  std::vector<StuckProcess> unended(Duration least);  // at least `least` after SIGKILL
   void watch_killed();
   void on_stuck_time();
   void on_lines(int local_rank, std::vector<std::string> lines);
   void on_output_drained();
-  void limit_drain();
-  void look_soon();
+  void limit_output_wait();
+  void sweep_soon();
   void look();
-  void deliver();
-  void settle();
+  void report_exits();
+  void finish_if_done();
   template <class Call>
-  void post(Call call);  // onto the loop, from any thread; not carried out when we are gone
+  void post(Call call);  // onto the loop, from any thread; dropped after this object's destruction
 
   boost::asio::io_context& loop_;
   Options options_;
   Events events_;
-  std::shared_ptr<int> life_ =
-      std::make_shared<int>();  // shared: handlers ask whether we still are
+  std::shared_ptr<int> lifetime_ =
+      std::make_shared<int>();  // shared: pending handlers test whether this object still exists
   std::optional<Cgroup> cgroup_;
-  rlimit descriptors_{};  // as we found it: the workers' own
+  rlimit descriptors_{};  // the limit that workers get: the one before the launcher raised it
   OrphanSweep orphan_sweep_;
   OomCounter oom_;
-  std::map<int, WorkerProcess> workers_;  // by pid; those that have not been reaped
-  std::set<int> traced_;                  // of them, dead ones whose status a tracer keeps
-  std::set<int> saving_;           // of them, those that were asked to save and not signalled
-  std::map<int, bool> has_lines_;  // by local rank: its stderr passes the agent
+  std::map<int, WorkerProcess> workers_;  // by pid; those that are not reaped
+  std::set<int> traced_;                  // those that are dead while a tracer holds their status
+  std::set<int> saving_;                  // those that save on request and got no signal
+  std::map<int, bool> has_lines_;         // by local rank: the agent reads its stderr
   ExitQueue ends_;
-  std::optional<Instant> killed_at_;  // when the round's workers first got SIGKILL
-  Duration patience_{};               // from then on
-  Instant said_stuck_at_;             // on_stuck() is not called before
+  std::optional<Instant> killed_at_;  // first SIGKILL to the round's workers
+  Duration stuck_after_{};            // after killed_at_, a survivor counts as stuck
+  Instant next_stuck_report_;         // next call of on_stuck() at the earliest
   Timer stuck_timer_{loop_, [this] { on_stuck_time(); }};
   Timer kill_timer_;
   Timer sweep_timer_;
@@ -122,16 +121,16 @@ class ProcessHost::Impl {
   std::optional<WorkerChannel> channel_;
   Instant started_at_;
   size_t started_ = 0;          // workers of this round
-  size_t ready_ = 0;            // those that have said so
-  std::optional<Guard> guard_;  // while a round runs the loop has work
+  size_t ready_ = 0;            // workers that reported ready
+  std::optional<Guard> guard_;  // keeps the loop running during a round
   bool is_running_ = false;
-  bool is_stopping_ = false;  // stop() was called for this round
+  bool is_stopping_ = false;  // stop() or end_saving() was called in this round
   bool is_drained_ = true;
   bool is_hurried_ = false;
-  bool has_terminals_ = false;  // some worker of some round had one
-  bool is_look_posted_ = false;
-  std::string found_name_, found_path_, found_program_;  // the last look-up on PATH
-  std::unique_ptr<Output> output_;  // last: its thread posts to what stands above
+  bool has_terminals_ = false;  // a worker of any round had a terminal
+  bool is_sweep_posted_ = false;
+  std::string found_name_, found_path_, found_program_;  // the last search on PATH
+  std::unique_ptr<Output> output_;  // last member: its thread posts to the others
 };
 
 }  // namespace cpprun

@@ -1,5 +1,5 @@
-// Timer: one deadline on the loop, as an Instant. Setting it again replaces it. Its call never
-// comes after its end.
+// Timer: one deadline on the loop, as an Instant. A new deadline replaces the old one. No callback
+// comes after the timer's destruction.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,16 +18,16 @@ class Timer {
 
   Instant at() const { return at_; }
 
-  void set(Instant at) {  // never: off
+  void set(Instant at) {  // never: no deadline
     if (at == at_) return;
     at_ = at;
     timer_.cancel();
     if (at.is_never()) return;
     timer_.expires_after(at - boot_now());
-    // A wait that had already ended when it was cancelled still calls; then the time or the owner
-    // is another one.
+    // Asio still calls the handler of a wait that ended just before its cancellation; then the
+    // deadline differs or the timer is destroyed.
     timer_.async_wait(
-        [this, alive = std::weak_ptr<int>(life_), at](boost::system::error_code error) {
+        [this, alive = std::weak_ptr<int>(lifetime_), at](boost::system::error_code error) {
           if (error || alive.expired() || at != at_) return;
           at_ = Instant::never();
           on_time_();
@@ -38,8 +38,8 @@ class Timer {
   boost::asio::steady_timer timer_;
   std::function<void()> on_time_;
   Instant at_ = Instant::never();
-  std::shared_ptr<int> life_ =
-      std::make_shared<int>();  // shared: handlers ask whether we still are
+  std::shared_ptr<int> lifetime_ =
+      std::make_shared<int>();  // shared: pending handlers test whether this object still exists
 };
 
 }  // namespace cpprun

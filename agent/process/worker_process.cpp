@@ -18,8 +18,8 @@ namespace {
 
 constexpr auto kPidfdType = static_cast<idtype_t>(P_PIDFD);
 
-// Nothing where there is no such file. One byte more than allowed is read, so that the parser sees
-// an overlong one.
+// Unset: there is no such file. Reads one byte more than allowed, so that the parser detects an
+// overlong file.
 std::optional<ErrorReport> read_error_file(const std::string& path) {
   if (path.empty()) return std::nullopt;
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -68,7 +68,7 @@ bool WorkerProcess::wait_dead(int milliseconds) const {
   int ready = 0;
   do {
     ready = ::poll(&end, 1, milliseconds);
-  } while (ready < 0 && errno == EINTR);  // a SIGCHLD, perhaps of this very end
+  } while (ready < 0 && errno == EINTR);  // SIGCHLD interrupted it, perhaps for this process
   return ready == 1;
 }
 
@@ -98,13 +98,13 @@ const WorkerExit& WorkerProcess::record_exit(OomCounter& oom) {
   siginfo_t info{};
   const int flags = WEXITED | WNOHANG | WNOWAIT;
   const int done = ::waitid(kPidfdType, static_cast<id_t>(pidfd_.native_handle()), &info, flags);
-  CPPRUN_CHECK(done == 0 && info.si_pid == pid_);  // else somebody else waited for our child
+  CPPRUN_CHECK(done == 0 && info.si_pid == pid_);  // otherwise other code waited for this child
   end_.ended_at = boot_now();
   end_.ended_at_wall = wall_now();
   const bool is_exit = info.si_code == CLD_EXITED;
   end_.exit_code = is_exit ? info.si_status : -info.si_status;
   end_.has_core = info.si_code == CLD_DUMPED;
-  // A stop that ended in KILL is ours, whatever the counters say.
+  // The agent's own SIGKILL is no OOM kill, whatever the counters show.
   if (end_.exit_code == -SIGKILL && !end_.is_stopped_by_us) end_.is_oom_kill = oom.take_kill();
   return end_;
 }

@@ -1,5 +1,5 @@
-// WorkerProcess: one started worker, from its spawn to its reaped end. Only the wait and the facts;
-// what is done with them is decided above. Thread: the loop's.
+// WorkerProcess: one started worker, from its spawn until it is reaped. It waits for the process
+// and records facts; the owner decides what follows. Thread: the loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -22,22 +22,23 @@ class WorkerProcess {
   LocalRank local_rank() const { return end_.local_rank; }
   Rank rank() const { return end_.rank; }
 
-  // Calls `on_dead` once when the process has ended; never if this object is gone by then.
+  // Calls `on_dead` once when the process has ended; never after this object's destruction.
   void async_wait(std::function<void(boost::system::error_code)> on_dead);
 
-  bool is_dead() const;  // ended, perhaps not yet reaped; asks the kernel
-  // It is dead, and the kernel gives us its status. A tracer of it gets that first, and may keep it
-  // for as long as it likes; SIGCHLD comes when it has let go.
+  bool is_dead() const;  // ended, perhaps not yet reaped; one system call
+  // Dead, and the kernel gives this process its status. A tracer gets the status first and may keep
+  // it for any time; SIGCHLD comes when it releases the process.
   bool has_status() const;
   bool is_stopped() const;  // by a signal, not by a debugger
   bool wait_dead(int milliseconds) const;
   void signal_group(int signal) const;
   void mark_stopped() { end_.is_stopped_by_us = true; }
 
-  // How it ended. Requires: has_status(). Leaves it unreaped, so its number still is its group's
-  // name.
+  // Records how the worker ended. Requires: has_status(). Does not reap it, so that its pid still
+  // names its process group.
   const WorkerExit& record_exit(OomCounter& oom);
-  // Reaps it, reads its error file, and gives the whole account. Once, after record_exit().
+  // Reaps the process, reads its error file and returns the complete exit. Call once, after
+  // record_exit().
   WorkerExit take_exit();
 
  private:

@@ -1,4 +1,4 @@
-"""What every suite is given: the programs under test, how much to do, and where results go."""
+"""Parameters of all suites: the programs under test, the amount of work, the collected rows."""
 
 import dataclasses
 import itertools
@@ -12,10 +12,10 @@ from rows import FLOOR, Rows
 
 @dataclasses.dataclass
 class Size:
-    """How much is measured. `patience` is the longest wait for anything, in seconds."""
+    """How much is measured. `patience` is the limit of every wait, in seconds."""
 
     runs: int = 5
-    slow_runs: int = 2  # of elastic and scale, where torchrun waits for timers
+    slow_runs: int = 2  # of elastic and scale, where torchrun waits for its timeouts
     patience: float = 90
     workers: tuple = (1, 8, 32)
     node: int = 8  # workers of one node in respawn, footprint, orphans
@@ -51,7 +51,7 @@ QUICK = Size(
 class Bench:
     def __init__(self, size, launchers, helpers, ctl, torch_python, folder):
         self.size = size
-        self.launchers = launchers  # name: the launcher's command
+        self.launchers = launchers  # name -> command
         self.worker, self.pong, self.load = (
             (helpers / f'compare_{name}').resolve() for name in ('worker', 'pong', 'load')
         )
@@ -64,7 +64,7 @@ class Bench:
         self.turns = itertools.count()
 
     def subjects(self, *more):
-        """Names of all launchers and `more`, in turns forwards and backwards."""
+        """Names of all launchers and `more`, with the order reversed in every other round."""
         names = [*more, *self.launchers]
         return names if next(self.turns) % 2 == 0 else names[::-1]
 
@@ -80,7 +80,7 @@ class Bench:
         print(f'  {row.case} | {subject} | {shown}', file=sys.stderr, flush=True)
 
     def single(self, subject, count, worker, flags=(), attempts=1):
-        """Command that starts `count` workers on one node. The floor starts them by itself."""
+        """The command that starts `count` workers on one node; the floor starts them itself."""
         words = [str(self.worker), *worker]
         if subject == FLOOR:
             return [str(self.worker), 'spawn', str(count), str(attempts), *words]
@@ -88,7 +88,7 @@ class Bench:
         return [*self.launchers[subject], *own, *flags, '--no-python', *words]
 
     def meeting(self, subject, nodes, count, endpoint, worker, flags=()):
-        """Command of one agent of several that meet at `endpoint`."""
+        """The command of one agent of several that meet at `endpoint`."""
         own = [f'--nnodes={nodes}', f'--nproc-per-node={count}', '--rdzv-backend=c10d']
         own += [f'--rdzv-endpoint={endpoint}', '--rdzv-id=compare', '--max-restarts=3']
         words = [str(self.worker), *worker]

@@ -1,7 +1,7 @@
-// A client's end of one TCPStore connection, for the load generator: blocking, with a deadline.
+// One TCPStore connection of the load generator: blocking, with a deadline.
 //
-// Not a store client: replies are not understood, only waited for. An error ends the program with a
-// text, for nobody goes on measuring after one.
+// Does not parse replies, only waits for them. An error ends the program, because the measurement
+// is useless then.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +10,23 @@
 
 namespace cpprun::bench {
 
-// Ends the program: "compare_load: WHAT: the system's reason".
+// Prints "compare_load: WHAT: the system's reason" and ends the program.
 [[noreturn]] void die(const char* what);
 
 class Connection {
  public:
-  // Connects to 127.0.0.1 and says VALIDATE; what the server makes of it is not waited for.
+  // Connects to 127.0.0.1 and sends VALIDATE, which has no reply.
   explicit Connection(uint16_t port);
   Connection(Connection&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   ~Connection();
 
   int fd() const { return fd_; }
   void send(std::string_view bytes) const;
-  // Waits for so many bytes, at most 30 s for each piece.
+  // Receives and drops `bytes` bytes; waits at most 30 s for each piece.
   void skip(size_t bytes) const;
-  // Waits for one byte.
+  // Receives one byte.
   char take_byte() const;
-  // Takes what has arrived; 0 if nothing has.
+  // Receives and drops what has arrived; returns its size, 0 if nothing has.
   size_t take() const;
 
  private:

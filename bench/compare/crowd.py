@@ -1,6 +1,6 @@
-"""Suite scale: so many agents meet, lose a few, go on and end; what that costs their coordinator.
+"""Suite scale: many agents meet, lose some, continue and end; the cost for their coordinator.
 
-Beyond what fits onto a machine, the coordinator's core alone, as bench_parts runs it.
+For more nodes than fit on one machine it runs only the coordinator's core (bench_parts).
 """
 
 import re
@@ -14,9 +14,9 @@ from bench import local_endpoint
 from job import Job
 from rows import OURS, THEIRS, Goal
 
-LEASE = 5  # seconds; a node that was killed over unread mail is only given up with it
-FEW, MANY = 32, 1000  # agents whose meeting has a goal; starting many takes most of the time
-WORK = 200_000  # node-failures of the core that are timed, but at least five failures
+LEASE = 5  # seconds; expires before an agent killed with unread messages counts as lost
+FEW, MANY = 32, 1000  # only these have a goal for meeting; else the starts take most of the time
+WORK = 200_000  # failures x nodes to time in the core, with at least five failures
 
 
 def scale(bench):
@@ -30,9 +30,9 @@ def scale(bench):
 
 
 class Crowd:
-    """One job of so many agents of one worker each; the first agent has the coordinator.
+    """One job of many agents with one worker each; the first agent hosts the coordinator.
 
-    torchrun only has to meet: how its rendezvous loses nodes is in suite elastic.
+    torchrun only has to meet: suite elastic covers how its rendezvous loses nodes.
     """
 
     def __init__(self, bench, subject, count):
@@ -65,7 +65,7 @@ class Crowd:
         return self.bench.meeting(self.subject, nodes, 1, endpoint, ['wait'], flags)
 
     def meet(self, job):
-        """Whether they have met."""
+        """Waits until all agents have met; False if the time is up."""
         endpoint = local_endpoint()
         for number in range(self.count):
             job.launch(self.command(endpoint, number), f'n{number}')
@@ -91,7 +91,7 @@ class Crowd:
         return True
 
     def coordinators(self, roots, measure):
-        """What the agent that has the coordinator needs more than the others, for each of all."""
+        """What the hosting agent needs more than the others, divided by the number of agents."""
         ordinary = statistics.median(map(measure, roots[1:]))
         return max(0, measure(roots[0]) - ordinary) / self.count
 
@@ -100,7 +100,7 @@ class Crowd:
         self.bench.growth.add('CPU', f'real agents, {doing}', self.count, row)
 
     def idle(self, job):
-        """Nothing happens but signs of life."""
+        """Measures while the job only exchanges heartbeats."""
         roots, seconds = [process.pid for process in job.launched.values()], self.bench.size.idle
         before = self.coordinators(roots, machine.cpu_us)
         time.sleep(seconds)
@@ -108,7 +108,7 @@ class Crowd:
         self.cpu('running, per second', f'{self.count} agents run, per second', max(0, spent))
 
     def lose(self, job, left):
-        """Kills all but these agents; their workers of the next round, none if there is none."""
+        """Kills all agents but these; returns the workers of the next round, if there is one."""
         roots = [process.pid for process in left]
         before = self.coordinators(roots, machine.cpu_us)
         killed = machine.now()
@@ -123,7 +123,7 @@ class Crowd:
         return workers
 
     def end(self, job, left, workers):
-        """All workers end well; the job is over when the last agent is gone."""
+        """Ends all workers successfully; the job is over when the last agent has exited."""
         for worker in workers:
             machine.kill_program(worker.pid, self.bench.worker, signal.SIGUSR1)
         ends = [machine.wait_for_end(process, self.bench.size.patience) for process in left]
@@ -152,7 +152,7 @@ def core(bench, count):
 
 
 def core_alone(bench, count, runs):
-    """CPU time in µs and memory at its fullest in KiB, of so many failures of so many nodes."""
+    """(CPU time in µs, peak memory in KiB) of `runs` failures with `count` nodes."""
     words = [str(bench.parts), '--count', f'round_{count}_nodes', str(runs)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         end = machine.wait_for_end(process, bench.size.patience)

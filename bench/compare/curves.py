@@ -1,4 +1,4 @@
-"""How costs per node grow with their number, as an SVG picture: a flat line is linear growth.
+"""Cost per node over the number of nodes, as an SVG picture: a flat line is linear growth.
 
 One panel per quantity, both axes logarithmic, one line per series. Colours follow the reader's
 light or dark theme.
@@ -30,7 +30,7 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328; }
 
 
 class Growth:
-    """Rows that say one thing for several numbers of nodes, by quantity and series."""
+    """Rows that exist for several numbers of nodes, by quantity and series."""
 
     def __init__(self):
         self.quantities = {}
@@ -39,7 +39,7 @@ class Growth:
         self.quantities.setdefault(quantity, {}).setdefault(series, {})[count] = row
 
     def points(self, quantity):
-        """Series: [(number of nodes, median)], without what is 0 or did not happen."""
+        """{series: [(number of nodes, median)]}, without zeros and missing values."""
         found = {}
         for series, rows in self.quantities[quantity].items():
             values = [(count, row.median(OURS)) for count, row in sorted(rows.items())]
@@ -51,7 +51,7 @@ class Growth:
 
 
 class Axis:
-    """Powers of ten around some values, onto pixels from `begin` to `end`."""
+    """Maps a logarithmic range around the values to pixels from `begin` to `end`."""
 
     def __init__(self, values, begin, end):
         logs = [math.log10(value) for value in values]

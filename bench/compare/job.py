@@ -1,4 +1,4 @@
-"""One job: launchers that share a file of stamps, and the end of everything that they started."""
+"""One job: launchers that share a file of stamps, and the clean-up of everything they started."""
 
 import collections
 import os
@@ -10,7 +10,7 @@ import tempfile
 
 import machine
 
-# One line of compare_worker; ns is of CLOCK_MONOTONIC.
+# One line of compare_worker; ns is CLOCK_MONOTONIC.
 Stamp = collections.namedtuple('Stamp', 'kind ns node local world pid')
 
 
@@ -36,7 +36,7 @@ class Job:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def launch(self, command, node='0', console=None, wrap=()):
-        """Starts a launcher; stamp X is taken right before its exec. `wrap` goes in front."""
+        """Starts a launcher; takes stamp X right before its exec. `wrap` precedes the command."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))}
         own = {'COMPARE_STAMPS': self.stamp_file, 'COMPARE_NODE': node, 'TMPDIR': self.folder}
         env |= {'OMP_NUM_THREADS': '1', **{name: str(value) for name, value in own.items()}}
@@ -57,7 +57,7 @@ class Job:
         return self.folder / f'err-{node}'
 
     def end(self, node='0'):
-        """The machine.End of a launcher; ask once."""
+        """The machine.End of a launcher; call it once."""
         return machine.wait_for_end(self.launched[node], self.bench.size.patience)
 
     def stamps(self, kind, node=None, after=0):
@@ -70,9 +70,9 @@ class Job:
         return found
 
     def workers(self, count, node=None, world=None, after=0):
-        """The newest stamp of each of `count` workers, oldest first, once they are all there.
+        """The newest stamp of each of `count` workers, oldest first, once all are there.
 
-        None of them if that takes too long, or all launchers have ended before.
+        Empty if that takes too long, or if all launchers have ended before.
         """
 
         def found():
@@ -83,7 +83,7 @@ class Job:
         def is_over():
             return all(process.poll() is not None for process in self.launched.values())
 
-        step = 0.003 if count < 100 else 0.05  # the stamps tell the time; reading them is work
+        step = 0.003 if count < 100 else 0.05  # stamps have the time, and reading them costs CPU
         machine.wait_until(lambda: found() or is_over(), self.bench.size.patience, step)
         workers = found()
         if not workers:

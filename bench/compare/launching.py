@@ -1,4 +1,4 @@
-"""Suites of one node: start, respawn, footprint, orphans. Workers do nothing but stamp."""
+"""Suites on one node: start, respawn, footprint, orphans. The workers only write stamps."""
 
 import os
 import random
@@ -43,7 +43,7 @@ def respawn(bench):
             crashes(bench, subject, bench.size.node)
 
 def crashes(bench, subject, count):
-    """Kills one worker after the other. The floor: without a launcher, stop, reap, spawn."""
+    """Kills one worker after another. The floor does the same without a launcher."""
     goal = Goal(floor=1.5, plus=2)
     case = f'n = {count}: a worker killed, to all workers of the next attempt'
     first, later = (
@@ -61,7 +61,7 @@ def crashes(bench, subject, count):
             if not workers:
                 bench.add(subject, later if number else first, None)
                 return
-            time.sleep(random.uniform(0.15, 0.35))  # launchers that poll are met at any phase
+            time.sleep(random.uniform(0.15, 0.35))  # random phase, because some launchers poll
             killed = machine.now()
             os.kill(next(w.pid for w in workers if w.local == 0), signal.SIGKILL)
             workers = job.workers(count, after=killed)
@@ -78,7 +78,7 @@ def footprint(bench):
             own_processes(bench, subject, bench.size.node)
 
 def own_processes(bench, subject, count):
-    """The launcher and what it starts for itself; workers are not counted."""
+    """The processes of the launcher itself, without the workers."""
     names = {
         'RSS of the launcher': ('MiB', Goal(10)),
         'wake-ups when idle': ('per s', Goal(0)),
@@ -94,7 +94,7 @@ def own_processes(bench, subject, count):
         if not workers:
             bench.add(subject, rows[0], None)
             return
-        time.sleep(min(1, bench.size.idle))  # what follows a start is over by then
+        time.sleep(min(1, bench.size.idle))  # lets the work after the start finish
         pids = set(machine.with_descendants([process.pid])) - {w.pid for w in workers}
         before = machine.wake_ups(pids)
         time.sleep(bench.size.idle)

@@ -1,13 +1,13 @@
-// Load on a TCPStore server: one thread in a closed loop. How long a reply is is known beforehand,
-// so replies are counted and not parsed, and the load stays cheaper than any server.
+// Load generator for TCPStore servers: one thread in a closed loop. It knows the length of every
+// reply in advance, so it counts bytes instead of parsing and stays cheaper than any server.
 //
 //   compare_load PORT PID OPERATION CONNECTIONS DEPTH SECONDS
 //
-// OPERATION is ping, get, add, check, wait (for a key that is there), compare_set, multi_get (of
-// 16), set and multi_set (of 16; they have no reply, so a CHECK closes each), with DEPTH requests
-// in flight per connection; wake: all connections wait for a key that one more sets; connect: from
-// the first connect until every connection's PING has its answer. Values have 64 bytes. PID is the
-// server's process, whose CPU time is taken. Prints one JSON object, times in microseconds.
+// OPERATION with DEPTH requests in flight per connection: ping, get, add, check, wait (for an
+// existing key), compare_set, multi_get (16 keys), set and multi_set (16 keys), which have no reply
+// and are each followed by a CHECK. Others: wake: all connections wait for a key that another one
+// sets; connect: from the first connect until every connection has the reply to a PING. Values have
+// 64 bytes. PID is the server, whose CPU time is measured. Prints a JSON object; times are in µs.
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ struct Options {
   std::chrono::duration<double> seconds;
 };
 
-// CPU time of all threads of a process, in microseconds, from the scheduler.
+// CPU time in microseconds of all threads of a process, from the scheduler's statistics.
 double cpu_of(const std::string& pid) {
   double total = 0;
   std::error_code gone;
@@ -61,7 +61,7 @@ double cpu_of(const std::string& pid) {
   return total;
 }
 
-// `times` are in no order, and not empty.
+// `times` need not be sorted, but must not be empty.
 double quantile(std::vector<double>& times, double part) {
   const auto at =
       times.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(times.size() - 1));
@@ -69,13 +69,13 @@ double quantile(std::vector<double>& times, double part) {
   return *at;
 }
 
-// What one connection sends over and over, and how many bytes answer it.
+// The request that a connection repeats, and the size of its reply.
 struct Request {
   std::string bytes;
   size_t reply = 0;
 };
 
-// A connection's own keys, made before anything is timed.
+// Keys of one connection, prepared before the measurement.
 class Keys {
  public:
   explicit Keys(size_t id) : name_("/load/" + std::to_string(id)) {
@@ -143,10 +143,10 @@ class Lane {
  public:
   Lane(const Options& options, size_t id) : connection_(options.port) {
     const Keys keys(id);
-    // The floor knows PING only, and needs no keys.
+    // The floor server supports only PING, and needs no keys.
     if (options.operation != "ping") {
       connection_.send(keys.preset().bytes);
-      // A server that does not keep keys would answer fast, and wrong.
+      // A server that does not store the keys would answer fast but wrong.
       if (connection_.take_byte() != tcpstore::kReady) die("a key that was set is not there");
     }
     request_ = keys.request(options.operation);
@@ -159,7 +159,7 @@ class Lane {
     connection_.send(request_.bytes);
   }
 
-  // Takes what has arrived; for each whole reply its time is noted and the next request goes out.
+  // Receives what has arrived; records the time of each complete reply and sends the next request.
   void on_readable(std::vector<double>& times) {
     got_ += connection_.take();
     for (; got_ >= request_.reply; got_ -= request_.reply) {
@@ -189,7 +189,7 @@ class Load {
     }
   }
 
-  // What replies took that arrived before `end`.
+  // Times of the replies that arrive before `end`.
   std::vector<double> run_until(Clock::time_point end) {
     std::vector<double> times;
     std::array<epoll_event, 256> ready;
@@ -205,7 +205,7 @@ class Load {
 
  private:
   const int poll_;
-  std::deque<Lane> lanes_;  // epoll knows their addresses
+  std::deque<Lane> lanes_;  // a deque, because epoll holds their addresses
 };
 
 void print(std::vector<double>& times, double cpu_per_operation, double wall) {
@@ -228,7 +228,7 @@ void run_load(const Options& options) {
   print(times, (cpu_of(options.pid) - before) / static_cast<double>(times.size()), wall);
 }
 
-// From a SET until the last of all waiting connections has its answer.
+// Measures from a SET until the last waiting connection has its reply.
 void run_wake(const Options& options) {
   std::vector<Connection> waiting;
   for (size_t i = 0; i < options.connections; ++i) waiting.emplace_back(options.port);
@@ -240,7 +240,7 @@ void run_wake(const Options& options) {
     const std::string key =
         "/wake/" + std::to_string(getpid()) + "/" + std::to_string(times.size());
     const std::string_view only = key;
-    // The PING in front says when the server has come to the WAIT behind it.
+    // The reply to this PING shows that the server has reached the WAIT behind it.
     std::string wait;
     tcpstore::put_ping(wait, 7);
     tcpstore::put_keys(wait, Op::Wait, {&only, 1});

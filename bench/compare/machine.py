@@ -1,4 +1,4 @@
-"""What the kernel says of time, processes and ports. Nothing here knows what is measured."""
+"""Time, processes and ports of this machine; independent of what is measured."""
 
 import collections
 import os
@@ -11,7 +11,7 @@ import time
 
 
 def now():
-    """Nanoseconds of the clock that stamps are taken by."""
+    """Nanoseconds of the clock that the stamps use."""
     return time.monotonic_ns()
 
 
@@ -20,7 +20,7 @@ def ms(begin, end):
 
 
 def wait_until(check, seconds, step=0.003):
-    """What check() returns as soon as that is true; None when the time is up."""
+    """Polls check(); returns its first true result, or None after `seconds`."""
     end = time.monotonic() + seconds
     while not (got := check()):
         if time.monotonic() > end:
@@ -30,7 +30,7 @@ def wait_until(check, seconds, step=0.003):
 
 
 def read(path):
-    """'' for what is gone or may not be read."""
+    """The file's text; '' if it is missing or not readable."""
     try:
         return pathlib.Path(path).read_text(errors='replace')
     except OSError:
@@ -38,7 +38,7 @@ def read(path):
 
 
 def stat_fields(pid):
-    """Fields of /proc/PID/stat behind the name: state, parent, ...; empty if there is none."""
+    """The fields of /proc/PID/stat after the name: state, parent, ...; empty if it is gone."""
     return read(f'/proc/{pid}/stat').rpartition(')')[2].split()
 
 
@@ -48,7 +48,7 @@ def is_alive(pid):
 
 
 def kill_program(pid, program, number=signal.SIGKILL):
-    """Signals a process, if it still is this program: numbers are given away again."""
+    """Signals a process only if it still runs this program: pids are reused."""
     try:
         if os.readlink(f'/proc/{pid}/exe') == str(program):
             os.kill(pid, number)
@@ -57,7 +57,7 @@ def kill_program(pid, program, number=signal.SIGKILL):
 
 
 def with_descendants(roots):
-    """The processes of these ids and all below them."""
+    """These processes and all their descendants."""
     children = collections.defaultdict(list)
     for name in os.listdir('/proc'):
         if name.isdigit() and (fields := stat_fields(name)):
@@ -76,26 +76,26 @@ def rss_mib(pid):
 
 
 def cpu_us(pid):
-    """CPU time of a running process' threads so far."""
+    """CPU time so far of a process' running threads, in µs."""
     files = pathlib.Path(f'/proc/{pid}/task').glob('*/schedstat')
     return sum(int(words[0]) for file in files if (words := read(file).split())) / 1000
 
 
 def wake_ups(pids):
-    """How often their threads have waited for something so far."""
+    """The number of voluntary context switches of their threads so far."""
     files = [file for pid in pids for file in pathlib.Path(f'/proc/{pid}/task').glob('*/status')]
     pattern = re.compile(r'^voluntary_ctxt_switches:\s+(\d+)', re.MULTILINE)
     return sum(int(number) for file in files for number in pattern.findall(read(file)))
 
 
-# How a child ended: exit code (None: it is still there), when that was seen, and the CPU time in ms
-# of itself and of all that it has waited for.
+# The end of a child: exit code (None: still running), the time when it was seen, and the CPU time
+# in ms of itself and of all children that it has waited for.
 End = collections.namedtuple('End', 'code ns cpu_ms')
 
 
 def wait_for_end(process, seconds):
-    """The End of a child that nobody has waited for."""
-    fd, poll = os.pidfd_open(process.pid), select.poll()  # Popen.wait(timeout) polls: too late
+    """The End of a child that has not been waited for."""
+    fd, poll = os.pidfd_open(process.pid), select.poll()  # Popen.wait(timeout) polls too rarely
     poll.register(fd, select.POLLIN)
     has_ended, seen = poll.poll(seconds * 1000), now()
     os.close(fd)

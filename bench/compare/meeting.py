@@ -1,4 +1,4 @@
-"""Suite elastic: two nodes, both on this machine; one comes, or goes."""
+"""Suite elastic: two nodes on this machine; one joins or leaves."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from job import Job
 from rows import THEIRS, Goal
 
 WORKERS = 2  # per node
-LEASE = 5  # seconds of silence after which cpprun gives a node up, by default
+LEASE = 5  # cpprun's default: seconds of silence until a node counts as lost
 
 
 def elastic(bench):
@@ -34,7 +34,7 @@ def seconds(begin, workers):
 
 
 def grow(bench, subject):
-    """A lone node of 1:2 starts; then the second one comes."""
+    """A single node of 1:2 starts; then a second one joins."""
     lone = row_of(bench, 'lone node of 1:2: exec to its workers', Goal(1.1))
     grown = row_of(bench, 'second node joins: its exec to the workers of both', Goal(0.1))
     command = bench.meeting(subject, '1:2', WORKERS, local_endpoint(), ['wait'])
@@ -80,7 +80,7 @@ def lose(bench, subject, row, victim, survivor):
 
 
 def reformed(bench, job, survivor, after):
-    """Stamps of the survivor's new workers; none if it ends or nothing happens in time."""
+    """The stamps of the survivor's new workers; empty if it ends or the time is up."""
 
     def look():
         fresh = [s for s in job.stamps('S', survivor, after) if s.world == WORKERS]
@@ -92,7 +92,7 @@ def reformed(bench, job, survivor, after):
 
 
 def pull_cable(bench, subject):
-    """Two network namespaces; the link of the second goes down, and no packet says so."""
+    """Two network namespaces; the second one's link goes down without notice to its peers."""
     row = row_of(bench, 'cable pulled: to the new workers of the other node', Goal(LEASE + 1))
     alive = bench.rows.row('elastic', 'workers still running on the node cut off, then', '')
     with hosts(2) as hub, Job(bench) as job:
@@ -125,7 +125,7 @@ def can_make_hosts():
 
 @contextlib.contextmanager
 def hosts(count):
-    """Namespaces <hub>n1, <hub>n2, ... on a bridge in namespace <hub>, with 10.77.0.1 and up."""
+    """Creates namespaces <hub>n1, <hub>n2, ... on a bridge in namespace <hub>, 10.77.0.1 and up."""
     hub = f'compare{os.getpid()}'
     names = [hub, *(f'{hub}n{number}' for number in range(1, count + 1))]
     try:

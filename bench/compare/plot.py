@@ -1,7 +1,7 @@
-"""Rows as an SVG picture: how far each value lies from its goal, on a logarithmic axis.
+"""Rows as an SVG picture: the ratio of each value to its goal, on a logarithmic axis.
 
-Whatever is left of the line in the middle has reached the goal. Colours follow the reader's light
-or dark theme. Rows whose goal is 0, or depends on what was not measured, have no place there.
+Values left of the line in the middle have reached the goal. Colours follow the reader's light or
+dark theme. Omits rows whose goal is 0 or depends on a value that was not measured.
 """
 
 import html
@@ -10,7 +10,7 @@ import math
 from rows import FLOOR, OURS, THEIRS
 
 WIDTH, TEXT, STEP, TOP, BOTTOM = 1140, 540, 22, 64, 40
-DECADES = (-2, 3)  # of the axis; what lies beyond is drawn at its end
+DECADES = (-2, 3)  # of the axis; values beyond are drawn at its end
 COLOURS = {OURS: ('#0b62c4', '#6cb0ff'), THEIRS: ('#b3471d', '#ff9e6e'), FLOOR: ('#777', '#999')}
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #1f2328; }
@@ -24,7 +24,7 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328; }
 
 
 def distance(row, subject):
-    """Value to goal, above 1 if the goal is missed; None if it has no place in the picture."""
+    """Value / goal, above 1 if the goal is missed; None if the row is omitted."""
     limit = row.limit()
     if not limit or not math.isfinite(limit) or not row.was_measured(subject):
         return None
@@ -36,7 +36,7 @@ def distance(row, subject):
 
 
 def across(ratio):
-    """Where on the axis, in pixels."""
+    """The position on the axis, in pixels."""
     low, high = DECADES
     power = high if ratio == math.inf else math.log10(ratio) if ratio else low
     return TEXT + (WIDTH - TEXT - 20) * (min(max(power, low), high) - low) / (high - low)

@@ -1,5 +1,5 @@
-// The floor of the store rows: a server that answers PING and nothing else, one thread, one epoll,
-// one recv and one send per ready connection. What it costs is the kernel's way through TCP.
+// The floor of the store rows: a server that only answers PING; one thread, one epoll, one recv and
+// one send per ready connection. Its cost is that of TCP in the kernel.
 //
 //   compare_pong PORT
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr size_t kValidateBytes = 5;  // what a client says first
+constexpr size_t kValidateBytes = 5;  // first message of a client
 constexpr size_t kPingBytes = 5;
 constexpr size_t kPongBytes = 4;
 
@@ -70,7 +70,7 @@ class Pong {
     watch(fd);
   }
 
-  // Whether the connection lives on.
+  // False if the connection is closed.
   bool serve(int fd) {
     const ssize_t got = recv(fd, in_.data(), in_.size(), 0);
     if (got <= 0) return false;
@@ -87,7 +87,7 @@ class Pong {
 
   const int listener_;
   const int poll_;
-  std::unordered_map<int, uint64_t> seen_;  // bytes that each connection has sent
+  std::unordered_map<int, uint64_t> seen_;  // bytes received per connection
   std::array<char, 1 << 16> in_{};
   std::array<char, 1 << 16> out_{};
 };

@@ -1,4 +1,4 @@
-"""Suite output: four ranks print numbered lines through --tee; what comes out, and when."""
+"""Suite output: four ranks print numbered lines through --tee; checks the lines, takes the time."""
 
 import re
 
@@ -20,7 +20,7 @@ def output(bench):
 
 
 def tee(bench, subject, batch):
-    """The floor: the same workers write into one file themselves."""
+    """The floor: the same workers write into one file directly."""
     count = RANKS * bench.size.lines
     case = f'tee, {RANKS} ranks × {bench.size.lines:,} lines, {batch}'
     speed = bench.rows.row(
@@ -43,7 +43,7 @@ def tee(bench, subject, batch):
 
 
 def wrong_lines(path, count):
-    """How many lines are missing, or are there and should not be, or are not whole."""
+    """The number of lines that are missing, unexpected or incomplete."""
     whole = others = 0
     with open(path, 'rb') as file:
         for line in file:

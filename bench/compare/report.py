@@ -6,7 +6,7 @@ from rows import FLOOR, OURS, THEIRS
 
 
 def number(value):
-    """Three digits that count; 'none' for what did not happen while we waited."""
+    """Three significant digits; 'none' for an event that did not happen in time."""
     if value is None:
         return ''
     if not math.isfinite(value):
@@ -46,7 +46,7 @@ def table(rows):
 
 
 def markdown(rows, about):
-    """All tables, with one line in front that says what ran where."""
+    """All tables, preceded by a line that describes the run."""
     parts = [about]
     for suite in rows.suites():
         parts.append(f'**{suite}**\n\n' + table(row for row in rows if row.suite == suite))

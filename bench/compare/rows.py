@@ -1,4 +1,4 @@
-"""What was measured: rows of samples by subject, each with the goal that it is held against."""
+"""Measurements: rows of samples by subject, each with its goal."""
 
 import dataclasses
 import math
@@ -9,7 +9,7 @@ FLOOR, OURS, THEIRS = 'floor', 'cpprun', 'torchrun'
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """At most (or at least) so many times the floor, or torch's value, plus a constant."""
+    """A limit: the floor or torch's value, times a factor, plus a constant."""
 
     plus: float = 0
     floor: float = 0
@@ -23,7 +23,7 @@ class Goal:
         return f'{"≥" if self.at_least else "≤"} {" + ".join(parts)}'
 
     def limit(self, row):
-        """None where what it depends on was not measured."""
+        """None if the value that it depends on was not measured."""
         total = self.plus
         for factor, subject in ((self.floor, FLOOR), (self.theirs, THEIRS)):
             if factor and not row.was_measured(subject):
@@ -33,7 +33,7 @@ class Goal:
 
 
 class Row:
-    """Samples of one quantity. A sample of None: it did not happen while we waited."""
+    """Samples of one quantity. A sample of None is an event that did not happen in time."""
 
     def __init__(self, suite, case, unit, goal):
         self.suite, self.case, self.unit, self.goal = suite, case, unit, goal
@@ -46,13 +46,13 @@ class Row:
         return subject in self.samples
 
     def median(self, subject):
-        """Infinite if it mostly did not happen."""
+        """Infinite if most samples are None."""
         return statistics.median(
             math.inf if value is None else value for value in self.samples[subject]
         )
 
     def ratio(self):
-        """torch's value to ours; None where there is no such number."""
+        """torch's value / ours; None if one of them is missing."""
         if not (self.was_measured(OURS) and self.was_measured(THEIRS)):
             return None
         ours, theirs = self.median(OURS), self.median(THEIRS)
@@ -62,7 +62,7 @@ class Row:
         return self.goal.limit(self) if self.goal else None
 
     def is_reached(self):
-        """None where nothing is to be reached, or could not be told."""
+        """None if the row has no goal, or its values are missing."""
         limit = self.limit()
         if limit is None or not self.was_measured(OURS):
             return None
@@ -71,7 +71,7 @@ class Row:
 
 
 class Rows:
-    """All rows of one run, in the order of their first sample."""
+    """All rows of one run, in the order of their first samples."""
 
     def __init__(self):
         self.by_name = {}

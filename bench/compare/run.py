@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""cpprun beside torchrun, and its store beside torch's, with the machine's own floor: one command.
+"""Compares cpprun with torchrun, and its store with torch's, and both with the machine's floor.
 
     bench/compare/run.py                          # all suites; tables to stdout
     bench/compare/run.py --only start,store --runs 3
-    bench/compare/run.py --quick                  # whether it works
+    bench/compare/run.py --quick                  # checks that everything works
     bench/compare/run.py --json run.json --plot run.svg --growth growth.svg
 
-Cases take turns, so that what else the machine does hits all alike; figures are medians. README.md
-of bench/ says what each row is. Build first:
+The programs take turns, so that other load on the machine affects all of them; figures are medians.
+bench/README.md explains the rows. Build first:
 
     cmake --build build/check --target cpprun cpprunctl bench_parts
     cmake --build build/check --target compare_worker compare_load compare_pong
 
-Exit 1: a suite could not be measured, and says why; the others were.
+Exit code 1 if a suite could not be measured; it prints the reason and runs the other suites.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def parse():
 
 
 def find_torchrun(options):
-    """Its absolute path; None where there is none, or none is wanted."""
+    """Its absolute path; None if it is missing or disabled."""
     if options.torchrun is None:
         own = ROOT / '.venv' / 'bin'
         return shutil.which('torchrun') or shutil.which('torchrun', path=str(own))
@@ -128,14 +128,14 @@ def said_by(command):
 
 def versions(bench):
     found = [said_by([*bench.launchers[OURS], '--version'])]
-    if bench.torch_python:  # stands beside torchrun, or is named by TORCH_PYTHON
+    if bench.torch_python:  # beside torchrun, or from TORCH_PYTHON
         code = "import importlib.metadata as m; print('torch', m.version('torch'))"
         found.append(said_by([bench.torch_python, '-c', code]))
     return ', '.join(found)
 
 
 def about(bench, programs, load):
-    """What ran where; the load tells whether others were at work."""
+    """The machine, the versions and the load, which shows whether it was idle."""
     when = time.strftime('%Y-%m-%d', time.gmtime())
     kernel, python = platform.release(), platform.python_version()
     system = f'{os.cpu_count()} CPUs, Linux {kernel}, Python {python}'
@@ -155,7 +155,7 @@ def came_through(name, bench):
 
 def main():
     options = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all that was started ends
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs the clean-up
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix='compare-') as folder:
         bench = make_bench(options, folder)

@@ -1,8 +1,8 @@
-"""Suite store: cpprunctl serve beside torch's TCPStore server, and a server that only says PONG.
+"""Suite store: cpprunctl serve, torch's TCPStore server, and a server that only answers PING.
 
-torch's server looks up the name of every client that connects. So that the resolver of this machine
-is no part of the result, servers see one that refuses at once, and once one that takes its time;
-without root they see the machine's own.
+torch's server looks up the name of every client that connects. To keep this machine's resolver out
+of the results, servers get one that refuses at once, and in one row one that answers late; without
+root they use the machine's own.
 """
 
 import contextlib
@@ -20,13 +20,14 @@ import machine
 from rows import FLOOR, OURS, THEIRS, Goal
 
 HERE = pathlib.Path(__file__).resolve().parent
-REFUSING, SLOW = '127.0.9.54', '127.0.9.53'  # nobody listens at the first
+REFUSING, SLOW = '127.0.9.54', '127.0.9.53'  # no server listens at the first
 SLOWNESS = 0.1  # seconds
 BASIC = ('get', 'set', 'add', 'check', 'wait', 'compare_set', 'multi_get', 'multi_set')
 PIPELINED = ('get', 'set', 'multi_get')
-# Connections, requests in flight on each, and the goal for a get: so many times the floor.
+# (connections, requests in flight on each) -> operations, and the goal of get in multiples of the
+# floor
 SHAPES = {(16, 1): (BASIC, 1.3), (16, 16): (PIPELINED, 2.0), (1024, 1): (PIPELINED, 1.3)}
-# JSON field of compare_load: what it is.
+# JSON field of compare_load -> text of the row
 FIELDS = {'server_cpu': 'server CPU per operation', 'p50': 'p50', 'p99': 'p99'}
 
 
@@ -74,7 +75,7 @@ def can_choose_resolver():
 
 
 def seeing(resolver, folder):
-    """Words in front of a command that give it a name server of its own."""
+    """A command prefix that makes `resolver` the name server; uses a mount namespace."""
     if not can_choose_resolver():
         return []
     conf = folder / f'resolv-{resolver}.conf'
@@ -85,7 +86,7 @@ def seeing(resolver, folder):
 
 @contextlib.contextmanager
 def slow_resolver():
-    """A name server that knows nothing, and says so late."""
+    """A name server that answers every query late, with an error."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:
         port.bind((SLOW, 53))
         port.settimeout(0.2)
@@ -109,7 +110,7 @@ def slow_resolver():
 
 
 def loaded(bench, server, operation, connections, depth):
-    """What compare_load says; None if it could not do its work."""
+    """The results of compare_load; None if it failed."""
     words = [bench.load, server.port, server.process.pid, operation, connections, depth]
     words.append(bench.size.load)
     try:
@@ -150,7 +151,7 @@ def store(bench):
 
 
 def floor(bench, running, shape):
-    """PING at the server that does nothing else: the floor of every operation of that shape."""
+    """PING at the server that answers nothing else: the floor of every operation of that shape."""
     return loaded(bench, running[FLOOR], 'ping', *shape)
 
 

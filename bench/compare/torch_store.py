@@ -1,4 +1,4 @@
-"""torch's TCPStore server on a port, until it is killed. Needs a Python that has torch."""
+"""Runs torch's TCPStore server on a port until it is killed. Needs a Python with torch."""
 
 import signal
 import sys

@@ -1,16 +1,16 @@
-// The worker of bench/compare, and the floors of its launcher rows: a static program that does
-// nothing but write down when something happened, so that what is measured is the launcher.
+// The worker of bench/compare, and the floor of its launcher rows: a static program that only
+// records when something happened, so that the launcher's time dominates.
 //
-//   compare_worker exec CMD...               stamps X, becomes CMD: the begin of a launch
-//   compare_worker exit                      stamps S, ends
-//   compare_worker wait                      stamps S, waits; SIGTERM is stamped T and kills it,
-//                                            SIGUSR1 is stamped E and ends it well
+//   compare_worker exec CMD...               stamps X, executes CMD: the start of a launch
+//   compare_worker exit                      stamps S, exits
+//   compare_worker wait                      stamps S, waits; SIGTERM: stamps T and dies of it;
+//                                            SIGUSR1: stamps E and exits with 0
 //   compare_worker lines COUNT LENGTH BATCH  stamps S, prints, stamps E; BATCH 0: a write per line
-//   compare_worker spawn N ATTEMPTS CMD...   no launcher, the floor: N times vfork and exec; when
-//                                            one fails, the others are stopped and all start again
+//   compare_worker spawn N ATTEMPTS CMD...   the floor, without a launcher: N times vfork and exec;
+//                                            when one fails, stops the others and starts all again
 //
-// A stamp is one line in the file $COMPARE_STAMPS: KIND NANOSECONDS NODE LOCAL_RANK WORLD PID.
-// Whoever waits ends by itself after four minutes.
+// A stamp is a line in the file $COMPARE_STAMPS: KIND NANOSECONDS NODE LOCAL_RANK WORLD PID.
+// A waiting worker exits by itself after four minutes.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ namespace {
 constexpr unsigned kSecondsToLive = 240;
 
 int stamps = -1;
-// What follows the time in a stamp. Set before signals may arrive.
+// The part of a stamp after the time. Set before signals may arrive.
 std::array<char, 200> origin;
 int origin_size = 0;
 
@@ -49,7 +49,7 @@ bool open_stamps() {
   return stamps >= 0 && origin_size > 0 && origin_size < static_cast<int>(origin.size());
 }
 
-// May run in a signal handler. One write to an O_APPEND file, so lines of several never mix.
+// Async-signal-safe. One write to an O_APPEND file, so lines of several processes never mix.
 void stamp(char kind) {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -90,8 +90,7 @@ void write_all(std::string_view text) {
   }
 }
 
-// "rank 0 line 17 xxx....": every line can be told from every other, and a cut one from a whole
-// one.
+// Lines such as "rank 0 line 17 xxx....", of which all differ and a truncated one is recognizable.
 int print_lines(long count, size_t length, size_t batch) {
   stamp('S');
   alarm(kSecondsToLive);
@@ -127,7 +126,7 @@ std::vector<pid_t> spawn(size_t count, char** command) {
   return children;
 }
 
-// Whether all ended well; at the first that did not, the others are stopped.
+// Returns whether all exited with 0; after the first that did not, stops the others.
 bool reap(std::vector<pid_t> children) {
   bool is_good = true;
   while (!children.empty()) {

@@ -1,10 +1,10 @@
-// One rank of the comparison with Python: trains a net for some steps and says what that took.
+// One rank of the comparison with Python: trains a net for some steps and prints the times.
 //
-//   ddp_bench MODEL WARMUP STEPS [fused]  # mlp, conv, tiny; SGD's step in one call
-//   ddp_bench start                       # to the first all-reduce
-//   ddp_bench loaded                      # to main: what LibTorch's loading takes
+//   ddp_bench MODEL WARMUP STEPS [fused]  # mlp, conv, tiny; fused: the SGD step is a single call
+//   ddp_bench start                       # up to the first all-reduce
+//   ddp_bench loaded                      # up to main(): the time of loading LibTorch
 //
-// Rank 0 prints one line of JSON; with `start` every rank does. BENCH_EXEC_AT: time of exec.
+// Rank 0 prints a line of JSON; with `start` every rank does. BENCH_EXEC_AT is the time of exec.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ constexpr int kBatches = 8;
 constexpr int kBatchSize = 32;
 
 struct Usage {
-  double wall_s, cpu_s, training_cpu_s;  // of the whole process; of the thread that trains
+  double wall_s, cpu_s, training_cpu_s;  // CPU time of the process, and of the training thread
   int64_t faults;
 };
 

@@ -1,4 +1,4 @@
-"""The twin of ddp_bench.cpp: same nets, same seeds, same data, same words, in Python."""
+"""The Python counterpart of ddp_bench.cpp: same nets, seeds, data and arguments."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Conv(nn.Module):
 
 
 def make_model(name):
-    """The net, and the shape of one sample."""
+    """Returns the net and the shape of one sample."""
     if name == 'mlp':
         return mlp(1024, 2100, 5), (1024,)
     return (Conv(), (1, 28, 28)) if name == 'conv' else (mlp(32, 32, 12), (32,))

@@ -19,7 +19,7 @@ struct Mlp : Net {
   nn::Sequential stack;
 };
 
-// Members are registered one after the other, so that the seed gives Python's weights.
+// Registers its members in Python's order, so that the seed gives the same weights.
 struct Conv : Net {
   Conv() {
     conv1 = register_module("conv1", nn::Conv2d(nn::Conv2dOptions(1, 32, 3)));

@@ -1,4 +1,4 @@
-// The three nets of the comparison; models() of ddp_bench.py has the same, layer by layer.
+// The three nets of the comparison; make_model() in ddp_bench.py has the same layers.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct Net : torch::nn::Module {
 
 struct Model {
   std::shared_ptr<Net> net;
-  std::vector<int64_t> sample;  // shape of one
+  std::vector<int64_t> sample;  // shape of one sample
 };
 
 // "mlp": 19.8 M parameters in 6 layers. "conv": PyTorch's MNIST example without dropout, 1.2 M.

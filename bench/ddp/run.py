@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""C++ DDP beside Python's: the same nets on 2 ranks of 1 thread each, under cpprun.
+"""Compares DDP in C++ with DDP in Python: the same nets on 2 ranks of 1 thread each, under cpprun.
 
     bench/ddp/run.py                    # all; prints Markdown for bench/README.md
-    bench/ddp/run.py --quick            # a few steps: whether it works
+    bench/ddp/run.py --quick            # a few steps: checks that everything works
     bench/ddp/run.py --only conv start
 
-Programs take turns within a round, so that what else the machine does hits all alike; figures are
-medians over the rounds. Build first: cmake --build build/check --target cpprun ddp_bench
+The programs take turns within a round, so that other load affects all of them; figures are medians
+over the rounds. Build first: cmake --build build/check --target cpprun ddp_bench
 """
 
 import argparse
@@ -23,13 +23,13 @@ BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 CPP = [str(BIN / 'ddp_bench')]
 TWIN = [PYTHON, str(HERE / 'ddp_bench.py')]
-# What mallopt of the SDK sets, for any program.
+# The environment variables for what the SDK sets with mallopt.
 MALLOC = {
     'MALLOC_MMAP_THRESHOLD_': str(1 << 30),
     'MALLOC_TRIM_THRESHOLD_': '2000000000',
     'MALLOC_TOP_PAD_': str(64 << 20),
 }
-PROGRAMS = {  # command, environment, words after the net's
+PROGRAMS = {  # name -> command, environment, further arguments
     'C++': (CPP, {}, []),
     'Python': (TWIN, {}, []),
     'Python, same malloc settings': (TWIN, MALLOC, []),
@@ -46,7 +46,7 @@ GOALS = {'mlp': 0.92, 'conv': 0.92, 'tiny': 0.65}
 
 
 def launch(command, env, seconds=600):
-    """The JSON lines that the ranks of one job print."""
+    """Runs one job; returns the JSON lines of its ranks."""
     words = [str(BIN / 'cpprun'), '--standalone', '--nproc_per_node=2', '--no-python', *command]
     done = subprocess.run(  # noqa: S603
         words,
@@ -62,7 +62,7 @@ def launch(command, env, seconds=600):
 
 
 def turns(rounds, words):
-    """What each program said, by program, a list over the rounds."""
+    """{program: [its output in each round]}."""
     said = {name: [] for name in PROGRAMS}
     for number in range(rounds):
         names = list(PROGRAMS) if number % 2 == 0 else list(reversed(PROGRAMS))
@@ -77,7 +77,7 @@ def median(runs, key):
 
 
 def same_losses(said, program):
-    """In how many rounds the losses are, at every step, those of Python with the same optimizer."""
+    """In how many rounds all losses equal those of Python with the same optimizer."""
     words = PROGRAMS[program][2]
     twin = next(name for name, (to, _, own) in PROGRAMS.items() if to == TWIN and own == words)
     return sum(a[0]['losses'] == b[0]['losses'] for a, b in zip(said[program], said[twin]))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Notes the time, then becomes the command: stamp.sh COMMAND...
+# stamp.sh COMMAND...: executes COMMAND with the time of the exec in BENCH_EXEC_AT.
 set -euo pipefail
 export BENCH_EXEC_AT=$EPOCHREALTIME
 exec "$@"

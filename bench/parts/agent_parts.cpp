@@ -1,5 +1,5 @@
 // A node's restart: in the agent's core, from a worker's failure to the start of the next round's
-// workers; and what one start costs, a process of its own that ends at once.
+// workers; and the real cost of starting a process that exits at once.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ agent::AgentOptions options() {
   return made;
 }
 
-// In the coordinator's own process: no pings.
+// Runs beside the coordinator, so it sends no heartbeats.
 class Node {
  public:
   Node() : core_(options()) {

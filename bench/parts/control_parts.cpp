@@ -1,4 +1,4 @@
-// The control protocol: one message there and back, as bytes.
+// The control protocol: encoding and decoding of one message.
 #include "bench/parts/parts.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 

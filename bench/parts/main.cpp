@@ -1,7 +1,7 @@
-// bench_parts [Google Benchmark's options]: times all parts.
-// bench_parts --count PART ITERATIONS: runs one, for instruction counts (bench/count.py), and
-// prints the kernel's line on its memory at its fullest (bench/compare). bench_parts --list: their
-// names.
+// bench_parts [options of Google Benchmark]: times all parts.
+// bench_parts --count PART ITERATIONS: runs one part, for instruction counts (bench/count.py), and
+// prints its peak memory as the kernel reports it (for bench/compare).
+// bench_parts --list: prints the names of the parts.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

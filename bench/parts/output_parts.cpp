@@ -1,4 +1,4 @@
-// A worker's output on its way to the console: 64 KiB of lines, cut.
+// A worker's output on its way to the console: splits 64 KiB into lines.
 #include <memory>
 #include <string>
 

@@ -1,5 +1,5 @@
-// A job's life in the coordinator's core: N nodes register, a round forms, one worker fails, all
-// stop, the next round forms. One iteration is one failure with its recovery.
+// A job in the coordinator's core: N nodes register, a round forms, one worker fails, all stop, the
+// next round forms. One iteration is one failure with its recovery.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// A tensor file of 100 small storages: laid out and written to nowhere; opened from memory.
+// A tensor file of 100 small storages: planned and written to a null output; read from memory.
 #include <cstring>
 #include <memory>
 #include <string>

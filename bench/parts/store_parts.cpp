@@ -1,4 +1,4 @@
-// The store: bytes of a request to bytes of the reply.
+// The store: from the bytes of a request to the bytes of its reply.
 #include <memory>
 #include <string>
 
@@ -9,7 +9,7 @@
 namespace cpprun::bench {
 namespace {
 
-// A store with 1,000 keys, and one connection's way through it.
+// A store with 1,000 keys, and the request path of one connection.
 class Served {
  public:
   Served() {

@@ -1,4 +1,4 @@
-// What a training step and a snapshot pay for the line to the agent and for slots in memory.
+// The costs per training step and per snapshot of the worker channel and the arena slots.
 #include <unistd.h>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -17,7 +17,7 @@
 namespace cpprun::bench {
 namespace {
 
-// An agent's end of the channel, on a thread of its own, that takes this process for its worker.
+// An agent's end of the channel on a thread of its own, with this process as its worker.
 class OwnAgent {
  public:
   OwnAgent() {
@@ -28,8 +28,8 @@ class OwnAgent {
                                                std::make_shared<Arenas>([] { return 0; }));
     thread_ = std::thread([this] { loop_.run(); });
     ::setenv("CPPRUN_AGENT", name.c_str(), 1);
-    // A worker leads its session. One whose leader is outside this PID namespace has no number, and
-    // the agent would take nobody for its worker; fails harmlessly where a shell leads already.
+    // The agent identifies a worker by its session id, which is 0 for a leader outside this PID
+    // namespace. Fails harmlessly if this process leads a session already.
     ::setsid();
     CPPRUN_CHECK(worker::has_agent());
   }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What snapshots cost the training, and what going on from them takes: 2 ranks, 1 GiB of state.
+"""What snapshots cost the training, and how long resuming takes: 2 ranks, 1 GiB of state.
 
     bench/snapshot/run.py                    # prints Markdown for bench/README.md
-    bench/snapshot/run.py --mib 64 --quick   # whether it works
+    bench/snapshot/run.py --mib 64 --quick   # checks that everything works
     bench/snapshot/run.py --dir /mnt/fast    # another disk
 
-Each cost stands beside what the machine itself needs for the same bytes in the same run: one plain
-copy of memory, one plain write with fsync. Build first:
+Each figure is accompanied by what the machine needs for the same bytes in the same run: a plain
+copy of memory, a plain write with fsync. Build first:
 cmake --build build/check --target cpprun snapshot_bench
 """
 
@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 def launch(*words, restarts=0, seconds=600):
-    """The JSON lines of all ranks of one job of two."""
+    """Runs one job of two ranks; returns all their JSON lines."""
     command = [BIN / 'cpprun', '--standalone', '--nproc_per_node=2', f'--max_restarts={restarts}']
     command += ['--no-python', BIN / 'snapshot_bench', *words]
     done = subprocess.run(  # noqa: S603
@@ -44,7 +44,7 @@ def launch(*words, restarts=0, seconds=600):
 
 
 def disk_seconds(folder, mib):
-    """One plain write of so much, with fsync: what the disk itself gives."""
+    """Seconds of one plain write with fsync: the speed of the disk itself."""
     block = os.urandom(MIB)
     path = folder / 'plain'
     start = time.monotonic()
@@ -58,7 +58,7 @@ def disk_seconds(folder, mib):
 
 
 def drop_page_cache(folder):
-    """Of the files below `folder`, without being root."""
+    """For the files below `folder`; does not need root."""
     for path in folder.rglob('*'):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)
@@ -100,7 +100,7 @@ def bench_train(folder, mib, seconds):
         return [median([x for x in lines if x['saves'] == saves], key) for saves in (False, True)]
 
     def to_neighbours(key):
-        """The turns with saves, to those before and after them: the machine's pace drifts."""
+        """Ratios of the turns with saves to the adjacent ones: the machine's speed drifts."""
         values = [line[key] for line in lines]
         return statistics.median(
             2 * values[i] / (values[i - 1] + values[i + 1]) for i in range(1, len(values) - 1, 2)
@@ -117,7 +117,7 @@ def bench_train(folder, mib, seconds):
     cpu_without, cpu_saving = both('cpu_s_per_step')
     ratio = f'{1 / to_neighbours("cpu_s_per_step"):.2f}'
     print(f'| steps per second of CPU | {1 / cpu_without:.1f} | {1 / cpu_saving:.1f} | {ratio} | |')
-    # What a save takes does not depend on how many steps the neighbours leave time for.
+    # The duration of a save does not depend on how many steps run beside it.
     left = decision(1 - (cpu_saving - cpu_without) * saving, 0.95)
     print(f'| what saves leave of a core, if a rank has one | | {left} | | |\n')
 

@@ -1,11 +1,11 @@
-// One rank of a job whose state is as large as one wishes. Prints a line of JSON for each figure.
+// One rank of a job with a state of any size. Prints a line of JSON per result.
 //
-//   snapshot_bench pause DIR MIB TIMES        # what save_async costs, and a plain copy beside it
-//   snapshot_bench train DIR MIB SECONDS      # steps per second without saves, with, without ...
-//   snapshot_bench resume DIR MIB             # saves, dies; started anew: how long resume takes
+//   snapshot_bench pause DIR MIB TIMES        # the cost of save_async, and of a plain copy
+//   snapshot_bench train DIR MIB SECONDS      # steps per second with and without saves, in turns
+//   snapshot_bench resume DIR MIB             # saves and dies; when restarted, times resuming
 //
-// The state is a model of so many MiB, the same on all ranks, whose parameters take no part in the
-// steps of `train`: those are small, and saves cost them time alone.
+// The state is a model of MIB mebibytes, the same on all ranks. Its parameters are not part of the
+// steps of `train`, which are small, so that saves cost them only CPU time.
 #include <sys/resource.h>
 #include <time.h>
 
@@ -27,9 +27,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int64_t kMiB = 1 << 20;
-constexpr int64_t kPieces = 64;  // parameters that the state consists of
+constexpr int64_t kPieces = 64;  // parameters in the state
 constexpr auto kSaveEvery = std::chrono::seconds(2);
-constexpr int kTurns = 10;  // with saves; between, before and after them without
+constexpr int kTurns = 10;  // with saves; turns without are between, before and after them
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -41,7 +41,7 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// CPU time goes by while the thread, or the whole process, works: it holds on a busy machine too.
+// CPU time instead of wall time: valid on a busy machine too.
 double thread_cpu() {
   return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
@@ -63,7 +63,7 @@ struct State : torch::nn::Module {
   }
 };
 
-// Copies so many bytes into memory that was touched before, as staging does.
+// Copies a given size into memory that was touched before, as staging does.
 class PlainCopy {
  public:
   explicit PlainCopy(int64_t bytes)
@@ -71,7 +71,7 @@ class PlainCopy {
   double seconds() {
     const auto start = Clock::now();
     std::memcpy(to_.data(), from_.data(), from_.size());
-    from_[0] = to_[to_.size() / 2];  // so that the copy is not left out
+    from_[0] = to_[to_.size() / 2];  // keeps the compiler from removing the copy
     return seconds_since(start);
   }
 
@@ -79,15 +79,14 @@ class PlainCopy {
   std::vector<char> from_, to_;
 };
 
-// The arena holds two saves in turn; memory that is touched for the first time costs more than all
-// the rest of a save.
+// Touches both slots of the arena: the first access to memory costs more than the rest of a save.
 int64_t touch_arena(Snapshot& snapshot) {
   for (int64_t step : {0, 1}) snapshot.save(step);
   return 1;
 }
 
 void pause(Snapshot& snapshot, int64_t mib, int times) {
-  PlainCopy copy(mib * kMiB / dist::get_world_size());  // a rank stages its share alone
+  PlainCopy copy(mib * kMiB / dist::get_world_size());  // a rank stages only its shard
   int64_t step = touch_arena(snapshot);
   for (int i = 0; i < times; ++i) {
     dist::barrier();
@@ -111,7 +110,7 @@ void pause(Snapshot& snapshot, int64_t mib, int times) {
   }
 }
 
-// Steps of some milliseconds, on all ranks at the same pace.
+// Steps of some milliseconds, in lockstep on all ranks.
 class Steps {
  public:
   void run() {
@@ -123,7 +122,7 @@ class Steps {
   at::Tensor weights_ = torch::rand({384, 384});
 };
 
-// All ranks take the same number of steps: rank 0's clock decides.
+// Rank 0's clock decides, so that all ranks take the same number of steps.
 bool is_over(Clock::time_point start, double seconds) {
   auto over = torch::tensor({seconds_since(start) >= seconds ? 1.0F : 0.0F});
   dist::broadcast(over, 0);
@@ -157,7 +156,7 @@ double seconds_of(const timeval& time) {
 }
 
 void resume(Snapshot& snapshot) {
-  dist::barrier();  // which rank has made its model first does not count
+  dist::barrier();  // the time must not depend on when each rank has made its model
   rusage before{}, after{};
   ::getrusage(RUSAGE_SELF, &before);
   const auto start = Clock::now();

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What being watched costs a job at 100 steps a second: in the workers, and in the agent.
+"""What monitoring costs a job at 100 steps per second, in the workers and in the agent.
 
     bench/watching/run.py [--bin build/check/bin] [--seconds 20] [--workers 2]
 
-Three times the same job of C++ workers (worker.cpp): with nobody who looks; with a dashboard open;
-and with a dashboard and its log lines, a Prometheus that scrapes once a second, and `cpprunctl
-status` once a second. Costs are processor time, so that they hold on a busy machine: in the worker
-the heartbeat itself, in the agent, which hosts the coordinator, all that it does (its share per
-step and worker). The ratio is all of it to the 10 ms of a step.
+Runs the same job of C++ workers (worker.cpp) three times: unmonitored; with an open dashboard; and
+with a dashboard and its log lines, a Prometheus that scrapes once per second, and `cpprunctl
+status` once per second. Costs are CPU time, so that they hold on a busy machine: in the worker that
+of the heartbeat, in the agent, which hosts the coordinator, all of it (per step and worker). The
+ratio is their sum to the 10 ms of a step.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def free_port():
 
 
 def cpu_seconds(pid):
-    """Of all its threads; schedstat counts nanoseconds where stat has ticks."""
+    """CPU time of all its threads; schedstat has nanoseconds, stat only ticks."""
     total = 0
     for path in pathlib.Path(f'/proc/{pid}/task').glob('*/schedstat'):
         total += int(path.read_text().split()[0])
@@ -45,7 +45,7 @@ def cpu_seconds(pid):
 
 
 class Watchers:
-    """Who looks at a job, each on a thread of its own, until stop()."""
+    """The clients that monitor a job, each on a thread of its own, until stop()."""
 
     def __init__(self, port, run_id, bin_folder):
         self.port, self.run_id, self.bin = port, run_id, bin_folder
@@ -96,7 +96,7 @@ class Watchers:
 
 
 def measure(options, names):
-    """Seconds per step and worker: of the heartbeat, and of the agent."""
+    """CPU seconds per step and worker, as (heartbeat, agent)."""
     port, run_id = free_port(), f'watched-{os.getpid()}'
     with tempfile.TemporaryDirectory() as folder:
         rendezvous = [f'--rdzv-endpoint=127.0.0.1:{port}', f'--rdzv-id={run_id}']

@@ -1,11 +1,11 @@
-// A worker that takes a hundred steps a second, and says what telling of them costs:
+// A worker with a hundred steps per second that measures the cost of reporting them:
 //
-//   watched_worker FOLDER    runs until FOLDER/end is there
+//   watched_worker FOLDER    runs until FOLDER/end exists
 //
-// A step is 5 ms of work and the rest of 10 ms of sleep. Every other block of steps tells of itself
-// as a trainer of the SDK does: heartbeat() and count_collective(). Of the others the same loop is
-// timed without. At its end it writes FOLDER/rank-RANK: steps of each kind, and the nanoseconds of
-// this thread's processor time that a step took beside its work.
+// A step is 5 ms of work, and sleep for the rest of 10 ms. Every other block of steps reports like
+// a trainer of the SDK: heartbeat() and count_collective(); the other blocks run the same loop
+// without. At the end it writes FOLDER/rank-RANK: the numbers of both kinds of steps, and the
+// nanoseconds of this thread's CPU time per step beside the work.
 #include <time.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ void sleep_until(int64_t at) {
   ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
 }
 
-// So much processor time, whatever the machine does meanwhile.
+// Uses a fixed amount of CPU time.
 void work() {
   const int64_t until = now(CLOCK_THREAD_CPUTIME_ID) + kWork;
   while (now(CLOCK_THREAD_CPUTIME_ID) < until) {

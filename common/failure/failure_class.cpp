@@ -18,8 +18,8 @@ bool is_own_fault(int signal) {
   return std::find(kOwnFaults.begin(), kOwnFaults.end(), name) != kOwnFaults.end();
 }
 
-// What a program of Python's, C++'s or LibTorch's says when it can't have the memory it asks for.
-// A GPU's memory is another matter: torch.OutOfMemoryError.
+// Errors of Python, C++ and LibTorch after a failed allocation of main memory. GPU memory has its
+// own error, torch.OutOfMemoryError.
 bool is_short_of_memory(std::string_view words) {
   return words.starts_with("MemoryError") || words.find("std::bad_alloc") != words.npos ||
          words.find("DefaultCPUAllocator: can't allocate memory") != words.npos;

@@ -1,5 +1,5 @@
-// FailureClass: in one word, what kind of end a worker had. The failure summary shows it as
-// `class=...`, events carry it, and hints are chosen by it. Pure.
+// FailureClass: the kind of a worker's failure. The failure summary shows it as `class=...`, events
+// contain it, and it selects the hint. Pure.
 #pragma once
 
 #include <string>
@@ -9,32 +9,32 @@
 namespace cpprun {
 
 enum class FailureClass {
-  UserError,     // ended with a code of its own, or an exception
-  Crash,         // a signal that a program's own fault brings (SIGSEGV, SIGABRT, ...)
+  UserError,     // exited with a nonzero code, for instance after an exception
+  Crash,         // a signal that the program's own fault raises (SIGSEGV, SIGABRT, ...)
   Killed,        // another signal, from outside
-  OutOfMemory,   // the kernel's OOM killer, or memory that was asked for in vain
-  LostPeer,      // says itself that another worker's end was the cause
-  StartFailure,  // never ran: the program could not be started
-  LostNode,      // its node went
-  Hang,          // stood still, and was stopped for it
+  OutOfMemory,   // the kernel's OOM killer, or a failed allocation
+  LostPeer,      // its error says that it lost the connection to another worker
+  StartFailure,  // the program could not be started
+  LostNode,      // its node was lost
+  Hang,          // the agent found it hung and stopped it
 };
 
 // "user_error", "crash", "killed", "out_of_memory", "lost_peer", "start_failure", "lost_node",
 // "hang".
 const char* name_of(FailureClass kind);
 
-// By how it ended and what it said. Requires: a failure.
+// Classifies a failure by exit status and error text. Requires: `end` is a failure.
 FailureClass classify(const WorkerExit& end);
 
-// The worker's own last word: the message of its error file, else the last line on its stderr that
-// says something (an exception rather than what the interpreter prints after it). "" if none.
+// The worker's own error: the message of its error file, else the last line of its stderr that is
+// not blank; "" if there is neither.
 std::string error_text(const WorkerExit& end);
 
-// Two ends with the same signature ended in the same way: class, code, and own words without their
-// numbers (pids, addresses, times).
+// Equal for workers that failed in the same way: class, exit code, and error text without digits
+// (pids, addresses, times).
 std::string signature_of(const WorkerExit& end);
 
-// Whether the worker died before it can have done any work: its first limits::kStartUp.
+// Whether the worker died within limits::kStartUp, before it can have done any work.
 bool is_startup_failure(const WorkerExit& end);
 
 }  // namespace cpprun

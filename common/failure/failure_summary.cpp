@@ -52,7 +52,8 @@ size_t longest_line(const std::string& text) {
   return longest;
 }
 
-// "3 other workers": those of the round that ran because of it no longer.
+// " The other 3 workers ended because of this (...).": all workers of the round but the root cause
+// and those that succeeded.
 std::string consequences(const Failure& failure) {
   size_t stopped = 0;
   size_t followed = 0;
@@ -91,7 +92,7 @@ std::string repeated_text(const Failure& failure) {
          " attempts in a row, so another restart would not have helped.";
 }
 
-// Ours, about what the worker left; no words of its own.
+// The reason why the worker's error file cannot be read.
 std::string unreadable_text(const WorkerExit& end) {
   if (!end.error || end.error->is_readable || end.error->message.empty()) return "";
   return " Note: " + end.error->message + ".";

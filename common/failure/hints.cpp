@@ -9,7 +9,7 @@
 namespace cpprun {
 namespace {
 
-// Words that begin with "class=" or "signal=" fit the end itself, not what was said.
+// A pattern that begins with "class=" or "signal=" matches how the worker ended, not its text.
 constexpr std::array kHints{
     Hint{"out_of_memory", "A worker ran out of memory",
          "class=out_of_memory|Cannot allocate memory",
@@ -133,7 +133,7 @@ constexpr std::array kHints{
          "the usual cause"},
 };
 
-std::string said_by(const WorkerExit& end, FailureClass kind, std::string_view why) {
+std::string searched_text(const WorkerExit& end, FailureClass kind, std::string_view why) {
   std::string text = std::string("class=") + name_of(kind) + "\n";
   if (end.signal() != 0) text += "signal=" + signal_name(end.signal()) + "\n";
   text += std::string(why) + "\n";
@@ -142,10 +142,10 @@ std::string said_by(const WorkerExit& end, FailureClass kind, std::string_view w
   return text;
 }
 
-// A word about the end itself is a whole line.
-bool stands_in(const std::string& word, const std::string& said) {
-  const bool is_about_end = word.starts_with("class=") || word.starts_with("signal=");
-  return said.find(is_about_end ? word + "\n" : word) != std::string::npos;
+// "class=" and "signal=" patterns must match a whole line.
+bool matches(const std::string& pattern, const std::string& text) {
+  const bool is_about_end = pattern.starts_with("class=") || pattern.starts_with("signal=");
+  return text.find(is_about_end ? pattern + "\n" : pattern) != std::string::npos;
 }
 
 }  // namespace
@@ -155,10 +155,10 @@ std::span<const Hint> hints() {
 }
 
 const Hint* hint_for(const WorkerExit& end, FailureClass kind, std::string_view why) {
-  const std::string said = said_by(end, kind, why);
+  const std::string text = searched_text(end, kind, why);
   for (const Hint& hint : kHints) {
-    for (const std::string& word : text::split(hint.words, '|')) {
-      if (stands_in(word, said)) return &hint;
+    for (const std::string& pattern : text::split(hint.words, '|')) {
+      if (matches(pattern, text)) return &hint;
     }
   }
   return nullptr;

@@ -1,5 +1,5 @@
-// Hints: what is known of failures that many people meet, as a table. The failure summary adds the
-// hint that fits; docs/troubleshooting.md is this table for people who read. Pure.
+// Hints: a table of frequent failures with their remedies. The failure summary adds the hint that
+// matches; docs/troubleshooting.md shows the whole table. Pure.
 #pragma once
 
 #include <span>
@@ -13,16 +13,16 @@ namespace cpprun {
 
 struct Hint {
   std::string_view id;     // stable, for scripts: "port_in_use"
-  std::string_view seen;   // a heading: what people see
-  std::string_view words;  // what the worker said, separated by '|'; any one of them fits
-  std::string_view cure;   // one or two sentences: why, and what to do
+  std::string_view seen;   // heading: what the user sees
+  std::string_view words;  // patterns, separated by '|'; one match is enough
+  std::string_view cure;   // one or two sentences: the cause, and what to do
 };
 
-// In the order in which they are tried.
+// In matching order.
 std::span<const Hint> hints();
 
-// The first hint whose words stand in what the worker said (its error, its last lines), or that
-// fits how it ended. nullptr: none is known. `why`: what went wrong before it ran, if anything.
+// The first hint with a pattern that matches the worker's error, its last lines or how it ended;
+// nullptr if there is none. `why`: the reason why the worker could not be started, if so.
 const Hint* hint_for(const WorkerExit& end, FailureClass kind, std::string_view why = "");
 
 }  // namespace cpprun

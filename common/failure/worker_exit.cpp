@@ -13,8 +13,7 @@
 namespace cpprun {
 namespace {
 
-// Files are stamped with a clock that is up to a tick of the kernel behind: this much later is the
-// last moment at which one can have been written.
+// File time stamps lag by up to one kernel tick: the file was written at most this much later.
 constexpr int64_t kTickUs = 10'000;
 
 WallTime first_death(const std::vector<WorkerExit>& ends) {
@@ -25,28 +24,30 @@ WallTime first_death(const std::vector<WorkerExit>& ends) {
   return first;
 }
 
-// When this failure happened, for the order of failures. An error file written after the first
-// death tells of a consequence, whatever stamp stands in it. Who died first has written his before.
-WallTime counts_from(const WorkerExit& end, WallTime first) {
+// The time of this failure, for the order of failures. The stamp in an error file counts only if
+// the file was written before the first death: a later file describes a consequence. The file of
+// the worker that died first was written before.
+WallTime failure_time(const WorkerExit& end, WallTime first) {
   if (!end.error || !end.error->stamp) return end.ended_at_wall;
   const bool is_before = end.ended_at_wall == first ||
                          end.error->file_time.microseconds <= first.microseconds - kTickUs;
   return is_before ? std::min(*end.error->stamp, end.ended_at_wall) : end.ended_at_wall;
 }
 
-// What Gloo, NCCL and torch's TCPStore say of a peer that has gone.
-constexpr std::array<std::string_view, 8> kPeerWords{"Connection closed by peer",
-                                                     "Connection reset by peer",
-                                                     ": Broken pipe",
-                                                     "ncclRemoteError",
-                                                     "remote process exited or there was a network",
-                                                     "Connection was likely closed",
-                                                     "Failed to recv, got 0 bytes",
-                                                     "peer lost"};
+// Errors of Gloo, NCCL and torch's TCPStore after a peer has closed the connection.
+constexpr std::array<std::string_view, 8> kLostPeerErrors{
+    "Connection closed by peer",
+    "Connection reset by peer",
+    ": Broken pipe",
+    "ncclRemoteError",
+    "remote process exited or there was a network",
+    "Connection was likely closed",
+    "Failed to recv, got 0 bytes",
+    "peer lost"};
 
-// How a program tells that it was only told to stop.
-constexpr std::array<std::string_view, 4> kStoppedWords{"SignalException", "KeyboardInterrupt",
-                                                        "SystemExit", "Terminated"};
+// Errors of a program that ends because of a stop signal.
+constexpr std::array<std::string_view, 4> kStopErrors{"SignalException", "KeyboardInterrupt",
+                                                      "SystemExit", "Terminated"};
 
 template <class Words>
 bool has_any(const std::string& text, const Words& words) {
@@ -54,8 +55,8 @@ bool has_any(const std::string& text, const Words& words) {
                      [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }
 
-// The end of what it said: what stands further up may be a warning that led to nothing.
-std::string last_said(const WorkerExit& end) {
+// The error message, else the last few lines: earlier lines may be harmless warnings.
+std::string error_tail(const WorkerExit& end) {
   constexpr size_t kLines = 8;
   if (end.error && !end.error->message.empty()) return end.error->message;
   std::string text;
@@ -64,21 +65,20 @@ std::string last_said(const WorkerExit& end) {
   return text;
 }
 
-// It was stopped while an exception of its own was on its way out.
+// Whether a worker that the agent stopped was already ending with an exception of its own.
 bool failed_before_stop(const WorkerExit& end) {
   if (end.exit_code <= 0) return false;
-  const std::string said = last_said(end);
+  const std::string said = error_tail(end);
   const bool is_exception =
       said.find("Error") != std::string::npos || said.find("Exception") != std::string::npos;
-  return is_exception && !has_any(said, kStoppedWords);
+  return is_exception && !has_any(said, kStopErrors);
 }
 
-// All workers lived when one of them was found to hang: what came after follows from the stop.
 bool is_hang(const WorkerExit& end) {
   return end.is_hang();
 }
 
-// The newest, as many as fit.
+// The newest lines that fit into limits::kLastLinesWireBytes.
 std::vector<std::string> newest_lines(const std::vector<std::string>& lines) {
   size_t room = limits::kLastLinesWireBytes;
   std::vector<std::string> kept;
@@ -115,14 +115,14 @@ RootCause for_the_wire(RootCause root_cause) {
 }
 
 bool is_consequence(const WorkerExit& end) {
-  return (end.error && end.error->is_consequence) || has_any(last_said(end), kPeerWords);
+  return (end.error && end.error->is_consequence) || has_any(error_tail(end), kLostPeerErrors);
 }
 
 bool has_own_cause(const WorkerExit& end) {
   if (end.is_hang()) return true;
   if (end.is_success() || is_consequence(end)) return false;
   if (!end.is_stopped_by_us) return true;
-  return (end.error && !has_any(last_said(end), kStoppedWords)) || failed_before_stop(end);
+  return (end.error && !has_any(error_tail(end), kStopErrors)) || failed_before_stop(end);
 }
 
 Duration lived(const WorkerExit& end) {
@@ -151,7 +151,7 @@ size_t root_cause_index(const std::vector<WorkerExit>& ends) {
   size_t root = ends.size();
   for (size_t i = 0; i < ends.size(); ++i) {
     if (ends[i].is_success() || (others_yield && !has_own_cause(ends[i]))) continue;
-    if (root == ends.size() || counts_from(ends[i], first) < counts_from(ends[root], first)) {
+    if (root == ends.size() || failure_time(ends[i], first) < failure_time(ends[root], first)) {
       root = i;
     }
   }

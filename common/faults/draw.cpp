@@ -6,7 +6,7 @@
 namespace cpprun::faults {
 namespace {
 
-// What a number is drawn for: none depends on another.
+// The purpose of a random number. Numbers for different purposes are independent.
 enum class Use : uint64_t { Rank, Node, Step, Epoch, Round, Connector, After, Gap, Victim };
 
 // The mixing step of SplitMix64 (Steele, Lea and Flood, 2014).
@@ -22,7 +22,7 @@ uint64_t number(uint64_t seed, size_t fault, Use use, int64_t nth = 0) {
   return mix(mix(of_fault ^ static_cast<uint64_t>(use)) ^ static_cast<uint64_t>(nth));
 }
 
-void settle(std::optional<Span>& span, uint64_t draw) {
+void draw_one(std::optional<Span>& span, uint64_t draw) {
   if (!span) return;
   const uint64_t count = static_cast<uint64_t>(span->to - span->from) + 1;
   span->from += static_cast<int64_t>(draw % count);
@@ -37,11 +37,11 @@ Plan drawn(Plan plan, uint64_t seed) {
     Fault& fault = plan.faults[i];
     if (fault.rank) fault.rank->draw = number(seed, i, Use::Rank);
     if (fault.node) fault.node->draw = number(seed, i, Use::Node);
-    settle(fault.step, number(seed, i, Use::Step));
-    settle(fault.epoch, number(seed, i, Use::Epoch));
-    settle(fault.round, number(seed, i, Use::Round));
-    settle(fault.attempt, number(seed, i, Use::Connector));
-    settle(fault.after_ns, number(seed, i, Use::After));
+    draw_one(fault.step, number(seed, i, Use::Step));
+    draw_one(fault.epoch, number(seed, i, Use::Epoch));
+    draw_one(fault.round, number(seed, i, Use::Round));
+    draw_one(fault.attempt, number(seed, i, Use::Connector));
+    draw_one(fault.after_ns, number(seed, i, Use::After));
   }
   return plan;
 }

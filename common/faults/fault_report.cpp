@@ -25,7 +25,7 @@ std::optional<int64_t> difference(const std::optional<int64_t>& before,
   return std::max<int64_t>(0, *before - *after);
 }
 
-std::string account_of(const InjectedFault& injected, const Fault& fault) {
+std::string outcome_text(const InjectedFault& injected, const Fault& fault) {
   std::string text = injected.where;
   if (injected.recovery) {
     text += "; all workers running again after " + shown_seconds(*injected.recovery);
@@ -39,7 +39,7 @@ std::string account_of(const InjectedFault& injected, const Fault& fault) {
   return text;
 }
 
-ExpectationResult of_recovery(const std::vector<InjectedFault>& injections, const Plan& plan) {
+ExpectationResult check_recovery(const std::vector<InjectedFault>& injections, const Plan& plan) {
   const Duration most = *plan.expect->recovery_max;
   ExpectationResult result{"recovery", true, "nothing had to recover"};
   Duration longest{};
@@ -58,10 +58,10 @@ ExpectationResult of_recovery(const std::vector<InjectedFault>& injections, cons
   return result;
 }
 
-// Steps or training epochs, by what a strike has of them.
-ExpectationResult of_loss(const std::vector<InjectedFault>& injections, const Plan& plan,
-                          const char* noun, int64_t most,
-                          std::optional<int64_t> InjectedFault::*lost) {
+// Lost steps or lost epochs, as `lost` selects.
+ExpectationResult check_loss(const std::vector<InjectedFault>& injections, const Plan& plan,
+                             const char* noun, int64_t most,
+                             std::optional<int64_t> InjectedFault::*lost) {
   int64_t worst = 0;
   for (const InjectedFault& injected : injections) {
     const bool is_known = (injected.*lost).has_value();
@@ -111,10 +111,10 @@ std::vector<ExpectationResult> FaultReport::check_expectations(int exit_code,
     for (const InjectedFault& injected : injections_) {
       if (injected.fault != i) continue;
       was_injected = true;
-      all.push_back({name, true, account_of(injected, fault),
+      all.push_back({name, true, outcome_text(injected, fault),
                      injected.recovery ? to_seconds(*injected.recovery) : 0});
     }
-    // Random ones may well not come in a short job.
+    // A random fault need not occur in a short job.
     if (!was_injected) all.push_back({name, fault.every.has_value(), "never injected"});
   }
   if (!plan_.expect) return all;
@@ -126,14 +126,14 @@ std::vector<ExpectationResult> FaultReport::check_expectations(int exit_code,
     all.push_back(
         {"restarts", is_held, std::to_string(restarts_) + ", expected " + shown(*expect.restarts)});
   }
-  if (expect.recovery_max) all.push_back(of_recovery(injections_, plan_));
+  if (expect.recovery_max) all.push_back(check_recovery(injections_, plan_));
   if (expect.lost_steps_max) {
-    all.push_back(of_loss(injections_, plan_, "lost steps", *expect.lost_steps_max,
-                          &InjectedFault::lost_steps));
+    all.push_back(check_loss(injections_, plan_, "lost steps", *expect.lost_steps_max,
+                             &InjectedFault::lost_steps));
   }
   if (expect.lost_epochs_max) {
-    all.push_back(of_loss(injections_, plan_, "lost training epochs", *expect.lost_epochs_max,
-                          &InjectedFault::lost_epochs));
+    all.push_back(check_loss(injections_, plan_, "lost training epochs", *expect.lost_epochs_max,
+                             &InjectedFault::lost_epochs));
   }
   if (expect.final_hash) {
     const std::string& wanted = expect.final_hash->is;

@@ -1,8 +1,8 @@
-// FaultReport: what struck when, how long it took until all workers ran again, what was lost; and
-// whether what the plan expects has held.
+// FaultReport: records the injected faults, the recovery times and the lost work, and checks the
+// plan's expectations.
 //
-// A core: no clock, no I/O. One for each agent with a plan; faults on other nodes are in it too, as
-// the coordinator tells of them.
+// A pure core: no clock, no I/O. Each agent with a plan has one. It contains the faults of all
+// nodes, because the coordinator reports them to every agent.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace cpprun::faults {
 
-// Where a program is, as far as it has said.
+// The last position that a program has reported.
 struct Progress {
   std::optional<int64_t> step, epoch;
 };
@@ -23,16 +23,16 @@ struct InjectedFault {
   Instant at;
   int64_t round = 0;
   Progress progress{};
-  std::optional<Duration> recovery{};  // until all workers of the next round here were spawned
+  std::optional<Duration> recovery{};  // until this node had spawned all workers of the next round
   std::optional<int64_t> lost_steps{}, lost_epochs{};
 };
 
-// One line of the judgement.
+// The result of one check.
 struct ExpectationResult {
   std::string name;  // "fault 1: kill rank 1", "restarts"
   bool is_held = true;
-  std::string text;    // what was seen
-  double seconds = 0;  // how long it took, for reports that have a column for it
+  std::string text;    // the observation
+  double seconds = 0;  // duration, for reports with a column for it
 };
 
 class FaultReport {
@@ -40,12 +40,12 @@ class FaultReport {
   explicit FaultReport(Plan plan) : plan_(std::move(plan)) {}
 
   void on_injected(Instant now, size_t fault, int64_t round, std::string where, Progress progress);
-  // All workers of this round are spawned here.
+  // This node has spawned all its workers of the round.
   void on_started(Instant now, int64_t round, int64_t restarts);
-  // A worker of the newest round has reached its first step.
+  // A worker of the newest round begins its first step, at `progress`.
   void on_began(Progress progress);
 
-  // `exit_code` of the job; `hash` of the final file, empty if it can't be read.
+  // `exit_code`: the job's. `hash`: of the final file; empty if it cannot be read.
   std::vector<ExpectationResult> check_expectations(int exit_code, const std::string& hash) const;
 
   const std::vector<InjectedFault>& injections() const { return injections_; }

@@ -15,7 +15,7 @@ bool is_held(const ExpectationResult& result) {
   return result.is_held;
 }
 
-// XML 1.0 has no way to write most control characters.
+// XML 1.0 cannot represent most control characters, even escaped.
 std::string escaped(const std::string& text) {
   std::string out;
   for (char c : text) {

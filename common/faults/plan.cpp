@@ -62,7 +62,7 @@ std::string program_text(const Fault& fault, size_t index, int64_t ranks, int64_
 }  // namespace
 
 bool is_inline(std::string_view value) {
-  // Programs skip empty parts (worker/faults.hpp).
+  // As in worker programs, which skip empty parts (worker/faults.hpp).
   const size_t begin = value.find_first_not_of(';');
   if (begin == std::string_view::npos) return !value.empty();
   const std::string_view rest = value.substr(begin),
@@ -97,7 +97,7 @@ std::string worker_text(const Plan& plan, int64_t ranks, int64_t nodes) {
     const Fault& fault = plan.faults[i];
     if (fault.is_at_place()) all.push_back(program_text(fault, i, ranks, nodes));
   }
-  all.emplace_back("tell");  // where it begins, for what was lost
+  all.emplace_back("tell");  // asks the program to report its first step, to compute the lost work
   return text::join(all, ";");
 }
 

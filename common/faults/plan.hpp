@@ -1,10 +1,9 @@
-// Plan: which faults a job is to meet, where, and what must hold afterwards. docs/faults.md has the
-// format for people, docs/faults.schema.json for programs.
+// Plan: the faults to inject into a job, where and when, and the expected outcome. docs/faults.md
+// describes the format, docs/faults.schema.json is its schema.
 //
-// Pure data and its reader; who carries a fault out is elsewhere
-// (agent/daemon/faults/fault_injector.hpp, worker/faults.hpp). A plan as read may leave choices
-// open (a range of steps, any rank): drawn() in draw.hpp settles them by a seed. Threads: none of
-// its own.
+// Pure data with a parser. agent/daemon/faults/fault_injector.hpp and worker/faults.hpp inject the
+// faults. A plan may leave choices open (a range of steps, any rank); drawn() in draw.hpp makes
+// them from a seed.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +19,23 @@ namespace cpprun::faults {
 
 enum class FaultKind { Kill, Stop, Exit, Throw, Slow, KillAgent, DropCoordinator, DiskFull };
 enum class Phase {
-  Starting,  // the program begins
-  Training,  // a step of its loop
+  Starting,  // at the beginning of the program
+  Training,  // in a step of its loop
   Saving     // just before a snapshot gets its final name
 };
 
-// A number, or all of them from which the seed draws one. Ends included.
+// A number, or an inclusive range from which the seed draws one.
 struct Span {
   int64_t from = 0;
   int64_t to = 0;
   bool operator==(const Span&) const = default;
 };
 
-// A rank or a node: a given one, or any.
+// A given rank or node, or any.
 struct TargetSelector {
-  std::optional<int64_t> number;  // nothing: any
-  uint64_t draw = 0;              // of the seed, for any
-  // Its number among `count`; what was given may lie beyond.
+  std::optional<int64_t> number;  // nullopt: any
+  uint64_t draw = 0;              // random number for "any"
+  // The selected number of `count`; a given number may be beyond.
   int64_t among(int64_t count) const {
     return number ? *number : static_cast<int64_t>(draw % static_cast<uint64_t>(count));
   }
@@ -45,41 +44,41 @@ struct TargetSelector {
 
 struct Fault {
   FaultKind what = FaultKind::Kill;
-  // Whom it hits: a worker's rank, or for what concerns an agent also a node.
+  // The target: a worker's rank; for faults of an agent also a node.
   std::optional<TargetSelector> rank, node;
-  // Where: what is left out fits everywhere.
+  // The position in the program. A missing field matches any position.
   std::optional<Span> step, epoch, round, attempt;
   std::optional<Phase> phase;
-  // When, instead of a place in the program: so many nanoseconds after the start of the job's first
-  // round (of the named round or attempt), or at random with this mean time between two.
+  // The time, instead of a position: nanoseconds after the start of the job's first round (or of
+  // the given round or attempt), or random with this mean time between injections.
   std::optional<Span> after_ns;
   std::optional<Duration> every;
-  int64_t times = 1;  // at most so often in the job
-  int exit_code = 1;  // of Exit
-  Duration lasts{};   // of Slow, Stop, DiskFull; zero: for good
+  int64_t times = 1;  // injections per job, at most
+  int exit_code = 1;  // for Exit
+  Duration lasts{};   // for Slow, Stop, DiskFull; zero: for ever
   bool operator==(const Fault&) const = default;
 
-  // It strikes where the program is, not at a time.
+  // Injected at a position in the program, not at a time.
   bool is_at_place() const { return step || epoch || phase; }
-  // It concerns an agent, not a worker.
+  // Hits an agent, not a worker.
   bool is_of_agent() const {
     return what == FaultKind::KillAgent || what == FaultKind::DropCoordinator;
   }
-  // Only the program itself can do it.
+  // Only the program itself can inject it.
   bool is_of_program() const {
     return what == FaultKind::Exit || what == FaultKind::Throw || what == FaultKind::Slow;
   }
-  // The round can go on afterwards.
+  // The round continues after it.
   bool is_survived() const {
     return what == FaultKind::Slow || what == FaultKind::DropCoordinator ||
            ((what == FaultKind::Stop || what == FaultKind::DiskFull) && lasts > Duration{});
   }
 };
 
-// A file that the program leaves behind, and the crc32 that it must have.
+// The expected crc32 of a file that the program writes.
 struct FinalHash {
-  std::string file;  // relative: to the launcher's folder
-  std::string is;    // 8 hex digits; empty: as without faults, which cpprunctl chaos finds out
+  std::string file;  // a relative path starts at the launcher's working directory
+  std::string is;    // 8 hex digits; empty: cpprunctl chaos takes it from a run without faults
   bool operator==(const FinalHash&) const = default;
 };
 
@@ -87,35 +86,36 @@ struct Expectations {
   int exit_code = 0;  // of the job
   std::optional<Span> restarts;
   std::optional<Duration> recovery_max;  // from a fault to all workers of the next round spawned
-  std::optional<int64_t> lost_steps_max, lost_epochs_max;  // for each fault
+  std::optional<int64_t> lost_steps_max, lost_epochs_max;  // per fault
   std::optional<FinalHash> final_hash;
   bool operator==(const Expectations&) const = default;
 };
 
 struct Plan {
-  std::string name;   // for reports: the file it came from
-  uint64_t seed = 0;  // unless the command line gives one
+  std::string name;   // its file, for reports
+  uint64_t seed = 0;  // the command line may override it
   std::vector<Fault> faults;
   std::optional<Expectations> expect;
   bool operator==(const Plan&) const = default;
 };
 
-// Reads a plan; hostile bytes welcome. Error (BadValue): "NAME: plan[1].at.step is ...", which
-// field, what it is, and what it may be.
+// Parses untrusted input. Error (BadValue): "NAME: plan[1].at.step is ...", with the field, its
+// value and the permitted values.
 Result<Plan> parse_plan(std::string_view json, const std::string& name);
-// The plan as JSON: parse_plan() reads the same from it.
+// The plan as JSON; parse_plan() restores it.
 std::string encode(const Plan& plan);
 
-// Whether a value of CPPRUN_FAULTS is faults in words (kill:rank=1), and not the file of a plan.
+// Whether a value of CPPRUN_FAULTS contains faults (kill:rank=1), not the path of a plan.
 bool is_inline(std::string_view value);
 
-// The word of the plan: "kill-agent".
+// The name in plans: "kill-agent".
 const char* name_of(FaultKind what);
-// One fault for people: "kill rank 1 at training epoch 3, step 12".
+// For people: "kill rank 1 at training epoch 3, step 12".
 std::string describe(const Fault& fault);
 
-// What a program is told in CPPRUN_FAULTS: a settled plan's faults that strike at places, and to
-// tell where it begins. worker/faults.hpp reads it. For a world of so many ranks and nodes.
+// CPPRUN_FAULTS for the workers of a round with so many ranks and nodes: the faults of a drawn plan
+// that have a position in the program, and the request to report the first step. worker/faults.hpp
+// parses it.
 std::string worker_text(const Plan& plan, int64_t ranks, int64_t nodes);
 
 }  // namespace cpprun::faults

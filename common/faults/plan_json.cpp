@@ -1,4 +1,4 @@
-// Plans as JSON: the one reader and writer of the format.
+// Plan as JSON: parser and writer.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kNumberMax = std::numeric_limits<int64_t>::max() / 2;
 constexpr int kExitCodeMax = 255;
-constexpr double kSecondsMax = 1e6;  // eleven days; nanoseconds of it are exact
+constexpr double kSecondsMax = 1e6;  // eleven days; a double is exact to the nanosecond there
 constexpr FaultKind kWhats[] = {FaultKind::Kill,
                                 FaultKind::Stop,
                                 FaultKind::Exit,
@@ -32,7 +32,7 @@ std::string shown(const ordered_json& value) {
   return value.dump(-1, ' ', true, ordered_json::error_handler_t::replace).substr(0, 80);
 }
 
-// One object of the plan and where it stands; keeps the first thing that is wrong anywhere.
+// Reads the fields of one JSON object of the plan; keeps the first error of the whole plan.
 class Fields {
  public:
   Fields(const ordered_json& object, std::string path, std::optional<Error>& error)
@@ -40,8 +40,8 @@ class Fields {
     if (!object_.is_object()) refuse("", object_, "an object");
   }
 
-  // Refuses keys that are none of these.
-  void know(std::initializer_list<const char*> keys) {
+  // Refuses all other keys.
+  void allow_only(std::initializer_list<const char*> keys) {
     if (!object_.is_object()) return;
     const std::vector<std::string> known(keys.begin(), keys.end());
     for (const auto& [key, value] : object_.items()) {
@@ -90,7 +90,7 @@ class Fields {
     into = 0;
     number(key, *into, 0, kNumberMax);
   }
-  // A whole number, or [from, to].
+  // Accepts a whole number, or [from, to].
   void span(const char* key, std::optional<Span>& into) {
     read_span(key, into, "a whole number from 0, or a range as [2, 9]",
               [](const ordered_json& value) { return whole(value, 0, kNumberMax); });
@@ -105,7 +105,7 @@ class Fields {
       into = Duration(*read);
     }
   }
-  void who(const char* key, std::optional<TargetSelector>& into) {
+  void selector(const char* key, std::optional<TargetSelector>& into) {
     const ordered_json* value = find(key);
     if (value == nullptr) return;
     const auto read = whole(*value, 0, kNumberMax);
@@ -165,9 +165,10 @@ void read_word(Fields& fields, const char* key, Value& into, const Value (&all)[
 }
 
 void read_place(Fields& at, Fault& fault) {
-  at.know({"rank", "node", "step", "epoch", "round", "attempt", "phase", "after_s", "every_s"});
-  at.who("rank", fault.rank);
-  at.who("node", fault.node);
+  at.allow_only(
+      {"rank", "node", "step", "epoch", "round", "attempt", "phase", "after_s", "every_s"});
+  at.selector("rank", fault.rank);
+  at.selector("node", fault.node);
   at.span("step", fault.step);
   at.span("epoch", fault.epoch);
   at.span("round", fault.round);
@@ -185,7 +186,7 @@ void read_place(Fields& at, Fault& fault) {
   }
 }
 
-// What makes no sense together. Empty: nothing.
+// The first combination of fields that makes no sense; empty if there is none.
 std::string contradiction(const Fault& fault, const Fields& own) {
   const std::string name = name_of(fault.what);
   const int whens =
@@ -222,7 +223,7 @@ std::string contradiction(const Fault& fault, const Fields& own) {
 Fault read_fault(const ordered_json& json, const std::string& path, std::optional<Error>& error) {
   Fault fault;
   Fields own(json, path, error);
-  own.know({"do", "at", "code", "for_s", "times"});
+  own.allow_only({"do", "at", "code", "for_s", "times"});
   if (error) return fault;
   read_word(own, "do", fault.what, kWhats, name_of);
   own.number("code", fault.exit_code, 0, kExitCodeMax);
@@ -240,7 +241,7 @@ Fault read_fault(const ordered_json& json, const std::string& path, std::optiona
 
 void read_hash(const ordered_json& json, FinalHash& hash, std::optional<Error>& error) {
   Fields own(json, "expect.final_hash", error);
-  own.know({"file", "is"});
+  own.allow_only({"file", "is"});
   own.text("file", hash.file);
   own.text("is", hash.is);
   if (!own.has("file") || hash.file.empty()) own.wrong("expect.final_hash needs a file");
@@ -255,8 +256,8 @@ void read_hash(const ordered_json& json, FinalHash& hash, std::optional<Error>& 
 Expectations read_expectations(const ordered_json& json, std::optional<Error>& error) {
   Expectations expect;
   Fields own(json, "expect", error);
-  own.know({"exit_code", "restarts", "max_recovery_s", "max_lost_steps", "max_lost_epochs",
-            "final_hash"});
+  own.allow_only({"exit_code", "restarts", "max_recovery_s", "max_lost_steps", "max_lost_epochs",
+                  "final_hash"});
   own.number("exit_code", expect.exit_code, 0, kExitCodeMax);
   own.span("restarts", expect.restarts);
   own.number("max_lost_steps", expect.lost_steps_max);
@@ -283,7 +284,7 @@ void read_faults(const ordered_json& list, Plan& plan, std::optional<Error>& err
   }
 }
 
-ordered_json written(const Span& span) {
+ordered_json to_json(const Span& span) {
   if (span.from == span.to) return span.from;
   return ordered_json::array({span.from, span.to});
 }
@@ -292,16 +293,16 @@ double in_seconds(int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e9;
 }
 
-ordered_json written(const Fault& fault) {
+ordered_json to_json(const Fault& fault) {
   ordered_json at = ordered_json::object();
-  const auto who = [&at](const char* key, const std::optional<TargetSelector>& value) {
+  const auto selector = [&at](const char* key, const std::optional<TargetSelector>& value) {
     if (value) at[key] = value->number ? ordered_json(*value->number) : ordered_json("any");
   };
   const auto span = [&at](const char* key, const std::optional<Span>& value) {
-    if (value) at[key] = written(*value);
+    if (value) at[key] = to_json(*value);
   };
-  who("rank", fault.rank);
-  who("node", fault.node);
+  selector("rank", fault.rank);
+  selector("node", fault.node);
   span("step", fault.step);
   span("epoch", fault.epoch);
   span("round", fault.round);
@@ -319,9 +320,9 @@ ordered_json written(const Fault& fault) {
   return object;
 }
 
-ordered_json written(const Expectations& expect) {
+ordered_json to_json(const Expectations& expect) {
   ordered_json object = {{"exit_code", expect.exit_code}};
-  if (expect.restarts) object["restarts"] = written(*expect.restarts);
+  if (expect.restarts) object["restarts"] = to_json(*expect.restarts);
   if (expect.recovery_max) object["max_recovery_s"] = to_seconds(*expect.recovery_max);
   if (expect.lost_steps_max) object["max_lost_steps"] = *expect.lost_steps_max;
   if (expect.lost_epochs_max) object["max_lost_epochs"] = *expect.lost_epochs_max;
@@ -345,7 +346,7 @@ Result<Plan> parse_plan(std::string_view text, const std::string& name) {
   const ordered_json json = ordered_json::parse(text, nullptr, false);
   if (json.is_discarded()) return named("it is no JSON");
   Fields own(json, "", error);
-  own.know({"plan", "seed", "expect"});
+  own.allow_only({"plan", "seed", "expect"});
   if (!own.has("plan") && !error) own.wrong("it has no list 'plan'; docs/faults.md has examples");
   own.number("seed", plan.seed, 0, kNumberMax);
   if (const ordered_json* list = own.find("plan"); list != nullptr && !error) {
@@ -361,9 +362,9 @@ Result<Plan> parse_plan(std::string_view text, const std::string& name) {
 std::string encode(const Plan& plan) {
   ordered_json object;
   object["plan"] = ordered_json::array();
-  for (const Fault& fault : plan.faults) object["plan"].push_back(written(fault));
+  for (const Fault& fault : plan.faults) object["plan"].push_back(to_json(fault));
   object["seed"] = plan.seed;
-  if (plan.expect) object["expect"] = written(*plan.expect);
+  if (plan.expect) object["expect"] = to_json(*plan.expect);
   return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

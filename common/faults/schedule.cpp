@@ -23,7 +23,8 @@ Schedule::Schedule(const Plan& plan) : plan_(plan) {
   }
 }
 
-// The first time; what names a round counts from there, and waits for no other one.
+// Sets the time of the first injection. A fault that names a round counts from the start of that
+// round; other faults count from the start of the first round.
 void Schedule::set(Timed& timed, Instant now) const {
   const Fault& fault = *timed.fault;
   const bool is_here = fits(fault.round, here_->round) && fits(fault.attempt, here_->attempt);

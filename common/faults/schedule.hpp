@@ -1,8 +1,8 @@
-// Schedule: when the faults of a plan strike that wait for a time and not for a place in the
-// program, seen from one node.
+// Schedule: one node's schedule of the faults that are injected at a time, not at a position in the
+// program.
 //
-// A core: no clock, no I/O. Every node has the same one from the same seed and counts from its own
-// first round; whether a fault may still be injected is for the coordinator to say.
+// A pure core: no clock, no I/O. Every node computes the same schedule from the same seed, relative
+// to its own first round. The coordinator's fault quota decides whether a fault may be injected.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace cpprun::faults {
 
-// Where this node stands in a round.
+// This node's position in a round.
 struct Placement {
   int64_t round = 0, attempt = 0;
   int64_t node = 0, nodes = 1;  // group rank
@@ -20,22 +20,22 @@ struct Placement {
 
 struct DueFault {
   size_t fault = 0;
-  std::optional<int64_t> rank;  // the worker it hits; nothing: the agent
+  std::optional<int64_t> rank;  // the target worker; nullopt: the agent
 };
 
 class Schedule {
  public:
-  // `plan` is drawn.
+  // Requires: `plan` comes from drawn().
   explicit Schedule(const Plan& plan);
   Schedule(const Schedule&) = delete;
 
-  // All workers of a round run; none do.
+  // All workers of a round run; no worker runs.
   void on_started(Instant now, const Placement& here);
   void on_stopped() { here_.reset(); }
 
   Instant next_deadline() const;
-  // What has come due and hits this node. What hits another one is passed over: its own agent has
-  // the same schedule.
+  // Removes and returns the due faults with a target on this node. Faults of other nodes are
+  // skipped: their agents have the same schedule.
   std::vector<DueFault> take_due(Instant now);
 
  private:
@@ -43,7 +43,7 @@ class Schedule {
     size_t index;
     const Fault* fault;
     Instant at = Instant::never();
-    int64_t injected = 0;  // or passed over
+    int64_t injected = 0;  // or skipped
   };
   void set(Timed& timed, Instant now) const;
   std::optional<DueFault> target(const Timed& timed) const;

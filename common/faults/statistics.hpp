@@ -1,4 +1,4 @@
-// Statistics: recovery times and lost work over many runs of a plan, by kind of fault. Pure.
+// Statistics: recovery times and lost work of many runs of a plan, per kind of fault. Pure.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ class Statistics {
  public:
   void add(const Summary& run);
 
-  // A line for each kind: strikes, recoveries with their p50, p95 and greatest, lost steps and
-  // training epochs. With a heading and newlines.
+  // A heading, and a line per kind: injections, recoveries with p50, p95 and maximum, lost steps
+  // and epochs.
   std::string table() const;
 
  private:
@@ -26,7 +26,7 @@ class Statistics {
   std::map<std::string, Kind> kinds_;
 };
 
-// The smallest value that at least `percent` of them do not exceed. 0 if there are none.
+// The smallest of `values` that at least `percent` of them do not exceed; 0 if there are none.
 double percentile(std::vector<double> values, int percent);
 
 }  // namespace cpprun::faults

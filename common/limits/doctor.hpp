@@ -1,4 +1,4 @@
-// Limits: what `cpprunctl doctor` looks at.
+// Limits of `cpprunctl doctor`.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,15 @@ using namespace std::chrono_literals;
 inline constexpr Duration kProbeConnectTimeout = 2s;  // per address of an endpoint
 inline constexpr size_t kProbeAddresses = 8;
 
-// Between nodes.
-inline constexpr int64_t kDoctorNodes = 64;  // all with all; of more, each with so many
-inline constexpr Duration kDoctorRendezvousTimeout = 60s;  // for the others to come
+// Checks between nodes. Up to this many nodes check all pairs; of more, each checks so many others.
+inline constexpr int64_t kDoctorNodes = 64;
+inline constexpr Duration kDoctorRendezvousTimeout = 60s;  // until all nodes have arrived
 inline constexpr Duration kDoctorConnectTimeout = 3s;      // to another node
-inline constexpr Duration kDoctorPairTimeout = 20s;        // for one node's look at another
-inline constexpr Duration kDoctorThroughputDuration =
-    500ms;  // of bytes, to see how many get through ...
-inline constexpr size_t kDoctorThroughputBytes = 64 << 20;  // ... or so many, whichever comes first
-inline constexpr int kDoctorEchoes = 20;               // there and back, for latency and clocks
-inline constexpr size_t kDoctorCardBytes = 64 * 1024;  // what one node says to the others
+inline constexpr Duration kDoctorPairTimeout = 20s;        // all checks of one pair
+// The throughput test ends at whichever limit it reaches first.
+inline constexpr Duration kDoctorThroughputDuration = 500ms;
+inline constexpr size_t kDoctorThroughputBytes = 64 << 20;
+inline constexpr int kDoctorEchoes = 20;               // round trips for latency and clock offset
+inline constexpr size_t kDoctorCardBytes = 64 * 1024;  // one node's description for the others
 
 }  // namespace cpprun::limits

@@ -1,4 +1,4 @@
-// Limits: the election of a coordinator through etcd (docs/protocol.md, R18).
+// Limits of the election of a coordinator through etcd (docs/protocol.md, R18).
 #pragma once
 
 #include <chrono>
@@ -10,22 +10,20 @@ namespace cpprun::limits {
 
 using namespace std::chrono_literals;
 
-inline constexpr Duration kLeaderPollInterval =
-    200ms;  // an agent that nobody leads asks etcd this often who does
-inline constexpr Duration kElectionBackOff =
-    1s;  // after a plain no of etcd: it will not change soon
-inline constexpr Duration kEtcdResponseTimeout =
-    1s;  // an answer that takes longer is asked for elsewhere
-inline constexpr Duration kLeaseRenewInterval =
-    250ms;  // a leader renews its lease, or each 1/20 of a lease
-inline constexpr Duration kPingIntervalMin = 20ms;  // an agent whose worker lease is short asks for
-                                                    // more, not sooner than that after an answer
-inline constexpr Duration kHostLossDelay = 500ms;   // members come back to a new coordinator; the
-                                                    // former one's node is not waited for longer
-inline constexpr Duration kLeaderLeaveTimeout =
-    2s;  // a leader that was asked to stop waits so long for the others' workers to end, so that it
-         // can give its lease back
-inline constexpr size_t kElectionValueBytes =
-    256 * 1024;  // of a key; what we write is below 40 KiB, most of it a failure summary
+// How often an agent without a leader asks etcd for one.
+inline constexpr Duration kLeaderPollInterval = 200ms;
+inline constexpr Duration kElectionBackOff = 1s;  // after etcd refused; a quick retry cannot help
+inline constexpr Duration kEtcdResponseTimeout = 1s;  // then another member is asked
+// A leader renews its lease this often, or each 1/20 of a shorter lease.
+inline constexpr Duration kLeaseRenewInterval = 250ms;
+// An agent with a short worker lease pings more often, but not sooner than this after a pong.
+inline constexpr Duration kPingIntervalMin = 20ms;
+// A new coordinator waits this long for the node of the former one; other nodes get their lease.
+inline constexpr Duration kHostLossDelay = 500ms;
+// A leader that must stop waits this long for the other nodes' workers to end, so that it can
+// revoke its lease.
+inline constexpr Duration kLeaderLeaveTimeout = 2s;
+// Size of a key's value. cpprun writes less than 40 KiB, most of it a failure summary.
+inline constexpr size_t kElectionValueBytes = 256 * 1024;
 
 }  // namespace cpprun::limits

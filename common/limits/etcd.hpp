@@ -1,4 +1,4 @@
-// Limits: what etcd may cost a launcher, in bytes and in time.
+// Limits of the etcd client, in bytes and in time.
 #pragma once
 
 #include <chrono>
@@ -8,22 +8,21 @@
 
 namespace cpprun::limits {
 
-// etcd itself takes no request above 1.5 MiB, and what a job keeps there is far smaller.
+// etcd refuses requests above 1.5 MiB, and a job stores far less.
 inline constexpr size_t kEtcdBodyBytes = size_t{1} << 20;
 inline constexpr size_t kEtcdHeaderBytes = 16 * 1024;
-// Chunk headers and the like, beside header and body.
+// Header, body and the chunk headers between them.
 inline constexpr size_t kEtcdReplyBytes = kEtcdBodyBytes + kEtcdHeaderBytes + 64 * 1024;
-inline constexpr size_t kEtcdEndpoints = 16;  // that are named in --rdzv-endpoint
-inline constexpr size_t kEtcdCalls = 16;      // at one time; more are refused, not queued
-inline constexpr size_t kEtcdIdle = 2;        // connections kept for the calls that follow
-// A member that can't be reached by then is passed over, if there are others.
-inline constexpr Duration kEtcdConnect = std::chrono::milliseconds(400);
-// To log in: members take their time over passwords, more than a question has.
-inline constexpr Duration kEtcdLogin = std::chrono::seconds(5);
-// The first question of all: any member, and what it takes to find one.
+inline constexpr size_t kEtcdEndpoints = 16;  // in --rdzv-endpoint
+inline constexpr size_t kEtcdCalls = 16;      // at one time; further calls are refused, not queued
+inline constexpr size_t kEtcdIdleConnections = 2;  // connections kept for later calls
+// Then the client tries another member, if there is one.
+inline constexpr Duration kEtcdConnectTimeout = std::chrono::milliseconds(400);
+// To log in: etcd hashes passwords slowly, on purpose.
+inline constexpr Duration kEtcdLoginTimeout = std::chrono::seconds(5);
+// The first request of all: it includes the search for a member that answers.
 inline constexpr Duration kEtcdRetryTimeout = std::chrono::seconds(10);
 inline constexpr Duration kEtcdRetryInterval = std::chrono::milliseconds(500);
-inline constexpr Duration kEtcdLeaveTimeout =
-    std::chrono::seconds(2);  // to give up what we lead by
+inline constexpr Duration kEtcdLeaveTimeout = std::chrono::seconds(2);  // to revoke the lease
 
 }  // namespace cpprun::limits

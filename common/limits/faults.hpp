@@ -1,4 +1,4 @@
-// Limits: faults on demand.
+// Limits of fault injection.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace cpprun::limits {
 inline constexpr size_t kFaultPlanBytes = 1 << 20;
 inline constexpr size_t kFaultsPerPlan = 256;
 inline constexpr int64_t kFaultInjections = 10'000;  // of one fault in a job
-inline constexpr size_t kFaultsInReport = 100'000;   // strikes; what comes after is not told
+inline constexpr size_t kFaultsInReport = 100'000;   // injections; later ones are not reported
 inline constexpr size_t kFaultPermitRequests = 256;  // of one node, unanswered
 
 }  // namespace cpprun::limits

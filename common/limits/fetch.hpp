@@ -1,4 +1,4 @@
-// Limits: snapshots that one agent fetches from another.
+// Limits of the transfer of snapshots between agents.
 #pragma once
 
 #include <chrono>
@@ -11,30 +11,26 @@ namespace cpprun::limits {
 
 using namespace std::chrono_literals;
 
-inline constexpr Duration kSnapshotScanTimeout =
-    10s;  // a folder that does not answer (a network file system that is gone) holds no node up
-inline constexpr Duration kSnapshotStallTimeout =
-    10s;  // a fetch without a byte for so long has failed; longer than a lease, so that the loss of
-          // the other node is told before
-inline constexpr Duration kSnapshotQueueTimeout =
-    600s;  // behind others who fetch from the same node
-inline constexpr uint64_t kSnapshotBytesPerSecond =
-    64 * 1024;  // a fetch that is slower on the whole has failed
+// A folder that does not answer (a network file system that is gone) must not stop a node.
+inline constexpr Duration kSnapshotScanTimeout = 10s;
+// A fetch without a byte for so long has failed. Longer than a node lease, so that the coordinator
+// reports the loss of the other node first.
+inline constexpr Duration kSnapshotStallTimeout = 10s;
+inline constexpr Duration kSnapshotQueueTimeout = 600s;  // behind other nodes that fetch there
+inline constexpr uint64_t kSnapshotBytesPerSecond = 64 * 1024;     // average; a slower fetch fails
 inline constexpr uint64_t kSnapshotFileBytes = uint64_t{1} << 44;  // of one fetched file
-inline constexpr Duration kSnapshotSlow = 2s;       // a fetch that takes longer is worth a line
-inline constexpr size_t kSnapshotPeers = 8;         // fetching from one node at a time
-inline constexpr size_t kSnapshotConnections = 64;  // with those that must wait, and strangers
-inline constexpr Duration kSnapshotRequestTimeout = 2s;  // who fetches says what within this time
+inline constexpr Duration kSnapshotSlow = 2s;                      // longer fetches are logged
+inline constexpr size_t kSnapshotPeers = 8;                        // served by one node at a time
+inline constexpr size_t kSnapshotConnections = 64;       // served, queued and not yet authenticated
+inline constexpr Duration kSnapshotRequestTimeout = 2s;  // from connection to request
 
 // Shards in memory (--snapshot-replicas).
-inline constexpr int kShardsPerNode = 4'096;        // as many as workers
-inline constexpr size_t kShardListBytes = 1 << 20;  // their names
-inline constexpr Duration kShardPollInterval =
-    500ms;  // between two looks whether there is a newer one
-inline constexpr Duration kReplicaFetchTimeout =
-    10s;  // a node waits so long for its neighbour's word
-inline constexpr uint64_t kShardBytesPerSecond =
-    16 << 20;  // a copy that is slower on the whole has failed: the disk is quicker
-inline constexpr int kReplicaNice = 10;  // of the thread that replicates; training comes first
+inline constexpr int kShardsPerNode = 4'096;           // as many as workers
+inline constexpr size_t kShardListBytes = 1 << 20;     // their names
+inline constexpr Duration kShardPollInterval = 500ms;  // between two checks for a newer shard
+inline constexpr Duration kReplicaFetchTimeout = 10s;  // for the neighbour's answer
+// Average. A slower copy fails: the copy on disk is quicker.
+inline constexpr uint64_t kShardBytesPerSecond = 16 << 20;
+inline constexpr int kReplicaNice = 10;  // of the replicating thread; training comes first
 
 }  // namespace cpprun::limits

@@ -1,4 +1,4 @@
-// Limits: torch's file timers.
+// Limits of torch's file timers.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,8 @@ namespace cpprun::limits {
 
 using namespace std::chrono_literals;
 
-inline constexpr size_t kFileTimers = 4'096;             // of one node; a worker has one or two
-inline constexpr Duration kFileTimerPollInterval = 60s;  // the wall clock may be set while one runs
+inline constexpr size_t kFileTimers = 4'096;  // of one node; a worker has one or two
+// Deadlines are wall clock times, and the wall clock may be set while a timer runs.
+inline constexpr Duration kFileTimerPollInterval = 60s;
 
 }  // namespace cpprun::limits

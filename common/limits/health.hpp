@@ -1,4 +1,4 @@
-// Limits: the agent's port for health probes.
+// Limits of the agent's port for health probes.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@ namespace cpprun::limits {
 
 using namespace std::chrono_literals;
 
-inline constexpr size_t kHealthProbes = 16;  // at a time; each is gone within kHealthRequestTimeout
-inline constexpr size_t kHealthRequest = 8 * 1024;     // a probe's request is below 1 KiB
-inline constexpr Duration kHealthRequestTimeout = 5s;  // who has connected has asked by then
-inline constexpr Duration kHealthRetry = 1s;  // after a failed accept; probes have 1 s or more
+inline constexpr size_t kHealthProbes = 16;  // at a time; each ends within kHealthRequestTimeout
+inline constexpr size_t kHealthRequestBytes = 8 * 1024;  // a probe's request is below 1 KiB
+inline constexpr Duration kHealthRequestTimeout = 5s;    // from connection to request
+inline constexpr Duration kHealthRetry = 1s;  // after a failed accept; probes wait 1 s or more
 
 }  // namespace cpprun::limits

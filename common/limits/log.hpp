@@ -1,4 +1,4 @@
-// Limits of what cpprun itself says on stderr.
+// Limits of cpprun's own messages on stderr.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@ namespace cpprun::limits {
 
 using namespace std::chrono_literals;
 
-inline constexpr size_t kLogWaitingBytes =
-    256 * 1024;  // while nobody reads; the longest failure summary fits several times
-inline constexpr Duration kLogFlushTimeout =
-    1s;  // for those of a launcher that was told to go by a signal
+// Unread text that is kept; several times the longest failure summary.
+inline constexpr size_t kLogPendingBytes = 256 * 1024;
+// How long a launcher that ends by a signal waits for a reader of its messages.
+inline constexpr Duration kLogFlushTimeout = 1s;
 
 }  // namespace cpprun::limits

@@ -1,4 +1,4 @@
-// Limits: times and sizes of the rendezvous protocol; facts of it stand in docs/protocol.md.
+// Limits of the rendezvous protocol (docs/protocol.md), in time and size.
 #pragma once
 
 #include <chrono>
@@ -10,45 +10,51 @@ namespace cpprun::limits {
 
 using namespace std::chrono_literals;
 
+// Leases.
 inline constexpr Duration kHeartbeat = 1s;     // pings of an agent
 inline constexpr Duration kNodeLease = 5s;     // silence after which a node is lost
 inline constexpr Duration kNodeLeaseMin = 1s;  // below this a busy machine loses healthy nodes
-inline constexpr Duration kDeathGrace =
-    200ms;  // G: parent-death signals and the reaper process do their work
-inline constexpr Duration kKillDuration =
-    300ms;  // K: longest time from "KILL decided" to "worker gone"
-inline constexpr int kClockDriftPercent = 2;  // how far two clocks' rates may differ
-inline constexpr Duration kLastCall = 1s;  // quiet after which a first round starts with min nodes
-inline constexpr Duration kLastCallMax = 30s;   // however many keep coming
-inline constexpr Duration kJoinTimeout = 600s;  // waiting for a round in all (torchrun's default)
-inline constexpr Duration kStaticTimeout =
-    900s;  // the same for the static backend (torchrun's default)
-inline constexpr Duration kScaleUpInterval = 30s;  // further growth is bundled this long
-inline constexpr Duration kWaitReminderInterval =
-    60s;  // "still waiting for nodes" is said this often
-inline constexpr Duration kHelloTimeout =
-    2s;  // a peer that has not welcomed us by then is no coordinator
-inline constexpr Duration kReconnectFirst =
-    50ms;  // first back-off of an agent's connection, doubled up to ...
+// G: time for parent-death signals and the reaper process.
+inline constexpr Duration kDeathGrace = 200ms;
+// K: longest time from the decision to kill until the worker is gone.
+inline constexpr Duration kKillDuration = 300ms;
+inline constexpr int kClockDriftPercent = 2;  // how far the rates of two clocks may differ
+
+// Rounds.
+// The first round starts with min nodes when no node has joined for this long ...
+inline constexpr Duration kLastCall = 1s;
+inline constexpr Duration kLastCallMax = 30s;     // ... or at the latest after this long.
+inline constexpr Duration kJoinTimeout = 600s;    // waiting for a round (torchrun's default)
+inline constexpr Duration kStaticTimeout = 900s;  // the same for the static backend, as torchrun
+// Nodes that join within this time enlarge the job together.
+inline constexpr Duration kScaleUpInterval = 30s;
+inline constexpr Duration kWaitReminderInterval = 60s;  // between "still waiting for nodes"
+
+// Connections.
+inline constexpr Duration kHelloTimeout = 2s;  // a peer without a hello by then is no coordinator
+// An agent's back-off between connection attempts, doubled from the first up to the longest.
+inline constexpr Duration kReconnectFirst = 50ms;
 inline constexpr Duration kReconnectMax = 1s;
-inline constexpr Duration kAnnounceInterval =
-    500ms;  // who has taken a job over knocks this often at the job's endpoint, to say so there
-inline constexpr int kLookupsUnderWay =
-    16;  // of names at one time: each has a thread that nothing can interrupt; an agent has one or
-         // two, and some more where it asks etcd's members
+// How often a standby coordinator that took over announces itself at the job's endpoint.
+inline constexpr Duration kAnnounceInterval = 500ms;
+// Name look-ups at one time. Each has a thread that cannot be interrupted. An agent needs one or
+// two, and some more for etcd's members.
+inline constexpr int kLookupsUnderWay = 16;
+
+// Sizes.
 inline constexpr int kNodesPerJob = 100'000;
-inline constexpr size_t kFailureClocks =
-    64;  // machines on which workers failed in one round, looked at for which came first
-inline constexpr int kEndedJobs = 64;  // whose outcome a coordinator remembers
+// Machines with failed workers in one round that are compared to find the root cause.
+inline constexpr size_t kFailureClocks = 64;
+inline constexpr int kEndedJobs = 64;  // results of ended jobs that a coordinator keeps
 inline constexpr int kWorkersPerNode = 4'096;
 inline constexpr size_t kAddressesPerNode = 64;
 inline constexpr Duration kWireDurationMax =
-    std::chrono::hours(24 * 365 * 30);       // no time on the wire is longer, so that sums fit
+    std::chrono::hours(24 * 365 * 30);       // of any duration on the wire, so that sums fit
 inline constexpr size_t kNameBytes = 1'024;  // run ids, roles, host names, addresses on the wire
-inline constexpr size_t kVersionBytes = 64;  // of a program, as it says it
-inline constexpr size_t kNodeKeyBytes = 64;  // twice what an agent draws
-inline constexpr size_t kReasonBytes = 2 * 1024;  // what an agent says for people, and what ...
-inline constexpr size_t kFailureSummaryBytes =
-    4 * 1024;  // ... a failure summary makes of it and of a node's name
+inline constexpr size_t kVersionBytes = 64;  // a program's version text
+inline constexpr size_t kNodeKeyBytes = 64;  // twice the size of an agent's key
+// An agent's reason for people, and the failure summary made of it and of a node's name.
+inline constexpr size_t kReasonBytes = 2 * 1024;
+inline constexpr size_t kFailureSummaryBytes = 4 * 1024;
 
 }  // namespace cpprun::limits

@@ -1,4 +1,4 @@
-// Limits: the rendezvous server.
+// Limits of the rendezvous server.
 #pragma once
 
 #include <chrono>
@@ -10,23 +10,20 @@ namespace cpprun::limits {
 
 using namespace std::chrono_literals;
 
-inline constexpr size_t kControlFrameBytes =
-    64 * 1024;  // a world for one agent is below 4 KiB; 16 times that
-inline constexpr int kControlFrameDepth =
-    32;  // nested arrays/maps; a parser must not recurse further
-inline constexpr Duration kSilentPeerTimeout =
-    10s;  // a connection that never finished its first command
-inline constexpr size_t kOutboxBytes =
-    1ULL << 30;  // unread replies of one connection; then it is dropped
+// 16 times a rank assignment for one agent, which is below 4 KiB.
+inline constexpr size_t kControlFrameBytes = 64 * 1024;
+inline constexpr int kControlFrameDepth = 32;        // nested arrays and maps; bounds the recursion
+inline constexpr Duration kSilentPeerTimeout = 10s;  // from connection to the first whole command
+// Unread replies of one connection; then the server drops it.
+inline constexpr size_t kOutboxBytes = 1ULL << 30;
 inline constexpr size_t kHttpHeaderBytes = 8 * 1024;  // a probe's request is below 1 KiB
-inline constexpr Duration kAcceptPause =
-    100ms;  // no memory for a new connection: try again after this long
-inline constexpr size_t kConnections =
-    60'000;  // below the usual hard limit of descriptors with room to spare
-inline constexpr size_t kDescriptorsKept =
-    256;  // of a lower limit, and no more than a quarter of it: for listeners, and for the agent
-          // and its workers' output, which may live in the same process
-inline constexpr Duration kRepeatLogInterval = 60s;  // the same refusal in the log
-inline constexpr size_t kLogTextsKept = 64;  // different ones in that time; peers choose the words
+inline constexpr Duration kAcceptPause = 100ms;       // after a failed accept
+// Well below the usual hard limit of descriptors.
+inline constexpr size_t kConnections = 60'000;
+// Descriptors reserved below a lower limit, at most a quarter of it: for listeners, and for the
+// agent and its workers' output where these run in the same process.
+inline constexpr size_t kDescriptorsKept = 256;
+inline constexpr Duration kRepeatLogInterval = 60s;  // between equal messages in the log
+inline constexpr size_t kLogTextsKept = 64;  // different messages; peers can choose their text
 
 }  // namespace cpprun::limits

@@ -15,29 +15,29 @@ namespace cpprun::log {
 
 void AsyncLogWriter::write(std::string_view text) {
   const std::lock_guard lock(mutex_);
-  if (waiting_.size() + text.size() > limits::kLogWaitingBytes) {
-    ++lost_;
+  if (pending_.size() + text.size() > limits::kLogPendingBytes) {
+    ++dropped_;
     return;
   }
-  waiting_ += text;
+  pending_ += text;
   if (!has_thread_ && !write_out()) start_thread();
 }
 
 bool AsyncLogWriter::write_out() {
-  while (!waiting_.empty()) {
-    const ssize_t size = output_.write_some(waiting_);
+  while (!pending_.empty()) {
+    const ssize_t size = output_.write_some(pending_);
     if (size < 0 && errno == EAGAIN) return false;
-    if (size < 0 && errno != EINTR) waiting_.clear();  // it was closed: there is nobody to tell
-    if (size > 0) waiting_.erase(0, static_cast<size_t>(size));
-    if (waiting_.empty() && lost_ > 0) {
-      waiting_ = "cpprun: " + text::count(std::exchange(lost_, 0), "message") +
+    if (size < 0 && errno != EINTR) pending_.clear();  // the console was closed
+    if (size > 0) pending_.erase(0, static_cast<size_t>(size));
+    if (pending_.empty() && dropped_ > 0) {
+      pending_ = "cpprun: " + text::count(std::exchange(dropped_, 0), "message") +
                  " left out here: nobody read them for too long\n";
     }
   }
   return true;
 }
 
-// Signals are the business of the thread that waits for them.
+// Blocks all signals in the new thread: another thread of the program waits for them.
 void AsyncLogWriter::start_thread() {
   sigset_t all, before;
   sigfillset(&all);
@@ -45,7 +45,7 @@ void AsyncLogWriter::start_thread() {
   try {
     std::thread([this] { wait_for_reader(); }).detach();
     has_thread_ = true;
-  } catch (const std::system_error&) {  // what waits goes out with the next text
+  } catch (const std::system_error&) {  // the next write() tries again
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -68,8 +68,8 @@ void AsyncLogWriter::finish(std::optional<Duration> most) {
   if (!most) {
     written_.wait(lock, is_written);
   } else if (!written_.wait_for(lock, *most, is_written)) {
-    waiting_.clear();
-    has_thread_ = false;  // in vain for ever: nobody waits for it any more
+    pending_.clear();
+    has_thread_ = false;  // the thread may never return from poll(); do not wait for it again
   }
 }
 

@@ -1,7 +1,7 @@
-// AsyncLogWriter: text for a console that nobody may read just now. It waits here up to a limit,
-// and whoever says it does not wait: an agent that hangs in its log misses its pings.
+// AsyncLogWriter: writes text to a console without ever blocking the caller, because an agent that
+// blocks on its log misses its pings. Text for a console that takes none is kept up to a limit.
 //
-// Thread-safe. A thread of its own writes what waits, and there is one only while something does.
+// Thread-safe. A thread of its own writes the kept text; it exists only while there is some.
 #pragma once
 
 #include <condition_variable>
@@ -18,24 +18,24 @@ namespace cpprun::log {
 
 class AsyncLogWriter {
  public:
-  // Must live as long as the process: its thread is never joined.
+  // The writer must live as long as the process: its thread is never joined.
   explicit AsyncLogWriter(int fd) : output_(fd) {}
 
-  // What does not fit any more is left out, and counted where there is room again.
+  // Drops text above the limit, and writes the number of dropped texts once there is room again.
   void write(std::string_view text);
-  // Until all is written, or for `most`, after which what waits is given up.
+  // Waits until all text is written; after `most` it discards the rest.
   void finish(std::optional<Duration> most);
 
  private:
-  bool write_out();  // false: nobody reads now
+  bool write_out();  // false: the console takes no more now
   void start_thread();
   void wait_for_reader();
 
   std::mutex mutex_;
   std::condition_variable written_;
   NonblockingOutput output_;
-  std::string waiting_;
-  size_t lost_ = 0;  // texts
+  std::string pending_;
+  size_t dropped_ = 0;  // texts
   bool has_thread_ = false;
 };
 

@@ -35,7 +35,8 @@ spdlog::level::level_enum to_spdlog(Level level) {
 }
 
 AsyncLogWriter& err() {
-  static AsyncLogWriter& kErr = *new AsyncLogWriter(STDERR_FILENO);  // its thread may outlive main
+  static AsyncLogWriter& kErr =
+      *new AsyncLogWriter(STDERR_FILENO);  // its thread may outlive main()
   static const int kAtExit = std::atexit([] { err().finish(std::nullopt); });
   static_cast<void>(kAtExit);
   return kErr;

@@ -1,8 +1,7 @@
-// What the launcher itself says, on stderr: "cpprun: text" for warnings and errors, with level and
-// time when LOGLEVEL asks for more. The only translation unit that holds spdlog. Thread-safe.
+// cpprun's own messages on stderr: "cpprun: text" for warnings and errors, with level and time when
+// LOGLEVEL asks for more. log.cpp is the only file that includes spdlog. Thread-safe.
 //
-// Nothing here waits for whoever reads stderr (async_log_writer.hpp); the process does, when it
-// ends.
+// No call waits for the reader of stderr (async_log_writer.hpp); only the exit of the process does.
 #pragma once
 
 #include <string_view>
@@ -13,8 +12,7 @@ namespace cpprun::log {
 
 enum class Level { Debug, Info, Warning, Error, Off };
 
-// Level from LOGLEVEL's text (Python's names, any case); unknown or empty means Warning, as
-// torchrun.
+// Parses LOGLEVEL (Python's names, any case). Unknown or empty means Warning, as in torchrun.
 Level parse_level(std::string_view name);
 
 void set_level(Level level);
@@ -25,11 +23,10 @@ void info(std::string_view text);
 void warning(std::string_view text);
 void error(std::string_view text);
 
-// Text that people grep for (banner, failure summary): as it is, without prefix, whatever the
-// level.
+// Writes text that scripts grep for (banner, failure summary) without prefix, at every level.
 void plain(std::string_view text);
 
-// At the end, where the process may not wait for ever: what is not read in `most` is given up.
+// Before a process exit that must not wait for ever: discards the text that is unread after `most`.
 void finish(Duration most);
 
 }  // namespace cpprun::log

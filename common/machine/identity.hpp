@@ -1,4 +1,4 @@
-// What tells a process and its machine from others: random bytes, the machine's name.
+// Identity of a process and its machine: random bytes and the host name.
 #pragma once
 
 #include <array>
@@ -7,10 +7,10 @@
 
 namespace cpprun {
 
-// The kernel's; nobody can guess them.
+// From the kernel; fit for secrets.
 std::array<uint8_t, 16> random_bytes();
 
-// "localhost" if it has none.
+// "localhost" if the machine has no name.
 std::string own_host_name();
 
 }  // namespace cpprun

@@ -17,25 +17,25 @@ NonblockingOutput::NonblockingOutput(int fd) : fd_(fd) {
   struct stat info {};
   if (::fstat(fd, &info) < 0 || S_ISREG(info.st_mode) || S_ISBLK(info.st_mode)) return;
   if (S_ISSOCK(info.st_mode)) {
-    poster_ = Way::Socket;
+    method_ = Method::Socket;
     return;
   }
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  own_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  poster_ = own_ >= 0 ? Way::OwnDescription : Way::SmallSteps;
+  own_fd_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  method_ = own_fd_ >= 0 ? Method::Reopened : Method::SmallSteps;
 }
 
 NonblockingOutput::~NonblockingOutput() {
-  if (own_ >= 0) ::close(own_);
+  if (own_fd_ >= 0) ::close(own_fd_);
 }
 
 ssize_t NonblockingOutput::write_some(std::string_view text) {
-  switch (poster_) {
-    case Way::Socket:
+  switch (method_) {
+    case Method::Socket:
       return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    case Way::OwnDescription:
-      return ::write(own_, text.data(), text.size());
-    case Way::SmallSteps: {
+    case Method::Reopened:
+      return ::write(own_fd_, text.data(), text.size());
+    case Method::SmallSteps: {
       // A pipe that polls writable takes PIPE_BUF bytes without blocking.
       pollfd ready{fd_, POLLOUT, 0};
       if (::poll(&ready, 1, 0) == 0) {
@@ -44,7 +44,7 @@ ssize_t NonblockingOutput::write_some(std::string_view text) {
       }
       return ::write(fd_, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
     }
-    case Way::Plain:
+    case Method::Plain:
       break;
   }
   return ::write(fd_, text.data(), text.size());

@@ -1,6 +1,7 @@
-// NonblockingOutput: our own stdout or stderr, written without ever blocking. Its open file
-// description is shared with others (a shell), so it is never made non-blocking: pipes and
-// terminals are opened anew for that, the rest is written to with care.
+// NonblockingOutput: writes to our stdout or stderr without blocking. Other processes (the shell)
+// share the open file description, so O_NONBLOCK must not be set on it. Pipes and terminals are
+// opened again as a description of our own; sockets take MSG_DONTWAIT; regular files and block
+// devices are written as they are.
 //
 // Not thread-safe.
 #pragma once
@@ -13,22 +14,22 @@ namespace cpprun {
 
 class NonblockingOutput {
  public:
-  // `fd` stays the caller's.
+  // The caller keeps `fd`, which must outlive this object.
   explicit NonblockingOutput(int fd);
   ~NonblockingOutput();
   NonblockingOutput(const NonblockingOutput&) = delete;
 
-  // As write(2); EAGAIN: whoever reads takes nothing now.
+  // As write(2); EAGAIN if the reader takes nothing now.
   ssize_t write_some(std::string_view text);
-  // To be waited for after EAGAIN.
-  int poll_fd() const { return own_ >= 0 ? own_ : fd_; }
+  // The descriptor to poll for POLLOUT after EAGAIN.
+  int poll_fd() const { return own_fd_ >= 0 ? own_fd_ : fd_; }
 
  private:
-  enum class Way { Plain, OwnDescription, Socket, SmallSteps };
+  enum class Method { Plain, Reopened, Socket, SmallSteps };
 
   const int fd_;
-  int own_ = -1;
-  Way poster_ = Way::Plain;
+  int own_fd_ = -1;
+  Method method_ = Method::Plain;
 };
 
 }  // namespace cpprun

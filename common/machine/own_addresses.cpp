@@ -106,7 +106,7 @@ bool is_port_free(const std::string& address, uint16_t port) {
     v6.sin6_port = htons(port);
     size = sizeof(sockaddr_in6);
   } else {
-    return true;  // with a scope, say: the server will see
+    return true;  // for instance with a scope; the server's own attempt to listen decides
   }
   const int fd = ::socket(place.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;

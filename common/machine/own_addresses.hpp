@@ -1,5 +1,5 @@
-// Which of an endpoint's addresses belong to this machine. By address wherever there is one: host
-// names lie (facts of the field: second network cards, short names, local-only names).
+// Finds out which of an endpoint's addresses belong to this machine. Compares addresses where it
+// can: host names mislead (second network cards, short names, names that only this machine knows).
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,24 @@ namespace cpprun {
 
 struct ResolvedHost {
   std::vector<std::string> addresses;  // numeric
-  bool is_numeric = false;             // was given as an address; nothing was looked up
+  bool is_numeric = false;             // `host` was an address or "localhost"; no look-up was made
 };
 
-// Those that are known without a look-up: of an address, and of "localhost"; else none.
+// The addresses that are known without a look-up: for a numeric address and for "localhost".
 std::vector<std::string> known_addresses(const std::string& host);
 
-// Looks `host` up unless it is numeric or "localhost".
+// Looks `host` up unless known_addresses() has it. May block in the resolver.
 Result<ResolvedHost> resolve_host(const std::string& host);
 
-// The first of `addresses` that an interface of this machine carries (all of 127.0.0.0/8 is ours);
-// "" if none.
+// The first of `addresses` that an interface of this machine has (all of 127.0.0.0/8 counts); "" if
+// there is none.
 std::string first_own_address(const std::vector<std::string>& addresses);
 
-// For an endpoint that has no address, since its name is not known (yet): whether it is the name of
-// this machine. Domains count if both names have one.
+// Whether `host` is the name of this machine, for endpoints whose name the resolver does not know.
+// Compares the domains only if both names have one.
 bool is_same_host_name(const std::string& host, const std::string& own);
 
-// Nobody listens at this port of an own address. Says at once what a server's attempt to listen
-// would, without looking for whoever has the port.
+// Whether a server could listen at this port of an address of this machine.
 bool is_port_free(const std::string& address, uint16_t port);
 
 }  // namespace cpprun

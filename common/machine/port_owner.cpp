@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Inode of the socket that listens on the port, from /proc/net/tcp or tcp6; "" if none does.
+// Inode of the socket that listens on the port, from /proc/net/tcp or tcp6; "" if there is none.
 std::string listening_inode(const char* table, uint16_t port) {
   std::ifstream lines(table);
   for (std::string line; std::getline(lines, line);) {
@@ -24,7 +24,7 @@ std::string listening_inode(const char* table, uint16_t port) {
     }
     constexpr size_t kLocal = 1, kState = 3, kInode = 9;
     if (words.size() <= kInode || words[kLocal] == "local_address") continue;
-    if (words[kState] != "0A") break;  // the kernel lists those that listen first
+    if (words[kState] != "0A") break;  // the kernel lists listening sockets first
     const size_t colon = words[kLocal].rfind(':');
     if (colon == std::string::npos) continue;
     if (std::strtol(words[kLocal].c_str() + colon + 1, nullptr, 16) == port) return words[kInode];

@@ -1,5 +1,4 @@
-// Who has a TCP port, for the people who read "port taken". Reads /proc: unlike its parent folder
-// this one does I/O, and no core may use it.
+// Finds the process that owns a TCP port, for error messages such as "port taken". Reads /proc.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +6,13 @@
 
 namespace cpprun {
 
-// "pid 4711 (python3)" for the process that listens on `port`, as far as /proc shows it; "" if it
-// does not.
+// "pid 4711 (python3)" for the process that listens on `port`; "" if /proc does not show it.
 std::string port_owner(uint16_t port);
 
-// Does a process listen on `port`, in the network of this one?
+// Whether a process in our network namespace listens on `port`.
 bool is_served(uint16_t port);
 
-// The same as port_owner() for a known process.
+// "pid 4711 (python3)".
 std::string describe_process(int pid);
 
 }  // namespace cpprun

@@ -1,4 +1,4 @@
-// UniqueFd: a file descriptor with one owner. Closes it at the end.
+// UniqueFd: owns a file descriptor and closes it in its destructor.
 #pragma once
 
 #include <unistd.h>

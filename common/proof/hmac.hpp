@@ -1,6 +1,5 @@
-// Proof that somebody knows a secret, without telling it: HMAC-SHA256 (libsodium's).
-//
-// Pure: what must be fresh comes from the caller.
+// HMAC-SHA256 (libsodium): proves the knowledge of a secret without sending it. Pure: nonces come
+// from the caller.
 #pragma once
 
 #include <string>
@@ -8,11 +7,11 @@
 
 namespace cpprun {
 
-// 64 lower-case hex digits. `words` hold what the other side has chosen at random for this once,
-// else a proof that was overheard would do again.
+// 64 lower-case hex digits. `words` must contain a nonce that the verifier has chosen at random for
+// one use, so that a recorded MAC cannot be replayed.
 std::string hmac_of(std::string_view secret, std::string_view words);
 
-// Is this such a proof? Takes the same time whatever is wrong with it.
+// Compares in constant time.
 bool verify_hmac(std::string_view secret, std::string_view words, std::string_view mac);
 
 }  // namespace cpprun

@@ -1,7 +1,7 @@
-// The public id of a node, made from the key that only its agent and the coordinator know.
+// The public id of a node, derived from the key that only its agent and the coordinator know.
 //
-// Other nodes hear the id (the standby of a round is named by it). Whoever says hello with an id
-// shows the key that it is made from; from the id nobody finds that key. Pure.
+// Other nodes learn the id (it names the standby coordinator of a round). An agent proves its id in
+// its hello by sending the key; the id does not reveal the key. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace cpprun {
 
 Incarnation node_id_of(std::string_view key);
 
-// The number of the first connection of the agent with this key; later ones count on from it.
+// The number of the first connection of the agent with this key; each later connection adds one.
 // Between 0 and 2^62, and as hard to guess as the key.
 int64_t first_connection_of(std::string_view key);
 

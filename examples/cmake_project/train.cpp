@@ -1,4 +1,4 @@
-// The smallest distributed training: a line through noisy points, on any number of ranks.
+// The smallest distributed training: fits a line to noisy points, on any number of ranks.
 #include <cstdio>
 
 #include "cpprun/torch.hpp"

@@ -1,14 +1,14 @@
-// One rank saves, all load: where barriers are needed, and what happens without them.
+// Rank 0 saves a checkpoint, all ranks load it: where barriers are needed, and why.
 //
 //   cpprun --nproc_per_node=3 ./ex_ckpt_barrier --slow-save 2
 //   cpprun --nproc_per_node=3 ./ex_ckpt_barrier --slow-save 2 --no-barrier    # fails: too early
 //   cpprun --nproc_per_node=3 ./ex_ckpt_barrier --rounds 50 --same-name --jitter
 //   cpprun --nproc_per_node=3 ./ex_ckpt_barrier --eval --n 10 --print-count
 //
-// 1. Training needs no barrier: backward waits for all ranks.
-// 2. Collectives need none around them, object collectives included.
-// 3. What goes past the group, such as a file, does: one before it is read, and one before anybody
-//    may overwrite or delete it.
+// 1. Training needs no barrier: backward() waits for all ranks.
+// 2. Collectives need no barrier around them; object collectives don't either.
+// 3. Data that bypasses the group, such as a file, needs two: one before the file is read, and one
+//    before any rank may overwrite or delete it.
 #include <chrono>
 #include <filesystem>
 #include <random>
@@ -18,7 +18,7 @@
 
 #include <torch/torch.h>
 
-#include "cpprun/data/eval_sampler.hpp"
+#include "cpprun/data/unpadded_distributed_sampler.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/snapshot/state_dict.hpp"
@@ -40,7 +40,7 @@ void pause(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-// What is saved and loaded here: a number, and many that equal it.
+// The checkpoint's content: the round's number, and a thousand copies to detect a partial file.
 struct Generation : torch::nn::Module {
   explicit Generation(int64_t round)
       : number(register_buffer("number", torch::full({1}, round, torch::kLong))),
@@ -53,14 +53,14 @@ class Checkpoints {
   explicit Checkpoints(const Settings& settings)
       : settings_(settings), random_(static_cast<unsigned>(dist::get_rank())) {}
 
-  // Saved by one, loaded by all. Every rank leaves with generation `round` loaded.
+  // Rank 0 saves, all ranks load. On return every rank has loaded generation `round`.
   void save_and_load(int64_t round) {
     jitter();
     if (dist::is_main_process()) save(round);
-    wait_for_all();  // nobody reads before the file is whole
+    wait_for_all();  // no rank reads before the file is complete
     jitter();
     load(round);
-    wait_for_all();  // nobody overwrites it before all have read it
+    wait_for_all();  // no rank overwrites it before all have read it
   }
 
   static std::string path(const Settings& settings, int64_t round) {
@@ -96,7 +96,7 @@ class Checkpoints {
 };
 
 void run_rounds(const Settings& settings) {
-  if (dist::is_main_process()) {  // files of an earlier run must not be taken for this one's
+  if (dist::is_main_process()) {  // remove the files of earlier runs
     for (int64_t round = 1; round <= settings.rounds; ++round)
       std::filesystem::remove(Checkpoints::path(settings, round));
   }
@@ -105,14 +105,14 @@ void run_rounds(const Settings& settings) {
   for (int64_t round = 1; round <= settings.rounds; ++round) checkpoints.save_and_load(round);
 }
 
-// Each sample on exactly one rank. DistributedSampler would pad the shares to equal lengths and
-// count some samples twice.
+// Each sample is on exactly one rank. DistributedSampler would pad the ranks' parts to equal
+// lengths and so count some samples twice.
 void evaluate(const Settings& settings) {
   cpprun::data::UnpaddedDistributedSampler sampler(static_cast<size_t>(settings.size));
   int64_t mine = 0;
   while (auto batch = sampler.next(4)) mine += static_cast<int64_t>(batch->size());
   auto count = torch::tensor({mine});
-  dist::all_reduce(count);  // behind the loop: shares may differ by one batch
+  dist::all_reduce(count);  // after the loop: the ranks may have different numbers of batches
   if (settings.prints_count && dist::is_main_process()) examples::say(count.item<int64_t>());
 }
 
@@ -121,14 +121,14 @@ void evaluate(const Settings& settings) {
 int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
     Settings s;
-    examples::Options("One rank saves, all load.")
-        .add("--rounds", s.rounds, "how often")
-        .add("--slow-save", s.slow_save, "seconds that saving takes longer")
+    examples::Options("Rank 0 saves a checkpoint, all ranks load it.")
+        .add("--rounds", s.rounds, "how many times")
+        .add("--slow-save", s.slow_save, "seconds added to each save")
         .add("--no-barrier", s.has_no_barrier, "leave the barriers out")
         .add("--same-name", s.has_one_name, "one file for all rounds, overwritten each time")
         .add("--jitter", s.has_jitter, "ranks pause for random milliseconds")
-        .add("--eval", s.evaluates, "count samples of an evaluation instead")
-        .add("--n", s.size, "samples of the evaluation")
+        .add("--eval", s.evaluates, "evaluate instead, and count the samples")
+        .add("--n", s.size, "samples in the evaluation")
         .add("--print-count", s.prints_count, "print how many samples all ranks evaluated")
         .parse(args);
     auto group = dist::init_process_group_or_single({.backend = "gloo"});

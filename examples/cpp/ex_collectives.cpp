@@ -1,4 +1,4 @@
-// Every collective once, with small numbers, and what each backend can do.
+// Calls every collective once with small numbers, and shows what each backend supports.
 //
 //   cpprun --nproc_per_node=3 ./ex_collectives                    # all of them
 //   cpprun --nproc_per_node=3 ./ex_collectives --only all_reduce
@@ -36,21 +36,21 @@ struct Settings {
 at::Tensor one(int64_t value) {
   return torch::tensor({value});
 }
-// An empty tensor for each rank, for a collective to fill.
-std::vector<at::Tensor> room_for_all() {
-  std::vector<at::Tensor> room;
-  for (int i = 0; i < dist::get_world_size(); ++i) room.push_back(one(-1));
-  return room;
+// A tensor for each rank, for a collective to fill.
+std::vector<at::Tensor> tensors_to_fill() {
+  std::vector<at::Tensor> outputs;
+  for (int i = 0; i < dist::get_world_size(); ++i) outputs.push_back(one(-1));
+  return outputs;
 }
 std::string list_all(const std::vector<at::Tensor>& tensors) {
   return list(torch::cat(tensors));
 }
-// What rank r has in the examples of reductions: [r + 1, 6].
+// Rank r's input for reductions: [r + 1, 6].
 at::Tensor sample(at::ScalarType type) {
   return torch::tensor({dist::get_rank() + 1, 6}, torch::TensorOptions(type));
 }
 
-// Rank 0 sends to the last rank: messages with different tags do not mix.
+// Rank 0 sends to the last rank; tags keep messages apart.
 void p2p(const Settings&) {
   const int rank = dist::get_rank(), last = dist::get_world_size() - 1;
   auto first = one(7), second = one(8);
@@ -66,8 +66,8 @@ void p2p(const Settings&) {
   }
 }
 
-// All get the tensor of rank 1. With --mismatch the ranks bring different shapes, which the debug
-// checks turn into an error that names both ranks.
+// All ranks get rank 1's tensor. With --mismatch the ranks pass different shapes, and the debug
+// checks report an error that names both ranks.
 void broadcast(const Settings& settings) {
   if (settings.is_mismatched) dist::set_debug_checks(true);
   const int rank = dist::get_rank();
@@ -81,14 +81,14 @@ void all_reduce(const Settings&) {
   dist::all_reduce(tensor, ReduceOp::SUM);
   say("all_reduce SUM ", list(tensor));
 
-  // The same without waiting at once: other work fits between the call and wait().
+  // The asynchronous form: do other work between the call and wait().
   auto later = sample(torch::kFloat);
   auto work = dist::all_reduce(later, ReduceOp::SUM, {.async_op = true});
   work.wait();
   if (!later.equal(tensor)) throw std::runtime_error("the asynchronous sum is " + list(later));
 }
 
-// The result is on one rank; what the others hold afterwards is nobody's business.
+// Only rank `dst` has the result; the other ranks' tensors are undefined afterwards.
 void reduce(const Settings&) {
   const int rank = dist::get_rank(), dst = dist::get_world_size() - 1;
   auto tensor = one(rank + 1);
@@ -97,9 +97,9 @@ void reduce(const Settings&) {
 }
 
 void all_gather(const Settings&) {
-  auto room = room_for_all();
-  dist::all_gather(room, one(dist::get_rank()));
-  say("all_gather ", list_all(room));
+  auto outputs = tensors_to_fill();
+  dist::all_gather(outputs, one(dist::get_rank()));
+  say("all_gather ", list_all(outputs));
 
   auto joined = torch::empty({dist::get_world_size()}, torch::kLong);
   dist::all_gather_into_tensor(joined, one(dist::get_rank()));
@@ -108,9 +108,9 @@ void all_gather(const Settings&) {
 
 void gather(const Settings&) {
   const bool is_first = dist::is_main_process();
-  auto room = is_first ? room_for_all() : std::vector<at::Tensor>{};
-  dist::gather(one(10 * dist::get_rank()), room, 0);
-  if (is_first) say("gather dst=0 ", list_all(room));
+  auto outputs = is_first ? tensors_to_fill() : std::vector<at::Tensor>{};
+  dist::gather(one(10 * dist::get_rank()), outputs, 0);
+  if (is_first) say("gather dst=0 ", list_all(outputs));
 }
 
 void scatter(const Settings&) {
@@ -122,7 +122,7 @@ void scatter(const Settings&) {
   say("scatter src=0 rank", dist::get_rank(), " ", list(mine));
 }
 
-// Rank r gets the sum of what all ranks brought for it.
+// Rank r gets the sum of all ranks' parts[r].
 void reduce_scatter(const Settings&) {
   std::vector<at::Tensor> parts;
   for (int i = 0; i < dist::get_world_size(); ++i) parts.push_back(one(10 * i));
@@ -135,12 +135,12 @@ void reduce_scatter(const Settings&) {
 void all_to_all(const Settings&) {
   std::vector<at::Tensor> parts;
   for (int i = 0; i < dist::get_world_size(); ++i) parts.push_back(one(10 * dist::get_rank() + i));
-  auto room = room_for_all();
-  dist::all_to_all(room, parts);
-  say("all_to_all rank", dist::get_rank(), " ", list_all(room));
+  auto outputs = tensors_to_fill();
+  dist::all_to_all(outputs, parts);
+  say("all_to_all rank", dist::get_rank(), " ", list_all(outputs));
 }
 
-// Objects: strings, numbers, containers, tensors; ex_gather_objects has more.
+// Objects can be strings, numbers, containers, tensors; ex_gather_objects shows more.
 void objects(const Settings&) {
   const std::string name = "rank " + std::to_string(dist::get_rank());
   std::string line = "all_gather_object";
@@ -157,7 +157,8 @@ void barrier(const Settings&) {
   say("barrier passed by rank ", dist::get_rank());
 }
 
-// A barrier that says who is missing. --skip-rank stays away, but lives until rank 0 has noticed.
+// A barrier that names the missing ranks. The rank of --skip-rank does not call it, but stays alive
+// until rank 0 has reported it.
 void monitored_barrier(const Settings& settings) {
   const int rank = dist::get_rank();
   auto store = dist::default_group().store();
@@ -174,7 +175,7 @@ void monitored_barrier(const Settings& settings) {
   say("monitored_barrier passed by rank ", rank);
 }
 
-// The result of one reduce operation, or why there is none.
+// The result of one reduce operation, or the reason why it is not supported.
 std::string outcome(ReduceOp op, at::ScalarType type) {
   auto tensor = sample(type);
   try {
@@ -194,7 +195,7 @@ void reduce_ops(const Settings&) {
   }
 }
 
-// What the backend says of itself, and what it then does.
+// What the backend claims to support, and the result of each reduce operation.
 void table(const Settings& settings) {
   const auto can = dist::capabilities(settings.backend);
   std::string calls;
@@ -237,12 +238,13 @@ int main(int argc, char** argv) {
     Settings settings;
     std::string names = "all";
     for (const auto& [name, call] : kCalls) names += ", " + name;
-    examples::Options("Every collective once, with small numbers.")
+    examples::Options("Calls every collective once, with small numbers.")
         .add("--backend", settings.backend, "gloo or nccl")
         .add("--only", settings.only, names)
-        .add("--table", settings.shows_table, "what the backend can do, by operation and type")
+        .add("--table", settings.shows_table,
+             "print what the backend supports, by operation and type")
         .add("--mismatch", settings.is_mismatched, "broadcast different shapes")
-        .add("--skip-rank", settings.skip_rank, "this rank stays away from monitored_barrier")
+        .add("--skip-rank", settings.skip_rank, "this rank does not call monitored_barrier")
         .parse(args);
 
     auto group = dist::init_process_group_or_single(

@@ -3,9 +3,9 @@
 //   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ./ex_digits
 //   ./ex_digits          # alone
 //
-// After each training epoch there is a snapshot. Started again, by the launcher after a
-// worker's death or by hand, training goes on from there, and ends with exactly the parameters of a
-// run that nothing disturbed. The twin of examples/python/digits_ddp.py, with a conv net.
+// Writes a snapshot after each training epoch. When restarted, by the launcher after a failure or
+// by hand, training resumes from there and ends with exactly the parameters of an uninterrupted
+// run. examples/python/digits_ddp.py does the same in Python, with a simpler net.
 #include <unistd.h>
 #include <zlib.h>
 
@@ -45,11 +45,11 @@ void say(const Parts&... parts) {
 }
 
 struct Digits {
-  at::Tensor images;  // n x 1 x 8 x 8, from 0 to 1
+  at::Tensor images;  // n x 1 x 8 x 8, values 0 to 1
   at::Tensor labels;  // n
 };
 
-// One image a line: 64 pixels from 0 to 16, then the digit; all in gzip.
+// The file has an image per line, compressed: 64 pixels of 0 to 16, then the digit.
 at::Tensor read_rows(const std::string& path) {
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (!file) throw std::runtime_error("can't open " + path);
@@ -69,7 +69,7 @@ at::Tensor read_rows(const std::string& path) {
   return torch::tensor(numbers).view({-1, kPixels + 1});
 }
 
-// Training and test set; the split is the same in every process.
+// Returns training and test set; the split is the same in every process.
 std::pair<Digits, Digits> load_digits(const std::string& path) {
   auto rows = read_rows(path);
   rows = rows.index_select(0, torch::randperm(rows.size(0), at::detail::createCPUGenerator(0)));
@@ -101,7 +101,7 @@ class Training {
     snapshot_.track("epochs_done", epochs_done_);
   }
 
-  // From the snapshot, if there is one, to the last training epoch.
+  // Trains from the snapshot, if there is one, to the last training epoch.
   void run() {
     const cpprun::Resumed from = snapshot_.resume();
     step_ = from.step;
@@ -126,7 +126,7 @@ class Training {
     return std::make_shared<Net>();
   }
 
-  // The mean loss of all ranks' steps.
+  // Returns the mean loss over the steps of all ranks.
   double train_epoch(int64_t epoch) {
     cpprun::worker::fault_point(epoch);
     sampler_.set_epoch(epoch);
@@ -158,7 +158,7 @@ class Training {
   cpprun::Snapshot snapshot_{{.file = settings_.snapshot}};
 };
 
-// Each rank reads every world-size-th image; the counts are added up.
+// Each rank classifies every world-size-th image; all_reduce sums the counts.
 int64_t count_right(Net& net, const Digits& test) {
   torch::NoGradGuard no_grad;
   const int rank = dist::get_rank(), world = dist::get_world_size();
@@ -174,8 +174,8 @@ Settings parse(cpprun::Args args) {
   examples::Options("Learns to read handwritten digits with any number of workers.")
       .add("--epochs", s.epochs, "training epochs")
       .add("--snapshot", s.snapshot, "snapshot file")
-      .add("--data", s.data, "the images")
-      .add("--sleep", s.sleep, "seconds added to each training epoch, for watching")
+      .add("--data", s.data, "file with the images")
+      .add("--sleep", s.sleep, "seconds added to each training epoch")
       .parse(args);
   return s;
 }

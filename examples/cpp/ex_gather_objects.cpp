@@ -1,9 +1,9 @@
-// Objects of all ranks on one rank: tensors, containers, types of one's own.
+// Gathers objects of all ranks on one rank: tensors, containers, and your own types.
 //
 //   cpprun --nproc_per_node=3 ./ex_gather_objects
 //
-// gather_object brings them to one rank and needs no list of the right length beforehand; on the
-// others it returns nothing. No barrier is needed around it: a collective waits by itself.
+// gather_object returns all objects on one rank and nothing on the others; unlike Python's, it
+// needs no list of the right length. It needs no barrier: collectives wait by themselves.
 #include <map>
 #include <sstream>
 #include <string>
@@ -20,7 +20,7 @@
 
 namespace dist = cpprun::dist;
 
-// A type of one's own travels when these two functions stand beside it.
+// A type of your own can be sent if these two functions are declared beside it.
 struct Machine {
   std::string name;
 };
@@ -33,7 +33,7 @@ void from_bytes(std::string_view bytes, Machine& machine) {
 
 namespace {
 
-// A tuple of things that cpprun knows is an object as well: no functions to write.
+// A tuple of supported types is supported too, without any functions to write.
 using Report = std::tuple<at::Tensor, std::vector<int>, std::map<std::string, int>>;
 
 Report make_report(int rank, c10::Device device) {
@@ -59,10 +59,10 @@ int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
     bool uses_cuda = false;
     examples::Options("Gathers objects of all ranks on rank 0.")
-        .add("--cuda", uses_cuda, "tensors live on this rank's GPU")
+        .add("--cuda", uses_cuda, "use tensors on this rank's GPU")
         .parse(args);
 
-    // With a GPU the device of this rank is set inside: tensors arrive on it.
+    // With a GPU, this call selects the rank's device: gathered tensors arrive there.
     auto group = dist::init_process_group_or_single({.backend = uses_cuda ? "auto" : "gloo"});
     const int rank = dist::get_rank();
 

@@ -1,5 +1,5 @@
-// Prints its arguments and its place in the world: what a launcher gives to each worker.
-// Needs no LibTorch. The twin of examples/python/launch_args_test.py, with the same text.
+// Prints its arguments, rank and world size: what a launcher gives to each worker. Needs no
+// LibTorch. The C++ version of examples/python/launch_args_test.py, with the same output.
 //
 //   cpprun --nproc_per_node=4 ./ex_launch_args hello
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// A word as Python's repr() writes it.
+// A string in the format of Python's repr().
 std::string quoted(const std::string& word) {
   const bool has_single = word.find('\'') != std::string::npos;
   const char quote = has_single && word.find('"') == std::string::npos ? '"' : '\'';
@@ -29,14 +29,14 @@ std::string quoted(const std::string& word) {
 
 int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
-    // RANK, WORLD_SIZE and the others, read and checked. Started by hand it is a world of one.
+    // RANK, WORLD_SIZE and the others, parsed and checked; without a launcher, a world of one.
     const auto& environment = cpprun::worker::environment();
     if (!environment) throw std::runtime_error(environment.error().text);
     const auto& place = *environment;
 
     std::string words;
     for (int i = 0; i < args.argc; ++i) words += (i ? ", " : "") + quoted(args.argv[i]);
-    // One write for both lines: what a worker writes at once stays together.
+    // A single write, so that both lines stay together in the mixed output of all workers.
     std::printf(
         "[%s]\nProcess Id:%d, Rank: %d, Local Rank: %d, World Size: %d, Local World Size: %d\n",
         words.c_str(), getpid(), place.rank, place.local_rank, place.world_size,

@@ -1,8 +1,8 @@
-// Names with and without "module.": what Python's DDP puts before every name when somebody saves
-// the wrapped model, and how to get rid of it.
+// Names with and without "module.": Python's DDP adds this prefix to every name if the wrapped
+// model is saved; strip_prefix removes it.
 //
-//   ./ex_prefix                                # strips the names of a file that Python wrote
-//   ./ex_prefix --save-wrapped wrapped.pt      # cpprun's DDP is no module: no prefix to strip
+//   ./ex_prefix                                # strips the names in a file that Python wrote
+//   ./ex_prefix --save-wrapped wrapped.pt      # cpprun's DDP is no module and adds no prefix
 #include <string>
 #include <vector>
 
@@ -24,8 +24,8 @@ std::string joined(const Names& names) {
   return text;
 }
 
-// All names must have the prefix, else it is not what DDP put there and nothing changes. Only the
-// first of several is taken away: in "module.module_list.0.weight" the rest belongs to the model.
+// Strips only if all names have the prefix; otherwise it is not DDP's. Strips it once: the rest of
+// "module.module_list.0.weight" belongs to the model.
 void show_stripping() {
   Names saved{"module.net.weight", "module.module_list.0.weight", "module.submodule.bias"};
   examples::say("saved:    ", joined(saved));
@@ -35,7 +35,7 @@ void show_stripping() {
   examples::say("mixed:    ", joined(cpprun::strip_prefix(saved, "module.")));
 }
 
-// load_state_dict takes either, so that a plain model reads what a wrapped one saved in Python.
+// load_state_dict accepts both forms, so a plain model can load a wrapped model saved in Python.
 void save_wrapped(const std::string& path) {
   auto group = cpprun::dist::init_process_group_or_single({.backend = "gloo"});
   cpprun::nn::parallel::DistributedDataParallel model(torch::nn::Linear(20, 1).ptr());
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
     std::string path;
     examples::Options("Strips \"module.\" from the names of a saved model.")
-        .add("--save-wrapped", path, "save a model that DDP has wrapped, and show its names")
+        .add("--save-wrapped", path, "save a model wrapped in DDP, and print its names")
         .parse(args);
     path.empty() ? show_stripping() : save_wrapped(path);
   });

@@ -1,11 +1,11 @@
-// Finds catheters and lines on chest X-rays: 11 labels per image, the pipeline of a real
-// competition (RANZCR CLiP), on its data or on made-up images.
+// Detects catheters and lines on chest X-rays: 11 labels per image, the pipeline of a real
+// competition (RANZCR CLiP), with its data or with synthetic images.
 //
 //   cpprun --standalone --nproc_per_node=2 ./ex_ranzcr --data ranzcr-clip --epochs 5
 //   cpprun --standalone --nproc_per_node=2 ./ex_ranzcr --synthetic 96 --image-size 32 --epochs 1
 //   ./ex_ranzcr --solo --synthetic 96 --image-size 32        # the same code, alone
 //
-// What a pipeline of several processes must take care of stands beside the lines that do.
+// Comments explain what a pipeline must do differently when it runs on several processes.
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -41,28 +41,28 @@ struct Settings {
 
 Settings parse(cpprun::Args args) {
   Settings s;
-  examples::Options("Finds catheters and lines on chest X-rays.")
+  examples::Options("Detects catheters and lines on chest X-rays.")
       .add("--data", s.data, "folder with train.csv and train/<StudyInstanceUID>.jpg")
-      .add("--synthetic", s.synthetic, "make up so many images instead")
+      .add("--synthetic", s.synthetic, "use this many synthetic images instead")
       .add("--batch-size,--batch_size", s.batch_size, "images per worker and step")
       .add("--epochs", s.epochs, "training epochs")
       .add("--lr", s.lr, "learning rate of Adam")
-      .add("--weight-decay", s.weight_decay, "of Adam")
-      .add("--train-size", s.train_size, "share of the patients to train on")
-      .add("--image-size", s.image_size, "images are scaled to so many pixels a side")
-      .add("--sample-fraction", s.sample_fraction, "share of the patients to use at all")
+      .add("--weight-decay", s.weight_decay, "weight decay of Adam")
+      .add("--train-size", s.train_size, "fraction of the patients to train on")
+      .add("--image-size", s.image_size, "pixels per side to which images are scaled")
+      .add("--sample-fraction", s.sample_fraction, "fraction of the patients to use at all")
       .add("--fine-tune", s.fine_tune, "start from this file, such as an earlier model.pt")
-      .add("--seed", s.seed, "of the split, the order and the first parameters")
-      .add("--log-interval", s.log_interval, "steps between two lines")
-      .add("--save-model,!--no-save-model", s.saves_model, "write model.pt at the end, or not")
-      .add("--backend", s.backend, "gloo, nccl, or auto: nccl where there is a GPU")
+      .add("--seed", s.seed, "seed of the split, the order and the initial parameters")
+      .add("--log-interval", s.log_interval, "steps between two progress lines")
+      .add("--save-model,!--no-save-model", s.saves_model, "whether to write model.pt at the end")
+      .add("--backend", s.backend, "gloo, nccl, or auto: nccl if there is a GPU")
       .add("--loader-threads", s.loader_threads, "threads that read images ahead")
       .add("--eval-only", s.only_evaluates, "do not train")
-      .add("--snapshot", s.snapshot, "what an interrupted training goes on from")
+      .add("--snapshot", s.snapshot, "snapshot file, to resume an interrupted training")
       .add("--hash", s.prints_hash, "print a hash of the parameters at the end")
       .add("--predictions", s.predictions, "write the validation set's scores to this CSV file")
-      .add("--solo", s.is_solo, "one process, whatever the launcher says")
-      .add("--write-data", s.write_data, "write the --synthetic images to this folder, and end")
+      .add("--solo", s.is_solo, "run as a single process, without the launcher's ranks")
+      .add("--write-data", s.write_data, "write the --synthetic images to this folder, and exit")
       .parse(args);
   if (s.data.empty() == (s.synthetic == 0))
     throw std::invalid_argument("give either --data FOLDER or --synthetic N");
@@ -75,18 +75,18 @@ dist::ProcessGroupGuard join(const Settings& settings) {
       {.backend = settings.backend, .world_size = 1, .rank = 0, .store = dist::make_hash_store()});
 }
 
-struct Sides {
+struct SplitStudies {
   std::vector<ranzcr::Study> studies;
   cpprun::data::GroupShuffleSplit split;
 };
 
-// All images of a patient go to the same side, and all ranks must make the same split: they draw
-// from the same seed, and compare.
-Sides divide(const Settings& settings) {
+// All images of a patient must be on the same side of the split, and all ranks must make the same
+// split: they use the same seed and compare the results.
+SplitStudies split_studies(const Settings& settings) {
   const auto seed = static_cast<uint64_t>(settings.seed);
-  Sides sides{settings.data.empty() ? ranzcr::make_up(settings.synthetic, seed)
-                                    : ranzcr::read_folder(settings.data),
-              {}};
+  SplitStudies sides{settings.data.empty() ? ranzcr::make_synthetic(settings.synthetic, seed)
+                                           : ranzcr::read_folder(settings.data),
+                     {}};
   const auto patients = [&] {
     std::vector<std::string> all;
     for (const auto& study : sides.studies) all.push_back(study.patient);
@@ -119,8 +119,7 @@ torch::data::DataLoaderOptions loader_options(const Settings& settings) {
       .workers(static_cast<size_t>(settings.loader_threads));
 }
 
-// One after the other from each rank, as UnpaddedDistributedSampler dealt them: sample i is rank i
-// % world's.
+// Undoes the order of UnpaddedDistributedSampler, which assigns sample i to rank i % world.
 at::Tensor in_order(const std::vector<at::Tensor>& shares, int64_t size) {
   std::vector<at::Tensor> rows;
   const auto world = static_cast<int64_t>(shares.size());
@@ -131,7 +130,7 @@ at::Tensor in_order(const std::vector<at::Tensor>& shares, int64_t size) {
 
 class Pipeline {
  public:
-  Pipeline(const Settings& settings, const Sides& sides)
+  Pipeline(const Settings& settings, const SplitStudies& sides)
       : settings_(settings),
         train_(sides.studies, sides.split.train, settings.image_size),
         validation_(sides.studies, sides.split.validation, settings.image_size),
@@ -177,8 +176,8 @@ class Pipeline {
 
   void train(int64_t epoch) {
     cpprun::worker::fault_point(epoch);
-    sampler_.set_epoch(epoch);  // without it each training epoch repeats the order of the first
-    model_.train();             // evaluation switched it off
+    sampler_.set_epoch(epoch);  // without it, each training epoch repeats the order of the first
+    model_.train();             // evaluate() has switched to evaluation mode
     auto loader =
         torch::data::make_data_loader(stacked(train_), sampler_, loader_options(settings_));
     const auto device = dist::local_device();
@@ -196,14 +195,15 @@ class Pipeline {
       if (++steps % settings_.log_interval == 0 && dist::is_main_process())
         examples::say("Epoch ", epoch, " step ", steps, " loss=", loss.item<double>());
     }
-    dist::all_reduce(totals);  // the loss of all ranks' batches, not of rank 0's
+    dist::all_reduce(totals);  // to report the loss of all ranks' batches, not only rank 0's
     if (dist::is_main_process())
       examples::say("Epoch ", epoch, " steps=", steps,
                     " average loss=", (totals[0] / totals[1]).item<double>());
   }
 
-  // Loss and AUC of the whole validation set: each rank scores its share, all shares are put
-  // together, and each sample counts once. Means of the ranks' own AUCs would be something else.
+  // Loss and AUC of the whole validation set: each rank scores its part, all ranks gather the
+  // scores, and each sample counts once. The mean of the ranks' own AUCs would be a different
+  // number.
   void evaluate() {
     torch::NoGradGuard no_grad;
     model_.eval();
@@ -229,14 +229,14 @@ class Pipeline {
     if (!settings_.predictions.empty()) write_predictions(logits, labels);
   }
 
-  // Rank 0 saves, all load; nobody reads too early, and nobody goes on to overwrite or delete the
-  // file before all have read it. DDP keeps parameters equal anyway: the pattern is for programs
-  // whose ranks differ.
+  // Rank 0 saves, all ranks load. The barriers: no rank reads the file too early, and none
+  // overwrites or deletes it before all have read it. DDP keeps parameters equal anyway; the
+  // pattern is for programs whose ranks differ.
   void checkpoint(int64_t epoch) {
     const auto path = "model.checkpoint_" + std::to_string(epoch) + ".pt";
     if (dist::is_main_process()) save(path);
     dist::barrier();
-    cpprun::load_state_dict(*net_, path);  // onto this rank's device
+    cpprun::load_state_dict(*net_, path);  // to this rank's device
     dist::barrier();
   }
 
@@ -254,7 +254,7 @@ class Pipeline {
   cpprun::Snapshot snapshot_{{.file = settings_.snapshot}};
 };
 
-// One line per sample: 11 scores, then the 11 labels.
+// A line per sample: 11 scores, then the 11 labels.
 void Pipeline::write_predictions(const at::Tensor& logits, const at::Tensor& labels) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
       std::fopen(settings_.predictions.c_str(), "w"), std::fclose);
@@ -274,11 +274,11 @@ int main(int argc, char** argv) {
     const Settings settings = parse(args);
     if (!settings.write_data.empty()) {
       const auto studies =
-          ranzcr::make_up(settings.synthetic, static_cast<uint64_t>(settings.seed));
+          ranzcr::make_synthetic(settings.synthetic, static_cast<uint64_t>(settings.seed));
       return ranzcr::write_folder(settings.write_data, studies, settings.image_size);
     }
     auto group = join(settings);
-    Pipeline pipeline(settings, divide(settings));
+    Pipeline pipeline(settings, split_studies(settings));
     cpprun::worker::report_ready();
     pipeline.run();
   });

@@ -1,7 +1,7 @@
-// The shape of a training that survives: set up, load what there is, train and save, clean up.
+// The structure of a fault-tolerant training: set up, load a snapshot, train and save, clean up.
 //
 //   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ./ex_skeleton
-//   ./ex_skeleton          # typed again, it goes on; finished, it says so
+//   ./ex_skeleton          # run again, it resumes from the last snapshot
 #include "cpprun/torch.hpp"
 #include "examples/cpp/support/options.hpp"
 #include "examples/cpp/support/print.hpp"
@@ -10,7 +10,7 @@ namespace dist = cpprun::dist;
 
 int train(cpprun::Args args) {
   int epochs = 20;
-  examples::Options("The shape of a training that survives.")
+  examples::Options("A fault-tolerant training.")
       .add("--epochs", epochs, "training epochs")
       .parse(args);
 
@@ -23,13 +23,13 @@ int train(cpprun::Args args) {
   cpprun::nn::parallel::DistributedDataParallel model(torch::nn::Linear(1, 1));
   torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
 
-  // 2. Say what belongs to the training's state, and load it if there is a snapshot.
+  // 2. Declare the training's state, and load it if there is a snapshot.
   int epochs_run = 0;
   cpprun::Snapshot snapshot({.dir = "skeleton-snapshots", .keep = 2});
   snapshot.track(model).track(optimizer, model).track(sampler).track_rng();
   snapshot.track("epochs_run", epochs_run);
   const auto from = snapshot.resume();
-  int64_t step = from.step;  // of the optimizer, over all runs
+  int64_t step = from.step;  // counts optimizer steps over all runs
   if (from && dist::is_main_process()) examples::say("resumed from step ", step);
 
   // 3. Train. All ranks save together, without waiting for the disk.
@@ -43,9 +43,9 @@ int train(cpprun::Args args) {
       snapshot.maybe_save(++step, {.every_steps = 20, .every = std::chrono::minutes(2)});
     }
   }
-  snapshot.save(step);  // waits
+  snapshot.save(step);  // waits for the disk
 
-  // 4. Clean up: the snapshot, then the group, at the end of their scopes.
+  // 4. Clean up: the destructors end the snapshot, then the group.
   const auto& line = model.module();
   if (dist::is_main_process())
     examples::say("line ", line.weight.item<double>(), " x + ", line.bias.item<double>());

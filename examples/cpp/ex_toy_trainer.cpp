@@ -1,13 +1,13 @@
-// The Trainer of the torchrun tutorials, with snapshots. The twin of
-// examples/python/toy_trainer.py, with the same text and the same file.
+// The Trainer of the torchrun tutorials, with snapshots. The C++ version of
+// examples/python/toy_trainer.py, with the same output and the same snapshot file.
 //
 //   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ./ex_toy_trainer --save-every 1
 //   cpprun --standalone --nproc_per_node=2 ./ex_toy_trainer 50 10
 //   ./ex_toy_trainer --solo
 //
-// Typed again, it goes on from snapshot.pt in the current folder (or from the folder that cpprun's
-// --snapshot-dir names). EPOCHS_RUN counts finished training epochs. Python opens the file with
-// torch.load. On SIGTERM it saves and ends with 75.
+// Run again, it resumes from snapshot.pt in the current folder, or in the folder of cpprun's
+// --snapshot-dir. EPOCHS_RUN counts finished training epochs. Python reads the file with
+// torch.load. On SIGTERM it saves a snapshot and exits with 75.
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -36,12 +36,12 @@ Settings parse(cpprun::Args args) {
       .add("--total-epochs,epochs", s.total_epochs, "training epochs")
       .add("--save-every,every", s.save_every, "training epochs between snapshots")
       .add("--batch_size,--batch-size", s.batch_size, "samples per worker and step")
-      .add("--snapshot-path", s.snapshot_path, "where the snapshot is")
-      .add("--task", s.task, "tutorial, or regression: one that can be learned")
-      .add("--solo", s.is_solo, "one process, whatever the launcher says")
+      .add("--snapshot-path", s.snapshot_path, "snapshot file")
+      .add("--task", s.task, "tutorial, or regression, which can be learned")
+      .add("--solo", s.is_solo, "run as a single process, without the launcher's ranks")
       .add("--print-params", s.prints_params, "print the parameters at the end")
       .add("--hash", s.prints_hash, "print a hash of the parameters at the end")
-      .add("--hash-each-epoch", s.prints_hashes, "on all ranks, after each training epoch")
+      .add("--hash-each-epoch", s.prints_hashes, "print it on all ranks after each training epoch")
       .parse(args);
   return s;
 }
@@ -56,7 +56,7 @@ struct Pairs : torch::data::datasets::Dataset<Pairs> {
   at::Tensor inputs, targets;
 };
 
-// The tutorial's own task has one class, so its loss is always zero; the other one is a plane.
+// The tutorial's task has one class, so its loss is always zero; the other task fits a plane.
 Pairs make_data(const std::string& task) {
   auto random = at::detail::createCPUGenerator(0);
   if (task == "tutorial") return {torch::rand({2048, 20}, random), torch::rand({2048, 1}, random)};
@@ -69,7 +69,7 @@ Pairs make_data(const std::string& task) {
 using Dataset = decltype(make_data("").map(torch::data::transforms::Stack<>()));
 using Base = cpprun::Trainer<torch::nn::LinearImpl, Dataset>;
 
-// What the SDK's Trainer leaves to the program: the loss, and what to print.
+// The parts that the SDK's Trainer leaves to the program: the loss, and what to print.
 class Trainer : public Base {
  public:
   Trainer(torch::nn::Linear net, Dataset data, torch::optim::Optimizer& optimizer,
@@ -134,6 +134,6 @@ int main(int argc, char** argv) {
     }
     return trainer.exit_code();
   };
-  // Without an agent that asks by itself, SIGTERM is the request to stop.
+  // Without an agent, which would ask the worker to stop, SIGTERM itself is the request.
   return cpprun::main(argc, argv, run, {.handles_sigterm = !cpprun::worker::has_agent()});
 }

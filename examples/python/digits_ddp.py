@@ -3,10 +3,9 @@
     cpprun --standalone --nproc_per_node=2 --max_restarts=3 examples/python/digits_ddp.py
     python3 examples/python/digits_ddp.py      # alone
 
-After each training epoch global rank 0 writes a snapshot. Started again, by the launcher after a
-worker's death or by hand, training goes on from there, and ends with exactly the parameters of a
-run that nothing disturbed. Asked to stop (SIGTERM to cpprun), it ends after the snapshot of its
-training epoch, with exit code 75.
+Rank 0 writes a snapshot after each training epoch. When restarted, by the launcher after a failure
+or by hand, training resumes from there and ends with exactly the parameters of an uninterrupted
+run. On SIGTERM to cpprun it stops after the current training epoch's snapshot, with exit code 75.
 """
 
 import argparse
@@ -35,7 +34,7 @@ def say(text):
 
 
 def load_digits():
-    """Training and test set; the split is the same in every process."""
+    """Returns training and test set; the split is the same in every process."""
     with gzip.open(DATA, "rt") as file:
         rows = torch.tensor([[float(field) for field in line.split(",")] for line in file])
     rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
@@ -55,8 +54,8 @@ def join():
 
 
 def save_snapshot(path, model, optimizer, epochs_done):
-    """Written beside, flushed, renamed: whatever happens, `path` is a whole snapshot. Not renamed
-    where the launcher may have others training by now.
+    """Writes a temporary file, flushes and renames it: `path` is always a complete snapshot. Skips
+    the rename if the launcher may have started other workers meanwhile.
     """
     part = f"{path}.part"
     with open(part, "wb") as file:
@@ -76,14 +75,14 @@ def save_snapshot(path, model, optimizer, epochs_done):
 
 
 def all_stop():
-    """The same answer on every rank, and not before rank 0 has saved."""
+    """Whether to stop: the same answer on all ranks, and not before rank 0 has saved."""
     is_asked = torch.tensor(float(cpprun_worker.should_stop()))
     dist.all_reduce(is_asked)
     return is_asked.item() > 0
 
 
 def load_snapshot(path, model, optimizer):
-    """Number of finished training epochs; 0 if there is no snapshot."""
+    """Returns the number of finished training epochs; 0 if there is no snapshot."""
     if not os.path.exists(path):
         return 0
     snapshot = torch.load(path, map_location="cpu")
@@ -107,7 +106,7 @@ def train_epoch(epoch, model, optimizer, loader):
 
 
 def count_right(model, test):
-    """Each rank reads every world-size-th image; the counts are added up."""
+    """Each rank classifies every world-size-th image; all_reduce sums the counts."""
     images, labels = (part[dist.get_rank() :: dist.get_world_size()] for part in test.tensors)
     with torch.no_grad():
         right = (model.module(images).argmax(1) == labels).sum()
@@ -123,8 +122,8 @@ def checksum(model):
 
 
 def leave(code=0):
-    """Ends at once. DDP never lets go of its group, and torch 2.11 now and then aborts a Python
-    that tears itself down while gloo's threads still run.
+    """Exits without Python's tear-down: DDP keeps the group alive, and torch 2.11 sometimes aborts
+    when the interpreter ends while gloo's threads still run.
     """
     dist.destroy_process_group()
     sys.stdout.flush()
@@ -136,7 +135,7 @@ def parse_args():
     parser.add_argument("--epochs", type=int, default=20, help="training epochs, default: 20")
     parser.add_argument("--snapshot", default="digits.pt", help="snapshot file, default: digits.pt")
     parser.add_argument(
-        "--sleep", type=float, default=0, help="seconds added to each training epoch, for watching"
+        "--sleep", type=float, default=0, help="seconds added to each training epoch"
     )
     return parser.parse_args()
 

@@ -2,7 +2,7 @@
 
 cpprun --nproc_per_node=2 examples/python/envdump.py                    # of every worker
 cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0           # of global rank 0 only
-cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0 --names   # the names alone
+cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0 --names   # only the names
 cpprun --nproc_per_node=2 examples/python/envdump.py --names PATH,RANK  # the values of these
 """
 
@@ -31,7 +31,7 @@ PREFIXES = ("TORCHELASTIC_", "CPPRUN_")
 parser = argparse.ArgumentParser()
 parser.add_argument("--rank", help="only the worker of this global rank prints")
 parser.add_argument(
-    "--names", nargs="?", const="", help="names alone, or the values of NAMES (a,b)"
+    "--names", nargs="?", const="", help="print only the names, or the values of NAMES (a,b)"
 )
 args = parser.parse_args()
 

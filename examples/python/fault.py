@@ -1,4 +1,4 @@
-"""One worker goes wrong in a chosen way, the others wait. Needs no torch.
+"""One worker fails in a chosen way, the others wait. Needs no torch.
 
 cpprun --standalone --nproc_per_node=2 examples/python/fault.py --how exit:13
 cpprun --standalone --nproc_per_node=2 examples/python/fault.py --how signal:SEGV --rank 1
@@ -15,10 +15,10 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--how", required=True, help="exit:CODE, signal:NAME, raise, oom, stop (SIGSTOP) or hang"
 )
-parser.add_argument("--rank", type=int, default=0, help="global rank that goes wrong, default: 0")
+parser.add_argument("--rank", type=int, default=0, help="global rank that fails, default: 0")
 parser.add_argument("--attempt", type=int, help="only at this restart count")
 parser.add_argument(
-    "--wait", type=float, default=60, help="seconds that the others live, default: 60"
+    "--wait", type=float, default=60, help="seconds that the others wait, default: 60"
 )
 args = parser.parse_args()
 

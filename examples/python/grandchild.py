@@ -1,9 +1,9 @@
-"""Every worker leaves a process behind; then local rank 0 fails. Needs no torch.
+"""Every worker starts a process that outlives it; then local rank 0 fails. Needs no torch.
 
     cpprun --standalone --nproc_per_node=2 examples/python/grandchild.py
 
-What is left behind has a session of its own. A second later nothing of it may be alive: no process
-`sleep 45.123`.
+The process has a session of its own, and cpprun ends it nevertheless: a second later no process
+`sleep 45.123` may be alive.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Joins a process group in one of three ways, adds up the ranks, prints Done.
+"""Joins a process group in one of three ways, sums up the ranks, prints Done.
 
 cpprun --nproc_per_node=4 examples/python/init_method.py
 cpprun --nproc_per_node=4 examples/python/init_method.py --init-method=tcp://127.0.0.1:23457

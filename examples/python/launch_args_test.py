@@ -1,4 +1,4 @@
-"""Prints its arguments and its place in the world. Needs no torch.
+"""Prints its arguments, rank and world size. Needs no torch.
 
 cpprun --nproc_per_node=4 examples/python/launch_args_test.py
 """
@@ -7,7 +7,7 @@ import os
 import sys
 
 e = os.environ
-# One write for both lines: what a worker writes at once stays together.
+# A single write, so that both lines stay together in the mixed output of all workers.
 sys.stdout.write(
     f"{sys.argv}\n"
     f"Process Id:{os.getpid()}, Rank: {e['RANK']}, Local Rank: {e['LOCAL_RANK']}, "

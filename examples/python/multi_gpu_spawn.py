@@ -1,10 +1,10 @@
-"""The old form: one process that spawns its own workers and sets the meeting point by hand.
+"""The old style: one process that spawns its own workers and sets the rendezvous address itself.
 
     python3 examples/python/multi_gpu_spawn.py --cpu --nprocs 2
     cpprun --nproc_per_node=1 examples/python/multi_gpu_spawn.py --cpu --nprocs 2
 
-Under cpprun it is one worker. What it spawns belongs to it: both die together, and a restart starts
-all of it again. New scripts leave the spawning to the launcher (six_steps.py).
+For cpprun it is one worker. The processes that it spawns belong to it: cpprun ends and restarts
+them together. New scripts leave the spawning to the launcher (six_steps.py).
 """
 
 import argparse
@@ -48,7 +48,7 @@ def train(rank, nprocs, port, is_cpu):
     dist.all_reduce(largest, dist.ReduceOp.MAX)
     dist.all_reduce(smallest, dist.ReduceOp.MIN)
     assert torch.equal(largest, smallest), "the processes have drifted apart"
-    # One write for text and line end: the processes share one stdout.
+    # A single write, newline included: the processes share one stdout.
     sys.stdout.write(f"[process {rank} of {nprocs}] trained\n")
     sys.stdout.flush()
     dist.destroy_process_group()
@@ -58,10 +58,10 @@ def train(rank, nprocs, port, is_cpu):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--nprocs", type=int, help="processes, default: the number of GPUs")
-    parser.add_argument("--cpu", action="store_true", help="over gloo, without GPUs")
+    parser.add_argument("--cpu", action="store_true", help="use gloo, without GPUs")
     args = parser.parse_args()
     nprocs = args.nprocs or torch.cuda.device_count()
     if nprocs < 1:
         parser.error("no GPU is visible: give --cpu --nprocs 2")
-    # The rank comes first by itself; args is a tuple, with its comma even if it has one element.
+    # spawn() passes the rank as the first argument.
     mp.spawn(train, args=(nprocs, free_port(), args.cpu), nprocs=nprocs)

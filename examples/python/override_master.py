@@ -3,8 +3,8 @@
     cpprun --nproc_per_node=2 examples/python/override_master.py
     cpprun --nproc_per_node=2 examples/python/override_master.py 23456
 
-Worker 0 serves whatever address the script names, so the script need not know its launcher. A port
-that is fixed like this collides with the next job of the machine: better leave it to the launcher.
+Rank 0 serves the store at the address that the script sets, so the script works under any launcher.
+But a fixed port collides with the next job on the machine: better leave it to the launcher.
 """
 
 import datetime

@@ -4,7 +4,7 @@
         examples/python/toy_trainer.py --total-epochs 20 --save-every 1
     cpprun --standalone --nproc_per_node=2 examples/python/toy_trainer.py 50 10
 
-Typed again, it goes on from snapshot.pt in the current folder. EPOCHS_RUN counts finished training
+Run again, it resumes from snapshot.pt in the current folder. EPOCHS_RUN counts finished training
 epochs.
 """
 
@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 class Trainer:
     def __init__(self, model, train_data, optimizer, loss, save_every, snapshot_path):
         self.gpu_id = int(os.environ["LOCAL_RANK"])
-        self.is_first = int(os.environ["RANK"]) == 0  # global: LOCAL_RANK 0 exists once per node
+        self.is_first = int(os.environ["RANK"]) == 0  # not LOCAL_RANK, which is 0 once per node
         self.device = (
             torch.device("cuda", self.gpu_id) if torch.cuda.is_available() else torch.device("cpu")
         )
@@ -53,7 +53,7 @@ class Trainer:
             "OPTIMIZER_STATE": self.optimizer.state_dict(),
             "EPOCHS_RUN": epoch + 1,
         }
-        # Written beside and renamed: a crash in the middle leaves the old snapshot whole.
+        # Written to a temporary file and renamed: after a crash the old snapshot is still complete.
         torch.save(snapshot, self.snapshot_path + ".part")
         os.replace(self.snapshot_path + ".part", self.snapshot_path)
         print(f"Epoch {epoch} | Training snapshot saved at {self.snapshot_path}", flush=True)
@@ -82,7 +82,7 @@ class Trainer:
 
 
 def make_task(name):
-    """Data, model and loss. The tutorial's own task has one class, so its loss is always zero."""
+    """Data, model and loss. The tutorial's task has one class, so its loss is always zero."""
     generator = torch.Generator().manual_seed(0)
     if name == "tutorial":
         data = TensorDataset(
@@ -96,8 +96,8 @@ def make_task(name):
 
 
 def leave():
-    """Ends at once. DDP never lets go of its group, and torch 2.11 now and then aborts a Python
-    that tears itself down while gloo's threads still run.
+    """Exits without Python's tear-down: DDP keeps the group alive, and torch 2.11 sometimes aborts
+    when the interpreter ends while gloo's threads still run.
     """
     destroy_process_group()
     sys.stdout.flush()

@@ -1,7 +1,7 @@
-// CoordinatorInstance: a coordinator and the server that it speaks by, on somebody's loop. Who sits
-// here and for how long is the business of EmbeddedCoordinator and ElectedCoordinator.
+// CoordinatorInstance: a coordinator and its TCP server on the caller's loop. EmbeddedCoordinator
+// and ElectedCoordinator own one and control its lifetime.
 //
-// Thread: the loop's, or the one that makes it before the loop runs.
+// Thread: the loop's, or the constructing thread before the loop runs.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@ class CoordinatorInstance {
  public:
   CoordinatorInstance(ServerLoop& loop, const RendezvousConfig& config, CoordinatorOptions options);
 
-  // The port taken; `at.host` "" is every interface.
+  // Returns the port; an empty `at.host` means every interface.
   Result<uint16_t> listen(const Endpoint& at);
   ControlService& service() { return service_; }
-  // All connections end at once, and nobody is told why. What the loop has begun for it may still
-  // come: it is to live for one more turn of the loop.
+  // Closes all connections without notifying the peers. The loop may still run callbacks that it
+  // has queued, so the owner keeps this object for one more turn of the loop.
   void stop();
 
  private:
@@ -32,7 +32,7 @@ class CoordinatorInstance {
   std::unique_ptr<Server> server_;
 };
 
-// What each coordinator of this process is told of itself and its job.
+// The options that all coordinators of this process share.
 CoordinatorOptions coordinator_options_of(const RendezvousConfig& config, Incarnation embedded);
 
 }  // namespace cpprun

@@ -51,7 +51,7 @@ class ElectedCoordinator::Impl {
     events.on_elected = [this](const election::Elected& lead) { on_elected(lead); };
     events.on_lease_extended = [this](Instant until) { on_lease_extended(until); };
     events.on_persisted = [this] {
-      if (seat_) seat_->service().on_persisted();
+      if (coordinator_) coordinator_->service().on_persisted();
     };
     events.on_leadership_lost = [this](const std::string& why) { on_leadership_lost(why); };
     events.on_follow = [this](const election::FollowLeader& follow) {
@@ -72,7 +72,7 @@ class ElectedCoordinator::Impl {
   ~Impl() {
     thread_.end([this] {
       elector_.reset();
-      if (seat_) seat_->stop();
+      if (coordinator_) coordinator_->stop();
     });
   }
 
@@ -89,8 +89,8 @@ class ElectedCoordinator::Impl {
     auto done = left->get_future();
     loop().post([this, left] {
       on_left_ = [left] { left->set_value(); };
-      const bool is_idle = seat_ && seat_->service().is_idle();
-      resign();  // nothing is granted any more
+      const bool is_idle = coordinator_ && coordinator_->service().is_idle();
+      resign();  // before the key is deleted: from here on no worker lease is extended
       elector_->leave(is_idle);
     });
     done.wait_for(limits::kEtcdLeaveTimeout);
@@ -106,10 +106,10 @@ class ElectedCoordinator::Impl {
     CoordinatorOptions options = coordinator_options_of(config_, embedded_);
     options.term = lead.term;
     options.leader_lease = LeaderLease{config_.run_id, lead.facts, lead.until};
-    seat_ = std::make_unique<CoordinatorInstance>(loop(), config_, std::move(options));
-    seat_->service().when_persisting(
+    coordinator_ = std::make_unique<CoordinatorInstance>(loop(), config_, std::move(options));
+    coordinator_->service().when_persisting(
         [this](const control::PersistedJobState& facts) { elector_->write(facts); });
-    if (Result<uint16_t> port = seat_->listen(Endpoint{"", port_}); !port) {
+    if (Result<uint16_t> port = coordinator_->listen(Endpoint{"", port_}); !port) {
       log::error("this node can't lead the job: " + port.error().text);
       return give_up();
     }
@@ -119,7 +119,7 @@ class ElectedCoordinator::Impl {
 
   void on_lease_extended(Instant until) {
     trouble_.reset();
-    if (seat_) seat_->service().lead_until(until);
+    if (coordinator_) coordinator_->service().lead_until(until);
   }
 
   void on_leadership_lost(const std::string& why) {
@@ -127,7 +127,7 @@ class ElectedCoordinator::Impl {
     resign();
   }
 
-  // Nobody waits for a coordinator that can't be reached.
+  // Deletes the key in etcd at once, so that another node can be elected.
   void give_up() {
     resign();
     elector_->set_candidate(false);
@@ -135,14 +135,14 @@ class ElectedCoordinator::Impl {
   }
 
   void resign() {
-    if (seat_) {
-      seat_->stop();
-      loop().post([gone = std::shared_ptr<CoordinatorInstance>(std::move(seat_))] {});
+    if (coordinator_) {
+      coordinator_->stop();
+      loop().post([gone = std::shared_ptr<CoordinatorInstance>(std::move(coordinator_))] {});
     }
     if (on_idle_) std::exchange(on_idle_, nullptr)();
   }
 
-  // Said once it has lasted, and then now and again.
+  // Warns once the trouble has lasted for a while, then at each reminder interval.
   void on_trouble(const std::string& why) {
     election_callbacks_.no_election(why);
     const Instant now = server_time();
@@ -156,8 +156,8 @@ class ElectedCoordinator::Impl {
   void wait_until_idle(Stay& stay) {
     loop().post([this, idle = stay.when_idle()] {
       on_idle_ = idle;
-      if (!seat_) return resign();
-      seat_->service().when_idle([this] {
+      if (!coordinator_) return resign();
+      coordinator_->service().when_idle([this] {
         if (on_idle_) std::exchange(on_idle_, nullptr)();
       });
     });
@@ -177,11 +177,11 @@ class ElectedCoordinator::Impl {
   const uint16_t port_;
   const ElectionCallbacks election_callbacks_;
   LoopThread thread_;
-  std::unique_ptr<CoordinatorInstance> seat_;  // while we lead
+  std::unique_ptr<CoordinatorInstance> coordinator_;  // while we lead
   std::unique_ptr<etcd::Elector> elector_;
   std::optional<Trouble> trouble_;
   std::function<void()> on_left_;
-  std::function<void()> on_idle_;  // nobody needs our coordinator any more, or it is none
+  std::function<void()> on_idle_;  // called when no agent needs our coordinator, or we stop leading
 };
 
 ElectedCoordinator::ElectedCoordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -1,8 +1,8 @@
-// ElectedCoordinator: the part of an agent's process that stands for election in etcd (R18), on a
-// thread and a loop of its own. While elected it holds the job's coordinator, at a port that the
-// agent has kept for it; who is elected elsewhere is told to the agent.
+// ElectedCoordinator: takes part in the leader election in etcd (R18) on a thread and a loop of its
+// own. While elected it runs the job's coordinator at a port that the agent has reserved. When
+// another process is elected, it notifies the agent.
 //
-// Losing the election ends the coordinator at once; it may be elected again.
+// Losing the election stops the coordinator at once; it may be elected again.
 #pragma once
 
 #include <functional>
@@ -20,17 +20,17 @@ namespace cpprun {
 
 class ElectedCoordinator {
  public:
-  // `embedded` is the agent of this process, `election_callbacks` its own, `port` what it has kept.
+  // `embedded` and `election_callbacks` belong to this process's agent; `port` is what it reserved.
   static Result<std::unique_ptr<ElectedCoordinator>> start(const RendezvousConfig& config,
                                                            Incarnation embedded, uint16_t port,
                                                            ElectionCallbacks election_callbacks);
-  ~ElectedCoordinator();  // at once: whoever we led waits for the end of our lease in etcd
+  ~ElectedCoordinator();  // at once; other nodes follow when our leader lease in etcd expires
 
-  // What the agent tells how it stands. From any thread, as long as this lives.
+  // The agent reports its state through it. From any thread, as long as this object lives.
   Arbiter arbiter();
 
-  // The agent has ended. Stays as long as others need the coordinator here, or until `stay` is
-  // over, and then gives its office up.
+  // Call it when the agent has ended. Waits as long as other agents need the coordinator here, or
+  // until `stay` is over, and then resigns.
   void leave(Stay& stay);
 
  private:

@@ -23,7 +23,7 @@ CoordinatorOptions standby_options(const RendezvousConfig& config, Term term, In
   return options;
 }
 
-// A job of one node is that of the node that hosts it: nobody else may be quicker to join it.
+// A job of one node belongs to the node that hosts it: no other agent may join it first.
 CoordinatorOptions own_options(const RendezvousConfig& config, Incarnation embedded) {
   CoordinatorOptions options = coordinator_options_of(config, embedded);
   if (config.max_nodes == 1) options.own_job = config.run_id;
@@ -31,7 +31,7 @@ CoordinatorOptions own_options(const RendezvousConfig& config, Incarnation embed
 }
 
 // Where to listen, and where our own agent then reaches us.
-struct Place {
+struct HostAddress {
   std::string listen_host;  // "" is every interface
   std::string own_address;
   uint16_t port = 0;
@@ -43,8 +43,8 @@ bool must_host(const RendezvousConfig& config) {
   return config.conf.is_host.value_or(is_first);
 }
 
-// Nothing was looked up: a name means all interfaces, and this node need not know its own.
-Place place_without_names(const RendezvousConfig& config) {
+// Without a lookup: a name means all interfaces, because its addresses are not known here.
+HostAddress host_address_without_lookup(const RendezvousConfig& config) {
   if (config.is_standalone) return {"127.0.0.1", "127.0.0.1", 0};
   const std::vector<std::string> addresses = known_addresses(config.endpoint.host);
   const std::string own = first_own_address(addresses);
@@ -52,19 +52,20 @@ Place place_without_names(const RendezvousConfig& config) {
   return {config.endpoint.host, own, config.endpoint.port};
 }
 
-// Nothing: the endpoint is another machine, or it can't be known yet. Other nodes see a name's
-// other addresses (Debian maps the host name to 127.0.1.1), so a name means all interfaces.
-std::optional<Place> place_at(const RendezvousConfig& config,
-                              const std::vector<std::string>& addresses) {
+// Nothing if the endpoint is another machine, or not known yet. Other nodes may resolve a name to
+// other addresses than we do (Debian maps the host name to 127.0.1.1), so a name means all
+// interfaces.
+std::optional<HostAddress> host_address_at(const RendezvousConfig& config,
+                                           const std::vector<std::string>& addresses) {
   const Endpoint& endpoint = config.endpoint;
   if (addresses.empty()) {
     if (!is_same_host_name(endpoint.host, own_host_name())) return std::nullopt;
-    return Place{"", "127.0.0.1", endpoint.port};
+    return HostAddress{"", "127.0.0.1", endpoint.port};
   }
   const std::string own = first_own_address(addresses);
   if (own.empty()) return std::nullopt;
   const bool is_name = known_addresses(endpoint.host).empty();
-  return Place{is_name ? "" : endpoint.host, own, endpoint.port};
+  return HostAddress{is_name ? "" : endpoint.host, own, endpoint.port};
 }
 
 }  // namespace
@@ -72,16 +73,16 @@ std::optional<Place> place_at(const RendezvousConfig& config,
 class EmbeddedCoordinator::Impl {
  public:
   Impl(const RendezvousConfig& config, CoordinatorOptions coordinator)
-      : seat_(thread_.loop(), config, std::move(coordinator)) {}
+      : coordinator_(thread_.loop(), config, std::move(coordinator)) {}
 
   ~Impl() {
     thread_.end([this] {
       leader_announcer_.reset();
-      seat_.stop();
+      coordinator_.stop();
     });
   }
 
-  // Before the thread starts. Says where the job is led from, to whoever listens at its endpoint.
+  // Before the thread starts. Announces the new leader to the server at the job's endpoint.
   void announce_leader(const RendezvousConfig& config, Term term, const control::Standby& standby) {
     control::Hello hello;
     hello.version = CPPRUN_VERSION;
@@ -92,17 +93,19 @@ class EmbeddedCoordinator::Impl {
         control::AnnounceLeader{term, standby.address, standby.port});
   }
 
-  Status listen(const Place& place) {
-    Result<uint16_t> port = seat_.listen(Endpoint{place.listen_host, place.port});
+  Status listen(const HostAddress& host_address) {
+    Result<uint16_t> port =
+        coordinator_.listen(Endpoint{host_address.listen_host, host_address.port});
     if (!port) return port.error();
-    endpoint_ = Endpoint{place.own_address, *port};
+    endpoint_ = Endpoint{host_address.own_address, *port};
     return {};
   }
 
   void start_thread() { thread_.start(); }
 
   void wait_until_idle(Stay& stay) {
-    thread_.loop().post([this, idle = stay.when_idle()] { seat_.service().when_idle(idle); });
+    thread_.loop().post(
+        [this, idle = stay.when_idle()] { coordinator_.service().when_idle(idle); });
     if (stay.is_over_within(kStayReminderInterval)) return;
     log::warning("other agents still need the rendezvous at " + to_string(endpoint_) +
                  "; staying until they end" + stay.limit_text());
@@ -113,8 +116,8 @@ class EmbeddedCoordinator::Impl {
 
  private:
   LoopThread thread_;
-  CoordinatorInstance seat_;
-  std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // of a standby
+  CoordinatorInstance coordinator_;
+  std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // after a take-over only
   Endpoint endpoint_;
 };
 
@@ -127,10 +130,10 @@ Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::start(
     const std::vector<std::string> addresses = known_addresses(config.endpoint.host);
     return addresses.empty() ? nullptr : start_if_free(config, embedded, addresses);
   }
-  // The workers keep the limit that their agent found.
+  // Workers do not inherit the raised limit: the agent gives them the one that it found.
   if (!config.is_standalone) raise_descriptor_limit();
   auto impl = std::make_unique<Impl>(config, own_options(config, embedded));
-  if (Status ok = impl->listen(place_without_names(config)); !ok) return ok.error();
+  if (Status ok = impl->listen(host_address_without_lookup(config)); !ok) return ok.error();
   impl->start_thread();
   return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(impl)));
 }
@@ -143,11 +146,11 @@ std::unique_ptr<EmbeddedCoordinator> EmbeddedCoordinator::start_if_free(
     const RendezvousConfig& config, Incarnation embedded,
     const std::vector<std::string>& addresses) {
   if (!may_start_later(config)) return nullptr;
-  const std::optional<Place> place = place_at(config, addresses);
-  if (!place || !is_port_free(place->own_address, place->port)) return nullptr;
+  const std::optional<HostAddress> host_address = host_address_at(config, addresses);
+  if (!host_address || !is_port_free(host_address->own_address, host_address->port)) return nullptr;
   auto impl = std::make_unique<Impl>(config, own_options(config, embedded));
-  if (Status ok = impl->listen(*place); !ok) {
-    log::debug(ok.error().text);  // another agent was quicker
+  if (Status ok = impl->listen(*host_address); !ok) {
+    log::debug(ok.error().text);  // another agent has bound the port first
     return nullptr;
   }
   raise_descriptor_limit();
@@ -159,8 +162,8 @@ Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::take_over(
     const RendezvousConfig& config, Term term, const control::Standby& standby) {
   raise_descriptor_limit();
   auto impl = std::make_unique<Impl>(config, standby_options(config, term, standby.node));
-  const Place place{"", "127.0.0.1", static_cast<uint16_t>(standby.port)};
-  if (Status ok = impl->listen(place); !ok) return ok.error();
+  const HostAddress host_address{"", "127.0.0.1", static_cast<uint16_t>(standby.port)};
+  if (Status ok = impl->listen(host_address); !ok) return ok.error();
   impl->announce_leader(config, term, standby);
   impl->start_thread();
   return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(impl)));

@@ -1,10 +1,10 @@
 // EmbeddedCoordinator: the rendezvous server inside a launcher, on a thread and a loop of its own.
-// The agent of the same process talks to it over a socket like any other.
+// The agent of the same process connects to it over a socket like any other agent.
 //
-// Whether this node hosts: standalone always; `is_host` where given; static by node rank 0; these
-// are known from the start, without a look-up. Else it is decided at each attempt of the agent to
-// reach its coordinator: where one of the endpoint's addresses is an address of this machine, or
-// the endpoint's name has none yet and is that of this machine, and the port is free.
+// Whether this node hosts it is known at start, without a name lookup, in three cases: standalone
+// always hosts; `is_host` decides where given; with the static backend node rank 0 hosts. Otherwise
+// each connection attempt of the agent decides again: this node hosts if the port is free and one
+// of the endpoint's addresses is local, or the endpoint has no address yet and names this machine.
 #pragma once
 
 #include <memory>
@@ -22,29 +22,29 @@ namespace cpprun {
 
 class EmbeddedCoordinator {
  public:
-  // At the start of the launcher, without a look-up. Null: this node does not host, or not yet.
+  // At the start of the launcher, without a name lookup. Null: this node does not host, or not yet.
   // `embedded` is the agent of this process.
   static Result<std::unique_ptr<EmbeddedCoordinator>> start(const RendezvousConfig& config,
                                                             Incarnation embedded);
   // Whether start_if_free() can ever start one.
   static bool may_start_later(const RendezvousConfig& config);
-  // At an attempt of the agent. `addresses`: the endpoint's, numeric; none: its name is not known.
-  // Null: this node does not host now.
+  // At a connection attempt of the agent. `addresses` are the endpoint's, numeric; empty if its
+  // name does not resolve. Null: this node does not host now.
   static std::unique_ptr<EmbeddedCoordinator> start_if_free(
       const RendezvousConfig& config, Incarnation embedded,
       const std::vector<std::string>& addresses);
-  // Our agent, `standby`, leads its job from here on, at this port on every interface, because the
-  // coordinator has died (R16). Whoever listens at the job's endpoint is told so (R17).
+  // Call it when the coordinator has died and our agent, `standby`, leads the job (R16). Listens at
+  // the standby's port on every interface and redirects clients of the job's endpoint to it (R17).
   static Result<std::unique_ptr<EmbeddedCoordinator>> take_over(const RendezvousConfig& config,
                                                                 Term term,
                                                                 const control::Standby& standby);
   ~EmbeddedCoordinator();  // stops at once
 
-  // Where the agent of this process reaches it.
+  // Where the agent of this process connects to.
   const Endpoint& endpoint() const;
 
-  // Returns when no agent needs it any more, or `stay` is over; says so on stderr if that takes a
-  // while.
+  // Returns when no agent needs the coordinator any more, or when `stay` is over. Warns if that
+  // takes a while.
   void wait_until_idle(Stay& stay);
 
  private:

@@ -19,7 +19,7 @@ void LoopThread::end(std::function<void()> last) {
   if (!thread_.joinable()) return;
   loop_.post([this, last = std::move(last)] {
     last();
-    loop_.stop();  // a timer may still wait for what never comes
+    loop_.stop();  // run() would wait for timers that are still armed
   });
   thread_.join();
 }

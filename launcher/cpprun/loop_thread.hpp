@@ -1,4 +1,4 @@
-// LoopThread: a loop of rendezvous/server with a thread of its own beside the agent's.
+// LoopThread: a ServerLoop and the thread that runs it, beside the agent's thread.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,11 @@ class LoopThread {
   LoopThread() { loop_.hold(); }
 
   ServerLoop& loop() { return loop_; }
-  // Before it nothing on the loop runs. Signals are the agent's business: none lands here.
+  // Nothing on the loop runs before. The thread blocks all signals: the agent's thread handles
+  // them.
   void start();
-  // Runs `last` on the thread, then ends it; nothing is waited for. If it was never started,
-  // nothing happens.
+  // Runs `last` on the thread, then ends the thread without waiting for pending work. Does nothing
+  // if the thread was never started.
   void end(std::function<void()> last);
 
  private:

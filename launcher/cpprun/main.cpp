@@ -1,4 +1,4 @@
-// cpprun: what people type instead of torchrun. Options in, exit code out.
+// cpprun: torchrun's command line in C++.
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,10 +35,10 @@ int fail(const Error& error) {
   return exit_code(error);
 }
 
-// Asio throws where the system has no descriptors or memory left for a loop. What was started
-// goes with the objects on the way out.
+// Asio throws where the system has no descriptors or memory left for a loop. Destructors stop what
+// was started.
 template <class Run>
-int guarded(Run run) {
+int run_guarded(Run run) {
   try {
     return run();
   } catch (const std::system_error& error) {
@@ -49,8 +49,8 @@ int guarded(Run run) {
   return kFailure;
 }
 
-// Some of what runs short of descriptors can only throw, so the least that is needed is asked for
-// before anything is opened. Pipes and log files come on top; their lack is said when it comes.
+// Some code can only throw when descriptors run out, so the minimum is checked before anything is
+// opened. Pipes and log files need more; the agent reports their lack when it occurs.
 Status check_descriptors(int workers) {
   constexpr rlim_t kOwn = 32;  // standard streams, loops, server, reaper process, log
   constexpr rlim_t kMostPerWorker = 5;
@@ -64,8 +64,8 @@ Status check_descriptors(int workers) {
                                       "; raise it with ulimit -n " + enough};
 }
 
-// What makes jobs fail is said before the job does; what may, at INFO: a good run is silent.
-void look_at_machine(int workers) {
+// Problems make jobs fail: warn. The rest is logged at INFO, so that a good run is silent.
+void report_preflight_findings(int workers) {
   for (const doctor::Finding& finding :
        doctor::preflight_findings(doctor::preflight_facts(workers))) {
     const std::string text = finding.text + " (" + finding.cure + ")";
@@ -73,14 +73,14 @@ void look_at_machine(int workers) {
   }
 }
 
-// The clock of events.jsonl.
+// The clock of events.jsonl (CLOCK_BOOTTIME).
 Instant boot_clock(clockid_t clock = CLOCK_BOOTTIME) {
   timespec t{};
   ::clock_gettime(clock, &t);
   return Instant::from_nanoseconds(int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec);
 }
 
-// Whoever etcd says leads, this process or another.
+// With the etcd backend this process or another one leads.
 int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaemon> agent,
                    StartTimes times) {
   Result<uint16_t> port = agent->keep_port();
@@ -89,42 +89,42 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
                                         agent->election_callbacks());
   if (!host) return fail(host.error());
   times.listening = boot_clock();
-  agent->took(times);
+  agent->set_start_times(times);
   const int code = agent->run_elected((*host)->arbiter());
   std::optional<Duration> most = agent->may_stay();
   const bool is_urgent = code > kSignalBase && code != kSignalBase + SIGTERM;
   if (most && !is_urgent) most = std::max(*most, limits::kLeaderLeaveTimeout);
   Stay stay(most);
-  agent.reset();  // the other signals have their default effect again
+  agent.reset();  // restores the default actions of the other signals
   (*host)->leave(stay);
   if (stay.is_asked()) log::finish(limits::kLogFlushTimeout);
   return code;
 }
 
-int launch(const Launch& options_result, StartTimes times) {
-  if (Status ok = check_descriptors(options_result.config.workers.nproc); !ok)
+int launch(const Launch& launch_options, StartTimes times) {
+  if (Status ok = check_descriptors(launch_options.config.workers.nproc); !ok)
     return fail(ok.error());
-  for (const std::string& warning : options_result.warnings) log::warning(warning);
-  Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(options_result.config);
+  for (const std::string& warning : launch_options.warnings) log::warning(warning);
+  Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_clock();
-  const RendezvousConfig& rendezvous = options_result.config.rendezvous;
+  const RendezvousConfig& rendezvous = launch_options.config.rendezvous;
   if (rendezvous.backend == Backend::Etcd)
     return launch_elected(rendezvous, std::move(*agent), times);
   Result<std::unique_ptr<EmbeddedCoordinator>> host =
       EmbeddedCoordinator::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
   times.listening = boot_clock();
-  look_at_machine(options_result.config.workers.nproc);  // while the server's thread comes up
-  (*agent)->took(times);
+  report_preflight_findings(
+      launch_options.config.workers.nproc);  // while the server's thread comes up
+  (*agent)->set_start_times(times);
   if (!*host && EmbeddedCoordinator::may_start_later(rendezvous)) {
     (*agent)->may_host([&](const std::vector<std::string>& addresses) -> std::optional<Endpoint> {
       *host = EmbeddedCoordinator::start_if_free(rendezvous, (*agent)->incarnation(), addresses);
       return *host ? std::optional((*host)->endpoint()) : std::nullopt;
     });
   }
-  std::unique_ptr<EmbeddedCoordinator>
-      taken_over;  // the coordinator that our agent leads its job with
+  std::unique_ptr<EmbeddedCoordinator> taken_over;  // while our agent leads as the standby
   if (!*host && rendezvous.max_nodes > 1 && rendezvous.backend != Backend::Static) {
     (*agent)->may_lead([&](Term term, const control::Standby& standby) -> Result<Endpoint> {
       auto made = EmbeddedCoordinator::take_over(rendezvous, term, standby);
@@ -137,8 +137,8 @@ int launch(const Launch& options_result, StartTimes times) {
       (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
   const std::optional<Duration> most = (*agent)->may_stay();
   Stay stay(most);
-  agent->reset();  // the other signals have their default effect again
-  // Others may still need the coordinator in this process.
+  agent->reset();  // restores the default actions of the other signals
+  // Other agents may still need the coordinator in this process.
   const bool may_stay = !most || *most > Duration{};
   if (*host && may_stay) (*host)->wait_until_idle(stay);
   if (taken_over && may_stay) taken_over->wait_until_idle(stay);
@@ -162,5 +162,5 @@ int main(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
   times.options = boot_clock();
-  return guarded([&] { return launch(std::get<Launch>(*options_result), times); });
+  return run_guarded([&] { return launch(std::get<Launch>(*options_result), times); });
 }

@@ -42,7 +42,7 @@ std::function<void()> Stay::when_idle() const {
 }
 
 bool Stay::is_over_within(std::optional<Duration> piece) {
-  if (!idle_->is_open()) return true;  // no descriptors are left, and nobody could tell us
+  if (!idle_->is_open()) return true;  // out of descriptors: when_idle() could not wake us
   std::optional<Clock::time_point> end = until_;
   if (piece) end = std::min(end.value_or(Clock::time_point::max()), Clock::now() + *piece);
   while (true) {
@@ -51,7 +51,7 @@ bool Stay::is_over_within(std::optional<Duration> piece) {
     int64_t left = -1;
     if (end) left = std::max<int64_t>(0, ceil<milliseconds>(*end - Clock::now()).count());
     const int ready = ::poll(watched, 2, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
-    if (ready < 0) continue;  // EINTR: of a signal that is handled elsewhere
+    if (ready < 0) continue;  // EINTR by a signal with a handler elsewhere
     if (watched[1].revents != 0) is_asked_ = true;
     if (ready > 0) return true;
     if (until_ && Clock::now() >= *until_) return true;

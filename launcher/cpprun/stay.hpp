@@ -1,8 +1,8 @@
-// Stay: a launcher whose own part is over waits, since other agents still need the coordinator in
-// its process. SIGTERM ends the wait and nothing else: the exit code is known by then.
+// Stay: the wait of a launcher whose agent has ended, because other agents still need the
+// coordinator in its process. SIGTERM ends only the wait: the exit code is already fixed.
 //
-// From its construction on SIGTERM is blocked in this thread, as it is in all others. So it is made
-// before the agent gives the signals their default effect back.
+// The constructor blocks SIGTERM in this thread; all other threads block it already. So construct
+// it before the agent restores the default signal actions.
 #pragma once
 
 #include <chrono>
@@ -18,21 +18,21 @@ namespace cpprun {
 
 class Stay {
  public:
-  // `most`: a signal has asked this process to leave. The wait takes no longer, and a further
-  // SIGTERM changes nothing. Nothing: none has.
+  // `most` is given if a signal has asked this process to exit: the wait takes no longer, and a
+  // further SIGTERM has no effect.
   explicit Stay(std::optional<Duration> most);
-  ~Stay();  // SIGTERM ends the process again, unless it was asked to leave: then the end is near
+  ~Stay();  // unblocks SIGTERM, unless the process was asked to exit and so is about to end
   Stay(const Stay&) = delete;
 
-  // Whoever sees that nobody needs this process any more calls it: any thread, any time.
+  // The callback ends the wait. Callable from any thread, at any time.
   std::function<void()> when_idle() const;
 
-  // Waits until when_idle() is called, SIGTERM comes or the time is over; for `piece` at most.
-  // False: it goes on.
+  // Waits until when_idle()'s callback runs, SIGTERM arrives or the time is over, for `piece` at
+  // most. False: the wait is not over.
   bool is_over_within(std::optional<Duration> piece);
 
   bool is_asked() const { return is_asked_; }
-  // ", for 12 s at most"; "" where nothing limits it.
+  // ", for 12 s at most"; "" without a limit.
   std::string limit_text() const;
 
  private:

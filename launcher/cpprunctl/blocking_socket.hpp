@@ -1,4 +1,4 @@
-// BlockingSocket: one socket, and the time by which everything on it must be over. Blocking, for
+// BlockingSocket: a socket with one deadline for all its operations. Blocking, for command line
 // tools.
 #pragma once
 
@@ -17,18 +17,18 @@ namespace cpprun::ctl {
 
 class BlockingSocket {
  public:
-  // Owns `fd`, a non-blocking socket; a negative one fails at the first use.
+  // Takes ownership of `fd`, a non-blocking socket; a negative one fails at the first use.
   BlockingSocket(int fd, Duration limit)
       : fd_(fd), until_(std::chrono::steady_clock::now() + limit) {}
   BlockingSocket(const BlockingSocket&) = delete;
   ~BlockingSocket();
   int fd() const { return fd_; }
-  // Another limit, from now on.
+  // Sets the deadline to `limit` from now.
   void extend(Duration limit) { until_ = std::chrono::steady_clock::now() + limit; }
 
   Status connect(const sockaddr* address, socklen_t size);
   Status send(std::string_view bytes);
-  // Until `bytes` are there or the other side ends; at most that many.
+  // Blocks until `bytes` have arrived or the peer closes; returns at most that many.
   Result<std::string> receive(size_t bytes);
 
  private:
@@ -38,7 +38,7 @@ class BlockingSocket {
   std::chrono::steady_clock::time_point until_;
 };
 
-// To the first address of the endpoint that takes a connection. Errors name the endpoint.
+// Connects to the first address of the endpoint that accepts. Errors name the endpoint.
 Result<std::unique_ptr<BlockingSocket>> dial(const Endpoint& endpoint, Duration limit);
 
 }  // namespace cpprun::ctl

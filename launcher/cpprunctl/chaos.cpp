@@ -26,7 +26,7 @@
 namespace cpprun {
 namespace {
 
-constexpr const char* kFaultFree = "fault-free";  // instead of a seed's number
+constexpr const char* kFaultFree = "fault-free";  // replaces the seed in the reference run
 
 std::optional<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -41,42 +41,42 @@ std::string with_seed(std::string text, const std::string& seed) {
   return text;
 }
 
-// The files of one campaign; gone with it.
-class Folder {
+// A campaign's temporary folder; the destructor removes it.
+class TemporaryFolder {
  public:
-  static Result<Folder> make() {
+  static Result<TemporaryFolder> make() {
     std::string name = (std::filesystem::temp_directory_path() / "cpprun-chaos-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) return system_error("a folder " + name, errno);
-    return Folder(name);
+    return TemporaryFolder(name);
   }
-  Folder(Folder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  Folder& operator=(Folder&&) = delete;
-  ~Folder() {
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder() {
     std::error_code ignored;
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
   }
   std::string file(const char* name) const { return path_ + "/" + name; }
 
  private:
-  explicit Folder(std::string path) : path_(std::move(path)) {}
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
 
 struct Run {
-  std::vector<std::string> words;
+  std::vector<std::string> arguments;
   std::map<std::string, std::string> variables;
 };
 
-// Its wait status.
-Result<int> carry_out(const Run& run) {
+// Runs cpprun and returns its wait status.
+Result<int> run_cpprun(const Run& run) {
   for (const auto& [name, value] : run.variables) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv;
-  for (const std::string& word : run.words) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : run.arguments) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   pid_t pid = 0;
   const int refused = ::posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(),
-                                     __environ);  // environment.cpp says why
-  if (refused != 0) return system_error("'" + run.words[0] + "' can't be started", refused);
+                                     __environ);  // not environ: see environment.cpp
+  if (refused != 0) return system_error("'" + run.arguments[0] + "' can't be started", refused);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) return system_error("waiting for cpprun", errno);
@@ -84,20 +84,20 @@ Result<int> carry_out(const Run& run) {
   return status;
 }
 
-// The seed's own words go in front of all others, behind the launcher's name.
+// `own` are the options that this seed adds; they come right after the launcher's name.
 Run run_of(const ChaosOptions& options, const std::string& seed,
            const std::vector<std::string>& own) {
   Run run{{options.command[0]}, {{"CPPRUN_CHAOS_SEED", seed}, {"CPPRUN_FAULTS", ""}}};
-  run.words.insert(run.words.end(), own.begin(), own.end());
+  run.arguments.insert(run.arguments.end(), own.begin(), own.end());
   for (size_t i = 1; i < options.command.size(); ++i) {
-    run.words.push_back(with_seed(options.command[i], seed));
+    run.arguments.push_back(with_seed(options.command[i], seed));
   }
   return run;
 }
 
-// What the final file is when nothing goes wrong.
+// The crc32 that the final file has after a run without faults.
 Result<std::string> fault_free_hash(const ChaosOptions& options, const std::string& file) {
-  const Result<int> status = carry_out(run_of(options, kFaultFree, {}));
+  const Result<int> status = run_cpprun(run_of(options, kFaultFree, {}));
   if (!status) return status.error();
   const std::optional<std::string> bytes = read_file(with_seed(file, kFaultFree));
   if (*status == 0 && bytes) return archive::crc32_text(archive::crc32(archive::bytes_of(*bytes)));
@@ -114,13 +114,13 @@ void print(const std::string& text) {
 
 class Campaign {
  public:
-  Campaign(const ChaosOptions& options, faults::Plan plan, Folder folder)
+  Campaign(const ChaosOptions& options, faults::Plan plan, TemporaryFolder folder)
       : options_(options), plan_(std::move(plan)), folder_(std::move(folder)) {}
 
   Result<ChaosResult> run() {
     if (Status ok = find_hash(); !ok) return ok.error();
     for (int64_t seed = options_.first; seed < options_.first + options_.seeds; ++seed) {
-      Result<int> signal = one(std::to_string(seed));
+      Result<int> signal = run_seed(std::to_string(seed));
       if (!signal) return signal.error();
       if (*signal != 0) return ChaosResult{false, *signal};
     }
@@ -146,22 +146,22 @@ class Campaign {
     if (plan.expect && plan.expect->final_hash) {
       plan.expect->final_hash->file = with_seed(plan.expect->final_hash->file, seed);
     }
-    if (!plan.expect) plan.expect.emplace();  // at least a good end
+    if (!plan.expect) plan.expect.emplace();  // expect at least success
     std::ofstream out(folder_.file("plan.json"), std::ios::trunc);
     out << faults::encode(plan);
     out.close();
     return out ? Status{} : system_error(folder_.file("plan.json"), errno);
   }
 
-  // The signal that ended us all; 0: none.
-  Result<int> one(const std::string& seed) {
+  // Runs one seed. Returns the signal that interrupted the campaign; 0: none.
+  Result<int> run_seed(const std::string& seed) {
     if (Status ok = write_plan(seed); !ok) return ok.error();
     const std::string report = folder_.file("account.json");
     std::error_code ignored;
     std::filesystem::remove(report, ignored);
     Run run = run_of(options_, seed, {"--faults=" + folder_.file("plan.json"), "--seed=" + seed});
     run.variables["CPPRUN_FAULT_ACCOUNT"] = report;
-    const Result<int> status = carry_out(run);
+    const Result<int> status = run_cpprun(run);
     if (!status) return status.error();
     const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 0;
     if (code == kSignalBase + SIGINT || code == kSignalBase + SIGTERM) return code - kSignalBase;
@@ -186,7 +186,7 @@ class Campaign {
 
   const ChaosOptions& options_;
   faults::Plan plan_;
-  const Folder folder_;
+  const TemporaryFolder folder_;
   faults::Statistics statistics_;
   int64_t failed_ = 0;
 };
@@ -200,7 +200,7 @@ Result<ChaosResult> chaos(const ChaosOptions& options) {
   }
   Result<faults::Plan> plan = faults::parse_plan(*text, options.plan);
   if (!plan) return plan.error();
-  Result<Folder> folder = Folder::make();
+  Result<TemporaryFolder> folder = TemporaryFolder::make();
   if (!folder) return folder.error();
   return Campaign(options, std::move(*plan), std::move(*folder)).run();
 }

@@ -1,9 +1,8 @@
-// cpprunctl chaos: one fault plan with many seeds. Runs the job once without faults where the plan
-// compares with that, then once for each seed, and reports how long recovery took and what was
-// lost.
+// cpprunctl chaos: runs one fault plan with many seeds. Runs the job once without faults if the
+// plan compares with that, then once per seed, and reports recovery times and lost steps.
 //
-// Starts cpprun as it is typed and judges by its account; decides nothing about faults itself.
-// Thread: main. Stdout: the report; the jobs' own output goes where it always goes.
+// Starts cpprun with the given command line and reads its fault report; injects no faults itself.
+// Thread: main. Stdout: the report; the jobs' own output is not redirected.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +14,17 @@
 namespace cpprun {
 
 struct ChaosOptions {
-  std::string plan;                  // its file
-  int64_t seeds = 10;                // how many
-  int64_t first = 0;                 // the first of them
-  std::vector<std::string> command;  // cpprun and its words; {seed} in them is replaced
+  std::string plan;                  // path of the plan
+  int64_t seeds = 10;                // number of seeds
+  int64_t first = 0;                 // the first seed
+  std::vector<std::string> command;  // cpprun and its arguments; {seed} in them is replaced
 };
 
-// Error: the plan can't be read, or cpprun can't be started. What the plan expects need not have
-// held for that: ChaosResult says.
+// An Error means that the plan can't be read or cpprun can't be started. Whether the plan's
+// expectations held is in ChaosResult.
 struct ChaosResult {
   bool is_held = true;
-  int signal = 0;  // a run was ended by it, and so are we
+  int signal = 0;  // the signal that interrupted a run; cpprunctl exits the same way
 };
 Result<ChaosResult> chaos(const ChaosOptions& options);
 

@@ -6,7 +6,7 @@
 namespace cpprun::ctl {
 namespace {
 
-// The first words of verbs, each once, in their order.
+// The first words of the verbs, without duplicates, in order.
 std::vector<std::string> first_words(const std::vector<VerbHelp>& verbs) {
   std::vector<std::string> words;
   for (const VerbHelp& verb : verbs) {

@@ -1,4 +1,4 @@
-// Completion of cpprunctl for shells, made from the tree of its verbs. Pure.
+// Shell completion scripts for cpprunctl, made from its verbs. Pure.
 #pragma once
 
 #include <string>

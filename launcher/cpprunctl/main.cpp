@@ -1,4 +1,4 @@
-// cpprunctl: what operators type. Options in, exit code out; the verbs are in files of their own.
+// cpprunctl: the tool for operators. Parses the command line; each verb has its own file.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -30,24 +30,24 @@ int fail(const cpprun::Error& error) {
   return cpprun::exit_code(error);
 }
 
-// As cpprun itself shows what is wrong with its command line.
+// Prints an error in a command line of cpprun as cpprun itself does.
 int refuse_line(const cpprun::Error& error) {
   std::fputs(cpprun::shown_error(error).c_str(), stderr);
   return cpprun::exit_code(error);
 }
 
-// CLI11's own say "not in range 0.000000 to 17976931..." of a number that is wrong.
+// CLI11's own validators print "not in range 0.000000 to 17976931..." for a wrong number.
 CLI::Validator number(const char* wanted, bool (*is_right)(double)) {
-  const auto run_checks = [wanted, is_right](const std::string& text) {
+  const auto check_number = [wanted, is_right](const std::string& text) {
     const std::optional<double> value = cpprun::text::parse_double(text);
     return value && is_right(*value) ? std::string() : "'" + text + "' is not a number " + wanted;
   };
-  return {run_checks, ""};
+  return {check_number, ""};
 }
 const CLI::Validator kAboveZero = number("above 0", [](double value) { return value > 0; });
 const CLI::Validator kFromZero = number("from 0 on", [](double value) { return value >= 0; });
 
-// The verbs of `cpprunctl snapshot`. `chosen` becomes the one that was typed.
+// The verbs of `cpprunctl snapshot`. Parsing sets `chosen` to the verb's function.
 using SnapshotVerb = cpprun::Status (*)(const cpprun::SnapshotOptions&);
 void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotOptions& options, SnapshotVerb& chosen) {
   CLI::App* snapshot = app.add_subcommand("snapshot", "Look at snapshots, check, convert, remove");
@@ -132,7 +132,7 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
   return doctor;
 }
 
-// The verbs for running jobs. `chosen` becomes the one that was typed.
+// The verbs for running jobs. Parsing sets `chosen` to the verb's function.
 using JobVerb = cpprun::Status (*)(const cpprun::JobOptions&);
 
 class JobVerbs {
@@ -225,7 +225,7 @@ class JobVerbs {
   JobVerb& chosen_;
 };
 
-// Everything that can be typed after `cpprunctl`.
+// All verbs and their options, for completion.
 std::vector<cpprun::ctl::VerbHelp> words_of(const CLI::App& app, const std::string& before = "") {
   std::vector<cpprun::ctl::VerbHelp> all;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -264,7 +264,7 @@ int run_chaos(const cpprun::ChaosOptions& options) {
   return result->is_held ? cpprun::kSuccess : cpprun::kExpectationsFailed;
 }
 
-// What a value is, in people's words: "N" where CLI11 has "INT:NONNEGATIVE=10".
+// Shows readable placeholders of values: "N" where CLI11 has "INT:NONNEGATIVE=10".
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -278,7 +278,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// As the help shows them.
+// Sets the groups of verbs in the help text.
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
       {"Look at running jobs", {"ps", "status", "top", "pid", "logs", "stacks", "events"}},
@@ -293,7 +293,7 @@ void group_verbs(CLI::App& app) {
       "themselves.");
 }
 
-// CLI11 only says that a verb is missing, even where one is misspelt.
+// Suggests a verb for a misspelt one; CLI11 only reports that a verb is missing.
 cpprun::Status check_verb(CLI::App& app, const char* word) {
   if (*word == '-') return {};
   std::vector<std::string> names;
@@ -306,7 +306,7 @@ cpprun::Status check_verb(CLI::App& app, const char* word) {
                            (near.empty() ? all : "; did you mean '" + near + "'?")};
 }
 
-// An exit code if there is nothing more to do: help was asked for, or the words are wrong.
+// Returns an exit code if the program is to end: after help, or because the command line is wrong.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   if (argc < 2) {
     std::fputs(app.help().c_str(), stderr);

@@ -17,9 +17,9 @@ namespace {
 
 constexpr size_t kMiB = 1024 * 1024;
 
-// glibc would learn from the first large value to keep later ones on its heap, where they fragment
-// it and growing copies them. A fixed threshold leaves each in pages of its own, given back when it
-// goes.
+// After freeing the first large value, glibc would keep later ones on the heap, where they fragment
+// it and growing copies them. A fixed threshold maps each value on its own and unmaps it when
+// freed.
 void keep_large_values_apart() {
   ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kMiB));
 }
@@ -40,7 +40,7 @@ Status serve(const ServeOptions& options) {
   server_options.store.value_bytes = options.store_value_limit_mb * kMiB;
   ServerHooks hooks;
   service.fill(hooks);
-  // A static job's workers meet at the store of its rounds, everybody else at ours.
+  // The workers of a static job use the store of its rounds; all other clients use ours.
   hooks.store_for_main_port = [store, of_job = hooks.store_for_main_port] {
     std::shared_ptr<Store> found = of_job();
     return found ? found : store;
@@ -54,7 +54,7 @@ Status serve(const ServeOptions& options) {
   service.attach(*server, endpoint->host);
   loop.on_signal({SIGTERM, SIGINT}, [&](int) {
     server->stop();
-    loop.stop();  // the coordinator's timer may still wait for nodes
+    loop.stop();  // run() would wait for the coordinator's armed timer
   });
   log::plain("cpprun: serving on " + to_string(Endpoint{endpoint->host, *port}) + "\n");
   loop.run();

@@ -9,7 +9,7 @@ namespace cpprun {
 
 struct ServeOptions {
   std::string listen;           // HOST:PORT
-  size_t store_value_limit_mb;  // largest value of the store
+  size_t store_value_limit_mb;  // size limit of one value in the store
 };
 
 // Serves until SIGTERM or SIGINT.

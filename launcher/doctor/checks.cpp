@@ -10,12 +10,12 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;
-// A PyTorch process opens some 40 files, a loader's process ten; each rank talks to its peers too.
+// A PyTorch process opens about 40 files, a data loader 10; a rank also connects to its peers.
 constexpr uint64_t kFilesPerWorker = 128;
 constexpr uint64_t kFilesOfAgent = 64;
 // Threads of one PyTorch process besides one per core: backends, loaders, autograd.
 constexpr uint64_t kTasksPerWorker = 64;
-// What loaders and NCCL share between processes soon outgrows Docker's default of 64 MiB.
+// Data loaders and NCCL share memory between processes; Docker's default of 64 MiB is too small.
 constexpr uint64_t kSharedMemory = kGiB;
 constexpr uint64_t kTempDiskSpace = 256 * kMiB;  // logs of a failed run
 constexpr uint64_t kSnapshotDiskSpace = kGiB;
@@ -156,7 +156,7 @@ std::vector<std::string> visible_entries(const DeviceFacts& devices) {
   return text::split(*devices.visible, ',');
 }
 
-// Numbers in CUDA_VISIBLE_DEVICES that no device has: CUDA ends the list there, without a word.
+// Indices in CUDA_VISIBLE_DEVICES without a device: CUDA ends the list there without an error.
 std::string beyond(const DeviceFacts& devices) {
   for (const std::string& entry : visible_entries(devices)) {
     const std::optional<int64_t> number = text::parse_int(entry);

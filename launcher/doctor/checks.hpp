@@ -1,5 +1,5 @@
-// From facts to findings: what is wrong with a machine, and the cure. Pure; the table of checks is
-// in checks.cpp.
+// Turns facts about a machine into findings with a cure each. Pure; the table of checks is in
+// checks.cpp.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace cpprun::doctor {
 
 enum class Level {
-  Good,     // looked at, nothing to say
+  Good,     // checked, nothing found
   Note,     // worth knowing
   Warning,  // jobs run, but something will be slow, or some of them fail
   Problem,  // jobs fail
@@ -20,8 +20,8 @@ enum class Level {
 struct Finding {
   std::string_view check;  // its name, one word
   Level level = Level::Good;
-  std::string text;  // what is there, with the number or name that was read
-  std::string cure;  // what to type or to change; "" for Good
+  std::string text;  // what was found, with the number or name that was read
+  std::string cure;  // what to type or change; "" for Good
 };
 
 // One per check, in the order of the table.

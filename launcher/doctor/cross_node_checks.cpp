@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kClocksApart = 500ms;  // then events of two nodes stand in a wrong order
+constexpr Duration kClocksApart = 500ms;  // beyond it, merged events of two nodes get out of order
 constexpr size_t kNamed = 6;              // pairs that one line names
 constexpr double kOutlier = 3;            // times worse than the median of all pairs
 
@@ -45,12 +45,12 @@ std::string some_of(std::vector<std::string> all) {
   return text::join(all, "; ");
 }
 
-// Texts of the pairs that have some.
-template <class Tell>
-std::vector<std::string> told(const NodesFacts& f, Tell tell) {
+// The text of each pair for which `describe` returns one.
+template <class Describe>
+std::vector<std::string> pair_texts(const NodesFacts& f, Describe describe) {
   std::vector<std::string> texts;
   for (const PairFacts& pair : f.pairs) {
-    const std::string text = tell(pair);
+    const std::string text = describe(pair);
     if (!text.empty()) texts.push_back(pair_of(f, pair) + ": " + text);
   }
   return texts;
@@ -87,7 +87,7 @@ Finding versions(const NodesFacts& f) {
 }
 
 Finding reach(const NodesFacts& f) {
-  const auto blocked = told(f, [](const PairFacts& pair) { return pair.error; });
+  const auto blocked = pair_texts(f, [](const PairFacts& pair) { return pair.error; });
   if (blocked.empty()) {
     return {"reach", Level::Good, std::to_string(f.pairs.size()) + " ways between nodes are open",
             ""};
@@ -99,7 +99,7 @@ Finding reach(const NodesFacts& f) {
 }
 
 Finding names(const NodesFacts& f) {
-  const auto wrong = told(f, [](const PairFacts& pair) { return pair.name_error; });
+  const auto wrong = pair_texts(f, [](const PairFacts& pair) { return pair.name_error; });
   if (wrong.empty()) return {"names", Level::Good, "names of nodes lead to them", ""};
   return {"names", Level::Note, some_of(wrong),
           "cpprun itself uses addresses; for programs that use names: DNS, or /etc/hosts on all "
@@ -114,8 +114,8 @@ Finding clocks(const NodesFacts& f) {
   if (most <= kClocksApart) {
     return {"clocks", Level::Good, "at most " + time_text(most) + " apart", ""};
   }
-  // Each pair once: the other way says the same.
-  const auto apart = told(f, [](const PairFacts& pair) -> std::string {
+  // One direction per pair: the other one shows the same offset.
+  const auto apart = pair_texts(f, [](const PairFacts& pair) -> std::string {
     if (!pair.error.empty() || pair.clock_ahead <= kClocksApart) return "";
     return "its clock is ahead by " + time_text(pair.clock_ahead);
   });
@@ -136,11 +136,11 @@ Finding latency(const NodesFacts& f) {
     if (pair.error.empty()) all.push_back(pair.latency);
   }
   const Duration usual = median(all);
-  // Below a millisecond the machine's own pauses are a multiple of the usual.
+  // Below a millisecond, scheduling pauses alone exceed a multiple of the median.
   const Duration most = f.most_latency > Duration{}
                             ? f.most_latency
                             : std::max<Duration>(usual * static_cast<int>(kOutlier), 1ms);
-  const auto slow = told(f, [&](const PairFacts& pair) {
+  const auto slow = pair_texts(f, [&](const PairFacts& pair) {
     return pair.error.empty() && pair.latency > most ? time_text(pair.latency) : "";
   });
   const std::string text = "usually " + time_text(usual) + " there and back";
@@ -156,7 +156,7 @@ Finding speeds(const NodesFacts& f) {
   }
   const double usual = median(all);
   const double least = f.least_bytes_per_s > 0 ? f.least_bytes_per_s : usual / kOutlier;
-  const auto slow = told(f, [&](const PairFacts& pair) {
+  const auto slow = pair_texts(f, [&](const PairFacts& pair) {
     return pair.error.empty() && pair.bytes_per_s < least ? speed(pair.bytes_per_s) : "";
   });
   const std::string text = "usually " + speed(usual) + " over one connection";
@@ -177,8 +177,9 @@ std::vector<Finding> run_cross_node_checks(const NodesFacts& facts) {
   return all;
 }
 
-// The circle method: an even number of players, the last of whom may be nobody, and in round r meet
-// those whose numbers add up to r; who would meet himself meets the last.
+// The circle method: the players are an even number, with a dummy as the last one if `count` is
+// odd. In round r the players whose numbers add up to r (modulo circle) meet; a player whose
+// partner would be himself meets the last one.
 int64_t count_rounds(int64_t count) {
   return count < 2 ? 0 : count - 1 + count % 2;
 }

@@ -1,4 +1,4 @@
-// From what nodes found out about each other to findings with their cures. Pure.
+// Turns what the nodes measured between each other into findings with a cure each. Pure.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// How much room a file system has. For the probes' own sources.
+// Size and free space of a file system. Private to the probes.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace cpprun::doctor {
 
-// Of the file system that `path` is on; nothing if it can't be asked.
+// Of the file system that holds `path`; nothing if it cannot be read.
 std::optional<DiskSpace> disk_space_of(const std::string& path);
 
 }  // namespace cpprun::doctor

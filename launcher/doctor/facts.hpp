@@ -1,5 +1,5 @@
-// What can be read off a machine before a job starts there. Plain data: probes fill it (probe.hpp),
-// judge() reads it (checks.hpp). What could not be read is absent.
+// What can be read off a machine before a job starts there. Plain data: the probes fill it
+// (probe.hpp), run_checks() reads it (checks.hpp). What could not be read is absent.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace cpprun::doctor {
 
-struct DiskSpace {  // of a file system
+struct DiskSpace {  // of one file system
   uint64_t total_bytes = 0;
   uint64_t free_bytes = 0;  // for this user
 };
 
-// Limits of this process and of its control group; their workers inherit them.
+// Limits of this process and of its control group; the workers inherit them.
 struct LimitFacts {
   uint64_t open_files = 0;  // RLIMIT_NOFILE, the soft one
   uint64_t open_files_most = 0;
   std::optional<uint64_t> most_tasks;  // pids.max of the control group
-  bool is_delegated = false;           // folders can be made in our control group
+  bool is_delegated = false;           // we may create groups in our control group
   int ptrace_scope = 0;                // kernel.yama.ptrace_scope
   bool is_root = false;
 };
@@ -38,21 +38,21 @@ struct MachineFacts {
 
 struct DeviceFacts {
   std::vector<std::string> files;       // /dev/nvidia0, …
-  std::vector<std::string> unreadable;  // those of them that this user may not open
+  std::vector<std::string> unreadable;  // those of `files` that this user may not open
   std::string driver;                   // version; "" without a driver
   std::optional<std::string> visible;   // CUDA_VISIBLE_DEVICES
 };
 
-// How this machine's own name is seen here.
+// The machine's own host name, as the resolver here sees it.
 struct NameFacts {
   std::string host_name;
-  std::vector<std::string> addresses;  // numeric; empty: it can't be resolved
+  std::vector<std::string> addresses;  // numeric; empty if the name does not resolve
   Duration took{0};
 };
 
 struct AddressAttempt {
   std::string address;  // numeric
-  std::string error;    // "" if it could be connected to
+  std::string error;    // "" if the connection succeeded
   Duration took{0};
 };
 
@@ -61,24 +61,24 @@ struct EndpointFacts {
   std::string host;
   uint16_t port = 0;
   std::string resolve_error;             // "" if it has addresses
-  std::string own_address;               // of this machine: it would host
-  std::string port_owner;                // who listens there already, where it is our own
+  std::string own_address;               // an address of this machine: this node would host
+  std::string port_owner;                // the process that listens there, if the address is ours
   bool is_port_taken = false;            // likewise
-  std::vector<AddressAttempt> attempts;  // where it is another machine's
+  std::vector<AddressAttempt> attempts;  // if the endpoint is another machine
   uint16_t ephemeral_first = 0;          // ports that outgoing connections draw from
   uint16_t ephemeral_last = 0;
 };
 
-// A trial of what a snapshot does: write, fsync, rename, fsync of the folder.
+// A trial run of a snapshot's steps: write, fsync, rename, fsync of the folder.
 struct FolderFacts {
   std::string path;
-  std::string error;  // what failed and why; "" if all of it worked
+  std::string error;  // which step failed and why; "" if all succeeded
   Duration fsync_took{0};
   std::optional<DiskSpace> disk_space;
 };
 
 struct Facts {
-  int nproc = 1;  // workers that are meant to run here
+  int nproc = 1;  // workers that would run here
   LimitFacts limits;
   MachineFacts machine;
   DeviceFacts devices;

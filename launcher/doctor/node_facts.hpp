@@ -1,4 +1,4 @@
-// What the nodes of a job found out about each other. Plain data: the doctors of all nodes fill it
+// What the nodes of a job measured between each other. Plain data: the doctors of all nodes fill it
 // (launcher/cpprunctl/doctor/doctor_nodes.cpp), run_cross_node_checks() reads it.
 #pragma once
 
@@ -13,35 +13,36 @@ namespace cpprun::doctor {
 struct NodeCard {
   std::string name;     // of the host
   std::string version;  // of cpprunctl
-  // Numeric. By the first it reaches the endpoint, and is reached; the others are its too.
+  // Numeric. The node uses the first one towards the endpoint and its peers; it also has the
+  // others.
   std::vector<std::string> addresses;
-  int64_t port = 0;    // where it answers the others
-  std::string secret;  // who shows it is answered
+  int64_t port = 0;    // where it serves the other doctors
+  std::string secret;  // a doctor must present it to be served
 };
 
-// One node's look at another. Times are of one way there and back.
+// One node's measurements of another. Times are round trips.
 struct PairFacts {
-  int64_t from = 0;  // numbers of the nodes
+  int64_t from = 0;  // node numbers
   int64_t to = 0;
-  std::string error;       // why it can't be reached; "" if it was
-  std::string name_error;  // why its name does not lead to it; "" if it does
-  Duration latency{};      // the least of some
-  Duration clock_ahead{};  // how far its clock is ahead of ours
-  double bytes_per_s = 0;  // to it
+  std::string error;       // why it is unreachable; "" if it was reached
+  std::string name_error;  // why its name does not resolve to it; "" if it does
+  Duration latency{};      // the minimum of several
+  Duration clock_ahead{};  // its clock minus ours
+  double bytes_per_s = 0;  // towards it
 };
 
 struct NodesFacts {
-  int64_t wanted = 0;            // nodes
-  std::vector<NodeCard> nodes;   // those that came, by number
-  std::vector<PairFacts> pairs;  // those that were looked at
-  Duration waited{};             // for who did not come
-  // What people want; zero: nothing in particular.
+  int64_t wanted = 0;            // number of nodes
+  std::vector<NodeCard> nodes;   // those that joined, by number
+  std::vector<PairFacts> pairs;  // those that were measured
+  Duration waited{};             // for the nodes that did not join
+  // The user's requirements; zero: none.
   double least_bytes_per_s = 0;
   Duration most_latency{};
 };
 
-// With whom node `number` of `count` has to do in a round of a tournament; count: with nobody. In
-// count_rounds(count) rounds each meets each other once. Pure.
+// The partner of node `number` of `count` in a round of the tournament; `count` if it has none. In
+// count_rounds(count) rounds each node meets each other node once. Pure.
 int64_t partner_of(int64_t number, int64_t round, int64_t count);
 int64_t count_rounds(int64_t count);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kQuick = {"kernel", "files", "tasks",
                                                     "gpus",   "shm",   "temp"};
 
-// Only where there may be one: most of the time would go into reading /dev.
+// Most of the time would go into reading /dev, so it is read only where GPUs are likely.
 bool may_have_gpus() {
   return ::access("/dev/nvidia0", F_OK) == 0 || ::access("/proc/driver/nvidia", F_OK) == 0;
 }

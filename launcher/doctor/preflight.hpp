@@ -1,5 +1,5 @@
-// The doctor's quick look at a machine, before each start of a job there: what can be read without
-// the network, without a trial file, in about a millisecond.
+// The doctor's quick check of a machine, before each start of a job there: what can be read in
+// about a millisecond, without the network and without a trial file.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace cpprun::doctor {
 
-// What is wrong, of the checks that are quick: warnings and problems only. Pure. That
-// CUDA_VISIBLE_DEVICES names GPUs where there is none at all is no news: CPU jobs do that.
+// Warnings and problems of the quick checks. Pure. A CUDA_VISIBLE_DEVICES that names GPUs on a
+// machine without any is no finding here: CPU jobs do that on purpose.
 std::vector<Finding> preflight_findings(Facts facts);
 
-// The facts that those checks look at, of this machine.
+// The facts that those checks need, of this machine.
 Facts preflight_facts(int nproc);
 
 }  // namespace cpprun::doctor

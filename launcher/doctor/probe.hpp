@@ -1,5 +1,5 @@
-// Reads the facts of this machine for judge(). Changes nothing but a trial file in the snapshot
-// folder, which it removes. Blocks: names and connections take up to kProbeConnectTimeout each.
+// Reads the facts of this machine for run_checks(). Writes only a trial file in the snapshot folder
+// and removes it. Blocks: lookups and connections take up to kProbeConnectTimeout each.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@ namespace cpprun::doctor {
 struct ProbeRequest {
   int nproc = 1;
   std::optional<Endpoint> endpoint;         // of the rendezvous
-  std::optional<std::string> snapshot_dir;  // has to be there
-  std::string root;  // in front of /dev, /proc, /sys: a made-up machine, for tests
+  std::optional<std::string> snapshot_dir;  // must exist
+  std::string root;  // prefix of /dev, /proc, /sys: tests put a fake machine there
 };
 
 Facts probe(const ProbeRequest& question);
 
-// The parts; each fills its own struct. probe_limits, probe_machine, probe_devices: under 1 ms.
+// The parts; each fills its own struct. The first three take less than 1 ms.
 LimitFacts probe_limits(const std::string& root);
 MachineFacts probe_machine();
 DeviceFacts probe_devices(const std::string& root);

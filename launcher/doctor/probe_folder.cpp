@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The trial file, and what became of it.
+// Owns the trial file and the result.
 class Trial {
  public:
   explicit Trial(FolderFacts& facts)
@@ -35,7 +35,7 @@ class Trial {
     is_made_ = true;
     renamed_ = name_ + ".renamed";
     const std::vector<char> bytes(1 << 20, 'x');
-    errno = ENOSPC;  // what a short write means
+    errno = ENOSPC;  // for a short write, which sets no errno
     if (::write(file_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
       return fail("a file of 1 MiB can't be written");
     const Clock::time_point start = Clock::now();

@@ -23,7 +23,7 @@ std::optional<uint64_t> number_in(const std::string& path) {
   return static_cast<uint64_t>(*number);
 }
 
-// Our folder in the unified hierarchy: the line "0::/path" of /proc/self/cgroup.
+// Our group in the cgroup v2 hierarchy: the line "0::/path" of /proc/self/cgroup.
 std::string own_group(const std::string& root) {
   const std::string all = read_small_file(root + "/proc/self/cgroup").value_or("");
   for (const std::string& line : text::split(all, '\n')) {
@@ -37,14 +37,14 @@ bool is_writable(const std::string& path) {
 }
 
 std::optional<bool> clock_state() {
-  timex state{};  // no mode: only asked
+  timex state{};  // modes = 0: read only
   const int said = ::adjtimex(&state);
   if (said < 0) return std::nullopt;
   return said != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
 }
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …": the first word that begins
-// with a digit and has a dot.
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …": the first word that starts
+// with a digit and contains a dot.
 std::string driver_version(const std::string& root) {
   const std::string all = read_small_file(root + "/proc/driver/nvidia/version").value_or("");
   for (const std::string& word : text::split(all.substr(0, all.find('\n')), ' ')) {

@@ -40,7 +40,7 @@ std::optional<Address> socket_address(const std::string& numeric, uint16_t port)
   return address;
 }
 
-// 0, or the errno of what came of connecting.
+// 0, or the errno of the failed connection attempt.
 int connect_within(int socket, const Address& address, Duration limit) {
   if (::connect(socket, address.get(), address.size) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -71,7 +71,7 @@ AddressAttempt attempt(const std::string& numeric, uint16_t port) {
   return made;
 }
 
-// As a server binds: what only lingers after a closed connection is no obstacle.
+// Binds like a server, with SO_REUSEADDR: a closed connection in TIME_WAIT does not count.
 bool is_port_taken(const std::string& numeric, uint16_t port) {
   const std::optional<Address> address = socket_address(numeric, port);
   if (!address) return false;

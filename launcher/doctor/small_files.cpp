@@ -19,7 +19,7 @@ struct CloseFolder {
 
 }  // namespace
 
-// Each start of a job reads some of them, so this goes to the kernel without streams between.
+// Each start of a job reads several, so this calls the kernel directly, without streams.
 std::optional<std::string> read_small_file(const std::string& path) {
   constexpr size_t kMost = 64 << 10;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-// Small files of /proc and /sys, read whole. For the probes' own sources.
+// Small files of /proc and /sys, read whole. Private to the probes.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace cpprun::doctor {
 
-// At most 64 KiB, without white space at its ends; nothing if it can't be read.
+// At most 64 KiB, without white space at both ends; nothing if it cannot be read.
 std::optional<std::string> read_small_file(const std::string& path);
 
-// The names in a folder that are meant, sorted; empty if it can't be read.
+// The names in a folder that `is_meant` accepts, sorted; empty if it cannot be read.
 using IsMeant = bool (*)(std::string_view name);
 std::vector<std::string> list_folder(const std::string& path, IsMeant is_meant);
 

@@ -1,5 +1,5 @@
-// How the agent itself behaves: restarts, stopping, signals, events; and what it takes from its
-// surroundings.
+// Options of the agent itself: restarts, stopping, signals, events; and the environment variables
+// that it reads.
 #include <algorithm>
 #include <csignal>
 
@@ -79,7 +79,7 @@ Status read_event_handler(const ParsedOptions& options, AgentConfig& config) {
   return {};
 }
 
-// It need not be there yet: the first snapshot makes it.
+// The folder may be missing: the first snapshot creates it.
 Status read_snapshot_dir(const ParsedOptions& options, const Environment& environment,
                          AgentConfig& config) {
   if (options.snapshot_replicas != 0 && options.snapshot_replicas != 1) {
@@ -101,7 +101,7 @@ Status read_snapshot_dir(const ParsedOptions& options, const Environment& enviro
   return {};
 }
 
-// Who debugs takes his time, and the other workers wait for him.
+// With --debug-rank no hang is detected: a worker in a debugger, and its peers, make no progress.
 Status read_hangs(const ParsedOptions& options, AgentConfig& config) {
   if (options.debug_rank && *options.debug_rank < 0) {
     return bad_value(options.shown("debug-rank", *options.debug_rank) +
@@ -124,21 +124,21 @@ Status read_hangs(const ParsedOptions& options, AgentConfig& config) {
   return {};
 }
 
-// A TMPDIR that is no folder is passed over, as Python does.
+// A TMPDIR that is not a folder is ignored, as in Python.
 std::string temporary_dir(const Environment& environment) {
   std::string named(environment.text("TMPDIR"));
   if (named.empty() || environment.look_at(named).kind != FileKind::Directory) return "/tmp";
   return named;
 }
 
-// torch's names, and torch's place where none is given.
+// torch's variables, and torch's default path.
 std::string timer_file(const Environment& environment, const std::string& temporary) {
   if (environment.text("TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return "";
   const std::string given(environment.text("TORCHELASTIC_TIMER_FILE"));
   return given.empty() ? temporary + "/watchdog_timer_" + environment.make_uuid() : given;
 }
 
-// What is no port opens none; torchrun says so at INFO, where nobody sees it.
+// An invalid port opens none; torchrun reports that at INFO, which is hidden by default.
 std::optional<uint16_t> health_port(const Environment& environment, Launch& launch) {
   const std::string_view given = environment.text("TORCHELASTIC_HEALTH_CHECK_PORT");
   if (given.empty()) return std::nullopt;

@@ -18,7 +18,7 @@ std::string all_options(std::string_view before, bool has_letters) {
   return text::join(tokens, " ");
 }
 
-// A text between single quotes, for zsh's _arguments: its own brackets and colons are escaped too.
+// `text` between single quotes for zsh's _arguments, whose brackets and colons are escaped too.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -44,7 +44,8 @@ std::string bash_cases() {
   return cases;
 }
 
-// Once a word is there that is no option and no option's value, everything is the script's: files.
+// After the first word that is neither an option nor an option's value come the script's arguments:
+// complete files.
 std::string bash_script() {
   return "# cpprun completion for bash: eval \"$(cpprun --print-completion bash)\"\n"
          "_cpprun() {\n"

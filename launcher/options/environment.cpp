@@ -14,8 +14,7 @@
 namespace cpprun {
 namespace {
 
-// Only regular files are opened: reading a pipe such as <(...) would eat what the worker is to
-// read.
+// Opens only regular files: reading a pipe such as <(...) would take the worker's input away.
 FileKind kind_of_content(const std::string& path) {
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return FileKind::Other;
@@ -82,8 +81,8 @@ std::optional<std::string_view> Environment::variable(std::string_view name) con
 
 Environment real_environment() {
   Environment made;
-  // glibc's own name of environ: a program that is linked for an older glibc
-  // (packaging/wheel/relink.py) does not know that they are one.
+  // glibc's own name of environ: a program linked for an older glibc (packaging/wheel/relink.py)
+  // does not know that they are aliases.
   for (char** entry = __environ; entry != nullptr && *entry != nullptr; ++entry) {
     made.variables.emplace_back(*entry);
   }
@@ -113,7 +112,7 @@ std::string find_program(const Environment& environment, std::string_view progra
   if (program.find('/') != std::string_view::npos) {
     return is_program(std::string(program)) ? std::string(program) : "";
   }
-  // Without PATH, exec looks where the C library's default says.
+  // Without PATH, exec uses the C library's default.
   std::string_view path = environment.variable("PATH").value_or("/bin:/usr/bin");
   for (const std::string& folder : text::split(path, ':')) {
     std::string candidate = (folder.empty() ? "." : folder) + "/" + std::string(program);

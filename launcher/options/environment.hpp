@@ -1,6 +1,5 @@
-// What the launcher's surroundings look like, as a value: resolve() reads nothing else of the
-// world, so tests make their own. The real one (real_environment) looks lazily; most launches ask
-// for few of these.
+// The launcher's surroundings as a value: resolve() reads the machine only through it, so that
+// tests can replace it. real_environment() reads lazily; most launches need few of these.
 #pragma once
 
 #include <functional>
@@ -17,14 +16,13 @@ enum class FileKind {
   Missing,
   Directory,
   Program,  // ELF
-  Script,   // begins with #! and is for another interpreter than Python
-  Other,    // anything else, scripts for Python included; also pipes and devices, which are not
-            // opened
+  Script,   // begins with #! and names an interpreter other than Python
+  Other,    // the rest, Python scripts included; also pipes and devices, which are not opened
 };
 
 struct FileFacts {
   FileKind kind = FileKind::Missing;
-  bool is_executable = false;  // by us
+  bool is_executable = false;  // by this user
 };
 
 struct GpuProbe {
@@ -33,21 +31,21 @@ struct GpuProbe {
 };
 
 struct Environment {
-  std::vector<std::string> variables;  // "NAME=value", as they came
+  std::vector<std::string> variables;  // "NAME=value", in their order
   std::function<int()> count_cpus = [] { return 1; };
   std::function<GpuProbe()> probe_gpus = [] { return GpuProbe{0, "not looked for"}; };
   std::function<Topology()> read_topology = [] { return Topology{}; };
   std::function<FileFacts(const std::string& path)> look_at = [](const std::string&) {
     return FileFacts{};
   };
-  // At most so many bytes of it; nothing if it can't be read.
+  // At most `most` bytes of it; nothing if it cannot be read.
   std::function<std::optional<std::string>(const std::string& path, size_t most)> read_file =
       [](const std::string&, size_t) { return std::nullopt; };
   std::function<std::string()> make_uuid = [] {
     return std::string("00000000-0000-4000-8000-000000000000");
   };
 
-  // The first of that name; nothing if unset (an empty one is set).
+  // The first one of that name; nothing if unset (an empty one is set).
   std::optional<std::string_view> variable(std::string_view name) const;
   // The same with "" for unset, where both mean the same.
   std::string_view text(std::string_view name) const { return variable(name).value_or(""); }

@@ -45,7 +45,7 @@ class Conf {
  public:
   explicit Conf(KeyValues values) : values_(std::move(values)) {}
 
-  // torchrun's two backends have a name each for the same thing; "": not given. The last counts.
+  // torchrun's two etcd backends name the same setting differently. "": not given; the last counts.
   std::string text(std::string_view key, std::string_view other = "") const {
     auto found = std::find_if(values_.rbegin(), values_.rend(),
                               [&](const auto& kv) { return kv.first == key || kv.first == other; });

@@ -1,4 +1,4 @@
-// What --rdzv-endpoint, --rdzv-conf and the environment say of etcd: its members, keys, TLS, user.
+// etcd's members, keys, TLS and user from --rdzv-endpoint, --rdzv-conf and the environment.
 #pragma once
 
 #include "agent/core/config.hpp"
@@ -8,8 +8,8 @@
 
 namespace cpprun {
 
-// For --rdzv-backend=etcd. The password is in CPPRUN_ETCD_PASSWORD: what is on a command line
-// everybody on the machine can read.
+// For --rdzv-backend=etcd. The password comes from CPPRUN_ETCD_PASSWORD: every user of the machine
+// can read command lines.
 Result<EtcdConfig> read_etcd(const ParsedOptions& options, const Environment& environment);
 
 }  // namespace cpprun

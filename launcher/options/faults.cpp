@@ -1,4 +1,4 @@
-// The fault plan: where it comes from, its seed, where its account goes.
+// Options of fault injection: the plan's file, its seed, and the report's path.
 #include "common/limits/faults.hpp"
 #include "common/faults/draw.hpp"
 #include "common/faults/plan.hpp"
@@ -22,7 +22,7 @@ Status check_alone(const ParsedOptions& options) {
   return {};
 }
 
-// Without --seed and a seed of its own a plan has seed 0: every run is the same.
+// The seed is --seed, else the plan's, else 0: runs are reproducible by default.
 Status check(const ParsedOptions& options, const faults::Plan& plan) {
   if (options.seed && *options.seed < 0) {
     return bad_value(options.shown("seed", *options.seed) + ": write a number from 0");

@@ -33,7 +33,7 @@ GpuTraces look() {
   return traces;
 }
 
-// Entries such as GPU-8932f937...: all of one form, each once.
+// Counts entries such as GPU-8932f937...; all must have the same prefix and differ.
 int count_by_identity(const std::vector<std::string>& entries, std::string_view form) {
   std::set<std::string_view> seen;
   for (const std::string& entry : entries) {
@@ -60,8 +60,8 @@ int count_gpus(const GpuTraces& traces) {
   if (traces.device_files > 0 && traces.proc_gpus > 0)
     return std::min(traces.device_files, traces.proc_gpus);
   if (traces.device_files > 0) return traces.device_files;
-  // A container without GPUs still sees the machine's /proc; only the driver's own helper makes
-  // these usable.
+  // A container without GPUs still shows the machine's /proc entries; they are usable only through
+  // the driver's helper.
   return traces.has_modprobe ? traces.proc_gpus : 0;
 }
 

@@ -10,24 +10,22 @@
 
 namespace cpprun {
 
-// What /proc and /dev show of the machine.
+// What /proc and /dev show of the machine; in a container /proc shows the whole machine.
 struct GpuTraces {
-  int proc_gpus =
-      0;  // folders in /proc/driver/nvidia/gpus; inside a container those of the whole machine
-  int device_files =
-      0;  // /dev/nvidia0, /dev/nvidia1, ...; inside a container those that it may use
-  bool has_modprobe = false;  // nvidia-modprobe makes missing device files at first use
+  int proc_gpus = 0;          // folders in /proc/driver/nvidia/gpus
+  int device_files = 0;       // /dev/nvidia0, /dev/nvidia1, ...; in a container its own only
+  bool has_modprobe = false;  // nvidia-modprobe creates missing device files at first use
 };
 
-// Pure: GPUs of the machine (or container) by those traces.
+// Pure: the number of GPUs of the machine (or container) according to `traces`.
 int count_gpus(const GpuTraces& traces);
 
-// Pure: how many of `count` are left by CUDA_VISIBLE_DEVICES, read as CUDA and torch read it: the
-// list ends at the first entry that does not exist; a repeated one makes it void.
+// Pure: how many of `count` GPUs CUDA_VISIBLE_DEVICES leaves, read as CUDA and torch read it: the
+// list ends at the first entry that does not exist; a repeated entry makes it void.
 GpuProbe visible_gpus(int count, const std::optional<std::string>& visible);
 
-// The whole look at this machine. `pretended` is CPPRUN_TEST_GPUS: so many instead of those that
-// are there.
+// Probes this machine. `pretended` (CPPRUN_TEST_GPUS) is a number of GPUs to assume instead of the
+// real one.
 GpuProbe probe_gpus(const std::optional<std::string>& pretended,
                     const std::optional<std::string>& visible);
 

@@ -1,4 +1,4 @@
-// Where output goes: folder, redirects, tee, filters, prefix.
+// Options of the workers' output: folder, redirects, tee, filters, prefix.
 #include <charconv>
 
 #include "common/text.hpp"
@@ -47,7 +47,7 @@ Status read_ranks_filter(const ParsedOptions& options, Launch& launch) {
   return {};
 }
 
-// Python code is the only thing that this option could name.
+// --logs-specs names a Python entry point, which cpprun cannot load; only the default is accepted.
 Status check_logs_specs(const ParsedOptions& options) {
   if (options.logs_specs.empty() || options.logs_specs == "default") return {};
   return bad_value(

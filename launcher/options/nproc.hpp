@@ -1,4 +1,4 @@
-// --nproc-per-node: a number, or a word that is counted.
+// --nproc-per-node: a number, or a word such as "gpu" whose devices are counted.
 #pragma once
 
 #include "common/result.hpp"

@@ -14,7 +14,7 @@ namespace cpprun {
 namespace {
 
 namespace fs = std::filesystem;
-using Groups = std::map<int, std::vector<int>>;  // CPUs by what they share
+using Groups = std::map<int, std::vector<int>>;  // CPUs by the id of the resource that they share
 
 constexpr int kCpusMax = CPU_SETSIZE;
 
@@ -32,18 +32,18 @@ std::vector<int> cpus_where(const Topology& topology, int Topology::Cpu::*what, 
   return found;
 }
 
-// Its place among the GPUs of its node, and how many those are.
-std::pair<size_t, size_t> place_of(const Topology& topology, int gpu) {
+// The GPU's index among the GPUs of its NUMA node, and their number.
+std::pair<size_t, size_t> index_on_node(const Topology& topology, int gpu) {
   const auto begin = topology.gpu_nodes.begin();
   const int node = topology.gpu_nodes.at(static_cast<size_t>(gpu));
   return {static_cast<size_t>(std::count(begin, begin + gpu, node)),
           static_cast<size_t>(std::count(begin, topology.gpu_nodes.end(), node))};
 }
 
-// The node's cores, dealt out evenly and in order; the first GPUs get those that are left over.
+// Divides the node's cores evenly and in order; the first GPUs get one of the remainder each.
 Result<std::vector<int>> exclusive(const Topology& topology, const std::vector<int>& node_cpus,
                                    int gpu) {
-  const auto [place, gpus] = place_of(topology, gpu);
+  const auto [index, gpus] = index_on_node(topology, gpu);
   const Groups cores = group(node_cpus, topology, &Topology::Cpu::core);
   const size_t each = cores.size() / gpus;
   const size_t over = cores.size() % gpus;
@@ -53,25 +53,24 @@ Result<std::vector<int>> exclusive(const Topology& topology, const std::vector<i
                                           text::count(cores.size(), "core") +
                                           "; bind by node instead"};
   }
-  auto core = std::next(cores.begin(), static_cast<long>(place * each + std::min(place, over)));
+  auto core = std::next(cores.begin(), static_cast<long>(index * each + std::min(index, over)));
   std::vector<int> cpus;
-  for (size_t left = each + (place < over ? 1 : 0); left > 0; --left, ++core) {
+  for (size_t left = each + (index < over ? 1 : 0); left > 0; --left, ++core) {
     cpus.insert(cpus.end(), core->second.begin(), core->second.end());
   }
   return cpus;
 }
 
-// Each GPU has a cache's CPUs, the largest group first; more GPUs than caches begin anew.
+// Each GPU gets the CPUs of one cache, the largest group first; with more GPUs than caches the
+// groups repeat.
 std::vector<int> core_complex(const Topology& topology, const std::vector<int>& node_cpus,
                               int gpu) {
   const Groups by_cache = group(node_cpus, topology, &Topology::Cpu::cache);
   std::vector<std::pair<int, std::vector<int>>> groups(by_cache.begin(), by_cache.end());
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
-  return groups[place_of(topology, gpu).first % groups.size()].second;
+  return groups[index_on_node(topology, gpu).first % groups.size()].second;
 }
-
-// ---------------------------------------------------------------- reading
 
 std::string read_word(const fs::path& path) {
   std::ifstream file(path);
@@ -106,7 +105,7 @@ int cache_of(const fs::path& cpu_folder, int cpu) {
 }
 
 struct Gpu {
-  std::string address;  // on the PCI bus; also the order in which the driver numbers them
+  std::string address;  // on the PCI bus; the driver numbers the GPUs in its order
   std::string identity;
 };
 
@@ -128,7 +127,7 @@ std::vector<Gpu> read_gpus(const std::string& root) {
   return gpus;
 }
 
-// As CUDA reads the list: it ends at the first entry that does not exist.
+// Like CUDA: the list ends at the first entry that does not exist.
 std::vector<Gpu> only_visible(const std::vector<Gpu>& gpus,
                               const std::optional<std::string>& visible) {
   if (!visible) return gpus;
@@ -205,7 +204,7 @@ Topology read_topology(const std::string& root, const std::set<int>& allowed,
   if (pretended) topology.gpu_nodes.assign(static_cast<size_t>(std::max(0, *pretended)), 0);
   if (pretended) return topology;
   for (const Gpu& gpu : only_visible(read_gpus(root), visible)) {
-    // A machine with one node says -1 there.
+    // -1 on a machine with one node.
     const fs::path device = root + "/sys/bus/pci/devices/" + gpu.address;
     topology.gpu_nodes.push_back(read_number(device / "numa_node"));
   }

@@ -18,7 +18,7 @@ constexpr std::string_view kAsk = "Information";
 using enum OptionKind;
 
 constexpr OptionRow kTable[] = {
-    // --- nodes and workers
+    // Nodes and workers
     {.name = "nnodes",
      .value = "N|MIN:MAX",
      .group = kSize,
@@ -59,7 +59,7 @@ constexpr OptionRow kTable[] = {
      .help = "Bind each worker to CPUs near its GPU: node, socket, exclusive or core-complex.",
      .note = "needs no numactl; a worker without a GPU: exit 1, as torchrun"},
 
-    // --- where nodes meet
+    // Rendezvous
     {.name = "standalone",
      .kind = Flag,
      .group = kMeet,
@@ -111,7 +111,7 @@ constexpr OptionRow kTable[] = {
      .help = "Static jobs: port on that node. Default: 29500 where one is needed.",
      .note = "unset by default as in torch 2.12; 0 on one node: any free port"},
 
-    // --- the program
+    // The program
     {.name = "module",
      .letter = 'm',
      .kind = Flag,
@@ -141,7 +141,7 @@ constexpr OptionRow kTable[] = {
      .help = "spawn, fork or forkserver. Without effect: workers are always new programs.",
      .note = "the word is checked; only torchrun's in-process workers know the difference"},
 
-    // --- failures and stopping
+    // Failures and stopping
     {.name = "max-restarts",
      .kind = Int,
      .value = "N",
@@ -170,7 +170,7 @@ constexpr OptionRow kTable[] = {
      .help = "Time between SIGTERM and SIGKILL when workers are stopped. Default: "
              "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30."},
 
-    // --- output and logs
+    // Output and logs
     {.name = "log-dir",
      .value = "DIR",
      .group = kOutput,
@@ -229,7 +229,7 @@ constexpr OptionRow kTable[] = {
      .help = "console prints torchrun's event records on stderr; null prints none. Default: null.",
      .note = "dynamic_rendezvous is silent, as under torchrun; other names: exit 1"},
 
-    // --- our own
+    // cpprun's own options
     {.name = "worker-store",
      .kind = Choice,
      .value = "WORD",
@@ -318,7 +318,7 @@ constexpr OptionRow kTable[] = {
      .help = "OMP_NUM_THREADS of each worker; auto shares this node's CPUs out evenly. Default: as "
              "torchrun, 1 where it is unset and there are several workers."},
 
-    // --- information
+    // Information
     {.name = "help",
      .letter = 'h',
      .kind = Question,

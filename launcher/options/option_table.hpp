@@ -1,8 +1,8 @@
-// The one table of everything that may stand before the script: torchrun's flags (2.11 to 2.15) and
-// our own.
+// The table of all options that may precede the script: torchrun's flags (2.11 to 2.15) and
+// cpprun's own.
 //
-// Tokeniser, help, completion scripts and docs/flags.md all read it; a new flag is a new row here
-// and a field of ParsedOptions. It holds no rules about values: those stand in the resolve_* files.
+// The tokenizer, help, completion scripts and docs/flags.md read it; a new flag is a new row here
+// and a field of ParsedOptions. The rules about values are in the files with the resolve_*() parts.
 #pragma once
 
 #include <span>
@@ -13,13 +13,13 @@
 namespace cpprun {
 
 enum class OptionKind {
-  Flag,            // no value; by variable an integer, 0 is off
+  Flag,            // no value; its environment variable is an integer, 0 is off
   Int,             // a whole number as Python's int() reads it
   Float,           //
   Text,            //
-  Choice,          // one word of `choices`; a variable's word is not checked, as under torchrun
+  Choice,          // one of `choices`; a variable's value is not checked, as under torchrun
   OptionalChoice,  // "--name" or "--name=word"
-  Question,        // shows a text and ends: --help, --version
+  Question,        // prints a text and exits: --help, --version
 };
 
 enum class Treatment { Full, NoEffect, Refused };
@@ -28,14 +28,14 @@ struct OptionRow {
   std::string_view name;  // with dashes: "nproc-per-node"
   char letter = '\0';     // 'r' for -r
   OptionKind kind = OptionKind::Text;
-  std::string_view value = {};    // what help calls the value: "N|MIN:MAX"
+  std::string_view value = {};    // placeholder of the value in help: "N|MIN:MAX"
   std::string_view choices = {};  // "spawn fork forkserver"
-  bool has_variable = true;       // PET_<NAME> stands in for it
+  bool has_variable = true;       // PET_<NAME> sets it too
   std::string_view group = {};    // heading in help
   std::string_view since = {};    // first torch release that has it; empty: cpprun's own
   Treatment treatment = Treatment::Full;
   std::string_view help = {};  // one sentence or two
-  std::string_view note = {};  // docs/flags.md: what differs from torchrun; may be empty
+  std::string_view note = {};  // for docs/flags.md: the difference from torchrun; may be empty
 
   bool is_own() const { return since.empty(); }
   bool takes_value() const;
@@ -43,11 +43,11 @@ struct OptionRow {
 
 std::span<const OptionRow> option_table();
 
-// By exact dashed name; nullptr if there is none.
+// By its exact dashed name; nullptr if unknown.
 const OptionRow* find_option(std::string_view dashed_name);
 
 std::string dashed(std::string_view name);        // "nproc_per_node" -> "nproc-per-node"
-std::string underscored(std::string_view name);   // the other way round
+std::string underscored(std::string_view name);   // the inverse
 std::string variable_name(const OptionRow& row);  // "PET_NPROC_PER_NODE"
 std::vector<std::string> choice_words(const OptionRow& row);
 

@@ -15,8 +15,7 @@ std::string answer(const TokenList& tokens) {
   return completion_script(tokens.options.back().value);
 }
 
-// Not inlined: where g++ 12 sees which alternative is moved, it warns of the other as
-// uninitialised.
+// Not inlined: with the moved alternative visible, g++ 12 warns that the other is uninitialised.
 template <class Part>
 [[gnu::noinline]] OptionsResult options_result(Part part) {
   return OptionsResult(std::move(part));

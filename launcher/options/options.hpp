@@ -1,5 +1,5 @@
-// The launcher's command line: the public entry point. Words and surroundings in, a checked
-// AgentConfig out (or a text to show). Nothing is printed here.
+// The entry point of command line reading: arguments and environment in, a checked AgentConfig (or
+// a text to show) out. Prints nothing.
 #pragma once
 
 #include <span>
@@ -13,20 +13,20 @@
 
 namespace cpprun {
 
-// --help, --version, --print-completion: to stdout, exit 0.
+// For --help, --version, --print-completion: print to stdout, exit with 0.
 struct TextToShow {
   std::string text;
 };
 
 using OptionsResult = std::variant<Launch, TextToShow>;
 
-// `args` without the program's own name, which makes no difference: called as torchrun it behaves
-// the same.
+// `args` excludes the program's name, which has no influence: the behaviour is the same if called
+// as torchrun.
 Result<OptionsResult> read_options(std::span<const std::string> args,
                                    const Environment& environment);
 
-// An error as the user sees it on stderr: each line with "cpprun: " before it; usage errors as they
-// are. Ends with a newline.
+// An error as stderr shows it: each line prefixed with "cpprun: ", except usage errors. Ends with a
+// newline.
 std::string shown_error(const Error& error);
 
 }  // namespace cpprun

@@ -1,6 +1,6 @@
-// The one translation unit that holds CLI11. Its own reading of a command line is not used: it
-// knows no prefixes, takes
-// "[a]" for a list and 010 for eight, and so on; see the tokeniser.
+// The only translation unit that includes CLI11. CLI11 does not read the command line, because it
+// differs from argparse: it does not accept unique prefixes, takes "[a]" for a list and 010 for
+// eight. The tokenizer does that.
 #include "launcher/options/parse.hpp"
 
 #include <CLI/App.hpp>
@@ -28,7 +28,7 @@ std::string cli_names(const OptionRow& row) {
   return names;
 }
 
-// Wraps at blanks; a longer word stands alone.
+// Wraps at blanks; a word longer than the line stays whole.
 std::string wrapped(std::string_view text) {
   std::string out;
   std::string line;
@@ -73,8 +73,8 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// CLI11's view of rows of the table, bound to one ParsedOptions. Each row costs some microseconds
-// at every start, so a launch has only those that were given.
+// Registers rows of the table with CLI11, bound to one ParsedOptions. Each row costs some
+// microseconds at every start, so a launch registers only the options that were given.
 class CommandLine {
  public:
   explicit CommandLine(ParsedOptions& options) : options_(options) {

@@ -1,5 +1,4 @@
-// Words of the command line into typed options, and the help text: the two things that CLI11 does
-// for us.
+// Converts tokens into typed options and formats the help text, with CLI11.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace cpprun {
 
-// The last word of an option wins.
+// The last value of an option wins.
 Result<ParsedOptions> parse_tokens(const TokenList& tokens);
 
 // What --help shows: grouped, both spellings, at most 80 columns.

@@ -1,5 +1,5 @@
-// The options with their types and torchrun's defaults, not yet judged: "--nnodes=banana" is still
-// a text here.
+// The options with their types and torchrun's defaults; their values are not checked yet:
+// "--nnodes=banana" is still a text here.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ struct ParsedOptions {
   std::string script;
   std::vector<std::string> script_arguments;
 
-  // How each given option was spelled, by its dashed name, so that errors name what the user typed.
+  // How the user spelled each given option, by its dashed name; errors quote it.
   std::map<std::string_view, std::string> spellings;
 
   bool is_given(std::string_view name) const { return spellings.contains(name); }

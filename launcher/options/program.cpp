@@ -1,5 +1,5 @@
-// What is executed: an interpreter with the script, or the program itself. A script that is not
-// there is said here, once, instead of by each worker.
+// The workers' program: an interpreter with the script, or the program itself. A missing script is
+// reported here once, instead of by each worker.
 #include <utility>
 
 #include "agent/core/string_template.hpp"
@@ -8,7 +8,7 @@
 namespace cpprun {
 namespace {
 
-// PYTHON_EXEC as it is, else the first python3 (python) on PATH.
+// PYTHON_EXEC unchanged, else the first python3 or python on PATH.
 Result<std::string> find_python(const ParsedOptions& options, const Environment& environment) {
   if (std::string_view chosen = environment.text("PYTHON_EXEC"); !chosen.empty()) {
     if (!find_program(environment, chosen).empty()) return std::string(chosen);
@@ -30,14 +30,14 @@ Error missing_script(const std::string& script, const Environment& environment) 
   return bad_value(text + "; check the path, or use -m for a module");
 }
 
-// An ELF file that would go to Python.
+// For an ELF file that would be passed to Python.
 Error no_script(const ParsedOptions& options, const FileFacts& facts) {
   std::string what = options.script + " is a program, not a Python script";
   if (!facts.is_executable) return bad_value(what + ", and not executable; chmod +x it");
   return bad_value(what + (options.run_path ? "; leave out --run-path" : "; add --no-python"));
 }
 
-// An executable that Python could make nothing of starts without --no-python.
+// An executable that is not Python's starts directly, even without --no-python.
 bool starts_by_itself(const ParsedOptions& options, const FileFacts& facts) {
   if (options.module || options.run_path || !facts.is_executable || options.script.ends_with(".py"))
     return false;
@@ -57,7 +57,7 @@ Status use_program(const ParsedOptions& options, const Environment& environment,
   return {};
 }
 
-// A name with the macro ${local_rank} is another file for each worker. Empty: it is one file.
+// A name with the macro ${local_rank} gives each worker its own file. Empty: all use one file.
 std::vector<std::string> scripts_by_rank(const std::string& script, int nproc) {
   std::vector<std::string> scripts;
   for (int rank = 0; rank < nproc; ++rank) {
@@ -76,7 +76,7 @@ Status use_python(const ParsedOptions& options, const Environment& environment,
       return missing_script(script, environment);
     }
   }
-  // "-" is Python's own word for standard input; modules are looked up by Python.
+  // "-" is Python's name for standard input; Python itself looks modules up.
   if (!is_module && by_rank.empty() && options.script != "-") {
     FileFacts facts = environment.look_at(options.script);
     if (facts.kind == FileKind::Missing) return missing_script(options.script, environment);

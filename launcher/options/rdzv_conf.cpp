@@ -14,17 +14,16 @@ namespace {
 constexpr std::array kWithEffect = {
     "join_timeout", "last_call_timeout", "keep_alive_interval", "keep_alive_max_attempt", "timeout",
     "is_host",      "store_type",        "scale_up_interval",   "store_value_limit_mb"};
-// Nobody polls and nobody writes the whole state, so these have nothing to limit.
+// cpprun neither polls nor writes the whole state, so these limit nothing.
 constexpr std::array kWithoutEffect = {"close_timeout", "heartbeat_timeout", "read_timeout",
                                        "cas_backoff_max_seconds"};
 constexpr std::array kOnlyEtcd = {"protocol", "ssl_cert", "ssl_cert_key", "ca_cert", "cert",
                                   "key",      "cacert",   "etcd_prefix",  "user",    "password"};
-// Says who hosts; with etcd whoever is elected does.
+// Without effect with etcd, where the elected node hosts.
 constexpr const char* kIsHost = "is_host";
 
-constexpr double kMaxSeconds = 1e8;  // three years; keeps times far from overflow
-constexpr double kTorchInterval =
-    5;  // torchrun's heartbeat, where only the number of attempts is given
+constexpr double kMaxSeconds = 1e8;   // three years; keeps times far from overflow
+constexpr double kTorchInterval = 5;  // torchrun's default, used if only the attempts are given
 constexpr double kTorchAttempts = 3;
 
 bool is_in(const auto& list, std::string_view key) {
@@ -49,14 +48,14 @@ class Reader {
  public:
   explicit Reader(KeyValues values) : values_(std::move(values)) {}
 
-  // nullptr: not given. The last one counts.
+  // nullptr if not given; the last one counts.
   const std::string* find(std::string_view key) const {
     auto found = std::find_if(values_.rbegin(), values_.rend(),
                               [&](const auto& kv) { return kv.first == key; });
     return found == values_.rend() ? nullptr : &found->second;
   }
 
-  // Leaves `out` alone if the key is not there.
+  // Leaves `out` unchanged if the key is missing.
   template <class Out>
   Status number(const std::string& key, double least, Out& out) const {
     const std::string* text = find(key);
@@ -89,7 +88,7 @@ class Reader {
   KeyValues values_;
 };
 
-constexpr double kAboveZero = 1e-3;  // a millisecond: the shortest time that means anything here
+constexpr double kAboveZero = 1e-3;  // a millisecond: the shortest useful time
 
 Status Reader::boolean(const std::string& key, std::optional<bool>& out) const {
   const std::string* text = find(key);
@@ -116,8 +115,8 @@ Status Reader::megabytes(const std::string& key, size_t& out) const {
   return {};
 }
 
-// If only one of the two keys is given, the other has torchrun's value, so that the product is what
-// its docs say.
+// If only one of the two keys is given, the other one has torchrun's default, so that the lease is
+// the one that torchrun's documentation gives.
 Status Reader::lease(RendezvousConf& conf) const {
   const std::string* interval_text = find("keep_alive_interval");
   const std::string* attempts_text = find("keep_alive_max_attempt");
@@ -142,12 +141,12 @@ Status Reader::lease(RendezvousConf& conf) const {
                      std::to_string(static_cast<int>(to_seconds(limits::kNodeLeaseMin))) +
                      " s, in which a busy machine loses healthy nodes; raise one of them");
   }
-  // Two pings must fit into a lease, or one that is late loses the node.
+  // Two heartbeats must fit into a lease, so that one late heartbeat does not lose the node.
   conf.heartbeat = std::min(seconds(interval), conf.lease / 3);
   return {};
 }
 
-// Without effect, but a typing error in them would be one under torchrun too.
+// These have no effect here, but a malformed value is an error under torchrun too.
 Status Reader::checked_only() const {
   for (const char* key : {"close_timeout", "heartbeat_timeout", "read_timeout"}) {
     double unused = 0;

@@ -1,4 +1,4 @@
-// Where the nodes of the job meet, under which name, and how many they are.
+// Options of the rendezvous: backend, endpoint, job id, number of nodes.
 #include <algorithm>
 
 #include "common/limits/rendezvous.hpp"
@@ -59,14 +59,15 @@ Status read_names(const ParsedOptions& options, RendezvousConfig& out) {
   return {};
 }
 
-// Torch 2.12's rule: a plain launch on one node needs no fixed port.
+// torch 2.12's rule: a plain launch on one node needs no fixed port.
 bool is_standalone(const ParsedOptions& options, const RendezvousConfig& config) {
   if (options.standalone) return true;
   return options.rdzv_backend == "static" && text::strip(options.rdzv_endpoint).empty() &&
          !options.master_port && config.max_nodes == 1;
 }
 
-// Nobody else could come: torchrun waits for them until its join timeout is over.
+// Standalone is one node, so --nnodes with more is an error; torchrun waits for the other nodes
+// until its join timeout.
 Status use_standalone(const ParsedOptions& options, const Environment& environment,
                       Launch& launch) {
   RendezvousConfig& config = launch.config.rendezvous;
@@ -90,13 +91,13 @@ Status use_standalone(const ParsedOptions& options, const Environment& environme
   return {};
 }
 
-// [::1] as ::1. The port is always separate here.
+// Returns [::1] as ::1; the port is never part of this option.
 Result<std::string> read_master_addr(const ParsedOptions& options) {
   std::string addr(text::strip(options.master_addr));
   if (addr.empty()) return std::string("127.0.0.1");
   bool has_brackets = addr.front() == '[';
   bool has_port = !has_brackets && std::count(addr.begin(), addr.end(), ':') == 1;
-  // Brackets and a port make anything but a host an error.
+  // In brackets and with a port added, only a valid host parses.
   Result<Endpoint> parsed = parse_endpoint((has_brackets ? addr : "[" + addr + "]") + ":1", {});
   if (parsed && !has_port) return parsed->host;
   return bad_value(options.shown("master-addr", options.master_addr) +

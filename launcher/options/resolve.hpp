@@ -1,5 +1,5 @@
-// From what was typed to what is done: judges values, fills in defaults, says why something can't
-// be. Pure: everything it knows of the machine comes through Environment.
+// Turns the typed options into a Launch: checks values, fills in defaults, explains errors. Pure:
+// it knows the machine only through Environment.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ namespace cpprun {
 
 struct Launch {
   AgentConfig config;
-  std::vector<std::string> warnings;  // one line each, for the caller to print
+  std::vector<std::string> warnings;  // one line each; the caller prints them
 };
 
 Result<Launch> resolve(const ParsedOptions& options, const Environment& environment);
 
-// The parts of resolve(), one noun each, in this order. Each reads the options and writes its part
-// of the launch.
+// The parts of resolve(), called in this order. Each reads the options and writes its part of the
+// launch.
 Status resolve_workers(const ParsedOptions& options, const Environment& environment,
                        Launch& launch);
 Status resolve_program(const ParsedOptions& options, const Environment& environment,
@@ -31,7 +31,7 @@ Status resolve_rendezvous(const ParsedOptions& options, const Environment& envir
 Status resolve_faults(const ParsedOptions& options, const Environment& environment, Launch& launch);
 Status resolve_agent(const ParsedOptions& options, const Environment& environment, Launch& launch);
 
-// An Error of kind BadValue.
+// An error of kind BadValue.
 Error bad_value(std::string text);
 
 }  // namespace cpprun

@@ -1,4 +1,4 @@
-// Values of --redirects and --tee, and of the comma lists of the output options.
+// Parses --redirects and --tee, and the comma lists of the output options.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,13 @@ namespace cpprun {
 
 struct StreamSpec {
   std::vector<StreamBits> by_rank;  // nproc entries
-  int highest_rank = -1;            // that was named; -1: one value for all
+  int highest_rank = -1;            // highest rank named; -1: one value for all
 };
 
-// "0".."3" for all ranks, or "rank:value,..." where ranks not named get 0. Nothing if it is
-// neither.
+// "0".."3" for all ranks, or "rank:value,...", where the other ranks get 0. Nothing if malformed.
 std::optional<StreamSpec> parse_stream_spec(std::string_view text, int nproc);
 
-// "a,b" -> a, b; "a,,b" -> "a,b" as one. Empty entries are dropped: they would fit every line.
+// "a,b" -> a, b; "a,,b" -> "a,b" as one. Drops empty entries: they would match every line.
 std::vector<std::string> parse_line_filters(std::string_view text);
 
 }  // namespace cpprun

@@ -17,7 +17,7 @@ std::string quoted(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
-// argparse's idea of a negative number, which is a value and no option: -1, -.5, -1.5.
+// argparse's negative numbers, which are values, not options: -1, -.5, -1.5.
 bool is_negative_number(std::string_view arg) {
   constexpr std::string_view kDigits = "0123456789";
   arg.remove_prefix(1);
@@ -28,9 +28,9 @@ bool is_negative_number(std::string_view arg) {
          rest.find_first_not_of(kDigits, 1) == std::string_view::npos;
 }
 
-// Options that `name` (dashed, without the leading dashes) may mean: the exact one, else torchrun's
-// that begin so, else our own, so that no flag of ours takes an abbreviation away from a torchrun
-// user.
+// The options that `name` (dashed, without leading dashes) may mean: the exact one, else torchrun's
+// with that prefix, else ours. So a flag of ours never makes an abbreviation of a torchrun flag
+// ambiguous.
 std::vector<const OptionRow*> candidates(std::string_view name) {
   if (const OptionRow* exact = find_option(name)) return {exact};
   std::vector<const OptionRow*> theirs;
@@ -48,11 +48,11 @@ const OptionRow* by_letter(char letter) {
   return nullptr;
 }
 
-// One word of the command line that may be an option, taken apart.
+// An argument that may be an option, split into its parts.
 struct Option {
   std::string spelling;                   // "--tee", "-t"
   std::vector<const OptionRow*> fitting;  // none: unknown; several: ambiguous
-  std::optional<std::string> value;       // behind "=", or glued to a letter
+  std::optional<std::string> value;       // after "=" or directly after the letter
 };
 
 Option take_apart(std::string_view arg) {
@@ -72,7 +72,7 @@ Option take_apart(std::string_view arg) {
   return option;
 }
 
-// nothing: a script or a value.
+// Nothing if the argument is a script or a value.
 std::optional<Option> as_option(std::string_view arg) {
   if (arg.size() < 2 || arg.front() != '-') return std::nullopt;
   Option option = take_apart(arg);
@@ -96,7 +96,7 @@ Error ambiguous_option(const Option& option) {
                      text::join(names, ", "));
 }
 
-// The form of one value. `is_free`: a choice is not checked.
+// Checks the form of one value; with `is_free` any word is accepted for a choice.
 Result<std::string> checked(const OptionRow& row, const std::string& spelling, std::string value,
                             bool is_free) {
   std::string what = "option " + spelling + ": " + quoted(value);
@@ -118,9 +118,9 @@ class Tokenizer {
  public:
   explicit Tokenizer(std::span<const std::string> args) : args_(args) {}
 
-  // Everything before the script, the script, the rest; stops at a question.
+  // Reads the options, the script and its arguments; stops at a Question.
   Status read_line();
-  // What variables add for options that the line does not have.
+  // Adds the variables' values of options that the command line does not have.
   Status read_variables(const Environment& environment);
 
   TokenList take() { return std::move(tokens_); }
@@ -183,7 +183,7 @@ Status Tokenizer::read_flag(const OptionRow& row, const Option& option) {
   }
   tokens_.options.push_back({&row, "true", option.spelling});
   if (!option.value) return {};
-  return read_option(take_apart("-" + *option.value));  // letters in one word: -mr3
+  return read_option(take_apart("-" + *option.value));  // letters in one argument: -mr3
 }
 
 Status Tokenizer::read_value(const OptionRow& row, Option option) {

@@ -1,4 +1,4 @@
-// How many workers, what they are called, and what each one sees of the machine.
+// Options of the workers: their number, environment, devices and CPUs.
 #include <algorithm>
 
 #include "common/limits/rendezvous.hpp"
@@ -9,7 +9,7 @@
 namespace cpprun {
 namespace {
 
-// As torchrun: the agent's own list is dealt out one by one, so it must be long enough.
+// As in torchrun, each worker gets one entry of the agent's own list, so it must be long enough.
 Status check_virtual_local_rank(const ParsedOptions& options, const Environment& environment,
                                 int nproc) {
   if (!options.virtual_local_rank) return {};
@@ -40,7 +40,7 @@ Status bind_to_cpus(const ParsedOptions& options, const Environment& environment
   return {};
 }
 
-// No error: jobs without a GPU are legal on machines that have some.
+// Only a warning: a job that uses no GPU is legal on a machine that has some.
 void warn_of_too_few_gpus(const Environment& environment, int nproc, Launch& launch) {
   if (nproc == 1) return;
   const GpuProbe gpus = environment.probe_gpus();

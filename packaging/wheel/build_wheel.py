@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes a wheel of the built programs: cpprun, cpprunctl and `python -m cpprun`.
+"""Makes a wheel from the built programs: cpprun, cpprunctl and `python -m cpprun`.
 
     packaging/wheel/build_wheel.py --bin build/release/bin --out build/release
     packaging/wheel/build_wheel.py --glibc 2.28 --zig "python3 -m ziglang"   # for older hosts
 
-Needs no packaging tool. The wheel's tag names the oldest glibc that has every symbol which the
-programs use, and pip refuses it elsewhere. Built on Debian 12 that is 2.36; with --glibc the
-programs are linked once more for an older one (relink.py), for which PyPI's ziglang is needed. The
-Python module for workers (worker_sdk/python) goes with it.
+Needs no packaging tool. The wheel's tag names the oldest glibc that has every symbol the programs
+use; with an older one pip refuses to install it. A build on Debian 12 needs glibc 2.36. With
+--glibc the programs are linked again for an older one (relink.py), which needs PyPI's ziglang. The
+wheel includes the Python module for workers (worker_sdk/python).
 """
 
 import argparse
@@ -25,7 +25,7 @@ import relink
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ('cpprun', 'cpprunctl')
-DATE = (1980, 1, 1, 0, 0, 0)  # the same programs give the same wheel
+DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal programs give equal wheels
 MAIN = '''"""python -m cpprun: the program that this package brought."""
 
 import os
@@ -44,7 +44,7 @@ def version_of(program):
 
 
 def newest_glibc(programs):
-    """(2, 36): the newest version that a symbol of the programs asks for."""
+    """The newest glibc version that a symbol of the programs requires, such as (2, 36)."""
     asked = {
         tuple(int(number) for number in found.split(b'.'))
         for program in programs
@@ -54,7 +54,7 @@ def newest_glibc(programs):
 
 
 def records(bin_folder, version):
-    """Path in the wheel, content, whether it is a program."""
+    """Yields (path in the wheel, content, is_program)."""
     for name in PROGRAMS:
         yield f'cpprun-{version}.data/scripts/{name}', (bin_folder / name).read_bytes(), True
     yield 'cpprun/__init__.py', f"__version__ = '{version}'\n".encode(), False

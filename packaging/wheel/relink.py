@@ -1,10 +1,10 @@
-"""Links the built programs once more, against an older glibc than this machine's.
+"""Links the built programs again, against an older glibc than this machine's.
 
-The objects are those of the build; only the linker is another: zig's (PyPI's ziglang), which has
-the symbols of every glibc. Old names (stat, pthread_create, ...) are then bound to their old
-versions, glibc_stand_ins.c gives the few that were not there, and stacks are unwound by zig's
-libunwind, as gcc's asks for a newer loader. A variable with two names, such as environ, becomes
-two: the programs use glibc's own name, __environ.
+Reuses the objects of the build with another linker: zig's (PyPI's ziglang), which has the symbols
+of every glibc version. It binds symbols such as stat and pthread_create to their old versions;
+glibc_stand_ins.c defines the few that did not exist. Zig's libunwind unwinds stacks, because gcc's
+needs a newer loader. A variable with two names, such as environ, becomes two variables; therefore
+the programs use only glibc's own name, __environ.
 """
 
 import platform
@@ -17,7 +17,7 @@ STAND_INS = HERE / 'glibc_stand_ins.c'
 
 
 def inputs_of(build, program):
-    """Objects and archives of a program, in the order of its link line."""
+    """The objects and archives on a program's link line, in order."""
     command = ['ninja', '-C', build, '-t', 'commands', f'bin/{program}']
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     words = shlex.split(lines.splitlines()[-1])
@@ -33,7 +33,7 @@ def gcc_file(name):
 
 
 def relink(build, program, glibc, zig, out):
-    """Path of the new program. `zig`: words of its command; `glibc`: such as '2.28'."""
+    """Returns the path of the new program. `zig`: its command; `glibc`: such as '2.28'."""
     build = pathlib.Path(build).resolve()
     path = pathlib.Path(out).resolve() / program
     target = f'{platform.machine()}-linux-gnu.{glibc}'

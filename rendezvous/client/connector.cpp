@@ -12,7 +12,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 namespace {
-// A host that drops packets answers nothing; the kernel alone would try for two minutes.
+// Against a host that drops packets the kernel alone would try for two minutes.
 constexpr std::chrono::seconds kConnectLimit{5};
 }  // namespace
 
@@ -66,7 +66,7 @@ void Connector::look_up(const Endpoint& endpoint) {
                         });
 }
 
-// `why` there is no address.
+// `why`: the reason if there is no address.
 void Connector::go_on(std::vector<tcp::endpoint> addresses, const std::string& why) {
   std::vector<std::string> names;
   for (const tcp::endpoint& address : addresses) names.push_back(unmapped(address.address()));
@@ -85,8 +85,7 @@ void Connector::try_all(std::vector<tcp::endpoint> addresses) {
                                  self->on_connected(i, at, error);
                                });
   }
-  // On loopback the answer comes at once, and a cancelled Asio timer still wakes an otherwise idle
-  // agent.
+  // A loopback connect ends at once, and even a cancelled Asio timer would wake an idle agent.
   auto is_near = [](const tcp::endpoint& at) { return at.address().is_loopback(); };
   if (std::all_of(addresses.begin(), addresses.end(), is_near)) return;
   limit_.expires_after(kConnectLimit);

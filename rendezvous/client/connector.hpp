@@ -1,7 +1,6 @@
-// Connector: one try to connect to an endpoint. A name is looked up (numeric addresses and
-// localhost need no look-up), all its addresses are tried at once, the first that answers wins.
-//
-// Thread: the loop's. Its owner keeps it until its outcome was told or it was cancelled.
+// Connector: one attempt to connect to an endpoint. It resolves a name (numeric addresses and
+// localhost need no look-up) and tries all addresses at once; the first that connects wins. Thread:
+// the loop's. Its owner keeps it until the callback or cancel().
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,25 +17,25 @@
 
 namespace cpprun {
 
-// As people write it: an IPv4 address in IPv6 clothes is an IPv4 address.
+// Text of an address; a mapped IPv4 address is written as IPv4.
 std::string unmapped(const boost::asio::ip::address& address);
 
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
   struct Outcome {
-    std::unique_ptr<boost::asio::ip::tcp::socket> socket;  // null: `why` names each address tried
+    std::unique_ptr<boost::asio::ip::tcp::socket> socket;  // null: `why` lists the addresses tried
     std::string why;
-    std::vector<Endpoint> refused{};  // numeric: where the kernel said that nobody listens
+    std::vector<Endpoint> refused{};  // numeric; no process listens there
   };
   using Callback = std::function<void(Outcome)>;
-  // Before anything is dialled: the endpoint's addresses, numeric; none: its name is not known. May
-  // say where to go instead, by a numeric address. Also from inside start().
+  // Called before any connect with the endpoint's numeric addresses; none if its name is unknown.
+  // May return another numeric address to connect to. Also called from inside start().
   using Found = std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)>;
 
   // The callback comes once, from the loop, never from inside start().
   static std::shared_ptr<Connector> start(boost::asio::io_context& loop, const Endpoint& endpoint,
                                           Callback callback, Found found = nullptr);
-  void cancel();  // no callback any more
+  void cancel();  // no callback follows
 
   Connector(boost::asio::io_context& loop, Callback callback, Found found);  // use start()
 
@@ -56,7 +55,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   std::shared_ptr<NameLookup> lookup_;
   boost::asio::steady_timer limit_;
   std::vector<std::unique_ptr<Socket>> sockets_;
-  size_t open_ = 0;  // tries that have not ended
+  size_t open_ = 0;  // pending attempts
   std::string why_;
   std::vector<Endpoint> refused_;
 };

@@ -25,7 +25,7 @@ using boost::system::error_code;
 
 namespace {
 
-// Only differences of it count here, so that any steady clock will do.
+// Only differences matter, so any steady clock works.
 Instant steady_now() {
   auto since = std::chrono::steady_clock::now().time_since_epoch();
   return Instant::from_nanoseconds(std::chrono::nanoseconds(since).count());
@@ -50,7 +50,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   void send(const control::AgentMessage& message) {
     if (!socket_ || is_closing_) return;
     Status fits = control::try_append_frame(pending_, control::encode(message));
-    if (!fits) {  // a part of it is what a coordinator said; another may hear us
+    if (!fits) {  // it contains texts of a coordinator; another one may send shorter ones
       log::error("the connection to the coordinator is reset: " + fits.error().text);
       return reconnect(false);
     }
@@ -67,7 +67,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
-  // The owner is gone: nothing is called any more.
+  // The owner is gone: no callback follows.
   void abandon() {
     events_ = Events{};
     on_gone_ = nullptr;
@@ -76,7 +76,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     drop_socket(true);
   }
 
-  // What is wrong with the connection that we have is not known here; a new one may be better.
+  // The caller found the connection useless, for a reason unknown here; a new one may work.
   void reconnect(bool is_elsewhere) {
     asio::post(loop_, [self = shared_from_this(), current = socket_.get(), is_elsewhere] {
       if (self->socket_.get() == current && current != nullptr && !self->is_closing_)
@@ -113,7 +113,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void carry_out(const ReconnectPolicy::Connect&) {
-    if (connector_) connector_->cancel();  // it was to go elsewhere
+    if (connector_) connector_->cancel();  // its target is outdated
     Connector::Found found;
     if (core_.target() == endpoint_) {
       found = [this](const auto& addresses) { return this->found(addresses); };
@@ -143,7 +143,8 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     if (events_.on_trouble) events_.on_trouble(trouble.text);
   }
 
-  // A deadline that went away leaves the timer as it is: cancelling would wake an idle agent too.
+  // A removed deadline leaves the timer running: a cancelled Asio timer would wake an idle agent
+  // too.
   void arm_timer() {
     Instant next = core_.next_deadline();
     if (next.is_never() || next == armed_for_) return;
@@ -198,7 +199,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
         });
   }
 
-  // False: the connection is no more.
+  // False: the connection has ended.
   bool take_messages() {
     const tcp::socket* current = socket_.get();
     while (socket_.get() == current) {
@@ -244,7 +245,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     if (auto on_gone = std::exchange(on_gone_, nullptr)) on_gone();
   }
 
-  // FIN is a farewell, so in every other case the connection is reset (docs/protocol.md, R4).
+  // The coordinator takes a FIN for a deliberate leave, so all other ends are resets (R4).
   void drop_socket(bool is_reset) {
     if (!socket_) return;
     error_code ignored;
@@ -257,7 +258,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     writing_.clear();
   }
 
-  // Our own process serves at the job's endpoint from now on, or it does not.
+  // Asks the owner whether this process serves the job's endpoint from now on.
   std::optional<Endpoint> found(const std::vector<std::string>& addresses) {
     if (is_closing_ || !events_.on_found) return std::nullopt;
     const std::optional<Endpoint> own = events_.on_found(addresses);
@@ -268,7 +269,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   asio::io_context& loop_;
   const Endpoint endpoint_;  // the job's
   Events events_;
-  asio::steady_timer timer_;  // holds the core's deadline, or one that it no longer has
+  asio::steady_timer timer_;  // set to the core's deadline, or to one that the core has dropped
   Instant armed_for_ = Instant::never();
   ReconnectPolicy core_;
   std::shared_ptr<Connector> connector_;

@@ -1,5 +1,6 @@
-// ControlClient: an agent's line to its coordinator. Resolves, tries all addresses at once, speaks
-// frames, connects again when the line breaks. Knows nothing of what the messages mean.
+// ControlClient: an agent's connection to its coordinator. It resolves the name, tries all
+// addresses at once, sends and receives frames, and reconnects when the connection breaks. It does
+// not interpret messages.
 //
 // Thread: the loop's. Owner: the agent's daemon. Callbacks are never called from inside a member
 // function.
@@ -26,52 +27,52 @@ namespace cpprun {
 class ControlClient {
  public:
   struct Events {
-    // Connected to `peer` (numeric); our own numeric addresses on the line, the one towards the
-    // coordinator first.
+    // Connected to `peer` (numeric). The first argument is the numeric local address of the
+    // connection.
     std::function<void(std::vector<std::string>, const Endpoint& peer)> on_connected;
-    // Before each try at the job's endpoint: its numeric addresses; none: its name is not known. If
-    // a coordinator in our own process serves there from now on: where it is reached. May be called
-    // from inside the constructor and set_routes().
+    // Called before each attempt at the job's endpoint, with its numeric addresses (none: unknown
+    // name). Returns the address of the coordinator if this process serves it from now on. May be
+    // called from inside the constructor and set_routes().
     std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)> on_found;
-    // The kernel of these places (numeric) says that nobody listens there.
+    // No process listens at these numeric endpoints: their kernel refused the connection.
     std::function<void(const std::vector<Endpoint>&)> on_refused;
     std::function<void(const control::CoordinatorMessage&)> on_message;
-    std::function<void()> on_disconnected;  // after on_connected; a new attempt is already planned
-    // Worth a line for people, at most once a minute: which addresses were tried, how, since when.
+    std::function<void()> on_disconnected;  // follows on_connected; a new attempt is scheduled
+    // A log line about failing attempts, at most once a minute: addresses, errors, duration.
     std::function<void(const std::string&)> on_trouble;
   };
 
   struct Options {
-    bool is_own = false;  // a coordinator in our own process: nobody waits for it to say welcome
-    Duration wait_reminder_interval = limits::kWaitReminderInterval;  // trouble is said this often
-    Duration back_off_max = limits::kReconnectMax;  // the longest pause between two tries
-    bool is_led_by_election = false;                // as ReconnectPolicy::Options has it
+    bool is_own = false;  // coordinator in this process: no timeout for its first message
+    Duration wait_reminder_interval = limits::kWaitReminderInterval;  // interval of on_trouble
+    Duration back_off_max = limits::kReconnectMax;  // longest pause between attempts
+    bool is_led_by_election = false;                // see ReconnectPolicy::Options
   };
 
-  // Starts to connect at once.
+  // Connects at once.
   ControlClient(boost::asio::io_context& loop, Endpoint endpoint, Options options, Events events);
   ~ControlClient();
   ControlClient(const ControlClient&) = delete;
 
-  // Dropped when there is no connection.
+  // Drops the message while disconnected.
   void send(const control::AgentMessage& message);
 
-  // Ends it for good after what was sent: FIN, or reset. `on_gone` follows when the bytes are out
-  // or can't be.
+  // Closes for good after the sent messages, with FIN or a reset. `on_gone` follows when the bytes
+  // are sent or cannot be sent.
   void close(bool is_reset, std::function<void()> on_gone);
 
-  // Resets the connection, if there is one, and makes another, to the same place or elsewhere.
+  // Resets the connection, if any, and makes another, to the same endpoint or to the next one.
   void reconnect(bool is_elsewhere = false);
 
   // As ReconnectPolicy::set_routes().
   void set_routes(const std::vector<Endpoint>& places, bool is_sure, bool is_own);
 
-  const std::string& trouble() const;  // why the newest try failed; "" since the last welcome
+  const std::string& trouble() const;  // why the last attempt failed; "" after a message
   std::string peer_address() const;    // numeric; "" while not connected
 
  private:
   class Impl;
-  std::shared_ptr<Impl> impl_;  // shared with its own pending operations
+  std::shared_ptr<Impl> impl_;  // shared with pending operations
 };
 
 }  // namespace cpprun

@@ -1,7 +1,6 @@
-// LeaderAnnouncer: says at a job's endpoint, as long as it lives, that the job is led from
-// elsewhere (R17).
-//
-// Thread: the loop's, where it must also die, just before the loop ends. Owner: who leads the job.
+// LeaderAnnouncer: announces at a job's endpoint, as long as it lives, that this process leads the
+// job (R17). Thread: the loop's; it is destroyed there, just before the loop ends. Owner: the
+// process that leads the job.
 #pragma once
 
 #include <memory>

@@ -22,13 +22,13 @@ using asio::ip::tcp;
 
 namespace {
 
-// The way back onto a loop, as long as there is one: a look-up may outlive it.
+// Posts to a loop while it exists: a look-up may outlive it.
 struct Way {
   std::mutex mutex;
   asio::io_context* loop = nullptr;
 };
 
-// Closes the way when its loop ends.
+// Closes the Way when its loop is destroyed.
 class WayService : public asio::execution_context::service {
  public:
   using key_type = WayService;
@@ -72,7 +72,8 @@ NameLookup::Addresses look_up(const Endpoint& endpoint, std::string& why) {
   return addresses;
 }
 
-// Signals are for the threads that wait for them. False: the system has no thread left.
+// Blocks all signals in the thread, since other threads wait for them. False: the system has no
+// thread left.
 bool start_thread(std::function<void()> run) {
   sigset_t all;
   sigset_t before;

@@ -1,7 +1,6 @@
-// NameLookup: the addresses of one host name, looked up on a thread of its own. A resolver may take
-// minutes, and nothing can interrupt it: neither the loop nor the end of the process waits for it.
-//
-// Thread: the loop's. Lives until its outcome was told or its owner dropped it.
+// NameLookup: resolves one host name on a thread of its own. A resolver may take minutes and cannot
+// be interrupted; neither the loop nor the end of the process waits for it. Thread: the loop's.
+// Lives until the callback, or until its owner drops it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,7 +20,7 @@ class NameLookup : public std::enable_shared_from_this<NameLookup> {
   // No address: `why` is the resolver's reason.
   using Callback = std::function<void(Addresses, const std::string& why)>;
 
-  // The callback comes once, from the loop, never from inside start(); not once it is dropped.
+  // Calls back once, from the loop, never from inside start(); not after it was dropped.
   static std::shared_ptr<NameLookup> start(boost::asio::io_context& loop, const Endpoint& endpoint,
                                            Callback callback);
 

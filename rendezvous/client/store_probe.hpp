@@ -1,7 +1,6 @@
-// StoreProbe: asks whoever listens at an endpoint whether it speaks torch's TCPStore protocol, so
-// that people hear what their agent has met. One connection, one PING.
-//
-// Thread: the loop's. Lives until its answer was told or it was cancelled.
+// StoreProbe: checks whether the listener at an endpoint speaks torch's TCPStore protocol, for a
+// helpful log line. One connection, one PING. Thread: the loop's. Lives until the callback or
+// cancel().
 #pragma once
 
 #include <array>
@@ -21,10 +20,10 @@ class StoreProbe : public std::enable_shared_from_this<StoreProbe> {
  public:
   using Callback = std::function<void(bool is_store)>;
 
-  // The callback comes once, from the loop, after a second at most once connected.
+  // Calls back once, from the loop, at most a second after the connect.
   static std::shared_ptr<StoreProbe> start(boost::asio::io_context& loop, const Endpoint& endpoint,
                                            Callback callback);
-  void cancel();  // no callback any more
+  void cancel();  // no callback follows
 
   StoreProbe(boost::asio::io_context& loop, Callback callback);  // use start()
 

@@ -125,6 +125,8 @@ void Job::readmit(Node& node, Effects& effects) {
     pending_.erase(node.id.incarnation);  // it does not know the round that it would have to stop
     if (phase_ == Phase::Running) {
       send(node, state_.round.assignments().at(node.id.incarnation), effects);
+    } else {
+      send_wait(node, false, effects);  // else it would not know the standby (R14)
     }
     return;
   }

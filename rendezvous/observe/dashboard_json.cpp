@@ -29,7 +29,7 @@ json step_of(const std::optional<control::SnapshotName>& snapshot) {
   return snapshot ? json(snapshot->step) : json(nullptr);
 }
 
-// As an array, because there are many: name, state, workers, role, address, group rank, base rank.
+// An array for compactness: name, state, workers, role, address, group rank, base rank.
 json node_row(const Job& job, const Node& node) {
   const auto assignment = job.assignments().find(node.id.incarnation);
   const bool is_member = assignment != job.assignments().end();
@@ -42,7 +42,7 @@ json node_row(const Job& job, const Node& node) {
           is_member ? json(assignment->second.base_rank) : json(nullptr)};
 }
 
-// Members first, by rank: so the map stays as it is while others come and go.
+// Members first, by rank, so that the map stays stable while other nodes come and go.
 json node_rows(const Job& job) {
   std::vector<const Node*> nodes;
   for (const auto& [incarnation, node] : job.nodes()) nodes.push_back(&node);
@@ -105,14 +105,14 @@ json number(const std::optional<int64_t>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-// As an array, because there are many; docs/dashboard.md has their order.
+// An array for compactness; docs/dashboard.md lists the elements.
 json to_json(const StepPoint& point) {
   return {ms(point.at),      point.round.value,       point.step,
           point.last,        number(point.median_us), number(point.slowest_us),
           point.slowest_rank};
 }
 
-// Why there are no lines to show; empty: there are.
+// The reason if there are no lines to show; otherwise empty.
 std::string why_no_lines(const Job& job, const std::optional<RankLocation>& place,
                          const control::LogLines* told) {
   if (!place) return "no node has this rank now";

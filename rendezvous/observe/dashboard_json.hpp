@@ -1,8 +1,6 @@
-// What the dashboard is told, as JSON texts: one that changes with the job (nodes, rounds,
-// failure summary), one that changes with every step (how far each rank is), what steps took so
-// far, and the last lines of a rank.
-//
-// Nothing of it is escaped for HTML: the page shows text as text. Fields: docs/dashboard.md. Pure.
+// The dashboard's data as JSON: the job's state (nodes, rounds, failure summary), the progress of
+// each rank, the history of step times, and the last lines of a rank. Texts are not escaped for
+// HTML: the page inserts them as text. Fields: docs/dashboard.md. Pure.
 #pragma once
 
 #include <string>
@@ -17,7 +15,7 @@ namespace cpprun {
 std::string dashboard_state(const Coordinator& coordinator, const HistoryRecorder& job_history);
 std::string dashboard_progress(const Coordinator& coordinator);
 std::string dashboard_steps(const StepHistory& history);
-// Only for who has shown that he may: docs/dashboard.md, "Log lines".
+// For authenticated readers only: docs/dashboard.md, "Log lines".
 std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wanted);
 
 }  // namespace cpprun

@@ -39,10 +39,10 @@ int64_t Recoveries::count() const {
   return all;
 }
 
-// A whole round may come and go between two looks' worth of state: what it left behind (why it
-// stopped, what failed) names the round that it is about.
+// A whole round may start and stop between two updates; the stop's reason and the failure that it
+// leaves behind name their round.
 void JobHistory::update(Instant now, const Job& job) {
-  if (job.phase() == Job::Phase::Recovering) return;  // who is in the round is not known yet
+  if (job.phase() == Job::Phase::Recovering) return;  // its members are not known yet
   note_stop(now, job);
   record_exit(now, job);
   note_forming(now, job);
@@ -99,7 +99,7 @@ void JobHistory::note_forming(Instant now, const Job& job) {
   forget_old_rounds();
 }
 
-// Each member is looked at until it runs, and then no more.
+// Checks each member until it runs.
 void JobHistory::note_start(Instant now, const Job& job) {
   if (rounds_.empty() || job.phase() != Job::Phase::Running) return;
   RoundRecord& record = rounds_.back();

@@ -1,8 +1,6 @@
-// HistoryRecorder: what became of each job's rounds, and how long recoveries took. For those who
-// watch: /metrics and the dashboard.
-//
-// An observer: it looks at a Coordinator after each call into it, compares with what it saw last,
-// and decides nothing. Bounded, whatever jobs do. A core: no clock; the shell brings the time.
+// HistoryRecorder: the history of each job's rounds and the duration of recoveries, for /metrics
+// and the dashboard. An observer: after each call into the Coordinator it compares the state with
+// the last one; it decides nothing. Bounded. Pure: the caller passes the time.
 #pragma once
 
 #include <array>
@@ -20,26 +18,26 @@
 
 namespace cpprun {
 
-// One world from forming to stopping.
+// One round from forming to stopping.
 struct RoundRecord {
   RoundNumber round;
   size_t nodes = 0;
   int64_t workers = 0;
   Instant formed_at;
-  std::optional<Instant> started_at;  // the workers of all nodes run
-  std::optional<Instant> stopped_at;  // it began to stop; nothing: it ended well, or runs
-  std::optional<Instant> over_at;     // no worker of it is left
+  std::optional<Instant> started_at;                       // all workers of all nodes ran
+  std::optional<Instant> stopped_at;                       // empty: it runs, or ended well
+  std::optional<Instant> over_at;                          // all its workers have exited
   control::StopCause cause = control::StopCause::Failure;  // if stopped_at
-  std::string why{};                                       // in words, for people
-  // What failed first, if anything did.
+  std::string why{};                                       // for people
+  // Of the root cause, if there was a failure.
   std::optional<FailureClass> failure{};
   std::string root_cause{};               // "rank 1 (pid 4711, on node0) exited with code 3"
   std::vector<std::string> last_lines{};  // of its stderr; of the newest rounds only
 };
 
-// How long recoveries took: from the stop of a round until the workers of a later one ran.
+// Durations of recoveries: from the stop of a round until the workers of a later one ran.
 struct Recoveries {
-  // Upper bounds in seconds; one more bucket holds what took longer.
+  // Upper bounds in seconds; one more bucket holds longer recoveries.
   static constexpr std::array<double, 11> kBounds{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900};
   std::array<int64_t, kBounds.size() + 1> counts{};  // not cumulative
   double sum_s = 0;
@@ -58,7 +56,7 @@ class JobHistory {
   const std::deque<RoundRecord>& rounds() const { return rounds_; }
   int64_t rounds_formed() const { return rounds_formed_; }
   const std::map<control::StopCause, int64_t>& stops() const { return stops_; }
-  // Rounds that ended by a failure, by the class of what failed first.
+  // Rounds that ended by a failure, by the class of the root cause.
   const std::map<FailureClass, int64_t>& failures() const { return failures_; }
   const Recoveries& recoveries() const { return recoveries_; }
 
@@ -82,13 +80,13 @@ class JobHistory {
 
 class HistoryRecorder {
  public:
-  // After each call into the coordinator; costs O(jobs) where nothing changed.
+  // Call after each call into the coordinator. Costs O(jobs) if nothing changed.
   void update(Instant now, const Coordinator& coordinator);
-  // nullptr: never seen.
+  // nullptr: unknown job.
   const JobHistory* of(const std::string& run_id) const;
 
  private:
-  std::map<std::string, JobHistory> jobs_;  // those that the coordinator knows
+  std::map<std::string, JobHistory> jobs_;  // by run id; the jobs that the coordinator knows
 };
 
 }  // namespace cpprun

@@ -18,7 +18,7 @@ using Phase = Job::Phase;
 constexpr const char* kNodeStates[] = {"idle", "starting", "running", "stopped",
                                        "done", "draining", "silent",  "dead"};
 
-// Writes families, asking each job for its series.
+// Writes families, with a series for each job.
 class JobPage {
  public:
   JobPage(const Coordinator& coordinator, const HistoryRecorder& job_history)
@@ -39,8 +39,9 @@ class JobPage {
       if (const JobHistory* record = job_history_.of(run_id)) write(run_id, *record);
     }
   }
-  // One number of each job.
-  void gauge(const char* name, const char* help, const std::function<int64_t(const Job&)>& value) {
+  // One number per job.
+  void gauge(const char* name, const char* help,
+             const std::function<int64_t(const Job&)>& value) {
     text_.family(name, "gauge", help);
     each([&](std::string_view id, const Job& job) { text_.series({{"run_id", id}}, value(job)); });
   }

@@ -1,5 +1,5 @@
-// What /metrics says of jobs. Names, labels and help lines are an interface: docs/metrics.md lists
-// each, and a test compares. Pure.
+// The metrics of jobs. Names, labels and help lines are an interface: docs/metrics.md lists them,
+// and a test compares. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace cpprun {
 
-// Prometheus text; families of all jobs, each job by its label `run_id`. O(nodes).
+// Prometheus text with a label `run_id` per job. O(nodes).
 std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history);
 
 }  // namespace cpprun

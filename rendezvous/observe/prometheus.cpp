@@ -6,8 +6,8 @@
 namespace cpprun::prometheus {
 namespace {
 
-// What is not plain text is written as %XX (and % as %25): two values that differ stay different,
-// and no value can break the page for all others, as bytes that are no UTF-8 would.
+// Escapes everything but plain text as %XX (and % as %25). Different values stay different, and no
+// value can break the page, as bytes that are not UTF-8 would.
 void append_escaped(std::string& out, std::string_view value) {
   constexpr char kHex[] = "0123456789ABCDEF";
   for (const char c : value) {

@@ -1,6 +1,5 @@
 // Prometheus' text format, written family by family: help and type once, then a line per series.
-//
-// Label values may hold anything: they are escaped. Pure.
+// Label values are escaped, so they may hold anything. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +10,12 @@
 
 namespace cpprun::prometheus {
 
-// Name and value of each.
+// Names and values.
 using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
 
 class Text {
  public:
-  // Begins a family; the series that follow are of it. `kind` is gauge, counter or histogram.
+  // Begins a family, to which the following series belong. `kind` is gauge, counter or histogram.
   void family(std::string_view name, std::string_view kind, std::string_view help);
   void series(const Labels& labels, int64_t value) { line("", labels, std::to_string(value)); }
   // `suffix` as in _bucket, _sum, _count of a histogram.
@@ -31,7 +30,7 @@ class Text {
   std::string out_;
 };
 
-// The shortest text that is read back as the same number: "0.25", "10".
+// The shortest text that parses to the same number: "0.25", "10".
 std::string number(double value);
 
 }  // namespace cpprun::prometheus

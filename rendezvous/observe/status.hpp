@@ -1,5 +1,5 @@
-// The coordinator's state as JSON: what /status serves. Field names are an interface
-// (docs/protocol.md, "HTTP").
+// The coordinator's state as JSON, for /status. Field names are an interface (docs/protocol.md,
+// "HTTP").
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace cpprun {
 
-// What only a server that stands by itself tells.
+// Only a standalone server (cpprunctl serve) reports these.
 struct ServerStats {
   size_t connections = 0;
   size_t keys = 0;   // of its store
-  size_t waits = 0;  // clients that wait there for keys
+  size_t waits = 0;  // clients that wait for keys
 };
 
 std::string status_json(const Coordinator& coordinator,
                         const std::optional<ServerStats>& server = std::nullopt);
 
-// "success", "stopped" (on request, resumable), "failure"; null while it is not decided.
+// "success", "stopped" (on request, resumable), "failure"; null while the job has no result.
 const char* outcome_of(const Job& job);
 
 // "recovering", "waiting_for_nodes", "running", "stopping", "finishing", "ended".

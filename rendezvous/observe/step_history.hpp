@@ -1,5 +1,5 @@
-// StepHistory: how long steps took, for the plot of who opens the dashboard later. It knows what
-// nodes told, and so only of times at which somebody watched. Bounded; a core: no clock.
+// StepHistory: durations of past steps, for the plot of a dashboard that is opened later. Nodes
+// report progress only while a dashboard is open, so it covers only those times. Bounded. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@
 
 namespace cpprun {
 
-// One moment of all ranks. Steps: -1 if no rank tells. Times in microseconds, of the ranks that
-// tell how long their step took; nothing if none does.
+// All ranks at one time. Steps: -1 if no rank reports. Times in microseconds, over the ranks that
+// report the duration of their step; empty if none does.
 struct StepPoint {
   Instant at;
   RoundNumber round;
-  int64_t step = -1;  // of the rank that is furthest
-  int64_t last = -1;  // of the one that is furthest behind
+  int64_t step = -1;  // of the rank that is furthest ahead
+  int64_t last = -1;  // of the rank that is furthest behind
   std::optional<int64_t> median_us{};
   std::optional<int64_t> slowest_us{};
-  int64_t slowest_rank = -1;  // the first of them
+  int64_t slowest_rank = -1;  // the first one if several are equal
 
-  // Tells the same, at whatever time.
+  // Equal except for the time.
   bool is_same_as(const StepPoint& other) const;
 };
 StepPoint point_of(Instant at, const RankProgress& told);
 
 class StepHistory {
  public:
-  // Once a second at most: takes what is news, and forgets jobs that the coordinator has forgotten.
+  // Call at most once a second. Adds new points and forgets jobs that the coordinator forgot.
   void update(Instant now, const Coordinator& coordinator);
   // By run id; oldest first, at most limits::kStepPoints each.
   const std::map<std::string, std::deque<StepPoint>>& jobs() const { return jobs_; }

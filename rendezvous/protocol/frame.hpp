@@ -1,9 +1,8 @@
-// Frames of the control protocol. A connection opens with the four bytes "CPRN"; then, both ways,
-// frames:
+// Framing of the control protocol. A connection opens with the four bytes "CPRN"; then frames
+// follow in both directions:
 //
 //   frame := length (u32, little-endian, 1 .. limits::kControlFrameBytes) body (length bytes)
-//
-// The length is checked before anything is waited for or allocated.
+// The receiver checks the length before it waits for bytes or allocates.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +16,15 @@ namespace cpprun::control {
 
 inline constexpr uint8_t kMagic[4] = {'C', 'P', 'R', 'N'};
 
-// Appends length and body. Error (Protocol): the body is larger than a frame may be.
+// Appends length and body. Error (Protocol): the body is too long for a frame.
 Status try_append_frame(std::vector<uint8_t>& out, std::span<const uint8_t> body);
-// The same for bodies that nobody else has made any part of.
+// The same for bodies without foreign parts, whose length is known to fit.
 void append_frame(std::vector<uint8_t>& out, std::span<const uint8_t> body);
 
-// What stands at the front of a receive buffer.
+// The front of a receive buffer.
 struct FrameView {
   enum class State { NeedMore, Whole, Broken } state = State::NeedMore;
-  std::span<const uint8_t> body;  // Whole only; points into the buffer
+  std::span<const uint8_t> body;  // Whole only; a view of the buffer
   size_t consumed = 0;            // Whole only; length field included
 };
 FrameView next_frame(std::span<const uint8_t> buffer);

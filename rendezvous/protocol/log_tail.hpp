@@ -1,9 +1,9 @@
-// The end of what one worker has written, told to the coordinator while somebody who may reads it
-// in the dashboard, and only then. No decision hangs on it.
+// The last log lines of one worker, for the dashboard. The agent sends them only while an
+// authenticated browser shows them; no decision depends on them.
 //
-// A coordinator asks (`log_tail_request`) agents that said at registration that they understand it,
-// for a few seconds at a time; the agent answers (`log_lines`) at most once a second, and only with
-// news. docs/protocol.md, "Lines".
+// The coordinator sends LogTailRequest, valid for a few seconds, to agents whose registration
+// announced support. The agent sends LogLines at most once a second, and only when there are new
+// lines. docs/protocol.md, "Lines".
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace cpprun::control {
 
-// Coordinator to agent: tell the last lines of this worker, for so long.
+// Coordinator to agent: send the last lines of this worker for this long.
 struct LogTailRequest {
   int64_t local_rank = 0;
   Duration lasts{};
 };
 
 // Agent to coordinator: at most limits::kTailLines of each stream, each at most
-// limits::kLineBytesReported. What a worker wrote, as it is.
+// limits::kLineBytesReported, unchanged as the worker wrote them.
 struct LogLines {
   RoundNumber round;
   int64_t local_rank = 0;
-  bool has_files = false;  // this job keeps log files of that worker; else there is nothing to tell
+  bool has_files = false;  // the job keeps log files of that worker; false: no lines exist
   std::vector<std::string> out;
   std::vector<std::string> err;
   bool operator==(const LogLines&) const = default;

@@ -13,7 +13,7 @@ std::string reason(const std::string& said) {
 }
 
 template <class Message>
-void make_plain(Message&) {}  // it has no text for people
+void make_plain(Message&) {}  // no text for people
 
 void make_plain(Register& message) {
   if (message.decided) message.decided = sanitize(*std::move(message.decided));

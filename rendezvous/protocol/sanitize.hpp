@@ -1,8 +1,8 @@
-// Plain: messages of peers with their texts cut to what we keep, show and send on, and without what
-// terminals would carry out.
+// sanitize(): cuts the texts of a peer's message to the lengths that we keep, show and forward, and
+// removes control characters that a terminal would carry out.
 //
-// Not every peer is a program of ours, so a text is cut where it comes in. What the codec lets
-// through would fit into the frame that it came in, but not into one with more beside it.
+// Peers may run foreign code, so the receiver cuts too. A text that the codec accepts fitted into
+// its own frame but need not fit into one together with others.
 #pragma once
 
 #include "rendezvous/protocol/control/control.hpp"

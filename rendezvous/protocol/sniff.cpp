@@ -17,13 +17,13 @@ constexpr std::string_view kMethods[] = {"GET ",     "HEAD ",  "POST ",  "PUT ",
 constexpr size_t kEnough = 5;
 constexpr uint8_t kLastLegacyCode = 11;
 
-// As far as both go.
+// Compares the common length.
 bool agree(std::string_view bytes, std::string_view pattern) {
   size_t both = std::min(bytes.size(), pattern.size());
   return bytes.substr(0, both) == pattern.substr(0, both);
 }
 
-// A legacy SET is 00 and the u64 length of a key, which is short: its third and fourth byte are 0.
+// A legacy SET is 00 and the u64 length of a key. Keys are short, so bytes 3 and 4 are 0.
 Protocol sniff_zero(std::string_view bytes) {
   if (bytes.size() < kEnough) {
     bool may_be_set = bytes.size() < 4 || bytes[3] == 0;

@@ -1,4 +1,4 @@
-// Which protocol a new connection to the rendezvous port speaks, told by its first bytes. Pure.
+// Detects the protocol of a new connection to the rendezvous port from its first bytes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 namespace cpprun {
 
 enum class Protocol : uint8_t {
-  NeedMore,     // ask again with more bytes; five are always enough
+  NeedMore,     // call again with more bytes; five always suffice
   ModernStore,  // torch 2.2 and later: VALIDATE with its magic number
-  LegacyStore,  // torch 2.0 and 2.1: a command at once
+  LegacyStore,  // torch 2.0 and 2.1: a command without VALIDATE
   Control,      // cpprun's own: "CPRN"
-  Http,         // a method's letters
-  Unknown,      // none of these: close
+  Http,         // the name of a method
+  Unknown,      // none of these: close the connection
 };
 
 // Requires: at least one byte.

@@ -67,7 +67,7 @@ std::vector<SocketAddress> looked_up(const std::string& host, std::string& why) 
   return {place};
 }
 
-// One socket, or -1 and the reason.
+// Returns -1 and sets `why` on an error.
 int listen_at(SocketAddress place, uint16_t port, bool is_dual, std::string& why) {
   int fd = ::socket(place.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) {
@@ -134,7 +134,7 @@ uint16_t local_port(int fd) {
 Result<std::vector<int>> open_listeners(const Endpoint& endpoint) {
   std::string why;
   std::vector<SocketAddress> places;
-  bool wants_all = false;  // of the places, if they can be had; else the first that works
+  bool wants_all = false;  // listen at each address; false: at the first that works
   if (endpoint.host.empty()) {
     places = {*numeric_place("::"), *numeric_place("0.0.0.0")};
   } else if (endpoint.host == "localhost") {
@@ -152,7 +152,7 @@ Result<std::vector<int>> open_listeners(const Endpoint& endpoint) {
     if (!opened.empty() && !wants_all) break;
     int fd = listen_at(place, port, is_dual, why);
     if (fd < 0) {
-      // The first place decides whether the port is ours.
+      // If the first address is in use, the port belongs to another process.
       if (wants_all && opened.empty()) break;
       continue;
     }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 
 namespace cpprun {

@@ -1,8 +1,8 @@
-// AdminAuthenticator: who may give admin commands over TCP. A tool asks, gets a nonce, and shows by
-// its proof that it knows the job's token. So does an agent that passes an order on: whoever
-// reaches the port can register as an agent. Without a token nobody may.
-//
-// No I/O and no clock: the control service calls it. Nonces are for one proof and grow old.
+// AdminAuthenticator: checks admin commands that arrive over TCP. The sender fetches a nonce and
+// sends an HMAC made with the job's admin token. This holds for tools and for agents that forward a
+// command, since any peer that reaches the port can register as an agent. Without a token it
+// rejects all commands. No I/O and no clock: the control service calls it. A nonce is valid for one
+// command and expires.
 #pragma once
 
 #include <map>
@@ -24,14 +24,14 @@ class AdminAuthenticator {
     verifier_.open(std::move(token), std::move(make_nonce));
   }
 
-  // The nonce for `session`, whose other side is at `peer`; or why it gets none. A tool's order has
-  // the number 0.
+  // Returns the nonce for the session of a tool at `peer`, or why there is none. A tool's command
+  // has the id 0.
   Result<std::string> on_admin_hello(Instant now, SessionId session, const std::string& peer,
                                      const control::AdminHello& message);
-  // The same for the agent's order of this number.
+  // The same for an agent's command with this id.
   Result<std::string> on_admin_command(Instant now, SessionId session, const std::string& peer,
                                        int64_t id);
-  // May this be done? The nonce that was given out for this number is used up.
+  // OK if the command's MAC is right. Uses up the nonce of the command's id.
   Status on_command(Instant now, SessionId session, const std::string& peer,
                     const control::AdminRequest& command);
   void on_closed(SessionId session);
@@ -47,8 +47,8 @@ class AdminAuthenticator {
   void forget_old(Instant now);
 
   ChallengeVerifier verifier_;
-  std::map<std::pair<SessionId, int64_t>, PendingChallenge>
-      pending_challenges_;  // by connection and number of the order
+  // By connection and id of the command.
+  std::map<std::pair<SessionId, int64_t>, PendingChallenge> pending_challenges_;
 };
 
 }  // namespace cpprun

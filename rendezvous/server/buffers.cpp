@@ -10,9 +10,9 @@
 namespace cpprun {
 namespace {
 
-constexpr size_t kBurst = 16 * 1024;         // room for a peer that sends faster than we read
-constexpr size_t kWholeAtOnce = 256 * 1024;  // announced sizes up to this are believed
-constexpr size_t kSparesMax = 256 * 1024;    // memory of strings that nobody uses
+constexpr size_t kBurst = 16 * 1024;         // for a peer that sends faster than we read
+constexpr size_t kWholeAtOnce = 256 * 1024;  // allocate announced sizes up to this at once
+constexpr size_t kSparesMax = 256 * 1024;    // memory of unused pooled strings
 constexpr size_t kCompactFrom = 64 * 1024;
 
 }  // namespace
@@ -32,7 +32,7 @@ std::span<uint8_t> InputBuffer::space(size_t total) {
   return {start + held_, capacity() - held_};
 }
 
-// Large blocks are moved by the kernel's page tables (mremap behind realloc), not by copying.
+// realloc moves large blocks with mremap, without a copy.
 void InputBuffer::grow(size_t capacity) {
   if (!block_) {
     auto block = std::make_shared<Block>();

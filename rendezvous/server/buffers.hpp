@@ -1,8 +1,7 @@
-// The two byte queues of a connection: what came in and is not understood yet, what goes out and is
-// not sent yet.
+// The two byte queues of a connection: received bytes that are not parsed yet, and bytes to send.
 //
-// Both hold next to nothing while a connection is idle: input lies inside of the object unless it
-// is long, and output is put together in memory that is lent. Neither knows sockets.
+// Both use next to no memory while a connection is idle: short input lies inside of the object, and
+// output is assembled in strings of a pool. No sockets here.
 #pragma once
 
 #include <sys/uio.h>
@@ -19,8 +18,8 @@
 
 namespace cpprun {
 
-// Received bytes, contiguous. Short ones lie inside of the object, long ones in a block of their
-// own that can be handed on to somebody who wants to keep it.
+// Received bytes, contiguous. Short input lies inside of the object, long input in a block of its
+// own, which a store value may keep.
 class InputBuffer {
  public:
   static constexpr size_t kInside = 1024;  // a burst of 16 ordinary commands fits
@@ -29,15 +28,15 @@ class InputBuffer {
   InputBuffer(const InputBuffer&) = delete;
   InputBuffer& operator=(const InputBuffer&) = delete;
 
-  // Room behind the bytes held, at least one byte. Grows towards `total` bytes held in all, in
-  // steps, so that memory follows what really came and not what somebody announced.
+  // Room behind the held bytes, at least one byte. Grows in steps towards `total` held bytes, so
+  // that memory use follows the bytes received and not an announced length.
   std::span<uint8_t> space(size_t total);
-  // `size` bytes of the last space() were filled.
+  // The caller has filled `size` bytes of the last space().
   void commit(size_t size);
   std::span<const uint8_t> held() const { return {data(), held_}; }
-  // The first `size` bytes are done with.
+  // Drops the first `size` bytes.
   void consume(size_t size);
-  // The block that held() lies in; null if it lies inside of this object.
+  // The block that contains held(); null if held() lies inside of this object.
   std::shared_ptr<const void> owner() const { return block_; }
   size_t capacity() const { return block_ ? block_->capacity : kInside; }
 
@@ -54,20 +53,19 @@ class InputBuffer {
   const uint8_t* data() const { return block_ ? block_->data : inside_.data(); }
   void grow(size_t capacity);
 
-  std::shared_ptr<Block> block_;  // shared with values of the store that lie in it
+  std::shared_ptr<Block> block_;  // shared with store values that lie in it
   size_t held_ = 0;
-  bool wants_input_ = false;  // the last read filled all its room: more is likely to be there
+  bool wants_input_ = false;  // the last read filled its room: more input is likely
   std::array<uint8_t, kInside> inside_;
 };
 
-// Strings that outboxes of one thread lend each other: whoever begins to put a reply together takes
-// one, and brings it back when all is sent. So idle connections hold none, and a reply in the
-// steady state needs no new memory.
+// Strings shared by the outboxes of one thread. An outbox takes one to assemble a reply and gives
+// it back when everything is sent. So idle connections hold none, and a reply in the steady state
+// allocates nothing.
 class StringPool {
  public:
-  // An empty one.
   std::unique_ptr<std::string> take();
-  // Keeps its memory for later, unless that is much.
+  // Keeps the memory unless it is large.
   void give(std::unique_ptr<std::string> used);
 
  private:
@@ -75,13 +73,13 @@ class StringPool {
   size_t bytes_ = 0;  // of kept_
 };
 
-// Bytes to send: pieces in order, the last of them open at its end.
+// Bytes to send: pieces in order, and an open tail.
 class Outbox {
  public:
-  // `string_pool` outlives all calls, not this object.
+  // `string_pool` outlives all calls, not necessarily this object.
   explicit Outbox(StringPool& string_pool) : string_pool_(string_pool) {}
 
-  // Where to append. Whatever is appended counts at once.
+  // The caller may append; appended bytes count at once.
   std::string& tail() {
     if (!tail_) tail_ = string_pool_.take();
     return *tail_;
@@ -90,9 +88,9 @@ class Outbox {
 
   bool empty() const { return size() == 0; }
   size_t size() const { return earlier_ + tail_view().size() - done_; }
-  // The first unsent bytes as at most `parts.size()` pieces; returns how many pieces.
+  // Fills `parts` with the first unsent bytes; returns the number of parts.
   size_t gather(std::span<iovec> parts) const;
-  // The first `size` unsent bytes are gone.
+  // Drops the first `size` unsent bytes.
   void sent(size_t size);
   void clear();
 
@@ -107,10 +105,10 @@ class Outbox {
 
   StringPool& string_pool_;
   std::vector<Piece> pieces_;          // before the tail
-  size_t first_ = 0;                   // of the pieces that are not sent whole
+  size_t first_ = 0;                   // first piece that is not sent completely
   size_t earlier_ = 0;                 // bytes in pieces_ from first_ on
-  size_t done_ = 0;                    // bytes of the first piece (or the tail) that are sent
-  std::unique_ptr<std::string> tail_;  // null: nothing there
+  size_t done_ = 0;                    // sent bytes of the first piece (or the tail)
+  std::unique_ptr<std::string> tail_;  // null: empty
 };
 
 }  // namespace cpprun

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/proof/hmac.hpp"
 
 namespace cpprun {

@@ -1,8 +1,7 @@
-// ChallengeVerifier: whether someone at another address knows the job's operator token. Who wants
-// something gets a nonce and shows by its proof that it does; the token itself never travels.
-// Private to the gates, each of which has one of its own and keeps the nonces that it gave out.
-//
-// No I/O and no clock. Whoever was wrong has to wait before another try from the same address.
+// ChallengeVerifier: checks that a peer knows the job's admin token. The peer gets a nonce and
+// returns an HMAC; the token itself never travels. Each authenticator (admin commands, log lines)
+// has its own verifier and keeps the nonces that it issued. No I/O and no clock. After a wrong MAC,
+// an address must wait before its next attempt.
 #pragma once
 
 #include <functional>
@@ -16,26 +15,26 @@ namespace cpprun {
 
 class ChallengeVerifier {
  public:
-  // Random and never the same.
+  // Returns a random value, never the same twice.
   using MakeNonce = std::function<std::string()>;
 
-  // From now on who knows this token may. One that can be guessed is no token: then, and with an
-  // empty one, nobody may.
+  // Accepts this token from now on. With an empty token, or one short enough to guess, the
+  // authenticators reject everybody.
   void open(std::string token, MakeNonce make_nonce);
 
   bool has_token() const { return !token_.empty(); }
   bool can_be_guessed() const;
 
-  // A nonce for `peer`, while `waiting` others have theirs and still owe a proof. Error: Refused.
+  // Returns a nonce for `peer`. `waiting` is the number of issued, unused nonces. Error: Refused.
   Result<std::string> nonce_for(Instant now, const std::string& peer, size_t waiting);
-  // May who is at `peer`, by its proof of these words? Remembers if not.
+  // True if `mac` is the HMAC of `words` with the token. Remembers a failure of `peer`.
   bool accepts(Instant now, const std::string& peer, const std::string& words,
                const std::string& mac);
 
  private:
   std::string token_;
   MakeNonce make_nonce_;
-  std::map<std::string, Instant> wrong_;  // addresses of who had no proof, and when
+  std::map<std::string, Instant> wrong_;  // last wrong MAC by address
 };
 
 }  // namespace cpprun

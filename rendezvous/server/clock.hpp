@@ -1,4 +1,4 @@
-// The one place of the rendezvous server that asks what time it is.
+// The clock of the rendezvous server.
 #pragma once
 
 #include <ctime>
@@ -7,7 +7,7 @@
 
 namespace cpprun {
 
-// CLOCK_BOOTTIME: monotonic, counts a suspend.
+// CLOCK_BOOTTIME: monotonic, includes time in suspend.
 inline Instant server_time() {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);

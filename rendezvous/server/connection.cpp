@@ -18,7 +18,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// One write. Nearly always there is one piece, and send() is cheaper than sendmsg().
+// Nearly always there is one piece, and send() is cheaper than sendmsg().
 ssize_t send_some(int fd, const Outbox& out) {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
   std::array<iovec, 16> parts;
@@ -42,7 +42,7 @@ std::shared_ptr<TcpConnection> TcpConnection::adopt(ConnectionHost& host, asio::
                                                     std::string peer) {
   auto io = std::make_unique<Io>(loop);
   error_code error;
-  // Asio only asks the protocol for its family, and only when it makes sockets itself.
+  // Asio uses the protocol's family only to open sockets, so v6 fits any descriptor.
   io->socket.assign(asio::ip::tcp::v6(), fd, error);
   if (error) return nullptr;
   return std::make_shared<TcpConnection>(host, id, listener, std::move(io), std::move(peer));
@@ -68,7 +68,7 @@ std::shared_ptr<const void> TcpConnection::input_owner(size_t& size) const {
   return in_.owner();
 }
 
-// --- what sessions ask for
+// --- Connection, called by sessions
 
 bool TcpConnection::is_above_high_watermark() {
   was_above_high_watermark_ = was_above_high_watermark_ || out_.size() > host_.outbox_limit();
@@ -156,7 +156,7 @@ void TcpConnection::process() {
   in_.consume(used);
 }
 
-// What was queued still goes out: a peer may have closed its half only.
+// Queued bytes are still sent: the peer may have closed only its write side.
 void TcpConnection::end_of_input() {
   has_peer_ended_ = true;
   notify_closed(CloseKind::Fin);
@@ -172,7 +172,7 @@ void TcpConnection::settle() {
   if (wants_reset_) return abort_with_reset();
   if (!is_waiting_writable_) flush();
   if (state_ == State::Dead) return;
-  // One reply may be larger than the limit; what comes on top of that may not.
+  // One reply may exceed the limit, but nothing may be queued on top of it.
   bool is_over = out_.size() > host_.outbox_limit();
   bool has_grown = backlog_ > host_.outbox_limit() && out_.size() > backlog_;
   if (is_over && (was_above_high_watermark_ || has_grown)) return drop_slow_consumer();
@@ -181,7 +181,7 @@ void TcpConnection::settle() {
   if (wants_close_) finish();
 }
 
-// The peer has read: on with what it asked for while it did not.
+// The peer has read its replies, so the session continues with the input that waited.
 void TcpConnection::resume() {
   was_above_high_watermark_ = false;
   process();
@@ -189,7 +189,7 @@ void TcpConnection::resume() {
   if (!was_above_high_watermark_) read();
 }
 
-// Everything out, then FIN, then gone when the peer's FIN is here.
+// Sends everything, then FIN; dies on the peer's FIN.
 void TcpConnection::finish() {
   notify_closed(CloseKind::ByUs);
   if (state_ == State::Open) {

@@ -1,10 +1,9 @@
 // TcpConnection: the server's side of one TCP connection. Internal to rendezvous/server; sessions
 // see Connection.
-//
-// Callbacks, no coroutine: at most one read and one wait for writing are pending. Liveness: Open ->
-// Closing (everything queued goes out, then FIN, then what still comes is thrown away until the
-// peer's FIN) -> Dead. The server keeps it in its table until Dead; pending operations keep it a
-// little longer and then find it Dead. Thread: the server's loop.
+// Callbacks, no coroutine: at most one read and one wait for writability are pending. States: Open,
+// then Closing (sends all queued bytes and a FIN, then discards input until the peer's FIN), then
+// Dead. The server's table holds it until Dead; pending operations hold it a little longer and find
+// it Dead. Thread: the server's loop.
 #pragma once
 
 #include <memory>
@@ -26,20 +25,21 @@ class TcpConnection;
 class ConnectionHost {
  public:
   virtual ~ConnectionHost() = default;
-  // A connection spoke its first words: which session? Null: close it. `needs_more` asks to come
-  // again.
+  // Makes the session for a connection's first bytes. Null: close the connection, or, if
+  // `needs_more` is set, call again with more bytes.
   virtual std::unique_ptr<Session> make_session(TcpConnection& connection,
                                                 std::span<const uint8_t> bytes,
                                                 bool& needs_more) = 0;
   virtual void begin_batch() = 0;
-  // Every connection that was given something to send, or to end, is settled here.
+  // Settles every connection that has something to send or must end.
   virtual void end_batch() = 0;
-  // Reading again right after an answer finds nothing, since the peer has yet to see it: it can
-  // wait until the other connections that have something had their turn. Calls resume_read() then.
+  // Calls resume_read() after the other ready connections had their turn. A read right after a
+  // reply would find nothing, since the peer has not seen the reply yet.
   virtual void schedule_read(TcpConnection& connection) = 0;
-  // Must be settled at the end of this wake-up, or soon if there is none.
+  // Settle `connection` at the end of this batch, or soon if no batch is open.
   virtual void on_dirty(TcpConnection& connection) = 0;
-  // It has said its last word and now waits for the peer's: must not take for ever.
+  // The write side is being shut down; the connection waits for the peer's FIN. The host bounds
+  // that time.
   virtual void on_lingering(TcpConnection& connection) = 0;
   virtual void on_dead(TcpConnection& connection) = 0;
   virtual size_t outbox_limit() const = 0;
@@ -50,8 +50,8 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
  public:
   struct Io;  // the socket
 
-  // Takes the descriptor of an accepted, non-blocking connection; null (and the descriptor still
-  // the caller's) if the loop cannot watch it.
+  // Takes the descriptor of an accepted, non-blocking connection. Null if the loop cannot watch it;
+  // the caller then still owns the descriptor.
   static std::shared_ptr<TcpConnection> adopt(ConnectionHost& host, boost::asio::io_context& loop,
                                               SessionId id, int listener, int fd, std::string peer);
   TcpConnection(ConnectionHost& host, SessionId id, int listener, std::unique_ptr<Io> io,
@@ -71,22 +71,22 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   std::shared_ptr<const void> input_owner(size_t& size) const override;
 
   void start() { read(); }
-  // What schedule_read() promised.
+  // Called by the host after schedule_read().
   void resume_read();
-  // Where replies are appended without a detour; mark() must follow.
+  // Replies are appended here directly; mark() must follow.
   std::string& reply() { return out_.tail(); }
   void mark();
-  // Carries out what was asked for since the last time. From the server's end_batch() only.
+  // Sends, closes or resets as requested since the last call. Called by end_batch() only.
   void settle();
-  // Ends it now, telling the session.
+  // Closes the connection now and notifies the session.
   void abort(CloseKind kind);
 
-  int listener() const { return listener_; }  // which listener accepted it
-  // Finished its first command, and what belongs to that.
+  int listener() const { return listener_; }  // the listener that accepted it
+  // The first command is complete, and the session is settled.
   bool has_completed_handshake() const {
     return has_completed_handshake_ && (!session_ || session_->is_settled());
   }
-  bool is_silent() const { return !has_received_; }  // sent nothing at all so far
+  bool is_silent() const { return !has_received_; }  // has sent no byte
   bool is_lingering() const { return state_ == State::Closing; }
   bool is_legacy = false;  // a store client of torch 2.0 or 2.1
 
@@ -114,9 +114,9 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   std::unique_ptr<Session> session_;
   State state_ = State::Open;
   bool is_dirty_ = false;
-  bool is_reading_ = false;  // then in_ must stay where it is
-  bool was_above_high_watermark_ =
-      false;  // a session stopped early because of is_above_high_watermark()
+  bool is_reading_ = false;  // a read is pending, so in_ must not move
+  // A session paused because of is_above_high_watermark().
+  bool was_above_high_watermark_ = false;
   bool wants_close_ = false;
   bool wants_reset_ = false;
   bool is_fin_sent_ = false;
@@ -127,7 +127,7 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   HandlerMemory read_memory_;
   InputBuffer in_;
   Outbox out_;
-  size_t backlog_ = 0;  // of out_, when it was last settled
+  size_t backlog_ = 0;  // size of out_ after the last settle()
 };
 
 }  // namespace cpprun

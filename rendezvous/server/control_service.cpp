@@ -28,7 +28,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-// On a network every node shows its key.
+// On a network every node must prove its incarnation with its key.
 CoordinatorOptions with_keys(CoordinatorOptions options) {
   CPPRUN_CHECK(options.node_id_of != nullptr);
   return options;
@@ -102,8 +102,8 @@ class ControlService::Impl {
       if (job != nullptr && job->needs_proof()) return challenge(session, *order);
     }
     agents_.insert(session);
-    if (std::holds_alternative<control::AnnounceLeader>(message))
-      agents_.erase(session);  // it is none
+    // The peer is a coordinator.
+    if (std::holds_alternative<control::AnnounceLeader>(message)) agents_.erase(session);
     run_core([&](Effects& e) { core_.on_message(server_time(), session, std::move(message), e); });
   }
 
@@ -117,7 +117,7 @@ class ControlService::Impl {
   }
 
  private:
-  // The store of a job's running round, and the one that waits for the next.
+  // Ports of the store of a job's running round and of the one prepared for the next.
   struct Stores {
     uint16_t current = 0;
     uint16_t next = 0;
@@ -138,7 +138,7 @@ class ControlService::Impl {
     carry_out(Send{session, control::Challenge{*nonce}});
   }
 
-  // An agent has passed on what an operator at its node wants.
+  // An agent forwards a command of an operator at its node.
   void challenge(SessionId session, const control::AdminCommand& order) {
     if (!authenticator_.has_token()) {
       return answer(session, {order.id, false,
@@ -209,7 +209,7 @@ class ControlService::Impl {
     if (!is_carrying_out_) carry_out_queue();
   }
 
-  // Who was frozen, or does not hear of etcd, may have been followed by another.
+  // After a suspend, or without contact to etcd, another coordinator may have been elected.
   bool may_speak() const {
     return !is_writing_ && (persist_state_ == nullptr || core_.is_in_charge(server_time()));
   }
@@ -235,7 +235,8 @@ class ControlService::Impl {
     it->second->send(std::string_view(reinterpret_cast<const char*>(frame.data()), frame.size()));
   }
 
-  // A part of what we say is what others said. It costs this connection and nothing else.
+  // Messages contain texts of other peers, so a message may be too long for a frame. Only this
+  // connection pays for it.
   static void break_off(Connection& connection, const Error& error) {
     log::error("resetting the control connection from " + connection.peer_address() + ": " +
                error.text);
@@ -335,11 +336,11 @@ class ControlService::Impl {
   std::shared_ptr<Store> main_store_;
   std::map<std::string, Stores> stores_;  // by run id
   std::map<SessionId, Connection*> connections_;
-  std::set<SessionId> agents_;  // those of them that have said something whole
+  std::set<SessionId> agents_;  // connections that sent a whole message of an agent
   std::deque<Effect> queue_;
   bool is_carrying_out_ = false;
   bool is_closed_ = false;
-  bool is_writing_ = false;  // facts, which what is in the queue waits for
+  bool is_writing_ = false;  // the state is being written; the queue waits for it
   std::function<void(const control::PersistedJobState&)> persist_state_;
   std::function<void()> on_idle_;
 };

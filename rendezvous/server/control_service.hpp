@@ -1,7 +1,6 @@
-// ControlService: the coordinator on a rendezvous server. Decodes what agents say, lets the core
-// think, carries its effects out: messages, closings, the rounds' stores.
-//
-// Thread: the loop's. Owner: whoever owns the server; it must outlive the server's loop run.
+// ControlService: runs the coordinator core on a rendezvous server. Passes the agents' messages to
+// the core and carries out its effects: messages, closings, the rounds' stores. Thread: the loop's.
+// The owner of the server owns it; it must outlive the run of the loop.
 #pragma once
 
 #include <functional>
@@ -24,33 +23,33 @@ class ControlService {
   ~ControlService();
   ControlService(const ControlService&) = delete;
 
-  // Gives the server its control sessions, the main port's store, /status, and what /metrics and
-  // /events say of jobs.
+  // Sets the server's hooks: control sessions, the main port's store, /status, and the jobs' part
+  // of /metrics and /events.
   void fill(ServerHooks& hooks);
 
-  // What /status says where a server stands by itself.
+  // The body of /status of a standalone server.
   std::string status(const ServerStats& server) const;
 
-  // Admin commands over TCP are taken from who knows this token; without this call, from nobody.
+  // Accepts admin commands over TCP that are authenticated with this token; without this call,
+  // none.
   void accept_admin_commands(std::string token, std::function<std::string()> make_nonce);
 
-  // The rounds' stores listen on `address` ("" is every interface) of this server. Before the loop
+  // The rounds' stores listen on `address` ("": every interface) of this server. Before the loop
   // runs.
   void attach(Server& server, std::string address);
 
-  // By a leader lease (R18): `write` is to see to it that the facts stand in etcd, and to call
-  // on_persisted() then, later; until then nothing goes out. Before the loop runs.
+  // Leads by a leader lease (R18): `write` stores the state in etcd and later, not from inside the
+  // call, calls on_persisted(). Until then the service sends nothing. Before the loop runs.
   void when_persisting(std::function<void(const control::PersistedJobState&)> write);
   void on_persisted();
-  // As the coordinator's.
+  // As Coordinator::lead_until().
   void lead_until(Instant until);
   bool is_idle() const;
 
-  // Nothing is said or done any more, whatever happens to the connections.
+  // Sends and does nothing from now on.
   void close();
 
-  // Calls `then` once as soon as no agent is connected, or a standby leads the job when we have
-  // gone; maybe at once.
+  // Calls `then` once no agent is connected or the job is left to the standby; maybe at once.
   void when_idle(std::function<void()> then);
   size_t session_count() const;
 

@@ -1,6 +1,6 @@
-// ControlSession: one agent's connection to the coordinator, magic, then frames. What the messages
-// mean is the business of the service, whose on_message() and on_closed() it calls. Private to
-// ControlService. Thread: the loop's. Owner: its connection.
+// ControlSession: the framing of one agent's connection to the coordinator: magic, then frames.
+// Decodes messages and calls the service's on_message() and on_closed(). Private to ControlService.
+// Thread: the loop's. Owner: its connection.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,8 @@ class ControlSession final : public Session {
     }
     while (connection_.is_open()) {
       control::FrameView frame = control::next_frame(bytes.subspan(used));
-      // The magic alone is no first command: who says no more is a silent peer, and dropped.
+      // The magic alone does not complete the handshake: such a peer counts as silent and is
+      // dropped.
       if (frame.state == control::FrameView::State::NeedMore)
         return has_completed_handshake_ ? used : 0;
       if (frame.state == control::FrameView::State::Broken) {

@@ -1,5 +1,5 @@
-// What a coordinator needs of the system it runs on: its host's name, an epoch from the wall clock,
-// secrets. System calls only, no Asio.
+// What a coordinator needs from the system: host name, a term from the wall clock, secrets. System
+// calls only, no Asio.
 #pragma once
 
 #include <string>
@@ -8,18 +8,17 @@
 
 namespace cpprun {
 
-// The epoch is greater than that of every coordinator that stood at this endpoint before, as long
-// as the clock does not go back. No agent lives in the process; the caller may name one.
+// The term is greater than that of every earlier coordinator at this endpoint, unless the clock
+// went back. The options name no agent in the process; the caller may set one.
 CoordinatorOptions coordinator_options();
 
-// 32 hex digits that nobody can guess: what nodes show each other when they fetch a snapshot, and
-// what an operator's proof is made over.
+// 32 random hex digits: the secret of snapshot transfers, and nonces.
 std::string random_secret();
 
-// CPPRUN_ADMIN_TOKEN of our environment; "" without it.
+// The value of CPPRUN_ADMIN_TOKEN; "" if unset.
 std::string operator_token();
 
-// One descriptor for each agent and each client of a store: takes what the system allows.
+// Raises the soft limit to the hard limit: each agent and each store client needs a descriptor.
 void raise_descriptor_limit();
 
 }  // namespace cpprun

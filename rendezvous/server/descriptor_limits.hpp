@@ -1,15 +1,15 @@
-// How far the descriptors of this process reach, and what people hear when that is not far enough.
+// How many connections the descriptors of this process allow, and the warning when they run out.
 #pragma once
 
 #include <cstddef>
 
 namespace cpprun {
 
-// Of `wanted` connections, so many that some descriptors are left for others. Looked at anew each
-// time: the limit may be raised.
+// At most `wanted`, and so few that some descriptors stay free. Reads the limit each time, since it
+// may be raised.
 size_t connections_within_limit(size_t wanted);
 
-// Once per process: the text says all there is to do.
+// Logs once per process.
 void log_out_of_descriptors();
 
 }  // namespace cpprun

@@ -1,8 +1,6 @@
-// Memory for one pending operation of Asio's, inside of the object that waits for it.
-//
-// Asio keeps only two freed operations for later: when many connections have something at once,
-// each read would otherwise cost an allocation. Not thread-safe; its owner outlives the operation,
-// which holds when the operation's handler owns the owner.
+// Memory for one pending Asio operation, inside of the object that waits for it.
+// Asio recycles only two freed operations, so with many ready connections each read would allocate.
+// Not thread-safe; its owner outlives the operation, which holds if the handler owns the owner.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +30,7 @@ class HandlerMemory {
   bool is_taken_ = false;
 };
 
-// What Asio is given; an ordinary allocator. Requires: the memory outlives all copies.
+// The allocator for Asio. Requires: the memory outlives all copies.
 template <class T>
 class HandlerAllocator {
  public:

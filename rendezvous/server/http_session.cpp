@@ -1,4 +1,4 @@
-// The one translation unit that holds Beast.
+// The only translation unit that includes Beast.
 #include "rendezvous/server/http_session.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ HttpResponse plain(int status, std::string body) {
   return {status, "text/plain; charset=utf-8", std::move(body)};
 }
 
-// Nothing here is to be guessed at, kept, or shown inside of another page.
+// Browsers must not guess types and must not cache.
 constexpr const char* kCaution =
     "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nConnection: close\r\n";
 
@@ -36,7 +36,7 @@ std::string render(const HttpResponse& answer, bool has_body) {
 }  // namespace
 
 size_t HttpSession::on_bytes(std::span<const uint8_t> bytes) {
-  if (is_stream_) return bytes.size();  // who reads events has no more to say
+  if (is_stream_) return bytes.size();  // a reader of events has nothing more to send
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   size_t end = text.substr(0, limits::kHttpHeaderBytes).find("\r\n\r\n");
   if (end == std::string_view::npos && text.size() < limits::kHttpHeaderBytes) {
@@ -73,7 +73,7 @@ void HttpSession::on_closed(CloseKind) {
 HttpResponse HttpSession::answer(std::string_view request, bool& has_body) {
   http::request_parser<http::empty_body> parser;
   parser.header_limit(limits::kHttpHeaderBytes);
-  parser.skip(true);  // a body is none of our business; the method says so below
+  parser.skip(true);  // ignore a body; the check of the method rejects requests that have one
   boost::system::error_code error;
   parser.put(boost::asio::buffer(request.data(), request.size()), error);
   if (error || !parser.is_header_done()) return plain(400, "this is no HTTP request\n");

@@ -1,5 +1,5 @@
-// HTTP on the rendezvous port: one GET, one answer, end of connection; or, for who reads events, an
-// answer that goes on. For probes, people with curl or a browser, and scrapers.
+// HTTP on the rendezvous port: one GET, one response, then close; for /events a response that
+// streams. For probes, curl, browsers and scrapers.
 //
 // No Asio here; Beast's parser lives in the .cpp file only. Thread: the server's loop.
 #pragma once
@@ -16,18 +16,18 @@ struct HttpResponse {
   int status = 404;
   std::string type = "text/plain; charset=utf-8";
   std::string body = "not found\n";
-  std::string headers{};  // further lines, each with its end
-  bool goes_on = false;   // a GET is not ended: EventStreams has the connection from here on
-  std::string topic{};    // then the private topic that it is about, if it is
+  std::string headers{};  // further header lines, each with CRLF
+  bool goes_on = false;   // streams: EventStreams takes over the connection
+  std::string topic{};    // the private topic of the stream, if any
 };
 
 struct HttpPages {
-  // Path and query (without the question mark) to answer, and the address of who asks. Called once
-  // for each good GET or HEAD.
+  // Makes the response to a path and a query (without the question mark) of `peer`. Called once for
+  // each valid GET or HEAD.
   std::function<HttpResponse(std::string_view path, std::string_view query,
                              const std::string& peer)>
       answer;
-  // An answer that goes on has begun; false: there is no room. And it is over.
+  // A stream begins (false: too many streams) and ends.
   std::function<bool(Connection&, const std::string& topic)> stream_began;
   std::function<void(SessionId)> stream_ended;
 };

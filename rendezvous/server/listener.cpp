@@ -18,7 +18,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr int kAtOnce = 64;  // connections accepted before others get their turn
+constexpr int kAtOnce = 64;  // accepted connections before other handlers run
 
 int open_spare() {
   return ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -80,7 +80,7 @@ void Listener::accept_some() {
   if (!is_closed_) wait();
 }
 
-// Asio 1.81 accepts without close-on-exec, so we do it ourselves.
+// accept4() because Asio 1.81 accepts without close-on-exec.
 bool Listener::accept_one() {
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
@@ -91,7 +91,7 @@ bool Listener::accept_one() {
   return true;
 }
 
-// The connection is turned away, so its peer learns of it at once and the queue moves on.
+// Accepts and closes one connection, so that its peer learns at once and the queue moves on.
 void Listener::reject_one() {
   log_out_of_descriptors();
   ::close(spare_);

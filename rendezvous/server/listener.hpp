@@ -1,5 +1,5 @@
-// One listening socket: accepts until it is closed, and never spins when it cannot. Internal to
-// rendezvous/server.
+// One listening socket: accepts until it is closed. On errors it pauses instead of spinning.
+// Internal to rendezvous/server.
 #pragma once
 
 #include <sys/socket.h>
@@ -36,7 +36,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   std::unique_ptr<Io> io_;
   OnAccept on_accept_;
-  int spare_ = -1;  // given up for a moment to accept and close when descriptors have run out
+  int spare_ = -1;  // closed for a moment to accept and reject when descriptors have run out
   bool is_closed_ = false;
 };
 

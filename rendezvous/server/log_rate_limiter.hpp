@@ -1,7 +1,6 @@
-// Log rate limiter: which texts may be said again. A peer that knocks every second is worth a line
-// a minute, and one that knocks with other words each time must not fill the log.
-//
-// Thinks; no clock. Thread: its owner's.
+// LogRateLimiter: limits repeated log lines. A peer that retries every second is worth a line a
+// minute, and one that causes a new text each time must not fill the log. No clock. Thread: its
+// owner's.
 #pragma once
 
 #include <map>
@@ -14,7 +13,7 @@ namespace cpprun {
 
 class LogRateLimiter {
  public:
-  // May it be said now? Then it counts as said.
+  // True if `text` may be logged now; then it counts as logged.
   bool may_log(Instant now, const std::string& text) {
     std::erase_if(said_,
                   [&](const auto& e) { return now - e.second >= limits::kRepeatLogInterval; });
@@ -22,7 +21,7 @@ class LogRateLimiter {
   }
 
  private:
-  std::map<std::string, Instant> said_;  // and when
+  std::map<std::string, Instant> said_;  // time of the last log line
 };
 
 }  // namespace cpprun

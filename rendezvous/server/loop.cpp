@@ -11,7 +11,7 @@ namespace cpprun {
 namespace asio = boost::asio;
 
 struct ServerLoop::Io {
-  // One thread runs it and touches its sockets, so descriptors need no locks; post() stays safe.
+  // One thread runs the loop and uses its sockets, so descriptors need no locks; post() stays safe.
   asio::io_context context{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO};
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> guard;
   asio::signal_set signals{context};

@@ -1,6 +1,5 @@
-// The event loop that a server runs on, for those who must not see Asio (launcher, tests).
-//
-// run() is called by one thread, which is then the server's thread; post() may be called from any.
+// The event loop of a server, for callers that do not include Asio (launcher, tests).
+// One thread calls run() and is then the server's thread; any thread may call post().
 #pragma once
 
 #include <functional>
@@ -21,17 +20,16 @@ class ServerLoop {
   ServerLoop& operator=(const ServerLoop&) = delete;
 
   boost::asio::io_context& context();
-  // Returns when there is nothing left to wait for, or after release() if hold() was called, or
-  // after stop().
+  // Returns when no work is pending (after hold(): not before release()), or after stop().
   void run();
-  // Keeps run() going while nothing is there to wait for.
+  // Keeps run() from returning while no work is pending.
   void hold();
   void release();
-  // run() returns at once, whatever is still waited for.
+  // run() returns at once, even with pending work.
   void stop();
   // Runs `f` on the loop's thread, soon. Thread-safe.
   void post(std::function<void()> f);
-  // Calls `f` once, for the first of these signals that comes.
+  // Calls `f` once, for the first of these signals.
   void on_signal(const std::vector<int>& numbers, std::function<void(int)> f);
 
  private:

@@ -1,6 +1,5 @@
-// OneShotTimer: one timer that can be put off without waking anybody. Asio's own timers wake the
-// loop once more at the time that was cancelled, and an idle server must not wake up at all.
-// Thread: the loop's.
+// OneShotTimer: a timer that can be cancelled without a wake-up. Asio's timers still wake the loop
+// at the cancelled time, and an idle server must not wake up at all. Thread: the loop's.
 #pragma once
 
 #include <sys/timerfd.h>
@@ -28,7 +27,7 @@ class OneShotTimer {
 
   bool is_set() const { return is_set_; }
 
-  // Calls `then` after `delay`, always the same `then`. Requires: not set.
+  // Calls `then` after `delay`. Requires: not set; the same `then` in every call.
   void set(Duration delay, std::function<void()> then) {
     CPPRUN_CHECK(!is_set_);
     is_set_ = true;
@@ -37,7 +36,7 @@ class OneShotTimer {
     is_waiting_ = true;
     fd_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                    [this, then = std::move(then)](boost::system::error_code error) {
-                     if (error) return;  // closed; this may be gone
+                     if (error) return;  // closed; `this` may be destroyed
                      is_waiting_ = false;
                      is_set_ = false;
                      uint64_t count = 0;
@@ -46,7 +45,7 @@ class OneShotTimer {
                    });
   }
 
-  // The wait goes on, but nothing will end it until set() is called again.
+  // The wait stays pending and does not end before set() is called again.
   void clear() {
     is_set_ = false;
     program(Duration{});

@@ -1,10 +1,8 @@
-// The rendezvous server: ports on which torch's TCPStore protocol, cpprun's control protocol and
-// HTTP are served.
-//
-// A shell: it accepts, tells protocols apart by their first bytes, moves bytes, and drops peers
-// that say nothing or do not read. What the bytes mean is up to Store and to the sessions that the
-// hooks make. A bad peer loses its own connection and nothing else. Thread: everything happens on
-// the loop given; hooks are called there too.
+// The rendezvous server: serves torch's TCPStore protocol, cpprun's control protocol and HTTP on
+// each main port. It accepts connections, detects their protocol by the first bytes, moves bytes,
+// and drops peers that stay silent or do not read. Store and the sessions made by the hooks
+// interpret the bytes. A bad peer loses its own connection and nothing else. Thread: everything,
+// including the hooks, runs on the given loop.
 #pragma once
 
 #include <cstdint>
@@ -31,33 +29,33 @@ namespace cpprun {
 
 struct ServerOptions {
   tcpstore::Limits store;
-  tcpstore::Dialect legacy =
-      tcpstore::Dialect::Legacy;  // Legacy20 or Legacy21 if it is known which
+  // Legacy20 or Legacy21 if the version is known.
+  tcpstore::Dialect legacy = tcpstore::Dialect::Legacy;
   Duration silent_peer = limits::kSilentPeerTimeout;
   size_t outbox_bytes = limits::kOutboxBytes;
   size_t connections = limits::kConnections;
 };
 
-// Each may be left empty.
+// Each may be empty.
 struct ServerHooks {
-  // A control connection on the main port; without it, or if it gives null, the connection is
-  // closed.
+  // Makes the session of a control connection on the main port. Empty, or it returns null: the
+  // server closes the connection.
   std::function<std::unique_ptr<Session>(Connection&)> make_control_session;
-  // The store that a store client on the main port gets, asked for each; null: none is served, the
-  // client is closed. Shared, because a client may outlive the round that its store belongs to.
+  // The store for a new store client on the main port; null: the server rejects the client. Shared,
+  // because a client may outlive the round of its store.
   std::function<std::shared_ptr<Store>()> store_for_main_port;
   // The body of /status.
   std::function<std::string()> status_json;
-  // What /metrics says besides what the server knows itself: whole families of Prometheus text.
+  // Further families for /metrics, as Prometheus text.
   std::function<std::string()> metrics;
-  // What readers of /events are to know now, and of these private topics; asked each
-  // limits::kStreamTick while there is a reader. Without it there is no /events.
+  // The public topics and these private topics for the readers of /events; called each
+  // limits::kStreamTick while there is a reader. Empty: no /events.
   std::function<std::vector<Topic>(const std::set<std::string>& private_ones)> topics;
-  // The last reader is gone.
+  // The last reader of /events is gone.
   std::function<void()> unwatched;
   // The body of /steps.
   std::function<std::string()> steps;
-  // /log and what is below it.
+  // /log and /log/nonce.
   std::function<HttpResponse(std::string_view path, std::string_view query,
                              const std::string& peer)>
       log_page;
@@ -71,22 +69,22 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Opens the main port: all three protocols. Numeric address, name, or "" for all interfaces; port
-  // 0 takes a free one. The port taken is returned. May be called again for further addresses.
+  // Opens a main port: all three protocols. Host: numeric address, name, or "" for all interfaces;
+  // port 0 takes a free one. Returns the port. May be called again for further addresses.
   Result<uint16_t> listen(const Endpoint& endpoint);
-  // A further port for one store only, such as that of a round.
+  // A further port that serves one store only, such as that of a round.
   Result<uint16_t> open_store_listener(const std::string& address, uint16_t port,
                                        std::shared_ptr<Store> store);
-  // Closes it and its connections; a port that is not open is nothing to do.
+  // Closes the port and its connections. No effect if it is not open.
   void close_store_listener(uint16_t port);
-  // Closes everything at once; the loop then has no work of ours left.
+  // Closes everything at once; no work of the server is left on the loop.
   void stop();
 
   size_t connections() const;
 
  private:
   class Impl;
-  std::shared_ptr<Impl> impl_;  // shared with operations that are under way
+  std::shared_ptr<Impl> impl_;  // shared with pending operations
 };
 
 }  // namespace cpprun

@@ -21,8 +21,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The same words from a peer that knocks every second are said once. Bounded: after that many
-// different ones, none.
+// Logs each text once: a peer may retry every second. After kDifferent texts it logs nothing more.
 void log_once(const std::string& text) {
   static std::set<std::string> said;
   constexpr size_t kDifferent = 64;
@@ -50,7 +49,7 @@ Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerH
 
 Server::Impl::~Impl() = default;
 
-// --- doors
+// --- ports
 
 Result<uint16_t> Server::Impl::listen(const Endpoint& endpoint, std::shared_ptr<Store> store) {
   Result<std::vector<int>> opened = open_listeners(endpoint);
@@ -130,7 +129,7 @@ void Server::Impl::on_accept(int listen_port, int fd, const sockaddr_storage& pe
   connection->start();
 }
 
-// --- which session
+// --- sessions
 
 std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
                                                     std::span<const uint8_t> bytes,
@@ -179,14 +178,14 @@ std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& conne
   return session;
 }
 
-// --- wake-ups
+// --- batches
 
 void Server::Impl::end_batch() {
   if (batch_depth_ == 1) settle();
   --batch_depth_;
 }
 
-// Ending a session may give others something to say, so the list may grow while it is worked off.
+// The end of a session may queue replies to others, so dirty_ may grow during the loop.
 void Server::Impl::settle() {
   for (size_t i = 0; i < dirty_.size(); ++i) dirty_[i]->settle();
   dirty_.clear();
@@ -223,7 +222,7 @@ void Server::Impl::on_dead(TcpConnection& connection) {
   table_.erase(found);
 }
 
-// --- peers that say nothing
+// --- silent peers
 
 void Server::Impl::watch(SessionId id) {
   watched_.push_back({Clock::now() + options_.silent_peer, id});
@@ -232,11 +231,11 @@ void Server::Impl::watch(SessionId id) {
 
 void Server::Impl::arm() {
   if (alarm_->is_set() || watched_.empty() || is_stopped_) return;
-  // Not shared_from_this(): the alarm is ours and is closed before we go.
+  // Not shared_from_this(): this object owns the timer and closes it in stop().
   alarm_->set(watched_.front().until - Clock::now(), [this] { on_time(); });
 }
 
-// Lets the server sleep once everybody has said something.
+// Clears the timer once no connection is watched, so that an idle server sleeps.
 void Server::Impl::forget_identified_connections() {
   auto is_done = [this](const Watched& watched) {
     TcpConnection* connection = find(watched.id);
@@ -266,8 +265,8 @@ void Server::Impl::on_time() {
   arm();
 }
 
-// torch 2.0 opens a second connection that stays silent for ever. One such is kept per legacy
-// client of the same host.
+// torch 2.0 opens a second connection that stays silent. The server keeps one such connection per
+// legacy client of the same host.
 bool Server::Impl::is_legacy_companion(const TcpConnection& silent) {
   if (!silent.is_silent()) return false;
   size_t clients = 0;
@@ -335,8 +334,8 @@ void Server::Impl::refuse(SessionId to, std::string_view) {
 
 namespace {
 
-// The page holds all that it needs. Whatever text of a hostile name might become, it could load
-// nothing and reach nobody.
+// The page is self-contained, so even markup injected by a hostile name could load nothing and
+// reach no other host.
 constexpr const char* kPagePolicy =
     "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src "
     "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -369,7 +368,7 @@ HttpResponse Server::Impl::page(std::string_view path, std::string_view query,
 bool Server::Impl::stream_began(Connection& connection, const std::string& topic) {
   if (!streams_.add(connection, topic)) return false;
   if (stream_alarm_->is_set()) stream_alarm_->clear();
-  stream_alarm_->set(Duration{}, [this] { tick_streams(); });  // a newcomer need not wait
+  stream_alarm_->set(Duration{}, [this] { tick_streams(); });  // serve a new reader at once
   return true;
 }
 

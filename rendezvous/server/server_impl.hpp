@@ -1,11 +1,12 @@
-// Server::Impl: the table of connections and what they share. Internal to rendezvous/server. No
+// Server::Impl: the table of connections and their shared state. Internal to rendezvous/server. No
 // Asio here.
 //
 // Invariants:
 //   1. A connection is in table_ until it is Dead; Dead ones wait in closed_connections_ for the
-//   end of the wake-up.
-//   2. Outside of a wake-up dirty_ is empty, or a settling is on its way through the loop.
-//   3. One timer for all; it runs only while somebody is watched (has not spoken yet, or lingers).
+//      end of the batch.
+//   2. Outside of a batch dirty_ is empty, or a settling is posted to the loop.
+//   3. One timer for all connections; it runs only while one is watched (handshake incomplete, or
+//      lingering).
 #pragma once
 
 #include <chrono>
@@ -61,7 +62,7 @@ class Server::Impl final : public ConnectionHost,
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct ListenPort {  // a port of ours
+  struct ListenPort {
     uint16_t port = 0;
     std::shared_ptr<Store> store;  // null: the main port
     std::vector<std::shared_ptr<Listener>> listeners;
@@ -98,10 +99,12 @@ class Server::Impl final : public ConnectionHost,
   std::unordered_map<uint64_t, std::shared_ptr<TcpConnection>> table_;
   std::vector<std::shared_ptr<TcpConnection>> closed_connections_;
   std::vector<TcpConnection*> dirty_;
-  std::vector<std::shared_ptr<TcpConnection>>
-      later_;  // to read from when all others had their turn
-  std::vector<std::shared_ptr<TcpConnection>> later_now_;  // the same, being worked off
-  TcpConnection* latest_ = nullptr;  // whom find() found last; most replies go to the one who asked
+  // To read from after all others had their turn.
+  std::vector<std::shared_ptr<TcpConnection>> later_;
+  // The part of later_ that is being processed.
+  std::vector<std::shared_ptr<TcpConnection>> later_now_;
+  // Last result of find(): most replies go to the sender of the current command.
+  TcpConnection* latest_ = nullptr;
   uint64_t next_id_ = 1;
   int batch_depth_ = 0;  // nesting depth
   bool is_settling_posted_ = false;
@@ -110,9 +113,9 @@ class Server::Impl final : public ConnectionHost,
   std::deque<Watched> watched_;  // in order of time
   std::unique_ptr<OneShotTimer> alarm_;
   EventStreams streams_;
-  std::unique_ptr<OneShotTimer> stream_alarm_;  // runs only while somebody reads events
+  std::unique_ptr<OneShotTimer> stream_alarm_;  // runs only while /events has readers
   uint64_t accepted_ = 0;
-  uint64_t dropped_ = 0;  // said nothing in time, or came when there was no room
+  uint64_t dropped_ = 0;  // silent for too long, or above a limit
   CommandCounts counts_{};
 };
 

@@ -14,7 +14,7 @@ std::string_view first_key(const Command& command) {
   return command.items.size() > 0 ? *command.items.begin() : command.key;
 }
 
-// Keys that only torchrun's own agents use (c10d and static rendezvous).
+// Keys that only torchrun's agents use (c10d and static rendezvous).
 bool is_agents_key(std::string_view key) {
   return key.starts_with("/torch.rendezvous.") ||
          key.find("/torchelastic/") != std::string_view::npos;

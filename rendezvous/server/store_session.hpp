@@ -1,5 +1,5 @@
-// One TCPStore client on one connection: parser in front, store behind. Also what answers when
-// there is no store.
+// StoreSession: one TCPStore client on one connection, with the parser in front of the store.
+// RejectingSession: replies where no store is served.
 //
 // No Asio. Thread: the server's loop.
 #pragma once
@@ -28,15 +28,16 @@ class StoreSession final : public Session {
 
  private:
   Connection& connection_;
-  std::shared_ptr<Store> store_;  // shared by the sessions of a round and by whoever opened it
+  std::shared_ptr<Store> store_;  // shared with the other sessions and the port's owner
   ReplySink& sink_;
   CommandCounts& counts_;
   tcpstore::Parser parser_;
   size_t wants_ = 1;
 };
 
-// Answers PING, so that torch gets through its connect, and says with the first real command who
-// knocked. A client that is cut off before would knock again until its own timeout, minutes later.
+// Replies to PING, so that torch's connect succeeds, and closes at the first real command with a
+// log line about the client. A client that is closed earlier would retry until its own timeout,
+// minutes later.
 class RejectingSession final : public Session {
  public:
   RejectingSession(Connection& connection, tcpstore::Dialect dialect,

@@ -16,7 +16,7 @@ void BlockedClients::add(std::string_view key) {
   auto found = by_key_.find(key);
   if (found == by_key_.end()) found = by_key_.emplace(std::string(key), WaitList{}).first;
   WaitList& line = found->second;
-  // Nobody else can have come since begin(), so a duplicate is the last of the line.
+  // No other wait can have been added since begin(), so a duplicate is the last of the list.
   if (line.last != nullptr && line.last->wait == newest_) return;
   auto node = std::make_unique<Node>();
   node->wait = newest_;
@@ -46,7 +46,7 @@ void BlockedClients::unlink(Node& node) {
   node.line = nullptr;
 }
 
-// True if the wait ended with this node; both are gone then.
+// True if this node completed the wait; both are deleted then.
 bool BlockedClients::step(Node& node) {
   unlink(node);
   Wait& wait = *node.wait;
@@ -61,7 +61,7 @@ std::vector<SessionId> BlockedClients::arrived(std::string_view key, std::option
   auto found = by_key_.find(key);
   if (found == by_key_.end()) return done;
   for (Node* node = found->second.first; node != nullptr;) {
-    Node* next = node->after;  // of another wait, so it outlives this one's end
+    Node* next = node->after;  // of another wait, so it survives step()
     SessionId session = node->wait->session;
     bool is_meant = !only || node->wait->kind == *only;
     if (is_meant && step(*node)) done.push_back(session);

@@ -1,6 +1,5 @@
-// Who waits for which keys. Part of the store; knows no values.
-//
-// A wait of a session names one or more keys and ends when each of them has come once. Every (wait,
+// BlockedClients: the waits of sessions for keys. Part of the store; knows no values.
+// A session's wait names one or more keys and ends when each of them has arrived once. Every (wait,
 // key) pair is a node in the key's list, so that a key's arrival touches only its own waiters and a
 // session's end only its own nodes.
 #pragma once
@@ -25,18 +24,18 @@ class BlockedClients {
   BlockedClients(const BlockedClients&) = delete;
   BlockedClients& operator=(const BlockedClients&) = delete;
 
-  // Forgets the session's former wait, if any, and starts a new one, without keys as yet.
+  // Forgets the session's former wait, if any, and starts a new one without keys.
   void begin(SessionId session, Kind kind);
-  // One more key of the wait just begun; a key that it names already changes nothing.
+  // Adds a key to the wait just begun. A duplicate has no effect.
   void add(std::string_view key);
   // True if the session had a wait.
   bool forget(SessionId session);
 
-  // The key came: all its waiters (or those of one kind) have one less to wait for. The sessions
-  // whose wait ended with it, in order of arrival.
+  // The key arrived for all its waiters (or those of one kind). Returns the sessions whose wait is
+  // complete, in the order in which they began to wait.
   std::vector<SessionId> arrived(std::string_view key, std::optional<Kind> only = std::nullopt);
-  // A queue's item came: the first waiter has one less to wait for. Its session if its wait ended
-  // with it.
+  // An item of a queue arrived for the key's first waiter. Returns its session if its wait is
+  // complete.
   std::optional<SessionId> arrived_for_one(std::string_view key);
 
   bool empty() const { return by_key_.empty(); }
@@ -50,14 +49,14 @@ class BlockedClients {
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
   };
 
-  struct WaitList {  // a key's waiters, first come first
+  struct WaitList {  // a key's waiters in the order of their waits
     Node* first = nullptr;
     Node* last = nullptr;
   };
   using WaitLists = std::unordered_map<std::string, WaitList, Hash, std::equal_to<>>;
   struct Node {
     Wait* wait = nullptr;
-    WaitLists::value_type* line = nullptr;  // null once the key has come
+    WaitLists::value_type* line = nullptr;  // null once the key has arrived
     Node* before = nullptr;
     Node* after = nullptr;
   };
@@ -71,7 +70,7 @@ class BlockedClients {
   void unlink(Node& node);
   bool step(Node& node);
 
-  WaitLists by_key_;  // no line is empty
+  WaitLists by_key_;  // no list is empty
   std::unordered_map<uint64_t, Wait> by_session_;
   Wait* newest_ = nullptr;  // the one that add() extends
 };

@@ -9,17 +9,17 @@ namespace {
 using tcpstore::Command;
 using tcpstore::Op;
 
-// Kinds of change that a watcher (torch 2.0) is told.
+// Kinds of change in a reply to a watcher (torch 2.0).
 constexpr uint8_t kUpdated = 0;
 constexpr uint8_t kCreated = 1;
 constexpr uint8_t kDeleted = 2;
 
-// A value is kept in the memory it was received in from this size on; below, copying is cheaper
+// From this size on a value stays in the buffer in which it was received; below, a copy is cheaper
 // than the block.
 constexpr size_t kAdoptFrom = 1024 * 1024;
 
-// As C's strtoll: leading white space, a sign, digits up to the first character that is none.
-// Nothing if there are no digits or too many.
+// As C's strtoll: leading white space, a sign, digits up to another character. Empty if there are
+// no digits or too many.
 std::optional<int64_t> leading_number(std::string_view text) {
   size_t start = text.find_first_not_of(" \t\n\v\f\r");
   if (start == std::string_view::npos) return std::nullopt;
@@ -167,7 +167,7 @@ void Store::compare_set(Call& call) {
   const Command& command = call.command;
   auto found = values_.find(command.key);
   if (found == values_.end()) {
-    // The reference echoes the caller's expectation here, and callers rely on it.
+    // torch's server echoes the expected value here, and callers rely on it.
     if (!command.expected.empty()) return call.sink.reply_bytes(call.session, command.expected);
     return call.sink.reply_value(call.session, put(call, command.key, command.value));
   }
@@ -250,8 +250,8 @@ void Store::wait(Call& call) {
   if (!is_waiting) call.sink.reply_byte(call.session, tcpstore::kReady);
 }
 
-// The count is an ordinary key, so a SET or ADD on it releases the waiters as well. Arrivals that
-// are not the last one must not: they only wake those who wait for the key as such.
+// The count is an ordinary key, so a SET or ADD on it releases the barrier's waiters too. An
+// arrival other than the last must not: it only wakes plain waits for the key.
 void Store::barrier(Call& call) {
   std::string_view key = call.command.key;
   std::optional<int64_t> count = count_up(call, key, 1);
@@ -304,7 +304,7 @@ void Store::queue_pop(Call& call) {
   if (items.empty()) queues_.erase(found);
 }
 
-// Wakes one waiter if there is an item, and remembers for whom it is meant.
+// Wakes one waiter if there is an item, and promises the item to it.
 void Store::wake_for_queue(ReplySink& sink, std::string_view key) {
   if (blocked_clients_.empty() || queue_length(key) == 0) return;
   std::optional<SessionId> session = blocked_clients_.arrived_for_one(key);
@@ -313,9 +313,9 @@ void Store::wake_for_queue(ReplySink& sink, std::string_view key) {
   sink.reply_byte(*session, tcpstore::kReady);
 }
 
-// Somebody who was woken for an item now asks for something. If that is not the item (its wait
-// timed out at the same moment, say), the next waiter is woken, or it would sleep beside a filled
-// queue.
+// A session to which an item was promised sends a command. If that does not pop the item (its wait
+// may have timed out at the same moment), the next waiter is woken; otherwise it would sleep beside
+// a filled queue.
 void Store::settle_promise(Call& call) {
   auto promise = promised_.find(call.session.value);
   if (promise == promised_.end()) return;

@@ -1,13 +1,11 @@
 // The key-value store behind torch's TCPStore protocol: keys, waits, queues, barriers.
-//
-// A container, not an actor: apply() carries out one command and answers through a ReplySink, at
-// once or, for a wait, when a later command of another session ends it. No I/O, clock, or threads;
-// whoever owns it calls it from one thread. Rules of each command: docs/protocol.md. Promises:
+// apply() carries out one command and replies through a ReplySink: at once or, for a wait, when a
+// later command of another session completes it. No I/O, clock or threads; its owner calls it from
+// one thread. Rules of each command: docs/protocol.md. Guarantees:
 //   1. A command that has a reply gets exactly one, except a wait that ends by CANCEL_WAIT, by a
-//   newer wait of the same
-//      session or by the session's end: those get none.
-//   2. Waits are answered in the order in which they came.
-//   3. session_closed() costs what the session itself waits for, whatever the others do.
+//      newer wait of the same session or by the session's end: those get none.
+//   2. Waits are answered in the order in which they began.
+//   3. session_closed() costs O(keys that the session waits for).
 #pragma once
 
 #include <cstdint>
@@ -27,8 +25,8 @@
 
 namespace cpprun {
 
-// Where replies go. The shell encodes them (tcpstore_encode.hpp) into the connection's output. Must
-// not call back into the store.
+// Receives the replies. The server encodes them (tcpstore_encode.hpp) into the connection's output.
+// Must not call back into the store.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;
@@ -37,9 +35,9 @@ class ReplySink {
   virtual void reply_nonce(SessionId to, uint32_t value) = 0;
   // Bytes with their length in front.
   virtual void reply_bytes(SessionId to, std::string_view value) = 0;
-  // The same; a large value may be kept by reference.
+  // The same; the sink may keep a large value by reference.
   virtual void reply_value(SessionId to, const Value& value) = 0;
-  // The command cannot be carried out and has no way to say so: the session must end.
+  // The command failed and its protocol has no error reply: the session must end.
   virtual void refuse(SessionId to, std::string_view why) = 0;
 };
 
@@ -49,13 +47,12 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // `owner`, if given, owns the memory that the command's views point into, and nobody will write
-  // there while others hold it; a value that fills at least half of `owned_bytes` is then kept in
-  // place.
+  // `owner`, if given, owns the memory of the command's views, which stays constant while others
+  // hold it. A value that fills at least half of `owned_bytes` is then kept in place.
   void apply(SessionId session, const tcpstore::Command& command, ReplySink& sink,
              const std::shared_ptr<const void>& owner = nullptr, size_t owned_bytes = 0);
-  // Forgets its waits; nothing is answered to it any more. May wake somebody else (a queue's item
-  // was meant for it).
+  // Forgets the session's waits; it gets no further reply. May wake another session, if a queue's
+  // item was promised to this one.
   void session_closed(SessionId session, ReplySink& sink);
 
   size_t keys() const { return values_.size(); }
@@ -99,11 +96,11 @@ class Store {
   Map<Value> values_;
   Map<std::deque<Value>> queues_;  // none of them is empty
   BlockedClients blocked_clients_;
-  // Sessions woken for a queue's item that have not asked for it yet; if they never do, the next
+  // Sessions woken for a queue's item that have not popped it yet; if they never do, the next
   // waiter is woken.
   std::unordered_map<uint64_t, std::string> promised_;
   Map<std::vector<SessionId>> watchers_;                            // torch 2.0 only
-  std::unordered_map<uint64_t, std::vector<std::string>> watched_;  // the same by session
+  std::unordered_map<uint64_t, std::vector<std::string>> watched_;  // watchers_ by session
 };
 
 }  // namespace cpprun

@@ -31,7 +31,7 @@ void Value::append(std::string_view bytes) {
     growing_ = std::make_shared<std::string>(std::move(own_));
     own_ = std::string();
   } else if (!growing_ || shared_.owner.use_count() > 2) {
-    // Somebody still sends the old bytes, or they lie in a received buffer.
+    // A connection still sends the old bytes, or they lie in a receive buffer.
     growing_ = std::make_shared<std::string>(shared_.bytes);
   }
   shared_ = {};

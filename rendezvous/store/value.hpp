@@ -1,8 +1,6 @@
-// A value of the store: its own bytes, or, if large, shared memory that nobody writes to any more.
-//
-// Large values are shared so that neither storing nor sending them copies them: a SET may keep the
-// buffer it was received in, and a connection's output may hold the value until the peer has read
-// it.
+// A value of the store: its own bytes or, if large, shared memory that is constant from then on.
+// Large values are shared to avoid copies: a SET may keep the buffer in which it was received, and
+// a connection's output may hold the value until the peer has read it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +10,7 @@
 
 namespace cpprun {
 
-// Keeps `bytes` alive. Shared by the store and by every connection that still has to send the
+// `owner` keeps `bytes` alive. Shared by the store and every connection that still has to send the
 // value.
 struct SharedBytes {
   std::shared_ptr<const void> owner;
@@ -21,8 +19,8 @@ struct SharedBytes {
 
 class Value {
  public:
-  // From this size on a value is shared instead of copied into each reply. It also bounds what one
-  // short MULTI_GET that names the same key again and again can make us allocate.
+  // From this size on a value is shared instead of copied into each reply. This also bounds the
+  // memory of the reply to a MULTI_GET that names one key many times.
   static constexpr size_t kSharedFrom = 8 * 1024;
 
   Value() = default;
@@ -33,15 +31,15 @@ class Value {
   const SharedBytes* shared() const { return shared_.owner ? &shared_ : nullptr; }
 
   void assign(std::string_view bytes);
-  // Takes memory that somebody received; no copy.
+  // Takes the bytes without a copy.
   void adopt(SharedBytes bytes);
   void append(std::string_view bytes);
 
  private:
   std::string own_;
   SharedBytes shared_;
-  std::shared_ptr<std::string>
-      growing_;  // what shared_ points into, if it is ours and may still be appended to
+  // The string that shared_ points into, if append() may extend it.
+  std::shared_ptr<std::string> growing_;
 };
 
 }  // namespace cpprun

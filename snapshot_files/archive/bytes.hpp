@@ -1,5 +1,5 @@
-// Source and Output: where the bytes of an archive come from and go to. The archive itself opens no
-// file; snapshot_files::File is both, and memory is a Source for tests and small texts.
+// Source and Output: interfaces to the bytes of an archive. The archive code opens no files;
+// snapshot_files::File implements both, and MemorySource serves tests and small texts.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +19,25 @@ inline ConstBytes bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// Bytes that can be read at any place. Calls do not disturb each other.
+// Bytes that can be read at any offset. Concurrent calls are safe.
 class Source {
  public:
   virtual ~Source() = default;
-  // What errors call it, such as a path.
+  // For error messages, such as a path.
   virtual const std::string& name() const = 0;
   virtual Result<uint64_t> size() const = 0;
-  // Fills `into` from `offset` on; fewer bytes than that are an error.
+  // Fills `into` from `offset` on; it is an error if fewer bytes are available.
   virtual Status read_at(uint64_t offset, Bytes into) const = 0;
 };
 
-// Bytes that can be written at any place, from several processes at a time.
+// Bytes that can be written at any offset, also by several processes at a time.
 class Output {
  public:
   virtual ~Output() = default;
   virtual Status write_at(uint64_t offset, ConstBytes bytes) = 0;
 };
 
-// Memory that outlives it.
+// Reads memory, which the caller keeps alive.
 class MemorySource final : public Source {
  public:
   explicit MemorySource(ConstBytes bytes, std::string name = "memory")

@@ -14,11 +14,11 @@
 namespace cpprun::archive {
 namespace {
 
-// Polynomials modulo the crc's own, over GF(2). Reflected: the highest bit is x^0.
+// Polynomials over GF(2) modulo the crc's polynomial. Reflected: the highest bit is x^0.
 constexpr uint32_t kPolynomial = 0xEDB88320;
 constexpr uint32_t kOne = 1U << 31;
 constexpr uint32_t kX = 1U << 30;
-constexpr uint32_t kByte = 1U << 23;  // x^8: a byte of zeros more
+constexpr uint32_t kByte = 1U << 23;  // x^8: appends a byte of zeros
 
 constexpr uint32_t multiply(uint32_t a, uint32_t b) {
   uint32_t product = 0;
@@ -29,7 +29,7 @@ constexpr uint32_t multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-// What 2^i bytes of zeros more multiply by.
+// Factors that append 2^i bytes of zeros.
 constexpr std::array<uint32_t, 64> kZeros = [] {
   std::array<uint32_t, 64> powers{kByte};
   for (size_t i = 1; i < powers.size(); ++i) powers[i] = multiply(powers[i - 1], powers[i - 1]);
@@ -39,11 +39,11 @@ constexpr std::array<uint32_t, 64> kZeros = [] {
 #if defined(__x86_64__)
 
 constexpr size_t kLine = 64;
-constexpr int kStride = 256;               // bytes folded at once: four registers of a line
-constexpr size_t kFoldFrom = 4 << 10;      // below, setting up costs more than it gains
-constexpr size_t kStreamFrom = 256 << 10;  // less may still be in a cache when it is wanted
+constexpr int kStride = 256;               // bytes folded per iteration, in four registers
+constexpr size_t kFoldFrom = 4 << 10;      // for fewer bytes the setup costs more than it gains
+constexpr size_t kStreamFrom = 256 << 10;  // smaller copies should stay in the cache
 
-// x^n as the carry-less product of reflected operands wants it: one place to the left.
+// x^n as the carry-less product of reflected operands needs it: shifted left by one.
 constexpr uint64_t fold_by(int n) {
   uint32_t power = kOne;
   for (int i = 0; i < n; ++i) power = multiply(power, kX);
@@ -58,15 +58,15 @@ bool can_fold() {
   return kCan;
 }
 
-// Past the caches: an ordinary store reads the line that it writes over first.
+// Bypasses the cache: an ordinary store would read the line before it overwrites it.
 __attribute__((target("avx512f"))) inline void stream(std::byte* to, __m512i line) {
   _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
 }
 
-// Replaces 256 bytes by what is congruent to them 256 bytes later, until 256 are left, whose crc
-// is libdeflate's work. Takes 42 ms per GiB, which is what reading the memory takes; the 128-bit
-// products of libdeflate 1.14 alone take 75 to 97 (EPYC 9004). With kCopies all of it goes to `to`,
-// past the caches: a copy waits for the memory longer still, and the crc32 is found meanwhile.
+// Folds 256 bytes into the next 256 until 256 are left, whose crc libdeflate computes. Takes 42 ms
+// per GiB, the time of reading the memory; libdeflate 1.14 with its 128-bit products takes 75 to 97
+// (EPYC 9004). With kCopies it also stores everything at `to` past the cache: the copy is limited
+// by memory bandwidth, so the crc32 costs nothing more.
 template <bool kCopies>
 __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, uint32_t before,
                                                               std::byte* to) {
@@ -91,11 +91,11 @@ __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, 
   }
   std::array<std::byte, kStride> left;
   std::memcpy(left.data(), sums, kStride);
-  constexpr uint32_t kNoState = ~0U;  // `before` went into the sums
+  constexpr uint32_t kNoState = ~0U;  // `before` is part of the sums already
   const uint32_t crc = libdeflate_crc32(kNoState, left.data(), left.size());
   const size_t rest = bytes.size() % kStride;
   if constexpr (kCopies) {
-    _mm_sfence();  // streamed stores are not ordered before what tells others of them
+    _mm_sfence();  // orders the streaming stores before later stores that publish the data
     std::memcpy(to + (end - bytes.data()), end, rest);
   }
   return libdeflate_crc32(crc, end, rest);
@@ -106,7 +106,7 @@ __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, 
 }  // namespace
 
 uint32_t crc32(ConstBytes bytes, uint32_t before) {
-  if (bytes.empty()) return before;  // libdeflate takes no address for "begin anew"
+  if (bytes.empty()) return before;  // libdeflate resets the crc if the address is null
 #if defined(__x86_64__)
   if (bytes.size() >= kFoldFrom && can_fold()) return folded<false>(bytes, before, nullptr);
 #endif

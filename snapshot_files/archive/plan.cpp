@@ -14,9 +14,9 @@
 namespace cpprun::archive {
 namespace {
 
-constexpr std::string_view kFolder = "archive/";  // any name will do; readers take the first one
-constexpr uint64_t kAlignment = 64;               // of small records, as torch's
-constexpr size_t kStretch = 4 << 20;  // written at once: its crc32 leaves it in the cache
+constexpr std::string_view kFolder = "archive/";  // any name works; readers take the first one
+constexpr uint64_t kAlignment = 64;               // of small records, as in torch
+constexpr size_t kStretch = 4 << 20;              // fits the cache: crc32 first, then the write
 
 uint64_t align_up(uint64_t at, uint64_t to) {
   return (at + to - 1) / to * to;
@@ -35,7 +35,7 @@ bool is_long(uint64_t number) {
 size_t local_extra_bytes(uint64_t bytes) {
   return is_long(bytes) ? zip::kExtraBytes + 16 : 0;
 }
-// The least that lies between a header's place and its data.
+// The minimum distance between a header's offset and its data.
 uint64_t header_bytes(std::string_view record, uint64_t bytes) {
   return zip::kLocalBytes + kFolder.size() + record.size() + local_extra_bytes(bytes) +
          zip::kExtraBytes;
@@ -48,7 +48,7 @@ Place big_place(uint64_t at, std::string_view record, uint64_t bytes) {
   return {"", header_at, align_up(header_at + header_bytes(record, bytes), kBlock), bytes};
 }
 
-// Version, flags, method, time: the same in both headers.
+// Version, flags, method and time, which are the same in both headers.
 void put_kind(zip::Bytes& out, bool is_zip64) {
   out.u16(is_zip64 ? zip::kVersion64 : zip::kVersion).u16(zip::kUtf8Names).u16(zip::kStored);
   out.u16(0).u16(zip::kDate);

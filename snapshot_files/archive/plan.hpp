@@ -1,11 +1,11 @@
-// Plan: where each byte of a tensor file (a zip file as torch.save writes it) will lie, computed
-// from the names and sizes of its storages alone. Ranks that know the same list compute the same
-// plan, so each can write its storages into the one file, in any order.
+// Plan: the layout of a tensor file (a zip file in torch.save's format), computed from the names
+// and sizes of its storages alone. Ranks with the same list compute the same plan, so each of them
+// can write its storages into the shared file, in any order.
 //
 // Layout: first the storages of kBigStorage bytes and more, each in whole blocks of its own (so
-// that it can be written past the page cache, and no two writers touch one block); then the small
-// ones, aligned to 64 bytes as torch does; then the tail: data.pkl, byteorder, version and the
-// central directory, which the finishing writer makes. Gaps are zeros. Pure.
+// that writes can bypass the page cache and no two writers share a block); then the small ones,
+// aligned to 64 bytes as in torch; then the tail, which the finishing writer writes: data.pkl,
+// byteorder, version and the central directory. Gaps are zeros. Pure.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ struct StorageSize {
   bool operator==(const StorageSize&) const = default;
 };
 
-// Every storage that the tensors of `value` name, in order of first mention. Two tensors of one
-// storage: the larger size counts.
+// Every storage that the tensors of `value` refer to, in order of first mention. If tensors
+// disagree on a storage's size, the largest counts.
 std::vector<StorageSize> storages_of(const pickle::Value& value);
 
-// Where one storage lies.
+// The position of one storage in the file.
 struct Place {
   std::string name;
   uint64_t header_at = 0, data_at = 0, bytes = 0;
@@ -44,22 +44,22 @@ struct Place {
 
 class Plan {
  public:
-  // Names are distinct and no longer than kNameMax bytes (a check).
+  // Names are distinct and at most kNameMax bytes long (checked).
   explicit Plan(const std::vector<StorageSize>& storages);
   static constexpr size_t kNameMax = 255;
 
-  // In the order of the file: big ones first, else as they were given.
+  // In file order: big storages first, otherwise as given.
   const std::vector<Place>& places() const { return places_; }
-  // Null for a name that the plan does not have.
+  // Null for an unknown name.
   const Place* find(std::string_view name) const;
   // Bytes before the tail.
   uint64_t tail_at() const { return tail_at_; }
 
-  // What goes to place.header_at once the crc32 of the whole storage is known; ends at data_at.
+  // The bytes for place.header_at, up to data_at; needs the crc32 of the whole storage.
   std::string header(const Place& place, uint32_t crc32) const;
-  // What goes to tail_at(), after which the file ends. `crc32s` go with places().
+  // The bytes for tail_at(), up to the end of the file. `crc32s` are in the order of places().
   std::string tail(std::string_view pickle, std::span<const uint32_t> crc32s) const;
-  // crc32 of the whole file, from what is known without reading it.
+  // crc32 of the whole file, computed without reading it.
   uint32_t file_crc32(std::span<const uint32_t> crc32s, std::string_view tail) const;
 
  private:
@@ -68,7 +68,7 @@ class Plan {
   uint64_t tail_at_ = 0;
 };
 
-// Bytes to write; who has gone through them already says their crc32.
+// Bytes to write, with their crc32 if the caller knows it.
 struct Content {
   Content() = default;
   Content(ConstBytes given, std::optional<uint32_t> known = {}) : bytes(given), crc32(known) {}
@@ -76,21 +76,21 @@ struct Content {
   std::optional<uint32_t> crc32;
 };
 
-// Writes `part` of a storage, which begins `from` bytes into it, and returns the crc32 of the part.
-// Parts of a big storage begin at multiples of kBlock (a check); a small one is written at once.
-// Crc32s of parts are joined by crc32_combine.
+// Writes `part` of a storage at offset `from` in it, and returns the part's crc32. Parts of a big
+// storage begin at multiples of kBlock (checked); a small storage is one part. Join the crc32s of
+// parts with crc32_combine.
 Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from, const Content& part);
 
 struct Written {
   uint64_t bytes = 0;  // of the file
   uint32_t crc32 = 0;
 };
-// The finishing writer's part, after all storages: their headers and the tail.
+// Called once by the finishing writer, after all storages: writes their headers and the tail.
 Result<Written> write_rest(Output& output, const Plan& plan, const pickle::Value& value,
                            std::span<const uint32_t> crc32s);
 
-// A whole file by one writer. `content_of` gives each storage's bytes, or its Content, exactly as
-// many as storages_of says.
+// Writes a whole file. `content_of` returns each storage's bytes, or its Content, of exactly the
+// size that storages_of gives.
 template <class ContentOf>
 Result<Written> write_file(Output& output, const pickle::Value& value, ContentOf content_of) {
   const Plan plan(storages_of(value));

@@ -39,7 +39,7 @@ std::string_view type_name(std::string_view dtype) {
   return {};
 }
 
-// Nothing when there are more elements than the storage has: an expanded tensor.
+// Nothing if the tensor has more elements than its storage: an expanded tensor.
 std::optional<uint64_t> bytes_of_elements(const pickle::TensorRef& tensor) {
   if (std::ranges::find(tensor.sizes, 0) != tensor.sizes.end()) return 0;
   int64_t count = 1;
@@ -107,7 +107,7 @@ Result<std::string> make_header(const std::string& file, const std::vector<Named
   return text;
 }
 
-// The storage read last is kept: many names may share one.
+// Caches the storage that was read last: consecutive names often share one.
 class Storages {
  public:
   explicit Storages(const TensorFile& file) : file_(file) {}

@@ -1,5 +1,5 @@
 // Exports tensors as a .safetensors file: eight bytes of header length, a JSON header, then each
-// tensor's elements in row-major order. For other tools; nothing here reads it back.
+// tensor's elements in row-major order. For other tools; cpprun never reads it.
 #pragma once
 
 #include <string>
@@ -16,13 +16,13 @@ struct NamedTensor {
   pickle::TensorRef tensor;
 };
 
-// All tensors of a tree, named by their keys and positions, joined by `separator`:
-// "MODEL_STATE/weight". In the order of the tree.
+// All tensors of a tree in its order, named by their keys and positions, joined by `separator`:
+// "MODEL_STATE/weight".
 std::vector<NamedTensor> tensors_of(const pickle::Value& value, char separator = '/');
 
-// The same names and elements as `tensors` of `file` have. Strided ones are written in order,
-// shared ones once for each name. Error: a dtype that the format does not have (complex), names
-// that are there twice, what the file or the output says.
+// Writes `tensors` of `file` under their names: strided ones in row-major order, shared ones once
+// per name. Errors: a dtype that the format lacks (complex), duplicate names, failures of the file
+// or the output.
 Status write_safetensors(Output& output, const TensorFile& file,
                          const std::vector<NamedTensor>& tensors);
 

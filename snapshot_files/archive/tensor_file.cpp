@@ -12,7 +12,7 @@
 namespace cpprun::archive {
 namespace {
 
-constexpr size_t kStretch = 4 << 20;  // read at once: its crc32 finds it in the cache
+constexpr size_t kStretch = 4 << 20;  // fits the cache: read first, then crc32
 
 Error wrong(const Source& source, const std::string& why) {
   return Error{ErrorKind::Protocol, source.name() + " can't be loaded: " + why};
@@ -22,7 +22,7 @@ Error damaged(const Source& source, std::string_view record) {
                            "' is not what was written (its crc32 differs); take an older snapshot");
 }
 
-// Reads a record and compares its crc32; `into` is its size.
+// Reads a record and verifies its crc32; `into` has the record's size.
 Status read_record(const Source& source, std::string_view name, const Record& record, Bytes into) {
   Result<uint64_t> at = data_place(source, record);
   if (!at) return at.error();
@@ -52,7 +52,7 @@ Result<std::string> read_text(const Source& source, const ZipDirectory& director
 }
 
 Status check_byte_order(const Source& source, const ZipDirectory& directory) {
-  if (directory.find("byteorder") == nullptr) return {};  // torch before 2.1 wrote none
+  if (directory.find("byteorder") == nullptr) return {};  // torch before 2.1 has no such record
   Result<std::string> order = read_text(source, directory, "byteorder", 16);
   if (!order) return order.error();
   if (*order == "little") return {};

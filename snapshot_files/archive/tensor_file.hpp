@@ -1,7 +1,7 @@
-// TensorFile: reads what torch.save wrote, here or in Python: a tree of values, and the storages of
-// its tensors. No code of the file is run (pickle/reader.hpp).
+// TensorFile: reads files of torch.save (C++ or Python): a tree of values, and the storages of its
+// tensors. Runs no code of the file (pickle/reader.hpp).
 //
-// Bytes may be hostile. Thread-safe after open, as far as its Source is. Python counterpart:
+// The file may be hostile. Thread-safe after open if its Source is. Python counterpart:
 // torch.load(path, weights_only=True).
 #pragma once
 
@@ -20,26 +20,27 @@ namespace cpprun::archive {
 
 class TensorFile {
  public:
-  // Reads the directory and the tree, checks that every storage is there and large enough. Storages
-  // are not read. Error (Protocol, or the source's own): names the source and what is wrong.
+  // Reads the directory and the tree, and checks that every storage exists and is large enough;
+  // does not read the storages. Error (Protocol, or the source's own): names the source and the
+  // problem.
   static Result<TensorFile> open(std::shared_ptr<const Source> source,
                                  const pickle::ReadLimits& limits = {});
 
   const pickle::Value& value() const { return value_; }
   const std::string& name() const { return source_->name(); }
 
-  // Bytes of a storage; 0 for one that the file does not have.
+  // Size of a storage in bytes; 0 for one that the file does not have.
   uint64_t storage_bytes(std::string_view storage) const;
-  // The whole storage into `into`, which has storage_bytes() bytes (a check); the crc32 is
-  // verified. Error: unknown storage, cannot be read, or its bytes are not those that were written.
+  // Reads the whole storage into `into`, of storage_bytes() bytes (checked), and verifies its
+  // crc32. Error: unknown storage, read failure, or wrong crc32.
   Status read_storage(std::string_view storage, Bytes into) const;
-  // A stretch of a storage, not verified: for readers that share the work, and verify together by
-  // storage_crc32 and crc32_combine.
+  // Reads a part of a storage without verifying it: for readers that share the work and verify it
+  // together with storage_crc32 and crc32_combine.
   Status read_part(std::string_view storage, uint64_t from, Bytes into) const;
-  // What the file says.
+  // The crc32 from the file's directory.
   uint32_t storage_crc32(std::string_view storage) const;
 
-  // Reads every record and compares its crc32.
+  // Reads every record and verifies its crc32.
   Status verify() const;
 
  private:

@@ -1,4 +1,4 @@
-// Walks trees of values.
+// Traversal of value trees.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace cpprun::archive {
 
-// visit(const pickle::TensorRef&), in the order of the tree.
+// Calls visit(const pickle::TensorRef&) in the order of the tree.
 template <class Visit>
 void for_each_tensor(const pickle::Value& value, const Visit& visit) {
   if (const auto* tensor = value.get_if<pickle::TensorRef>()) visit(*tensor);

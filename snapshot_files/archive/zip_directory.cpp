@@ -20,13 +20,13 @@ Result<std::string> take(const Source& source, uint64_t offset, size_t bytes) {
   return text;
 }
 
-// Where the directory lies.
+// The position of the directory.
 struct Extent {
   uint64_t at = 0, bytes = 0, records = 0;
-  uint64_t end = 0;  // of everything that belongs to records
+  uint64_t end = 0;  // end of the part of the file that holds records
 };
 
-// The last mark of an end whose comment fills the rest exactly.
+// Finds the last end record whose comment extends exactly to the end of the file.
 size_t find_end(std::string_view last) {
   for (size_t at = last.size() - zip::kEndBytes + 1; at-- > 0;) {
     const bool is_mark = zip::get<uint32_t>(last, at) == zip::kEnd;
@@ -36,7 +36,7 @@ size_t find_end(std::string_view last) {
   return std::string_view::npos;
 }
 
-// Replaces what the short form says, where there is a long one.
+// Replaces the values of the end record by those of the zip64 one, if there is one.
 Status read_end64(const Source& source, uint64_t end_at, Extent& extent) {
   if (end_at < zip::kLocator64Bytes + zip::kEnd64Bytes) return {};
   const uint64_t locator_at = end_at - zip::kLocator64Bytes;
@@ -86,7 +86,8 @@ struct Entry {
   size_t name_bytes = 0;  // with the folder
 };
 
-// The numbers of the zip64 field, in the order in which the short ones refer to it.
+// Reads the zip64 field: it has the 64-bit values of exactly those fields whose 32-bit value is the
+// marker, in a fixed order.
 bool read_long_numbers(std::string_view extra, bool wants_size, uint64_t& stored, Record& record) {
   while (extra.size() >= zip::kExtraBytes) {
     const auto id = zip::get<uint16_t>(extra, 0);
@@ -110,7 +111,7 @@ bool read_long_numbers(std::string_view extra, bool wants_size, uint64_t& stored
   return !wants_size && stored != zip::kIn64 && record.header_at != zip::kIn64;
 }
 
-// Takes one entry from the front of `rest`. The text of an error says why it is refused.
+// Takes one entry from the front of `rest`. The error's text gives the reason of the refusal.
 Result<Entry> take_entry(std::string_view& rest) {
   const auto refused = [](const char* why) { return Error{ErrorKind::Protocol, why}; };
   if (rest.size() < zip::kCentralBytes || zip::get<uint32_t>(rest, 0) != zip::kCentral) {

@@ -1,6 +1,6 @@
-// ZipDirectory: which records a zip file holds, and where. Stored records only (torch.save does not
-// compress); zip64. Bytes may be hostile: records lie within the file and apart, counts and sizes
-// are limited.
+// ZipDirectory: the names and positions of a zip file's records. Only stored records (torch.save
+// does not compress); zip64. The file may be hostile: the reader checks that records lie within the
+// file and do not overlap, and limits counts and sizes.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace cpprun::archive {
 struct Record {
   uint64_t header_at = 0;
   uint64_t bytes = 0;
-  uint64_t ends_before = 0;  // where the next record or the directory begins
+  uint64_t ends_before = 0;  // start of the next record or of the directory
   uint32_t crc32 = 0;
 };
 
 class ZipDirectory {
  public:
-  // Error (Protocol, or the source's own) names the source and what is wrong with it.
+  // Error (Protocol, or the source's own): names the source and the problem.
   static Result<ZipDirectory> read(const Source& source);
 
-  // Null for a name that is not there. Names are without the folder that torch puts in front.
+  // Null for an unknown name. Names omit the folder that torch puts in front.
   const Record* find(std::string_view name) const;
   // Sorted by name.
   const std::map<std::string, Record, std::less<>>& records() const { return records_; }
@@ -34,7 +34,7 @@ class ZipDirectory {
   std::map<std::string, Record, std::less<>> records_;
 };
 
-// Where the record's data begins: behind its own header, which is read and checked.
+// The offset of the record's data, after the local header, which this reads and checks.
 Result<uint64_t> data_place(const Source& source, const Record& record);
 
 }  // namespace cpprun::archive

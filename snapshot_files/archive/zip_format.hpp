@@ -1,4 +1,4 @@
-// Numbers of the zip format (PKWARE's APPNOTE 6.3), as far as tensor files use it. Private.
+// The parts of the zip format (PKWARE's APPNOTE 6.3) that tensor files use. Private.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ inline constexpr uint32_t kEnd = 0x06054b50;
 inline constexpr uint32_t kEnd64 = 0x06064b50;
 inline constexpr uint32_t kLocator64 = 0x07064b50;
 
-// Bytes before the name, or of the whole.
+// Fixed sizes of the headers, without names and extra fields.
 inline constexpr size_t kLocalBytes = 30;
 inline constexpr size_t kCentralBytes = 46;
 inline constexpr size_t kEndBytes = 22;
@@ -23,17 +23,17 @@ inline constexpr size_t kLocator64Bytes = 20;
 inline constexpr size_t kExtraBytes = 4;  // id and size of an extra field
 inline constexpr size_t kCommentMax = 65535;
 
-inline constexpr uint32_t kIn64 = 0xFFFFFFFF;  // the number stands in the zip64 field
+inline constexpr uint32_t kIn64 = 0xFFFFFFFF;  // marker: the value is in the zip64 field
 inline constexpr uint16_t kCountIn64 = 0xFFFF;
 inline constexpr uint16_t kZip64Field = 1;
-inline constexpr uint16_t kPaddingField = 0x4246;  // "FB", as torch names it
+inline constexpr uint16_t kPaddingField = 0x4246;  // "FB", torch's id
 inline constexpr uint16_t kVersion = 20, kVersion64 = 45;
 inline constexpr uint16_t kUtf8Names = 1 << 11;
 inline constexpr uint16_t kEncrypted = 1;
 inline constexpr uint16_t kStored = 0;
-inline constexpr uint16_t kDate = 1 << 5 | 1;  // 1980-01-01: the same state gives the same bytes
+inline constexpr uint16_t kDate = 1 << 5 | 1;  // 1980-01-01, so that equal states give equal bytes
 
-// Little endian, as the machines are that this is built for.
+// Little endian, like the machines that cpprun supports.
 template <class T>
 T get(std::string_view bytes, size_t at) {
   T value{};
@@ -41,7 +41,7 @@ T get(std::string_view bytes, size_t at) {
   return value;
 }
 
-// Appends numbers of the given widths.
+// Appends integers of the given widths.
 class Bytes {
  public:
   Bytes& u16(uint16_t value) { return raw(value); }

@@ -17,7 +17,7 @@ constexpr int64_t kMany = std::numeric_limits<int>::max();
 
 enum State : uint64_t { Empty = 0, Writing = 1, Staged = 2, Complete = 3 };
 
-// As it lies in memory. Single fields are loaded and stored whole; `state` guards the others.
+// The layout in shared memory. Fields are loaded and stored atomically; `state` guards the others.
 struct Record {
   std::atomic<uint64_t> state, number, offset, bytes, crc32;
   std::atomic<int64_t> step, round, rank, world_size;
@@ -48,14 +48,14 @@ const Head* head_of(std::span<const std::byte> arena) {
   return reinterpret_cast<const Head*>(arena.data());
 }
 
-constexpr uint64_t kNumberMax = uint64_t{1} << 62;  // more begins than anybody lives to see
+constexpr uint64_t kNumberMax = uint64_t{1} << 62;  // larger ones are corrupt: unreachable
 
-bool is_sensible(const SlotLabel& label, int64_t rank, int64_t world_size) {
+bool is_valid(const SlotLabel& label, int64_t rank, int64_t world_size) {
   return label.step >= 0 && world_size >= 1 && world_size <= kMany && rank >= 0 &&
          rank < world_size;
 }
 
-// Every field is read once; after the judgement it is the copy that counts.
+// Reads every field once and checks the copies: other processes may write meanwhile.
 std::optional<Slot> read_slot(std::span<const std::byte> arena, const Record& record) {
   const uint64_t state = record.state.load(std::memory_order_acquire);
   if (state != Staged && state != Complete) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<Slot> read_slot(std::span<const std::byte> arena, const Record& re
   slot.is_complete = state == Complete;
   const bool is_inside =
       offset >= kHeadBytes && offset <= arena.size() && bytes <= arena.size() - offset;
-  const bool is_good = is_inside && is_sensible(slot.label, rank, world_size) &&
+  const bool is_good = is_inside && is_valid(slot.label, rank, world_size) &&
                        crc32 <= std::numeric_limits<uint32_t>::max() && slot.number < kNumberMax;
   std::atomic_thread_fence(std::memory_order_acquire);
   if (!is_good || now(record.state) != state) return std::nullopt;
@@ -85,7 +85,7 @@ struct Found {
   Slot slot;
 };
 
-// The last begun first.
+// The slot that was begun last comes first.
 std::vector<Found> found_in(std::span<const std::byte> arena) {
   std::vector<Found> found;
   const Head* head = head_of(arena);
@@ -99,7 +99,7 @@ std::vector<Found> found_in(std::span<const std::byte> arena) {
   return found;
 }
 
-// The complete slot that was begun last: it is kept while the other one is written.
+// The complete slot that was begun last; begin() preserves it.
 std::optional<Found> newest_in(std::span<const std::byte> arena) {
   for (const Found& found : found_in(arena)) {
     if (found.slot.is_complete) return found;
@@ -107,8 +107,8 @@ std::optional<Found> newest_in(std::span<const std::byte> arena) {
   return std::nullopt;
 }
 
-// Where a slot of `bytes` goes beside `kept`: at the front, or flush with the end, so that what is
-// left stays in one piece.
+// The offset of a slot of `bytes` beside `kept`: at the front or at the very end, so that the free
+// space stays contiguous.
 std::optional<size_t> place_beside(const Slot& kept, std::span<const std::byte> arena,
                                    size_t bytes) {
   const auto from = static_cast<size_t>(kept.content.data() - arena.data());
@@ -152,7 +152,7 @@ size_t ArenaSlots::arena_bytes(size_t bytes) {
 }
 
 Result<std::span<std::byte>> ArenaSlots::begin(const SlotLabel& label, size_t bytes) {
-  CPPRUN_CHECK(is_sensible(label, label.rank, label.world_size));
+  CPPRUN_CHECK(is_valid(label, label.rank, label.world_size));
   const size_t whole = arena_.size() / kAlignment * kAlignment;
   if (whole < kHeadBytes || bytes > whole - kHeadBytes) {
     return Error{ErrorKind::BadValue, "an arena of " + std::to_string(arena_.size()) +
@@ -165,7 +165,7 @@ Result<std::span<std::byte>> ArenaSlots::begin(const SlotLabel& label, size_t by
   if (kept) offset = place_beside(kept->slot, arena_, rounded(bytes));
   const uint64_t number = found.empty() ? 1 : found.front().slot.number + 1;
   begun_ = kept && offset ? 1 - kept->which : 0;
-  // Before any field or content changes: what is written over must not look whole meanwhile.
+  // Before any other field or the content changes: the slot must not look complete meanwhile.
   head.records[*begun_].state.exchange(Empty, std::memory_order_acq_rel);
   if (!offset) head.records[1].state.exchange(Empty, std::memory_order_acq_rel);
   write(head.records[*begun_], label, number, offset.value_or(kHeadBytes), bytes);

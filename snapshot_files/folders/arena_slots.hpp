@@ -1,11 +1,10 @@
-// ArenaSlots: two places for one rank's share of a snapshot in memory that may outlive this
-// process: while one is written, the other keeps the last that was complete.
+// ArenaSlots: two slots for one rank's shard of a snapshot, in memory that may outlive this
+// process. While one slot is written, the other keeps the last complete shard.
 //
-// Not the memory itself (worker/arena.hpp) and no agreement: whoever knows that all ranks have
-// staged a step says complete(). Whatever stands in the memory is taken for hostile: its writer may
-// have been killed in the middle, and other processes may write meanwhile. So sizes are judged
-// before anything is looked at, and the content is whole only if its crc32 says so, which is the
-// caller's to compute. One thread at a time.
+// It neither maps the memory (worker/arena.hpp) nor coordinates ranks: the caller calls complete()
+// once all ranks have staged a step. The memory is untrusted: its writer may have been killed in
+// the middle, and other processes may write meanwhile. So sizes are checked before use, and the
+// content is valid only if the caller finds that its crc32 matches. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 
 namespace cpprun::snapshot_files {
 
-// What a slot is about.
+// Identifies the content of a slot.
 struct SlotLabel {
   int64_t step = 0;
   int64_t round = 0;
@@ -30,34 +29,34 @@ struct SlotLabel {
 struct Slot {
   SlotLabel label;
   uint64_t number = 0;                 // grows with each begin() in this memory
-  uint32_t crc32 = 0;                  // of `content`, as its writer said
-  bool is_complete = false;            // all ranks had staged it; otherwise only this one
-  std::span<const std::byte> content;  // within the memory that was given
+  uint32_t crc32 = 0;                  // of `content`, according to its writer
+  bool is_complete = false;            // all ranks have staged this step, not only this one
+  std::span<const std::byte> content;  // within the given memory
 };
 
-// The staged and the complete slots of an arena, the last begun first. Any memory will do; what
-// makes no sense is left out.
+// The staged and complete slots of an arena, the last one begun first. Accepts any memory and skips
+// invalid slots.
 std::vector<Slot> slots_of(std::span<const std::byte> arena);
 
 class ArenaSlots {
  public:
-  // How large an arena must be for two slots of `bytes` each.
+  // The size of an arena for two slots of `bytes` each.
   static size_t arena_bytes(size_t bytes);
 
-  // What an earlier process left in the memory stays until it is written over. Requires: it begins
-  // at a multiple of 64.
+  // Slots of an earlier process stay until they are overwritten. Requires: `arena` is aligned
+  // to 64.
   explicit ArenaSlots(std::span<std::byte> arena) : arena_(arena) {}
 
-  // Room for `bytes`, to be filled and then staged(). The newest complete slot stays, unless the
-  // arena is too small for both. Error (BadValue): it is too small for this one alone; nothing has
-  // changed then.
+  // Returns memory of `bytes` bytes to fill; call staged() then. The newest complete slot stays,
+  // unless the arena is too small for both. Error (BadValue): the arena is too small even for this
+  // slot; nothing has changed.
   Result<std::span<std::byte>> begin(const SlotLabel& label, size_t bytes);
-  // What begin() gave is filled. Requires begin().
+  // Marks the slot from begin() as filled. Requires begin().
   void staged(uint32_t crc32);
-  // All ranks have staged this step: marks the staged slot of it, which may be that of an earlier
-  // process. False: there is none.
+  // Marks the staged slot of this step as complete; an earlier process may have staged it. False:
+  // there is none. Requires: all ranks have staged this step.
   bool complete(int64_t step);
-  // Forgets all slots.
+  // Discards all slots.
   void clear();
 
   // The complete slot that was begun last.
@@ -65,7 +64,7 @@ class ArenaSlots {
 
  private:
   std::span<std::byte> arena_;
-  std::optional<size_t> begun_;  // which slot
+  std::optional<size_t> begun_;  // index of the slot from begin()
 };
 
 }  // namespace cpprun::snapshot_files

@@ -1,5 +1,5 @@
-// The catalog: which snapshots a folder holds. Looks at names, manifests and file sizes only;
-// checksums are the reader's work, or verify's. Content of the folder may be hostile.
+// The catalog: the snapshots in a folder. Reads only names, manifests and file sizes; readers and
+// verify() check checksums. The folder's content may be hostile.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct FoundSnapshot {
   Manifest manifest;
 };
 
-// A folder step-<n> that is no complete snapshot.
+// A folder step-<n> that is not a complete snapshot.
 struct Incomplete {
   int64_t step = 0;
   std::string path;
@@ -34,22 +34,22 @@ struct Catalog {
   std::vector<Incomplete> incomplete;   // newest first; only those newer than the oldest complete
 };
 
-// "step-12" and the way back; nothing for names of another form ("step-012" is one).
+// Converts between 12 and "step-12"; nothing for names of another form (such as "step-012").
 std::string snapshot_name(int64_t step);
 std::optional<int64_t> step_of_name(std::string_view name);
 
-// Looks from the newest down until `most` complete ones are found. A folder that is not there holds
-// none. Error: the folder cannot be listed.
+// Scans from the newest down until it has found `most` complete snapshots. A missing folder is
+// empty. Error: the folder cannot be listed.
 Result<Catalog> scan(FileLayer& files, const std::string& folder,
                      size_t most = limits::kSnapshotsReported);
 
-// One snapshot folder. Error: why it is not complete.
+// Checks one snapshot folder. Error: why it is not complete.
 Result<FoundSnapshot> look_at(FileLayer& files, const std::string& path);
 
-// Reads every file of the snapshot and compares its crc32. Error: the first that differs.
+// Reads every file of the snapshot and verifies its crc32. Error: the first mismatch.
 Status verify(FileLayer& files, const FoundSnapshot& snapshot);
 
-// Opens a file that torch.save or a snapshot wrote.
+// Opens a file of torch.save or of a snapshot.
 Result<archive::TensorFile> open_tensor_file(FileLayer& files, const std::string& path);
 
 }  // namespace cpprun::snapshot_files

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kManifestDraft = ".manifest.json.tmp";
 
-// `dir` with all folders above it, each on the disk.
+// Creates `dir` and all its parents, and syncs each to disk.
 Status make_folders(FileLayer& files, const std::string& dir) {
   if (files.exists(dir)) return {};
   const std::string above = folder_of(dir);
@@ -76,7 +76,7 @@ Status Draft::write_manifest(const Manifest& manifest) {
 
 Result<std::string> Draft::publish() {
   const std::string target = dir_ + "/" + snapshot_name(step_);
-  std::string old;  // where a snapshot of the same step went
+  std::string old;  // new path of the replaced snapshot of the same step
   if (files_->exists(target)) {
     Result<bool> exchanged = files_->exchange(path_, target);
     if (!exchanged) return exchanged.error();
@@ -93,7 +93,7 @@ Result<std::string> Draft::publish() {
   is_published_ = true;
   path_ = target;
   if (Status synced = files_->sync_folder(dir_); !synced.ok()) return synced.error();
-  if (!old.empty()) static_cast<void>(remove_tree(*files_, old));  // else a sweep does it
+  if (!old.empty()) static_cast<void>(remove_tree(*files_, old));  // on failure a sweep removes it
   return target;
 }
 

@@ -1,9 +1,10 @@
-// Commit: how a snapshot comes into being in one step. It is written as a draft, a folder
-// .step-<n>.<nonce>.tmp; then its manifest, last; then it is renamed to step-<n>. Whatever is cut
-// short on the way, <dir> holds the snapshots that it held before, or those and the new one.
+// Commit: makes a snapshot visible atomically. Writers fill a draft, a folder
+// .step-<n>.<nonce>.tmp; its manifest is written last; a rename to step-<n> publishes it. After a
+// crash at any point, <dir> holds its earlier snapshots, with or without the new one, and no
+// partial one under its final name (docs/snapshots.md, "Commit").
 //
-// docs/snapshots.md, "Commit". Several processes write into one draft; one of them creates it,
-// writes its manifest and publishes it.
+// Several processes write into one draft; one of them creates it, writes its manifest and publishes
+// it.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +20,26 @@
 
 namespace cpprun::snapshot_files {
 
-// A draft that this process writes into. While it lives, no sweep takes the draft away.
+// A draft that this process writes into. While the object lives, no sweep removes the draft.
 class Draft {
  public:
-  // Makes <dir>, if need be, and a draft in it. `nonce`: make_nonce().
+  // Creates <dir> if it is missing, and a draft in it. `nonce`: make_nonce().
   static Result<Draft> create(FileLayer& files, const std::string& dir, int64_t step,
                               const std::string& nonce);
-  // The draft of another process.
+  // Joins the draft of another process.
   static Result<Draft> join(FileLayer& files, const std::string& dir, int64_t step,
                             const std::string& nonce);
 
   const std::string& path() const { return path_; }
   std::string path_of(const std::string& file) const { return path_ + "/" + file; }
 
-  // Requires: every file is written and synced. Checks their sizes, then writes the manifest, and
-  // syncs both it and the folder.
+  // Checks the sizes of all files, writes the manifest, and syncs it and the folder. Requires:
+  // every file is written and synced.
   Status write_manifest(const Manifest& manifest);
-  // The last step, after the agent's leave. Returns <dir>/step-<n>. A snapshot of the same step
-  // that is there is replaced in one step where the file system can exchange names.
+  // The last step; requires the agent's permission. Returns <dir>/step-<n>. Replaces an existing
+  // snapshot of the same step, atomically where the file system can exchange names.
   Result<std::string> publish();
-  // Takes it away. Failures are left to a later sweep.
+  // Removes the draft. If that fails, a later sweep removes it.
   void discard();
 
  private:
@@ -52,16 +53,15 @@ class Draft {
   bool is_published_ = false;
 };
 
-// Names this machine (by its boot) and is otherwise random: 16 hex digits.
+// 16 hex digits: half identify this machine's boot, half are random.
 std::string make_nonce();
 
-// Puts a finished and synced file `draft` in the place of `path` in one step, both in one folder,
-// and syncs the folder. What was there before stays as `path` + ".prev", where the file system has
-// second names.
+// Renames a finished and synced file `draft` to `path` in the same folder and syncs the folder. The
+// previous file stays as `path` + ".prev" where the file system has hard links.
 Status replace_file(FileLayer& files, const std::string& draft, const std::string& path);
-// Where to write such a file: ".<name>.<nonce>.tmp" beside it.
+// The path of such a draft: ".<name>.<nonce>.tmp" in the same folder.
 std::string draft_of(const std::string& path, const std::string& nonce);
-// Such a file that this process writes. While it lives, no sweep takes the draft away.
+// A draft of a file that this process writes. While the object lives, no sweep removes the draft.
 struct FileDraft {
   std::string path;
   std::unique_ptr<Lock> lock;
@@ -70,16 +70,16 @@ struct FileDraft {
 Result<FileDraft> create_file_draft(FileLayer& files, const std::string& path);
 
 // Removes the snapshot folders that `rule` does not keep, incomplete ones older than the newest
-// complete one, and what dead writers left. Returns the paths removed. Error: the first that could
-// not be; the others are removed all the same.
+// complete one, and drafts of dead writers. Returns the removed paths. Error: the first failure;
+// the others are removed nevertheless.
 //
-// A draft's writer is dead when it wrote on this machine since it booted, nobody holds the lock on
-// the draft, and nothing in it was changed for limits::kDraftMinAge. Of other machines, and where
-// there are no locks: when nothing was changed for limits::kDraftAbandoned.
+// A writer counts as dead if it wrote on this machine since its boot, no process holds the draft's
+// lock, and nothing in the draft has changed for limits::kDraftMinAge. If it wrote on another
+// machine, or the file system has no locks: if nothing has changed for limits::kDraftAbandoned.
 //
-// `written`: the step that a training has just published. It is the newest then: folders of later
-// steps belong to a future that was left, and are renamed to left-step-<n>.<nonce>, where nobody
-// chooses them. Of those the last `rule.last` that were saved stay.
+// `written` is the step that a training has just published, which makes it the newest: it has
+// resumed from an earlier step, so folders of later steps are obsolete. They are renamed to
+// left-step-<n>.<nonce>, which no reader opens; the `rule.last` last saved of those stay.
 struct Pruned {
   std::vector<std::string> removed;
   std::vector<std::string> set_aside;  // by their new paths
@@ -87,7 +87,7 @@ struct Pruned {
 };
 Pruned prune(FileLayer& files, const std::string& dir, const KeepRule& rule,
              std::optional<int64_t> written = std::nullopt);
-// Only what dead writers left.
+// Removes only drafts of dead writers.
 Pruned sweep_drafts(FileLayer& files, const std::string& dir);
 
 }  // namespace cpprun::snapshot_files

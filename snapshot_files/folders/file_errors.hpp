@@ -1,4 +1,4 @@
-// What the system refused, in words that say what to do. Private.
+// Errors of system calls on files, with a hint at the cure. Private.
 #pragma once
 
 #include <string>

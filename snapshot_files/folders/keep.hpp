@@ -1,4 +1,4 @@
-// Which snapshots may go. Pure.
+// The rule that decides which snapshots to remove. Pure.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 namespace cpprun::snapshot_files {
 
 struct KeepRule {
-  size_t last = 3;    // the newest so many; 0 counts as 1: the newest never goes
-  int64_t every = 0;  // and each whose step is a multiple; 0: none
+  size_t last = 3;    // keeps this many of the newest; 0 counts as 1: the newest is never removed
+  int64_t every = 0;  // also keeps multiples of this step; 0: none
 };
 
-// Of the steps of complete snapshots, in any order: those that the rule does not keep, ascending.
-// Steps above `newest` are neither counted nor removed.
+// Of the steps of complete snapshots, in any order: those to remove, ascending. Steps above
+// `newest` are neither counted nor removed.
 std::vector<int64_t> steps_to_remove(std::vector<int64_t> complete, const KeepRule& rule,
                                      int64_t newest = INT64_MAX);
 

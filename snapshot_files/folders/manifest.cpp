@@ -25,14 +25,14 @@ Error wrong(const std::string& why) {
 bool is_hex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
-// No path, nothing hidden.
+// Neither a path nor a hidden file.
 bool is_file_name(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytes && name.front() != '.' &&
          name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos &&
          name != kManifestName;
 }
 
-// Takes fields; keeps the first that is missing or of a wrong kind.
+// Reads fields; keeps the first error: a missing field or a wrong type.
 class Fields {
  public:
   explicit Fields(const Json& json) : json_(json) {}
@@ -112,7 +112,7 @@ std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// Discarded when it is no JSON or nested too deeply.
+// Discarded if it is not JSON or too deeply nested.
 Json parse(std::string_view text) {
   bool is_too_deep = false;
   const auto look = [&is_too_deep](int depth, Json::parse_event_t, Json&) {

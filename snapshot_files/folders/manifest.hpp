@@ -1,5 +1,5 @@
-// Manifest: what manifest.json of a snapshot says. A snapshot is complete when its manifest is
-// there and every file that it names has the size that it says. Pure.
+// Manifest: the contents of a snapshot's manifest.json. A snapshot is complete if its manifest
+// exists and every file that it names has the size that it gives. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline constexpr const char* kOptimizerName = "optim.pt";
 std::string rank_file_name(int rank);  // "rank-3.pt"
 
 struct ManifestFile {
-  std::string name;  // no folder in it, does not begin with a dot
+  std::string name;  // without a folder; does not begin with a dot
   uint64_t bytes = 0;
   uint32_t crc32 = 0;  // of the whole file
   bool operator==(const ManifestFile&) const = default;
@@ -34,18 +34,18 @@ struct Manifest {
   std::string cpprun;    // version
   std::string saved_at;  // RFC 3339
   std::vector<ManifestFile> files;
-  std::vector<std::string> elsewhere;  // files of this snapshot that other folders hold
+  std::vector<std::string> elsewhere;  // files of this snapshot in other nodes' folders
   std::string user = "{}";             // a JSON object, as text
 
-  // Null for a name that it does not have.
+  // Null for an unknown name.
   const ManifestFile* find(std::string_view name) const;
   bool operator==(const Manifest&) const = default;
 };
 
-// Text for the file. Requires: what decode_manifest accepts (a check).
+// The file's text. Requires: decode_manifest accepts it (checked).
 std::string encode(const Manifest& manifest);
 
-// Text may be hostile; unknown fields are ignored. Error (Protocol): what is wrong with it.
+// The text may be hostile; unknown fields are ignored. Error (Protocol): what is wrong with it.
 Result<Manifest> decode_manifest(std::string_view text);
 
 }  // namespace cpprun::snapshot_files

@@ -31,7 +31,7 @@ bool is_nonce(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// A machine that has booted again has no writer of before.
+// Identifies this boot: writers from before it are dead.
 const std::string& this_boot() {
   static const std::string name = [] {
     std::string boot;

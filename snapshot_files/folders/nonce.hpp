@@ -1,5 +1,5 @@
-// Paths, and names of drafts: ".step-<n>.<nonce>.tmp" for folders, ".<name>.<nonce>.tmp" for files;
-// of what is set aside: "left-step-<n>.<nonce>". Private.
+// Paths and names: ".step-<n>.<nonce>.tmp" of draft folders, ".<name>.<nonce>.tmp" of draft files,
+// "left-step-<n>.<nonce>" of folders set aside. Private.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ std::string without_slash(std::string path);
 std::string folder_of(const std::string& path);
 
 std::string draft_name(std::string_view name, std::string_view nonce);
-// The nonce of a draft's name; nothing when it is another's.
+// The nonce in a draft's name; nothing if the name is not a draft's.
 std::optional<std::string> nonce_of_draft(std::string_view name);
 std::string left_name(std::string_view snapshot, std::string_view nonce);
 bool is_left_name(std::string_view name);
-// Made on this machine since it booted?
+// Whether make_nonce() made it on this machine since its boot.
 bool is_of_this_boot(std::string_view nonce);
 
 }  // namespace cpprun::snapshot_files

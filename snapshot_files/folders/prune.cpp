@@ -18,10 +18,10 @@ int64_t seconds_since_1970() {
   return seconds(std::chrono::system_clock::now().time_since_epoch());
 }
 
-// When anything in a draft was changed last.
+// The time of the last change of anything in a draft.
 int64_t changed_at(FileLayer& files, const std::string& path) {
   Result<Info> info = files.info(path);
-  if (!info) return seconds_since_1970();  // gone already, or out of reach: not ours to remove
+  if (!info) return seconds_since_1970();  // gone or inaccessible: "now" keeps us from removing it
   int64_t newest = info->changed_at;
   if (info->kind != EntryKind::Folder) return newest;
   Result<std::vector<Entry>> entries = files.list(path);
@@ -36,11 +36,11 @@ bool is_abandoned(FileLayer& files, const std::string& path, const std::string& 
   const LockState state = files.lock_state(path);
   if (state == LockState::Held) return false;
   const int64_t quiet = seconds_since_1970() - changed_at(files, path);
-  const bool lock_tells = state == LockState::Free && is_of_this_boot(nonce);
-  return quiet >= seconds(lock_tells ? limits::kDraftMinAge : limits::kDraftAbandoned);
+  const bool is_lock_reliable = state == LockState::Free && is_of_this_boot(nonce);
+  return quiet >= seconds(is_lock_reliable ? limits::kDraftMinAge : limits::kDraftAbandoned);
 }
 
-// Out of sight first, so that no half of a snapshot is ever seen.
+// Renames first, so that no reader ever sees a partly removed snapshot.
 Status remove_snapshot(FileLayer& files, const std::string& dir, const std::string& name) {
   const std::string gone = dir + "/" + draft_name(name, make_nonce());
   Status renamed = files.rename(dir + "/" + name, gone);
@@ -52,7 +52,7 @@ void note(Pruned& pruned, const std::string& path, Status removed) {
   if (!removed.ok() && pruned.status.ok()) pruned.status = std::move(removed);
 }
 
-// They are kept, since nobody has looked into them, but under names that nobody chooses.
+// Keeps these snapshots for the user, but under names that no reader opens.
 void set_aside(FileLayer& files, const std::string& dir, const std::vector<int64_t>& steps,
                Pruned& pruned) {
   for (const int64_t step : steps) {
@@ -64,7 +64,7 @@ void set_aside(FileLayer& files, const std::string& dir, const std::vector<int64
   }
 }
 
-// A disk that lies again and again must not fill up with what was set aside.
+// Limits the snapshots set aside, because each resume from an earlier step adds some.
 void limit_left(FileLayer& files, const std::string& dir, size_t most, Pruned& pruned) {
   Result<std::vector<Entry>> entries = files.list(dir);
   if (!entries) return;
@@ -121,7 +121,7 @@ Pruned prune(FileLayer& files, const std::string& given, const KeepRule& rule,
   }
   std::vector<int64_t> complete, later;
   for (const FoundSnapshot& found : catalog->complete) complete.push_back(found.step);
-  // A folder that does not show yet what was published (NFS) is no ground for removing anything.
+  // The folder may not show yet what was published (NFS): remove nothing then.
   if (complete.empty() || (written && std::ranges::count(complete, *written) == 0)) return pruned;
   const int64_t newest = written.value_or(complete.front());
   std::vector<int64_t> going = steps_to_remove(complete, rule, newest);

@@ -1,4 +1,4 @@
-// Takes folders away. Private.
+// Removal of folders. Private.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace cpprun::snapshot_files {
 
-// A folder and the files in it, or a file. Folders within are left, and are an error.
+// Removes a file, or a folder and the files in it. Subfolders stay and cause an error.
 Status remove_tree(FileLayer& files, const std::string& path);
 
 }  // namespace cpprun::snapshot_files

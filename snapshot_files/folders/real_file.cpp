@@ -15,10 +15,10 @@
 namespace cpprun::snapshot_files {
 namespace {
 
-constexpr size_t kDirectFrom = 1 << 20;  // smaller writes gain nothing by going past the cache
+constexpr size_t kDirectFrom = 1 << 20;  // smaller writes gain nothing by bypassing the cache
 constexpr size_t kBounceBytes = 4 << 20;
-// Each write wakes its thread when the disk has it, and takes a training's core for a moment: with
-// tensors of 16 MiB that is 2.4 times less often than with writes of 4 MiB.
+// At the end of each write the disk wakes the writing thread, which interrupts the training on its
+// core: with tensors of 16 MiB that is 2.4 times less often than with writes of 4 MiB.
 constexpr size_t kDirectMost = 64 << 20;
 constexpr size_t kSystemMost = 1 << 30;  // Linux moves at most 2 GiB at once
 
@@ -81,8 +81,8 @@ bool RealFile::opens_directly() {
   return !is_direct_refused_;
 }
 
-// A refusal (memory or offset that the device can't take, a full disk) is left to the ordinary
-// write, which goes on from there and says why it can't.
+// On failure (unsuitable memory or offset, a full disk) it stops early; the ordinary write
+// continues there and reports the error.
 size_t RealFile::write_directly(uint64_t offset, archive::ConstBytes blocks) {
   if (!is_aligned(blocks.data()) && bounce_ == nullptr) {
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(archive::kBlock, kBounceBytes));

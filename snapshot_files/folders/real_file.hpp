@@ -24,13 +24,13 @@ class RealFile final : public File {
 
  private:
   bool opens_directly();
-  // How many bytes went past the page cache; fewer than asked for when it can't go on so.
+  // Writes past the page cache. Returns the bytes written; fewer than given where it cannot go on.
   size_t write_directly(uint64_t offset, archive::ConstBytes blocks);
 
   const int fd_;
-  int direct_fd_ = -1;  // the same file past the page cache; -1: not yet, or never
+  int direct_fd_ = -1;  // the same file with O_DIRECT; -1: not opened, or not supported
   bool is_direct_refused_ = false;
-  std::unique_ptr<std::byte, void (*)(void*)> bounce_{nullptr, nullptr};  // aligned, when needed
+  std::unique_ptr<std::byte, void (*)(void*)> bounce_{nullptr, nullptr};  // aligned; made on demand
   const std::string path_;
 };
 

@@ -17,7 +17,7 @@
 namespace cpprun::snapshot_files {
 namespace {
 
-constexpr unsigned kExchange = 1 << 1;  // RENAME_EXCHANGE, which old headers do not have
+constexpr unsigned kExchange = 1 << 1;  // RENAME_EXCHANGE, missing in old headers
 
 EntryKind kind_of(mode_t mode) {
   if (S_ISREG(mode)) return EntryKind::File;
@@ -55,7 +55,7 @@ class RealFiles final : public FileLayer {
   Result<std::unique_ptr<File>> open_to_write(const std::string& path) override {
     return open(path, O_RDWR | O_NOFOLLOW, "open");
   }
-  // Without O_NONBLOCK, the opening of a pipe would wait for its other end.
+  // Without O_NONBLOCK, opening a pipe would wait for its other end.
   Result<std::unique_ptr<File>> open_to_read(const std::string& path, bool follows_links) override {
     return open(path, O_RDONLY | O_NONBLOCK | (follows_links ? 0 : O_NOFOLLOW), "open");
   }
@@ -90,7 +90,7 @@ class RealFiles final : public FileLayer {
   Status sync_folder(const std::string& path) override {
     const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (folder.get() < 0) return file_error("open", path, errno);
-    // Some network file systems have nothing to sync of a folder, and say so.
+    // Some network file systems cannot sync a folder and need not; they return EINVAL.
     if (::fsync(folder.get()) == 0 || errno == EINVAL) return {};
     return file_error("bring to the disk", path, errno);
   }

@@ -1,5 +1,5 @@
-// ByteReader: takes the parts of a pickle, and keeps the first failure. After one, everything that
-// is taken is zero or empty. Private.
+// ByteReader: consumes the parts of a pickle and keeps the first error. After an error, everything
+// it returns is zero or empty. Private.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@
 
 namespace cpprun::pickle {
 
-// The codes of Python's pickle that torch.save and its safe loader know, and those by which
-// protocols 3 to 5 say the same.
+// The pickle codes that torch.save writes and its safe loader accepts, and the equivalents of
+// protocols 3 to 5.
 enum Code : uint8_t {
   kProto = 0x80,
   kFrame = 0x95,

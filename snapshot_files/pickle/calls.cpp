@@ -1,4 +1,4 @@
-// The fixed list of globals, and what calling them makes.
+// The fixed list of globals, and the results of calling them.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -63,7 +63,7 @@ std::optional<std::vector<int64_t>> numbers(Nodes& nodes, NodeId id) {
   return all;
 }
 
-// The last element that sizes and strides reach lies within the storage.
+// Checks that the last element that sizes and strides reach lies within the storage.
 bool is_within(const TensorRef& tensor) {
   const auto is_negative = [](int64_t number) { return number < 0; };
   if (tensor.offset < 0 || std::ranges::any_of(tensor.sizes, is_negative) ||
@@ -82,7 +82,7 @@ bool is_within(const TensorRef& tensor) {
   return last < tensor.storage_numel;
 }
 
-// {"conj": True, "neg": True}, each where it applies. False: it is no such thing.
+// Reads {"conj": True, "neg": True}, each key optional. False: it is something else.
 bool read_metadata(Nodes& nodes, NodeId id, TensorRef& tensor) {
   if (nodes.simple<None>(id) != nullptr) return true;
   const auto* dict = nodes.get_if<DictNode>(id);
@@ -101,8 +101,8 @@ bool read_metadata(Nodes& nodes, NodeId id, TensorRef& tensor) {
   return true;
 }
 
-// (storage, offset, sizes, strides, requires_grad, hooks[, metadata]); v3 has the dtype before the
-// metadata.
+// Arguments: (storage, offset, sizes, strides, requires_grad, hooks[, metadata]); _v3 has the dtype
+// before the metadata.
 Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
   const bool has_dtype = global.ends_with("_v3");
   if (arguments.size() < (has_dtype ? 7U : 6U)) return bad_arguments(global);
@@ -135,7 +135,7 @@ Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const Nod
   return nodes.add(Value(std::move(made)));
 }
 
-// (tensor, requires_grad, hooks)
+// Arguments: (tensor, requires_grad, hooks)
 Result<NodeId> rebuild_parameter(Nodes& nodes, const std::string& global,
                                  const NodeIds& arguments) {
   if (arguments.size() != 3) return bad_arguments(global);
@@ -147,7 +147,7 @@ Result<NodeId> rebuild_parameter(Nodes& nodes, const std::string& global,
   return nodes.add(Value(std::move(made)));
 }
 
-// () or ([(key, value), ...],)
+// Arguments: () or ([(key, value), ...],)
 Result<NodeId> ordered_dict(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
   DictNode made;
   const auto* list = arguments.empty() ? nullptr : nodes.get_if<ListNode>(arguments[0]);
@@ -166,7 +166,7 @@ Result<NodeId> ordered_dict(Nodes& nodes, const std::string& global, const NodeI
   return nodes.add(std::move(made));
 }
 
-// () or (dict,): how often each thing was counted.
+// Arguments: () or (dict,), which maps each element to its count.
 Result<NodeId> counter(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
   if (arguments.empty()) return nodes.add(DictNode{});
   if (arguments.size() > 1 || nodes.get_if<DictNode>(arguments[0]) == nullptr) {
@@ -175,7 +175,7 @@ Result<NodeId> counter(Nodes& nodes, const std::string& global, const NodeIds& a
   return arguments[0];
 }
 
-// Protocol 2 has no bytes: they come as latin-1 text.
+// Protocol 2 has no bytes: Python encodes them as latin-1 text.
 Result<NodeId> encode(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
   const auto* text = arguments.empty() ? nullptr : nodes.simple<std::string>(arguments[0]);
   if (text == nullptr || arguments.size() != 2) return bad_arguments(global);
@@ -201,13 +201,13 @@ Result<NodeId> complex(Nodes& nodes, const std::string& global, const NodeIds& a
   return nodes.add(Value(Complex{*real, *imaginary}));
 }
 
-// torch.Size(tuple), set(list), torch.device(text): what they are given.
+// torch.Size(tuple), set(list), torch.device(text): returns the argument.
 Result<NodeId> itself(Nodes&, const std::string& global, const NodeIds& arguments) {
   if (arguments.empty()) return bad_arguments(global);
   return arguments[0];
 }
 
-// What a call with this argument may copy.
+// The amount that a call with this argument may copy.
 size_t size_of(Nodes& nodes, NodeId id) {
   if (const auto* text = nodes.simple<std::string>(id)) return text->size();
   if (const auto* list = nodes.get_if<ListNode>(id)) return list->items.size();

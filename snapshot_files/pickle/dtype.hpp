@@ -1,4 +1,4 @@
-// Names of dtypes, as torch spells them, and what is known of them. Pure.
+// Names of dtypes as torch spells them, and their sizes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace cpprun::pickle {
 
-// Bytes of an element of "float32", "bool", "float8_e5m2" ...; nothing for a name that is no dtype
-// or none that can be stored.
+// Bytes per element of "float32", "bool", "float8_e5m2" ...; nothing if the name is not a dtype or
+// the dtype cannot be stored.
 std::optional<int64_t> size_of_dtype(std::string_view dtype);
 
 }  // namespace cpprun::pickle

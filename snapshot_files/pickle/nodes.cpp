@@ -57,7 +57,7 @@ class Nodes::Unfolding {
     return Value(std::move(made));
   }
 
-  // Of globals only dtypes are values by themselves.
+  // Of the globals only dtypes are values.
   static Result<Value> named(const std::string& name) {
     constexpr std::string_view kTorch = "torch.";
     const std::string rest = name.starts_with(kTorch) ? name.substr(kTorch.size()) : "";

@@ -1,5 +1,6 @@
-// Nodes: values while a pickle is being read. Lists and dictionaries are filled after others refer
-// to them, so values name each other by number; only the finished tree is made of Value. Private.
+// Nodes: the values while a pickle is being read. A pickle fills lists and dictionaries after other
+// values refer to them, so nodes refer to each other by number; unfold() makes the tree of Values.
+// Private.
 #pragma once
 
 #include <cstdint>
@@ -25,25 +26,25 @@ struct TupleNode {
   NodeIds items;
 };
 struct DictNode {
-  NodeIds keys_and_values;  // in turn
+  NodeIds keys_and_values;  // alternating
 };
 struct GlobalNode {
   std::string name;  // "torch._utils._rebuild_tensor_v2"
 };
 struct StorageNode {
   std::string key;
-  std::string dtype;  // empty: untyped, the tensor says
-  int64_t numel = 0;  // untyped: bytes
+  std::string dtype;  // empty: untyped, the tensor has the dtype
+  int64_t numel = 0;  // of an untyped one: bytes
 };
-// `Value` holds what has no children.
+// `Value` is used for values without children.
 using Node = std::variant<Value, ListNode, TupleNode, DictNode, GlobalNode, StorageNode>;
 
 class Nodes {
  public:
   explicit Nodes(const ReadLimits& limits) : limits_(limits) {}
 
-  // A call is about to copy so much. False: calls have copied more than any checkpoint needs, which
-  // repeats one big argument many times.
+  // Accounts for a call that copies `amount`. False: the calls have copied more than any checkpoint
+  // needs, so the pickle repeats a big argument to exhaust memory.
   bool may_copy(size_t amount) {
     copied_ += amount;
     return copied_ <= limits_.text_bytes;
@@ -57,14 +58,14 @@ class Nodes {
   T* get_if(NodeId id) {
     return std::get_if<T>(&nodes_[id]);
   }
-  // The simple value of a node, or null.
+  // The value of a node without children, or null.
   template <class T>
   const T* simple(NodeId id) {
     const Value* value = get_if<Value>(id);
     return value == nullptr ? nullptr : value->get_if<T>();
   }
 
-  // The tree below `id`. Error: too deep (so a list in itself as well) or too much.
+  // The tree below `id`. Error: too deep (as a list that contains itself is) or too large.
   Result<Value> unfold(NodeId id) const;
 
  private:
@@ -74,13 +75,13 @@ class Nodes {
   size_t copied_ = 0;
 };
 
-// Calls `global` with the arguments of a tuple, where the fixed list has it (calls.cpp).
+// Calls `global` with the arguments of a tuple if the fixed list has it (calls.cpp).
 Result<NodeId> call(Nodes& nodes, const std::string& global, const NodeIds& arguments);
-// May `name` be named at all?
+// Whether a pickle may refer to the global `name`.
 bool is_known_global(std::string_view name);
-// "float32" for "torch.FloatStorage"; empty for an untyped one; nothing for what is no storage.
+// "float32" for "torch.FloatStorage"; empty for an untyped one; nothing if it is not a storage.
 std::optional<std::string> dtype_of_storage(std::string_view name);
-// "FloatStorage" for "float32"; nothing for the newer dtypes, which are kept in untyped storages.
+// "FloatStorage" for "float32"; nothing for newer dtypes, which torch keeps in untyped storages.
 std::optional<std::string> storage_of_dtype(std::string_view dtype);
 
 }  // namespace cpprun::pickle

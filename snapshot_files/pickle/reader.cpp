@@ -15,7 +15,7 @@ class Machine {
 
   Result<Value> run() {
     while (!is_done_ && !in_.has_failed()) {
-      // Every code makes at most a few nodes, so this also bounds them by the input's size.
+      // Every code makes at most a few nodes, so the input's size bounds their number.
       step(in_.take<uint8_t>());
     }
     const bool is_one = stack_.size() == 1 && stack_.back() != kMarkNode;
@@ -33,7 +33,6 @@ class Machine {
   }
   void fail(const std::string& why) { in_.fail(why); }
 
-  // ---- the stack
   void push(Node node) { stack_.push_back(nodes_.add(std::move(node))); }
   void push_value(Value value) { push(Node(std::move(value))); }
   NodeId pop() {
@@ -67,7 +66,6 @@ class Machine {
     push(TupleNode{std::move(items)});
   }
 
-  // ---- codes
   void step(uint8_t code) {
     if (in_.has_failed() || step_simple(code) || step_container(code) || step_memo(code)) return;
     switch (code) {
@@ -254,12 +252,12 @@ class Machine {
     if (!made) return fail(made.error().text);
     stack_.push_back(*made);
   }
-  // Attributes of an object: only a dictionary has any here, and they are left out.
+  // Sets attributes of an object: only dictionaries have any here, and Value omits them.
   void build() {
     pop();
     if (nodes_.get_if<DictNode>(top()) == nullptr) fail("sets attributes of what has none");
   }
-  // ("storage", type, key, location, numel)
+  // The tuple ("storage", type, key, location, numel)
   void storage() {
     const NodeId id = pop();
     const auto* tuple = nodes_.get_if<TupleNode>(id);

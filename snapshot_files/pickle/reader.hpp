@@ -1,8 +1,8 @@
 // Reads the pickles that torch.save writes: the record data.pkl of a checkpoint.
 //
-// Only builds values: no code of the file is ever run, and every global outside the fixed list of
-// globals.hpp is refused by name. Bytes may be hostile: sizes, nesting and the size of the tree
-// that shared parts unfold to are limited. Pure. Python counterpart: torch._weights_only_unpickler.
+// Only builds values: it runs no code of the file and refuses every global outside a fixed list
+// (calls.cpp) by name. The bytes may be hostile: sizes, nesting and the size of the tree to which
+// shared parts unfold are limited. Pure. Python counterpart: torch._weights_only_unpickler.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 namespace cpprun::pickle {
 
 struct ReadLimits {
-  size_t nodes = 4'000'000;       // values in the finished tree; a model has some thousand
-  size_t text_bytes = 256 << 20;  // of all its texts; shared ones count each time
+  size_t nodes = 4'000'000;       // values in the finished tree; a model has some thousands
+  size_t text_bytes = 256 << 20;  // of all texts; a shared one counts each time
   size_t depth = 100;             // of nesting
-  size_t memo = 16'000'000;       // greatest number that a value may be remembered under
+  size_t memo = 16'000'000;       // highest memo index
 };
 
-// Error (Protocol) says what is wrong, and at which byte.
+// The error (Protocol) gives the problem and its byte offset.
 Result<Value> read(std::string_view bytes, const ReadLimits& limits = {});
 
 }  // namespace cpprun::pickle

@@ -7,7 +7,7 @@
 namespace cpprun::pickle {
 namespace {
 
-// Bytes that follow the first one of a character of UTF-8; nothing where it begins none.
+// The number of bytes after the first one of a UTF-8 character; nothing if `first` begins none.
 std::optional<size_t> followers(unsigned char first) {
   if (first < 0x80) return 0;
   if (first >= 0xC2 && first < 0xE0) return 1;
@@ -16,8 +16,8 @@ std::optional<size_t> followers(unsigned char first) {
   return std::nullopt;
 }
 
-// May `second` follow `first`? No form that is longer than need be, no half of a surrogate pair,
-// nothing beyond Unicode.
+// Whether `second` may follow `first`: excludes overlong forms, surrogates and code points beyond
+// Unicode.
 bool fits_behind(unsigned char first, unsigned char second) {
   const unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
@@ -40,7 +40,7 @@ bool is_utf8(std::string_view text) {
 
 }  // namespace
 
-// Written out: clang 14 crashes on defaulted comparisons that need each other.
+// Not defaulted: clang 14 crashes on defaulted comparisons that depend on each other.
 bool List::operator==(const List& other) const {
   return items == other.items;
 }

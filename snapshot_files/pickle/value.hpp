@@ -1,8 +1,8 @@
-// Value: what a pickle of torch.save may hold, as a plain tree. No LibTorch: a tensor is only a
-// description of bytes that lie elsewhere.
+// Value: the contents of a pickle of torch.save as a plain tree. No LibTorch: a tensor is only a
+// description of bytes that are stored elsewhere.
 //
-// Dictionaries keep their order. Attributes that Python hangs on one (`_metadata` of a state_dict)
-// are left out.
+// Dictionaries keep their order. Attributes that Python sets on one (`_metadata` of a state_dict)
+// are omitted.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace cpprun::pickle {
 
-// T is one of the alternatives of a variant.
+// Whether T is one of the alternatives of a variant.
 template <class T, class Variant>
 inline constexpr bool kIsAlternative = false;
 template <class T, class... Ts>
@@ -46,7 +46,7 @@ struct Dict {
   const Value* find(std::string_view key) const;
   bool operator==(const Dict&) const;
 };
-// A dtype ("float32"), as torch.float32 in Python.
+// A dtype ("float32"): torch.float32 in Python.
 struct Dtype {
   std::string name;
   bool operator==(const Dtype&) const = default;
@@ -55,15 +55,15 @@ struct Complex {
   double real = 0, imaginary = 0;
   bool operator==(const Complex&) const = default;
 };
-// A view of a storage: element i of it, along sizes and strides, from `offset` on (in elements).
+// A view of a storage: its elements at `offset` (in elements) plus the strides' steps.
 struct TensorRef {
-  std::string storage;  // name of the record that holds the bytes
+  std::string storage;  // name of the record with the bytes
   std::string dtype;    // "float32", "bfloat16", "complex64", "bool" ...
   int64_t storage_numel = 0;
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
   bool requires_grad = false;
-  bool is_conjugate = false, is_negative = false;  // of what the storage holds: torch's lazy views
+  bool is_conjugate = false, is_negative = false;  // torch's lazy views: apply to what is stored
   bool operator==(const TensorRef&) const = default;
 };
 
@@ -74,7 +74,7 @@ class Value {
 
   Value() = default;
   template <class T, class = std::enable_if_t<kIsAlternative<T, Held>>>
-  Value(T held) : held_(std::in_place_type<T>, std::move(held)) {}  // NOLINT: it is its value
+  Value(T held) : held_(std::in_place_type<T>, std::move(held)) {}  // NOLINT: implicit on purpose
   Value(const char* text) : held_(std::string(text)) {}             // NOLINT
 
   template <class T>
@@ -92,10 +92,10 @@ class Value {
   Held held_;
 };
 
-// Bytes that may be a text: one, if Python could decode it (UTF-8), else Bytes.
+// A text if `bytes` are valid UTF-8, else Bytes.
 Value text_or_bytes(std::string bytes);
 
-// "int", "dict" ...: for errors.
+// "int", "dict" ...; for error messages.
 const char* kind_name(const Value& value);
 
 }  // namespace cpprun::pickle

@@ -1,7 +1,7 @@
-// Writes a Value as a pickle that Python's safe torch.load reads: protocol 2, with no other global
-// than those that torch.save itself writes.
+// Writes a Value as a pickle that Python's safe torch.load accepts: protocol 2, only with globals
+// that torch.save itself uses.
 //
-// Pure. The bytes of tensors are the caller's to write, under the names that their TensorRefs give.
+// Pure. The caller writes the bytes of tensors, under the names in their TensorRefs.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace cpprun::pickle {
 
-// Requires: dtypes of tensors are those that the reader knows.
+// Requires: the reader knows the dtypes of all tensors.
 std::string write(const Value& value);
 
 }  // namespace cpprun::pickle

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over WebDriver: just the verbs that the tests need."""
+"""A headless Chromium, driven over WebDriver, with only the calls that the tests need."""
 
 import base64
 import json
@@ -57,11 +57,11 @@ class Browser:
         return self
 
     def run(self, script):
-        """What the script returns."""
+        """The script's return value."""
         return self._call('POST', f'{self.session}/execute/sync', {'script': script, 'args': []})
 
     def wait(self, script, seconds=30):
-        """Until the expression is true; its value."""
+        """Waits until the expression is true; returns its value."""
         until = time.monotonic() + seconds
         while not (got := self.run(f'return {script}')):
             assert time.monotonic() < until, f'not within {seconds} s: {script}\n{self.text()}'
@@ -77,7 +77,7 @@ class Browser:
                       features=[{'name': 'prefers-color-scheme', 'value': name}])
 
     def picture(self, path):
-        """The whole page, however high."""
+        """The whole page, at any height."""
         height = self.run('return document.documentElement.scrollHeight')
         width = self.run('return innerWidth')
         shot = self.devtools('Page.captureScreenshot', captureBeyondViewport=True, format='png',
@@ -85,7 +85,7 @@ class Browser:
         path.write_bytes(base64.b64decode(shot['data']))
 
     def complaints(self):
-        """What the browser's console was told of errors."""
+        """Errors in the browser's console."""
         said = self._call('POST', f'{self.session}/se/log', {'type': 'browser'})
         return [line['message'] for line in said if line['level'] == 'SEVERE']
 

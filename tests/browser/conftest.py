@@ -1,6 +1,6 @@
 """The dashboard in a real browser: Debian's Chromium, which `tools/deps.sh --browser` installs.
 
-With CPPRUN_PICTURES=FOLDER the pictures that tests take are kept there.
+With CPPRUN_PICTURES=FOLDER the tests keep their pictures there.
 """
 
 import os
@@ -30,7 +30,7 @@ def browser(tmp_path):
 
 @pytest.fixture(scope='session')
 def page():
-    """The page as the build made it."""
+    """The page that the build made."""
     made = list(BIN.parent.glob('rendezvous/server/dashboard_page.cpp.html'))
     if not made:
         pytest.skip(f'no dashboard was built beside {BIN}')

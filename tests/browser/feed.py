@@ -1,4 +1,4 @@
-"""A simulated coordinator: the dashboard's own page with events that a test makes up."""
+"""A simulated coordinator: the dashboard's own page with events from the test."""
 
 import http.server
 import json
@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 
-T0 = 5_000_000  # its clock, in ms, when the story begins
+T0 = 5_000_000  # its clock at the first event, in ms
 
 
 def node(number, state='running', nproc=8, part=True, name=None):
@@ -16,7 +16,7 @@ def node(number, state='running', nproc=8, part=True, name=None):
 
 
 def finished(number, begun, started, ran, stopping, why, nodes, workers):
-    """A round that is over; `why`: cause, class or None, text."""
+    """A finished round; `why`: cause, class or None, text."""
     cause, kind, text = why
     made = {'round': number, 'nodes': nodes, 'workers': workers, 'formed_ms': begun,
             'started_ms': begun + started, 'stopped_ms': begun + started + ran,
@@ -40,7 +40,7 @@ def job(nodes, rounds, **more):
 
 
 class Feed:
-    """Serves `page` at / and what tell() is given at /events."""
+    """Serves `page` at / and the events passed to tell() at /events."""
 
     def __init__(self, page):
         self.page, self.said, self.readers = page, {}, []

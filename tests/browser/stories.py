@@ -1,4 +1,4 @@
-"""Jobs that tests and pictures show: one of two nodes, one of a thousand."""
+"""Jobs for tests and pictures: one of two nodes, one of a thousand."""
 
 import random
 
@@ -8,7 +8,8 @@ SECOND, HOUR = 1000, 3_600_000
 
 
 def two_nodes():
-    """Its clock, and a job that lost memory, then a node, and runs for the third time."""
+    """Its clock, and a job that ran out of memory, then lost a node, and runs for the third time.
+    """
     oom = finished(1, T0, 260, 1_500 * SECOND, 400, (
         'failure', 'out_of_memory',
         'rank 5 (pid 27881, on n02) was killed by SIGKILL (out of memory)'), 2, 8)
@@ -47,7 +48,7 @@ def thousand_nodes():
 
 
 def steps(at, whole, base_us, slow, seed):
-    """What all ranks told at the second `at` of the story; rank `slow` is slow from then on."""
+    """The progress of all ranks at second `at`; rank `slow` is slow from then on."""
     chance = random.Random(seed * 1000 + at)
     ranks = whole['world_size']
     took = [int(base_us * (1 + chance.random() * 0.08)) for _ in range(ranks)]
@@ -58,7 +59,7 @@ def steps(at, whole, base_us, slow, seed):
 
 
 def play(feed, name, now, whole, base_us, slow, seconds=240, every=1):
-    """Four minutes of a job, as fast as they can be told; then it stays as it is."""
+    """Four minutes of a job, sent as fast as possible; then the job stays unchanged."""
     feed.state(now, **{name: whole})
     for at in range(0, seconds, every):
         told = steps(at, whole, base_us, slow, 7)

@@ -1,4 +1,4 @@
-"""What people see of a job in a browser."""
+"""The dashboard page of a job in a real browser."""
 
 import sys
 
@@ -7,7 +7,7 @@ from nodes import HERE, Job, wait_for
 from stories import play, thousand_nodes, two_nodes
 
 STEPPER = ('--no-python', sys.executable, str(HERE / 'dashboard_worker.py'))
-FLUENT_MS = 150  # for all that a second brings, on a busy machine without a GPU
+FLUENT_MS = 150  # for all updates of a second, on a busy machine without a GPU
 
 
 def open_with(browser, feed, now, **jobs):
@@ -17,7 +17,7 @@ def open_with(browser, feed, now, **jobs):
 
 
 def tell_all(browser, feed, name, story, **how):
-    """Opens the page before the story is told: it keeps what it hears."""
+    """Opens the page before the first event: it keeps everything that it receives."""
     now, whole = story
     open_with(browser, feed, now, **{name: whole})
     play(feed, name, now, whole, **how)
@@ -25,7 +25,7 @@ def tell_all(browser, feed, name, story, **how):
     browser.wait(f'(model.history.get(runId) ?? []).length >= {points}', 60)
 
 
-def test_a_real_job_of_two_nodes_through_a_failure(browser, cluster, pictures):
+def test_job_of_two_nodes_with_a_failure(browser, cluster, pictures):
     real = Job(cluster, 2, run_id='two nodes', restarts=3)
     for number in (0, 1):
         real.agent(number, nproc=2, program=STEPPER, SLOW='3', WORDS='out of luck')
@@ -62,7 +62,7 @@ def show_log(browser, rank, token):
                 'byId("log-form").requestSubmit()')
 
 
-def test_log_lines_of_a_rank_for_who_has_the_token(browser, cluster, pictures):
+def test_log_lines_of_a_rank_with_the_token(browser, cluster, pictures):
     real = Job(cluster, 2, run_id='a job & its log')
     for number in (0, 1):
         real.agent(number, '--tee=3', f'--log-dir={cluster.tmp}/logs{number}', nproc=2,
@@ -72,9 +72,9 @@ def test_log_lines_of_a_rank_for_who_has_the_token(browser, cluster, pictures):
     browser.wait('document.querySelectorAll(".ranks i").length === 4')
     show_log(browser, 0, 'some other token of this length')
     browser.wait('byId("log-why").textContent.startsWith("Refused")')
-    browser.complaints()  # that it was refused: 403
+    browser.complaints()  # the rejection: 403
     assert browser.run('return byId("log-lines").hidden')
-    browser.wait('fetch("log/nonce").then(answer => answer.ok)')  # a wrong one waits a second
+    browser.wait('fetch("log/nonce").then(answer => answer.ok)')  # after a wrong one it waits 1 s
     browser.complaints()
     browser.run(f'byId("log-token").value = "{TOKEN}"')
     browser.run('document.querySelectorAll(".ranks i")[3].click()')
@@ -91,7 +91,7 @@ def test_log_lines_of_a_rank_for_who_has_the_token(browser, cluster, pictures):
         agent.ends(0)
 
 
-def test_without_a_safe_way_the_page_names_one(browser, feed):
+def test_without_web_crypto_the_page_names_a_safe_way(browser, feed):
     now, whole = two_nodes()
     open_with(browser, feed, now, two=whole)
     browser.run('Object.defineProperty(window, "isSecureContext", {value: false})')
@@ -111,7 +111,7 @@ def test_steps_from_before_the_page_was_opened(browser, feed):
     browser.wait('model.history.get("two").length === 51')
 
 
-def test_the_outcome_of_a_job_that_failed(browser, feed, pictures):
+def test_outcome_of_a_failed_job(browser, feed, pictures):
     whole = job([], [finished(1, T0, 300, 9000, 50, ('failure', 'crash', 'rank 0 crashed'), 2, 8)],
                 phase='ended', outcome='failure', failure_summary='rank 0 crashed; restarts used: 0 of 0')
     open_with(browser, feed, T0 + 20_000, lost=whole)
@@ -123,7 +123,7 @@ def test_the_outcome_of_a_job_that_failed(browser, feed, pictures):
     browser.picture(pictures / 'failed.png')
 
 
-def test_a_job_that_waits_says_for_whom(browser, feed):
+def test_waiting_job_names_the_missing_nodes(browser, feed):
     whole = job([node(0, 'idle', part=False)], [running(0, T0, 0, 0, 0)], phase='waiting_for_nodes',
                 why_no_round='1 of at least 2 nodes are here')
     whole['rounds'] = []
@@ -147,7 +147,7 @@ def test_hostile_text_stays_text(browser, feed):
     browser.wait('document.getElementById("run").textContent === "other\\"\'&"')
 
 
-def test_a_thousand_nodes_stay_fluent(browser, feed, pictures):
+def test_thousand_nodes_render_fluently(browser, feed, pictures):
     tell_all(browser, feed, 'llm-70b', thousand_nodes(), base_us=2_310_000, slow=3344, every=4)
     for text in ('984 running', '14 starting', '1 silent', '1 dead', '6 idle', 'much slower'):
         assert text in browser.text('#legend')
@@ -180,7 +180,7 @@ def test_light_and_dark(browser, feed, pictures):
     assert len(seen) == 2
 
 
-def test_a_coordinator_that_goes_is_said(browser, feed):
+def test_lost_coordinator_is_shown(browser, feed):
     now, whole = two_nodes()
     open_with(browser, feed, now, two=whole)
     browser.wait('document.getElementById("line").textContent === "live"')
@@ -188,4 +188,4 @@ def test_a_coordinator_that_goes_is_said(browser, feed):
     browser.wait('document.getElementById("line").textContent.startsWith("out of touch")')
     assert browser.text('#run') == 'two', 'what was known stays'
     browser.opens('about:blank')
-    browser.complaints()  # that the line broke
+    browser.complaints()  # the broken connection

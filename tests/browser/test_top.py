@@ -15,7 +15,7 @@ pre { margin: 0; font: 14px/1.35 'DejaVu Sans Mono', monospace; }</style><pre>%s
 
 
 @pytest.mark.skipif(not shutil.which('tmux'), reason='tmux is not installed')
-def test_top_is_one_screen(browser, cluster, tmp_path, pictures):
+def test_top_fits_one_screen(browser, cluster, tmp_path, pictures):
     job = Job(cluster, 2, run_id='resnet50', restarts=3)
     for number in (0, 1):
         job.agent(number, nproc=4, program=STEPPER, SLOW='5')

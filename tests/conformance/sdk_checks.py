@@ -1,4 +1,4 @@
-"""What a row of the table of acceptance commands is, and what its output may be checked for."""
+"""A row of the table of acceptance commands, and the checks of its output."""
 
 import collections
 import re
@@ -17,7 +17,7 @@ def says(*lines):
 
 
 def has(pattern, times=None):
-    """The pattern is in the output, so many times if told."""
+    """The pattern is in the output, `count` times if given."""
 
     def check(out):
         found = re.findall(pattern, out, re.M)

@@ -1,6 +1,6 @@
 """The acceptance commands of the worker SDK's examples, as a table.
 
-    tests/conformance/sdk_commands.py             # runs all, prints `id | ok | command`
+    tests/conformance/sdk_commands.py             # runs all rows, prints `id | ok | command`
     tests/conformance/sdk_commands.py B16 E12     # these only
 
 Each command is bash and runs in an empty folder $T of its own, with the programs in PATH.
@@ -43,7 +43,7 @@ def has_ipv6():
 
 
 def reason_to_skip(row):
-    """Why a row can't run on this machine; '' if it can."""
+    """Why a row cannot run on this machine; '' if it can."""
     if row.needs == 'gpu' and not pathlib.Path('/dev/nvidia0').exists():
         return 'no GPU here'
     if row.needs == 'ipv6' and not has_ipv6():
@@ -61,12 +61,14 @@ def environment(folder):
 
 
 def by_path(command):
-    """The command with the examples' paths: cpprun looks for programs in PATH only when told."""
+    """The command with the examples' paths: cpprun finds programs outside PATH only by their path.
+    """
     return re.sub(r'(?<![\w/])ex_(?=\w+\b)', '$BIN/ex_', command)
 
 
 def run(row, folder):
-    """What differed from what is wanted; '' if nothing did. Stderr counts as output, but behind."""
+    """The difference from the wanted output; '' if there is none. Stderr counts as output, after
+    stdout."""
     try:
         done = subprocess.run(
             ['bash', '-c', by_path(row.command)],

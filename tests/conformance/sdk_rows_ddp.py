@@ -160,5 +160,5 @@ ROWS = [
         f'--synthetic 97 {SMALL} --epochs 1 --eval-only); done',
         same_lines(3),
     ),
-    Row('E15', ctest('GroupSplit'), says('0')),
+    Row('E15', ctest('GroupShuffleSplit'), says('0')),
 ]

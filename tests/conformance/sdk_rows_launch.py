@@ -2,7 +2,7 @@
 
 from sdk_checks import Row, both, ctest, has, near_truth, says
 
-# What gloo answers on three ranks that hold [r + 1, 6]; AVG is made of SUM by the SDK.
+# Gloo's answers on three ranks that hold [r + 1, 6]; the SDK computes AVG from SUM.
 FAILS = r'error: .*'
 REDUCE_OPS = [
     ('SUM', r'\[6, 18\]', r'\[6, 18\]'),
@@ -162,7 +162,7 @@ ROWS = [
         "grep -o 'Epoch [0-9]*' | sort -u",
         says('Epoch 3', 'Epoch 4'),
     ),
-    Row(  # `grep -m1` on the run itself would let the next one start beside it, in the same folder
+    Row(  # `grep -m1` on the run itself would start the next one beside it, in the same folder
         'C13',
         'for w in 1 2 3 4 8; do cd $T; rm -f snapshot.pt; '
         f"cpprun --nproc_per_node=$w {TOY} --total-epochs 1 >o 2>e; grep -o 'Steps: [0-9]*' -m1 o; "
@@ -273,7 +273,7 @@ ROWS = [
         'ldd "$(which cpprun)" >$T/l 2>&1; wc -l <$T/l; grep -c -e libtorch -e libpython $T/l',
         has(r'\A[1-9]\d*\n0\n\Z'),
     ),
-    Row(  # of the processes with that name, those of this run: others may run it at the same time
+    Row(  # only processes of this run: others may run the same program at the same time
         'C27',
         'cpprun --standalone --nproc_per_node=2 $E/grandchild.py; echo exit $?; sleep 1; '
         "for p in $(pgrep -f '^sleep 45[.]123'); do "

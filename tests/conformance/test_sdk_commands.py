@@ -24,6 +24,6 @@ def test_row(row, tmp_path):
     assert not differs, f'{row.command}\n{differs}'
 
 
-def test_rows_have_names_of_their_own():
+def test_row_names_are_unique():
     names = [row.id for row in sdk_commands.ROWS]
     assert sorted(set(names)) == sorted(names)

@@ -1,4 +1,4 @@
-"""torch's own TCPStore clients against `cpprunctl serve`, and what older torch puts on the wire.
+"""torch's own TCPStore clients against `cpprunctl serve`, and the bytes of older torch versions.
 
 CPPRUN_BIN names the folder of cpprunctl (default build/check/bin). Needs torch; skipped without.
 """
@@ -67,7 +67,7 @@ def in_threads(count, body):
     assert not errors, errors
 
 
-def test_sixty_four_clients_at_once(serving):
+def test_sixty_four_concurrent_clients(serving):
     total = 64
 
     def body(i):
@@ -94,7 +94,7 @@ def test_values_above_torchs_own_limit(serving, megabytes):
     s.delete_key("big")
 
 
-def test_the_value_limit_is_an_option():
+def test_value_limit_is_an_option():
     serving = Serving("--store-value-limit-mb", "1")
     try:
         s = serving.client(2)
@@ -118,7 +118,7 @@ def test_queue_with_many_producers_and_consumers(serving):
             if i < 4:
                 s.queue_push("q", f"{i}-{n}")
                 continue
-            while True:  # another may be faster than the one woken: "queue is empty"
+            while True:  # another client may be faster than the woken one: "queue is empty"
                 try:
                     item = s.queue_pop("q").decode()
                     break
@@ -131,7 +131,7 @@ def test_queue_with_many_producers_and_consumers(serving):
     assert serving.client().queue_len("q") == 0
 
 
-def test_a_cancelled_wait_leaves_the_client_usable(serving):
+def test_cancelled_wait_leaves_the_client_usable(serving):
     s = serving.client()
     for i in range(5):
         with pytest.raises(dist.DistStoreError, match="wait timeout after 200ms"):
@@ -141,7 +141,7 @@ def test_a_cancelled_wait_leaves_the_client_usable(serving):
 
 
 def test_cancel_and_set_at_the_same_moment(serving):
-    """Answer and cancellation cross on the wire; the client must never lose count of its bytes."""
+    """Answer and cancel cross on the wire; the client must stay in step with its bytes."""
     waiter, setter = serving.client(), serving.client()
     for i in range(100):
         timer = threading.Timer(0.010, lambda i=i: setter.set(f"cross/{i}", "x"))
@@ -154,7 +154,7 @@ def test_cancel_and_set_at_the_same_moment(serving):
         assert waiter.add("cross/n", 1) == i + 1
 
 
-def test_a_world_size_checks_in(serving):
+def test_world_size_checks_in(serving):
     s = dist.TCPStore("127.0.0.1", serving.port, world_size=3, is_master=False,
                       wait_for_workers=True, timeout=datetime.timedelta(seconds=10))
     raw = serving.socket()
@@ -163,7 +163,7 @@ def test_a_world_size_checks_in(serving):
     del s
 
 
-def test_a_taken_port_is_refused_as_by_torch(serving):
+def test_taken_port_is_reported_as_by_torch(serving):
     command = [BIN / "cpprunctl", "serve", "--listen", f"127.0.0.1:{serving.port}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     assert done.returncode == 1
@@ -179,7 +179,7 @@ def test_usage_errors_exit_with_2(words):
     assert done.returncode == 2
 
 
-def test_links_nothing_but_libc():
+def test_binary_links_only_libc():
     out = subprocess.run(["ldd", BIN / "cpprunctl"], capture_output=True, text=True).stdout
     names = {line.split()[0].split("/")[-1].split(".")[0] for line in out.splitlines()}
     if "libasan" in names or "libtsan" in names:
@@ -187,7 +187,7 @@ def test_links_nothing_but_libc():
     assert names <= {"linux-vdso", "libm", "libc", "ld-linux-x86-64"}
 
 
-# --- what torch 2.0 and 2.1 send
+# --- bytes of torch 2.0 and 2.1
 
 
 def blob(data):

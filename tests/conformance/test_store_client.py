@@ -1,5 +1,5 @@
-"""The worker SDK's store client (store_client_words) against every server that it may meet, beside
-torch's own client doing the same.
+"""The worker SDK's store client (store_client_driver) against every kind of server, compared with
+torch's own client.
 
 CPPRUN_BIN names the folder of the programs (default build/check/bin). Needs torch; skipped without.
 """
@@ -23,11 +23,11 @@ SECONDS = 20
 
 
 class Cpp:
-    """A StoreClient in a process of its own. Keys and values are bytes or text."""
+    """A StoreClient in its own process. Keys and values are bytes or text."""
 
     def __init__(self, address, timeout=SECONDS, connect=SECONDS, prefix='', checks_in=False):
         words = [address, int(timeout * 1000), int(connect * 1000), prefix, int(checks_in)]
-        command = [BIN / 'store_client_words', *map(str, words)]
+        command = [BIN / 'store_client_driver', *map(str, words)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -47,7 +47,7 @@ class Cpp:
 
     @staticmethod
     def word(word):
-        """Verbs and numbers go as they are."""
+        """Verbs and numbers are sent unchanged."""
         if isinstance(word, bytes):
             return word.decode()
         return str(word) if isinstance(word, int) else (word.encode().hex() or '-')
@@ -62,7 +62,7 @@ def value(data):
 
 
 def serve(kind):
-    """(port, how to stop it)"""
+    """(port, function that stops it)"""
     if kind == 'cpprun':
         command = [BIN / 'cpprunctl', 'serve', '--listen', '127.0.0.1:0']
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -112,7 +112,7 @@ def cpp(port):
         client.end()
 
 
-# What both clients do, one after the other, below keys of their own.
+# Calls that both clients make in sequence, below their own keys.
 SCRIPT = [
     ('set', 'a', 'one'),
     ('get', 'a'),
@@ -145,7 +145,7 @@ SCRIPT = [
 
 
 def twin(store, verb, *words):
-    """What torch's own client says to the same call, in the words of the C++ one."""
+    """The answer of torch's own client to the same call, in the C++ client's format."""
     if verb in ('check', 'multi_get', 'wait'):
         got = getattr(store, verb)([f'py/{w}' for w in words])
     elif verb == 'multi_set':
@@ -195,7 +195,7 @@ def test_values_above_the_limit_of_torchs_libuv_server(server, cpp, python):
         python.delete_key('huge')
 
 
-def test_what_no_store_takes_is_refused_here(cpp):
+def test_client_rejects_keys_and_values_that_no_store_accepts(cpp):
     client = cpp()
     assert client('set', 'k' * 8192, '').startswith('error BadValue')
     assert client('get', 'k' * 8192).startswith('error BadValue')
@@ -216,7 +216,7 @@ def test_get_and_multi_get_wait_for_their_keys(cpp, python):
     assert client.reply() == value(b'came') + ' ' + b'too'.hex()
 
 
-def test_a_wait_that_timed_out_leaves_the_client_usable(cpp, python):
+def test_timed_out_wait_leaves_the_client_usable(cpp, python):
     client = cpp(timeout=0.2)
     for i in range(5):
         for spoken in (('wait', 200, f'no{i}'), ('get', f'no{i}'), ('multi_get', f'no{i}')):
@@ -228,7 +228,7 @@ def test_a_wait_that_timed_out_leaves_the_client_usable(cpp, python):
 
 
 def test_cancel_and_set_at_the_same_moment(cpp, python):
-    """Answer and cancellation cross on the wire; the client must never lose count of its bytes."""
+    """Answer and cancel cross on the wire; the client must stay in step with its bytes."""
     client = cpp()
     for i in range(100):
         timer = threading.Timer(0.010, lambda i=i: python.set(f'cross/{i}', 'x'))
@@ -257,7 +257,7 @@ def test_queues_with_a_python_client(server, cpp, python):
     assert client.reply() == value(b'pushed')
 
 
-def test_a_barrier_can_be_used_again_and_leaves_two_keys(cpp, python):
+def test_barrier_is_reusable_and_leaves_two_keys(cpp, python):
     clients = [cpp(prefix='here') for _ in range(3)]
     before = python.num_keys()
     for _ in range(30):
@@ -269,7 +269,7 @@ def test_a_barrier_can_be_used_again_and_leaves_two_keys(cpp, python):
     assert python.num_keys() == before + 2
 
 
-def test_a_barrier_says_how_many_are_missing(cpp):
+def test_barrier_names_how_many_are_missing(cpp):
     client = cpp(timeout=0.3)
     assert client('barrier', 'lonely', 4) == (
         "error Timeout barrier timeout after 300ms, key: 'lonely': 1 of 4 came"
@@ -277,14 +277,14 @@ def test_a_barrier_says_how_many_are_missing(cpp):
     assert client('num_keys').startswith('ok ')
 
 
-def test_adding_to_what_is_no_number(cpp):
+def test_add_to_text_that_is_no_number(cpp):
     client = cpp()
     client('set', 'word', 'abc')
     assert client('add', 'word', 1).startswith('error Network')
     assert 'is closed, because: ' in client('num_keys')
 
 
-def test_a_python_rank_0_that_waits_for_its_workers_counts_us():
+def test_python_rank_0_counts_the_cpp_worker():
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         port = s.getsockname()[1]
@@ -299,7 +299,7 @@ def test_a_python_rank_0_that_waits_for_its_workers_counts_us():
     client_thread = threading.Thread(
         target=lambda: made.append(Cpp(f'127.0.0.1:{port}', checks_in=True))
     )
-    client_thread.start()  # knocks before the server listens
+    client_thread.start()  # connects before the server listens
     leader.start()
     leader.join(SECONDS + 5)
     client_thread.join(SECONDS + 5)
@@ -323,7 +323,7 @@ def test_ipv6_in_brackets_and_names(tmp_path):
     process.wait(10)
 
 
-def test_nobody_there():
+def test_unreachable_server():
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         port = s.getsockname()[1]

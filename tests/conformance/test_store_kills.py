@@ -1,6 +1,5 @@
-"""Clients are killed and come again while others work; values, counters and waits stay right.
-
-What must hold stands in store_herd_client.py. With CPPRUN_ALL a longer time, and more seeds.
+"""Clients die and restart while others work; values, counters and waits stay correct. The
+invariants are in store_stress_client.py. With CPPRUN_ALL a longer time, and more seeds.
 """
 
 import json
@@ -14,7 +13,7 @@ from test_store import Serving
 
 pytest.importorskip("torch.distributed")
 
-HERD = pathlib.Path(__file__).with_name("store_herd.py")
+STRESS = pathlib.Path(__file__).with_name("store_stress.py")
 IS_LONG = bool(os.environ.get("CPPRUN_ALL"))
 SECONDS = 60 if IS_LONG else 8
 
@@ -28,8 +27,8 @@ def serving():
 
 
 @pytest.mark.parametrize("seed", range(3 if IS_LONG else 1))
-def test_who_is_killed_takes_nothing_along(serving, seed):
-    words = [sys.executable, HERD, serving.port, seed, SECONDS]
+def test_killed_clients_disturb_no_other(serving, seed):
+    words = [sys.executable, STRESS, serving.port, seed, SECONDS]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
            "TORCH_CPP_LOG_LEVEL": "ERROR"}
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,

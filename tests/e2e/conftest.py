@@ -1,4 +1,4 @@
-"""Real programs, started by the launcher that people type."""
+"""Real programs, started by the launcher under test."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""bench/compare/run.py as a command: that every suite still measures cpprun."""
+"""bench/compare/run.py as a command: every suite still measures cpprun."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ def test_floors_are_of_the_same_run(quick):
     assert with_floor == {'start', 'respawn', 'output', 'store'}
 
 
-def test_what_does_not_depend_on_the_load_is_reached(quick):
+def test_load_independent_goals_are_reached(quick):
     _, found, _ = quick
     sure = [row for row in found['rows'] if row['goal'] == '≤ 0']
     assert {row['suite'] for row in sure} == {'footprint', 'orphans', 'output'}
@@ -66,7 +66,7 @@ def test_tables_and_picture_show_the_rows(quick):
     assert len(shapes) > len(found['rows'])
 
 
-def test_a_suite_that_is_not_there_is_named():
+def test_unknown_suite_is_named():
     done = compare('--only', 'start,nonsense')
     assert done.returncode == 2
     assert 'nonsense' in done.stderr

@@ -1,4 +1,5 @@
-"""The C++ examples as their users run them; the acceptance commands are in tests/conformance."""
+"""The C++ examples from a user's point of view; the acceptance commands are in tests/conformance.
+"""
 
 import json
 import re
@@ -35,13 +36,13 @@ def test_commands_of_the_readme(cpprun, tmp_path, command):
     assert cpprun.wait_until_gone() == []
 
 
-def test_the_readme_has_every_example():
+def test_readme_has_every_example():
     sources = {path.stem for path in (ROOT / 'examples' / 'cpp').glob('ex_*.cpp')}
     assert {row[0] for row in ROWS} == sources
 
 
 @pytest.mark.parametrize('name', [row[0] for row in ROWS if row[0] != 'ex_launch_args'])
-def test_help_and_mistakes(cpprun, name):
+def test_help_and_usage_errors(cpprun, name):
     code, output = cpprun.run(name, '--help')
     assert code == 0 and '--help' in output, output
     code, output = cpprun.run(name, '--no-such-option')
@@ -69,7 +70,7 @@ def parameters(output):
     return re.search(r'\] parameters (\w+)', output)[1]
 
 
-def test_digits_are_learned_and_a_killed_worker_changes_nothing(cpprun):
+def test_digits_are_learned_in_spite_of_a_killed_worker(cpprun):
     code, undisturbed = cpprun.run(*digits('--snapshot', 'a.pt'))
     assert code == 0, undisturbed
     for rank in (0, 1):
@@ -110,7 +111,7 @@ def test_digits_name_a_broken_file(cpprun, tmp_path, broken):
     assert str(path) in output
 
 
-# --- toy trainer: a regression that is resumed equals one that is not
+# --- toy trainer: a resumed regression equals an undisturbed one
 
 
 def test_toy_trainer_resumes_to_the_same_bits(cpprun, tmp_path):
@@ -155,7 +156,7 @@ def test_xrays_are_learned(cpprun):
     assert float(scores[-1][0]) < float(scores[0][0])
 
 
-def test_xrays_from_a_folder_and_on_from_a_model(cpprun, xrays, tmp_path):
+def test_xrays_from_a_folder_and_resumed_from_a_model(cpprun, xrays, tmp_path):
     png(xrays)
     code, output = cpprun.run(*cpprun_with(2, 'ex_ranzcr', '--data', xrays, *RANZCR))
     assert code == 0, output
@@ -168,7 +169,7 @@ def test_xrays_from_a_folder_and_on_from_a_model(cpprun, xrays, tmp_path):
 
 
 def png(folder):
-    """One of the images becomes a PNG, of colours."""
+    """Makes one of the images a colour PNG."""
     image = sorted((folder / 'train').iterdir())[0]
     image.unlink()
 
@@ -183,12 +184,12 @@ def png(folder):
 
 
 def auc(scores, labels):
-    """Pairs put into the right order, counted one by one."""
+    """Correctly ordered pairs, counted one by one."""
     pairs = [(a, b) for a, x in zip(scores, labels) for b, y in zip(scores, labels) if x > y]
     return sum(1 if a > b else 0.5 if a == b else 0 for a, b in pairs) / len(pairs)
 
 
-def test_the_auc_is_that_of_all_predictions(cpprun, tmp_path):
+def test_auc_covers_all_predictions(cpprun, tmp_path):
     options = ('--synthetic', 97, '--eval-only', '--predictions', 'p.csv', *RANZCR)
     code, output = cpprun.run(*cpprun_with(3, 'ex_ranzcr', *options))
     assert code == 0, output
@@ -207,7 +208,7 @@ def test_the_auc_is_that_of_all_predictions(cpprun, tmp_path):
 
 
 @pytest.mark.parametrize('how', ['missing', 'cut off', 'empty', 'text'])
-def test_a_bad_image_is_named(cpprun, xrays, how):
+def test_bad_image_is_named(cpprun, xrays, how):
     image = sorted((xrays / 'train').iterdir())[5]
     body = {'cut off': image.read_bytes()[:-200], 'empty': b'', 'text': b'no image'}
     if how == 'missing':
@@ -223,7 +224,7 @@ def test_a_bad_image_is_named(cpprun, xrays, how):
 @pytest.mark.parametrize(
     'line, text', [('a,1', '2 fields'), ('a' + ',2' * LABELS + ',p', "'2' is neither 0 nor 1")]
 )
-def test_a_bad_row_is_named(cpprun, xrays, line, text):
+def test_bad_row_is_named(cpprun, xrays, line, text):
     with open(xrays / 'train.csv', 'a') as file:
         file.write(line + '\n')
     code, output = cpprun.run('ex_ranzcr', '--data', xrays)

@@ -1,4 +1,4 @@
-"""Every example runs under cpprun and prints what its docstring says."""
+"""Every example runs under cpprun and prints the output of its docstring."""
 
 import re
 
@@ -45,7 +45,7 @@ def test_init_method(cpprun, tmp_path, method, free_port):
     for _ in range(2):  # the same file or port serves a second run
         code, output = cpprun.run(*command)
         assert (code, output.count('Done')) == (0, 3), output
-        # torch takes the file away if every process comes to its very end; else that is for users.
+        # torch removes the file only if every process ends normally.
         (tmp_path / 'meeting').unlink(missing_ok=True)
 
 
@@ -107,7 +107,7 @@ def test_fault_is_reported(cpprun, how, words):
     assert cpprun.wait_until_gone() == []
 
 
-def test_fault_heals_with_a_restart(cpprun):
+def test_fault_is_healed_by_a_restart(cpprun):
     command = cpprun_with(2, 'fault.py', '--how', 'exit:1', '--attempt', 0)
     command.insert(1, '--max_restarts=1')
     code, output = cpprun.run(*command)

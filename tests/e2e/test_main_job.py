@@ -1,4 +1,4 @@
-"""The main job: training on real data with two workers survives what kills one, or all, of them."""
+"""The main job: training on real data with two workers survives the death of one or all of them."""
 
 import os
 import re
@@ -44,7 +44,7 @@ def test_undisturbed_killed_and_resumed_runs_end_alike(cpprun):
     assert cpprun.wait_until_gone() == []
 
 
-def test_a_killed_launcher_takes_its_workers_along_and_the_same_command_goes_on(cpprun):
+def test_killed_launcher_ends_its_workers_and_the_same_command_resumes(cpprun):
     running = cpprun.start(*job('--sleep', 0.3))
     running.wait_for(rf'training epoch 3 of {EPOCHS} done')
     running.process.kill()
@@ -57,7 +57,7 @@ def test_a_killed_launcher_takes_its_workers_along_and_the_same_command_goes_on(
     assert accuracy(output) >= 95
 
 
-def test_asked_to_stop_it_saves_and_the_same_command_goes_on(cpprun):
+def test_stop_request_saves_and_the_same_command_resumes(cpprun):
     running = cpprun.start(*job('--sleep', 0.3))
     running.wait_for(rf'training epoch 3 of {EPOCHS} done')
     running.send(signal.SIGTERM)
@@ -80,7 +80,7 @@ def test_ctrl_c_ends_everything(cpprun):
     assert cpprun.wait_until_gone() == []
 
 
-def test_a_used_up_budget_is_told(cpprun):
+def test_exhausted_budget_is_reported(cpprun):
     command = job('--sleep', 0.3)
     command[command.index('--max_restarts=3')] = '--max_restarts=0'
     running = cpprun.start(*command)
@@ -98,7 +98,7 @@ def test_a_used_up_budget_is_told(cpprun):
     [['python3', DIGITS], ['torchrun', '--standalone', '--nproc_per_node=2', DIGITS]],
     ids=['alone', 'torchrun'],
 )
-def test_the_example_needs_no_cpprun(launches, command):
+def test_example_runs_without_cpprun(launches, command):
     code, output = launches.run(*command, '--epochs', EPOCHS)
     assert code == 0, output
     assert accuracy(output) >= 95

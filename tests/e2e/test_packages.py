@@ -45,7 +45,7 @@ def debian(tmp_path_factory):
     return folder
 
 
-def test_debian_packages_bring_programs_that_run(debian, cpprun):
+def test_debian_packages_contain_working_programs(debian, cpprun):
     programs = debian / 'root' / 'usr' / 'bin'
     code, output = cpprun.run(
         programs / 'cpprun', '--standalone', '--nproc_per_node=2', '--no-python', 'echo', 'hello'
@@ -54,7 +54,7 @@ def test_debian_packages_bring_programs_that_run(debian, cpprun):
     assert 'serve' in run(programs / 'cpprunctl', '--help')
 
 
-def test_debian_packages_name_what_they_need(debian):
+def test_debian_packages_name_their_dependencies(debian):
     (package,) = debian.glob('cpprun_*.deb')
     (wanted,) = re.findall(r'libc6 \(>= (\S+)\)', run('dpkg-deb', '-f', package, 'Depends'))
     symbols = set(re.findall(rb'\0GLIBC_(2\.\d+)\0', (BIN / 'cpprun').read_bytes()))
@@ -62,7 +62,7 @@ def test_debian_packages_name_what_they_need(debian):
     assert wanted == newest.decode()
 
 
-def test_debian_packages_bring_pages_units_and_completion(debian):
+def test_debian_packages_contain_pages_units_and_completion(debian):
     usr = debian / 'root' / 'usr'
     assert (usr / 'share/man/man1/cpprun.1').read_text().startswith('.TH CPPRUN 1')
     completion = usr / 'share/bash-completion/completions/cpprun'
@@ -84,7 +84,7 @@ def test_every_unit_starts_a_program_of_the_package(debian, tmp_path):
 
 
 def command_of(unit, root, **variables):
-    """What systemd would run: `${NAME}` is put in as it is, `$NAME` as words of its own."""
+    """The command that systemd would run: `${NAME}` is one word, `$NAME` is split into words."""
     text = unit.read_text()
     known = dict(re.findall(r'^Environment=(\w+)=(.*)$', text, re.M)) | variables
     (line,) = re.findall(r'^ExecStart=(.*)$', text, re.M)
@@ -97,8 +97,8 @@ def command_of(unit, root, **variables):
     return [root / words[0].lstrip('/'), *words[1:]]
 
 
-def test_the_units_commands_run_a_job(debian, cpprun):
-    """A server of its own, and two agents of a job that meet there; systemd itself is not here."""
+def test_commands_of_the_units_run_a_job(debian, cpprun):
+    """A server unit, and two agents of a job that meet there; systemd itself is absent."""
     root, units = debian / 'root', debian / 'root/usr/lib/systemd/system'
     server = cpprun.start(
         *command_of(units / 'cpprun-rendezvous.service', root, CPPRUN_LISTEN='127.0.0.1:0'))
@@ -113,25 +113,25 @@ def test_the_units_commands_run_a_job(debian, cpprun):
     server.done()
 
 
-def test_manual_pages_have_no_mistakes():
+def test_manual_pages_have_no_errors():
     if shutil.which('man') is None:
         pytest.skip('there is no man')
     for page in (PACKAGING / 'man').iterdir():
         assert run('man', '--warnings', '-l', page).count('warning') == 0
 
 
-def test_scripts_are_shell():
+def test_scripts_are_valid_shell():
     run('bash', '-n', PACKAGING / 'slurm' / 'cpprun.sbatch')
 
 
-def test_versions_are_those_of_the_project():
+def test_versions_match_the_project():
     (version,) = re.findall(r'project\(cpprun VERSION (\S+)', (ROOT / 'CMakeLists.txt').read_text())
     for page in (PACKAGING / 'man').iterdir():
         assert f'"cpprun {version}"' in page.read_text().splitlines()[0]
     assert f'## {version}' in (ROOT / 'CHANGELOG.md').read_text()
 
 
-def test_wheel_gives_the_programs(tmp_path, cpprun):
+def test_wheel_installs_the_programs(tmp_path, cpprun):
     wheel = run(PACKAGING / 'wheel' / 'build_wheel.py', '--bin', BIN, '--out', tmp_path).strip()
     run(sys.executable, '-m', 'venv', '--without-pip', tmp_path / 'venv')
     pip = [sys.executable, '-m', 'pip', '--python', tmp_path / 'venv' / 'bin' / 'python']
@@ -144,7 +144,7 @@ def test_wheel_gives_the_programs(tmp_path, cpprun):
         assert (code, output.count('hello')) == (0, 2), output
 
 
-def test_wheel_is_refused_where_glibc_is_too_old():
+def test_wheel_is_rejected_where_glibc_is_too_old():
     tags = sysconfig.get_platform()
     sys.path.insert(0, str(PACKAGING / 'wheel'))
     import build_wheel

@@ -1,9 +1,9 @@
 """Runs the commands of README.md.
 
-Every ```console and ```sh block has a comment above it: `<!-- test -->` (run in a folder of its own
-that looks like the project), `<!-- test: root -->` (run in the project itself) or
-`<!-- no test: why -->`. Commands must end with 0; each line of output that a console block shows
-must appear, with any digits where it shows digits and anything where it shows an ellipsis.
+Every ```console and ```sh block has a comment above it: `<!-- test -->` (run in a copy of the
+project's layout), `<!-- test: root -->` (run in the project itself) or `<!-- no test: why -->`.
+Commands must end with 0; each line of output that a console block shows must appear, with any
+digits where it shows digits and anything where it shows an ellipsis.
 """
 
 import re
@@ -21,7 +21,7 @@ BLOCKS = [
 
 
 def commands_and_output(body):
-    """A shell script, and the lines that its output must have."""
+    """A shell script, and the lines that its output must contain."""
     script, shown = [], []
     for line in body.splitlines():
         is_more = script and script[-1].endswith('\\')
@@ -37,7 +37,7 @@ def pattern(line):
     return re.sub(r'\d+', r'\\d+', '.*'.join(parts))
 
 
-LIMIT = 600  # the demo builds everything where nothing is built yet
+LIMIT = 600  # the demo builds everything in a fresh tree
 
 
 @pytest.mark.timeout(LIMIT + 10)
@@ -61,7 +61,7 @@ def test_block(cpprun, tmp_path, line, mark, body):
         assert re.search(f'^{pattern(text)}$', output, re.M), f'no {text!r} in:\n{output}'
 
 
-def test_the_readme_has_commands():
+def test_readme_has_commands():
     assert len(BLOCKS) >= 3
 
 
@@ -70,7 +70,7 @@ SWITCHERS = re.findall(r'`cpprun (.*?)` \|$', TABLE, re.M)
 
 
 @pytest.mark.parametrize('words', SWITCHERS)
-def test_what_others_type_instead_is_understood(cpprun, tmp_path, words):
+def test_other_launchers_commands_are_understood(cpprun, tmp_path, words):
     (tmp_path / 't.py').touch()
     (tmp_path / 'train').write_text('#!/bin/sh\n')
     (tmp_path / 'train').chmod(0o755)
@@ -78,5 +78,5 @@ def test_what_others_type_instead_is_understood(cpprun, tmp_path, words):
     assert code == 0 and output.startswith('would run '), output
 
 
-def test_the_table_of_other_launchers_was_found():
+def test_table_of_other_launchers_was_found():
     assert len(SWITCHERS) == 9

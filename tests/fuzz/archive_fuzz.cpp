@@ -1,5 +1,5 @@
-// Arbitrary bytes as a tensor file. Nothing may crash, hang or grow; what opens and verifies must
-// be the same after it was written and read again.
+// Arbitrary bytes as a tensor file. Nothing may crash, hang or grow; a file that opens and verifies
+// must be the same after writing and reading it again.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -43,7 +43,6 @@ bool has_long_names(const archive::TensorFile& file) {
   return false;
 }
 
-// Writes what was read, and reads it again.
 void go_round(const archive::TensorFile& file) {
   Text out;
   std::string bytes;
@@ -55,7 +54,7 @@ void go_round(const archive::TensorFile& file) {
   });
   const auto again = open(out.text);
   if (!written || !again || !again->verify().ok()) std::abort();
-  // Compared as pickles: NaN is unlike itself.
+  // Compares pickles, since NaN is unequal to itself.
   if (pickle::write(again->value()) != pickle::write(file.value())) std::abort();
 }
 

@@ -1,5 +1,5 @@
 // Arbitrary bytes as a stream of frames and as bodies of both directions. Nothing may crash, hang
-// or grow; what is taken for a message must come back the same after another journey.
+// or grow; every accepted message must survive another encoding and decoding.
 #include <cstdlib>
 
 #include "rendezvous/protocol/control/control_codec.hpp"

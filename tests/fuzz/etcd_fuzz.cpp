@@ -1,5 +1,5 @@
-// Arbitrary bytes as an HTTP reply, whole and in two pieces, and as what etcd answers. Nothing may
-// crash, hang or grow; in pieces the same comes out.
+// Arbitrary bytes as an HTTP reply, whole and in two pieces, and as an answer of etcd. Nothing may
+// crash, hang or grow; both ways must give the same result.
 #include <cstdlib>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Arbitrary bytes as a fault plan: refused, or the same after it was written and read again.
+// Arbitrary bytes as a fault plan: rejected, or the same after writing and reading it again.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

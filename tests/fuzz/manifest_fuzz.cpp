@@ -1,4 +1,4 @@
-// Arbitrary bytes as a manifest.json: refused, or the same after it was written and read again.
+// Arbitrary bytes as a manifest.json: rejected, or the same after writing and reading it again.
 #include <cstdlib>
 #include <string_view>
 

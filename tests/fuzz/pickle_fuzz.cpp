@@ -1,5 +1,5 @@
-// Arbitrary bytes as the pickle of a checkpoint. Nothing may crash, hang or grow; what is read must
-// be the same after it was written and read again.
+// Arbitrary bytes as the pickle of a checkpoint. Nothing may crash, hang or grow; every accepted
+// value must be the same after writing and reading it again.
 #include <cstdlib>
 
 #include "snapshot_files/pickle/reader.hpp"
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!value) return 0;
   const std::string written = write(*value);
   const auto again = read(written);
-  // Written once more, not compared as values: NaN is unlike itself.
+  // Compares the bytes of a second pickle and not the values, since NaN is unequal to itself.
   if (!again || write(*again) != written) std::abort();
   return 0;
 }

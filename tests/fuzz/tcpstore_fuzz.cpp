@@ -1,8 +1,8 @@
 // Arbitrary bytes from arbitrary sessions through parser and store.
 //
-// First byte of the input: dialect and how the rest is cut. What must hold: no crash, no answer
-// without a question, the parser's promises about sizes, and the same commands and answers however
-// the bytes are cut.
+// First byte of the input: dialect and how the rest is cut. No crash is allowed, no answer without
+// a question, the parser's promises about sizes, and the same commands and answers however the
+// bytes are cut.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -23,7 +23,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Commands of one stream go to four sessions in turn, so that waits meet their ends.
+// Commands of one stream go to four sessions in turn, so that they can end waits.
 struct Run {
   Store store;
   EncodedReplies answers;
@@ -45,7 +45,7 @@ void feed(Run& run, Dialect dialect, std::span<const uint8_t> bytes, size_t step
   size_t end = step == 0 ? bytes.size() : 0;
   size_t wanted = 0;
   for (;;) {
-    // A copy of exactly what has come, so that a read beyond it is seen.
+    // An exact copy of the received bytes, so that the sanitizer reports a read beyond them.
     std::vector<uint8_t> held(bytes.begin() + static_cast<ptrdiff_t>(start),
                               bytes.begin() + static_cast<ptrdiff_t>(end));
     Command command;
@@ -73,7 +73,8 @@ void compare(Dialect dialect, std::span<const uint8_t> bytes, size_t step) {
   feed(whole, dialect, bytes, 0);
   Run pieces;
   feed(pieces, dialect, bytes, step);
-  // A parser that sees more at once may find a length broken sooner, but never another command.
+  // With more bytes the parser may detect an invalid length sooner, but it never yields another
+  // command.
   require(whole.is_broken == pieces.is_broken && whole.commands == pieces.commands);
   require(whole.answers.said == pieces.answers.said);
   require(whole.store.keys() == pieces.store.keys());
@@ -103,7 +104,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       cpprun::compare(Dialect::Legacy20, rest, step);
       break;
     default: {
-      // Guessing 2.0 or 2.1 depends on what comes in one piece, so only the whole is tried.
+      // The choice between 2.0 and 2.1 depends on the first piece, so only the whole input is
+      // tried.
       cpprun::Run run;
       cpprun::feed(run, Dialect::Legacy, rest, 0);
     }

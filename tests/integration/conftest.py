@@ -1,4 +1,5 @@
-"""Black-box tests of bad input and faults: cpprun and cpprunctl as programs, nothing of the inside.
+"""Black-box tests of bad input and faults: cpprun and cpprunctl as programs, without access to
+their internals.
 
 Workers are small shell or Python scripts, written by the tests. In them `$MARKS` is a folder in
 which they leave files.
@@ -30,7 +31,8 @@ PYTHON = sys.executable
 
 
 class Jobs(Launches):
-    """Launches of one test. Each launcher's stdout and stderr lie apart; TMPDIR is the test's."""
+    """Launches of one test. Each launcher's stdout and stderr are separate; TMPDIR is the test's.
+    """
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -58,17 +60,17 @@ class Jobs(Launches):
         return self.script(code, '/bin/sh')
 
     def py(self, code):
-        """A worker in Python, without its start-up of packages."""
+        """A worker in Python without site packages."""
         path = self.script(code, f'{PYTHON} -ISu')
         return ('--no-python', path)
 
     def cpprun(self, *words, wrap=(), **options):
-        """Starts it. Tuples in `words` are spread; `wrap` goes in front of the launcher."""
+        """Starts it. Tuples in `words` are expanded; `wrap` precedes the launcher."""
         flat = [w for word in words for w in (word if isinstance(word, tuple) else (word,))]
         return self.start(*wrap, BIN / 'cpprun', *flat, is_split=True, **options)
 
     def mark(self, name, seconds=20):
-        """Content of a file in $MARKS, as soon as it has any."""
+        """Content of a file in $MARKS, as soon as it is not empty."""
         path = self.marks / name
         shown = [running.output for running in self.started]
         poll(lambda: read_bytes(path), seconds, lambda: f'mark {name}; output: {shown}')
@@ -78,7 +80,7 @@ class Jobs(Launches):
         return [int(self.mark(name, seconds)) for name in names]
 
     def watch(self, *pids):
-        """Processes without the tag, to be killed at the end of the test."""
+        """Processes without the tag; the fixture kills them at the end of the test."""
         self.watched += pids
 
     def close(self):
@@ -96,7 +98,7 @@ def jobs(tmp_path):
 
 
 def children_of(pid):
-    """Process ids of its children, whichever thread made them."""
+    """Process ids of its children, of all threads."""
     found = []
     for path in pathlib.Path(f'/proc/{pid}/task').glob('*/children'):
         found += [int(word) for word in read_bytes(path).split()]
@@ -116,7 +118,7 @@ def cgroup_folders(token):
     with open('/proc/mounts') as mounts:
         points = [line.split()[1] for line in mounts if line.split()[2] == 'cgroup2']
     name = f'cpprun-{token[:16]}'
-    # os.walk passes over folders of others that go meanwhile; rglob stumbles.
+    # os.walk skips folders that vanish meanwhile; rglob raises.
     return [
         pathlib.Path(at) / name
         for point in points
@@ -126,7 +128,7 @@ def cgroup_folders(token):
 
 
 def free_port():
-    """Somewhere below the ports that the kernel gives away by itself."""
+    """A port below the range of the kernel's ephemeral ports."""
     slot = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 16
     start = 12000 + 1000 * slot + os.getpid() % 900
     for port in range(start, start + 2000):
@@ -140,7 +142,7 @@ def free_port():
 
 
 def has_own_mounts():
-    """True where we may have a mount namespace of our own."""
+    """True if this process may create a mount namespace."""
     if os.geteuid() != 0:
         return False
     tried = subprocess.run(['unshare', '-m', 'true'], check=False, capture_output=True)
@@ -148,7 +150,7 @@ def has_own_mounts():
 
 
 def without_cgroups():
-    """Words in front of a command that hide cgroup v2 from it."""
+    """A command prefix that hides cgroup v2."""
     code = (
         'while read -r _ at type _; do [ "$type" != cgroup2 ] || umount -l "$at"; done'
         ' </proc/mounts; exec "$@"'
@@ -158,7 +160,7 @@ def without_cgroups():
 
 @pytest.fixture(params=['as it is', 'no cgroup'])
 def ground(request):
-    """Words in front of the launcher: the machine as it is, and without cgroup v2."""
+    """Launcher prefixes: the machine as it is, and without cgroup v2."""
     if request.param == 'as it is':
         return ()
     if not has_own_mounts():

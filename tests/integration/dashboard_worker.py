@@ -1,7 +1,7 @@
-"""A worker that trains nothing: it counts steps by heartbeats, and ends when it is told to.
+"""A worker without training: it reports steps by heartbeats, and ends on a command.
 
-Orders lie in $NODES_DIR: `say-all`, or `say-rank-RANK-round-ROUND`, with an exit code. The rank in
-$SLOW takes three times as long for a step.
+Commands are files in $NODES_DIR: `say-all`, or `say-rank-RANK-round-ROUND`, with an exit code. The
+rank in $SLOW takes three times as long for a step.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Agents of a job as nodes of a cluster: processes on loopback, or hosts in network namespaces.
 
-Everything that a test starts carries a tag in its environment; the fixture ends what is left, and
+Every process of a test carries a tag in its environment; the fixture ends the remaining ones, and
 fails if a process, a namespace or a cgroup outlives its job, or if two worlds of a job overlapped.
 """
 
@@ -31,7 +31,7 @@ _next_port = 12000 + 1500 * (_number % 8) + os.getpid() % 700
 
 
 def free_port():
-    """A port below the range that the kernel hands out; never the same twice in a row."""
+    """A port below the kernel's ephemeral range; never the same twice in a row."""
     global _next_port
     while True:
         _next_port += 1
@@ -115,7 +115,7 @@ class World(list):
 
 
 class Agent:
-    """One running cpprun. Its outputs go to files, so that nobody blocks."""
+    """One running cpprun. Its outputs go to files, so that it never blocks on them."""
 
     def __init__(self, cluster, node, command, env):
         self.node, self.command = node, command
@@ -137,7 +137,7 @@ class Agent:
         self.popen.send_signal(number)
 
     def says(self, text, seconds=20):
-        """Waits until the text stands in its stderr."""
+        """Waits until the text is in its stderr."""
         wait_for(lambda: text in self.err() or not self.running(), lambda: self.story(text),
                  seconds)
         assert text in self.err(), self.story(f'ended without saying {text!r}')
@@ -159,7 +159,7 @@ class Agent:
 
 
 class Cluster:
-    """The agents of a test, their workers' records, and orders for those."""
+    """The agents of a test, their workers' records, and commands for the workers."""
 
     def __init__(self, tmp):
         self.tmp = tmp
@@ -185,7 +185,7 @@ class Cluster:
         self.agents.append(agent)
         return agent
 
-    # --- what workers recorded
+    # --- records of workers
 
     def workers(self, job=None):
         for path in self.folder.glob('w.*'):
@@ -194,7 +194,7 @@ class Cluster:
         return [w for w in self.seen.values() if job in (None, w.job)]
 
     def worlds(self, job=None):
-        """Rounds whose workers have all begun, oldest first."""
+        """Rounds whose workers have all started, oldest first."""
         rounds = {}
         for worker in self.workers(job):
             rounds.setdefault((worker.job, worker.round), []).append(worker)
@@ -202,7 +202,7 @@ class Cluster:
                 if len(found) == found[0].world]
 
     def world(self, *nodes, after=None, seconds=20, job=None):
-        """Waits for a round of exactly these nodes (later than the world `after`)."""
+        """Waits for a round of exactly these nodes (later than the round `after`)."""
         least = after.round if after else -1
 
         def found():
@@ -242,7 +242,7 @@ class Cluster:
         wait_for(lambda: not self.cgroups(), lambda: f'cgroups left: {self.cgroups()}', seconds)
 
     def cgroups(self):
-        """Control groups that the agents made and that are still there."""
+        """Control groups of the agents that still exist."""
         tokens = {w.env['CPPRUN_TOKEN'] for w in self.workers()}
         names = glob.glob('/sys/fs/cgroup/**/cpprun-*', recursive=True) if tokens else []
         return [n for n in names if any(t.startswith(n.rsplit('-', 1)[1]) for t in tokens)]
@@ -301,7 +301,7 @@ class Job:
         return [*made, '--rdzv-backend=c10d', f'--rdzv-endpoint={host}:{self.port}']
 
     def agent(self, node, *more, host=None, nproc=1, conf=None, program=WORKER, **env):
-        """Starts an agent; `host` is its place in the net (default: the node's number)."""
+        """Starts an agent; `host` is its position in the net (default: the node's number)."""
         wrap = self.net.wrap(node if host is None else host) if self.net else ()
         options = [*self.options(node, nproc, conf), *more]
         return self.cluster.start(node, options, program, env, wrap)
@@ -310,13 +310,13 @@ class Job:
         return [self.agent(node, **how) for node in nodes]
 
     def host(self, node=0, *more, **how):
-        """Starts the agent that hosts, and waits until it serves."""
+        """Starts the hosting agent, and waits until it serves."""
         agent = self.agent(node, *more, **how)
         wait_for(lambda: self.is_open() or not agent.running(), agent.story)
         return agent
 
     def serve(self):
-        """Starts a server of its own at the endpoint, and waits until it serves."""
+        """Starts a separate server at the endpoint, and waits until it serves."""
         server = subprocess.Popen(
             [str(BIN / 'cpprunctl'), 'serve', '--listen', f'127.0.0.1:{self.port}'],
             env=self.cluster.env(), cwd=self.cluster.tmp, stdin=subprocess.DEVNULL,
@@ -331,7 +331,7 @@ class Job:
             return s.connect_ex(('127.0.0.1', self.port)) == 0
 
     def status(self):
-        """This job as /status shows it; {} while there is none."""
+        """This job in /status; {} while there is none."""
         url = f'http://127.0.0.1:{self.port}/status'
         try:
             with urllib.request.urlopen(url, timeout=5 * SLOWEST) as answer:

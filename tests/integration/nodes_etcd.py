@@ -23,7 +23,7 @@ def program():
     return str(unpacked) if unpacked.exists() else shutil.which('etcd')
 
 
-# A question to etcd: url, body, token. In a process, as a member may be in a namespace.
+# A request to etcd: url, body, token. In a process, as a member may be in a namespace.
 ASK = '''
 import json, ssl, sys, urllib.request
 url, body, token, *certificate = sys.argv[1:]
@@ -47,7 +47,7 @@ class Etcd:
         self.cluster, self.place, self.more, self.scheme = cluster, place, more, scheme
         self.ports = [(free_port(), free_port()) for _ in range(members)]
         self.running = [None] * members
-        self.token, self.certificate = None, ()  # who asks here
+        self.token, self.certificate = None, ()  # the user of this request
         for i in range(members):
             self.start(i)
 
@@ -55,7 +55,7 @@ class Etcd:
         return f'{scheme or self.scheme}://{self.place(i)[0]}:{port}'
 
     def start(self, i):
-        """Starts a member, for the first time or again, with what it has on disk."""
+        """Starts a member, for the first time or again with its data on disk."""
         client, peer = self.ports[i]
         all_peers = ','.join(f'm{k}={self.url(k, ports[1], "http")}'
                              for k, ports in enumerate(self.ports))
@@ -78,7 +78,7 @@ class Etcd:
         self.cluster.servers.remove(self.running[i])
 
     def ask(self, path, body, i=0):
-        """The answer of a member's gateway; None while it gives none."""
+        """The answer of a member's gateway; None without an answer."""
         address, words = self.place(i)
         url = f'{self.scheme}://{address}:{self.ports[i][0]}/v3/{path}'
         command = [*words, sys.executable, '-ISc', ASK, url, json.dumps(body), self.token or '',
@@ -87,13 +87,13 @@ class Etcd:
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def wait(self):
-        """Until it answers; a request that needs most of its members."""
+        """Waits for an answer to a request that needs most members."""
         key = base64.b64encode(b'x').decode()
         wait_for(lambda: self.ask('kv/range', {'key': key}) is not None, self.story, 30)
         return self
 
     def find(self, key, i=0):
-        """What etcd knows of a key; {}: there is none."""
+        """etcd's value of a key; {}: there is none."""
         got = self.ask('kv/range', {'key': base64.b64encode(key.encode()).decode()}, i)
         return ((got or {}).get('kvs') or [{}])[0]
 
@@ -135,7 +135,8 @@ class EtcdJob(Job):
         return f'cpprun/{self.run_id}/leader'
 
     def leader(self):
-        """Address and port of who leads; None: nobody. MessagePack, of which this much is read."""
+        """Address and port of the leader; None without one. Decodes only the needed part of
+        MessagePack."""
         value = self.etcd.value(self.leader_key)
         if not value:
             return None
@@ -145,7 +146,7 @@ class EtcdJob(Job):
         return address, int.from_bytes(port, 'big')
 
     def leading_agent(self):
-        """The agent in whose process the coordinator is, by the port on which it listens."""
+        """The agent whose process hosts the coordinator, by its listening port."""
         _, port = wait_for(self.leader, 'a leader')
         return wait_for(lambda: next((a for a in self.cluster.agents
                                       if a.running() and listens(a.pid, port)), None),
@@ -176,7 +177,8 @@ def make_etcd(cluster):
 
 
 def make_certificates(folder):
-    """In `folder`: an authority, and its certificate for 127.0.0.1, to be used by both sides."""
+    """Creates in `folder`: an authority, and its certificate for 127.0.0.1, to be used by both
+    sides."""
     def openssl(*words):
         subprocess.run(['openssl', *words], cwd=folder, check=True, capture_output=True)
 

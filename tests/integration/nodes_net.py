@@ -1,6 +1,5 @@
-"""Hosts made of network namespaces, on one or two switches that live in a namespace of their own.
-
-The machine's own network is not touched. Needs root and iproute2.
+"""Hosts made of network namespaces, on one or two switches in a separate namespace. The machine's
+own network stays unchanged. Needs root and iproute2.
 """
 
 import os
@@ -66,7 +65,7 @@ class Net:
         self._ip('-n', self.switch, 'link', 'set', f'p{i}c{card}', 'up' if plugged else 'down')
 
     def etc(self, i, name, text):
-        """What processes of host i see as /etc/<name>; before they start."""
+        """The content of /etc/<name> for processes of host i; call it before they start."""
         folder = pathlib.Path('/etc/netns') / self.hosts[i]
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)

@@ -1,4 +1,4 @@
-"""The control protocol by hand: MessagePack as far as needed, and an agent made of a socket."""
+"""The control protocol by hand: a minimal MessagePack codec, and an agent made of a socket."""
 
 import hashlib
 import hmac
@@ -32,7 +32,7 @@ def _take(data, at, size):
 
 
 def unpack(data, at=0):
-    """Value and where it ended."""
+    """The value and its end."""
     code, at = data[at], at + 1
     if code < 0x80:
         return code, at
@@ -90,7 +90,7 @@ class Line:
         return name, fields
 
     def hears(self, wanted):
-        """Reads on until a message of this name."""
+        """Reads until a message of this name."""
         while True:
             name, fields = self.hear()
             if name == wanted:

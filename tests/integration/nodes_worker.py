@@ -1,6 +1,6 @@
-"""A worker that says who it is and then does what it is told. Standard library only.
+"""A worker that records its identity and then follows commands. Standard library only.
 
-It writes one record to $NODES_DIR and looks for orders beside it: a file `say-<pid>`,
+It writes one record to $NODES_DIR and looks for commands beside it: a file `say-<pid>`,
 `say-node-<n>`, `say-round-<job>-<r>` or `say-all` with an exit code. $NODES_STUBBORN=1: SIGTERM is
 ignored; $NODES_SAVES=1: it ends with code 75 then, as if a snapshot had been saved. The record
 lists every worker of an older round that was still alive when this one began.
@@ -22,7 +22,7 @@ def is_alive(pid):
 
 
 def older_ones(folder, job, round_number):
-    """Records are named by job, round and pid, so that nothing has to be opened."""
+    """Names of records contain job, round and pid, so that no file must be opened."""
     for name in os.listdir(folder):
         parts = name.split('.')
         if parts[0] == 'w' and parts[1] == job and int(parts[2]) < round_number:
@@ -30,7 +30,7 @@ def older_ones(folder, job, round_number):
 
 
 def save(*_):
-    time.sleep(0.3)  # so that all who are asked at once have heard of it
+    time.sleep(0.3)  # time for all nodes to receive the request
     sys.exit(75)
 
 

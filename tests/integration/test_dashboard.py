@@ -26,7 +26,7 @@ def job(cluster):  # noqa: F811
 
 
 def of(job, holds):  # noqa: F811
-    """Of a whole event: this job is there, and holds."""
+    """A condition on a whole event: this job is present, and `holds` is true for it."""
     return lambda data: job.run_id in data['jobs'] and holds(data['jobs'][job.run_id])
 
 
@@ -36,7 +36,7 @@ def start(job, program=STEPPER, **env):  # noqa: F811
     wait_for(job.is_open, lambda: ''.join(a.story() for a in job.cluster.agents))
 
 
-def test_the_page_needs_nothing_from_elsewhere(job):
+def test_page_needs_no_other_server(job):
     start(job)
     with urllib.request.urlopen(f'http://127.0.0.1:{job.port}/', timeout=10) as answer:
         page, headers = answer.read().decode(), answer.headers
@@ -44,7 +44,7 @@ def test_the_page_needs_nothing_from_elsewhere(job):
     policy = headers['Content-Security-Policy']
     assert "default-src 'none'" in policy and "connect-src 'self'" in policy
     page = page.replace('<link rel="icon" href="data:,">', '')
-    # A tunnel's end is a text for people.
+    # The address of a tunnel's end is display text.
     assert not re.search(r'https?:(?!//localhost:)|@import|url\(|<link|<img|<iframe|\bsrc=', page)
     assert not re.search(r'innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(', page)
     assert len(page) < 64 * 1024 and '@STYLE@' not in page and '@SCRIPT@' not in page
@@ -74,7 +74,7 @@ def test_events_follow_a_job_through_a_failure(job):
     events.close()
 
 
-def test_steps_of_all_nodes_are_told_to_who_watches(job):
+def test_steps_of_all_nodes_reach_a_reader(job):
     start(job, SLOW='3')
     events = Events(job.port)
     told = events.next('progress', of(job, lambda j: min(j['steps']) > 10))['jobs'][job.run_id]
@@ -86,7 +86,7 @@ def test_steps_of_all_nodes_are_told_to_who_watches(job):
     events.close()
 
 
-def test_readers_are_so_many(job):
+def test_number_of_readers_is_limited(job):
     start(job)
     readers = [Events(job.port) for _ in range(READERS)]
     assert {r.status for r in readers} == {200}
@@ -105,8 +105,8 @@ def wake_ups(pid):
     return total
 
 
-def test_nobody_is_woken_when_nobody_watches(cluster):  # noqa: F811
-    """One node, which has no pings: whoever still ticks is seen."""
+def test_agents_sleep_without_readers(cluster):  # noqa: F811
+    """One node, which has no pings: periodic wakeups become visible."""
     job = Job(cluster, 1)
     agent = job.agent(0, nproc=2, program=SLEEPER)
     wait_for(job.is_open, agent.story)
@@ -138,9 +138,8 @@ def workers_of(pid):
             if 'python' in pathlib.Path(f'/proc/{child}/cmdline').read_text()]
 
 
-def test_watching_costs_next_to_nothing(cluster):  # noqa: F811
-    """Both the coordinator and the agent use less than a program that does 50 steps a second and
-    nothing in them."""
+def test_readers_cost_almost_nothing(cluster):  # noqa: F811
+    """Coordinator and agent both use less CPU than a program that only makes 50 steps a second."""
     job = Job(cluster, 1)
     agent = job.agent(0, nproc=2, program=STEPPER)
     wait_for(job.is_open, agent.story)

@@ -1,4 +1,4 @@
-"""The dashboard's log lines and its memory of steps, without a browser."""
+"""The dashboard's log lines and its stored steps, without a browser."""
 
 import hashlib
 import hmac
@@ -36,7 +36,7 @@ def path_of(job, rank, nonce, token=TOKEN):
 
 @pytest.fixture
 def talkers(cluster):  # noqa: F811
-    """Two nodes of two workers; what they write is kept, unless `flags` says otherwise."""
+    """Two nodes of two workers, with log files unless `flags` disables them."""
 
     def start(flags=('--tee=3',), token=TOKEN, run_id='a job & more'):
         job = Job(cluster, 2, run_id=run_id)
@@ -59,7 +59,7 @@ def read_log(job, rank, holds, until=60):
     return events, events.next('log', holds, until)
 
 
-def test_who_knows_the_token_reads_lines_of_any_node(talkers):
+def test_token_gives_access_to_lines_of_any_node(talkers):
     job = talkers()
     ranks = {}
     for rank in range(4):
@@ -70,7 +70,7 @@ def test_who_knows_the_token_reads_lines_of_any_node(talkers):
     assert len(ranks) == 4 and told['rank'] == 3
 
 
-def test_lines_go_on(talkers, cluster):  # noqa: F811
+def test_lines_are_followed(talkers, cluster):  # noqa: F811
     job = talkers()
     events, _ = read_log(job, 1, lambda told: told['out'])
     kept = cluster.tmp.glob('logs*/*/attempt_0/*/stdout.log')
@@ -81,7 +81,7 @@ def test_lines_go_on(talkers, cluster):  # noqa: F811
     events.close()
 
 
-def test_without_the_token_there_are_no_lines(talkers):
+def test_lines_need_the_token(talkers):
     job = talkers()
     nonce = get(job, '/log/nonce')[1]
     code, text = get(job, path_of(job, 0, nonce, 'some other token of this length'))
@@ -98,13 +98,13 @@ def test_without_the_token_there_are_no_lines(talkers):
     events.close()
 
 
-def test_a_coordinator_without_a_token_shows_none(talkers):
+def test_coordinator_without_a_token_shows_no_lines(talkers):
     job = talkers(token='')
     code, text = get(job, '/log/nonce')
     assert code == 403 and 'without CPPRUN_ADMIN_TOKEN' in text
 
 
-def test_a_job_that_keeps_no_files_says_so(talkers):
+def test_job_without_log_files_is_reported(talkers):
     job = talkers(flags=())
     events, told = read_log(job, 0, lambda told: 'keeps no log files' in told['why'])
     assert '--tee 3' in told['why'] and told['out'] == []
@@ -114,7 +114,7 @@ def test_a_job_that_keeps_no_files_says_so(talkers):
     events.close()
 
 
-def test_steps_are_remembered_for_who_comes_later(cluster):  # noqa: F811
+def test_steps_are_remembered_for_later_readers(cluster):  # noqa: F811
     job = Job(cluster, 1)
     agent = job.agent(0, nproc=2, program=STEPPER, SLOW='1')
     wait_for(job.is_open, agent.story)

@@ -15,7 +15,7 @@ NEEDS_ROOT = pytest.mark.skipif(not has_own_mounts(), reason='needs root and nam
 
 
 def in_own(kind, code):
-    """Words in front of a command: `code` runs first, in a namespace of that kind."""
+    """A command prefix: runs `code` first, in a namespace of that kind."""
     return ('unshare', kind, 'sh', '-c', code + ' && exec "$@"', 'sh')
 
 
@@ -30,7 +30,7 @@ def doctor(*words, wrap=(), env=None, **options):
     return {finding['check']: finding for finding in json.loads(done.stdout)}, done.returncode
 
 
-def test_says_a_line_per_check_and_the_cure():
+def test_prints_a_line_per_check_and_the_cure():
     done = subprocess.run(
         [BIN / 'cpprunctl', 'doctor', '--snapshot-dir', '/nowhere/at/all'],
         capture_output=True, text=True, timeout=60, check=False,
@@ -53,32 +53,32 @@ def test_few_open_files():
     assert code == 0  # a warning
 
 
-def test_visible_devices_that_are_not_there():
+def test_missing_visible_devices():
     found, code = doctor(env={'CUDA_VISIBLE_DEVICES': '0,77'})
     assert (found['gpus']['level'], code) == ('problem', 1)
 
 
-def test_temp_folder_that_is_not_there():
+def test_missing_temp_folder():
     found, code = doctor(env={'TMPDIR': '/nowhere'})
     assert (found['temp']['level'], code) == ('problem', 1)
 
 
-def test_taken_port_names_who_has_it():
+def test_taken_port_names_the_owner():
     with socket.create_server(('127.0.0.1', 0)) as server:
         port = server.getsockname()[1]
         found, _ = doctor(f'--rdzv-endpoint=127.0.0.1:{port}')
     assert f'its port is taken by pid {os.getpid()}' in found['endpoint']['text']
 
 
-def test_name_of_an_endpoint_that_nobody_knows():
+def test_unresolvable_endpoint():
     found, code = doctor('--rdzv-endpoint=nobody.invalid')
     assert (found['endpoint']['level'], code) == ('problem', 1)
     assert "'nobody.invalid' can't be resolved" in found['endpoint']['text']
 
 
 @NEEDS_ROOT
-def test_endpoint_that_nobody_serves():
-    # A network with nothing but loopback: no way to that address.
+def test_unserved_endpoint():
+    # A network with only loopback: no route to that address.
     found, _ = doctor('--rdzv-endpoint=192.0.2.1:29400', wrap=in_own('--net', 'true'))
     assert 'tried 192.0.2.1 (Network is unreachable' in found['endpoint']['text']
 
@@ -101,20 +101,20 @@ def test_small_and_read_only_disks(tmp_path, mount, check, level, text):
 
 
 def started(wrap=()):
-    """What a start says besides what the worker does."""
+    """The launcher's output at the start, without the worker's."""
     command = [*wrap, BIN / 'cpprun', '--no-python', '/bin/true']
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
-def test_a_start_where_nothing_is_wrong_is_silent():
+def test_healthy_start_is_silent():
     assert started() == ''
 
 
 @NEEDS_ROOT
-def test_a_start_looks_first(tmp_path):
-    """At a /dev without shm."""
+def test_start_runs_the_preflight(tmp_path):
+    """With a /dev without shm."""
     folder = tmp_path / 'dev'
     folder.mkdir()
     make = (f'mount -t tmpfs none {folder} && cd /dev && cp -a null zero urandom fd {folder}'
@@ -124,6 +124,6 @@ def test_a_start_looks_first(tmp_path):
 
 
 @NEEDS_ROOT
-def test_own_name_that_nobody_knows():
+def test_unresolvable_own_name():
     found, _ = doctor(wrap=in_own('--uts', 'hostname nobody.invalid'))
     assert "'nobody.invalid' can't be resolved" in found['name']['text']

@@ -15,7 +15,8 @@ CHECKS = ['nodes', 'versions', 'reach', 'names', 'clocks', 'latency', 'speed']
 
 
 def doctors(hosts, count, *words, env=None, nodes=None, wait=20):
-    """Runs one on each host. Findings of the one that came first, by name; and the exit codes."""
+    """Runs the doctor on each host. Returns the first one's findings by name, and the exit codes.
+    """
     base = {**os.environ, 'LOGLEVEL': 'ERROR'}
     running = []
     for i in range(count if nodes is None else nodes):
@@ -31,14 +32,14 @@ def doctors(hosts, count, *words, env=None, nodes=None, wait=20):
 
 
 def name_hosts(hosts, count):
-    """All hosts share a name, as namespaces do: it leads to all of them."""
+    """All hosts share a name, as namespaces do: it resolves to all of them."""
     name = os.uname().nodename
     for i in range(count):
         lines = ''.join(f'{hosts.addr(j)} {name}\n' for j in range(count))
         hosts.etc(i, 'hosts', '127.0.0.1 localhost\n' + lines)
 
 
-def test_three_nodes_look_at_each_other(net):
+def test_three_nodes_check_each_other(net):
     hosts = net(3)
     name_hosts(hosts, 3)
     found, codes = doctors(hosts, 3)
@@ -47,14 +48,14 @@ def test_three_nodes_look_at_each_other(net):
     assert all(found[check]['level'] == 'ok' for check in ('nodes', 'versions', 'names', 'clocks'))
 
 
-def test_one_that_does_not_come(net):
+def test_missing_node(net):
     hosts = net(2)
     found, codes = doctors(hosts, 3, nodes=2, wait=3)
     assert '2 of 3 came within 3 s' in found['nodes']['text'] and codes == [1, 1]
 
 
-def test_a_way_that_is_blocked(net):
-    """Packets between 1 and 2 have no way; both reach 0."""
+def test_blocked_direction(net):
+    """No packets pass between 1 and 2; both reach 0."""
     hosts = net(3)
     name_hosts(hosts, 3)
     subprocess.run([*hosts.wrap(1), 'ip', 'route', 'add', 'blackhole', f'{hosts.addr(2)}/32'],
@@ -65,7 +66,7 @@ def test_a_way_that_is_blocked(net):
     assert hosts.addr(2) in found['reach']['text'] and hosts.addr(1) in found['reach']['text']
 
 
-def test_a_port_that_is_taken_is_said(net):
+def test_taken_port_is_reported(net):
     hosts = net(2)
     done = subprocess.run(
         [*hosts.wrap(0), 'python3', '-c',
@@ -77,8 +78,8 @@ def test_a_port_that_is_taken_is_said(net):
     assert 'port: 4711, host: (all), reason: Address already in use' in done.stderr
 
 
-def test_a_clock_that_is_ahead(net, tmp_path):
-    """A library in front of libc's puts one node's clock 5 s ahead."""
+def test_clock_ahead(net, tmp_path):
+    """A library preloaded before libc sets one node's clock 5 s ahead."""
     source = tmp_path / 'ahead.c'
     source.write_text('''
 #define _GNU_SOURCE
@@ -100,7 +101,7 @@ int clock_gettime(clockid_t clock, struct timespec *t) {
     assert codes == [0, 0], 'jobs run all the same'
 
 
-def test_what_people_want_at_least(net):
+def test_minimum_requirements_are_checked(net):
     hosts = net(2)
     name_hosts(hosts, 2)
     found, codes = doctors(hosts, 2, '--min-gbps=100000', '--max-latency-ms=0.001')
@@ -108,7 +109,7 @@ def test_what_people_want_at_least(net):
     assert 'Gbit/s' in found['speed']['text']
 
 
-def test_a_name_that_leads_elsewhere(net):
+def test_name_of_another_host(net):
     hosts = net(2)
     name = os.uname().nodename
     hosts.etc(0, 'hosts', f'127.0.0.1 localhost\n10.99.0.1 {name}\n')
@@ -117,14 +118,14 @@ def test_a_name_that_leads_elsewhere(net):
     assert found['names']['level'] == 'note' and '10.99.0.1' in found['names']['text']
 
 
-def test_nodes_need_a_place_to_meet():
+def test_nodes_need_a_rendezvous_endpoint():
     done = subprocess.run([BIN / 'cpprunctl', 'doctor', '--nnodes=2'], capture_output=True,
                           text=True, timeout=60, check=False)
     assert done.returncode == 2 and '--endpoint' in done.stderr
 
 
 @pytest.mark.parametrize('said', [b'', b'cpprun-doctor-1 wrong echo\n' + b'x' * 64])
-def test_strangers_at_its_port_are_no_trouble(net, said):
+def test_foreign_connections_do_no_harm(net, said):
     hosts = net(2)
     name_hosts(hosts, 2)
     code = ('import socket, sys, time\n'

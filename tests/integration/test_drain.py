@@ -1,4 +1,4 @@
-"""Stopping on purpose: SIGTERM to an agent lets its workers save; exit code 75 when they have."""
+"""Stop requests: SIGTERM to an agent lets its workers save; exit code 75 after the save."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def built():
 
 
 def workers(jobs, n, *words, flags=(), **options):
-    """Workers of channel_worker's words; each leaves a mark up-<rank> first."""
+    """Workers with channel_worker's words; each leaves a mark up-<rank> first."""
     command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python', WORKER, *words)
     return jobs.cpprun(*command, **options)
 
@@ -39,7 +39,7 @@ time.sleep(60)
 """
 
 
-def test_who_can_save_is_asked_and_not_signalled(jobs):
+def test_worker_that_can_save_is_asked_instead_of_signalled(jobs):
     job = workers(jobs, 2, 'ignore-term', 'can-save', 'mark=up-${local_rank}', 'await-stop',
                   'exit=75')
     pids = jobs.numbers(['up-0', 'up-1'])
@@ -51,7 +51,7 @@ def test_who_can_save_is_asked_and_not_signalled(jobs):
     assert not any(is_alive(pid) for pid in pids)
 
 
-def test_the_snapshot_that_holds_the_work_is_named_and_resumed(jobs):
+def test_snapshot_with_the_work_is_named_and_resumed(jobs):
     folder = jobs.folder / 'snapshots'
     flags = (f'--snapshot-dir={folder}',)
     words = ('can-save', 'mark=up-0', 'await-stop', 'mark=stopping', 'await=saved', 'exit=75')
@@ -70,7 +70,7 @@ def test_the_snapshot_that_holds_the_work_is_named_and_resumed(jobs):
     assert again.out.split() == [f'{folder}/step-120', str(folder)]
 
 
-def test_a_saving_worker_may_commit(jobs):
+def test_saving_worker_may_commit(jobs):
     job = workers(jobs, 1, 'can-save', 'mark=up-0', 'await-stop', 'may-commit', 'exit=75')
     jobs.mark('up-0')
     job.send(signal.SIGTERM)
@@ -78,7 +78,7 @@ def test_a_saving_worker_may_commit(jobs):
     assert 'rank 0: may commit' in job.out
 
 
-def test_others_get_the_signal_as_ever(jobs):
+def test_other_workers_get_the_signal(jobs):
     job = workers(jobs, 2, 'ignore-term', 'mark=up-${local_rank}', 'await-term', 'exit=0')
     jobs.numbers(['up-0', 'up-1'])
     job.send(signal.SIGTERM)
@@ -87,7 +87,7 @@ def test_others_get_the_signal_as_ever(jobs):
     assert 'ended by SIGTERM' in job.err
 
 
-def test_python_workers_save_when_the_signal_comes(jobs):
+def test_python_workers_save_on_the_signal(jobs):
     job = jobs.cpprun('--standalone', '--nproc-per-node=2', *jobs.py(saver(RESUMABLE)))
     jobs.numbers(['up-0', 'up-1'])
     job.send(signal.SIGTERM)
@@ -95,21 +95,22 @@ def test_python_workers_save_when_the_signal_comes(jobs):
     assert CONTINUES in job.err
 
 
-def test_who_ends_otherwise_has_not_saved(jobs):
+def test_other_exit_codes_mean_not_saved(jobs):
     job = jobs.cpprun('--standalone', '--nproc-per-node=2', *jobs.py(saver(0)))
     jobs.numbers(['up-0', 'up-1'])
     job.send(signal.SIGTERM)
     assert job.done() == 128 + signal.SIGTERM
 
 
-def test_that_code_without_a_request_is_a_failure(jobs):
+def test_resumable_code_without_a_request_is_a_failure(jobs):
     job = workers(jobs, 1, 'exit=75', flags=('--max-restarts=1',))
     assert job.done() == 1
     assert 'exited with code 75' in job.err and 'Restarts used: 1 of 1' in job.err
 
 
-def test_a_worker_that_saves_for_nobody_is_ended(jobs):
-    """One fails while the other still saves: it gets SIGTERM at once, not after the grace."""
+def test_unrequested_save_is_ended(jobs):
+    """One fails while the other still saves: the other gets SIGTERM immediately, not after the
+    grace."""
     words = ('can-save', 'mark=up-${local_rank}', 'await-stop', 'await=${local_rank}', 'exit=3')
     job = workers(jobs, 2, *words, flags=('--shutdown-timeout=3600',))
     jobs.numbers(['up-0', 'up-1'])
@@ -118,7 +119,7 @@ def test_a_worker_that_saves_for_nobody_is_ended(jobs):
     assert job.done() == 128 + signal.SIGTERM
 
 
-def test_the_keyboard_kills_what_saves(jobs):
+def test_ctrl_c_kills_saving_workers(jobs):
     job = workers(jobs, 1, 'can-save', 'mark=up-0', 'await-stop', 'mark=stopping', 'await=never',
                   flags=('--shutdown-timeout=600',))
     pid = int(jobs.mark('up-0'))
@@ -129,10 +130,10 @@ def test_the_keyboard_kills_what_saves(jobs):
     assert not is_alive(pid)
 
 
-AGAIN = [signal.SIGTERM, signal.SIGCONT, signal.SIGTERM]  # Slurm's, within 20 ms
+AGAIN = [signal.SIGTERM, signal.SIGCONT, signal.SIGTERM]  # as Slurm, within 20 ms
 
 
-def test_schedulers_ask_more_than_once(jobs):
+def test_repeated_requests_of_schedulers(jobs):
     words = ('can-save', 'mark=up-${local_rank}', 'await-stop', 'mark=stopping-${local_rank}',
              'await=go', 'exit=75')
     job = workers(jobs, 2, *words, flags=('--shutdown-timeout=600',))
@@ -172,8 +173,8 @@ sys.exit(75 if count == 1 else 1)
     assert job.done() == RESUMABLE
 
 
-def test_the_grace_is_that_of_the_first_signal(jobs):
-    """However often the signal comes, workers that save nothing are killed at the grace's end."""
+def test_grace_counts_from_the_first_signal(jobs):
+    """However often the signal comes, workers without a save are killed at the end of the grace."""
     job = workers(jobs, 1, 'can-save', 'mark=up-0', 'await-stop', 'await=never',
                   flags=('--shutdown-timeout=2',))
     jobs.mark('up-0')
@@ -185,10 +186,10 @@ def test_the_grace_is_that_of_the_first_signal(jobs):
     assert job.done() == 128 + signal.SIGTERM
 
 
-# ---------------------------------------------------------------- nothing is lost
+# ---------------------------------------------------------------- nothing to save
 
 
-def test_no_worker_was_started(jobs):
+def test_drain_before_any_worker_started(jobs):
     meet = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
     job = jobs.cpprun(*meet, jobs.sh('exit 0'), env={'LOGLEVEL': 'INFO'})
     poll(lambda: 'waiting: 1 of at least 2 nodes' in job.err, 60, what='its wait')
@@ -199,7 +200,7 @@ def test_no_worker_was_started(jobs):
                      rf'nothing is lost, and {CONTINUES}', job.err)
 
 
-def test_workers_that_say_their_steps_and_have_made_none(jobs):
+def test_drain_of_workers_with_zero_reported_steps(jobs):
     job = workers(jobs, 2, 'starting=0', 'ready', 'mark=up-${local_rank}', 'await=never')
     jobs.numbers(['up-0', 'up-1'])
     job.send(signal.SIGTERM)
@@ -207,7 +208,7 @@ def test_workers_that_say_their_steps_and_have_made_none(jobs):
     assert f'stopped on request; nothing is lost, and {CONTINUES}' in job.err
 
 
-def test_one_has_made_a_step(jobs):
+def test_drain_after_one_worker_made_a_step(jobs):
     words = ('starting=0', 'only-beat=1', 'mark=up-${local_rank}', 'await=never')
     job = workers(jobs, 2, *words)
     jobs.numbers(['up-0', 'up-1'])
@@ -215,7 +216,7 @@ def test_one_has_made_a_step(jobs):
     assert job.done() == 128 + signal.SIGTERM, job.output
 
 
-def test_one_does_not_say_its_steps(jobs):
+def test_drain_when_one_worker_reports_no_steps(jobs):
     job = workers(jobs, 2, 'ready', 'can-save', 'mark=up-${local_rank}', 'await=never',
                   flags=('--shutdown-timeout=1',))
     jobs.numbers(['up-0', 'up-1'])
@@ -240,8 +241,8 @@ time.sleep(60)
 """
 
 
-def test_workers_of_which_an_earlier_round_has_said_steps(jobs):
-    """They import, and do not talk to the agent yet."""
+def test_drain_of_workers_with_steps_of_an_earlier_round(jobs):
+    """They are importing, and not connected to the agent yet."""
     env = {'SDK': str(ROOT / 'worker_sdk/python')}
     job = jobs.cpprun('--standalone', '--nproc-per-node=2', '--max-restarts=1',
                       *jobs.py(STEPS_ONCE), env=env)
@@ -250,7 +251,7 @@ def test_workers_of_which_an_earlier_round_has_said_steps(jobs):
     assert job.done() == RESUMABLE, job.output
 
 
-def test_a_round_is_being_re_formed(jobs):
+def test_drain_while_a_round_reforms(jobs):
     """Of two nodes one has died: the other has stopped its workers, and waits for a second node."""
     run_id = f'again-{os.getpid()}-{time.monotonic_ns()}'
     meet = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}',
@@ -267,7 +268,7 @@ def test_a_round_is_being_re_formed(jobs):
     assert host.done() == RESUMABLE, host.output
 
 
-def test_the_grace_ends_a_save_that_takes_too_long(jobs):
+def test_grace_ends_a_slow_save(jobs):
     job = workers(jobs, 1, 'can-save', 'mark=up-0', 'await-stop', 'await=never',
                   flags=('--shutdown-timeout=1',))
     jobs.mark('up-0')
@@ -275,7 +276,7 @@ def test_the_grace_ends_a_save_that_takes_too_long(jobs):
     assert job.done() == 128 + signal.SIGTERM
 
 
-def test_ctrl_c_asks_nobody_to_save(jobs):
+def test_ctrl_c_asks_for_no_save(jobs):
     job = workers(jobs, 1, 'can-save', 'mark=up-0', 'await=never')
     jobs.mark('up-0')
     job.send(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Surroundings that are not as they should be: folders, limits, variables, disks."""
+"""Broken environments: folders, limits, variables, disks."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from conftest import BIN, PYTHON, has_no_traces, has_own_mounts, poll
 
 
 def expect_said(running, *words, lines=2):
-    """Ends with 1, at once, in a few lines of its own that hold these words."""
+    """Ends with 1 immediately, with a few lines of its own that contain these words."""
     assert running.done(20) == 1, running.output
     for word in words:
         assert str(word) in running.err, running.err
@@ -20,18 +20,18 @@ def expect_said(running, *words, lines=2):
     assert has_no_traces(running.err)
 
 
-def test_a_file_in_place_of_the_log_folder(jobs):
+def test_file_in_place_of_the_log_folder(jobs):
     (jobs.folder / 'logs').touch()
     expect_said(jobs.cpprun('--log-dir=logs', jobs.sh(':')), 'logs', 'a file is in its place')
     expect_said(jobs.cpprun('--log-dir=logs/below', jobs.sh(':')), 'logs/below')
 
 
 @pytest.mark.parametrize('folder', ['/proc/cpprun-logs', '/dev/full', '/dev/zero/x'])
-def test_a_place_where_nobody_may_write(jobs, folder):
+def test_unwritable_place(jobs, folder):
     expect_said(jobs.cpprun(f'--log-dir={folder}', jobs.sh(':')), folder)
 
 
-def test_a_log_folder_that_is_read_only(jobs):
+def test_read_only_log_folder(jobs):
     if not has_own_mounts():
         pytest.skip('needs root and mount namespaces')
     (jobs.folder / 'logs').mkdir()
@@ -41,7 +41,7 @@ def test_a_log_folder_that_is_read_only(jobs):
     expect_said(running, 'logs', 'Read-only file system')
 
 
-def test_an_unwritable_log_folder_of_another_user(jobs):
+def test_unwritable_log_folder_of_another_user(jobs):
     if os.geteuid() != 0 or not shutil.which('setpriv'):
         pytest.skip('needs root and setpriv, to be somebody else')
     logs = jobs.folder / 'logs'
@@ -59,7 +59,7 @@ def test_an_unwritable_log_folder_of_another_user(jobs):
 
 @pytest.fixture
 def small_disk():
-    """Words that give a command a folder `disk` of 256 KiB, below its own."""
+    """A command prefix that mounts a `disk` folder of 256 KiB below the command's own."""
     if not has_own_mounts():
         pytest.skip('a small disk needs root and mount namespaces')
     mount = 'mkdir -p disk && mount -t tmpfs -o size=256k none disk && exec "$@"'
@@ -67,7 +67,7 @@ def small_disk():
 
 
 @pytest.mark.parametrize('words', [('--tee=3',), ('--redirects=0', '--tee=1')])
-def test_a_full_disk_stops_nothing(jobs, small_disk, words):
+def test_full_disk_stops_nothing(jobs, small_disk, words):
     code = (
         'import sys\nfor _ in range(20): sys.stdout.write(("x" * 99 + "\\n") * 1000)\n'
         'print("all written")'
@@ -79,7 +79,7 @@ def test_a_full_disk_stops_nothing(jobs, small_disk, words):
     assert running.err.count('No space left on device') == 1, running.err
 
 
-def test_a_full_disk_hits_the_worker_that_writes_itself(jobs, small_disk):
+def test_full_disk_hits_a_worker_that_writes_itself(jobs, small_disk):
     worker = jobs.sh('head -c 1000000 /dev/zero || exit 7')
     running = jobs.cpprun('--redirects=3', '--log-dir=disk', worker, wrap=small_disk)
     assert running.done(20) == 1, running.output
@@ -87,7 +87,7 @@ def test_a_full_disk_hits_the_worker_that_writes_itself(jobs, small_disk):
     assert has_no_traces(running.err)
 
 
-def test_a_disk_that_is_full_from_the_start(jobs, small_disk):
+def test_full_disk_from_the_start(jobs, small_disk):
     *start, script, name = small_disk
     script = script.replace('exec', '{ cat /dev/zero >disk/x; } 2>&-; exec')
     wrap = (*start, script, name)
@@ -99,7 +99,7 @@ def test_a_disk_that_is_full_from_the_start(jobs, small_disk):
     assert has_no_traces(running.err)
 
 
-def test_a_full_disk_in_the_middle_of_restarts(jobs, small_disk):
+def test_full_disk_between_restarts(jobs, small_disk):
     worker = jobs.sh('head -c 100000 /dev/zero; exit 3')
     words = ('--redirects=3', '--log-dir=disk', '--max-restarts=5')
     running = jobs.cpprun(*words, worker, wrap=small_disk)
@@ -112,7 +112,7 @@ def test_long_paths(jobs):
     expect_said(jobs.cpprun('--log-dir=' + '/x' * 2048, jobs.sh(':')), 'too long', '--log-dir')
     expect_said(jobs.cpprun('y' * 4096 + '.py'), 'yyy')
     expect_said(jobs.cpprun('--no-python', '/y' * 2048), '/y/y')
-    # As in Python, a TMPDIR that can't be used is passed over.
+    # As in Python, an unusable TMPDIR is skipped.
     assert jobs.cpprun(jobs.sh(':'), env={'TMPDIR': '/x' * 2048}).done(20) == 0
 
 
@@ -126,13 +126,13 @@ def test_long_names_of_runs_and_arguments(jobs):
 
 @pytest.mark.parametrize('value', ['/no/such/folder', '/proc', '', None])
 def test_tmpdir(jobs, value):
-    """As Python does it: a TMPDIR that can't be used is passed over; nobody writes into /proc."""
+    """As in Python: skips an unusable TMPDIR; /proc is always unwritable."""
     running = jobs.cpprun(jobs.sh('echo ok'), env={'TMPDIR': value})
     assert running.done(20) == 0, running.output
     assert running.out == 'ok\n'
 
 
-def test_no_temporary_folder_that_can_be_written(jobs):
+def test_no_writable_temporary_folder(jobs):
     if not has_own_mounts():
         pytest.skip('needs root and mount namespaces')
     make = 'mount -t tmpfs -o ro none "$TMPDIR" && exec "$@"'
@@ -141,7 +141,7 @@ def test_no_temporary_folder_that_can_be_written(jobs):
         expect_said(running, jobs.tmp)
 
 
-def test_one_worker_needs_descriptors(jobs):
+def test_descriptors_of_one_worker(jobs):
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))
 
@@ -152,7 +152,7 @@ def test_one_worker_needs_descriptors(jobs):
 
 @pytest.mark.parametrize('limit', [3, 4, 6, 8, 10, 12, 16, 20, 24, 32])
 def test_few_descriptors(jobs, limit):
-    """What is needed is said; or it was enough."""
+    """The error names the need, unless the limit sufficed."""
 
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
@@ -182,7 +182,7 @@ def test_too_few_descriptors_for_many_workers_names_the_number(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def test_a_soft_limit_is_raised_or_enough_and_workers_keep_theirs(jobs):
+def test_soft_limit_is_raised_or_enough_and_workers_keep_theirs(jobs):
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4096))
 
@@ -194,7 +194,7 @@ def test_a_soft_limit_is_raised_or_enough_and_workers_keep_theirs(jobs):
 
 
 def test_no_processes_left(jobs):
-    """RLIMIT_NPROC does not bind root, so as somebody else."""
+    """RLIMIT_NPROC does not bind root, so this runs as another user."""
     if os.geteuid() != 0 or not shutil.which('setpriv'):
         pytest.skip('needs root and setpriv, to be somebody else')
     os.chmod(jobs.tmp, 0o777)
@@ -212,14 +212,14 @@ def test_no_processes_left(jobs):
     poll(lambda: jobs.wait_until_gone(0) == [], 2, 'the end of all')
 
 
-def test_an_empty_environment(jobs):
+def test_empty_environment(jobs):
     worker = jobs.sh('echo "$RANK $WORLD_SIZE $MASTER_ADDR"')
     running = jobs.cpprun('--nproc-per-node=2', worker, wrap=('env', '-i'))
     assert running.done(20) == 0, running.output
     assert sorted(running.out.splitlines()) == ['0 2 127.0.0.1', '1 2 127.0.0.1']
 
 
-def test_an_empty_environment_with_python(jobs):
+def test_empty_environment_with_python(jobs):
     script = jobs.folder / 'x.py'
     script.write_text('print("from python")')
     running = jobs.cpprun(script, wrap=('env', '-i'))
@@ -228,7 +228,7 @@ def test_an_empty_environment_with_python(jobs):
 
 
 @pytest.mark.parametrize('name', ['HOME', 'USER', 'LANG', 'TERM'])
-def test_variables_that_may_be_unset(jobs, name):
+def test_optional_variables(jobs, name):
     running = jobs.cpprun(jobs.sh('echo ok'), env={name: None})
     assert running.done(20) == 0, running.output
 
@@ -248,7 +248,7 @@ def test_path(jobs, value):
         assert has_no_traces(running.err)
 
 
-def test_a_huge_environment(jobs):
+def test_huge_environment(jobs):
     env = {f'FILL_{i}': 'x' * 1000 for i in range(1500)}
     running = jobs.cpprun('--nproc-per-node=2', jobs.sh('echo "$FILL_1499" | wc -c'), env=env)
     assert running.done(20) == 0, running.output
@@ -256,8 +256,9 @@ def test_a_huge_environment(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def test_an_environment_that_only_just_fits_us_but_no_worker(jobs):
-    """The workers' variables make it too large for exec: said, not died of."""
+def test_environment_that_fits_the_launcher_but_no_worker(jobs):
+    """The workers' variables make it too large for exec: the launcher reports it and does not
+    crash."""
     worker = jobs.sh('echo ok')
     room = resource.getrlimit(resource.RLIMIT_STACK)[0] // 4
     if room > 1 << 24:
@@ -272,7 +273,7 @@ def test_an_environment_that_only_just_fits_us_but_no_worker(jobs):
     assert has_no_traces(running.err)
 
 
-def test_odd_variables(jobs):
+def test_unusual_variables(jobs):
     env = dict(jobs.env())
     env.update({'WITH SPACE': '1', 'ünï': 'cödé', 'EMPTY': '', 'LINES_IN_IT': 'a\nb'})
     running = jobs.cpprun(jobs.sh('printf "%s" "$LINES_IN_IT$EMPTY"'), env=env)
@@ -281,7 +282,7 @@ def test_odd_variables(jobs):
 
 
 @pytest.mark.parametrize('words', [(), ('--nproc-per-node=2', '--tee=3')])
-def test_a_folder_that_was_deleted(jobs, words):
+def test_deleted_working_folder(jobs, words):
     gone = jobs.folder / 'gone'
     gone.mkdir()
     shell = ('sh', '-c', f'cd "{gone}" && rmdir "{gone}" && exec "$@"', 'sh')
@@ -290,15 +291,16 @@ def test_a_folder_that_was_deleted(jobs, words):
     assert 'ok' in running.out
 
 
-def test_a_relative_log_folder_below_a_deleted_one(jobs):
+def test_relative_log_folder_below_a_deleted_one(jobs):
     gone = jobs.folder / 'gone'
     gone.mkdir()
     shell = ('sh', '-c', f'cd "{gone}" && rmdir "{gone}" && exec "$@"', 'sh')
     expect_said(jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=shell), 'logs')
 
 
-def test_a_log_folder_that_vanishes_while_running(jobs):
-    """The round goes on; the next one can't be started without its folder, which is said."""
+def test_log_folder_that_vanishes_while_running(jobs):
+    """The round continues; the next one cannot start without its folder, and the launcher reports
+    it."""
     wait = 'echo up >"$MARKS/up"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done\n'
     worker = jobs.sh(wait + 'exit 3')
     running = jobs.cpprun('--log-dir=logs', '--tee=3', '--max-restarts=2', worker)
@@ -311,7 +313,7 @@ def test_a_log_folder_that_vanishes_while_running(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def test_a_temporary_folder_that_vanishes_while_running(jobs):
+def test_temporary_folder_that_vanishes_while_running(jobs):
     worker = jobs.sh('echo up >"$MARKS/up"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done')
     running = jobs.cpprun(worker)
     jobs.mark('up')
@@ -320,8 +322,8 @@ def test_a_temporary_folder_that_vanishes_while_running(jobs):
     assert running.done(20) == 0, running.output
 
 
-def test_signals_that_were_ignored_or_blocked_by_the_parent(jobs):
-    """nohup and careless parents: workers get default dispositions and an empty mask."""
+def test_signals_ignored_or_blocked_by_the_parent(jobs):
+    """nohup and other parents: workers get default dispositions and an empty mask."""
     code = (
         'import os, signal, sys\n'
         'signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n'
@@ -335,7 +337,7 @@ def test_signals_that_were_ignored_or_blocked_by_the_parent(jobs):
     assert [int(line.split()[1], 16) for line in jobs.mark('sig').splitlines()] == [0, 0]
 
 
-def test_a_small_stack_and_memory_limit(jobs):
+def test_small_stack_and_memory_limit(jobs):
     def small():
         resource.setrlimit(resource.RLIMIT_STACK, (256 * 1024, 256 * 1024))
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
@@ -345,8 +347,8 @@ def test_a_small_stack_and_memory_limit(jobs):
     assert running.out == 'ok\n' * 4
 
 
-def test_a_limit_of_file_sizes(jobs):
-    """SIGXFSZ must not end the launcher: the log is cut, the job goes on."""
+def test_file_size_limit(jobs):
+    """SIGXFSZ must not end the launcher: the log is cut, the job continues."""
 
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -1,4 +1,4 @@
-"""events.jsonl, and how `cpprunctl events` shows it."""
+"""events.jsonl, and its display by `cpprunctl events`."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ ORDER = ['run_started', 'round_formed', 'worker_started', 'worker_started', 'rou
 
 
 def events_of(jobs, folder='logs'):
-    """The events of the one run in a log folder, each checked for what all have."""
+    """The events of the one run in a log folder, each checked for the common fields."""
     (path,) = (jobs.folder / folder).glob('*/events.jsonl')
     events = [json.loads(line) for line in path.read_text().splitlines()]
     for event in events:
@@ -35,7 +35,7 @@ def ctl(jobs, *words, **options):
     )
 
 
-def test_a_failure_and_its_restart(jobs):
+def test_failure_and_its_restart(jobs):
     worker = jobs.sh(
         'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then\n'
         '  [ $RANK = 1 ] && exit 7; exec sleep 60\nfi'
@@ -65,7 +65,7 @@ def test_a_failure_and_its_restart(jobs):
     assert times == sorted(times)
 
 
-def test_people_see_them_in_words_and_scripts_as_they_are(jobs):
+def test_text_for_terminals_and_json_for_scripts(jobs):
     error = '{"message":"bad \\\\u001b[31mred"}'
     worker = jobs.sh(f"printf '{error}' >$TORCHELASTIC_ERROR_FILE; exit 1")
     running = jobs.cpprun(f'--log-dir={jobs.folder}/logs', worker)
@@ -81,7 +81,7 @@ def test_people_see_them_in_words_and_scripts_as_they_are(jobs):
     assert [json.loads(line) for line in as_they_are] == events_of(jobs)
 
 
-def test_a_running_job_is_found_and_followed_to_its_end(jobs):
+def test_running_job_is_found_and_followed_to_its_end(jobs):
     worker = jobs.sh('echo $$ >"$MARKS/pid"; exec sleep 60')
     running = jobs.cpprun(worker)
     (pid,) = jobs.numbers(['pid'])
@@ -96,8 +96,8 @@ def test_a_running_job_is_found_and_followed_to_its_end(jobs):
     assert 'finished: failure, exit code 1' in following.output
 
 
-def test_a_file_that_can_grow_no_more_is_said_and_stops_nothing(jobs):
-    """Files may have 700 bytes: room for the first events, and for half of another."""
+def test_full_events_file_is_reported_and_stops_nothing(jobs):
+    """Files may have 700 bytes: enough for the first events, and for half of another."""
     log_dir = f'--log-dir={jobs.folder}/logs'
     limit = ('prlimit', '--fsize=700')
     running = jobs.cpprun('--nproc-per-node=8', log_dir, jobs.sh('exit 0'), wrap=limit)
@@ -110,7 +110,7 @@ def test_a_file_that_can_grow_no_more_is_said_and_stops_nothing(jobs):
     assert 'begins' in shown.stdout
 
 
-def test_what_there_is_not_is_said(jobs):
+def test_missing_files_are_reported(jobs):
     for words, text in [(['nowhere'], 'nowhere does not exist'), ([jobs.tmp], 'no events.jsonl')]:
         shown = ctl(jobs, *words)
         assert shown.returncode == 1
@@ -136,7 +136,7 @@ sys.exit(5 if attempt == 0 and rank == '1' else 0)
 """
 
 
-def test_a_recovery_is_followed_to_the_first_step(jobs):
+def test_recovery_is_followed_to_the_first_step(jobs):
     log_dir = f'--log-dir={jobs.folder}/logs'
     words = ('--nproc-per-node=2', '--max-restarts=1', '--timing', log_dir)
     job = jobs.cpprun(*words, jobs.py(TRAINER))
@@ -156,8 +156,8 @@ def test_a_recovery_is_followed_to_the_first_step(jobs):
     assert 'round 2 had made its first step within' in ctl(jobs, jobs.folder / 'logs').stdout
 
 
-def test_who_says_nothing_has_no_first_step(jobs):
-    """And one word is not all of them: rank 1 says nothing."""
+def test_worker_without_reports_has_no_first_step(jobs):
+    """Reports of one rank are not enough: rank 1 sends none."""
     code = TRAINER.split('w.ready()')[0] + "rank == '0' and w.heartbeat(1)"
     log_dir = f'--log-dir={jobs.folder}/logs'
     job = jobs.cpprun('--nproc-per-node=2', log_dir, jobs.py(code))

@@ -30,7 +30,7 @@ def codes_of_the_page(name):
 
 
 def plain(text):
-    """A meaning as both tables have it: one line, without marks and the full stop."""
+    """A meaning as in both tables: one line, without marks and the full stop."""
     marks = re.sub(r'^\.\w+ |\\', '', text, flags=re.M)
     return ' '.join(marks.split()).replace(' .', '').rstrip('.').lower()
 
@@ -42,7 +42,7 @@ def is_used(name):
     return any(word.search(file.read_text()) for file in files if file != TABLE)
 
 
-def test_the_readme_and_the_manual_page_have_the_codes_of_the_code():
+def test_readme_and_manual_page_have_the_codes_of_the_code():
     codes = list(codes_of_the_code().values())
     assert codes == ['0', '1', '2', '3', '69', '75', '78', '128 + n']
     assert list(codes_of_the_readme()) == codes
@@ -50,20 +50,20 @@ def test_the_readme_and_the_manual_page_have_the_codes_of_the_code():
     assert set(codes_of_the_page('cpprunctl.1')) <= set(codes)
 
 
-def test_both_tables_say_the_same():
+def test_both_tables_agree():
     page = codes_of_the_page('cpprun.1')
     for code, meaning in codes_of_the_readme().items():
         assert plain(page[code]) == plain(meaning), code
 
 
-def test_a_code_is_reserved_in_both_tables_while_nothing_ends_with_it():
+def test_unused_code_is_reserved_in_both_tables():
     readme, page = codes_of_the_readme(), codes_of_the_page('cpprun.1')
     for name, code in codes_of_the_code().items():
         assert (RESERVED in readme[code]) == (not is_used(name)), name
         assert (RESERVED in page[code]) == (not is_used(name)), name
 
 
-def test_no_number_stands_where_a_code_has_a_name():
+def test_named_codes_are_not_written_as_numbers():
     literal = re.compile(r'\b128 [+-] \w*[sS][iI][gG]\w*|\breturn (?:3|69|75|78);|'
                          r'\bk\w+ = (?:69|75|78|128);.*\b(?:exit|signal)')
     for folder in ('launcher', 'agent'):

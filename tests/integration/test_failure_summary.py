@@ -1,8 +1,7 @@
 """Scripted failures: the failure summary names the right root cause in all of them.
 
-Each row is a worker in shell: what its ranks do, and what the failure summary must say. CPPRUN_ALL
-runs
-each row twenty times.
+Each row is a worker in shell: its ranks' behaviour, and the expected failure summary. CPPRUN_ALL
+runs each row twenty times.
 """
 
 import json
@@ -16,11 +15,11 @@ from conftest import free_port
 RUNS = range(20 if os.environ.get('CPPRUN_ALL') else 1)
 
 SLEEP = 'exec sleep 60'
-# Words that a shell needs to say what Python would.
+# Shell words that print the same output as Python.
 SAY = 'say() { echo "Traceback (most recent call last):" >&2; echo "$1" >&2; }\n'
-# Waits for a file that another rank leaves.
+# Waits for a file of another rank.
 WAIT = 'wait_for() { while [ ! -e "$MARKS/$1" ]; do sleep 0.01; done; }\n'
-# Waits until the process whose number stands in a file is gone: its agent has seen its end by then.
+# Waits until the process with the pid in a file is gone: its agent has reaped it by then.
 GONE = (
     'gone() { wait_for $1; while [ -e "/proc/$(cat "$MARKS/$1")" ]; do sleep 0.01; done; }\n'
 )
@@ -37,7 +36,7 @@ def error_file(message):
 
 
 def ranks(**actions):
-    """A worker in which rank N does what r<N> says; the others sleep until they are stopped."""
+    """A worker in which rank N runs r<N>; the others sleep until they are stopped."""
     cases = ''.join(f'  {name[1:]}) {code};;\n' for name, code in actions.items())
     return SAY + WAIT + GONE + f'case $RANK in\n{cases}  *) {SLEEP};;\nesac'
 
@@ -172,7 +171,7 @@ def fields(failure_summary, wanted):
 
 @pytest.mark.parametrize('run', RUNS)
 @pytest.mark.parametrize('name', ROWS)
-def test_the_root_cause_is_named(jobs, name, run):
+def test_root_cause_is_named(jobs, name, run):
     worker, wanted = ROWS[name]
     words = ('--nproc-per-node=3', '--shutdown-timeout=20', f'--log-dir={jobs.folder}/logs')
     running = jobs.cpprun(*words, jobs.sh(worker))
@@ -200,7 +199,7 @@ def test_one_worker_has_a_hint_and_its_last_lines(jobs):
     assert running.out == 'out\n'
 
 
-def test_an_abort_at_the_end_of_a_gloo_program_has_a_hint_of_its_own(jobs):
+def test_abort_at_the_end_of_a_gloo_program_has_its_own_hint(jobs):
     code = 'echo "terminate called without an active exception" >&2; kill -ABRT $$'
     running = jobs.cpprun('--nproc-per-node=1', jobs.sh(code))
     assert running.done(60) == 1, running.output
@@ -208,7 +207,7 @@ def test_an_abort_at_the_end_of_a_gloo_program_has_a_hint_of_its_own(jobs):
     assert 'destroy_process_group()' in running.err
 
 
-def test_what_followed_and_the_last_lines(jobs):
+def test_consequences_and_last_lines(jobs):
     lines = '; '.join(f'echo line {i} >&2' for i in range(30))
     worker = ranks(r0='exit 0', r1=f'{lines}; exit 3')
     running = jobs.cpprun('--nproc-per-node=3', '--max-restarts=1', jobs.sh(worker))
@@ -218,7 +217,7 @@ def test_what_followed_and_the_last_lines(jobs):
     assert 'in the same way in 2 attempts in a row' in running.err
 
 
-def test_a_program_that_cannot_be_started(jobs):
+def test_program_that_cannot_be_started(jobs):
     script = jobs.script('exit 0', '/no/such/interpreter')
     running = jobs.cpprun('--nproc-per-node=2', f'--log-dir={jobs.folder}/logs', script)
     assert running.done(60) == 1, running.output
@@ -234,7 +233,7 @@ MEMORY = pathlib.Path('/sys/fs/cgroup/memory')
 
 @pytest.fixture
 def little_memory():
-    """Words in front of a launcher that give it and its workers 64 MiB."""
+    """A prefix that gives a launcher and its workers 64 MiB."""
     folder = MEMORY / f'cpprun-test-{uuid.uuid4().hex}'
     try:
         folder.mkdir()
@@ -245,7 +244,7 @@ def little_memory():
     folder.rmdir()
 
 
-def test_the_out_of_memory_killer(jobs, little_memory):
+def test_out_of_memory_killer(jobs, little_memory):
     _, worker = jobs.py(
         'import os, time\n'
         'if os.environ["RANK"] == "1": hog = b"x" * (300 << 20)\n'
@@ -258,7 +257,7 @@ def test_the_out_of_memory_killer(jobs, little_memory):
     assert fields(failure_summary_of(jobs, 'logs'), wanted) == wanted
 
 
-def test_failures_in_different_ways_are_not_the_same(jobs):
+def test_different_failures_are_not_repetitions(jobs):
     worker = jobs.sh('echo "Error in try $((TORCHELASTIC_RESTART_COUNT % 2 ))x" >&2;'
                      'exit $((TORCHELASTIC_RESTART_COUNT % 2 + 1))')
     words = ('--nproc-per-node=2', '--max-restarts=3', '--startup-failures=2')
@@ -269,7 +268,7 @@ def test_failures_in_different_ways_are_not_the_same(jobs):
         'same_startup_failures': 1, 'restarts_used': 3}
 
 
-def test_the_same_failures_at_start_up_end_the_job_early(jobs):
+def test_repeated_failures_at_startup_end_the_job_early(jobs):
     worker = jobs.sh('echo "Error of process $$" >&2; exit 3')
     words = ('--nproc-per-node=2', '--max-restarts=50', '--startup-failures=3')
     running = jobs.cpprun(*words, f'--log-dir={jobs.folder}/logs', worker)
@@ -324,7 +323,7 @@ NODES = {
 
 @pytest.mark.parametrize('run', RUNS)
 @pytest.mark.parametrize('name', NODES)
-def test_the_root_cause_is_named_on_every_node(jobs, name, run):
+def test_root_cause_is_named_on_every_node(jobs, name, run):
     worker, wanted = NODES[name]
     script = jobs.sh(worker)
     words = ('--nnodes=2', '--nproc-per-node=2', '--rdzv-backend=c10d', '--rdzv-id=two',
@@ -341,7 +340,7 @@ def test_the_root_cause_is_named_on_every_node(jobs, name, run):
         assert 'The other 3 workers ended because of this' in node.err
 
 
-def test_a_lost_node_is_the_cause_when_nobody_takes_its_place(jobs):
+def test_lost_node_without_replacement_is_the_cause(jobs):
     script = jobs.sh('echo $$ >"$MARKS/up$RANK"; exec sleep 60')
     words = ('--nnodes=2', '--rdzv-backend=c10d', '--rdzv-id=two', '--rdzv-conf=join_timeout=2',
              f'--rdzv-endpoint=127.0.0.1:{free_port()}')

@@ -1,4 +1,5 @@
-"""Jobs and servers whose system calls fail now and then, as kernels may let them: nothing is lost.
+"""Jobs and servers whose system calls fail now and then, in ways that kernels allow: nothing is
+lost.
 
 The calls fail in cpprun and cpprunctl alone: tests/support/fault_points.cpp.
 """
@@ -16,7 +17,7 @@ from nodes import Job, cluster  # noqa: F401
 from snapshot_folders import contents, make_snapshot
 
 SHIM = BIN / 'fault_points.so'
-HERD = pathlib.Path(__file__).resolve().parents[1] / 'conformance' / 'store_herd.py'
+STRESS = pathlib.Path(__file__).resolve().parents[1] / 'conformance' / 'store_stress.py'
 LINES = 300
 CHATTY = f"""
 import os
@@ -33,7 +34,7 @@ def built():
 
 @pytest.fixture
 def points(tmp_path):
-    """Variables for a program that is to meet these faults, and how often it has met which."""
+    """Variables for a program with these faults, and a count of the faults by kind."""
 
     class Points:
         log = tmp_path / 'fault-points'
@@ -58,7 +59,7 @@ def nodes(jobs, count, faults, *words):
     return [jobs.cpprun(*flags, place, *words, env=faults) for _ in range(count)]
 
 
-def test_output_comes_whole_through_writes_that_take_a_part(jobs, points, tmp_path):
+def test_output_is_complete_in_spite_of_partial_writes(jobs, points, tmp_path):
     logs = tmp_path / 'logs'
     job = jobs.cpprun(
         *('--standalone', '--nproc-per-node=2', '--tee=3', f'--log-dir={logs}'),
@@ -78,7 +79,7 @@ def test_output_comes_whole_through_writes_that_take_a_part(jobs, points, tmp_pa
     assert points.met()['s'] > 30 and points.met()['e'] > 3, points.met()
 
 
-def test_nodes_meet_through_calls_that_are_interrupted(jobs, points):
+def test_nodes_meet_in_spite_of_interrupted_calls(jobs, points):
     env = points.env('accept:0.9,short:0.5,eintr:0.3')
     agents = nodes(jobs, 3, env, jobs.py(CHATTY))
     for agent in agents:
@@ -86,7 +87,7 @@ def test_nodes_meet_through_calls_that_are_interrupted(jobs, points):
     assert min(points.met()[kind] for kind in 'ase') > 0, points.met()
 
 
-def test_nodes_meet_though_descriptors_run_out_at_times(jobs, points):
+def test_nodes_meet_in_spite_of_descriptor_shortages(jobs, points):
     agents = nodes(jobs, 3, points.env('emfile:0.9'), jobs.py(CHATTY))
     for agent in agents:
         assert agent.done(90) == 0, agent.err
@@ -95,7 +96,7 @@ def test_nodes_meet_though_descriptors_run_out_at_times(jobs, points):
     assert said.count('out of file descriptors') == 1
 
 
-def test_a_full_disk_costs_log_files_and_nothing_else(jobs, points, tmp_path):
+def test_full_disk_costs_only_log_files(jobs, points, tmp_path):
     job = jobs.cpprun(
         *('--standalone', '--nproc-per-node=2', '--tee=3', f'--log-dir={tmp_path}/logs'),
         jobs.py(CHATTY),
@@ -107,7 +108,7 @@ def test_a_full_disk_costs_log_files_and_nothing_else(jobs, points, tmp_path):
     assert job.err.count('events.jsonl') == 1, 'it is said once'
 
 
-def test_a_snapshot_comes_whole_though_the_disk_is_slow(cluster, points, tmp_path):  # noqa: F811
+def test_snapshot_is_complete_in_spite_of_a_slow_disk(cluster, points, tmp_path):  # noqa: F811
     files = {'model.pt': os.urandom(3_000_000), 'optim.pt': os.urandom(1000), 'rank-0.pt': b''}
     made = make_snapshot(tmp_path / 'has', 20, files)
     env = points.env('short:0.3,eintr:0.2,fsync:1')
@@ -122,7 +123,7 @@ def test_a_snapshot_comes_whole_though_the_disk_is_slow(cluster, points, tmp_pat
         agent.ends(0)
 
 
-def test_a_store_keeps_its_word_through_them(points):
+def test_store_stays_correct_with_failing_calls(points):
     """As in tests/conformance/test_store_kills.py, for a shorter time."""
     pytest.importorskip('torch.distributed')
     server = subprocess.Popen(
@@ -133,7 +134,7 @@ def test_a_store_keeps_its_word_through_them(points):
     )
     try:
         port = server.stderr.readline().rsplit(':', 1)[1].strip()
-        words = [sys.executable, HERD, port, '1', '4']
+        words = [sys.executable, STRESS, port, '1', '4']
         done = subprocess.run(
             words, capture_output=True, text=True, check=False, timeout=100,
             env={**os.environ, 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1',

@@ -1,4 +1,5 @@
-"""cpprun --faults: faults strike real workers and agents, and what a plan expects is checked."""
+"""cpprun --faults: injects faults into real workers and agents, and checks a plan's expectations.
+"""
 
 import json
 import pathlib
@@ -12,7 +13,7 @@ from launches import BIN, poll
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
 
-# Ten steps, a mark at each, and nothing kept from one attempt to the next but what `first` says.
+# Ten steps, a mark at each; only `first` survives from one attempt to the next.
 STEPS = f"""
 import os, sys, time
 sys.path.insert(0, {str(MODULE)!r})
@@ -26,7 +27,7 @@ for step in range(0 if attempt == 0 else 3, 10):
     w.heartbeat(step)
 """
 
-# Waits until the test lets it end, so that what strikes at a time finds it.
+# Waits until the test lets it end, so that a timed fault finds it.
 UNTIL_TOLD = """
 import pathlib
 marks = pathlib.Path(os.environ['MARKS'])
@@ -56,7 +57,7 @@ def strikes(job):
     return re.findall(r'fault (\d+) is injected at (.*): ', job.err)
 
 
-def test_a_step_is_struck_once_in_the_job_and_accounted_for(jobs, plan, tmp_path):
+def test_step_fault_happens_once_per_job_and_is_reported(jobs, plan, tmp_path):
     expect = {'restarts': 1, 'max_recovery_s': 30, 'max_lost_steps': 3, 'max_lost_epochs': 1}
     path = plan({'do': 'kill', 'at': {'rank': 1, 'step': 6}}, expect=expect)
     junit = tmp_path / 'out.xml'
@@ -77,7 +78,7 @@ def test_a_step_is_struck_once_in_the_job_and_accounted_for(jobs, plan, tmp_path
     assert not any(case.findall('failure') for case in cases)
 
 
-def test_what_has_not_held_is_named_and_ends_with_3(jobs, plan, tmp_path):
+def test_failed_expectation_is_named_and_ends_with_3(jobs, plan, tmp_path):
     path = plan({'do': 'kill', 'at': {'rank': 1, 'step': 6}}, expect={'restarts': 0})
     junit = tmp_path / 'out.xml'
     job = launch(jobs, path, LOOP, f'--junit={junit}')
@@ -87,19 +88,19 @@ def test_what_has_not_held_is_named_and_ends_with_3(jobs, plan, tmp_path):
     assert [failure.get('message') for failure in failures] == ['1, expected 0']
 
 
-def test_a_fault_whose_place_never_comes_has_not_held(jobs, plan):
+def test_fault_that_never_happens_fails(jobs, plan):
     job = launch(jobs, plan({'do': 'kill', 'at': {'step': 99}}, expect={}), LOOP)
     assert job.done(60) == 3
     assert 'NOT OK  fault 1: kill at step 99: never injected' in job.err
 
 
-def test_without_expectations_the_exit_code_is_the_job_s(jobs, plan):
+def test_without_expectations_the_exit_code_is_the_jobs(jobs, plan):
     job = launch(jobs, plan({'do': 'exit', 'at': {'step': 4}, 'code': 7, 'times': 9}), LOOP)
     assert job.done(60) == 1, job.err
-    assert job.err.count('cpprun: fault exit:fault=0,step=4') >= 2  # once each of the attempts
+    assert job.err.count('cpprun: fault exit:fault=0,step=4') >= 2  # once in each of the attempts
 
 
-def test_programs_exit_throw_and_are_slow_by_themselves(jobs, plan):
+def test_programs_exit_throw_and_slow_down_themselves(jobs, plan):
     path = plan(
         {'do': 'exit', 'at': {'rank': 0, 'step': 4}, 'code': 13},
         {'do': 'throw', 'at': {'rank': 1, 'step': 7, 'attempt': 1}},
@@ -113,7 +114,7 @@ def test_programs_exit_throw_and_are_slow_by_themselves(jobs, plan):
     assert {number for number, _ in strikes(job)} == {'1', '2', '3'}
 
 
-def test_the_commit_of_a_snapshot_is_a_place(jobs, plan):
+def test_snapshot_commit_is_a_fault_place(jobs, plan):
     code = LOOP + 'assert w.may_commit(10)\n'
     path = plan({'do': 'kill', 'at': {'phase': 'saving', 'step': 10}}, expect={'restarts': 1})
     job = launch(jobs, path, code, n=1)
@@ -121,7 +122,7 @@ def test_the_commit_of_a_snapshot_is_a_place(jobs, plan):
     assert strikes(job) == [('1', 'rank 0 in round 1, step 10')]
 
 
-def test_any_program_is_struck_at_a_time(jobs, plan):
+def test_timed_fault_hits_any_program(jobs, plan):
     fault = {'do': 'kill', 'at': {'rank': 'any', 'after_s': [0.05, 0.1]}}
     path = plan(fault, expect={'restarts': 1})
     job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'attempt == 1'))
@@ -129,7 +130,7 @@ def test_any_program_is_struck_at_a_time(jobs, plan):
     assert len(strikes(job)) == 1
 
 
-def test_the_same_seed_strikes_the_same(jobs, plan):
+def test_same_seed_gives_the_same_faults(jobs, plan):
     path = plan({'do': 'kill', 'at': {'rank': 'any', 'step': [0, 9]}}, expect={'restarts': 1})
     whole = LOOP.replace('0 if attempt == 0 else 3', '0')
 
@@ -141,8 +142,8 @@ def test_the_same_seed_strikes_the_same(jobs, plan):
     assert struck(4) == struck(4)
 
 
-def test_random_faults_come_until_the_job_ends(jobs, plan):
-    """Two may be injected within one round: restarts are fewer then."""
+def test_random_faults_happen_until_the_job_ends(jobs, plan):
+    """Two faults may happen within one round: restarts are fewer then."""
     path = plan({'do': 'kill', 'at': {'every_s': 0.05}, 'times': 3}, expect={'restarts': [1, 3]})
     job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
     poll(lambda: len(strikes(job)) == 3 or job.process.poll() is not None, 60, lambda: job.err)
@@ -151,14 +152,14 @@ def test_random_faults_come_until_the_job_ends(jobs, plan):
     assert len(strikes(job)) == 3
 
 
-def test_a_stopped_worker_goes_on_after_its_time(jobs, plan):
+def test_stopped_worker_continues_after_its_time(jobs, plan):
     path = plan({'do': 'stop', 'at': {'rank': 0, 'step': 3}, 'for_s': 0.1}, expect={'restarts': 0})
     job = launch(jobs, path, LOOP)
     assert job.done(60) == 0, job.err
     assert 'the round went on' in job.err
 
 
-def test_a_full_disk_refuses_what_is_written_for_its_time(jobs, plan):
+def test_full_disk_fails_writes_for_its_time(jobs, plan):
     code = """
 path = os.environ['MARKS'] + f'/data-{rank}'
 refused = 0
@@ -181,21 +182,21 @@ print(f'rank {rank}: refused {refused > 0}', flush=True)
     assert sorted(job.out.splitlines()) == ['rank 0: refused False', 'rank 1: refused True']
 
 
-def test_a_dropped_line_is_made_again_and_workers_stay(jobs, plan):
+def test_dropped_connection_is_restored_and_workers_stay(jobs, plan):
     path = plan({'do': 'drop-coordinator', 'at': {'rank': 0, 'step': 3}}, expect={})
     job = launch(jobs, path, LOOP, env={'LOGLEVEL': 'INFO'})
     assert job.done(60) == 0, job.err
     assert 'the connection to the coordinator broke' in job.err
 
 
-def test_a_killed_agent_takes_its_workers_along(jobs, plan):
+def test_killed_agent_ends_its_workers(jobs, plan):
     path = plan({'do': 'kill-agent', 'at': {'after_s': 0}})
     job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
     assert job.done(60) == -9
     assert 'fault 1 is injected at node 0 in round 1' in job.err
 
 
-def test_the_final_file_must_be_the_fault_free_one(jobs, plan, tmp_path):
+def test_final_file_must_equal_the_fault_free_one(jobs, plan, tmp_path):
     code = 'open(os.environ["MARKS"] + "/final", "w").write("done")\n'
     for crc, wanted in (('7bcb9ba9', 3), ('', 1)):
         hash_of = {'file': str(tmp_path / 'marks/final'), **({'is': crc} if crc else {})}
@@ -208,7 +209,7 @@ def test_the_final_file_must_be_the_fault_free_one(jobs, plan, tmp_path):
     assert job.done(60) == 0, job.err
 
 
-def test_the_variable_may_name_the_plan(jobs, plan):
+def test_variable_may_name_the_plan(jobs, plan):
     path = plan({'do': 'kill', 'at': {'rank': 1, 'step': 6}}, expect={'restarts': 1})
     env = {'CPPRUN_FAULTS': str(path)}
     words = ('--standalone', '--nproc-per-node=2', '--max-restarts=3')
@@ -218,7 +219,7 @@ def test_the_variable_may_name_the_plan(jobs, plan):
 
 
 def test_two_nodes_share_one_plan(jobs, plan, tmp_path):
-    """A fault that fits on both nodes strikes once in the job; both give account of it."""
+    """A fault that matches both nodes happens once in the job; both report it."""
     path = plan({'do': 'kill', 'at': {'step': 5}}, expect={'restarts': 1})
     flags = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
     words = (*flags, '--nproc-per-node=2', '--max-restarts=3', f'--faults={path}')
@@ -237,13 +238,13 @@ def test_two_nodes_share_one_plan(jobs, plan, tmp_path):
         (['--junit=x'], '--junit goes with a fault plan'),
     ],
 )
-def test_what_can_t_be_done_is_said(jobs, words, text):
+def test_impossible_faults_are_reported(jobs, words, text):
     job = jobs.cpprun('--standalone', *words, jobs.py('pass'))
     assert job.done() == 1
     assert text in job.err
 
 
-def test_chaos_names_the_seeds_that_have_not_held(jobs, plan):
+def test_chaos_names_the_failed_seeds(jobs, plan):
     fault = {'do': 'kill', 'at': {'rank': 'any', 'step': [0, 9]}}
     whole = LOOP.replace('0 if attempt == 0 else 3', '0')
     script = jobs.py(STEPS + whole)

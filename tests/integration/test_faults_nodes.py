@@ -1,5 +1,5 @@
-"""A fault plan whose fault ends an agent, in a job of several nodes: it strikes once, whoever it
-was, the job goes on, and those that are left give account of it."""
+"""A fault plan that ends an agent, in a job of several nodes: the fault happens once on any agent,
+the job continues, and the remaining agents report it."""
 
 import pytest
 from conftest import free_port
@@ -17,7 +17,7 @@ while not (marks / 'go').exists() and time.monotonic() < end:
 
 
 @pytest.mark.parametrize('victim', [0, 2], ids=['the coordinator too', 'a member'])
-def test_a_killed_agent_is_struck_once_and_accounted_for(jobs, plan, victim):  # noqa: F811
+def test_killed_agent_fault_happens_once_and_is_reported(jobs, plan, victim):  # noqa: F811
     path = plan(
         {'do': 'kill-agent', 'at': {'node': victim, 'after_s': 0}},
         expect={'restarts': 0, 'max_recovery_s': 30},

@@ -1,4 +1,4 @@
-"""docs/faults.md: its files and commands do what they say; its schema and reader agree."""
+"""docs/faults.md: its files and commands work as documented; its schema and the reader agree."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def commands():
             yield command, lines
 
 
-def test_the_page_s_commands_print_what_it_shows(jobs):
+def test_commands_of_the_page_print_its_output(jobs):
     write_files(jobs.folder)
     made = list(commands())
     assert len(made) >= 2
@@ -49,7 +49,7 @@ def test_the_page_s_commands_print_what_it_shows(jobs):
     assert os.path.exists(jobs.folder / 'out.xml')
 
 
-def test_the_schema_knows_the_fields_of_the_reader():
+def test_schema_knows_the_fields_of_the_reader():
     reader = (ROOT / 'common/faults/plan_json.cpp').read_text()
     calls = re.findall(r'know\(\{(.*?)\}', reader, re.S)
     known = [set(re.findall(r'"(\w+)"', keys)) for keys in calls]

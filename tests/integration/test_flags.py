@@ -1,4 +1,4 @@
-"""Flags with bad values: one or two lines that name the value and the cure, and nothing started."""
+"""Flags with bad values: one or two lines name the value and the cure, and no worker starts."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from conftest import BIN, has_no_traces
 
 USAGE, VALUE = 2, 1
 
-# What is typed before the script; exit code; what the text must hold: the value and the cure.
+# The options before the script; the exit code; the text's required parts: the value and the cure.
 BAD = [
     ('--nnodes=0', VALUE, '--nnodes=0', 'at least one'),
     ('--nnodes=3:2', VALUE, '--nnodes=3:2', 'minimum'),
@@ -70,7 +70,7 @@ BAD = [
 
 
 @pytest.mark.parametrize('words, code, value, cure', BAD, ids=[row[0] for row in BAD])
-def test_a_bad_value_is_named_with_its_cure(jobs, words, code, value, cure):
+def test_bad_value_is_named_with_its_cure(jobs, words, code, value, cure):
     worker = jobs.sh('echo started >"$MARKS/started"')
     jobs.folder.joinpath('-t').touch()
     running = jobs.cpprun(*words.split(), worker) if words != '-t' else jobs.cpprun('-t')
@@ -96,7 +96,7 @@ def test_a_bad_value_is_named_with_its_cure(jobs, words, code, value, cure):
     'variable',
     ['PET_NPROC_PER_NODE=x', 'PET_MAX_RESTARTS=x', 'PET_STANDALONE=x', 'PET_TEE=9', 'PET_NNODES=0'],
 )
-def test_a_bad_variable_is_named(jobs, variable):
+def test_bad_variable_is_named(jobs, variable):
     name, value = variable.split('=')
     running = jobs.cpprun(jobs.sh(':'), env={name: value})
     assert running.done(10) in (USAGE, VALUE), running.output
@@ -105,7 +105,7 @@ def test_a_bad_variable_is_named(jobs, variable):
 
 
 @pytest.mark.parametrize('name', ['absent.py', './absent', 'no/such/folder/x.py'])
-def test_a_missing_script_is_said_once(jobs, name):
+def test_missing_script_is_reported_once(jobs, name):
     running = jobs.cpprun('--nproc-per-node=8', name)
     assert running.done(10) == VALUE
     assert running.err.count(name) == 1, running.err
@@ -123,7 +123,7 @@ def test_a_missing_script_is_said_once(jobs, name):
     ],
     ids=['folder', 'broken-elf', 'no-interpreter', 'no-first-line'],
 )
-def test_what_cannot_be_started_is_said_once_and_not_tried_again(jobs, make, named):
+def test_unstartable_program_is_reported_once_and_not_retried(jobs, make, named):
     path = jobs.folder / 'thing'
     make(path)
     path.chmod(0o755)
@@ -136,35 +136,35 @@ def test_what_cannot_be_started_is_said_once_and_not_tried_again(jobs, make, nam
     assert jobs.wait_until_gone() == []
 
 
-def test_no_script_at_all_is_a_usage_error(jobs):
+def test_missing_script_argument_is_a_usage_error(jobs):
     running = jobs.cpprun('--standalone')
     assert running.done(10) == USAGE
     assert 'usage: cpprun' in running.err
     assert 'script' in running.err
 
 
-def test_the_module_is_said_by_python_and_the_exit_code_is_ours(jobs):
+def test_missing_module_is_reported_by_python_with_our_exit_code(jobs):
     running = jobs.cpprun('-m', 'no_such_module_of_ours')
     assert running.done(20) == 1
     assert 'no_such_module_of_ours' in running.err
 
 
 @pytest.mark.parametrize('name', ['SIGNOPE', 'SIGKILL', '15'])
-def test_a_signal_that_cannot_be_handled_is_warned_about_as_under_torchrun(jobs, name):
+def test_unhandleable_signal_warns_as_torchrun_does(jobs, name):
     running = jobs.cpprun(f'--signals-to-handle={name}', jobs.sh(':'))
     assert running.done(20) == 0, running.output
     assert name in running.err
 
 
 @pytest.mark.parametrize('place', ['x:y', '127.0.0.1:99999', 'http://x'])
-def test_cpprunctl_refuses_bad_places(jobs, place):
+def test_cpprunctl_rejects_invalid_endpoints(jobs, place):
     running = jobs.start(BIN / 'cpprunctl', 'serve', '--listen', place, is_split=True)
     assert running.done(10) in (VALUE, USAGE), running.output
     assert place in running.err
     assert has_no_traces(running.err)
 
 
-def test_more_workers_than_visible_gpus_is_warned_of(jobs):
+def test_more_workers_than_visible_gpus_warns(jobs):
     words = ('--standalone', '--nproc_per_node=3', '--no-python', jobs.sh('true'))
     job = jobs.cpprun(*words, env={'CPPRUN_TEST_GPUS': '2'})
     assert job.done() == 0
@@ -186,7 +186,7 @@ def test_workers_run_on_the_cpus_near_their_gpus(jobs):
     assert sets[0] | sets[1] <= os.sched_getaffinity(0)
 
 
-def test_threads_are_shared_out(jobs):
+def test_threads_are_divided_among_workers(jobs):
     worker = jobs.sh('echo "threads $OMP_NUM_THREADS"')
     words = ('--standalone', '--nproc_per_node=2', '--no-python', worker)
     job = jobs.cpprun('--omp-threads=auto', *words, env={'OMP_NUM_THREADS': None})

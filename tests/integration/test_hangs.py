@@ -1,6 +1,5 @@
-"""Workers that hang: noticed, looked at before anything is done, named, restarted.
-
-Limits are short where something hangs anyway; where nothing may trip, a busy machine has room.
+"""Workers that hang: detected, diagnosed before any action, reported, restarted. Limits are short
+in tests with a hang; in tests without one they leave time for a busy machine.
 """
 
 import os
@@ -35,11 +34,11 @@ def workers(jobs, code, *flags, n=2, **options):
 
 
 def root_cause(job):
-    """Who is named as the first failure, and how."""
+    """The rank named as the first failure, and the reason."""
     return re.search(r'rank (\d+) \(local rank \d+, pid \d+, on [^)]*\) (hung \(.*?\)) at', job.err)
 
 
-def test_one_that_is_stopped(jobs):
+def test_suspended_rank(jobs):
     code = 'os.kill(os.getpid(), signal.SIGSTOP) if rank == "1" else time.sleep(120)'
     job = workers(jobs, code, '--hang-timeout=1')
     assert job.done(60) == 1
@@ -50,7 +49,7 @@ def test_one_that_is_stopped(jobs):
     assert 'FAILED' in job.err
 
 
-def test_a_busy_loop_and_its_stack(jobs):
+def test_busy_loop_and_its_stack(jobs):
     code = 'w.heartbeat(5); work_for_ever() if rank == "1" else time.sleep(120)'
     job = workers(jobs, code, '--hang-timeout=1')
     assert job.done(60) == 1
@@ -59,7 +58,7 @@ def test_a_busy_loop_and_its_stack(jobs):
     assert 'in work_for_ever' in job.err.split('the one to look at:')[1]
 
 
-def test_a_rank_that_is_missing_in_a_barrier(jobs):
+def test_rank_missing_in_a_barrier(jobs):
     code = """
 w.heartbeat(5)
 if rank != '1':
@@ -77,7 +76,7 @@ time.sleep(120)
     assert str(report) in job.err
 
 
-def test_a_restart_of_its_own_counter(jobs):
+def test_restart_with_its_own_counter(jobs):
     code = """
 if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':
     w.heartbeat(1)
@@ -90,7 +89,7 @@ sys.stdout.write('again\\n')
     assert 'restart 1 of 1 after a hang' in job.err
 
 
-def test_a_program_without_heartbeats(jobs):
+def test_program_without_heartbeats(jobs):
     worker = ('--no-python', jobs.sh('exec sleep 120'))
     job = jobs.cpprun('--standalone', '--nproc-per-node=2', '--hang-timeout=1', *worker)
     assert job.done(60) == 1
@@ -98,7 +97,7 @@ def test_a_program_without_heartbeats(jobs):
     assert 'kernel: waits in' in job.err
 
 
-def test_an_sdk_worker_writes_its_own_stack(jobs):
+def test_sdk_worker_writes_its_own_stack(jobs):
     words = ('--standalone', '--nproc-per-node=2', '--hang-timeout=1', '--no-python')
     job = jobs.cpprun(*words, BIN / 'sdk_worker', 'spin', '1', env={'PATH': str(jobs.folder)})
     assert job.done(60) == 1
@@ -106,7 +105,7 @@ def test_an_sdk_worker_writes_its_own_stack(jobs):
     assert 'spin_for_ever' in job.err.split('the one to look at:')[1]
 
 
-def test_a_long_snapshot_does_not_trip(jobs):
+def test_long_snapshot_is_no_hang(jobs):
     code = """
 w.heartbeat(1)
 if rank == '0':
@@ -136,7 +135,7 @@ def switches(pid):
     return total
 
 
-def test_nobody_is_woken_by_default(jobs):
+def test_agent_sleeps_by_default(jobs):
     job = jobs.cpprun('--standalone', '--no-python', jobs.sh('echo $$ >$MARKS/up; exec sleep 120'))
     jobs.mark('up')
     pid = job.process.pid
@@ -151,7 +150,7 @@ def settled(pid):
     return before if switches(pid) == before else None
 
 
-def test_a_rank_that_waits_for_its_debugger(jobs):
+def test_rank_that_waits_for_its_debugger(jobs):
     worker = ('--no-python', jobs.sh('echo here $RANK $1 "$2"'))
     flags = ('--standalone', '--nproc-per-node=2', '--debug-rank=1', '--hang-timeout=1')
     job = jobs.cpprun(*flags, *worker, 'a', 'b  c')
@@ -167,14 +166,14 @@ def test_a_rank_that_waits_for_its_debugger(jobs):
     assert not children_of(pid)
 
 
-def test_a_rank_to_debug_that_there_is_not_is_said(jobs):
+def test_missing_rank_to_debug_is_reported(jobs):
     flags = ('--standalone', '--nproc-per-node=2', '--debug-rank=2')
     job = jobs.cpprun(*flags, '--no-python', 'true')
     assert job.done() == 0
     assert '--debug-rank=2: no worker waits for a debugger, since ranks go from 0 to 1' in job.err
 
 
-def test_bad_values_are_refused(jobs):
+def test_bad_values_are_rejected(jobs):
     for flag in ('--hang-timeout=soon', '--hang-timeout=-1', '--debug-rank=-1', '--omp-threads=0'):
         job = jobs.cpprun('--standalone', flag, '--no-python', jobs.sh('true'))
         assert job.done() == 1
@@ -190,7 +189,7 @@ def set_timer(at, number):
 """
 
 
-def test_a_file_timer_that_is_over(jobs):
+def test_expired_file_timer(jobs):
     code = TIMER + """
 if rank == '1':
     set_timer(time.time() + 0.1, signal.SIGKILL)
@@ -208,7 +207,7 @@ time.sleep(60)
     assert not fifo.exists()
 
 
-def test_a_file_timer_of_a_stranger_ends_nobody(jobs):
+def test_file_timer_of_a_foreign_process_ends_no_worker(jobs):
     code = TIMER.replace('os.getpid()', 'int(os.environ["VICTIM"])') + """
 set_timer(time.time(), signal.SIGKILL)
 sys.stdout.write(os.environ['TORCHELASTIC_TIMER_FILE'])

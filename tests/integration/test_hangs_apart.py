@@ -1,5 +1,5 @@
-"""Hangs of real programs, told apart: torch over Gloo with a rank missing, the SDK's own examples,
-a wait inside the kernel that no signal reaches; and py-spy, where it is there.
+"""Hangs of real programs, distinguished: torch over Gloo with a rank missing, the SDK's own
+examples, a wait inside the kernel that no signal reaches; and py-spy, if it is installed.
 
 The first tests need torch; those of the SDK its examples (CPPRUN_BIN).
 """
@@ -52,14 +52,14 @@ def torch_workers(jobs):
 
 
 def stacks_of(jobs):
-    """What the report in the run folder has, by rank."""
+    """The report in the run folder, by rank."""
     (report,) = (jobs.folder / 'logs').glob('*/hang_round_*.txt')
     parts = re.split(r'^(?=rank \d+ \()', report.read_text(), flags=re.M)[1:]
     return {int(re.match(r'rank (\d+)', part)[1]): part for part in parts}
 
 
 @pytest.mark.parametrize('waits_in', ['reduce_gradients', 'wait_for_all'])
-def test_a_rank_that_skips_a_collective_of_torchs(jobs, torch_workers, waits_in):
+def test_rank_that_skips_a_torch_collective(jobs, torch_workers, waits_in):
     code = f"""
 if rank == 1:
     wait_for_a_batch()  # it has come to another place than the others
@@ -77,7 +77,7 @@ if rank == 1:
         assert 'step 1, 2 collectives' in stacks[rank]
 
 
-def test_a_rank_of_the_sdk_that_comes_to_no_collective(jobs):
+def test_sdk_rank_that_reaches_no_collective(jobs):
     """Rank 1 stays in front of its step, the other waits in DDP's all_reduce."""
     if not (BIN / 'ex_digits').exists():
         pytest.skip('the C++ examples are not built')
@@ -94,9 +94,9 @@ def test_a_rank_of_the_sdk_that_comes_to_no_collective(jobs):
     assert 'nanosleep' not in stacks[0]
 
 
-def test_a_wait_inside_the_kernel(jobs):
-    """posix_spawn() waits in state D until its child has begun its program, and this child first
-    waits for a writer of a FIFO: as who reads from a disk, or a file server, that has gone."""
+def test_wait_inside_the_kernel(jobs):
+    """posix_spawn() waits in state D until its child has executed its program, and this child first
+    waits for a writer of a FIFO: as a reader of a disk or file server that has gone."""
     code = """
 fifo = os.environ['MARKS'] + '/fifo'
 if rank == '0':

@@ -1,4 +1,4 @@
-"""A worker that reads a file whose server never answers (FUSE): told apart, named, ended."""
+"""A worker that reads a file whose server never answers (FUSE): distinguished, reported, ended."""
 
 import contextlib
 import os
@@ -26,9 +26,9 @@ def why_not():
 
 @contextlib.contextmanager
 def mounted(folder):
-    """The file system of tests/support/stuck_files.py."""
+    """The file system of tests/support/hanging_files.py."""
     folder.mkdir()
-    server = subprocess.Popen([SYSTEM_PYTHON, ROOT / 'tests/support/stuck_files.py', folder],
+    server = subprocess.Popen([SYSTEM_PYTHON, ROOT / 'tests/support/hanging_files.py', folder],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         poll(lambda: server.poll() is not None or (folder / 'stuck').exists(), 30, 'its mount')
@@ -36,7 +36,7 @@ def mounted(folder):
             pytest.skip(f'no file system can be mounted here: {server.stderr.read().decode()}')
         yield folder
     finally:
-        server.kill()  # who still waits for it gets an error
+        server.kill()  # a waiting reader gets an error
         server.wait()
         server.stderr.close()
         subprocess.run(['umount', '--lazy', folder], capture_output=True, timeout=30, check=False)
@@ -61,7 +61,7 @@ time.sleep(120)
 """
 
 
-def test_a_read_that_nobody_answers(jobs, stuck):
+def test_read_that_never_returns(jobs, stuck):
     job = workers(jobs, code_of(stuck), '--hang-timeout=2', '--shutdown-timeout=1')
     (pid,) = jobs.numbers(['pid'])
     poll(lambda: state_of(pid) == 'D', FORGET_S, 'its wait')
@@ -73,7 +73,7 @@ def test_a_read_that_nobody_answers(jobs, stuck):
     assert state_of(pid) == ''
 
 
-def test_a_batch_that_never_comes_of_a_program_with_heartbeats(jobs, stuck):
+def test_batch_that_never_arrives_with_heartbeats(jobs, stuck):
     """The others wait for it in a collective."""
     code = 'w.heartbeat(7)\nif rank != "1":\n    wait_in_barrier()\n' + code_of(stuck)
     job = workers(jobs, code, '--hang-timeout=2', '--shutdown-timeout=1', n=3)

@@ -1,5 +1,4 @@
-"""The launcher's end by force, its reaper process's, and what people do with terminals: nothing
-stays."""
+"""SIGKILL for the launcher or its reaper process, and signals of terminals: no process remains."""
 
 import contextlib
 import os
@@ -25,20 +24,20 @@ STUBBORN = 'trap "" TERM INT HUP\n' + FOR_EVER
 
 
 def start(jobs, *words, code=FOR_EVER, **options):
-    """A job with two workers that run; and their process ids."""
+    """A job with two running workers; returns it and their process ids."""
     running = jobs.cpprun('--nproc-per-node=2', *words, jobs.sh(code), **options)
     return running, jobs.numbers(['up0', 'up1'])
 
 
 @pytest.mark.parametrize('code', [FOR_EVER, STUBBORN], ids=['willing', 'stubborn'])
-def test_kill_minus_nine_of_the_launcher(jobs, ground, code):
+def test_sigkill_of_the_launcher(jobs, ground, code):
     running, _ = start(jobs, code=code, wrap=ground)
     running.process.kill()
     running.process.wait()
     assert jobs.wait_until_gone(1) == []
 
 
-def test_kill_minus_nine_of_the_reaper_is_mended(jobs, ground):
+def test_killed_reaper_is_replaced(jobs, ground):
     running, workers = start(jobs, wrap=ground)
     first = reaper_of(running.pid)
     kill(first)
@@ -49,7 +48,7 @@ def test_kill_minus_nine_of_the_reaper_is_mended(jobs, ground):
     assert jobs.wait_until_gone(1) == []
 
 
-def test_kill_minus_nine_of_the_reaper_again_and_again(jobs):
+def test_reaper_is_killed_repeatedly(jobs):
     running, workers = start(jobs)
     fds = len(os.listdir(f'/proc/{running.pid}/fd')) + 3  # some come with the job's first moments
     for _ in range(20):
@@ -64,9 +63,9 @@ def test_kill_minus_nine_of_the_reaper_again_and_again(jobs):
 
 
 @pytest.mark.parametrize('is_reaper_first', [True, False])
-def test_kill_minus_nine_of_both_takes_the_workers(jobs, ground, is_reaper_first):
-    """The kernel's parent-death signal is left for the workers themselves. Nobody is left for the
-    cgroup, which is empty."""
+def test_sigkill_of_launcher_and_reaper_ends_the_workers(jobs, ground, is_reaper_first):
+    """Only the workers' parent-death signal of the kernel remains. The cgroup, which is empty, has
+    no owner left."""
     code = 'echo "$CPPRUN_TOKEN" >"$MARKS/token"\n' + FOR_EVER
     running, _ = start(jobs, code=code, wrap=ground)
     token = jobs.mark('token')
@@ -81,7 +80,7 @@ def test_kill_minus_nine_of_both_takes_the_workers(jobs, ground, is_reaper_first
 
 
 @pytest.mark.parametrize('milliseconds', [0, 1, 2, 3, 5, 8, 12, 20, 40])
-def test_kill_minus_nine_at_any_moment_of_the_start(jobs, ground, milliseconds):
+def test_sigkill_at_any_moment_of_the_start(jobs, ground, milliseconds):
     running = jobs.cpprun('--nproc-per-node=8', jobs.sh('setsid sleep 60 & sleep 60'), wrap=ground)
     end = time.monotonic() + milliseconds / 1000
     while time.monotonic() < end:
@@ -91,7 +90,7 @@ def test_kill_minus_nine_at_any_moment_of_the_start(jobs, ground, milliseconds):
     assert jobs.wait_until_gone(1.5) == []
 
 
-def test_kill_minus_nine_while_stopping(jobs, ground):
+def test_sigkill_while_stopping(jobs, ground):
     running, _ = start(jobs, code=STUBBORN, wrap=ground)
     running.send(signal.SIGTERM)
     running.process.kill()
@@ -99,7 +98,7 @@ def test_kill_minus_nine_while_stopping(jobs, ground):
     assert jobs.wait_until_gone(1) == []
 
 
-def test_kill_minus_nine_while_restarting(jobs):
+def test_sigkill_while_restarting(jobs):
     worker = jobs.sh('echo "$TORCHELASTIC_RESTART_COUNT"; setsid sleep 60 & exit 1')
     running = jobs.cpprun('--nproc-per-node=4', '--max-restarts=1000', worker)
     running.wait_for(r'^5$')
@@ -108,7 +107,7 @@ def test_kill_minus_nine_while_restarting(jobs):
     assert jobs.wait_until_gone(1) == []
 
 
-def test_a_frozen_launcher_that_is_killed(jobs):
+def test_frozen_launcher_is_killed(jobs):
     running, _ = start(jobs)
     os.kill(running.pid, signal.SIGSTOP)
     kill(running.pid)
@@ -117,7 +116,7 @@ def test_a_frozen_launcher_that_is_killed(jobs):
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
-def test_a_signal_is_passed_on_and_is_the_exit_code(jobs, number):
+def test_signal_is_forwarded_and_is_the_exit_code(jobs, number):
     name = number.name.removeprefix('SIG')
     code = f'trap "echo got {name}; exit 0" {name}\n' + FOR_EVER
     running, _ = start(jobs, code=code)
@@ -129,7 +128,7 @@ def test_a_signal_is_passed_on_and_is_the_exit_code(jobs, number):
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGQUIT])
-def test_the_second_signal_of_a_keyboard_kills_at_once(jobs, number):
+def test_second_ctrl_c_kills_immediately(jobs, number):
     code = 'trap "echo got" QUIT INT\n' + FOR_EVER
     running, _ = start(jobs, '--shutdown-timeout=3600', code=code)
     running.send(number)
@@ -139,7 +138,7 @@ def test_the_second_signal_of_a_keyboard_kills_at_once(jobs, number):
     assert jobs.wait_until_gone() == []
 
 
-def test_a_storm_of_signals(jobs):
+def test_storm_of_signals(jobs):
     running, _ = start(jobs, code=STUBBORN)
     with contextlib.suppress(ProcessLookupError):
         for _ in range(50):
@@ -150,7 +149,7 @@ def test_a_storm_of_signals(jobs):
 
 
 @pytest.mark.parametrize('number', [signal.SIGUSR1, signal.SIGSEGV, signal.SIGABRT, signal.SIGALRM])
-def test_signals_that_nobody_handles_end_the_launcher_and_all(jobs, number):
+def test_unhandled_signals_end_the_launcher_and_its_workers(jobs, number):
     running, _ = start(jobs)
     running.send(number)
     assert running.done(20) == -number
@@ -158,8 +157,8 @@ def test_signals_that_nobody_handles_end_the_launcher_and_all(jobs, number):
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_before_workers_run(jobs, number):
-    """Of two nodes one never comes: the launcher waits, and goes when told to."""
+def test_signal_before_workers_run(jobs, number):
+    """Of two nodes one never comes: the launcher waits, and ends on a signal."""
     worker = jobs.sh('echo x >"$MARKS/started"')
     meet = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
     running = jobs.cpprun(*meet, worker)
@@ -180,7 +179,7 @@ def catches(pid, number):
 
 
 @pytest.mark.parametrize('milliseconds', [0, 1, 2, 4, 8, 16])
-def test_a_signal_at_any_moment_of_the_start(jobs, milliseconds):
+def test_signal_at_any_moment_of_the_start(jobs, milliseconds):
     running = jobs.cpprun('--nproc-per-node=4', '--shutdown-timeout=2', jobs.sh('sleep 60'))
     end = time.monotonic() + milliseconds / 1000
     while time.monotonic() < end:
@@ -190,8 +189,8 @@ def test_a_signal_at_any_moment_of_the_start(jobs, milliseconds):
     assert jobs.wait_until_gone(1) == []
 
 
-def test_the_terminal_goes(jobs):
-    """Closing the window: SIGHUP to the foreground job, and output to nowhere."""
+def test_terminal_hangup(jobs):
+    """A closed terminal: SIGHUP to the foreground job, and output to nowhere."""
     main, other = os.openpty()
     worker = jobs.sh('trap "echo hup >$MARKS/hup$RANK; exit 0" HUP\n' + FOR_EVER)
     options = {'stdin': other, 'stdout': other, 'stderr': other, 'start_new_session': True}
@@ -210,7 +209,7 @@ def test_the_terminal_goes(jobs):
 
 
 def test_ctrl_c_at_a_terminal_reaches_workers_once(jobs):
-    """They have sessions of their own, so only we pass it on."""
+    """They have their own sessions, so only the launcher forwards it."""
     main, other = pty.openpty()
     worker = jobs.sh('trap "echo int >>$MARKS/int$RANK; exit 0" INT\n' + FOR_EVER)
 
@@ -258,7 +257,7 @@ def nested(jobs, inner, words=''):
     return running
 
 
-def test_nothing_of_an_inner_launcher_stays_after_kill_minus_nine_of_the_outer(jobs):
+def test_sigkill_of_an_outer_launcher_ends_the_inner_one(jobs):
     running = nested(jobs, 'setsid sleep 60 &\n' + FOR_EVER)
     jobs.numbers(['up0', 'up1'])
     running.process.kill()
@@ -266,7 +265,7 @@ def test_nothing_of_an_inner_launcher_stays_after_kill_minus_nine_of_the_outer(j
     assert jobs.wait_until_gone(1) == []
 
 
-def test_restarts_of_an_inner_launcher_do_not_touch_the_outers_workers(jobs):
+def test_restarts_of_an_inner_launcher_spare_the_outers_workers(jobs):
     inner = (
         'if [ "$TORCHELASTIC_RESTART_COUNT" -lt 3 ]; then setsid sleep 60 & exit 1; fi\n' + FOR_EVER
     )
@@ -279,7 +278,7 @@ def test_restarts_of_an_inner_launcher_do_not_touch_the_outers_workers(jobs):
     assert jobs.wait_until_gone(1) == []
 
 
-def test_the_inner_launchers_end_leaves_the_outer_running(jobs):
+def test_end_of_an_inner_launcher_spares_the_outer(jobs):
     running = nested(jobs, UP + 'exit 0')
     jobs.numbers(['up0', 'up1'])
     sibling = int(jobs.mark('upsibling'))

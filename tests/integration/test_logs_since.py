@@ -1,13 +1,13 @@
-"""cpprunctl logs --since: what log files' own times allow to know, and what they do not."""
+"""cpprunctl logs --since: results with and without timestamps in log files."""
 
 import os
 import re
 import time
 
 import pytest
-from test_operators import TAKES, built, ctl, good, own_run_id  # noqa: F401
+from test_cpprunctl import TAKES, built, ctl, good, own_run_id  # noqa: F401
 
-# Lines of which the first two are old; attempt 0 fails when it is told to.
+# Lines of which the first two are old; attempt 0 fails on a command.
 TIMED = """
 import os, sys, time
 def say(ago, text):
@@ -28,7 +28,7 @@ sys.exit(3) if attempt == '0' else time.sleep(120)
 
 @pytest.fixture
 def job(jobs):
-    """Starts workers whose output is kept; gives the job's run id."""
+    """Starts workers whose output is kept; returns the job's run id."""
 
     def start(code, n=1, *flags):
         made = jobs.cpprun('--standalone', f'--nproc-per-node={n}', '--redirects=3',
@@ -40,7 +40,7 @@ def job(jobs):
 
 
 def grow_old(jobs, began, wrote):
-    """As if its workers had been started, and had last written, so many seconds ago."""
+    """As if its workers had started, and had last written, that many seconds ago."""
     now = time.time()
     (run,) = (jobs.folder / 'logs').glob('*/events.jsonl')
     text = re.sub(r'"time_us":\d+', f'"time_us":{int((now - began) * 1e6)}', run.read_text())
@@ -49,14 +49,14 @@ def grow_old(jobs, began, wrote):
         os.utime(path, (now - wrote, now - wrote))
 
 
-def test_a_worker_that_began_later_is_shown_whole(job):
+def test_worker_that_started_later_is_shown_whole(job):
     run_id = job(TIMED)
     shown = good('logs', '--since', '1m', run_id)
     assert shown.startswith('[0]: ') and shown.count('\n') == 5, shown
     assert 'two hours ago' in shown, 'the worker itself is younger than that'
 
 
-def test_lines_with_times_are_told_apart(jobs, job):
+def test_lines_with_times_are_filtered(jobs, job):
     run_id = job(TIMED)
     grow_old(jobs, 86400, 1)
     lines = good('logs', '--since', '30m', '--rank', 0, run_id).splitlines()
@@ -65,7 +65,7 @@ def test_lines_with_times_are_told_apart(jobs, job):
     assert 'two hours ago' in good('logs', '--since', '3h', run_id)
 
 
-def test_files_that_were_not_written_since_are_left_out(jobs, job):
+def test_older_files_are_left_out(jobs, job):
     run_id = job(TIMED)
     grow_old(jobs, 600, 600)
     shown = ctl('logs', '--since', '5m', run_id)
@@ -73,7 +73,7 @@ def test_files_that_were_not_written_since_are_left_out(jobs, job):
     assert 'no log file was written since' in shown.stderr
 
 
-def test_lines_without_times_are_said_to_be_so(jobs, job):
+def test_lines_without_times_are_marked(jobs, job):
     run_id = job(TIMED.replace("at) + ',000 ", "at)[:4] + ' "))
     grow_old(jobs, 86400, 1)
     shown = ctl('logs', '--since', '5m', '-n', 2, '--rank', 0, run_id)
@@ -95,6 +95,6 @@ def test_earlier_rounds_come_first(jobs, job):
     assert 'attempt 0' not in good('logs', run_id), 'without a time: the round that runs'
 
 
-def test_a_time_that_is_none_is_refused(job):
+def test_invalid_time_is_rejected(job):
     refused = ctl('logs', '--since', 'yesterday', job(TIMED))
     assert refused.returncode == 2 and '30s, 5m, 2h, 1d' in refused.stderr

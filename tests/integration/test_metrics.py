@@ -1,4 +1,4 @@
-"""/metrics: what the page says, what is served, and what Prometheus makes of it."""
+"""/metrics: the documentation, the served values, and Prometheus' own checks."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def families(text):
 
 
 def page_rows():
-    """Name to (type, labels column, meaning), as the page has it."""
+    """Name to (type, labels column, meaning), as in the documentation."""
     rows = re.findall(r'^\| `(cpprun_\w+)` \| (\w+) \| (.*?)\| (.*) \|$', PAGE.read_text(), re.M)
     return {name: (kind, labels, meaning) for name, kind, labels, meaning in rows}
 
@@ -53,7 +53,7 @@ def promtool(*words, **how):
 
 @pytest.fixture
 def broken_job(cluster):  # noqa: F811
-    """Two nodes that have had a failure and run again. The name would break careless writers."""
+    """Two nodes that have had a failure and run again. The job's name needs escaping."""
     job = Job(cluster, 2, run_id='odd"na\\me', restarts=3)
     job.agents(0, 1)
     first = cluster.world(0, 1)
@@ -66,7 +66,7 @@ def broken_job(cluster):  # noqa: F811
         agent.ends(0)
 
 
-def test_the_page_lists_what_is_served(broken_job):
+def test_documentation_lists_the_served_metrics(broken_job):
     text = fetch(broken_job.port)
     served, listed = families(text), page_rows()
     assert {n: (kind, meaning) for n, (kind, _, meaning) in listed.items()} == served
@@ -85,7 +85,7 @@ def test_the_page_lists_what_is_served(broken_job):
             assert name == 'cpprun_job_outcome' or told <= set().union(*found.values()), name
 
 
-def test_promtool_finds_nothing_wrong_and_the_numbers_are_those_of_status(broken_job):
+def test_promtool_accepts_the_metrics_and_they_match_status(broken_job):
     text = fetch(broken_job.port)
     promtool('check', 'metrics', input=text)
     label = 'run_id="odd\\"na\\\\me"'
@@ -98,7 +98,7 @@ def test_promtool_finds_nothing_wrong_and_the_numbers_are_those_of_status(broken
         assert line + '\n' in text, text
 
 
-def test_rules_are_right_and_ask_for_metrics_that_exist():
+def test_alert_rules_are_valid_and_use_existing_metrics():
     promtool('check', 'rules', 'alerts.yml', cwd=PROMETHEUS)
     promtool('test', 'rules', 'alerts_test.yml', cwd=PROMETHEUS)
     promtool('check', 'config', '--syntax-only', 'prometheus.yml', cwd=PROMETHEUS)
@@ -108,7 +108,7 @@ def test_rules_are_right_and_ask_for_metrics_that_exist():
     assert_known(NAME.findall(rules))
 
 
-def test_the_grafana_board_asks_for_metrics_that_exist(tmp_path):
+def test_grafana_dashboard_uses_existing_metrics(tmp_path):
     board = json.loads(GRAFANA.read_text())
     questions = [target['expr'] for panel in board['panels'] for target in panel['targets']]
     questions += [note['expr'] for note in board['annotations']['list']]
@@ -128,7 +128,7 @@ def assert_known(names):
     assert names and set(names) <= known, set(names) - known
 
 
-def test_a_real_prometheus_scrapes_it(broken_job, tmp_path):
+def test_prometheus_scrapes_the_metrics(broken_job, tmp_path):
     port = free_port()
     config = (PROMETHEUS / 'prometheus.yml').read_text()
     config = config.replace('node0:29400', f'127.0.0.1:{broken_job.port}').replace('15s', '200ms')

@@ -30,7 +30,7 @@ def healthz(port):
 
 
 def is_dropped(peer, seconds=50):
-    """The other side ends the connection; what it says before is thrown away."""
+    """The other side ends the connection; ignores earlier answers."""
     peer.settimeout(seconds)
     try:
         while peer.recv(65536):
@@ -43,7 +43,7 @@ def is_dropped(peer, seconds=50):
 
 
 def send(port, data):
-    """Sends as much as is taken; whether the peer was then dropped."""
+    """Sends as much as possible; returns whether the peer was dropped."""
     with connect(port) as peer:
         with contextlib.suppress(OSError):
             peer.sendall(data)
@@ -51,7 +51,7 @@ def send(port, data):
 
 
 class Target:
-    """A port under attack, and what must go on there."""
+    """A port under attack, and the services that must keep working there."""
 
     def __init__(self, port, running, end):
         self.port = port
@@ -117,7 +117,7 @@ def test_random_bytes(target):
     target.check()
 
 
-def test_random_bytes_behind_every_beginning(target):
+def test_random_bytes_after_every_prefix(target):
     dice = random.Random(8)
     for start in (MAGIC, STORE_HELLO, b'GET /', b'\x00', b'\x01', b'POST / HTTP/1.1\r\n'):
         for _ in range(30):
@@ -151,7 +151,7 @@ def test_random_bytes_behind_every_beginning(target):
         *('store-huge-length', 'store-unknown-command'),
     ],
 )
-def test_a_broken_frame_drops_its_peer(target, data):
+def test_broken_frame_drops_its_peer(target, data):
     assert send(target.port, data)
     target.check()
 
@@ -164,8 +164,9 @@ def test_truncated_frames(target):
     target.check()
 
 
-def test_a_hello_in_single_bytes(target):
-    """Broken at its end, so that the answer is an end: byte by byte it is read like at once."""
+def test_hello_in_single_bytes(target):
+    """Broken at its end, so that the answer is an end: byte by byte gives the same result as at
+    once."""
     with connect(target.port) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(OSError):
@@ -196,7 +197,7 @@ def test_http_in_single_bytes(target):
     ],
     ids=['path', 'version', 'line', 'length', 'method', 'dots', 'header', 'bytes'],
 )
-def test_http_garbage_is_refused_in_http(target, text, answer):
+def test_http_garbage_gets_an_http_error(target, text, answer):
     with connect(target.port) as peer:
         with contextlib.suppress(OSError):
             peer.sendall(text)
@@ -208,8 +209,8 @@ def test_http_garbage_is_refused_in_http(target, text, answer):
     target.check()
 
 
-def test_slow_lorises_are_dropped(target):
-    """After ten seconds without a first command, wherever in it they stopped."""
+def test_slowloris_clients_are_dropped(target):
+    """After ten seconds without a complete first command, wherever it stopped."""
     starts = [b'', MAGIC[:2], MAGIC, MAGIC + b'\x40', STORE_HELLO[:3], b'GET /heal']
     with contextlib.ExitStack() as stack:
         peers = [stack.enter_context(connect(target.port)) for _ in starts]
@@ -220,7 +221,7 @@ def test_slow_lorises_are_dropped(target):
     target.check()
 
 
-def test_a_thousand_silent_connections(target):
+def test_thousand_silent_connections(target):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 1200:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 2000), hard))
@@ -261,8 +262,8 @@ def store_peer(port):
     return peer
 
 
-def test_a_peer_that_stops_reading(target):
-    """It asks for pages, or values, without end; others are served on."""
+def test_peer_that_stops_reading(target):
+    """It requests pages, or values, without end; other clients are still served."""
     with connect(target.port) as peer:
         peer.setblocking(False)
         asked = 0
@@ -282,8 +283,8 @@ def test_a_peer_that_stops_reading(target):
         assert resident < 200_000, f'{resident} KiB'
 
 
-def test_a_torchrun_agent_does_no_harm(target):
-    """The c10d rendezvous of torchrun asks the store for keys of its own."""
+def test_torchrun_agent_does_no_harm(target):
+    """The c10d rendezvous of torchrun asks the store for its own keys."""
     with store_peer(target.port) as peer:
         peer.sendall(b'\x0d' + struct.pack('<I', 4711))  # PING
         assert peer.recv(4) == struct.pack('<I', 4711)
@@ -295,7 +296,7 @@ def test_a_torchrun_agent_does_no_harm(target):
     target.check()
 
 
-def test_a_torchrun_agent_is_named_at_a_jobs_port(jobs):
+def test_torchrun_agent_is_named_at_a_jobs_port(jobs):
     job = start_job(jobs)
     with store_peer(job.port) as peer:
         peer.sendall(b'\x02' + text(b'/torch.rendezvous.none') + text(b'') + text(b'state'))
@@ -304,8 +305,8 @@ def test_a_torchrun_agent_is_named_at_a_jobs_port(jobs):
     assert 'torchrun' in job.running.err
 
 
-def test_all_of_it_at_once_and_the_job_still_restarts(jobs):
-    """A worker dies in the middle of an attack; the round after it forms."""
+def test_all_attacks_together_and_the_job_still_restarts(jobs):
+    """A worker dies during an attack; the next round forms."""
     port = free_port()
     worker = jobs.sh(
         'echo "up $TORCHELASTIC_RESTART_COUNT $$"\n'

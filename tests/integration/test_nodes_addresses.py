@@ -1,4 +1,4 @@
-"""Where agents meet and by which addresses they reach each other: hosts in network namespaces."""
+"""Endpoints and addresses of agents: hosts in network namespaces."""
 
 import ipaddress
 import signal
@@ -26,8 +26,8 @@ def ends_well(cluster):
 # ---------------------------------------------------------------- names
 
 
-def test_a_name_with_several_addresses(cluster, net):
-    """The first one answers nobody; all are tried at once."""
+def test_name_with_several_addresses(cluster, net):
+    """The first address never answers; the agent tries all at once."""
     hosts = net(3)
     for i in range(3):
         hosts.etc(i, 'hosts', LOCAL + f'10.230.7.99 rdzv\n{hosts.addr(0)} rdzv\n')
@@ -37,7 +37,7 @@ def test_a_name_with_several_addresses(cluster, net):
     ends_well(cluster)
 
 
-def test_the_hosts_own_name_may_mean_loopback_on_it(cluster, net):
+def test_hosts_own_name_may_mean_loopback(cluster, net):
     """Debian maps the host name to 127.0.1.1; the others see another address."""
     hosts = net(2)
     hosts.etc(0, 'hosts', LOCAL + '127.0.1.1 node-a\n')
@@ -48,8 +48,8 @@ def test_the_hosts_own_name_may_mean_loopback_on_it(cluster, net):
     ends_well(cluster)
 
 
-def test_host_is_found_by_address_whatever_names_say(cluster, net):
-    """All have the same name. The one with the endpoint's address hosts, though it is last."""
+def test_host_is_found_by_address_without_name_resolution(cluster, net):
+    """All have the same name. The node with the endpoint's address hosts, though it is last."""
     hosts = net(3)
     job = Job(cluster, 3, host=hosts.addr(2), net=hosts)
     job.agents(0, 1, LOGLEVEL='INFO')
@@ -86,7 +86,7 @@ def test_ipv6_only(cluster, net):
     ends_well(cluster)
 
 
-def test_two_cards_the_one_towards_the_coordinator_counts(cluster, net):
+def test_card_towards_the_coordinator_counts(cluster, net):
     hosts = net(2, 'two')
     job = Job(cluster, 2, host=hosts.addr(0, 1), net=hosts)
     job.agents(0, 1)
@@ -94,7 +94,7 @@ def test_two_cards_the_one_towards_the_coordinator_counts(cluster, net):
     ends_well(cluster)
 
 
-def test_local_addr_beats_what_was_found_out(cluster, net):
+def test_local_addr_overrides_detection(cluster, net):
     hosts = net(2, 'two')
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
     for node in (0, 1):
@@ -127,8 +127,8 @@ def test_is_host_false_never_hosts(cluster):
 # ---------------------------------------------------------------- out of reach
 
 
-def test_unreachable_endpoint_says_what_was_tried_and_ends(cluster, net):
-    """Every address with its reason, since when; at most a line a minute (here a second)."""
+def test_unreachable_endpoint_is_reported_and_ends(cluster, net):
+    """Every address with its reason and duration; at most a line a minute (here a second)."""
     hosts = net(1)
     hosts.etc(0, 'hosts', LOCAL + '10.230.7.98 rdzv\nfd00::1 rdzv\n127.0.0.9 other\n')
     job = Job(cluster, 2, host='rdzv', net=hosts, join_timeout=8)
@@ -140,14 +140,14 @@ def test_unreachable_endpoint_says_what_was_tried_and_ends(cluster, net):
     assert 'timed out after 8 s' in agent.err() and 'tried last: ' in agent.err()
 
 
-def test_unknown_name_says_so_and_ends(cluster):
+def test_unknown_name_is_reported_and_ends(cluster):
     job = Job(cluster, 2, host='no-such-host.invalid', join_timeout=4)
     agent = job.agent(0).ends(1)
     assert agent.err().count("the name 'no-such-host.invalid' can't be resolved") in (2, 3), \
         agent.story()
 
 
-def test_a_minute_is_a_minute(cluster):
+def test_join_timeout_counts_whole_minutes(cluster):
     job = Job(cluster, 2, host='127.0.0.1', join_timeout=5)
     agent = job.agent(0, conf={'is_host': 'false'}).ends(1)
     assert agent.err().count("can't reach the coordinator") == 1, agent.story()
@@ -156,7 +156,7 @@ def test_a_minute_is_a_minute(cluster):
 # ---------------------------------------------------------------- two jobs, one endpoint
 
 
-def test_the_hosts_job_ends_first_and_the_other_goes_on(cluster):
+def test_hosts_job_ends_first_and_the_other_continues(cluster):
     port = free_port()
     one = Job(cluster, 2, port=port, run_id='one')
     two = Job(cluster, 2, port=port, run_id='two', restarts=1)
@@ -175,7 +175,7 @@ def test_the_hosts_job_ends_first_and_the_other_goes_on(cluster):
     [a.ends(0) for a in (*others, host)]
 
 
-def test_a_host_that_stays_for_others_goes_on_a_signal_with_its_own_outcome(cluster):
+def test_host_that_stays_for_others_ends_on_a_signal_with_its_own_outcome(cluster):
     port = free_port()
     one = Job(cluster, 1, port=port, run_id='one')
     two = Job(cluster, 1, port=port, run_id='two', join_timeout=2, lease=2.0)
@@ -222,7 +222,7 @@ def test_static_replaces_a_dead_node(cluster):
     ends_well(cluster)
 
 
-def test_static_node_rank_twice_is_refused(cluster):
+def test_duplicate_static_node_rank_is_rejected(cluster):
     job = Job(cluster, 3, static=True)
     host = job.host(0, LOGLEVEL='INFO')
     job.agent(1)
@@ -236,7 +236,7 @@ def test_static_node_rank_twice_is_refused(cluster):
     [a.ends(0) for a in cluster.agents if a is not twin]
 
 
-def test_static_node_rank_out_of_range_is_refused(cluster):
+def test_static_node_rank_out_of_range_is_rejected(cluster):
     job = Job(cluster, 2, static=True)
     agent = job.agent(2).ends(1)
     assert 'ranks go from 0 to 1' in agent.err()

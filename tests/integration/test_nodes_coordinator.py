@@ -1,7 +1,7 @@
 """The coordinator's process is killed and started again at the same address, without memory.
 
-It goes on from what the agents know (R13 of docs/protocol.md). Leases are long where the workers
-must not notice, and short where somebody does not come back.
+It continues from the agents' reports (R13 of docs/protocol.md). Leases are long where workers must
+survive, and short where a node does not return.
 """
 
 import os
@@ -21,7 +21,7 @@ def kill(server):
     server.wait()
 
 
-def test_workers_do_not_notice_that_the_server_was_killed_and_started_again(cluster):
+def test_workers_survive_a_server_restart(cluster):
     job = Job(cluster, 2, lease=LONG)
     server = job.serve()
     job.agents(0, 1, nproc=2)
@@ -37,7 +37,7 @@ def test_workers_do_not_notice_that_the_server_was_killed_and_started_again(clus
     assert len(cluster.worlds()) == 1
 
 
-def test_restarts_used_outlive_the_server(cluster):
+def test_used_restarts_outlive_the_server(cluster):
     job = Job(cluster, 2, lease=LONG, restarts=1)
     server = job.serve()
     job.agents(0, 1)
@@ -54,7 +54,7 @@ def test_restarts_used_outlive_the_server(cluster):
     assert 'Restarts used: 1 of 1' in cluster.agents[0].err()
 
 
-def test_a_worker_that_fails_while_nobody_serves_is_told_and_charged(cluster):
+def test_failure_without_a_server_is_reported_and_charged(cluster):
     job = Job(cluster, 2, lease=LONG, restarts=2)
     server = job.serve()
     job.agents(0, 1)
@@ -69,7 +69,7 @@ def test_a_worker_that_fails_while_nobody_serves_is_told_and_charged(cluster):
     [agent.ends(0) for agent in cluster.agents]
 
 
-def test_an_agent_that_died_meanwhile_is_missed_for_one_lease(cluster):
+def test_agent_that_died_meanwhile_delays_for_one_lease(cluster):
     job = Job(cluster, '1:2', lease=SHORT)
     server = job.serve()
     job.agents(0, 1)
@@ -83,8 +83,8 @@ def test_an_agent_that_died_meanwhile_is_missed_for_one_lease(cluster):
     cluster.agents[0].ends(0)
 
 
-def test_stacks_that_come_when_their_agent_has_gone(cluster):
-    """The process stays to lead another job; what was asked of its agent goes nowhere."""
+def test_stacks_that_arrive_after_their_agent_left(cluster):
+    """The process stays to lead another job; requests to its agent are dropped."""
     spy = cluster.tmp / 'bin' / 'py-spy'
     spy.parent.mkdir()
     spy.write_text('#!/bin/sh\n: > "$NODES_DIR/spy-$NODES_NODE"\nsleep 3\n')

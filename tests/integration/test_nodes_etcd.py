@@ -1,5 +1,5 @@
-"""Jobs whose coordinator is elected in etcd (R18): whoever dies, freezes or is cut off, the others
-go on. docs/etcd.md says what is promised; workers record whether they saw any other world.
+"""Jobs whose coordinator is elected in etcd (R18): whichever node dies, freezes or is cut off, the
+others continue. docs/etcd.md lists the guarantees; workers record whether they saw another round.
 """
 
 import os
@@ -12,11 +12,11 @@ from nodes import cluster, wait_for  # noqa: F401
 from nodes_etcd import EtcdJob, make_certificates, make_etcd  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 
-LEASE = 3.0     # whole seconds, as etcd has it
+LEASE = 3.0  # whole seconds, as in etcd
 
 
 def three(cluster, etcd, nnodes='2:3', **how):  # noqa: F811
-    """Three nodes in one world, and the agent that leads it."""
+    """Three nodes in one round, and the agent that leads it."""
     job = EtcdJob(cluster, etcd, nnodes, lease=LEASE, **how)
     job.agents(0, 1, 2)
     first = cluster.world(0, 1, 2)
@@ -48,11 +48,11 @@ def reaper_of(agent):
 
 
 def replaced(cluster, leader, first):  # noqa: F811
-    """The world of the others."""
+    """The round of the other nodes."""
     return cluster.world(*(a.node for a in others(cluster, leader)), after=first)
 
 
-def test_nodes_meet_without_a_host_and_leave_no_leader_behind(cluster, make_etcd):
+def test_nodes_meet_without_a_host_and_leave_no_leader_key(cluster, make_etcd):
     job, _, leader = three(cluster, make_etcd().wait())
     assert job.leader()[0] == '127.0.0.1'
     all_end(cluster)
@@ -60,7 +60,7 @@ def test_nodes_meet_without_a_host_and_leave_no_leader_behind(cluster, make_etcd
     assert 'cpprun:' not in leader.err(), 'a good run says nothing of its own'
 
 
-def test_the_others_go_on_when_the_leading_agent_is_killed(cluster, make_etcd):
+def test_others_continue_when_the_leading_agent_is_killed(cluster, make_etcd):
     job, first, leader = three(cluster, make_etcd().wait(), restarts=2)
     cluster.say(3, first[0])
     second = cluster.world(0, 1, 2, after=first)
@@ -74,7 +74,7 @@ def test_the_others_go_on_when_the_leading_agent_is_killed(cluster, make_etcd):
     all_end(cluster, *left)
 
 
-def test_a_job_outlives_all_its_leaders_but_one(cluster, make_etcd):
+def test_job_outlives_all_its_leaders_but_one(cluster, make_etcd):
     job, world, leader = three(cluster, make_etcd().wait(), '1:3')
     for _ in range(2):
         leader.send(signal.SIGKILL)
@@ -84,7 +84,7 @@ def test_a_job_outlives_all_its_leaders_but_one(cluster, make_etcd):
     all_end(cluster, leader)
 
 
-def test_a_leading_agent_that_freezes_loses_its_workers_and_comes_back(cluster, make_etcd):
+def test_frozen_leading_agent_loses_its_workers_and_returns(cluster, make_etcd):
     job, first, leader = three(cluster, make_etcd().wait())
     leader.send(signal.SIGSTOP)
     second = replaced(cluster, leader, first)
@@ -95,8 +95,8 @@ def test_a_leading_agent_that_freezes_loses_its_workers_and_comes_back(cluster, 
     all_end(cluster)
 
 
-def test_a_leading_node_that_falls_silent_is_replaced(cluster, make_etcd):
-    """As after a power cut: nothing of it runs, and nobody says so."""
+def test_silent_leading_node_is_replaced(cluster, make_etcd):
+    """As after a power cut: nothing of it runs, and no connection ends."""
     _, first, leader = three(cluster, make_etcd().wait())
     reaper = reaper_of(leader)
     for pid in (leader.pid, reaper):
@@ -110,7 +110,7 @@ def test_a_leading_node_that_falls_silent_is_replaced(cluster, make_etcd):
     os.kill(reaper, signal.SIGCONT)
 
 
-def test_a_host_whose_cable_is_pulled_is_replaced(cluster, make_etcd, net):
+def test_unplugged_host_is_replaced(cluster, make_etcd, net):
     hosts = net(4)
     etcd = make_etcd(place=lambda i: (hosts.addr(3), hosts.wrap(3))).wait()
     job, first, leader = three(cluster, etcd, net=hosts)
@@ -124,7 +124,7 @@ def test_a_host_whose_cable_is_pulled_is_replaced(cluster, make_etcd, net):
     all_end(cluster)
 
 
-def test_a_short_restart_of_etcd_is_not_noticed(cluster, make_etcd):
+def test_short_restart_of_etcd_has_no_effect(cluster, make_etcd):
     etcd = make_etcd().wait()
     job = EtcdJob(cluster, etcd, 2, lease=12)
     job.agents(0, 1)
@@ -141,7 +141,7 @@ def test_a_short_restart_of_etcd_is_not_noticed(cluster, make_etcd):
     all_end(cluster)
 
 
-def test_without_etcd_the_job_stops_and_goes_on_when_it_is_back(cluster, make_etcd):
+def test_job_stops_without_etcd_and_continues_when_it_is_back(cluster, make_etcd):
     etcd = make_etcd().wait()
     _, first, _ = three(cluster, etcd)
     etcd.kill(0)
@@ -167,7 +167,7 @@ def test_one_of_three_members_of_etcd_may_die(cluster, make_etcd, killed):
     all_end(cluster)
 
 
-def test_who_is_cut_off_from_etcd_alone_hears_why(cluster, make_etcd):
+def test_node_without_etcd_reports_the_reason(cluster, make_etcd):
     etcd = make_etcd().wait()
     etcd.kill(0)
     job = EtcdJob(cluster, etcd, 1, join_timeout=3)
@@ -183,13 +183,13 @@ PASSWORD = 'a word that nobody guesses'
 
 
 def with_users(etcd):
-    """Etcd takes nobody but root from now on. Returns who asks as root."""
+    """Etcd accepts only root from now on. Returns a client with root's credentials."""
     for path, body in (('user/add', {'name': 'root', 'password': PASSWORD}),
                        ('user/grant', {'user': 'root', 'role': 'root'}), ('enable', {})):
         assert etcd.ask(f'auth/{path}', body) is not None, etcd.story()
 
 
-def test_a_user_logs_in_and_again_when_etcd_has_forgotten(cluster, make_etcd):
+def test_user_logs_in_again_when_etcd_has_forgotten(cluster, make_etcd):
     etcd = make_etcd().wait()
     with_users(etcd)
     job = EtcdJob(cluster, etcd, 2, lease=12, user='root')
@@ -209,7 +209,7 @@ def test_a_user_logs_in_and_again_when_etcd_has_forgotten(cluster, make_etcd):
 
 @pytest.mark.parametrize('password, why', [
     ('wrong', "does not take the user 'root'"), (None, 'user name is empty')])
-def test_a_wrong_user_is_told_so(cluster, make_etcd, password, why):
+def test_wrong_user_is_reported(cluster, make_etcd, password, why):
     etcd = make_etcd().wait()
     with_users(etcd)
     more = {'user': 'root'} if password else {}
@@ -224,7 +224,7 @@ def test_a_wrong_user_is_told_so(cluster, make_etcd, password, why):
 
 @pytest.fixture
 def tls_etcd(cluster, make_etcd):  # noqa: F811
-    """Etcd that shows a certificate and wants one; and the folder with both."""
+    """Etcd with a certificate that also requires one; and the folder with both."""
     folder = cluster.tmp
     if shutil.which('openssl') is None:
         pytest.skip('no openssl to make certificates with')
@@ -236,7 +236,7 @@ def tls_etcd(cluster, make_etcd):  # noqa: F811
     return etcd.wait(), folder
 
 
-def test_etcd_is_asked_by_tls_and_knows_who_asks(cluster, tls_etcd):
+def test_etcd_over_tls_with_client_certificates(cluster, tls_etcd):
     etcd, folder = tls_etcd
     job = EtcdJob(cluster, etcd, 2, protocol='https', cacert=folder / 'ca.pem',
                   cert=folder / 'me.pem', key=folder / 'me.key')
@@ -251,14 +251,14 @@ def test_etcd_is_asked_by_tls_and_knows_who_asks(cluster, tls_etcd):
     ({'protocol': 'https', 'cacert': 'ca.pem'}, 'certificate'),
     ({}, 'protocol=https'),
 ])
-def test_who_and_whom_to_believe_is_said(cluster, tls_etcd, conf, why):
+def test_tls_identities_are_reported(cluster, tls_etcd, conf, why):
     etcd, folder = tls_etcd
     conf = {k: folder / v if k == 'cacert' else v for k, v in conf.items()}
     EtcdJob(cluster, etcd, 1, join_timeout=3, **conf).agent(0).ends(1)
     assert why in cluster.agents[0].err()
 
 
-def test_a_key_of_another_is_refused_at_once(cluster, tls_etcd):
+def test_foreign_key_is_rejected_immediately(cluster, tls_etcd):
     etcd, folder = tls_etcd
     job = EtcdJob(cluster, etcd, 1, protocol='https', cacert=folder / 'ca.pem',
                   cert=folder / 'me.pem', key=folder / 'ca.key')

@@ -1,4 +1,4 @@
-"""Rounds over several agents: when they form, who gets which rank, how they restart and end."""
+"""Rounds over several agents: their forming, ranks, restarts and end."""
 
 import concurrent.futures
 import signal
@@ -10,7 +10,7 @@ from nodes import Job, cluster, wait_for  # noqa: F401
 
 
 def test_nodes_run_one_job_after_the_other(cluster):
-    """A node may be quicker than the host of the job before, which is just about to end."""
+    """A node may be faster than the host of the job before, which is about to end."""
     job = Job(cluster, 2, static=True, join_timeout=20)
 
     def run_all(node):
@@ -45,7 +45,7 @@ def test_mixed_nodes_share_ranks_and_one_master(cluster):
     [a.ends(0) for a in cluster.agents]
 
 
-def test_lone_node_of_a_range_starts_after_a_second_of_quiet(cluster):
+def test_lone_node_of_a_range_starts_after_a_quiet_second(cluster):
     job = Job(cluster, '1:3')
     agent = job.agent(0)
     world = cluster.world(0)
@@ -54,7 +54,7 @@ def test_lone_node_of_a_range_starts_after_a_second_of_quiet(cluster):
     agent.ends(0)
 
 
-def test_given_last_call_is_waited_for_and_takes_in_who_comes(cluster):
+def test_explicit_last_call_is_awaited_and_accepts_arrivals(cluster):
     job = Job(cluster, '1:4', last_call_timeout=3)
     first = job.host(0)
     second = job.agent(1)
@@ -64,7 +64,7 @@ def test_given_last_call_is_waited_for_and_takes_in_who_comes(cluster):
     [a.ends(0) for a in (first, second)]
 
 
-def test_with_max_nodes_nobody_waits_for_the_last_call(cluster):
+def test_max_nodes_start_without_the_last_call(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
     job.agents(0, 1)
     cluster.world(0, 1, seconds=15)
@@ -79,7 +79,7 @@ def test_below_min_nothing_starts_and_the_join_timeout_ends_it(cluster):
     assert 'timed out after 2 s' in agent.err() and '1 of at least 2 nodes' in agent.err()
 
 
-def test_a_signal_while_waiting_says_what_was_waited_for(cluster):
+def test_signal_while_waiting_names_what_was_missing(cluster):
     agent = Job(cluster, 2).agent(0, CPPRUN_TEST_MINUTE='0.2').says('waiting: 1 of')
     agent.send(signal.SIGINT)
     agent.ends(130)
@@ -87,16 +87,17 @@ def test_a_signal_while_waiting_says_what_was_waited_for(cluster):
     assert 'no worker was started' in agent.err() and 'are stopped' not in agent.err()
 
 
-def test_waiting_below_min_is_said_every_minute(cluster):
-    """The minute is made short by a variable for tests."""
+def test_waiting_below_min_is_reported_every_minute(cluster):
+    """A test variable shortens the minute."""
     job = Job(cluster, '2:3', join_timeout=3)
     agent = job.agent(0, CPPRUN_TEST_MINUTE='0.5').ends(1)
     said = agent.err().count('waiting: 1 of at least 2 nodes are here (at most 3)')
     assert 3 <= said <= 6, agent.story()
 
 
-def test_a_member_lost_while_forming_is_not_counted(cluster):
-    """The coordinator's host waits with two others, one of which is killed; two more make it."""
+def test_member_lost_while_forming_is_not_counted(cluster):
+    """The coordinator's host waits with two others, one of which is killed; two more complete the
+    round."""
     job = Job(cluster, 4)
     job.host(0)
     job.agents(1, 2)
@@ -157,7 +158,7 @@ def test_failures_of_several_nodes_in_one_round_cost_one_restart(cluster):
 # ---------------------------------------------------------------- ending together
 
 
-def test_nobody_leaves_before_all_are_done(cluster):
+def test_all_nodes_stay_until_all_are_done(cluster):
     job = Job(cluster, 2)
     first, second = job.agents(0, 1)
     cluster.world(0, 1)
@@ -168,7 +169,7 @@ def test_nobody_leaves_before_all_are_done(cluster):
     [a.ends(0) for a in (first, second)]
 
 
-def test_failure_after_anothers_success_ends_both(cluster):
+def test_failure_after_another_nodes_success_ends_both(cluster):
     job = Job(cluster, 2)
     agents = job.agents(0, 1)
     cluster.world(0, 1)
@@ -179,7 +180,7 @@ def test_failure_after_anothers_success_ends_both(cluster):
         agent.ends(1)
 
 
-def test_a_done_nodes_work_is_repeated_after_a_failure(cluster):
+def test_done_work_is_repeated_after_a_failure(cluster):
     job = Job(cluster, 2, restarts=1)
     agents = job.agents(0, 1)
     first = cluster.world(0, 1)
@@ -192,7 +193,7 @@ def test_a_done_nodes_work_is_repeated_after_a_failure(cluster):
     [a.ends(0) for a in agents]
 
 
-def test_a_node_killed_after_its_success_takes_nothing_away(cluster):
+def test_node_killed_after_its_success_costs_nothing(cluster):
     job = Job(cluster, 2)
     first, second = job.host(0), job.agent(1)
     world = cluster.world(0, 1)
@@ -206,7 +207,7 @@ def test_a_node_killed_after_its_success_takes_nothing_away(cluster):
     assert len(cluster.worlds()) == 1
 
 
-def test_sigterm_to_all_agents_at_once(cluster):
+def test_sigterm_to_all_agents_together(cluster):
     job = Job(cluster, 4)
     agents = job.agents(0, 1, 2, 3, nproc=2)
     world = cluster.world(0, 1, 2, 3)
@@ -220,7 +221,7 @@ def test_sigterm_to_all_agents_at_once(cluster):
 # ---------------------------------------------------------------- spares and growth
 
 
-def test_spare_waits_undisturbing_and_ends_with_the_job(cluster):
+def test_spare_waits_quietly_and_ends_with_the_job(cluster):
     job = Job(cluster, 2, join_timeout=2)
     job.host(0)
     job.agent(1)
@@ -234,7 +235,7 @@ def test_spare_waits_undisturbing_and_ends_with_the_job(cluster):
     assert len(cluster.worlds()) == 1
 
 
-def test_spare_takes_the_place_of_a_lost_node_at_the_end_of_the_line(cluster):
+def test_spare_replaces_a_lost_node_with_the_last_rank(cluster):
     job = Job(cluster, 3, last_call_timeout=600)
     job.host(0)
     job.agents(1, 2)
@@ -254,8 +255,8 @@ def test_spare_takes_the_place_of_a_lost_node_at_the_end_of_the_line(cluster):
     [a.ends(0) for a in cluster.agents if a.node != middle]
 
 
-def test_growth_is_at_once_first_and_bundled_then(cluster):
-    """The first newcomer restarts the world; the next two are taken in together, 3 s later."""
+def test_growth_is_first_immediate_then_bundled(cluster):
+    """The first new node restarts the round; the next two join together, 3 s later."""
     job = Job(cluster, '1:4', scale_up_interval=3)
     job.host(0)
     lone = cluster.world(0)
@@ -271,7 +272,7 @@ def test_growth_is_at_once_first_and_bundled_then(cluster):
     [a.ends(0) for a in cluster.agents]
 
 
-def test_rounds_after_the_first_know_no_last_call(cluster):
+def test_later_rounds_have_no_last_call(cluster):
     job = Job(cluster, '1:3', restarts=1, last_call_timeout=2)
     job.host(0)
     job.agent(1)
@@ -290,8 +291,8 @@ def test_rounds_after_the_first_know_no_last_call(cluster):
 # ---------------------------------------------------------------- at the same moment
 
 
-def test_a_failure_in_the_moment_in_which_a_node_joins(cluster):
-    """Whatever comes first: one world after it, one restart at most, nobody left out."""
+def test_failure_while_a_node_joins(cluster):
+    """In either order: one round afterwards, one restart at most, every node included."""
     for go in range(3):
         job = Job(cluster, '1:2', restarts=1, run_id=f'moment{go}')
         job.host(0)
@@ -304,8 +305,9 @@ def test_a_failure_in_the_moment_in_which_a_node_joins(cluster):
         [a.ends(0) for a in cluster.agents[-2:]]
 
 
-def test_an_agent_that_joins_and_leaves_in_a_loop(cluster):
-    """Each time as another agent. The job goes on: in an interval one may grow it, one replace."""
+def test_agent_that_joins_and_leaves_in_a_loop(cluster):
+    """Each time as another agent. The job continues: in an interval one may grow it, one replace.
+    """
     job = Job(cluster, '1:2', scale_up_interval=600)
     first = job.host(0)
     cluster.world(0)

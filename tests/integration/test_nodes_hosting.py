@@ -1,4 +1,5 @@
-"""Which agent hosts the job, decided at each attempt, and agents that find a job full or over."""
+"""The agent that hosts the job, decided at each attempt, and agents that find a job full or over.
+"""
 
 import signal
 import subprocess
@@ -11,7 +12,7 @@ LOCAL = '127.0.0.1 localhost\n'
 
 
 class Nameless(Job):
-    """A job whose agents are given no --rdzv-id."""
+    """A job whose agents have no --rdzv-id."""
 
     def __init__(self, *args, **how):
         super().__init__(*args, run_id='none', **how)
@@ -23,7 +24,7 @@ class Nameless(Job):
 # ---------------------------------------------------------------- a full job
 
 
-def test_without_a_run_id_a_full_job_is_said_at_once(cluster):
+def test_without_a_run_id_a_full_job_is_reported_immediately(cluster):
     job = Nameless(cluster, 1)
     first = job.host(0)
     world = cluster.world(0)
@@ -63,7 +64,7 @@ def test_without_a_run_id_a_job_grows(cluster):
     [a.ends(0) for a in cluster.agents]
 
 
-def test_without_a_run_id_a_new_node_waits_for_one_that_is_silent(cluster, net):
+def test_without_a_run_id_a_new_node_waits_for_a_silent_one(cluster, net):
     hosts = net(3)
     job = Nameless(cluster, 2, host=hosts.addr(0), net=hosts, lease=3)
     job.agents(0, 1)
@@ -77,7 +78,7 @@ def test_without_a_run_id_a_new_node_waits_for_one_that_is_silent(cluster, net):
     cluster.agents[1].ends(75)  # no worker runs there
 
 
-def test_a_spare_says_that_it_is_one_and_ends_with_the_jobs_code(cluster):
+def test_spare_is_reported_and_ends_with_the_jobs_code(cluster):
     for code in (0, 3):
         job = Job(cluster, 1, run_id=f'spare{code}')
         first = job.host(0)
@@ -92,11 +93,12 @@ def test_a_spare_says_that_it_is_one_and_ends_with_the_jobs_code(cluster):
         cluster.unsay('node-0')
 
 
-# ---------------------------------------------------------------- who hosts
+# ---------------------------------------------------------------- hosting
 
 
-def test_of_two_that_start_together_one_hosts(cluster):
-    """Whoever finds the port taken runs when the other has gone, or says that the job is full."""
+def test_one_of_two_simultaneous_agents_hosts(cluster):
+    """The agent that finds the port taken runs when the other has gone, or reports that the job is
+    full."""
     for turn in range(100):
         job = Nameless(cluster, 1)
         program = ('--no-python', 'sh', '-c', f'echo >>ran.{turn}')
@@ -111,7 +113,7 @@ def test_of_two_that_start_together_one_hosts(cluster):
 
 
 def stranger_at(cluster, port):
-    """A program of its own that listens there, and is no coordinator."""
+    """A separate program that listens there, and is no coordinator."""
     code = ('import signal, socket; s = socket.socket(); '
             's.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); '
             f's.bind(("127.0.0.1", {port})); s.listen(); print(1, flush=True); signal.pause()')
@@ -122,8 +124,8 @@ def stranger_at(cluster, port):
     return process
 
 
-def test_a_waiting_agent_hosts_when_whoever_listened_has_gone(cluster):
-    """The port was another program's."""
+def test_waiting_agent_hosts_when_the_listener_has_gone(cluster):
+    """Another program held the port."""
     port = free_port()
     stranger = stranger_at(cluster, port)
     job = Job(cluster, 1, port=port)
@@ -135,7 +137,7 @@ def test_a_waiting_agent_hosts_when_whoever_listened_has_gone(cluster):
     agent.ends(0)
 
 
-def test_a_spare_hosts_when_the_job_has_died_with_its_host(cluster):
+def test_spare_hosts_when_the_job_died_with_its_host(cluster):
     job = Job(cluster, 1, lease=2)
     job.host(0)
     first = cluster.world(0)
@@ -150,8 +152,8 @@ def test_a_spare_hosts_when_the_job_has_died_with_its_host(cluster):
 # ---------------------------------------------------------------- names
 
 
-def test_a_name_that_is_known_late(cluster, net):
-    """No agent knows it at its start. Then all do, and the one whose address it is hosts."""
+def test_name_that_becomes_resolvable_later(cluster, net):
+    """No agent can resolve it at its start. Later all can, and the one with that address hosts."""
     for static in (False, True):
         hosts = net(2)
         for i in range(2):
@@ -175,7 +177,7 @@ def named(name):
     return 'unshare', '--uts', 'sh', '-c', f'hostname {name} && exec "$@"', 'sh'
 
 
-def test_a_node_need_not_know_its_own_name(cluster, net):
+def test_node_need_not_resolve_its_own_name(cluster, net):
     """As in a pod whose DNS entry comes late: the endpoint's first label is its host name."""
     hosts = net(2)
     hosts.etc(0, 'hosts', LOCAL)
@@ -190,7 +192,7 @@ def test_a_node_need_not_know_its_own_name(cluster, net):
     [a.ends(0) for a in cluster.agents]
 
 
-def test_a_node_that_is_to_host_need_not_know_its_own_name(cluster, net):
+def test_hosting_node_need_not_resolve_its_own_name(cluster, net):
     hosts = net(2)
     hosts.etc(0, 'hosts', LOCAL)
     hosts.etc(0, 'resolv.conf', '')
@@ -204,13 +206,13 @@ def test_a_node_that_is_to_host_need_not_know_its_own_name(cluster, net):
 
 
 def has_asked(host):
-    """A question to a name server is under way: its socket is there."""
+    """A request to a name server is in progress: its socket exists."""
     sockets = subprocess.run(['ip', 'netns', 'exec', host, 'cat', '/proc/net/udp'], check=True,
                              capture_output=True, text=True).stdout
     return ':0035 ' in sockets
 
 
-def test_a_resolver_that_hangs_holds_up_neither_the_loop_nor_the_end(cluster, net):
+def test_hanging_resolver_delays_neither_the_loop_nor_the_end(cluster, net):
     """It would answer after a minute, longer than any time limit here."""
     hosts = net(1)
     hosts.etc(0, 'resolv.conf', 'nameserver 10.230.7.200\noptions timeout:30 attempts:4\n')

@@ -1,6 +1,5 @@
-"""Agents that leave, die, freeze or lose their cable, in every state; and those that come back.
-
-Leases are short where a loss by silence is meant, and far too long to matter where it is not.
+"""Agents that leave, die, freeze or lose their cable, in every state, and returning ones. Leases
+are short in tests of silence, and too long to matter in the others.
 """
 
 import signal
@@ -10,7 +9,7 @@ import pytest
 from nodes import Job, cluster, is_alive, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 
-LONG = 3000.0   # a lease that can't have played a part
+LONG = 3000.0  # a lease too long to have an effect
 SHORT = 2.0
 
 
@@ -21,7 +20,7 @@ def states(job):
 # ---------------------------------------------------------------- leaving and dying
 
 
-def test_polite_leave_re_forms_at_once(cluster):
+def test_leave_reforms_the_round_immediately(cluster):
     job = Job(cluster, '1:2', lease=LONG)
     job.host(0)
     leaver = job.agent(1)
@@ -34,7 +33,7 @@ def test_polite_leave_re_forms_at_once(cluster):
     cluster.agents[0].ends(0)
 
 
-def test_killed_agent_takes_its_workers_along_and_the_others_go_on(cluster):
+def test_killed_agent_ends_its_workers_and_the_others_continue(cluster):
     job = Job(cluster, '1:3', lease=LONG, last_call_timeout=600)
     job.host(0)
     job.agents(1, 2, nproc=2)
@@ -94,7 +93,7 @@ def test_agent_killed_while_it_stops_its_workers(cluster):
 # ---------------------------------------------------------------- frozen
 
 
-def test_frozen_agents_workers_die_within_the_worker_lease_and_it_comes_back(cluster):
+def test_frozen_agents_workers_die_within_the_worker_lease_and_it_returns(cluster):
     job = Job(cluster, '1:2', lease=SHORT, last_call_timeout=600, scale_up_interval=0)
     job.host(0)
     frozen = job.agent(1)
@@ -109,8 +108,8 @@ def test_frozen_agents_workers_die_within_the_worker_lease_and_it_comes_back(clu
     [a.ends(0) for a in cluster.agents]
 
 
-def test_frozen_agents_stubborn_workers_die_as_well(cluster):
-    """They ignore SIGTERM and the agent that would kill them is frozen while stopping."""
+def test_frozen_agents_workers_that_ignore_sigterm_die_too(cluster):
+    """They ignore SIGTERM, and the agent that would kill them is frozen while stopping."""
     job = Job(cluster, '1:2', lease=SHORT, restarts=1, last_call_timeout=600, scale_up_interval=0)
     job.host(0)
     frozen = job.agent(1, NODES_STUBBORN='1')
@@ -128,7 +127,7 @@ def test_frozen_agents_stubborn_workers_die_as_well(cluster):
 
 
 def test_frozen_while_joining(cluster):
-    """A round may form with it; it is left out again when its lease ends."""
+    """A round may form with it; it is excluded again when its lease ends."""
     job = Job(cluster, '2:3', lease=SHORT, last_call_timeout=600, scale_up_interval=0)
     job.host(0)
     frozen = job.agent(1)
@@ -153,15 +152,15 @@ def test_frozen_when_done_does_not_end_the_round(cluster):
     assert world.of(0)[0].alive()
     cluster.say(0)
     host.ends(0)
-    frozen.send(signal.SIGCONT)  # its job is over and nobody is left to tell it
+    frozen.send(signal.SIGCONT)  # its job is over and no node is left to report the outcome
     cluster.agents.append(frozen)
     frozen.send(signal.SIGTERM)
     frozen.ends(75)  # no worker runs there
     assert len(cluster.worlds()) == 1
 
 
-def test_frozen_host_of_the_coordinator_wakes_and_goes_on(cluster):
-    """Nobody else can judge meanwhile; all workers are gone when their worker lease ends."""
+def test_frozen_host_of_the_coordinator_wakes_and_continues(cluster):
+    """No other node can decide meanwhile; all workers are gone when their worker lease ends."""
     job = Job(cluster, 2, lease=SHORT)
     host = job.host(0)
     job.agent(1)
@@ -175,7 +174,7 @@ def test_frozen_host_of_the_coordinator_wakes_and_goes_on(cluster):
     [a.ends(0) for a in cluster.agents]
 
 
-def test_short_freeze_changes_nothing(cluster):
+def test_short_freeze_keeps_the_round(cluster):
     job = Job(cluster, 2, lease=LONG)
     job.host(0)
     agent = job.agent(1)
@@ -198,7 +197,7 @@ def _is_stopped(agent):
 # ---------------------------------------------------------------- the cable
 
 
-def test_unplugged_while_running_is_left_behind_and_comes_back(cluster, net):
+def test_unplugged_node_is_left_behind_and_returns(cluster, net):
     hosts = net(3)
     job = Job(cluster, '2:3', host=hosts.addr(0), net=hosts, lease=SHORT, scale_up_interval=0)
     job.agents(0, 1, 2)
@@ -213,7 +212,7 @@ def test_unplugged_while_running_is_left_behind_and_comes_back(cluster, net):
     [a.ends(0) for a in cluster.agents]
 
 
-def test_short_loss_of_the_cable_changes_nothing(cluster, net):
+def test_short_cable_loss_keeps_the_round(cluster, net):
     """Out for two heartbeats, back before the worker lease ends."""
     hosts = net(2)
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts, lease=12.0)
@@ -227,7 +226,7 @@ def test_short_loss_of_the_cable_changes_nothing(cluster, net):
     assert len(cluster.worlds()) == 1
 
 
-def test_unplugged_for_good_ends_at_its_join_timeout(cluster, net):
+def test_permanently_unplugged_node_ends_at_its_join_timeout(cluster, net):
     hosts = net(2)
     job = Job(cluster, '1:2', host=hosts.addr(0), net=hosts, lease=SHORT, join_timeout=5)
     job.agents(0, 1)
@@ -255,7 +254,7 @@ def test_unplugged_while_joining(cluster, net):
 
 
 def test_unplugged_while_stopping(cluster, net):
-    """Its workers do not heed SIGTERM, and its 'stopped' could not come through."""
+    """Its workers ignore SIGTERM, and its 'stopped' cannot arrive."""
     hosts = net(2)
     job = Job(cluster, '1:2', host=hosts.addr(0), net=hosts, lease=SHORT, restarts=1,
               scale_up_interval=0)
@@ -276,7 +275,8 @@ def test_unplugged_while_stopping(cluster, net):
 
 @pytest.mark.parametrize('returns', [True, False])
 def test_unplugged_when_done(cluster, net, returns):
-    """The round goes on; back in time it hears how the job ended, else it says it can't know."""
+    """The round continues; back in time the node learns the outcome, otherwise it reports it as
+    unknown."""
     hosts = net(2)
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts, lease=SHORT, join_timeout=6)
     job.agent(0, LOGLEVEL='INFO')

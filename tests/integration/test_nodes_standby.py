@@ -1,6 +1,6 @@
 """The agent that hosts the coordinator dies or leaves; the standby leads the job (R14 to R17).
 
-docs/protocol.md says why two worlds never run at once; workers record whether they saw any other.
+docs/protocol.md explains why two rounds never run at once; workers record whether they saw another.
 """
 
 import json
@@ -10,18 +10,18 @@ import time
 
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 
-AT_ONCE = 3  # targets 1 s; a busy machine takes its time
+AT_ONCE = 3  # the target is 1 s; a busy machine takes longer
 
 
 def three(cluster, nnodes, **how):
-    """Three nodes in one world; node 0 hosts."""
+    """Three nodes in one round; node 0 hosts."""
     job = Job(cluster, nnodes, **how)
     job.host(0)
     job.agents(1, 2)
     return job, cluster.world(0, 1, 2)
 
 
-def test_the_others_re_form_at_once_when_the_host_is_killed(cluster):
+def test_others_reform_immediately_when_the_host_is_killed(cluster):
     _, first = three(cluster, '2:3', restarts=1)
     killed = time.time()
     cluster.agents[0].send(signal.SIGKILL)
@@ -35,7 +35,7 @@ def test_the_others_re_form_at_once_when_the_host_is_killed(cluster):
     [agent.ends(0) for agent in cluster.agents[1:]]
 
 
-def test_a_spare_that_was_in_no_round_yet_takes_the_place_of_the_host(cluster):
+def test_unused_spare_takes_the_place_of_the_host(cluster):
     job = Job(cluster, 2)
     job.host(0)
     job.agents(1)
@@ -48,7 +48,7 @@ def test_a_spare_that_was_in_no_round_yet_takes_the_place_of_the_host(cluster):
     [agent.ends(0) for agent in cluster.agents[1:]]
 
 
-def test_the_standby_of_an_standby_leads_as_well(cluster):
+def test_standby_of_a_standby_leads_too(cluster):
     _, first = three(cluster, '1:3')
     cluster.agents[0].send(signal.SIGKILL)
     second = cluster.world(1, 2, after=first)
@@ -60,7 +60,7 @@ def test_the_standby_of_an_standby_leads_as_well(cluster):
     cluster.agents[3 - standby].ends(0)
 
 
-def test_a_host_that_is_asked_to_leave_hands_the_job_over(cluster):
+def test_host_that_is_asked_to_leave_redirects_the_job(cluster):
     _, first = three(cluster, '1:3')
     cluster.agents[0].send(signal.SIGTERM)
     cluster.world(1, 2, after=first)
@@ -69,7 +69,7 @@ def test_a_host_that_is_asked_to_leave_hands_the_job_over(cluster):
     [agent.ends(0) for agent in cluster.agents[1:]]
 
 
-def test_a_host_that_is_started_anew_finds_the_job_where_it_is_now(cluster):
+def test_restarted_host_finds_the_new_coordinator(cluster):
     job, first = three(cluster, '1:3')
     cluster.agents[0].send(signal.SIGKILL)
     second = cluster.world(1, 2, after=first)
@@ -79,7 +79,7 @@ def test_a_host_that_is_started_anew_finds_the_job_where_it_is_now(cluster):
     [agent.ends(0) for agent in cluster.agents[1:]]
 
 
-def test_cpprunctl_finds_the_coordinator_where_it_is_now(cluster):
+def test_cpprunctl_finds_the_new_coordinator(cluster):
     job, first = three(cluster, '1:3')
     cluster.agents[0].send(signal.SIGKILL)
     second = cluster.world(1, 2, after=first)

@@ -1,4 +1,4 @@
-"""What workers print: much, broken, binary, or to nobody."""
+"""Output of workers: large, broken, binary, or without a reader."""
 
 import os
 import select
@@ -16,7 +16,7 @@ def logs(jobs, rank, name='stdout.log'):
 
 
 def test_much_output(jobs):
-    """100 MB of lines of two workers: all there, whole, in bounded memory."""
+    """100 MB of lines of two workers: complete, whole lines, in bounded memory."""
     count, size = 500_000, 100
     code = (
         'import os, sys\n'
@@ -42,7 +42,7 @@ def test_much_output(jobs):
 
 
 @pytest.mark.parametrize('words', [(), ('--nproc-per-node=2',), TEE], ids=['one', 'two', 'tee'])
-def test_every_byte_comes_through(jobs, words):
+def test_every_byte_is_passed(jobs, words):
     code = (
         'import os, sys\n'
         'if os.environ["RANK"] == "0": sys.stdout.buffer.write(bytes(range(256)) * 400 + b"\\n")'
@@ -66,7 +66,7 @@ def test_output_without_newline(jobs):
     assert logs(jobs, 1).read_bytes() == b'x' * 300_000
 
 
-def test_text_that_is_no_utf_8_in_the_summary(jobs):
+def test_non_utf_8_text_in_the_summary(jobs):
     worker = jobs.sh('printf "\\377\\376bad\\033[31m\\n" >&2; exit 3')
     running = jobs.cpprun('--nproc-per-node=2', '--event-log-handler=console', worker)
     assert running.done(20) == 1, running.output
@@ -75,7 +75,7 @@ def test_text_that_is_no_utf_8_in_the_summary(jobs):
 
 
 @pytest.mark.parametrize('stream', [1, 2])
-def test_a_worker_that_closes_its_stream_goes_on(jobs, stream):
+def test_worker_that_closes_its_stream_continues(jobs, stream):
     worker = jobs.sh(f'exec {stream}>&-; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done; exit 0')
     running = jobs.cpprun('--nproc-per-node=2', '--tee=3', worker)
     poll(lambda: len(jobs.alive()) >= 4, what='launcher, reaper process and workers')
@@ -84,7 +84,7 @@ def test_a_worker_that_closes_its_stream_goes_on(jobs, stream):
 
 
 @pytest.mark.parametrize('words', [(), ('--nproc-per-node=2',), ('--tee=3',)])
-def test_the_last_words_of_a_dying_worker_are_shown(jobs, words):
+def test_last_output_of_a_dying_worker_is_shown(jobs, words):
     code = (
         'import os, signal, sys\n'
         'sys.stdout.write("out " * 10000 + "last-out\\n"); sys.stderr.write("last-err\\n")\n'
@@ -96,7 +96,7 @@ def test_the_last_words_of_a_dying_worker_are_shown(jobs, words):
     assert 'last-err' in running.err
 
 
-def test_who_prints_while_being_stopped_is_heard(jobs):
+def test_output_while_being_stopped_is_shown(jobs):
     worker = jobs.sh(
         'trap "echo farewell; exit 0" TERM; echo up >"$MARKS/up$RANK"; while :; do sleep 0.05; done'
     )
@@ -108,7 +108,7 @@ def test_who_prints_while_being_stopped_is_heard(jobs):
 
 
 def test_head_ends_the_job(jobs):
-    """`cpprun ... | head -1`: the reader goes, the workers notice, nothing stays."""
+    """`cpprun ... | head -1`: the reader ends, the workers get SIGPIPE, nothing remains."""
     worker = jobs.sh('while :; do echo line || exit 0; done')
     running = jobs.start(
         '/bin/sh', '-c', '"$0" "$@" | head -1', BIN / 'cpprun', '--nproc-per-node=2', worker
@@ -120,7 +120,7 @@ def test_head_ends_the_job(jobs):
     assert jobs.wait_until_gone(10) == []
 
 
-def test_with_files_a_job_goes_on_without_its_reader_and_says_so(jobs):
+def test_with_log_files_a_job_continues_without_its_reader_and_reports_it(jobs):
     worker = jobs.sh('i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i + 1)); done; exit 0')
     running = jobs.start(
         '/bin/sh', '-c', '"$0" "$@" | head -1', BIN / 'cpprun', '-t', '3', worker, is_split=True
@@ -143,7 +143,7 @@ def test_full_stdout(jobs, words):
 @pytest.mark.parametrize('closed', ['>&-', '2>&-', '<&-', '<&- >&- 2>&-'])
 @pytest.mark.parametrize('words', [[], ['--nproc-per-node=2'], ['--tee=3', '--log-dir=logs']])
 def test_closed_streams(jobs, closed, words):
-    """Workers get /dev/null there, never a descriptor of ours."""
+    """Workers get /dev/null there, never a descriptor of the launcher."""
     code = (
         'import os\n'
         'links = [os.readlink(f"/proc/self/fd/{fd}") for fd in range(3)]\n'
@@ -162,14 +162,14 @@ def test_closed_streams(jobs, closed, words):
     assert jobs.wait_until_gone() == []
 
 
-def test_closed_streams_of_a_job_that_fails(jobs):
+def test_closed_streams_of_a_failing_job(jobs):
     shell = ('/bin/sh', '-c', 'exec "$0" "$@" <&- >&- 2>&-')
     running = jobs.start(*shell, BIN / 'cpprun', '--max-restarts=1', jobs.sh('exit 3'))
     assert running.done(20) == 1
 
 
 def is_full(pipe):
-    """Asks as a writer would: short writes leave room in a pipe's pages that nobody can use."""
+    """Measures as a writer would: short writes leave unusable space in a pipe's pages."""
     writer = os.open(f'/proc/self/fd/{pipe}', os.O_WRONLY | os.O_NONBLOCK)
     try:
         return not select.select([], [writer], [], 0)[1]
@@ -177,8 +177,8 @@ def is_full(pipe):
         os.close(writer)
 
 
-def test_a_pipe_that_nobody_reads_stops_nobody_for_ever(jobs):
-    """A blocked stdout holds up those that write; a signal ends all."""
+def test_unread_pipe_blocks_only_for_a_while(jobs):
+    """A blocked stdout blocks its writers; a signal ends all."""
     reader, writer = os.pipe()
     worker = jobs.sh('echo up >"$MARKS/up"; while :; do echo text; done')
     running = jobs.cpprun('--nproc-per-node=2', '--shutdown-timeout=1', worker, stdout=writer)
@@ -191,7 +191,7 @@ def test_a_pipe_that_nobody_reads_stops_nobody_for_ever(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def test_a_lone_worker_whose_streams_lead_to_one_place_keeps_their_order(jobs):
+def test_lone_worker_with_both_streams_in_one_file_keeps_their_order(jobs):
     words = [f'{i} ' for i in range(200)]
     code = 'import os\nfor i in range(200): os.write(1 + i % 2, f"{i} ".encode())'
     with open(jobs.folder / 'both', 'wb') as both:
@@ -200,8 +200,8 @@ def test_a_lone_worker_whose_streams_lead_to_one_place_keeps_their_order(jobs):
     assert (jobs.folder / 'both').read_text() == ''.join(words)
 
 
-def test_a_lone_worker_without_a_reader_ends(jobs):
-    """As any program whose stdout and stderr are one broken pipe."""
+def test_lone_worker_without_a_reader_ends(jobs):
+    """As for any program whose stdout and stderr are one broken pipe."""
     reader, writer = os.pipe()
     worker = jobs.sh('echo up >"$MARKS/up"; while echo text; do :; done')
     running = jobs.cpprun(worker, stdout=writer, stderr=writer)
@@ -211,8 +211,8 @@ def test_a_lone_worker_without_a_reader_ends(jobs):
     assert running.done() == 1
 
 
-def test_a_job_starts_anew_while_nobody_reads_its_errors(jobs):
-    """The launcher has something to say then, and says it when somebody reads."""
+def test_job_restarts_while_its_stderr_is_unread(jobs):
+    """The launcher has a message then, and writes it when the reader continues."""
     reader, writer = os.pipe()
     worker = jobs.sh(
         'echo up >"$MARKS/attempt$TORCHELASTIC_RESTART_COUNT"\n'
@@ -233,7 +233,7 @@ def test_a_job_starts_anew_while_nobody_reads_its_errors(jobs):
     assert b'cpprun: rank 0 (' in got
 
 
-def test_a_launcher_that_is_told_to_go_waits_for_no_reader_of_its_last_words(jobs):
+def test_signalled_launcher_does_not_wait_for_a_reader(jobs):
     reader, writer = os.pipe()
     filler = os.open(f'/proc/self/fd/{writer}', os.O_WRONLY | os.O_NONBLOCK)
     worker = jobs.sh('echo up >"$MARKS/up"; exec sleep 60')
@@ -252,8 +252,8 @@ def test_a_launcher_that_is_told_to_go_waits_for_no_reader_of_its_last_words(job
     assert jobs.wait_until_gone() == []
 
 
-def test_a_slow_reader_gets_all_of_a_job_that_ends(jobs):
-    """As of any program: only a signal makes us leave before it has read."""
+def test_slow_reader_gets_all_output_of_an_ending_job(jobs):
+    """As for any program: only a signal makes the launcher end before the reader has read all."""
     reader, writer = os.pipe()
     worker = jobs.sh('head -c 300000 /dev/zero | tr "\\0" x; echo; exit 3')
     running = jobs.cpprun('--nproc-per-node=2', worker, stdout=writer)
@@ -268,8 +268,8 @@ def test_a_slow_reader_gets_all_of_a_job_that_ends(jobs):
     assert got.count(b'x') >= 300_000
 
 
-def test_a_reader_sees_the_end_although_a_daemon_lives(jobs):
-    """A pipe from us ends when we end."""
+def test_reader_sees_the_end_although_a_daemon_lives(jobs):
+    """A pipe from the launcher ends with the launcher."""
     worker = jobs.sh('setsid sleep 60 & echo done')
     command = [BIN / 'cpprun', '--nproc-per-node=2', worker]
     done = subprocess.run(command, env=jobs.env(), cwd=jobs.folder, capture_output=True, timeout=30)
@@ -316,7 +316,7 @@ def test_error_files(jobs, make, named):
     assert len(running.err) < 100_000
 
 
-def test_an_error_file_in_place_of_which_a_folder_stood_hands_nothing_up(jobs):
+def test_folder_in_place_of_an_error_file_reports_nothing(jobs):
     (jobs.folder / 'own.json').mkdir()
     worker = jobs.sh('echo \'{"message": "boom"}\' >"$TORCHELASTIC_ERROR_FILE"; exit 3')
     own = str(jobs.folder / 'own.json')

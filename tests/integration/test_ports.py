@@ -1,4 +1,4 @@
-"""A port that is taken: said at once, with its number and its holder."""
+"""A taken port: reported immediately, with its number and its owner."""
 
 import socket
 
@@ -15,7 +15,7 @@ def listener(port, host='127.0.0.1', family=socket.AF_INET):
 
 
 def stranger(jobs, port):
-    """A process of its own that listens at the port; its pid."""
+    """A separate process that listens at the port; returns its pid."""
     code = (
         'import os, signal, socket\n'
         's = socket.socket()\n'
@@ -37,7 +37,7 @@ def expect_refused(running, port, *words):
     assert has_no_traces(running.err)
 
 
-def test_a_master_port_that_a_stranger_has(jobs):
+def test_master_port_of_a_foreign_process(jobs):
     port = free_port()
     holder = stranger(jobs, port)
     running = jobs.cpprun(f'--master-port={port}', jobs.sh('echo x >"$MARKS/started"'))
@@ -45,7 +45,7 @@ def test_a_master_port_that_a_stranger_has(jobs):
     assert not (jobs.marks / 'started').exists()
 
 
-def test_a_master_port_that_another_cpprun_keeps(jobs):
+def test_master_port_of_another_cpprun(jobs):
     port = free_port()
     first = jobs.cpprun(f'--master-port={port}', jobs.sh('echo up >"$MARKS/up"; exec sleep 60'))
     jobs.mark('up')
@@ -54,7 +54,7 @@ def test_a_master_port_that_another_cpprun_keeps(jobs):
     assert first.process.poll() is None
 
 
-def test_an_endpoint_where_it_must_listen(jobs):
+def test_taken_port_of_the_endpoint(jobs):
     port = free_port()
     holder = stranger(jobs, port)
     running = jobs.cpprun(
@@ -66,7 +66,7 @@ def test_an_endpoint_where_it_must_listen(jobs):
     expect_refused(running, port, holder)
 
 
-def test_an_endpoint_where_a_deaf_stranger_listens_ends_at_the_join_timeout(jobs):
+def test_silent_listener_at_the_endpoint_ends_at_the_join_timeout(jobs):
     port = free_port()
     stranger(jobs, port)
     running = jobs.cpprun(
@@ -81,7 +81,7 @@ def test_an_endpoint_where_a_deaf_stranger_listens_ends_at_the_join_timeout(jobs
     assert not (jobs.marks / 'started').exists()
 
 
-def test_an_endpoint_where_a_web_server_listens_is_no_rendezvous(jobs):
+def test_web_server_at_the_endpoint_is_no_rendezvous(jobs):
     port = free_port()
     code = (
         'import http.server\n'
@@ -101,22 +101,22 @@ def test_an_endpoint_where_a_web_server_listens_is_no_rendezvous(jobs):
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '0.0.0.0'])
-def test_cpprunctl_says_who_has_its_port(jobs, host):
+def test_cpprunctl_names_the_owner_of_its_port(jobs, host):
     port = free_port()
     holder = stranger(jobs, port)
     running = jobs.start(BIN / 'cpprunctl', 'serve', '--listen', f'{host}:{port}', is_split=True)
     expect_refused(running, port, holder)
 
 
-def test_a_port_is_free_again_at_once(jobs):
+def test_port_is_free_again_immediately(jobs):
     port = free_port()
     for _ in range(3):
         running = jobs.cpprun(f'--master-port={port}', jobs.sh(':'))
         assert running.done(20) == 0, running.output
 
 
-def test_connections_that_linger_do_not_take_the_port(jobs):
-    """What the last run's clients left in TIME_WAIT is no holder."""
+def test_lingering_connections_do_not_hold_the_port(jobs):
+    """Connections of earlier clients in TIME_WAIT do not hold the port."""
     port = free_port()
     server = listener(port)
     client = socket.create_connection(('127.0.0.1', port))
@@ -128,7 +128,7 @@ def test_connections_that_linger_do_not_take_the_port(jobs):
     assert running.done(20) == 0, running.output
 
 
-def test_many_launches_at_once_get_ports_of_their_own(jobs):
+def test_many_concurrent_launches_get_their_own_ports(jobs):
     worker = jobs.sh('echo "port $MASTER_PORT"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done')
     started = [jobs.cpprun(worker) for _ in range(6)]
     ports = [running.wait_for(r'port (\d+)')[1] for running in started]
@@ -139,7 +139,7 @@ def test_many_launches_at_once_get_ports_of_their_own(jobs):
 
 # ---------------------------------------------------------------- the agent's store
 
-# Connects to MASTER_PORT, adds 1 to a key by TCPStore's bytes, and shows what it got.
+# Connects to MASTER_PORT, adds 1 to a key by TCPStore's bytes, and prints the answer.
 ADD = """
 import os, socket, struct
 s = socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), 60)
@@ -152,7 +152,7 @@ if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': raise SystemExit(3)
 
 
 @pytest.mark.parametrize('addr', ['127.0.0.1', 'localhost'])
-def test_the_agents_store_is_served_at_the_port_that_was_given(jobs, addr):
+def test_agents_store_listens_at_the_given_port(jobs, addr):
     port = free_port()
     words = (f'--master-addr={addr}', f'--master-port={port}', '--worker-store=agent')
     running = jobs.cpprun(*words, '--max-restarts=1', jobs.py(ADD))
@@ -160,7 +160,7 @@ def test_the_agents_store_is_served_at_the_port_that_was_given(jobs, addr):
     assert running.out.split('\n')[:2] == [f'count 1 {port}'] * 2, 'each round has an empty store'
 
 
-def test_the_agents_store_is_served_at_a_free_port(jobs):
+def test_agents_store_listens_at_a_free_port(jobs):
     words = ('--master-port=0', '--worker-store=agent', '--max-restarts=1')
     running = jobs.cpprun(*words, jobs.py(ADD))
     assert running.done() == 0, running.output
@@ -168,7 +168,7 @@ def test_the_agents_store_is_served_at_a_free_port(jobs):
     assert len(ports) == 2 and 0 not in ports
 
 
-def test_a_taken_port_of_the_agents_store_is_named(jobs):
+def test_taken_port_of_the_agents_store_is_named(jobs):
     port = free_port()
     holder = stranger(jobs, port)
     running = jobs.cpprun(f'--master-port={port}', '--worker-store=agent', jobs.sh(':'))

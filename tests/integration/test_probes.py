@@ -1,5 +1,5 @@
-"""What schedulers and torchrun's own readers look at: the port for health probes, and the records
-of --event-log-handler=console."""
+"""Interfaces of schedulers and of torchrun's own readers: the port for health probes, and the
+records of --event-log-handler=console."""
 
 import http.client
 import json
@@ -16,7 +16,7 @@ SLEEPER = 'echo $$ >"$MARKS/up$RANK"; exec sleep 60'
 
 
 def probe(port, host='127.0.0.1'):
-    """Status and body; nothing if nobody answers."""
+    """Status and body; nothing without an answer."""
     connection = http.client.HTTPConnection(host, port, timeout=2)
     try:
         connection.request('GET', '/healthz')
@@ -41,7 +41,7 @@ def test_probes_are_answered_from_start_to_end(jobs):
     poll(lambda: probe(port) == (200, b'ok\n'), 20, 'who says nothing is hung up on')
     for one in silent:
         one.close()
-    job.send(signal.SIGSTOP)  # a frozen agent answers nobody
+    job.send(signal.SIGSTOP)  # a frozen agent does not answer
     poll(lambda: state_of(job.pid) == 'T', 20, 'its stop')
     assert probe(port) is None
     job.send(signal.SIGCONT)
@@ -51,7 +51,7 @@ def test_probes_are_answered_from_start_to_end(jobs):
     assert probe(port) is None
 
 
-def test_a_port_that_cannot_be_had_costs_a_warning(jobs):
+def test_unavailable_probe_port_is_a_warning(jobs):
     with socket.socket() as taken:
         taken.bind(('', 0))
         taken.listen()
@@ -67,7 +67,7 @@ def test_a_port_that_cannot_be_had_costs_a_warning(jobs):
         assert f'TORCHELASTIC_HEALTH_CHECK_PORT={word} is no port' in job.err
 
 
-def test_probes_are_answered_again_when_there_are_descriptors_again(jobs):
+def test_probes_recover_from_descriptor_shortage(jobs):
     port = free_port()
     env = {'TORCHELASTIC_HEALTH_CHECK_PORT': str(port)}
     job = jobs.cpprun('--standalone', jobs.sh(SLEEPER), env=env)
@@ -84,7 +84,7 @@ def test_probes_are_answered_again_when_there_are_descriptors_again(jobs):
 
 
 def records(text):
-    """Those of torchelastic, each with its inner texts opened."""
+    """Records of torchelastic, each with its nested JSON parsed."""
     found = []
     for line in text.splitlines():
         if line.startswith('{"name": "torchelastic') or line.startswith('{"name":"torchelastic'):
@@ -95,7 +95,7 @@ def records(text):
 
 
 def shape(record):
-    """What does not differ from run to run."""
+    """The fields that are equal in every run."""
     body = dict(record['metadata'])
     inner = dict(body.pop('metadata'))
     for name in ('hostname', 'worker_id', 'total_run_time', 'duration_ms', 'raw_error'):
@@ -110,7 +110,7 @@ FLAGS = ('--nnodes=1', '--nproc-per-node=2', '--rdzv-backend=c10d', '--rdzv-id=j
 
 
 @pytest.mark.parametrize('code', ['sys.exit(0)', 'sys.exit(3)'])
-def test_records_have_torchruns_form(jobs, code):
+def test_records_have_torchruns_format(jobs, code):
     torchrun = ROOT / '.venv/bin/torchrun'
     if not torchrun.exists():
         pytest.skip('no torch in .venv')
@@ -127,7 +127,7 @@ def test_records_have_torchruns_form(jobs, code):
     assert [name for name, *_ in ours] == [name for name, *_ in wanted]
 
 
-def test_no_records_without_being_asked(jobs):
+def test_records_are_off_by_default(jobs):
     job = jobs.cpprun('--standalone', '--no-python', 'true')
     assert job.done(60) == 0
     assert 'torchelastic.worker.status' not in job.err

@@ -36,20 +36,20 @@ def workers(jobs, code, n=2, flags=(), **options):
     return jobs.cpprun(*command, **options)
 
 
-def test_the_last_heartbeat_of_a_failed_worker_is_told(jobs):
+def test_last_heartbeat_of_a_failed_worker_is_reported(jobs):
     code = 'w.heartbeat(41); w.heartbeat(42, w.SAVING); sys.exit(3 if rank == "1" else 0)'
     job = workers(jobs, code, env=INFO)
     assert job.done() == 1
     assert 'local rank 1 was at step 42 after 0 collectives; its last heartbeat came 0.' in job.err
 
 
-def test_all_ready_is_noted(jobs):
+def test_all_ready_is_recorded(jobs):
     job = workers(jobs, 'w.ready(); w.ready()', n=3, env=INFO)
     assert job.done() == 0
     assert len(re.findall(r'all 3 workers are ready', job.err)) == 1
 
 
-def test_a_notice_reaches_the_other_workers(jobs):
+def test_notice_reaches_the_other_workers(jobs):
     code = """
 if rank == '0':
     w.report_snapshot(20, 'step-20')
@@ -61,7 +61,7 @@ say(w.newest_snapshot())
     assert sorted(job.out.splitlines()) == ['rank 0: 20', 'rank 1: 20']
 
 
-def test_a_stop_and_no_leave_after_it(jobs):
+def test_stop_ends_commit_permissions(jobs):
     code = """
 if rank == '0':
     until(lambda: marked('asked'))
@@ -78,7 +78,7 @@ say(f'{w.may_commit(8)}')
     assert 'the snapshot of step 8 is not committed: this round is being stopped' in job.err
 
 
-def test_asked_to_stop_it_may_commit_and_ends_resumable(jobs):
+def test_stop_request_allows_a_commit_and_ends_resumable(jobs):
     code = """
 w.can_save()
 mark('up-' + rank)
@@ -93,7 +93,7 @@ sys.exit(w.STOPPED_RESUMABLE)
     assert sorted(job.out.splitlines()) == ['rank 0: True', 'rank 1: True']
 
 
-def test_under_an_agent_sigterm_still_ends_it(jobs):
+def test_sigterm_still_ends_a_worker_under_an_agent(jobs):
     code = """
 w.can_save()
 if rank == '0':
@@ -157,14 +157,14 @@ def test_wrong_arguments_are_named_with_and_without_an_agent(jobs):
 
 
 def fault_of(value):
-    """How a program with this CPPRUN_FAULTS ends, and what it says on stderr."""
+    """The end of a program with this CPPRUN_FAULTS, and its stderr."""
     words = [sys.executable, '-ISc', START + 'w.fault_point(0, 0)']
     env = {**os.environ, 'CPPRUN_FAULTS': value}
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stderr
 
 
-def test_faults_are_refused_as_in_cpp():
+def test_faults_are_rejected_as_in_cpp():
     for value in ('exit:code=300', 'kill:rank=1;exit:code=256', 'slow:ms=86400001', 'explode'):
         code, err = fault_of(value)
         assert code == 1, value
@@ -175,7 +175,7 @@ def test_faults_are_refused_as_in_cpp():
     assert fault_of(';;') == (0, '')
 
 
-def test_its_own_handler_of_sigterm_stays(jobs):
+def test_own_sigterm_handler_is_kept(jobs):
     code = """
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))
 w.can_save()
@@ -185,13 +185,13 @@ time.sleep(20)
     assert jobs.run(jobs.script(START + code, f'{sys.executable} -ISu'))[0] == 4
 
 
-def test_the_resume_path_is_the_launchers(jobs):
+def test_resume_path_comes_from_the_launcher(jobs):
     program = jobs.script(START + 'say(w.resume_path())', f'{sys.executable} -ISu')
     said = jobs.run(program, env={'CPPRUN_RESUME_FROM': '/snapshots/step-3'})
     assert said == (0, 'rank alone: /snapshots/step-3\n')
 
 
-def test_an_agent_that_does_not_answer_gives_no_leave(jobs):
+def test_silent_agent_permits_no_commit(jobs):
     code = """
 assert w.has_agent()
 mark('up')

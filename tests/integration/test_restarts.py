@@ -1,4 +1,4 @@
-"""Restarts in a row: the budget is exact, and nothing grows."""
+"""Repeated restarts: the budget is exact, and no resource grows."""
 
 import os
 import time
@@ -13,19 +13,19 @@ def resident(pid):
 
 
 def descriptors(pid):
-    """The fewest of several looks: now and then it has some of /proc open."""
+    """The minimum of several counts: sometimes it has a part of /proc open."""
     return min(len(os.listdir(f'/proc/{pid}/fd')) for _ in poll_often(50))
 
 
 def poll_often(count):
-    """So many turns, a hundredth of a second apart."""
+    """That many iterations, a hundredth of a second apart."""
     for turn in range(count):
         end = time.monotonic() + 0.01
         poll(lambda end=end: time.monotonic() >= end, 5)
         yield turn
 
 
-def test_fifty_restarts_of_a_worker_that_fails_at_once(jobs, ground):
+def test_fifty_restarts_of_a_worker_that_fails_immediately(jobs, ground):
     worker = jobs.sh('echo "try $TORCHELASTIC_RESTART_COUNT"; exit 3')
     words = ('--nproc-per-node=2', '--max-restarts=50')
     running = jobs.cpprun(*words, worker, wrap=ground)
@@ -42,7 +42,7 @@ def test_fifty_restarts_of_a_worker_that_fails_at_once(jobs, ground):
 
 @pytest.mark.parametrize('words', [(), ('--tee=3', '--log-dir=logs')], ids=['plain', 'tee'])
 def test_memory_and_descriptors_stay_flat(jobs, words):
-    """Looked at in a round early on, and fifty rounds later."""
+    """Measured in an early round, and fifty rounds later."""
     worker = jobs.sh(
         'case $TORCHELASTIC_RESTART_COUNT in\n'
         '  5|55) echo up >"$MARKS/at$TORCHELASTIC_RESTART_COUNT.$RANK"; exec sleep 60;;\n'
@@ -69,7 +69,7 @@ def sleeping(jobs, count):
 
 
 @pytest.mark.parametrize('budget', [0, 1, 3])
-def test_the_budget_is_exact(jobs, budget):
+def test_budget_is_exact(jobs, budget):
     worker = jobs.sh('[ "$RANK" = 1 ] || exec sleep 60; echo "try"; exit 3')
     running = jobs.cpprun('--nproc-per-node=2', f'--max-restarts={budget}', worker)
     assert running.done(30) == 1, running.output
@@ -77,7 +77,7 @@ def test_the_budget_is_exact(jobs, budget):
     assert f'Restarts used: {budget} of {budget}' in running.err
 
 
-def test_failures_at_the_same_moment_cost_one_restart(jobs):
+def test_simultaneous_failures_cost_one_restart(jobs):
     worker = jobs.sh(
         'r=$TORCHELASTIC_RESTART_COUNT; echo up >"$MARKS/up$r.$RANK"\n'
         'while [ ! -e "$MARKS/go$r" ]; do :; done; [ "$r" = 3 ] || kill -9 $$'
@@ -91,7 +91,7 @@ def test_failures_at_the_same_moment_cost_one_restart(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def test_who_has_ended_well_runs_again_with_the_others(jobs):
+def test_finished_workers_run_again_with_the_others(jobs):
     worker = jobs.sh(
         'echo "ran $RANK"; [ "$TORCHELASTIC_RESTART_COUNT" = 0 ] || exit 0\n'
         'if [ "$RANK" = 1 ]; then echo $$ >"$MARKS/one"; exit 0; fi\n'
@@ -103,7 +103,7 @@ def test_who_has_ended_well_runs_again_with_the_others(jobs):
     assert sorted(running.out.split()) == ['0', '0', '1', '1', *['ran'] * 4]
 
 
-def test_a_restart_has_a_port_and_a_store_of_its_own(jobs):
+def test_restart_has_its_own_port_and_store(jobs):
     worker = jobs.sh('echo "$MASTER_PORT $CPPRUN_STORE"; exit 1')
     running = jobs.cpprun('--max-restarts=5', worker)
     assert running.done(20) == 1
@@ -112,7 +112,7 @@ def test_a_restart_has_a_port_and_a_store_of_its_own(jobs):
     assert len(set(seen)) == 6, seen
 
 
-def test_a_fixed_port_stays_over_restarts(jobs):
+def test_fixed_port_stays_over_restarts(jobs):
     port = free_port()
     worker = jobs.sh('echo $MASTER_PORT; exit 1')
     running = jobs.cpprun(f'--master-port={port}', '--max-restarts=5', worker)
@@ -120,8 +120,8 @@ def test_a_fixed_port_stays_over_restarts(jobs):
     assert running.out.split() == [str(port)] * 6
 
 
-def test_an_attempt_without_a_folder_goes_on_without_files(jobs):
-    """As on a full disk: what was to go into files goes to the console, and is said once."""
+def test_attempt_without_a_folder_continues_without_files(jobs):
+    """As on a full disk: output for files goes to the console, with one message."""
     logs = jobs.folder / 'logs'
     worker = jobs.sh(f'case $TORCHELASTIC_RESTART_COUNT in 0) rm -rf {logs}/*; exit 3;; '
                      '1) exit 3;; esac; echo "it goes on"; echo "to both" >&2')

@@ -1,5 +1,5 @@
-"""Under a real terminal (tmux), as people see it: workers' progress bars and window size, cpprunctl
-top, and completion by the shells themselves."""
+"""Under a real terminal (tmux): workers' progress bars and window size, cpprunctl top, and
+completion by the shells themselves."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ TMUX = shutil.which('tmux')
 
 @pytest.fixture
 def screen(jobs):
-    """Starts a command in a terminal of 100 by 30; gives it."""
+    """Starts a command in a terminal of 100 by 30; returns it."""
     if TMUX is None:
         pytest.skip('no tmux')
     made = []
@@ -78,14 +78,14 @@ time.sleep(120)
 """
 
 
-def test_workers_have_the_terminal_that_people_have(screen, jobs):
+def test_workers_have_the_users_terminal(screen, jobs):
     script = jobs.script(BAR, f'{PYTHON} -ISu')
     here = screen(BIN / 'cpprun', '--standalone', '--nproc-per-node=2', '--no-python', script)
     for rank in (0, 1):
         here.wait_for(rf'rank {rank} sees 100 columns')
     (jobs.marks / 'begin').touch()
     here.wait_for(r'rank 0: 100 %')
-    # The bar is drawn over itself: its earlier pictures are on no line of their own.
+    # The bar overwrites itself: its earlier states are on no other line.
     assert re.findall(r'rank \d: (\d+) %', here.text()) == ['100']
     here.tmux('resize-window', '-x', '80', '-y', '30')
     for rank in (0, 1):
@@ -97,7 +97,7 @@ def test_workers_have_the_terminal_that_people_have(screen, jobs):
     poll(lambda: not jobs.alive() or here.text() == '', 30, 'the end by Ctrl-C')
 
 
-def test_top_is_a_screen_and_ends_by_a_key(screen, jobs):
+def test_top_is_a_screen_that_a_key_ends(screen, jobs):
     run_id = f'top-{uuid.uuid4().hex[:8]}'
     words = ('--nnodes=1', '--rdzv-backend=c10d', '--rdzv-endpoint=localhost:0')
     jobs.cpprun(*words, f'--rdzv-id={run_id}', '--nproc-per-node=2', '--no-python',

@@ -1,4 +1,4 @@
-"""--snapshot-dir with real agents: what each round begins with, fetches between nodes, stopping on
+"""--snapshot-dir with real agents: the snapshot of each round, fetches between nodes, stopping on
 request with several nodes."""
 
 import os
@@ -48,7 +48,7 @@ def assert_no_drafts(folder):
     assert not left, left
 
 
-def test_nothing_there_means_from_the_beginning(cluster, folders):
+def test_empty_folder_means_from_the_beginning(cluster, folders):
     job = Job(cluster, 1)
     agent = job.agent(0, folders.flag(0), **{RESUME: '/inherited'})
     (worker,) = cluster.world(0)
@@ -60,7 +60,7 @@ def test_nothing_there_means_from_the_beginning(cluster, folders):
     assert agent.err() == ''
 
 
-def test_without_the_flag_the_variables_are_left_alone(cluster):
+def test_without_the_flag_the_variables_are_unchanged(cluster):
     job = Job(cluster, 1)
     agent = job.agent(0, **{RESUME: '/inherited'})
     (worker,) = cluster.world(0)
@@ -70,7 +70,7 @@ def test_without_the_flag_the_variables_are_left_alone(cluster):
     agent.ends(0)
 
 
-def test_each_round_begins_with_the_newest_complete_one(cluster, folders):
+def test_each_round_begins_with_the_newest_complete_snapshot(cluster, folders):
     make_snapshot(folders[0], 9)
     make_snapshot(folders[0], 10)
     (make_snapshot(folders[0], 11) / 'model.pt').write_bytes(b'cut')
@@ -89,7 +89,7 @@ def test_each_round_begins_with_the_newest_complete_one(cluster, folders):
     agent.ends(0)
 
 
-def test_a_shared_folder_needs_no_fetch(cluster, folders):
+def test_shared_folder_needs_no_fetch(cluster, folders):
     made = make_snapshot(folders[0], 7)
     before = {p.name: p.stat().st_ino for p in made.iterdir()}
     job = Job(cluster, 2)
@@ -102,7 +102,7 @@ def test_a_shared_folder_needs_no_fetch(cluster, folders):
         agent.ends(0)
 
 
-def test_a_node_without_it_fetches_it(cluster, folders):
+def test_node_without_the_snapshot_fetches_it(cluster, folders):
     made = make_snapshot(folders[0], 20, BIG)
     job = Job(cluster, 3)
     agents = [*start(job, folders, 0, 1), job.agent(2)]
@@ -117,7 +117,7 @@ def test_a_node_without_it_fetches_it(cluster, folders):
         assert agent.err() == '', 'a quick fetch is no news'
 
 
-def test_a_newcomer_fetches_what_the_others_have(cluster, folders):
+def test_new_node_fetches_from_the_others(cluster, folders):
     job = Job(cluster, 2)
     agents = start(job, folders, 0, 1)
     first = cluster.world(0, 1)
@@ -135,8 +135,8 @@ def test_a_newcomer_fetches_what_the_others_have(cluster, folders):
         agent.ends(0)
 
 
-def test_a_damaged_one_is_passed_over(cluster, folders):
-    """It costs no restart, and what is said says which file of which node."""
+def test_damaged_snapshot_is_skipped(cluster, folders):
+    """It costs no restart, and the message names the file and the node."""
     make_snapshot(folders[0], 30, BIG, lie='optim.pt')
     for node in (0, 1):
         make_snapshot(folders[node], 20)
@@ -154,7 +154,7 @@ def test_a_damaged_one_is_passed_over(cluster, folders):
         agent.ends(0)
 
 
-def test_a_fetch_that_cannot_be_written_fails_the_start(cluster, folders):
+def test_unwritable_fetch_fails_the_start(cluster, folders):
     make_snapshot(folders[0], 30)
     os.symlink('/proc/version', folders[1])  # nobody can make a folder there
     job = Job(cluster, 2)
@@ -166,18 +166,18 @@ def test_a_fetch_that_cannot_be_written_fails_the_start(cluster, folders):
     assert not cluster.worlds()
 
 
-# ---------------------------------------------------------------- a source that is none
+# ---------------------------------------------------------------- a hostile source
 
 
 class FakeHolder:
-    """A node that says it has the snapshot of step 30, and what it serves there: `says`, then
-    nothing more until the test ends it."""
+    """A node that announces the snapshot of step 30 and serves it: `says`, then nothing more until
+    the test ends it."""
 
     def __init__(self, job, says=b''):
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.listener.settimeout(20)
         snapshots = [{'step': 30, 'id': id_of(30)}]
-        # It says nothing for a while; the terms are those of whichever agent came first.
+        # It sends nothing for a while; the job's options are those of the agent that came first.
         self.agent = FakeAgent(job.port, job.run_id).register(
             nodes=(1, 2), job_spec={'node_lease_ns': 60 * 10**9, 'heartbeat_ns': 20 * 10**9},
             has_snapshot_dir=True, snapshots=snapshots,
@@ -193,7 +193,7 @@ class FakeHolder:
             sock.close()
 
 
-def test_no_worker_starts_while_it_fetches_and_a_lost_source_costs_nothing(cluster, folders):
+def test_workers_wait_for_the_fetch_and_a_lost_source_costs_nothing(cluster, folders):
     job = Job(cluster, '1:2', lease=60)
     agent = job.host(0, folders.flag(0))
     holder = FakeHolder(job)
@@ -209,7 +209,7 @@ def test_no_worker_starts_while_it_fetches_and_a_lost_source_costs_nothing(clust
     assert not folders[0].exists() or not list(folders[0].iterdir())
 
 
-def test_a_source_that_stalls_fails_the_start(cluster, folders):
+def test_stalled_source_fails_the_start(cluster, folders):
     job = Job(cluster, '1:2', lease=60)
     agent = job.host(0, folders.flag(0))
     holder = FakeHolder(job, b'bytes 400\n{"format": 1')
@@ -223,7 +223,7 @@ def test_a_source_that_stalls_fails_the_start(cluster, folders):
     assert not cluster.workers() and not list(folders[0].glob('*'))
 
 
-def test_a_source_that_lies_is_passed_over(cluster, folders):
+def test_corrupt_source_is_skipped(cluster, folders):
     job = Job(cluster, '1:2', lease=60)
     agent = job.host(0, folders.flag(0))
     holder = FakeHolder(job, b'bytes 7\nno JSON')
@@ -261,7 +261,7 @@ def test_fetch_over_a_network(cluster, folders, net, kind):
 SAVES = {'NODES_SAVES': '1'}
 
 
-def test_the_others_go_on_without_who_was_asked_to_stop(cluster, folders):
+def test_others_continue_without_the_stopped_node(cluster, folders):
     job = Job(cluster, '1:2')
     agents = [job.host(0, folders.flag(0), **SAVES), job.agent(1, folders.flag(0), **SAVES)]
     first = cluster.world(0, 1)
@@ -277,7 +277,7 @@ def test_the_others_go_on_without_who_was_asked_to_stop(cluster, folders):
     assert agents[0].err() == '', 'no failure, no news'
 
 
-def test_with_too_few_left_the_job_ends_resumable(cluster, folders):
+def test_with_too_few_nodes_the_job_ends_resumable(cluster, folders):
     job = Job(cluster, 2)
     agents = [job.host(0, folders.flag(0), **SAVES), job.agent(1, folders.flag(0), **SAVES)]
     cluster.world(0, 1)
@@ -289,7 +289,7 @@ def test_with_too_few_left_the_job_ends_resumable(cluster, folders):
     assert 'was asked to stop) at step 50' in agents[0].err()
 
 
-def test_the_host_leaves_the_job_to_its_standby(cluster):
+def test_host_leaves_the_job_to_its_standby(cluster):
     job = Job(cluster, '1:2')
     agents = [job.host(0, **SAVES), job.agent(1, **SAVES)]
     first = cluster.world(0, 1)
@@ -301,7 +301,7 @@ def test_the_host_leaves_the_job_to_its_standby(cluster):
     agents[1].ends(0)
 
 
-def test_the_host_takes_all_with_it_where_the_standby_is_too_few(cluster):
+def test_host_ends_all_nodes_when_the_standby_is_too_few(cluster):
     job = Job(cluster, 2)
     agents = [job.host(0, **SAVES), job.agent(1, **SAVES)]
     cluster.world(0, 1)
@@ -310,7 +310,7 @@ def test_the_host_takes_all_with_it_where_the_standby_is_too_few(cluster):
         agent.ends(75)
 
 
-def test_a_host_that_stays_for_its_standby_is_asked_again(cluster):
+def test_host_that_stays_for_its_standby_is_asked_again(cluster):
     job = Job(cluster, '1:2')
     agents = [job.host(0, **SAVES), job.agent(1, NODES_STUBBORN='1')]
     first = cluster.world(0, 1)
@@ -324,7 +324,7 @@ def test_a_host_that_stays_for_its_standby_is_asked_again(cluster):
     agents[1].ends(0)
 
 
-def test_all_nodes_are_asked_at_once(cluster):
+def test_all_nodes_are_asked_together(cluster):
     job = Job(cluster, '1:3')
     agents = [job.host(0, **SAVES), job.agent(1, **SAVES), job.agent(2, **SAVES)]
     cluster.world(0, 1, 2)
@@ -335,7 +335,7 @@ def test_all_nodes_are_asked_at_once(cluster):
     assert len(cluster.worlds()) == 1
 
 
-def test_status_shows_who_drains(cluster):
+def test_status_shows_draining_nodes(cluster):
     job = Job(cluster, '1:2')
     agents = [job.host(0, **SAVES), job.agent(1, NODES_STUBBORN='1')]
     first = cluster.world(0, 1)

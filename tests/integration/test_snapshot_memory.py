@@ -1,4 +1,4 @@
-"""Memory that outlives workers, and what they and their agent say of snapshots, with real
+"""Memory that outlives workers, and messages about snapshots between workers and agent, with real
 processes."""
 
 import os
@@ -29,7 +29,7 @@ def workers(jobs, code, n=2, flags=(), **options):
 
 
 def holders():
-    """Processes that have an arena open or mapped."""
+    """Processes with an open or mapped arena."""
     found = set()
     for entry in pathlib.Path('/proc').glob('[0-9]*'):
         try:
@@ -42,7 +42,7 @@ def holders():
     return found
 
 
-def test_a_killed_workers_memory_is_the_next_ones(jobs):
+def test_next_worker_gets_the_memory_of_a_killed_one(jobs):
     code = """
     if [ $A = 0 ]; then $WORKER keep=state-of-$R mark=kept-$R await=never & fi
     if [ $A = 0 ]; then
@@ -60,25 +60,25 @@ def test_a_killed_workers_memory_is_the_next_ones(jobs):
 
 
 def has_huge_pages_on_request():
-    """MADV_COLLAPSE is Linux 6.1's, and one without huge pages has no such folder."""
+    """MADV_COLLAPSE needs Linux 6.1, and a kernel without huge pages has no such folder."""
     release = tuple(int(part) for part in re.findall(r'\d+', os.uname().release)[:2])
     return release >= (6, 1) and pathlib.Path('/sys/kernel/mm/transparent_hugepage').is_dir()
 
 
-def test_it_is_of_huge_pages_and_what_was_in_it_stays(jobs):
+def test_memory_is_of_huge_pages_and_keeps_its_content(jobs):
     job = workers(jobs, 'exec $WORKER keep=before use-huge-pages kept', n=1)
     assert job.done() == 0
     said = 'huge pages' if has_huge_pages_on_request() else 'no huge pages'
     assert job.wait_for_all('rank 0: (.*)', 2) == [said, "kept 'before'"]
 
 
-def test_nothing_is_left_of_it_when_the_job_ends(jobs):
+def test_memory_is_released_when_the_job_ends(jobs):
     before = holders()
     assert workers(jobs, 'exec $WORKER keep=x').done() == 0
     assert holders() <= before
 
 
-def test_nothing_is_left_of_it_when_the_agent_is_killed(jobs):
+def test_memory_is_released_when_the_agent_is_killed(jobs):
     before, files = holders(), sorted(os.listdir('/dev/shm'))
     job = workers(jobs, 'exec $WORKER keep=x mark=kept-$R await=never')
     pids = jobs.numbers(['kept-0', 'kept-1'])
@@ -89,7 +89,7 @@ def test_nothing_is_left_of_it_when_the_agent_is_killed(jobs):
     assert sorted(os.listdir('/dev/shm')) == files
 
 
-def test_too_much_is_refused_with_the_reason_and_the_worker_has_its_own(jobs):
+def test_oversized_request_is_refused_with_the_reason_and_the_worker_uses_its_own_memory(jobs):
     job = workers(jobs, f'exec $WORKER keep-bytes={2**44} keep-bytes={2**44} kept')
     assert job.done() == 0
     assert job.out.count("kept '', our own") == 4
@@ -97,7 +97,7 @@ def test_too_much_is_refused_with_the_reason_and_the_worker_has_its_own(jobs):
     assert 'and this one needs 16384.00 GiB' in job.err
 
 
-def test_without_an_agent_memory_is_the_process_s_own(jobs):
+def test_without_an_agent_memory_is_the_processs_own(jobs):
     words = ('keep=x', 'keep-bytes=100', 'kept-of=0', 'may-commit', 'told=3', 'can-save')
     code, output = jobs.run(WORKER, *words)
     assert (code, output.splitlines()) == (
@@ -118,7 +118,7 @@ def test_the_same_in_c(jobs):
     assert sorted(job.out.splitlines()) == ['may commit: 1', 'rank 0: newest 20']
 
 
-def test_a_notice_reaches_the_other_workers(jobs):
+def test_notice_reaches_the_other_workers(jobs):
     code = '[ $R = 0 ] && exec $WORKER told=20 await-newest; exec $WORKER await-newest'
     job = workers(jobs, code)
     assert job.done() == 0
@@ -126,7 +126,7 @@ def test_a_notice_reaches_the_other_workers(jobs):
 
 
 @pytest.mark.parametrize('language', ['c++', 'python'])
-def test_what_could_not_be_used_is_not_chosen_again(jobs, tmp_path, language):
+def test_unusable_snapshot_is_not_chosen_again(jobs, tmp_path, language):
     for step in (10, 20):
         make_snapshot(tmp_path / 'snapshots', step)
     tell = '$WORKER fell-back=10'
@@ -146,7 +146,7 @@ def test_what_could_not_be_used_is_not_chosen_again(jobs, tmp_path, language):
     assert 'the snapshot of step 20 could not be used, training goes on from step 10' in job.err
 
 
-def test_leave_is_given_while_the_round_runs_and_not_when_it_is_stopped(jobs):
+def test_commits_are_permitted_while_the_round_runs_and_not_after_a_stop(jobs):
     code = """
     [ $R = 1 ] && exec $WORKER ignore-term may-commit mark=asked await-stop may-commit
     while [ ! -s $MARKS/asked ]; do sleep 0.01; done
@@ -158,7 +158,7 @@ def test_leave_is_given_while_the_round_runs_and_not_when_it_is_stopped(jobs):
     assert said == ['may commit', 'may not commit: this round is being stopped']
 
 
-def test_leave_is_not_given_by_an_agent_that_does_not_answer(jobs):
+def test_silent_agent_permits_no_commit(jobs):
     job = workers(jobs, 'exec $WORKER agent mark=up await=go may-commit mark=asked', n=1)
     jobs.mark('up')
     os.kill(job.pid, signal.SIGSTOP)

@@ -1,9 +1,9 @@
-"""How long operators wait for an answer about a job that is busy."""
+"""The response time of status requests for a busy job."""
 
 import resource
 import time
 
-from test_operators import TAKES, built, good, own_run_id  # noqa: F401
+from test_cpprunctl import TAKES, built, good, own_run_id  # noqa: F401
 
 BUSY = """
 import os
@@ -22,7 +22,7 @@ while True: time.sleep(60)
 
 
 class Asked:
-    """Two workers, and what it takes to ask for the status of their job."""
+    """Two workers, and the time to query the status of their job."""
 
     def __init__(self, jobs, code):
         job = jobs.cpprun('--standalone', '--nproc-per-node=2', *jobs.py(code))
@@ -40,9 +40,9 @@ class Asked:
         self.used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def test_the_status_of_a_busy_job_costs_what_that_of_an_idle_one_does(jobs):
+def test_status_of_a_busy_job_costs_as_little_as_of_an_idle_one(jobs):
     """Workers that use all processors and write without end. The best of some tries counts, since
-    others may use this machine too; both jobs run while either is asked for."""
+    other processes may use this machine too; both jobs run during both measurements."""
     idle, busy = Asked(jobs, IDLE), Asked(jobs, BUSY)
     for _ in range(20):
         idle.ask()

@@ -1,4 +1,4 @@
-"""What the store server needs of memory and descriptors, asked of the kernel while it runs."""
+"""Memory and descriptors of the store server, read from the kernel while it runs."""
 
 import contextlib
 import re
@@ -23,12 +23,12 @@ def text(value):
 
 
 class Client:
-    """One connection that has said its first word."""
+    """One connection after its handshake."""
 
     def __init__(self, port, number=0):
         self.socket = socket.socket()
         self.socket.settimeout(20)
-        # The kernel takes the port when it knows the peer; gone without a trace (RST) at the end.
+        # The kernel chooses the port when it knows the peer. RST closes it without TIME_WAIT.
         self.socket.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
         self.socket.bind((f'127.0.0.{2 + number // CLIENT}', 0))
@@ -37,7 +37,7 @@ class Client:
         self.ping()
 
     def ask(self, request, size):
-        """The next `size` bytes that come once `request` is sent."""
+        """The next `size` bytes after `request` is sent."""
         self.socket.sendall(request)
         parts = []
         while size:
@@ -74,7 +74,7 @@ class Serving:
 
 @pytest.fixture
 def serve(jobs):
-    """serve(*words in front of the command) starts a server; it must end well."""
+    """serve(*prefix) starts a server; it must end with success."""
     with contextlib.ExitStack() as stack:
 
         def start(*wrap):
@@ -91,7 +91,7 @@ def check_end(serving):
 
 @pytest.fixture
 def descriptors():
-    """As many for us as the kernel lets us have; how many that are."""
+    """Raises the descriptor limit as far as the kernel allows; returns it."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
     yield before[1]
@@ -99,11 +99,12 @@ def descriptors():
 
 
 @pytest.mark.parametrize('size', [None, 60, 2000, 5000], ids=str)
-def test_an_idle_connection_costs_at_most_4_kib(serve, descriptors, size):
-    """1,000 and 10,000 that have asked for nothing, or have set and got a value of this size."""
+def test_idle_connection_costs_at_most_4_kib(serve, descriptors, size):
+    """1,000 and 10,000 connections without a request, or after a set and get of a value of this
+    size."""
     if descriptors < 10_100:
         pytest.skip('needs 10,100 descriptors (ulimit -Hn)')
-    serving = serve('sh', '-c', 'ulimit -S -n 64; exec "$@"', 'sh')  # which the server raises
+    serving = serve('sh', '-c', 'ulimit -S -n 64; exec "$@"', 'sh')  # the server raises it
     first = serving.client()
     value = b'v' * (size or 0)
     before = serving.kib('VmRSS')
@@ -119,8 +120,9 @@ def test_an_idle_connection_costs_at_most_4_kib(serve, descriptors, size):
     first.ping()
 
 
-def test_a_large_value_is_in_memory_once(serve):
-    """64 MiB set, read by two, compared, pushed and popped: never more than the value."""
+def test_large_value_is_in_memory_once(serve):
+    """64 MiB set, read by two, compared, pushed and popped: never more than one copy of the value.
+    """
     serving = serve()
     first, second = serving.client(), serving.client()
     value, key = b'v' * LARGE, text(b'key')
@@ -150,7 +152,7 @@ def test_a_large_value_is_in_memory_once(serve):
 
 
 def allocations(serve, rounds):
-    """How often a server asks for memory in its life, counted by valgrind."""
+    """The server's number of allocations, counted by valgrind."""
     serving = serve('valgrind')
     clients = [serving.client() for _ in range(16)]
     value = b'v' * 900
@@ -167,13 +169,13 @@ def allocations(serve, rounds):
 
 
 @pytest.mark.skipif(shutil.which('valgrind') is None, reason='needs valgrind')
-def test_setting_and_getting_small_values_allocates_nothing(serve):
+def test_small_values_allocate_nothing(serve):
     few, many = allocations(serve, 5), allocations(serve, 35)
     print(f'{few} allocations with 160 commands, {many} with 1,120')
     assert abs(many - few) < 48  # one in twenty commands
 
 
-def test_too_few_descriptors_are_told_with_what_is_needed(serve):
+def test_descriptor_shortage_names_the_needed_number(serve):
     serving = serve('sh', '-c', 'ulimit -n 64; exec "$@"', 'sh')
     first = serving.client()
     with contextlib.suppress(OSError, AssertionError):

@@ -1,5 +1,5 @@
-"""The warning that nobody serves MASTER_PORT comes where a worker tries to connect there, and only
-there."""
+"""The warning that no store listens at MASTER_PORT appears if a worker tries to connect there, and
+only then."""
 
 import pytest
 from conftest import PYTHON
@@ -51,7 +51,7 @@ def test_each_round_warns(jobs):
     assert job.done() == 0, job.output
 
 
-def test_a_client_of_torch_causes_the_warning(jobs):
+def test_torch_client_causes_the_warning(jobs):
     pytest.importorskip('torch')
     code = """
 import datetime, os, torch.distributed as dist
@@ -65,8 +65,8 @@ except dist.DistError: pass
     job.wait_for(SAID, 120)
 
 
-def test_a_job_that_never_connects_causes_no_warning(jobs):
-    """Refused connections to other ports are none to MASTER_PORT."""
+def test_job_that_never_connects_causes_no_warning(jobs):
+    """Refused connections to other ports do not count."""
     code = CONNECT + (
         'end = time.monotonic() + 2\n'
         'while time.monotonic() < end: connect(port - 1); time.sleep(0.05)'
@@ -77,8 +77,8 @@ def test_a_job_that_never_connects_causes_no_warning(jobs):
     assert SAID not in sleeper.output + other.output
 
 
-def test_a_store_that_was_served_and_then_closed_causes_no_warning(jobs):
-    """A connection that came to be, and ends when the store is gone, is no refusal."""
+def test_closed_store_causes_no_warning(jobs):
+    """An established connection that ends with the store is no refusal."""
     code = CONNECT + """
 server = socket.create_server(('127.0.0.1', port))
 client = socket.create_connection(('127.0.0.1', port))
@@ -94,7 +94,7 @@ time.sleep(1)
     assert SAID not in job.output
 
 
-def test_the_agents_store_causes_no_warning(jobs):
+def test_agents_store_causes_no_warning(jobs):
     code = CONNECT + 'assert connect(port); time.sleep(1)'
     job = jobs.cpprun('--worker-store=agent', jobs.py(code), env=SOON)
     assert job.done() == 0, job.output

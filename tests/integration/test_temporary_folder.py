@@ -1,5 +1,5 @@
-"""The end of a run whose temporary folder lies on a file system that keeps open files by other
-names (FUSE without hard_remove, as NFS does), or that does not answer any more: the launcher goes.
+"""The end of a run whose temporary folder is on a file system that keeps open files under other
+names (FUSE without hard_remove, as NFS does), or that does not answer any more: the launcher ends.
 """
 
 import contextlib
@@ -13,12 +13,12 @@ from conftest import is_alive, poll
 from launches import ROOT
 from test_hangs_files import SYSTEM_PYTHON, why_not
 
-GOES_S = 60  # far above limits::kFolderRemoval
+GOES_S = 60  # far above limits::kFolderRemovalTimeout
 
 
 @pytest.fixture
 def mount(tmp_path):
-    """Shows a folder through FUSE. Words: what does not answer."""
+    """Mounts a folder through FUSE. Words: the calls that are never answered."""
     if why := why_not():
         pytest.skip(why)
     behind, shown = tmp_path / 'behind', tmp_path / 'shown'
@@ -27,7 +27,7 @@ def mount(tmp_path):
     servers = []
 
     def make(*words):
-        command = [SYSTEM_PYTHON, ROOT / 'tests/support/stuck_files.py', shown, behind, *words]
+        command = [SYSTEM_PYTHON, ROOT / 'tests/support/hanging_files.py', shown, behind, *words]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         servers.append(server)
         poll(lambda: server.poll() is not None or os.path.ismount(shown), 30, 'its mount')
@@ -39,7 +39,7 @@ def mount(tmp_path):
         yield make
     finally:
         for server in servers:
-            server.kill()  # whoever still waits for it gets an error
+            server.kill()  # a waiting caller gets an error
             server.wait()
             server.stderr.close()
         subprocess.run(['umount', '--lazy', shown], capture_output=True, timeout=30, check=False)
@@ -63,7 +63,7 @@ def test_after_a_signal(jobs, mount):
     assert list(folder.iterdir()) == []
 
 
-def test_a_failure_keeps_its_logs(jobs, mount):
+def test_failure_keeps_its_logs(jobs, mount):
     folder = mount()
     job = jobs.cpprun('-r', '3', jobs.sh('echo a line; exit 5'), env={'TMPDIR': str(folder)})
     assert job.done(GOES_S) == 1, job.output
@@ -72,8 +72,8 @@ def test_a_failure_keeps_its_logs(jobs, mount):
         assert log.read() == 'a line\n'
 
 
-def test_a_file_that_others_hold_open(jobs, mount):
-    """The file system gives it a new name each time that it is removed."""
+def test_file_held_open_by_others(jobs, mount):
+    """The file system gives it a new name after each removal."""
     folder = mount()
     code = 'echo x >"$MARKS/up"; while [ ! -e "$MARKS/go" ]; do sleep 0.05; done'
     job = jobs.cpprun(jobs.sh(code), env={'TMPDIR': str(folder)})
@@ -86,7 +86,7 @@ def test_a_file_that_others_hold_open(jobs, mount):
 
 
 @pytest.mark.parametrize('how', ['success', 'signal'])
-def test_a_server_that_does_not_answer(jobs, mount, how):
+def test_server_that_does_not_answer(jobs, mount, how):
     folder = mount('unlink', 'rmdir')
     code = 'echo x >"$MARKS/up"; [ $0 = success ] || exec sleep 300'.replace('$0', how)
     job = jobs.cpprun(jobs.sh(code), env={'TMPDIR': str(folder)})

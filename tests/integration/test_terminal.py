@@ -1,4 +1,4 @@
-"""Workers see a terminal where cpprun's own stdout and stderr are one."""
+"""Workers get a terminal if cpprun's own stdout and stderr are one."""
 
 import fcntl
 import os
@@ -26,7 +26,7 @@ def set_size(terminal, rows, columns):
 
 
 class Screen:
-    """cpprun with a terminal of its own, and what came out of it."""
+    """cpprun with its own terminal, and its output."""
 
     def __init__(self, jobs, *words, stderr=None):
         self.terminal, other = pty.openpty()
@@ -40,11 +40,11 @@ class Screen:
         os.close(other)
 
     def read(self):
-        """Everything so far; what has ended shows nothing new."""
+        """All output so far; ended programs show nothing new."""
         while select.select([self.terminal], [], [], 0)[0]:
             try:
                 self.shown += os.read(self.terminal, 65536)
-            except OSError:  # EIO: nobody writes to it any more
+            except OSError:  # EIO: no writer is left
                 break
         return self.shown
 
@@ -86,7 +86,7 @@ def test_workers_see_a_terminal_of_its_size(jobs, screen):
     assert job.shown.count(b'True True os.terminal_size(columns=111, lines=33)\r\n') == 2
 
 
-def test_logs_have_the_bytes_as_they_were_written(jobs, screen):
+def test_logs_have_the_bytes_as_written(jobs, screen):
     logs = jobs.folder / 'logs'
     job = screen(*two(jobs, 'tell("one"); tell("two")', '--tee=1', f'--log-dir={logs}'))
     assert job.done() == 0
@@ -95,14 +95,14 @@ def test_logs_have_the_bytes_as_they_were_written(jobs, screen):
     assert b'[default1]:two\r\n' in job.shown
 
 
-def test_each_stream_by_itself(jobs, screen):
+def test_each_stream_separately(jobs, screen):
     with open(jobs.folder / 'err', 'wb') as errors:
         job = screen(*two(jobs, 'tell(f"{os.isatty(1)} {os.isatty(2)}")'), stderr=errors)
         assert job.done() == 0
     assert job.shown.count(b'True False') == 2
 
 
-def test_a_new_size_reaches_them(jobs, screen):
+def test_resize_reaches_the_workers(jobs, screen):
     code = """
 def on_resize(*_):
     tell(f'now {os.get_terminal_size(1)}')
@@ -119,7 +119,7 @@ time.sleep(60)
     assert job.shown.count(b'now os.terminal_size(columns=99, lines=44)') == 2
 
 
-def test_a_progress_bar_lives(jobs, screen):
+def test_progress_bar_is_live(jobs, screen):
     code = """
 if os.environ['RANK'] == '1':
     sys.exit(0)
@@ -135,7 +135,7 @@ tell('')
     assert job.done() == 0
 
 
-def test_a_lone_workers_words_are_shown_at_once_and_in_order(jobs, screen):
+def test_output_of_a_lone_worker_is_shown_immediately_and_in_order(jobs, screen):
     """Its stdout and stderr are one terminal, whose last lines the failure summary has."""
     code = """
 print(os.path.samestat(os.fstat(1), os.fstat(2)), os.get_terminal_size(2).columns, flush=True)
@@ -152,7 +152,7 @@ sys.exit('\\nModuleNotFoundError: x')
     assert b'Hint (missing_module)' in job.shown
 
 
-def test_everything_is_read_before_the_end(jobs, screen):
+def test_all_output_is_read_before_the_end(jobs, screen):
     job = screen(*two(jobs, 'os.write(1, b"x" * 79 + b"\\n") and [tell("y" * 79)] * 1; '
                             '[tell("z" * 79) for _ in range(2000)]'))
     assert job.done() == 0

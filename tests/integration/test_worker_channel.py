@@ -1,5 +1,5 @@
-"""The line between agent and worker with real processes: channel_worker uses the SDK's side of it,
-small Python workers misuse it."""
+"""The connection between agent and worker with real processes: channel_worker uses the SDK's side
+of it, small Python workers misuse it."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from conftest import BIN, kill, poll
 WORKER = BIN / 'channel_worker'
 INFO = {'LOGLEVEL': 'INFO'}
 
-# Connects to the agent's socket as often as it is asked to, and says what it likes.
+# Connects to the agent's socket as often as requested, and sends arbitrary bytes.
 HOSTILE = """
 import os, socket, time
 name = '\\0' + os.environ['CPPRUN_AGENT']
@@ -40,14 +40,14 @@ def workers(jobs, n, *words, flags=(), **options):
 
 
 def agents_name(jobs):
-    """CPPRUN_AGENT of the worker that has marked itself."""
+    """CPPRUN_AGENT of the worker that left its mark."""
     worker = int(jobs.mark('worker'))
     with open(f'/proc/{worker}/environ', 'rb') as environ:
         entries = dict(e.split(b'=', 1) for e in environ.read().split(b'\0') if b'=' in e)
     return entries[b'CPPRUN_AGENT'].decode()
 
 
-def test_all_ready_is_noted_with_the_time(jobs):
+def test_all_ready_is_recorded_with_the_time(jobs):
     job = workers(jobs, 3, 'agent', 'ready', env=INFO)
     assert job.done() == 0
     assert sorted(job.out.splitlines()) == [f'rank {r}: agent' for r in range(3)]
@@ -55,13 +55,13 @@ def test_all_ready_is_noted_with_the_time(jobs):
     assert workers(jobs, 1, 'agent').done() == 0
 
 
-def test_not_all_ready_is_not_noted(jobs):
+def test_incomplete_readiness_is_not_recorded(jobs):
     job = workers(jobs, 2, 'agent', 'only=1', 'ready', 'ready', env=INFO)
     assert job.done() == 0
     assert 'ready' not in job.err
 
 
-def test_a_good_run_says_nothing(jobs):
+def test_successful_run_prints_nothing(jobs):
     job = workers(jobs, 2, 'beat=3', 'ready', env={'OMP_NUM_THREADS': '1'})
     assert job.done() == 0
     assert job.output == ''
@@ -74,21 +74,21 @@ def test_without_an_agent_nothing_happens(jobs):
     assert jobs.run(WORKER, *words, env=name) == (0, 'rank 0: no agent\n')
 
 
-def test_the_last_heartbeat_of_a_failed_worker_is_told(jobs):
+def test_last_heartbeat_of_a_failed_worker_is_reported(jobs):
     job = workers(jobs, 2, 'only=1', 'beat=41', 'beat=42', 'exit=3', env=INFO)
     assert job.done() == 1
     assert 'local rank 1 was at step 42 after 0 collectives; its last heartbeat came 0.' in job.err
     assert 'local rank 0 was' not in job.err
 
 
-def test_last_words_stand_in_the_summary(jobs):
+def test_final_report_is_in_the_summary(jobs):
     job = workers(jobs, 2, 'only=1', 'tell=ValueError: no such sample', 'exit=3')
     assert job.done() == 1
     assert 'Its last words: ValueError: no such sample' in job.err
     assert re.search(r'error_file: <N/A>\n  traceback : ValueError: no such sample', job.err)
 
 
-def test_an_error_file_counts_more_than_last_words(jobs):
+def test_error_file_overrides_the_final_report(jobs):
     code = f'echo \'{{"message": "from the file"}}\' > $TORCHELASTIC_ERROR_FILE; exec {WORKER} "$@"'
     script = jobs.sh(code)
     words = ('--standalone', '--no-python', script, 'tell=from the channel', 'exit=3')
@@ -98,7 +98,7 @@ def test_an_error_file_counts_more_than_last_words(jobs):
     assert 'from the channel' not in job.err
 
 
-def test_a_stop_is_wished_before_term_comes(jobs):
+def test_stop_request_precedes_sigterm(jobs):
     job = workers(jobs, 2, 'ignore-term', 'agent', 'mark=worker', 'await-stop')
     job.wait_for_all('agent', 2)
     job.send(signal.SIGTERM)
@@ -117,7 +117,7 @@ def test_others_are_asked_to_stop_when_one_fails(jobs):
     assert 'rank 1: stopping' in job.out
 
 
-def test_a_restarted_worker_is_not_asked_to_stop(jobs):
+def test_restarted_worker_is_not_asked_to_stop(jobs):
     script = jobs.sh(
         f'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then {WORKER} beat=5; exit 3; fi\n'
         f'exec {WORKER} agent ignore-term mark=second await=go exit=0'
@@ -131,7 +131,7 @@ def test_a_restarted_worker_is_not_asked_to_stop(jobs):
     assert 'TERM' not in job.out
 
 
-def test_children_are_let_in_and_strangers_are_not(jobs):
+def test_children_are_accepted_and_foreign_processes_are_not(jobs):
     job = workers(jobs, 1, 'spawn=child', 'spawn=stranger', 'mark=worker', 'await=go')
     name = agents_name(jobs)
     assert job.wait_for_all('rank 0: (.*)', 2) == ['agent', 'no agent']
@@ -141,7 +141,7 @@ def test_children_are_let_in_and_strangers_are_not(jobs):
     assert job.done() == 0
 
 
-def test_the_name_is_gone_with_the_agent(jobs):
+def test_socket_name_is_removed_with_the_agent(jobs):
     job = workers(jobs, 1, 'agent', 'mark=worker', 'await=never')
     name = agents_name(jobs)
     sockets = '/proc/net/unix'
@@ -175,7 +175,7 @@ FLOODS = {
 
 
 @pytest.mark.parametrize('flood', FLOODS)
-def test_a_flood_harms_only_who_floods(jobs, flood):
+def test_flood_harms_only_its_sender(jobs, flood):
     hostile = (
         HOSTILE
         + f"""

@@ -50,7 +50,7 @@ def root_cause_index(running):
 
 
 def alone(end, folder, extra=None, **options):
-    """Runs it without a launcher. Its exit status, what it says on stderr, its error file."""
+    """Runs it without a launcher. Returns its exit status, its stderr, its error file."""
     path = folder / 'error.json'
     own = {'TORCHELASTIC_ERROR_FILE': str(path), 'RANK': '0', 'WORLD_SIZE': '1'}
     words = [WORKER, *([end] if isinstance(end, str) else end)]
@@ -61,7 +61,7 @@ def alone(end, folder, extra=None, **options):
     return done, json.loads(path.read_text()) if path.exists() else None
 
 
-def test_an_exception_reaches_the_summary(jobs):
+def test_exception_reaches_the_summary(jobs):
     running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, 'exception', 1)
     assert running.done(30) == 1, running.output
     text = '(anonymous namespace)::OwnError: no data for this rank'
@@ -72,7 +72,7 @@ def test_an_exception_reaches_the_summary(jobs):
     assert has_no_traces(running.err)
 
 
-def test_without_log_files_an_exception_reaches_the_summary_through_the_agent(jobs):
+def test_exception_reaches_the_summary_through_the_agent_without_log_files(jobs):
     running = jobs.cpprun('--log-dir', '/dev/null', '--no-python', WORKER, 'exception')
     assert running.done(30) == 1, running.output
     assert 'error_file: <N/A>' in root_cause_index(running)
@@ -81,7 +81,7 @@ def test_without_log_files_an_exception_reaches_the_summary_through_the_agent(jo
 
 
 @pytest.mark.parametrize('end', SIGNALS)
-def test_a_signal_reaches_the_summary_with_its_message(jobs, end):
+def test_signal_reaches_the_summary_with_its_message(jobs, end):
     running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, end, 0)
     assert running.done(30) == 1, running.output
     assert f'exitcode  : -{number_of(end)} (pid:' in root_cause_index(running)
@@ -92,7 +92,7 @@ def test_a_signal_reaches_the_summary_with_its_message(jobs, end):
 
 
 @pytest.mark.parametrize('end', SIGNALS)
-def test_the_kernel_still_sees_the_signal(end, tmp_path):
+def test_kernel_still_sees_the_signal(end, tmp_path):
     done, report = alone(end, tmp_path)
     assert done.returncode == -number_of(end)
     assert report['message']['message'].startswith(SIGNALS[end])
@@ -106,14 +106,14 @@ def test_without_an_error_file_the_stack_goes_to_stderr(tmp_path):
     assert '#0 (anonymous namespace)::write_through at ' in done.stderr
 
 
-def test_the_first_report_counts(tmp_path):
+def test_first_report_counts(tmp_path):
     done, report = alone('report', tmp_path)
     assert done.returncode == 1
     assert report['message']['message'] == 'first words'
     assert 'last words' in done.stderr
 
 
-def test_a_nested_exception_is_told_to_its_end(tmp_path):
+def test_nested_exceptions_are_reported_completely(tmp_path):
     done, report = alone('nested', tmp_path)
     message = '(anonymous namespace)::OwnError: training epoch 3 failed: "ö"\n\n' \
         '  caused by std::out_of_range: sample 7 of 5'
@@ -121,14 +121,14 @@ def test_a_nested_exception_is_told_to_its_end(tmp_path):
     assert done.stderr.count('\n') == 1
 
 
-def test_a_lost_peer_is_a_consequence(tmp_path):
+def test_lost_peer_is_a_consequence(tmp_path):
     done, report = alone('peer', tmp_path)
     assert report['message']['extraInfo']['consequence_of'] == 'peer'
     assert '(a peer has gone: look for its own error first)' in done.stderr
     assert 'consequence_of' not in alone('exception', tmp_path)[1]['message']['extraInfo']
 
 
-def test_who_lost_a_peer_is_not_the_root_cause(jobs):
+def test_worker_that_lost_a_peer_is_not_the_root_cause(jobs):
     running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, 'lose_a_peer')
     assert running.done(30) == 1, running.output
     others, root = running.err.split('Root Cause', 1)
@@ -141,14 +141,14 @@ def test_children_do_not_report_for_their_parent(tmp_path):
     assert (done.returncode, report) == (0, None)
 
 
-def test_a_folder_that_is_gone_is_named(tmp_path):
+def test_missing_folder_is_named(tmp_path):
     gone = str(tmp_path / 'gone' / 'error.json')
     done, _ = alone('exception', tmp_path, {'TORCHELASTIC_ERROR_FILE': gone})
     assert done.returncode == 1
     assert f'the error file {gone} could not be written: No such file or directory' in done.stderr
 
 
-def test_a_file_that_can_not_be_written_whole_is_not_there(tmp_path):
+def test_partially_written_file_is_removed(tmp_path):
     def limit_files():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
@@ -159,10 +159,10 @@ def test_a_file_that_can_not_be_written_whole_is_not_there(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_report_that_hangs_is_given_up(tmp_path):
+def test_hanging_report_is_abandoned(tmp_path):
     ours, theirs = os.pipe()
     fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
-    os.write(theirs, bytes(4096))  # the line on stderr waits for room for ever
+    os.write(theirs, bytes(4096))  # the write to stderr blocks forever
     env = {**os.environ, 'TORCHELASTIC_ERROR_FILE': str(tmp_path / 'error.json')}
     with subprocess.Popen([WORKER, 'segfault'], env=env, stderr=theirs) as worker:
         assert worker.wait(60) == -signal.SIGSEGV
@@ -171,7 +171,7 @@ def test_a_report_that_hangs_is_given_up(tmp_path):
     os.close(theirs)
 
 
-def test_malloc_keeps_big_blocks(tmp_path):
+def test_malloc_keeps_large_blocks(tmp_path):
     def faults(**env):
         return int(alone('fill_buffers', tmp_path, env)[0].stdout)
 
@@ -189,7 +189,7 @@ def test_sigterm_is_a_request_to_stop(jobs):
     assert running.out.count('saved') == 2
 
 
-def test_who_does_not_ask_for_it_dies_of_sigterm(jobs):
+def test_worker_without_the_handler_dies_of_sigterm(jobs):
     running = jobs.cpprun('--no-python', WORKER, 'sleep')
     poll(lambda: 'sleeping' in running.out, what=lambda: running.output)
     running.send(signal.SIGTERM)
@@ -205,7 +205,7 @@ def test_who_does_not_ask_for_it_dies_of_sigterm(jobs):
         ('throw:rank=1,epoch=3,step=1', 1, 'traceback : cpprun::worker::FaultError: fault throw:'),
     ],
 )
-def test_a_fault_happens_on_its_rank(jobs, fault, code, text):
+def test_fault_happens_on_its_rank(jobs, fault, code, text):
     running = jobs.cpprun(
         '--nproc-per-node=2', '--no-python', WORKER, 'train', env={'CPPRUN_FAULTS': fault}
     )
@@ -216,7 +216,7 @@ def test_a_fault_happens_on_its_rank(jobs, fault, code, text):
     assert running.err.count(f'\ncpprun: fault {fault} at rank 1, training epoch ') == 1
 
 
-def test_a_fault_of_the_first_attempt_leaves_the_second_alone(jobs):
+def test_fault_of_the_first_attempt_spares_the_second(jobs):
     running = jobs.cpprun(
         '--nproc-per-node=2', '--max-restarts=1', '--no-python', WORKER, 'train',
         env={'CPPRUN_FAULTS': 'kill:rank=1,epoch=2,attempt=0'},
@@ -225,13 +225,13 @@ def test_a_fault_of_the_first_attempt_leaves_the_second_alone(jobs):
     assert running.out.count('trained') >= 2
 
 
-def test_a_slow_rank_is_slow_at_each_fitting_place(tmp_path):
+def test_slow_rank_is_slow_at_each_matching_place(tmp_path):
     done, _ = alone('train', tmp_path, {'CPPRUN_FAULTS': 'slow:epoch=1,ms=1'})
     assert done.returncode == 0
     assert done.stderr.count('cpprun: fault slow:epoch=1,ms=1 at rank 0, training epoch 1') == 2
 
 
-def test_a_stopped_worker_goes_on_after_sigcont(tmp_path):
+def test_stopped_worker_continues_after_sigcont(tmp_path):
     env = {**os.environ, 'CPPRUN_FAULTS': 'stop:epoch=1'}
     with subprocess.Popen([WORKER, 'train'], env=env, stdout=subprocess.PIPE) as worker:
         pid, status = os.waitpid(worker.pid, os.WUNTRACED)
@@ -240,12 +240,12 @@ def test_a_stopped_worker_goes_on_after_sigcont(tmp_path):
         assert worker.stdout.read() == b'trained\n'
 
 
-def test_a_fault_without_a_place_happens_at_the_start(tmp_path):
+def test_fault_without_a_place_happens_at_the_start(tmp_path):
     done, _ = alone('return', tmp_path, {'CPPRUN_FAULTS': 'exit:code=9'})
     assert done.returncode == 9
 
 
-def test_a_fault_that_is_no_fault_is_named(tmp_path):
+def test_invalid_fault_is_named(tmp_path):
     done, _ = alone('train', tmp_path, {'CPPRUN_FAULTS': 'explode'})
     assert done.returncode == 1
     assert "CPPRUN_FAULTS is 'explode': 'explode' is none of kill, stop" in done.stderr
@@ -266,7 +266,7 @@ def test_torchrun_shows_the_report(end, tmp_path):
         assert '#0 (anonymous namespace)::write_through at ' in shown
 
 
-def test_a_worker_in_c_meets_its_peer_in_the_store(jobs):
+def test_worker_in_c_meets_its_peer_in_the_store(jobs):
     running = jobs.cpprun('--nproc-per-node=2', '--no-python', C_WORKER, 'work')
     assert running.done(30) == 0, running.output
     for rank in (0, 1):
@@ -274,7 +274,7 @@ def test_a_worker_in_c_meets_its_peer_in_the_store(jobs):
         assert text in running.out
 
 
-def test_in_c_errors_are_texts(tmp_path):
+def test_errors_in_c_are_texts(tmp_path):
     env = {**os.environ, 'RANK': '0'}
     done = subprocess.run([C_WORKER, 'errors'], env=env, capture_output=True, check=True, text=True)
     first, second = done.stdout.splitlines()
@@ -283,7 +283,7 @@ def test_in_c_errors_are_texts(tmp_path):
     assert done.returncode == 0
 
 
-def test_a_report_from_c_reaches_the_summary(jobs):
+def test_report_from_c_reaches_the_summary(jobs):
     running = jobs.cpprun('--no-python', C_WORKER, 'report')
     assert running.done(30) == 1, running.output
     assert 'written: 1' in running.out
@@ -291,14 +291,14 @@ def test_a_report_from_c_reaches_the_summary(jobs):
     assert 'exitcode  : 5 (pid:' in root_cause_index(running)
 
 
-def test_a_crash_in_c_reaches_the_summary(jobs):
+def test_crash_in_c_reaches_the_summary(jobs):
     running = jobs.cpprun('--no-python', C_WORKER, 'crash')
     assert running.done(30) == 1, running.output
     assert 'traceback : SIGABRT: abort() was called' in root_cause_index(running)
     assert '#3 main' in root_cause_index(running)
 
 
-def test_a_throwing_fault_in_c_ends_the_process_with_1(jobs):
+def test_throwing_fault_in_c_ends_the_process_with_1(jobs):
     running = jobs.cpprun(
         '--no-python', C_WORKER, 'faults', env={'CPPRUN_FAULTS': 'throw:step=2'}
     )

@@ -1,4 +1,4 @@
-"""Workers that end in every way, or refuse to."""
+"""Workers that end in every way, or ignore signals."""
 
 import os
 import signal
@@ -31,13 +31,13 @@ def test_signals(jobs, name):
     assert f'SIG{name}' in running.err
 
 
-def test_a_real_time_signal(jobs):
+def test_real_time_signal(jobs):
     running = jobs.cpprun(jobs.sh('kill -40 $$'))
     assert running.done(20) == 1, running.output
     assert 'exitcode  : -40' in root_cause_index(running)
 
 
-def test_who_ignores_term_is_killed_after_the_grace(jobs):
+def test_worker_that_ignores_sigterm_is_killed_after_the_grace(jobs):
     worker = jobs.sh(
         'trap "" TERM; echo up >"$MARKS/up$RANK"\n'
         'while [ ! -e "$MARKS/up0" ] || [ ! -e "$MARKS/up1" ]; do sleep 0.01; done\n'
@@ -50,7 +50,7 @@ def test_who_ignores_term_is_killed_after_the_grace(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def test_a_grace_of_zero_kills_at_once(jobs):
+def test_zero_grace_kills_immediately(jobs):
     worker = jobs.sh('trap "" TERM; echo up >"$MARKS/up"; while :; do sleep 1; done')
     running = jobs.cpprun('--shutdown-timeout=0', worker)
     jobs.mark('up')
@@ -59,8 +59,8 @@ def test_a_grace_of_zero_kills_at_once(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def test_a_stopped_worker_is_woken_and_stopped(jobs):
-    """SIGSTOP is no end: the job waits for it; a stop reaches it nevertheless."""
+def test_suspended_worker_is_continued_and_stopped(jobs):
+    """SIGSTOP is no exit: the job waits for it; a stop still reaches it."""
     worker = jobs.sh('trap "exit 0" TERM; echo $$ >"$MARKS/pid"; while :; do sleep 0.1; done')
     running = jobs.cpprun('--shutdown-timeout=3600', worker)
     pid = int(jobs.mark('pid'))
@@ -70,7 +70,7 @@ def test_a_stopped_worker_is_woken_and_stopped(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def test_a_stopped_worker_beside_one_that_fails(jobs):
+def test_suspended_worker_beside_a_failing_one(jobs):
     worker = jobs.sh(
         'echo $$ >"$MARKS/pid$RANK"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done\n'
         '[ "$RANK" = 0 ] && exit 3\nwhile :; do sleep 0.1; done'
@@ -101,13 +101,13 @@ WAIT = 'while not os.path.exists(f"{marks}/go"): time.sleep(0.01)\n'
 
 
 @pytest.mark.parametrize('end', ['sys.exit(3)', 'os.kill(os.getpid(), 9)'])
-def test_daemons_of_a_failed_worker_go_at_once(jobs, ground, end):
+def test_daemons_of_a_failed_worker_end_immediately(jobs, ground, end):
     running = jobs.cpprun('--nproc-per-node=2', jobs.py(DAEMON + end), wrap=ground)
     assert running.done(20) == 1, running.output
     assert jobs.wait_until_gone(0.5) == []
 
 
-def test_daemons_of_a_good_worker_get_five_seconds(jobs, ground):
+def test_daemons_of_a_successful_worker_get_five_seconds(jobs, ground):
     running = jobs.cpprun(jobs.py(DAEMON), wrap=ground)
     assert running.done(20) == 0, running.output
     assert running.seconds > 4.5
@@ -115,7 +115,7 @@ def test_daemons_of_a_good_worker_get_five_seconds(jobs, ground):
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
-def test_daemons_go_when_the_launcher_is_told_to(jobs, ground, number):
+def test_daemons_end_with_a_signalled_launcher(jobs, ground, number):
     running = jobs.cpprun('--nproc-per-node=2', jobs.py(DAEMON + WAIT), wrap=ground)
     jobs.numbers(['daemon0', 'daemon1'])
     running.send(number)
@@ -123,7 +123,7 @@ def test_daemons_go_when_the_launcher_is_told_to(jobs, ground, number):
     assert jobs.wait_until_gone(0.5) == []
 
 
-def test_daemons_go_after_kill_minus_nine(jobs, ground):
+def test_daemons_end_after_sigkill(jobs, ground):
     running = jobs.cpprun('--nproc-per-node=2', jobs.py(DAEMON + WAIT), wrap=ground)
     jobs.numbers(['daemon0', 'daemon1'])
     running.process.kill()
@@ -131,7 +131,7 @@ def test_daemons_go_after_kill_minus_nine(jobs, ground):
     assert jobs.wait_until_gone(1) == []
 
 
-def test_a_daemon_without_environment_goes_where_a_cgroup_is_in_force(jobs):
+def test_daemon_without_environment_ends_where_a_cgroup_is_available(jobs):
     worker = jobs.sh(
         'cat /proc/self/cgroup >"$MARKS/cgroup"\n'
         'setsid env -i sh -c \'echo $$ >"$0/pid"; exec sleep 60\' "$MARKS" &\n'
@@ -147,14 +147,14 @@ def test_a_daemon_without_environment_goes_where_a_cgroup_is_in_force(jobs):
     poll(lambda: not is_alive(pid), 1, 'the end of the daemon')
 
 
-def test_a_fork_bomb_of_a_hundred_goes(jobs, ground):
+def test_fork_bomb_of_a_hundred_ends(jobs, ground):
     code = 'i=0; while [ $i -lt 100 ]; do setsid sleep 60 & i=$((i+1)); done; exit 1'
     running = jobs.cpprun(jobs.sh(code), wrap=ground)
     assert running.done(30) == 1, running.output
     assert jobs.wait_until_gone(1) == []
 
 
-def test_workers_that_fail_at_the_same_moment(jobs):
+def test_workers_that_fail_simultaneously(jobs):
     worker = jobs.sh(
         'echo up >"$MARKS/up$RANK"; while [ ! -e "$MARKS/go" ]; do :; done; exit $((10+RANK))'
     )

@@ -1,4 +1,5 @@
-"""Packages for other machines than this one: they take tools and time that the gate has not."""
+"""Packages for other machines than this one: they need tools and time beyond the ordinary test run.
+"""
 
 import pathlib
 import sys

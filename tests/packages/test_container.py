@@ -1,6 +1,6 @@
 """The container file: built by buildah without a registry or a daemon, and its image used.
 
-What it calls debian:12-slim is made here from this machine's package sources.
+The test makes debian:12-slim from this machine's package sources.
 """
 
 import json
@@ -16,11 +16,11 @@ from launches import BIN, ROOT, skip_unless_built
 
 BASE = 'docker.io/library/debian:12-slim'
 MISSING = [name for name in ('buildah', 'mmdebstrap') if shutil.which(name) is None]
-# What compiles, links or builds, and what it leaves.
+# Tools and files of compiling, linking and building.
 TOOLS = (r'(\w+-linux-gnu-)?(cc|c\+\+|gcc|g\+\+|cpp|clang|ld|as)(-\d+)?|cc1plus|'
          r'make|cmake|ninja|.*\.[ao]')
 ADDED_MB_MAX = 40
-# As the first process of a namespace of processes: that is what it is in a pod.
+# As the first process of a PID namespace, as in a pod.
 INSIDE = """
 mount -t proc proc "$1/proc"
 mount --rbind /dev "$1/dev"
@@ -54,7 +54,7 @@ def make_base(folder):
 
 @pytest.fixture(scope='module')
 def buildah():
-    """Calls buildah with a store of its own, which goes with it."""
+    """Calls buildah with a separate store, which is removed at the end."""
     skip_unless_built()
     if MISSING:
         pytest.skip(f'{" and ".join(MISSING)} is missing: tools/deps.sh --container')
@@ -77,7 +77,7 @@ def buildah():
 
 @pytest.fixture(scope='module')
 def image(buildah):
-    """Built as the container file itself says, of the packages that CPack makes."""
+    """Built with the container file itself, from the packages that CPack makes."""
     empty = buildah('from', 'scratch')
     buildah('add', empty, make_base(buildah.folder), '/')
     buildah('commit', '--quiet', '--rm', empty, BASE)
@@ -96,7 +96,7 @@ def root(buildah, image):
 
 @pytest.fixture(scope='module')
 def start(root, image):
-    """Runs a command line in the container, with the image's environment and nothing of ours."""
+    """Runs a command line in the container, with the image's environment only."""
     config = image['OCIv1']['config']
     env = dict(word.split('=', 1) for word in config.get('Env', []))
     env = {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', **env}
@@ -109,20 +109,20 @@ def start(root, image):
     return call
 
 
-def test_it_begins_with_cpprun_and_says_the_version(start):
+def test_entry_point_is_cpprun_and_prints_the_version(start):
     (version,) = re.findall(r'project\(cpprun VERSION (\S+)', (ROOT / 'CMakeLists.txt').read_text())
     assert start('--version') == f'cpprun {version}\n'
     assert start('cpprunctl', '--version', entrypoint=()) == f'cpprunctl {version}\n'
 
 
-def test_it_runs_workers_as_the_first_process(start):
+def test_runs_workers_as_the_first_process(start):
     said = start('--standalone', '--nproc-per-node=2', '--no-python', 'sh', '-c',
                  'echo here $RANK of $WORLD_SIZE under $PPID')
     assert sorted(re.findall(r'^here (\d) of 2 under 1$', said, re.M)) == ['0', '1'], said
 
 
-def test_it_reaps_what_workers_leave_and_tells_how_they_ended(start):
-    """The second daemon ends as a child of the first process, which must take it away."""
+def test_reaps_orphans_and_reports_exit_codes(start):
+    """The second daemon ends as a child of the first process, which must reap it."""
     worker = """
 (setsid sh -c 'echo $$ >/tmp/left; exit 3' &)
 while [ ! -s /tmp/left ] || [ -e /proc/$(cat /tmp/left) ]; do sleep 0.01; done
@@ -132,7 +132,7 @@ exit 7
     assert 'exited with code 7' in said
 
 
-def test_nothing_that_compiles_is_left(root):
+def test_image_contains_no_compiler(root):
     found = [
         pathlib.Path(folder) / name
         for folder, _, names in os.walk(root / 'usr')
@@ -144,8 +144,8 @@ def test_nothing_that_compiles_is_left(root):
     assert (root / 'mnt').is_dir() and not (root / 'packages').exists()
 
 
-def test_it_is_small(buildah, root, record_property):
-    """As large as the Debian that it stands on, and the programs."""
+def test_image_is_small(buildah, root, record_property):
+    """As large as the base Debian plus the programs."""
     base = buildah('mount', buildah('from', '--pull-never', BASE))
     whole, below = (int(run('du', '-sb', folder).split()[0]) / 1e6 for folder in (root, base))
     print(f'{whole:.0f} MB, of these {whole - below:.1f} are cpprun')

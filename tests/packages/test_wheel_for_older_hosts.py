@@ -1,4 +1,4 @@
-"""The wheel that is linked for glibc 2.28: what it asks for; that it runs here and on Debian 11."""
+"""The wheel that is linked for glibc 2.28: its requirements; that it runs here and on Debian 11."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ def run(*command, code=0, seconds=600, **options):
 
 @pytest.fixture(scope='module')
 def wheel(tmp_path_factory):
-    """CPPRUN_WHEEL names one that is built already."""
+    """CPPRUN_WHEEL names an existing one."""
     skip_unless_built()
     if os.environ.get('CPPRUN_WHEEL'):
         return pathlib.Path(os.environ['CPPRUN_WHEEL'])
@@ -51,7 +51,7 @@ def scripts(wheel, tmp_path_factory):
     return venv / 'bin'
 
 
-def test_the_tag_is_that_of_the_oldest_glibc_that_is_enough(wheel, scripts):
+def test_tag_is_of_the_oldest_sufficient_glibc(wheel, scripts):
     major, minor = map(int, re.search(r'manylinux_(\d+)_(\d+)_', wheel.name).groups())
     assert (major, minor) <= (2, 28)
     for name in ('cpprun', 'cpprunctl'):
@@ -63,7 +63,7 @@ def test_the_tag_is_that_of_the_oldest_glibc_that_is_enough(wheel, scripts):
                           'librt.so.1', 'ld-linux-x86-64.so.2'}
 
 
-def test_it_runs_here_with_the_environment_that_it_was_given(scripts):
+def test_runs_here_with_the_given_environment(scripts):
     env = {**os.environ, 'FROM_OUTSIDE': 'yes'}
     for command in ([scripts / 'cpprun'], [scripts / 'python', '-m', 'cpprun']):
         said = run(*command, '--standalone', '--nproc-per-node=2', '--no-python', 'sh', '-c',
@@ -71,7 +71,7 @@ def test_it_runs_here_with_the_environment_that_it_was_given(scripts):
         assert re.findall(r'^(\d) yes$', said, re.M) in (['0', '1'], ['1', '0']), said
 
 
-def test_exceptions_and_failures_come_through(scripts, tmp_path):
+def test_exceptions_and_failures_are_reported(scripts, tmp_path):
     # CLI11 and the JSON reader throw.
     assert '--nonsense' in run(scripts / 'cpprunctl', 'ps', '--nonsense', code=2)
     (tmp_path / 'events.jsonl').write_text('{"event": [\n{"event":"warning","text":"so"}\n')
@@ -80,7 +80,7 @@ def test_exceptions_and_failures_come_through(scripts, tmp_path):
     assert 'exited with code 3' in said and 'Root Cause' in said
 
 
-def test_it_runs_with_an_older_glibc(scripts, tmp_path):
+def test_runs_with_an_older_glibc(scripts, tmp_path):
     if os.geteuid() != 0 or shutil.which('mmdebstrap') is None:
         pytest.skip('a system of Debian 11 takes root and mmdebstrap')
     root = tmp_path / OLD

@@ -1,4 +1,4 @@
-// scenario_run: plays scripts of tests/scenarios and compares their transcripts.
+// scenario_run: runs the scripts of tests/scenarios and compares their transcripts.
 //
 //   scenario_run FILE...            # exit code 1 if one differs, or an expectation fails
 //   scenario_run --rewrite FILE...  # takes the transcripts as they are now; read the difference
@@ -31,7 +31,7 @@ void print_first_difference(const std::string& path, const std::string& expected
               i < now.size() ? now[i].c_str() : "(the end)");
 }
 
-// True: as it should be.
+// True: the transcript matches.
 bool play(const std::string& path, bool does_rewrite) {
   std::ifstream input(path);
   std::stringstream script;

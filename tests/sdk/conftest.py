@@ -15,12 +15,12 @@ from launches import BIN, ROOT, SLOWEST
 from torch_python import PYTHON
 
 TWINS = ROOT / 'tests' / 'sdk' / 'twins'
-# Words of a shell that start a twin: f'{TWIN}/NAME.py'.
+# Shell words that start a twin: f'{TWIN}/NAME.py'.
 TWIN = f'{PYTHON} -u {TWINS}/run.py {TWINS}'
 
 
 class Ended:
-    """What a job left: exit code, whole stdout and stderr, and stdout's lines by rank."""
+    """The result of a job: exit code, whole stdout and stderr, and stdout's lines by rank."""
 
     def __init__(self, done):
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr

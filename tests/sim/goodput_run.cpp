@@ -1,5 +1,5 @@
 // goodput_run: a day of a big job in virtual time, with failures at the rate that large clusters
-// report, and how much of it was training.
+// report; prints the share of time spent training.
 //
 //   goodput_run                              # 1,000 nodes, 24 hours
 //   goodput_run --nodes 100 --hours 2 --node-fails-each-hours 20 --heartbeat 5

@@ -1,4 +1,4 @@
-// The simulated network keeps TCP's promises, and no others.
+// The simulated network keeps TCP's guarantees, and no others.
 #include "tests/support/sim/network.hpp"
 
 #include <gtest/gtest.h>
@@ -59,14 +59,14 @@ class NetworkTest : public testing::Test {
     network.send(server_id, line, Bytes(text.begin(), text.end()));
   }
   void passes(Duration duration) {
-    Instant end = agenda.now() + duration;
-    while (agenda.step(end)) {
+    Instant end = event_queue.now() + duration;
+    while (event_queue.step(end)) {
     }
   }
 
-  Agenda agenda;
+  EventQueue event_queue;
   Trace trace;
-  Network network{agenda, trace, Dice(1), NetworkOptions{}};
+  Network network{event_queue, trace, Prng(1), NetworkOptions{}};
   Peer client;
   Peer server;
   ProgramId client_id = 0;
@@ -74,7 +74,7 @@ class NetworkTest : public testing::Test {
   ConnectionId line = 0;
 };
 
-TEST_F(NetworkTest, BytesComeInOrderAndThenTheEnd) {
+TEST_F(NetworkTest, DeliversBytesInOrderThenTheEnd) {
   are_connected();
   for (char c = 'a'; c <= 'z'; ++c) says(std::string(3, c));
   network.close(client_id, line, Ending::Fin);
@@ -84,7 +84,7 @@ TEST_F(NetworkTest, BytesComeInOrderAndThenTheEnd) {
   EXPECT_EQ(server.log, expected + "[fin]");
 }
 
-TEST_F(NetworkTest, NobodyListensIsRefusedNobodyThereIsNoAnswer) {
+TEST_F(NetworkTest, RefusesWithoutListenerAndTimesOutWithoutHost) {
   dials();
   passes(100ms);
   EXPECT_EQ(client.log, "[Connection refused]");
@@ -97,7 +97,7 @@ TEST_F(NetworkTest, NobodyListensIsRefusedNobodyThereIsNoAnswer) {
   EXPECT_EQ(client.log, "[no answer]");
 }
 
-TEST_F(NetworkTest, AConnectThatHangsSucceedsWhenTheRouteIsMendedInTime) {
+TEST_F(NetworkTest, AHangingConnectSucceedsWhenTheRouteReturns) {
   listens();
   network.cut_off(kThere);
   dials();
@@ -107,7 +107,7 @@ TEST_F(NetworkTest, AConnectThatHangsSucceedsWhenTheRouteIsMendedInTime) {
   EXPECT_EQ(client.log, "[connected]");
 }
 
-TEST_F(NetworkTest, ACutHoldsBackAndLosesNothing) {
+TEST_F(NetworkTest, ACutDelaysAndLosesNothing) {
   are_connected();
   network.cut(kHere, kThere);
   says("hello");
@@ -120,7 +120,7 @@ TEST_F(NetworkTest, ACutHoldsBackAndLosesNothing) {
   EXPECT_EQ(server.log, "hello");
 }
 
-TEST_F(NetworkTest, WhoDiesWithUnreadBytesResetsTheConnection) {
+TEST_F(NetworkTest, DyingWithUnreadBytesResetsTheConnection) {
   are_connected();
   network.set_reading(server_id, false);
   says("unread");
@@ -130,14 +130,14 @@ TEST_F(NetworkTest, WhoDiesWithUnreadBytesResetsTheConnection) {
   EXPECT_EQ(client.log, "[reset]");
 }
 
-TEST_F(NetworkTest, WhoDiesOtherwiseSaysFarewell) {
+TEST_F(NetworkTest, DyingWithoutUnreadBytesSendsFin) {
   are_connected();
   network.end(server_id);
   passes(1s);
   EXPECT_EQ(client.log, "[fin]");
 }
 
-TEST_F(NetworkTest, AHostWithoutPowerSaysNothingAndLaterKnowsNothing) {
+TEST_F(NetworkTest, AHostWithoutPowerSendsNothingAndForgetsConnections) {
   are_connected();
   network.set_power(kThere, false);
   says("is anybody there?");
@@ -148,7 +148,7 @@ TEST_F(NetworkTest, AHostWithoutPowerSaysNothingAndLaterKnowsNothing) {
   EXPECT_EQ(client.log, "[reset]");
 }
 
-TEST_F(NetworkTest, ABlackHoleSwallowsBothWays) {
+TEST_F(NetworkTest, ABlackHoleDropsBothDirections) {
   are_connected();
   network.black_hole(line);
   says("hello");
@@ -157,7 +157,7 @@ TEST_F(NetworkTest, ABlackHoleSwallowsBothWays) {
   EXPECT_EQ(client.log + server.log, "");
 }
 
-TEST_F(NetworkTest, AFrozenReaderGetsEverythingAtOnceLater) {
+TEST_F(NetworkTest, AFrozenReaderGetsEverythingLater) {
   are_connected();
   network.set_reading(server_id, false);
   says("one ");
@@ -179,9 +179,9 @@ TEST_F(NetworkTest, ABrokenConnectionEndsOnBothSides) {
   EXPECT_EQ(server.log, "[reset]");
 }
 
-TEST_F(NetworkTest, AClogDelaysUntilItsEnd) {
+TEST_F(NetworkTest, CongestionDelaysUntilItEnds) {
   are_connected();
-  network.clog(kHere, kThere, agenda.now() + 3s);
+  network.clog(kHere, kThere, event_queue.now() + 3s);
   says("late");
   passes(2900ms);
   EXPECT_EQ(server.log, "");

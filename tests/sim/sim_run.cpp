@@ -1,9 +1,9 @@
-// sim_run: random lives of a job, by seed.
+// sim_run: simulates random jobs, by seed.
 //
 //   sim_run --seeds 1:1000          # these small ones; every 20th twice
 //   sim_run --large --seeds 1:3     # 10,000 nodes each
 //   sim_run --etcd --seeds 1:500    # small ones whose arbiter is etcd
-//   sim_run --seed 42               # one, with its story
+//   sim_run --seed 42               # one, with its trace
 //   sim_run --kept tests/sim/seeds.txt
 //
 // Exit code 0 if all properties held, 1 if not; each seed that failed is printed with the command
@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/support/sim/store_life.hpp"
+#include "tests/support/sim/store_simulation.hpp"
 #include "tests/support/sim/swarm/swarm.hpp"
 
 namespace cpprun::sim {
@@ -90,9 +90,9 @@ void print_failure(uint64_t seed, Size size, const SwarmPlan& plan, const SwarmR
 }
 
 void judge_store(uint64_t seed, SwarmResult& result, Sum& sum) {
-  StoreResult store = run_store_life(seed);
+  StoreResult store = run_store_simulation(seed);
   result.broken.insert(result.broken.end(), store.broken.begin(), store.broken.end());
-  if (seed % kTwiceEach == 0 && run_store_life(seed).hash != store.hash) {
+  if (seed % kTwiceEach == 0 && run_store_simulation(seed).hash != store.hash) {
     result.broken.emplace_back("the same seed gave two different lives of the store");
   }
   sum.waits += store.waits;
@@ -115,7 +115,7 @@ void run_seed(uint64_t seed, Size size, bool is_story, Sum& sum) {
   print_failure(seed, size, plan, result);
 }
 
-// Lines of `size seed what it was`; the rest is for people.
+// Lines of `size seed comment`.
 bool run_kept(const std::string& path, Sum& sum) {
   std::ifstream file(path);
   std::string line;

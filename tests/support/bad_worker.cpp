@@ -1,4 +1,4 @@
-// A worker that does what it is told, most of it badly: bad_worker SCRIPT [SCRIPT ...]
+// A worker that follows a script, mostly of misbehaviour: bad_worker SCRIPT [SCRIPT ...]
 //
 // A script is a list of steps separated by ';'. The first one runs; `fork N`, `orphan N` and `bare
 // N` run the N-th one (counted from 1) in a child, in a detached grandchild, or after exec with an
@@ -27,7 +27,7 @@ namespace {
 
 char** arguments;
 std::string test_socket;
-int reports[2] = {-1, -1};  // a pipe with a byte for each report, if somebody awaits them
+int reports[2] = {-1, -1};  // a pipe with a byte for each report, for `await`
 
 void run(const char* script);
 
@@ -66,7 +66,7 @@ void fork_script(const std::string& number) {
   ::_exit(0);
 }
 
-// As daemons do it: a grandchild in a session of its own, whose parent is gone.
+// As daemons do: a grandchild in its own session, whose parent has ended.
 void orphan_script(const std::string& number) {
   const pid_t middle = ::fork();
   if (middle == 0) {
@@ -77,7 +77,7 @@ void orphan_script(const std::string& number) {
   ::waitpid(middle, nullptr, 0);
 }
 
-// The new process knows one script only, so `bare N` hands it the N-th.
+// The new process knows one script only, so `bare N` passes it the N-th.
 void bare_script(const std::string& number) {
   std::string keep = "TEST_SOCKET=" + test_socket;
   char* environment[] = {keep.data(), nullptr};
@@ -116,7 +116,7 @@ void flood(const std::string& bytes) {  // 0: without end
   for (long long done = 0; total == 0 || done < total; done += 64 * 1024) put(1, block);
 }
 
-// What a worker inherits: session, signals, descriptors, parent-death signal.
+// The state that a worker inherits: session, signals, descriptors, parent-death signal.
 void state() {
   std::ifstream status("/proc/self/status");
   std::string text = "state", line;
@@ -128,7 +128,7 @@ void state() {
   int fds = 0, death = 0;
   for (int fd = 0; fd < 1024; ++fd) fds += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
   ::prctl(PR_GET_PDEATHSIG, &death);
-  // The status file itself is one.
+  // The status file itself is one of the descriptors.
   text += " fds=" + std::to_string(fds - 1) + " death=" + std::to_string(death);
   text += std::string(" session=") + (::getsid(0) == ::getpid() ? "own" : "other");
   report(text);

@@ -1,16 +1,16 @@
-// A worker that uses its line to the agent as it is told: channel_worker WORD...
+// A worker that uses its connection to the agent as its words say: channel_worker WORD...
 //
 //   agent            prints "rank R: agent" or "rank R: no agent"
 //   beat=N ready     heartbeat(N), report_ready(); only-beat=N for rank 0 alone
 //   starting=N       heartbeat(N, Phase::Starting)
 //   tell=TEXT        report_to_agent()
-//   ignore-term      SIGTERM is only printed, with what should_stop() says by then
+//   ignore-term      only prints SIGTERM and the result of should_stop() at that time
 //   await-stop       waits for should_stop(), 20 s at most; await-term for the signal
 //   mark=FILE        makes a file in $MARKS; await=FILE waits for one
-//   spawn=HOW        runs the words "agent" in a child: "child", or "stranger" in a session of its
-//                    own
+//   spawn=HOW        runs the words "agent" in a child: "child", or "stranger" in its
+//                    own session
 //   keep=TEXT        writes it into its arena; keep-bytes=N makes the arena so large
-//   use-huge-pages   has them for an arena of 8 MiB, and says whether it has
+//   use-huge-pages   requests them for an arena of 8 MiB, and prints the result
 //   kept             prints what its arena holds; kept-of=R that of another local rank
 //   can-save         can_save(); may-commit prints the answer of may_commit(7)
 //   fell-back=N      report_resumed(N, "/step-N", true)
@@ -101,7 +101,7 @@ void say_kept(const cpprun::Result<worker::Arena>& arena) {
       (arena->outlives_process() ? "" : ", our own"));
 }
 
-// Text that was there before stays.
+// Keeps earlier text.
 void use_huge_pages() {
   auto arena = worker::Arena::own(8 << 20);
   if (!arena) return say(arena.error().text);

@@ -1,4 +1,4 @@
-// A ReplySink that keeps the bytes a client would get, by session.
+// A ReplySink that collects the bytes for each client, by session.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class EncodedReplies : public ReplySink {
   }
 
   std::map<uint64_t, std::string> said;
-  std::optional<SessionId> refused;  // the newest; whoever closes it resets this
+  std::optional<SessionId> refused;  // the newest; ending its session resets this
 };
 
 }  // namespace cpprun

@@ -1,9 +1,8 @@
-"""Traces a process so that it is held where it exits, whatever ends it: SIGKILL does not end it
-before this tracer ends.
+"""Traces a process and holds it at its exit: not even SIGKILL ends it before this tracer ends.
 
     exit_tracer.py PID
 
-Says `seized`, then `held` once PID has come to its exit. Ends when its stdin does.
+Prints `seized`, then `held` once PID is at its exit. Ends when its stdin does.
 """
 
 import ctypes
@@ -32,7 +31,7 @@ def ptrace(request, pid, data=0):
 
 
 def trace(pid):
-    """Passes signals on until the process is at its exit, and leaves it there."""
+    """Forwards signals until the process is at its exit, and leaves it there."""
     ptrace(PTRACE_SEIZE, pid, PTRACE_O_TRACEEXIT)
     print('seized', flush=True)
     while True:
@@ -44,7 +43,7 @@ def trace(pid):
             print('held', flush=True)
             return
         if event == PTRACE_EVENT_STOP and os.WSTOPSIG(status) != signal.SIGTRAP:
-            ptrace(PTRACE_LISTEN, pid)  # a stop of its group
+            ptrace(PTRACE_LISTEN, pid)  # a group stop
         else:
             ptrace(PTRACE_CONT, pid, 0 if event else os.WSTOPSIG(status))
 

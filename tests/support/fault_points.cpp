@@ -1,10 +1,10 @@
-// Fault points for tests, preloaded into cpprun and cpprunctl (LD_PRELOAD): system calls fail as
-// kernels may let them fail. Programs of other names that inherit the variable are left alone, and
-// so are descriptors of which the kernel promises more (eventfds, datagrams).
+// Fault points for tests, preloaded into cpprun and cpprunctl (LD_PRELOAD): system calls fail in
+// ways that kernels allow. Programs of other names that inherit the variable are left alone, and so
+// are descriptors with stronger guarantees of the kernel (eventfds, datagrams).
 //
-//   FAULT_POINTS=accept:0.5,short:0.2    kinds, each with the share of calls that it strikes
+//   FAULT_POINTS=accept:0.5,short:0.2    kinds, each with the fraction of calls that fail
 //     accept   accept4: ECONNABORTED, EINTR      emfile   accept4: EMFILE
-//     short    writing takes a part only         eintr    reading and writing: EINTR
+//     short    partial writes         eintr    reading and writing: EINTR
 //     full     writing to files: ENOSPC          fsync    fsync, fdatasync: 50 ms later
 //   FAULT_POINTS_SEED=7                  FAULT_POINTS_LOG=FILE    a letter for each fault
 //
@@ -86,8 +86,8 @@ size_t part_of(int fd, size_t size) {
   return 1 + static_cast<size_t>(draw() * static_cast<double>(std::min<size_t>(size - 1, 64)));
 }
 
-// Whether who sends goes on by itself. A send that took a part means that the socket is full, so
-// Asio waits for the edge that comes when it no longer is (epoll(7)); ours would never come.
+// Whether the sender repeats a partial write itself. Asio treats a partial send as a full socket
+// and waits for the next edge of epoll(7), which never comes after our partial write.
 bool goes_on(int flags) {
   return (flags & MSG_DONTWAIT) != 0;
 }
@@ -117,7 +117,7 @@ Function* next(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-// One buffer with the front of what was to be written.
+// One buffer with the front part of the data.
 iovec front_of(int fd, const iovec* parts, size_t count) {
   iovec front{};
   for (size_t i = 0; i < count && front.iov_len == 0; ++i) front = parts[i];
@@ -180,7 +180,7 @@ ssize_t send(int fd, const void* bytes, size_t size, int flags) {
   return real(fd, bytes, goes_on(flags) ? part_of(fd, size) : size, flags);
 }
 
-// What carries descriptors stays whole.
+// Messages with descriptors stay whole.
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   static const auto real = next<decltype(sendmsg)>("sendmsg");
   if (is_interrupted(fd)) return -1;

@@ -1,7 +1,7 @@
-// A store server that behaves badly: greets a client as a store would, or not even that, reads one
-// request, answers with whatever it was given, and then hangs up or falls silent.
+// A hostile store server: handshakes as a store would, or not at all, reads one request, sends a
+// given answer, and then disconnects or stays silent.
 //
-// Serves one connection after the other on a thread of its own, until it goes.
+// Serves one connection after the other on its own thread, until its end.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace cpprun {
 struct HostileScript {
   std::string greeting = std::string(8, '\0');  // to VALIDATE and GETNUMKEYS: no keys
   std::string answer{};                         // to the request after that
-  bool hangs_up = false;                        // else it says nothing more
+  bool hangs_up = false;                        // otherwise it stays silent
   bool is_trickling = false;                    // `answer` again and again, without an end
 };
 

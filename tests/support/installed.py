@@ -20,7 +20,7 @@ def torch_folder():
 
 
 class Package:
-    """The tree that `cmake --install` makes, and what one does with it."""
+    """The tree that `cmake --install` makes, and operations on it."""
 
     def __init__(self, prefix):
         self.prefix = prefix
@@ -45,7 +45,7 @@ class Package:
         return self.run('cmake', '-S', source, '-B', build, *options, seconds=60)
 
     def build(self, source, build, *words):
-        """Configures and builds a user's project; what was said on the way."""
+        """Configures and builds a user's project; returns the output."""
         code, configured = self.configure(source, build, *words)
         assert code == 0, configured
         ccache = {'CCACHE_BASEDIR': str(build.parent), 'CCACHE_NOHASHDIR': '1'}

@@ -1,4 +1,4 @@
-"""Starts launchers for tests, with a deadline for everything and no process left.
+"""Starts launchers for tests, with a deadline for every wait; ends all their processes.
 
 CPPRUN_BIN is the folder with cpprun and cpprunctl (default build/check/bin); Python workers run in
 the project's .venv.
@@ -17,14 +17,14 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin')).resolve()
 
-# Limits of waits are written for a quiet machine and hold on one that is ten times slower: they
-# bound a hang, and no test passes because of one.
+# Timeouts are written for a quiet machine and hold on one that is ten times slower: they
+# bound a hang; no test passes because of one.
 SLOWEST = 10
 
 
 def poll(condition, seconds=20, what='the condition'):
-    """What `condition` returns, as soon as that is true; the test fails after SLOWEST times
-    `seconds`."""
+    """The value of `condition` as soon as it is true; the test fails after SLOWEST times `seconds`.
+    """
     seconds *= SLOWEST
     end = time.monotonic() + seconds
     while not (got := condition()):
@@ -36,7 +36,7 @@ def poll(condition, seconds=20, what='the condition'):
 
 
 def read_bytes(path):
-    """b'' for what is gone or may not be read."""
+    """b'' for a missing or unreadable file."""
     try:
         return pathlib.Path(path).read_bytes()
     except OSError:
@@ -61,7 +61,7 @@ def kill(pid, number=signal.SIGKILL):
 
 
 def has_no_traces(text):
-    """Nothing of our inside is shown to people."""
+    """Internal names must not appear in user output."""
     inside = ('terminate called', 'what():', 'Aborted', 'check failed', '.cpp:', 'Traceback')
     return not any(word in text for word in inside)
 
@@ -138,7 +138,7 @@ class Running:
 
 
 class Launches:
-    """Starts programs in `folder`; knows all their processes, however far they ran, by a tag."""
+    """Starts programs in `folder`; finds all their descendants by a tag."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -167,7 +167,7 @@ class Launches:
         return running.done(seconds), running.output
 
     def alive(self):
-        """Process ids of everything that carries the tag, zombies apart."""
+        """Process ids of all processes with the tag, without zombies."""
         found = []
         for path in pathlib.Path('/proc').glob('[0-9]*'):
             if self.tag.encode() in read_bytes(path / 'environ').split(b'\0'):
@@ -175,7 +175,7 @@ class Launches:
         return found
 
     def wait_until_gone(self, seconds=1.0):
-        """What is alive after SLOWEST times that time, at best nothing."""
+        """Processes alive after SLOWEST times that time, normally none."""
         end = time.monotonic() + SLOWEST * seconds
         while self.alive() and time.monotonic() < end:
             time.sleep(0.02)

@@ -1,9 +1,9 @@
 // MemoryFiles: a disk in memory that remembers what was synced, fails any one operation on demand,
-// and can lose its power. For tests of what a save leaves behind.
+// and can lose its power. For tests of the state after a save.
 //
 // Each change (create, write, reserve, sync, rename ...) has a number, from 0 on. A file's bytes
-// are on the disk after sync(), a folder's names after sync_folder(); a power cut may take away
-// what is not, each file and each folder by itself.
+// are on the disk after sync(), a folder's names after sync_folder(); a power cut may drop
+// everything else, each file and each folder independently.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace cpprun::test {
 
-// Thrown by the operation at which the power goes; whoever writes is no more.
+// The operation at which the power goes throws it; the writer counts as dead.
 struct PowerCut {};
 
 enum class Fault {
-  Fail,  // the operation is refused, as by a full disk; the writer goes on and may clear up
+  Fail,  // the operation fails, as on a full disk; the writer continues and may clean up
   Half,  // a write stops half way, then Fail; other operations: Fail
   Cut,   // PowerCut instead of the operation
   HalfAndCut,
@@ -32,16 +32,16 @@ class MemoryFiles final : public snapshot_files::FileLayer {
  public:
   MemoryFiles();
 
-  // The operation with this number, counted from now on, meets `fault`.
+  // The operation with this number, counted from now, meets `fault`.
   void inject(size_t operation, Fault fault);
   void heal() { fault_.reset(); }
   size_t operations() const { return next_; }
   bool has_exchange = true;
-  int64_t changed_at = 0;  // what info() says of everything
+  int64_t changed_at = 0;  // the device number in every info()
 
-  // After PowerCut: `survives()` is asked of every file and folder with something not synced.
+  // After PowerCut: asks `survives()` for every file and folder with unsynced changes.
   void lose_power(const std::function<bool()>& survives);
-  // Open files and locks of dead writers.
+  // Closes files and locks of dead writers.
   void forget_locks() { locks_->clear(); }
   std::string content(const std::string& path) const;
 
@@ -73,9 +73,9 @@ class MemoryFiles final : public snapshot_files::FileLayer {
   using Locks = std::map<const Node*, int>;
 
   NodePtr find(const std::string& path) const;
-  // The folder that `path` lies in, and its name there.
+  // The parent folder of `path`, and the name in it.
   NodePtr above(const std::string& path, std::string& name) const;
-  // Every change asks first. True: only half of a write is to happen.
+  // Every change calls this first. True: do only half of the write.
   Result<bool> step(const std::string& what);
   void settle(Node& node, const std::function<bool()>& survives);
 

@@ -1,4 +1,4 @@
-// The least that an agent is: a reaper process, a host, a loop. For tests that kill it.
+// A minimal agent: a reaper process, a host, a loop. For tests that kill it.
 //
 //   mini_agent <cgroup: 0|1> <token> SCRIPT [SCRIPT ...]     starts two workers: bad_worker SCRIPT
 //   ...

@@ -36,7 +36,7 @@ CaughtStream::CaughtStream(int fd) : fd_(fd), quit_(::eventfd(0, EFD_CLOEXEC)) {
     for (;;) {
       pollfd ready[] = {{read_end_, POLLIN, 0}, {quit_, POLLIN, 0}};
       if (::poll(ready, 2, -1) < 0) continue;  // a SIGCHLD
-      if (ready[0].revents == 0) return;       // told to end, and nothing is left
+      if (ready[0].revents == 0) return;       // asked to end, and nothing is left
       const ssize_t size = ::read(read_end_, buffer.data(), buffer.size());
       if (size <= 0) return;
       text_.append(buffer.data(), static_cast<size_t>(size));
@@ -95,7 +95,8 @@ ProcessTest::ProcessTest() : socket_(loop_) {
   receive();
 }
 
-// Tests that kill agents inherit, as subreapers, what those leave; the next test must not find it.
+// Tests that kill agents inherit the remaining processes as subreapers; they must not reach the
+// next test.
 ProcessTest::~ProcessTest() {
   host_.reset();
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -167,7 +168,7 @@ void ProcessTest::run_until(const std::function<bool()>& holds, double seconds) 
   const auto end = std::chrono::time_point_cast<std::chrono::steady_clock::duration>(deadline);
   while (!holds()) {
     ASSERT_LT(std::chrono::steady_clock::now(), end) << "waited in vain";
-    // Processes that are not our children end without an event: look again soon.
+    // Processes that are not our children end without an event, so the test polls.
     loop_.run_one_for(std::chrono::milliseconds(5));
   }
 }

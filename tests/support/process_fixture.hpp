@@ -1,5 +1,5 @@
-// What the process tests speak: a host on a loop, bad workers, messages from them, and our own
-// console caught.
+// The base of the process tests: a host on a loop, bad workers, messages from them, and the test's
+// own captured console.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class CaughtStream {
  public:
   explicit CaughtStream(int fd);
   ~CaughtStream() { restore(); }
-  std::string restore();  // gives what came; ends the catching
+  std::string restore();  // returns the captured output; ends the capture
   void close_reader();    // as `head` does
 
  private:
@@ -37,7 +37,7 @@ class CaughtStream {
   std::thread reader_;
 };
 
-// A folder that is gone after the test.
+// A temporary folder; the destructor removes it.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -80,8 +80,8 @@ class ProcessTest : public ::testing::Test {
   std::string socket_name_;
   std::vector<std::string> messages_;
   std::vector<WorkerExit> ends_;
-  std::vector<StuckProcess> stuck_;  // as it was said last
-  int stuck_count_ = 0;              // how often it was said
+  std::vector<StuckProcess> stuck_;  // as last reported
+  int stuck_count_ = 0;              // number of reports
   std::function<void(const WorkerExit&)> also_on_end_;
   int quiet_count_ = 0;
   int stdout_closed_count_ = 0;

@@ -1,4 +1,4 @@
-// A save as a job makes it, of content that can be told apart; for tests of what remains of one.
+// A save as in a job, with recognizable content; for tests of the state after a save.
 #pragma once
 
 #include <string>
@@ -56,8 +56,8 @@ inline Status save(snapshot_files::FileLayer& files, const std::string& dir, int
   return {};
 }
 
-// "2b": step and fill of the newest complete snapshot, or why it is none. What calls itself
-// complete is verified.
+// "2b": step and fill of the newest complete snapshot, or why there is none. Verifies every
+// snapshot that is complete by its manifest.
 inline std::string newest(snapshot_files::FileLayer& files, const std::string& dir) {
   using namespace snapshot_files;
   Result<Catalog> catalog = scan(files, dir);

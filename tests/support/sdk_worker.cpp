@@ -1,7 +1,7 @@
-// A worker written with the SDK that ends as it is told: sdk_worker HOW [RANK]
+// A worker written with the SDK that ends in a given way: sdk_worker HOW [RANK]
 //
-// Only RANK does it (all of them, if it is not given); the others return 0 at once. HOW is a name
-// of kEnds below. The functions have their names so that stacks can be checked.
+// Only RANK does it (without RANK, all ranks); the others return 0 immediately. HOW is a name of
+// kEnds below. Tests look for the functions' names in stacks.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ namespace {
 namespace worker = cpprun::worker;
 
 constexpr int kTrainingEpochs = 4;
-// Nothing is mapped there, which the compiler must not know.
+// An unmapped address, hidden from the compiler.
 volatile int* volatile unmapped = reinterpret_cast<volatile int*>(16);
 
 struct OwnError : std::runtime_error {
@@ -46,7 +46,7 @@ void throw_nested() {
   }
 }
 
-// Kept from being inlined and from becoming a jump, so that it stands in the stack.
+// Neither inlined nor a tail call, so that it appears in the stack.
 [[gnu::noinline]] int write_through(volatile int* target) {
   *target = 1;
   return *target + 1;
@@ -73,7 +73,7 @@ void throw_own() {
   return nowhere() + 1;
 }
 
-// Loses the stack, and with it the way back to the callers.
+// Loses the stack, and with it the return addresses.
 void break_the_stack() {
 #if defined(__x86_64__)
   asm volatile("mov $16, %%rsp\n push %%rax" ::: "memory");
@@ -101,8 +101,8 @@ void crash_in_a_child() {
   }
 }
 
-// Rank 0 tells of a lost peer and waits to be stopped. Rank 1 fails by itself in the second after
-// that, since reports have stamps of whole seconds.
+// Rank 0 reports a lost peer and waits for its stop. Rank 1 fails in the second after that, since
+// reports have timestamps of whole seconds.
 void lose_a_peer() {
   const std::string mark = std::string(::getenv("MARKS")) + "/reported";
   if (worker::environment()->rank == 0) {
@@ -116,8 +116,7 @@ void lose_a_peer() {
   throw OwnError("the cause of it all");
 }
 
-// What training steps do to malloc: big buffers, filled, and freed together. Prints the page
-// faults.
+// Allocates as training steps do: big buffers, filled, and freed together. Prints the page faults.
 void fill_buffers() {
   constexpr size_t kBytes = 16 << 20;
   rusage before{}, after{};
@@ -132,7 +131,7 @@ void fill_buffers() {
   ::printf("%ld\n", after.ru_minflt - before.ru_minflt);
 }
 
-// Every training epoch has two steps. Prints what it has reached.
+// Every training epoch has two steps. Prints its progress.
 void train() {
   for (int epoch = 0; epoch < kTrainingEpochs; ++epoch) {
     for (int step = 0; step < 2; ++step) worker::fault_point(epoch, step);
@@ -140,7 +139,7 @@ void train() {
   ::puts("trained");
 }
 
-// Says on stdout that it listens, then waits for SIGTERM to arrive as a request.
+// Prints that it listens, then waits for SIGTERM as a stop request.
 void serve_until_stopped() {
   ::puts("serving");
   ::fflush(stdout);

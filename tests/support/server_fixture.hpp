@@ -1,4 +1,4 @@
-// A server on a thread of its own, and blocking clients for it. Every wait has a deadline.
+// A server on its own thread, and blocking clients for it. Every wait has a deadline.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ inline constexpr std::chrono::seconds kDeadline{100};
 
 class RunningServer {
  public:
-  // Listens on 127.0.0.1. Unless given, hooks serve one store and a status of {"a": 1}.
+  // Listens on 127.0.0.1. Default hooks serve one store and a status of {"a": 1}.
   explicit RunningServer(ServerOptions options = {}, ServerHooks hooks = {});
   ~RunningServer();
   uint16_t port() const { return port_; }
@@ -51,12 +51,11 @@ class Client {
   void prepare();
   bool connect(uint16_t port);
   void send(std::string_view bytes) const;
-  // Sends up to `times`; true if the server cut the connection meanwhile. Reads nothing.
+  // Sends up to `times`; true if the server closes the connection meanwhile. Reads nothing.
   bool send_until_refused(std::string_view bytes, int times) const;
   // Exactly `size` bytes, or fewer if the connection ends or the deadline passes.
   std::string read(size_t size) const;
-  // True if the server ends the connection before the deadline; what it sends before is thrown
-  // away.
+  // True if the server ends the connection before the deadline; ignores earlier data.
   bool is_ended() const;
   bool has_ended_by_now() const;
   void finish() const;  // FIN
@@ -66,7 +65,7 @@ class Client {
   int fd_ = -1;
 };
 
-// Everything that the server answers until it ends the connection.
+// Everything that the server sends until it ends the connection.
 std::string http(uint16_t port, std::string_view request);
 
 bool eventually(const std::function<bool()>& condition);
@@ -80,7 +79,7 @@ struct SocketFacts {
 // The sockets of this process whose local port is `port`.
 std::vector<SocketFacts> sockets_of_port(uint16_t port);
 int highest_descriptor();
-// Opens descriptors until none can be had.
+// Opens descriptors until the limit.
 std::vector<int> fill_descriptors();
 
 }  // namespace cpprun

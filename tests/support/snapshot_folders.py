@@ -11,7 +11,7 @@ def id_of(step, letter='a'):
 
 
 def make_snapshot(folder, step, files=None, letter='a', lie=None):
-    """Makes folder/step-<step>; `lie` is a file whose checksum in the manifest is wrong."""
+    """Makes folder/step-<step>; `lie` is a file with a wrong checksum in the manifest."""
     files = {'model.pt': f'model of step {step}'.encode()} if files is None else files
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f'.draft-{step}'

@@ -1,4 +1,4 @@
-// Writes a tensor file of more than 5 GiB that takes next to no space: sparse_tensor_file PATH.
+// Writes a sparse tensor file of more than 5 GiB: sparse_tensor_file PATH.
 #include <array>
 #include <cstdio>
 

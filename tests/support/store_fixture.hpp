@@ -1,4 +1,4 @@
-// What the tests of the store share: a store, a sink that writes replies as words, and short forms
+// Shared by the tests of the store: a store, a sink that formats replies as text, and short forms
 // of commands.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace cpprun {
 using tcpstore::Command;
 using tcpstore::Op;
 
-// Replies as readable words, by session: "0" for a byte, "5" for a number, "'text'" for bytes.
+// Replies as readable text, by session: "0" for a byte, "5" for a number, "'text'" for bytes.
 class SpokenReplies : public ReplySink {
  public:
   void reply_byte(SessionId to, uint8_t value) override { add(to, "b", std::to_string(value), ""); }
@@ -30,7 +30,7 @@ class SpokenReplies : public ReplySink {
   std::map<uint64_t, std::string> said;
 
  private:
-  // Piece by piece: g++ 12 warns of overflows that are none in sums of strings (GCC bug 105651).
+  // Piece by piece: g++ 12 warns wrongly of overflows in sums of strings (GCC bug 105651).
   void add(SessionId to, std::string_view before, std::string_view word, std::string_view after) {
     std::string& all = said[to.value];
     if (!all.empty()) all.append(" ");
@@ -45,7 +45,7 @@ inline std::string in_quotes(std::string_view text) {
 
 class StoreTest : public testing::Test {
  protected:
-  // Everything said to `to` since the last look.
+  // All replies to `to` since the last call.
   std::string heard(uint64_t to) {
     std::string said = std::move(sink_.said[to]);
     sink_.said.erase(to);

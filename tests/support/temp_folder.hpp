@@ -1,4 +1,4 @@
-// TempFolder: a folder of a test's own, gone with it.
+// TempFolder: a temporary folder of one test; the destructor removes it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace cpprun::test {
 
 class TempFolder {
  public:
-  // `above`: where; an empty one is the usual place.
+  // `above`: the parent folder; empty: the default one.
   explicit TempFolder(std::string above = "") {
     if (above.empty()) above = testing::TempDir();
     std::string name = above + "/cpprun-test-XXXXXX";

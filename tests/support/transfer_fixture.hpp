@@ -1,5 +1,5 @@
-// SnapshotsBetweenAgents: two snapshot folders, a real server for the one, fetches into the other,
-// and servers that say what a test makes them say.
+// SnapshotsBetweenAgents: two snapshot folders, a real server for one of them, fetches into the
+// other, and servers with scripted answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,10 +55,10 @@ inline Manifest manifest_of(const std::map<std::string, std::string>& files) {
   return manifest;
 }
 
-// A server that says what the test makes it say to each request on each connection.
+// A server with a scripted answer to each request on each connection.
 class FakeServer {
  public:
-  using Say = std::function<bool(PeerSocket&, const Request&)>;  // false: hangs up
+  using Say = std::function<bool(PeerSocket&, const Request&)>;  // false: disconnect
 
   explicit FakeServer(Say say) : say_(std::move(say)) {
     listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -158,7 +158,7 @@ class SnapshotsBetweenAgents : public testing::Test {
     }
     expect_no_traces(1);
   }
-  // Neither a snapshot nor what was begun of one.
+  // Neither a snapshot nor a draft.
   void expect_no_traces(size_t entries = 0) {
     if (!fs::exists(here)) return;
     const auto all = fs::directory_iterator(here);
@@ -173,7 +173,7 @@ class SnapshotsBetweenAgents : public testing::Test {
     expect_no_traces();
   }
 
-  // What the server says to this line; "" if it hangs up.
+  // The server's answer to this line; "" if it disconnects.
   std::string asks(const std::string& line) {
     auto peer = PeerSocket::connect("127.0.0.1", port, 2s, cancel_token);
     EXPECT_TRUE(peer);
@@ -194,7 +194,7 @@ class SnapshotsBetweenAgents : public testing::Test {
   std::shared_ptr<CancelToken> cancel_token = std::make_shared<CancelToken>();
 };
 
-// Answers as a real one would, out of a map; the manifest as text among them.
+// Answers like a real server, from a map; the manifest is text in it.
 inline bool give(PeerSocket& peer, const std::string& text, uint64_t announced) {
   return peer.send(encode(Answer{Answer::Kind::Bytes, announced}), 1s).ok() &&
          peer.send(text, 1s).ok();

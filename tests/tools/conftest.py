@@ -1,4 +1,4 @@
-"""Small made-up projects for the style tools."""
+"""Small example projects for the style tools."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""Each arrow rule of tools/check_layers.py has a project that breaks it."""
+"""Each arrow rule of tools/check_layers.py has a project that violates it."""
 
 import check_layers
 import pytest
@@ -33,7 +33,7 @@ def include(name):
         ('worker_sdk/cpprun/worker/a.cpp', '"rendezvous/client/store/b.hpp"'),
     ],
 )
-def test_include_spares(project, path, name):
+def test_allowed_includes(project, path, name):
     assert findings(project({path: include(name)})) == []
 
 
@@ -71,7 +71,7 @@ def test_include_spares(project, path, name):
         ('rendezvous/coordinator/a.cpp', '"rendezvous/observe/history.hpp"'),
     ],
 )
-def test_include_finds(project, path, name):
+def test_include_findings(project, path, name):
     found = findings(project({path: include(name)}))
     assert len(found) == 1 and found[0].startswith(f'{path}:1: ')
 
@@ -91,7 +91,7 @@ def test_include_finds(project, path, name):
         ('agent/core/a.cpp', 'std::unordered_set<int> ids;\nauto i = ids.begin();'),
     ],
 )
-def test_call_finds(project, path, code):
+def test_call_findings(project, path, code):
     assert len(findings(project({path: code + '\n'}))) == 1
 
 
@@ -107,11 +107,11 @@ def test_call_finds(project, path, code):
         ),
     ],
 )
-def test_call_spares(project, path, code):
+def test_allowed_calls(project, path, code):
     assert findings(project({path: code + '\n'})) == []
 
 
-def test_asio_in_a_header_stays_in_its_modules(project):
+def test_asio_headers_stay_in_their_modules(project):
     files = {
         'agent/process/host.hpp': include('<boost/asio/io_context.hpp>'),
         'agent/daemon/daemon.hpp': include('"agent/process/host.hpp"'),
@@ -135,7 +135,7 @@ CMAKE = {
 }
 
 
-def test_link_graph_spares(project):
+def test_allowed_links(project):
     assert findings(project(CMAKE)) == []
 
 
@@ -150,7 +150,7 @@ def test_link_graph_spares(project):
         ('elsewhere/CMakeLists.txt', 'cpprun_module(x SOURCES b.cpp)\ntarget_link_libraries(x y)'),
     ],
 )
-def test_link_graph_finds(project, path, line):
+def test_link_findings(project, path, line):
     files = dict(CMAKE)
     files[path] = files.get(path, '') + line + '\n'
     found = findings(project(files))

@@ -1,4 +1,4 @@
-"""tools/mutants.py: what its table says."""
+"""tools/mutants.py: its table."""
 
 import mutants
 import pytest
@@ -15,12 +15,12 @@ import pytest
         ('it ends with -6: terminate called', 'other'),
     ],
 )
-def test_a_sentence_belongs_to_a_check(sentence, check):
+def test_sentence_belongs_to_a_check(sentence, check):
     assert mutants.check_of(sentence) == check
 
 
 class Known:
-    """A record that knows what it was told."""
+    """A record with the given results."""
 
     tree = '0123456789ab'
 
@@ -41,22 +41,22 @@ def test_all_found(paths, capsys):
     assert mutants.print_table(paths, Known({'a': found, 'b': found})) == 0
     text = capsys.readouterr().out
     assert 'seed    7, by R2 S1: S1: two worlds' in text
-    assert '2 mutants, 2 found, 0 not found, 0 not looked at' in text
+    assert '2 mutants, 2 found, 0 not found, 0 not tried' in text
     assert ' S1' not in text.split('no mutant has set off:')[1]
 
 
-def test_one_missed_is_wrong(paths, capsys):
+def test_one_missed_mutant_fails(paths, capsys):
     known = Known({'a': {'missed': 'not found within 2000 seeds'}})
     assert mutants.print_table(paths, known) == 1
     assert 'MISSED a' in capsys.readouterr().out
 
 
-def test_what_was_not_looked_at_is_said(paths, capsys):
+def test_unchecked_mutants_are_reported(paths, capsys):
     assert mutants.print_table(paths, Known({'a': {'seed': 1, 'what': ['L2: b']}})) == 3
-    assert 'b                                              not looked at' in capsys.readouterr().out
+    assert 'b                                              not tried' in capsys.readouterr().out
 
 
-def test_a_copy_follows_the_project(project, tmp_path, monkeypatch):
+def test_copy_follows_the_project(project, tmp_path, monkeypatch):
     root = project({'root/kept.cpp': 'new', 'root/added.cpp': 'x'})
     tree = root / 'tree'
     listing = 'kept.cpp\ngone.cpp'

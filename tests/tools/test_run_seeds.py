@@ -1,4 +1,4 @@
-"""tools/run_seeds.py: it goes on where it was stopped, tree by tree."""
+"""tools/run_seeds.py: it continues where it was stopped, for each tree."""
 
 import json
 import stat
@@ -16,7 +16,7 @@ esac
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A made-up simulator, and a place for the record."""
+    """A fake simulator, and a folder for the record."""
     program = tmp_path / 'sim'
     program.write_text(FAILING)
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -37,7 +37,7 @@ def run(place, monkeypatch, tree, *words):
     return end.value.code, json.loads((place / 'seeds.json').read_text())
 
 
-def test_a_seed_that_fails_is_kept_and_the_rest_runs(place, monkeypatch):
+def test_failing_seed_is_kept_and_the_rest_runs(place, monkeypatch):
     code, state = run(place, monkeypatch, 'tree1', '--seeds', '1500')
     assert code == 1
     assert state['next'] == run_seeds.FIRST + 1500
@@ -46,7 +46,7 @@ def test_a_seed_that_fails_is_kept_and_the_rest_runs(place, monkeypatch):
     assert 'small 10777   S1: two worlds' in (place / 'seeds.txt').read_text()
 
 
-def test_it_goes_on_until_so_many_ran_on_this_tree(place, monkeypatch):
+def test_continues_until_the_wanted_number_ran_on_this_tree(place, monkeypatch):
     run(place, monkeypatch, 'tree1', '--seeds', '500')
     run(place, monkeypatch, 'tree2', '--seeds', '1000')
     code, state = run(place, monkeypatch, 'tree1', '--seeds', '1000')
@@ -56,7 +56,7 @@ def test_it_goes_on_until_so_many_ran_on_this_tree(place, monkeypatch):
     assert sorted(calls) == [f'{10_001 + 500 * i}:{10_500 + 500 * i}' for i in range(4)]
 
 
-def test_how_long_must_be_said(place, monkeypatch):
+def test_duration_is_required(place, monkeypatch):
     monkeypatch.setattr(run_seeds.sys, 'argv', ['run_seeds'])
     with pytest.raises(SystemExit, match='say how long'):
         run_seeds.main()

@@ -38,7 +38,7 @@ def test_adds_up_and_lists_reasons(tmp_path):
     assert 'check: Unit.Bad' in done.stdout
 
 
-def test_a_failed_stage_counts_unless_its_tests_did(tmp_path):
+def test_failed_stage_counts_unless_its_tests_did(tmp_path):
     (tmp_path / 'check.xml').write_text(CTEST)
     assert '1 passed, 2 failed, 1 skipped' in run(tmp_path, 'check', 'style').stdout
 
@@ -49,12 +49,12 @@ def test_nothing_failed(tmp_path):
     assert (done.returncode, done.stdout.strip()) == (0, '1 passed, 0 failed, 0 skipped')
 
 
-def test_an_unreadable_file_is_a_failure(tmp_path):
+def test_unreadable_file_is_a_failure(tmp_path):
     (tmp_path / 'a.xml').write_text('<testsuite>')
     assert '0 passed, 1 failed, 0 skipped' in run(tmp_path).stdout
 
 
-def test_who_ran_again_is_named_though_it_passed(tmp_path):
+def test_repeated_test_is_named_though_it_passed(tmp_path):
     (tmp_path / 'e2e.xml').write_text('<testsuite><testcase name="x" classname="x"/></testsuite>')
     (tmp_path / 'e2e.repeats').write_text('tests/e2e/test_a.py::test_x\n' * 2)
     done = run(tmp_path)

@@ -1,4 +1,4 @@
-"""Each rule of tools/tidy.py has a text that breaks it and one that looks alike and does not."""
+"""Each rule of tools/tidy.py has a text that violates it and a similar one that does not."""
 
 import pytest
 import tidy
@@ -14,7 +14,7 @@ def in_function(body):
     return 'awaitable<void> g() {\n' + body + '\n}\n'
 
 
-def test_a_good_project_has_no_findings(project):
+def test_good_project_has_no_findings(project):
     root = project(
         {
             'a/thing.hpp': GOOD_HEADER,
@@ -61,15 +61,23 @@ def test_a_good_project_has_no_findings(project):
         ('sleep', 'tests/unit/a_test.cpp', 'void f() { std::this_thread::sleep_for(1s); }\n'),
         ('sleep', 'tests/integration/a_test.cpp', 'void f() { usleep(1000); }\n'),
         ('heavy-header', 'a.hpp', '// A.\n#pragma once\n#include <nlohmann/json.hpp>\n'),
+        ('withdrawn-word', 'a/hei' + 'r.cpp', 'int a;\n'),
+        ('withdrawn-word', 'a.cpp', 'int is_hei' + 'r_lost;\n'),
+        ('withdrawn-word', 'a.cpp', 'struct Hei' + 'rLost {};\n'),
+        ('withdrawn-word', 'a.cpp', 'int a;  // the buri' + 'al of a node\n'),
+        ('withdrawn-word', 'a.py', 'VERD' + 'ICTS = 1\n'),
+        ('withdrawn-word', 'a.md', 'The herald' + ' waits.\n'),
     ],
 )
-def test_rule_finds(project, rule, name, text):
+def test_rule_findings(project, rule, name, text):
     assert rule in rules(project({name: text}))
 
 
 @pytest.mark.parametrize(
     'name, text',
     [
+        ('a.cpp', 'int their; int theirs; int inherit; int seated_at; int strikethrough;\n'),
+        ('a.patch', '-int a;\n \n+int b;\n'),
         ('a.cpp', 'int ' + 'a' * 95 + ';\n'),
         ('a.cpp', 'void f() {\n' + '  g();\n' * 68 + '}\n'),
         ('a.cpp', 'namespace n {\n' + 'int f();\n' * 100 + '}\n'),
@@ -86,7 +94,7 @@ def test_rule_finds(project, rule, name, text):
         ('a.cpp', 'void f() { usleep(1); }  // tidy: allow banned-call, because of x\n'),
     ],
 )
-def test_rule_spares(project, name, text):
+def test_allowed_code(project, name, text):
     assert rules(project({name: text})) == []
 
 
@@ -107,7 +115,7 @@ def test_rule_spares(project, name, text):
         'if (auto x = co_await f(Options{}); x) {\n}',
     ],
 )
-def test_co_await_rule_finds(project, statement):
+def test_co_await_findings(project, statement):
     assert 'co-await' in rules(project({'a.cpp': in_function(statement)}))
 
 
@@ -128,11 +136,11 @@ def test_co_await_rule_finds(project, statement):
         'co_spawn(ex, f(Options{1}), detached);\nco_await f();',
     ],
 )
-def test_co_await_rule_spares(project, statement):
+def test_allowed_co_await(project, statement):
     assert rules(project({'a.cpp': in_function(statement)})) == []
 
 
-def test_a_coroutine_lambda_captures_nothing(project):
+def test_coroutine_lambda_captures_nothing(project):
     text = in_function('auto f = [this](int a) -> boost::asio::awaitable<void> { co_return; };')
     assert rules(project({'a.cpp': text})) == ['coroutine-lambda']
 
@@ -150,12 +158,12 @@ def test_beast_is_in_two_files(project):
     assert [(path, rule) for path, _, rule, _ in tidy.check(root)] == [('a/2.cpp', 'heavy-header')]
 
 
-def test_a_waiver_covers_its_own_rule_only(project):
+def test_waiver_covers_its_own_rule_only(project):
     text = '// tidy: allow banned-call, because this is a test\nint a = std::rand(); \n'
     assert rules(project({'a.cpp': text})) == ['trailing-space']
 
 
-def test_include_from_the_root_is_right(project):
+def test_include_from_the_root_is_allowed(project):
     files = {'a/b.hpp': GOOD_HEADER, 'a/b.cpp': '#include "a/b.hpp"\n'}
     assert rules(project(files)) == []
     assert rules(project({'a/c.cpp': '#include "b.hpp"\n'})) == ['include-path']
@@ -169,7 +177,7 @@ def pairs(count):
     }
 
 
-def test_a_folder_has_so_many_pairs(project):
+def test_folder_size_is_limited(project):
     assert rules(project(pairs(25))) == []
     found = tidy.check(project(pairs(26)))
     assert [(path, rule) for path, _, rule, _ in found] == [('a', 'folder-size')]
@@ -178,7 +186,7 @@ def test_a_folder_has_so_many_pairs(project):
 METHOD = 'namespace n {{\n\nint A::{}() {{\n  return 1;\n}}\n\n}}  // namespace n\n'
 
 
-def test_a_class_is_in_one_file(project):
+def test_class_is_in_one_file(project):
     files = {'a/one.cpp': METHOD.format('f') + METHOD.format('g')}
     assert rules(project(files)) == []
     found = tidy.check(project({'a/two.cpp': METHOD.format('h')}))
@@ -216,7 +224,7 @@ def test_each_kind_of_method_counts(project, text):
     assert rules(project(files)) == ['split-class']
 
 
-def test_the_list_of_split_classes_only_shrinks(project):
+def test_list_of_split_classes_only_shrinks(project):
     root = project({'a/one.cpp': METHOD.format('f'), 'a/two.cpp': METHOD.format('h')})
 
     def found(known):
@@ -228,6 +236,6 @@ def test_the_list_of_split_classes_only_shrinks(project):
     assert found({'n::A': 2, 'n::B': 2}) == ['split-class']
 
 
-def test_data_is_left_alone(project):
+def test_data_is_skipped(project):
     root = project({'tests/fuzz/corpus/1': 'a\t \n\n', 'x/data/y.csv': 'a \n', 'a.golden': 'a \n'})
     assert rules(root) == []

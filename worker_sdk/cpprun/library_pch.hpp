@@ -1,5 +1,5 @@
-// What the SDK's own sources include of LibTorch, compiled once. Not <torch/torch.h>: the templates
-// that it leaves to instantiate cost each file 4 s more. Private.
+// Precompiled header of the SDK's own sources. Not <torch/torch.h>, whose templates cost each
+// source file 4 s more. Private.
 #pragma once
 
 #include <torch/nn/module.h>

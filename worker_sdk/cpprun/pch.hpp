@@ -1,5 +1,4 @@
-// What a training program includes anyway, compiled once: see cpprun_precompile in the CMake
-// package.
+// Precompiled header for training programs; see cpprun_precompile() of the CMake package.
 #pragma once
 
 #include <torch/torch.h>

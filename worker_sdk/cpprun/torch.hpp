@@ -1,14 +1,14 @@
-// Everything of the worker SDK, with LibTorch: what a training program includes.
+// The whole worker SDK with LibTorch, for training programs.
 //
-// Compiling it costs what <torch/torch.h> costs; cpprun_precompile() of the CMake package pays that
-// once. A file that needs only one part includes that part's header instead.
+// Compiling it takes as long as <torch/torch.h>; cpprun_precompile() of the CMake package does that
+// once per target. A source file that needs one class only can include that class's header.
 #pragma once
 
 #include "cpprun/data/distributed_sampler.hpp"
-#include "cpprun/data/eval_sampler.hpp"
 #include "cpprun/data/group_shuffle_split.hpp"
 #include "cpprun/data/loader.hpp"
 #include "cpprun/data/sampler.hpp"
+#include "cpprun/data/unpadded_distributed_sampler.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/errors.hpp"
 #include "cpprun/dist/objects.hpp"

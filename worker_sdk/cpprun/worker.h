@@ -1,4 +1,4 @@
-/* cpprun::worker for C (C11) and for languages that call C. C++ programs take cpprun/worker.hpp. */
+/* cpprun::worker for C (C11) and for languages that call C. C++ programs use cpprun/worker.hpp. */
 #ifndef CPPRUN_WORKER_H
 #define CPPRUN_WORKER_H
 

@@ -1,5 +1,5 @@
-// All of cpprun::worker: what a training program gets from its launcher, without LibTorch. For C
-// programs and other languages: cpprun/worker.h.
+// All of cpprun::worker, the part of the worker SDK without LibTorch: environment, heartbeats, stop
+// requests, snapshot reports, fault injection. C programs and other languages use cpprun/worker.h.
 #pragma once
 
 #include "cpprun/worker/agent_link.hpp"

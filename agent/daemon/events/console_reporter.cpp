@@ -26,7 +26,7 @@ std::string format(WallTime time, const char* pattern) {
   return {text.data(), size};
 }
 
-// "2026-11-21_14:03:59", as torchrun's summary
+// "2026-11-21_14:03:59", as in torchrun's summary
 std::string local_stamp(WallTime time) {
   return format(time, "%Y-%m-%d_%H:%M:%S");
 }
@@ -45,7 +45,7 @@ constexpr const char* kBanner =
     "your system being overloaded, please further tune the variable for optimal performance in "
     "your application as needed. \n";
 
-// Hangs are counted apart.
+// Hangs have their own restart count.
 std::string restarts_text(const WorkerExit& end, const control::RankAssignment& assignment) {
   const int64_t used = end.is_hang() ? assignment.hang_restarts : assignment.restart_count;
   if (used >= assignment.max_restarts) {
@@ -81,8 +81,8 @@ std::string ConsoleReporter::first_failure(const agent::FirstFailure& failure) c
 }
 
 int ConsoleReporter::finish(const agent::Finish& finish, EventRecorder& recorder) const {
-  const int code = outcome(finish, recorder);
-  // Nobody shall take the end of a job without this node for work that was done here.
+  const int code = report_outcome(finish, recorder);
+  // Otherwise the user would believe that this node took part in the job.
   if (finish.ran_no_worker && finish.job_result) {
     log::warning("job '" + config_.rendezvous.run_id +
                  "' has ended without this node: it was a spare and ran no worker; exit code " +
@@ -91,7 +91,7 @@ int ConsoleReporter::finish(const agent::Finish& finish, EventRecorder& recorder
   return code;
 }
 
-int ConsoleReporter::outcome(const agent::Finish& finish, EventRecorder& recorder) const {
+int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& recorder) const {
   switch (finish.how) {
     case agent::Finish::How::Success:
       return kSuccess;
@@ -117,9 +117,9 @@ int ConsoleReporter::outcome(const agent::Finish& finish, EventRecorder& recorde
   return kFailure;
 }
 
-// What happened, and which snapshot holds the work.
+// The reason for the stop, and the snapshot from which the job can continue.
 std::string ConsoleReporter::stopped_text(const agent::Finish& finish) const {
-  const bool is_own = !finish.job_result;  // else the text says who else was asked
+  const bool is_own = !finish.job_result;  // else finish.text names the node that was asked to stop
   std::string text = "stopped on request";
   if (!finish.text.empty()) text += is_own ? " " + finish.text : " (" + finish.text + ")";
   if (!finish.snapshot) {
@@ -132,9 +132,9 @@ std::string ConsoleReporter::stopped_text(const agent::Finish& finish) const {
          config_.snapshot_dir + "/step-" + step + ")";
 }
 
-// What the coordinator knows of all nodes goes before what is known here. Nothing: no worker failed
-// that anybody knows of.
-std::optional<Failure> ConsoleReporter::account(const agent::Finish& finish) const {
+// The failure as the coordinator knows it from all nodes, else from this node's workers; nullopt if
+// no worker is known to have failed.
+std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) const {
   const bool has_own = std::any_of(finish.ends.begin(), finish.ends.end(), is_own_failure);
   Failure failure;
   failure.title = config_.workers.title;
@@ -159,7 +159,7 @@ std::optional<Failure> ConsoleReporter::account(const agent::Finish& finish) con
 }
 
 void ConsoleReporter::torchrun_summary(const agent::Finish& finish, EventRecorder& recorder) const {
-  const std::optional<Failure> failure = account(finish);
+  const std::optional<Failure> failure = failure_of(finish);
   if (!failure) {
     log::error("the job failed: " + finish.text);
     return;

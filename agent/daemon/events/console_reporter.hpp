@@ -1,5 +1,5 @@
-// What a run tells people: lines on the console, the failure summary, the copied error file. Events
-// are event_recorder.hpp's.
+// ConsoleReporter: messages of a run on the console, the failure summary, and the copy of the root
+// cause's error file. Thread: the loop's.
 #pragma once
 
 #include <optional>
@@ -18,18 +18,17 @@ class ConsoleReporter {
   ConsoleReporter(const AgentConfig& config, std::string host_name);
 
   void omp_banner() const;
-  // Says it, and returns what it said.
+  // Logs the failure; returns the text.
   std::string first_failure(const agent::FirstFailure& failure) const;
 
-  // The end of the run; returns the exit code. After a failure `recorder` gets the failure summary
-  // too.
+  // Reports the end of the run; returns the exit code. Also passes a failure summary to `recorder`.
   int finish(const agent::Finish& finish, EventRecorder& recorder) const;
 
  private:
-  int outcome(const agent::Finish& finish, EventRecorder& recorder) const;
+  int report_outcome(const agent::Finish& finish, EventRecorder& recorder) const;
   std::string stopped_text(const agent::Finish& finish) const;
   void torchrun_summary(const agent::Finish& finish, EventRecorder& recorder) const;
-  std::optional<Failure> account(const agent::Finish& finish) const;
+  std::optional<Failure> failure_of(const agent::Finish& finish) const;
 
   const AgentConfig& config_;
   const std::string host_name_;

@@ -49,7 +49,7 @@ double milliseconds(Duration duration) {
   return std::round(to_seconds(duration) * 1e3 * kSteps) / kSteps;
 }
 
-// nlohmann writes recursively, and a worker may have left anything in its file.
+// Bounds the recursion of nlohmann's writer; the input is untrusted.
 bool is_shallow(const std::string& bytes) {
   constexpr int kDepthMax = 64;
   int depth = 0;
@@ -212,7 +212,7 @@ std::string warning(const Stamp& stamp, const std::string& text) {
   return line(object);
 }
 
-std::string decided(const Stamp& stamp, const control::JobResult& message) {
+std::string job_result(const Stamp& stamp, const control::JobResult& message) {
   ordered_json object = begin(stamp, "job_result");
   object["is_success"] = message.is_success;
   object["is_resumable"] = message.is_resumable;

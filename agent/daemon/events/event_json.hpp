@@ -1,5 +1,6 @@
-// The JSON that a run writes: lines of events.jsonl, and the error file it hands up. Names, types
-// and units of every field: docs/events.md. Each function gives one whole line.
+// JSON files of a run: lines of events.jsonl, and the error file for an outer launcher.
+// docs/events.md describes every field. Functions that return a string return one line with its
+// newline.
 #pragma once
 
 #include <optional>
@@ -21,11 +22,11 @@ namespace cpprun::event_json {
 // When and where something happened.
 struct Stamp {
   WallTime wall;
-  Instant at;  // of this machine's clock; differences between two of one node are exact
+  Instant at;  // monotonic; comparable within one node
   std::string node;
 };
 
-// A worker that was spawned.
+// A spawned worker.
 struct Started {
   Rank rank;
   LocalRank local_rank;
@@ -38,37 +39,37 @@ std::string round_formed(const Stamp& stamp, const control::RankAssignment& assi
 std::string snapshot_chosen(const Stamp& stamp, const control::RankAssignment& assignment);
 std::string worker_started(const Stamp& stamp, RoundNumber round, const Started& worker);
 std::string round_started(const Stamp& stamp, RoundNumber round, size_t workers);
-// What the start of a round took, phase by phase. `cause`: "start", or why the round before ended;
-// `until`: "spawn", or "first_step" once all workers here have made one.
+// Durations of the phases of a round's start. `cause`: "start", or why the previous round ended.
+// `until`: "spawn", or "first_step" when all workers of this node have made one.
 std::string timing(const Stamp& stamp, RoundNumber round, const std::string& cause,
                    const char* until, const agent::PhaseTimings& phases);
 std::string worker_ready(const Stamp& stamp, RoundNumber round, LocalRank local_rank);
-// All workers of this node are ready, `after` the last one was spawned.
+// All workers of this node are ready. `after`: time since the last one was spawned.
 std::string round_ready(const Stamp& stamp, RoundNumber round, Duration after);
 std::string snapshot_complete(const Stamp& stamp, LocalRank local_rank, int64_t step,
                               const std::string& path);
-// What a client of torch's file timers wrote; nothing if it is no such message.
+// Parses a message of torch's file timers; nullopt if `line` is not one.
 std::optional<agent::TimerRequest> timer_request(const std::string& line);
-// `node`: its time stamps are the end's own.
+// Takes the time stamps from `end`.
 std::string worker_exited(const std::string& node, RoundNumber round, const WorkerExit& end);
 std::string round_stopping(const Stamp& stamp, RoundNumber round, const std::string& cause,
                            const std::string& why);
-// Whether another node was lost, left or joined: the cause is that of a stop.
+// Another node was lost, left or joined. `stop` has such a cause.
 std::string node_event(const Stamp& stamp, const control::Stop& stop);
 std::string round_stopped(const Stamp& stamp, RoundNumber round);
 std::string warning(const Stamp& stamp, const std::string& text);
-std::string decided(const Stamp& stamp, const control::JobResult& message);
+std::string job_result(const Stamp& stamp, const control::JobResult& message);
 std::string failure_summary(const Stamp& stamp, const Failure& failure, const std::string& text);
-// The failure summary where no worker failed: a node was lost, and the join timeout came before
-// another.
+// The failure summary without a failed worker: a node was lost, and none replaced it before the
+// join timeout.
 std::string lost_node(const Stamp& stamp, const agent::Finish& finish, int64_t max_restarts);
 std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_code);
 
-// Writes a whole file. A failure is said as a warning.
+// Writes a whole file. Logs a warning on failure.
 void write_file(const std::string& path, const std::string& bytes);
 
-// Copies the root cause's error file to the launcher's own (torchelastic nests this way), adding
-// the worker's exit code in the nested form. A failure is said as a warning.
+// Copies the root cause's error file to the launcher's own error file, as torchelastic does for
+// nested launchers; adds the worker's exit code in the nested form. Logs a warning on failure.
 void copy_error_file(const WorkerExit& root, const std::string& to);
 
 }  // namespace cpprun::event_json

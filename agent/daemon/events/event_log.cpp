@@ -14,7 +14,7 @@ namespace cpprun {
 
 EventLog::EventLog(const std::string& path) : path_(path) {
   if (path_.empty()) return;
-  constexpr int kMode = 0600;  // as the other logs: what a job prints may be secret
+  constexpr int kMode = 0600;  // like the other logs: a job's output may be secret
   file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMode);
   if (file_ < 0) give_up(system_error("it cannot be opened", errno).text);
 }

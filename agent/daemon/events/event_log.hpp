@@ -1,6 +1,6 @@
-// EventLog: the file events.jsonl of a run. Appends whole lines and nothing else; what they say is
-// event_json.hpp's. A disk that is full is said once and stops nothing: lines are lost then, and
-// the next one that fits begins on a line of its own. Thread: the loop's.
+// EventLog: appends lines to the events.jsonl of a run. After a failed write it logs one warning
+// and drops the lines that do not fit; the next line that fits begins on a line of its own. Thread:
+// the loop's.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ class EventLog {
   ~EventLog();
   EventLog(const EventLog&) = delete;
 
-  // One or several lines, each with its end. At most limits::kEventsBytes in all.
+  // One or more lines, each with its newline. Drops lines beyond limits::kEventsBytes.
   void write(const std::string& lines);
-  void close();  // what comes later is lost
+  void close();  // later lines are dropped
 
  private:
   void append(const std::string& lines);
@@ -25,7 +25,7 @@ class EventLog {
   const std::string path_;
   int file_ = -1;
   uint64_t written_ = 0;
-  bool is_torn_ = false;  // the last line in the file has no end
+  bool is_torn_ = false;  // the last line in the file has no newline
   bool has_said_ = false;
 };
 

@@ -41,7 +41,6 @@ void EventRecorder::run_started() {
   take_start_times();
 }
 
-// What the launcher has measured until here.
 void EventRecorder::take_start_times() {
   const StartTimes& times = start_times_;
   if (times.main_at == Instant{}) return phases_.begin(boot_now());
@@ -61,7 +60,7 @@ void EventRecorder::on(const control::Registered&) {
 }
 
 void EventRecorder::on(const control::Wait& message) {
-  if (std::exchange(waits_for_, message.why) == message.why) return;
+  if (std::exchange(waiting_reason_, message.why) == message.why) return;
   log_.write(event_json::waiting(now(), message));
 }
 
@@ -70,7 +69,7 @@ void EventRecorder::on(const control::RankAssignment& message) {
   torch_.round_formed(boot_now(), message);
   round_ = message.round;
   is_fetching_ = message.resume && !message.resume->source_address.empty();
-  waits_for_.clear();
+  waiting_reason_.clear();
   const event_json::Stamp stamp = now();
   std::string lines = event_json::round_formed(stamp, message);
   if (message.resume) lines += event_json::snapshot_chosen(stamp, message);
@@ -82,20 +81,20 @@ void EventRecorder::on(const control::Stop& message) {
   if (is_about_a_node(message.cause) && is_running_ && !is_stopping_) {
     log_.write(event_json::node_event(now(), message));
   }
-  stops(control::name_of(message.cause), message.why);
+  begin_stop(control::name_of(message.cause), message.why);
 }
 
 void EventRecorder::on(const control::JobResult& message) {
-  log_.write(event_json::decided(now(), message));
-  stops("job_result", "the job is over");
+  log_.write(event_json::job_result(now(), message));
+  begin_stop("job_result", "the job is over");
 }
 
 void EventRecorder::on_signal(int signal) {
-  stops("signal", "the agent got " + signal_name(signal));
+  begin_stop("signal", "the agent got " + signal_name(signal));
 }
 
 void EventRecorder::starting() {
-  started_.clear();  // of a start that failed
+  started_.clear();  // lines of a start that failed
   if (is_fetching_) phases_.reach("fetch", boot_now());
 }
 
@@ -137,7 +136,7 @@ void EventRecorder::worker_resumed(LocalRank local_rank) {
   startup_progress_.loaded(local_rank, boot_now());
 }
 
-// The end of the account: what comes now is training.
+// Ends the measurement: after the first step the workers train.
 void EventRecorder::worker_stepped(LocalRank local_rank) {
   if (!startup_progress_.stepped(local_rank) || !is_running_ || is_stopping_) return;
   if (startup_progress_.connected_at()) phases_.reach("import", *startup_progress_.connected_at());
@@ -156,7 +155,7 @@ void EventRecorder::worker_ready(LocalRank local_rank) {
   log_.write(lines);
 }
 
-// A worker may say one step again and again; only news is written.
+// Workers may repeat a step; only a new step is an event.
 void EventRecorder::snapshot_complete(LocalRank local_rank, int64_t step, const std::string& path) {
   if (step <= newest_snapshot_) return;
   newest_snapshot_ = step;
@@ -170,7 +169,7 @@ void EventRecorder::worker_exited(const WorkerExit& end) {
 }
 
 void EventRecorder::first_failure(const std::string& text) {
-  stops("failure", text);
+  begin_stop("failure", text);
 }
 
 void EventRecorder::stopping() {
@@ -180,17 +179,17 @@ void EventRecorder::stopping() {
   phases_.reach("detect", stop_reported_at_->at);
 }
 
-// Once a round: the first reason is why.
-void EventRecorder::stops(const std::string& cause, const std::string& why) {
+// Writes round_stopping once per round, with the first cause.
+void EventRecorder::begin_stop(const std::string& cause, const std::string& why) {
   if (!is_running_ || std::exchange(is_stopping_, true)) return;
   cause_ = cause;
   log_.write(event_json::round_stopping(stop_reported_at_.value_or(now()), round_, cause, why));
 }
 
-void EventRecorder::quiet() {
+void EventRecorder::workers_gone() {
   if (!is_running_) return;
-  // Nobody but our own worker lease tells us to stop without a word.
-  if (stop_reported_at_) stops("worker_lease", "the coordinator has not answered in time");
+  // Only an expired worker lease stops the workers without a cause.
+  if (stop_reported_at_) begin_stop("worker_lease", "the coordinator has not answered in time");
   is_running_ = false;
   phases_.reach("stop", boot_now());
   torch_.waits_for_round(boot_now());

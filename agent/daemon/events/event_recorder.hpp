@@ -1,8 +1,7 @@
-// EventRecorder: what happens to a run, as events. The daemon tells it what the coordinator said,
-// what the workers did and what was wished; it writes the lines of events.jsonl (docs/events.md).
-// It decides nothing, and nothing that it meets stops the agent. It also takes the times of a start
-// and of each recovery, phase by phase, and prints them where --timing asks for it. Thread: the
-// loop's.
+// EventRecorder: writes the events of a run to events.jsonl (docs/events.md), from the
+// coordinator's messages, the workers' events and stop requests that the daemon passes to it. It
+// also measures the phases of the start and of each recovery, and prints them with --timing. No
+// error in it stops the agent. Thread: the loop's.
 #pragma once
 
 #include <optional>
@@ -22,21 +21,21 @@ namespace cpprun {
 
 class EventRecorder {
  public:
-  // `run_folder` gets events.jsonl; empty: none. With --event-log-handler=console torchrun's own
-  // records go to stderr. `config` outlives this.
+  // Writes events.jsonl into `run_folder`, unless that is empty. With --event-log-handler=console
+  // it also prints torchrun's records on stderr. `config` must outlive this object.
   EventRecorder(const AgentConfig& config, std::string node, const std::string& run_folder);
 
-  // Before run_started(): what the launcher has measured of its own start.
-  void took(const StartTimes& times) { start_times_ = times; }
+  // The launcher's measurements of its own start. Before run_started().
+  void set_start_times(const StartTimes& times) { start_times_ = times; }
   void run_started();
-  // Before the core hears of it.
+  // To be called before the core gets the message.
   void on_message(const control::CoordinatorMessage& message);
   void on_signal(int signal);
 
   void starting();  // the round's workers are about to be spawned
   void worker_started(LocalRank local_rank, Rank rank, int pid);
   void round_started();  // all workers here were spawned
-  // What a worker says on its way to its first step: agent/core/startup_progress.hpp.
+  // A worker's milestones before its first step: agent/core/startup_progress.hpp.
   void worker_connected(LocalRank local_rank);
   void worker_ready(LocalRank local_rank);
   void worker_resumed(LocalRank local_rank);
@@ -44,16 +43,16 @@ class EventRecorder {
   void snapshot_complete(LocalRank local_rank, int64_t step, const std::string& path);
   void worker_exited(const WorkerExit& end);
   void first_failure(const std::string& text);
-  void stopping();  // the workers were told to stop, whatever the reason
-  void quiet();     // they are gone
+  void stopping();      // the agent stops the workers, for any reason
+  void workers_gone();  // all workers are gone
 
   void warning(const std::string& text);
-  // Also as failure_summary.json, beside the events. `text` is the paragraph that people see.
+  // Also writes failure_summary.json. `text`: the paragraph on the console.
   void failure_summary(const Failure& failure, const std::string& text);
-  // The same where a node was lost and none took its place.
+  // The same for a job that ended because no node replaced a lost one.
   void lost_node(const agent::Finish& finish);
   void finished(const agent::Finish& finish, int exit_code);
-  void close() { log_.close(); }  // what comes later is written nowhere
+  void close() { log_.close(); }  // later events are dropped
 
  private:
   void on(const control::Registered& message);
@@ -61,15 +60,15 @@ class EventRecorder {
   void on(const control::RankAssignment& message);
   void on(const control::Stop& message);
   void on(const control::JobResult& message);
-  void on(const control::ShutdownRequest& message) { stops("admin", message.why); }
+  void on(const control::ShutdownRequest& message) { begin_stop("admin", message.why); }
   template <class Other>
   void on(const Other&) {}
 
   event_json::Stamp now() const;
-  void stops(const std::string& cause, const std::string& why);
+  void begin_stop(const std::string& cause, const std::string& why);
   void take_start_times();
   void keep_failure_summary(const std::string& line);
-  // `until`: what was reached, "spawn" or "first_step".
+  // `until`: the milestone reached, "spawn" or "first_step".
   void write_timing(const char* until);
 
   const AgentConfig& config_;
@@ -78,20 +77,20 @@ class EventRecorder {
   EventLog log_;
   TorchelasticEvents torch_;
   RoundNumber round_;
-  std::string started_;       // lines of this round's workers, written together
-  size_t workers_ = 0;        // of this round, spawned
-  size_t ready_ = 0;          // of them, those that said that they are ready
-  Instant spawned_at_;        // when the last one was
-  bool is_fetching_ = false;  // a snapshot, before the workers start
+  std::string started_;       // worker_started lines of this round, written together
+  size_t workers_ = 0;        // spawned in this round
+  size_t ready_ = 0;          // workers of this round that are ready
+  Instant spawned_at_;        // of the last worker
+  bool is_fetching_ = false;  // the agent fetches a snapshot before it starts the workers
   StartTimes start_times_;
   agent::PhaseTimings phases_;
   agent::StartupProgress startup_progress_;
-  std::string cause_ = "start";       // of the account in phases_: why a round was stopped
-  std::optional<Instant> failed_at_;  // the first failure of this round here
+  std::string cause_ = "start";       // why phases_ began: "start", or why the last round ended
+  std::optional<Instant> failed_at_;  // the first failure of this round on this node
   bool is_running_ = false;           // there are workers
-  bool is_stopping_ = false;          // and it was said why they go
+  bool is_stopping_ = false;          // the round_stopping event is written
   std::optional<event_json::Stamp> stop_reported_at_;
-  std::string waits_for_;  // what was last waited for; said once
+  std::string waiting_reason_;  // reason of the last `waiting` event; repeats are skipped
   int64_t newest_snapshot_ = 0;
 };
 

@@ -21,7 +21,7 @@ double milliseconds(Duration duration) {
   return to_seconds(duration) * 1e3;
 }
 
-// What torchelastic has where a worker left no error file.
+// torchelastic's record for a worker without an error file.
 ordered_json raw_error(const WorkerExit& end) {
   const std::string message = end.error ? end.error->message : "<NONE>";
   return {{"message", message},
@@ -30,9 +30,9 @@ ordered_json raw_error(const WorkerExit& end) {
 
 }  // namespace
 
-struct TorchelasticEvents::Line {
+struct TorchelasticEvents::Record {
   const char* state = "";
-  const Worker* worker = nullptr;  // null: of the agent
+  const Worker* worker = nullptr;  // nullptr: a record of the agent
   const WorkerExit* failure = nullptr;
   std::optional<Duration> took{};
   std::string error{};  // of the agent
@@ -46,8 +46,8 @@ void TorchelasticEvents::waits_for_round(Instant now) {
   waits_since_ = now;
 }
 
-// Ranks come with the round itself here, so dealing them out takes no time. Both records tell of
-// the place that the node had before, as torchrun's do.
+// The coordinator assigns ranks together with the round, so ASSIGN_WORKER_RANKS takes no time. Both
+// records contain the node's previous ranks, as torchrun's do.
 void TorchelasticEvents::round_formed(Instant now, const control::RankAssignment& assignment) {
   restarts_ = agent::restarts_of(assignment);
   print({"RENDEZVOUS", nullptr, nullptr, now - waits_since_});
@@ -82,9 +82,9 @@ void TorchelasticEvents::finished(Instant now, const agent::Finish& finish) {
       print_end(worker, end == ends_.end() ? nullptr : &*end, finish.how == How::Failure);
     }
   }
-  Line line{is_cut_off ? "FAILED" : "SUCCEEDED"};
-  line.error = is_cut_off ? finish.text : "";
-  print(line);
+  Record record{is_cut_off ? "FAILED" : "SUCCEEDED"};
+  record.error = is_cut_off ? finish.text : "";
+  print(record);
 }
 
 void TorchelasticEvents::print_end(const Worker& worker, const WorkerExit* end,
@@ -94,7 +94,7 @@ void TorchelasticEvents::print_end(const Worker& worker, const WorkerExit* end,
   print({has_failed || !is_well ? "TERMINATED" : "SUCCEEDED", &worker});
 }
 
-void TorchelasticEvents::print(const Line& line) const {
+void TorchelasticEvents::print(const Record& record) const {
   if (!is_on_) return;
   ordered_json inner{{"group_world_size", nullptr}, {"entry_point", nullptr}};
   const std::string& program = config_.workers.program.front();
@@ -106,33 +106,33 @@ void TorchelasticEvents::print(const Line& line) const {
                     {"worker_id", nullptr},
                     {"role", config_.workers.role},
                     {"hostname", node_},
-                    {"state", line.state},
+                    {"state", record.state},
                     {"total_run_time", seconds_}};
   body["rdzv_backend"] = name_of(config_.rendezvous.backend);
   body["raw_error"] = nullptr;
   if (has_assignment_) body["group_rank"] = assignment_.group_rank;
-  if (line.worker != nullptr) {
-    const int64_t local = line.worker->local_rank.value;
+  if (record.worker != nullptr) {
+    const int64_t local = record.worker->local_rank.value;
     body["global_rank"] = assignment_.base_rank + local;
-    body["worker_id"] = std::to_string(line.worker->pid);
+    body["worker_id"] = std::to_string(record.worker->pid);
     inner["local_rank"] = {local};
     inner["role_rank"] = {assignment_.base_role_rank + local};
     inner["role_world_size"] = {assignment_.role_world_size};
     inner["exit_code"] = ordered_json::array({nullptr});
     inner["worker_pid"] = ordered_json::array({nullptr});
   }
-  if (line.failure != nullptr) {
-    inner["exit_code"] = {line.failure->exit_code};
-    inner["worker_pid"] = {line.failure->pid};
-    body["raw_error"] = text_of(raw_error(*line.failure));
+  if (record.failure != nullptr) {
+    inner["exit_code"] = {record.failure->exit_code};
+    inner["worker_pid"] = {record.failure->pid};
+    body["raw_error"] = text_of(raw_error(*record.failure));
   }
-  if (!line.error.empty()) body["raw_error"] = line.error;
+  if (!record.error.empty()) body["raw_error"] = record.error;
   body["metadata"] = text_of(inner);
   body["agent_restarts"] = restarts_;
   body["duration_ms"] = nullptr;
-  if (line.took) body["duration_ms"] = milliseconds(*line.took);
-  log::plain(text_of({{"name", std::string("torchelastic.worker.status.") + line.state},
-                      {"source", line.worker == nullptr ? "AGENT" : "WORKER"},
+  if (record.took) body["duration_ms"] = milliseconds(*record.took);
+  log::plain(text_of({{"name", std::string("torchelastic.worker.status.") + record.state},
+                      {"source", record.worker == nullptr ? "AGENT" : "WORKER"},
                       {"timestamp", 0},
                       {"metadata", body}}) +
              "\n");

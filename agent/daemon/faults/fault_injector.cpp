@@ -35,15 +35,13 @@ FaultInjector::FaultInjector(boost::asio::io_context& loop, const FaultConfig& c
       timer_(loop, [this] { on_time(); }),
       began_at_(boot_now()) {}
 
-// ---------------------------------------------------------------- the coordinator's word
-
 void FaultInjector::on_connected() {
   is_connected_ = true;
   for (const PermitRequest& permit_request : permit_requests_)
     callbacks_.request_permit(request_of(permit_request));
 }
 
-// A worker does not wait for another connection; what was due at a time is asked again.
+// Workers do not wait for the next connection; requests of timed faults are sent again.
 void FaultInjector::on_disconnected() {
   is_connected_ = false;
   std::deque<PermitRequest> kept;
@@ -102,8 +100,6 @@ std::string FaultInjector::where(const PermitRequest& permit_request) const {
   return text;
 }
 
-// ---------------------------------------------------------------- workers
-
 void FaultInjector::on_started(const control::RankAssignment& assignment, int workers) {
   here_ = faults::Placement{assignment.round.value, assignment.restart_count, assignment.group_rank,
                             assignment.group_size,  assignment.base_rank,     workers,
@@ -121,7 +117,7 @@ void FaultInjector::on_stopped() {
   arm();
 }
 
-// What a worker says may be anything: the fault must be one that waits for a place.
+// The request is untrusted: the fault must exist and have a position in the program.
 void FaultInjector::on_permit_requested(int local_rank,
                                         const channel::FaultPermitRequest& permit_request,
                                         std::function<void(bool)> answer) {
@@ -136,8 +132,6 @@ void FaultInjector::on_permit_requested(int local_rank,
 void FaultInjector::on_began(const channel::Began& began) {
   report_.on_began({known(began.step), known(began.epoch)});
 }
-
-// ---------------------------------------------------------------- what strikes
 
 void FaultInjector::on_time() {
   end_active_faults(boot_now());
@@ -191,11 +185,12 @@ void FaultInjector::inject_into_worker(const PermitRequest& permit_request, int 
     case faults::FaultKind::DiskFull:
       return fill_disk(pid, fault.lasts);
     default:
-      return;  // the program does it itself
+      return;  // the program injects it itself
   }
 }
 
-// No file of the process may grow any more; its pipes and what it has written stay.
+// With a file size limit of 0 every write to a file fails; pipes and existing files stay as they
+// are.
 void FaultInjector::fill_disk(int pid, Duration lasts) {
   rlimit before{};
   if (::prlimit(pid, RLIMIT_FSIZE, nullptr, &before) != 0) return;
@@ -212,7 +207,7 @@ void FaultInjector::end_active_faults(Instant now) {
       ++one;
       continue;
     }
-    bool is_alive = false;  // a worker that has ended is reaped, and its number another's
+    bool is_alive = false;  // the pid of a reaped worker may belong to another process
     for (int rank = 0; here_ && rank < here_->workers; ++rank) {
       is_alive = is_alive || callbacks_.pid_of(rank) == one->pid;
     }
@@ -226,8 +221,6 @@ void FaultInjector::end_active_faults(Instant now) {
     one = active_faults_.erase(one);
   }
 }
-
-// ---------------------------------------------------------------- the end
 
 int FaultInjector::finish(int exit_code) {
   const std::string hash = final_hash();

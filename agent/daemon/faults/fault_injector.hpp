@@ -1,9 +1,9 @@
-// FaultInjector: an agent's part in its job's fault plan. Strikes what waits for a time, answers
-// workers that ask whether a fault may be injected where they are, does to them and to itself what
-// it must, and keeps the account.
+// FaultInjector: an agent's part in its job's fault plan. It injects faults that are due at a time,
+// answers workers that ask for permission to inject a fault at their position, and keeps the fault
+// report.
 //
-// Whether a fault may still be injected the coordinator says: it counts for all nodes. Made only
-// where there is a plan. Thread: the loop's. Owner: the daemon.
+// The coordinator grants the permits, because it counts the injections of all nodes. Exists only
+// with a fault plan. Thread: the loop's. Owner: the daemon.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,45 +25,45 @@ class FaultInjector {
  public:
   struct Callbacks {
     std::function<void(const control::FaultPermitRequest&)> request_permit;
-    std::function<std::optional<int>(int local_rank)> pid_of;  // of a live worker
+    std::function<std::optional<int>(int local_rank)> pid_of;  // nullopt unless it is alive
     std::function<std::optional<int64_t>(int local_rank)> step_of;
     std::function<void()> drop_connection;  // reset the connection to the coordinator
   };
 
-  // Requires: `config.plan`, drawn.
+  // Requires: `config.plan` comes from faults::drawn().
   FaultInjector(boost::asio::io_context& loop, const FaultConfig& config, Callbacks callbacks);
 
-  // The line to the coordinator; on_connected() after the agent has registered on it.
+  // The connection to the coordinator. on_connected(): after the agent has sent its registration.
   void on_connected();
   void on_disconnected();
   void on_fault_permit(const control::FaultPermit& permit);
 
-  // All workers of a round run on this node; none do.
+  // All workers of a round run on this node; no worker does.
   void on_started(const control::RankAssignment& assignment, int workers);
   void on_stopped();
-  // A worker asks; `answer` is called once, unless the agent ends first.
+  // A worker asks for a permit; `answer` is called once, unless the agent ends first.
   void on_permit_requested(int local_rank, const channel::FaultPermitRequest& permit_request,
                            std::function<void(bool)> answer);
   void on_began(const channel::Began& began);
 
-  // The job has ended with this code: prints the account and writes what was asked for. Returns the
-  // code to end with: kExpectationsFailed if what the plan expects has not held.
+  // After the end of the job with `exit_code`: prints the fault report and writes the report files.
+  // Returns the exit code for cpprun: kExpectationsFailed if an expectation of the plan failed.
   int finish(int exit_code);
 
  private:
   struct PermitRequest {
     size_t fault = 0;
-    std::optional<int> local_rank;  // the worker it hits; nothing: this agent
+    std::optional<int> local_rank;  // the target worker; nullopt: this agent
     int64_t round = 0;
     faults::Progress progress{};
-    std::function<void(bool)> answer;  // of a worker that waits; empty: nobody does
+    std::function<void(bool)> answer;  // empty if no worker waits for it
   };
-  // What ends some time after it began.
+  // A fault with a duration.
   struct ActiveFault {
     Instant until;
     int pid = 0;
     faults::FaultKind what = faults::FaultKind::Stop;
-    uint64_t file_bytes = 0;  // the limit that comes back
+    uint64_t file_bytes = 0;  // the former RLIMIT_FSIZE, to restore
   };
 
   void ask(PermitRequest permit_request);
@@ -87,7 +87,7 @@ class FaultInjector {
   std::optional<faults::Placement> here_;  // of the newest round
   bool is_running_ = false;
   bool is_connected_ = false;
-  std::deque<PermitRequest> permit_requests_;  // asked, not answered, in their order
+  std::deque<PermitRequest> permit_requests_;  // unanswered, in order
   std::vector<ActiveFault> active_faults_;
 };
 

@@ -3,14 +3,14 @@
 #include <optional>
 #include <utility>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/proof/hmac.hpp"
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 
 namespace cpprun {
 namespace {
 
-Result<control::AdminCommand> order_of(const admin::AdminQuery& query) {
+Result<control::AdminCommand> command_of(const admin::AdminQuery& query) {
   const std::optional<control::AdminCommandKind> kind =
       control::admin_command_kind(query.parameter("kind"));
   if (!kind) {
@@ -18,29 +18,29 @@ Result<control::AdminCommand> order_of(const admin::AdminQuery& query) {
                  "'" + query.parameter("kind") +
                      "' is no admin command; there are restart, stop, drain, scale"};
   }
-  control::AdminCommand order;
-  order.kind = *kind;
-  order.is_resumable = query.number("resumable") == 1;
-  order.node = query.parameter("node");
-  order.nodes = query.number("nodes").value_or(0);
-  return order;
+  control::AdminCommand command;
+  command.kind = *kind;
+  command.is_resumable = query.number("resumable") == 1;
+  command.node = query.parameter("node");
+  command.nodes = query.number("nodes").value_or(0);
+  return command;
 }
 
 }  // namespace
 
 void AdminCommandRelay::ask(const admin::AdminQuery& query, const Reply& reply) {
-  Result<control::AdminCommand> order = order_of(query);
-  if (!order) return reply(admin::refusal(order.error().text));
+  Result<control::AdminCommand> command = command_of(query);
+  if (!command) return reply(admin::refusal(command.error().text));
   if (waiting_.size() >= limits::kAdminConnections) {
     return reply(admin::refusal("the coordinator has not answered earlier admin commands yet"));
   }
-  order->id = ++newest_;
-  if (!send_(*order)) {
+  command->id = ++last_id_;
+  if (!send_(*command)) {
     return reply(admin::refusal(
         "this node has no connection to the coordinator, which would have to decide; "
         "cpprunctl stop --here stops the nodes of this machine"));
   }
-  waiting_[order->id] = {*order, reply};
+  waiting_[command->id] = {*command, reply};
 }
 
 void AdminCommandRelay::on_challenge(const control::Challenge& challenge) {
@@ -50,10 +50,10 @@ void AdminCommandRelay::on_challenge(const control::Challenge& challenge) {
     const Reply reply = waiting_.extract(found).mapped().reply;
     return reply(admin::refusal(
         "the job was started with CPPRUN_ADMIN_TOKEN, and the agent of this node without it; "
-        "set it on all nodes, or give the order with the token in the environment and --endpoint "
+        "set it on all nodes, or give the command with the token in the environment and --endpoint "
         "HOST:PORT of the job's rendezvous"));
   }
-  control::AdminRequest command{run_id_, found->second.order};
+  control::AdminRequest command{run_id_, found->second.command};
   command.mac = hmac_of(token_, control::admin_mac_input(challenge.nonce, command));
   send_(command);
 }

@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "agent/process/timer.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/channel.hpp"
-#include "common/limits/operators.hpp"
 #include "common/limits/server.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/unique_fd.hpp"
@@ -62,7 +62,7 @@ bool may_ask(int socket) {
   return peer.uid == 0 || peer.uid == ::geteuid();
 }
 
-// One connection. Lives as long as something of it is under way: its own operations share it.
+// One connection. Its pending operations own it.
 class Peer : public std::enable_shared_from_this<Peer> {
  public:
   using Handler = std::function<void(const AdminQuery&, AdminSocket::Answer)>;
@@ -158,7 +158,7 @@ class AdminSocket::Impl {
       } else if (errno == EAGAIN) {
         return watch();
       } else if (errno != EINTR && errno != ECONNABORTED) {
-        break;  // no descriptors: one will be free
+        break;  // out of descriptors: try again after the pause
       }
     }
     pause_.set(boot_now() + limits::kChannelPause);
@@ -190,8 +190,7 @@ class AdminSocket::Impl {
   Timer pause_;
   std::map<std::string, Verb> verbs_;
   std::vector<std::weak_ptr<Peer>> peers_;
-  std::shared_ptr<int> life_ =
-      std::make_shared<int>();  // shared: handlers ask whether we still are
+  std::shared_ptr<int> life_ = std::make_shared<int>();  // handlers check whether it is expired
 };
 
 AdminSocket::AdminSocket(asio::io_context& loop) : impl_(std::make_unique<Impl>(loop)) {}

@@ -1,9 +1,9 @@
-// AdminSocket: where operators' tools on this machine reach an agent. An abstract unix socket;
-// one question, one answer, end of the connection (rendezvous/protocol/admin/admin_protocol.hpp).
+// AdminSocket: an abstract unix socket for tools on this machine. Each connection carries one
+// request and one reply (rendezvous/protocol/admin/admin_protocol.hpp).
 //
-// Only for processes of the agent's own user, and root: everybody else is hung up on. Knows no verb
-// itself: whoever can answer one says so with on(). Costs nothing while nobody asks. Thread: the
-// loop's. Owner: the agent's daemon.
+// Serves processes of the agent's own user and root; closes all other connections. Handlers for the
+// verbs are registered with on(). Causes no wake-ups while it is idle. Thread: the loop's. Owner:
+// the daemon.
 #pragma once
 
 #include <functional>
@@ -21,9 +21,9 @@ namespace cpprun {
 
 class AdminSocket {
  public:
-  // Takes the body of the answer: JSON, at most limits::kAdminReplyBytes. Call it once, on the
-  // loop's thread, now or later; who waits longer than limits::kAdminReplyTimeout is gone by then,
-  // and calling it then does nothing.
+  // Takes the body of the reply: JSON, at most limits::kAdminReplyBytes. The handler calls it once,
+  // on the loop's thread, now or later. After limits::kAdminReplyTimeout the connection is closed
+  // and the call has no effect.
   using Answer = std::function<void(std::string body)>;
   using Verb = std::function<void(const admin::AdminQuery& query, Answer answer)>;
 
@@ -31,10 +31,10 @@ class AdminSocket {
   ~AdminSocket();
   AdminSocket(const AdminSocket&) = delete;
 
-  // What is asked with this verb goes there; the newest counts.
+  // Registers the handler of a verb; replaces an earlier one.
   void on(const std::string& verb, Verb answerer);
 
-  // Listens from now on. An error costs the job nothing but its operators' tools.
+  // Starts to listen. After an error the job runs on without admin tools.
   Status open();
 
  private:

@@ -39,12 +39,12 @@ FileTimerServer::~FileTimerServer() {
 
 Status FileTimerServer::begin_round() {
   end_round();
-  ::unlink(path_.c_str());  // torch's server removes an old one too
+  ::unlink(path_.c_str());  // as torch's server does
   if (::mkfifo(path_.c_str(), 0600) != 0) {
     return system_error("cannot make the timers' FIFO " + path_ + " (TORCHELASTIC_TIMER_FILE)",
                         errno);
   }
-  // Open for writing as well: it has no end when the last client closes it.
+  // Also open for writing, so that the FIFO has no end of file when the last client closes it.
   const int fifo = ::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (fifo < 0) return system_error("cannot open the timers' FIFO " + path_, errno);
   fifo_.assign(fifo);
@@ -71,7 +71,7 @@ void FileTimerServer::read_more() {
                    });
 }
 
-// A message is written whole, as it is no longer than PIPE_BUF.
+// A message is at most PIPE_BUF long, so that the kernel writes it atomically.
 void FileTimerServer::take_lines() {
   std::array<char, PIPE_BUF> buffer;
   const ssize_t size = ::read(fifo_.native_handle(), buffer.data(), buffer.size());
@@ -94,7 +94,7 @@ void FileTimerServer::take_lines() {
 void FileTimerServer::arm() {
   const std::optional<double> next = timers_.next();
   if (!next) return timer_.set(Instant::never());
-  // The wall clock may be set meanwhile, so it is looked at again.
+  // The wall clock may be set in the meantime, so the server polls it.
   const double left =
       std::clamp(*next - wall_seconds(), 0.0, to_seconds(limits::kFileTimerPollInterval));
   timer_.set(boot_now() + seconds(left));

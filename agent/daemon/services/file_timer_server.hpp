@@ -1,8 +1,9 @@
 // FileTimerServer: the server of torch's file timers (TORCHELASTIC_ENABLE_FILE_TIMER). Workers
-// write their timers into a FIFO; a process whose timer is over gets the signal that it asked for.
+// write timers into a FIFO. When a timer expires, the server sends the requested signal to the
+// process that wrote it; a worker that dies of it has failed like any other.
 //
-// Thread: the loop's. Owner: the daemon. Only processes of a live worker's session are ever
-// signalled, whatever stands in the FIFO. A signalled worker has failed like any other.
+// Thread: the loop's. Owner: the daemon. The FIFO is untrusted: the server signals only processes
+// in the session of a live worker.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,7 +22,7 @@ namespace cpprun {
 class FileTimerServer {
  public:
   struct Events {
-    std::function<std::vector<int>()> workers;  // process ids of the live ones
+    std::function<std::vector<int>()> workers;  // process ids of the live workers
     std::function<void(const std::string&)> on_warning;
   };
 
@@ -29,9 +30,9 @@ class FileTimerServer {
   ~FileTimerServer();
   FileTimerServer(const FileTimerServer&) = delete;
 
-  // A new, empty FIFO, for a round that begins. Errors name the path.
+  // Creates an empty FIFO for a new round. Errors name the path.
   Status begin_round();
-  void end_round();  // removes it
+  void end_round();  // removes the FIFO
 
  private:
   void read_more();
@@ -45,8 +46,7 @@ class FileTimerServer {
   Timer timer_;
   agent::FileTimers timers_;
   std::string text_;
-  std::shared_ptr<int> life_ =
-      std::make_shared<int>();  // shared: handlers ask whether we still are
+  std::shared_ptr<int> life_ = std::make_shared<int>();  // handlers check whether it is expired
 };
 
 }  // namespace cpprun

@@ -13,12 +13,12 @@ namespace cpprun {
 namespace {
 
 constexpr size_t kShownRanks = 16;
-constexpr size_t kShownLines = 40;  // of the odd one's stack
+constexpr size_t kShownLines = 40;  // of the hung worker's stack
 
-std::vector<WorkerObservation> sights_of(const std::vector<StackTarget>& witnesses) {
-  std::vector<WorkerObservation> sights;
-  for (const StackTarget& witness : witnesses) sights.push_back(witness.worker);
-  return sights;
+std::vector<WorkerObservation> observations_of(const std::vector<StackTarget>& targets) {
+  std::vector<WorkerObservation> observations;
+  for (const StackTarget& target : targets) observations.push_back(target.worker);
+  return observations;
 }
 
 WorkerExit as_end(const agent::Hang& hang) {
@@ -43,18 +43,18 @@ std::string first_lines(const std::string& text, size_t count) {
 
 }  // namespace
 
-struct HangMonitor::Found {
+struct HangMonitor::Evidence {
   uint64_t round = 0;
   agent::Hang hang;
-  std::vector<StackTarget> witnesses;
-  std::vector<std::string> texts;  // one per witness
+  std::vector<StackTarget> targets;
+  std::vector<std::string> texts;  // one per target
   bool is_written = false;
 };
 
 HangMonitor::HangMonitor(boost::asio::io_context& loop, HangConfig config, Events events)
     : events_(std::move(events)),
       watch_(config),
-      timer_(loop, [this] { look(); }),
+      timer_(loop, [this] { sample(); }),
       poster_(std::make_shared<LoopPoster>(loop)) {}
 
 HangMonitor::~HangMonitor() {
@@ -75,74 +75,74 @@ void HangMonitor::end_round() {
 }
 
 void HangMonitor::on_stopped() {
-  if (!watch_.next_look().is_never()) look();
+  if (!watch_.next_look().is_never()) sample();
 }
 
-void HangMonitor::look() {
-  std::vector<StackTarget> witnesses = events_.look();
-  const std::optional<agent::Hang> hang = watch_.look(boot_now(), sights_of(witnesses));
+void HangMonitor::sample() {
+  std::vector<StackTarget> targets = events_.sample();
+  const std::optional<agent::Hang> hang = watch_.look(boot_now(), observations_of(targets));
   timer_.set(watch_.next_look());
   if (!hang) return;
-  if (hang->is_sure) return collect(*hang, std::move(witnesses));
+  if (hang->is_sure) return collect(*hang, std::move(targets));
   events_.on_warning("the workers may hang: " + summary_of(hang->worker) + "; " + hang->how +
                      ". Nothing is done about it; --hang-timeout=SECONDS would restart them");
 }
 
-void HangMonitor::collect(const agent::Hang& hang, std::vector<StackTarget> witnesses) {
-  auto found = std::make_shared<Found>();  // shared: with the thread, which may outlive us
-  found->round = round_;
-  found->hang = hang;
-  found->witnesses = std::move(witnesses);
-  const auto done = [this, found] {
-    if (found->round == round_) on_evidence(*found);
+void HangMonitor::collect(const agent::Hang& hang, std::vector<StackTarget> targets) {
+  auto evidence = std::make_shared<Evidence>();  // shared with the thread, which may outlive us
+  evidence->round = round_;
+  evidence->hang = hang;
+  evidence->targets = std::move(targets);
+  const auto done = [this, evidence] {
+    if (evidence->round == round_) on_evidence(*evidence);
   };
-  const auto run = [found, done, report = report_, way = poster_] {
-    found->texts = collect_stacks(found->witnesses);
+  const auto run = [evidence, done, report = report_, way = poster_] {
+    evidence->texts = collect_stacks(evidence->targets);
     if (!report.empty()) {
       std::ofstream file(report);
-      for (const std::string& text : found->texts) file << text << "\n";
+      for (const std::string& text : evidence->texts) file << text << "\n";
       file.close();
-      found->is_written = !file.fail();
+      evidence->is_written = !file.fail();
     }
     LoopPoster::post(way, done);
   };
   if (Status started = start_detached_thread(run); !started) done();
 }
 
-// It was only slow: what looked like a hang is over.
-bool HangMonitor::goes_on(const WorkerObservation& before) {
-  for (const StackTarget& witness : events_.look()) {
-    const WorkerObservation& after = witness.worker;
+// Whether the worker has made progress since `before`, so that it was only slow.
+bool HangMonitor::has_progressed(const WorkerObservation& before) {
+  for (const StackTarget& target : events_.sample()) {
+    const WorkerObservation& after = target.worker;
     if (after.pid != before.pid) continue;
     const bool has_beaten =
         before.beat && after.beat &&
         (after.beat->step != before.beat->step || after.beat->age < before.beat->age);
-    const bool is_let_go = before.state == WorkerObservation::State::Stopped &&
-                           after.state != WorkerObservation::State::Stopped;
-    return has_beaten || is_let_go;
+    const bool is_continued = before.state == WorkerObservation::State::Stopped &&
+                              after.state != WorkerObservation::State::Stopped;
+    return has_beaten || is_continued;
   }
-  return false;  // it has ended; its end tells more
+  return false;  // the worker has ended; its exit is reported separately
 }
 
-void HangMonitor::on_evidence(const Found& found) {
-  if (goes_on(found.hang.worker)) {
-    events_.on_warning("rank " + std::to_string(found.hang.worker.rank.value) +
-                       " seemed to hang (" + found.hang.how + "), but goes on");
+void HangMonitor::on_evidence(const Evidence& evidence) {
+  if (has_progressed(evidence.hang.worker)) {
+    events_.on_warning("rank " + std::to_string(evidence.hang.worker.rank.value) +
+                       " seemed to hang (" + evidence.hang.how + "), but goes on");
     watch_.begin_round(boot_now());
     timer_.set(watch_.next_look());
     return;
   }
   std::string shown = "the workers hang:";
-  for (size_t i = 0; i < std::min(kShownRanks, found.witnesses.size()); ++i) {
-    shown += "\n  " + summary_of(found.witnesses[i].worker);
+  for (size_t i = 0; i < std::min(kShownRanks, evidence.targets.size()); ++i) {
+    shown += "\n  " + summary_of(evidence.targets[i].worker);
   }
-  for (size_t i = 0; i < found.texts.size(); ++i) {
-    if (found.witnesses[i].worker.pid != found.hang.worker.pid) continue;
-    shown += "\nthe one to look at:" + first_lines(found.texts[i], kShownLines);
+  for (size_t i = 0; i < evidence.texts.size(); ++i) {
+    if (evidence.targets[i].worker.pid != evidence.hang.worker.pid) continue;
+    shown += "\nthe one to look at:" + first_lines(evidence.texts[i], kShownLines);
   }
-  if (found.is_written) shown += "\nthe stacks of all: " + report_;
+  if (evidence.is_written) shown += "\nthe stacks of all: " + report_;
   events_.on_warning(shown);
-  events_.on_hang(as_end(found.hang));
+  events_.on_hang(as_end(evidence.hang));
 }
 
 }  // namespace cpprun

@@ -1,8 +1,8 @@
-// HangMonitor: looks at the workers of a round now and then, and when they hang collects evidence
-// on a thread of its own before it says so. What counts as a hang: agent/core/hang_watch.hpp.
+// HangMonitor: samples the workers of a round. If they hang (agent/core/hang_watch.hpp), it
+// collects their stacks on a thread of its own and then reports the hang.
 //
-// Thread: the loop's. Owner: the daemon. Callbacks are never called after the end of this object.
-// Costs nothing with --hang-timeout=off; else one look per HangWatch::next_look().
+// Thread: the loop's. Owner: the daemon. Calls no callback after its destruction. Samples at
+// HangWatch::next_look(); never with --hang-timeout=off.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -22,35 +22,36 @@ namespace cpprun {
 class HangMonitor {
  public:
   struct Events {
-    std::function<std::vector<StackTarget>()> look;  // at the live workers
-    // It hangs, and what was seen of all is told. `hung` is as Agent::on_hang() takes it.
+    std::function<std::vector<StackTarget>()> sample;  // samples the live workers
+    // Called after on_warning has reported the stacks. `hung`: as for Agent::on_hang().
     std::function<void(const WorkerExit& hung)> on_hang;
-    std::function<void(const std::string&)> on_warning;  // for people; several lines maybe
+    std::function<void(const std::string&)> on_warning;  // may have several lines
   };
 
   HangMonitor(boost::asio::io_context& loop, HangConfig config, Events events);
   ~HangMonitor();
   HangMonitor(const HangMonitor&) = delete;
 
-  // The workers of a round have started. The stacks of a hang are written to `report` ("": nowhere)
+  // The workers of a round have started. Stacks of a hang are also written to the file `report`
+  // unless it is "".
   void begin_round(const std::string& report);
-  // They are being stopped, or have ended: what is being collected goes nowhere.
+  // The workers are being stopped or have ended: a running collection is dropped.
   void end_round();
-  void on_stopped();  // by a signal: looks at once
+  void on_stopped();  // a signal stopped a worker (state T): samples at once
 
  private:
-  struct Found;
+  struct Evidence;
 
-  void look();
-  void collect(const agent::Hang& hang, std::vector<StackTarget> witnesses);
-  void on_evidence(const Found& found);
-  bool goes_on(const WorkerObservation& before);
+  void sample();
+  void collect(const agent::Hang& hang, std::vector<StackTarget> targets);
+  void on_evidence(const Evidence& evidence);
+  bool has_progressed(const WorkerObservation& before);
 
   Events events_;
   agent::HangWatch watch_;
   Timer timer_;
   std::string report_;
-  uint64_t round_ = 0;  // a number of our own: evidence of an older one is dropped
+  uint64_t round_ = 0;  // own counter; a collection from an older round is dropped
   const std::shared_ptr<LoopPoster> poster_;
 };
 

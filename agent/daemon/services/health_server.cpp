@@ -22,7 +22,7 @@ constexpr std::string_view kAlive =
     "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\n"
     "Connection: close\r\n\r\nok\n";
 
-// IPv4 comes in through IPv6; a machine without IPv6 has 0.0.0.0.
+// A v6 socket also takes IPv4 connections; v4 is for machines without IPv6.
 error_code listen_on(tcp::acceptor& acceptor, const tcp& family, uint16_t port) {
   error_code error;
   acceptor.open(family, error);
@@ -39,7 +39,7 @@ error_code listen_on(tcp::acceptor& acceptor, const tcp& family, uint16_t port) 
 
 }  // namespace
 
-// One connection: reads a request, answers, ends. Its handlers own it.
+// One connection: reads a request, answers, closes. Its handlers own it.
 class HealthServer::Probe : public std::enable_shared_from_this<HealthServer::Probe> {
  public:
   Probe(tcp::socket socket, std::shared_ptr<size_t> count)
@@ -54,7 +54,7 @@ class HealthServer::Probe : public std::enable_shared_from_this<HealthServer::Pr
     deadline_.async_wait([self = shared_from_this()](error_code error) {
       if (!error) self->end();
     });
-    const auto into = asio::dynamic_buffer(request_, limits::kHealthRequest);
+    const auto into = asio::dynamic_buffer(request_, limits::kHealthRequestBytes);
     asio::async_read_until(socket_, into, "\r\n\r\n",
                            [self = shared_from_this()](error_code error, size_t) {
                              error ? self->end() : self->answer();
@@ -93,7 +93,7 @@ Status HealthServer::open(uint16_t port) {
   return {};
 }
 
-// One too many is hung up on: a probe comes again.
+// Closes connections above the limit: schedulers repeat their probes.
 void HealthServer::accept() {
   acceptor_.async_accept([this](error_code error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
@@ -105,8 +105,8 @@ void HealthServer::accept() {
   });
 }
 
-// Without descriptors or memory a connection stays in the queue, so that an accept at once would
-// fail again without a pause.
+// Without free descriptors or memory the connection stays in the queue, and an immediate accept
+// would fail again in a busy loop.
 void HealthServer::accept_later() {
   retry_.expires_after(limits::kHealthRetry);
   retry_.async_wait([this](error_code error) {

@@ -1,11 +1,10 @@
-// HealthServer: the port that TORCHELASTIC_HEALTH_CHECK_PORT names, for probes of schedulers. Any
-// HTTP request is answered with 200 as long as the agent's loop runs; a frozen agent answers
-// nobody, which is what a probe looks for. torchrun reads the variable too, but its server opens no
-// port.
+// HealthServer: answers health probes of schedulers at the port TORCHELASTIC_HEALTH_CHECK_PORT. Any
+// HTTP request gets a 200 as long as the agent's loop runs; a frozen agent does not answer, and the
+// probe fails. torchrun reads the variable too, but its server opens no port.
 //
-// Not the rendezvous port, which has /healthz and more (docs/protocol.md). Says nothing of the job:
-// workers that are being restarted are no reason to kill the agent. Thread: the loop's. Owner: the
-// daemon.
+// Not the rendezvous port, which has /healthz (docs/protocol.md). The reply does not depend on the
+// job: a scheduler must not kill the agent while it restarts workers. Thread: the loop's. Owner:
+// the daemon.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,7 +22,7 @@ class HealthServer {
   explicit HealthServer(boost::asio::io_context& loop) : acceptor_(loop), retry_(loop) {}
   HealthServer(const HealthServer&) = delete;
 
-  // Listens on all addresses. Errors name the port; nothing else is affected by one.
+  // Listens on all addresses. Errors name the port.
   Status open(uint16_t port);
 
  private:
@@ -34,7 +33,7 @@ class HealthServer {
 
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer retry_;
-  // Shared with the probes, which may outlive this: how many there are.
+  // Number of open probes; shared with them, because they may outlive this object.
   std::shared_ptr<size_t> probes_ = std::make_shared<size_t>(0);
 };
 

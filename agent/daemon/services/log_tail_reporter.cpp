@@ -12,7 +12,6 @@
 namespace cpprun {
 namespace {
 
-// Whose lines are wanted, and where they are.
 struct ReadRequest {
   control::LogLines lines;
   LogTailReporter::Files files;
@@ -34,7 +33,7 @@ std::vector<control::LogLines> read_all(std::vector<ReadRequest> requests) {
 LogTailReporter::LogTailReporter(boost::asio::io_context& loop, Callbacks callbacks)
     : callbacks_(std::move(callbacks)),
       poster_(std::make_shared<LoopPoster>(loop)),
-      timer_(loop, [this] { look(); }) {}
+      timer_(loop, [this] { read_files(); }) {}
 
 LogTailReporter::~LogTailReporter() {
   poster_->close();
@@ -42,27 +41,30 @@ LogTailReporter::~LogTailReporter() {
 
 void LogTailReporter::on_tail(const control::LogTailRequest& tail) {
   if (tail.local_rank < 0 || tail.local_rank >= callbacks_.workers) return;
-  const bool is_known = until_.contains(tail.local_rank);
-  if (!is_known && until_.size() >= limits::kStreams) return;
-  if (!is_known) told_.erase(tail.local_rank);  // whoever asks anew has not heard it
-  until_[tail.local_rank] = boot_now() + std::clamp(tail.lasts, Duration{}, limits::kWatchDuration);
-  if (!is_known && !is_looking_) look();
+  const bool is_known = watched_until_.contains(tail.local_rank);
+  if (!is_known && watched_until_.size() >= limits::kStreams) return;
+  if (!is_known)
+    last_sent_.erase(tail.local_rank);  // a new reader needs the lines even if unchanged
+  watched_until_[tail.local_rank] =
+      boot_now() + std::clamp(tail.lasts, Duration{}, limits::kWatchDuration);
+  if (!is_known && !is_reading_) read_files();
 }
 
 void LogTailReporter::on_disconnected() {
-  until_.clear();
-  told_.clear();
+  watched_until_.clear();
+  last_sent_.clear();
   timer_.set(Instant::never());
 }
 
-// One look at a time: who waits for a disk is not asked twice.
-void LogTailReporter::look() {
-  std::erase_if(until_, [now = boot_now()](const auto& entry) { return entry.second <= now; });
-  if (until_.empty() || is_looking_) return;
-  is_looking_ = true;
-  const int64_t number = ++looks_;
+// Reads with one thread at a time, even if the disk hangs.
+void LogTailReporter::read_files() {
+  std::erase_if(watched_until_,
+                [now = boot_now()](const auto& entry) { return entry.second <= now; });
+  if (watched_until_.empty() || is_reading_) return;
+  is_reading_ = true;
+  const int64_t number = ++generation_;
   std::vector<ReadRequest> requests;
-  for (const auto& [local_rank, until] : until_) {
+  for (const auto& [local_rank, until] : watched_until_) {
     ReadRequest& request = requests.emplace_back();
     request.lines.round = callbacks_.round();
     request.lines.local_rank = local_rank;
@@ -70,23 +72,25 @@ void LogTailReporter::look() {
   }
   const Status ok =
       start_detached_thread([this, number, way = poster_, requests = std::move(requests)] {
-        LoopPoster::post(way, [this, number, seen = read_all(requests)] { on_seen(number, seen); });
+        LoopPoster::post(
+            way, [this, number, lines_read = read_all(requests)] { on_read(number, lines_read); });
       });
-  if (!ok) on_seen(number, {});
+  if (!ok) on_read(number, {});
 }
 
-void LogTailReporter::on_seen(int64_t number, const std::vector<control::LogLines>& seen) {
-  if (number != looks_) return;
-  is_looking_ = false;
-  for (const control::LogLines& lines : seen) {
-    const auto told = told_.find(lines.local_rank);
-    if (!until_.contains(lines.local_rank) || (told != told_.end() && told->second == lines)) {
+void LogTailReporter::on_read(int64_t number, const std::vector<control::LogLines>& lines_read) {
+  if (number != generation_) return;
+  is_reading_ = false;
+  for (const control::LogLines& lines : lines_read) {
+    const auto sent = last_sent_.find(lines.local_rank);
+    if (!watched_until_.contains(lines.local_rank) ||
+        (sent != last_sent_.end() && sent->second == lines)) {
       continue;
     }
-    callbacks_.tell(lines);
-    told_[lines.local_rank] = lines;
+    callbacks_.send(lines);
+    last_sent_[lines.local_rank] = lines;
   }
-  if (!until_.empty()) timer_.set(boot_now() + limits::kTailEvery);
+  if (!watched_until_.empty()) timer_.set(boot_now() + limits::kTailEvery);
 }
 
 std::vector<std::string> last_lines_of(const std::string& path) {

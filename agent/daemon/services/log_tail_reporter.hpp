@@ -1,8 +1,8 @@
-// LogTailReporter: tells the coordinator the last lines of a worker's log files, while it asks for
-// somebody who reads them in the dashboard. Otherwise it does nothing and wakes nobody.
+// LogTailReporter: sends the last lines of a worker's log files to the coordinator while a user
+// reads them in the dashboard. Otherwise it is idle and causes no wake-ups.
 //
-// The files are read on a thread of their own: a disk that does not answer holds up this and
-// nothing else. Thread: the loop's. Owner: the agent's daemon.
+// Reads the files on a thread of its own, so that a disk that hangs does not block the loop.
+// Thread: the loop's. Owner: the daemon.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,13 +23,13 @@ namespace cpprun {
 class LogTailReporter {
  public:
   struct Files {
-    std::string out;  // empty: it keeps none
+    std::string out;  // empty: there is no file
     std::string err;
   };
   struct Callbacks {
     std::function<Files(int local_rank)> files;
-    std::function<RoundNumber()> round;  // the newest that this node took part in
-    std::function<void(const control::LogLines&)> tell;
+    std::function<RoundNumber()> round;  // the newest round with this node
+    std::function<void(const control::LogLines&)> send;
     int workers = 0;
   };
 
@@ -38,26 +38,24 @@ class LogTailReporter {
   LogTailReporter(const LogTailReporter&) = delete;
 
   void on_tail(const control::LogTailRequest& tail);
-  // Who comes next asks anew.
+  // Forgets all requests: the next coordinator repeats those that it needs.
   void on_disconnected();
 
  private:
-  void look();
-  void on_seen(int64_t number, const std::vector<control::LogLines>& seen);
+  void read_files();
+  void on_read(int64_t number, const std::vector<control::LogLines>& lines_read);
 
   Callbacks callbacks_;
   const std::shared_ptr<LoopPoster> poster_;  // shared with threads, which may outlive us
   Timer timer_;
-  std::map<int64_t, Instant> until_;  // by local rank
-  std::map<int64_t, control::LogLines> told_;
-  bool is_looking_ = false;
-  int64_t looks_ = 0;
+  std::map<int64_t, Instant> watched_until_;  // by local rank
+  std::map<int64_t, control::LogLines> last_sent_;
+  bool is_reading_ = false;
+  int64_t generation_ = 0;
 };
 
-// The end of a log file, as far as the dashboard is told of it. Blocks as the file's disk does.
-
-// At most limits::kTailLines, newest last, each cut at limits::kLineBytesReported. None if the file
-// can't be read.
+// The last limits::kTailLines lines of a file, newest last, each cut at limits::kLineBytesReported;
+// empty if the file cannot be read. Blocks on the disk.
 std::vector<std::string> last_lines_of(const std::string& path);
 
 }  // namespace cpprun

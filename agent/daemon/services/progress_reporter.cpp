@@ -35,30 +35,30 @@ ProgressReporter::ProgressReporter(boost::asio::io_context& loop, Callbacks call
     : callbacks_(std::move(callbacks)), timer_(loop) {}
 
 void ProgressReporter::on_watch(const control::Watch& watch) {
-  until_ = boot_now() + std::clamp(watch.lasts, Duration{}, limits::kWatchDuration);
+  watched_until_ = boot_now() + std::clamp(watch.lasts, Duration{}, limits::kWatchDuration);
   if (watch.lasts <= Duration{}) return on_disconnected();
-  if (!is_ticking_) look();
+  if (!is_ticking_) report();
 }
 
 void ProgressReporter::on_disconnected() {
-  until_ = Instant{};
-  told_.reset();
+  watched_until_ = Instant{};
+  last_sent_.reset();
   is_ticking_ = false;
   timer_.cancel();
 }
 
-// Told again only if it is news, and at most this often: a look that had nothing to tell counts.
-void ProgressReporter::look() {
-  is_ticking_ = boot_now() < until_;
-  if (!is_ticking_) return told_.reset();
+// Sends a report only if it differs from the last one, at most once per limits::kProgressEvery.
+void ProgressReporter::report() {
+  is_ticking_ = boot_now() < watched_until_;
+  if (!is_ticking_) return last_sent_.reset();
   std::optional<control::Progress> now = progress_of(callbacks_.round(), callbacks_.live());
-  if (now && now != told_) {
-    callbacks_.tell(*now);
-    told_ = std::move(now);
+  if (now && now != last_sent_) {
+    callbacks_.send(*now);
+    last_sent_ = std::move(now);
   }
   timer_.expires_after(limits::kProgressEvery);
   timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) look();
+    if (!error) report();
   });
 }
 

@@ -1,8 +1,8 @@
-// ProgressReporter: tells the coordinator how far the workers here are, while it watches for
-// somebody who looks at the dashboard. Otherwise it does nothing and wakes nobody.
+// ProgressReporter: sends the progress of this node's workers to the coordinator while the
+// dashboard has readers. Otherwise it is idle and causes no wake-ups.
 //
-// It reads what workers wrote into their shared pages: workers notice nothing of it. Thread: the
-// loop's. Owner: the agent's daemon.
+// Reads the workers' progress pages, without any work for the workers. Thread: the loop's. Owner:
+// the daemon.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -22,27 +22,27 @@ class ProgressReporter {
  public:
   struct Callbacks {
     std::function<std::vector<LiveWorker>()> live;
-    std::function<RoundNumber()> round;  // the newest that this node took part in
-    std::function<void(const control::Progress&)> tell;
+    std::function<RoundNumber()> round;  // the newest round with this node
+    std::function<void(const control::Progress&)> send;
   };
 
   ProgressReporter(boost::asio::io_context& loop, Callbacks callbacks);
 
   void on_watch(const control::Watch& watch);
-  // Who comes next asks anew.
+  // Stops reporting: the next coordinator sends a new Watch if it needs reports.
   void on_disconnected();
 
  private:
-  void look();
+  void report();
 
   Callbacks callbacks_;
   boost::asio::steady_timer timer_;
   bool is_ticking_ = false;
-  Instant until_;
-  std::optional<control::Progress> told_;
+  Instant watched_until_;
+  std::optional<control::Progress> last_sent_;
 };
 
-// What to tell of these workers; nothing if none of them sends heartbeats.
+// The report about these workers; nullopt if none of them writes heartbeats.
 std::optional<control::Progress> progress_of(RoundNumber round,
                                              const std::vector<LiveWorker>& workers);
 

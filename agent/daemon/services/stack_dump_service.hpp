@@ -1,8 +1,8 @@
-// StackDumpService: what the workers of this node are doing, for operators who ask. The same
-// evidence as before a hang is ended (agent/process/diagnostics/stack_collector.hpp), on a thread
-// of its own; nothing is stopped.
+// StackDumpService: collects the stacks of this node's workers for an admin query
+// (agent/process/diagnostics/stack_collector.hpp), on a thread of its own. The workers run on.
 //
-// Thread: the loop's. Owner: the daemon. One look at a time: it halts workers for moments.
+// Thread: the loop's. Owner: the daemon. Serves one query at a time, because each halts the workers
+// for moments.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,20 +20,20 @@ namespace cpprun {
 
 class StackDumpService {
  public:
-  using Look = std::function<std::vector<StackTarget>()>;  // at the live workers
+  using Sample = std::function<std::vector<StackTarget>()>;  // samples the live workers
   using Reply = std::function<void(std::string body)>;
 
-  StackDumpService(boost::asio::io_context& loop, Look look)
-      : look_(std::move(look)), poster_(std::make_shared<LoopPoster>(loop)) {}
+  StackDumpService(boost::asio::io_context& loop, Sample sample)
+      : sample_(std::move(sample)), poster_(std::make_shared<LoopPoster>(loop)) {}
   ~StackDumpService() { poster_->close(); }
   StackDumpService(const StackDumpService&) = delete;
 
-  // Of one global rank (`rank`), or of all workers here.
+  // The parameter `rank` selects one global rank; without it all workers of this node.
   void ask(const admin::AdminQuery& query, const Reply& reply);
 
  private:
-  Look look_;
-  Reply reply_;  // to whoever waits; it holds parts of the loop, so it never leaves its thread
+  Sample sample_;
+  Reply reply_;  // of the running query; it holds objects of the loop and stays on its thread
   const std::shared_ptr<LoopPoster> poster_;
 };
 

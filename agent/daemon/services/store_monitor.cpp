@@ -11,16 +11,16 @@
 namespace cpprun {
 namespace {
 
-constexpr int kAtOnce = 64;  // messages that are read before others have their turn
+constexpr int kAtOnce = 64;  // messages read before the loop does other work
 
 }  // namespace
 
 void StoreMonitor::begin_round(uint16_t port) {
   end_round();
   port_ = port;
-  timer_.expires_after(patience_);
+  timer_.expires_after(timeout_);
   timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) look();
+    if (!error) check();
   });
 }
 
@@ -30,7 +30,7 @@ void StoreMonitor::end_round() {
   closed_sockets_.close(ignored);
 }
 
-void StoreMonitor::look() {
+void StoreMonitor::check() {
   if (is_served(port_)) return;
   UniqueFd sockets = watch_closed_sockets(port_);
   if (!sockets.is_open()) return;
@@ -44,7 +44,7 @@ void StoreMonitor::wait_for_refusal() {
                                if (error) return;
                                if (!has_refusal()) return wait_for_refusal();
                                end_round();
-                               if (!is_served(port_)) say();
+                               if (!is_served(port_)) warn_unserved();
                              });
 }
 
@@ -58,8 +58,8 @@ bool StoreMonitor::has_refusal() {
   return false;
 }
 
-void StoreMonitor::say() {
-  const auto waited = std::to_string(static_cast<int>(to_seconds(patience_)));
+void StoreMonitor::warn_unserved() {
+  const auto waited = std::to_string(static_cast<int>(to_seconds(timeout_)));
   warn_("no process serves MASTER_PORT " + std::to_string(port_) + ", " + waited +
         " s after the start of the workers, and a program tries to connect to it: worker 0 serves "
         "it from init_process_group on; if the workers only connect to it, as torchft's do, add "

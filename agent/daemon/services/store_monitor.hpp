@@ -1,9 +1,9 @@
-// StoreMonitor: warns once in a round, when a minute has passed and a program here tries in vain to
-// connect to MASTER_PORT, that nobody serves it. Worker 0 has to, and a program whose workers are
-// all clients waits without a word until torch's timeout.
+// StoreMonitor: warns once per round if no process serves MASTER_PORT after `timeout` and a
+// program tries to connect to it. Worker 0 must serve it; a program whose workers are all clients
+// would wait silently until torch's timeout.
 //
-// Runs on the node of worker 0. A program without torch.distributed never connects, so nothing is
-// said of it. Thread: the loop's. Owner: the daemon.
+// Runs on the node of worker 0. Programs without torch.distributed never connect and cause no
+// warning. Thread: the loop's. Owner: the daemon.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,22 +19,22 @@ namespace cpprun {
 
 class StoreMonitor {
  public:
-  // `patience`: how long worker 0 may take to listen.
-  StoreMonitor(boost::asio::io_context& loop, Duration patience,
+  // `timeout`: how long worker 0 may take to listen.
+  StoreMonitor(boost::asio::io_context& loop, Duration timeout,
                std::function<void(const std::string&)> warn)
-      : patience_(patience), warn_(std::move(warn)), timer_(loop), closed_sockets_(loop) {}
+      : timeout_(timeout), warn_(std::move(warn)), timer_(loop), closed_sockets_(loop) {}
   StoreMonitor(const StoreMonitor&) = delete;
 
   void begin_round(uint16_t port);
   void end_round();
 
  private:
-  void look();
+  void check();
   void wait_for_refusal();
   bool has_refusal();
-  void say();
+  void warn_unserved();
 
-  Duration patience_;
+  Duration timeout_;
   std::function<void(const std::string&)> warn_;
   boost::asio::steady_timer timer_;
   boost::asio::posix::stream_descriptor closed_sockets_;

@@ -18,21 +18,21 @@ StuckReporter::~StuckReporter() {
   poster_->close();
 }
 
-void StuckReporter::look(std::vector<StuckProcess> processes) {
+void StuckReporter::inspect(std::vector<StuckProcess> processes) {
   if (!processes_.empty() || processes.empty()) return;
   processes_ = std::move(processes);
   const size_t shown = std::min(processes_.size(), limits::kStuckProcesses);
-  const std::vector<StuckProcess> looked_at(processes_.begin(),
-                                            processes_.begin() + static_cast<ptrdiff_t>(shown));
-  const auto run = [this, looked_at, look = ++looks_, way = poster_] {
+  const std::vector<StuckProcess> shown_processes(
+      processes_.begin(), processes_.begin() + static_cast<ptrdiff_t>(shown));
+  const auto run = [this, shown_processes, inspect = ++generation_, way = poster_] {
     std::vector<std::string> lines;
-    for (const StuckProcess& process : looked_at) lines.push_back(describe(process));
-    LoopPoster::post(way, [this, look, lines] {
-      if (look == looks_) end(lines);
+    for (const StuckProcess& process : shown_processes) lines.push_back(describe(process));
+    LoopPoster::post(way, [this, inspect, lines] {
+      if (inspect == generation_) finish(lines);
     });
   };
   if (Status started = start_detached_thread(run); !started) return on_time();
-  timer_.set(boot_now() + limits::kStuckLookTakes);
+  timer_.set(boot_now() + limits::kStuckReadTimeout);
 }
 
 void StuckReporter::on_time() {
@@ -43,11 +43,11 @@ void StuckReporter::on_time() {
                     " has not ended after SIGKILL, and the kernel does not say "
                     "what it waits for");
   }
-  end(lines);
+  finish(lines);
 }
 
-void StuckReporter::end(const std::vector<std::string>& lines) {
-  ++looks_;
+void StuckReporter::finish(const std::vector<std::string>& lines) {
+  ++generation_;
   timer_.set(Instant::never());
   processes_.clear();
   done_(lines);

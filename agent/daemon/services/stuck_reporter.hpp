@@ -1,8 +1,7 @@
-// StuckReporter: finds out what the kernel shows of processes that SIGKILL did not end. It reads on
-// a thread of its own, since that may block as well, and waits for it no longer than
-// limits::kStuckLookTakes.
+// StuckReporter: describes processes that SIGKILL did not end, from /proc. It reads on a thread of
+// its own, because the read may block too, and waits at most limits::kStuckReadTimeout.
 //
-// Thread: the loop's. Owner: the daemon. The callback is never called after the end of this object.
+// Thread: the loop's. Owner: the daemon. Calls no callback after its destruction.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,24 +18,24 @@ namespace cpprun {
 
 class StuckReporter {
  public:
-  // One line for each process, or for those of which that was found out in time.
+  // One line per process.
   using Done = std::function<void(const std::vector<std::string>& lines)>;
 
   StuckReporter(boost::asio::io_context& loop, Done done);
   ~StuckReporter();
   StuckReporter(const StuckReporter&) = delete;
 
-  // Nothing, while the look before has not ended.
-  void look(std::vector<StuckProcess> processes);
+  // No effect while an earlier call is still running.
+  void inspect(std::vector<StuckProcess> processes);
 
  private:
   void on_time();
-  void end(const std::vector<std::string>& lines);
+  void finish(const std::vector<std::string>& lines);
 
   Done done_;
   Timer timer_;
-  std::vector<StuckProcess> processes_;  // empty: no look is under way
-  uint64_t looks_ = 0;
+  std::vector<StuckProcess> processes_;  // empty: no inspection is running
+  uint64_t generation_ = 0;
   const std::shared_ptr<LoopPoster> poster_;
 };
 

@@ -38,7 +38,7 @@ bool is_later() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-// Not yet connected, but on the way; or not open.
+// Starts a non-blocking connect; the result is not open after an immediate failure.
 UniqueFd begin_connect(const addrinfo& address) {
   UniqueFd socket(
       ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
@@ -69,10 +69,10 @@ PeerSocket::PeerSocket(UniqueFd socket, std::shared_ptr<const CancelToken> cance
 
 Result<PeerSocket> PeerSocket::connect(const std::string& host, uint16_t port, Duration limit,
                                        std::shared_ptr<const CancelToken> cancel_token) {
-  addrinfo wish{};
-  wish.ai_socktype = SOCK_STREAM;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wish, &found);
+  const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (code != 0) return trouble(::gai_strerror(code));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
   Error last = trouble("it has no address");
@@ -125,10 +125,10 @@ Status PeerSocket::send(std::string_view bytes, Duration limit) {
 }
 
 Status PeerSocket::send_file(int file, uint64_t bytes, Duration limit) {
-  constexpr uint64_t kStretch = 4 << 20;  // so that a stop is seen
+  constexpr uint64_t kBlockBytes = 4 << 20;  // small enough to notice a stop soon
   while (bytes > 0) {
     if (Status ready = wait_for(POLLOUT, limit); !ready) return ready;
-    const auto most = static_cast<size_t>(std::min(bytes, kStretch));
+    const auto most = static_cast<size_t>(std::min(bytes, kBlockBytes));
     const ssize_t sent = ::sendfile(socket_.get(), file, nullptr, most);
     if (sent == 0) return trouble("the file has become shorter");
     if (sent < 0 && !is_later()) return trouble_of_errno();
@@ -138,10 +138,10 @@ Status PeerSocket::send_file(int file, uint64_t bytes, Duration limit) {
 }
 
 Result<size_t> PeerSocket::receive(std::span<std::byte> into, Duration limit) {
-  if (!ahead_.empty()) {
-    const size_t size = std::min(ahead_.size(), into.size());
-    ::memcpy(into.data(), ahead_.data(), size);
-    ahead_.erase(0, size);
+  if (!unread_.empty()) {
+    const size_t size = std::min(unread_.size(), into.size());
+    ::memcpy(into.data(), unread_.data(), size);
+    unread_.erase(0, size);
     return size;
   }
   for (;;) {
@@ -163,7 +163,7 @@ Result<std::string> PeerSocket::receive_line(Duration limit) {
     line.append(reinterpret_cast<const char*>(some.data()), *size);
     const size_t end = line.find('\n');
     if (end != std::string::npos) {
-      ahead_ = line.substr(end + 1) + ahead_;
+      unread_ = line.substr(end + 1) + unread_;
       line.resize(end);
       return line;
     }

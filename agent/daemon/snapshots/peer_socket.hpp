@@ -1,7 +1,7 @@
-// PeerSocket: a connection to another agent, for threads that may wait. Every wait has a limit and
-// ends when the Stopper says so.
+// PeerSocket: a blocking connection to another agent. Every wait has a limit and ends when the
+// CancelToken is stopped.
 //
-// Not for the agent's loop. One thread at a time; the Stopper is for any.
+// Not for the agent's loop. One thread at a time; a CancelToken may be used on any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@
 
 namespace cpprun {
 
-// Ends what waits. For good.
+// Ends all waits that use it, for ever.
 class CancelToken {
  public:
   CancelToken();
   void stop();
   bool is_stopped() const { return wait(Duration{}); }
-  // False: not within this time.
+  // Whether it was stopped within `limit`.
   bool wait(Duration limit) const;
   int descriptor() const { return event_.get(); }
 
@@ -34,25 +34,25 @@ class CancelToken {
 class PeerSocket {
  public:
   PeerSocket(UniqueFd socket, std::shared_ptr<const CancelToken> cancel_token);
-  // All addresses of the host, one after the other.
+  // Tries all addresses of the host, one after the other. `limit`: per address.
   static Result<PeerSocket> connect(const std::string& host, uint16_t port, Duration limit,
                                     std::shared_ptr<const CancelToken> cancel_token);
 
-  // Limits are for each time that nothing moves.
+  // `limit`: the longest time without progress.
   Status send(std::string_view bytes, Duration limit);
   Status send_file(int file, uint64_t bytes, Duration limit);
-  // At least one byte. Error: also when the peer has ended the connection.
+  // Receives at least one byte. Error also if the peer has closed the connection.
   Result<size_t> receive(std::span<std::byte> into, Duration limit);
-  // Up to '\n', which is left out. Here the limit is for the whole line.
+  // Receives up to '\n' and removes it. `limit`: for the whole line.
   Result<std::string> receive_line(Duration limit);
 
  private:
   Status wait_for(short events, Duration limit) const;
 
   UniqueFd socket_;
-  std::shared_ptr<const CancelToken>
-      cancel_token_;   // shared: who stops may go before who is stopped
-  std::string ahead_;  // received behind a line
+  // Shared: the object that stops the transfer may be destroyed before this socket.
+  std::shared_ptr<const CancelToken> cancel_token_;
+  std::string unread_;  // bytes received after a line
 };
 
 }  // namespace cpprun

@@ -40,8 +40,8 @@ ReplicaManager::~ReplicaManager() {
   if (replicating_) replicating_->stop();
 }
 
-void ReplicaManager::keep(const std::optional<control::PeerAddress>& of,
-                          const std::string& secret) {
+void ReplicaManager::replicate(const std::optional<control::PeerAddress>& of,
+                               const std::string& secret) {
   if (replicating_) replicating_->stop();
   replicating_.reset();
   if (!of) return;
@@ -63,21 +63,21 @@ void ReplicaManager::keep(const std::optional<control::PeerAddress>& of,
   if (!ok) on_trouble(*of, ok.error().text);
 }
 
-void ReplicaManager::seek(const control::PeerAddress& at,
-                          const control::RankAssignment& assignment) {
+void ReplicaManager::fetch(const control::PeerAddress& at,
+                           const control::RankAssignment& assignment) {
   cancel_fetch();
   fetching_ = std::make_shared<CancelToken>();
   shard_arenas_.own->set_workers(workers_);
   const ShardSource source{at, assignment.snapshot_secret};
-  const auto over = [this, at, way = poster_, cancel_token = fetching_](const RestoreResult& back) {
+  const auto done = [this, at, way = poster_, cancel_token = fetching_](const RestoreResult& back) {
     LoopPoster::post(way, [this, at, cancel_token, back] {
       if (cancel_token == fetching_) on_restored(at, back);
     });
   };
   const Status ok = start_detached_thread(
-      [source, over, ranks = ranks_of(assignment, workers_), own = shard_arenas_.own,
-       cancel_token = fetching_] { over(restore_shards(source, ranks, *own, cancel_token)); });
-  if (!ok) over(RestoreResult{ok});
+      [source, done, ranks = ranks_of(assignment, workers_), own = shard_arenas_.own,
+       cancel_token = fetching_] { done(restore_shards(source, ranks, *own, cancel_token)); });
+  if (!ok) done(RestoreResult{ok});
 }
 
 void ReplicaManager::cancel_fetch() {
@@ -95,7 +95,7 @@ void ReplicaManager::on_copied(const control::PeerAddress& of, int64_t step) {
       false, "the memory of " + name_of(of) + " at step " + std::to_string(step) + " is copied");
 }
 
-// Once in a job: what is too slow today is so tomorrow.
+// Warns once per job: a connection that is too slow stays so.
 void ReplicaManager::on_trouble(const control::PeerAddress& of, const std::string& why) {
   if (std::exchange(is_trouble_reported_, true)) return;
   events_.on_warning("the newest saves of " + name_of(of) +
@@ -113,7 +113,7 @@ void ReplicaManager::on_restored(const control::PeerAddress& at, const RestoreRe
   } else {
     events_.on_note(true, name_of(at) + " holds no replicas of this node's memory");
   }
-  events_.on_sought();
+  events_.on_fetch_ended();
 }
 
 }  // namespace cpprun

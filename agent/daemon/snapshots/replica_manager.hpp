@@ -1,9 +1,9 @@
-// ReplicaManager: what an agent does for --snapshot-replicas: keeps replicas of its neighbour's
-// shards in memory, and brings its own back from a neighbour when it comes in the place of a node
-// that was lost. Peers are waited for on threads of their own; everything comes back on the loop.
+// ReplicaManager: implements --snapshot-replicas. It keeps replicas of a neighbour's shards in
+// memory, and fetches its own shards from a neighbour when this node replaces a lost one. Transfers
+// run on threads of their own; callbacks run on the loop.
 //
-// Thread: the loop's. Owner: the daemon. Callbacks are never called from inside a member function,
-// and never after the end of this object.
+// Thread: the loop's. Owner: the daemon. Calls no callback from inside a member function, and none
+// after its destruction.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,22 +21,23 @@ namespace cpprun {
 class ReplicaManager {
  public:
   struct Events {
-    std::function<void()> on_sought;  // seek() is over, whatever came of it
-    std::function<void(bool is_rare, const std::string&)> on_note;  // at INFO, else DEBUG
-    std::function<void(const std::string&)> on_warning;             // worth a line for people
+    std::function<void()> on_fetch_ended;  // fetch() has ended, with or without success
+    std::function<void(bool is_rare, const std::string&)> on_note;  // rare: level INFO, else DEBUG
+    std::function<void(const std::string&)> on_warning;
   };
 
-  // `workers`: of this node. Half of the memory for snapshots is for the replicas.
+  // `workers`: of this node. Half of the memory for snapshots is reserved for replicas.
   ReplicaManager(boost::asio::io_context& loop, size_t workers, Events events);
   ~ReplicaManager();
   ReplicaManager(const ReplicaManager&) = delete;
 
   const ShardArenas& shard_arenas() const { return shard_arenas_; }
 
-  // Of nobody's shards: nothing. What was kept before stays until there are newer ones.
-  void keep(const std::optional<control::PeerAddress>& of, const std::string& secret);
-  // The shards of this node's ranks of `assignment` from the neighbour, unless they are here.
-  void seek(const control::PeerAddress& at, const control::RankAssignment& assignment);
+  // Replicates the shards of `of` from now on; nullopt: stops replicating. Old replicas stay until
+  // newer ones replace them.
+  void replicate(const std::optional<control::PeerAddress>& of, const std::string& secret);
+  // Fetches the shards of this node's ranks in `assignment` from `at`, unless this node has them.
+  void fetch(const control::PeerAddress& at, const control::RankAssignment& assignment);
   void cancel_fetch();
 
  private:
@@ -49,7 +50,7 @@ class ReplicaManager {
   const ShardArenas shard_arenas_;  // shared with the threads
   const Events events_;
   const std::shared_ptr<LoopPoster> poster_;  // shared with the threads
-  std::shared_ptr<CancelToken> replicating_;  // of what runs, shared with its thread
+  std::shared_ptr<CancelToken> replicating_;  // of the running thread, shared with it
   std::shared_ptr<CancelToken> fetching_;
   bool is_trouble_reported_ = false;
 };

@@ -8,14 +8,14 @@
 namespace cpprun {
 namespace {
 
-// Newest last: of a later round, then of a later step. Ranks of another world make another save.
+// Ordered by round, then by step; the newest is last. Another world size makes another save.
 using Save = std::tuple<int64_t, int64_t, int>;  // round, step, world size
 
 Save save_of(const ShardId& name) {
   return {name.label.round, name.label.step, name.label.world_size};
 }
 
-// The shards of each save by arena; of two in one arena the later one.
+// The shards of each save by arena. Of two shards in one arena the later one counts.
 using Saves = std::map<Save, std::map<int, ShardId>>;
 
 Saves saves_of(const std::vector<ShardId>& shards) {

@@ -15,20 +15,20 @@ using replica_protocol::ShardNamespace;
 using snapshot_protocol::Answer;
 
 constexpr Duration kRetry = std::chrono::milliseconds(100);
-constexpr int kTooSlow = 3;  // replicas in a row that came to nothing, until that is worth a line
+constexpr int kTooSlow = 3;  // failed copies in a row before a warning
 
-// One connection to the agent that has the shards.
-class Line {
+// A connection to the agent with the shards.
+class PeerConnection {
  public:
-  static Result<Line> open(const ShardSource& source,
-                           std::shared_ptr<const CancelToken> cancel_token) {
+  static Result<PeerConnection> open(const ShardSource& source,
+                                     std::shared_ptr<const CancelToken> cancel_token) {
     const bool is_port = source.peer.port > 0 && source.peer.port <= UINT16_MAX;
     if (!is_port) return Error{ErrorKind::Protocol, "its port is none"};
     Result<PeerSocket> socket =
         PeerSocket::connect(source.peer.address, static_cast<uint16_t>(source.peer.port),
                             source.stalls, std::move(cancel_token));
     if (!socket) return socket.error();
-    return Line(source, std::move(*socket));
+    return PeerConnection(source, std::move(*socket));
   }
 
   Result<std::vector<ShardId>> names(ShardNamespace shard_namespace) {
@@ -41,20 +41,21 @@ class Line {
     return replica_protocol::decode_shards(text);
   }
 
-  // Fills the room. Error (Refused): the shard is gone, as the next save was quicker.
-  Status get(ShardNamespace shard_namespace, const ShardId& name, ShardWriter& room) {
+  // Fills `writer`. Error (Refused): a newer save has replaced the shard.
+  Status get(ShardNamespace shard_namespace, const ShardId& name, ShardWriter& writer) {
     const Result<uint64_t> bytes = ask({source_->secret, shard_namespace, name}, name.bytes);
     if (!bytes) return bytes.error();
     if (*bytes != name.bytes) return Error{ErrorKind::Protocol, "a shard has another size"};
-    Status got = receive(room.bytes());
-    return got ? room.check() : got;
+    Status got = receive(writer.bytes());
+    return got ? writer.check() : got;
   }
 
  private:
-  Line(const ShardSource& source, PeerSocket socket)
+  PeerConnection(const ShardSource& source, PeerSocket socket)
       : source_(&source), socket_(std::move(socket)) {}
 
-  // How many bytes follow. Error (System): ask later; (Refused): it is not to be had.
+  // Returns the number of bytes that follow. Error (System): try again later; (Refused): the peer
+  // does not have it.
   Result<uint64_t> ask(const replica_protocol::Request& request, uint64_t most) {
     if (Status sent = socket_.send(replica_protocol::encode(request), source_->stalls); !sent) {
       return sent.error();
@@ -76,7 +77,7 @@ class Line {
     return answer->bytes;
   }
 
-  // Who sends a byte now and then would hold the job up for ever.
+  // Requires a minimum rate: a peer that sends single bytes must not delay the job for ever.
   Status receive(std::span<std::byte> into) {
     const auto seconds = static_cast<int64_t>(into.size() / limits::kShardBytesPerSecond);
     const Instant until = boot_now() + source_->stalls + std::chrono::seconds(seconds);
@@ -93,23 +94,23 @@ class Line {
   PeerSocket socket_;
 };
 
-Result<std::vector<ShardWriter>> rooms_for(const std::vector<ShardId>& shards, Arenas& arenas) {
-  std::vector<ShardWriter> rooms;
+Result<std::vector<ShardWriter>> writers_for(const std::vector<ShardId>& shards, Arenas& arenas) {
+  std::vector<ShardWriter> writers;
   for (const ShardId& shard : shards) {
-    Result<ShardWriter> room = ShardWriter::make(arenas, shard);
-    if (!room) return room.error();
-    rooms.push_back(std::move(*room));
+    Result<ShardWriter> writer = ShardWriter::make(arenas, shard);
+    if (!writer) return writer.error();
+    writers.push_back(std::move(*writer));
   }
-  return rooms;
+  return writers;
 }
 
-// All of a save, or none of it.
-Status bring(Line& line, ShardNamespace shard_namespace, const std::vector<ShardId>& theirs,
-             std::vector<ShardWriter>& rooms) {
-  for (size_t i = 0; i < rooms.size(); ++i) {
-    if (Status got = line.get(shard_namespace, theirs[i], rooms[i]); !got) return got;
+// Completes all shards of a save, or none.
+Status copy_all(PeerConnection& connection, ShardNamespace shard_namespace,
+                const std::vector<ShardId>& theirs, std::vector<ShardWriter>& writers) {
+  for (size_t i = 0; i < writers.size(); ++i) {
+    if (Status got = connection.get(shard_namespace, theirs[i], writers[i]); !got) return got;
   }
-  for (ShardWriter& room : rooms) room.complete();
+  for (ShardWriter& writer : writers) writer.complete();
   return {};
 }
 
@@ -119,7 +120,7 @@ size_t arenas_of(const std::vector<ShardId>& shards) {
   return indexes.size();
 }
 
-// The same shards as they are named where they lie.
+// The `wanted` shards with their names at the peer (shards_to_restore() changes `index`).
 std::vector<ShardId> as_named_in(const std::vector<ShardId>& all,
                                  const std::vector<ShardId>& wanted) {
   std::vector<ShardId> named;
@@ -138,37 +139,37 @@ ReplicaCount keep_replicas(const ShardSource& source, Arenas& replicas,
                            const std::shared_ptr<const CancelToken>& cancel_token,
                            const ReplicaEvents& events) {
   ReplicaCount count;
-  std::optional<Line> line;
+  std::optional<PeerConnection> connection;
   std::vector<ShardId> last;
   int left_out_in_a_row = 0;
   while (!cancel_token->wait(limits::kShardPollInterval)) {
-    if (!line) {
-      Result<Line> opened = Line::open(source, cancel_token);
+    if (!connection) {
+      Result<PeerConnection> opened = PeerConnection::open(source, cancel_token);
       if (!opened) continue;
-      line.emplace(std::move(*opened));
+      connection.emplace(std::move(*opened));
     }
-    const Result<std::vector<ShardId>> theirs = line->names(ShardNamespace::Own);
+    const Result<std::vector<ShardId>> theirs = connection->names(ShardNamespace::Own);
     if (!theirs) {
-      line.reset();
+      connection.reset();
       continue;
     }
     const std::vector<ShardId> wanted = shards_to_copy(*theirs, shards_in(replicas));
     if (wanted.empty()) continue;
     replicas.set_workers(arenas_of(*theirs));
-    Result<std::vector<ShardWriter>> rooms = rooms_for(wanted, replicas);
-    if (!rooms) {
-      events.on_trouble(rooms.error().text);
+    Result<std::vector<ShardWriter>> writers = writers_for(wanted, replicas);
+    if (!writers) {
+      events.on_trouble(writers.error().text);
       continue;
     }
     count.left_out += left_out(last, wanted);
     last = wanted;
-    if (bring(*line, ShardNamespace::Own, wanted, *rooms)) {
+    if (copy_all(*connection, ShardNamespace::Own, wanted, *writers)) {
       ++count.copied;
       events.on_copied(wanted.front().label.step);
       left_out_in_a_row = 0;
       continue;
     }
-    line.reset();  // what stands in it is of no use now
+    connection.reset();  // unread bytes of the failed copy are in it
     ++count.left_out;
     if (++left_out_in_a_row == kTooSlow) {
       events.on_trouble(
@@ -184,12 +185,12 @@ RestoreResult restore_shards(const ShardSource& source, const OwnRanks& ranks, A
   const Instant until = boot_now() + limits::kReplicaFetchTimeout;
   Error last{ErrorKind::System, "it was stopped"};
   do {
-    Result<Line> line = Line::open(source, cancel_token);
-    if (!line) {
-      last = line.error();
+    Result<PeerConnection> connection = PeerConnection::open(source, cancel_token);
+    if (!connection) {
+      last = connection.error();
       continue;
     }
-    const Result<std::vector<ShardId>> theirs = line->names(ShardNamespace::Replicas);
+    const Result<std::vector<ShardId>> theirs = connection->names(ShardNamespace::Replicas);
     if (!theirs) {
       last = theirs.error();
       if (last.kind == ErrorKind::Refused || last.kind == ErrorKind::Protocol) break;
@@ -197,11 +198,11 @@ RestoreResult restore_shards(const ShardSource& source, const OwnRanks& ranks, A
     }
     const std::vector<ShardId> wanted = shards_to_restore(*theirs, ranks);
     if (wanted.empty()) return {};
-    Result<std::vector<ShardWriter>> rooms = rooms_for(wanted, own);
-    if (!rooms) return {rooms.error()};
-    const Status brought =
-        bring(*line, ShardNamespace::Replicas, as_named_in(*theirs, wanted), *rooms);
-    if (!brought) return {brought};
+    Result<std::vector<ShardWriter>> writers = writers_for(wanted, own);
+    if (!writers) return {writers.error()};
+    const Status copied =
+        copy_all(*connection, ShardNamespace::Replicas, as_named_in(*theirs, wanted), *writers);
+    if (!copied) return {copied};
     return {{}, wanted.front().label.step};
   } while (boot_now() < until && !cancel_token->wait(kRetry));
   return {last};

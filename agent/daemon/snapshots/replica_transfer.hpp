@@ -1,7 +1,7 @@
-// Brings shards from another agent's memory into ours. What the other sends may be anything: a
-// shard counts when all that belong to it are here and each has the checksum that was named.
+// Copies shards from another agent's memory into ours. The peer is untrusted: a save becomes
+// complete only when all its shards have arrived with the announced checksums.
 //
-// For threads that may wait. Every wait has a limit and ends when the Stopper says so.
+// Blocking; not for the loop. Every wait has a limit and ends when the CancelToken is stopped.
 #pragma once
 
 #include <functional>
@@ -30,20 +30,20 @@ struct ReplicaCount {
 };
 struct ReplicaEvents {
   std::function<void(int64_t step)> on_copied;
-  std::function<void(const std::string& why)> on_trouble;  // there are no replicas; maybe often
+  std::function<void(const std::string& why)> on_trouble;  // no replicas; may be called often
 };
-// Replicates the shards of a neighbour, each new save as soon as it is seen and the last one is
-// done, until it is stopped. A neighbour that does not answer is asked again. The newest counts: a
-// save that came and went while a copy was under way is left out.
+// Replicates each new save of a neighbour until `cancel_token` is stopped, one save at a time. A
+// save that a newer one replaces during a copy is skipped. Retries if the neighbour does not
+// answer.
 ReplicaCount keep_replicas(const ShardSource& source, Arenas& replicas,
                            const std::shared_ptr<const CancelToken>& cancel_token,
                            const ReplicaEvents& events);
 
 struct RestoreResult {
   Status status;
-  int64_t step = -1;  // negative: the neighbour had nothing for these ranks, or they were here
+  int64_t step = -1;  // negative: the neighbour has no shards of these ranks, or we had them
 };
-// Brings the replicas of these ranks' shards from a neighbour into our own arenas.
+// Copies a neighbour's replicas of these ranks' shards into our own arenas.
 RestoreResult restore_shards(const ShardSource& source, const OwnRanks& ranks, Arenas& own,
                              const std::shared_ptr<const CancelToken>& cancel_token);
 

@@ -15,17 +15,17 @@ namespace {
 using snapshot_files::ArenaSlots;
 using snapshot_files::Slot;
 
-// An arena as this process sees it; only the pages that are looked at are paid for.
-class Look {
+// A read-only mapping of an arena. Only the pages that are read cost memory.
+class ArenaMapping {
  public:
-  explicit Look(const Arenas::View& view) {
+  explicit ArenaMapping(const Arenas::View& view) {
     void* at = ::mmap(nullptr, view.bytes, PROT_READ, MAP_SHARED, view.descriptor.get(), 0);
     if (at != MAP_FAILED) bytes_ = {static_cast<const std::byte*>(at), view.bytes};
   }
-  ~Look() {
+  ~ArenaMapping() {
     if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   }
-  Look(const Look&) = delete;
+  ArenaMapping(const ArenaMapping&) = delete;
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
@@ -44,8 +44,8 @@ std::vector<ShardId> shards_in(const Arenas& arenas) {
   for (const int index : arenas.local_ranks()) {
     const Result<Arenas::View> view = arenas.view(index);
     if (!view) continue;
-    const Look look(*view);
-    for (const Slot& slot : snapshot_files::slots_of(look.bytes())) {
+    const ArenaMapping mapping(*view);
+    for (const Slot& slot : snapshot_files::slots_of(mapping.bytes())) {
       if (!slot.is_complete) continue;
       all.push_back({index, slot.label, slot.number, slot.crc32, slot.content.size()});
     }
@@ -56,10 +56,10 @@ std::vector<ShardId> shards_in(const Arenas& arenas) {
 Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name) {
   Result<Arenas::View> view = arenas.view(name.index);
   if (!view) return view.error();
-  const Look look(*view);
-  for (const Slot& slot : snapshot_files::slots_of(look.bytes())) {
+  const ArenaMapping mapping(*view);
+  for (const Slot& slot : snapshot_files::slots_of(mapping.bytes())) {
     if (!is_named(slot, name)) continue;
-    const auto from = static_cast<off_t>(slot.content.data() - look.bytes().data());
+    const auto from = static_cast<off_t>(slot.content.data() - mapping.bytes().data());
     if (::lseek(view->descriptor.get(), from, SEEK_SET) < 0) return system_error("lseek", errno);
     return OpenShard{std::move(view->descriptor), slot.content.size()};
   }
@@ -72,11 +72,11 @@ Result<ShardWriter> ShardWriter::make(Arenas& arenas, const ShardId& name) {
   void* at =
       ::mmap(nullptr, piece->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, piece->descriptor, 0);
   if (at == MAP_FAILED) return system_error("mapping memory for a copy", errno);
-  ShardWriter room(Mapping(static_cast<std::byte*>(at), Unmap{piece->bytes}), name);
-  Result<std::span<std::byte>> bytes = room.slots_.begin(name.label, name.bytes);
+  ShardWriter writer(Mapping(static_cast<std::byte*>(at), Unmap{piece->bytes}), name);
+  Result<std::span<std::byte>> bytes = writer.slots_.begin(name.label, name.bytes);
   if (!bytes) return bytes.error();
-  room.bytes_ = *bytes;
-  return room;
+  writer.bytes_ = *bytes;
+  return writer;
 }
 
 ShardWriter::ShardWriter(Mapping mapping, const ShardId& name)

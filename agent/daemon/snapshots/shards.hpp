@@ -1,10 +1,10 @@
-// Shards: what lies complete in an agent's arenas, one shard of a snapshot in memory for each local
-// rank, and how another agent's shards get into them (--snapshot-replicas).
+// Shards in an agent's arenas, one arena per local rank: lists and reads complete shards, and
+// writes another agent's shards (--snapshot-replicas).
 //
-// Not the workers' way to their own arenas (agent/process/channel/arenas.hpp) and no decision which
-// shards are wanted (replica_plan.hpp). A shard's bytes are the worker SDK's affair; here they are
-// only carried. Workers write meanwhile, so what was read is whole only if its crc32 says so.
-// Thread: any; a ShardWriter one at a time.
+// Workers reach their own arenas through agent/process/channel/arenas.hpp; replica_plan.hpp decides
+// which shards are wanted. The worker SDK defines the format of a shard's bytes. Workers may write
+// while a shard is read: it is intact only if its crc32 matches. Thread: any; each ShardWriter on
+// one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,34 +20,34 @@
 
 namespace cpprun {
 
-// Where an agent's own shards lie, and the replicas that it keeps of a neighbour's.
+// The agent's own shards, and its replicas of a neighbour's shards.
 struct ShardArenas {
   std::shared_ptr<Arenas> own;
   std::shared_ptr<Arenas> replicas;
 };
 
-// Of each arena at most two. What can't be read is left out.
+// At most two per arena. Unreadable arenas are skipped.
 std::vector<ShardId> shards_in(const Arenas& arenas);
 
 struct OpenShard {
-  UniqueFd file;  // stands at its first byte
+  UniqueFd file;  // its offset is the shard's first byte
   uint64_t bytes = 0;
 };
-// Error (Refused): it is not there any more.
+// Error (Refused): a newer shard has replaced it.
 Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name);
 
-// A shard that comes into an arena. Until complete() is called it does not count, and the last
-// complete one that lies beside it does.
+// Writes a shard into an arena. The shard becomes valid with complete(); until then the last
+// complete shard of the arena stays valid.
 class ShardWriter {
  public:
-  // Error (Refused, System, BadValue): there is no room for it.
+  // Error (Refused, System, BadValue): the arena has no room for it.
   static Result<ShardWriter> make(Arenas& arenas, const ShardId& name);
   ShardWriter(ShardWriter&&) noexcept = default;
 
-  std::span<std::byte> bytes() const { return bytes_; }  // to be filled
-  // All of it is there. Error (Protocol): it is not what was named.
+  std::span<std::byte> bytes() const { return bytes_; }  // for the caller to fill
+  // Verifies the filled bytes. Error (Protocol): wrong checksum.
   Status check();
-  // Requires that check() has said so.
+  // Requires: check() has succeeded.
   void complete();
 
  private:

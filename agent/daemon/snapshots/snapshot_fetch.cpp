@@ -21,20 +21,20 @@ using snapshot_files::Manifest;
 using snapshot_files::ManifestFile;
 using snapshot_protocol::Answer;
 
-constexpr size_t kStretch = 1 << 20;
+constexpr size_t kBlockBytes = 1 << 20;
 constexpr Duration kRetry = std::chrono::milliseconds(100);
 
-// Why a try came to nothing, and what follows from it.
+// The failure of an attempt, and what to do next.
 struct Trouble {
   enum class Then {
-    TryAgain,  // the line broke, or the other is not there yet
-    Queue,     // the other serves as many as it may
+    TryAgain,  // the connection broke, or the peer is not ready
+    Queue,     // the peer serves its maximum number of agents
     GiveUp,
     Damaged,
   } then = Then::GiveUp;
   std::string text{};
 };
-using Outcome = std::optional<Trouble>;  // nothing: it went well
+using Outcome = std::optional<Trouble>;  // nullopt: success
 
 Trouble again(const Error& error) {
   return {Trouble::Then::TryAgain, error.text};
@@ -54,7 +54,7 @@ class Fetch {
       : files_(files), task_(task), cancel_token_(std::move(cancel_token)), on_size_(on_size) {}
 
   Fetched run() {
-    if (is_here()) return {};  // a shared folder that showed it late
+    if (is_here()) return {};  // in a shared folder it may have become visible late
     Outcome trouble;
     while ((trouble = try_once()) && may_try_again(*trouble)) {
       if (cancel_token_->wait(kRetry)) break;
@@ -80,33 +80,33 @@ class Fetch {
     const Instant now = boot_now();
     if (trouble.then == Trouble::Then::Queue) {
       if (!queued_since_) queued_since_ = now;
-      moved_at_ = now;
+      progress_at_ = now;
       return now - *queued_since_ < task_.queue;
     }
-    return trouble.then == Trouble::Then::TryAgain && now - moved_at_ < task_.stalls;
+    return trouble.then == Trouble::Then::TryAgain && now - progress_at_ < task_.stalls;
   }
 
   Outcome try_once() {
-    Result<PeerSocket> line = PeerSocket::connect(task_.resume.source_address,
-                                                  static_cast<uint16_t>(task_.resume.source_port),
-                                                  task_.stalls, cancel_token_);
-    if (!line) return again(line.error());
+    Result<PeerSocket> connection = PeerSocket::connect(
+        task_.resume.source_address, static_cast<uint16_t>(task_.resume.source_port), task_.stalls,
+        cancel_token_);
+    if (!connection) return again(connection.error());
     if (!manifest_) {
-      if (Outcome trouble = get_manifest(*line)) return trouble;
+      if (Outcome trouble = get_manifest(*connection)) return trouble;
     }
-    for (; got_ < manifest_->files.size(); ++got_) {
-      if (Outcome trouble = get_file(*line, manifest_->files[got_])) return trouble;
+    for (; files_done_ < manifest_->files.size(); ++files_done_) {
+      if (Outcome trouble = get_file(*connection, manifest_->files[files_done_])) return trouble;
     }
     return publish();
   }
 
-  // Asks for a file; the size that is announced is this one, or at most `most`.
-  Outcome ask(PeerSocket& line, const std::string& file, uint64_t most, uint64_t& bytes) {
+  // Requests a file and returns its announced size in `bytes`, at most `most`.
+  Outcome ask(PeerSocket& connection, const std::string& file, uint64_t most, uint64_t& bytes) {
     const snapshot_protocol::Request request{task_.secret, task_.resume.snapshot, file};
-    if (Status sent = line.send(snapshot_protocol::encode(request), task_.stalls); !sent) {
+    if (Status sent = connection.send(snapshot_protocol::encode(request), task_.stalls); !sent) {
       return again(sent.error());
     }
-    Result<std::string> said = line.receive_line(task_.stalls);
+    Result<std::string> said = connection.receive_line(task_.stalls);
     if (!said) return again(said.error());
     Result<Answer> answer = snapshot_protocol::decode_answer(*said);
     if (!answer) return give_up(answer.error().text);
@@ -125,27 +125,27 @@ class Fetch {
     return {};
   }
 
-  Outcome get_manifest(PeerSocket& line) {
+  Outcome get_manifest(PeerSocket& connection) {
     uint64_t bytes = 0;
     const std::string name = snapshot_files::kManifestName;
-    if (Outcome trouble = ask(line, name, limits::kManifestBytes, bytes)) return trouble;
+    if (Outcome trouble = ask(connection, name, limits::kManifestBytes, bytes)) return trouble;
     std::string text;
     const auto take = [&text](uint64_t, std::span<const std::byte> some) -> Outcome {
       text.append(reinterpret_cast<const char*>(some.data()), some.size());
       return {};
     };
-    if (Outcome trouble = receive(line, bytes, take)) return trouble;
+    if (Outcome trouble = receive(connection, bytes, take)) return trouble;
     Result<Manifest> manifest = snapshot_files::decode_manifest(text);
     if (!manifest) return damaged(name + " " + manifest.error().text);
     const bool is_the_one =
         manifest->id == task_.resume.snapshot.id && manifest->step == task_.resume.snapshot.step;
     if (!is_the_one) return damaged(name + " is that of another snapshot");
-    to_come_ = 0;
+    bytes_total_ = 0;
     for (const ManifestFile& file : manifest->files) {
       if (file.bytes > limits::kSnapshotFileBytes) return damaged(name + " names impossible sizes");
-      to_come_ += file.bytes;
+      bytes_total_ += file.bytes;
     }
-    on_size_(to_come_);
+    on_size_(bytes_total_);
     Result<Draft> draft =
         Draft::create(files_, task_.dir, manifest->step, snapshot_files::make_nonce());
     if (!draft) return give_up(draft.error().text);
@@ -154,9 +154,9 @@ class Fetch {
     return {};
   }
 
-  Outcome get_file(PeerSocket& line, const ManifestFile& expected) {
+  Outcome get_file(PeerSocket& connection, const ManifestFile& expected) {
     uint64_t bytes = 0;
-    if (Outcome trouble = ask(line, expected.name, expected.bytes, bytes)) return trouble;
+    if (Outcome trouble = ask(connection, expected.name, expected.bytes, bytes)) return trouble;
     if (bytes != expected.bytes) return damaged(expected.name + " is shorter there");
     const std::string path = draft_->path_of(expected.name);
     if (Status gone = files_.remove_file(path); !gone) return give_up(gone.error().text);
@@ -171,28 +171,28 @@ class Fetch {
       }
       return {};
     };
-    if (Outcome trouble = receive(line, bytes, take)) return trouble;
+    if (Outcome trouble = receive(connection, bytes, take)) return trouble;
     if (crc != expected.crc32) return damaged(expected.name + " has another checksum there");
     if (Status synced = (*file)->sync(); !synced) return give_up(synced.error().text);
-    moved_at_ = boot_now();  // the other did not wait for our disk
+    progress_at_ = boot_now();  // the time of our own disk does not count as a stall
     return {};
   }
 
-  // `take` gets whole stretches, so that writes can go past the page cache.
+  // Calls `take` with full blocks of kBlockBytes, so that direct I/O can write them.
   template <class Take>
-  Outcome receive(PeerSocket& line, uint64_t bytes, Take take) {
-    std::vector<std::byte> stretch(static_cast<size_t>(std::min<uint64_t>(bytes, kStretch)));
+  Outcome receive(PeerSocket& connection, uint64_t bytes, Take take) {
+    std::vector<std::byte> block(static_cast<size_t>(std::min<uint64_t>(bytes, kBlockBytes)));
     for (uint64_t done = 0; done < bytes;) {
-      const auto most = static_cast<size_t>(std::min<uint64_t>(bytes - done, stretch.size()));
+      const auto most = static_cast<size_t>(std::min<uint64_t>(bytes - done, block.size()));
       for (size_t filled = 0; filled < most;) {
         Result<size_t> size =
-            line.receive(std::span(stretch).subspan(filled, most - filled), task_.stalls);
+            connection.receive(std::span(block).subspan(filled, most - filled), task_.stalls);
         if (!size) return again(size.error());
         filled += *size;
-        moved_at_ = boot_now();
+        progress_at_ = boot_now();
         if (is_too_slow()) return give_up("it comes too slowly");
       }
-      if (Outcome trouble = take(done, std::span<const std::byte>(stretch).first(most))) {
+      if (Outcome trouble = take(done, std::span<const std::byte>(block).first(most))) {
         return trouble;
       }
       done += most;
@@ -200,9 +200,9 @@ class Fetch {
     return {};
   }
 
-  // Who sends a byte now and then would hold the job up for ever.
+  // Requires a minimum rate: a peer that sends single bytes must not delay the job for ever.
   bool is_too_slow() const {
-    const uint64_t all = manifest_ ? to_come_ : limits::kManifestBytes;
+    const uint64_t all = manifest_ ? bytes_total_ : limits::kManifestBytes;
     const auto seconds = static_cast<int64_t>(all / limits::kSnapshotBytesPerSecond);
     const Duration waited = queued_since_ ? task_.queue : Duration{};
     return boot_now() - began_at_ > task_.stalls * 3 + waited + std::chrono::seconds(seconds);
@@ -223,12 +223,12 @@ class Fetch {
   const std::shared_ptr<const CancelToken> cancel_token_;
   const std::function<void(uint64_t)>& on_size_;
   const Instant began_at_ = boot_now();
-  Instant moved_at_ = began_at_;
+  Instant progress_at_ = began_at_;
   std::optional<Instant> queued_since_;
   std::optional<Manifest> manifest_;
   std::optional<Draft> draft_;
-  uint64_t to_come_ = 0;
-  size_t got_ = 0;  // files of the manifest that are here
+  uint64_t bytes_total_ = 0;
+  size_t files_done_ = 0;  // files of the manifest that are complete
 };
 
 }  // namespace

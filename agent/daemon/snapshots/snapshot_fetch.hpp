@@ -1,6 +1,6 @@
-// Brings a snapshot from another agent's --snapshot-dir into ours: into a draft, checked, then
-// published as any other snapshot (snapshot_files/folders/commit.hpp). What the other sends may be
-// anything.
+// Copies a snapshot from another agent's --snapshot-dir into ours: writes it to a draft, checks it
+// and publishes it like any other snapshot (snapshot_files/folders/commit.hpp). The peer is
+// untrusted. Blocking; not for the loop.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ struct FetchTask {
 
 struct Fetched {
   Status status;
-  bool is_damaged = false;  // what came is not what its manifest says
+  bool is_damaged = false;  // the files do not match the manifest
 };
 
-// Takes as long as it takes, but waits for nothing longer than the task says. `on_size` is told
-// once how many bytes are to come.
+// Each wait is bounded by the limits in `task`. Calls `on_size` once with the number of bytes to
+// fetch.
 Fetched fetch_snapshot(snapshot_files::FileLayer& files, const FetchTask& task,
                        const std::shared_ptr<const CancelToken>& cancel_token,
                        const std::function<void(uint64_t)>& on_size);

@@ -24,7 +24,7 @@ struct ScanResult {
   Status status;
 };
 
-ScanResult look_into(const std::string& dir) {
+ScanResult scan_folder(const std::string& dir) {
   auto catalog =
       snapshot_files::scan(snapshot_files::real_files(), dir, limits::kSnapshotsReported);
   if (!catalog) return {{}, catalog.error()};
@@ -50,7 +50,7 @@ class SnapshotManager::Impl {
         shards_(std::move(shards)),
         events_(std::move(events)),
         poster_(std::make_shared<LoopPoster>(loop)),
-        look_timer_(loop, [this] { on_no_answer(); }),
+        scan_timer_(loop, [this] { on_no_answer(); }),
         slow_timer_(loop, [this] { on_slow_fetch(); }) {}
 
   ~Impl() {
@@ -58,9 +58,9 @@ class SnapshotManager::Impl {
     drop_fetch();
   }
 
-  void look() {
-    is_wanted_ = true;
-    if (!is_looking_) look_now();
+  void scan() {
+    is_scan_wanted_ = true;
+    if (!is_scanning_) scan_now();
   }
 
   uint16_t serve(const std::string& address) {
@@ -92,7 +92,7 @@ class SnapshotManager::Impl {
         start_detached_thread([this, task, way = poster_, cancel_token = cancel_token_] {
           const auto on_size = [&](uint64_t bytes) {
             LoopPoster::post(way, [this, cancel_token, bytes] {
-              if (cancel_token == cancel_token_) to_come_ = bytes;
+              if (cancel_token == cancel_token_) bytes_total_ = bytes;
             });
           };
           const Fetched fetched =
@@ -111,44 +111,44 @@ class SnapshotManager::Impl {
     if (cancel_token_) cancel_token_->stop();
     cancel_token_.reset();
     slow_timer_.set(Instant::never());
-    to_come_.reset();
+    bytes_total_.reset();
   }
 
  private:
-  void look_now() {
-    is_looking_ = true;
-    is_wanted_ = false;
-    const int64_t number = ++looks_;
-    look_timer_.set(boot_now() + limits::kSnapshotScanTimeout);
+  void scan_now() {
+    is_scanning_ = true;
+    is_scan_wanted_ = false;
+    const int64_t number = ++generation_;
+    scan_timer_.set(boot_now() + limits::kSnapshotScanTimeout);
     const Status ok = start_detached_thread([this, number, dir = dir_, way = poster_] {
-      const ScanResult scanned = look_into(dir);
+      const ScanResult scanned = scan_folder(dir);
       LoopPoster::post(way, [this, number, scanned] {
-        if (number == looks_) on_seen(scanned);
+        if (number == generation_) on_scanned(scanned);
       });
     });
     if (ok) return;
     LoopPoster::post(poster_, [this, number, ok] {
-      if (number == looks_) on_seen(ScanResult{{}, ok});
+      if (number == generation_) on_scanned(ScanResult{{}, ok});
     });
   }
 
-  void on_seen(const ScanResult& scanned) {
-    look_timer_.set(Instant::never());
-    is_looking_ = false;
-    if (is_wanted_) return look_now();  // what was seen may be older than the wish
+  void on_scanned(const ScanResult& scanned) {
+    scan_timer_.set(Instant::never());
+    is_scanning_ = false;
+    if (is_scan_wanted_) return scan_now();  // the scan began before the last call of scan()
     if (!scanned.status) events_.on_warning("--snapshot-dir: " + scanned.status.error().text);
     events_.on_snapshots(scanned.snapshots);
   }
 
   void on_no_answer() {
-    ++looks_;  // that thread's answer, should it come, counts no more
-    on_seen(
+    ++generation_;  // ignore a late result of that thread
+    on_scanned(
         ScanResult{{}, Error{ErrorKind::System, dir_ + " does not answer; going on without it"}});
   }
 
   void on_slow_fetch() {
     const Endpoint from{fetching_.source_address, static_cast<uint16_t>(fetching_.source_port)};
-    const std::string size = to_come_ ? " (" + size_text(*to_come_) + ")" : "";
+    const std::string size = bytes_total_ ? " (" + size_text(*bytes_total_) + ")" : "";
     events_.on_warning("fetching the snapshot of step " + std::to_string(fetching_.snapshot.step) +
                        size + " from " + to_string(from));
   }
@@ -166,25 +166,25 @@ class SnapshotManager::Impl {
   const ShardArenas shards_;
   Events events_;
   const std::shared_ptr<LoopPoster> poster_;  // shared with threads, which may outlive us
-  Timer look_timer_;
+  Timer scan_timer_;
   Timer slow_timer_;
-  bool is_looking_ = false;
-  bool is_wanted_ = false;  // again, as soon as this look is over
-  int64_t looks_ = 0;
+  bool is_scanning_ = false;
+  bool is_scan_wanted_ = false;  // scan again after the running scan
+  int64_t generation_ = 0;
   std::unique_ptr<SnapshotServer> server_;
   std::string served_at_;
   std::string secret_;
   control::ResumePoint fetching_;
   std::shared_ptr<CancelToken> cancel_token_;  // of the running fetch, shared with its thread
-  std::optional<uint64_t> to_come_;
+  std::optional<uint64_t> bytes_total_;
 };
 
 SnapshotManager::SnapshotManager(boost::asio::io_context& loop, std::string dir, Events events,
                                  ShardArenas shards)
     : impl_(std::make_unique<Impl>(loop, std::move(dir), std::move(events), std::move(shards))) {}
 SnapshotManager::~SnapshotManager() = default;
-void SnapshotManager::look() {
-  impl_->look();
+void SnapshotManager::scan() {
+  impl_->scan();
 }
 uint16_t SnapshotManager::serve(const std::string& address) {
   return impl_->serve(address);

@@ -1,9 +1,9 @@
-// SnapshotManager: what an agent does with its --snapshot-dir: looks what lies there, lets other
-// nodes fetch from it, and fetches from them. Disks and peers are waited for on threads of their
-// own; everything comes back on the loop.
+// SnapshotManager: manages the agent's --snapshot-dir: scans it, serves its snapshots to other
+// nodes and fetches snapshots from them. Disk and network I/O runs on threads of its own; callbacks
+// run on the loop.
 //
-// Thread: the loop's. Owner: the daemon. Callbacks are never called from inside a member function
-// (but on_warning), and never after the end of this object.
+// Thread: the loop's. Owner: the daemon. Calls no callback but on_warning from inside a member
+// function, and none after its destruction.
 #pragma once
 
 #include <functional>
@@ -27,21 +27,21 @@ class SnapshotManager {
     std::function<void(std::vector<control::SnapshotName>)> on_snapshots;
     std::function<void()> on_fetched;
     std::function<void(const Error&, bool is_damaged)> on_fetch_failed;
-    std::function<void(const std::string&)> on_warning;  // worth a line for people
+    std::function<void(const std::string&)> on_warning;
   };
 
-  // `shards`: what of the memory others may fetch too; empty: nothing.
+  // `shards`: shards in memory that other nodes may fetch too; empty: none.
   SnapshotManager(boost::asio::io_context& loop, std::string dir, Events events,
                   ShardArenas shards = {});
   ~SnapshotManager();
   SnapshotManager(const SnapshotManager&) = delete;
 
-  // Answered by on_snapshots: what lies there at some moment from now on. Several at once get one
-  // answer. A folder that does not answer in time holds nothing.
-  void look();
+  // Scans the folder and calls on_snapshots with a result that is not older than this call. Calls
+  // during a scan share one result. A folder that does not answer in time counts as empty.
+  void scan();
 
-  // Where other nodes can fetch from: a port of `address` ("": every interface); 0 if there is
-  // none. Opened once, and again when the address is another.
+  // Opens the port at which other nodes fetch, on `address` ("": every interface), unless it is
+  // open there; returns it, 0 on failure.
   uint16_t serve(const std::string& address);
   void allow(const std::string& secret);
 

@@ -29,7 +29,7 @@ using snapshot_protocol::Request;
 
 constexpr int kBacklog = 256;
 
-// As long for every secret of the same length.
+// Compares in constant time for secrets of equal length.
 bool are_same(const std::string& a, const std::string& b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
@@ -40,16 +40,16 @@ bool are_same(const std::string& a, const std::string& b) {
 }
 
 UniqueFd listen_on(const std::string& address) {
-  addrinfo wish{};
-  wish.ai_socktype = SOCK_STREAM;
-  wish.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
   addrinfo* found = nullptr;
   const char* host = address.empty() ? nullptr : address.c_str();
-  if (::getaddrinfo(host, "0", &wish, &found) != 0) return UniqueFd();
+  if (::getaddrinfo(host, "0", &hints, &found) != 0) return UniqueFd();
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
   const addrinfo* best = found;
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    if (address.empty() && a->ai_family == AF_INET6) best = a;  // takes IPv4 too
+    if (address.empty() && a->ai_family == AF_INET6) best = a;  // accepts IPv4 too
   }
   for (const addrinfo* a : {best, static_cast<const addrinfo*>(found)}) {
     UniqueFd socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -74,7 +74,7 @@ uint16_t port_of(int socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-// A regular file of exactly this size, opened; not a link to one.
+// Opens a regular file of exactly this size; does not follow links.
 UniqueFd open_exactly(const std::string& path, uint64_t bytes) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
@@ -105,9 +105,9 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
-  struct Peer {
+  struct PeerState {
     bool is_served = false;
-    std::optional<FoundSnapshot> known;  // the one that was asked for last
+    std::optional<FoundSnapshot> snapshot;  // the last requested snapshot
   };
 
   void accept_all() {
@@ -119,7 +119,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
       UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (socket.is_open()) {
         take(PeerSocket(std::move(socket), cancel_token_));
-      } else if (cancel_token_->wait(limits::kAcceptPause)) {  // no descriptors: one will be free
+      } else if (cancel_token_->wait(limits::kAcceptPause)) {  // perhaps out of descriptors: retry
         return;
       }
     }
@@ -127,7 +127,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
 
   void take(PeerSocket peer) {
     if (!enter(connections_, limits::kSnapshotConnections)) return;
-    auto shared = std::make_shared<PeerSocket>(std::move(peer));  // a function can be copied
+    auto shared = std::make_shared<PeerSocket>(std::move(peer));  // std::function must be copyable
     const Status ok = start_detached_thread([self = shared_from_this(), shared] {
       self->serve(*shared);
       self->leave(self->connections_);
@@ -147,9 +147,9 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void serve(PeerSocket& peer) {
-    Peer state;
+    PeerState state;
     for (;;) {
-      // Whoever fetches may be busy with its disk between two files.
+      // The peer may be busy with its disk between two files.
       Result<std::string> line = peer.receive_line(
           state.is_served ? limits::kSnapshotStallTimeout : limits::kSnapshotRequestTimeout);
       if (!line) break;
@@ -171,49 +171,50 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   static bool refuse(PeerSocket& peer, Answer::Kind kind, const std::string& why) {
-    const std::string words = encode(Answer{kind, 0, why});
-    static_cast<void>(peer.send(words, limits::kSnapshotStallTimeout));
+    const std::string header = encode(Answer{kind, 0, why});
+    static_cast<void>(peer.send(header, limits::kSnapshotStallTimeout));
     return false;
   }
 
-  // False: it has been told why not.
-  bool admit(PeerSocket& peer, const std::string& secret, Peer& state) {
+  // On false the peer has received the reason.
+  bool admit(PeerSocket& peer, const std::string& secret, PeerState& state) {
     if (!is_secret(secret)) return refuse(peer, Answer::Kind::Secret, "");
     if (!state.is_served) state.is_served = enter(served_, limits::kSnapshotPeers);
     return state.is_served || refuse(peer, Answer::Kind::Busy, "");
   }
 
-  bool answer_shards(PeerSocket& peer, const replica_protocol::Request& request, Peer& state) {
+  bool answer_shards(PeerSocket& peer, const replica_protocol::Request& request, PeerState& state) {
     if (!admit(peer, request.secret, state)) return false;
     const bool is_own = request.shard_namespace == replica_protocol::ShardNamespace::Own;
     const std::shared_ptr<Arenas>& shard_namespace = is_own ? shards_.own : shards_.replicas;
     if (!shard_namespace) return refuse(peer, Answer::Kind::No, "it keeps no replicas in memory");
     if (!request.shard) {
       const std::string names = replica_protocol::encode(shards_in(*shard_namespace));
-      const std::string words = encode(Answer{Answer::Kind::Bytes, names.size(), {}});
-      return peer.send(words + names, limits::kSnapshotStallTimeout).ok();
+      const std::string header = encode(Answer{Answer::Kind::Bytes, names.size(), {}});
+      return peer.send(header + names, limits::kSnapshotStallTimeout).ok();
     }
     const Result<OpenShard> shard = open_shard(*shard_namespace, *request.shard);
-    if (!shard) {  // the next save was quicker; whoever asks goes on
-      const std::string words = encode(Answer{Answer::Kind::No, 0, shard.error().text});
-      return peer.send(words, limits::kSnapshotStallTimeout).ok();
+    if (!shard) {  // a newer save has replaced it; the peer may ask for another shard
+      const std::string header = encode(Answer{Answer::Kind::No, 0, shard.error().text});
+      return peer.send(header, limits::kSnapshotStallTimeout).ok();
     }
-    const std::string words = encode(Answer{Answer::Kind::Bytes, shard->bytes, {}});
-    return peer.send(words, limits::kSnapshotStallTimeout).ok() &&
+    const std::string header = encode(Answer{Answer::Kind::Bytes, shard->bytes, {}});
+    return peer.send(header, limits::kSnapshotStallTimeout).ok() &&
            peer.send_file(shard->file.get(), shard->bytes, limits::kSnapshotStallTimeout).ok();
   }
 
-  // False: nothing more is said to this peer.
-  bool answer(PeerSocket& peer, const Request& request, Peer& state) {
+  // Returns false if the connection must be closed.
+  bool answer(PeerSocket& peer, const Request& request, PeerState& state) {
     if (!admit(peer, request.secret, state)) return false;
-    std::optional<FoundSnapshot>& known = state.known;
-    if (!known || known->manifest.id != request.snapshot.id) known = find(request.snapshot);
-    if (!known) return refuse(peer, Answer::Kind::No, "it is not there any more");
+    std::optional<FoundSnapshot>& snapshot = state.snapshot;
+    if (!snapshot || snapshot->manifest.id != request.snapshot.id)
+      snapshot = find(request.snapshot);
+    if (!snapshot) return refuse(peer, Answer::Kind::No, "it is not there any more");
     uint64_t bytes = 0;
-    UniqueFd file = open(*known, request.file, bytes);
+    UniqueFd file = open(*snapshot, request.file, bytes);
     if (!file.is_open()) return refuse(peer, Answer::Kind::No, "no such file in this snapshot");
-    const std::string words = encode(Answer{Answer::Kind::Bytes, bytes});
-    return peer.send(words, limits::kSnapshotStallTimeout).ok() &&
+    const std::string header = encode(Answer{Answer::Kind::Bytes, bytes});
+    return peer.send(header, limits::kSnapshotStallTimeout).ok() &&
            peer.send_file(file.get(), bytes, limits::kSnapshotStallTimeout).ok();
   }
 
@@ -224,7 +225,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     return *found;
   }
 
-  // Only the manifest, and what it names.
+  // Opens the manifest, or a file that it names.
   static UniqueFd open(const FoundSnapshot& snapshot, const std::string& name, uint64_t& bytes) {
     const std::string path = snapshot.path + "/" + name;
     if (name == snapshot_files::kManifestName) {
@@ -243,12 +244,12 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   const ShardArenas shards_;
   const UniqueFd listener_;
   const uint16_t port_;
-  // Shared with what waits in each thread.
+  // Shared with the sockets of all threads.
   const std::shared_ptr<CancelToken> cancel_token_ = std::make_shared<CancelToken>();
   std::mutex mutex_;
   std::string secret_;
   size_t connections_ = 0;
-  size_t served_ = 0;  // those of them that have shown the secret
+  size_t served_ = 0;  // connections that have sent the secret
 };
 
 Result<std::unique_ptr<SnapshotServer>> SnapshotServer::start(const std::string& dir,

@@ -1,11 +1,9 @@
-// SnapshotServer: lets other agents fetch complete snapshots from --snapshot-dir. Read-only; who
-// does not show the round's secret gets nothing, and nobody gets a file that no manifest names.
-// With
-// --snapshot-replicas also the shards that lie in memory.
+// SnapshotServer: serves complete snapshots from --snapshot-dir to other agents, and with
+// --snapshot-replicas the shards in memory. Read-only. A peer must send the round's secret, and
+// gets only the manifest and the files that it names.
 //
-// A thread accepts, and one serves each peer: reading a disk may take its time. The threads end
-// soon after this object, which does not wait for them: a disk that does not answer holds up
-// nobody.
+// One thread accepts, and one thread per peer serves, because reading a disk may block. The
+// destructor stops the threads but does not wait for them, because a disk may hang.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +25,7 @@ class SnapshotServer {
   SnapshotServer(const SnapshotServer&) = delete;
 
   uint16_t port() const;
-  // From now on this secret counts, and no other; "": nobody may fetch.
+  // Sets the secret that peers must send; "" refuses all peers.
   void allow(const std::string& secret);
 
  private:

@@ -18,7 +18,7 @@
 namespace cpprun {
 namespace {
 
-constexpr uint64_t kStep = 2 << 20;  // sizes are multiples of it, as huge pages want
+constexpr uint64_t kStep = 2 << 20;  // sizes are multiples of a huge page
 
 std::string gib_text(uint64_t bytes) {
   char text[32];
@@ -26,7 +26,7 @@ std::string gib_text(uint64_t bytes) {
   return text;
 }
 
-// The tightest limit from our own cgroup upwards.
+// The tightest limit of this process's cgroup and its ancestors.
 uint64_t cgroup_limit(std::string_view controller, const char* file) {
   std::string folder = own_cgroup_folder(controller, read_small_file("/proc/self/cgroup"),
                                          read_small_file("/proc/self/mountinfo"));
@@ -86,7 +86,7 @@ Result<Arenas::Arena> Arenas::make() const {
   arena.memory = UniqueFd(::memfd_create("cpprun-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!arena.memory.is_open()) return system_error("memfd_create", errno);
   const int memory = arena.memory.get();
-  // Who may only read it must not open it anew for more.
+  // A reader must not reopen the memory for writing through /proc.
   const bool is_sealed =
       ::ftruncate(memory, static_cast<off_t>(arena.size)) == 0 &&
       ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&

@@ -1,12 +1,11 @@
-// Arenas: the memory that an agent keeps for its workers' snapshots, one piece for each local rank.
-// It survives the workers, so that those of the next round find their state, and is gone with the
-// agent, however that ends: it has no name.
+// Arenas: the agent's shared memory for its workers' snapshots, one arena per local rank. It
+// survives the workers, so that those of the next round find their state. It has no name, so that
+// the kernel frees it when the agent ends in any way.
 //
-// The agent never maps it. A piece has its full size from the beginning and can't be made shorter
-// or longer (a worker that maps it is never hit by another one's cut); what nobody has touched
-// costs nothing. All pieces together are at most half of the memory that this agent may use, shared
-// out evenly; with --snapshot-replicas the copies of a neighbour's take a part of that
-// (agent/daemon/snapshots/shards.hpp). Thread: any.
+// The agent never maps an arena. An arena has its full size from the beginning and cannot shrink or
+// grow, so that no worker gets SIGBUS; untouched pages cost nothing. All arenas together take at
+// most half of the memory that this agent may use, divided evenly. With --snapshot-replicas a
+// neighbour's replicas take a part of that (agent/daemon/snapshots/shards.hpp). Thread: any.
 #pragma once
 
 #include <cstddef>
@@ -22,47 +21,47 @@
 
 namespace cpprun {
 
-// The memory of this machine, or less where a cgroup allows less.
+// Bytes of memory of this machine, or of the tightest cgroup limit if that is less.
 uint64_t usable_memory();
 
-// What all arenas of an agent may take of it, in bytes.
+// The part of it that all arenas of an agent may take, in bytes.
 uint64_t memory_for_arenas();
 
 class Arenas {
  public:
-  // `memory`: what all of them may take together, in bytes. Asked when one is made.
+  // `memory` returns the bytes that all arenas may take together. Called when an arena is made.
   explicit Arenas(std::function<uint64_t()> memory) : memory_(std::move(memory)) {}
 
-  // How many workers share it. Counts for arenas that are made from now on.
+  // The number of workers that share the memory. Applies to arenas made from now on.
   void set_workers(size_t workers);
 
   struct Piece {
     int descriptor = -1;  // ours
-    uint64_t bytes = 0;   // 0: nothing was ever wanted, there is no descriptor
+    uint64_t bytes = 0;   // 0: the worker asked for none so far, and there is no descriptor
   };
-  // This rank's arena with at least so many bytes; it never becomes smaller. Error (Refused): its
-  // share does not hold so many; (System): there is no memory.
+  // The arena of this rank, enlarged to at least `bytes`; it never becomes smaller. Error
+  // (Refused): the rank's part of the memory is smaller; (System): the kernel refused the memory.
   Result<Piece> want(int local_rank, uint64_t bytes);
 
   struct View {
-    UniqueFd descriptor;  // can only be read
+    UniqueFd descriptor;  // read-only
     uint64_t bytes = 0;
   };
-  // Error (Refused): this rank has none.
+  // Error (Refused): this rank has no arena.
   Result<View> view(int local_rank) const;
-  // The local ranks that have one, ascending.
+  // The local ranks that have an arena, ascending.
   std::vector<int> local_ranks() const;
 
  private:
   struct Arena {
     UniqueFd memory;
     uint64_t size = 0;   // of the memory
-    uint64_t bytes = 0;  // that are given out
+    uint64_t bytes = 0;  // that the worker may use
   };
   Result<Arena> make() const;
 
   const std::function<uint64_t()> memory_;
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards the members below
   size_t workers_ = 1;
   std::map<int, Arena> arenas_;  // by local rank
 };

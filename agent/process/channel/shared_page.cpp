@@ -12,7 +12,7 @@ namespace cpprun {
 Result<SharedPage> SharedPage::make() {
   UniqueFd memory(::memfd_create("cpprun-worker-page", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.is_open()) return system_error("memfd_create", errno);
-  // A page that shrinks under its reader would be a SIGBUS.
+  // A reader of a page that another process shrinks would get SIGBUS.
   const bool is_sealed =
       ::ftruncate(memory.get(), sizeof(WorkerPage)) == 0 &&
       ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;

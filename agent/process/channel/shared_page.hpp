@@ -1,5 +1,5 @@
-// SharedPage: a WorkerPage in memory of its own that can be handed to another process, and that
-// nobody can make shorter. One owner.
+// SharedPage: a WorkerPage in shared memory whose descriptor the agent sends to a worker. Sealed:
+// no process can shrink it.
 #pragma once
 
 #include <utility>

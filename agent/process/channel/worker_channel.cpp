@@ -20,15 +20,15 @@ namespace {
 
 using boost::asio::posix::stream_descriptor;
 
-constexpr int kBacklog = 256;  // who finds it full waits in connect
+constexpr int kBacklog = 256;  // beyond it workers wait in connect()
 
-constexpr uint32_t kStarting = 0, kReady = 1;  // worker::Phase, which the page carries as a number
+constexpr uint32_t kStarting = 0, kReady = 1;  // values of worker::Phase on the worker's page
 
 UniqueFd listen_at(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (name.empty() || name.size() >= sizeof address.sun_path) return UniqueFd();
-  ::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading 0: abstract
+  ::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading zero byte: abstract
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return socket;
@@ -39,7 +39,7 @@ UniqueFd listen_at(const std::string& name) {
   return socket;
 }
 
-// The workers' clock for heartbeats.
+// Workers stamp their heartbeats with CLOCK_MONOTONIC.
 int64_t monotonic_ns() {
   timespec t{};
   ::clock_gettime(CLOCK_MONOTONIC, &t);
@@ -124,8 +124,8 @@ std::optional<int64_t> WorkerChannel::step_of(int local_rank) const {
   return beat ? std::optional(beat->step) : std::nullopt;
 }
 
-// A program that talks to its agent need not say its steps. One does that says that it starts, or
-// that has said a step in an earlier round.
+// Not every program on the channel reports steps. One does if it reports that it starts, or if it
+// reported a step in an earlier round.
 bool WorkerChannel::made_no_step(int local_rank) const {
   const auto worker = workers_.find(local_rank);
   const bool has_stepped = worker != workers_.end() && worker->second.has_stepped;
@@ -140,37 +140,38 @@ WorkerChannel::FinalReport WorkerChannel::worker_exited(int local_rank) {
       ++peer;
       continue;
     }
-    // Children of the worker may still be talking.
+    // Children of the worker may still send messages.
     for (int n = 0; n < limits::kWorkerLastMessages && read_one(peer->second); ++n) continue;
     peer = peers_.erase(peer);
   }
-  FinalReport words;
-  words.made_no_step = made_no_step(local_rank);
+  FinalReport last;
+  last.made_no_step = made_no_step(local_rank);
   const auto found = workers_.find(local_rank);
-  if (found == workers_.end()) return words;
+  if (found == workers_.end()) return last;
   Worker& worker = found->second;
   worker.connections = 0;
-  words.report = std::move(worker.report);
-  if (worker.page) words.heartbeat = heartbeat_of(worker.page->page());
-  return words;
+  last.report = std::move(worker.report);
+  if (worker.page) last.heartbeat = heartbeat_of(worker.page->page());
+  return last;
 }
 
 // ---------------------------------------------------------------- connections
 
 void WorkerChannel::watch_listener() {
-  listener_.async_wait(stream_descriptor::wait_read,
-                       [this, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
-                         if (!error && !alive.expired()) accept_some();
-                       });
+  listener_.async_wait(stream_descriptor::wait_read, [this, alive = std::weak_ptr<int>(lifetime_)](
+                                                         boost::system::error_code error) {
+    if (!error && !alive.expired()) accept_some();
+  });
 }
 
 void WorkerChannel::accept_some() {
-  while (turned_away_ < limits::kChannelBurst) {
+  while (rejected_ < limits::kChannelBurst) {
     if (accept_one()) continue;
     if (errno == EAGAIN) return watch_listener();
-    if (errno != EINTR && errno != ECONNABORTED) break;  // no descriptors: one will be free
+    // Out of descriptors: retry after the pause.
+    if (errno != EINTR && errno != ECONNABORTED) break;
   }
-  turned_away_ = 0;
+  rejected_ = 0;
   pause_.set(boot_now() + limits::kChannelPause);
 }
 
@@ -180,10 +181,10 @@ bool WorkerChannel::accept_one() {
   if (!socket.is_open()) return false;
   const std::optional<int> rank = local_rank_of(socket.get());
   Worker* worker = rank ? &workers_[*rank] : nullptr;
-  const bool is_too_much = worker == nullptr || worker->connections >= limits::kWorkerConnections ||
-                           worker->connected >= limits::kWorkerConnectionsInAll;
-  if (is_too_much) {
-    ++turned_away_;
+  const bool is_refused = worker == nullptr || worker->connections >= limits::kWorkerConnections ||
+                          worker->connected >= limits::kWorkerConnectionsInAll;
+  if (is_refused) {
+    ++rejected_;
     return true;
   }
   ++worker->connections;
@@ -194,13 +195,13 @@ bool WorkerChannel::accept_one() {
   return true;
 }
 
-// Every worker leads a session of its own, which nobody can enter from outside: who is in it is the
-// worker or was started by it.
+// Every worker leads a session of its own, which no outside process can join: a process in it is
+// the worker or its descendant.
 std::optional<int> WorkerChannel::local_rank_of(int socket) const {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return std::nullopt;
-  if (peer.pid <= 0) return std::nullopt;  // of a process namespace that we don't see
+  if (peer.pid <= 0) return std::nullopt;  // in a process namespace that is not visible here
   const pid_t session = ::getsid(peer.pid);
   if (session <= 0) return std::nullopt;
   return events_.worker_of(session);
@@ -209,7 +210,7 @@ std::optional<int> WorkerChannel::local_rank_of(int socket) const {
 void WorkerChannel::watch(uint64_t id) {
   peers_.at(id).socket.async_wait(
       stream_descriptor::wait_read,
-      [this, id, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
+      [this, id, alive = std::weak_ptr<int>(lifetime_)](boost::system::error_code error) {
         if (!error && !alive.expired() && peers_.contains(id)) on_readable(id);
       });
 }
@@ -226,7 +227,8 @@ void WorkerChannel::on_readable(uint64_t id) {
   }
 }
 
-// A peer has a turn of so many messages; what is more waits in its socket, and so does its writer.
+// Per turn a peer may send limits::kWorkerMessages. More messages wait in its socket, and so does
+// their sender.
 bool WorkerChannel::may_read(Peer& peer) {
   const Instant now = boot_now();
   if (now >= peer.turn_ends) {
@@ -250,8 +252,8 @@ void WorkerChannel::drop(uint64_t id) {
 
 // ---------------------------------------------------------------- messages
 
-// False: nothing more comes (errno EAGAIN: for now), or it was nothing that is taken. Descriptors
-// that come with it are thrown away by the kernel, because there is no room for any.
+// False: there is no message (errno EAGAIN: none at the moment), or it is invalid. The call offers
+// no room for descriptors, so the kernel closes those that come with a message.
 bool WorkerChannel::read_one(Peer& peer) {
   const ssize_t size =
       ::recv(peer.socket.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
@@ -260,7 +262,7 @@ bool WorkerChannel::read_one(Peer& peer) {
   if (size == 0) return false;
   const Result<channel::Message> message =
       channel::decode({buffer_.data(), static_cast<size_t>(size)});
-  const bool is_taken = message && take(peer, *message);
+  const bool is_taken = message && handle(peer, *message);
   if (!is_taken) errno = EPROTO;
   return is_taken;
 }
@@ -269,7 +271,7 @@ bool WorkerChannel::read_one(Peer& peer) {
 
 namespace {
 
-// Sent without waiting; `descriptor` -1: none. False: the peer has gone or reads nothing.
+// Sends without waiting; `descriptor` -1: none. False: the peer has gone or reads nothing.
 bool send_datagram(int socket, const std::string& bytes, int descriptor = -1) {
   iovec body{const_cast<char*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -289,21 +291,22 @@ bool send_datagram(int socket, const std::string& bytes, int descriptor = -1) {
   return sent == static_cast<ssize_t>(bytes.size());
 }
 
-// The version that brought this message: 1 had four, 2 ten, 3 thirteen.
+// The protocol version that introduced this message: 1 had four, 2 ten, 3 thirteen.
 uint32_t version_of(const channel::Message& message) {
   return message.index() < 4 ? 1 : message.index() < 10 ? 2 : message.index() < 13 ? 3 : 4;
 }
 
 }  // namespace
 
-// False: the peer must not say this, or does not take its answer; its connection ends.
-bool WorkerChannel::take(Peer& peer, const channel::Message& message) {
-  if (const auto* hello = std::get_if<channel::Hello>(&message)) return welcome(peer, *hello);
+// False: the peer must not send this, or does not read its answer; the channel closes its
+// connection.
+bool WorkerChannel::handle(Peer& peer, const channel::Message& message) {
+  if (const auto* hello = std::get_if<channel::Hello>(&message)) return on_hello(peer, *hello);
   if (peer.version < version_of(message)) return false;
   return std::visit([&](const auto& m) { return on(peer, m); }, message);
 }
 
-bool WorkerChannel::welcome(Peer& peer, const channel::Hello& hello) {
+bool WorkerChannel::on_hello(Peer& peer, const channel::Hello& hello) {
   if (peer.version != 0 || hello.version == 0 || hello.version > channel::kVersion) return false;
   Worker& worker = workers_.at(peer.local_rank);
   if (!worker.page) {
@@ -312,7 +315,7 @@ bool WorkerChannel::welcome(Peer& peer, const channel::Hello& hello) {
     worker.page.emplace(std::move(*page));
     worker.page->page().wants_stop.store(is_stopping_ ? 1 : 0, std::memory_order_release);
     worker.page->page().snapshot_newest.store(newest_snapshot_, std::memory_order_release);
-    tell(WorkerMilestone::Connected, peer.local_rank);
+    report_milestone(WorkerMilestone::Connected, peer.local_rank);
   }
   peer.version = hello.version;
   return answer(peer, channel::Page{sizeof(WorkerPage)}, worker.page->descriptor());
@@ -324,13 +327,14 @@ bool WorkerChannel::on(Peer& peer, const channel::Ready&) {
   return true;
 }
 
-void WorkerChannel::tell(WorkerMilestone word, int local_rank) {
-  if (events_.on_milestone) events_.on_milestone(local_rank, word);
+void WorkerChannel::report_milestone(WorkerMilestone milestone, int local_rank) {
+  if (events_.on_milestone) events_.on_milestone(local_rank, milestone);
 }
 
 bool WorkerChannel::on(Peer& peer, const channel::FirstStep&) {
   Worker& worker = workers_.at(peer.local_rank);
-  if (!std::exchange(worker.has_stepped, true)) tell(WorkerMilestone::Stepped, peer.local_rank);
+  if (!std::exchange(worker.has_stepped, true))
+    report_milestone(WorkerMilestone::Stepped, peer.local_rank);
   return true;
 }
 
@@ -339,9 +343,9 @@ bool WorkerChannel::on(Peer& peer, const channel::Report& report) {
   return true;
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::ArenaRequest& wanted) {
-  channel::Arena arena{wanted.request_id, 0, {}};
-  const Result<Arenas::Piece> piece = arenas_->want(peer.local_rank, wanted.bytes);
+bool WorkerChannel::on(Peer& peer, const channel::ArenaRequest& request) {
+  channel::Arena arena{request.request_id, 0, {}};
+  const Result<Arenas::Piece> piece = arenas_->want(peer.local_rank, request.bytes);
   if (piece) {
     arena.bytes = piece->bytes;
   } else {
@@ -350,10 +354,10 @@ bool WorkerChannel::on(Peer& peer, const channel::ArenaRequest& wanted) {
   return answer(peer, arena, piece ? piece->descriptor : -1);
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::PeerArenaRequest& wanted) {
-  channel::Arena arena{wanted.request_id, 0, {}};
-  const Result<Arenas::View> view = wanted.local_rank <= limits::kWorkersPerNode
-                                        ? arenas_->view(static_cast<int>(wanted.local_rank))
+bool WorkerChannel::on(Peer& peer, const channel::PeerArenaRequest& request) {
+  channel::Arena arena{request.request_id, 0, {}};
+  const Result<Arenas::View> view = request.local_rank <= limits::kWorkersPerNode
+                                        ? arenas_->view(static_cast<int>(request.local_rank))
                                         : Error{ErrorKind::Refused, "there is no such local rank"};
   if (view) {
     arena.bytes = view->bytes;
@@ -363,9 +367,9 @@ bool WorkerChannel::on(Peer& peer, const channel::PeerArenaRequest& wanted) {
   return answer(peer, arena, view ? view->descriptor.get() : -1);
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::CommitRequest& request_id) {
+bool WorkerChannel::on(Peer& peer, const channel::CommitRequest& request) {
   const std::string why = events_.commit_refusal ? events_.commit_refusal() : std::string();
-  return answer(peer, channel::Permission{request_id.request_id, why.empty(), why});
+  return answer(peer, channel::Permission{request.request_id, why.empty(), why});
 }
 
 bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
@@ -383,23 +387,23 @@ bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
 
 bool WorkerChannel::on(Peer& peer, const channel::Resumed& resumed) {
   if (resumed.step < -1) return false;
-  tell(WorkerMilestone::Resumed, peer.local_rank);
+  report_milestone(WorkerMilestone::Resumed, peer.local_rank);
   if (resumed.fell_back && events_.on_fell_back) {
     events_.on_fell_back(peer.local_rank, resumed.step);
   }
   return true;
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::FaultPermitRequest& request_id) {
+bool WorkerChannel::on(Peer& peer, const channel::FaultPermitRequest& request) {
   if (!events_.on_fault_permit_request)
-    return answer(peer, channel::Permission{request_id.request_id, false, "no plan"});
-  const auto reply = [this, id = peer.id, number = request_id.request_id,
-                      alive = std::weak_ptr<int>(life_)](bool is_permitted) {
+    return answer(peer, channel::Permission{request.request_id, false, "no plan"});
+  const auto reply = [this, id = peer.id, number = request.request_id,
+                      alive = std::weak_ptr<int>(lifetime_)](bool is_permitted) {
     if (alive.expired()) return;
-    const auto asker = peers_.find(id);  // gone meanwhile: nobody waits
+    const auto asker = peers_.find(id);  // the peer may have gone meanwhile
     if (asker != peers_.end()) answer(asker->second, channel::Permission{number, is_permitted, {}});
   };
-  events_.on_fault_permit_request(peer.local_rank, request_id, reply);
+  events_.on_fault_permit_request(peer.local_rank, request, reply);
   return true;
 }
 
@@ -408,7 +412,7 @@ bool WorkerChannel::on(Peer& peer, const channel::Began& began) {
   return true;
 }
 
-// Unread answers hold descriptors, so whoever lets them pile up is no peer for long.
+// Unread answers hold descriptors, so a peer that does not read them loses its connection.
 bool WorkerChannel::answer(Peer& peer, const channel::Message& message, int descriptor) {
   return send_datagram(peer.socket.native_handle(), channel::encode(message), descriptor);
 }

@@ -15,8 +15,8 @@
 namespace cpprun {
 namespace {
 
-constexpr int kDepth = 8;            // nested jobs; deeper ones are left to their owners
-constexpr int kRemoveTries = 1'000;  // 0.1 ms apart; usually the first one does it
+constexpr int kDepth = 8;            // of nested jobs; deeper folders are left to their owners
+constexpr int kRemoveTries = 1'000;  // 0.1 ms apart; usually the first one succeeds
 constexpr size_t kTokenPrefix = 16;  // enough of the token to be unique on a machine
 
 bool lists(std::string_view commas, std::string_view word) {
@@ -41,8 +41,8 @@ std::optional<std::string> path_in_tree(std::string_view controller, std::string
 }
 
 struct Mount {
-  std::string root;   // what of the tree is mounted ...
-  std::string point;  // ... where
+  std::string root;   // the part of the tree that is mounted
+  std::string point;  // the mount point
 };
 
 std::optional<Mount> find_mount(std::string_view controller, std::string_view mountinfo) {
@@ -69,10 +69,10 @@ std::string own_cgroup_folder(std::string_view controller, std::string_view cgro
   if (!path || !mount) return "";
   std::string below = *path == "/" ? "" : *path;
   if (mount->root != "/") {
-    if (!below.starts_with(mount->root)) return "";  // we are outside of what is mounted here
+    if (!below.starts_with(mount->root)) return "";  // this cgroup is not below the mounted part
     below = below.substr(mount->root.size());
   }
-  if (below.find("..") != std::string::npos) return "";  // outside of our cgroup namespace
+  if (below.find("..") != std::string::npos) return "";  // outside of this cgroup namespace
   return mount->point + below;
 }
 
@@ -80,10 +80,11 @@ std::string cgroup_folder(const std::string& token) {
   const std::string own = own_cgroup_folder("", read_small_file("/proc/self/cgroup"),
                                             read_small_file("/proc/self/mountinfo"));
   if (own.empty()) return "";
-  // A child is born into a sibling only if we may write to the common ancestor's list.
+  // clone3() into a sibling cgroup requires write access to the common ancestor's cgroup.procs.
   if (::access((own + "/cgroup.procs").c_str(), W_OK) != 0 || ::access(own.c_str(), W_OK) != 0)
     return "";
-  const std::string type = read_small_file(own + "/cgroup.type");  // the root has none
+  // The root cgroup has no such file.
+  const std::string type = read_small_file(own + "/cgroup.type");
   if (!type.empty() && type != "domain\n") return "";
   return own + "/cpprun-" + token.substr(0, kTokenPrefix);
 }
@@ -93,7 +94,7 @@ std::optional<Cgroup> Cgroup::make(const std::string& token) {
   if (path.empty()) return std::nullopt;
   if (::mkdir(path.c_str(), 0755) < 0 && errno != EEXIST) return std::nullopt;
   UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Before Linux 5.14 there is no cgroup.kill; the sweep is surer than a loop over cgroup.procs.
+  // Before Linux 5.14 there is no cgroup.kill; OrphanSweep is surer than a loop over cgroup.procs.
   if (!folder.is_open() || ::faccessat(folder.get(), "cgroup.kill", W_OK, 0) != 0) {
     ::rmdir(path.c_str());
     return std::nullopt;
@@ -103,8 +104,7 @@ std::optional<Cgroup> Cgroup::make(const std::string& token) {
 
 Cgroup::~Cgroup() {
   if (!folder_.is_open()) return;
-  // A process that has been reaped may still be on its way out of the kernel, and counts until it
-  // is gone.
+  // A reaped process still counts as a member until the kernel has finished its exit.
   const timespec pause{0, 100'000};
   for (int i = 0; i < kRemoveTries && !remove_cgroup(AT_FDCWD, path_.c_str(), kDepth); ++i) {
     ::nanosleep(&pause, nullptr);

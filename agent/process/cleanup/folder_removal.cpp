@@ -28,14 +28,14 @@ constexpr std::array<int64_t, 8> kLocal{
     EXT4_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC,
     RAMFS_MAGIC,      F2FS_SUPER_MAGIC,  kXfs,        kZfs};
 
-// A file system without a name for a file that is removed and still open gives it one of these, and
-// removes it at its last close. To remove that one makes another.
+// NFS and FUSE rename a removed file that is still open to such a name, and remove it at its last
+// close. Removing the renamed file only makes another one.
 bool is_kept_open(std::string_view name) {
   return name.starts_with(".fuse_hidden") || name.starts_with(".nfs");
 }
 
-// Most of our folders are empty, and go with one system call. False: something is left; errno says
-// why.
+// Most of the folders are empty and go with one system call. False: something is left; errno has
+// the reason.
 bool remove_at(int parent, const char* name, int depth, Instant until) {
   if (::unlinkat(parent, name, AT_REMOVEDIR) == 0) return true;
   if (errno != ENOTEMPTY && errno != EEXIST) return false;
@@ -44,14 +44,14 @@ bool remove_at(int parent, const char* name, int depth, Instant until) {
   if (!folder.is_open()) return false;
   bool has_removed = true;
   int error = 0;
-  while (has_removed) {  // again: entries may be missed while others go
+  while (has_removed) {  // again: getdents may miss entries while others are removed
     has_removed = false;
     ::lseek(folder.get(), 0, SEEK_SET);
     for_each_entry(folder.get(), [&](const char* entry, bool is_folder) {
       const std::string_view called = entry;
       if (called == "." || called == ".." || is_kept_open(called) || boot_now() >= until) return;
       bool is_gone = !is_folder && ::unlinkat(folder.get(), entry, 0) == 0;
-      // Some file systems don't say what an entry is.
+      // Some file systems report no entry types.
       const bool may_be_folder = is_folder || (!is_gone && errno == EISDIR);
       if (may_be_folder) is_gone = remove_at(folder.get(), entry, depth - 1, until);
       if (!is_gone) error = errno;
@@ -63,8 +63,8 @@ bool remove_at(int parent, const char* name, int depth, Instant until) {
   return false;
 }
 
-// After a fork. Its maker's handlers of signals are not for it.
-[[noreturn]] void run_and_tell(const std::function<std::string()>& work, int to) {
+// The child after fork(). It blocks all signals, because the parent's handlers must not run in it.
+[[noreturn]] void run_and_write(const std::function<std::string()>& work, int to) {
   sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
@@ -82,7 +82,7 @@ bool remove_at(int parent, const char* name, int depth, Instant until) {
   ::_exit(0);
 }
 
-// What it says until its end. False: it has said no end by then.
+// Reads until the end of the output. False: the end did not come before `until`.
 bool read_all(int from, Instant until, std::string& text) {
   char buffer[4096];
   while (boot_now() < until) {
@@ -100,7 +100,7 @@ bool read_all(int from, Instant until, std::string& text) {
 }  // namespace
 
 Status remove_folder(const std::string& path) {
-  const Instant until = boot_now() + limits::kFolderRemoval;
+  const Instant until = boot_now() + limits::kFolderRemovalTimeout;
   if (remove_at(AT_FDCWD, path.c_str(), limits::kFolderDepth, until) || errno == ENOENT) return {};
   return system_error(path + " cannot be removed", errno);
 }
@@ -118,7 +118,7 @@ Result<std::string> run_apart(const std::function<std::string()>& work, Duration
   const UniqueFd from(ends[0]);
   UniqueFd to(ends[1]);
   const int pid = ::fork();
-  if (pid == 0) run_and_tell(work, to.get());
+  if (pid == 0) run_and_write(work, to.get());
   if (pid < 0) return system_error("no process can be started", errno);
   register_helper(pid);
   to.reset();
@@ -128,7 +128,7 @@ Result<std::string> run_apart(const std::function<std::string()>& work, Duration
     unregister_helper(pid);
     return text;
   }
-  ::kill(pid, SIGKILL);  // it may take the kernel for ever, so nobody waits
+  ::kill(pid, SIGKILL);  // the kernel may never end it, so the agent does not wait
   return Error{ErrorKind::Timeout, "its file system does not answer (process " +
                                        std::to_string(pid) + " waits for it)"};
 }

@@ -1,5 +1,5 @@
-// Removes a folder and what is in it, within limits: a file server may not answer, and a file
-// system may keep a file that is open somewhere under another name.
+// Removes a folder with its content within a time limit: a file server may not answer, and some
+// file systems rename a removed file that is still open.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace cpprun {
 
-// Error: something of it is left, and why. Takes limits::kFolderRemoval, and what one call of the
-// file system takes.
+// Error: a part of it is left, with the reason. Takes limits::kFolderRemovalTimeout plus one call of the
+// file system at most.
 Status remove_folder(const std::string& path);
 
-// Whether its files are on this machine: calls then return.
+// Whether the file system is local, so that its calls return.
 bool is_local_folder(const std::string& path);
 
-// Runs `work` in a process of its own, which is killed if it has not said its result within `most`;
-// nobody waits for its end then. Error: it took longer, or there is no room for another process.
+// Runs `work` in a child process and returns its result. After `most` it kills the child without
+// waiting for its end. Error: the time is over, or the child cannot be started.
 Result<std::string> run_apart(const std::function<std::string()>& work, Duration most);
 
 }  // namespace cpprun

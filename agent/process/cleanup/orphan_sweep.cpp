@@ -21,7 +21,7 @@ bool reap_if_dead(int pid) {
          info.si_pid == pid;
 }
 
-void tell(int target, bool is_kill) {
+void send_signal(int target, bool is_kill) {
   ::kill(target, is_kill ? SIGKILL : SIGTERM);
   if (!is_kill) ::kill(target, SIGCONT);
 }
@@ -54,21 +54,21 @@ void OrphanSweep::on_worker_ended(int pid, Instant now) {
   alive_.erase(found);
   last_deadline_ = now + limits::kSweepGrace;
   deadlines_[pid] = last_deadline_;
-  tell(-pid, is_hard_);
+  send_signal(-pid, is_hard_);
 }
 
 void OrphanSweep::look(Instant now, Cgroup* cgroup) {
-  // Whoever is reaped here may have handed us children after the list was read: only a pass that
-  // reaps nobody has seen everything.
-  while (look_once(now)) {
+  // The agent inherits the children of a process that it reaps here after it has read the list:
+  // only a pass that reaps none has seen all children.
+  while (scan_once(now)) {
   }
   const bool is_time = is_hard_ || now >= last_deadline_;
   if (cgroup != nullptr && alive_.empty() && is_time && !is_clean()) cgroup->kill();
 }
 
-bool OrphanSweep::look_once(Instant now) {
+bool OrphanSweep::scan_once(Instant now) {
   bool is_any_reaped = false;
-  for (auto& [pid, left] : orphans_) left.is_seen = false;
+  for (auto& [pid, orphan] : orphans_) orphan.is_seen = false;
   for (int pid : own_children()) {
     if (alive_.contains(pid) || is_helper(pid) || foreign_.contains(pid)) continue;
     if (reap_if_dead(pid)) {
@@ -88,59 +88,59 @@ bool OrphanSweep::look_once(Instant now) {
 }
 
 OrphanSweep::Orphan OrphanSweep::identify(int pid) const {
-  Orphan left;
+  Orphan orphan;
   const auto stat = read_stat(pid);
   if (stat) {
     for (int leader : {stat->session, stat->group}) {
       if (alive_.contains(leader) || dead_.contains(leader)) {
-        left.worker = leader;
-        return left;
+        orphan.worker = leader;
+        return orphan;
       }
     }
   }
-  // A process that waits inside the kernel may hold the lock of its memory, for ever even; this
-  // thread must not wait for that.
-  left.is_known = !stat || stat->state != 'D';
-  const Origin origin = parse_origin(left.is_known ? read_environment(pid) : "", token_);
-  left.is_foreign = has_foreign_ && !origin.is_ours;
-  if (!origin.is_ours || origin.is_nested || !origin.local_rank) return left;
+  // A process in state D may hold the lock of its memory for ever; reading its environment would
+  // block this thread.
+  orphan.is_known = !stat || stat->state != 'D';
+  const Origin origin = parse_origin(orphan.is_known ? read_environment(pid) : "", token_);
+  orphan.is_foreign = has_foreign_ && !origin.is_ours;
+  if (!origin.is_ours || origin.is_nested || !origin.local_rank) return orphan;
   for (const auto* workers : {&alive_, &dead_}) {
     for (const auto& [worker, rank] : *workers) {
-      if (rank.value == *origin.local_rank) left.worker = worker;
+      if (rank.value == *origin.local_rank) orphan.worker = worker;
     }
   }
-  return left;
+  return orphan;
 }
 
-bool OrphanSweep::is_due(const Orphan& left) const {
-  if (left.is_foreign) return false;
-  return alive_.empty() || dead_.contains(left.worker);
+bool OrphanSweep::is_due(const Orphan& orphan) const {
+  if (orphan.is_foreign) return false;
+  return alive_.empty() || dead_.contains(orphan.worker);
 }
 
-Instant OrphanSweep::deadline_of(const Orphan& left) const {
-  const auto found = deadlines_.find(left.worker);
+Instant OrphanSweep::deadline_of(const Orphan& orphan) const {
+  const auto found = deadlines_.find(orphan.worker);
   return found == deadlines_.end() ? last_deadline_ : found->second;
 }
 
-void OrphanSweep::visit(int pid, Orphan& left, Instant now) {
-  if (!is_due(left)) return;
-  const bool is_kill = is_hard_ || now >= deadline_of(left);
+void OrphanSweep::visit(int pid, Orphan& orphan, Instant now) {
+  if (!is_due(orphan)) return;
+  const bool is_kill = is_hard_ || now >= deadline_of(orphan);
   const SignalSent wanted = is_kill ? SignalSent::Killed : SignalSent::Terminate;
-  if (left.signal_sent >= wanted) return;
-  left.signal_sent = wanted;
-  left.told_at = now;
-  // Its group's number cannot be another's: a living member, this child, holds it.
+  if (orphan.signal_sent >= wanted) return;
+  orphan.signal_sent = wanted;
+  orphan.signalled_at = now;
+  // The group's number cannot be reused: this child, a living member, holds it.
   const auto stat = read_stat(pid);
   const bool has_own_group = stat && (stat->group == pid || dead_.contains(stat->group));
-  if (has_own_group) tell(-stat->group, is_kill);
-  tell(pid, is_kill);
+  if (has_own_group) send_signal(-stat->group, is_kill);
+  send_signal(pid, is_kill);
 }
 
 Instant OrphanSweep::next_deadline() const {
   Instant next = Instant::never();
-  for (const auto& [pid, left] : orphans_) {
-    if (is_due(left) && left.signal_sent == SignalSent::Terminate)
-      next = std::min(next, deadline_of(left));
+  for (const auto& [pid, orphan] : orphans_) {
+    if (is_due(orphan) && orphan.signal_sent == SignalSent::Terminate)
+      next = std::min(next, deadline_of(orphan));
   }
   return next;
 }
@@ -152,10 +152,10 @@ bool OrphanSweep::is_clean() const {
 
 std::vector<OrphanSweep::Unended> OrphanSweep::unended() const {
   std::vector<Unended> all;
-  for (const auto& [pid, left] : orphans_) {
-    if (!is_due(left) || left.signal_sent != SignalSent::Killed) continue;
-    Unended& one = all.emplace_back(Unended{pid, std::nullopt, left.told_at});
-    if (const auto from = dead_.find(left.worker); from != dead_.end()) one.worker = from->second;
+  for (const auto& [pid, orphan] : orphans_) {
+    if (!is_due(orphan) || orphan.signal_sent != SignalSent::Killed) continue;
+    Unended& one = all.emplace_back(Unended{pid, std::nullopt, orphan.signalled_at});
+    if (const auto from = dead_.find(orphan.worker); from != dead_.end()) one.worker = from->second;
   }
   return all;
 }
@@ -169,31 +169,31 @@ std::optional<Instant> OrphanSweep::first_kill() const {
 
 namespace {
 
-struct Spared {
+struct Helpers {
   std::mutex mutex;
   std::set<int> pids;
 };
 
-Spared& spared() {
-  static Spared list;
+Helpers& helpers() {
+  static Helpers list;
   return list;
 }
 
 }  // namespace
 
 void register_helper(int pid) {
-  const std::lock_guard lock(spared().mutex);
-  spared().pids.insert(pid);
+  const std::lock_guard lock(helpers().mutex);
+  helpers().pids.insert(pid);
 }
 
 void unregister_helper(int pid) {
-  const std::lock_guard lock(spared().mutex);
-  spared().pids.erase(pid);
+  const std::lock_guard lock(helpers().mutex);
+  helpers().pids.erase(pid);
 }
 
 bool is_helper(int pid) {
-  const std::lock_guard lock(spared().mutex);
-  return spared().pids.contains(pid);
+  const std::lock_guard lock(helpers().mutex);
+  return helpers().pids.contains(pid);
 }
 
 }  // namespace cpprun

@@ -1,9 +1,10 @@
-// OrphanSweep: finds and ends what workers leave behind, and reaps what the agent has adopted.
+// OrphanSweep: finds and ends processes that workers leave behind, and reaps those that the agent
+// has adopted.
 //
-// The agent is a subreaper, so whatever loses its parent below it becomes its child: when it has no
-// children but its own, nothing that a worker started lives. What a living worker has detached on
-// purpose (a daemon) is left alone until that worker has ended. Children are waited for one by one,
-// never "any". Thread: the loop's.
+// The agent is a subreaper: a descendant that loses its parent becomes the agent's child. So when
+// the agent has no children but its own, nothing is left of any worker. A daemon that a live worker
+// has detached is left alone until that worker ends. The sweep waits for each child by its pid,
+// never for any child. Thread: the loop's.
 #pragma once
 
 #include <map>
@@ -20,33 +21,33 @@ namespace cpprun {
 
 class OrphanSweep {
  public:
-  // Makes this process a subreaper. Children that are there already are never touched.
+  // Makes this process a subreaper. It never touches children that exist already.
   explicit OrphanSweep(std::string token);
 
   void begin_round();
   void on_worker_started(int pid, LocalRank rank);
 
-  // Requires: the worker is dead and not yet reaped, so its number still names its group. Tells the
-  // group to go.
+  // Requires: the worker is dead and not yet reaped, so that its pid still names its group. Signals
+  // the group.
   void on_worker_ended(int pid, Instant now);
 
-  // The round has failed or was stopped: what is left behind gets KILL at once from now on.
+  // The round failed or was stopped: orphans get SIGKILL instead of SIGTERM from now on.
   void set_hard() { is_hard_ = true; }
   bool is_hard() const { return is_hard_; }
 
-  // Looks at all children: reaps, tells to go, kills what has had its time. To be called after each
-  // end of a child and at next_deadline().
+  // Visits all children: reaps the dead ones, sends SIGTERM, and SIGKILL after the grace. Call it
+  // after each end of a child and at next_deadline().
   void look(Instant now, Cgroup* cgroup);
-  Instant next_deadline() const;  // never, if nothing waits for its time
+  Instant next_deadline() const;  // never: no orphan is in its grace
 
-  // As of the last look: nothing is left of workers that have ended.
+  // As of the last scan: no process of an ended worker is left.
   bool is_clean() const;
 
-  // As of the last look: what is waited for although it got SIGKILL.
+  // As of the last scan: orphans that SIGKILL has not ended yet.
   struct Unended {
     int pid = 0;
-    std::optional<LocalRank> worker;  // from which it came, if that is known
-    Instant killed_at;                // when it first got SIGKILL
+    std::optional<LocalRank> worker;  // that started it; unset: unknown
+    Instant killed_at;                // time of the first SIGKILL
   };
   std::vector<Unended> unended() const;
   std::optional<Instant> first_kill() const;  // of them
@@ -54,36 +55,37 @@ class OrphanSweep {
  private:
   enum class SignalSent { Nothing, Terminate, Killed };
   struct Orphan {
-    int worker = 0;  // pid of the worker it came from; 0: not known
+    int worker = 0;  // pid of the worker that started it; 0: unknown
     bool is_foreign = false;
-    bool is_known = true;  // its environment was read, or need not be
+    bool is_known = true;  // false: its environment is not read yet
     bool is_seen = true;
     SignalSent signal_sent = SignalSent::Nothing;
-    Instant told_at;
+    Instant signalled_at;
   };
 
-  bool look_once(Instant now);  // was anybody reaped?
+  bool scan_once(Instant now);  // true: a child was reaped
   Orphan identify(int pid) const;
-  bool is_due(const Orphan& left) const;
-  void visit(int pid, Orphan& left, Instant now);
-  Instant deadline_of(const Orphan& left) const;
+  bool is_due(const Orphan& orphan) const;
+  void visit(int pid, Orphan& orphan, Instant now);
+  Instant deadline_of(const Orphan& orphan) const;
 
   std::string token_;
-  bool has_foreign_ = false;  // children of others: an orphan without our mark may be theirs
+  // The process had children before: an orphan without the token may be of one of them.
+  bool has_foreign_ = false;
   std::set<int> foreign_;
   bool is_hard_ = false;
-  std::map<int, LocalRank> alive_;    // workers by pid
-  std::map<int, LocalRank> dead_;     // ended ones of this round
-  std::map<int, Instant> deadlines_;  // of ended ones: when their leftovers get KILL
-  Instant last_deadline_;             // of the worker that ended last
+  std::map<int, LocalRank> alive_;    // live workers by pid
+  std::map<int, LocalRank> dead_;     // ended workers of this round by pid
+  std::map<int, Instant> deadlines_;  // when the orphans of an ended worker get SIGKILL
+  Instant last_deadline_;             // that of the worker that ended last
   std::map<int, Orphan> orphans_;
 };
 
-// Children of the agent that are no workers (the reaper process, helper tools): the sweep neither
-// reaps nor ends them. Thread-safe; one list per process, because children belong to the process.
+// Children of the agent that are no workers (the reaper process, external tools): the sweep neither
+// reaps nor signals them. Thread-safe; one list per process.
 
 void register_helper(int pid);
-void unregister_helper(int pid);  // after it was reaped
+void unregister_helper(int pid);  // call after it is reaped
 bool is_helper(int pid);
 
 }  // namespace cpprun

@@ -55,7 +55,7 @@ class Reaper::Impl {
     task.token = token_;
     task.cgroup = cgroup_.c_str();
     page_->wakes_at.store(0);
-    // A signal that comes before the reaper process has set itself up (Ctrl-C) must not end it.
+    // A signal (Ctrl-C) must not end the reaper process before it ignores signals.
     sigset_t all, old;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -72,12 +72,13 @@ class Reaper::Impl {
 
   void set_deadline(Instant deadline) {
     page_->deadline.store(deadline.nanoseconds());
-    if (deadline.nanoseconds() >= page_->wakes_at.load()) return;  // it will see it by itself
+    // The reaper process wakes before that and reads it.
+    if (deadline.nanoseconds() >= page_->wakes_at.load()) return;
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
   }
 
-  // It holds nothing that needs care, so the quickest end is the best one.
+  // The reaper process holds no state, so SIGKILL is safe.
   void dismiss() const {
     if (pid_ != 0) ::kill(pid_, SIGKILL);
   }

@@ -1,10 +1,10 @@
-// The reaper process: a small process in a session of its own that outlives the agent by the time
-// it needs to clear up.
+// Reaper: the agent's handle of the reaper process, a small process in a session of its own that
+// outlives the agent and cleans up after it.
 //
-// When the agent ends in any way, kill -9 included, it kills everything that carries the agent's
-// token (by cgroup.kill where a cgroup is in force, else by pidfd after reading /proc/*/environ).
-// It also kills the workers, and only them, when the agent has let its deadline pass: a frozen
-// agent must not leave a second world behind.
+// When the agent ends in any way, kill -9 included, the reaper process kills every process that
+// carries the agent's token: by cgroup.kill where there is a cgroup, otherwise by pidfd after
+// reading /proc/*/environ. It also kills the workers, and only them, when the agent lets its
+// deadline pass: a frozen agent must not keep workers of an old round alive.
 #pragma once
 
 #include <memory>
@@ -17,21 +17,22 @@ namespace cpprun {
 
 class Reaper {
  public:
-  // Forks the reaper process. Requires: called before the first thread is made. `cgroup` is the
-  // folder of the agent's own cgroup or empty; it is removed at the end.
+  // Forks the reaper process. Requires: this process has no second thread yet. `cgroup`: the folder
+  // of the agent's cgroup, or empty; the reaper process removes it at its end.
   static Result<std::unique_ptr<Reaper>> start(const std::string& token, const std::string& cgroup);
-  ~Reaper();  // dismisses it and reaps it
+  ~Reaper();  // kills and reaps the reaper process
 
-  // Workers may live until then; Instant::never() when nobody worker leases this agent. Any thread
-  // may call it.
+  // The end of the worker lease; Instant::never(): the agent needs none. Any thread may call it.
   void set_deadline(Instant deadline);
 
-  // Readable when the reaper process itself has died; then call renew(), which forks another one.
+  // Readable when the reaper process itself has died; the owner then calls renew(), which forks
+  // another one.
   int pidfd() const;
   int pid() const;
   Status renew();
 
-  // Nothing is left to guard: it goes while the agent tidies up, and is reaped at the end.
+  // Kills the reaper process early, because no worker is left. The destructor reaps it, so its exit
+  // runs in parallel with the agent's.
   void dismiss();
 
  private:

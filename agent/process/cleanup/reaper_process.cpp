@@ -26,10 +26,10 @@ namespace {
 
 constexpr int64_t kNever = INT64_MAX;
 constexpr int kCgroupDepth = 8;
-// Between two looks at /proc while killed processes are on their way out.
-constexpr long kLeaderPollInterval = 2'000'000;
+// Nanoseconds between two scans of /proc while killed processes exit.
+constexpr long kScanPauseNs = 2'000'000;
 
-// Nothing but a fault, KILL or our own decision ends the reaper process.
+// Only a fault, SIGKILL or its own decision ends the reaper process.
 void ignore_signals() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
@@ -43,8 +43,8 @@ void ignore_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// A reader of the agent's output must see its end although we live on.
-void leave_streams() {
+// A reader of the agent's output must see end of file although the reaper process still runs.
+void drop_streams() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; null >= 0 && fd < 3; ++fd) ::dup2(null, fd);
 }
@@ -66,10 +66,10 @@ int to_pid(const char* name) {
   return *name == '\0' ? pid : 0;
 }
 
-bool kill_if_ours(int proc, const char* name, std::string_view token) {
+bool kill_if_marked(int proc, const char* name, std::string_view token) {
   const int pid = to_pid(name);
-  // The handle first: should the number get another owner meanwhile, the signal still goes to the
-  // one that is gone.
+  // Opens the handle first: if the kernel reuses the pid meanwhile, the signal still goes to the
+  // old process.
   UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!handle.is_open()) return false;
   const UniqueFd folder(::openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -78,8 +78,8 @@ bool kill_if_ours(int proc, const char* name, std::string_view token) {
   return ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) == 0;
 }
 
-// Was any of ours found? Processes up to the number `after` are left out.
-bool kill_all_ours(const ReaperTask& task, int after) {
+// Returns whether it killed a process. Skips pids up to `after`.
+bool kill_all_marked(const ReaperTask& task, int after) {
   UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!proc.is_open()) return false;
   const int self = ::getpid();
@@ -90,50 +90,52 @@ bool kill_all_ours(const ReaperTask& task, int after) {
     const bool is_of_cpprun = pid == self || pid == parent || pid == task.agent_pid;
     if (pid <= std::max(1, after) || is_of_cpprun) return;
     task.page->looked_at.store(pid);
-    is_any |= kill_if_ours(proc.get(), name, task.token);
+    is_any |= kill_if_marked(proc.get(), name, task.token);
   });
   return is_any;
 }
 
-// A child of the reaper process that looks through /proc, and what became of it.
+// A child of the reaper process that scans /proc.
 struct Searcher {
   UniqueFd process;  // pidfd; SIGCHLD is ignored, so the kernel reaps the child
-  int pid = -1;      // -1: there is no room for another process
+  int pid = -1;      // -1: the process limit is reached
 };
 
-constexpr int kFound = 1;  // stands in the page
+constexpr int kFound = 1;  // value of ReaperPage::found
 
 Searcher start_searcher(const ReaperTask& task, int after) {
   int handle = -1;
-  // Plain clone: what fork() does besides is for programs that go on with their threads' locks.
+  // Plain clone: fork() would also run handlers for locks of threads, which this child does not
+  // use.
   const long pid = ::syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, nullptr, &handle, nullptr, nullptr);
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (kill_all_ours(task, after)) task.page->found.store(kFound);
+    if (kill_all_marked(task, after)) task.page->found.store(kFound);
     ::_exit(0);
   }
   return {UniqueFd(handle), static_cast<int>(pid)};
 }
 
-// The environment of a process cannot be read while the lock of its memory is held, which one that
-// SIGKILL does not end may do for ever. So a child looks; where it gets no further it is given up,
-// and another goes on behind. Is another pass of any use?
+// A read of a process's environment blocks while the lock of its memory is held, and a process that
+// survives SIGKILL may hold it for ever. So a child reads. If it makes no progress, this function
+// abandons it and starts another one behind the blocking pid. Returns whether another pass may find
+// more.
 bool search(const ReaperTask& task) {
-  const Instant until = boot_now() + limits::kReaperSearchTakes;
-  const auto most = static_cast<int>(limits::kReaperLookTakes / std::chrono::milliseconds(1));
+  const Instant until = boot_now() + limits::kReaperScanTimeout;
+  const auto most = static_cast<int>(limits::kReaperReadTimeout / std::chrono::milliseconds(1));
   ReaperPage& page = *task.page;
   page.found.store(0);
   bool was_blocked = false;
   for (int after = 0; boot_now() < until;) {
     page.looked_at.store(after);
     const Searcher searcher = start_searcher(task, after);
-    if (searcher.pid < 0) return kill_all_ours(task, after);
-    for (int seen = after; boot_now() < until;) {
+    if (searcher.pid < 0) return kill_all_marked(task, after);
+    for (int last = after; boot_now() < until;) {
       pollfd end{searcher.process.get(), POLLIN, 0};
       if (::poll(&end, 1, most) == 1) return was_blocked || page.found.load() == kFound;
       const int at = page.looked_at.load();
-      if (at != after && at == seen) break;  // else it goes on, or has not begun
-      seen = at;
+      if (at != after && at == last) break;  // otherwise it makes progress, or has not begun
+      last = at;
     }
     ::syscall(SYS_pidfd_send_signal, searcher.process.get(), SIGKILL, nullptr, 0);
     was_blocked = true;
@@ -150,10 +152,10 @@ void kill_cgroup(const char* cgroup) {
   [[maybe_unused]] const ssize_t done = file.is_open() ? ::write(file.get(), "1", 1) : 0;
 }
 
-// Until nothing is found any more: a process may fork between our look and its death.
+// Repeats until a scan finds no process: one may fork between the scan and its death.
 void kill_workers(const ReaperTask& task) {
   const Instant until = boot_now() + limits::kReaperTimeout;
-  const timespec pause{0, kLeaderPollInterval};
+  const timespec pause{0, kScanPauseNs};
   kill_cgroup(task.cgroup);
   while (search(task) && boot_now() < until) {
     ::nanosleep(&pause, nullptr);
@@ -161,11 +163,11 @@ void kill_workers(const ReaperTask& task) {
   }
 }
 
-[[noreturn]] void clear_up_and_end(const ReaperTask& task) {
+[[noreturn]] void clean_up_and_exit(const ReaperTask& task) {
   kill_workers(task);
   const Instant until = boot_now() + limits::kReaperTimeout;
-  const timespec pause{0, kLeaderPollInterval};
-  // What was killed still counts as living in the cgroup for a moment.
+  const timespec pause{0, kScanPauseNs};
+  // Killed processes still count as members of the cgroup for a moment.
   while (*task.cgroup != '\0' && !remove_cgroup(AT_FDCWD, task.cgroup, kCgroupDepth) &&
          boot_now() < until) {
     ::nanosleep(&pause, nullptr);
@@ -213,11 +215,11 @@ void run_reaper(const ReaperTask& task) {
   ::prctl(PR_SET_NAME, "cpprun-guard", 0, 0, 0);
   ::prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
   ignore_signals();
-  leave_streams();
+  drop_streams();
   close_all_but({task.agent, task.wake});
   if (::chdir("/") < 0) ::_exit(1);
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  int64_t acted_on = kNever;  // the deadline for which the workers were killed
+  int64_t acted_on = kNever;  // the deadline at which it killed the workers
   for (;;) {
     const int64_t deadline = task.page->deadline.load();
     if (deadline != acted_on && boot_now().nanoseconds() >= deadline) {
@@ -227,11 +229,11 @@ void run_reaper(const ReaperTask& task) {
     const int64_t wakes_at = deadline == acted_on ? kNever : deadline;
     task.page->wakes_at.store(wakes_at);
     if (task.page->deadline.load() != deadline)
-      continue;  // set before the agent could see wakes_at
+      continue;  // the agent stored it before it could see wakes_at
     arm(timer, wakes_at);
     pollfd events[] = {{task.agent, POLLIN, 0}, {task.wake, POLLIN, 0}, {timer, POLLIN, 0}};
     ::poll(events, 3, -1);
-    if (events[0].revents != 0) clear_up_and_end(task);
+    if (events[0].revents != 0) clean_up_and_exit(task);
     uint64_t count;
     if (events[1].revents != 0 && ::read(task.wake, &count, sizeof count) < 0) continue;
   }

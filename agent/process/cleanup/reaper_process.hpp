@@ -1,5 +1,5 @@
-// The reaper process's own code: what runs after the fork until its end. Allocates nothing and
-// takes no lock, because it may be forked from a process with threads.
+// The code of the reaper process, from the fork to its end. Allocates nothing and takes no lock,
+// because renew() forks it from a process with threads.
 #pragma once
 
 #include <atomic>
@@ -8,15 +8,17 @@
 
 namespace cpprun {
 
-// Shared by agent and reaper process. Times in nanoseconds of CLOCK_BOOTTIME, INT64_MAX = never.
+// Shared memory of agent and reaper process. Times in nanoseconds of CLOCK_BOOTTIME, INT64_MAX:
+// never.
 //
-// Invariant: a deadline earlier than `wakes_at` is followed by a write to the reaper process's
-// eventfd; a later one is found when the reaper process wakes by itself. So heartbeats that move
-// the deadline on cost no wake-up.
+// Invariant: after the agent stores a deadline earlier than `wakes_at` it writes to the reaper
+// process's eventfd. The reaper process finds a later deadline when it wakes at `wakes_at`. So
+// heartbeats that only extend the deadline cause no wake-up.
 struct ReaperPage {
   std::atomic<int64_t> deadline{INT64_MAX};  // written by the agent
   std::atomic<int64_t> wakes_at{0};          // written by the reaper process
-  // Of a look through /proc: the process that is looked at, and whether one of ours was found.
+  // Progress of a scan of /proc: the process that is being examined, and whether the scan killed
+  // one.
   std::atomic<int> looked_at{0};
   std::atomic<int> found{0};
 };
@@ -27,12 +29,12 @@ struct ReaperTask {
   int agent_pid = 0;
   int wake = -1;  // eventfd
   std::string_view token;
-  const char* cgroup = "";  // folder, "" for none
+  const char* cgroup = "";  // folder; "": none
 };
 
 [[noreturn]] void run_reaper(const ReaperTask& task);
 
-// Does the environment that `file` (/proc/<pid>/environ) shows carry the token? Any size; allocates
+// Whether the environment in `file` (/proc/<pid>/environ) contains the token. Any size; allocates
 // nothing.
 bool environment_carries(int file, std::string_view token);
 

@@ -12,9 +12,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDepth =
-    32;  // three levels mean something; a parser's caller must not recurse without end
-constexpr double kLatestSecond = 1e11;  // a stamp beyond the year 5000 is none
+// Three levels have a meaning; deeper nesting would only make code that walks the tree recurse.
+constexpr int kDepth = 32;
+constexpr double kLatestSecond = 1e11;  // a timestamp beyond the year 5000 is invalid
 
 ErrorReport unreadable(const std::string& path, const std::string& reason) {
   ErrorReport report;
@@ -54,7 +54,7 @@ void read_nested(const json& message, ErrorReport& report) {
 json parse(std::string_view bytes, bool& is_too_deep) {
   const auto limit = [&](int depth, json::parse_event_t, json&) {
     if (depth > kDepth) is_too_deep = true;
-    return depth <= kDepth;  // what is deeper is left out
+    return depth <= kDepth;  // drops deeper values
   };
   return json::parse(bytes.begin(), bytes.end(), limit, /*allow_exceptions=*/false);
 }

@@ -1,11 +1,12 @@
-// What a worker wrote about its own end: torchelastic's error file in its two accepted forms. Pure;
-// no I/O.
+// Parser of torchelastic's error file, in which a worker reports its own failure, in its two
+// accepted forms. Pure; no I/O.
 //
 //   {"message": {"message": "ValueError: text", "extraInfo": {"py_callstack": "...", "timestamp":
 //   "1700000000"}}}
 //   {"message": "text", "timestamp": 1700000000}
 //
-// The worker SDK adds "consequence_of": "peer" to extraInfo where a peer's end broke a connection.
+// The worker SDK adds "consequence_of": "peer" to extraInfo when the end of a peer broke a
+// connection.
 #pragma once
 
 #include <string>
@@ -15,8 +16,8 @@
 
 namespace cpprun {
 
-// Never fails: what is no such file comes back with is_readable = false and the reason as message.
-// file_time is the caller's to fill in.
+// Never fails: an invalid file gives is_readable = false and the reason as message. The caller
+// fills in file_time.
 ErrorReport parse_error_file(const std::string& path, std::string_view bytes);
 
 }  // namespace cpprun

@@ -25,26 +25,27 @@ namespace {
 
 namespace bp = boost::process;
 
-// What the tool has said until it closes its output, `until` comes or `bytes_max` are there.
+// Reads the tool's output until its end, `until` or `bytes_max`.
 std::string read_until(int fd, Instant until, size_t bytes_max) {
-  std::string said;
+  std::string output;
   std::array<char, 4096> buffer{};
-  while (said.size() < bytes_max) {
+  while (output.size() < bytes_max) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - boot_now()).count();
     pollfd more{fd, POLLIN, 0};
     const int ready = left > 0 ? ::poll(&more, 1, static_cast<int>(left)) : 0;
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) break;
     const ssize_t size =
-        ::read(fd, buffer.data(), std::min(buffer.size(), bytes_max - said.size()));
+        ::read(fd, buffer.data(), std::min(buffer.size(), bytes_max - output.size()));
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) break;
-    said.append(buffer.data(), static_cast<size_t>(size));
+    output.append(buffer.data(), static_cast<size_t>(size));
   }
-  return said;
+  return output;
 }
 
-// Our threads block all signals, and a tool would inherit that. It goes when its starter does.
+// The agent's threads block all signals, and the tool would inherit that. The tool dies with the
+// thread that started it.
 void prepare_child() {
   sigset_t none;
   ::sigemptyset(&none);
@@ -63,23 +64,23 @@ std::string find_tool(const std::string& name) {
 
 Result<std::string> run_tool(const std::string& program, const std::vector<std::string>& arguments,
                              Duration takes, size_t bytes_max) {
-  bp::pipe said;
+  bp::pipe output;
   std::error_code error;
   const auto on_exec = [](auto&) { prepare_child(); };
   bp::child tool(bp::exe = program, bp::args = arguments,
-                 bp::std_in<bp::null, (bp::std_out & bp::std_err)> said,
+                 bp::std_in<bp::null, (bp::std_out & bp::std_err)> output,
                  bp::extend::on_exec_setup = on_exec, error);
   if (error) {
     return Error{ErrorKind::System, "cannot start " + program + ": " + error.message()};
   }
-  register_helper(tool.id());  // it is not left behind by a worker
-  if (said.native_sink() >= 0) {
-    ::close(said.native_sink());
-    said.assign_sink(-1);
+  register_helper(tool.id());  // it is no orphan of a worker
+  if (output.native_sink() >= 0) {
+    ::close(output.native_sink());
+    output.assign_sink(-1);
   }
-  std::string text = read_until(said.native_source(), boot_now() + takes, bytes_max);
+  std::string text = read_until(output.native_source(), boot_now() + takes, bytes_max);
   const int pid = tool.id();
-  tool.terminate(error);  // whether or not it has ended; waits for it
+  tool.terminate(error);  // also after its end; waits for it
   unregister_helper(pid);
   return text;
 }

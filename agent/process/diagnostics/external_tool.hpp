@@ -1,7 +1,7 @@
-// Runs a helper tool (gdb, py-spy) and takes what it says: bounded in time and size, without a
-// shell. The one place of Boost.Process.
+// Runs an external tool (gdb, py-spy) and captures its output: bounded in time and size, without a
+// shell. The only user of Boost.Process.
 //
-// Blocks: for threads that may wait, never the loop's.
+// Blocks: not for the loop's thread.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace cpprun {
 
-// Path of the program on our own PATH; "" if it is not there.
+// Path of the program on the agent's own PATH; "": not found.
 std::string find_tool(const std::string& name);
 
-// stdout and stderr of `program` in one text, cut after `bytes_max`; its stdin is empty. After
-// `takes` it is killed, and what it has said by then is the answer. Error (System): it could not be
+// Returns stdout and stderr of `program` in one text, cut after `bytes_max`; stdin is empty. Kills
+// the program after `takes` and returns its output so far. Error (System): the program could not be
 // started.
 Result<std::string> run_tool(const std::string& program, const std::vector<std::string>& arguments,
                              Duration takes, size_t bytes_max);

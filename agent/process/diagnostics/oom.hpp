@@ -1,8 +1,8 @@
-// OomCounter: did the kernel's OOM killer end that worker? Compares counters; says "yes" once per
-// kill counted.
+// OomCounter: whether the kernel's OOM killer ended a worker, by the kernel's counter of OOM kills.
+// Each kill counts for one worker.
 //
-// Asks the nearest counter that there is: the agent's own cgroup (v2, then v1), else the machine's.
-// Thread: the loop's.
+// Reads the nearest counter that exists: that of the agent's own cgroup (v2, then v1), otherwise
+// the machine's. Thread: the loop's.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace cpprun {
 class OomCounter {
  public:
   OomCounter();
-  void begin_round();  // forgets kills of before
-  bool take_kill();    // a kill since then that was not taken yet?
+  void begin_round();  // forgets earlier kills
+  bool take_kill();    // true: a kill since then that no call has taken yet
 
  private:
   int64_t read() const;

@@ -14,9 +14,9 @@
 namespace cpprun {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;  // a page that was fetched from a file counts as read
+constexpr uint64_t kPageBytes = 4096;  // size of a page that a major fault reads from a file
 
-// The value of "Name:\tvalue" in such a file; "" if it is not there.
+// The value of "Name:\tvalue"; "": not there.
 std::string_view value_of(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -36,7 +36,7 @@ std::string proc_of(int pid) {
   return "/proc/" + std::to_string(pid) + "/";
 }
 
-// Whichever of its threads made them.
+// Children of all its threads.
 void append_children(int pid, std::vector<int>& pids) {
   const std::string tasks = proc_of(pid) + "task/";
   const UniqueFd folder(::open(tasks.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -65,7 +65,7 @@ WorkerObservation::State parse_state(std::string_view status) {
 ResourceUsage parse_usage(std::string_view stat, std::string_view io, long ticks_per_second) {
   ResourceUsage used;
   used.bytes = number_of(value_of(io, "rchar:")) + number_of(value_of(io, "wchar:"));
-  const size_t name_end = stat.rfind(") ");  // the name itself may hold anything
+  const size_t name_end = stat.rfind(") ");  // the name may hold any byte
   if (name_end == std::string_view::npos || ticks_per_second <= 0) return used;
   const std::vector<std::string> words = text::split(stat.substr(name_end + 2), ' ');
   if (words.size() < 15) return used;
@@ -76,16 +76,16 @@ ResourceUsage parse_usage(std::string_view stat, std::string_view io, long ticks
   return used;
 }
 
-void sample_process(WorkerObservation& sight) {
+void sample_process(WorkerObservation& worker) {
   static const long ticks_per_second = ::sysconf(_SC_CLK_TCK);
-  sight.state = parse_state(read_small_file(proc_of(sight.pid) + "status"));
-  std::vector<int> pids{sight.pid};
+  worker.state = parse_state(read_small_file(proc_of(worker.pid) + "status"));
+  std::vector<int> pids{worker.pid};
   for (size_t i = 0; i < pids.size(); ++i) {
     const std::string proc = proc_of(pids[i]);
     const ResourceUsage used =
         parse_usage(read_small_file(proc + "stat"), read_small_file(proc + "io"), ticks_per_second);
-    sight.cpu += used.cpu;
-    sight.bytes += used.bytes;
+    worker.cpu += used.cpu;
+    worker.bytes += used.bytes;
     append_children(pids[i], pids);
   }
 }

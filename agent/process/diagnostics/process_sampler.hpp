@@ -1,5 +1,5 @@
-// What /proc shows of a worker at this moment: whether it goes, and what it and its descendants
-// have done since they began. Reads some small files for each of them; any thread.
+// Samples a worker's state, and the CPU time and I/O of the worker and its descendants, from /proc.
+// Reads some small files for each process; any thread.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace cpprun {
 
-// Fills in state, cpu and bytes of the worker `sight.pid`. What has ended shows nothing.
-void sample_process(WorkerObservation& sight);
+// Fills in state, cpu and bytes of the worker `sight.pid`. Ended processes add nothing.
+void sample_process(WorkerObservation& worker);
 
-// Pure parts, of the texts in /proc/<pid>: status, stat and io.
+// Pure parsers of the texts in /proc/<pid>: status, stat and io.
 WorkerObservation::State parse_state(std::string_view status);
 struct ResourceUsage {
-  Duration cpu{};  // by itself and by children that it has waited for
+  Duration cpu{};  // of the process and of children that it has reaped
   uint64_t bytes = 0;
 };
 ResourceUsage parse_usage(std::string_view stat, std::string_view io, long ticks_per_second);

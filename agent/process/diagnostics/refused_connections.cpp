@@ -20,7 +20,7 @@ constexpr size_t kAttributes = kBody + NLMSG_ALIGN(sizeof(inet_diag_msg));
 constexpr size_t kPeerPort =
     kBody + offsetof(inet_diag_msg, id) + offsetof(inet_diag_sockid, idiag_dport);
 
-// Lets messages about sockets with this port at their other end pass.
+// Passes only messages about sockets with this peer port.
 bool set_filter(int socket, uint16_t port) {
   std::array<sock_filter, 4> code{{
       BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kPeerPort),
@@ -32,7 +32,7 @@ bool set_filter(int socket, uint16_t port) {
   return ::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
 }
 
-// `type`'s content, "" if it is not there.
+// The content of the attribute `type`; "": not there.
 std::string_view attribute(std::string_view message, uint16_t type) {
   for (size_t at = kAttributes; at + sizeof(rtattr) <= message.size();) {
     rtattr head{};
@@ -58,7 +58,8 @@ UniqueFd watch_closed_sockets(uint16_t port) {
   return is_made ? std::move(socket) : UniqueFd();
 }
 
-// A connection that came to be has had its SYN acknowledged.
+// The peer acknowledged the SYN of an established connection, so its count of acknowledged bytes is
+// above 0.
 bool is_refusal(std::string_view message) {
   const std::string_view info = attribute(message, INET_DIAG_INFO);
   uint64_t acknowledged = 0;

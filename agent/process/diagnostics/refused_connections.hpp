@@ -1,9 +1,9 @@
-// Connections to a port of this network that were refused because nobody listens there, as the
-// kernel reports them when their sockets close. Nothing is polled, no connection is made, and a
-// filter in the kernel lets sockets with other ports pass.
+// Reports refused connections to a port of this network namespace, from the kernel's sock_diag
+// messages about closed sockets. It polls nothing and makes no connection; a kernel filter drops
+// messages about other ports.
 //
-// Seen is what a non-blocking connect() began: torch's clients do that. A blocking connect() that
-// is refused leaves no port behind. Any thread.
+// It sees refusals of non-blocking connect() calls, which torch's clients use. A blocking connect()
+// that is refused leaves no port in the message. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace cpprun {
 
-// Readable as soon as a socket to that port closes; non-blocking. Not open where the kernel does
-// not report (no sock_diag, or a sandbox that has no netlink).
+// A non-blocking socket that is readable when a socket to that port has closed. Not open where the
+// kernel sends no such messages (no sock_diag, or a sandbox without netlink).
 UniqueFd watch_closed_sockets(uint16_t port);
 
-// The most that one message needs.
+// Buffer for one message.
 inline constexpr size_t kClosedSocketBytes = 4096;
 
-// Does this message tell of a connection that never came to be?
+// Whether this message reports a connection that was never established.
 bool is_refusal(std::string_view message);
 
 }  // namespace cpprun

@@ -24,14 +24,14 @@ namespace {
 using State = WorkerObservation::State;
 using namespace std::chrono_literals;
 
-constexpr Duration kOwnStackStep = 20ms;  // how often its file is looked at
+constexpr Duration kOwnStackStep = 20ms;  // between two checks of the stack file
 
 std::string proc_file(int pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
-// A signal that is not caught would end it.
-bool catches(int pid, int signal) {
+// Checked before the signal is sent, because an uncaught one would end the worker.
+bool catches_signal(int pid, int signal) {
   const std::string status = read_small_file(proc_file(pid, "status"));
   const size_t at = status.find("SigCgt:");
   if (at == std::string::npos) return false;
@@ -51,7 +51,7 @@ std::string read_from(int file, off_t begin) {
   return text;
 }
 
-// Waits until the file has grown and grows no more.
+// Waits until the file has grown and no longer grows.
 void await_growth(int file, off_t before, Instant until) {
   off_t last = before;
   while (boot_now() < until) {
@@ -62,15 +62,15 @@ void await_growth(int file, off_t before, Instant until) {
   }
 }
 
-// The worker's own words about its stack; "" if it has none, or can't speak.
-std::string own_stack(const StackTarget& witness) {
-  const bool can_speak = witness.worker.state == State::Going;
-  if (!witness.stack_file || !can_speak) return "";
-  const int pid = witness.worker.pid;
-  const std::string path = proc_file(pid, "fd/") + std::to_string(*witness.stack_file);
+// The stack that the worker writes on request; "": it cannot.
+std::string own_stack(const StackTarget& target) {
+  const bool can_speak = target.worker.state == State::Going;
+  if (!target.stack_file || !can_speak) return "";
+  const int pid = target.worker.pid;
+  const std::string path = proc_file(pid, "fd/") + std::to_string(*target.stack_file);
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   const off_t before = file.is_open() ? size_of(file.get()) : -1;
-  if (before < 0 || !catches(pid, kStackSignal) ||
+  if (before < 0 || !catches_signal(pid, kStackSignal) ||
       ::syscall(SYS_tgkill, pid, pid, kStackSignal) != 0)
     return "";
   await_growth(file.get(), before, boot_now() + limits::kOwnStackTimeout);
@@ -82,15 +82,15 @@ std::string tool_stack(const WorkerObservation& worker, Instant until) {
   if (takes <= Duration{} || worker.state == State::Blocked) return "";
   const std::string pid = std::to_string(worker.pid);
   if (const std::string spy = find_tool("py-spy"); !spy.empty()) {
-    const auto said = run_tool(spy, {"dump", "--pid", pid}, takes, limits::kStackTextBytes);
-    if (said && said->find("Thread ") != std::string::npos) return *said;
+    const auto output = run_tool(spy, {"dump", "--pid", pid}, takes, limits::kStackTextBytes);
+    if (output && output->find("Thread ") != std::string::npos) return *output;
   }
   if (const std::string gdb = find_tool("gdb"); !gdb.empty()) {
-    const auto said = run_tool(
+    const auto output = run_tool(
         gdb, {"-nx", "-batch", "-p", pid, "-ex", "set width 0", "-ex", "thread apply all bt 30"},
         takes, limits::kStackTextBytes);
-    const size_t begin = said ? said->find("\nThread ") : std::string::npos;
-    if (begin != std::string::npos) return said->substr(begin + 1);
+    const size_t begin = output ? output->find("\nThread ") : std::string::npos;
+    if (begin != std::string::npos) return output->substr(begin + 1);
   }
   return "";
 }
@@ -100,7 +100,7 @@ std::string kernel_view(int pid) {
   const std::string channel = read_small_file(proc_file(pid, "wchan"));
   view += channel.empty() || channel == "0" ? "nothing that it tells" : channel;
   view += "\n";
-  return view + read_small_file(proc_file(pid, "stack"));  // root's only
+  return view + read_small_file(proc_file(pid, "stack"));  // only root may read it
 }
 
 std::string indented(const std::string& text) {
@@ -132,15 +132,15 @@ std::string summary_of(const WorkerObservation& worker) {
   return text;
 }
 
-std::vector<std::string> collect_stacks(const std::vector<StackTarget>& witnesses) {
+std::vector<std::string> collect_stacks(const std::vector<StackTarget>& targets) {
   const Instant until = boot_now() + limits::kStackCollectionTimeout;
   std::vector<std::string> texts;
-  for (const StackTarget& witness : witnesses) {
-    std::string stack = own_stack(witness);
-    if (stack.empty()) stack = tool_stack(witness.worker, until);
+  for (const StackTarget& target : targets) {
+    std::string stack = own_stack(target);
+    if (stack.empty()) stack = tool_stack(target.worker, until);
     if (stack.empty()) stack = "(no stack: neither its own, nor by py-spy or gdb)\n";
-    texts.push_back(summary_of(witness.worker) + "\n" +
-                    text::printable(indented(stack + "\n" + kernel_view(witness.worker.pid))));
+    texts.push_back(summary_of(target.worker) + "\n" +
+                    text::printable(indented(stack + "\n" + kernel_view(target.worker.pid))));
   }
   return texts;
 }

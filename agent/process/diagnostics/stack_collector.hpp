@@ -1,9 +1,9 @@
-// Evidence: what each worker of a node is doing, looked at before a hang is ended. Nothing of a
-// worker is changed by it but that it may be halted for a moment.
+// Collects the stack of each worker of a node before the agent ends a hang. It changes nothing in a
+// worker, except that a tool may stop it for a moment.
 //
-// Sources, the first that answers: the worker's own stack (worker SDK, cpprun_worker), py-spy, gdb;
-// and always what the kernel says: state, wait channel, its own stack where we may read it. Bounded
-// in time and size by limits::kEvidence…. Blocks: for a thread that may wait.
+// It takes the first source that answers: the worker's own stack (worker SDK, cpprun_worker),
+// py-spy, gdb. It always adds the kernel's view: state, wait channel, kernel stack where readable.
+// limits::kStack... bound its time and size. Blocks: not for the loop's thread.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,14 @@ namespace cpprun {
 
 struct StackTarget {
   WorkerObservation worker;
-  std::optional<int> stack_file;  // descriptor inside the worker; nothing: it has none
+  std::optional<int> stack_file;  // descriptor inside the worker; unset: none
 };
 
-// One text per worker, in their order: some lines each, whole and printable.
-std::vector<std::string> collect_stacks(const std::vector<StackTarget>& witnesses);
+// One text per worker, in the same order: a few complete, printable lines each.
+std::vector<std::string> collect_stacks(const std::vector<StackTarget>& targets);
 
-// One line: "rank 1 (local rank 1, pid 4711): step 7, training, 12 collectives, last heartbeat 9.1
-// s ago; stopped; waits in futex_wait".
+// One line: "rank 1 (local rank 1, pid 4711): step 7, 12 collectives, last heartbeat 9.1 s ago;
+// stopped by a signal".
 std::string summary_of(const WorkerObservation& worker);
 
 }  // namespace cpprun

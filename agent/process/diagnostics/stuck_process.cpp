@@ -14,7 +14,7 @@
 namespace cpprun {
 namespace {
 
-// The value of "Name:\tvalue" in such a file; "" if it is not there.
+// The value of "Name:\tvalue"; "": not there.
 std::string value_of(const std::string& text, std::string_view name) {
   for (const std::string& line : text::split(text, '\n')) {
     if (line.starts_with(name)) return std::string(text::strip(line.substr(name.size())));
@@ -22,7 +22,7 @@ std::string value_of(const std::string& text, std::string_view name) {
   return "";
 }
 
-// "[<0>] fuse_request_wait+0x1d/0x30": only the function's name.
+// "[<0>] fuse_request_wait+0x1d/0x30" gives "fuse_request_wait".
 std::string function_of(const std::string& frame) {
   std::string name = frame.substr(std::min(frame.size(), frame.find("] ") + 2));
   return name.substr(0, name.find('+'));
@@ -43,8 +43,8 @@ bool is_done(char state) {
   return state == 'Z' || state == 'X' || state == '?';
 }
 
-// The folder of the thread that has not ended, or that of the process if there is none: a tracer
-// may keep the status of a process that is dead.
+// The folder of a thread that has not exited. The folder of the process if all have: a tracer may
+// hold the status of a dead process.
 std::string blocked_thread(const std::string& process) {
   const std::string tasks = process + "/task";
   const UniqueFd folder(::open(tasks.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -10,14 +10,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The child's code runs in our memory: no instrumentation, and only syscall(), which no sanitizer
-// intercepts.
+// The child's code runs in the parent's memory: no instrumentation, and only syscall(), which no
+// sanitizer intercepts.
 #define CPPRUN_IN_CHILD __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
 
 namespace cpprun {
 namespace {
 
-struct KernelSigaction {  // as rt_sigaction takes it; all zero = default action
+struct KernelSigaction {  // as rt_sigaction takes it; all zero: default action
   unsigned long words[4];
 };
 
@@ -42,7 +42,7 @@ CPPRUN_IN_CHILD void clear_signals(const ChildPlan& plan) {
   for (size_t i = 0; i < plan.signal_count; ++i) {
     ::syscall(SYS_rt_sigaction, plan.signals[i], &standard, nullptr, sizeof(unsigned long));
   }
-  // From here on everything is closed by exec.
+  // exec closes all descriptors but 0, 1 and 2.
   ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
   unsigned long empty = 0;
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &empty, nullptr, sizeof empty);
@@ -60,12 +60,12 @@ CPPRUN_IN_CHILD int child_main(void* argument) {
   if (::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) {
     give_up(plan, ChildStep::ParentDeath);
   }
-  // Our parent may have died before the line above took effect.
+  // The parent may have died before prctl() took effect.
   if (::syscall(SYS_getppid) != plan.parent) {
     errno = ESRCH;
     give_up(plan, ChildStep::ParentDeath);
   }
-  if (plan.descriptors != nullptr) {  // lowers the soft limit only, which can't fail
+  if (plan.descriptors != nullptr) {  // lowers the soft limit only, which cannot fail
     ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan.descriptors, nullptr);
   }
   if (plan.cpus != nullptr &&
@@ -94,8 +94,8 @@ int clone_child_into(ChildPlan& plan, char* stack, size_t stack_size, int cgroup
   args.stack = reinterpret_cast<__u64>(stack);
   args.stack_size = stack_size;
   args.cgroup = static_cast<__u64>(cgroup);
-  // glibc 2.36 has no clone3(). The child comes back on its own, empty stack, so it cannot return
-  // to any caller: it goes straight into child_main from here.
+  // glibc 2.36 has no clone3(). The child returns from the system call on its own, empty stack, so
+  // it cannot return to any caller: it calls child_main directly.
 #if defined(__x86_64__)
   long result = SYS_clone3;
   register ChildPlan* child_plan asm("r12") = &plan;

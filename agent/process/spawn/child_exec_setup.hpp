@@ -1,8 +1,7 @@
-// What a new child does between its birth and exec, as one list; and the call that makes such a
-// child.
+// The steps of a new child between clone and exec, and the calls that create it.
 //
-// Internal to spawn.cpp. The child shares our memory, so its code calls nothing but the kernel and
-// is kept out of the sanitizers' sight (their bookkeeping would be ours).
+// Internal to spawn.cpp. The child shares the parent's memory, so its code makes system calls only,
+// and is not instrumented by sanitizers (their bookkeeping would change the parent's).
 #pragma once
 
 #include <sched.h>
@@ -13,34 +12,35 @@
 
 namespace cpprun {
 
-// In the order in which they are taken.
+// In the order of execution.
 enum class ChildStep : int { None, Session, Cgroup, ParentDeath, Cpus, Stdio, Exec };
 
 struct ChildPlan {
   const char* program = nullptr;
   char* const* argv = nullptr;
   char* const* environment = nullptr;
-  int stdio[3] = {0, 1, 2};  // what becomes 0, 1, 2
-  int cgroup_procs = -1;     // written to when the child was not born in its cgroup
+  int stdio[3] = {0, 1, 2};  // the descriptors that become 0, 1, 2
+  int cgroup_procs = -1;     // the child writes itself into it; -1: the child starts in its cgroup
   pid_t parent = 0;
-  const rlimit* descriptors = nullptr;  // null: as many as we may have
-  const cpu_set_t* cpus = nullptr;      // null: as ours
-  const int* signals = nullptr;         // to be set to their default action
+  const rlimit* descriptors = nullptr;  // null: the parent's
+  const cpu_set_t* cpus = nullptr;      // null: the parent's
+  const int* signals = nullptr;         // reset to their default action
   size_t signal_count = 0;
   volatile ChildStep failed = ChildStep::None;  // written by the child
   volatile int error = 0;
-  volatile bool has_begun = false;  // written by the child, first of all
+  volatile bool has_begun = false;  // the child's first write
 };
 
-// Runs the steps; returns only if the kernel itself has gone mad.
+// Runs the steps in the child. Never returns.
 int child_main(void* plan);
 
-// The parent is held until the child has called exec or ended. Returns its pid, or -errno.
+// Creates the child; the parent waits until the child has called exec or ended. Returns its pid, or
+// -errno.
 int clone_child(ChildPlan& plan, char* stack_top, int& pidfd);
 
-// The same, born in the cgroup whose folder is open as `cgroup`: joining it later by cgroup.procs
-// costs the first writer 13 to 22 ms (an RCU grace period), this 6 us. -ENOSYS where there is no
-// such call.
+// Like clone_child(), but the child starts in the cgroup whose folder is open as `cgroup`. Joining
+// a cgroup later through cgroup.procs costs the first writer 13 to 22 ms (an RCU grace period),
+// this 6 us. -ENOSYS: the kernel lacks clone3().
 int clone_child_into(ChildPlan& plan, char* stack, size_t stack_size, int cgroup, int& pidfd);
 
 }  // namespace cpprun

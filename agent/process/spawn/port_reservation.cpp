@@ -17,9 +17,9 @@
 namespace cpprun {
 namespace {
 
-constexpr int kTries = 64;  // free ports that another reservation already has
-constexpr int kAskers =
-    128;  // who may ask for the holder of a name; each asks once and leaves its question
+constexpr int kTries = 64;  // free ports that another reservation already holds
+constexpr int kBacklog =
+    128;  // Connections from processes that look up the owner; each stays in the backlog.
 
 struct NameAddress {
   sockaddr_un address{};
@@ -30,7 +30,7 @@ NameAddress name_of(uint16_t port) {
   NameAddress name;
   name.address.sun_family = AF_UNIX;
   const std::string text = "cpprun/port/" + std::to_string(port);
-  ::memcpy(name.address.sun_path + 1, text.data(), text.size());  // a leading 0: abstract
+  ::memcpy(name.address.sun_path + 1, text.data(), text.size());  // a leading zero byte: abstract
   name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   return name;
 }
@@ -39,17 +39,17 @@ UniqueFd unix_socket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Not open: somebody has the name (errno EADDRINUSE) or the system refused.
-UniqueFd take_name(uint16_t port) {
+// Not open: another process has the name (errno EADDRINUSE), or the kernel refused.
+UniqueFd bind_name(uint16_t port) {
   UniqueFd socket = unix_socket();
   const NameAddress name = name_of(port);
   const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
   if (!socket.is_open() || ::bind(socket.get(), address, name.size) < 0) return UniqueFd();
-  ::listen(socket.get(), kAskers);  // so that its holder can be asked for
+  ::listen(socket.get(), kBacklog);  // lets other processes find the owner by connecting
   return socket;
 }
 
-std::string name_holder(uint16_t port) {
+std::string name_owner(uint16_t port) {
   const UniqueFd socket = unix_socket();
   const NameAddress name = name_of(port);
   const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
@@ -61,7 +61,7 @@ std::string name_holder(uint16_t port) {
   return describe_process(peer.pid);
 }
 
-// A socket bound to the port on all addresses, or errno.
+// A socket bound to the port on all addresses. Not open: errno has the reason.
 UniqueFd bind_port(uint16_t port) {
   const int one = 1, zero = 0;
   UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -75,7 +75,7 @@ UniqueFd bind_port(uint16_t port) {
       return socket;
     if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) return UniqueFd();
   }
-  socket.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));  // no IPv6 here
+  socket.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));  // the kernel has no IPv6
   if (!socket.is_open()) return UniqueFd();
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   sockaddr_in address{};
@@ -94,8 +94,8 @@ uint16_t port_of(const UniqueFd& socket) {
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-Error taken_error(uint16_t port, const std::string& holder) {
-  const std::string by = holder.empty() ? "" : " by " + holder;
+Error taken_error(uint16_t port, const std::string& owner) {
+  const std::string by = owner.empty() ? "" : " by " + owner;
   return Error{ErrorKind::System, "port " + std::to_string(port) + " is taken" + by +
                                       "; choose another with --master-port, or end what holds it"};
 }
@@ -112,11 +112,11 @@ Result<PortReservation> PortReservation::make(std::optional<uint16_t> port) {
     UniqueFd socket = bind_port(port.value_or(0));
     if (!socket.is_open()) return refused_error(port.value_or(0), errno);
     const uint16_t number = port_of(socket);
-    UniqueFd name = take_name(number);
+    UniqueFd name = bind_name(number);
     if (name.is_open()) return PortReservation(number, socket.release(), name.release());
     if (errno != EADDRINUSE)
       return system_error("cannot reserve port " + std::to_string(number), errno);
-    if (port) return taken_error(number, name_holder(number));
+    if (port) return taken_error(number, name_owner(number));
   }
   return Error{ErrorKind::System, "no free port could be reserved; see ip_local_port_range"};
 }

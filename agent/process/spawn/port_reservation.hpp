@@ -1,9 +1,10 @@
-// PortReservation: keeps a TCP port for worker 0, without listening, until the agent drops it.
+// PortReservation: reserves a TCP port for worker 0, without listening, until the agent drops it.
 //
-// A socket on [::] (0.0.0.0 where there is no IPv6), bound with SO_REUSEADDR: torch's server may
-// bind and serve the same port, the kernel never hands it out, a bind without the option is
-// refused. Two such binds do not exclude each other, so the abstract unix socket
-// "cpprun/port/<port>" beside it does, per network namespace, and names the holder.
+// It binds a socket on [::] (0.0.0.0 where there is no IPv6) with SO_REUSEADDR. torch's server can
+// then bind and serve the same port, while the kernel gives the port to no other socket and refuses
+// a bind without the option. Two reservations do not exclude each other by that, so each also binds
+// the abstract unix socket "cpprun/port/<port>", which is exclusive per network namespace and names
+// the owner.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace cpprun {
 
 class PortReservation {
  public:
-  // Any free port, or `port`. Taken: an Error that names the port and, where visible, who holds it
-  // (program and pid).
+  // Reserves `port`, or any free one. If it is taken, the error names the port and, where visible,
+  // its owner (program and pid).
   static Result<PortReservation> make(std::optional<uint16_t> port);
 
   PortReservation(PortReservation&& other) noexcept;

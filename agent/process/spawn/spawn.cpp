@@ -19,7 +19,7 @@
 namespace cpprun {
 namespace {
 
-// The child's steps need a few hundred bytes; four pages leave room for the kernel's own red zones.
+// The child's steps need a few hundred bytes; the rest is a safety margin.
 constexpr size_t kStackBytes = 64 * 1024;
 
 bool is_file(const std::string& path) {
@@ -31,7 +31,7 @@ std::string_view search_path(const std::vector<std::string>& environment) {
   for (const std::string& entry : environment) {
     if (entry.starts_with("PATH=")) return std::string_view(entry).substr(5);
   }
-  return "/bin:/usr/bin";  // what exec itself would take
+  return "/bin:/usr/bin";  // execvp()'s own default
 }
 
 std::string exec_reason(const std::string& program, int error) {
@@ -53,8 +53,8 @@ std::string exec_reason(const std::string& program, int error) {
   }
 }
 
-// The next attempt would find the same.
-bool is_lasting(int error) {
+// Whether a retry would fail in the same way.
+bool is_permanent(int error) {
   switch (error) {
     case ENOENT:
     case EACCES:
@@ -85,17 +85,17 @@ Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
     case ChildStep::Stdio:
       return system_error(start + "its standard streams", error);
     default:
-      return Error{is_lasting(error) ? ErrorKind::BadValue : ErrorKind::System,
+      return Error{is_permanent(error) ? ErrorKind::BadValue : ErrorKind::System,
                    start + exec_reason(plan.program, error)};
   }
 }
 
 Error clone_error(const SpawnPlan& plan, int error) {
-  const char* cure = "";
-  if (error == EAGAIN) cure = " (too many processes: see ulimit -u and the cgroup's pids.max)";
-  if (error == EMFILE) cure = " (too many open files: raise the limit with ulimit -n)";
+  const char* hint = "";
+  if (error == EAGAIN) hint = " (too many processes: see ulimit -u and the cgroup's pids.max)";
+  if (error == EMFILE) hint = " (too many open files: raise the limit with ulimit -n)";
   Error result = system_error("cannot start " + plan.program, error);
-  result.text += cure;
+  result.text += hint;
   return result;
 }
 
@@ -157,23 +157,23 @@ SpawnContext::~SpawnContext() {
 int SpawnContext::run_child(ChildPlan& child, int cgroup, int& pidfd) {
   char* stack = static_cast<char*>(stack_);
   if (cgroup < 0) return clone_child(child, stack + kStackBytes, pidfd);
-  if (is_into_refused_) return run_child_beside(child, cgroup, pidfd);
+  if (cannot_start_in_cgroup_) return run_child_then_join(child, cgroup, pidfd);
   const int pid = clone_child_into(child, stack, kStackBytes, cgroup, pidfd);
-  const bool is_stillborn = pid > 0 && !child.has_begun;
-  const bool has_no_clone3 = pid == -ENOSYS || pid == -EPERM;  // old kernel, seccomp
-  if (!is_stillborn && !has_no_clone3) return pid;
-  // Kernels with the `kill_seq` of Linux 6.15 compare the wrong one: once a cgroup was killed by
-  // cgroup.kill, whoever is born in it later dies before its first instruction.
-  if (is_stillborn) {
+  const bool died_at_start = pid > 0 && !child.has_begun;
+  const bool has_no_clone3 = pid == -ENOSYS || pid == -EPERM;  // an old kernel, or seccomp
+  if (!died_at_start && !has_no_clone3) return pid;
+  // Kernels with the `kill_seq` of Linux 6.15 compare a wrong value: after a cgroup.kill every
+  // child that starts in the cgroup dies before its first instruction.
+  if (died_at_start) {
     reap(pid);
     ::close(pidfd);
   }
-  is_into_refused_ = true;
-  return run_child_beside(child, cgroup, pidfd);
+  cannot_start_in_cgroup_ = true;
+  return run_child_then_join(child, cgroup, pidfd);
 }
 
-// The child writes itself into the cgroup.
-int SpawnContext::run_child_beside(ChildPlan& child, int cgroup, int& pidfd) {
+// For kernels that cannot start a child in the cgroup: the child writes itself into it.
+int SpawnContext::run_child_then_join(ChildPlan& child, int cgroup, int& pidfd) {
   UniqueFd procs(::openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC));
   if (!procs.is_open()) return -errno;
   child.cgroup_procs = procs.get();

@@ -12,8 +12,8 @@
 namespace cpprun {
 namespace {
 
-// Stands for a writer that is gone and left its last line without an end.
-const char kNobody = 0;
+// Stands for a writer that ended within a line.
+const char kEndedWriter = 0;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void Console::add_part(const void* writer, const std::string& prefix, std::strin
 }
 
 void Console::forget(const void* writer) {
-  if (open_line_ == writer) open_line_ = &kNobody;
+  if (open_line_ == writer) open_line_ = &kEndedWriter;
 }
 
 bool Console::is_full() const {
@@ -68,12 +68,12 @@ Console::Outcome Console::fail(int error) {
     is_closed_ = true;
     return Outcome::Closed;
   }
-  error_ = error;  // a full disk: later text may fit again
+  error_ = error;  // such as a full disk: later text may fit again
   return Outcome::Done;
 }
 
 void Console::drop_written() {
-  if (at_ < text_.size() / 2) return;  // rarely, since the rest is moved
+  if (at_ < text_.size() / 2) return;  // rarely, because erase() moves the rest
   text_.erase(0, at_);
   at_ = 0;
 }
@@ -99,7 +99,7 @@ bool is_same_place(int a, int b) {
   struct stat one {
   }, two{};
   if (::fstat(a, &one) < 0 || ::fstat(b, &two) < 0) return false;
-  // Two openings of one regular file have positions of their own, so they are two places.
+  // Two open descriptions of one regular file have separate positions, so they are two places.
   return one.st_dev == two.st_dev && one.st_ino == two.st_ino && !S_ISREG(one.st_mode);
 }
 

@@ -1,7 +1,7 @@
-// Console: our own stdout or stderr, shared by the output of many workers. Keeps their lines whole
-// and their prefixes right, holds what the reader does not take yet, and never blocks.
+// Console: the launcher's own stdout or stderr, shared by the output of many workers. It keeps
+// lines whole and prefixes right, buffers what the reader does not accept yet, and never blocks.
 //
-// Not a thread: the output thread owns it.
+// Thread: the output thread's.
 #pragma once
 
 #include <string>
@@ -14,23 +14,23 @@ namespace cpprun {
 
 class Console {
  public:
-  // `fd` stays the caller's.
+  // The caller keeps the ownership of `fd`.
   explicit Console(int fd) : output_(fd) {}
 
-  // Whole lines of a writer, or a piece of a line that goes on. `writer` only serves to tell
-  // writers apart.
+  // Add whole lines of a writer, or a piece of a line that continues. `writer` only identifies the
+  // writer.
   void add_lines(const void* writer, const std::string& prefix, std::string_view lines);
   void add_part(const void* writer, const std::string& prefix, std::string_view part);
-  void forget(const void* writer);  // it adds nothing any more
+  void forget(const void* writer);  // the writer ends
 
-  enum class Outcome { Done, Blocked, Closed };  // Closed: the reader went away; said once
+  enum class Outcome { Done, Blocked, Closed };  // Closed: the reader has gone; reported once
   Outcome flush();
 
   bool is_closed() const { return is_closed_; }
   bool is_full() const;  // its writers must wait
   bool is_empty() const { return at_ == text_.size(); }
-  int poll_fd() const { return output_.poll_fd(); }      // to be waited for when blocked
-  int take_error() { return std::exchange(error_, 0); }  // errno of text that had to be dropped
+  int poll_fd() const { return output_.poll_fd(); }      // to wait on after Blocked
+  int take_error() { return std::exchange(error_, 0); }  // errno of dropped text
 
  private:
   void begin(const void* writer);
@@ -39,13 +39,13 @@ class Console {
 
   NonblockingOutput output_;
   std::string text_;
-  size_t at_ = 0;                    // of text_ is written
-  const void* open_line_ = nullptr;  // whose line stands unfinished at the end; nullptr: none
+  size_t at_ = 0;                    // this much of text_ is written
+  const void* open_line_ = nullptr;  // the writer of the unfinished line at the end; nullptr: none
   bool is_closed_ = false;
   int error_ = 0;
 };
 
-// Do both descriptors lead to one place, so that their lines must not be mixed?
+// Whether both descriptors lead to one file or terminal, so that their lines need one Console.
 bool is_same_place(int a, int b);
 
 }  // namespace cpprun

@@ -1,6 +1,6 @@
-// LineSplitter: cuts a worker's bytes into what a console may show: blocks of whole lines, or a
-// part of a line that is too long or has waited too long for its end. Pure: no I/O, no clock. Bytes
-// pass as they are.
+// LineSplitter: splits a worker's bytes into blocks of whole lines for the console, and parts of
+// lines that are too long or whose end is late. Pure: no I/O, no clock. It does not change any
+// byte.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace cpprun {
 
 class LineSplitter {
  public:
-  // `on_lines(text)`: one or more whole lines, newline included; the first one continues a part
-  // that was shown before. `on_part(text)`: a piece of a line that goes on.
+  // `on_lines(text)`: one or more whole lines with their newlines; the first one continues a part
+  // that was shown before. `on_part(text)`: a piece of a line that continues.
   template <class OnLines, class OnPart>
   void feed(std::string_view bytes, OnLines&& on_lines, OnPart&& on_part) {
     if (!held_.empty()) bytes.remove_prefix(complete_held(bytes, on_lines));
@@ -30,18 +30,18 @@ class LineSplitter {
     }
   }
 
-  // What is held up to its last lone carriage return: a picture of a progress bar, which the next
-  // one follows. "" if there is none yet; one at the very end may be the first half of an end of
-  // line.
+  // The held text up to its last lone carriage return: states of a progress bar that another state
+  // follows. "": none yet. A carriage return at the very end does not count, because a newline may
+  // follow.
   std::string take_progress_bars() {
     size_t end = held_.size() < 2 ? std::string::npos : held_.rfind('\r', held_.size() - 2);
     if (end == std::string::npos) return {};
-    std::string pictures = held_.substr(0, end + 1);
+    std::string bars = held_.substr(0, end + 1);
     held_.erase(0, end + 1);
-    return pictures;
+    return bars;
   }
 
-  // Something is held back that take_part() would give.
+  // take_part() would return text.
   bool has_part() const { return !held_.empty(); }
   std::string take_part() { return std::exchange(held_, {}); }
 

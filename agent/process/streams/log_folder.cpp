@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 constexpr size_t kSuffix = 8;
 constexpr size_t kLongestBelow =
     sizeof "/attempt_2147483647.round_9223372036854775807/4096/stdout.log";
-constexpr int kTries = 100;     // names that others have taken
-constexpr mode_t kMode = 0700;  // as torchrun: what a job prints may be secret
+constexpr int kTries = 100;     // random names that exist already
+constexpr mode_t kMode = 0700;  // as torchrun: output may be secret
 
 std::string random_suffix() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz012345";
@@ -35,8 +35,8 @@ std::string random_suffix() {
   return suffix;
 }
 
-// The run id as part of a file name: no slashes, and short enough with what follows; never cut
-// inside a character.
+// The run id as part of a file name: without slashes, and cut to the allowed length, but not inside
+// a UTF-8 character.
 std::string file_name_of(std::string run_id) {
   for (char& c : run_id) {
     if (c == '/') c = '_';
@@ -66,7 +66,7 @@ Error folder_error(const std::string& path, int error) {
   return system_error("cannot make the log folder " + path, error);
 }
 
-// `start` and a random end, as a folder that was not there before.
+// Makes a new folder named `start` plus a random suffix.
 Result<std::string> make_unique_folder(const std::string& start) {
   for (int i = 0; i < kTries; ++i) {
     const std::string path = start + random_suffix();
@@ -80,7 +80,7 @@ Result<std::string> prepare_base(const std::string& dir) {
   std::error_code error;
   const std::string base = fs::absolute(dir, error).lexically_normal().string();
   if (error) return folder_error(dir, error.value());
-  // Longer than this, and a worker's files could not be opened later.
+  // With a longer path the workers' files could not be opened later.
   if (base.size() + NAME_MAX + kLongestBelow >= PATH_MAX) return folder_error(base, ENAMETOOLONG);
   fs::create_directories(base, error);
   if (error) return folder_error(base, error.value());
@@ -88,8 +88,8 @@ Result<std::string> prepare_base(const std::string& dir) {
   return base;
 }
 
-// Where Python's tempfile looks when TMPDIR can't be used: a job needs no good one.
-constexpr std::string_view kElsewhere[] = {"/tmp", "/var/tmp", "/usr/tmp", "."};
+// Where Python's tempfile looks when TMPDIR is unusable.
+constexpr std::string_view kFallbackFolders[] = {"/tmp", "/var/tmp", "/usr/tmp", "."};
 
 Result<std::string> make_temporary_in(const std::string& dir) {
   std::error_code error;
@@ -98,11 +98,11 @@ Result<std::string> make_temporary_in(const std::string& dir) {
   return base ? make_unique_folder(*base + "/torchelastic_") : base;
 }
 
-// The error is the one about the folder that was wished for.
-Result<std::string> make_temporary(const std::string& wished) {
-  Result<std::string> made = make_temporary_in(wished);
+// An error is the one about the preferred folder.
+Result<std::string> make_temporary(const std::string& preferred) {
+  Result<std::string> made = make_temporary_in(preferred);
   if (made) return made;
-  for (const std::string_view dir : kElsewhere) {
+  for (const std::string_view dir : kFallbackFolders) {
     Result<std::string> other = make_temporary_in(std::string(dir));
     if (other) return other;
   }
@@ -159,8 +159,8 @@ Status LogFolder::make_attempt(const std::string& name, int64_t round, int nproc
   return {};
 }
 
-// Renamed into place, so that there is always one. A convenience: without it everything still
-// works.
+// Renames a new link over the old one, so that there is always one. Ignores errors: the link is a
+// convenience only.
 void LogFolder::point_latest_at(const std::string& name) const {
   const std::string link = run_ + "/latest";
   const std::string fresh = run_ + "/.latest.new";
@@ -177,7 +177,7 @@ std::string LogFolder::attempt_file(const char* name) const {
   return attempt_.empty() ? "" : attempt_ + "/" + name;
 }
 
-// Whether something is in it that people would look for: output, or error files.
+// Whether the run folder holds files that a user would look for: output, or error files.
 bool LogFolder::holds_logs() const {
   if (run_.empty()) return false;
   std::error_code error;
@@ -204,8 +204,8 @@ std::string LogFolder::leave(bool is_well) {
   const LogFolder left = std::exchange(*this, {});
   if (left.is_local_) return left.remove(is_well);
   const auto work = [&left, is_well] { return left.remove(is_well); };
-  const Result<std::string> said = run_apart(work, limits::kFolderRemoval);
-  return said ? *said : "the temporary folder " + left.temporary_ + " stays: " + said.error().text;
+  const Result<std::string> note = run_apart(work, limits::kFolderRemovalTimeout);
+  return note ? *note : "the temporary folder " + left.temporary_ + " stays: " + note.error().text;
 }
 
 }  // namespace cpprun

@@ -14,13 +14,13 @@
 
 namespace cpprun {
 
-// The thread and the way into it: commands under a lock, and a descriptor that wakes it.
+// The thread, its command queue under a lock, and the descriptor that wakes it.
 class Output::Thread {
  public:
   Thread(Events events, UniqueFd wake, UniqueFd epoll)
       : events_(std::move(events)), wake_(std::move(wake)), epoll_(std::move(epoll)) {
-    // Signals are the loop's affair, and a broken pipe must come as an error; a thread inherits its
-    // maker's mask.
+    // The loop's thread handles signals, and a broken pipe must be an error here. The new thread
+    // inherits the mask.
     sigset_t all, old;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -35,7 +35,7 @@ class Output::Thread {
 
   using Command = std::function<void(OutputLoop&)>;
 
-  void post(Command command) {  // nullptr: end
+  void post(Command command) {  // nullptr: the thread ends
     {
       const std::lock_guard lock(mutex_);
       commands_.push_back(std::move(command));
@@ -67,7 +67,7 @@ class Output::Thread {
 
   Events events_;
   UniqueFd wake_;
-  UniqueFd epoll_;  // the loop's, until that begins
+  UniqueFd epoll_;  // run() moves it to the OutputLoop
   std::mutex mutex_;
   std::vector<Command> commands_;
   std::thread thread_;
@@ -87,7 +87,7 @@ Output::Output(std::unique_ptr<Thread> thread) : thread_(std::move(thread)) {}
 Output::~Output() = default;
 
 void Output::add(std::vector<OutputStream> streams) {
-  // std::function wants to be copied, streams cannot be.
+  // std::function requires copyable captures.
   auto held = std::make_shared<std::vector<OutputStream>>(std::move(streams));
   thread_->post([held](OutputLoop& loop) { loop.add(std::move(*held)); });
 }

@@ -16,7 +16,8 @@ namespace cpprun {
 namespace {
 
 constexpr uint64_t kWake = 0, kOut = 1, kErr = 2;
-constexpr int kLateReads = 16;  // of an ended worker's pipe that a stranger keeps open and fills
+// Reads of an ended worker's pipe, which another process may hold open and fill.
+constexpr int kLateReads = 16;
 
 bool has_stdout(const OutputStream& stream) {
   return !stream.is_stderr || stream.has_stdout;
@@ -45,9 +46,9 @@ void OutputLoop::unwatch(int fd) {
 
 int OutputLoop::timeout(Instant now) const {
   Instant next = Instant::never();
-  for (const auto& [key, flow] : flows_) {
-    next = std::min(next, flow->part_deadline());
-    if (!flow->is_paused) next = std::min(next, flow->close_at);
+  for (const auto& [key, pump] : pumps_) {
+    next = std::min(next, pump->part_deadline());
+    if (!pump->is_paused) next = std::min(next, pump->close_at);
   }
   if (next.is_never()) return -1;
   const int64_t ms = (next - now + std::chrono::nanoseconds(999'999)).count() / 1'000'000;
@@ -64,41 +65,41 @@ bool OutputLoop::wait_and_work(int wake_fd) {
   for (int i = 0; i < count; ++i) {
     const uint64_t key = events[static_cast<size_t>(i)].data.u64;
     if (key == kWake) is_woken = true;
-    if (const auto flow = flows_.find(key); flow != flows_.end()) on_readable(flow, now);
+    if (const auto pump = pumps_.find(key); pump != pumps_.end()) on_readable(pump, now);
   }
   on_time(now);
   settle();
   return is_woken;
 }
 
-void OutputLoop::on_readable(Flows::iterator flow, Instant now) {
-  if (flow->second->must_wait()) return;  // paused in settle()
-  const auto outcome = flow->second->read_once(buffer_.data(), buffer_.size(), now);
-  if (outcome == StreamPump::Outcome::End) close(flow);
+void OutputLoop::on_readable(Pumps::iterator pump, Instant now) {
+  if (pump->second->must_wait()) return;  // paused in settle()
+  const auto outcome = pump->second->read_once(buffer_.data(), buffer_.size(), now);
+  if (outcome == StreamPump::Outcome::End) close(pump);
 }
 
-OutputLoop::Flows::iterator OutputLoop::close(Flows::iterator flow) {
-  if (!flow->second->is_paused) unwatch(flow->second->fd());
-  const OutputStream& stream = flow->second->stream();
-  if (stream.is_stderr) tails_[stream.local_rank] = flow->second->last_lines();
-  return flows_.erase(flow);
+OutputLoop::Pumps::iterator OutputLoop::close(Pumps::iterator pump) {
+  if (!pump->second->is_paused) unwatch(pump->second->fd());
+  const OutputStream& stream = pump->second->stream();
+  if (stream.is_stderr) tails_[stream.local_rank] = pump->second->last_lines();
+  return pumps_.erase(pump);
 }
 
 void OutputLoop::on_time(Instant now) {
-  for (auto flow = flows_.begin(); flow != flows_.end();) {
-    if (now >= flow->second->part_deadline()) flow->second->show_part();
-    if (now >= flow->second->close_at && !flow->second->is_paused) {
-      drain_late(*flow->second, now);
-      flow = close(flow);
+  for (auto pump = pumps_.begin(); pump != pumps_.end();) {
+    if (now >= pump->second->part_deadline()) pump->second->show_part();
+    if (now >= pump->second->close_at && !pump->second->is_paused) {
+      drain_late(*pump->second, now);
+      pump = close(pump);
     } else {
-      ++flow;
+      ++pump;
     }
   }
 }
 
-void OutputLoop::drain_late(StreamPump& flow, Instant now) {
+void OutputLoop::drain_late(StreamPump& pump, Instant now) {
   for (int i = 0; i < kLateReads; ++i) {
-    if (flow.read_once(buffer_.data(), buffer_.size(), now) != StreamPump::Outcome::More) return;
+    if (pump.read_once(buffer_.data(), buffer_.size(), now) != StreamPump::Outcome::More) return;
   }
 }
 
@@ -120,23 +121,23 @@ void OutputLoop::pause_or_resume(ConsoleState& state) {
   const bool is_full = state.console->is_full();
   if (is_full == state.was_full) return;
   state.was_full = is_full;
-  for (auto& [key, flow] : flows_) {
-    if (flow->console() != state.console.get() || flow->is_paused == is_full) continue;
-    flow->is_paused = is_full;
-    if (is_full) unwatch(flow->fd());
-    if (!is_full) watch(flow->fd(), key, EPOLLIN);
+  for (auto& [key, pump] : pumps_) {
+    if (pump->console() != state.console.get() || pump->is_paused == is_full) continue;
+    pump->is_paused = is_full;
+    if (is_full) unwatch(pump->fd());
+    if (!is_full) watch(pump->fd(), key, EPOLLIN);
   }
 }
 
 void OutputLoop::on_console_closed(const ConsoleState& state) {
-  if (&state != &out_) return;  // without stderr there is nobody to tell, and nothing to stop
+  if (&state != &out_) return;  // a closed stderr needs no report and stops no worker
   bool goes_on = false;
-  for (auto flow = flows_.begin(); flow != flows_.end();) {
-    const OutputStream& stream = flow->second->stream();
+  for (auto pump = pumps_.begin(); pump != pumps_.end();) {
+    const OutputStream& stream = pump->second->stream();
     const bool is_concerned = has_stdout(stream) && stream.to_console;
-    const bool ends = is_concerned && !flow->second->writes_file();
+    const bool ends = is_concerned && !pump->second->writes_file();
     goes_on = goes_on || (is_concerned && !ends);
-    flow = ends ? close(flow) : std::next(flow);
+    pump = ends ? close(pump) : std::next(pump);
   }
   events_.on_stdout_closed(goes_on);
 }
@@ -154,7 +155,7 @@ void OutputLoop::settle() {
   flush(out_, kOut);
   if (err_.console) flush(err_, kErr);
   const bool is_written = out_.console->is_empty() && (!err_.console || err_.console->is_empty());
-  if (!is_finishing_ || !flows_.empty() || !is_written) return;
+  if (!is_finishing_ || !pumps_.empty() || !is_written) return;
   is_finishing_ = false;
   events_.on_output_drained();
 }
@@ -169,40 +170,41 @@ void OutputLoop::add(std::vector<OutputStream> streams) {
   for (OutputStream& stream : streams) {
     Console* console = console_of(stream);
     const bool is_dead = console != nullptr && console->is_closed() && has_stdout(stream);
-    if (is_dead && !stream.file.fd.is_open()) continue;  // closed for this worker from the start
+    // Dropping the pipe closes the stream for the worker from the start.
+    if (is_dead && !stream.file.fd.is_open()) continue;
     const uint64_t key = next_key_++;
-    auto flow = std::make_unique<StreamPump>(
+    auto pump = std::make_unique<StreamPump>(
         std::move(stream), console,
         [this](const std::string& name, int error) { on_file_error(name, error); });
-    flow->is_paused = console != nullptr && console->is_full();
-    if (!flow->is_paused) watch(flow->fd(), key, EPOLLIN);
-    flows_.emplace(key, std::move(flow));
+    pump->is_paused = console != nullptr && console->is_full();
+    if (!pump->is_paused) watch(pump->fd(), key, EPOLLIN);
+    pumps_.emplace(key, std::move(pump));
   }
 }
 
 void OutputLoop::on_worker_exit(int local_rank) {
   const Instant close_at = boot_now() + limits::kOutputAfterExit;
-  for (auto& [key, flow] : flows_) {
-    if (flow->stream().local_rank == local_rank) flow->close_at = close_at;
+  for (auto& [key, pump] : pumps_) {
+    if (pump->stream().local_rank == local_rank) pump->close_at = close_at;
   }
 }
 
 void OutputLoop::send_tail(int local_rank) {
-  for (auto& [key, flow] : flows_) {
-    if (!flow->stream().is_stderr || flow->stream().local_rank != local_rank) continue;
+  for (auto& [key, pump] : pumps_) {
+    if (!pump->stream().is_stderr || pump->stream().local_rank != local_rank) continue;
     const Instant now = boot_now();
-    for (int i = 0; i < kLateReads && !flow->must_wait(); ++i) {
-      if (flow->read_once(buffer_.data(), buffer_.size(), now) != StreamPump::Outcome::More) break;
+    for (int i = 0; i < kLateReads && !pump->must_wait(); ++i) {
+      if (pump->read_once(buffer_.data(), buffer_.size(), now) != StreamPump::Outcome::More) break;
     }
-    events_.on_tail(local_rank, flow->last_lines());
+    events_.on_tail(local_rank, pump->last_lines());
     return;
   }
   events_.on_tail(local_rank, tails_[local_rank]);
 }
 
 void OutputLoop::resize(int rows, int columns) {
-  for (auto& [key, flow] : flows_) {
-    if (flow->stream().is_terminal) set_window(flow->fd(), {rows, columns});
+  for (auto& [key, pump] : pumps_) {
+    if (pump->stream().is_terminal) set_window(pump->fd(), {rows, columns});
   }
   events_.on_resized();
 }

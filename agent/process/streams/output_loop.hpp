@@ -1,5 +1,5 @@
-// OutputLoop: the output thread's own state and its waiting. No locks: everything here belongs to
-// that thread.
+// OutputLoop: the state and the epoll loop of the output thread. No locks: only that thread uses
+// it.
 #pragma once
 
 #include <map>
@@ -17,8 +17,7 @@ class OutputLoop {
  public:
   OutputLoop(const Output::Events& events, UniqueFd epoll);
 
-  // Waits for something to do, until `wake_fd` is readable (then returns true) or something was
-  // done.
+  // Waits for one event or deadline and handles it. True: `wake_fd` is readable.
   bool wait_and_work(int wake_fd);
 
   void add(std::vector<OutputStream> streams);
@@ -26,23 +25,23 @@ class OutputLoop {
   void send_tail(int local_rank);
   void resize(int rows, int columns);
   void finish();
-  void settle();  // writes what it can; tells when all is done
+  void settle();  // writes without blocking; reports when all is written
 
  private:
   struct ConsoleState {
     std::unique_ptr<Console> console;
-    bool is_watched = false;  // blocked: we wait until it takes more
+    bool is_watched = false;  // blocked: epoll waits for room
     bool was_full = false;
   };
-  using Flows = std::map<uint64_t, std::unique_ptr<StreamPump>>;
+  using Pumps = std::map<uint64_t, std::unique_ptr<StreamPump>>;
 
   void watch(int fd, uint64_t key, uint32_t events);
   void unwatch(int fd);
   int timeout(Instant now) const;
-  void on_readable(Flows::iterator flow, Instant now);
-  Flows::iterator close(Flows::iterator flow);
+  void on_readable(Pumps::iterator pump, Instant now);
+  Pumps::iterator close(Pumps::iterator pump);
   void on_time(Instant now);
-  void drain_late(StreamPump& flow, Instant now);
+  void drain_late(StreamPump& pump, Instant now);
   void flush(ConsoleState& state, uint64_t key);
   void pause_or_resume(ConsoleState& state);
   void on_console_closed(const ConsoleState& state);
@@ -55,10 +54,10 @@ class OutputLoop {
   int wake_fd_ = -1;
   std::vector<char> buffer_;
   ConsoleState out_;
-  ConsoleState err_;  // its console is not set where both lead to one place
-  Flows flows_;
-  std::map<int, std::vector<std::string>> tails_;  // of streams that have ended
-  uint64_t next_key_ = 16;                         // below: the fixed ones
+  ConsoleState err_;  // no console where stdout and stderr are one place
+  Pumps pumps_;
+  std::map<int, std::vector<std::string>> tails_;  // last lines of streams that have ended
+  uint64_t next_key_ = 16;                         // smaller keys are fixed ones
   bool is_finishing_ = false;
   bool is_file_error_reported_ = false;
 };

@@ -14,9 +14,10 @@
 namespace cpprun {
 namespace {
 
-// Our own: standard streams, loop, output thread, reaper process, store, connections of one node.
+// The agent's own: standard streams, loop, output thread, reaper process, store, connections of one
+// node.
 constexpr size_t kOwnDescriptors = 32;
-// Per worker: pidfd, two pipes' read ends, two log files.
+// Per worker: pidfd, two read ends of pipes, two log files.
 constexpr size_t kPerWorker = 5;
 
 Result<LogFile> open_log(const std::string& name) {
@@ -27,19 +28,19 @@ Result<LogFile> open_log(const std::string& name) {
 }
 
 Status open_pipe(UniqueFd& read_end, UniqueFd& write_end) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) < 0)
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) < 0)
     return system_error("cannot make a pipe for a worker's output", errno);
-  read_end.reset(ends[0]);
-  write_end.reset(ends[1]);
-  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  // Larger than the usual 64 KiB, for fewer switches; a refusal (the user's quota for pipes) does
-  // no harm.
-  ::fcntl(ends[0], F_SETPIPE_SZ, static_cast<int>(limits::kOutputBufferBytes));
+  read_end.reset(fds[0]);
+  write_end.reset(fds[1]);
+  ::fcntl(fds[0], F_SETFL, O_NONBLOCK);
+  // Larger than the default 64 KiB, for fewer context switches. The kernel may refuse (the user's
+  // quota for pipes), which does no harm.
+  ::fcntl(fds[0], F_SETPIPE_SZ, static_cast<int>(limits::kOutputBufferBytes));
   return {};
 }
 
-// Where our own end is a terminal the worker gets one of its own, else a pipe.
+// The worker gets a terminal of its own where the agent's stream is a terminal, otherwise a pipe.
 Status open_line(bool is_stderr, OutputStream& ours, UniqueFd& theirs) {
   const int console = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
   if (ours.to_console && ::isatty(console) == 1) {
@@ -54,17 +55,17 @@ Status open_line(bool is_stderr, OutputStream& ours, UniqueFd& theirs) {
 }
 
 Result<StreamFds> open_simple(const std::string& file) {
-  StreamFds ends;
+  StreamFds fds;
   if (file.empty()) {
-    ends.held.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-    if (!ends.held.is_open()) return system_error("cannot open /dev/null", errno);
+    fds.held.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (!fds.held.is_open()) return system_error("cannot open /dev/null", errno);
   } else {
     Result<LogFile> log = open_log(file);
     if (!log) return log.error();
-    ends.held = std::move(log->fd);
+    fds.held = std::move(log->fd);
   }
-  ends.child = ends.held.get();
-  return ends;
+  fds.child = fds.held.get();
+  return fds;
 }
 
 Result<std::shared_ptr<LogFile>> open_shared(const std::string& name, SharedLogFiles& shared) {
@@ -76,43 +77,45 @@ Result<std::shared_ptr<LogFile>> open_shared(const std::string& name, SharedLogF
   return file;
 }
 
-Result<StreamFds> open_carried(const WorkerSpec& worker, const StreamRoute& plan, bool is_stderr,
+Result<StreamFds> open_carried(const WorkerSpec& worker, const StreamRoute& route, bool is_stderr,
                                SharedLogFiles& shared) {
   OutputStream stream;
   stream.local_rank = static_cast<int>(worker.local_rank.value);
   stream.is_stderr = is_stderr;
-  stream.to_console = plan.to_console;
-  stream.prefix = plan.prefix;
-  if (!plan.file.empty()) {
-    Result<LogFile> log = open_log(plan.file);
+  stream.to_console = route.to_console;
+  stream.prefix = route.prefix;
+  if (!route.file.empty()) {
+    Result<LogFile> log = open_log(route.file);
     if (!log) return log.error();
     stream.file = std::move(*log);
   }
-  if (!plan.duplicate_file.empty()) {
-    auto file = open_shared(plan.duplicate_file, shared);
+  if (!route.duplicate_file.empty()) {
+    auto file = open_shared(route.duplicate_file, shared);
     if (!file) return file.error();
     stream.duplicate_file = *file;
-    stream.duplicate_filters = plan.duplicate_filters;
+    stream.duplicate_filters = route.duplicate_filters;
   }
-  StreamFds ends;
-  if (Status made = open_line(is_stderr, stream, ends.held); !made) return made.error();
-  ends.child = ends.held.get();
-  ends.ours = std::move(stream);
-  return ends;
+  StreamFds fds;
+  if (Status made = open_line(is_stderr, stream, fds.held); !made) return made.error();
+  fds.child = fds.held.get();
+  fds.ours = std::move(stream);
+  return fds;
 }
 
-// Goes to the console, whole and unchanged, and nowhere else.
-bool is_plain(const StreamRoute& plan) {
-  return plan.to_console && plan.file.empty() && plan.prefix.empty() && plan.duplicate_file.empty();
+// The stream goes to the console only, unchanged.
+bool is_plain(const StreamRoute& route) {
+  return route.to_console && route.file.empty() && route.prefix.empty() &&
+         route.duplicate_file.empty();
 }
 
-bool is_carried(const StreamRoute& plan) {
-  return plan.to_console || !plan.duplicate_file.empty();
+bool is_carried(const StreamRoute& route) {
+  return route.to_console || !route.duplicate_file.empty();
 }
 
 Result<StreamFds> open_stream(const WorkerSpec& worker, bool is_stderr, SharedLogFiles& shared) {
-  const StreamRoute& plan = is_stderr ? worker.err : worker.out;
-  return is_carried(plan) ? open_carried(worker, plan, is_stderr, shared) : open_simple(plan.file);
+  const StreamRoute& route = is_stderr ? worker.err : worker.out;
+  return is_carried(route) ? open_carried(worker, route, is_stderr, shared)
+                           : open_simple(route.file);
 }
 
 }  // namespace
@@ -131,9 +134,9 @@ Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone,
   const bool is_err_alone = is_alone && is_plain(worker.err);
   if (is_err_alone) both.err.ours->is_alone = true;
   if (is_alone && is_plain(worker.out)) {
-    const bool is_one = is_err_alone && is_same_place(STDOUT_FILENO, STDERR_FILENO);
-    both.out.child = is_one ? both.err.child : STDOUT_FILENO;
-    if (is_one) both.err.ours->has_stdout = true;
+    const bool is_same = is_err_alone && is_same_place(STDOUT_FILENO, STDERR_FILENO);
+    both.out.child = is_same ? both.err.child : STDOUT_FILENO;
+    if (is_same) both.err.ours->has_stdout = true;
     return both;
   }
   Result<StreamFds> out = open_stream(worker, false, shared);

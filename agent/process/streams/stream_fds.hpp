@@ -1,4 +1,4 @@
-// Where a worker's stdout or stderr leads: its StreamRoute turned into open descriptors.
+// Opens the descriptors of a worker's stdout and stderr according to its StreamRoutes.
 #pragma once
 
 #include <map>
@@ -14,15 +14,15 @@
 namespace cpprun {
 
 struct StreamFds {
-  int child = -1;                    // what the worker gets; 1 or 2: ours, inherited
-  UniqueFd held;                     // keeps `child` open until the spawn, unless inherited
-  std::optional<OutputStream> ours;  // what the agent carries on; nothing if it sees none of it
+  int child = -1;                    // the worker's descriptor; 1 or 2: the agent's own, inherited
+  UniqueFd held;                     // owns `child` until the spawn, unless inherited
+  std::optional<OutputStream> ours;  // the agent's end; unset: the agent does not see the stream
 };
 
 // Files that several streams of a round share, by name.
 using SharedLogFiles = std::map<std::string, std::shared_ptr<LogFile>>;
 
-// Does the agent carry any of this worker's output? `is_alone` as below.
+// Whether the agent copies any of this worker's output. `is_alone` as for open_streams().
 bool passes_agent(const WorkerSpec& worker, bool is_alone);
 
 struct WorkerStreams {
@@ -30,19 +30,18 @@ struct WorkerStreams {
   StreamFds err;
 };
 
-// `is_alone`: no other worker of this node writes to the console. Its stdout is then our own. Its
-// stderr passes the agent, which keeps the last lines for the failure summary. Where both lead to
-// one place, so does the worker's: one pipe keeps the order of what it writes. Errors name the
-// file, or the limit on open files.
+// `is_alone`: no other worker of this node writes to the console. The worker then inherits the
+// agent's stdout. Its stderr still goes through the agent, which keeps the last lines for the
+// failure summary. Where the agent's stdout and stderr are one place, the worker gets one pipe for
+// both, which keeps the order of its output. Errors name the file, or the limit on open files.
 Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone, SharedLogFiles& shared);
 
-// "too many open files", with the limit and the number that so many workers need.
+// The error "too many open files", with the limit and the number that so many workers need.
 Error descriptor_error(size_t workers);
 
-// What stands in for stdin, stdout or stderr where we were started without.
-
-// Before anything else is opened: a descriptor of ours must never get a number that means a
-// stream, or workers would inherit it as theirs.
+// Opens /dev/null for each missing one of stdin, stdout and stderr. Call it before any other open:
+// otherwise one of the agent's descriptors could get a standard stream's number, and workers would
+// inherit it.
 void fill_standard_streams();
 
 }  // namespace cpprun

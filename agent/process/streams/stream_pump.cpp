@@ -60,10 +60,10 @@ void StreamPump::show(std::string_view bytes, Instant now) {
       },
       [&](std::string_view part) { console_->add_part(this, stream_.prefix, part); });
   if (stream_.is_terminal) {
-    const std::string pictures = splitter_.take_progress_bars();
-    if (!pictures.empty()) console_->add_part(this, stream_.prefix, pictures);
+    const std::string bars = splitter_.take_progress_bars();
+    if (!bars.empty()) console_->add_part(this, stream_.prefix, bars);
   }
-  if (stream_.is_alone) show_part();  // it can mix with no other line
+  if (stream_.is_alone) show_part();  // no other worker's line can mix with it
   if (!splitter_.has_part()) {
     part_deadline_ = Instant::never();
   } else if (is_new_part) {

@@ -1,5 +1,5 @@
-// StreamPump: one stream of one worker on its way from the pipe to its file, the console and the
-// duplicates' file. Owned by the output thread.
+// StreamPump: copies one stream of one worker from its pipe to its log file, the console and the
+// file of filtered lines. Thread: the output thread's.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ namespace cpprun {
 
 class StreamPump {
  public:
-  // `console` may be nullptr and outlives the flow. `on_file_error(name, errno)`: bytes did not get
-  // into a file.
+  // `console` may be nullptr and outlives this object. `on_file_error(name, errno)`: a file write
+  // failed and its bytes are lost.
   StreamPump(OutputStream stream, Console* console,
              std::function<void(const std::string&, int)> on_file_error);
   ~StreamPump();
@@ -25,7 +25,7 @@ class StreamPump {
   enum class Outcome { More, Nothing, End };
   Outcome read_once(char* buffer, size_t size, Instant now);
 
-  void show_part();  // what has waited long enough
+  void show_part();  // shows an unfinished line that has waited long enough
   Instant part_deadline() const { return part_deadline_; }
 
   const OutputStream& stream() const { return stream_; }
@@ -35,7 +35,7 @@ class StreamPump {
   bool writes_file() const { return stream_.file.fd.is_open(); }
   std::vector<std::string> last_lines() const;
 
-  Instant close_at = Instant::never();  // its worker has ended: not later than this
+  Instant close_at = Instant::never();  // close the stream at this time: its worker has ended
   bool is_paused = false;               // not watched while its console is full
 
  private:
@@ -54,7 +54,7 @@ class StreamPump {
   std::string tail_;
 };
 
-// The last lines of `tail`, oldest first, without their ends.
+// The last `count` lines of `tail`, oldest first, without line ends.
 std::vector<std::string> split_last_lines(std::string_view tail, size_t count);
 
 }  // namespace cpprun

@@ -1,5 +1,5 @@
-// Terminals for workers: where our own stdout or stderr is one, theirs are too, so that colours and
-// progress bars behave. Raw: what a worker writes arrives byte for byte.
+// Pseudo-terminals for workers: where the agent's stdout or stderr is a terminal, the workers' are
+// too, so that colours and progress bars work. In raw mode, so that output arrives byte for byte.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,15 @@ struct Window {
 };
 
 struct Terminal {
-  UniqueFd master;  // ours, non-blocking; reading it ends with EIO when the worker's end is closed
-  UniqueFd slave;   // the worker's
+  // The agent's end, non-blocking; read() fails with EIO after the worker has closed its end.
+  UniqueFd master;
+  UniqueFd slave;  // the worker's end
 };
 
-// Nothing where none can be had (no /dev/pts, too many): a pipe does as well.
+// Unset: the kernel gives none (no /dev/pts, too many); a pipe is a sufficient replacement.
 std::optional<Terminal> open_terminal(Window window);
 
-// Of the terminal `fd`; unknown if it is none.
+// The size of the terminal `fd`; unknown if `fd` is none.
 Window window_of(int fd);
 void set_window(int fd, Window window);
 

@@ -11,13 +11,13 @@
 namespace ranzcr {
 namespace {
 
-// Share of the pairs (one with the label, one without) that the scores put into the right order.
+// The share of pairs (one sample with the label, one without) that the scores order correctly.
 std::optional<double> auc(const at::Tensor& scores, const at::Tensor& labels) {
   std::vector<std::pair<double, bool>> all;  // score, has the label
   for (int64_t i = 0; i < scores.numel(); ++i)
     all.emplace_back(scores[i].item<double>(), labels[i].item<double>() > 0.5);
   std::sort(all.begin(), all.end());
-  double right = 0, below = 0, with = 0;  // pairs; those without the label so far; those with it
+  double right = 0, below = 0, with = 0;  // correct pairs; samples so far without, with the label
   for (size_t start = 0, end = 0; start < all.size(); start = end) {
     double equal_with = 0, equal_without = 0;
     for (; end < all.size() && all[end].first == all[start].first; ++end)

@@ -30,7 +30,7 @@ Bytes read_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-at::Tensor room(const std::string& path, int64_t height, int64_t width) {
+at::Tensor blank_image(const std::string& path, int64_t height, int64_t width) {
   if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide)
     fail(path, std::to_string(width) + " x " + std::to_string(height) + " pixels is no X-ray");
   return torch::empty({height, width}, torch::kUInt8);
@@ -42,8 +42,8 @@ at::Tensor read_jpeg(const std::string& path, const Bytes& bytes) {
   if (tjDecompressHeader3(reader.get(), bytes.data(), bytes.size(), &width, &height, &sampling,
                           &colours) != 0)
     fail(path, std::string("broken JPEG: ") + tjGetErrorStr2(reader.get()));
-  auto image = room(path, height, width);
-  // A file that ends too early is a warning to the library, and grey below; to us it is broken.
+  auto image = blank_image(path, height, width);
+  // For a truncated file the library warns and fills with grey; we treat it as broken.
   if (tjDecompress2(reader.get(), bytes.data(), bytes.size(), image.data_ptr<uint8_t>(), width, 0,
                     height, TJPF_GRAY, 0) != 0)
     fail(path, std::string("broken JPEG: ") + tjGetErrorStr2(reader.get()));
@@ -56,7 +56,7 @@ at::Tensor read_png(const std::string& path, const Bytes& bytes) {
   const std::unique_ptr<png_image, void (*)(png_image*)> freed(&header, png_image_free);
   if (png_image_begin_read_from_memory(&header, bytes.data(), bytes.size()) == 0)
     fail(path, std::string("broken PNG: ") + header.message);
-  auto image = room(path, header.height, header.width);
+  auto image = blank_image(path, header.height, header.width);
   header.format = PNG_FORMAT_GRAY;
   const png_color black{};
   if (png_image_finish_read(&header, &black, image.data_ptr<uint8_t>(), 0, nullptr) == 0)

@@ -1,4 +1,4 @@
-// Grey images in JPEG and PNG files, by libjpeg-turbo and libpng.
+// Reads and writes greyscale JPEG and PNG files, with libjpeg-turbo and libpng.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace ranzcr {
 
-// Height x width, uint8; colours become grey. Tells the two formats apart by their first bytes.
-// Throws std::runtime_error that names the file: missing, of another format, broken, cut off, or
-// larger than 16384 pixels a side. Any thread.
+// Returns height x width, uint8; converts colours to grey. Detects the format by the first bytes.
+// Throws std::runtime_error with the file's name if it is missing, of another format, broken,
+// truncated, or larger than 16384 pixels per side. Thread-safe.
 at::Tensor read_image(const std::string& path);
 
 // `image`: height x width, uint8.

@@ -1,7 +1,7 @@
-// A small residual net: one grey image in, 11 logits out.
+// A small residual net: a grey image in, 11 logits out.
 //
-// With GroupNorm instead of ResNet's BatchNorm: its result does not depend on who shares a batch
-// with whom, so the same net trains alike on one worker and on many.
+// It uses GroupNorm instead of ResNet's BatchNorm, whose result depends on which samples share a
+// batch. So the net trains the same on one worker and on many.
 #pragma once
 
 #include <torch/torch.h>
@@ -16,7 +16,7 @@ inline torch::nn::GroupNorm norm(int64_t channels) {
   return torch::nn::GroupNorm(torch::nn::GroupNormOptions(8, channels));
 }
 
-// Two convolutions and a way around them.
+// Two convolutions with a shortcut around them.
 struct BlockImpl : torch::nn::Module {
   BlockImpl(int64_t in, int64_t out, int64_t stride) {
     register_module("conv1", conv1 = conv(in, out, 3, stride));
@@ -38,15 +38,15 @@ struct ResidualNetImpl : torch::nn::Module {
   explicit ResidualNetImpl(int64_t labels) {
     register_module("stem", stem = conv(1, 16, 3, 2));
     register_module("norm", first_norm = norm(16));
-    // Built one by one: the order of a call's arguments is the compiler's, and with it the random
-    // numbers that each layer starts with.
+    // One statement each: the evaluation order of arguments is unspecified, and the random initial
+    // weights depend on it.
     blocks->push_back(Block(16, 16, 1));
     blocks->push_back(Block(16, 32, 2));
     blocks->push_back(Block(32, 64, 2));
     register_module("blocks", blocks);
     register_module("head", head = torch::nn::Linear(64, labels));
   }
-  // n x 1 x side x side to n x labels.
+  // Maps n x 1 x side x side to n x labels.
   at::Tensor forward(const at::Tensor& images) {
     const auto x = blocks->forward(torch::relu(first_norm(stem(images))));
     return head(x.mean({2, 3}));

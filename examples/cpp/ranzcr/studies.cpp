@@ -62,7 +62,7 @@ uint64_t seed_of(const std::string& id) {
   return hash;
 }
 
-// Each label has a direction of its own in which its line goes; the place varies a little.
+// Draws a line for each label; its angle depends on the label, its position is random.
 at::Tensor draw(const Study& study, int64_t side) {
   auto random = at::detail::createCPUGenerator(seed_of(study.id));
   auto image = 60 + 20 * torch::randn({side, side}, random);
@@ -110,7 +110,7 @@ std::vector<Study> read_folder(const std::string& folder) {
   return studies;
 }
 
-std::vector<Study> make_up(int64_t count, uint64_t seed) {
+std::vector<Study> make_synthetic(int64_t count, uint64_t seed) {
   auto random = at::detail::createCPUGenerator(seed);
   const auto labels = (torch::rand({count, kLabels}, random) < 0.3).to(torch::kFloat).contiguous();
   const auto patients = torch::randint(0, count / 3 + 1, {count}, random, torch::kLong);

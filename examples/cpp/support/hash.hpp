@@ -1,4 +1,4 @@
-// A hash of what a module has learned.
+// A hash of a module's state.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace examples {
 
-// Sixteen digits that are equal when all parameters and buffers are, bit for bit.
+// Sixteen digits; equal if and only if all parameters and buffers are equal bit for bit (up to
+// collisions).
 inline std::string hash_of(const torch::nn::Module& module) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const auto add = [&hash](const at::Tensor& tensor) {

@@ -1,4 +1,4 @@
-// Lines of several processes on one terminal, and tensors as short text.
+// Output of several processes on one terminal, and tensors as short text.
 #pragma once
 
 #include <iostream>
@@ -9,7 +9,7 @@
 
 namespace examples {
 
-// One line, written at once and now: lines of different ranks never mix, and none is lost when the
+// Writes a line at once and flushes: lines of different ranks never mix, and none is lost if the
 // process is killed.
 template <class... Parts>
 void say(const Parts&... parts) {
@@ -18,7 +18,7 @@ void say(const Parts&... parts) {
   std::cout << line.str() << std::flush;
 }
 
-// The elements of a tensor of any shape, in order: "[6, 18]".
+// The elements of a tensor of any shape, flattened: "[6, 18]".
 inline std::string list(const at::Tensor& tensor) {
   const auto flat = tensor.reshape(-1).to(at::kCPU, at::kDouble);
   std::ostringstream text;

@@ -1,8 +1,8 @@
-// The verbs that change a whole job. Its coordinator carries them out; an agent here passes them
-// on, or with --endpoint we go there ourselves.
+// The verbs that change a whole job. The coordinator executes the admin command; a local agent
+// relays it, or with --endpoint this process sends it itself.
 #include <cstdlib>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/ports.hpp"
 #include "launcher/cpprunctl/admin/remote_admin.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
@@ -16,7 +16,7 @@ namespace {
 using namespace ctl;
 using control::AdminCommandKind;
 
-Status give_there(const JobOptions& options, const control::AdminCommand& order) {
+Status send_to_endpoint(const JobOptions& options, const control::AdminCommand& command) {
   Result<Endpoint> where = parse_endpoint(options.endpoint, kRendezvousPort);
   if (!where) return Error{ErrorKind::Usage, where.error().text};
   const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
@@ -25,30 +25,30 @@ Status give_there(const JobOptions& options, const control::AdminCommand& order)
                  "over TCP nothing is changed without a token: set CPPRUN_ADMIN_TOKEN to what "
                  "the job was started with"};
   }
-  Result<std::string> answer = send_admin_command(*where, token, {options.job, order});
+  Result<std::string> answer = send_admin_command(*where, token, {options.job, command});
   if (!answer) return answer.error();
   print(to_string(*where) + ": " + *answer + "\n");
   return {};
 }
 
-// Any agent of the job will do; the coordinator's own comes first.
-Status give(const JobOptions& options, const control::AdminCommand& order) {
-  if (!options.endpoint.empty()) return give_there(options, order);
+// Sends it through one local agent of the job, preferably the one beside the coordinator.
+Status send_command(const JobOptions& options, const control::AdminCommand& command) {
+  if (!options.endpoint.empty()) return send_to_endpoint(options, command);
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
   if (!agents) return agents.error();
   const LocalJob& job = agents->front();
   const admin::AdminQuery query{"admin_command",
-                                {{"kind", name_of(order.kind)},
-                                 {"node", order.node},
-                                 {"nodes", std::to_string(order.nodes)},
-                                 {"resumable", order.is_resumable ? "1" : "0"}}};
+                                {{"kind", name_of(command.kind)},
+                                 {"node", command.node},
+                                 {"nodes", std::to_string(command.nodes)},
+                                 {"resumable", command.is_resumable ? "1" : "0"}}};
   Result<std::string> body = ask(job.agent, query, limits::kAdminReplyTimeout);
   if (!body) return body.error();
   print(job.view.run_id + ": " + done_text(*body) + "\n");
   return {};
 }
 
-// Each is asked, however the others answer: a job that is half stopped helps nobody.
+// Asks every local agent, even after a failure: a half stopped job is useless.
 Status stop_here(const JobOptions& options) {
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
   if (!agents) return agents.error();
@@ -66,20 +66,20 @@ Status stop_here(const JobOptions& options) {
 }  // namespace
 
 Status restart(const JobOptions& options) {
-  return give(options, {0, AdminCommandKind::Restart});
+  return send_command(options, {0, AdminCommandKind::Restart});
 }
 
 Status drain(const JobOptions& options) {
-  return give(options, {0, AdminCommandKind::Drain, false, options.node});
+  return send_command(options, {0, AdminCommandKind::Drain, false, options.node});
 }
 
 Status stop(const JobOptions& options) {
   if (options.is_here) return stop_here(options);
-  return give(options, {0, AdminCommandKind::Stop, options.is_resumable});
+  return send_command(options, {0, AdminCommandKind::Stop, options.is_resumable});
 }
 
 Status scale(const JobOptions& options) {
-  return give(options, {0, AdminCommandKind::Scale, false, "", options.nodes});
+  return send_command(options, {0, AdminCommandKind::Scale, false, "", options.nodes});
 }
 
 }  // namespace cpprun

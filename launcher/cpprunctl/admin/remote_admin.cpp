@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/server.hpp"
 #include "common/proof/hmac.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
@@ -23,10 +23,10 @@ Error no_coordinator() {
   return Error{ErrorKind::Protocol, "it is not the rendezvous port of a cpprun job"};
 }
 
-// The next message; a refusal is an error.
-Result<control::CoordinatorMessage> next_message(BlockingSocket& line) {
+// Receives the next message; a refusal becomes an error.
+Result<control::CoordinatorMessage> next_message(BlockingSocket& socket) {
   constexpr size_t kLength = 4;
-  Result<std::string> bytes = line.receive(kLength);
+  Result<std::string> bytes = socket.receive(kLength);
   if (!bytes) return bytes.error();
   if (bytes->size() < kLength) return no_coordinator();
   size_t length = 0;
@@ -34,7 +34,7 @@ Result<control::CoordinatorMessage> next_message(BlockingSocket& line) {
     length |= static_cast<size_t>(static_cast<unsigned char>((*bytes)[i])) << (8 * i);
   }
   if (length == 0 || length > limits::kControlFrameBytes) return no_coordinator();
-  Result<std::string> body = line.receive(length);
+  Result<std::string> body = socket.receive(length);
   if (!body) return body.error();
   const auto* data = reinterpret_cast<const uint8_t*>(body->data());
   auto message = control::decode_coordinator(std::span(data, body->size()));
@@ -45,18 +45,18 @@ Result<control::CoordinatorMessage> next_message(BlockingSocket& line) {
   return message;
 }
 
-Result<std::string> converse(BlockingSocket& line, const std::string& token,
+Result<std::string> converse(BlockingSocket& socket, const std::string& token,
                              control::AdminRequest command) {
   std::string first(std::begin(control::kMagic), std::end(control::kMagic));
   first += framed(control::AdminHello{control::kProtocolVersion, CPPRUN_VERSION});
-  if (Status sent = line.send(first); !sent) return sent.error();
-  auto challenge = next_message(line);
+  if (Status sent = socket.send(first); !sent) return sent.error();
+  auto challenge = next_message(socket);
   if (!challenge) return challenge.error();
   const auto* nonce = std::get_if<control::Challenge>(&*challenge);
   if (nonce == nullptr) return no_coordinator();
   command.mac = hmac_of(token, control::admin_mac_input(nonce->nonce, command));
-  if (Status sent = line.send(framed(command)); !sent) return sent.error();
-  auto heard = next_message(line);
+  if (Status sent = socket.send(framed(command)); !sent) return sent.error();
+  auto heard = next_message(socket);
   if (!heard) return heard.error();
   const auto* answer = std::get_if<control::AdminReply>(&*heard);
   if (answer == nullptr) return no_coordinator();
@@ -68,9 +68,9 @@ Result<std::string> converse(BlockingSocket& line, const std::string& token,
 
 Result<std::string> send_admin_command(const Endpoint& endpoint, const std::string& token,
                                        control::AdminRequest command) {
-  Result<std::unique_ptr<BlockingSocket>> line = dial(endpoint, limits::kAdminReplyTimeout);
-  if (!line) return line.error();
-  Result<std::string> answer = converse(**line, token, std::move(command));
+  Result<std::unique_ptr<BlockingSocket>> socket = dial(endpoint, limits::kAdminReplyTimeout);
+  if (!socket) return socket.error();
+  Result<std::string> answer = converse(**socket, token, std::move(command));
   if (answer) return answer;
   return Error{answer.error().kind, to_string(endpoint) + ": " + answer.error().text};
 }

@@ -1,5 +1,5 @@
-// Admin commands to a coordinator elsewhere, over TCP: challenge and response (docs/protocol.md,
-// "Admin commands").
+// Sends admin commands to a remote coordinator over TCP, authenticated by challenge and response
+// (docs/protocol.md, "Admin commands").
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace cpprun::ctl {
 
-// What the coordinator says to it. Blocking, within limits::kAdminReplyTimeout. Error: it can't be
-// reached, refuses, or is none.
+// Returns the coordinator's reply. Blocks for limits::kAdminReplyTimeout at most. Errors: nothing
+// answers at the endpoint, it is not a coordinator, or it refuses the command.
 Result<std::string> send_admin_command(const Endpoint& endpoint, const std::string& token,
                                        control::AdminRequest command);
 

@@ -1,5 +1,5 @@
-// The verb stacks: what the workers of this machine are doing.
-#include "common/limits/operators.hpp"
+// The verb stacks: the call stacks of this machine's workers.
+#include "common/limits/admin.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/cpprunctl/text/output.hpp"

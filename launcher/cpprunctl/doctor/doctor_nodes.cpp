@@ -21,7 +21,7 @@
 namespace cpprun::ctl {
 namespace {
 
-// Of the cards that are up; `first` before all others.
+// Addresses of the interfaces that are up; `first` comes first.
 std::vector<std::string> own_addresses(const std::string& first) {
   std::vector<std::string> all{first};
   ifaddrs* cards = nullptr;
@@ -31,11 +31,11 @@ std::vector<std::string> own_addresses(const std::string& first) {
     const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
     std::array<char, NI_MAXHOST> text{};
     const bool is_ip = family == AF_INET || family == AF_INET6;
-    const bool is_told = is_ip && ::getnameinfo(card->ifa_addr, size, text.data(), text.size(),
-                                                nullptr, 0, NI_NUMERICHOST) == 0;
+    const bool has_text = is_ip && ::getnameinfo(card->ifa_addr, size, text.data(), text.size(),
+                                                 nullptr, 0, NI_NUMERICHOST) == 0;
     const std::string address = text.data();
     const bool is_own = address.starts_with("127.") || address == "::1" || address == first;
-    if (is_told && !is_own && all.size() < limits::kAddressesPerNode) all.push_back(address);
+    if (has_text && !is_own && all.size() < limits::kAddressesPerNode) all.push_back(address);
   }
   ::freeifaddrs(cards);
   return all;
@@ -48,28 +48,28 @@ std::string pair_key(int64_t from, int64_t to) {
   return key("looked", from) + "/" + std::to_string(to);
 }
 
-// One node's part.
+// The part of this node in the checks of all nodes.
 class Doctor {
  public:
   Doctor(DoctorRendezvous& rendezvous, const DoctorNodesOptions& options)
-      : meeting_(rendezvous), options_(options), number_(rendezvous.number()) {
+      : rendezvous_(rendezvous), options_(options), number_(rendezvous.number()) {
     facts_.wanted = options.count;
     facts_.waited = seconds(options.wait_s);
     facts_.least_bytes_per_s = options.least_gbps * 1e9 / 8;
     facts_.most_latency = seconds(options.most_latency_ms / 1e3);
   }
 
-  // All nodes' cards, as far as they came. False: some did not.
-  Result<bool> meet(uint16_t port, const std::string& secret) {
+  // Exchanges the nodes' cards. False: some nodes did not join in time.
+  Result<bool> exchange_cards(uint16_t port, const std::string& secret) {
     const doctor::NodeCard own{own_host_name(), CPPRUN_VERSION,
-                               own_addresses(meeting_.own_address()), port, secret};
-    if (Status said = meeting_.publish(key("card", number_), encode(own)); !said)
-      return said.error();
+                               own_addresses(rendezvous_.own_address()), port, secret};
+    if (Status published = rendezvous_.publish(key("card", number_), encode(own)); !published)
+      return published.error();
     Duration left = facts_.waited;
     for (int64_t i = 0; i < options_.count; ++i) {
-      const std::optional<std::string> text = meeting_.await(key("card", i), left);
+      const std::optional<std::string> text = rendezvous_.await(key("card", i), left);
       if (!text) {
-        left = std::chrono::milliseconds(1);  // who is not here by now is looked for once
+        left = std::chrono::milliseconds(1);  // the time is over: check each other node once
         continue;
       }
       Result<doctor::NodeCard> card = decode_card(*text);
@@ -79,30 +79,31 @@ class Doctor {
     return static_cast<int64_t>(facts_.nodes.size()) == options_.count;
   }
 
-  // Each with each, at any time one pair per node, and one way at a time.
-  Status look_at_all() {
+  // Measures all pairs: a node is in one pair at a time, and one direction is measured at a time.
+  Status measure_all() {
     const int64_t rounds = std::min(doctor::count_rounds(options_.count), limits::kDoctorNodes - 1);
     for (int64_t round = 0; round < rounds; ++round) {
       const int64_t other = doctor::partner_of(number_, round, options_.count);
       if (other == options_.count) continue;
-      if (other < number_) await_look(other);
-      doctor::PairFacts pair = look_at(facts_.nodes.at(static_cast<size_t>(other)));
+      if (other < number_) await_measurement(other);
+      doctor::PairFacts pair = measure_pair(facts_.nodes.at(static_cast<size_t>(other)));
       pair.from = number_;
       pair.to = other;
       facts_.pairs.push_back(std::move(pair));
-      if (Status said = meeting_.publish(pair_key(number_, other), "1"); !said) return said;
-      if (other > number_) await_look(other);
+      if (Status published = rendezvous_.publish(pair_key(number_, other), "1"); !published)
+        return published;
+      if (other > number_) await_measurement(other);
     }
-    return meeting_.publish(key("pairs", number_), encode(facts_.pairs));
+    return rendezvous_.publish(key("pairs", number_), encode(facts_.pairs));
   }
 
-  // What all have found, in the node that came first.
+  // Collects the measurements of all nodes. Node 0 calls it.
   Result<std::vector<doctor::Finding>> findings() {
     const Duration limit = limits::kDoctorPairTimeout + limits::kDoctorConnectTimeout;
     std::vector<doctor::PairFacts> all;
     for (int64_t i = 0; i < static_cast<int64_t>(facts_.nodes.size()); ++i) {
-      const std::optional<std::string> text = meeting_.await(key("pairs", i), limit);
-      if (!text) continue;  // it has died meanwhile; its ways are missing in the number of pairs
+      const std::optional<std::string> text = rendezvous_.await(key("pairs", i), limit);
+      if (!text) continue;  // the node died; the number of pairs shows its missing measurements
       auto pairs = decode_pairs(*text, options_.count);
       if (!pairs) return pairs.error();
       all.insert(all.end(), pairs->begin(), pairs->end());
@@ -112,17 +113,18 @@ class Doctor {
   }
 
   const doctor::NodesFacts& facts() const { return facts_; }
-  std::vector<doctor::Finding> who_came() const {
+  std::vector<doctor::Finding> attendance() const {
     return {doctor::run_cross_node_checks(facts_).front()};
   }
 
  private:
-  // So that nobody is looked at by two at once; one that has died must not hold up the rest.
-  void await_look(int64_t other) {
-    (void)meeting_.await(pair_key(other, number_), limits::kDoctorPairTimeout);
+  // Waits until `other` has measured us, so that two nodes never measure one at once. The limit
+  // keeps a dead node from holding up the rest.
+  void await_measurement(int64_t other) {
+    (void)rendezvous_.await(pair_key(other, number_), limits::kDoctorPairTimeout);
   }
 
-  DoctorRendezvous& meeting_;
+  DoctorRendezvous& rendezvous_;
   const DoctorNodesOptions options_;
   const int64_t number_;
   doctor::NodesFacts facts_;
@@ -138,9 +140,11 @@ void show(const std::vector<doctor::Finding>& findings, bool is_json) {
   print(text_of(findings));
 }
 
-// The first one tells how it ended, and stays until all have heard it: it may serve the store.
-Status tell_end(DoctorRendezvous& rendezvous, int64_t count, bool was_well) {
-  if (Status said = rendezvous.publish("end", was_well ? "well" : "not well"); !said) return said;
+// Node 0 publishes the result and waits until all nodes have read it, because it may host the
+// store.
+Status publish_result(DoctorRendezvous& rendezvous, int64_t count, bool was_well) {
+  if (Status published = rendezvous.publish("end", was_well ? "well" : "not well"); !published)
+    return published;
   for (int64_t i = 0; i < count; ++i) {
     if (i != rendezvous.number())
       (void)rendezvous.await(key("bye", i), limits::kDoctorConnectTimeout);
@@ -153,24 +157,25 @@ Status tell_end(DoctorRendezvous& rendezvous, int64_t count, bool was_well) {
 Result<bool> run_doctors(const Endpoint& endpoint, const DoctorNodesOptions& options,
                          bool is_json) {
   const std::string secret = random_secret();
-  auto answerer = PairResponder::start(static_cast<uint16_t>(options.port), secret);
-  if (!answerer) return answerer.error();
+  auto responder = PairResponder::start(static_cast<uint16_t>(options.port), secret);
+  if (!responder) return responder.error();
   auto rendezvous = DoctorRendezvous::join(endpoint, options.count, seconds(options.wait_s));
   if (!rendezvous) return rendezvous.error();
   Doctor doctor(**rendezvous, options);
-  Result<bool> all_came = doctor.meet((*answerer)->port(), secret);
+  Result<bool> all_came = doctor.exchange_cards((*responder)->port(), secret);
   if (!all_came) return all_came.error();
   if (!*all_came) {
-    show(doctor.who_came(), is_json);
+    show(doctor.attendance(), is_json);
     return false;
   }
-  if (Status looked = doctor.look_at_all(); !looked) return looked.error();
+  if (Status measured = doctor.measure_all(); !measured) return measured.error();
   if ((*rendezvous)->number() == 0) {
     auto findings = doctor.findings();
     if (!findings) return findings.error();
     show(*findings, is_json);
     const bool was_well = is_well(*findings);
-    if (Status told = tell_end(**rendezvous, options.count, was_well); !told) return told.error();
+    if (Status published = publish_result(**rendezvous, options.count, was_well); !published)
+      return published.error();
     return was_well;
   }
   const Duration limit = 2 * limits::kDoctorPairTimeout * options.count;

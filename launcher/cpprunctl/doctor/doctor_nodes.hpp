@@ -1,4 +1,5 @@
-// cpprunctl doctor on several nodes at once: they meet at an endpoint, and each looks at each.
+// cpprunctl doctor on several nodes at once: they meet at an endpoint, and each one measures its
+// connections to all others.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,15 @@
 namespace cpprun::ctl {
 
 struct DoctorNodesOptions {
-  int64_t count = 0;           // nodes that are to meet; 0: this node alone is looked at
-  double wait_s = 60;          // for the others
-  int port = 0;                // where this node answers the others; 0: a free one
-  double least_gbps = 0;       // slower is a finding; 0: only what is far off the usual
+  int64_t count = 0;           // number of nodes; 0: check this node alone
+  double wait_s = 60;          // how long to wait for the others
+  int port = 0;                // where this node serves the others; 0: a free port
+  double least_gbps = 0;       // slower is a finding; 0: only outliers are
   double most_latency_ms = 0;  // likewise
 };
 
-// Blocks until all have looked at each other. The node that came first prints the findings, the
-// others a line that says who does. True: nothing that makes jobs fail, on any node.
+// Blocks until all pairs are measured. Node 0, which joined first, prints the findings; the others
+// print its name. True: no node has a problem that makes jobs fail.
 Result<bool> run_doctors(const Endpoint& endpoint, const DoctorNodesOptions& options, bool is_json);
 
 }  // namespace cpprun::ctl

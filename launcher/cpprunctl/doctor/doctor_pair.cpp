@@ -50,67 +50,63 @@ int64_t unpacked(std::string_view bytes) {
   return static_cast<int64_t>(value);
 }
 
-// ---------------------------------------------------------------- answering
-
-void answer_echoes(BlockingSocket& line) {
+void answer_echoes(BlockingSocket& connection) {
   for (int i = 0; i < limits::kDoctorEchoes; ++i) {
-    const Result<std::string> asked = line.receive(8);
+    const Result<std::string> asked = connection.receive(8);
     if (!asked || asked->size() < 8) return;
     const int64_t had = wall_ns();
-    if (!line.send(packed(had) + packed(wall_ns()))) return;
+    if (!connection.send(packed(had) + packed(wall_ns()))) return;
   }
 }
 
-void swallow_flood(BlockingSocket& line) {
+void receive_flood(BlockingSocket& connection) {
   int64_t all = 0;
   for (;;) {
-    const Result<std::string> piece = line.receive(kPiece);
+    const Result<std::string> piece = connection.receive(kPiece);
     if (!piece || static_cast<size_t>(all) > 2 * limits::kDoctorThroughputBytes) return;
     all += static_cast<int64_t>(piece->size());
     if (piece->size() < kPiece) break;
   }
-  (void)line.send(packed(all));
+  (void)connection.send(packed(all));
 }
 
-void answer(int socket, const std::string& secret) {
-  BlockingSocket line(socket,
-                      limits::kDoctorConnectTimeout);  // strangers must not hold up the others
+void serve_client(int socket, const std::string& secret) {
+  BlockingSocket connection(socket,
+                            limits::kDoctorConnectTimeout);  // short until the secret is verified
   const std::string front = std::string(kFront) + secret + " ";
-  const Result<std::string> head = line.receive(front.size() + 1);
+  const Result<std::string> head = connection.receive(front.size() + 1);
   if (!head || head->substr(0, head->size() - 1) != front) return;
   const bool is_echo = head->back() == 'e';
   const std::string rest = is_echo ? "cho\n" : "lood\n";
-  const Result<std::string> end = line.receive(rest.size());
+  const Result<std::string> end = connection.receive(rest.size());
   if (!end || *end != rest) return;
-  line.extend(limits::kDoctorPairTimeout);
-  is_echo ? answer_echoes(line) : swallow_flood(line);
+  connection.extend(limits::kDoctorPairTimeout);
+  is_echo ? answer_echoes(connection) : receive_flood(connection);
 }
-
-// ---------------------------------------------------------------- looking
 
 Result<std::unique_ptr<BlockingSocket>> begin(const Endpoint& there, const std::string& secret,
                                               const char* what) {
-  Result<std::unique_ptr<BlockingSocket>> line = dial(there, limits::kDoctorConnectTimeout);
-  if (!line) return line;
-  (*line)->extend(limits::kDoctorPairTimeout);
+  Result<std::unique_ptr<BlockingSocket>> connection = dial(there, limits::kDoctorConnectTimeout);
+  if (!connection) return connection;
+  (*connection)->extend(limits::kDoctorPairTimeout);
   const int on = 1;
-  ::setsockopt((*line)->fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const Status sent = (*line)->send(std::string(kFront) + secret + " " + what + "\n");
+  ::setsockopt((*connection)->fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const Status sent = (*connection)->send(std::string(kFront) + secret + " " + what + "\n");
   if (!sent) return sent.error();
-  return line;
+  return connection;
 }
 
-Status echo(BlockingSocket& line, doctor::PairFacts& facts) {
+Status echo(BlockingSocket& connection, doctor::PairFacts& facts) {
   Duration least = Duration::max();
   for (int i = 0; i < limits::kDoctorEchoes; ++i) {
     const int64_t sent_at = wall_ns();
     const SteadyClock::time_point start = SteadyClock::now();
-    if (Status sent = line.send(packed(i)); !sent) return sent;
-    const Result<std::string> back = line.receive(16);
+    if (Status sent = connection.send(packed(i)); !sent) return sent;
+    const Result<std::string> back = connection.receive(16);
     const Duration took = SteadyClock::now() - start;
     if (!back) return back.error();
     if (back->size() < 16) return Error{ErrorKind::Protocol, "it has hung up"};
-    if (took >= least) continue;  // the quickest one knows best
+    if (took >= least) continue;  // the fastest echo gives the best clock estimate
     least = took;
     const int64_t there = unpacked(*back) / 2 + unpacked(back->substr(8)) / 2;
     facts.clock_ahead = Duration(there - sent_at - took.count() / 2);
@@ -119,17 +115,17 @@ Status echo(BlockingSocket& line, doctor::PairFacts& facts) {
   return {};
 }
 
-Status flood(BlockingSocket& line, doctor::PairFacts& facts) {
+Status flood(BlockingSocket& connection, doctor::PairFacts& facts) {
   const std::string piece(kPiece, 'x');
   const SteadyClock::time_point start = SteadyClock::now();
   size_t sent = 0;
   while (sent < limits::kDoctorThroughputBytes &&
          SteadyClock::now() - start < limits::kDoctorThroughputDuration) {
-    if (Status ok = line.send(piece); !ok) return ok;
+    if (Status ok = connection.send(piece); !ok) return ok;
     sent += piece.size();
   }
-  ::shutdown(line.fd(), SHUT_WR);
-  const Result<std::string> came = line.receive(8);
+  ::shutdown(connection.fd(), SHUT_WR);
+  const Result<std::string> came = connection.receive(8);
   const Duration took = SteadyClock::now() - start;
   if (!came) return came.error();
   if (came->size() < 8) return Error{ErrorKind::Protocol, "it has hung up"};
@@ -137,7 +133,7 @@ Status flood(BlockingSocket& line, doctor::PairFacts& facts) {
   return {};
 }
 
-// Does its name lead to it, seen from here?
+// Checks that the node's name resolves here to one of its addresses.
 std::string name_error_of(const doctor::NodeCard& node) {
   const Result<ResolvedHost> host = resolve_host(node.name);
   if (!host) return host.error().text;
@@ -163,7 +159,7 @@ struct PairResponder::Impl {
       if (::poll(both, 2, -1) < 0 && errno != EINTR) return;
       if (both[1].revents != 0) return;
       const int socket = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (socket >= 0) answer(socket, secret);
+      if (socket >= 0) serve_client(socket, secret);
     }
   }
 };
@@ -178,7 +174,7 @@ PairResponder::~PairResponder() {
 }
 
 Result<std::unique_ptr<PairResponder>> PairResponder::start(uint16_t port, std::string secret) {
-  const Result<std::vector<int>> opened = open_listeners({"", port});  // one, for all interfaces
+  const Result<std::vector<int>> opened = open_listeners({"", port});  // one for all interfaces
   if (!opened) return opened.error();
   auto impl = std::make_unique<Impl>();
   impl->listener = opened->front();
@@ -192,7 +188,7 @@ uint16_t PairResponder::port() const {
   return impl_->port;
 }
 
-doctor::PairFacts look_at(const doctor::NodeCard& node) {
+doctor::PairFacts measure_pair(const doctor::NodeCard& node) {
   doctor::PairFacts facts;
   facts.name_error = name_error_of(node);
   if (node.addresses.empty()) {
@@ -200,11 +196,11 @@ doctor::PairFacts look_at(const doctor::NodeCard& node) {
     return facts;
   }
   const Endpoint there{node.addresses.front(), static_cast<uint16_t>(node.port)};
-  Result<std::unique_ptr<BlockingSocket>> line = begin(there, node.secret, "echo");
-  Status looked = line ? echo(**line, facts) : Status(line.error());
+  Result<std::unique_ptr<BlockingSocket>> connection = begin(there, node.secret, "echo");
+  Status looked = connection ? echo(**connection, facts) : Status(connection.error());
   if (looked) {
-    line = begin(there, node.secret, "flood");
-    looked = line ? flood(**line, facts) : Status(line.error());
+    connection = begin(there, node.secret, "flood");
+    looked = connection ? flood(**connection, facts) : Status(connection.error());
   }
   if (!looked) facts.error = looked.error().text;
   return facts;

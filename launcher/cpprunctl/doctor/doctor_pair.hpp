@@ -1,10 +1,11 @@
-// How the doctors of two nodes look at each other: one answers on a port of its own, the other
-// connects, sends echoes there and back, and then as much as gets through.
+// The measurement between the doctors of two nodes: one serves on a port of its own; the other
+// connects, measures round trips and clock offset with echoes, then the throughput.
 //
-//   look   := "cpprun-doctor-1 " secret " echo\n" then per echo 8 bytes there, 16 back: the
-//             answerer's wall clock when it had them and when it answered (ns, little-endian)
-//           | "cpprun-doctor-1 " secret " flood\n" then bytes until the end of the sending side;
-//             8 bytes back: how many came
+//   request := "cpprun-doctor-1 " secret " echo\n", then per echo: 8 bytes from the client, 16 from
+//              the server: its wall clock at receipt and at reply (ns, little-endian)
+//            | "cpprun-doctor-1 " secret " flood\n", then bytes until the client shuts down
+//            sending;
+//              8 bytes from the server: how many it received
 #pragma once
 
 #include <memory>
@@ -15,12 +16,12 @@
 
 namespace cpprun::ctl {
 
-// Answers whoever shows the secret, one at a time, on a thread of its own.
+// Serves clients that present the secret, one at a time, on a thread of its own.
 class PairResponder {
  public:
-  // On all interfaces; port 0 takes a free one.
+  // Listens on all interfaces; port 0 takes a free one.
   static Result<std::unique_ptr<PairResponder>> start(uint16_t port, std::string secret);
-  ~PairResponder();  // waits for whoever is being answered, at most limits::kDoctorPairTimeout
+  ~PairResponder();  // waits for the current client, limits::kDoctorPairTimeout at most
   uint16_t port() const;
 
  private:
@@ -29,7 +30,7 @@ class PairResponder {
   std::unique_ptr<Impl> impl_;
 };
 
-// Looks at the node. Blocks, at most limits::kDoctorPairTimeout.
-doctor::PairFacts look_at(const doctor::NodeCard& node);
+// Measures the connection to the node. Blocks for limits::kDoctorPairTimeout at most.
+doctor::PairFacts measure_pair(const doctor::NodeCard& node);
 
 }  // namespace cpprun::ctl

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Names of hosts and files may be anything.
+// Host and file names need not be UTF-8.
 std::string dumped(const json& value, int indent = -1) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }

@@ -1,5 +1,5 @@
-// What doctors of several nodes tell each other through the store, as JSON; and findings as people
-// and scripts read them. Pure; decoding takes anything, and what makes no sense is an error.
+// JSON messages that doctors exchange through the store; and findings as text and as JSON. Pure;
+// decoding accepts any input and returns an error for malformed data.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@ std::string encode(const doctor::NodeCard& card);
 Result<doctor::NodeCard> decode_card(const std::string& json);
 
 std::string encode(const std::vector<doctor::PairFacts>& pairs);
-// Of a job of `nodes` nodes.
+// For a job of `nodes` nodes.
 Result<std::vector<doctor::PairFacts>> decode_pairs(const std::string& json, int64_t nodes);
 
-// "problem  reach      n1 to n2: ...\n" and the cure below it.
+// "problem  reach      n1 to n2: ...\n", with the cure on the next line.
 std::string text_of(const doctor::Finding& finding);
-// All of them, and a last line that says whether jobs would fail.
+// All findings, and a last line that says whether jobs would fail.
 std::string text_of(const std::vector<doctor::Finding>& findings);
 // An array of {"check", "level", "text", "cure"}.
 std::string json_of(const std::vector<doctor::Finding>& findings);

@@ -15,27 +15,27 @@ namespace {
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-// A store of our own, on a thread of its own.
-class Host {
+// A TCPStore server on a thread of its own.
+class StoreHost {
  public:
-  // Nothing: the endpoint is not ours, or somebody serves there.
-  static std::unique_ptr<Host> try_start(const Endpoint& endpoint) {
+  // Null: the endpoint is not an address of this machine, or its port is taken.
+  static std::unique_ptr<StoreHost> try_start(const Endpoint& endpoint) {
     const Result<ResolvedHost> host = resolve_host(endpoint.host);
     if (!host || first_own_address(host->addresses).empty()) return nullptr;
-    auto made = std::make_unique<Host>();
-    // A name means all interfaces: others see its other addresses.
+    auto made = std::make_unique<StoreHost>();
+    // A name means all interfaces: other nodes may resolve it to other addresses.
     const std::string address = host->is_numeric ? endpoint.host : "";
     if (!made->server_->listen({address, endpoint.port})) return nullptr;
     made->loop_.hold();
     made->thread_ = std::thread([raw = made.get()] { raw->loop_.run(); });
     return made;
   }
-  Host() {
+  StoreHost() {
     ServerHooks hooks;
     hooks.store_for_main_port = [store = store_] { return store; };
     server_ = std::make_unique<Server>(loop_.context(), ServerOptions{}, std::move(hooks));
   }
-  ~Host() {
+  ~StoreHost() {
     if (!thread_.joinable()) return;
     loop_.post([this] {
       server_->stop();
@@ -46,7 +46,7 @@ class Host {
 
  private:
   ServerLoop loop_;
-  std::shared_ptr<Store> store_ = std::make_shared<Store>();  // shared: clients may outlive it
+  std::shared_ptr<Store> store_ = std::make_shared<Store>();  // shared: connections may outlive us
   std::unique_ptr<Server> server_;
   std::thread thread_;
 };
@@ -54,10 +54,10 @@ class Host {
 }  // namespace
 
 struct DoctorRendezvous::Impl {
-  std::unique_ptr<Host> host;
+  std::unique_ptr<StoreHost> host;
   worker::StoreClient store;
   int64_t number = 0;
-  std::string rendezvous;  // before keys: a store that others serve may have seen earlier ones
+  std::string rendezvous;  // key prefix: a store that another program serves may hold earlier runs
   std::string own_address;
 };
 
@@ -66,7 +66,7 @@ DoctorRendezvous::~DoctorRendezvous() = default;
 
 Result<std::unique_ptr<DoctorRendezvous>> DoctorRendezvous::join(const Endpoint& endpoint,
                                                                  int64_t count, Duration limit) {
-  std::unique_ptr<Host> host = Host::try_start(endpoint);
+  std::unique_ptr<StoreHost> host = StoreHost::try_start(endpoint);
   worker::StoreClientOptions options;
   options.connect_timeout = duration_cast<milliseconds>(limit);
   options.timeout = duration_cast<milliseconds>(limit);
@@ -76,7 +76,7 @@ Result<std::unique_ptr<DoctorRendezvous>> DoctorRendezvous::join(const Endpoint&
   Result<int64_t> arrival = store->add("arrivals", 1);
   if (!arrival) return arrival.error();
   std::string own_address;
-  if (auto line = dial(endpoint, limit)) own_address = local_name((*line)->fd());
+  if (auto connection = dial(endpoint, limit)) own_address = local_name((*connection)->fd());
   const std::string rendezvous = std::to_string((*arrival - 1) / count) + "/";
   auto impl =
       std::make_unique<Impl>(Impl{std::move(host), std::move(*store), (*arrival - 1) % count,

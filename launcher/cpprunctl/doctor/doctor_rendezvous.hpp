@@ -1,5 +1,5 @@
-// DoctorRendezvous: where the doctors of several nodes meet. A TCPStore at the endpoint: the node
-// that has its address serves it, unless somebody serves one there already.
+// DoctorRendezvous: the meeting point of the doctors of several nodes. A TCPStore at the endpoint:
+// the node that has its address serves it, unless a store is served there already.
 #pragma once
 
 #include <memory>
@@ -14,17 +14,17 @@ namespace cpprun::ctl {
 
 class DoctorRendezvous {
  public:
-  // Errors: nobody serves there within `limit`.
+  // Errors: no store answers there within `limit`.
   static Result<std::unique_ptr<DoctorRendezvous>> join(const Endpoint& endpoint, int64_t count,
                                                         Duration limit);
   ~DoctorRendezvous();
 
   int64_t number() const;  // of this node, in the order of arrival
-  // Our own address on the way to the endpoint; "" if it can't be told.
+  // Our own address on the route to the endpoint; "" if unknown.
   std::string own_address() const;
 
   Status publish(const std::string& key, const std::string& text);
-  // Nothing: nobody has said it within `limit`.
+  // Nothing if no node publishes it within `limit`.
   std::optional<std::string> await(const std::string& key, Duration limit);
 
  private:

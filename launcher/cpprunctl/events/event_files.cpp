@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFile = "events.jsonl";
 
-// The newest of some files, by their last change.
+// Keeps the path that was modified last.
 class Newest {
  public:
   void offer(const fs::path& file) {
@@ -45,7 +45,7 @@ std::string link_target(const fs::path& link) {
   return fs::read_symlink(link, error).string();
 }
 
-// Agents keep the file open while they run; the kernel says so to their owner.
+// Running agents keep their file open; /proc shows it to their user.
 std::string of_running_jobs() {
   Newest newest;
   for_each_entry("/proc", [&](const fs::path& process) {
@@ -62,7 +62,7 @@ std::string of_running_jobs() {
 
 std::string of_kept_jobs() {
   const char* named = std::getenv("TMPDIR");
-  // Jobs pass over a TMPDIR that can't be written to.
+  // Jobs ignore a TMPDIR that is not writable.
   const bool is_usable = named != nullptr && *named != '\0' && ::access(named, W_OK) == 0;
   const fs::path temporary = is_usable ? named : "/tmp";
   Newest newest;

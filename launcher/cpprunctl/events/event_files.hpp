@@ -1,4 +1,4 @@
-// Where the events of a job lie on this machine.
+// Finds the events files of jobs on this machine.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cpprun::ctl {
 
-// The path of an events.jsonl. `path` as in EventsOptions. An error names what was looked at.
+// The path of an events.jsonl. `path` as in EventsOptions. An error names the places searched.
 Result<std::string> find_events(const std::string& path);
 
 }  // namespace cpprun::ctl

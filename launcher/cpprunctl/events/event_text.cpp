@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A field as text; "" where there is none.
+// A field as text; "" if missing.
 std::string text_of(const ordered_json& event, const char* name) {
   const auto field = event.find(name);
   if (field == event.end()) return "";
@@ -29,7 +29,7 @@ bool is_set(const ordered_json& event, const char* name) {
   return field != event.end() && field->is_boolean() && field->get<bool>();
 }
 
-// In the machine's own time zone, as the launcher's lines.
+// In the machine's time zone, like the launcher's log lines.
 std::string clock_of(const ordered_json& event) {
   const auto field = event.find("time_us");
   if (field == event.end() || !field->is_number_integer()) return "--:--:--.---";
@@ -91,7 +91,7 @@ std::string times_of(const ordered_json& event) {
   return text;
 }
 
-// What a known event says; nothing for others.
+// Describes a known event; nothing for others.
 std::optional<std::string> words(const ordered_json& event) {
   const std::string kind = text_of(event, "event");
   const std::string round = "round " + text_of(event, "round");

@@ -1,4 +1,4 @@
-// One event of events.jsonl: as a line for people, and as far as the log files are concerned. Pure.
+// Parses one event of events.jsonl: as a line to print, and the fields that log files need. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace cpprun::ctl {
 
-// "14:03:59.113  node0  rank 1 (pid 4711) was killed by SIGKILL", with its end. An event that this
-// version does not know is shown with its fields. Nothing, if `line` is no event. Control
-// characters in texts of workers are shown as '?'.
+// "14:03:59.113  node0  rank 1 (pid 4711) was killed by SIGKILL" with a newline. An event unknown
+// to this version is printed with its fields. Nothing if `line` is not an event. Control characters
+// in texts of workers are replaced by '?'.
 std::optional<std::string> event_text(std::string_view line);
 
-// What an event says of a round or a worker of it; -1 where it does not say.
+// The fields that identify a round or a worker; -1 if absent.
 struct LogEvent {
   std::string name;
   int64_t time_us = -1;  // since 1970
@@ -22,7 +22,7 @@ struct LogEvent {
   int64_t rank = -1;
   int64_t local_rank = -1;
 };
-// Nothing, if `line` is no event of a round.
+// Nothing if `line` is not an event of a round.
 std::optional<LogEvent> log_event(std::string_view line);
 
 }  // namespace cpprun::ctl

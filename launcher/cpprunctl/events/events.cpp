@@ -16,7 +16,7 @@
 namespace cpprun {
 namespace {
 
-constexpr int kLookAgainMs = 50;  // a file tells nobody that it grew
+constexpr int kPollMilliseconds = 50;  // no inotify: the file may be on a network file system
 
 class File {
  public:
@@ -27,7 +27,7 @@ class File {
   File(const File&) = delete;
 
   bool is_open() const { return fd_ >= 0; }
-  // Adds what follows; 0 at its present end, negative when it can't be read.
+  // Appends the next bytes; 0 at the current end, negative on error.
   ssize_t read_more(std::string& text) const {
     std::array<char, 64 * 1024> bytes{};
     ssize_t got = 0;
@@ -42,13 +42,13 @@ class File {
   int fd_;
 };
 
-// What no agent of ours writes is passed over: a torn line of a disk that was full.
+// Skips lines that are no event, such as a partial line from a full disk.
 void show(const std::string& line, bool is_json) {
   const std::optional<std::string> text = ctl::event_text(line);
   if (text) ctl::print(is_json ? line + "\n" : *text);
 }
 
-// Shows the whole lines in `text` and leaves the rest. True: the run has finished.
+// Prints the complete lines in `text` and keeps the rest. True: the run has finished.
 bool show_lines(std::string& text, bool is_json) {
   size_t begin = 0;
   bool has_finished = false;
@@ -58,7 +58,7 @@ bool show_lines(std::string& text, bool is_json) {
     has_finished = has_finished || line.find("\"event\":\"finished\"") != std::string::npos;
   }
   text.erase(0, begin);
-  if (text.size() > limits::kControlFrameBytes * 16) text.clear();  // no event is so long
+  if (text.size() > limits::kControlFrameBytes * 16) text.clear();  // not an event: too long
   std::fflush(stdout);
   return has_finished;
 }
@@ -78,7 +78,7 @@ Status show_events(const EventsOptions& options) {
     has_finished = show_lines(text, options.is_json) || has_finished;
     if (got > 0) continue;
     if (!options.follows || has_finished) return {};
-    ::poll(nullptr, 0, kLookAgainMs);
+    ::poll(nullptr, 0, kPollMilliseconds);
   }
 }
 

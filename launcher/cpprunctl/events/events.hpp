@@ -1,5 +1,5 @@
-// `cpprunctl events`: what happened to a job, from the events.jsonl of its run folder on this
-// machine. The lines are docs/events.md's.
+// `cpprunctl events`: prints what happened to a job, from the events.jsonl of its run folder on
+// this machine. The format of the lines is in docs/events.md.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace cpprun {
 
 struct EventsOptions {
   // A run folder, a --log-dir, or the file itself; empty: the newest job that runs here, else the
-  // newest whose temporary folder was kept.
+  // newest one whose temporary folder was kept.
   std::string path;
   bool follows = false;  // until the run has finished
-  bool is_json = false;  // the lines as they are
+  bool is_json = false;  // print the lines unchanged
 };
 
-// Prints to stdout. Thread: one, and it may wait for new lines without end.
+// Prints to stdout. Blocks until the run finishes if `follows` is set.
 Status show_events(const EventsOptions& options);
 
 }  // namespace cpprun

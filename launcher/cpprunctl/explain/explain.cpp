@@ -72,7 +72,7 @@ std::string restarts(const AgentConfig& config) {
   return text + ", from the newest snapshot in " + config.snapshot_dir;
 }
 
-// Where people who know torchrun would be surprised.
+// Differences that users of torchrun would not expect.
 std::vector<std::string> differences(const AgentConfig& config) {
   std::vector<std::string> all = {"the end of a worker is seen when it happens, not at a poll",
                                   "the exit code after a signal is 128 + its number, not 1"};

@@ -1,4 +1,4 @@
-// `cpprunctl explain`: a command line of cpprun, read as cpprun reads it, in words.
+// `cpprunctl explain`: describes what a command line of cpprun does.
 #pragma once
 
 #include <string>
@@ -9,19 +9,17 @@
 
 namespace cpprun {
 
-// `words`: what would stand behind `cpprun`, perhaps with the launcher before it
-// (launcher_command.hpp). Nothing is started. An error of the line is the one that cpprun would
-// show: print it by shown_error().
+// `words`: the arguments of `cpprun`, or a whole command line with the launcher in it
+// (launcher_command.hpp). Starts nothing. An error is the one that cpprun would show: print it with
+// shown_error().
 Result<std::string> explain(const std::vector<std::string>& words);
 
 }  // namespace cpprun
 
 namespace cpprun::ctl {
 
-// What a command line of cpprun would do, in words. Pure.
-
-// Some lines: what would run, where it meets, where output goes, and where that differs from what
-// torchrun does with the same words. Ends with a newline.
+// What would run, where the nodes meet, where output goes, and how that differs from torchrun with
+// the same arguments. Several lines; ends with a newline. Pure.
 std::string explanation(const AgentConfig& config);
 
 }  // namespace cpprun::ctl

@@ -44,7 +44,7 @@ Error unknown(const std::string& word) {
                    "; the table \"Coming from another launcher\" in README.md has cpprun's words"};
 }
 
-// How many words the launcher's module and the interpreter take; 0: another program of Python's.
+// The number of words that the interpreter and the launcher's module take; 0: another module.
 size_t size_of_module(Rest rest, const char* module) {
   size_t at = 1;
   while (at < rest.size() && rest[at].starts_with('-') && rest[at] != "-m") ++at;
@@ -52,8 +52,8 @@ size_t size_of_module(Rest rest, const char* module) {
   return is_it ? at + 2 : 0;
 }
 
-// torch.distributed.launch hands the local rank over as an argument unless it is told not to. Its
-// own option stands before the script, whose options are its own.
+// torch.distributed.launch passes the local rank to the script as an argument, unless --use-env is
+// given. Only the options before the script belong to the launcher.
 Words words_of_launch(Rest rest) {
   const auto is_own = [](const std::string& word) {
     return word == "--use_env" || word == "--use-env";
@@ -71,7 +71,7 @@ Words words_of_launch(Rest rest) {
   return words;
 }
 
-// Its options may have values in words of their own, so the launcher is looked for.
+// srun's options may have separate values, so this searches for the launcher.
 Rest behind_srun(Rest rest) {
   const auto found = std::find_if(rest.begin(), rest.end(), [](const std::string& word) {
     return is_ours(word) || is_python(word);
@@ -79,7 +79,7 @@ Rest behind_srun(Rest rest) {
   return rest.subspan(static_cast<size_t>(found - rest.begin()));
 }
 
-// What stands before the launcher: variables, env, srun.
+// Skips what precedes the launcher: variables, env, srun.
 Rest behind_prefix(Rest rest, Words& variables) {
   while (!rest.empty()) {
     const std::string& word = rest[0];

@@ -1,7 +1,8 @@
-// LauncherCommand: a command line as people type it, brought down to what cpprun reads. No I/O.
+// LauncherCommand: a command line as users type it, reduced to what cpprun reads. No I/O.
 //
-// Known in front of it: variables, `env`, `srun` with its options, torchrun and cpprun by any path,
-// `python -m torch.distributed.run` and `.launch`. Other launchers have options of their own.
+// Recognizes in front: variables, `env`, `srun` with its options, torchrun and cpprun with any
+// path, `python -m torch.distributed.run` and `.launch`. Other launchers are errors: their options
+// differ.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@
 namespace cpprun::ctl {
 
 struct LauncherCommand {
-  std::vector<std::string> words;      // what stands behind `cpprun`
-  std::vector<std::string> variables;  // NAME=value words that stood before it
+  std::vector<std::string> words;      // the arguments of `cpprun`
+  std::vector<std::string> variables;  // NAME=value words before it
 };
 
 Result<LauncherCommand> read_launcher_command(const std::vector<std::string>& typed);

@@ -13,7 +13,7 @@
 #include <memory>
 #include <sstream>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
 
@@ -34,7 +34,7 @@ Status reach(BlockingSocket& line, const LocalAgent& agent) {
   if (Status ok = line.connect(reinterpret_cast<const sockaddr*>(&address), size); !ok) {
     return about(agent, "it can't be reached: " + ok.error().text);
   }
-  // Anybody may listen under such a name; only our own agents are believed, and root's.
+  // Any user may listen under such a name; only agents of this user and of root are trusted.
   ucred peer{};
   socklen_t length = sizeof peer;
   ::getsockopt(line.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length);
@@ -44,8 +44,8 @@ Status reach(BlockingSocket& line, const LocalAgent& agent) {
 
 }  // namespace
 
-// Columns: number, references, protocol, flags, type, state, inode, path. Who has connected to a
-// listener shows under its name too.
+// Columns: number, references, protocol, flags, type, state, inode, path. Accepted connections of a
+// listener appear under its name too.
 std::vector<LocalAgent> agents_in(const std::string& proc_net_unix) {
   std::vector<LocalAgent> found;
   std::istringstream lines(proc_net_unix);

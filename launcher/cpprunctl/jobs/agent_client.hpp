@@ -1,5 +1,5 @@
 // How cpprunctl reaches agents and coordinators: the unix sockets of agents on this machine, and
-// HTTP at a rendezvous port. Blocking, each call within its limit. What is said is somebody else's.
+// HTTP at a rendezvous port. Blocking, each call within its limit. Replies are untrusted input.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@ namespace cpprun::ctl {
 
 // An agent that listens on this machine (in this network namespace).
 struct LocalAgent {
-  int64_t pid = 0;     // as it sees itself
+  int64_t pid = 0;     // in its own pid namespace
   std::string socket;  // name of its abstract unix socket
 };
 
-// In the order of their pids. Pure: of the text of /proc/net/unix.
+// In the order of their pids. Pure: parses the text of /proc/net/unix.
 std::vector<LocalAgent> agents_in(const std::string& proc_net_unix);
 std::vector<LocalAgent> local_agents();
 
-// The agent's answer. Error: it is gone, is another user's, or does not answer; or what it refused
-// with.
+// The agent's reply. Error: the agent is gone, belongs to another user, does not answer, or
+// refuses.
 Result<std::string> ask(const LocalAgent& agent, const admin::AdminQuery& query, Duration limit);
 
-// The body of a page that answered with 200.
+// The body of a reply with status 200.
 Result<std::string> http_get(const Endpoint& endpoint, const std::string& path, Duration limit);
 
 }  // namespace cpprun::ctl

@@ -16,39 +16,39 @@
 namespace cpprun::ctl {
 namespace {
 
-constexpr size_t kMostBytes = 64 * 1024;  // some hundred lines come
+constexpr size_t kMostBytes = 64 * 1024;  // enough for hundreds of GPUs
 
-// What a program writes on stdout until it ends; it is ended at the limit.
-class Asked {
+// Runs a program and captures its stdout; the destructor kills it.
+class CapturedProgram {
  public:
-  explicit Asked(std::vector<std::string> words) {
+  explicit CapturedProgram(std::vector<std::string> command) {
     int ends[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC) != 0) return;
     from_ = ends[0];
-    ::fcntl(from_, F_SETFL, O_NONBLOCK);  // our end alone
+    ::fcntl(from_, F_SETFL, O_NONBLOCK);  // our end only
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
+    for (std::string& word : command) argv.push_back(word.data());
     argv.push_back(nullptr);
     if (::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), __environ) != 0) pid_ = -1;
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
   }
-  ~Asked() {
+  ~CapturedProgram() {
     if (from_ >= 0) ::close(from_);
     if (pid_ < 0) return;
     ::kill(pid_, SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  Asked(const Asked&) = delete;
+  CapturedProgram(const CapturedProgram&) = delete;
 
-  // "" if it does not end in time.
-  std::string answer(Duration limit) const {
+  // "" if the program does not end in time.
+  std::string output(Duration limit) const {
     using namespace std::chrono;
     const auto until = steady_clock::now() + limit;
     std::string all;
@@ -95,10 +95,10 @@ std::string gpus_text(const std::vector<Gpu>& gpus) {
 }
 
 std::vector<Gpu> gpus_here(Duration limit) {
-  const Asked asked({"nvidia-smi",
-                     "--query-gpu=index,name,utilization.gpu,memory.used,memory.total",
-                     "--format=csv,noheader,nounits"});
-  return parse_gpus(asked.answer(limit));
+  const CapturedProgram program({"nvidia-smi",
+                                 "--query-gpu=index,name,utilization.gpu,memory.used,memory.total",
+                                 "--format=csv,noheader,nounits"});
+  return parse_gpus(program.output(limit));
 }
 
 }  // namespace cpprun::ctl

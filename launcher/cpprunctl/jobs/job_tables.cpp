@@ -60,7 +60,7 @@ std::string head_of(const JobStatus& job) {
   return text;
 }
 
-// Neighbours of one state, as one row: those from `first` to `last` of a job's nodes.
+// Adjacent nodes in the same state, shown as one row: from index `first` to `last`.
 struct Neighbours {
   size_t first = 0, last = 0;
   int64_t workers = 0;
@@ -79,8 +79,8 @@ std::vector<Neighbours> neighbours_of(const std::vector<JobNode>& nodes, bool ar
   return all;
 }
 
-// Of many nodes, those that are next to each other and in the same state share a row: what is not
-// as it should be stands out, and all of it is one screen.
+// With many nodes, adjacent nodes in the same state share a row, so that the table fits one screen
+// and deviating nodes stand out.
 std::string nodes_text(const JobStatus& job) {
   constexpr size_t kRows = 32;
   TextTable table({"NODE", "STATE", "RANKS", "ADDRESS"});

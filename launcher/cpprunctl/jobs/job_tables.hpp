@@ -1,4 +1,4 @@
-// The tables that people see of jobs. Pure.
+// The tables of jobs that cpprunctl prints. Pure.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace cpprun::ctl {
 
 std::string ps_text(const std::vector<LocalJob>& jobs);
 
-// `job` is what the coordinator says; null if it can't be asked. `agents` are those of the job on
-// this machine: only of their workers more is known than that they are there.
+// `job` is the coordinator's status; null if it cannot be reached. `agents` are the job's agents on
+// this machine; details are known only of their workers.
 std::string status_text(const std::string& run_id, const JobStatus* job,
                         const std::vector<LocalJob>& agents);
 

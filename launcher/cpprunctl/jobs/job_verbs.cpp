@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/ports.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -19,7 +19,8 @@ using namespace ctl;
 using namespace std::chrono_literals;
 
 constexpr Duration kCoordinatorTakes = 5s;
-constexpr Duration kGpusTake = 3s;  // nvidia-smi loads the driver where nothing keeps it loaded
+constexpr Duration kGpuQueryTimeout =
+    3s;  // without persistence mode nvidia-smi first loads the driver
 
 Result<std::vector<LocalJob>> chosen(const JobOptions& options) {
   return agents_of(local_jobs(), options.job);
@@ -31,7 +32,7 @@ Result<std::string> status_at(const std::string& endpoint) {
   return http_get(*where, "/status", kCoordinatorTakes);
 }
 
-// Of the job that is meant; the coordinator may serve several.
+// The selected job: a coordinator may serve several.
 Result<JobStatus> job_in(const std::string& body, std::string& run_id) {
   auto jobs = decode_status(body);
   if (!jobs) return jobs.error();
@@ -95,7 +96,7 @@ Result<std::string> status_text_of(const JobOptions& options, bool is_top) {
   Result<JobStatus> job = body ? job_in(*body, run_id) : Result<JobStatus>(body.error());
   std::string text = status_text(run_id, job ? &*job : nullptr, *agents) + slowest_text(*agents);
   if (!job) text += "the coordinator: " + job.error().text + "\n";
-  if (is_top) text += gpus_text(gpus_here(kGpusTake));
+  if (is_top) text += gpus_text(gpus_here(kGpuQueryTimeout));
   return text;
 }
 
@@ -126,7 +127,7 @@ Status send_signal(const JobOptions& options) {
   if (options.rank) {
     Result<LocalWorker> found = worker_of(*agents, *options.rank);
     if (!found) return found.error();
-    query.words["rank"] = std::to_string(*options.rank);
+    query.parameters["rank"] = std::to_string(*options.rank);
     std::erase_if(*agents, [&](const LocalJob& job) { return &job != found->job; });
   }
   for (const LocalJob& job : *agents) {

@@ -1,5 +1,5 @@
-// The verbs of cpprunctl that look at running jobs, and those that change them. Each prints what it
-// found on stdout; an Error is for stderr.
+// The verbs of cpprunctl that inspect or change running jobs. Each prints its result on stdout; the
+// caller prints an Error on stderr.
 #pragma once
 
 #include <optional>
@@ -10,49 +10,49 @@
 namespace cpprun {
 
 struct JobOptions {
-  std::string job;       // run id; empty: the only one here
-  std::string endpoint;  // of a rendezvous port: look there instead of asking agents here
+  std::string job;       // run id; empty: the only job here
+  std::string endpoint;  // of a coordinator: ask it instead of the agents here
   std::string node;
   std::string signal;
   std::optional<int64_t> rank{};
   int64_t lines = 10;
-  std::string since;   // of logs: a time in words; empty: only the last lines
+  std::string since;   // of logs: a time specification; empty: only the last lines
   double every_s = 1;  // between two frames of top
   int64_t frames = 0;  // of top; 0: until the job ends
   bool is_json = false;
   bool follows = false;
   bool is_resumable = false;
-  bool is_here = false;  // stop: only what is on this machine
+  bool is_here = false;  // stop: only this machine's agents
   int64_t nodes = 0;     // scale
 };
 
-// Jobs with an agent on this machine.
+// Lists the jobs with an agent on this machine.
 Status ps(const JobOptions& options);
-// One job: its nodes, and the workers that are here.
+// Shows one job: its nodes, and the workers on this machine.
 Status status(const JobOptions& options);
-// The same, again and again, until the job ends: a screen on a terminal, else table after table.
+// Repeats the status until the job ends: a full screen on a terminal, else one table after another.
 Status top(const JobOptions& options);
-// What status prints; with the slowest rank at its end, and what top shows besides: the GPUs of
-// this machine. Nothing is printed.
+// The text that status prints, with the slowest rank at its end. With `is_top` it includes the GPUs
+// of this machine. Prints nothing.
 Result<std::string> status_text_of(const JobOptions& options, bool is_top = false);
-// The pid of a rank here.
+// Prints the pid of a rank on this machine.
 Status pid(const JobOptions& options);
-// The last lines of workers' log files here, or what was written since a time; with `follows` also
-// what comes, until the job ends.
+// Prints the last lines of the workers' log files here, or everything since a time; with `follows`
+// also new lines, until the job ends.
 Status logs(const JobOptions& options);
-// What workers here are doing: the stack of one rank, or of all. Nothing is stopped.
+// Prints the call stack of one rank here, or of all. The workers keep running.
 Status stacks(const JobOptions& options);
-// A signal to one rank here, or to all workers here.
+// Sends a signal to one rank here, or to all workers here.
 Status send_signal(const JobOptions& options);
 
-// Admin commands for the whole job, which its coordinator carries out (admin_commands.cpp). All
-// workers are started anew; those that can save do so first.
+// Admin commands for the whole job, which the coordinator executes (admin_commands.cpp). restart
+// starts all workers anew; workers that can save a snapshot do so first.
 Status restart(const JobOptions& options);
-// A node leaves, wherever it is: the workers of all nodes save first.
+// Removes a node, on any machine, from the job; the workers of all nodes save first.
 Status drain(const JobOptions& options);
-// All nodes leave; with `is_here` those of this machine, and nobody else is asked.
+// Ends the job on all nodes; with `is_here` only on this machine, without the coordinator.
 Status stop(const JobOptions& options);
-// The job runs on `nodes` nodes from now on, or on as many of them as there are.
+// Sets the job's number of nodes; with fewer nodes available it runs on those.
 Status scale(const JobOptions& options);
 
 }  // namespace cpprun

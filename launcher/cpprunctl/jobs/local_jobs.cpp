@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kAgentTakes = 2s;  // a frozen one must not hold up the others for long
+constexpr Duration kAgentTimeout = 2s;  // short, so that a suspended agent hardly delays the others
 
 std::string names_of(const std::set<std::string>& names) {
   return text::join({names.begin(), names.end()}, ", ");
@@ -21,7 +21,7 @@ std::string names_of(const std::set<std::string>& names) {
 std::vector<LocalJob> local_jobs() {
   std::vector<LocalJob> all;
   for (LocalAgent& agent : local_agents()) {
-    Result<std::string> body = ask(agent, {"status", {}}, kAgentTakes);
+    Result<std::string> body = ask(agent, {"status", {}}, kAgentTimeout);
     if (!body) continue;
     Result<admin::NodeView> view = decode_node_view(*body);
     if (view) all.push_back({std::move(agent), std::move(*view), std::move(*body)});

@@ -1,4 +1,4 @@
-// The agents on this machine that answer, and which of them a command is about.
+// The agents on this machine that answer, and the selection of those that a verb addresses.
 #pragma once
 
 #include <string>
@@ -9,26 +9,26 @@
 
 namespace cpprun::ctl {
 
-// An agent here that has answered.
+// An agent on this machine that has answered.
 struct LocalJob {
   LocalAgent agent;
   admin::NodeView view;
-  std::string body;  // the view as it came
+  std::string body;  // the reply, unparsed
 };
 
-// All that answer; those of other users, and those that are just ending, are left out.
+// All agents that answer; omits those of other users and those that are exiting.
 std::vector<LocalJob> local_jobs();
 
-// The agents here of one job: of the one named, or of the only one there is. The host's first.
-// Pure.
+// The local agents of the job `run_id`, or of the only job if it is empty. The agent beside the
+// coordinator comes first. Pure.
 Result<std::vector<LocalJob>> agents_of(std::vector<LocalJob> all, const std::string& run_id);
 
-// A worker here, and the agent that has it.
+// A worker on this machine, and its agent.
 struct LocalWorker {
   const LocalJob* job = nullptr;
   const admin::WorkerView* worker = nullptr;
 };
-// Error: it does not live here; the text says which ranks do. Pure.
+// Error: the rank is not on this machine; the text lists the ranks that are. Pure.
 Result<LocalWorker> worker_of(const std::vector<LocalJob>& agents, int64_t rank);
 
 }  // namespace cpprun::ctl

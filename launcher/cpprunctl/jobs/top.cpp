@@ -1,4 +1,4 @@
-// The verb top: the status of a job, again and again.
+// The verb top: repeats the status of a job.
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -25,8 +25,8 @@ void show(const std::string& text) {
   std::fflush(stdout);
 }
 
-// While it lives, keys come at once and are not shown; Ctrl-C is one of them, so that the terminal
-// is always put back. Nothing, where stdin is no terminal.
+// Switches the terminal to unbuffered input without echo, and back in the destructor. Ctrl-C
+// arrives as a key, so it cannot skip the destructor. Does nothing if stdin is no terminal.
 class Keys {
  public:
   Keys() {
@@ -41,7 +41,7 @@ class Keys {
   }
   Keys(const Keys&) = delete;
 
-  // Waits so long. True: q or Ctrl-C was pressed meanwhile. Another key only ends the wait.
+  // Waits for the time or a key. True: the key is q or Ctrl-C.
   bool is_over(int milliseconds) const {
     pollfd key{before_ ? STDIN_FILENO : -1, POLLIN, 0};
     char pressed = 0;
@@ -56,7 +56,7 @@ class Keys {
 
 }  // namespace
 
-// Ends with the job: what can't be found any more after it was shown once has ended.
+// Ends when a job that was shown before can no longer be found.
 Status top(const JobOptions& options) {
   JobOptions one = options;
   if (::isatty(STDOUT_FILENO) == 1) print("\x1b[2J");
@@ -67,7 +67,7 @@ Status top(const JobOptions& options) {
     if (!text && shown > 0) return {};
     if (!text) return text.error();
     show(*text);
-    if (std::ferror(stdout) != 0) return {};  // whoever read it has gone
+    if (std::ferror(stdout) != 0) return {};  // the reader of the pipe has closed it
   }
   return {};
 }

@@ -7,7 +7,7 @@
 
 namespace cpprun::ctl {
 
-// The ranks of a synchronous training are at most a step apart: who takes longest holds up all.
+// In synchronous training all ranks are within one step, and the slowest one delays the others.
 std::string slowest_text(const std::vector<LocalJob>& agents) {
   const admin::WorkerView* slowest = nullptr;
   int64_t first = 0;

@@ -8,11 +8,11 @@
 
 namespace cpprun::ctl {
 
-// "slowest: rank 3, 52.0 ms a step, at step 1200, 3 behind the first"; "" while nobody says steps.
+// "slowest: rank 3, 52.0 ms a step, at step 1200, 3 behind"; "" until workers report steps.
 std::string slowest_text(const std::vector<LocalJob>& agents);
 
-// `text`, cut to the lines and columns of a terminal and painted over what was there, without
-// clearing it first: nothing flickers.
+// `text` cut to the size of a terminal, with the codes that overwrite the previous frame in place:
+// clearing the screen first would flicker.
 std::string frame(const std::string& text, size_t rows, size_t columns);
 
 }  // namespace cpprun::ctl

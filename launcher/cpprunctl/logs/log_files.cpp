@@ -20,7 +20,7 @@ bool is_there(const std::string& path) {
   return fs::is_regular_file(path, error);
 }
 
-// Workers that an agent has started, in their order, and the folders that their files are in.
+// The workers that an agent has started, in order, and their log folders; read from events.jsonl.
 class RunFolder {
  public:
   explicit RunFolder(const std::string& path) : path_(path) {
@@ -44,7 +44,7 @@ class RunFolder {
   }
 
  private:
-  // An older round with the same restart count has a folder of its own name.
+  // An older round with the same restart count has been renamed to ".round_<n>".
   std::string folder_of(int64_t round) const {
     const auto attempt = attempts_.find(round);
     if (attempt == attempts_.end()) return path_;

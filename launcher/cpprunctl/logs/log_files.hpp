@@ -1,5 +1,5 @@
-// Which log files of a job on this machine a command is about: those of the workers that live, and,
-// where times count, those of earlier rounds as far as the run folder has them.
+// Selects the log files of a job on this machine: those of the running workers and, for --since,
+// those of earlier rounds that the run folder still holds.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@ namespace cpprun::ctl {
 struct LogFile {
   std::string path;
   int64_t rank = 0;   // in its round
-  int64_t began = 0;  // when the worker was started, microseconds since 1970; 0: not known
+  int64_t began = 0;  // start of the worker, microseconds since 1970; 0: unknown
 };
 
-// Of the workers that live, as far as `options` means them (rank, node).
+// Of the running workers that `options` selects (rank, node).
 std::vector<LogFile> living_files(const std::vector<LocalJob>& agents, const JobOptions& options);
-// The same with those of earlier rounds before them, oldest first, which events.jsonl tells of.
+// The same, preceded by earlier rounds from events.jsonl, oldest first.
 std::vector<LogFile> all_files(const std::vector<LocalJob>& agents, const JobOptions& options);
 
-// Where in a file that what is wanted begins, and how that is known.
+// The position in a file at which the requested lines begin.
 struct LogBegin {
   enum class How {
-    Nothing,    // it was last written before
-    Here,       // at `at`: its worker began later, or its lines carry times
-    LastLines,  // its lines carry no times: nobody knows
+    Nothing,    // the file was last written before the requested time
+    Here,       // at `at`: its worker began later, or its lines have timestamps
+    LastLines,  // unknown: its lines have no timestamps
   };
   How how = How::Nothing;
   int64_t at = 0;       // bytes
-  int64_t written = 0;  // when it was last, microseconds since 1970
+  int64_t written = 0;  // time of the last write, microseconds since 1970
 };
 LogBegin begin_of(const LogFile& file, int64_t since);
 

@@ -1,4 +1,4 @@
-// The verb logs: workers' log files on this machine.
+// The verb logs: prints workers' log files on this machine.
 #include <poll.h>
 
 #include <algorithm>
@@ -20,9 +20,8 @@ namespace {
 
 using namespace ctl;
 
-constexpr int kLook = 100;  // milliseconds between two looks at the files
-constexpr int kLooksOfJob =
-    10;  // at the files, for one question to the agent: other rounds have others
+constexpr int kPollMilliseconds = 100;
+constexpr int kPollsPerQuery = 10;  // to the agent: a new round has new files
 
 void show(const std::string& text, const std::string& before) {
   if (text.empty()) return;
@@ -49,7 +48,7 @@ class Logs {
  public:
   explicit Logs(const JobOptions& options) : options_(options) {}
 
-  // Files that are new to us are shown from their last lines on, or in a later round whole.
+  // Adds files not seen yet: from their last lines, or, in a later round, from their beginning.
   void take(const std::vector<LogFile>& files) {
     constexpr int64_t kAll = INT64_MAX;
     for (const LogFile& file : files) {
@@ -57,7 +56,7 @@ class Logs {
     }
     is_first_ = false;
   }
-  // What was written since then, as far as that can be known. What can't is said.
+  // Adds files from the time `since` on; warns where the lines have no timestamps.
   void take_since(const std::vector<LogFile>& files, int64_t since) {
     bool is_any = false;
     for (const LogFile& file : files) {
@@ -97,7 +96,7 @@ class Logs {
 
   const JobOptions& options_;
   bool is_first_ = true;
-  std::list<std::pair<Tail, std::string>> tails_;  // with the words before each line
+  std::list<std::pair<Tail, std::string>> tails_;  // with the prefix of each line
 };
 
 int64_t now_us() {
@@ -105,14 +104,14 @@ int64_t now_us() {
   return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
 }
 
-// What is there now. Error: nothing could be.
+// Adds the files that exist now. Error: there are none.
 Status take_first(const std::vector<LocalJob>& agents, const JobOptions& options, Logs& logs) {
   std::optional<int64_t> since;
   if (!options.since.empty()) {
     Result<int64_t> when = parse_since(options.since, now_us());
     if (!when) return when.error();
     since = *when;
-  } else if (options.rank) {  // with a time it may be one of an earlier round
+  } else if (options.rank) {  // with --since the rank may be one of an earlier round
     if (Result<LocalWorker> found = worker_of(agents, *options.rank); !found) return found.error();
   }
   const std::vector<LogFile> files =
@@ -136,9 +135,9 @@ Status logs(const JobOptions& options) {
   const std::string run_id = agents->front().view.run_id;
   logs.show_new(!options.follows);
   for (int n = 1; options.follows; ++n) {
-    ::poll(nullptr, 0, kLook);
+    ::poll(nullptr, 0, kPollMilliseconds);
     logs.show_new(false);
-    if (n % kLooksOfJob != 0) continue;
+    if (n % kPollsPerQuery != 0) continue;
     agents = agents_of(local_jobs(), run_id);
     if (!agents) break;
     logs.take(living_files(*agents, options));

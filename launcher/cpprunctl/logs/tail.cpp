@@ -7,7 +7,7 @@ namespace cpprun::ctl {
 namespace {
 
 constexpr int64_t kPiece = 64 * 1024;
-constexpr int64_t kLookBack = 4 << 20;  // the last lines are looked for in so much
+constexpr int64_t kLookBack = 4 << 20;  // searches at most this much for the last lines
 
 int64_t size_of(std::ifstream& file) {
   file.seekg(0, std::ios::end);
@@ -27,7 +27,7 @@ std::string read_at(std::ifstream& file, int64_t from, int64_t bytes) {
 
 size_t last_lines_at(const std::string& text, int64_t lines) {
   if (lines <= 0 || text.empty()) return text.size();
-  size_t at = text.size() - 1;  // the end of the last line is none of a line before it
+  size_t at = text.size() - 1;  // skips a newline at the end, which begins no further line
   for (int64_t n = 0; at > 0; --at) {
     if (text[at - 1] == '\n' && ++n == lines) return at;
   }

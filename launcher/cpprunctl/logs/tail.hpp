@@ -1,5 +1,5 @@
-// Tail: the lines of a log file, from its last few on. Takes what is there now; whoever follows
-// calls again. A file that is cut short is read from its beginning.
+// Tail: reads the lines of a log file, from its last few on. next() returns what is there; a caller
+// that follows the file calls it again. A truncated file is read from its beginning.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@ namespace cpprun::ctl {
 
 class Tail {
  public:
-  // `path` may not be there yet. `lines`: how many of those that are there now are wanted.
+  // The file may not exist yet. `lines`: how many of the existing lines to return.
   Tail(std::string path, int64_t lines);
-  // From this byte on.
+  // Starts at byte `at`.
   static Tail from(std::string path, int64_t at);
 
   const std::string& path() const { return path_; }
-  // Whole lines that have come since; with `takes_rest` also a last one without its end. At most
-  // some 64 KiB at a time: an empty text says that there is no more now.
+  // The complete lines since the last call; with `takes_rest` also an incomplete last line. About
+  // 64 KiB at most per call; empty if there is no more now.
   std::string next(bool takes_rest);
 
  private:
   std::string path_;
   int64_t lines_;
-  int64_t at_ = -1;   // bytes given out, and what waits in rest_; -1: not opened yet
-  std::string rest_;  // the beginning of a line
+  int64_t at_ = -1;   // bytes consumed, rest_ included; -1: not opened yet
+  std::string rest_;  // an incomplete line
 };
 
-// Where in a text its last `lines` lines begin. A last line counts without its end too. Pure.
+// The offset of the last `lines` lines in a text; an incomplete last line counts. Pure.
 size_t last_lines_at(const std::string& text, int64_t lines);
 
 }  // namespace cpprun::ctl

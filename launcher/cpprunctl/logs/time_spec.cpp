@@ -11,15 +11,15 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000;
 constexpr int64_t kDay = 86'400 * kSecond;
-constexpr size_t kStampBegins = 64;  // a level, a rank's prefix, {"ts": " may stand before it
+constexpr size_t kStampBegins = 64;  // room for a level, a rank's prefix or {"ts": " before it
 constexpr int64_t kPiece = 256 * 1024;
-constexpr int64_t kLookBack = 64 << 20;  // no time in so much: the file has none
+constexpr int64_t kLookBack = 64 << 20;  // no timestamp within so much: assume that there is none
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Reads a text from its front. What is not there leaves it as it is.
+// Consumes a text from its front. A failed match consumes nothing.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -30,7 +30,7 @@ class Reader {
     text_.remove_prefix(1);
     return true;
   }
-  // Exactly so many digits, as a number in the range.
+  // Exactly `digits` digits, as a number within the range.
   std::optional<int> number(size_t digits, int least, int most) {
     if (text_.size() < digits) return std::nullopt;
     int value = 0;
@@ -42,7 +42,7 @@ class Reader {
     text_.remove_prefix(digits);
     return value;
   }
-  // ".250" or ",250" as microseconds; 0 if there is none.
+  // ".250" or ",250" in microseconds; 0 if absent.
   int64_t fraction() {
     if (text_.size() < 2 || (text_[0] != '.' && text_[0] != ',') || !is_digit(text_[1])) return 0;
     text_.remove_prefix(1);
@@ -53,7 +53,7 @@ class Reader {
     }
     return value;
   }
-  // Minutes east of Greenwich, of Z or +01:00; nothing if no zone is said.
+  // Z or +01:00 in minutes east of Greenwich; nothing if absent.
   std::optional<int> zone() {
     if (take('Z')) return 0;
     Reader after = *this;
@@ -113,7 +113,7 @@ std::optional<int64_t> take_moment(Reader& reader) {
   return whole * kSecond + clock->fraction;
 }
 
-// The last time before `now` at which the clock on the wall showed this.
+// The last time before `now` at which local clocks showed `clock`.
 int64_t last_time_at(const Clock& clock, int64_t now) {
   const time_t seconds = now / kSecond;
   tm fields{};
@@ -134,32 +134,32 @@ std::optional<int64_t> length_of(std::string_view words) {
                           : unit == 'h' ? 3600
                           : unit == 'd' ? 86'400
                                         : 0;
-  constexpr double kMost = 1e6;  // of any unit; more is a mistake
+  constexpr double kMost = 1e6;  // of any unit; more is taken for a typing error
   const auto count = text::parse_double(words.substr(0, words.size() - 1));
   if (seconds == 0 || !count || *count < 0 || *count > kMost) return std::nullopt;
   return static_cast<int64_t>(*count * static_cast<double>(seconds * kSecond));
 }
 
-// Where lines of a piece that are known to be older end; and whether any line carries a time.
-struct Look {
+// The end of the last line older than the wanted time, and whether any line has a timestamp.
+struct Scan {
   std::optional<int64_t> older_ends{};
   bool has_times = false;
 };
 
-Look look_at(std::string_view piece, int64_t since) {
-  Look look;
+Scan scan_piece(std::string_view piece, int64_t since) {
+  Scan scan;
   for (size_t end = piece.size(); end > 0;) {
     const size_t before = end >= 2 ? piece.rfind('\n', end - 2) : std::string_view::npos;
     const size_t begin = before == std::string_view::npos ? 0 : before + 1;
     const auto stamp = stamp_of(piece.substr(begin, end - begin));
-    look.has_times = look.has_times || stamp;
+    scan.has_times = scan.has_times || stamp;
     if (stamp && *stamp < since) {
-      look.older_ends = static_cast<int64_t>(end);
-      return look;
+      scan.older_ends = static_cast<int64_t>(end);
+      return scan;
     }
     end = begin;
   }
-  return look;
+  return scan;
 }
 
 }  // namespace
@@ -200,12 +200,13 @@ std::optional<int64_t> behind_older(std::ifstream& file, int64_t since) {
     file.seekg(from);
     file.read(piece.data(), end - from);
     piece.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
-    if (piece.empty()) break;  // the file was cut short meanwhile
-    // What stands before its first line's end belongs to the piece before, unless it is all.
+    if (piece.empty()) break;  // the file was truncated meanwhile
+    // The part before the first newline is the end of a line in the next piece towards the front,
+    // unless the piece has no other newline.
     const size_t first = from == 0 ? 0 : std::min(piece.find('\n'), piece.size() - 1) + 1;
-    const Look look = look_at(std::string_view(piece).substr(first), since);
-    if (look.older_ends) return from + static_cast<int64_t>(first) + *look.older_ends;
-    has_times = has_times || look.has_times;
+    const Scan scan = scan_piece(std::string_view(piece).substr(first), since);
+    if (scan.older_ends) return from + static_cast<int64_t>(first) + *scan.older_ends;
+    has_times = has_times || scan.has_times;
     if (!has_times && size - from >= kLookBack) return std::nullopt;
     end = first < piece.size() ? from + static_cast<int64_t>(first) : from;
   }

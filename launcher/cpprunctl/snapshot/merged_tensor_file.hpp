@@ -1,4 +1,4 @@
-// MergedFile: a new tensor file that takes its storages from others. Private to convert.
+// MergedFile: a new tensor file with the storages of several others. Private to convert.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@ namespace cpprun::ctl {
 
 class MergedFile {
  public:
-  // The tree of `file`, with storages renamed so that those of several files do not meet.
+  // Returns the tree of `file`, with its storages renamed so that those of several files differ.
   pickle::Value take(std::shared_ptr<const archive::TensorFile> file);
 
-  // Reads each storage (its crc32 is verified), and writes it.
+  // Copies each storage; verifies its crc32.
   Result<archive::Written> write(archive::Output& output, const pickle::Value& value) const;
 
  private:

@@ -1,4 +1,4 @@
-// `cpprunctl snapshot ...`: looks at snapshots, checks, converts and removes them. Needs no torch.
+// `cpprunctl snapshot ...`: lists, verifies, converts and prunes snapshots. Needs no torch.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace cpprun {
 
 struct SnapshotOptions {
   std::string path;  // a folder of snapshots, a snapshot, or a file of torch.save
-  std::string to;    // convert: what is made
+  std::string to;    // convert: the output path
   bool is_json = false;
-  bool wants_folder = false;  // latest: the snapshot's folder instead of a file in it
-  std::string strip_prefix;   // convert: taken from the front of names where all have it
-  int64_t step = -1;          // convert: of a file that says none; -1: not given
+  bool wants_folder = false;  // latest: print the snapshot's folder instead of a file in it
+  std::string strip_prefix;   // convert: removed from names in dictionaries where all have it
+  int64_t step = -1;          // convert: for a file that contains none; -1: not given
   size_t keep = 0;            // prune
   int64_t keep_every = 0;     // prune
 };

@@ -18,7 +18,7 @@ using namespace ctl;
 using namespace snapshot_files;
 using archive::TensorFile;
 
-constexpr size_t kNamesTold = 8;  // a text for people; a job may have thousands of ranks
+constexpr size_t kNamesListed = 8;  // of possibly thousands of ranks, for a readable message
 
 Result<std::shared_ptr<const TensorFile>> open_shared(const std::string& path) {
   Result<TensorFile> file = open_tensor_file(real_files(), path);
@@ -26,43 +26,43 @@ Result<std::shared_ptr<const TensorFile>> open_shared(const std::string& path) {
   return std::make_shared<const TensorFile>(std::move(*file));
 }
 
-// What convert reads: a tree, and where its storages come from.
-struct Read {
+// The input of convert: a tree, and the files that hold its storages.
+struct Input {
   MergedFile merged;
   pickle::Value value;
 };
 
-Result<Read> read_file(const std::string& path) {
+Result<Input> read_file(const std::string& path) {
   Result<std::shared_ptr<const TensorFile>> file = open_shared(path);
   if (!file) return file.error();
-  Read read;
+  Input read;
   read.value = read.merged.take(*file);
   return read;
 }
 
-// Where each node has a folder of its own, it holds what its ranks have of their own, and the
-// manifest names the rest. Files that were copied here count.
+// With a folder per node, each folder holds only its own ranks' files, and the manifest names the
+// others. Files that the user has copied here count as present.
 Status has_all_ranks(const FoundSnapshot& found) {
   std::string missing;
   size_t count = 0;
   for (const std::string& name : found.manifest.elsewhere) {
     if (real_files().exists(found.path + "/" + name)) continue;
-    if (++count <= kNamesTold) missing += (missing.empty() ? "" : ", ") + name;
+    if (++count <= kNamesListed) missing += (missing.empty() ? "" : ", ") + name;
   }
   if (count == 0) return {};
-  if (count > kNamesTold) missing += " and " + std::to_string(count - kNamesTold) + " more";
+  if (count > kNamesListed) missing += " and " + std::to_string(count - kNamesListed) + " more";
   return Error{ErrorKind::BadValue,
                found.path + " is a part: other nodes' folders hold " + missing + ". Copy what is " +
                    "missing here from their " + snapshot_name(found.step) +
                    ", or convert to .safetensors, which is the model alone and is here"};
 }
 
-// A snapshot's folder, in the single-file form.
-Result<Read> read_snapshot(const std::string& path) {
+// Reads a snapshot's folder and converts it to the single-file form.
+Result<Input> read_snapshot(const std::string& path) {
   Result<FoundSnapshot> found = complete_snapshot(path);
   if (!found) return found.error();
   if (Status whole = has_all_ranks(*found); !whole.ok()) return whole.error();
-  Read read;
+  Input read;
   FolderFormat form;
   const auto has = [&](const std::string& name) {
     return found->manifest.find(name) != nullptr ||
@@ -86,7 +86,7 @@ Result<Read> read_snapshot(const std::string& path) {
   return read;
 }
 
-// Writes by `write(File&)` beside `path`, then puts it in its place.
+// Writes a temporary file beside `path` with `write(File&)` and renames it to `path`.
 template <class Write>
 Status replace(const std::string& path, const Write& write) {
   FileLayer& files = real_files();
@@ -101,14 +101,14 @@ Status replace(const std::string& path, const Write& write) {
   return done;
 }
 
-Status write_single(const Read& read, const std::string& path) {
+Status write_single(const Input& read, const std::string& path) {
   return replace(path, [&read](File& file) -> Status {
     Result<archive::Written> written = read.merged.write(file, read.value);
     return written ? Status() : Status(written.error());
   });
 }
 
-// Names as in the file, so after --strip-prefix the elements are looked up by the old ones.
+// --strip-prefix changes only the names; the elements are found by their storages.
 Status write_safetensors_file(const SnapshotOptions& options, const std::string& source) {
   Result<std::shared_ptr<const TensorFile>> file = open_shared(source);
   if (!file) return file.error();
@@ -130,7 +130,7 @@ std::string now_text() {
   return text;
 }
 
-Status write_files(const Read& read, const FolderFormat& form, Draft& draft, Manifest& manifest) {
+Status write_files(const Input& read, const FolderFormat& form, Draft& draft, Manifest& manifest) {
   const auto write = [&](const std::string& name, const pickle::Value& value) -> Status {
     Result<std::unique_ptr<File>> file = real_files().create(draft.path_of(name));
     if (!file) return file.error();
@@ -147,7 +147,7 @@ Status write_files(const Read& read, const FolderFormat& form, Draft& draft, Man
   return done;
 }
 
-Status write_folder(const SnapshotOptions& options, const Read& read) {
+Status write_folder(const SnapshotOptions& options, const Input& read) {
   Result<FolderFormat> form = to_folder(read.value);
   if (!form) return Error{ErrorKind::BadValue, options.path + ": " + form.error().text};
   Manifest manifest;
@@ -192,7 +192,7 @@ Status snapshot_convert(const SnapshotOptions& options) {
     return write_safetensors_file(options,
                                   is_snapshot ? options.path + "/" + kModelName : options.path);
   }
-  Result<Read> read = is_snapshot ? read_snapshot(options.path) : read_file(options.path);
+  Result<Input> read = is_snapshot ? read_snapshot(options.path) : read_file(options.path);
   if (!read) return read.error();
   if (!options.strip_prefix.empty() && strip_prefix(read->value, options.strip_prefix) == 0) {
     log::warning("no names all begin with '" + options.strip_prefix + "', so none was changed");

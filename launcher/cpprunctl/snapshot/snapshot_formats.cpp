@@ -14,7 +14,7 @@ using pickle::Value;
 constexpr std::string_view kModelKey = "MODEL_STATE";
 constexpr std::string_view kRanksKey = "RANKS";
 constexpr std::string_view kStateEnding = "_STATE";
-// The same in both forms.
+// Keys that are the same in both forms.
 constexpr std::string_view kMarks[] = {"CPPRUN_FORMAT", "STEP", "TRAINING_SECONDS"};
 
 bool is_mark(const std::string& key) {

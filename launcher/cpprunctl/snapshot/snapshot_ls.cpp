@@ -1,4 +1,4 @@
-// The verbs that look: ls, show, verify, latest.
+// The verbs that read: ls, show, verify, latest.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -133,7 +133,7 @@ Status show_snapshot(const SnapshotOptions& options) {
   return {};
 }
 
-// A file by itself: its size, and what is no tensor.
+// Shows a single file: its size, and the values that are not tensors.
 Status show_file(const SnapshotOptions& options) {
   Result<archive::TensorFile> file = open_tensor_file(real_files(), options.path);
   if (!file) return file.error();

@@ -9,7 +9,7 @@ using namespace snapshot_files;
 
 Result<PathKind> kind_of_path(const std::string& path) {
   FileLayer& files = real_files();
-  // With a slash at its end, a link to a folder is the folder.
+  // "/." follows a link to a folder.
   Result<Info> info = files.info(path + "/.");
   if (!info) {
     info = files.info(path);

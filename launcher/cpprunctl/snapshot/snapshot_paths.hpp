@@ -1,5 +1,5 @@
-// What a path on the command line names: a folder of snapshots, one snapshot, or one file. Private
-// to the snapshot verbs.
+// Classifies a path from the command line: a folder of snapshots, one snapshot, or one file.
+// Private to the snapshot verbs.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ namespace cpprun::ctl {
 
 enum class PathKind { Folder, Snapshot, File };
 
-// A folder is a snapshot if it is called step-<n> or has a manifest. Error: nothing is there.
+// A folder is a snapshot if its name is step-<n> or it has a manifest. Error: the path is missing.
 Result<PathKind> kind_of_path(const std::string& path);
 
-// A snapshot's folder that must be complete. Error: why it is not.
+// Opens a snapshot's folder that must be complete. Error: what is missing.
 Result<snapshot_files::FoundSnapshot> complete_snapshot(const std::string& path);
 
-// The tensor files of a snapshot, in the manifest's order, with what stands in front of their
-// names in lists ("model.pt/"; nothing for a file by itself).
+// The tensor files of a snapshot in the manifest's order, with the prefix of their names in lists
+// ("model.pt/"; empty for a single file).
 struct NamedFile {
   std::string prefix;
   archive::TensorFile file;

@@ -1,4 +1,4 @@
-// What was asked for, on stdout; errors go through common/log.
+// Results go to stdout through print(); errors go through common/log.
 #pragma once
 
 #include <cstdio>

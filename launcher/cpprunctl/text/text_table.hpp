@@ -1,4 +1,4 @@
-// TextTable: rows of words in columns as wide as their widest, for people's eyes. Pure.
+// TextTable: rows of cells, with columns as wide as their widest cell. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace cpprun::ctl {
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> heads) { add(std::move(heads)); }
-  // Control characters in words are shown as '?': names come from other machines.
+  // Control characters are replaced by '?': names come from other machines.
   void add(std::vector<std::string> row);
   bool is_empty() const { return rows_.size() <= 1; }
   std::string text() const;

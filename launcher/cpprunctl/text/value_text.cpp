@@ -5,7 +5,7 @@
 namespace cpprun::ctl {
 namespace {
 
-constexpr size_t kTextBytes = 60;  // shown of a text
+constexpr size_t kTextBytes = 60;  // longer texts are cut
 
 std::string quoted(const std::string& text) {
   const bool is_long = text.size() > kTextBytes;

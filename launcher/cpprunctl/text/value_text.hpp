@@ -1,4 +1,4 @@
-// A value of a tensor file in a few words: "float32 [1, 20]", "int 3". Pure.
+// A short description of a value in a tensor file: "float32 [1, 20]", "int 3". Pure.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cpprun::ctl {
 
-// Text of a file without what a terminal would obey.
+// Replaces control characters, which a terminal would execute.
 std::string clean(std::string text);
 
 std::string value_text(const pickle::Value& value);

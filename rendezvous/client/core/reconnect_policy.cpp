@@ -43,7 +43,7 @@ void ReconnectPolicy::set_routes(const std::vector<Endpoint>& others, bool is_su
   if (!is_connected_ && !deadline_.is_never()) deadline_ = Instant{};  // at once
 }
 
-// What is dialled just now may be a host that never answers.
+// Does not wait for the pending attempt: its host may never reply.
 void ReconnectPolicy::go_to(const Endpoint& place) {
   routes_ = {place};
   at_ = tried_ = 0;
@@ -58,7 +58,8 @@ void ReconnectPolicy::on_connected(Instant now) {
   connected_at_ = now;
   input_.clear();
   taken_ = 0;
-  // Whoever does not answer like a coordinator is none: a torch store, an ssh server, a proxy.
+  // A peer that sends no coordinator's message in time is something else: a torch store, an ssh
+  // server, a proxy.
   const bool is_watched = !is_own_ && !is_closed_;
   deadline_ = is_watched ? now + limits::kHelloTimeout : Instant::never();
 }
@@ -71,7 +72,8 @@ void ReconnectPolicy::on_connect_failed(Instant now, const std::string& why,
   retry(now, false);
 }
 
-// `is_here`: where we are is tried once more. Else the next place; all were tried in vain: a pause.
+// `is_here`: try the current endpoint again after a pause. Otherwise try the next one, and pause
+// after all have failed.
 void ReconnectPolicy::retry(Instant now, bool is_here) {
   deadline_ = now;
   if (!is_here) {
@@ -83,8 +85,8 @@ void ReconnectPolicy::retry(Instant now, bool is_here) {
   back_off_ = std::min(back_off_ * 2, options_.back_off_max);
 }
 
-// A coordinator that is not ours any more answers at once, each time: an answer is no reason to
-// begin with short pauses again.
+// A coordinator that no longer leads the job replies at once, so a reply is no reason to return to
+// short pauses.
 void ReconnectPolicy::try_next_endpoint(Instant now) {
   at_ = (at_ + 1) % routes_.size();
   tried_ = 0;
@@ -140,7 +142,7 @@ void ReconnectPolicy::on_broken(Instant now, Effects& effects, bool tries_elsewh
   effects.emplace_back(Broken{});
 }
 
-// Somebody listens and is no coordinator, or one that does not come to answer.
+// The peer is no coordinator, or one that is too busy to reply.
 void ReconnectPolicy::report_unexpected_peer(Instant now, Effects& effects) {
   const bool was_silent = now - connected_at_ >= limits::kHelloTimeout;
   unexpected_peer_ = has_sent_garbage_ ? kNonsense
@@ -148,7 +150,7 @@ void ReconnectPolicy::report_unexpected_peer(Instant now, Effects& effects) {
                                        : "connected, but what listens there hangs up";
   if (!trouble_since_) trouble_since_ = connected_at_;
   last_trouble_ = unexpected_peer_;
-  const bool is_worth_it = target() == options_.endpoint;  // other places are other agents' ports
+  const bool is_worth_it = target() == options_.endpoint;  // other endpoints are ports of agents
   if (!is_worth_it || std::exchange(is_probing_, true)) return;
   effects.emplace_back(Probe{});
 }
@@ -161,7 +163,7 @@ void ReconnectPolicy::on_probed(Instant now, bool is_torch_store, Effects& effec
 void ReconnectPolicy::report_trouble(Instant now, const std::string& why, Effects& effects) {
   if (!trouble_since_) trouble_since_ = now;
   last_trouble_ = why;
-  // At most one line a minute, and only once a short trouble has turned into a lasting one.
+  // At most one line a minute, and none for short trouble.
   const bool is_due = !reported_at_ || now - *reported_at_ >= options_.wait_reminder_interval;
   const bool is_lasting = now - *trouble_since_ >= limits::kHelloTimeout;
   if (!is_lasting || !is_due) return;
@@ -181,7 +183,7 @@ void ReconnectPolicy::on_time(Instant now, Effects& effects) {
   if (now < deadline_) return;
   deadline_ = Instant::never();
   if (is_connected_) {
-    on_broken(now, effects);  // it has not welcomed us in time
+    on_broken(now, effects);  // no message in time
   } else {
     effects.emplace_back(Connect{});
   }

@@ -1,10 +1,9 @@
-// ReconnectPolicy: what an agent's line to its coordinator decides. When to dial (again), who on
-// the other side is no coordinator, where a frame ends, and what people hear of trouble. It knows
-// nothing of what the messages mean. A job may have moved, so there are several places to look for
-// its coordinator: where it was is tried first, then the others in turn.
-//
-// A core: no I/O, no clock. ControlClient carries its effects out over a socket, the simulator over
-// its own network. One connection at a time; the caller tells which events belong to it.
+// ReconnectPolicy: the decisions of an agent's connection to its coordinator: when to connect,
+// which peer is no coordinator, where a frame ends, and when to log trouble. It does not interpret
+// messages. The job may have moved to another coordinator, so there are several endpoints: it tries
+// the last good one first, then the others in turn. Pure. ControlClient carries out the effects
+// over a socket, the simulator over its network. One connection at a time; the caller passes only
+// events of the current one.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +23,23 @@ namespace cpprun {
 class ReconnectPolicy {
  public:
   struct Options {
-    Endpoint endpoint;    // the job's; none where an election says where the coordinator is
-    bool is_own = false;  // a coordinator in our own process: nobody waits for it to say welcome
-    Duration wait_reminder_interval = limits::kWaitReminderInterval;  // trouble is said this often
-    Duration back_off_max = limits::kReconnectMax;  // the longest pause between two tries
-    // Nothing is dialled before set_routes() has named a place, and nothing but that (R18).
+    Endpoint endpoint;    // the job's; unused if is_led_by_election
+    bool is_own = false;  // coordinator in this process: no timeout for its first message
+    Duration wait_reminder_interval = limits::kWaitReminderInterval;  // interval of Trouble
+    Duration back_off_max = limits::kReconnectMax;  // longest pause between attempts
+    // Connect only to the endpoint that set_routes() names, which the election determines (R18).
     bool is_led_by_election = false;
   };
 
-  // Effects, to be carried out front to back.
+  // Effects, carried out in order.
   struct Connect {};  // one attempt at target(); on_connected() or on_connect_failed() follows
-  struct ResetConnection {};  // reset the connection: FIN would be taken for a farewell (R4)
-  struct Broken {};           // tell the owner that its connection has ended
-  struct Probe {};  // ask whoever listens whether it is torch's store; on_probed() follows
-  struct Refused {  // tell the owner where nobody listens (R4)
+  struct ResetConnection {};  // not FIN, which the coordinator takes for a deliberate leave (R4)
+  struct Broken {};           // notify the owner that its connection has ended
+  struct Probe {};            // check whether the listener is torch's store; on_probed() follows
+  struct Refused {            // notify the owner that no process listens at these endpoints (R4)
     std::vector<Endpoint> places;
   };
-  struct Trouble {  // a line for people
+  struct Trouble {  // a log line
     std::string text;
   };
   using Effect = std::variant<Connect, ResetConnection, Broken, Probe, Refused, Trouble>;
@@ -51,24 +50,24 @@ class ReconnectPolicy {
     if (!options_.is_led_by_election) routes_.push_back(options_.endpoint);
   }
 
-  // Once, before everything else.
+  // First call, once.
   void start(Effects& effects) const;
   void on_connected(Instant now);
-  // `why` names each address that was tried, and what came of it; `refused` are those where the
-  // kernel said that nobody listens.
+  // `why` lists the addresses tried and their errors; no process listens at those in `refused`.
   void on_connect_failed(Instant now, const std::string& why, const std::vector<Endpoint>& refused,
                          Effects& effects);
-  // Further places where the coordinator may be, the likeliest first. `is_sure`: it is at the first
-  // one, which is dialled next; `is_own`, in our own process.
+  // Further endpoints where the coordinator may be, the likeliest first. `is_sure`: it is at the
+  // first one, which is tried next. `is_own`: in this process.
   void set_routes(const std::vector<Endpoint>& others, bool is_sure, bool is_own);
   void on_bytes(std::span<const uint8_t> bytes);
-  // The next whole message of what was received. Call until there is none; stop when the
-  // connection has ended meanwhile. Nonsense ends the connection.
+  // Returns the next whole message of the received bytes. Call until it returns none or the
+  // connection has ended. Invalid input ends the connection.
   std::optional<control::CoordinatorMessage> next_message(Instant now, Effects& effects);
-  // The connection ended, or is to be given up for another: to the same place, or elsewhere.
+  // The connection ended, or the caller gives it up for another one, to the same endpoint or, with
+  // `tries_elsewhere`, to the next.
   void on_broken(Instant now, Effects& effects, bool tries_elsewhere = false);
   void on_probed(Instant now, bool is_torch_store, Effects& effects);
-  // Nothing is tried any more.
+  // No further attempts.
   void close();
 
   void on_time(Instant now, Effects& effects);
@@ -76,7 +75,7 @@ class ReconnectPolicy {
 
   bool is_connected() const { return is_connected_; }
   const Endpoint& target() const { return routes_[at_]; }
-  // Why the newest try failed; "" since the last message.
+  // Why the last attempt failed; "" after a message.
   const std::string& trouble() const { return last_trouble_; }
 
  private:
@@ -88,23 +87,23 @@ class ReconnectPolicy {
 
   const Options options_;
   bool is_own_;
-  std::vector<Endpoint> routes_;  // each once; none before an election has said one
-  size_t at_ = 0;                 // which of them is tried, or was
-  size_t tried_ = 0;              // of them, since the last back-off
+  std::vector<Endpoint> routes_;  // without duplicates; empty before an election names one
+  size_t at_ = 0;                 // the current one
+  size_t tried_ = 0;              // failed ones since the last pause
   bool is_connected_ = false;
-  bool is_registered_ = false;  // something whole was received on this connection
+  bool is_registered_ = false;  // this connection received a whole message
   bool has_sent_garbage_ = false;
   bool is_probing_ = false;
   bool is_closed_ = false;
   Instant connected_at_;
-  Instant deadline_ = Instant::never();  // of the back-off, or of the wait for the first answer
+  Instant deadline_ = Instant::never();  // of the pause, or of the wait for the first message
   Duration back_off_ = limits::kReconnectFirst;
-  Duration unwanted_back_off_ =
-      limits::kReconnectFirst;  // the same after an answer of who does not lead
+  // The pause after a reply of a coordinator that does not lead.
+  Duration unwanted_back_off_ = limits::kReconnectFirst;
   std::vector<uint8_t> input_;
-  size_t taken_ = 0;  // bytes at its front that were given out
+  size_t taken_ = 0;  // consumed bytes at the front of input_
 
-  std::string unexpected_peer_;  // how whoever listens behaved, while it is probed
+  std::string unexpected_peer_;  // behaviour of the peer that is being probed
   std::string last_trouble_;
   std::optional<Instant> trouble_since_;
   std::optional<Instant> reported_at_;

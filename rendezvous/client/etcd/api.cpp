@@ -14,9 +14,9 @@ namespace {
 using nlohmann::json;
 
 constexpr int kBase64 = sodium_base64_VARIANT_ORIGINAL;
-constexpr size_t kShownBytes = 300;  // of what etcd says
+constexpr size_t kShownBytes = 300;  // of etcd's error text
 
-// ---------------------------------------------------------------- what is asked
+// ---------------------------------------------------------------- requests
 
 std::string base64(const std::string& bytes) {
   std::string text(sodium_base64_encoded_len(bytes.size(), kBase64), '\0');
@@ -82,7 +82,7 @@ struct PathOf {
   const char* operator()(const Authenticate&) const { return "/v3/auth/authenticate"; }
 };
 
-// ---------------------------------------------------------------- what is answered
+// ---------------------------------------------------------------- replies
 
 Error nonsense(const std::string& what) {
   return Error{ErrorKind::Protocol, "etcd answered what makes no sense: " + what};
@@ -94,7 +94,7 @@ Result<json> parse_object(std::string_view body) {
   return whole;
 }
 
-// Releases differ in how they write a name; nullptr: it is not there, so it is zero.
+// Releases of etcd spell names differently. nullptr: omitted, which means zero.
 const json* find(const json& object, const char* name, const char* other = nullptr) {
   if (!object.is_object()) return nullptr;
   auto it = object.find(name);
@@ -102,7 +102,7 @@ const json* find(const json& object, const char* name, const char* other = nullp
   return it == object.end() ? nullptr : &*it;
 }
 
-// What can't be read shows in `is_well`.
+// Clears `is_well` if the value cannot be parsed.
 int64_t number_in(const json* value, bool& is_well) {
   if (value == nullptr || value->is_null()) return 0;
   if (value->is_number_integer()) return value->get<int64_t>();
@@ -119,7 +119,7 @@ std::string bytes_in(const json* value, bool& is_well) {
     is_well = false;
     return "";
   }
-  std::string bytes(text->size(), '\0');  // never longer than its base64
+  std::string bytes(text->size(), '\0');  // upper bound of the decoded size
   size_t size = 0;
   const char* end = nullptr;
   const int failed = sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(),
@@ -189,7 +189,7 @@ Result<TxnAnswer> parse_txn(std::string_view body) {
   return answer;
 }
 
-// A keep-alive is a stream of results, of which we ask for one; an error comes in the stream too.
+// The reply to a keep-alive is a stream of results or errors; one request gives one of them.
 Result<LeaseAnswer> parse_lease(std::string_view body) {
   Result<json> whole = parse_object(body.substr(0, body.find('\n')));
   if (!whole) return whole.error();
@@ -202,7 +202,7 @@ Result<LeaseAnswer> parse_lease(std::string_view body) {
   LeaseAnswer answer;
   answer.lease = number_in(find(object, "ID"), is_well);
   const int64_t ttl = number_in(find(object, "TTL"), is_well);
-  constexpr int64_t kMostSeconds = 9'000'000'000;  // etcd's own
+  constexpr int64_t kMostSeconds = 9'000'000'000;  // etcd's limit
   if (!is_well || answer.lease == 0 || ttl > kMostSeconds) return nonsense("a lease");
   answer.ttl = std::chrono::seconds(std::max<int64_t>(ttl, 0));
   return answer;
@@ -213,7 +213,7 @@ Result<std::string> parse_token(std::string_view body) {
   if (!whole) return whole.error();
   const json* token = find(*whole, "token");
   const std::string* text = token != nullptr ? token->get_ptr<const std::string*>() : nullptr;
-  // It becomes a line of a header.
+  // The token becomes a header line, so it must not contain blanks or control characters.
   auto is_plain = [](char c) { return c > ' ' && c < '\x7f'; };
   if (text == nullptr || text->empty() || !std::all_of(text->begin(), text->end(), is_plain)) {
     return nonsense("no token");

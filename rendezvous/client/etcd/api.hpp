@@ -1,8 +1,7 @@
-// What is asked of etcd v3 and what it answers, as plain data, and as the JSON of its gateway
-// (/v3/...). Only what the election needs: transactions, leases, users' tokens.
-//
-// Pure. In the gateway's JSON keys and values are base64, 64-bit numbers are texts, and what is
-// zero is left out. Source: etcd's api/etcdserverpb/rpc.proto and its page on the gRPC gateway.
+// Requests and replies of etcd v3 as plain data, and their JSON at its gateway (/v3/...). Only what
+// the election needs: transactions, leases, users' tokens. Pure. In the gateway's JSON, keys and
+// values are base64, 64-bit numbers are strings, and zero values are omitted. Source: etcd's
+// api/etcdserverpb/rpc.proto and its page on the gRPC gateway.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +20,10 @@ struct KeyValue {
   std::string value;
   int64_t create_revision = 0;
   int64_t mod_revision = 0;
-  int64_t lease = 0;  // 0: none, it stays
+  int64_t lease = 0;  // 0: none, the key is permanent
 };
 
-// Holds if the key was created, or written last, in this revision; 0: if there is no such key.
+// True if the key was created, or last written, in this revision; 0: if there is no such key.
 struct Compare {
   enum class What { Created, Written } what = What::Created;
   std::string key;
@@ -41,14 +40,14 @@ struct Get {
 };
 using Operation = std::variant<Put, Get>;
 
-// All or nothing: `then` if every comparison holds, else `otherwise`.
+// Atomic: `then` if every comparison is true, otherwise `otherwise`.
 struct Txn {
   std::vector<Compare> compare;
   std::vector<Operation> then;
   std::vector<Operation> otherwise;
 };
 struct LeaseGrant {
-  Duration ttl{};  // whole seconds; etcd makes short ones longer
+  Duration ttl{};  // whole seconds; etcd extends short ones
 };
 struct LeaseKeepAlive {
   int64_t lease = 0;
@@ -62,29 +61,28 @@ struct Authenticate {
 };
 using Request = std::variant<Txn, LeaseGrant, LeaseKeepAlive, LeaseRevoke, Authenticate>;
 
-// What came of a transaction. `found`: by each Get that was carried out, in order.
+// Reply to a transaction. `found`: the results of the executed Gets, in order.
 struct TxnAnswer {
-  bool held = false;  // the comparisons
+  bool held = false;  // all comparisons were true
   int64_t revision = 0;
   std::vector<KeyValue> found;
 
-  const KeyValue* find(std::string_view key) const;  // null: it was not found
+  const KeyValue* find(std::string_view key) const;  // null: not found
 };
 struct LeaseAnswer {
   int64_t lease = 0;
-  Duration ttl{};  // zero: there is no such lease (any more)
+  Duration ttl{};  // zero: the lease does not exist
 };
 
-// The path under which the gateway takes it, and its body.
+// Path and body of the gateway's request.
 std::string path_of(const Request& request);
 std::string body_of(const Request& request);
 
-// Bytes from outside: nonsense is an Error of kind Protocol.
+// Invalid input is an Error of kind Protocol.
 Result<TxnAnswer> parse_txn(std::string_view body);
 Result<LeaseAnswer> parse_lease(std::string_view body);  // of a grant, or a keep-alive
 Result<std::string> parse_token(std::string_view body);
-// What etcd says of a request that it did not take: for people, one line, short. "" if it says
-// nothing that can be read.
+// etcd's error text of a rejected request, as one short line for people; "" if unreadable.
 std::string refusal_in(std::string_view body);
 
 }  // namespace cpprun::etcd

@@ -25,7 +25,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
         client_(std::make_unique<EtcdClient>(loop, options_.etcd)),
         timer_(loop) {}
 
-  // Callers may be in the middle of what a decision would change.
+  // Posted, because a decision could change state that the caller is using.
   template <class RpcCall>
   void later(RpcCall call) {
     asio::post(loop_, [self = shared_from_this(), call] {
@@ -33,7 +33,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
-  // Nobody can stand for election before it is known where he would be reached.
+  // A candidate needs its own address, which the first connection to etcd determines.
   void greet() {
     const std::string& run_id = options_.election.run_id;
     const election::Read read{control::leader_key(run_id), control::job_state_key(run_id)};
@@ -71,7 +71,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void write(const control::PersistedJobState& facts) {
-    if (!core_ || !core_->is_leading()) return;  // lost meanwhile: nothing waits any more
+    if (!core_ || !core_->is_leading()) return;  // leadership was lost: no one waits for the write
     run_core([&](Election& core, auto& effects) { core.write(now(), facts, effects); });
   }
 
@@ -148,7 +148,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
   std::unique_ptr<EtcdClient> client_;
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();
-  std::optional<Election> core_;  // once etcd has answered
+  std::optional<Election> core_;  // set after etcd's first reply
   bool is_candidate_ = true;
   std::deque<election::Effect> queue_;
   bool is_carrying_out_ = false;

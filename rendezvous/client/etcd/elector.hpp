@@ -1,9 +1,7 @@
-// Elector: an Election carried out. Its questions go to etcd, its timer runs on the loop, and what
-// it decides is told.
-//
-// Before it stands for anything it asks etcd once, whatever the answer: so it knows by which
-// address this machine is reached, and people hear at once of a wrong password.
-// Thread: the loop's. Events come from the loop, never from inside a member function.
+// Elector: runs an Election core: sends its requests to etcd, owns its timer and reports its
+// decisions. Before the election starts it reads from etcd once. This determines the local address
+// by which etcd is reached, and reports a wrong password at once. Thread: the loop's. Events come
+// from the loop, never from inside a member function.
 #pragma once
 
 #include <functional>
@@ -23,8 +21,8 @@ namespace cpprun::etcd {
 
 struct ElectorOptions {
   ClientOptions etcd;
-  std::string prefix{};        // of all keys: "" or "/..."
-  Election::Options election;  // self.address "": the one by which etcd is reached
+  std::string prefix{};        // prefix of all keys: "" or "/..."
+  Election::Options election;  // self.address "": the local address of the connection to etcd
   std::function<Instant()> now;
 };
 
@@ -42,10 +40,10 @@ struct ElectorEvents {
 class Elector {
  public:
   Elector(boost::asio::io_context& loop, ElectorOptions options, ElectorEvents events);
-  ~Elector();  // nothing is told any more
+  ~Elector();  // no event follows
   Elector(const Elector&) = delete;
 
-  // As those of Election.
+  // As the functions of Election; the calls take effect later, on the loop.
   void start();
   void set_has_leader(bool is_led);
   void set_candidate(bool is_willing);
@@ -54,7 +52,7 @@ class Elector {
 
  private:
   class Impl;
-  std::shared_ptr<Impl> impl_;  // shared with what is under way
+  std::shared_ptr<Impl> impl_;  // shared with pending operations
 };
 
 }  // namespace cpprun::etcd

@@ -1,8 +1,7 @@
-// EtcdClient: asks etcd, by the JSON gateway of any of its members. The one that answered last is
-// asked first, the next one when it can't be reached; connections are kept for what follows.
-//
-// It repeats nothing that a member may have carried out: whoever asks does that, and knows how.
-// Thread: the loop's. Answers come from the loop, never from inside ask().
+// EtcdClient: sends requests to etcd through the JSON gateway of its members. It asks the member
+// that replied last first and the next one if that cannot be reached; it keeps connections open. It
+// never repeats a request that a member may have executed; the caller decides about that. Thread:
+// the loop's. Callbacks come from the loop, never from inside ask().
 #pragma once
 
 #include <functional>
@@ -23,41 +22,41 @@ namespace cpprun::etcd {
 
 class Tls;
 
-// Files in PEM. `ca` "": whom the machine believes; `cert` and `key` "": etcd does not ask.
+// PEM files. `ca` "": the system's certificates; `cert` and `key` "": no client certificate.
 struct TlsFiles {
   std::string ca;
   std::string cert;
   std::string key;
 };
-// Errors: no OpenSSL on this machine, files that can't be read or do not fit together.
+// Errors: no OpenSSL on this machine; files that cannot be read or do not match.
 Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files);
 
 struct ClientOptions {
   std::vector<Endpoint> endpoints;  // at least one
-  std::string user{};               // "": etcd asks for none
+  std::string user{};               // "": no authentication
   std::string password{};
-  std::shared_ptr<Tls> tls{};  // none: plain HTTP
+  std::shared_ptr<Tls> tls{};  // null: plain HTTP
 };
 
 class EtcdClient {
  public:
-  // The body of an answer. Errors: Network and Timeout (what was asked may have been carried out or
-  // not), Refused (it was not; the text has etcd's own words), Protocol.
+  // The body of the reply. Errors: Network and Timeout (etcd may or may not have executed the
+  // request), Refused (it did not; the text is etcd's), Protocol.
   using Done = std::function<void(Result<std::string>)>;
 
   EtcdClient(boost::asio::io_context& loop, ClientOptions options);
-  ~EtcdClient();  // nothing is told any more
+  ~EtcdClient();  // no callback follows
   EtcdClient(const EtcdClient&) = delete;
 
-  // Answered within `limit`, whatever the members do.
+  // `done` is called within `limit`.
   void ask(const Request& request, Duration limit, Done done);
 
-  // By which the newest connection to etcd left this machine; numeric; "" before the first.
+  // Local numeric address of the newest connection to etcd; "" before the first.
   const std::string& own_address() const;
 
  private:
   class Impl;
-  std::shared_ptr<Impl> impl_;  // shared with what is under way
+  std::shared_ptr<Impl> impl_;  // shared with pending operations
 };
 
 }  // namespace cpprun::etcd

@@ -1,7 +1,5 @@
-// HttpExchange: one request of HTTP over a wire, and its reply. Without a limit in time of its own:
-// whoever started it cancels it.
-//
-// Thread: the loop's. Lives until its outcome was told or it was cancelled.
+// HttpExchange: one HTTP request over a transport, and its reply. It has no time limit; its owner
+// cancels it. Thread: the loop's. Lives until the callback or cancel().
 #pragma once
 
 #include <array>
@@ -17,17 +15,17 @@ namespace cpprun::etcd {
 class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
  public:
   struct Outcome {
-    std::string why{};  // it came to nothing; "": there is a reply
+    std::string why{};  // the error; "": there is a reply
     int status = 0;
     std::string body{};
-    bool keeps_transport = false;  // which may be used again
+    bool keeps_transport = false;  // the transport may be reused
   };
   using Done = std::function<void(Outcome)>;
 
-  // `request` is the whole of it, header and body. Told once, from the loop.
+  // `request`: header and body. `done` is called once, from the loop.
   static std::shared_ptr<HttpExchange> start(std::shared_ptr<Transport> transport,
                                              std::string request, Done done);
-  void cancel();  // nothing is told any more; the wire is closed
+  void cancel();  // closes the transport; no callback follows
 
   HttpExchange(std::shared_ptr<Transport> transport, std::string request,
                Done done);  // use start()
@@ -41,11 +39,11 @@ class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
   std::string request_;
   Done done_;
   HttpReply reply_;
-  bool has_received_ = false;  // of the other side, anything
+  bool has_received_ = false;  // any bytes
   std::array<char, 4096> room_{};
 };
 
-// "POST path" with a body of JSON, for this host; `token`: of a user, or "".
+// A POST request with a JSON body; `token`: of a user, or "".
 std::string post_request(const std::string& host, const std::string& path, const std::string& token,
                          const std::string& body);
 

@@ -1,4 +1,4 @@
-// Beast reads replies here, and requests in rendezvous/server/http_session.cpp.
+// Beast parses replies here, and requests in rendezvous/server/http_session.cpp.
 #include "rendezvous/client/etcd/http_reply.hpp"
 
 #include <boost/asio/buffer.hpp>
@@ -35,7 +35,7 @@ HttpReply::State HttpReply::feed(std::string_view bytes) {
   received_ += bytes.size();
   if (received_ > limits::kEtcdReplyBytes) return broken("its reply is too long");
   input_.append(bytes);
-  // Beast waits for the end of a line, which strangers need not send.
+  // Beast waits for the end of a line, which a peer that speaks no HTTP may never send.
   const std::string_view start = std::string_view(input_).substr(0, kStart.size());
   const bool is_first = received_ == input_.size();
   if (is_first && start != kStart.substr(0, start.size())) return broken("no HTTP");

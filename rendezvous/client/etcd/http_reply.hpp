@@ -1,4 +1,4 @@
-// HttpReply: bytes of a connection in, one HTTP reply out. Sizes are bounded; nothing is sent here.
+// HttpReply: parses one HTTP reply from the bytes of a connection. Sizes are bounded. No I/O.
 #pragma once
 
 #include <memory>
@@ -15,16 +15,16 @@ class HttpReply {
   ~HttpReply();
   HttpReply(const HttpReply&) = delete;
 
-  // What has come since. Once Whole or Broken it stays so.
+  // Passes newly received bytes. Whole and Broken are final.
   State feed(std::string_view bytes);
-  // The connection has ended, which ends a reply without a length.
+  // The connection has ended; this completes a reply without a length.
   State end();
 
-  // Of a whole reply.
+  // Requires: Whole.
   int status() const;
   const std::string& body() const;
-  bool keeps_connection() const;  // and nothing came after it
-  // Of a broken one: for people.
+  bool keeps_connection() const;  // keep-alive, and no bytes after the reply
+  // Requires: Broken. For people.
   const std::string& why() const { return why_; }
 
  private:
@@ -32,7 +32,7 @@ class HttpReply {
   State broken(std::string why);
 
   std::unique_ptr<Parser> parser_;
-  std::string input_;  // not yet taken
+  std::string input_;  // not parsed yet
   size_t received_ = 0;
   State state_ = State::NeedMore;
   std::string why_;

@@ -5,7 +5,7 @@
 namespace cpprun::etcd {
 namespace {
 
-constexpr const char* kLibrary = "libssl.so.3";  // libcrypto comes with it
+constexpr const char* kLibrary = "libssl.so.3";  // loads libcrypto too
 
 template <class Function>
 bool take(void* library, const char* name, Function& out) {

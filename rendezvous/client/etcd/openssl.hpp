@@ -1,6 +1,5 @@
-// OpenSSL, loaded when TLS is asked for and not before: linked, it would cost every start a
-// millisecond and every binary 2 MB. What is used of it stands in one list. Private to
-// rendezvous/client/etcd.
+// OpenSSL, loaded at run time when TLS is needed. Linked, it would cost every start a millisecond
+// and every binary 2 MB. Private to rendezvous/client/etcd.
 #pragma once
 
 #include <openssl/err.h>
@@ -13,7 +12,7 @@
 
 namespace cpprun::etcd {
 
-// Each is a function of OpenSSL by its own name.
+// The functions that are used.
 // clang-format off
 #define CPPRUN_OF_OPENSSL(X)                                                                    \
   X(TLS_client_method)                                                                          \
@@ -33,10 +32,10 @@ struct OpenSsl {
   CPPRUN_OF_OPENSSL(CPPRUN_MEMBER)
 #undef CPPRUN_MEMBER
 
-  // The library of this machine, loaded once. Thread-safe.
+  // Loads the system's library once. Thread-safe.
   static Result<const OpenSsl*> load();
 
-  // What it has to say of what went wrong last; for people.
+  // OpenSSL's text for the last error, for people.
   std::string newest_error() const;
 };
 

@@ -1,4 +1,4 @@
-// An election's questions as requests of etcd, and etcd's answers as the election's. Pure.
+// Translates the election's requests into etcd's, and etcd's replies into the election's. Pure.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace cpprun::etcd {
 
-// `prefix` goes before all keys.
+// `prefix`: of all keys.
 Request request_of(const election::Request& request, const std::string& prefix);
 
-// `reply`: the body of an answer, or why there is none.
+// `reply`: the body of etcd's reply, or the error.
 election::Response answer_of(const election::Request& request, const std::string& prefix,
                              const Result<std::string>& reply);
 

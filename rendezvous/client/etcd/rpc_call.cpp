@@ -18,7 +18,7 @@ constexpr int kOk = 200;
 constexpr int kBadRequest = 400;
 constexpr int kUnauthenticated = 401;
 constexpr int kServersFault = 500;
-// Somebody has changed users or roles since the token was given.
+// etcd's error if users or roles changed after the token was issued.
 constexpr const char* kOldToken = "revision of auth store is old";
 
 }  // namespace
@@ -60,7 +60,7 @@ std::string RpcCall::member() const {
   return to_string(session_->options.endpoints[member_]);
 }
 
-// ---------------------------------------------------------------- a member
+// ---------------------------------------------------------------- connection to a member
 
 void RpcCall::wait_until(steady_clock::time_point end) {
   timer_.expires_at(end);
@@ -72,7 +72,7 @@ void RpcCall::wait_until(steady_clock::time_point end) {
 
 void RpcCall::try_member() {
   const bool are_others_left = tried_ + 1 < session_->options.endpoints.size();
-  const auto soon = steady_clock::now() + limits::kEtcdConnect;
+  const auto soon = steady_clock::now() + limits::kEtcdConnectTimeout;
   wait_until(are_others_left ? std::min(ends_at_, soon) : ends_at_);
   std::vector<std::shared_ptr<Transport>>& idle = session_->idle;
   while (member_ == session_->at && !idle.empty()) {
@@ -111,7 +111,7 @@ void RpcCall::use(std::shared_ptr<Transport> transport) {
   }
 }
 
-// Nothing of the request has left: the next member may be asked.
+// The request was not sent, so the next member may be tried.
 void RpcCall::try_next_member(const std::string& why) {
   if (transport_) std::exchange(transport_, nullptr)->close();
   why_ += (why_.empty() ? "" : "; ") + member() + ": " + why;
@@ -131,7 +131,7 @@ void RpcCall::on_time() {
   finish(Error{ErrorKind::Timeout, member() + " does not answer in time"});
 }
 
-// ---------------------------------------------------------------- what is said to it
+// ---------------------------------------------------------------- login and request
 
 void RpcCall::log_in() {
   if (session_->login) {
@@ -140,7 +140,7 @@ void RpcCall::log_in() {
   }
   wait_until(ends_at_);
   const Authenticate who{session_->options.user, session_->options.password};
-  auto limit = std::make_shared<boost::asio::steady_timer>(loop_, limits::kEtcdLogin);
+  auto limit = std::make_shared<boost::asio::steady_timer>(loop_, limits::kEtcdLoginTimeout);
   std::shared_ptr<Transport> transport = std::exchange(transport_, nullptr);
   const auto on_outcome = [session = session_, limit, transport,
                            call = weak_from_this()](const HttpExchange::Outcome& outcome) {
@@ -208,7 +208,7 @@ void RpcCall::on_answer(HttpExchange::Outcome outcome) {
                member() + ": " + (said.empty() ? "HTTP " + std::to_string(outcome.status) : said)});
 }
 
-// The request was not taken, so it may be made again.
+// etcd did not execute the request, so it may be repeated.
 void RpcCall::renew_token() {
   session_->token.clear();
   was_asked_ = false;
@@ -218,7 +218,7 @@ void RpcCall::renew_token() {
 void RpcCall::keep(bool is_usable) {
   std::shared_ptr<Transport> transport = std::exchange(transport_, nullptr);
   std::vector<std::shared_ptr<Transport>>& idle = session_->idle;
-  if (is_usable && member_ == session_->at && idle.size() < limits::kEtcdIdle) {
+  if (is_usable && member_ == session_->at && idle.size() < limits::kEtcdIdleConnections) {
     idle.push_back(std::move(transport));
   } else {
     transport->close();

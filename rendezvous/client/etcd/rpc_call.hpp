@@ -1,12 +1,9 @@
-// RpcCall: one request on its way to a member of etcd that takes it. Private to
+// RpcCall: sends one request to the first member of etcd that can be reached. Private to
 // rendezvous/client/etcd.
-//
-//   for each member: connect -> (log in, if there is a user and no token) -> ask
-//
-// A member that can't be reached in time is passed over; once the request itself has left, its fate
-// is told and nothing is tried again. A token that has ended is renewed once. Logging in may last
-// longer than the call that began it: calls that follow use the token.
-// Thread: the loop's. Lives until its outcome was told or it was cancelled.
+//   for each member: connect -> (log in, if there is a user and no token) -> send
+// It skips a member that cannot be reached in time. Once the request is sent, it reports the
+// outcome and retries nothing. It renews an expired token once. A login may outlast the call that
+// began it; later calls use its token. Thread: the loop's. Lives until the callback or cancel().
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,16 +22,16 @@
 
 namespace cpprun::etcd {
 
-// What the calls of a client share.
+// State shared by the calls of a client.
 struct EtcdSession {
   ClientOptions options;
-  size_t at = 0;                                 // the member that is asked first
-  std::vector<std::shared_ptr<Transport>> idle;  // connections to that one
+  size_t at = 0;                                 // the member that calls try first
+  std::vector<std::shared_ptr<Transport>> idle;  // connections to that member
   std::string token;                             // of options.user
-  std::shared_ptr<HttpExchange> login;           // to get one, by one call for all
+  std::shared_ptr<HttpExchange> login;           // pending login, shared by all calls
   std::string own_address;
 
-  // `at` did not do; the next one is asked first, unless that has been found out before.
+  // `member` failed. Moves `at` to the next one unless another call has done so.
   void rotate_endpoint(size_t member);
 };
 
@@ -71,13 +68,13 @@ class RpcCall : public std::enable_shared_from_this<RpcCall> {
   Done done_;
   boost::asio::steady_timer timer_;
   size_t member_ = 0;
-  size_t tried_ = 0;  // members so far
+  size_t tried_ = 0;  // members tried so far
   bool was_asked_ = false;
   bool has_renewed_ = false;
   std::shared_ptr<Connector> connector_;
   std::shared_ptr<Transport> transport_;
   std::shared_ptr<HttpExchange> exchange_;
-  std::string why_;  // what came of the members so far
+  std::string why_;  // errors of the members so far
 };
 
 }  // namespace cpprun::etcd

@@ -18,7 +18,7 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr size_t kRoom = 16 * 1024;  // a record of TLS
+constexpr size_t kRoom = 16 * 1024;  // one TLS record
 
 bool is_address(const std::string& host) {
   error_code error;
@@ -26,8 +26,8 @@ bool is_address(const std::string& host) {
   return !error;
 }
 
-// One thing at a time: the handshake, then a write or a read. OpenSSL works on memory; what it
-// wants to say or hear goes over the socket in between.
+// One operation at a time: the handshake, then a write or a read. OpenSSL works on memory buffers,
+// and this class moves their bytes to and from the socket.
 class TlsTransport final : public SocketTransport,
                            public std::enable_shared_from_this<TlsTransport> {
  public:
@@ -35,7 +35,7 @@ class TlsTransport final : public SocketTransport,
       : SocketTransport(std::move(socket)), api_(api), session_(session) {
     in_ = api_.BIO_new(api_.BIO_s_mem());
     out_ = api_.BIO_new(api_.BIO_s_mem());
-    api_.SSL_set_bio(session_, in_, out_);  // which owns them from here on
+    api_.SSL_set_bio(session_, in_, out_);  // takes ownership of both
     api_.SSL_set_connect_state(session_);
   }
   ~TlsTransport() override { api_.SSL_free(session_); }

@@ -1,7 +1,6 @@
-// Tls: how a member of etcd is believed, and who we are to it; makes encrypted wires.
-//
-// TLS 1.2 or newer; a member must show a certificate for the name or address by which it was named.
-// Thread: any, but one at a time.
+// Tls: trusted certificates and the client's own certificate; makes encrypted transports to members
+// of etcd. TLS 1.2 or newer; a member needs a certificate for the name or address by which it was
+// addressed. Thread: any, but one at a time.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -17,15 +16,15 @@ namespace cpprun::etcd {
 
 class Tls {
  public:
-  // Told once, from the loop: null and why, if the two do not come together.
+  // Called once, from the loop; null and the reason if the handshake fails.
   using Done = std::function<void(std::shared_ptr<Transport>, const std::string& why)>;
 
-  // Errors: no OpenSSL here, files that can't be read or do not fit together.
+  // Errors: no OpenSSL on this machine; files that cannot be read or do not match.
   static Result<std::shared_ptr<Tls>> make(const TlsFiles& files);
   ~Tls();
 
-  // Shakes hands over a connection that stands. What is returned is closed to give up: nothing is
-  // told then.
+  // Starts the handshake over a connected socket. Closing the returned transport cancels it; no
+  // callback follows then.
   std::shared_ptr<Transport> start(std::unique_ptr<boost::asio::ip::tcp::socket> socket,
                                    const std::string& host, Done done);
 

@@ -1,4 +1,4 @@
-// Transport: bytes to and from one member of etcd, over a connection that stands.
+// Transport: bytes to and from one member of etcd over an established connection.
 //
 // Thread: the loop's. Callbacks come from the loop, never from inside a call; none after close().
 #pragma once
@@ -18,20 +18,20 @@ class Transport {
   using Got = std::function<void(const boost::system::error_code&, size_t)>;
 
   virtual ~Transport() = default;
-  // All of `bytes`, which stay until it is told.
+  // Writes all of `bytes`, which must stay valid until the callback.
   virtual void write(std::span<const char> bytes, Sent sent) = 0;
-  // What comes next, up to the size of `room`, which stays until it is told.
+  // Reads up to the size of `room`, which must stay valid until the callback.
   virtual void read(std::span<char> room, Got got) = 0;
   virtual void close() = 0;
-  // The other side has hung up, or has said something that nobody has asked for.
+  // The peer closed the connection or sent unrequested bytes.
   virtual bool is_stale() = 0;
-  // By which it leaves this machine; numeric.
+  // Local address of the connection, numeric.
   virtual std::string own_address() = 0;
-  // What an error means; for people.
+  // Text of an error, for people.
   virtual std::string why(const boost::system::error_code& error) const { return error.message(); }
 };
 
-// What every wire does with its socket, whatever it says over it.
+// The socket handling common to plain and TLS transports.
 class SocketTransport : public Transport {
  public:
   explicit SocketTransport(std::unique_ptr<boost::asio::ip::tcp::socket> socket);

@@ -13,13 +13,13 @@ Deadline after(Duration duration) {
 }
 
 bool poll_until(int fd, short events, Deadline deadline) {
-  constexpr std::chrono::milliseconds kLongest{3'600'000};  // poll counts in an int
+  constexpr std::chrono::milliseconds kLongest{3'600'000};  // poll() takes an int
   for (;;) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     left = std::clamp(left, std::chrono::milliseconds{0}, kLongest);
     pollfd asked{fd, events, 0};
     int ready = ::poll(&asked, 1, static_cast<int>(left.count()));
-    if (ready > 0) return true;  // below: a signal, or no memory; both pass
+    if (ready > 0) return true;  // otherwise a signal or no memory, both temporary
     if (Clock::now() >= deadline) return false;
   }
 }

@@ -1,4 +1,4 @@
-// Deadlines of blocking calls, and poll() until one. For the worker's own sources.
+// Deadlines of blocking calls, and poll() until one. Internal to the worker SDK.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,11 @@ namespace cpprun::worker {
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
-// From now on; negative counts as nothing, and a year is the longest.
+// Now + duration, clamped to [0, one year].
 Deadline after(Duration duration);
 
-// Waits until `fd` has one of `events` (or an error, or its end). False: the deadline came first.
-// Looks once, however late it is.
+// Waits until `fd` has one of `events`, an error or its end. False: the deadline passed first.
+// Polls at least once.
 bool poll_until(int fd, short events, Deadline deadline);
 
 }  // namespace cpprun::worker

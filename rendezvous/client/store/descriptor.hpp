@@ -1,4 +1,4 @@
-// Descriptor: a file descriptor with one owner, closed at its end. For the worker's own sources.
+// Descriptor: a file descriptor with one owner, closed at its end. Internal to the worker SDK.
 #pragma once
 
 #include <unistd.h>

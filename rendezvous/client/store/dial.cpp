@@ -51,7 +51,7 @@ Result<Descriptor> dial_one(const addrinfo& address, Deadline deadline) {
   int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return fd;
-  // An interrupted connect goes on by itself.
+  // An interrupted connect continues in the background.
   if (errno != EINPROGRESS && errno != EINTR) return unreachable(text_of(address), errno);
   if (!poll_until(fd.get(), POLLOUT, deadline)) return unreachable(text_of(address), ETIMEDOUT);
   int refused = 0;

@@ -1,5 +1,5 @@
-// One try to reach an endpoint by TCP, at every address that its name has. For the worker's own
-// sources.
+// One attempt to connect to an endpoint by TCP, at every address of its name. Internal to the
+// worker SDK.
 #pragma once
 
 #include "common/endpoint.hpp"
@@ -9,9 +9,9 @@
 
 namespace cpprun::worker {
 
-// A connected, non-blocking socket without delay, closed on exec. The name is looked up anew (a
-// look-up has only the resolver's own time limit); numbers need none. The error (Network) names the
-// last address tried and its errno.
+// Returns a connected socket: non-blocking, no delay, close-on-exec. Resolves a name each time,
+// with the resolver's own time limit only. The error (Network) names the last address tried and its
+// errno.
 Result<Descriptor> dial(const Endpoint& endpoint, Deadline deadline);
 
 }  // namespace cpprun::worker

@@ -11,10 +11,10 @@ namespace {
 
 using tcpstore::Op;
 
-constexpr std::string_view kCheckIn = "init/";  // torch's own name; no slash in front
-constexpr size_t kKeysNamed = 8;                // in an error
-constexpr size_t kKeyShown = 64;                // bytes of one
-constexpr size_t kRequestKept = 64 * 1024;      // memory of a request that stays for the next one
+constexpr std::string_view kCheckIn = "init/";  // torch's key; no slash in front
+constexpr size_t kKeysNamed = 8;                // keys listed in an error
+constexpr size_t kKeyShown = 64;                // bytes shown of each
+constexpr size_t kRequestKept = 64 * 1024;      // memory kept for the next request
 
 Error too_long(std::string_view what, size_t size, size_t limit) {
   return Error{ErrorKind::BadValue, std::string(what) + " has " + std::to_string(size) +
@@ -30,7 +30,7 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
 
-// As torch has it, so that who looks for these words finds them.
+// torch's text, so that a search for it works.
 Error wait_timeout(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
   std::vector<std::string> named(
       keys.begin(), keys.begin() + static_cast<ptrdiff_t>(std::min(keys.size(), kKeysNamed)));
@@ -53,8 +53,8 @@ StoreCalls::StoreCalls(StoreLink link, std::string prefix, std::chrono::millisec
       prefix_(prefix.empty() ? "/" : "/" + std::move(prefix) + "/"),
       timeout_(timeout) {}
 
-// The number of keys is what every version answers, and nobody but a store that is open for us: a
-// PING needs torch 2.5, and is answered by a port without a store as well.
+// Uses GETNUMKEYS, to which every version replies, and only at a port that serves a store. PING
+// needs torch 2.5, and ports without a store reply to it too.
 Status StoreCalls::greet(bool checks_in, Deadline until) {
   tcpstore::put_validate(request_);
   if (Status asked = ask_bare(Op::GetNumKeys, until); !asked) return asked;

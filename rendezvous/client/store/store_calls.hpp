@@ -1,5 +1,5 @@
-// StoreCalls: requests written and replies read over a StoreLink, one at a time. What StoreClient's
-// calls are made of. For the worker's own sources; one thread at a time.
+// StoreCalls: writes requests and reads replies over a StoreLink, one at a time; the parts of
+// StoreClient's calls. Internal to the worker SDK; one thread at a time.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace cpprun::worker {
 
-// What follows a wait has a moment even if the wait took all the time there was.
+// The deadline of the reply after a wait: at least a moment, even if the wait used up the time.
 Deadline answer_by(Deadline until);
 
 class StoreCalls {
@@ -27,10 +27,10 @@ class StoreCalls {
   std::chrono::milliseconds timeout() const { return timeout_; }
   Deadline deadline() const { return after(timeout_); }
 
-  // The first words on a new connection, and an answer that only a store gives.
+  // Greets on a new connection and checks that the peer is a store.
   Status greet(bool checks_in, Deadline until);
 
-  // A request is refused (BadValue) before anything is sent if a key, value or list is too long.
+  // Each fails with BadValue, before it sends anything, if a key, value or list is too long.
   Status write(tcpstore::Op op, std::string_view key, std::string_view value);
   Status ask_bare(tcpstore::Op op, Deadline until);
   Status ask_key(tcpstore::Op op, std::string_view key, Deadline until);
@@ -44,7 +44,7 @@ class StoreCalls {
   Result<std::string> read_value(Deadline until);
   Result<int64_t> read_number(Deadline until);
   Result<bool> read_check(Deadline until);
-  // A number as `judge` sees it.
+  // Reads a number and converts it with `judge`.
   template <class T>
   Result<T> read_with(Result<T> (*judge)(tcpstore::Head), Deadline until) {
     std::array<uint8_t, 8> head{};
@@ -54,7 +54,7 @@ class StoreCalls {
     return judged;
   }
 
-  // All keys are there; `timeout` is what the error says, `until` what counts.
+  // Waits for all keys until `until`; the error text names `timeout`.
   Status wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout,
               Deadline until);
 
@@ -66,9 +66,9 @@ class StoreCalls {
   Status read_wait(tcpstore::WaitReply& reply, Deadline until);
 
   StoreLink link_;
-  std::string prefix_;  // with its slashes
+  std::string prefix_;  // including slashes
   std::chrono::milliseconds timeout_;
-  std::string request_;  // being made
+  std::string request_;  // buffer of the next request
 };
 
 }  // namespace cpprun::worker

@@ -122,7 +122,7 @@ Status StoreClient::wait(const std::vector<std::string>& keys, milliseconds time
   return impl_->wait(keys, timeout, after(timeout));
 }
 
-// Servers are not asked about no keys at all: torch's may read the first one of them.
+// Not sent for an empty list: torch's server may read its first key.
 Result<bool> StoreClient::check(const std::vector<std::string>& keys) {
   if (keys.empty()) return true;
   const Deadline until = impl_->deadline();
@@ -177,8 +177,8 @@ Result<int64_t> StoreClient::queue_len(std::string_view key) {
   return impl_->read_with(tcpstore::queue_length_of, until);
 }
 
-// The arrivals are counted through; each world_size of them make a generation, whose last one opens
-// its gate. By then everybody has left the gate before, which is taken away.
+// Counts arrivals; each world_size of them form a generation, whose last arrival sets the
+// generation's key. All clients have then passed the previous generation's key, so it is deleted.
 Status StoreClient::barrier(std::string_view key, int world_size) {
   CPPRUN_CHECK(world_size > 0);
   Result<int64_t> arrived = add(key, 1);

@@ -10,7 +10,7 @@
 namespace cpprun::worker {
 namespace {
 
-constexpr size_t kFirstPiece = 64 * 1024;  // memory for a long value that has not come yet
+constexpr size_t kFirstPiece = 64 * 1024;  // first allocation for a long value
 
 bool is_later(int number) {
   return number == EAGAIN || number == EWOULDBLOCK || number == EINTR;

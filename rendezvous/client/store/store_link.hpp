@@ -1,7 +1,6 @@
-// StoreLink: a connected socket to a store, with a deadline on every call. Bytes only: what they
-// mean is StoreClient's affair. For the worker's own sources; one thread at a time.
-//
-// The first thing that goes wrong closes the socket and is kept: every later call gives it again.
+// StoreLink: a connected socket to a store, with a deadline for every call. Bytes only; StoreCalls
+// interprets them. Internal to the worker SDK; one thread at a time. The first error closes the
+// socket, and every later call returns it again.
 #pragma once
 
 #include <array>
@@ -18,19 +17,19 @@ namespace cpprun::worker {
 
 class StoreLink {
  public:
-  // `peer`: who that is, for errors.
+  // `peer`: name of the server, for errors.
   StoreLink(Descriptor socket, std::string peer);
 
-  // All of it. Refused if the peer has said more than it was asked.
+  // Sends everything. Refused if unread bytes of the peer are left.
   Status send(std::string_view bytes, Deadline deadline);
-  // Exactly as many bytes as `into` has room for.
+  // Reads exactly into.size() bytes.
   Status read(std::span<uint8_t> into, Deadline deadline);
-  // The same; memory follows what has really come.
+  // The same; allocates only as bytes arrive.
   Result<std::string> read_string(size_t size, Deadline deadline);
-  // Whether something to read came before the deadline; nothing is closed if not.
+  // True if input arrived before the deadline. Does not close the link otherwise.
   Result<bool> has_input(Deadline deadline);
 
-  // Of no use any more; `why` is what all later calls say. Gives `why` back.
+  // Closes the socket; all later calls return `why`. Returns `why`.
   Error close(Error why);
   const std::string& peer() const { return peer_; }
 
@@ -42,9 +41,9 @@ class StoreLink {
 
   Descriptor socket_;
   std::string peer_;
-  std::string trouble_;  // why it is closed
+  std::string trouble_;  // why the socket is closed
   std::array<char, 4096> held_{};
-  size_t first_ = 0;  // of held_: what has come and was not read yet
+  size_t first_ = 0;  // unread bytes of held_: [first_, end_)
   size_t end_ = 0;
 };
 

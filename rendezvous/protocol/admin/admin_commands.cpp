@@ -3,7 +3,7 @@
 namespace cpprun::control {
 namespace {
 
-// With its length, so that no text can pass for two.
+// The length in front makes the concatenation unambiguous.
 std::string field(const std::string& text) {
   return std::to_string(text.size()) + ":" + text + "\n";
 }

@@ -1,10 +1,10 @@
-// What an operator asks of a whole job, as messages of the control protocol. Plain data, included
-// by control.hpp.
+// Admin commands: what an operator asks of a whole job, as messages of the control protocol. Plain
+// data, included by control.hpp.
 //
-// An admin command comes from the agent that the operator's tool has reached; the coordinator
-// decides what it means (rendezvous/coordinator/job_admin.cpp) and answers. Where the job
-// has an admin token, the coordinator answers with a challenge first, and the agent says the order
-// again as a command. docs/protocol.md, "Admin commands".
+// The operator's tool sends a command to an agent, and the agent forwards it; the coordinator
+// decides what it means (rendezvous/coordinator/job_admin.cpp) and replies. If the job has
+// an admin token, the coordinator sends a Challenge first, and the agent repeats the command with a
+// MAC as an AdminRequest. docs/protocol.md, "Admin commands".
 #pragma once
 
 #include <cstdint>
@@ -21,41 +21,39 @@ enum class AdminCommandKind : int64_t {
   Scale     // at most so many nodes from now on
 };
 
-// ---------------------------------------------------------------- agent -> coordinator
+// Agent to coordinator.
 
 struct AdminCommand {
-  int64_t id = 0;  // the asker's own; comes back with the answer
+  int64_t id = 0;  // chosen by the agent; the reply carries it
   AdminCommandKind kind = AdminCommandKind::Restart;
   bool is_resumable = false;  // Stop: workers save first
   std::string node{};         // Drain: its name, or its group rank
   int64_t nodes = 0;          // Scale
 };
 
-// ---------------------------------------------------------------- an operator's tool ->
-// coordinator
-
-// First message of a connection that is no agent's: an admin command follows. Answered by
-// Challenge.
+// An operator's tool to coordinator: the first message of its connection. The coordinator replies
+// with a Challenge; the tool then sends an AdminRequest.
 struct AdminHello {
   int64_t protocol = 0;  // kProtocolVersion
   std::string version;   // of the program, for people
 };
-// Answered by Answer, or by Refused if the proof is wrong; either ends the connection of a tool. To
-// an agent the answer is an Answer, and its connection goes on.
+// From a tool: the coordinator replies with an AdminReply, or with Refused if the MAC is wrong, and
+// closes the connection. From an agent: the coordinator replies with an AdminReply, and the
+// connection stays open.
 struct AdminRequest {
   std::string run_id;  // "" = the only job
   AdminCommand order;
-  std::string mac{};  // that who gives it knows the token: admin_commands.hpp
+  std::string mac{};  // HMAC of admin_mac_input() with the admin token
 };
 
-// ---------------------------------------------------------------- coordinator -> tool, agent
+// Coordinator to tool or agent.
 
 struct Challenge {
-  std::string nonce;  // random; for one proof
-  int64_t id = 0;     // of the agent's order that needs the proof; 0: to a tool
+  std::string nonce;  // random; valid for one MAC
+  int64_t id = 0;     // AdminCommand::id of the agent's command; 0: to a tool
 };
 
-// ---------------------------------------------------------------- coordinator -> agent
+// Coordinator to agent.
 
 struct AdminReply {
   int64_t id = 0;
@@ -63,20 +61,19 @@ struct AdminReply {
   std::string text;  // for people: what was done, or why it was not
 };
 
-// Leave, as by a signal: with `saves` as by SIGTERM, else as by SIGINT. Who is leaving already need
-// not hurry.
+// The agent leaves as after a signal: SIGTERM if `saves`, otherwise SIGINT. An agent that is
+// leaving already does not hurry more.
 struct ShutdownRequest {
   bool saves = false;
   std::string why;
 };
 
-// The kinds of admin commands as words: what cpprunctl says to an agent, and the agent reads.
+// Names of the kinds, as cpprunctl sends them to an agent's admin socket.
 
 inline constexpr AdminCommandKind kAdminCommandKinds[] = {
     AdminCommandKind::Restart, AdminCommandKind::Stop, AdminCommandKind::Drain,
     AdminCommandKind::Scale};
 
-// "restart", "stop", "drain", "scale".
 constexpr const char* name_of(AdminCommandKind kind) {
   switch (kind) {
     case AdminCommandKind::Restart:
@@ -91,7 +88,7 @@ constexpr const char* name_of(AdminCommandKind kind) {
   return "";
 }
 
-// Nothing: no admin command is called so.
+// Empty: no admin command has this name.
 constexpr std::optional<AdminCommandKind> admin_command_kind(std::string_view name) {
   for (const AdminCommandKind kind : kAdminCommandKinds) {
     if (name == name_of(kind)) return kind;
@@ -99,9 +96,8 @@ constexpr std::optional<AdminCommandKind> admin_command_kind(std::string_view na
   return std::nullopt;
 }
 
-// What an operator's tool proves its knowledge of the token over: the coordinator's nonce and the
-// whole order. Both sides write it down from what the messages mean, so that other bytes for the
-// same meaning change nothing. Pure.
+// The input of the MAC: the nonce and all fields of the command. Both sides compute it from decoded
+// fields, so another encoding of the same command gives the same MAC.
 
 std::string admin_mac_input(const std::string& nonce, const AdminRequest& command);
 

@@ -1,5 +1,4 @@
-// The fields of admin commands, as control_fields.hpp has those of all other messages. Included
-// there.
+// The fields of the admin messages, for the codec. Included by control_fields.hpp.
 #pragma once
 
 #include "rendezvous/protocol/admin/admin_commands.hpp"

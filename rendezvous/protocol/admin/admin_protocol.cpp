@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/check.hpp"
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 
@@ -20,8 +20,7 @@ Error broken(const std::string& why) {
   return Error{ErrorKind::Protocol, "this is no question that an agent knows: " + why};
 }
 
-// A flat object of texts, refused as soon as it is anything else: nothing nests, so nothing
-// recurses.
+// Reads a flat object of strings and rejects everything else. Nothing nests, so nothing recurses.
 class FlatReader : public nlohmann::json_sax<ordered_json> {
  public:
   std::map<std::string, std::string> parameters;

@@ -1,9 +1,8 @@
-// What operators' tools and an agent say to each other over the agent's unix socket: a question, as
-// a flat JSON object of texts, and its answer, JSON too. Both sides use this; docs/protocol.md,
-// "Admin socket".
+// The admin protocol: what cpprunctl and an agent exchange over the agent's unix socket. A query is
+// a flat JSON object of strings; the reply is JSON too. docs/protocol.md, "Admin socket".
 //
 // On the wire each is one frame: length (u32, little-endian, without itself), then the JSON. A
-// connection carries one question and one answer. Pure: no sockets here.
+// connection carries one query and one reply. Pure: no sockets here.
 #pragma once
 
 #include <cstdint>
@@ -18,61 +17,62 @@
 
 namespace cpprun::admin {
 
-// Names of the abstract unix sockets on which agents listen begin so; then comes the agent's pid, a
-// dot, and 16 random hex digits.
+// Prefix of the abstract unix sockets on which agents listen. The agent's pid, a dot and 16 random
+// hex digits follow.
 inline constexpr std::string_view kSocketPrefix = "cpprun/ctl/";
 
 struct AdminQuery {
   std::string verb;
   std::map<std::string, std::string> parameters;  // by name; numbers are written in decimal
 
-  // "" if there is no such word.
+  // "" if there is no such parameter.
   const std::string& parameter(const std::string& name) const;
-  // Nothing if there is no such word or it is no number.
+  // Empty if there is no such parameter or it is not a number.
   std::optional<int64_t> number(const std::string& name) const;
 };
 
-// Words longer than limits::kAdminParameterBytes are an error of whoever asks.
+// Requires: parameters of at most limits::kAdminParameterBytes; agents reject longer ones.
 std::string encode(const AdminQuery& query);
 // Error: Protocol, for anything but a flat object of texts that has a verb.
 Result<AdminQuery> decode_query(std::string_view body);
 
-// Answers that say no more than how it went.
+// Replies that carry only the outcome.
 std::string done(const std::string& text);
 std::string refusal(const std::string& why);
-// Of an answer that is a refusal: why.
+// The reason if the reply is a refusal; otherwise empty.
 std::optional<std::string> refusal_reason(std::string_view body);
 
 // The frame around a body. Requires: at most limits::kAdminReplyBytes.
 std::string framed(std::string_view body);
-// The length that these four bytes say; nothing if it is 0 or above `most`.
+// The length that these four bytes encode; empty if it is 0 or above `most`.
 std::optional<size_t> frame_length(std::string_view four, size_t most);
 
-// How far a worker has come, as it says itself; nothing of this is checked.
+// A worker's progress as the worker itself reports it; the agent checks none of it.
 struct WorkerProgress {
   int64_t step = 0;
   int64_t collectives = 0;
   int64_t phase = 0;      // worker::Phase
-  Duration age{};         // of its last heartbeat
-  Duration step_takes{};  // zero: not known yet
+  Duration age{};         // of the last heartbeat
+  Duration step_takes{};  // zero: unknown
 };
 struct WorkerView {
   int64_t rank = 0;
   int64_t local_rank = 0;
   int64_t pid = 0;
-  std::optional<WorkerProgress> progress{};  // nothing: it says nothing (no SDK, no helper)
-  std::optional<int64_t> memory_bytes{};  // resident, of the worker itself; nothing: it has ended
-  std::string stdout_file{};              // where its output is kept; empty: nowhere
+  std::optional<WorkerProgress> progress{};  // empty: the worker reports none (no SDK, no helper)
+  // Resident, of the worker process alone; empty: it has ended.
+  std::optional<int64_t> memory_bytes{};
+  std::string stdout_file{};  // log file; empty: none
   std::string stderr_file{};
 };
-// What an agent tells of itself: the answer to `status`.
+// The reply to `status`: an agent's view of its node.
 struct NodeView {
   std::string run_id;
   std::string node;   // its name
   std::string title;  // the script or program
   int64_t pid = 0;    // of the agent
   std::string state;  // joining, starting, running, stopping, stopped, done, leaving, draining ...
-  std::string coordinator;  // host:port, as this agent reaches it; empty while it does not
+  std::string coordinator;  // host:port as this agent reaches it; empty while disconnected
   bool is_host = false;     // the coordinator is in this process
   int64_t round = 0;
   int64_t group_rank = 0;
@@ -82,12 +82,12 @@ struct NodeView {
   int64_t max_restarts = 0;
   Duration up{};  // since the agent's start
   std::string run_folder;
-  std::optional<int64_t> snapshot_step{};  // the newest one here
+  std::optional<int64_t> snapshot_step{};  // the newest one on this node
   std::vector<WorkerView> workers{};
 };
 std::string encode(const NodeView& view);
 
-// What a worker is doing: lines for people. The answer to `stacks` has one per worker asked for.
+// One worker's stack as text for people. The reply to `stacks` has one per requested worker.
 struct WorkerStack {
   int64_t rank = 0;
   int64_t pid = 0;

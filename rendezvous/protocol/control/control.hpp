@@ -1,8 +1,7 @@
 // The control protocol between an agent and its coordinator: the messages as plain data.
-//
-// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R18 the comments
-// name. On the wire each message is one frame (frame.hpp) of MessagePack (control_codec.hpp). Every
-// message to an agent is O(1) in the number of nodes.
+// Source: docs/protocol.md ("Control protocol"), which defines the rules R1 to R18. On the wire
+// each message is one frame (frame.hpp) of MessagePack (control_codec.hpp). Every message to an
+// agent is O(1) in the number of nodes.
 #pragma once
 
 #include <cstdint>
@@ -22,68 +21,69 @@ namespace cpprun::control {
 
 inline constexpr int kProtocolVersion = 4;
 
-// ---------------------------------------------------------------- agent -> coordinator
+// ---------------------------------------------------------------- agent to coordinator
 
-// First message of a connection. Its layout never changes, so that versions can refuse each other
-// in words.
+// First message of a connection. Its layout never changes, so that a coordinator can refuse another
+// version with a readable text.
 struct Hello {
   int64_t protocol = kProtocolVersion;
   std::string version;  // of the program, for people
   std::string run_id;
   NodeId node;
-  int64_t connection =
-      1;  // grows with each connection of this incarnation; older ones count for nothing (R4)
-  // The node's key, which node.incarnation is made from (R10). The coordinator tells it to nobody.
+  // Grows with each connection of this incarnation; the coordinator ignores older connections (R4).
+  int64_t connection = 1;
+  // The node's key, from which node.incarnation is derived (R10). The coordinator keeps it secret.
   std::string token;
 };
 
-// What the agents of a job must agree on. The first agent's terms are the job's.
+// What the agents of a job must agree on. The first agent's values apply to the job.
 struct JobSpec {
   int64_t min_nodes = 1;
   int64_t max_nodes = 1;
   int64_t max_restarts = 0;
-  bool has_fixed_ranks = false;        // static: the group rank is the node rank
-  bool is_agent_store = false;         // who serves MASTER_PORT: the coordinator, or worker 0
-  bool is_store_on_main_port = false;  // static over several nodes: at the coordinator's own port
-  std::string master_addr;             // "" = the address of group rank 0
-  int64_t master_port = 0;             // 0 = the one that group rank 0 has reserved
-  Duration last_call{-1};              // negative: quiet of limits::kLastCall
+  bool has_fixed_ranks = false;  // static: the group rank is the node rank
+  bool is_agent_store = false;   // MASTER_PORT is served by the coordinator; false: by worker 0
+  // Static, several nodes: MASTER_PORT is the coordinator's own.
+  bool is_store_on_main_port = false;
+  std::string master_addr;  // "" = the address of group rank 0
+  int64_t master_port = 0;  // 0 = the port that group rank 0 reserved
+  Duration last_call{-1};   // negative: limits::kLastCall without a newcomer
   Duration scale_up_interval{};
   Duration heartbeat{};
   Duration lease{};
-  int64_t startup_failures = 0;  // ends the job after so many in a row; 0: never
+  int64_t startup_failures = 0;  // this many in a row end the job; 0: never
   bool operator==(const JobSpec&) const = default;
 };
 
-// A complete snapshot in a node's --snapshot-dir. The same id means the same bytes, wherever it
-// lies.
+// A complete snapshot in a node's --snapshot-dir. Equal ids mean equal bytes on every node.
 struct SnapshotName {
   int64_t step = 0;  // optimizer steps done; its folder is step-<step>
   std::string id;    // 32 hex digits, from its manifest
   bool operator==(const SnapshotName&) const = default;
 };
 
-// Where an agent serves other agents.
+// Where an agent serves shards and snapshots to other agents.
 struct PeerAddress {
   std::string address;  // numeric
   int64_t port = 0;
   bool operator==(const PeerAddress&) const = default;
 };
 
-// The one node that may lead the job when its coordinator has died (R14).
+// The standby coordinator: the only node that may lead the job after its coordinator died (R14).
 struct Standby {
   Incarnation node;
-  std::string address;  // numeric, or --local-addr: where others reach its control port
+  std::string address;  // numeric, or --local-addr; other nodes reach its control port here
   int64_t port = 0;
 };
-// The snapshot that a round begins with.
+// The snapshot from which a round resumes.
 struct ResumePoint {
   SnapshotName snapshot;
-  // Where to fetch it before workers start, host and port; empty and 0: this node has it.
+  // Where the node fetches it before its workers start; empty and 0: the node has it.
   std::string source_address;
   int64_t source_port = 0;
 };
-// What a node is told of a round. It keeps it, and brings it to the next coordinator (R13).
+// A node's part of a round. The agent keeps it and reports it to the next coordinator, which
+// restores the job's state from it (R13).
 struct RankAssignment {
   Term term;
   RoundNumber round;
@@ -97,67 +97,71 @@ struct RankAssignment {
   int64_t master_port = 0;
   int64_t store_port = 0;  // the round's store at the coordinator (CPPRUN_STORE)
   bool is_agent_store = false;
-  int64_t restart_count = 0;              // job-wide, after workers' failures
-  int64_t hang_restarts = 0;              // the same after hangs
-  int64_t admin_restarts = 0;             // and those that operators asked for
-  std::optional<int64_t> wanted_nodes{};  // as many as an operator asked for
+  int64_t restart_count = 0;              // job-wide, after worker failures
+  int64_t hang_restarts = 0;              // job-wide, after hangs
+  int64_t admin_restarts = 0;             // job-wide, requested by operators
+  std::optional<int64_t> wanted_nodes{};  // set by the admin command scale
   int64_t max_restarts = 0;
-  std::optional<ResumePoint> resume{};  // nothing: from the beginning, or no --snapshot-dir here
-  std::string snapshot_secret{};        // who shows it may fetch; empty: nobody may in this round
-  // With --snapshot-replicas: of whose shards in memory this node keeps replicas, and, for a node
-  // that is new in its place, who may hold replicas of the shards that it lacks.
+  std::optional<ResumePoint> resume{};  // empty: from the beginning, or no --snapshot-dir here
+  // Agents fetch snapshots with it; empty: no transfers in this round.
+  std::string snapshot_secret{};
+  // With --snapshot-replicas. `replicas_of`: the node whose in-memory shards this node copies.
+  // `replicas_at`: for a node that is new in its place, the node that may hold replicas of the
+  // shards it lacks.
   std::optional<PeerAddress> replicas_of{};
   std::optional<PeerAddress> replicas_at{};
-  int64_t host_rank = -1;  // group rank of the node in the coordinator's own process; -1: none
-  bool is_led_by_standby = false;    // formed by a standby, not at the job's endpoint
-  bool needs_proof = false;          // orders are taken with a proof of the admin token only
-  std::optional<Standby> standby{};  // nothing: nobody else may lead the job (R14)
+  int64_t host_rank = -1;          // group rank of the node in the coordinator's process; -1: none
+  bool is_led_by_standby = false;  // a standby leads it, not the coordinator at the job's endpoint
+  bool needs_proof = false;        // admin commands need a MAC made with the admin token
+  std::optional<Standby> standby{};  // empty: no other node may lead the job (R14)
 };
 struct JobResult {
   bool is_success = false;
-  std::string failure_summary;  // what failed first and what followed; empty after success
-  bool is_resumable = false;    // no failure: stopped on request, everything saved
-  std::optional<RootCause> root_cause{};  // what failed first, of all nodes
-  int64_t world_size = 0;                 // of the round that it ended
-  int64_t same_startup_failures = 0;      // rounds in a row that failed at start-up in the same way
+  std::string failure_summary;  // what failed first, and what followed; empty after success
+  bool is_resumable = false;    // stopped on request, everything saved
+  std::optional<RootCause> root_cause{};  // of all nodes
+  int64_t world_size = 0;                 // of the last round
+  int64_t same_startup_failures = 0;  // consecutive rounds that failed at start-up in the same way
 };
 
-// Where an agent stands when it (again) registers.
+// An agent's state when it registers.
 enum class ReportedPhase : int64_t { Idle, Running, Stopped, Done };
 
-// Which budget of restarts a round's failure costs (R7).
+// The restart budget that a round's failure uses (R7).
 enum class RestartCharge : int64_t { None, Failure, Hang };
 
 struct Register {
   JobSpec job_spec;
-  std::vector<std::string>
-      addresses;           // numeric; the first is the one it used to reach the coordinator
-  std::string local_addr;  // --local-addr; beats all addresses
+  // Numeric; the first is the local address of the connection to the coordinator.
+  std::vector<std::string> addresses;
+  std::string local_addr;  // --local-addr; overrides `addresses`
   int64_t nproc = 1;
   std::string role;
   std::optional<int64_t> node_rank;
   int64_t reserved_port = 0;
   ReportedPhase reported_phase = ReportedPhase::Idle;
-  RoundNumber round;                      // the last one it took part in
-  Term term;                              // the greatest one it has seen
-  bool is_draining = false;               // asked to stop; takes part in no further round
-  bool has_snapshot_dir = false;          // without one a node has no say in what is resumed from
+  RoundNumber round;                      // the last one that the node took part in
+  Term term;                              // the greatest that the agent has seen
+  bool is_draining = false;               // the node takes part in no further round
+  bool has_snapshot_dir = false;          // only such nodes count in the choice of the snapshot
   std::vector<SnapshotName> snapshots{};  // newest first, at most limits::kSnapshotsReported
-  int64_t snapshot_port = 0;              // where other nodes may fetch them; 0: nowhere
-  bool keeps_replicas = false;            // --snapshot-replicas=1, and it serves its own shards
-  std::vector<int64_t> fault_counts{};    // of each fault of the plan, as far as it has heard
-  // Which clock its times are of: nodes that say the same (one machine) have one. Empty: its own.
+  int64_t snapshot_port = 0;              // where other nodes fetch them; 0: nowhere
+  bool keeps_replicas = false;  // --snapshot-replicas=1, and the agent serves its own shards
+  std::vector<int64_t> fault_counts{};  // known injections of each fault of the plan
+  // Identifies the monotonic clock; nodes on one machine report the same value, so their times can
+  // be compared. Empty: the node shares its clock with no other.
   std::string clock_domain{};
-  int64_t control_port = 0;  // where it would lead the job (R16); 0: nowhere
-  // What a coordinator that does not know the job goes on from (R13).
-  std::optional<RankAssignment> assignment{};  // of `round`, as this node was told it
-  bool has_evidence = false;                   // whoever welcomed it last is dead (R4)
-  bool has_worker_lease = false;  // it may have workers of `round`, and has not said stopped
-  RestartCharge charged = RestartCharge::None;  // for `round`, as far as this node was told
-  std::optional<JobResult> decided{};           // the outcome, if this node knows it
-  bool reports_progress = false;                // understands Watch (progress.hpp)
-  bool reports_log_lines = false;               // understands Tail (log_tail.hpp)
-  // Its user named no job (--rdzv-id): where the job is full it is refused and never a spare.
+  int64_t control_port = 0;  // where the agent would lead the job as standby (R16); 0: it cannot
+  // A coordinator that does not know the job restores its state from these (R13).
+  std::optional<RankAssignment> assignment{};   // of `round`
+  bool has_evidence = false;                    // proof that its last coordinator is dead (R4)
+  bool has_worker_lease = false;                // workers of `round` may run; no Stopped was sent
+  RestartCharge charged = RestartCharge::None;  // for `round`, as far as the node knows
+  std::optional<JobResult> decided{};           // if the node knows the outcome
+  bool reports_progress = false;                // supports Watch (progress.hpp)
+  bool reports_log_lines = false;               // supports LogTailRequest (log_tail.hpp)
+  // The user gave no --rdzv-id. Where the job is full, the coordinator refuses such an agent
+  // instead of keeping it as a spare.
   bool has_default_run_id = false;
   int64_t pid = 0;  // of the agent, for people
 };
@@ -171,47 +175,48 @@ struct Started {
 struct Failed {
   RoundNumber round;
   WorkerExit end;
-  bool is_fatal = false;  // no restart can heal it: the program could not be started
-  std::string why{};      // what went wrong before any worker ran; empty: `end` says it
-  // Id of the snapshot that could not be fetched because its bytes are not what its manifest says;
-  // empty: another reason. Costs no restart: the next round takes another.
+  bool is_fatal = false;  // not retryable: the program could not be started
+  std::string why{};      // an error before any worker ran; empty: see `end`
+  // Id of a snapshot whose fetched bytes do not match its manifest; empty: another failure. Costs
+  // no restart, since the next round resumes from another snapshot.
   std::string damaged_snapshot{};
-  Instant sent_at{};  // on the agent's own clock
+  Instant sent_at{};  // on the agent's clock
 };
 struct Done {
   RoundNumber round;
 };
-// All workers of any round are reaped. Brings the port for the next round's worker 0.
+// All workers are reaped. Carries the port reserved for worker 0 of the next round.
 struct Stopped {
   RoundNumber round;
   int64_t reserved_port = 0;
-  std::vector<SnapshotName> snapshots{};  // as in Register, looked at after the last worker's end
-  bool has_saved = false;                 // every worker ended with 0 or kStoppedResumable
-  std::optional<WorkerExit> failure{};    // what failed first here, if anything did by itself
+  std::vector<SnapshotName> snapshots{};  // as in Register, read after the last worker's exit
+  bool has_saved = false;                 // every worker exited with 0 or kStoppedResumable
+  // The first failure on this node that the agent did not cause.
+  std::optional<WorkerExit> failure{};
 };
-// Workers are gone and the agent goes: not a death.
+// The workers are gone and the agent exits in order; the node is not lost.
 struct Leave {
   std::string why;
   bool has_saved = false;    // as in Stopped
-  bool is_unusable = false;  // SIGKILL did not end a process there: start nothing on that node
+  bool is_unusable = false;  // a process survived SIGKILL: start nothing on this node
 };
-// The agent was asked to stop (SIGTERM): its workers save and end, then it leaves.
+// The agent received SIGTERM: its workers save and exit, then it leaves.
 struct Draining {
   RoundNumber round;
 };
-// The newest snapshots of this node while a round runs; for status pages.
+// The newest snapshots of this node while a round runs, for status pages.
 struct Snapshots {
   std::vector<SnapshotName> snapshots;
-  // Id of the snapshot that this round began with, where its workers could not use it: no later
-  // round begins with it. Empty: nothing was wrong with it.
+  // Id of the snapshot from which this round resumed, if the workers could not use it; no later
+  // round resumes from it. Empty: it was good.
   std::string unusable{};
 };
 struct Ack {
   bool is_success = false;
 };
 
-// A fault of the job's plan is about to be injected here: may it? Answered by Struck. The plan
-// itself is the agents' own: the coordinator only counts.
+// The agent is about to inject a fault of the job's plan and asks for a permit (FaultPermit). The
+// agents hold the plan; the coordinator only counts.
 struct FaultPermitRequest {
   int64_t fault = 0;  // its number in the plan
   int64_t times = 1;  // how often it may be injected in the job
@@ -220,8 +225,8 @@ struct FaultPermitRequest {
   int64_t epoch = -1;
 };
 
-// Not of an agent: of a coordinator of this job elsewhere, to whoever listens at the job's endpoint
-// (R17). After hello, instead of register.
+// From a coordinator that leads this job elsewhere to the process that listens at the job's
+// endpoint (R17). Follows Hello in place of Register.
 struct AnnounceLeader {
   Term term;
   std::string address;
@@ -232,39 +237,38 @@ using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, 
                                   Draining, Snapshots, FaultPermitRequest, AdminCommand, AdminHello,
                                   AdminRequest, Progress, LogLines, AnnounceLeader>;
 
-// ---------------------------------------------------------------- coordinator -> agent
+// ---------------------------------------------------------------- coordinator to agent
 
 struct Registered {
   Term term;
   std::string coordinator;  // its host name, for people
   std::string version;
-  Duration heartbeat{};  // zero: the agent lives in the coordinator's own process, no pings, no
-                         // worker lease
+  // Zero: the agent runs in the coordinator's process; no pings, no worker lease.
+  Duration heartbeat{};
   Duration lease{};
-  bool is_standby = false;  // of the round that runs, or ran last
+  bool is_standby = false;  // of the current or the last round
 };
-// An agent of the job that runs, for people.
+// An agent of the running job, for people.
 struct Occupant {
   std::string host;
   int64_t pid = 0;
 };
 struct Refused {
   std::string why;
-  // The job is full, and the agent was given no run id of its own: this agent runs it.
+  // Set if the job is full and the agent has the default run id: an agent that runs the job.
   std::optional<Occupant> occupant{};
 };
 // No round for this agent yet.
 struct Wait {
   std::string why;
-  bool is_spare = false;  // a round runs without it; the join timeout does not count
-  bool is_reminder =
-      false;  // said again after limits::kWaitReminderInterval; worth a line for people
-  std::optional<Standby> standby{};  // who was in no round yet has no world that says it (R14)
+  bool is_spare = false;     // a round runs without the node; the join timeout does not count
+  bool is_reminder = false;  // repeated after limits::kWaitReminderInterval; the agent prints it
+  std::optional<Standby> standby{};  // for a node that has no rank assignment yet (R14)
 };
 struct Pong {
   int64_t seq = 0;
-  Duration
-      worker_lease{};  // F: workers may live until the send time of the ping + worker lease (R6)
+  // Workers may run until the ping's send time + worker_lease (R6).
+  Duration worker_lease{};
 };
 enum class StopCause : int64_t { Failure, NodeLost, NodeLeft, Growth, Operator, Drain, Snapshot };
 struct Stop {
@@ -274,19 +278,19 @@ struct Stop {
   RestartCharge charged = RestartCharge::None;
 };
 struct Bye {};
-// A fault strikes: told to all. Or the answer that it may not, to whoever asked. Answers come in
-// the order of the questions.
+// A permitted fault, sent to all agents; or the denial, sent to the agent that asked. Replies come
+// in the order of the requests.
 struct FaultPermit {
   int64_t fault = 0;
-  int64_t count = 0;  // of its strikes so far, this one included
+  int64_t count = 0;  // injections so far, this one included
   bool is_permitted = false;
-  bool is_answer = false;  // to a Strike of this agent
+  bool is_answer = false;  // to this agent's FaultPermitRequest
   std::string where{};
   int64_t step = -1;
   int64_t epoch = -1;
 };
 
-// The job is led from there (R17).
+// The coordinator at this address leads the job (R17).
 struct Redirect {
   Term term;
   std::string address;
@@ -297,10 +301,7 @@ using CoordinatorMessage =
     std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop, JobResult, Bye, FaultPermit,
                  AdminReply, ShutdownRequest, Challenge, Watch, LogTailRequest, Redirect>;
 
-// The causes for which a round stops, as words: events, metrics and pages use the same
-// (docs/events.md, "A round").
-
-// "failure", "node_lost", "node_left", "growth", "admin", "drain", "snapshot".
+// Names of the causes, as events, metrics and pages show them (docs/events.md, "A round").
 constexpr const char* name_of(StopCause cause) {
   switch (cause) {
     case StopCause::Failure:

@@ -25,7 +25,7 @@ concept HasFields = requires(T& message) {
   fields(AnyField{}, message);
 };
 
-// Refuses what nests deeper than the limit or holds what no message has. Builds nothing.
+// Rejects input that nests deeper than the limit or holds binary values. Builds nothing.
 class DepthCheck : public nlohmann::json_sax<json> {
  public:
   bool null() override { return true; }
@@ -48,7 +48,7 @@ class DepthCheck : public nlohmann::json_sax<json> {
   int depth_ = 0;
 };
 
-// ---------------------------------------------------------------- values
+// ---------------------------------------------------------------- encoding
 
 json to_json(int64_t value) {
   return value;
@@ -102,8 +102,8 @@ json to_json(const T& value) {
   return object;
 }
 
-// ---------------------------------------------------------------- back: false means "not such a
-// value"
+// ---------------------------------------------------------------- decoding; false: wrong type or
+// range
 
 template <class Number>
 requires std::is_integral_v<Number>

@@ -1,8 +1,7 @@
-// Control messages <-> MessagePack. Every field is checked: type, range, length; nesting is bounded
-// before anything is built, since nlohmann's reader recurses.
-//
-// A message is an array [name, {field: value, ...}]. Unknown fields are ignored, missing ones keep
-// their default, so a newer peer of the same protocol version may say more.
+// Codec of the control messages: MessagePack. The decoder checks type, range and length of every
+// field. It bounds the nesting before it builds anything, since nlohmann's reader recurses. A
+// message is an array [name, {field: value, ...}]. The decoder ignores unknown fields, and missing
+// ones keep their default, so a newer peer of the same protocol version may send more fields.
 #pragma once
 
 #include <cstdint>

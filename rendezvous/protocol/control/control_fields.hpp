@@ -1,4 +1,4 @@
-// The fields of each control message, named once for both directions of the codec.
+// The fields of each control message, listed once for both directions of the codec.
 //
 // fields(visit, message) calls visit("name", member) for each; name_of(message) is its name on the
 // wire.
@@ -301,7 +301,7 @@ void fields(V&& v, PersistedJobState& m) {
   v("job_result", m.decided);
 }
 
-// Greatest number that stands for a value of the enum.
+// The greatest valid number of the enum.
 inline int64_t last_value(ReportedPhase) {
   return static_cast<int64_t>(ReportedPhase::Done);
 }

@@ -1,7 +1,7 @@
-// What stands in etcd for a job (docs/protocol.md, R18): who leads it, and the facts that outlive
-// its coordinator. Values are encoded as control messages are, without a frame.
+// The two values of a job in etcd (docs/protocol.md, R18): its leader, and the state that outlives
+// its coordinator. Encoded like control messages, without a frame.
 //
-// What is read is anybody's: size, nesting, types and ranges are checked.
+// Any etcd client may have written them, so the decoders check size, nesting, types and ranges.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace cpprun::control {
 
-// Value of leader_key(), under a lease: it is there as long as its coordinator is in charge.
+// Value of leader_key(), bound to the leader lease: it exists as long as its coordinator leads.
 struct Leader {
   NodeId node;          // the agent in the coordinator's process
-  std::string address;  // numeric, or --local-addr: where others reach the coordinator
+  std::string address;  // numeric, or --local-addr; other nodes reach the coordinator here
   int64_t port = 0;
   bool operator==(const Leader&) const = default;
 };
 
-// Value of job_state_key(), under no lease. Written before any agent hears of what it says: no
-// round runs that is newer, and no outcome was told but this one.
+// Value of job_state_key(), under no lease. The coordinator writes it before it sends any agent
+// what it holds; so no newer round runs, and no agent knows another outcome.
 struct PersistedJobState {
   Term term;          // of the coordinator that wrote it
-  RoundNumber round;  // the newest; 0: none was formed
+  RoundNumber round;  // the newest; 0: none yet
   int64_t group_size = 0;
   int64_t host_rank = -1;  // group rank of the node in that coordinator's process; -1: not in it
   int64_t restart_count = 0;
   int64_t hang_restarts = 0;
   int64_t admin_restarts = 0;
   std::optional<int64_t> wanted_nodes{};
-  std::optional<SnapshotName> resume{};  // what the round began with
-  bool is_resume_fetched = false;        // by some of its nodes
+  std::optional<SnapshotName> resume{};  // from which the round resumed
+  bool is_resume_fetched = false;        // some nodes of the round fetched it
   std::optional<JobResult> decided{};
 };
 
@@ -43,7 +43,7 @@ struct PersistedJobState {
 std::string leader_key(const std::string& run_id);
 std::string job_state_key(const std::string& run_id);
 
-// In control_codec.cpp. Errors say what is wrong with the value; the caller names the key.
+// Defined in control_codec.cpp. The error describes the value; the caller adds the key.
 std::string encode_leader(const Leader& leader);
 std::string encode_job_state(const PersistedJobState& facts);
 Result<Leader> decode_leader(std::string_view bytes);

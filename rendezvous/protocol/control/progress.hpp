@@ -1,9 +1,9 @@
-// How far workers are, told to the coordinator while somebody watches the dashboard, and only then:
-// the control protocol's one exchange that no decision hangs on.
+// Progress of the workers, for the dashboard. Agents report it only while a browser shows the
+// dashboard; no decision depends on it.
 //
-// A coordinator asks (`watch`) agents that said at registration that they understand it, for a few
-// seconds at a time; an agent whose workers send heartbeats answers (`progress`) at most once a
-// second, and only with news. docs/protocol.md, "Progress".
+// The coordinator sends Watch, valid for a few seconds, to agents whose registration announced
+// support. An agent whose workers send heartbeats sends Progress at most once a second, and only
+// when a value changed. docs/protocol.md, "Progress".
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace cpprun::control {
 
-// Coordinator to agent: tell how far your workers are, for so long. Zero: no more.
+// Coordinator to agent: report progress for this long. Zero: stop.
 struct Watch {
   Duration lasts{};
 };
 
-// Agent to coordinator. By local rank, at most limits::kProgressWorkers; -1: not known.
+// Agent to coordinator. Indexed by local rank, at most limits::kProgressWorkers; -1: unknown.
 struct Progress {
   RoundNumber round;
   std::vector<int64_t> steps;
-  std::vector<int64_t> step_us;  // what the last step took, in microseconds
+  std::vector<int64_t> step_us;  // duration of the last step, in microseconds
   bool operator==(const Progress&) const = default;
 };
 

@@ -39,8 +39,7 @@ Strings::Iterator& Strings::Iterator::operator++() {
   return *this;
 }
 
-// Walks over the bytes. Each read returns false when it cannot go on, and then says in `at_least`
-// or `broken` why.
+// Walks over the bytes. A read that fails returns false and sets `at_least` or `broken`.
 struct Parser::Cursor {
   std::span<const uint8_t> bytes;
   const Limits& limits;
@@ -64,7 +63,7 @@ struct Parser::Cursor {
     at += sizeof(T);
     return true;
   }
-  // The length is judged before anything waits for the bytes behind it.
+  // Checks the length before it waits for the bytes.
   bool string(std::string_view& out, size_t limit, const char* too_long) {
     uint64_t length = 0;
     if (!number(length)) return false;
@@ -160,7 +159,7 @@ bool Parser::read_strings(Cursor& cursor, bool has_values, Command& command) {
     checked_to_ = cursor.at;
     bool is_value = has_values && i % 2 == 1;
     if (is_value ? cursor.value(ignored) : cursor.key(ignored)) continue;
-    // Each string still to come has at least its length.
+    // Each further string needs at least its length field.
     if (cursor.broken == nullptr) cursor.at_least += (strings - i - 1) * sizeof(uint64_t);
     return false;
   }
@@ -168,7 +167,7 @@ bool Parser::read_strings(Cursor& cursor, bool has_values, Command& command) {
   return true;
 }
 
-// 2.0 sends DELETE_KEY and waits for the reply; 2.1 sends APPEND, key and value in one go.
+// torch 2.0 sends DELETE_KEY and waits for the reply; 2.1 sends APPEND, key and value at once.
 bool Parser::read_ambiguous(Cursor& cursor, Command& command) {
   if (!cursor.key(command.key)) return false;
   if (cursor.at == cursor.bytes.size()) {

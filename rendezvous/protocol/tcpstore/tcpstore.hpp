@@ -1,9 +1,8 @@
-// The TCPStore protocol of torch as a parser: bytes in, views of whole commands out.
+// Parser of torch's TCPStore protocol: bytes in, views of whole commands out.
 //
-// Pure and single-threaded; owned by whoever owns the connection. Not a buffer and not a store: the
-// caller keeps the bytes, and the views of a Command point into them. Encoders are in
-// tcpstore_encode.hpp, the choice of a dialect by a connection's first bytes is in sniff.hpp. The
-// wire is described in docs/protocol.md.
+// Pure and single-threaded; belongs to a connection. The caller keeps the bytes, and the views of a
+// Command point into them. tcpstore_encode.hpp has the encoders; sniff.hpp chooses the dialect by a
+// connection's first bytes. docs/protocol.md describes the wire format.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +15,12 @@
 namespace cpprun::tcpstore {
 
 inline constexpr uint32_t kMagic = 0x3C85F7CE;
-inline constexpr uint8_t kReady = 0;         // CHECK: all present; WAIT and BARRIER: go on
-inline constexpr uint8_t kNotReady = 1;      // CHECK: something is missing
+inline constexpr uint8_t kReady = 0;         // CHECK: all present; WAIT and BARRIER: released
+inline constexpr uint8_t kNotReady = 1;      // CHECK: a key is missing
 inline constexpr uint8_t kWaitCanceled = 1;  // CANCEL_WAIT
 inline constexpr uint8_t kWatching = 3;      // WATCH_KEY (2.0): registered
 
-// What a command asks for. The numbers are the codes of torch 2.2 and later.
+// The numbers are the codes of torch 2.2 and later.
 enum class Op : uint8_t {
   Validate,
   Set,
@@ -48,12 +47,11 @@ inline constexpr size_t kOps = 20;
 
 const char* name(Op op);
 
-// Which torch talks. Legacy = 2.0 or 2.1, not known yet: they differ in codes 7 and up, and the
-// first of those decides.
+// The client's torch version. Legacy is 2.0 or 2.1, not known yet: they differ from code 7 on, and
+// the first such code decides.
 enum class Dialect : uint8_t { Modern, Legacy, Legacy20, Legacy21 };
 
-// `count` strings of u64 length + bytes, one after the other in memory that has been checked
-// already.
+// `count` strings of u64 length + bytes, contiguous in memory that the parser has checked.
 class Strings {
  public:
   class Iterator {
@@ -79,7 +77,7 @@ class Strings {
   size_t count_ = 0;
 };
 
-// One whole command. Which fields mean something depends on `op`; all views die with the caller's
+// One whole command. `op` decides which fields are set; the views are valid as long as the caller's
 // bytes.
 struct Command {
   Op op = Op::Ping;
@@ -100,21 +98,19 @@ struct Limits {
 struct Parsed {
   enum class Kind : uint8_t { Whole, NeedMore, Broken };
   Kind kind = Kind::Broken;
-  size_t size =
-      0;  // Whole: bytes used up; NeedMore: less than this many bytes cannot be a whole command
-  const char* why = "";  // Broken: what was wrong, for the log
+  size_t size = 0;       // Whole: bytes consumed; NeedMore: lower bound of the command's size
+  const char* why = "";  // Broken: the reason, for the log
 };
 
-// Reads one connection. Remembers how far an incomplete list was checked, so that feeding it in
+// Reads one connection. Remembers how far an incomplete list was checked, so that parsing a list in
 // pieces stays linear.
 class Parser {
  public:
   explicit Parser(Dialect dialect, const Limits& limits = {})
       : dialect_(dialect), limits_(limits) {}
 
-  // `bytes` start at a command's first byte and hold everything received since. Until a command
-  // came out whole, each call must show the same bytes again, with more behind them. `command` is
-  // only filled if the answer is Whole.
+  // `bytes` start at a command's first byte and hold everything received since. Until the result is
+  // Whole, each call must pass the same bytes with more appended. Only Whole fills `command`.
   Parsed parse(std::span<const uint8_t> bytes, Command& command);
 
   Dialect dialect() const { return dialect_; }
@@ -130,8 +126,8 @@ class Parser {
   Dialect dialect_;
   Limits limits_;
   bool is_validated_ = false;  // Modern: the first command was VALIDATE
-  size_t items_checked_ = 0;   // of the list that is still incomplete
-  size_t checked_to_ = 0;      // where the first unchecked string starts
+  size_t items_checked_ = 0;   // of the incomplete list
+  size_t checked_to_ = 0;      // offset of the first unchecked string
 };
 
 }  // namespace cpprun::tcpstore

@@ -5,7 +5,7 @@
 namespace cpprun::tcpstore {
 namespace {
 
-// The protocol is little-endian, and so is every machine that this is built for.
+// The protocol is little-endian, like every supported machine.
 template <class T>
 void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);

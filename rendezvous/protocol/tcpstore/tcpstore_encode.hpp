@@ -1,8 +1,6 @@
 // Encoders of the TCPStore protocol: requests for clients and tests, replies for servers. Each
 // appends to `out`.
-//
-// Pure. Keys go out as they are given: the '/' that torch puts in front of user keys is the
-// caller's affair.
+// Pure. Keys are sent unchanged: the caller adds the '/' that torch puts in front of user keys.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +14,7 @@ namespace cpprun::tcpstore {
 
 using Keys = std::span<const std::string_view>;
 
-// Requests. `dialect` only changes the code in front.
+// Requests. `dialect` changes only the command's code.
 void put_validate(std::string& out);
 void put_ping(std::string& out, uint32_t nonce);
 // SET, APPEND, QUEUE_PUSH.
@@ -36,7 +34,7 @@ void put_multi_set(std::string& out, Keys keys, Keys values, Dialect dialect = D
 // GETNUMKEYS, CANCEL_WAIT, LIST_KEYS.
 void put_bare(std::string& out, Op op, Dialect dialect = Dialect::Modern);
 
-// Replies; they are the same in all dialects.
+// Replies, the same in all dialects.
 void reply_byte(std::string& out, uint8_t value);
 void reply_number(std::string& out, int64_t value);
 void reply_nonce(std::string& out, uint32_t value);

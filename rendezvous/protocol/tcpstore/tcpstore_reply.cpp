@@ -49,7 +49,7 @@ Result<bool> is_present(uint8_t byte) {
 Status WaitReply::on_byte(uint8_t byte) {
   if (byte == kReady && !is_ready_) {
     is_ready_ = true;
-    is_over_ = !is_cancelled_;  // the cancellation is answered all the same
+    is_over_ = !is_cancelled_;  // the server still replies to the cancellation
     return {};
   }
   if (byte == kWaitCanceled && is_cancelled_) {

@@ -80,7 +80,7 @@ std::string encode(const Request& request) {
 }
 
 Result<Request> decode_request(std::string_view line) {
-  constexpr size_t kFirst = 3;  // words before those of a shard
+  constexpr size_t kFirst = 3;  // fields before those of a shard
   const std::vector<std::string_view> words = split(line, kFirst + kNumbers);
   if (words.size() < kFirst || words[0] != kWord || words[1].empty()) return broken();
   if (words[2] != kOwn && words[2] != kReplicas) return broken();

@@ -1,5 +1,5 @@
-// What agents say to each other about shards in memory: a line, answered as a line about snapshots
-// is (snapshot_protocol.hpp), then bytes. Pure; docs/protocol.md, "Snapshots between agents".
+// Transfer of in-memory shards between agents: a request line, a reply line as in
+// snapshot_protocol.hpp, then bytes. Pure; docs/protocol.md, "Snapshots between agents".
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 
 namespace cpprun {
 
-// A complete shard as agents name it to each other.
+// Identifies a complete shard between agents.
 struct ShardId {
-  int index = 0;  // which of the arenas: the local rank at the node whose shard it is
+  int index = 0;  // of the arena: the local rank at the shard's own node
   snapshot_files::SlotLabel label;
   uint64_t number = 0;  // grows with each save in this arena
   uint32_t crc32 = 0;   // of all its bytes
@@ -25,21 +25,21 @@ struct ShardId {
 
 namespace cpprun::replica_protocol {
 
-// Whose shards: the agent's own, or the replicas that it keeps.
+// The serving agent's own shards, or the replicas that it keeps.
 enum class ShardNamespace { Own, Replicas };
 
 struct Request {
-  std::string secret;  // the round's; never empty
+  std::string secret;  // of the round; never empty
   ShardNamespace shard_namespace = ShardNamespace::Own;
-  std::optional<ShardId> shard{};  // nothing: the names of all
+  std::optional<ShardId> shard{};  // empty: list all shards
 };
 
-std::string encode(const Request& request);  // a line with its end
-// A line without its end; it may be hostile. Error (Protocol): it is no such line.
+std::string encode(const Request& request);  // with the newline
+// `line` has no newline and may be hostile. Error (Protocol): it is no request.
 Result<Request> decode_request(std::string_view line);
 
 std::string encode(const std::vector<ShardId>& shards);
-// The same text; it may be hostile. Error (Protocol): it is none.
+// `text` may be hostile. Error (Protocol): it is no list of shards.
 Result<std::vector<ShardId>> decode_shards(std::string_view text);
 
 }  // namespace cpprun::replica_protocol

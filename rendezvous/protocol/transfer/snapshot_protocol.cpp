@@ -15,7 +15,7 @@ Error broken() {
   return Error{ErrorKind::Protocol, "what came is no word about snapshots"};
 }
 
-// One line, whatever a text holds.
+// Keeps the text on one line.
 std::string flat(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
@@ -51,7 +51,7 @@ std::string encode(const Answer& answer) {
 }
 
 Result<Request> decode_request(std::string_view line) {
-  constexpr size_t kWords = 4;  // before the file's name, which may hold blanks
+  constexpr size_t kWords = 4;  // before the file name, which may hold blanks
   std::vector<std::string> words;
   while (words.size() < kWords) {
     const size_t end = line.find(' ');

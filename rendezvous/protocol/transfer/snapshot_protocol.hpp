@@ -1,5 +1,5 @@
-// What agents say to each other when one fetches a snapshot from another: a line each way, then the
-// bytes of a file. Pure; docs/protocol.md, "Snapshots between agents".
+// Transfer of snapshots between agents: a request line, a reply line, then the bytes of a file.
+// Pure; docs/protocol.md, "Snapshots between agents".
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@
 
 namespace cpprun::snapshot_protocol {
 
-inline constexpr size_t kLineBytes = 1024;  // with its end; longer ones are no line of ours
+inline constexpr size_t kLineBytes = 1024;  // newline included; longer lines are errors
 
 struct Request {
-  std::string secret;  // the round's; never empty
+  std::string secret;  // of the round; never empty
   control::SnapshotName snapshot;
-  std::string file;  // manifest.json, or a name that it holds
+  std::string file;  // manifest.json, or a file that it lists
 };
 
 struct Answer {
   enum class Kind {
     Bytes,   // `bytes` of the file follow
-    Busy,    // too many are served: ask again
-    Secret,  // not this round's secret, which may be about to come: ask again
-    No,      // asking again is of no use
+    Busy,    // too many transfers: retry
+    Secret,  // unknown secret; the peer may not know the round yet: retry
+    No,      // a retry cannot help
   };
   Kind kind = Kind::No;
   uint64_t bytes = 0;
-  std::string why{};  // no bytes follow, for people; on the wire it goes with No alone
+  std::string why{};  // reason for people; on the wire only with No
 };
 
-// Lines with their end.
+// With the newline.
 std::string encode(const Request& request);
 std::string encode(const Answer& answer);
 
-// Lines without their end; they may be hostile. Error (Protocol): it is no such line.
+// `line` has no newline and may be hostile. Error (Protocol): it does not decode.
 Result<Request> decode_request(std::string_view line);
 Result<Answer> decode_answer(std::string_view line);
 

@@ -21,7 +21,7 @@ class Writer {
     out_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
   void flag(bool value) { number(uint32_t{value}); }
-  // The rest of a body.
+  // Last field of a body; has no length.
   void text(const std::string& value) {
     out_.append(std::string_view(value).substr(0, limits::kWorkerReportBytes));
   }
@@ -30,7 +30,7 @@ class Writer {
   std::string& out_;
 };
 
-// Reads what Writer writes; after the first thing that is wrong it only says so.
+// Reads what Writer writes; after the first error it only remembers the error.
 class Reader {
  public:
   explicit Reader(std::span<const uint8_t> body) : rest_(body) {}
@@ -60,7 +60,7 @@ class Reader {
   bool is_good_ = true;
 };
 
-// The body of each message, once for both directions: const M is written, M is read into.
+// The body of each message, once for both directions: a const M is written, other M is read into.
 template <class M, class T>
 concept Of = std::is_same_v<std::remove_const_t<M>, T>;
 
@@ -134,7 +134,7 @@ void walk(Body& body, M& message) {
   body.number(message.step);
 }
 
-// A message's type on the wire is its place in the variant.
+// A message's type on the wire is its index in the variant.
 template <size_t... kTypes>
 bool read_as(uint32_t type, Reader& body, Message& into, std::index_sequence<kTypes...>) {
   const auto read = [&](auto place) {

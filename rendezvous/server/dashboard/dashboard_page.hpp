@@ -1,12 +1,11 @@
-// The dashboard: one HTML page with all that it needs, made at build time of the files in
-// dashboard/.
+// The dashboard as one self-contained HTML page, generated at build time from the files here.
 #pragma once
 
 #include <string_view>
 
 namespace cpprun {
 
-// Lives as long as the program.
+// The view is valid as long as the program runs.
 std::string_view dashboard_page();
 
 }  // namespace cpprun

@@ -12,7 +12,7 @@
 namespace cpprun {
 namespace {
 
-// A private topic is named after what it is about: a rank, a blank, a run id.
+// The name of a private topic: rank, blank, run id.
 std::string topic_of(const JobRank& wanted) {
   return std::to_string(wanted.rank) + " " + wanted.run_id;
 }

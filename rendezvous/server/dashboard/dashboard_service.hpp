@@ -1,6 +1,6 @@
-// DashboardService: what the dashboard is told of jobs, and what agents are asked for so that it
-// can be told. Agents are asked only while somebody reads /events, and for a rank's lines only
-// while somebody who may reads those.
+// DashboardService: the data that the dashboard shows of jobs. It asks agents for progress only
+// while a browser reads /events, and for a rank's log lines only while an authenticated browser
+// reads them.
 //
 // Thread: the server's loop. Owner: ControlService.
 #pragma once
@@ -20,21 +20,21 @@ namespace cpprun {
 
 class DashboardService {
  public:
-  // Carries out what a call into the coordinator wishes.
+  // Calls the coordinator and carries out its effects.
   using RunCore = std::function<void(const std::function<void(Effects&)>&)>;
 
-  // All outlive it.
+  // The arguments outlive the service.
   DashboardService(const Coordinator& core, const HistoryRecorder& job_history, RunCore run_core)
       : core_(core), job_history_(job_history), run_core_(std::move(run_core)) {}
 
   void fill(ServerHooks& hooks);
-  // Log lines are shown to who knows this token; without this call, to nobody.
+  // Serves log lines to browsers that prove this token; without this call, to none.
   void open_logs(std::string token, ChallengeVerifier::MakeNonce make_nonce) {
     authenticator_.open(std::move(token), std::move(make_nonce));
   }
 
  private:
-  // Until when agents tell of it by themselves.
+  // Until when agents report by themselves.
   struct Subscription {
     Instant until;
     bool must_be_renewed(Instant now) const;
@@ -52,7 +52,7 @@ class DashboardService {
   StepHistory history_;
   LogAuthenticator authenticator_;
   Subscription watched_;
-  std::map<JobRank, Subscription> tails_;  // that somebody reads
+  std::map<JobRank, Subscription> tails_;  // log lines that a browser reads
 };
 
 }  // namespace cpprun

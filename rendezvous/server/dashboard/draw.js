@@ -1,5 +1,5 @@
-// Canvas and page helpers. Text of the feed reaches the page by textContent and fillText alone, so
-// that no name can be markup.
+// Canvas and page helpers. Texts of the feed reach the page only by textContent and fillText, so no
+// name can become markup.
 function byId(id) {
   return document.getElementById(id);
 }
@@ -23,7 +23,7 @@ function swatch(text, name) {
   return item;
 }
 
-// A cleared 2d context of this height whose unit is a CSS pixel.
+// Returns a cleared 2d context of this height in CSS pixels.
 function sheet(canvas, height) {
   const ratio = window.devicePixelRatio || 1;
   const width = canvas.clientWidth || canvas.parentElement.clientWidth;
@@ -36,7 +36,7 @@ function sheet(canvas, height) {
   return {context, width, height};
 }
 
-// Round numbers below `most`, about `wanted` of them.
+// Returns about `wanted` round numbers below `most`.
 function ticks(most, wanted) {
   const raw = most / wanted;
   const power = 10 ** Math.floor(Math.log10(raw));

@@ -53,7 +53,8 @@ void EventStreams::take(int64_t now_ms, std::vector<Topic> topics) {
   }
 }
 
-// What is reset here is told to its session, and so to remove(), only at the end of the wake-up.
+// reset() notifies the session, which calls remove(), only at the end of the batch; so readers_
+// does not change during the loop in tick().
 void EventStreams::serve(Reader& reader) const {
   if (reader.connection->unsent() > 0) {
     if (++reader.unread_ticks >= limits::kStreamUnreadTicks) reader.connection->reset();
@@ -69,7 +70,7 @@ void EventStreams::serve(Reader& reader) const {
     reader.silent_ticks = 0;
   }
   if (reader.silent_ticks < limits::kStreamSilentTicks) return;
-  reader.connection->send(":\n\n");  // a comment: so that who is gone without a word is found out
+  reader.connection->send(":\n\n");  // a comment: detects a peer that is gone
   reader.silent_ticks = 0;
 }
 

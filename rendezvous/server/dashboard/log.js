@@ -1,6 +1,6 @@
-// The last lines of one rank, for who knows the job's token. The token stays in its field: what
-// goes over the wire is a mac of it for this once. Browsers calculate one only on pages whose way
-// is safe (https, or localhost: a tunnel), and so lines travel no other way.
+// The last log lines of one rank, for users who know the admin token. The token stays in its field;
+// the page sends only a MAC of the request. Browsers offer the MAC function only in a secure
+// context (https, or localhost through a tunnel), so lines cannot be read over plain http.
 const log = {runId: null, source: null, told: null, attempt: 0};
 
 async function macOf(token, words) {
@@ -46,7 +46,7 @@ async function openLog() {
   return undefined;
 }
 
-// A nonce does once, so the browser's own second try is refused.
+// A nonce is valid once, so an automatic reconnect of the browser would be refused.
 function onLogBroken(attempt) {
   if (attempt !== log.attempt || log.source.readyState !== EventSource.CLOSED) return;
   const hadLines = Boolean(log.told);
@@ -74,7 +74,7 @@ function drawLog() {
   }
 }
 
-// A rank was clicked on in the map.
+// Called when the user clicks on a rank in the map.
 function chooseRank(rank) {
   byId('log-rank').value = rank;
   if (byId('log-token').value) openLog();

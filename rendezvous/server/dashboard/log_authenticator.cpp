@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "common/limits/admin.hpp"
 #include "common/limits/dashboard.hpp"
-#include "common/limits/operators.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

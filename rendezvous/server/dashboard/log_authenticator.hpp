@@ -1,8 +1,7 @@
-// LogAuthenticator: who may read workers' log lines over HTTP. A page asks for a nonce, and shows
-// by its mac that who sits before it knows the job's operator token. Without a token nobody may:
-// what programs print may be as secret as what they read.
-//
-// No I/O and no clock: Dashboard service calls it. A nonce is for one mac and grows old.
+// LogAuthenticator: checks requests for workers' log lines over HTTP. Challenge-response: the page
+// fetches a nonce and sends HMAC(token, nonce and request). Without a token it rejects all
+// requests, since the output of programs may be secret. No I/O and no clock: DashboardService calls
+// it. A nonce is valid for one request and expires.
 #pragma once
 
 #include <map>
@@ -24,23 +23,23 @@ class LogAuthenticator {
     verifier_.open(std::move(token), std::move(make_nonce));
   }
 
-  // A nonce for `peer`; or why it gets none.
+  // Returns a nonce for `peer`, or why there is none.
   Result<std::string> on_nonce(Instant now, const std::string& peer);
-  // Whose lines may be read, of the query `job=RUN_ID&rank=N&nonce=…&mac=…`. The nonce is used
-  // up. Error: Refused if the mac is wrong, BadValue if there is none to look at.
+  // Returns the rank whose lines the query `job=RUN_ID&rank=N&nonce=…&mac=…` may read. Uses up the
+  // nonce. Error: Refused if the MAC is wrong, BadValue if the query is malformed.
   Result<JobRank> on_query(Instant now, const std::string& peer, std::string_view query);
 
  private:
   void forget_old(Instant now);
 
   ChallengeVerifier verifier_;
-  std::map<std::string, Instant> nonces_;  // that wait for their mac, and since when
+  std::map<std::string, Instant> nonces_;  // issued and unused, with their time
 };
 
-// What a mac is of (HMAC-SHA256 with the token).
+// The input of the MAC (HMAC-SHA256 with the token).
 std::string log_mac_input(const std::string& nonce, const JobRank& wanted);
 
-// "a=b&c=%20d" by name; what is no such thing is left out.
+// Parses "a=b&c=%20d"; skips malformed parts.
 std::map<std::string, std::string> query_parameters(std::string_view query);
 
 }  // namespace cpprun

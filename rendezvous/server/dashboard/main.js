@@ -1,4 +1,4 @@
-// The line to the coordinator, and the page as a whole.
+// The connection to the coordinator, and the page as a whole.
 const AGAIN_MS = 15000;
 let isDrawingPlanned = false;
 let runId;
@@ -37,7 +37,7 @@ function draw() {
   drawLog();
 }
 
-// What ranks of the round that runs have told, with the middle of their step times.
+// The progress of the current round's ranks, with the median of their step times.
 function toldNow(job) {
   const told = model.progress?.jobs[runId];
   if (!told || told.round !== job.round) return null;
@@ -63,7 +63,7 @@ function drawHead(job) {
   byId('reason').textContent = job.outcome ? '' : job.why_no_round;
 }
 
-// The outcome, or while the job goes on what broke it last.
+// The job's result or, while it runs, the last failure.
 function drawFailureSummary(job) {
   const box = byId('failure_summary');
   const failed = [...job.rounds].reverse().find(round => round.class);
@@ -142,13 +142,14 @@ function listen() {
       sayLine('out of touch; what is shown may be old', false);
       return;
     }
-    sayLine('refused', false);  // the browser does not try again by itself
+    sayLine('refused', false);  // the browser does not reconnect by itself
     byId('empty').textContent = 'No jobs are coordinated at this port, or too many look already.';
     setTimeout(listen, AGAIN_MS);
   };
 }
 
-// What the coordinator remembers of steps: from before this page was opened, or out of touch.
+// Fetches the coordinator's history of steps: from before the page was opened, or while it was
+// disconnected.
 async function learnSteps() {
   const asked = await fetch('steps');
   if (!asked.ok) return;

@@ -1,4 +1,4 @@
-// The map of nodes and ranks: cards while there is room for them, else a square for each node.
+// The map of nodes and ranks: cards if there is room, otherwise a square per node.
 const CARDS = 48;
 
 function drawMap(job, told) {
@@ -32,7 +32,7 @@ function drawLegend(job, nodes, told) {
   byId('legend').replaceChildren(...items);
 }
 
-// Its rank is noticeably slower than most.
+// The rank is noticeably slower than most.
 function isSlow(told, rank) {
   return told && told.step_us[rank] > 1.25 * told.median && told.step_us[rank] > 0;
 }
@@ -92,7 +92,7 @@ function drawGrid(nodes, told) {
   canvas.setAttribute('aria-label', `A map of ${count(nodes.length, 'node')}`);
 }
 
-// The first slow rank of a node; 0 is a rank, so it comes in a list.
+// The first slow rank of a node, as a list, since rank 0 is falsy.
 function slowRank(node, told) {
   for (let i = 0; told && node.baseRank !== null && i < node.nproc; ++i) {
     if (isSlow(told, node.baseRank + i)) return [node.baseRank + i];

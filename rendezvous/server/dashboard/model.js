@@ -1,18 +1,18 @@
-// What is known, and words for it. Nothing here touches the page.
+// The page's data and its texts. Does not touch the page.
 const model = {
   state: null,          // the newest event `state`
   progress: null,       // the newest event `progress`
-  lag: 0,               // our clock less the coordinator's, in ms
+  lag: 0,               // the browser's clock minus the coordinator's, in ms
   history: new Map(),   // by run id: points of the step time plot, oldest first
 };
 const STATES = ['running', 'starting', 'done', 'idle', 'stopped', 'draining', 'silent', 'dead'];
-const POINTS = 900;  // of a plot: fifteen minutes at one a second
+const POINTS = 900;  // per plot: fifteen minutes, one per second
 
 function coordinatorNow() {
   return Date.now() - model.lag;
 }
 
-// The node arrays of the feed as objects.
+// Converts the feed's node arrays into objects.
 function nodesOf(job) {
   return job.nodes.map(([name, state, nproc, role, address, groupRank, baseRank]) =>
     ({name, state, nproc, role, address, groupRank, baseRank}));
@@ -29,7 +29,7 @@ function median(sorted) {
   return sorted[Math.floor((sorted.length - 1) / 2)];
 }
 
-// One point of the plot: the ranks that say how long their step took.
+// One point of the plot, over the ranks that report their step's duration.
 function pointOf(progress, at) {
   let slowest = -1;
   let rank = -1;
@@ -56,7 +56,7 @@ function takeProgress(progress, at) {
   }
 }
 
-// What the coordinator remembers; what we heard since stays behind it.
+// Puts the coordinator's history in front of the points received since.
 function takeHistory(told) {
   for (const [id, rows] of Object.entries(told.jobs)) {
     const points = rows.map(([at, round, step, last, middle, slowest, rank]) =>
@@ -67,7 +67,7 @@ function takeHistory(told) {
   }
 }
 
-// From the stop of this round until the workers of a later one ran; null: not (yet).
+// Time from the stop of this round until the workers of a later one ran; null: not (yet).
 function recoveryOf(rounds, index) {
   const stopped = rounds[index].stopped_ms;
   const next = rounds.slice(index + 1).find(round => round.started_ms !== null);
@@ -91,13 +91,13 @@ function stepTime(us) {
   return us < 1e6 ? `${(us / 1000).toPrecision(3)} ms` : `${(us / 1e6).toPrecision(3)} s`;
 }
 
-// The same for an axis: 50 ms, not 50.0 ms.
+// The same for an axis: 50 ms instead of 50.0 ms.
 function shortTime(us) {
   const [number, unit] = stepTime(us).split(' ');
   return us === 0 ? '0' : `${Number(number)} ${unit}`;
 }
 
-// A moment of the coordinator's clock on the wall of who looks; with the day if it is not today.
+// A time of the coordinator's clock in the browser's time zone, with the day if it is not today.
 function clock(ms) {
   const at = new Date(ms + model.lag);
   const time = at.toLocaleTimeString('en-GB');

@@ -1,5 +1,5 @@
-// Step time of the middle rank and of the slowest, second by second.
-const PLOT_MS = 3600000;  // points are of when somebody looked: older ones would only make it flat
+// Plot of the step times of the median and the slowest rank.
+const PLOT_MS = 3600000;  // longer ranges would flatten the plot
 
 function drawPlot(points) {
   const newestAt = Math.max(coordinatorNow(), points[points.length - 1]?.at ?? 0);
@@ -44,7 +44,7 @@ function drawRules(context, most, left, width, y) {
   }
 }
 
-// Broken where nothing was heard for a while, or another round began; a dot at its end.
+// Interrupted where points are missing or another round began; a dot at its end.
 function drawLine(context, points, value, x, y, stroke) {
   context.strokeStyle = stroke;
   context.lineWidth = 1.5;

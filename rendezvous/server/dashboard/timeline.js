@@ -1,6 +1,6 @@
-// Rounds and recoveries on a time line, and the newest of them as a table.
+// Rounds and recoveries on a time line, and the newest ones as a table.
 const ROWS = 8;
-const LEAST = 3;  // pixels of what is too short to be seen
+const LEAST = 3;  // minimum width in pixels
 
 function drawTimeline(job) {
   const rounds = job.rounds;

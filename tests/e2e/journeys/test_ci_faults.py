@@ -1,4 +1,4 @@
-"""A team whose build goes red when recovery breaks: faults on purpose, and what must hold after."""
+"""A team whose build fails when recovery breaks: injected faults and expectations."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from launches import ROOT
 
-# Ranks go from epoch to epoch together, as those of a real training do; the first one saves.
+# Ranks go from epoch to epoch together, as in a real training; the first one saves.
 TRAIN = """
 import glob, json, os, time
 import cpprun_worker as w
@@ -45,7 +45,7 @@ PLAN = {
 
 @pytest.fixture
 def train(cpprun, tmp_path):
-    """Runs the training under a plan, without a network or a GPU; exit code and output."""
+    """Runs the training under a plan, without a network or a GPU; returns exit code and output."""
     (tmp_path / 'train.py').write_text(TRAIN)
 
     def run(plan, *flags):
@@ -68,7 +68,7 @@ def after_30_epochs():
     return total
 
 
-def test_a_build_is_green_while_recovery_holds(train, tmp_path):
+def test_build_is_green_while_recovery_succeeds(train, tmp_path):
     code, output = train(PLAN, '--faults', 'plan.json', '--seed', 7, '--junit', 'out.xml')
     assert code == 0, output
     assert [int(n) for n in re.findall(r'fault (\d) is injected at', output)] == [1, 2, 3, 4]
@@ -79,7 +79,7 @@ def test_a_build_is_green_while_recovery_holds(train, tmp_path):
     assert len(cases) >= 7 and not any(case.findall('failure') for case in cases)
 
 
-def test_and_red_when_it_does_not_with_the_line_of_the_plan(train, tmp_path):
+def test_build_is_red_and_names_the_plan_line_when_recovery_fails(train, tmp_path):
     hard = {**PLAN, 'expect': {'restarts': 2}}
     code, output = train(hard, '--faults', 'plan.json', '--seed', 7, '--junit', 'out.xml')
     assert code == 3, output
@@ -90,7 +90,7 @@ def test_and_red_when_it_does_not_with_the_line_of_the_plan(train, tmp_path):
     assert code == 3 and line in output, output
 
 
-def test_the_same_seed_strikes_in_the_same_order(train):
+def test_same_seed_gives_the_same_order(train):
     anywhere = {'plan': [{'do': 'kill', 'at': {'rank': 'any', 'epoch': [2, 28]}},
                          {'do': 'exit', 'at': {'rank': 'any', 'epoch': [2, 28]}}]}
     told = []
@@ -101,6 +101,6 @@ def test_the_same_seed_strikes_in_the_same_order(train):
     assert told[0] == told[1] and len(told[0]) == 2
 
 
-def test_a_plan_that_nobody_asked_for_strikes_nobody(train):
+def test_unrequested_plan_injects_nothing(train):
     code, output = train(PLAN)
     assert code == 0 and 'cpprun: ' not in output, output

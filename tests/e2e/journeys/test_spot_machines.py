@@ -1,4 +1,4 @@
-"""Cheap nodes that come and go, here as agents on one machine."""
+"""Nodes that come and go, here as agents on one machine."""
 
 import re
 import signal
@@ -46,10 +46,10 @@ def test_nodes_come_and_go_and_no_restart_is_charged(node, cpprun, tmp_path):
     third = node()
     for each in (first, second, third):
         each.wait_for(r'of 3 restarts 0')
-    third.send(signal.SIGKILL)  # lost without notice
+    third.send(signal.SIGKILL)  # lost without a notice
     for each in (first, second):
         each.wait_for_all(r'of 2 restarts 0', 2)
-    second.send(signal.SIGTERM)  # leaves politely: one is left, and two are needed
+    second.send(signal.SIGTERM)  # leaves with a notice: one node remains, and two are needed
     assert second.done() in (75, 143)
     fourth = node()
     first.wait_for_all(r'of 2 restarts 0', 3)
@@ -61,7 +61,7 @@ def test_nodes_come_and_go_and_no_restart_is_charged(node, cpprun, tmp_path):
     assert cpprun.wait_until_gone() == []
 
 
-def test_waiting_below_the_minimum_is_bounded_and_says_so(node):
+def test_waiting_below_the_minimum_is_bounded_and_reported(node):
     alone = node('--rdzv-conf=join_timeout=2')
     assert alone.done() == 1
     assert re.search(r'2', alone.output) and 'join' in alone.output

@@ -1,5 +1,5 @@
-"""Two people on one workstation of eight GPUs: one takes cards 2 and 3, the other all. The cards
-are pretended; what the workers are given is real."""
+"""Two people on one workstation of eight GPUs: one takes GPUs 2 and 3, the other all. The GPUs are
+simulated; the workers' variables are real."""
 
 import json
 import re
@@ -21,7 +21,7 @@ time.sleep(300)
 
 @pytest.fixture
 def person(cpprun, tmp_path):
-    """Starts a job under --standalone, with these cards; gives it and its workers, by rank."""
+    """Starts a job under --standalone with these GPUs; returns it and its workers, by rank."""
     script = tmp_path / 'train.py'
     script.write_text(WORKER)
 
@@ -41,7 +41,7 @@ def stop(job, limit=30):
     assert job.done(limit) == 130, job.output
 
 
-def test_two_jobs_do_not_meet(person, cpprun):
+def test_two_jobs_do_not_interfere(person, cpprun):
     mine, my_workers = person('2,3', 2, flags=['--nproc_per_node=gpu'])
     yours, your_workers = person(','.join(map(str, range(8))), 8, flags=['--nproc_per_node=8'])
     assert [words[1] for words in my_workers.values()] == ['2,3', '2,3']
@@ -55,7 +55,7 @@ def test_two_jobs_do_not_meet(person, cpprun):
     worlds = {agent['pid']: agent['world_size'] for agent in json.loads(shown)['agents']}
     assert (worlds[mine.pid], worlds[yours.pid]) == (2, 8)
 
-    stop(mine)  # and the other does not notice
+    stop(mine)  # and the other job is unaffected
     assert not [pid for *_, pid in my_workers.values() if is_alive(int(pid))]
     assert all(is_alive(int(pid)) for *_, pid in your_workers.values())
     assert len(re.findall(r'^worker', yours.output, re.M)) == 8
@@ -63,14 +63,14 @@ def test_two_jobs_do_not_meet(person, cpprun):
     assert cpprun.wait_until_gone() == []
 
 
-def test_each_worker_sees_its_own_card_only(person):
+def test_each_worker_sees_only_its_own_gpu(person):
     job, workers = person('2,3', 2, flags=['--nproc_per_node=gpu', '--virtual-local-rank'])
     assert [words[:2] for words in workers.values()] == [['0', '2'], ['0', '3']]
     stop(job)
 
 
-def test_the_cards_are_free_within_the_grace(person):
-    """Of workers that hear no Ctrl-C as well."""
+def test_gpus_are_free_within_the_grace(person):
+    """Also for workers that ignore Ctrl-C."""
     flags = ['--nproc_per_node=gpu', '--shutdown-timeout=1']
     job, workers = person('2,3', 2, 'deaf', flags=flags)
     stop(job, 15)

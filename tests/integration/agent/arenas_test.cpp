@@ -1,4 +1,4 @@
-// The memory that an agent keeps for its workers' snapshots: sizes, seals, what is left of it.
+// Memory that an agent keeps for its workers' snapshots: sizes, seals, release.
 #include "agent/process/channel/arenas.hpp"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ class ArenasTest : public testing::Test {
   Arenas arenas_{[] { return 64 * kMiB; }};
 };
 
-TEST_F(ArenasTest, APieceGrowsAndStaysTheSameMemory) {
+TEST_F(ArenasTest, GrowingAnArenaKeepsItsMemory) {
   EXPECT_EQ(wanted(0, 0).bytes, 0u);
   const Arenas::Piece piece = wanted(0, 3 * kMiB);
   EXPECT_GE(piece.bytes, 3 * kMiB);
@@ -52,7 +52,7 @@ TEST_F(ArenasTest, APieceGrowsAndStaysTheSameMemory) {
   EXPECT_NE(wanted(1, 1).descriptor, grown.descriptor);
 }
 
-TEST_F(ArenasTest, EachHasItsShareAndNoMore) {
+TEST_F(ArenasTest, EachWorkerGetsAtMostItsQuota) {
   EXPECT_EQ(wanted(0, 16 * kMiB).bytes, 16 * kMiB);
   for (uint64_t bytes : {16 * kMiB + 1, uint64_t{1} << 50, UINT64_MAX}) {
     Result<Arenas::Piece> refused = arenas_.want(1, bytes);
@@ -64,12 +64,12 @@ TEST_F(ArenasTest, EachHasItsShareAndNoMore) {
   EXPECT_EQ(wanted(1, 1).bytes, 2 * kMiB);
 }
 
-TEST_F(ArenasTest, WhatIsNotTouchedCostsNothing) {
+TEST_F(ArenasTest, UntouchedMemoryUsesNoPages) {
   const Arenas::Piece piece = wanted(0, 16 * kMiB);
   EXPECT_EQ(touched(piece.descriptor), 0u);
 }
 
-TEST_F(ArenasTest, NobodyChangesItsSize) {
+TEST_F(ArenasTest, WorkersCannotResizeAnArena) {
   const Arenas::Piece piece = wanted(0, kMiB);
   EXPECT_LT(::ftruncate(piece.descriptor, 0), 0);
   EXPECT_LT(::ftruncate(piece.descriptor, 64 * kMiB), 0);
@@ -78,7 +78,7 @@ TEST_F(ArenasTest, NobodyChangesItsSize) {
   EXPECT_EQ(size_of(piece.descriptor), 16 * kMiB);
 }
 
-TEST_F(ArenasTest, AViewIsForReading) {
+TEST_F(ArenasTest, ViewsAreReadOnly) {
   const Arenas::Piece piece = wanted(2, kMiB);
   ASSERT_EQ(::pwrite(piece.descriptor, "kept", 4, 0), 4);
   Result<Arenas::View> view = arenas_.view(2);
@@ -93,7 +93,7 @@ TEST_F(ArenasTest, AViewIsForReading) {
   EXPECT_FALSE(arenas_.view(-1).ok());
 }
 
-TEST(UsableMemory, IsThatOfTheMachineAtMost) {
+TEST(UsableMemory, IsAtMostTheMachinesMemory) {
   const auto machine = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   EXPECT_LE(usable_memory(), machine);

@@ -1,4 +1,4 @@
-// What is said while nobody reads waits, and whoever says it does not.
+// Unread text waits in a queue, and its writer does not block.
 #include "common/log/async_log_writer.hpp"
 
 #include <fcntl.h>
@@ -16,14 +16,14 @@
 namespace cpprun::test {
 namespace {
 
-class Patient : public testing::Test {
+class AsyncLogWriterTest : public testing::Test {
  protected:
-  Patient() {
+  AsyncLogWriterTest() {
     EXPECT_EQ(::pipe2(ends_.data(), O_CLOEXEC), 0);
     static auto& all = *new std::vector<log::AsyncLogWriter*>();  // as long as the process
     all.push_back(writer = new log::AsyncLogWriter(ends_[1]));
   }
-  ~Patient() override { stop_reading(); }
+  ~AsyncLogWriterTest() override { stop_reading(); }
 
   void stop_reading() {
     if (ends_[0] >= 0) ::close(std::exchange(ends_[0], -1));
@@ -46,14 +46,14 @@ class Patient : public testing::Test {
   std::array<int, 2> ends_{};
 };
 
-TEST_F(Patient, WhatIsReadAtOnceGoesOutAtOnce) {
+TEST_F(AsyncLogWriterTest, WritesImmediatelyWhenTheReaderReads) {
   writer->write("one\n");
   writer->write("two\n");
   EXPECT_EQ(reads(8), "one\ntwo\n");
   writer->finish(Duration{});
 }
 
-TEST_F(Patient, WhatNobodyReadsWaitsAndComesInOrder) {
+TEST_F(AsyncLogWriterTest, QueuesInOrderWhileNobodyReads) {
   std::string all;
   for (int i = 0; all.size() < 200'000; ++i) {  // a pipe holds 64 KiB
     const std::string line = "line " + std::to_string(i) + "\n";
@@ -66,25 +66,25 @@ TEST_F(Patient, WhatNobodyReadsWaitsAndComesInOrder) {
   EXPECT_EQ(reads(6), "after\n");
 }
 
-TEST_F(Patient, BeyondTheLimitItIsCounted) {
+TEST_F(AsyncLogWriterTest, CountsBytesDroppedBeyondTheLimit) {
   const std::string line(1023, 'x');
-  for (size_t size = 0; size < 2 * limits::kLogWaitingBytes; size += 1024) {
+  for (size_t size = 0; size < 2 * limits::kLogPendingBytes; size += 1024) {
     writer->write(line + "\n");
   }
   const std::string end = " left out here: nobody read them for too long\n";
   std::string text;
   while (!text.ends_with(end)) text += reads(1);
-  EXPECT_LT(text.size(), 2 * limits::kLogWaitingBytes);
+  EXPECT_LT(text.size(), 2 * limits::kLogPendingBytes);
   EXPECT_NE(text.find("x\ncpprun: "), std::string::npos);
 }
 
-TEST_F(Patient, TheEndIsNotWaitedForForEver) {
+TEST_F(AsyncLogWriterTest, ClosingWaitsABoundedTime) {
   writer->write(std::string(200'000, 'x'));
   writer->finish(std::chrono::milliseconds(10));
   writer->finish(std::nullopt);  // as at exit
 }
 
-TEST_F(Patient, AReaderThatGoesEndsTheWait) {
+TEST_F(AsyncLogWriterTest, AClosedReaderEndsTheWait) {
   ::signal(SIGPIPE, SIG_IGN);
   writer->write(std::string(200'000, 'x'));
   stop_reading();

@@ -1,4 +1,4 @@
-// How a worker ended, told whole and in order.
+// Exit reports of workers are complete and in order.
 #include <signal.h>
 
 #include <fstream>
@@ -10,7 +10,7 @@ namespace {
 
 using ProcessEnd = ProcessTest;
 
-TEST_F(ProcessEnd, EveryExitCodeComesAsItIs) {
+TEST_F(ProcessEnd, ReportsEveryExitCode) {
   std::vector<WorkerSpec> workers;
   for (int code = 0; code < 256; ++code)
     workers.push_back(worker(code, {"exit " + std::to_string(code)}));
@@ -24,7 +24,7 @@ TEST_F(ProcessEnd, EveryExitCodeComesAsItIs) {
   }
 }
 
-TEST_F(ProcessEnd, EverySignalComesAsANegativeNumber) {
+TEST_F(ProcessEnd, ReportsSignalsAsNegativeNumbers) {
   const std::vector<int> signals{SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
                                  SIGBUS,  SIGFPE,  SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2,
                                  SIGPIPE, SIGALRM, SIGTERM, 40};
@@ -40,7 +40,7 @@ TEST_F(ProcessEnd, EverySignalComesAsANegativeNumber) {
   }
 }
 
-TEST_F(ProcessEnd, EndsComeInTheOrderInWhichWorkersDied) {
+TEST_F(ProcessEnd, ReportsExitsInTheOrderOfDeath) {
   start({worker(0, {"report a; pause"}), worker(1, {"report b; pause"}),
          worker(2, {"report c; pause"})});
   const int a = wait_reported("a"), b = wait_reported("b"), c = wait_reported("c");
@@ -56,7 +56,7 @@ TEST_F(ProcessEnd, EndsComeInTheOrderInWhichWorkersDied) {
   EXPECT_LE(ends_[0].ended_at, ends_[1].ended_at);
 }
 
-TEST_F(ProcessEnd, QuietComesOnceAndAfterTheEnds) {
+TEST_F(ProcessEnd, ReportsAllWorkersGoneOnceAfterTheExits) {
   size_t ends_at_quiet = 0;
   start({worker(0, {"exit 0"}), worker(1, {"sleep_ms 50; exit 1"})});
   also_on_end_ = [&](const WorkerExit&) { ends_at_quiet += quiet_count_ == 0 ? 1 : 0; };
@@ -73,7 +73,7 @@ TEST_F(ProcessEnd, RoundAfterRoundOnOneHost) {
   }
 }
 
-TEST_F(ProcessEnd, NextRoundMayStartInsideOnQuiet) {
+TEST_F(ProcessEnd, NextRoundMayStartInsideTheCallback) {
   ProcessHost::Events events;
   std::unique_ptr<ProcessHost> own;
   int rounds = 0;
@@ -87,7 +87,7 @@ TEST_F(ProcessEnd, NextRoundMayStartInsideOnQuiet) {
   run_until([&] { return rounds == 3; });
 }
 
-TEST_F(ProcessEnd, ErrorFileOfAFailedWorkerIsRead) {
+TEST_F(ProcessEnd, ReadsTheErrorFileOfAFailedWorker) {
   const TemporaryFolder folder;
   WorkerSpec failing =
       worker(0, {R"(errfile {"message": "short and plain", "timestamp": "1700000000"}; exit 6)"});
@@ -105,7 +105,7 @@ TEST_F(ProcessEnd, ErrorFileOfAFailedWorkerIsRead) {
   EXPECT_FALSE(end_of(1).error.has_value());
 }
 
-TEST_F(ProcessEnd, LastLinesOfStderrComeWithAFailure) {
+TEST_F(ProcessEnd, ReportsTheLastLinesOfStderrWithAFailure) {
   CaughtStream err(2);
   std::string script;
   for (int i = 0; i < 30; ++i) script += "eprint line" + std::to_string(i) + ";";

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(LogFolderTest, LayoutIsTorchruns) {
+TEST(LogFolderTest, LayoutMatchesTorchrun) {
   const TemporaryFolder base;
   auto folder = LogFolder::make(base / "deep/logs", "job-17", "/tmp");
   ASSERT_TRUE(folder.ok());
@@ -38,7 +38,7 @@ TEST(LogFolderTest, LayoutIsTorchruns) {
   EXPECT_TRUE(fs::exists(run));
 }
 
-TEST(LogFolderTest, SameAttemptAgainKeepsTheOldOne) {
+TEST(LogFolderTest, RepeatedAttemptKeepsTheOldFolder) {
   const TemporaryFolder base;
   auto folder = LogFolder::make(base.path(), "x", "/tmp");
   ASSERT_TRUE(folder.ok() && folder->begin_attempt(0, 4, 1).ok());
@@ -50,7 +50,7 @@ TEST(LogFolderTest, SameAttemptAgainKeepsTheOldOne) {
   EXPECT_EQ(fs::read_symlink(folder->run_folder() + "/latest"), "attempt_1");
 }
 
-TEST(LogFolderTest, TemporaryOneGoesWhole) {
+TEST(LogFolderTest, RemovesTheWholeTemporaryFolder) {
   const TemporaryFolder base;
   auto folder = LogFolder::make("", "none", base.path());
   ASSERT_TRUE(folder.ok() && folder->begin_attempt(0, 1, 1).ok());
@@ -59,8 +59,8 @@ TEST(LogFolderTest, TemporaryOneGoesWhole) {
   EXPECT_TRUE(fs::is_empty(base.path()));
 }
 
-// /proc is a folder in which not even root can make one.
-TEST(LogFolderTest, ATemporaryFolderThatCannotBeWrittenIsPassedOver) {
+// Not even root can make a folder in /proc.
+TEST(LogFolderTest, SkipsAnUnwritableTemporaryFolder) {
   for (const char* dir : {"/proc", "/nowhere"}) {
     auto folder = LogFolder::make("", "none", dir);
     ASSERT_TRUE(folder.ok()) << folder.error().text;
@@ -76,7 +76,7 @@ TEST(LogFolderTest, DevNullMeansNoFiles) {
   EXPECT_EQ(folder->stream_file(0, "stdout.log"), "");
 }
 
-TEST(LogFolderTest, WhatIsInTheWayIsNamed) {
+TEST(LogFolderTest, NamesTheFileInTheWay) {
   const TemporaryFolder base;
   std::ofstream(base / "file") << "x";
   for (const std::string& dir : {base / "file", base / "file/below"}) {
@@ -88,7 +88,7 @@ TEST(LogFolderTest, WhatIsInTheWayIsNamed) {
   EXPECT_FALSE(LogFolder::make("/proc/nowhere", "x", "/tmp").ok());
 }
 
-TEST(LogFolderTest, LongNamesAreShortenedLongPathsRefused) {
+TEST(LogFolderTest, ShortensLongNamesAndRefusesLongPaths) {
   const TemporaryFolder base;
   std::string id;
   for (int i = 0; i < 200; ++i) id += "\xc3\xa4";  // two bytes each
@@ -117,7 +117,7 @@ UniqueFd listener(uint16_t port, bool reuse) {
   return socket;
 }
 
-TEST(PortReservationTest, TheServerMayServeWhatIsReserved) {
+TEST(PortReservationTest, TheServerCanListenOnAReservedPort) {
   auto port = PortReservation::make(std::nullopt);
   ASSERT_TRUE(port.ok());
   EXPECT_GT(port->port(), 0);
@@ -142,7 +142,7 @@ TEST(PortReservationTest, TwoReservationsExcludeEachOther) {
   EXPECT_TRUE(PortReservation::make(number).ok());
 }
 
-TEST(PortReservationTest, AListenerIsNamed) {
+TEST(PortReservationTest, NamesTheListeningProcess) {
   const UniqueFd server = listener(0, false);
   sockaddr_in address{};
   socklen_t size = sizeof address;
@@ -155,7 +155,7 @@ TEST(PortReservationTest, AListenerIsNamed) {
   EXPECT_NE(port_owner(number), "");
 }
 
-TEST(PortReservationTest, ManyFreePortsAreAllDifferent) {
+TEST(PortReservationTest, ManyFreePortsAreDistinct) {
   std::vector<PortReservation> held;
   std::set<uint16_t> ports;
   for (int i = 0; i < 500; ++i) {

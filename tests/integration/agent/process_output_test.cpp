@@ -1,4 +1,4 @@
-// What workers print, on its way to files and our console.
+// Output of workers on its way to files and the console.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -47,7 +47,7 @@ class ProcessOutput : public ProcessTest {
   TemporaryFolder folder_;
 };
 
-TEST_F(ProcessOutput, TeeShowsPrefixedLinesAndKeepsTheFile) {
+TEST_F(ProcessOutput, TeePrefixesLinesAndKeepsTheFile) {
   CaughtStream out(1), err(2);
   start({tee(0, {"print one; print two; eprint bad"}), tee(1, {"print three"})});
   run_until_quiet();
@@ -60,7 +60,7 @@ TEST_F(ProcessOutput, TeeShowsPrefixedLinesAndKeepsTheFile) {
   EXPECT_EQ(read_file(folder_ / "out1"), "three\n");
 }
 
-TEST_F(ProcessOutput, RedirectAloneGoesToTheFileAndNowhereElse) {
+TEST_F(ProcessOutput, RedirectWritesOnlyToTheFile) {
   CaughtStream out(1);
   WorkerSpec spec = worker(0, {"print to-file"});
   spec.out.file = folder_ / "out";
@@ -70,7 +70,7 @@ TEST_F(ProcessOutput, RedirectAloneGoesToTheFileAndNowhereElse) {
   EXPECT_EQ(read_file(folder_ / "out"), "to-file\n");
 }
 
-TEST_F(ProcessOutput, LinesOfManyWorkersAreNeverTorn) {
+TEST_F(ProcessOutput, NeverMixesLinesOfWorkers) {
   constexpr int kWorkers = 4, kLines = 50'000;
   CaughtStream out(1);
   std::vector<WorkerSpec> workers;
@@ -95,7 +95,7 @@ TEST_F(ProcessOutput, LinesOfManyWorkersAreNeverTorn) {
   EXPECT_EQ(std::filesystem::file_size(folder_ / "out3"), 80U * kLines);
 }
 
-TEST_F(ProcessOutput, APartialLineIsShownSoonAndContinued) {
+TEST_F(ProcessOutput, ShowsAPartialLineSoonAndContinuesIt) {
   CaughtStream out(1);
   start({tee(0, {"part begin-; report began; sleep_ms 300; print end"}),
          tee(1, {"sleep_ms 1000; print late"})});
@@ -103,7 +103,7 @@ TEST_F(ProcessOutput, APartialLineIsShownSoonAndContinued) {
   EXPECT_EQ(out.restore(), "[default0]:begin-end\n[default1]:late\n");
 }
 
-TEST_F(ProcessOutput, AnotherWorkersTextDoesNotRunIntoAPartialLine) {
+TEST_F(ProcessOutput, EndsAPartialLineBeforeAnotherWorkersText) {
   CaughtStream out(1);
   start(
       {tee(0, {"part begin-; sleep_ms 600; print end"}), tee(1, {"sleep_ms 300; print between"})});
@@ -112,7 +112,7 @@ TEST_F(ProcessOutput, AnotherWorkersTextDoesNotRunIntoAPartialLine) {
   EXPECT_EQ(read_file(folder_ / "out0"), "begin-end\n");
 }
 
-TEST_F(ProcessOutput, OutputWithoutNewlineIsNotLost) {
+TEST_F(ProcessOutput, KeepsOutputWithoutNewline) {
   CaughtStream out(1);
   start({tee(0, {"part no-end"}), worker(1, {"exit 0"})});
   run_until_quiet();
@@ -131,7 +131,7 @@ TEST_F(ProcessOutput, BinaryPassesUnchanged) {
   EXPECT_TRUE(read_file(folder_ / "out0") == expected);
 }
 
-TEST_F(ProcessOutput, OneWorkerWithoutPrefixWritesItself) {
+TEST_F(ProcessOutput, OneWorkerWithoutPrefixWritesDirectly) {
   CaughtStream out(1);
   WorkerSpec spec = worker(0, {"print mine; report worker; pause"});
   spec.out.to_console = true;
@@ -147,7 +147,7 @@ TEST_F(ProcessOutput, OneWorkerWithoutPrefixWritesItself) {
   EXPECT_EQ(out.restore(), "mine\n");
 }
 
-TEST_F(ProcessOutput, AGigabyteInBoundedTimeAndMemory) {
+TEST_F(ProcessOutput, PassesAGigabyteInBoundedTimeAndMemory) {
   CaughtStream out(1);
   out.close_reader();
   const int null = ::open("/dev/null", O_WRONLY);
@@ -164,7 +164,7 @@ TEST_F(ProcessOutput, AGigabyteInBoundedTimeAndMemory) {
   EXPECT_LT(memory_mb() - before, 40);
 }
 
-TEST_F(ProcessOutput, ClosedStdoutIsToldToTheWorkers) {
+TEST_F(ProcessOutput, ClosedStdoutReachesTheWorkers) {
   CaughtStream out(1);
   WorkerSpec spec = worker(0, {"flood 0"});
   spec.out.to_console = true;
@@ -177,7 +177,7 @@ TEST_F(ProcessOutput, ClosedStdoutIsToldToTheWorkers) {
   EXPECT_EQ(stdout_closed_count_, 1);
 }
 
-TEST_F(ProcessOutput, ABlockedConsoleHoldsUpItsWritersAndNobodyElse) {
+TEST_F(ProcessOutput, ABlockedConsoleBlocksOnlyItsWriters) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const int saved = ::dup(1);
@@ -196,14 +196,14 @@ TEST_F(ProcessOutput, ABlockedConsoleHoldsUpItsWritersAndNobodyElse) {
   EXPECT_LT(memory_mb() - before, 40);
   host().stop(SIGTERM, 1s);
   run_until([&] { return ends_.size() == 2; });
-  ::dup2(saved, 1);  // nobody reads: what is left is dropped with the host
+  ::dup2(saved, 1);  // without a reader the host drops the rest
   ::close(saved);
   drop_host();
   err.restore();
   ::close(ends[0]);
 }
 
-TEST_F(ProcessOutput, AFullDiskIsSaidOnceAndStopsNothing) {
+TEST_F(ProcessOutput, AFullDiskIsReportedOnceAndStopsNothing) {
   const std::string disk = folder_ / "disk";
   std::filesystem::create_directory(disk);
   if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") < 0)
@@ -223,7 +223,7 @@ TEST_F(ProcessOutput, AFullDiskIsSaidOnceAndStopsNothing) {
   EXPECT_NE(complained.find("No space left on device"), std::string::npos);
 }
 
-TEST_F(ProcessOutput, DuplicatesOfAllWorkersGoToOneFile) {
+TEST_F(ProcessOutput, DuplicatesOfAllWorkersShareOneFile) {
   CaughtStream out(1);
   std::vector<WorkerSpec> workers;
   for (int rank = 0; rank < 2; ++rank) {
@@ -239,7 +239,7 @@ TEST_F(ProcessOutput, DuplicatesOfAllWorkersGoToOneFile) {
                                       "[default1]:red apple"}));
 }
 
-TEST_F(ProcessOutput, AGrandchildThatHoldsThePipeDelaysNothing) {
+TEST_F(ProcessOutput, AGrandchildHoldingThePipeDelaysNothing) {
   CaughtStream out(1);
   start({tee(0, {"orphan 2; print bye", "pause"}), tee(1, {"fork 2; print bye", "pause"})});
   run_until([&] { return ends_.size() == 2; });
@@ -250,11 +250,11 @@ TEST_F(ProcessOutput, AGrandchildThatHoldsThePipeDelaysNothing) {
             (std::vector<std::string>{"[default0]:bye", "[default1]:bye"}));
 }
 
-TEST_F(ProcessOutput, AStrangerThatHoldsThePipeDelaysOneSecondAtMost) {
+TEST_F(ProcessOutput, AForeignProcessHoldingThePipeDelaysOneSecondAtMost) {
   CaughtStream out(1);
   start({tee(0, {"report w; sleep_ms 200; print bye"}), worker(1, {"exit 0"})});
   const int pid = wait_reported("w");
-  // We are the stranger: the write end of its pipe, open in this process too.
+  // This process acts as the foreign process: it holds the write end of the pipe too.
   const int held = ::open(("/proc/" + std::to_string(pid) + "/fd/1").c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_GE(held, 0);
   run_until([&] { return ends_.size() == 2; });
@@ -265,7 +265,7 @@ TEST_F(ProcessOutput, AStrangerThatHoldsThePipeDelaysOneSecondAtMost) {
   EXPECT_EQ(out.restore(), "[default0]:bye\n");
 }
 
-TEST_F(ProcessOutput, BothStreamsIntoOnePlaceStayWholeLines) {
+TEST_F(ProcessOutput, BothStreamsInOneFileKeepWholeLines) {
   CaughtStream out(1);
   const int saved = ::dup(2);
   ::dup2(1, 2);

@@ -1,4 +1,4 @@
-// The reaper process: what the agent's death, or its silence, leaves behind.
+// The reaper process after the death of the agent, or while the agent is frozen.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,14 +26,14 @@ bool becomes_readable(int fd, int milliseconds) {
   return ::poll(&ready, 1, milliseconds) == 1;
 }
 
-class ReaperOfAgent : public ProcessTest, public ::testing::WithParamInterface<bool> {
+class AgentReaper : public ProcessTest, public ::testing::WithParamInterface<bool> {
  protected:
-  ~ReaperOfAgent() override {
+  ~AgentReaper() override {
     if (agent_ > 0) ::kill(agent_, SIGKILL);
     reap();
   }
 
-  // An agent of its own process with two workers that run `scripts`.
+  // An agent in its own process with two workers that run `scripts`.
   void start_agent(std::vector<std::string> scripts) {
     std::vector<std::string> words{mini_agent(), GetParam() ? "1" : "0", options_.token};
     words.insert(words.end(), scripts.begin(), scripts.end());
@@ -80,10 +80,10 @@ class ReaperOfAgent : public ProcessTest, public ::testing::WithParamInterface<b
   int agent_ = 0;
   int out_ = -1;
 };
-INSTANTIATE_TEST_SUITE_P(Both, ReaperOfAgent, ::testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Both, AgentReaper, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "cgroup" : "plain"; });
 
-TEST_P(ReaperOfAgent, NothingLivesASecondAfterKillMinusNine) {
+TEST_P(AgentReaper, KillsEverythingWithinASecondAfterSigkill) {
   start_agent({"ignore 15; orphan 2; fork 3; report worker; pause",
                "ignore 15; report daemon; pause", "ignore 15; setsid; report child; pause"});
   std::vector<int> pids;
@@ -100,7 +100,7 @@ TEST_P(ReaperOfAgent, NothingLivesASecondAfterKillMinusNine) {
   EXPECT_TRUE(folder.empty() || ::access(folder.c_str(), F_OK) != 0);
 }
 
-TEST_P(ReaperOfAgent, NoTraceAfterAGoodEnd) {
+TEST_P(AgentReaper, LeavesNoTraceAfterSuccess) {
   start_agent({"exit 0"});
   const int reaper = reaper_pid();
   int status = -1;
@@ -112,7 +112,7 @@ TEST_P(ReaperOfAgent, NoTraceAfterAGoodEnd) {
   EXPECT_TRUE(folder.empty() || ::access(folder.c_str(), F_OK) != 0);
 }
 
-TEST_P(ReaperOfAgent, ReaderOfTheAgentsOutputSeesItsEnd) {
+TEST_P(AgentReaper, AReaderOfTheAgentsOutputSeesItsEnd) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   out_ = ends[1];
@@ -126,7 +126,7 @@ TEST_P(ReaperOfAgent, ReaderOfTheAgentsOutputSeesItsEnd) {
     return ::readlink(link.c_str(), target, sizeof target - 1) > 0 &&
            std::string(target) == "/dev/null";
   };
-  // The reaper process itself holds nothing of the agent's output, once it runs.
+  // Once it runs, the reaper process holds none of the agent's output.
   run_until([&] { return leads_nowhere(0) && leads_nowhere(1) && leads_nowhere(2); });
   ::kill(agent_, SIGKILL);
   reap();
@@ -145,14 +145,14 @@ class ReaperTest : public ProcessTest {
   }
 };
 
-TEST_F(ReaperTest, KillsTheWorkersAtTheDeadlineAndOnlyThem) {
+TEST_F(ReaperTest, KillsOnlyTheWorkersAtTheDeadline) {
   const auto reaper = make();
   start({worker(0, {"ignore 15; orphan 2; report a; pause", "ignore 15; report kid; pause"})});
   wait_reported("a");
   const int kid = wait_reported("kid");
   const Instant deadline = boot_now() + 200ms;
   reaper->set_deadline(deadline);
-  // As a frozen agent: the loop does not run.
+  // Simulates a frozen agent: the loop does not run.
   while (is_alive(kid)) ASSERT_LT(boot_now(), deadline + 60s);
   EXPECT_GE(boot_now(), deadline);
   run_until_quiet();
@@ -161,7 +161,7 @@ TEST_F(ReaperTest, KillsTheWorkersAtTheDeadlineAndOnlyThem) {
   EXPECT_TRUE(is_alive(reaper->pid()));
 }
 
-TEST_F(ReaperTest, AMovedDeadlineHoldsItBack) {
+TEST_F(ReaperTest, AnExtendedDeadlineDelaysTheKill) {
   const auto reaper = make();
   start({worker(0, {"report a; pause"})});
   const int pid = wait_reported("a");
@@ -178,7 +178,7 @@ TEST_F(ReaperTest, AMovedDeadlineHoldsItBack) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
-TEST_F(ReaperTest, WorksForASecondDeadlineToo) {
+TEST_F(ReaperTest, ASecondDeadlineWorksToo) {
   const auto reaper = make();
   for (int round = 1; round <= 2; ++round) {
     start({worker(0, {"pause"})});
@@ -188,7 +188,7 @@ TEST_F(ReaperTest, WorksForASecondDeadlineToo) {
   }
 }
 
-TEST_F(ReaperTest, ItsOwnDeathIsSeenAndMended) {
+TEST_F(ReaperTest, IsReplacedWhenItDies) {
   const auto reaper = make();
   start({worker(0, {"report a; pause"})});
   wait_reported("a");
@@ -203,13 +203,13 @@ TEST_F(ReaperTest, ItsOwnDeathIsSeenAndMended) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
-TEST_F(ReaperTest, SignalsThatPeopleSendDoNotEndIt) {
+TEST_F(ReaperTest, IgnoresSignalsFromUsers) {
   const auto reaper = make();
   for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::kill(reaper->pid(), signal);
   EXPECT_FALSE(becomes_readable(reaper->pidfd(), 100));
 }
 
-TEST_F(ReaperTest, SleepsWithoutWakingUp) {
+TEST_F(ReaperTest, SleepsWithoutPolling) {
   const auto reaper = make();
   const std::string status = "/proc/" + std::to_string(reaper->pid()) + "/status";
   const auto switches = [&] {
@@ -223,14 +223,14 @@ TEST_F(ReaperTest, SleepsWithoutWakingUp) {
   EXPECT_EQ(switches(), before);
 }
 
-TEST_F(ReaperTest, TheSweepLeavesItAlone) {
+TEST_F(ReaperTest, OrphanCleanupSparesTheReaper) {
   const auto reaper = make();
   start({worker(0, {"exit 1"})});
   run_until_quiet();
   EXPECT_TRUE(is_alive(reaper->pid()));
 }
 
-TEST(ReaperScan, TokenIsFoundInEnvironmentsOfAnySize) {
+TEST(ReaperScan, FindsTheTokenInEnvironmentsOfAnySize) {
   for (size_t size : {0U, 10U, 16'370U, 16'384U, 20'000U, 300'000U}) {
     const TemporaryFolder folder;
     for (const char* chain : {"mine", "outer.mine", "mine.inner", "other"}) {

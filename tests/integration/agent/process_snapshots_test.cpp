@@ -1,4 +1,4 @@
-// What ProcessHost lets through between workers and whoever decides about snapshots.
+// Messages about snapshots that ProcessHost passes between workers and its owner.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 class ProcessSnapshots : public ::testing::Test {
  protected:
-  // What channel_worker says, told to do `words`.
+  // The output of channel_worker for `words`.
   std::string run_worker(std::vector<std::string> words) {
     ProcessHost::Options options;
     options.token = "token" + std::to_string(::getpid());
@@ -41,7 +41,7 @@ class ProcessSnapshots : public ::testing::Test {
   ProcessHost::Events events_;
 };
 
-TEST_F(ProcessSnapshots, LeaveIsGivenOnlyWhileTheNodeHasItsWorkerLease) {
+TEST_F(ProcessSnapshots, CommitsAreGrantedOnlyUnderAWorkerLease) {
   EXPECT_EQ(run_worker({"may-commit"}), "rank 0: may commit\n");
   events_.holds_worker_lease = [] { return true; };
   EXPECT_EQ(run_worker({"may-commit"}), "rank 0: may commit\n");
@@ -61,7 +61,7 @@ TEST_F(ProcessSnapshots, NoticesArriveInOrder) {
             (std::vector<std::string>{"0 10 " + here + "/step-10", "0 20 " + here + "/step-20"}));
 }
 
-TEST_F(ProcessSnapshots, MemoryIsNeverThatOfAnotherJob) {
+TEST_F(ProcessSnapshots, MemoryOfAnotherJobIsNeverReused) {
   EXPECT_EQ(run_worker({"keep=state", "kept"}), "rank 0: kept 'state'\n");
   EXPECT_EQ(run_worker({"kept"}), "rank 0: kept ''\n");
 }

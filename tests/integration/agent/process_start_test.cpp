@@ -1,4 +1,4 @@
-// What a worker is born with, and what is said when it cannot be born.
+// The state that a worker starts with, and the errors of a failed start.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -34,7 +34,7 @@ class ProcessStart : public ProcessTest, public ::testing::WithParamInterface<bo
 INSTANTIATE_TEST_SUITE_P(Both, ProcessStart, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "cgroup" : "plain"; });
 
-TEST_P(ProcessStart, WorkerIsBornClean) {
+TEST_P(ProcessStart, WorkersStartWithCleanState) {
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t blocked, before;
   sigemptyset(&blocked);
@@ -51,7 +51,7 @@ TEST_P(ProcessStart, WorkerIsBornClean) {
             "state 0000000000000000 0000000000000000 0000000000000000 fds=3 death=9 session=own");
 }
 
-TEST_P(ProcessStart, StdinIsInherited) {
+TEST_P(ProcessStart, WorkersInheritStdin) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const int saved = ::dup(0);
@@ -67,7 +67,7 @@ TEST_P(ProcessStart, StdinIsInherited) {
   EXPECT_EQ(read_file(folder / "out"), "question");
 }
 
-TEST_P(ProcessStart, ProgramIsLookedUpOnTheWorkersPath) {
+TEST_P(ProcessStart, FindsTheProgramOnTheWorkersPath) {
   const TemporaryFolder folder;
   ASSERT_EQ(::symlink(bad_worker().c_str(), (folder / "findme").c_str()), 0);
   WorkerSpec spec = program({"findme", "exit 42"});
@@ -77,14 +77,14 @@ TEST_P(ProcessStart, ProgramIsLookedUpOnTheWorkersPath) {
   EXPECT_EQ(end_of(0).exit_code, 42);
 }
 
-TEST_P(ProcessStart, MissingProgramIsNamed) {
+TEST_P(ProcessStart, NamesAMissingProgram) {
   EXPECT_NE(error_of({program({"no-such-program-anywhere"})}).find("no-such-program-anywhere"),
             std::string::npos);
   const std::string text = error_of({program({"/nowhere/prog"})});
   EXPECT_NE(text.find("/nowhere/prog: there is no such file"), std::string::npos) << text;
 }
 
-TEST_P(ProcessStart, WhatMayNotBeExecutedIsNamed) {
+TEST_P(ProcessStart, NamesANonExecutableFile) {
   const TemporaryFolder folder;
   std::ofstream(folder / "data") << "x";
   EXPECT_NE(error_of({program({folder / "data"})}).find("may not be executed"), std::string::npos);
@@ -94,7 +94,7 @@ TEST_P(ProcessStart, WhatMayNotBeExecutedIsNamed) {
   EXPECT_NE(error_of({on_path}).find("may not be executed"), std::string::npos);
 }
 
-TEST_P(ProcessStart, ScriptWithoutFirstLineIsExplained) {
+TEST_P(ProcessStart, ExplainsAScriptWithoutShebang) {
   const TemporaryFolder folder;
   std::ofstream(folder / "script") << "echo hello\n";
   std::ofstream(folder / "orphaned") << "#!/no/such/interpreter\n";
@@ -103,7 +103,7 @@ TEST_P(ProcessStart, ScriptWithoutFirstLineIsExplained) {
   EXPECT_NE(error_of({program({folder / "orphaned"})}).find("interpreter"), std::string::npos);
 }
 
-TEST_P(ProcessStart, FailureOfOneEndsThoseBeforeIt) {
+TEST_P(ProcessStart, OneFailureStopsTheStartedWorkers) {
   WorkerSpec broken = program({"no-such-program"});
   broken.local_rank = LocalRank(2);
   error_of({worker(0, {"report first; pause"}), worker(1, {"orphan 2; pause", "report kid; pause"}),
@@ -116,11 +116,11 @@ TEST_P(ProcessStart, FailureOfOneEndsThoseBeforeIt) {
   }
   EXPECT_TRUE(ends_.empty());
   EXPECT_EQ(quiet_count_, 0);
-  start({worker(0, {"exit 0"})});  // and the host is as good as new
+  start({worker(0, {"exit 0"})});  // the host can start another round
   run_until_quiet();
 }
 
-TEST_P(ProcessStart, TooFewDescriptorsAreCounted) {
+TEST_P(ProcessStart, CountsMissingDescriptors) {
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   host();
@@ -138,13 +138,13 @@ TEST_P(ProcessStart, TooFewDescriptorsAreCounted) {
   EXPECT_NE(text.find("limit is 40"), std::string::npos) << text;
 }
 
-TEST_P(ProcessStart, LogFileThatCannotBeWrittenIsNamed) {
+TEST_P(ProcessStart, NamesAnUnwritableLogFile) {
   WorkerSpec spec = worker(0, {"exit 0"});
   spec.out.file = "/proc/nowhere/stdout.log";
   EXPECT_NE(error_of({spec}).find("/proc/nowhere/stdout.log"), std::string::npos);
 }
 
-TEST_P(ProcessStart, ManyArgumentsAndALargeEnvironmentPass) {
+TEST_P(ProcessStart, PassesManyArgumentsAndALargeEnvironment) {
   WorkerSpec spec = worker(0, {"exit 7"});
   for (int i = 0; i < 2000; ++i) {
     std::string entry = std::to_string(i);

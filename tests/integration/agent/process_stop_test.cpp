@@ -1,4 +1,4 @@
-// Stopping a round: to all at once, one deadline, then KILL.
+// Stopping a round: all workers together, one deadline, then SIGKILL.
 #include <signal.h>
 
 #include <chrono>
@@ -30,7 +30,7 @@ TEST_P(ProcessStop, TermEndsWillingWorkers) {
   }
 }
 
-TEST_P(ProcessStop, IgnoredTermIsFollowedByKill) {
+TEST_P(ProcessStop, SigkillFollowsAnIgnoredSigterm) {
   start({worker(0, {"ignore 15; report a; pause"}), worker(1, {"ignore 15; report b; pause"})});
   wait_reported("a");
   wait_reported("b");
@@ -43,8 +43,8 @@ TEST_P(ProcessStop, IgnoredTermIsFollowedByKill) {
   EXPECT_FALSE(end_of(0).is_oom_kill);
 }
 
-// Some kernels kill whoever is born in a cgroup that was killed once.
-TEST_P(ProcessStop, ARoundAfterAKillRuns) {
+// Some kernels kill every process that starts in a cgroup that was killed once.
+TEST_P(ProcessStop, ARoundRunsAfterAKill) {
   for (const char* name : {"a", "b", "c"}) {
     start(
         {worker(0, {"ignore 15; report " + std::string(name) + "; pause"}), worker(1, {"pause"})});
@@ -65,7 +65,7 @@ TEST_P(ProcessStop, ASecondCallShortensTheGrace) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
-TEST_P(ProcessStop, NoGraceKillsAtOnce) {
+TEST_P(ProcessStop, ZeroGraceKillsImmediately) {
   start({worker(0, {"ignore 15; report a; pause"})});
   wait_reported("a");
   host().stop(SIGTERM, 1h);
@@ -74,7 +74,7 @@ TEST_P(ProcessStop, NoGraceKillsAtOnce) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
-TEST_P(ProcessStop, StoppedWorkersWakeAndGo) {
+TEST_P(ProcessStop, ContinuesAndStopsSuspendedWorkers) {
   start({worker(0, {"report a; stop; pause"})});
   const int pid = wait_reported("a");
   run_until([&] {
@@ -85,11 +85,11 @@ TEST_P(ProcessStop, StoppedWorkersWakeAndGo) {
   EXPECT_EQ(end_of(0).exit_code, -SIGTERM);
 }
 
-TEST_P(ProcessStop, WhoDiedBeforeTheStopWasNotStoppedByUs) {
+TEST_P(ProcessStop, AWorkerThatDiedBeforeTheStopIsNotCountedAsStopped) {
   start({worker(0, {"report a; exit 9"}), worker(1, {"report b; pause"})});
   const int pid = wait_reported("a");
   wait_reported("b");
-  // Dead for sure, while the loop has not looked yet.
+  // The worker is dead, but the loop has not run yet.
   while (is_alive(pid)) {
   }
   host().stop(SIGTERM, 1h);
@@ -99,7 +99,7 @@ TEST_P(ProcessStop, WhoDiedBeforeTheStopWasNotStoppedByUs) {
   EXPECT_TRUE(end_of(1).is_stopped_by_us);
 }
 
-TEST_P(ProcessStop, StopMayBeCalledInsideOnEnd) {
+TEST_P(ProcessStop, StopCanBeCalledInsideOnEnd) {
   also_on_end_ = [this](const WorkerExit& end) {
     if (!end.is_success() && !end.is_stopped_by_us) host().stop(SIGTERM, 1h);
   };

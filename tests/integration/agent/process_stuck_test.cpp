@@ -1,4 +1,4 @@
-// Processes that SIGKILL does not end: here a tracer holds them where they exit.
+// Processes that survive SIGKILL: here a tracer holds them where they exit.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,8 +16,8 @@ using namespace std::chrono_literals;
 
 constexpr char kSeized = 's', kHeld = 'h';
 
-// Passes signals on until the process is at its exit; of one whose number comes negative nothing is
-// taken, not even its status. The tracer's end lets it go.
+// Forwards signals until the process is at its exit. With a negative number the tracer never reads
+// the exit status. The end of the tracer releases the process.
 [[noreturn]] void trace(int orders, int answers) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   int pid = 0;
@@ -37,7 +37,7 @@ constexpr char kSeized = 's', kHeld = 'h';
   ::_exit(0);
 }
 
-// A process of its own, made before there is a host: none of its children.
+// A process that is made before the host, so it is none of the host's children.
 class Tracer {
  public:
   Tracer() {
@@ -98,7 +98,7 @@ class ProcessStuck : public ProcessTest, public ::testing::WithParamInterface<bo
 INSTANTIATE_TEST_SUITE_P(Both, ProcessStuck, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "cgroup" : "plain"; });
 
-TEST_P(ProcessStuck, WhatSigkillDoesNotEndIsSaidAndItsLateEndIsReaped) {
+TEST_P(ProcessStuck, ReportsAWorkerThatSurvivesSigkillAndReapsItLater) {
   start({worker(0, {"report a; pause"}), worker(1, {"report b; pause"})});
   const int pid = wait_reported("a");
   wait_reported("b");
@@ -126,11 +126,11 @@ TEST_P(ProcessStuck, WhatSigkillDoesNotEndIsSaidAndItsLateEndIsReaped) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
   EXPECT_FALSE(is_alive(pid));
   EXPECT_TRUE(host().stuck().empty());
-  start({worker(0, {"exit 0"})});  // nothing of it is in the way
+  start({worker(0, {"exit 0"})});  // no child is left
   run_until([this] { return quiet_count_ == 2; });
 }
 
-TEST_P(ProcessStuck, WhoAsksTwiceWaitsLess) {
+TEST_P(ProcessStuck, ASecondRequestWaitsLess) {
   start({worker(0, {"report a; pause"})});
   tracer_.seize(wait_reported("a"));
   host().stop(SIGTERM, 30s);
@@ -142,7 +142,7 @@ TEST_P(ProcessStuck, WhoAsksTwiceWaitsLess) {
   EXPECT_LT(stuck_[0].since, 5s);
 }
 
-TEST_P(ProcessStuck, WhatAWorkerLeftBehindIsSaidToo) {
+TEST_P(ProcessStuck, ReportsChildrenLeftBehindByAWorker) {
   start({worker(0, {"fork 2; report a; await 2; exit 3", "report kid; pause"})});
   const int kid = wait_reported("kid");
   tracer_.seize(kid);
@@ -158,7 +158,7 @@ TEST_P(ProcessStuck, WhatAWorkerLeftBehindIsSaidToo) {
   run_until_quiet();
 }
 
-TEST_P(ProcessStuck, TheEndOfTheHostWaitsForNoneAndTheKernelReapsIt) {
+TEST_P(ProcessStuck, DestroyingTheHostWaitsForNoStuckWorker) {
   start({worker(0, {"report a; pause"})});
   const int pid = wait_reported("a");
   tracer_.seize(pid);
@@ -171,7 +171,7 @@ TEST_P(ProcessStuck, TheEndOfTheHostWaitsForNoneAndTheKernelReapsIt) {
 }
 
 // A debugger, for example, that is itself stopped.
-TEST_P(ProcessStuck, ATracerMayKeepTheStatusOfADeadWorker) {
+TEST_P(ProcessStuck, ATracerCanKeepTheStatusOfADeadWorker) {
   start({worker(0, {"report a; pause"}), worker(1, {"report b; pause"})});
   const int pid = wait_reported("a");
   wait_reported("b");
@@ -191,7 +191,7 @@ TEST_P(ProcessStuck, ATracerMayKeepTheStatusOfADeadWorker) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
-TEST(StuckProcess, ShowsTheThreadThatWaitsInsideTheKernel) {
+TEST(StuckProcess, ShowsTheThreadBlockedInTheKernel) {
   const std::string status = "Name:\tpython\nState:\tD (disk sleep)\nTracerPid:\t0\n";
   const std::string stack =
       "[<0>] request_wait_answer+0x112/0x210\n[<0>] fuse_perform_write+0x335/0x7f0\n";
@@ -201,7 +201,7 @@ TEST(StuckProcess, ShowsTheThreadThatWaitsInsideTheKernel) {
             "a file server: bring that back, or restart the node");
 }
 
-TEST(StuckProcess, SaysWhatCannotBeRead) {
+TEST(StuckProcess, ReportsUnreadableProcFiles) {
   EXPECT_EQ(describe_thread("State:\tR (running)\nTracerPid:\t0\n", "0", ""),
             "state R (running), wait channel unknown, kernel stack not readable");
   EXPECT_EQ(describe_thread("", "", ""), "its state cannot be read");

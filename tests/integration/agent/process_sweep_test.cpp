@@ -1,4 +1,4 @@
-// What workers leave behind is ended; what a living worker has detached is left alone.
+// Ends the orphans of finished workers and spares the daemons of live ones.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -24,19 +24,19 @@ class ProcessSweep : public ProcessTest, public ::testing::WithParamInterface<bo
 INSTANTIATE_TEST_SUITE_P(Both, ProcessSweep, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "cgroup" : "plain"; });
 
-TEST_P(ProcessSweep, ChildrenOfAWellEndedWorkerGetTerm) {
+TEST_P(ProcessSweep, ChildrenOfASuccessfulWorkerGetSigterm) {
   start({worker(0, {"fork 2; await 1; exit 0", "report kid; pause"})});
   run_until_quiet(3);
   EXPECT_FALSE(is_alive(wait_reported("kid")));
 }
 
-TEST_P(ProcessSweep, DetachedGrandchildrenGoToo) {
+TEST_P(ProcessSweep, TerminatesDetachedGrandchildren) {
   start({worker(0, {"orphan 2; await 1; exit 0", "report kid; pause"})});
   run_until_quiet(3);
   EXPECT_FALSE(is_alive(wait_reported("kid")));
 }
 
-TEST_P(ProcessSweep, WhoIgnoresTermIsKilledAfterTheSweepsGrace) {
+TEST_P(ProcessSweep, KillsOrphansThatIgnoreSigterm) {
   start({worker(0, {"orphan 2; await 1; exit 0", "ignore 15; report kid; pause"})});
   const int kid = wait_reported("kid");
   const auto before = Clock::now();
@@ -46,7 +46,7 @@ TEST_P(ProcessSweep, WhoIgnoresTermIsKilledAfterTheSweepsGrace) {
   EXPECT_FALSE(is_alive(kid));
 }
 
-TEST_P(ProcessSweep, AfterAFailureLeftoversAreKilledAtOnce) {
+TEST_P(ProcessSweep, KillsOrphansImmediatelyAfterAFailure) {
   start({worker(0, {"orphan 2; fork 3; await 2; exit 1", "ignore 15; report kid; pause",
                     "ignore 15; report other; pause"})});
   const int kid = wait_reported("kid"), other = wait_reported("other");
@@ -55,7 +55,7 @@ TEST_P(ProcessSweep, AfterAFailureLeftoversAreKilledAtOnce) {
   EXPECT_FALSE(is_alive(other));
 }
 
-TEST_P(ProcessSweep, TreesOfDetachedProcessesGoWhole) {
+TEST_P(ProcessSweep, TerminatesTreesOfDetachedProcesses) {
   start({worker(0, {"orphan 2; report a; pause", "ignore 15; fork 3; orphan 3; report kid; pause",
                     "ignore 15; setsid; fork 4; report deep; pause",
                     "ignore 15; setsid; report deeper; pause"})});
@@ -73,19 +73,19 @@ TEST_P(ProcessSweep, TreesOfDetachedProcessesGoWhole) {
   EXPECT_FALSE(has_children());
 }
 
-TEST_P(ProcessSweep, AnEmptyEnvironmentDoesNotHide) {
+TEST_P(ProcessSweep, FindsProcessesWithAnEmptyEnvironment) {
   start({worker(0, {"orphan 2; sleep_ms 100; exit 1", "bare 3", "ignore 15; report kid; pause"})});
   run_until_quiet(3);
   EXPECT_FALSE(has_children());
 }
 
-TEST_P(ProcessSweep, DaemonOfALivingWorkerIsLeftAlone) {
+TEST_P(ProcessSweep, SparesTheDaemonOfALiveWorker) {
   start({worker(0, {"orphan 2; report a; pause", "report daemon; pause"}),
          worker(1, {"sleep_ms 50; exit 0"})});
   wait_reported("a");
   const int daemon = wait_reported("daemon");
   run_until([&] { return ends_.size() == 1; });
-  // Its sibling's leftovers have been looked for by the time that a second child has come and gone.
+  // When a second child has come and gone, the host has looked for the sibling's orphans.
   const int probe = ::fork();
   if (probe == 0) ::_exit(0);
   run_until([&] { return ::kill(probe, 0) < 0; });
@@ -95,7 +95,7 @@ TEST_P(ProcessSweep, DaemonOfALivingWorkerIsLeftAlone) {
   EXPECT_FALSE(is_alive(daemon));
 }
 
-TEST_P(ProcessSweep, LeftoversGoWithTheirWorkerWhileOthersLive) {
+TEST_P(ProcessSweep, TerminatesOrphansWhileOtherWorkersLive) {
   start({worker(0, {"orphan 2; await 1; exit 0", "report kid; pause"}),
          worker(1, {"report b; pause"})});
   const int kid = wait_reported("kid");
@@ -106,7 +106,7 @@ TEST_P(ProcessSweep, LeftoversGoWithTheirWorkerWhileOthersLive) {
   run_until_quiet(3);
 }
 
-TEST_P(ProcessSweep, AdoptedZombiesAreReaped) {
+TEST_P(ProcessSweep, ReapsAdoptedZombies) {
   start({worker(0, {"orphan 2; orphan 2; orphan 2; report a; pause", "exit 0"})});
   wait_reported("a");
   run_until([&] { return own_children().size() == 1; });
@@ -114,7 +114,7 @@ TEST_P(ProcessSweep, AdoptedZombiesAreReaped) {
   run_until_quiet(3);
 }
 
-TEST_P(ProcessSweep, ChildrenThatWereThereBeforeAreNotTouched) {
+TEST_P(ProcessSweep, SparesEarlierChildren) {
   const int stranger = ::fork();
   if (stranger == 0) {
     for (;;) ::pause();
@@ -126,7 +126,7 @@ TEST_P(ProcessSweep, ChildrenThatWereThereBeforeAreNotTouched) {
   ::waitpid(stranger, nullptr, 0);
 }
 
-TEST_P(ProcessSweep, CgroupIsRemovedAtTheEnd) {
+TEST_P(ProcessSweep, RemovesTheCgroupAtTheEnd) {
   const std::string folder = cgroup_folder(options_.token);
   if (folder.empty()) GTEST_SKIP() << "no cgroup v2 folder can be made here";
   start({worker(0, {"exit 0"})});
@@ -136,7 +136,7 @@ TEST_P(ProcessSweep, CgroupIsRemovedAtTheEnd) {
   EXPECT_NE(::access(folder.c_str(), F_OK), 0);
 }
 
-TEST(CgroupFolder, IsFoundInWhatProcSays) {
+TEST(CgroupFolder, IsFoundInProcSelfCgroup) {
   const char* mounts =
       "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
       "34 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
@@ -152,7 +152,7 @@ TEST(CgroupFolder, IsFoundInWhatProcSays) {
   EXPECT_EQ(own_cgroup_folder("", "0::/elsewhere\n", part), "");
 }
 
-TEST(ProcFiles, OriginIsReadFromTheEnvironment) {
+TEST(ProcFiles, ReadsTheOriginFromTheEnvironment) {
   const std::string_view plain("A=1\0CPPRUN_TOKEN=outer.mine\0LOCAL_RANK=3\0", 40);
   EXPECT_TRUE(parse_origin(plain, "mine").is_ours);
   EXPECT_FALSE(parse_origin(plain, "mine").is_nested);
@@ -163,7 +163,7 @@ TEST(ProcFiles, OriginIsReadFromTheEnvironment) {
   EXPECT_FALSE(parse_origin(std::string_view("XCPPRUN_TOKEN=mine\0", 19), "mine").is_ours);
 }
 
-TEST(ProcFiles, StatIsReadBehindAnyName) {
+TEST(ProcFiles, ReadsStatForAnyProcessName) {
   const auto stat = parse_stat("12 (a) b) c) S 3 4 5 0 -1");
   ASSERT_TRUE(stat.has_value());
   EXPECT_EQ(stat->state, 'S');

@@ -1,5 +1,5 @@
-// Shards in memory that go from one agent to another (--snapshot-replicas): which are chosen, what
-// is said, and real replicas over real sockets.
+// Shards in memory that one agent sends another (--snapshot-replicas): the plan, the protocol, and
+// real replicas over real sockets.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -31,9 +31,7 @@ std::vector<int64_t> steps_of(const std::vector<ShardId>& shards) {
   return steps;
 }
 
-// ---------------------------------------------------------------- which
-
-TEST(ReplicaPlan, TheNewestSaveThatAllHave) {
+TEST(ReplicaPlan, ChoosesTheNewestCommonSave) {
   EXPECT_TRUE(shards_to_copy({}, {}).empty());
   const std::vector<ShardId> theirs = {shard(0, 10), shard(0, 20, 2), shard(1, 10)};
   EXPECT_EQ(steps_of(shards_to_copy(theirs, {})), (std::vector<int64_t>{10, 10}));
@@ -44,12 +42,12 @@ TEST(ReplicaPlan, TheNewestSaveThatAllHave) {
             (std::vector<int64_t>{20, 20}));
 }
 
-TEST(ReplicaPlan, ALaterRoundIsNewerAtAnEarlierStep) {
+TEST(ReplicaPlan, ALaterRoundIsNewerEvenAtAnEarlierStep) {
   const std::vector<ShardId> theirs = {shard(0, 30, 1, 0, 1), shard(0, 20, 2, 0, 2)};
   EXPECT_EQ(steps_of(shards_to_copy(theirs, {})), std::vector<int64_t>{20});
 }
 
-TEST(ReplicaPlan, TakenBackIsWhatBelongsToTheseRanks) {
+TEST(ReplicaPlan, TakesBackTheShardsOfTheseRanks) {
   const std::vector<ShardId> replicas = {shard(0, 20, 2, 2), shard(1, 20, 2, 3), shard(0, 10, 1, 2),
                                          shard(1, 10, 1, 3)};
   const auto back = shards_to_restore(replicas, {2, 2, 4});
@@ -61,16 +59,14 @@ TEST(ReplicaPlan, TakenBackIsWhatBelongsToTheseRanks) {
   EXPECT_TRUE(has_own(replicas, {2, 2, 4}));
 }
 
-TEST(ReplicaPlan, SavesBetweenTwoReplicasAreCounted) {
+TEST(ReplicaPlan, CountsSavesBetweenTwoReplicas) {
   EXPECT_EQ(left_out({}, {shard(0, 10, 7)}), 0u);
   EXPECT_EQ(left_out({shard(0, 10, 7)}, {shard(0, 20, 8)}), 0u);
   EXPECT_EQ(left_out({shard(0, 10, 7)}, {shard(0, 40, 10)}), 2u);
   EXPECT_EQ(left_out({shard(0, 10, 7)}, {shard(0, 10, 1)}), 0u) << "another memory";
 }
 
-// ---------------------------------------------------------------- words
-
-TEST(ReplicaProtocol, WhatIsSaidIsUnderstood) {
+TEST(ReplicaProtocol, EncodesAndDecodes) {
   const auto line = [](const replica_protocol::Request& request) {
     std::string text = encode(request);
     EXPECT_EQ(text.back(), '\n');
@@ -94,7 +90,7 @@ TEST(ReplicaProtocol, WhatIsSaidIsUnderstood) {
   EXPECT_EQ(steps_of(*all), (std::vector<int64_t>{1, 2}));
 }
 
-TEST(ReplicaProtocol, HostileWords) {
+TEST(ReplicaProtocol, RejectsHostileInput) {
   for (const char* line :
        {"", "cpprun-shards-1", "cpprun-shards-1 s", "cpprun-shards-1 s all", "cpprun-shards-1  own",
         "cpprun-shards-1 s own 1", "cpprun-shards-1 s own 0 1 1 0 4 1 1 x",
@@ -110,15 +106,13 @@ TEST(ReplicaProtocol, HostileWords) {
   EXPECT_FALSE(replica_protocol::decode_shards(many));
 }
 
-// ---------------------------------------------------------------- real replicas
-
 std::shared_ptr<Arenas> arenas() {
   auto made = std::make_shared<Arenas>([] { return 64 * kMiB; });
   made->set_workers(2);
   return made;
 }
 
-// As a worker leaves it.
+// Writes shards as a worker leaves them.
 void saves(Arenas& arenas, int index, int64_t step, const std::string& text, int64_t round = 1,
            uint32_t damage = 0) {
   const auto piece = arenas.want(index, ArenaSlots::arena_bytes(text.size()));
@@ -150,7 +144,7 @@ std::string kept(const Arenas& arenas, int index, int64_t step) {
 
 class ShardsBetweenAgents : public SnapshotsBetweenAgents {
  public:
-  // The node whose shards are copied, and its neighbour, each with a server.
+  // The owner of the shards and its neighbour, each with a server.
   void both_serve() {
     fs::create_directories(there);
     for (auto* node : {&lost, &neighbour}) {
@@ -183,7 +177,7 @@ class ShardsBetweenAgents : public SnapshotsBetweenAgents {
   ReplicaCount counted;
 };
 
-TEST_F(ShardsBetweenAgents, ANewNodeHasTheMemoryOfTheLostOne) {
+TEST_F(ShardsBetweenAgents, ANewNodeGetsTheMemoryOfTheLostOne) {
   both_serve();
   const std::string zero = text_of(3 * kMiB + 17), one = text_of(777);
   saves(*lost.shard_arenas.own, 0, 20, zero);
@@ -204,7 +198,7 @@ TEST_F(ShardsBetweenAgents, ANewNodeHasTheMemoryOfTheLostOne) {
       << "others'";
 }
 
-TEST_F(ShardsBetweenAgents, TheNewestIsCopiedAndThoseBetweenAreCounted) {
+TEST_F(ShardsBetweenAgents, CopiesTheNewestAndCountsTheSkipped) {
   both_serve();
   for (int index : {0, 1}) saves(*lost.shard_arenas.own, index, 20, "twenty");
   replicas_until(20);
@@ -218,7 +212,7 @@ TEST_F(ShardsBetweenAgents, TheNewestIsCopiedAndThoseBetweenAreCounted) {
       << "the one before stays beside it";
 }
 
-TEST_F(ShardsBetweenAgents, WhoDoesNotKnowTheSecretGetsNothing) {
+TEST_F(ShardsBetweenAgents, RefusesAPeerWithoutTheSecret) {
   both_serve();
   for (int index : {0, 1}) saves(*neighbour.shard_arenas.replicas, index, 20, "private");
   port = neighbour.server->port();
@@ -231,7 +225,7 @@ TEST_F(ShardsBetweenAgents, WhoDoesNotKnowTheSecretGetsNothing) {
             "no it keeps no replicas in memory");
 }
 
-TEST_F(ShardsBetweenAgents, BytesThatDifferAreNotTaken) {
+TEST_F(ShardsBetweenAgents, RejectsBytesWithAWrongChecksum) {
   both_serve();
   saves(*neighbour.shard_arenas.replicas, 0, 20, "right");
   saves(*neighbour.shard_arenas.replicas, 1, 20, "wrong", 1, 99);
@@ -242,7 +236,7 @@ TEST_F(ShardsBetweenAgents, BytesThatDifferAreNotTaken) {
   EXPECT_TRUE(shards_in(*fresh).empty()) << "not even the one that was right";
 }
 
-TEST_F(ShardsBetweenAgents, ANeighbourThatIsGoneHoldsUpNobodyForLong) {
+TEST_F(ShardsBetweenAgents, ADeadNeighbourDelaysOnlyBriefly) {
   both_serve();
   const ShardSource gone = neighbour.source();
   neighbour.server.reset();

@@ -1,4 +1,4 @@
-// Fetching a snapshot from another agent, and what a broken or lying one can't do.
+// Fetching a snapshot from another agent, including broken and hostile ones.
 #include "common/limits/fetch.hpp"
 #include "common/limits/snapshots.hpp"
 #include "tests/support/transfer_fixture.hpp"
@@ -6,9 +6,7 @@
 namespace cpprun::test {
 namespace {
 
-// ---------------------------------------------------------------- fetching
-
-TEST_F(SnapshotsBetweenAgents, AllFilesComeAndAreTheSame) {
+TEST_F(SnapshotsBetweenAgents, FetchesAllFilesUnchanged) {
   const std::map<std::string, std::string> files{
       {"model.pt", text_of(5'000'011)}, {"optim.pt", text_of(70'000)}, {"rank-0.pt", ""}};
   has(files);
@@ -19,13 +17,13 @@ TEST_F(SnapshotsBetweenAgents, AllFilesComeAndAreTheSame) {
   expect_here(files);
 }
 
-TEST_F(SnapshotsBetweenAgents, WhatIsHereIsNotFetched) {
+TEST_F(SnapshotsBetweenAgents, SkipsFilesThatExistLocally) {
   has({{"model.pt", "x"}});
   fs::rename(there, here);
   EXPECT_TRUE(fetches().status) << "nobody is asked, nobody is there";
 }
 
-TEST_F(SnapshotsBetweenAgents, AnotherSnapshotOfTheStepIsReplaced) {
+TEST_F(SnapshotsBetweenAgents, ReplacesAnotherSnapshotOfTheSameStep) {
   has({{"model.pt", "new"}});
   fs::create_directories(here / "step-20");
   std::ofstream(here / "step-20" / "model.pt") << "old and incomplete";
@@ -34,7 +32,7 @@ TEST_F(SnapshotsBetweenAgents, AnotherSnapshotOfTheStepIsReplaced) {
   expect_here({{"model.pt", "new"}});
 }
 
-TEST_F(SnapshotsBetweenAgents, TheSecretMayComeALittleLater) {
+TEST_F(SnapshotsBetweenAgents, AcceptsASecretThatArrivesLate) {
   has({{"model.pt", text_of(1000)}});
   serves("");
   std::thread later([this] {
@@ -46,13 +44,13 @@ TEST_F(SnapshotsBetweenAgents, TheSecretMayComeALittleLater) {
   ASSERT_TRUE(fetched.status) << fetched.status.error().text;
 }
 
-TEST_F(SnapshotsBetweenAgents, WithoutTheSecretNothingComes) {
+TEST_F(SnapshotsBetweenAgents, FetchesNothingWithoutTheSecret) {
   has({{"model.pt", text_of(1000)}});
   serves("another");
   expect_failed(fetches(300ms), "does not know this round");
 }
 
-TEST_F(SnapshotsBetweenAgents, ALineThatBreaksIsMadeAgain) {
+TEST_F(SnapshotsBetweenAgents, ReconnectsAfterABrokenConnection) {
   const std::string model = text_of(3'000'000);
   has({{"model.pt", model}});
   int tries = 0;
@@ -67,7 +65,7 @@ TEST_F(SnapshotsBetweenAgents, ALineThatBreaksIsMadeAgain) {
   expect_here({{"model.pt", model}});
 }
 
-TEST_F(SnapshotsBetweenAgents, NobodyIsThere) {
+TEST_F(SnapshotsBetweenAgents, FailsWhenThePeerIsUnreachable) {
   {
     FakeServer gone([](PeerSocket&, const Request&) { return false; });
     port = gone.port;
@@ -75,9 +73,7 @@ TEST_F(SnapshotsBetweenAgents, NobodyIsThere) {
   expect_failed(fetches(300ms), "Connection refused");
 }
 
-// ---------------------------------------------------------------- those who lie, stall, refuse
-
-TEST_F(SnapshotsBetweenAgents, WhoStallsIsGivenUp) {
+TEST_F(SnapshotsBetweenAgents, GivesUpOnAStalledPeer) {
   has({{"model.pt", text_of(1000)}});
   for (const char* where : {"manifest.json", "model.pt"}) {
     FakeServer fake([&](PeerSocket& peer, const Request& request) {
@@ -90,12 +86,12 @@ TEST_F(SnapshotsBetweenAgents, WhoStallsIsGivenUp) {
   }
 }
 
-TEST_F(SnapshotsBetweenAgents, WhoSaysNothingIsGivenUp) {
+TEST_F(SnapshotsBetweenAgents, GivesUpOnASilentPeer) {
   FakeServer fake([](PeerSocket&, const Request&) { return true; });
   expect_failed(fetches_from(fake), "nothing came for");
 }
 
-TEST_F(SnapshotsBetweenAgents, OtherBytesThanTheManifestSays) {
+TEST_F(SnapshotsBetweenAgents, RejectsBytesThatContradictTheManifest) {
   const std::string model = text_of(2'000'000);
   has({{"model.pt", model}});
   std::string changed = model;
@@ -110,7 +106,7 @@ TEST_F(SnapshotsBetweenAgents, OtherBytesThanTheManifestSays) {
   }
 }
 
-TEST_F(SnapshotsBetweenAgents, ManifestsThatAreNone) {
+TEST_F(SnapshotsBetweenAgents, RejectsInvalidManifests) {
   Manifest other = manifest_of({{"model.pt", "x"}});
   other.id = std::string(32, 'b');
   Manifest later = manifest_of({{"model.pt", "x"}});
@@ -130,7 +126,7 @@ TEST_F(SnapshotsBetweenAgents, ManifestsThatAreNone) {
   expect_failed(fetches_from(fake), "larger", true);
 }
 
-TEST_F(SnapshotsBetweenAgents, WordsThatAreNone) {
+TEST_F(SnapshotsBetweenAgents, RejectsInvalidMessages) {
   for (const std::string& words : {std::string("bytes -1\n"), std::string("bytes 1e3\n"),
                                    std::string("HTTP/1.1 200 OK\n"), std::string("\n")}) {
     FakeServer fake([&](PeerSocket& peer, const Request&) { return peer.send(words, 1s).ok(); });
@@ -149,7 +145,7 @@ TEST_F(SnapshotsBetweenAgents, ARefusalIsFinal) {
   EXPECT_EQ(fake.connections, 1);
 }
 
-TEST_F(SnapshotsBetweenAgents, WhoHasManyToServeIsWaitedFor) {
+TEST_F(SnapshotsBetweenAgents, WaitsForABusyPeer) {
   has({{"model.pt", text_of(1000)}});
   int asked = 0;
   FakeServer fake([&](PeerSocket& peer, const Request& request) {
@@ -159,14 +155,14 @@ TEST_F(SnapshotsBetweenAgents, WhoHasManyToServeIsWaitedFor) {
   EXPECT_TRUE(fetches_from(fake, 300ms).status) << "longer than a stall";
 }
 
-TEST_F(SnapshotsBetweenAgents, ButNotForEver) {
+TEST_F(SnapshotsBetweenAgents, WaitsForABusyPeerOnlyALimitedTime) {
   FakeServer fake([&](PeerSocket& peer, const Request&) {
     return peer.send(encode(Answer{Answer::Kind::Busy}), 1s).ok() && false;
   });
   expect_failed(fetches_from(fake, 300ms), "too many others");
 }
 
-TEST_F(SnapshotsBetweenAgents, AFetchThatIsDroppedEndsAtOnce) {
+TEST_F(SnapshotsBetweenAgents, CancellingAFetchStopsItImmediately) {
   FakeServer fake([this](PeerSocket&, const Request&) {
     cancel_token->stop();
     return true;
@@ -175,7 +171,7 @@ TEST_F(SnapshotsBetweenAgents, AFetchThatIsDroppedEndsAtOnce) {
   expect_no_traces();
 }
 
-TEST_F(SnapshotsBetweenAgents, AFolderThatCantBeWritten) {
+TEST_F(SnapshotsBetweenAgents, ReportsAnUnwritableFolder) {
   has({{"model.pt", "x"}});
   serves();
   std::ofstream(here) << "a file where the folder should be";

@@ -1,13 +1,11 @@
-// What is served of a snapshot folder to whom, and what hostile clients can't do.
+// Which files of a snapshot folder a server sends to whom, and hostile clients.
 #include "common/limits/fetch.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
 namespace cpprun::test {
 namespace {
 
-// ---------------------------------------------------------------- hostile clients
-
-TEST_F(SnapshotsBetweenAgents, OnlyTheManifestAndWhatItNamesIsServed) {
+TEST_F(SnapshotsBetweenAgents, ServesOnlyTheManifestAndItsFiles) {
   has({{"model.pt", "model"}});
   std::ofstream(there / "step-20" / "private") << "not in the manifest";
   std::ofstream(there / "outside") << "x";
@@ -21,7 +19,7 @@ TEST_F(SnapshotsBetweenAgents, OnlyTheManifestAndWhatItNamesIsServed) {
   }
 }
 
-TEST_F(SnapshotsBetweenAgents, ANameThatIsALinkIsNotFollowed) {
+TEST_F(SnapshotsBetweenAgents, DoesNotFollowSymlinks) {
   has({{"model.pt", "model"}});
   fs::rename(there / "step-20" / "model.pt", there / "elsewhere");
   fs::create_symlink(there / "elsewhere", there / "step-20" / "model.pt");
@@ -29,7 +27,7 @@ TEST_F(SnapshotsBetweenAgents, ANameThatIsALinkIsNotFollowed) {
   EXPECT_TRUE(asks_for("model.pt").starts_with("no "));
 }
 
-TEST_F(SnapshotsBetweenAgents, WhoDoesNotShowTheSecretGetsNothing) {
+TEST_F(SnapshotsBetweenAgents, RefusesClientsWithoutTheSecret) {
   has({{"model.pt", "model"}});
   serves();
   EXPECT_EQ(asks_for("model.pt", "wrong"), "secret");
@@ -40,7 +38,7 @@ TEST_F(SnapshotsBetweenAgents, WhoDoesNotShowTheSecretGetsNothing) {
   EXPECT_EQ(asks("cpprun-snapshot-1  20 " + kId + " model.pt"), "") << "an empty secret is none";
 }
 
-TEST_F(SnapshotsBetweenAgents, RequestsThatAreNone) {
+TEST_F(SnapshotsBetweenAgents, RejectsInvalidRequests) {
   serves();
   for (const std::string& line :
        {std::string(), std::string("GET / HTTP/1.1"), std::string(100'000, 'x'),
@@ -51,7 +49,7 @@ TEST_F(SnapshotsBetweenAgents, RequestsThatAreNone) {
   }
 }
 
-TEST_F(SnapshotsBetweenAgents, ManyWhoSayNothingKeepNobodyOut) {
+TEST_F(SnapshotsBetweenAgents, ManySilentClientsDoNotBlockOthers) {
   has({{"model.pt", text_of(1000)}});
   serves();
   std::vector<PeerSocket> silent;
@@ -64,7 +62,7 @@ TEST_F(SnapshotsBetweenAgents, ManyWhoSayNothingKeepNobodyOut) {
   EXPECT_TRUE(fetched.status) << fetched.status.error().text;
 }
 
-TEST_F(SnapshotsBetweenAgents, NoMoreThanSomeAreServedAtATime) {
+TEST_F(SnapshotsBetweenAgents, LimitsConcurrentTransfers) {
   has({{"model.pt", "model"}});
   serves();
   std::vector<PeerSocket> served;

@@ -1,4 +1,4 @@
-// The last lines of a log file, as an agent tells them to the dashboard.
+// The last lines of a log file, which an agent sends to the dashboard.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,14 +24,14 @@ class TailLines : public testing::Test {
   const std::string path = folder.path() + "/log";
 };
 
-TEST_F(TailLines, AreInTheirOrderWithOrWithoutAnEnd) {
+TEST_F(TailLines, KeepTheirOrderWithAndWithoutNewline) {
   EXPECT_THAT(of("a\nb\n"), ElementsAre("a", "b"));
   EXPECT_THAT(of("a\n\nhalf"), ElementsAre("a", "", "half"));
   EXPECT_THAT(of("\n"), ElementsAre(""));
   EXPECT_THAT(of(""), IsEmpty());
 }
 
-TEST_F(TailLines, AreSoManyAndSoLong) {
+TEST_F(TailLines, AreLimitedInNumberAndLength) {
   std::string many;
   for (int i = 0; i < 200; ++i) many += "line " + std::to_string(i) + "\n";
   const std::vector<std::string> lines = of(many);
@@ -43,7 +43,7 @@ TEST_F(TailLines, AreSoManyAndSoLong) {
   EXPECT_THAT(of(wide), ElementsAre(std::string(limits::kLineBytesReported, 'x'), "end"));
 }
 
-TEST_F(TailLines, OfNoFileAreNone) {
+TEST_F(TailLines, AreEmptyWithoutAFile) {
   EXPECT_THAT(last_lines_of(""), IsEmpty());
   EXPECT_THAT(last_lines_of(path + "/none"), IsEmpty());
   EXPECT_THAT(last_lines_of(folder.path()), IsEmpty());

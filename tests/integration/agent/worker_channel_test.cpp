@@ -33,7 +33,8 @@ const auto arena_memory = [] { return uint64_t{64} << 20; };
 class WorkerChannelTest : public testing::Test {
  protected:
   WorkerChannelTest() {
-    // In a process namespace whose first process is not its session's, that session has no name.
+    // In a process namespace whose first process does not lead its session, that session has no
+    // name.
     if (::getsid(0) <= 0) ::setsid();
     WorkerChannel::Events events;
     events.worker_of = [this](int session) -> std::optional<int> {
@@ -79,7 +80,7 @@ class WorkerChannelTest : public testing::Test {
     return told_;
   }
 
-  // A socket that says what it likes.
+  // A socket that sends arbitrary bytes.
   Descriptor raw() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -95,7 +96,7 @@ class WorkerChannelTest : public testing::Test {
   static bool say(const Descriptor& fd, const std::string& bytes) {
     return ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
   }
-  // The agent hangs up; what it says before is thrown away.
+  // Expects the agent to disconnect; ignores earlier answers.
   static bool is_hung_up_on(const Descriptor& fd) {
     char bytes[64];
     ssize_t size = 0;
@@ -116,7 +117,7 @@ class WorkerChannelTest : public testing::Test {
   std::thread thread_;
 };
 
-TEST_F(WorkerChannelTest, BothSidesSeeOnePage) {
+TEST_F(WorkerChannelTest, BothSidesShareOnePage) {
   AgentSocket agent = AgentSocket::connect(name_);
   ASSERT_NE(agent.page(), nullptr);
   EXPECT_EQ(agent.page()->bytes, sizeof(WorkerPage));
@@ -133,7 +134,7 @@ TEST_F(WorkerChannelTest, BothSidesSeeOnePage) {
   EXPECT_EQ(words.report, "");
 }
 
-TEST_F(WorkerChannelTest, WhoConnectsAfterTheStopSeesIt) {
+TEST_F(WorkerChannelTest, AWorkerThatConnectsAfterTheStopSeesIt) {
   call([](WorkerChannel& c) { return c.ask_to_stop(), 0; });
   EXPECT_EQ(AgentSocket::connect(name_).page()->wants_stop, 1u);
 }
@@ -149,7 +150,7 @@ TEST_F(WorkerChannelTest, ANewRoundHasNewPages) {
   EXPECT_FALSE(end_worker().heartbeat.has_value());
 }
 
-TEST_F(WorkerChannelTest, ThePageCanNotBeMadeShorter) {
+TEST_F(WorkerChannelTest, APageCannotBeTruncated) {
   Descriptor fd = raw();
   ASSERT_TRUE(say(fd, channel::encode(channel::Hello{})));
   char bytes[64];
@@ -170,7 +171,7 @@ TEST_F(WorkerChannelTest, ThePageCanNotBeMadeShorter) {
   EXPECT_LT(::ftruncate(memory, 1 << 20), 0);
 }
 
-TEST_F(WorkerChannelTest, AStrangerIsHungUpOn) {
+TEST_F(WorkerChannelTest, DisconnectsForeignProcesses) {
   is_strange_ = true;
   Descriptor fd = raw();
   say(fd, channel::encode(channel::Hello{}));
@@ -180,7 +181,7 @@ TEST_F(WorkerChannelTest, AStrangerIsHungUpOn) {
   EXPECT_TRUE(is_alive());
 }
 
-TEST_F(WorkerChannelTest, StrangersAreTurnedAwayABurstAtATime) {
+TEST_F(WorkerChannelTest, RejectsForeignProcessesInBursts) {
   is_strange_ = true;
   const auto start = std::chrono::steady_clock::now();
   std::vector<Descriptor> knocking;
@@ -201,18 +202,18 @@ TEST_F(WorkerChannelTest, ReadinessCountsOncePerWorker) {
   EXPECT_EQ(ready_, 1);
 }
 
-TEST_F(WorkerChannelTest, LeaveIsAskedForAnew) {
+TEST_F(WorkerChannelTest, AsksForEachCommitPermission) {
   AgentSocket agent = AgentSocket::connect(name_);
   EXPECT_TRUE(asks_for_leave(agent));
   call([](WorkerChannel& c) { return c.ask_to_stop(), 0; });
-  EXPECT_TRUE(asks_for_leave(agent));  // who is asked to save may commit
+  EXPECT_TRUE(asks_for_leave(agent));  // a worker that is asked to save may commit
   is_stopping_ = true;
   EXPECT_FALSE(asks_for_leave(agent));
   is_stopping_ = false;
   EXPECT_TRUE(asks_for_leave(agent));
 }
 
-TEST_F(WorkerChannelTest, ManyThreadsAskAndEachGetsItsOwnAnswer) {
+TEST_F(WorkerChannelTest, ConcurrentRequestsGetTheirOwnAnswers) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
@@ -225,19 +226,19 @@ TEST_F(WorkerChannelTest, ManyThreadsAskAndEachGetsItsOwnAnswer) {
   EXPECT_EQ(right, 40);
 }
 
-TEST_F(WorkerChannelTest, AnAnswerThatComesTooLateIsNotTakenForTheNext) {
+TEST_F(WorkerChannelTest, DropsAnAnswerThatArrivesTooLate) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::promise<void> may_go;
   boost::asio::post(loop_, [&] { may_go.get_future().wait(); });
   const auto question = [](uint32_t number) { return channel::CommitRequest{number, 7}; };
   EXPECT_FALSE(agent.ask(question, std::chrono::milliseconds(1)).has_value());
   may_go.set_value();
-  ASSERT_TRUE(eventually([&] { return asked_ == 1; }));  // a late yes
+  ASSERT_TRUE(eventually([&] { return asked_ == 1; }));  // a late answer
   is_stopping_ = true;
   EXPECT_FALSE(asks_for_leave(agent));
 }
 
-TEST_F(WorkerChannelTest, SnapshotsAreToldToAll) {
+TEST_F(WorkerChannelTest, AnnouncesSnapshotsToAllWorkers) {
   AgentSocket one = AgentSocket::connect(name_);
   one.send(channel::Snapshot{20, "/snapshots/step-20"});
   one.send(channel::Snapshot{10, "/snapshots/step-10"});
@@ -252,7 +253,7 @@ TEST_F(WorkerChannelTest, SnapshotsAreToldToAll) {
   EXPECT_EQ(AgentSocket::connect(name_).page()->snapshot_newest, 0);
 }
 
-TEST_F(WorkerChannelTest, WhoCanSaveIsKnown) {
+TEST_F(WorkerChannelTest, RecordsWhichWorkersCanSave) {
   const auto can_save = [&] { return call([](WorkerChannel& c) { return c.can_save(kRank); }); };
   EXPECT_FALSE(can_save());
   AgentSocket agent = AgentSocket::connect(name_);
@@ -265,7 +266,7 @@ TEST_F(WorkerChannelTest, WhoCanSaveIsKnown) {
 }
 
 // Version 1 has a page, readiness and reports.
-TEST_F(WorkerChannelTest, AnOlderWorkerIsServedAsItKnowsIt) {
+TEST_F(WorkerChannelTest, SupportsAnOlderWorkerProtocol) {
   Descriptor fd = raw();
   ASSERT_TRUE(say(fd, channel::encode(channel::Hello{1})));
   char bytes[64];
@@ -278,7 +279,7 @@ TEST_F(WorkerChannelTest, AnOlderWorkerIsServedAsItKnowsIt) {
   EXPECT_TRUE(is_hung_up_on(other));
 }
 
-TEST_F(WorkerChannelTest, LastWordsAreReadHoweverLateTheyCame) {
+TEST_F(WorkerChannelTest, ReadsAFinalReportThatArrivesLate) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::promise<void> may_go;
   boost::asio::post(loop_, [&] { may_go.get_future().wait(); });  // the agent is busy meanwhile
@@ -289,7 +290,7 @@ TEST_F(WorkerChannelTest, LastWordsAreReadHoweverLateTheyCame) {
   EXPECT_EQ(end_worker().report, "");
 }
 
-TEST_F(WorkerChannelTest, WhatIsNoMessageEndsTheConnection) {
+TEST_F(WorkerChannelTest, AnInvalidMessageEndsTheConnection) {
   using channel::encode;
   const std::string hello = encode(channel::Hello{});
   const std::string report = encode(channel::Report{std::string(4096, 'x')});
@@ -318,7 +319,7 @@ TEST_F(WorkerChannelTest, WhatIsNoMessageEndsTheConnection) {
   EXPECT_TRUE(is_alive());
 }
 
-TEST_F(WorkerChannelTest, WhoSaysTooMuchIsHeardSlowly) {
+TEST_F(WorkerChannelTest, ThrottlesAFloodingWorker) {
   AgentSocket agent = AgentSocket::connect(name_);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 3 * limits::kWorkerMessages; ++i) ASSERT_TRUE(asks_for_leave(agent));
@@ -326,7 +327,7 @@ TEST_F(WorkerChannelTest, WhoSaysTooMuchIsHeardSlowly) {
   EXPECT_TRUE(is_alive());
 }
 
-TEST_F(WorkerChannelTest, WhoReadsNoAnswersIsHungUpOn) {
+TEST_F(WorkerChannelTest, DisconnectsAWorkerThatReadsNoAnswers) {
   Descriptor fd = raw();
   say(fd, channel::encode(channel::Hello{}));
   const std::string question = channel::encode(channel::ArenaRequest{1, 1});
@@ -334,7 +335,7 @@ TEST_F(WorkerChannelTest, WhoReadsNoAnswersIsHungUpOn) {
   EXPECT_TRUE(is_alive());
 }
 
-TEST_F(WorkerChannelTest, AWorkerHasAFewConnections) {
+TEST_F(WorkerChannelTest, LimitsConnectionsPerWorker) {
   std::vector<Descriptor> open;
   for (size_t i = 0; i < limits::kWorkerConnections; ++i) {
     open.push_back(raw());
@@ -348,7 +349,7 @@ TEST_F(WorkerChannelTest, AWorkerHasAFewConnections) {
   EXPECT_TRUE(eventually([&] { return is_alive(); }));
 }
 
-TEST_F(WorkerChannelTest, DescriptorsThatAWorkerSendsAreNotKept) {
+TEST_F(WorkerChannelTest, ClosesDescriptorsReceivedFromAWorker) {
   Descriptor fd = raw();
   say(fd, channel::encode(channel::Hello{}));
   const std::string ready = channel::encode(channel::Ready{});
@@ -370,10 +371,10 @@ TEST_F(WorkerChannelTest, DescriptorsThatAWorkerSendsAreNotKept) {
   ASSERT_GT(::sendmsg(fd.get(), &message, 0), 0);
   ::close(ends[1]);
   char byte = 0;
-  EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // nobody holds the other end any more
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // the other end is closed
 }
 
-TEST_F(WorkerChannelTest, HeartbeatsOfManyThreads) {
+TEST_F(WorkerChannelTest, AcceptsHeartbeatsFromManyThreads) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -387,7 +388,7 @@ TEST_F(WorkerChannelTest, HeartbeatsOfManyThreads) {
   EXPECT_EQ(end_worker().report, "thread");
 }
 
-TEST(WorkerChannel, ANameThatIsTakenLeavesItClosed) {
+TEST(WorkerChannel, StaysClosedWhenItsNameIsTaken) {
   boost::asio::io_context loop;
   const std::string name = "cpprun/test/taken/" + std::to_string(::getpid());
   WorkerChannel first(loop, name, {}, {});

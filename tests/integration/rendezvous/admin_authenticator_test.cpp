@@ -1,11 +1,11 @@
-// Who may give admin commands over TCP: what opens the gate, and everything that does not.
+// Authentication of admin commands over TCP.
 #include "rendezvous/server/admin_authenticator.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/proof/hmac.hpp"
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 
@@ -18,9 +18,9 @@ using control::AdminRequest;
 
 constexpr const char* kToken = "a token that nobody guesses";
 
-class Gate : public testing::Test {
+class AdminAuthenticatorTest : public testing::Test {
  public:
-  Gate() {
+  AdminAuthenticatorTest() {
     gate.open(kToken, [this] { return "nonce " + std::to_string(++nonces); });
   }
 
@@ -43,7 +43,7 @@ class Gate : public testing::Test {
   const AdminRequest restart{"job", {0, AdminCommandKind::Restart}};
 };
 
-TEST_F(Gate, WhoKnowsTheTokenMayOnceForEachNonce) {
+TEST_F(AdminAuthenticatorTest, TheTokenAuthorizesOneCommandPerNonce) {
   const Result<std::string> nonce = asks();
   ASSERT_TRUE(nonce.ok()) << nonce.error().text;
   const AdminRequest command = proven(kToken, *nonce, restart);
@@ -53,7 +53,7 @@ TEST_F(Gate, WhoKnowsTheTokenMayOnceForEachNonce) {
   EXPECT_FALSE(gives(command).ok()) << "said again to another nonce";
 }
 
-TEST_F(Gate, NothingOfAnOrderCanBeChanged) {
+TEST_F(AdminAuthenticatorTest, RejectsAModifiedCommand) {
   using Change = void (*)(AdminRequest&);
   const AdminRequest order{"job", {0, AdminCommandKind::Drain, false, "n01", 2}};
   const std::vector<Change> changes{
@@ -76,7 +76,7 @@ TEST_F(Gate, NothingOfAnOrderCanBeChanged) {
             control::admin_mac_input("n", {"ab", {0, AdminCommandKind::Drain, false, "c"}}));
 }
 
-TEST_F(Gate, EachOrderOfAnAgentHasANonceOfItsOwn) {
+TEST_F(AdminAuthenticatorTest, EachCommandOfAnAgentHasItsOwnNonce) {
   const AdminRequest stop{"job", {1, AdminCommandKind::Stop}};
   const AdminRequest scale{"job", {2, AdminCommandKind::Scale, false, "", 2}};
   const auto first = gate.on_admin_command(now, session, "10.0.0.1", 1);
@@ -88,7 +88,7 @@ TEST_F(Gate, EachOrderOfAnAgentHasANonceOfItsOwn) {
   EXPECT_TRUE(gives(proven(kToken, *second, scale)).ok());
 }
 
-TEST_F(Gate, AnOrderByTheNonceOfAnotherIsWrong) {
+TEST_F(AdminAuthenticatorTest, RejectsTheNonceOfAnotherConnection) {
   ASSERT_TRUE(gate.on_admin_command(now, session, "10.0.0.1", 1).ok());
   const auto second = gate.on_admin_command(now, session, "10.0.0.1", 2);
   EXPECT_FALSE(gives(proven(kToken, *second, {"job", {1, AdminCommandKind::Stop}})).ok());
@@ -96,7 +96,7 @@ TEST_F(Gate, AnOrderByTheNonceOfAnotherIsWrong) {
       << "no nonce was given out for that";
 }
 
-TEST_F(Gate, AWrongTokenHasToWait) {
+TEST_F(AdminAuthenticatorTest, AWrongTokenMustWait) {
   const Result<std::string> nonce = asks();
   const Status wrong = gives(proven("another token of some length", *nonce, restart));
   EXPECT_NE(wrong.error().text.find("the token is wrong"), std::string::npos);
@@ -106,13 +106,13 @@ TEST_F(Gate, AWrongTokenHasToWait) {
   EXPECT_TRUE(asks().ok());
 }
 
-TEST_F(Gate, ANonceGrowsOld) {
+TEST_F(AdminAuthenticatorTest, NoncesExpire) {
   const AdminRequest command = proven(kToken, *asks(), restart);
   now = now + limits::kAdminNonceLifetime + 1ns;
   EXPECT_FALSE(gives(command).ok());
 }
 
-TEST_F(Gate, ManyWhoAskAndSayNothingMore) {
+TEST_F(AdminAuthenticatorTest, LimitsOpenChallenges) {
   for (size_t i = 0; i < limits::kAdminChallengesPending; ++i) {
     session = SessionId(static_cast<int64_t>(i) + 10);
     ASSERT_TRUE(asks().ok());
@@ -123,7 +123,7 @@ TEST_F(Gate, ManyWhoAskAndSayNothingMore) {
   EXPECT_TRUE(asks().ok());
 }
 
-TEST_F(Gate, WithoutATokenNobodyMay) {
+TEST_F(AdminAuthenticatorTest, RefusesEverybodyWithoutAToken) {
   AdminAuthenticator closed;
   const control::AdminHello operate{control::kProtocolVersion, "0"};
   const auto refused = closed.on_admin_hello(now, session, "10.0.0.1", operate);
@@ -137,7 +137,7 @@ TEST_F(Gate, WithoutATokenNobodyMay) {
 }
 
 // RFC 4231, test case 2.
-TEST(Proof, IsHmacSha256) {
+TEST(Hmac, IsHmacSha256) {
   EXPECT_EQ(hmac_of("Jefe", "what do ya want for nothing?"),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
   EXPECT_FALSE(verify_hmac("Jefe", "what do ya want for nothing?", ""));

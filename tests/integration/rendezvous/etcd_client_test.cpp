@@ -1,4 +1,4 @@
-// The client against real members of etcd, members that are not there, and strangers.
+// The client with real members of etcd, unreachable members, and hostile servers.
 #include "rendezvous/client/etcd/etcd_client.hpp"
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ using namespace etcd;  // NOLINT: what this test is about
 
 constexpr Duration kLimit = 10s;
 
-// A socket that listens and never answers; also a free port, when it has gone.
+// A socket that listens and never answers; after its end, a free port.
 class Silent {
  public:
   Silent() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -109,7 +109,7 @@ class Member {
   bool is_there_ = false;
 };
 
-// Asks and waits.
+// Sends a request and waits for the answer.
 class Asker {
  public:
   explicit Asker(std::vector<Endpoint> members) : Asker(ClientOptions{std::move(members)}) {}
@@ -169,7 +169,7 @@ class EtcdClientTest : public testing::Test {
   Member member;
 };
 
-TEST_F(EtcdClientTest, OneOfTwoWinsAndTheKeyGoesWithItsLease) {
+TEST_F(EtcdClientTest, OneCandidateWinsAndTheKeyExpiresWithItsLease) {
   Asker asker({member.endpoint()});
   const LeaseAnswer lease = asker.lease(LeaseGrant{30s});
   EXPECT_GE(lease.ttl, 30s);
@@ -197,7 +197,7 @@ TEST_F(EtcdClientTest, OneOfTwoWinsAndTheKeyGoesWithItsLease) {
   EXPECT_EQ(asker.own_address(), "127.0.0.1");
 }
 
-TEST_F(EtcdClientTest, ARefusalIsNoTrouble) {
+TEST_F(EtcdClientTest, AFailedCompareIsNoError) {
   Asker asker({member.endpoint()});
   const Result<std::string> none = asker.ask(LeaseRevoke{4711});
   ASSERT_FALSE(none.ok());
@@ -205,12 +205,12 @@ TEST_F(EtcdClientTest, ARefusalIsNoTrouble) {
   EXPECT_NE(none.error().text.find("lease not found"), std::string::npos) << none.error().text;
 }
 
-TEST_F(EtcdClientTest, WhoCantBeReachedIsPassedOver) {
+TEST_F(EtcdClientTest, SkipsUnreachableEndpoints) {
   Asker asker({{"127.0.0.1", free_port()}, {"127.0.0.1", free_port()}, member.endpoint()});
   EXPECT_TRUE(asker.ask(Txn{{}, {Get{"x"}}, {}}).ok());
 }
 
-TEST_F(EtcdClientTest, WhoDoesNotAnswerCostsOneQuestion) {
+TEST_F(EtcdClientTest, ASilentEndpointCostsOneRequest) {
   const Silent silent;
   Asker asker({silent.endpoint(), member.endpoint()});
   const auto begun = std::chrono::steady_clock::now();
@@ -221,7 +221,7 @@ TEST_F(EtcdClientTest, WhoDoesNotAnswerCostsOneQuestion) {
   EXPECT_TRUE(asker.ask(Txn{{}, {Get{"x"}}, {}}).ok());
 }
 
-TEST_F(EtcdClientTest, AMemberThatRestartsIsFoundAgain) {
+TEST_F(EtcdClientTest, FindsARestartedMember) {
   Asker asker({member.endpoint()});
   ASSERT_TRUE(asker.ask(Txn{{}, {Put{"k", "v"}}, {}}).ok());
   member.kill();
@@ -237,7 +237,7 @@ TEST_F(EtcdClientTest, AMemberThatRestartsIsFoundAgain) {
   EXPECT_EQ(asker.txn({{}, {Get{"k"}}, {}}).find("k")->value, "v");
 }
 
-// Answers one request of each connection; the first, for a token, not before it may.
+// Answers one request of each connection; delays the first answer, to a token request.
 class SlowLogin {
  public:
   SlowLogin() : thread_([this] { serve(); }) {}
@@ -276,7 +276,7 @@ class SlowLogin {
   std::thread thread_;
 };
 
-TEST(EtcdStrangers, LoggingInMayTakeLongerThanTheQuestionThatNeedsIt) {
+TEST(HostileEtcd, LoginMayTakeLongerThanTheRequestThatNeedsIt) {
   SlowLogin member;
   Asker asker(ClientOptions{{member.endpoint()}, "user", "password"});
   const Request question = Txn{{}, {Get{"x"}}, {}};
@@ -289,7 +289,7 @@ TEST(EtcdStrangers, LoggingInMayTakeLongerThanTheQuestionThatNeedsIt) {
   while (!asker.ask(question, kLimit).ok()) ASSERT_LT(std::chrono::steady_clock::now(), end);
 }
 
-TEST(EtcdStrangers, WhoSpeaksNoHttpIsAnErrorAtOnce) {
+TEST(HostileEtcd, ANonHttpPeerIsAnImmediateError) {
   HostileServer stranger({});
   const size_t colon = stranger.address().rfind(':');
   const auto port = static_cast<uint16_t>(std::stoi(stranger.address().substr(colon + 1)));
@@ -299,7 +299,7 @@ TEST(EtcdStrangers, WhoSpeaksNoHttpIsAnErrorAtOnce) {
   EXPECT_EQ(none.error().kind, ErrorKind::Network);
 }
 
-TEST(EtcdStrangers, TooManyQuestionsAreRefusedAndAllAreAnswered) {
+TEST(HostileEtcd, RefusesExcessRequestsAndAnswersAll) {
   const Silent silent;
   ServerLoop loop;
   size_t answered = 0;

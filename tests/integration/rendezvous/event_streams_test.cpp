@@ -1,4 +1,5 @@
-// Who reads events gets the newest picture, once; who does not read is let go, and holds up nobody.
+// Each reader of events gets the newest state once. The server drops a reader that does not read,
+// and it delays no other.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +11,7 @@
 namespace cpprun {
 namespace {
 
-// A peer that reads only when told to.
+// A peer that reads only on request.
 class FakePeer final : public Connection {
  public:
   explicit FakePeer(uint64_t id) : id_(id) {}
@@ -35,7 +36,7 @@ class FakePeer final : public Connection {
   std::string queued_;
 };
 
-class Events : public testing::Test {
+class EventStreamsTest : public testing::Test {
  public:
   void tick(const std::string& state) { streams.tick(++now_ms, {{"state", state}}); }
   EventStreams streams;
@@ -43,7 +44,7 @@ class Events : public testing::Test {
   int64_t now_ms = 100;
 };
 
-TEST_F(Events, APictureIsSentOnceAndANewReaderGetsItToo) {
+TEST_F(EventStreamsTest, SendsAStateOnceAndToNewReaders) {
   ASSERT_TRUE(streams.add(peer));
   tick("{1}");
   EXPECT_EQ(peer.reads(), "event: state\nid: 101\ndata: {1}\n\n");
@@ -56,7 +57,7 @@ TEST_F(Events, APictureIsSentOnceAndANewReaderGetsItToo) {
   EXPECT_EQ(late.reads(), "event: state\nid: 101\ndata: {1}\n\n");
 }
 
-TEST_F(Events, ASlowReaderMissesPicturesButNotTheNewest) {
+TEST_F(EventStreamsTest, ASlowReaderGetsTheNewestState) {
   streams.add(peer);
   tick("{1}");
   tick("{2}");
@@ -67,7 +68,7 @@ TEST_F(Events, ASlowReaderMissesPicturesButNotTheNewest) {
   EXPECT_FALSE(peer.is_reset);
 }
 
-TEST_F(Events, WhoNeverReadsIsLetGo) {
+TEST_F(EventStreamsTest, DropsAReaderThatNeverReads) {
   FakePeer good(2);
   streams.add(peer);
   streams.add(good);
@@ -80,7 +81,7 @@ TEST_F(Events, WhoNeverReadsIsLetGo) {
   EXPECT_FALSE(good.is_reset);
 }
 
-TEST_F(Events, SilenceIsBrokenByAComment) {
+TEST_F(EventStreamsTest, SendsCommentsToKeepTheConnectionAlive) {
   streams.add(peer);
   tick("{}");
   peer.reads();
@@ -90,7 +91,7 @@ TEST_F(Events, SilenceIsBrokenByAComment) {
   EXPECT_EQ(peer.reads(), ":\n\n");
 }
 
-TEST_F(Events, ThereIsRoomForSoMany) {
+TEST_F(EventStreamsTest, LimitsTheNumberOfReaders) {
   std::vector<std::unique_ptr<FakePeer>> peers;
   for (uint64_t i = 0; i < limits::kStreams; ++i) {
     peers.push_back(std::make_unique<FakePeer>(i + 10));
@@ -101,7 +102,7 @@ TEST_F(Events, ThereIsRoomForSoMany) {
   EXPECT_TRUE(streams.add(peer));
 }
 
-TEST(EventsServed, ADeafReaderOfALargePictureCostsNobodyElse) {
+TEST(EventStreamServer, ASlowReaderOfALargeStateDelaysNoOther) {
   ServerHooks hooks;
   int64_t asked = 0;
   hooks.topics = [&asked](const std::set<std::string>&) -> std::vector<Topic> {

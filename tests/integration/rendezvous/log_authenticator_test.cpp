@@ -1,11 +1,11 @@
-// Who may read log lines: only who knows the token, once for each nonce.
+// Authentication for log lines: the token, once for each nonce.
 #include "rendezvous/server/dashboard/log_authenticator.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/limits/admin.hpp"
 #include "common/limits/dashboard.hpp"
-#include "common/limits/operators.hpp"
 #include "common/proof/hmac.hpp"
 
 namespace cpprun {
@@ -17,9 +17,9 @@ using testing::HasSubstr;
 const std::string kToken = "nobody guesses this token";
 const JobRank kWanted{"a job & more", 3};
 
-class LogGateTest : public testing::Test {
+class LogAuthenticatorTest : public testing::Test {
  public:
-  LogGateTest() {
+  LogAuthenticatorTest() {
     gate.open(kToken, [this] { return "nonce" + std::to_string(++nonces); });
   }
   std::string nonce() {
@@ -38,13 +38,13 @@ class LogGateTest : public testing::Test {
   int nonces = 0;
 };
 
-TEST_F(LogGateTest, AProofOpensIt) {
+TEST_F(LogAuthenticatorTest, AValidMacGrantsAccess) {
   const Result<JobRank> may = asks(query(nonce()));
   ASSERT_TRUE(may) << may.error().text;
   EXPECT_EQ(*may, kWanted);
 }
 
-TEST_F(LogGateTest, ANonceDoesOnceAndNotForLong) {
+TEST_F(LogAuthenticatorTest, ANonceIsValidOnceAndBriefly) {
   const std::string once = nonce();
   EXPECT_TRUE(asks(query(once)));
   EXPECT_FALSE(asks(query(once)));
@@ -54,13 +54,13 @@ TEST_F(LogGateTest, ANonceDoesOnceAndNotForLong) {
   EXPECT_FALSE(asks(query("never given")));
 }
 
-TEST_F(LogGateTest, AProofIsOfOneRankOfOneJob) {
+TEST_F(LogAuthenticatorTest, AMacIsValidForOneRankOfOneJob) {
   std::string other = query(nonce());
   other.replace(other.find("rank=3"), 6, "rank=4");
   EXPECT_FALSE(asks(other));
 }
 
-TEST_F(LogGateTest, AWrongTokenHasToWait) {
+TEST_F(LogAuthenticatorTest, AWrongTokenMustWait) {
   const Result<JobRank> wrong = asks(query(nonce(), "another token of this length"));
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().kind, ErrorKind::Refused);
@@ -70,7 +70,7 @@ TEST_F(LogGateTest, AWrongTokenHasToWait) {
   EXPECT_TRUE(asks(query(nonce())));
 }
 
-TEST_F(LogGateTest, WithoutATokenNobodyMay) {
+TEST_F(LogAuthenticatorTest, RefusesEverybodyWithoutAToken) {
   LogAuthenticator closed;
   EXPECT_THAT(closed.on_nonce(now, "10.0.0.1").error().text, HasSubstr("CPPRUN_ADMIN_TOKEN"));
   closed.open("short", [] { return "n"; });
@@ -79,12 +79,12 @@ TEST_F(LogGateTest, WithoutATokenNobodyMay) {
   EXPECT_FALSE(closed.on_query(now, "10.0.0.1", query("", "")));
 }
 
-TEST_F(LogGateTest, NoncesAreSoMany) {
+TEST_F(LogAuthenticatorTest, LimitsOpenNonces) {
   for (size_t i = 0; i < limits::kAdminChallengesPending; ++i) nonce();
   EXPECT_THAT(nonce(), HasSubstr("too many"));
 }
 
-TEST_F(LogGateTest, SenselessQueriesAreRefused) {
+TEST_F(LogAuthenticatorTest, RejectsInvalidQueries) {
   for (const char* text : {"", "&&&", "rank", "rank=x", "rank=-1", "rank=99999999999999999999",
                            "job=%", "rank=3&nonce=%zz&mac=%4"}) {
     EXPECT_FALSE(asks(text)) << text;

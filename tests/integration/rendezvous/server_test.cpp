@@ -1,4 +1,4 @@
-// The rendezvous server on real sockets. The server runs on a thread of its own; tests are blocking
+// The rendezvous server on real sockets. The server runs on its own thread; tests are blocking
 // clients with deadlines on every read.
 #include "rendezvous/server/server.hpp"
 
@@ -64,13 +64,13 @@ class ServerTest : public testing::Test {
   RunningServer server_;
 };
 
-TEST_F(ServerTest, HelloInSingleBytes) {
+TEST_F(ServerTest, AcceptsHelloInSingleBytes) {
   Client client(server_.port());
   for (char byte : std::string(kHello) + ping(1)) client.send({&byte, 1});
   EXPECT_EQ(client.read(4), "\x01\0\0\0"sv);
 }
 
-TEST_F(ServerTest, ManyCommandsInOneSegmentAreAnsweredInOrder) {
+TEST_F(ServerTest, AnswersManyCommandsOfOneSegmentInOrder) {
   Client client(server_.port());
   std::string out(kHello);
   std::string want;
@@ -82,14 +82,14 @@ TEST_F(ServerTest, ManyCommandsInOneSegmentAreAnsweredInOrder) {
   EXPECT_EQ(client.read(want.size()), want);
 }
 
-TEST_F(ServerTest, AWrongMagicIsClosed) {
+TEST_F(ServerTest, ClosesOnAWrongMagic) {
   Client client(server_.port());
   client.send("\x00\xCE\xF7\x85\x3D"sv);
   EXPECT_TRUE(client.is_ended());
   expect_alive(server_);
 }
 
-TEST_F(ServerTest, RandomBytesEndTheirOwnConnectionOnly) {
+TEST_F(ServerTest, RandomBytesEndOnlyTheirConnection) {
   std::mt19937 random(11);
   for (int i = 0; i < 200; ++i) {
     Client client(server_.port());
@@ -101,7 +101,7 @@ TEST_F(ServerTest, RandomBytesEndTheirOwnConnectionOnly) {
   expect_alive(server_);
 }
 
-TEST_F(ServerTest, ATruncatedCommandIsNotCarriedOut) {
+TEST_F(ServerTest, DoesNotExecuteATruncatedCommand) {
   std::string whole = std::string(kHello) + set("/cut", "value");
   for (size_t cut : {6u, 12u, 20u}) {
     Client client(server_.port());
@@ -114,13 +114,13 @@ TEST_F(ServerTest, ATruncatedCommandIsNotCarriedOut) {
   EXPECT_EQ(client.read(8), bytes_reply(""));
 }
 
-TEST_F(ServerTest, OversizedLengthsAreClosedAtOnce) {
+TEST_F(ServerTest, ClosesOnOversizedLengths) {
   Client client(server_.port());
   client.send(std::string(kHello) + "\x03\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F");
   EXPECT_TRUE(client.is_ended());
 }
 
-TEST_F(ServerTest, AnAnnouncedGigabyteCostsNothingUntilItComes) {
+TEST_F(ServerTest, AnAnnouncedGigabyteAllocatesNothingInAdvance) {
   long before = resident_kib();
   std::vector<Client> clients;
   std::string announced = std::string(kHello) + "\x01" + bytes_reply("/k");
@@ -137,12 +137,12 @@ TEST_F(ServerTest, LargeValuesGoBothWays) {
   std::string value(40 << 20, 'v');
   value.back() = 'e';
   const std::string request = std::string(kHello) + set("/big", value) + get("/big");
-  Client client(server_.port());  // says its first word in time only if that is ready
+  Client client(server_.port());  // sends its handshake in time only if that is ready
   client.send(request);
   EXPECT_TRUE(client.read(8 + value.size()) == bytes_reply(value));
 }
 
-TEST_F(ServerTest, AWaiterIsWokenByAnotherConnection) {
+TEST_F(ServerTest, AnotherConnectionWakesAWaiter) {
   Client waiter(server_.port());
   std::string wait;
   std::string_view key = "/key";
@@ -163,7 +163,7 @@ TEST_F(ServerTest, AddToTextClosesTheConnectionAndKeepsTheValue) {
   EXPECT_TRUE(client.is_ended());
 }
 
-TEST_F(ServerTest, ASlowLorisIsDropped) {
+TEST_F(ServerTest, DropsASlowloris) {
   for (std::string_view start : {"\x00"sv, "GET / HT"sv, "CP"sv, "\x05"sv}) {
     Client client(server_.port());
     client.send(start);
@@ -172,23 +172,24 @@ TEST_F(ServerTest, ASlowLorisIsDropped) {
   expect_alive(server_);
 }
 
-TEST_F(ServerTest, AThousandSilentConnectionsDisturbNobodyAndGo) {
+TEST_F(ServerTest, DropsAThousandSilentConnectionsWithoutDisturbance) {
   std::vector<Client> silent;
   for (int i = 0; i < 1000; ++i) silent.emplace_back(server_.port());
   expect_alive(server_);
   for (Client& client : silent) EXPECT_TRUE(client.is_ended());
 }
 
-TEST_F(ServerTest, AnIdleClientThatHasSpokenStays) {
+TEST_F(ServerTest, KeepsAnIdleClientAfterItsHandshake) {
   Client client(server_.port());
   client.send(kHello);
   Client silent(server_.port());
-  EXPECT_TRUE(silent.is_ended());  // the time of the silent is over, so it was for this one
+  EXPECT_TRUE(silent.is_ended());  // the handshake timeout has passed, so it has passed for this
+                                   // connection too
   client.send(ping(5));
   EXPECT_EQ(client.read(4), ping(5).substr(1));
 }
 
-TEST_F(ServerTest, The20ClientsSecondConnectionMayStaySilent) {
+TEST_F(ServerTest, TheSecondConnectionOfATorch20ClientMayStaySilent) {
   Client first(server_.port());
   std::string add;
   tcpstore::put_number(add, Op::Add, "init/", 1, tcpstore::Dialect::Legacy20);
@@ -200,7 +201,7 @@ TEST_F(ServerTest, The20ClientsSecondConnectionMayStaySilent) {
   EXPECT_FALSE(second.has_ended_by_now());
 }
 
-TEST_F(ServerTest, APeerThatDoesNotReadIsDropped) {
+TEST_F(ServerTest, DropsAPeerThatDoesNotRead) {
   Client deaf(server_.port());
   deaf.send(std::string(kHello) + set("/k", std::string(60'000, 'x')));
   std::string gets;
@@ -209,7 +210,7 @@ TEST_F(ServerTest, APeerThatDoesNotReadIsDropped) {
   expect_alive(server_);
 }
 
-TEST_F(ServerTest, APeerThatAsksForMuchAndReadsGetsAll) {
+TEST_F(ServerTest, APeerThatReadsGetsEveryAnswer) {
   Client client(server_.port());
   std::string value(300'000, 'x');
   std::string out = std::string(kHello) + set("/k", value);
@@ -243,13 +244,13 @@ TEST_F(ServerTest, HttpPages) {
   EXPECT_EQ(http(server_.port(), endless).substr(9, 3), "431");
 }
 
-TEST_F(ServerTest, ControlWithoutAHookIsClosed) {
+TEST_F(ServerTest, ClosesControlConnectionsWithoutAHandler) {
   Client client(server_.port());
   client.send("CPRN\0\0\0\0"sv);
   EXPECT_TRUE(client.is_ended());
 }
 
-TEST_F(ServerTest, ATakenPortIsNamedAsTorchNamesIt) {
+TEST_F(ServerTest, ReportsATakenPortAsTorchDoes) {
   RunningServer other;
   Result<uint16_t> second = other.call([&](Server& server) {
     return server.listen({"127.0.0.1", server_.port()});
@@ -261,7 +262,7 @@ TEST_F(ServerTest, ATakenPortIsNamedAsTorchNamesIt) {
   EXPECT_NE(second.error().text.find(std::to_string(server_.port())), std::string::npos);
 }
 
-TEST_F(ServerTest, AllInterfacesAndLocalhostCanBeListenedAt) {
+TEST_F(ServerTest, ListensOnAllInterfacesAndOnLocalhost) {
   for (const char* host : {"", "::", "0.0.0.0", "localhost"}) {
     Result<uint16_t> port = server_.call([&](Server& s) { return s.listen({host, 0}); });
     ASSERT_TRUE(port.ok()) << host << port.error().text;
@@ -271,7 +272,7 @@ TEST_F(ServerTest, AllInterfacesAndLocalhostCanBeListenedAt) {
   }
 }
 
-TEST_F(ServerTest, ARoundsStoreIsItsOwnAndGoesWithItsPort) {
+TEST_F(ServerTest, ARoundsStoreIsSeparateAndClosesWithItsPort) {
   auto store = std::make_shared<Store>();
   Result<uint16_t> port =
       server_.call([&](Server& s) { return s.open_store_listener("127.0.0.1", 0, store); });
@@ -292,7 +293,7 @@ TEST_F(ServerTest, ARoundsStoreIsItsOwnAndGoesWithItsPort) {
   EXPECT_EQ(main.read(4), ping(3).substr(1));
 }
 
-TEST_F(ServerTest, EndsAreToldApart) {
+TEST_F(ServerTest, DistinguishesFinFromReset) {
   struct Probe : Session {
     explicit Probe(std::vector<CloseKind>& kinds) : ends(kinds) {}
     size_t on_bytes(std::span<const uint8_t> bytes) override { return bytes.size(); }
@@ -335,7 +336,7 @@ TEST_F(ServerTest, EndsAreToldApart) {
   EXPECT_EQ(server.call([&](Server&) { return ends; }), want);
 }
 
-TEST_F(ServerTest, DescriptorsAreCloseOnExecAndWithoutDelay) {
+TEST_F(ServerTest, SetsCloseOnExecAndNoDelay) {
   Client client(server_.port());
   client.send(std::string(kHello) + ping(1));
   client.read(4);
@@ -346,7 +347,7 @@ TEST_F(ServerTest, DescriptorsAreCloseOnExecAndWithoutDelay) {
   EXPECT_EQ(sockets_of_port(server_.port()).size(), 2u) << "the listener and one connection";
 }
 
-TEST_F(ServerTest, WhenDescriptorsRunOutOthersAreServedOn) {
+TEST_F(ServerTest, ServesOpenConnectionsWhenDescriptorsRunOut) {
   Client old(server_.port());
   old.send(kHello);
   rlimit before{};

@@ -1,5 +1,5 @@
-// The worker's store client on real sockets: against cpprun's own server, and against servers that
-// misbehave. What it says to torch's servers is in tests/conformance/test_store_client.py.
+// The worker's store client on real sockets: with cpprun's own server, and with hostile servers.
+// The tests with torch's servers are in tests/conformance/test_store_client.py.
 #include "cpprun/worker/store_client.hpp"
 #include "common/limits/store.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
-// The most there ever was: memory that is given back counts.
+// The peak allocation; released memory counts too.
 long most_resident_kib() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
@@ -62,7 +62,7 @@ TEST_F(WorkerStoreClientTest, PrefixesKeepClientsApart) {
   EXPECT_EQ(*plain.num_keys(), 1);
 }
 
-TEST_F(WorkerStoreClientTest, NoKeysAreNoQuestion) {
+TEST_F(WorkerStoreClientTest, NoKeysNeedNoRequest) {
   StoreClient one = client();
   EXPECT_TRUE(one.wait({}).ok());
   EXPECT_TRUE(*one.check({}));
@@ -70,7 +70,7 @@ TEST_F(WorkerStoreClientTest, NoKeysAreNoQuestion) {
   EXPECT_TRUE(one.multi_set({}).ok());
 }
 
-TEST_F(WorkerStoreClientTest, AMovedClientGoesOn) {
+TEST_F(WorkerStoreClientTest, AMovedClientWorks) {
   StoreClient first = client();
   ASSERT_TRUE(first.set("k", "v").ok());
   StoreClient second = std::move(first);
@@ -95,7 +95,7 @@ TEST_F(WorkerStoreClientTest, ManyKeysInOneCall) {
   EXPECT_EQ(one.wait(keys).error().kind, ErrorKind::BadValue);
 }
 
-TEST_F(WorkerStoreClientTest, ALongListIsCutInTheErrorOfAWait) {
+TEST_F(WorkerStoreClientTest, ShortensALongKeyListInTheTimeoutError) {
   StoreClient one = client();
   std::vector<std::string> keys;
   for (int i = 0; i < 20; ++i) keys.push_back("k" + std::to_string(i));
@@ -105,7 +105,7 @@ TEST_F(WorkerStoreClientTest, ALongListIsCutInTheErrorOfAWait) {
             "wait timeout after 0ms, keys: k0, k1, k2, k3, k4, k5, k6, k7 and 12 more");
 }
 
-TEST_F(WorkerStoreClientTest, ABarrierOfManyUsedAgainAndAgain) {
+TEST_F(WorkerStoreClientTest, ALargeBarrierCanBeReused) {
   constexpr int kClients = 6;
   constexpr int kTimes = 50;
   std::atomic<int> inside{0};
@@ -115,7 +115,7 @@ TEST_F(WorkerStoreClientTest, ABarrierOfManyUsedAgainAndAgain) {
     for (int i = 0; i < kTimes; ++i) {
       ++inside;
       if (!one.barrier("b", kClients)) ++torn;
-      if (inside < (i + 1) * kClients) ++torn;  // somebody has not come yet
+      if (inside < (i + 1) * kClients) ++torn;  // one process is still missing
     }
   };
   std::vector<std::thread> threads;
@@ -125,7 +125,7 @@ TEST_F(WorkerStoreClientTest, ABarrierOfManyUsedAgainAndAgain) {
   EXPECT_EQ(*client().num_keys(), 2);
 }
 
-TEST_F(WorkerStoreClientTest, BlockedPopsShareWhatIsPushed) {
+TEST_F(WorkerStoreClientTest, BlockedPopsShareThePushedItems) {
   constexpr int kClients = 4;
   constexpr int kItems = 25;
   std::vector<std::thread> threads;
@@ -143,7 +143,7 @@ TEST_F(WorkerStoreClientTest, BlockedPopsShareWhatIsPushed) {
   EXPECT_EQ(*pusher.queue_len("q"), 0);
 }
 
-TEST(WorkerStoreConnecting, SaysHowOftenItTriedAndWhatHappened) {
+TEST(WorkerStoreConnecting, ReportsAttemptsAndTheLastError) {
   uint16_t port = RunningServer().port();  // gone already
   Result<StoreClient> refused = StoreClient::connect("localhost:" + std::to_string(port), quick());
   ASSERT_FALSE(refused.ok());
@@ -152,14 +152,14 @@ TEST(WorkerStoreConnecting, SaysHowOftenItTriedAndWhatHappened) {
   EXPECT_NE(refused.error().text.find("(errno 111)"), std::string::npos) << refused.error().text;
 }
 
-TEST(WorkerStoreConnecting, TriesOnceWithoutTime) {
+TEST(WorkerStoreConnecting, TriesOnceWithZeroTimeout) {
   HostileServer server({.greeting = ""});
   StoreClientOptions options = quick();
   options.connect_timeout = -1ms;
   EXPECT_FALSE(StoreClient::connect(server.address(), options).ok());
 }
 
-TEST(WorkerStoreConnecting, APortWithoutAStoreIsNone) {
+TEST(WorkerStoreConnecting, RejectsAPortWithoutAStore) {
   ServerHooks hooks;
   hooks.store_for_main_port = [] { return nullptr; };
   RunningServer server({}, std::move(hooks));
@@ -169,7 +169,7 @@ TEST(WorkerStoreConnecting, APortWithoutAStoreIsNone) {
   EXPECT_NE(refused.error().text.find("closed the connection"), std::string::npos);
 }
 
-TEST(WorkerStoreConnecting, WhoNeverGreetsIsGivenUp) {
+TEST(WorkerStoreConnecting, GivesUpOnAServerWithoutHandshake) {
   for (const HostileScript& script :
        {HostileScript{.greeting = ""}, HostileScript{.greeting = "abc"},
         HostileScript{.greeting = "abc", .hangs_up = true},
@@ -183,7 +183,7 @@ TEST(WorkerStoreConnecting, WhoNeverGreetsIsGivenUp) {
   }
 }
 
-// Every call ends within its time with an error, and after it the client says why it is closed.
+// Every call ends in time with an error, and then the client reports why it is closed.
 class WorkerStoreHostile : public testing::Test {
  protected:
   static StoreClient connect(const HostileServer& server) {
@@ -214,26 +214,26 @@ auto check_it = [](StoreClient& c) { return c.check({"k"}); };
 auto wait_for_it = [](StoreClient& c) { return c.wait({"k"}); };
 auto compare_it = [](StoreClient& c) { return c.compare_set("k", "a", "b"); };
 
-TEST_F(WorkerStoreHostile, NeverAnswers) {
+TEST_F(WorkerStoreHostile, ServerNeverAnswers) {
   expect_error({}, add_one, ErrorKind::Timeout);
   expect_error({}, get_it, ErrorKind::Timeout);
   expect_error({}, wait_for_it, ErrorKind::Timeout);
   expect_error({}, compare_it, ErrorKind::Timeout);
 }
 
-TEST_F(WorkerStoreHostile, StopsInTheMiddleOfAnAnswer) {
+TEST_F(WorkerStoreHostile, ServerStopsInsideAnAnswer) {
   expect_error({.answer = "abc"}, add_one, ErrorKind::Timeout);
   expect_error({.answer = number(100) + "abc"}, compare_it, ErrorKind::Timeout);
 }
 
-TEST_F(WorkerStoreHostile, HangsUpInTheMiddleOfAnAnswer) {
+TEST_F(WorkerStoreHostile, ServerDisconnectsInsideAnAnswer) {
   expect_error({.hangs_up = true}, add_one, ErrorKind::Network);
   expect_error({.answer = "abc", .hangs_up = true}, add_one, ErrorKind::Network);
   expect_error({.answer = number(100) + "abc", .hangs_up = true}, compare_it, ErrorKind::Network);
   expect_error({.hangs_up = true}, wait_for_it, ErrorKind::Network);
 }
 
-TEST_F(WorkerStoreHostile, AnswersNonsense) {
+TEST_F(WorkerStoreHostile, ServerAnswersGarbage) {
   expect_error({.answer = "\x07"}, check_it, ErrorKind::Protocol);
   expect_error({.answer = "\x07"}, wait_for_it, ErrorKind::Protocol);
   expect_error({.answer = "\x01"}, wait_for_it, ErrorKind::Protocol);
@@ -244,14 +244,14 @@ TEST_F(WorkerStoreHostile, AnswersNonsense) {
   expect_error({.answer = number(-1)}, queue, ErrorKind::Protocol);
 }
 
-TEST_F(WorkerStoreHostile, SaysMoreThanItWasAsked) {
+TEST_F(WorkerStoreHostile, ServerSendsUnrequestedBytes) {
   HostileServer server({.answer = number(1) + "and more"});
   StoreClient client = connect(server);
   EXPECT_EQ(*client.add("k", 1), 1);
   EXPECT_EQ(client.add("k", 1).error().kind, ErrorKind::Protocol);
 }
 
-TEST_F(WorkerStoreHostile, AnAnnouncedLengthTakesNoMemory) {
+TEST_F(WorkerStoreHostile, AnAnnouncedLengthAllocatesNothing) {
   long before = most_resident_kib();
   expect_error({.answer = number((1 << 30)) + "abc", .hangs_up = true}, compare_it,
                ErrorKind::Network);
@@ -260,7 +260,7 @@ TEST_F(WorkerStoreHostile, AnAnnouncedLengthTakesNoMemory) {
   expect_error({.answer = number(-1)}, compare_it, ErrorKind::Protocol);
 }
 
-TEST_F(WorkerStoreHostile, FloodsWithoutAnEnd) {
+TEST_F(WorkerStoreHostile, ServerFloodsWithoutEnd) {
   HostileServer server({.answer = std::string(4096, '\0'), .is_trickling = true});
   StoreClient client = connect(server);
   for (int i = 0; i < 3; ++i) {
@@ -269,7 +269,7 @@ TEST_F(WorkerStoreHostile, FloodsWithoutAnEnd) {
   EXPECT_EQ(client.add("k", 1).error().kind, ErrorKind::Network);
 }
 
-TEST_F(WorkerStoreHostile, RandomBytesNeverCrash) {
+TEST_F(WorkerStoreHostile, RandomBytesNeverCrashTheClient) {
   std::mt19937 random(7);
   for (int round = 0; round < 40; ++round) {
     std::string noise(random() % 64, '\0');

@@ -1,5 +1,5 @@
-// The writer of an arena's slots may be killed after any of its instructions: whatever is found
-// then is whole.
+// The writer of an arena's slots may be killed after any of its instructions: every slot found
+// afterwards is complete.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kBytes = 64;
 constexpr int64_t kFirst = 1, kLast = 6;
 
-// A share is its step in every byte, and so is its crc32.
+// Every byte of a shard equals its step, and so does its crc32.
 void save(std::span<std::byte> arena, int64_t step) {
   ArenaSlots slots(arena);
   auto room = slots.begin({step, 1, 0, 1}, kBytes);
@@ -45,7 +45,7 @@ pid_t traced_writer(std::span<std::byte> arena) {
   ::_exit(0);
 }
 
-// A writer of `arena` goes on by one instruction at a time, and after each we look.
+// A writer of `arena` runs one instruction at a time, and the test checks the arena after each.
 void watch_writer(std::span<std::byte> arena, bool keeps_one) {
   save(arena, kFirst);
   const pid_t child = traced_writer(arena);
@@ -71,13 +71,13 @@ std::span<std::byte> shared_memory(size_t bytes) {
   return {static_cast<std::byte*>(at), bytes};
 }
 
-TEST(ArenaSlotsCrash, AfterAnyInstructionOneCompleteSlotIsThereAndAllAreWhole) {
+TEST(ArenaSlotsCrash, ACrashAtAnyInstructionLeavesOneCompleteSlot) {
   const std::span<std::byte> arena = shared_memory(ArenaSlots::arena_bytes(kBytes));
   watch_writer(arena, true);
   ::munmap(arena.data(), arena.size());
 }
 
-TEST(ArenaSlotsCrash, WithRoomForOneItIsWholeOrNotThere) {
+TEST(ArenaSlotsCrash, ASingleSlotIsCompleteOrAbsent) {
   const std::span<std::byte> arena = shared_memory(ArenaSlots::arena_bytes(kBytes) - kBytes);
   watch_writer(arena, false);
   ::munmap(arena.data(), arena.size());

@@ -1,4 +1,4 @@
-// The real disk under snapshots: bytes that go past the page cache, what is refused, locks.
+// The real disk under snapshots: direct I/O, rejected files, locks.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Direct writes are tried on both: one may refuse them.
+// Tries direct writes on both file systems: one may refuse them.
 class SnapshotDisk : public testing::TestWithParam<const char*> {
  protected:
   FileLayer& files_ = real_files();
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Places, SnapshotDisk, testing::Values("", "/dev/shm"),
                            return std::string(place.param[0] == '\0' ? "Temp" : "Memory");
                          });
 
-TEST_P(SnapshotDisk, BytesArriveWhateverTheirAddressAndPlace) {
+TEST_P(SnapshotDisk, WritesAnyAddressAndOffset) {
   std::string bytes(5 << 20, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 2654435761U >> 13);
   std::string wanted;
@@ -50,9 +50,9 @@ TEST_P(SnapshotDisk, BytesArriveWhateverTheirAddressAndPlace) {
     wanted.resize(std::max(wanted.size(), at + size));
     wanted.replace(at, size, bytes, from, size);
   };
-  write(0, 0, bytes.size());                 // whatever std::string is aligned to
+  write(0, 0, bytes.size());                 // the alignment of std::string
   write(8 << 20, 1, (4 << 20) + 4097);       // an odd address, and a tail
-  write((16 << 20) + 5, 3, (1 << 20) + 17);  // an odd place
+  write((16 << 20) + 5, 3, (1 << 20) + 17);  // an odd offset
   write(20 << 20, 0, 10);
   ASSERT_TRUE((*file)->sync().ok());
   EXPECT_EQ(*(*file)->size(), size_t{24} << 20);
@@ -66,7 +66,7 @@ TEST_P(SnapshotDisk, BytesArriveWhateverTheirAddressAndPlace) {
   EXPECT_THAT((*file)->read_at((24 << 20) - 50, into).error().text, HasSubstr("was cut short"));
 }
 
-TEST_P(SnapshotDisk, OnlyFilesAreOpened) {
+TEST_P(SnapshotDisk, OpensOnlyRegularFiles) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THAT(files_.open_to_read(path_).error().text, HasSubstr("is no file"));
   EXPECT_THAT(files_.open_to_read(folder_.path()).error().text, HasSubstr("but a folder"));
@@ -79,8 +79,8 @@ TEST_P(SnapshotDisk, OnlyFilesAreOpened) {
   EXPECT_THAT(files_.create(path_).error().text, HasSubstr("File exists"));
 }
 
-TEST_P(SnapshotDisk, AFullDiskIsSaidWithTheCure) {
-  const pid_t child = ::fork();  // the limit is for life
+TEST_P(SnapshotDisk, AFullDiskIsReportedWithTheCure) {
+  const pid_t child = ::fork();  // the limit lasts until the process ends
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{1 << 20, 1 << 20};
@@ -96,7 +96,7 @@ TEST_P(SnapshotDisk, AFullDiskIsSaidWithTheCure) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_P(SnapshotDisk, ALockIsHeldAsLongAsItsWriterLives) {
+TEST_P(SnapshotDisk, ALockLivesAsLongAsItsWriter) {
   ASSERT_TRUE(files_.make_folder(path_).ok());
   EXPECT_EQ(files_.lock_state(path_), LockState::Free);
   {
@@ -108,7 +108,7 @@ TEST_P(SnapshotDisk, ALockIsHeldAsLongAsItsWriterLives) {
   EXPECT_EQ(files_.lock_state(path_ + "x"), LockState::Unknown);
 }
 
-TEST_P(SnapshotDisk, YoungDraftsAreLeftAlone) {
+TEST_P(SnapshotDisk, KeepsYoungDrafts) {
   {
     Result<Draft> draft = Draft::create(files_, folder_.path(), 1, make_nonce());
     ASSERT_TRUE(draft.ok());
@@ -122,7 +122,7 @@ TEST_P(SnapshotDisk, YoungDraftsAreLeftAlone) {
   EXPECT_THAT(sweep_drafts(files_, folder_.path()).removed, testing::ElementsAre(path));
 }
 
-TEST_P(SnapshotDisk, ASnapshotOfTheSameStepIsReplaced) {
+TEST_P(SnapshotDisk, ReplacesASnapshotOfTheSameStep) {
   const std::string dir = folder_.path() + "/a/b";
   ASSERT_TRUE(test::save(files_, dir, 5, 'a').ok());
   ASSERT_TRUE(test::save(files_, dir, 5, 'b').ok());

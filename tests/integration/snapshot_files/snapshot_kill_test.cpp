@@ -1,5 +1,5 @@
-// A real writer of a snapshot is killed at each of its system calls in turn: the folder holds the
-// old snapshot or the new one, whole, and nobody holds a lock on what is left.
+// Kills a real writer of a snapshot at each of its system calls in turn: the folder holds the old
+// snapshot or the new one, complete, and no lock on the rest.
 #include <gtest/gtest.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@ using test::TempFolder;
 enum class End { Killed, Done, NotTraced, Failed };
 
 [[noreturn]] void become_writer(const std::string& dir) {
-  // Leaks are looked for by tracing, which is taken.
+  // The leak sanitizer uses ptrace, which this test needs itself.
   static char no_leaks[] = "ASAN_OPTIONS=detect_leaks=0";
   char* environment[] = {no_leaks, nullptr};
   if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(77);
@@ -27,14 +27,14 @@ enum class End { Killed, Done, NotTraced, Failed };
   ::_exit(78);
 }
 
-// Runs the writer up to its system call number `at`, before that does anything, and kills it.
+// Runs the writer up to its system call number `at` and kills it before the call has an effect.
 End kill_at(const std::string& dir, int at) {
   const pid_t writer = ::fork();
   if (writer == 0) become_writer(dir);
   int status = 0;
   if (::waitpid(writer, &status, 0) != writer || !WIFSTOPPED(status)) return End::NotTraced;
   ::ptrace(PTRACE_SETOPTIONS, writer, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
-  int stops = 0;  // at the beginning and at the end of each call
+  int stops = 0;  // ptrace stops at the beginning and at the end of each call
   while (::ptrace(PTRACE_SYSCALL, writer, nullptr, nullptr) == 0 &&
          ::waitpid(writer, &status, 0) == writer && WIFSTOPPED(status)) {
     const bool is_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
@@ -46,7 +46,7 @@ End kill_at(const std::string& dir, int at) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? End::Done : End::Failed;
 }
 
-TEST(SnapshotKill, AtEverySystemCallTheOldOrTheNewRemains) {
+TEST(SnapshotKill, AKillAtAnySystemCallLeavesTheOldOrTheNewSnapshot) {
   FileLayer& files = real_files();
   int olds = 0, news = 0;
   for (int at = 0; at < 10'000;) {
@@ -68,7 +68,7 @@ TEST(SnapshotKill, AtEverySystemCallTheOldOrTheNewRemains) {
       }
       if (end != End::Done) continue;
       EXPECT_EQ(found, "3c");
-      EXPECT_GT(olds, 40);  // the calls of a save, besides those of starting a program
+      EXPECT_GT(olds, 40);  // the calls of a save, without those of the program's start
       EXPECT_GT(news, 3);
       return;
     }

@@ -1,4 +1,4 @@
-// The worker's end of the channel, against agents that are none. With a real one:
+// The worker's end of the channel with sockets that are no agent. With a real agent:
 // worker_channel_test.cpp.
 #include "cpprun/worker/internal/agent_socket.hpp"
 
@@ -19,7 +19,7 @@
 namespace cpprun::worker {
 namespace {
 
-// An agent of one client that answers as it is told, with a descriptor beside it or none.
+// An agent for one client that sends a given answer, with or without a descriptor.
 class FakeAgent {
  public:
   FakeAgent(std::string answer, Descriptor beside)
@@ -89,7 +89,7 @@ AgentSocket met(std::string answer, Descriptor beside) {
   return AgentSocket::connect(FakeAgent::name());
 }
 
-TEST(WorkerAgentSocket, AnAgentThatIsNoneIsNotBelieved) {
+TEST(WorkerAgentSocket, RejectsAForeignAgentSocket) {
   const std::string page = channel::encode(channel::Page{sizeof(WorkerPage)});
   const WorkerPage good;
   WorkerPage strange;
@@ -104,11 +104,11 @@ TEST(WorkerAgentSocket, AnAgentThatIsNoneIsNotBelieved) {
   EXPECT_EQ(met(channel::encode(channel::Ready{}), memory(4096, true, &good)).page(), nullptr);
 }
 
-TEST(WorkerAgentSocket, AnAgentThatSaysNothingIsGivenUp) {
+TEST(WorkerAgentSocket, GivesUpOnASilentAgent) {
   EXPECT_EQ(met("", Descriptor()).page(), nullptr);
 }
 
-TEST(WorkerAgentSocket, NobodyThere) {
+TEST(WorkerAgentSocket, ReportsAMissingAgent) {
   EXPECT_EQ(AgentSocket::connect("").page(), nullptr);
   EXPECT_EQ(AgentSocket::connect("cpprun/no/such/agent").page(), nullptr);
   EXPECT_EQ(AgentSocket::connect(std::string(500, 'x')).page(), nullptr);

@@ -1,6 +1,5 @@
-"""Tensor files between C++ and Python: each opens what the other wrote, bit for bit; and what
-cpprunctl does with snapshots. The Python side is twins/tensor_files.py, under the torch that is
-tested."""
+"""Tensor files between C++ and Python: each reads the other's files, bit for bit; and cpprunctl's
+snapshot commands. The Python side is twins/tensor_files.py, under the torch that is tested."""
 
 import fcntl
 import json
@@ -53,7 +52,7 @@ def written(files, by_python):
     return files
 
 
-def test_what_python_saved_is_read_and_written_again(written):
+def test_files_saved_by_python_are_read_and_written_again(written):
     pairs = [(f'{case}.pt', f'{case}-again.pt') for case in CASES]
     for saved, again in pairs:
         written.ctl('verify', saved).well()
@@ -83,7 +82,7 @@ def test_safetensors_are_read_by_their_own_library(written):
     assert not [path for path in written.folder.iterdir() if path.name.startswith('.all')]
 
 
-def test_prefixes_are_stripped_once_and_only_where_all_have_them(files):
+def test_prefixes_are_stripped_once_and_only_if_all_names_have_them(files):
     files.python('prefixed', 'p.pt')
     files.ctl('convert', '--strip-prefix', 'module.', 'p.pt', 'q.pt').well()
     again = files.ctl('convert', '--strip-prefix', 'module.', 'q.pt', 'r.pt').well()
@@ -108,7 +107,7 @@ def test_more_than_four_gigabytes_of_python_are_read(files):
         (files.folder / 'big.pt').unlink(missing_ok=True)
 
 
-def test_a_file_becomes_a_folder_and_a_file_again(written):
+def test_file_converts_to_a_folder_and_back(written):
     refused = written.ctl('convert', 'training.pt', 'runs')
     assert refused.code == 2 and '--step' in refused.err
     for step in (32, 96, 64):
@@ -124,7 +123,7 @@ def test_a_file_becomes_a_folder_and_a_file_again(written):
     assert {'MODEL_STATE/weight', 'EPOCHS_RUN', 'OPTIMIZER_STATE/state/0/exp_avg'} <= back
 
 
-def test_a_part_of_a_snapshot_is_not_taken_for_the_whole(written):
+def test_part_of_a_snapshot_is_not_the_whole(written):
     written.ctl('convert', 'training.pt', 'runs', '--step', 8).well()
     step = written.folder / 'runs' / 'step-8'
     manifest = json.loads((step / 'manifest.json').read_text())
@@ -148,7 +147,7 @@ def test_a_part_of_a_snapshot_is_not_taken_for_the_whole(written):
 
 
 def lock_of_draft(folder, writer):
-    """Whether the first draft that has bytes is locked: its writer has done so by then."""
+    """Whether the first draft with bytes is locked: its writer holds the lock by then."""
     while writer.poll() is None:
         for draft in folder.glob('.*.tmp'):
             try:
@@ -163,15 +162,15 @@ def lock_of_draft(folder, writer):
     return 'not seen'
 
 
-def test_what_convert_writes_is_locked(files):
-    files.python('big', 'big.pt', 2**24)  # 64 MiB: long enough to be seen
+def test_converted_files_are_locked(files):
+    files.python('big', 'big.pt', 2**24)  # 64 MiB: long enough to be observed
     words = [BIN / 'cpprunctl', 'snapshot', 'convert', 'big.pt', 'copy.pt']
     with subprocess.Popen(words, cwd=files.folder) as writer:
         assert lock_of_draft(files.folder, writer) == 'held'
     assert writer.returncode == 0
 
 
-def test_the_newest_complete_one_is_named(written):
+def test_newest_complete_snapshot_is_named(written):
     for step in (32, 64, 96):
         written.ctl('convert', 'training.pt', 'runs', '--step', step).well()
     assert written.ctl('latest', 'runs').well().out == 'runs/step-96/model.pt\n'
@@ -212,7 +211,7 @@ def test_errors_name_the_path_and_the_cure(written, words, said):
     assert ended.code in (1, 2) and said in ended.out + ended.err
 
 
-def test_old_pickles_and_code_are_refused(files):
+def test_old_pickles_and_code_are_rejected(files):
     files.ranks.run('sh', '-c', 'echo "cposix\nsystem\n(S\'touch bad\'\ntR." > old.pt').well()
     assert 'no whole tensor file' in files.ctl('ls', 'old.pt').err
     assert not (files.folder / 'bad').exists()

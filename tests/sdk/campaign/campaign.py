@@ -1,11 +1,11 @@
-"""One training job on a cluster of namespaces, struck by random faults until it is done.
+"""One training job on a cluster of namespaces, with random faults until it is done.
 
     tests/sdk/campaign/campaign.py --faults 200 --seed 1
 
 Four hosts, three nodes with two workers each and a spare. Workers, agents and coordinators are
-killed, agents and workers frozen, cables pulled; who was killed is started anew, as a cluster
-manager would. The job must end with the parameters of a run without faults, and no process may be
-left. Prints how long recoveries took. Exit 1 if anything did not hold. Needs root, for namespaces.
+killed, agents and workers frozen, cables pulled; killed processes are restarted, as by a cluster
+manager. The job must end with the parameters of a run without faults, and no process may be left.
+Prints the recovery times. Exit 1 if an expectation failed. Needs root, for namespaces.
 """
 
 import argparse
@@ -31,13 +31,13 @@ from campaign_plan import (
 )
 from campaign_watch import Watch
 
-STUCK_S = 90.0  # without a new snapshot or round, longest
-ORPHANS_S = 1.0  # until nothing of a killed agent may live
+STUCK_S = 90.0  # longest time without a new snapshot or round
+ORPHANS_S = 1.0  # until every process of a killed agent must be gone
 TURN_S = 0.02
 
 
 class Strike:
-    """A fault that has struck a round, and how long the next one took to come."""
+    """A fault that ended a round, and the time until the next one."""
 
     def __init__(self, fault, at, round_number):
         self.fault, self.at, self.round = fault, at, round_number
@@ -54,8 +54,8 @@ class Campaign:
         self.watch = Watch(cluster)
         self.strikes, self.later, self.wrong = [], [], []
         self.step, self.moved_at = 0, None
-        self.ready_at = None  # when the next fault strikes
-        self.view = None  # who was who when one struck last
+        self.ready_at = None  # the time of the next fault
+        self.view = None  # roles at the last fault
 
     def run(self):
         self.cluster.start_all()
@@ -68,7 +68,7 @@ class Campaign:
             self.look_for_ended_agents()
             if self.plan:
                 self.strike_if_due()
-            time.sleep(TURN_S)  # events are files: there is nothing to wait for
+            time.sleep(TURN_S)  # events are files: polling is the only way
         self.watch.look()
         self.note_recoveries()
         if self.plan:
@@ -105,7 +105,7 @@ class Campaign:
                 code = agent.popen.returncode
                 assert code == 0, f'agent {agent.number} ended by itself, with {code}'
 
-    # ------------------------------------------------------------ striking
+    # ------------------------------------------------------------ faults
 
     def strike_if_due(self):
         fault = self.plan[0]
@@ -126,7 +126,7 @@ class Campaign:
             self.strike(self.plan.pop(0), view)
 
     def is_ready_for(self, fault):
-        """The steps are made, and what the faults before have done is overcome."""
+        """The steps are made, and the job has recovered from earlier faults."""
         is_over = all(strike.is_overcome() for strike in self.strikes)
         newest = self.watch.newest
         is_running = newest is not None and newest.number == self.watch.newest_formed
@@ -149,7 +149,7 @@ class Campaign:
         self.strikes.append(strike)
         self.say(f'{len(self.strikes)}: {fault.text()} (round {strike.round}, step {self.step})')
         if fault.row == FROZEN_HOST:
-            strike.at += fault.for_s  # nothing can begin before it wakes
+            strike.at += fault.for_s  # nothing can start before it wakes
         if fault.do == 'kill' and fault.who == 'host' and view.parts['host'] not in view.members:
             strike.row, strike.is_noticed = SPARE, False  # it led the job, and had no workers
         if fault.who == 'worker':
@@ -158,7 +158,7 @@ class Campaign:
             self.strike_node(fault, view.parts[fault.who])
 
     def strike_worker(self, fault):
-        """False: the world is being overcome, and there is no such worker just now."""
+        """False: the round is ending, and there is no such worker just now."""
         newest = self.watch.rounds[self.watch.newest_formed]
         pid = newest.pids.get(fault.rank)
         if pid is None or not self.watch.is_worker(pid, newest.number):
@@ -187,7 +187,7 @@ class Campaign:
         if left:
             self.wrong.append(f'agent {agent.number} was killed, and left {left}')
 
-    # ------------------------------------------------------------ the account
+    # ------------------------------------------------------------ results
 
     def judge_end(self, expected):
         for agent in self.cluster.at.values():
@@ -205,7 +205,7 @@ class Campaign:
 
 
 def send(pid, number):
-    """False: there is no such process any more."""
+    """False: the process no longer exists."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -214,7 +214,7 @@ def send(pid, number):
 
 
 def share(values, part):
-    """The value that this part of them is not above."""
+    """The percentile: this fraction of the values is not above it."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
@@ -239,7 +239,7 @@ def table_of(strikes):
 
 
 def missed_targets(strikes, times=1):
-    """Rows of which half or more took longer than so many times their target."""
+    """Rows of which half or more took longer than that many times their target."""
     missed = []
     for row, target in TARGETS.items():
         took = [s.recovery for s in strikes if s.row == row and s.recovery is not None]
@@ -249,7 +249,7 @@ def missed_targets(strikes, times=1):
 
 
 def run(folder, faults, seed, say=print):
-    """The campaign. What did not hold, as texts; the strikes."""
+    """The campaign. Returns failed expectations as texts, and the faults."""
     steps = steps_for(faults)
     cluster = Cluster(folder, steps)
     campaign = Campaign(cluster, make_plan(seed, faults), say)
@@ -280,7 +280,7 @@ def main():
         return
     if why := why_not():
         sys.exit(why)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit('asked to stop'))  # takes all down with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit('asked to stop'))  # ends all nodes
     with tempfile.TemporaryDirectory() as temporary:
         wrong, strikes = run(options.folder or temporary, options.faults, options.seed)
     wrong += missed_targets(strikes)

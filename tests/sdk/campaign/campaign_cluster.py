@@ -1,5 +1,5 @@
-"""The cluster of a campaign: hosts in network namespaces, an agent on each, and who starts dead
-agents anew. It does what it is told; when, and what must hold then, is decided elsewhere."""
+"""The cluster of a campaign: hosts in network namespaces, an agent on each, and restarts of dead
+agents. It follows commands; campaign.py decides their times and the expectations."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def training(folder, steps, save_every, step_ms):
 
 
 def processes_with(mark):
-    """Process ids of all that have these words in their environment; zombies have none."""
+    """Process ids of all processes with these words in their environment; zombies have none."""
     found = []
     for path in pathlib.Path('/proc').glob('[0-9]*'):
         if mark in read_bytes(path / 'environ').split(b'\0'):
@@ -78,7 +78,7 @@ class Cluster:
         self.folder, self.steps = pathlib.Path(folder), steps
         self.snapshots = self.folder / 'snapshots'
         self.tag = uuid.uuid4().hex
-        self.agents = []  # all that ever were
+        self.agents = []  # all agents ever started
         self.at = {}  # host -> its agent
         self.net = Net(NODES + SPARES)
         self.places = {self.net.addr(i): i for i in range(NODES + SPARES)}
@@ -119,7 +119,7 @@ class Cluster:
         return {**outer, **own, 'OMP_NUM_THREADS': '1', 'LOGLEVEL': 'INFO'}
 
     def undisturbed_hash(self):
-        """The hash that the training must end with: all workers under one agent, no fault."""
+        """The expected hash of the training: all workers under one agent, no fault."""
         folder = self.folder / 'undisturbed'
         folder.mkdir()
         words = ['--standalone', f'--nproc-per-node={NODES * WORKERS}']
@@ -136,13 +136,13 @@ class Cluster:
         return done.stdout.split('hash=')[1].split()[0]
 
     def newest_step(self):
-        """Of the snapshots that are there; 0: none."""
+        """The newest step of the existing snapshots; 0: none."""
         names = [path.name for path in self.snapshots.glob('step-*')]
         return max((int(name.removeprefix('step-')) for name in names), default=0)
 
     def view(self):
-        """What the job's agents and its coordinator say of it, asked on one host after the other;
-        None while they say too little."""
+        """The job's state from its agents and its coordinator, queried on one host after the other;
+        None while it is incomplete."""
         for host in range(NODES + SPARES):
             words = [*self.net.wrap(host), BIN / 'cpprunctl', 'status', '--json', JOB]
             done = subprocess.run(  # noqa: S603
@@ -157,7 +157,7 @@ class Cluster:
         return None
 
     def host_of(self, endpoint, asked):
-        """The number of the host of HOST:PORT, as it is seen on the host that was asked."""
+        """The number of the host of HOST:PORT, as seen from the queried host."""
         return self.places.get(endpoint.rsplit(':', 1)[0], asked)
 
     def orphans_of(self, agent):
@@ -181,7 +181,7 @@ class Cluster:
 
 
 class View:
-    """Who is who in the job just now."""
+    """The current roles of the job's nodes."""
 
     def __init__(self, job, host, places):
         self.job = job
@@ -201,6 +201,6 @@ class View:
             self.parts['spare'] = spares[0]
 
     def is_settled(self):
-        """All are where they belong: every node trains, and the spare waits."""
+        """Every node is in place: three nodes train, and the spare waits."""
         is_full = len(self.members) == NODES and len(self.waiting) == SPARES
         return self.job['phase'] == 'running' and is_full

@@ -1,18 +1,17 @@
-"""What a campaign does to its job: drawn from a seed, the same each time. Nothing is done here.
+"""The plan of a campaign: faults drawn from a seed, the same each time. Only data; campaign.py
+executes it.
 
-Three nodes of the job train, one more waits as a spare. A fault names whom it strikes by the part
-that the node has at that moment:
+Three nodes of the job train, one more waits as a spare. A fault names its target by the node's role
+at that moment:
 
   host     its process leads the job        standby   it would lead if the host died
   member   the third node that trains       spare  it waits; whoever is lost is replaced by it
 
-Silences longer than the lease strike members only: a standby that was lost in silence is the last
-one
-that its job has, and a host that nobody hears takes the whole job along. From the death of a host
-or of a standby on nothing else happens until the job runs again: with both gone nobody is left who
-could lead it, and it is lost (docs/protocol.md, R14 to R17). A host that is back before its standby
-has seen that nobody listens there goes on by itself; the node that died with it is missed for a
-lease (R13), so this has a row of its own.
+Silences longer than the lease strike members only: a standby that was lost in silence is the job's
+last one, and a silent host ends the whole job. From the death of a host or of a standby on nothing
+else happens until the job runs again: without both no node can lead it, and it is lost
+(docs/protocol.md, R14 to R17). A host that returns before its standby has detected the loss leads
+the job again; it waits a lease for the node that died with it (R13), so this has its own row.
 """
 
 import dataclasses
@@ -20,23 +19,23 @@ import random
 
 LEASE = 5.0  # s, cpprun's default
 SPACING = 20  # steps between two faults
-STEPS_APART = 8  # by which that may be less, or more
-AFTER = 600  # steps of 5 ms or more: an agent that is silent past the end hears of it from nobody
+STEPS_APART = 8  # the spread of that distance
+AFTER = 600  # steps of 5 ms or more: a silent agent must return before the end
 
 
 @dataclasses.dataclass
 class Fault:
-    """One fault. `row` is where the table counts it; `is_noticed`: it costs the job a round."""
+    """One fault. `row`: its row in the table; `is_noticed`: it costs the job a round."""
 
     row: str
     do: str  # kill, freeze, cable
     who: str  # worker, host, standby, member, spare
-    step: int = 0  # strikes when a snapshot of this step is there
-    wait_s: float = 0.0  # and so much later
+    step: int = 0  # happens when a snapshot of this step exists
+    wait_s: float = 0.0  # this much later
     rank: int = 0  # of the worker
     for_s: float = 0.0  # frozen, or without cable
-    restart_s: float = 0.0  # after which a killed agent is started anew
-    is_close: bool = False  # strikes `wait_s` after the one before, while that is being overcome
+    restart_s: float = 0.0  # the delay until a killed agent is restarted
+    is_close: bool = False  # happens `wait_s` after the one before, during its recovery
     is_noticed: bool = True
 
     def text(self):
@@ -111,7 +110,7 @@ def draw_frozen_worker(chance):
     return Fault(PAUSE, 'freeze', 'worker', rank=rank, for_s=for_s, is_noticed=False)
 
 
-# How to draw a fault, and its share. The first eight are in every plan of eight faults or more.
+# Generators of faults, with weights. The first eight are in every plan of eight faults or more.
 DRAWS = (
     (draw_kill_worker, 28),
     (draw_kill_agent, 22),
@@ -126,11 +125,11 @@ DRAWS = (
     (draw_kill_spare, 4),
 )
 ALWAYS = 8
-CLOSE_SHARE = 0.3  # of the pairs that may
+CLOSE_SHARE = 0.3  # of the allowed pairs
 
 
 def may_be_close(before, fault):
-    """Neither the standby nor the host may be on its way out, or in."""
+    """Neither the standby nor the host may be leaving or joining."""
     is_harmless = before.row == WORKER or (before.row == AGENT and before.who == 'member')
     return is_harmless and not before.is_close and fault.row in (WORKER, SPARE)
 
@@ -155,5 +154,5 @@ def make_plan(seed, count):
 
 
 def steps_for(count):
-    """How long the training is, so that the last fault still finds it, and ends before it does."""
+    """The length of the training: the last fault still finds it running, and it ends soon after."""
     return (count + 2) * SPACING + AFTER

@@ -1,4 +1,4 @@
-"""What the agents of a campaign write into their events.jsonl, and what must hold in it."""
+"""The events of a campaign's agents in events.jsonl, and their invariants."""
 
 import collections
 import json
@@ -8,13 +8,13 @@ from launches import is_alive, read_bytes
 
 
 class Round:
-    """One round, as far as its agents have told of it. Times are those of mono_ns, in seconds."""
+    """One round, from the agents' events. Times are those of mono_ns, in seconds."""
 
     def __init__(self, number, size):
         self.number, self.size = number, size
-        self.started = {}  # agent -> when all its workers were spawned
+        self.started = {}  # agent -> time when all its workers had started
         self.pids = {}  # rank -> process id
-        self.resumed_at = 0  # the step of the snapshot that it began with
+        self.resumed_at = 0  # the step of its first snapshot
 
     @property
     def complete_at(self):
@@ -45,7 +45,7 @@ class Follower:
 
 
 class Watch:
-    """Follows all agents. `wrong` lists what must never happen and has."""
+    """Follows all agents. `wrong` lists violated invariants."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -104,14 +104,15 @@ class Watch:
         self.newest_resumed = max(self.newest_resumed, formed.resumed_at)
 
     def is_worker(self, pid, number):
-        """Whether the process lives and is a worker of that round, not another by its number."""
+        """Whether the process lives and is a worker of that round, and not another process with its
+        pid."""
         environ = read_bytes(f'/proc/{pid}/environ').split(b'\0')
         marks = {f'CPPRUN_ROUND={number}'.encode(), f'TORCHELASTIC_RUN_ID={JOB}'.encode()}
         return marks <= set(environ) and is_alive(pid)
 
     @property
     def newest(self):
-        """The newest round of which all workers were spawned; None: there was none."""
+        """The newest round whose workers all started; None: there was none."""
         whole = [each for each in self.rounds.values() if each.complete_at is not None]
         return max(whole, key=lambda each: each.number, default=None)
 
@@ -120,7 +121,7 @@ class Watch:
         return max(self.rounds, default=0)
 
     def after(self, number):
-        """The first round after that one of which all workers were spawned; None: not yet."""
+        """The first later round whose workers all started; None: not yet."""
         later = [each for each in self.rounds.values() if each.number > number]
         whole = [each for each in later if each.complete_at is not None]
         return min(whole, key=lambda each: each.number, default=None)

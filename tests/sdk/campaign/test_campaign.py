@@ -12,11 +12,11 @@ FAULTS = int(os.environ.get('CAMPAIGN_FAULTS', SHORT))
 SEED = 1
 
 
-def test_a_seed_is_a_plan():
+def test_seed_determines_the_plan():
     assert make_plan(7, 200) == make_plan(7, 200) != make_plan(8, 200)
 
 
-def test_a_training_outlives_what_strikes_it(tmp_path):
+def test_training_survives_its_faults(tmp_path):
     if not TRAINING.exists():
         pytest.skip(f'{TRAINING.name} is not built')
     if why := why_not():
@@ -24,5 +24,5 @@ def test_a_training_outlives_what_strikes_it(tmp_path):
     wrong, strikes = run(tmp_path, FAULTS, SEED)
     assert not wrong, '\n'.join(wrong)
     assert len(strikes) == FAULTS
-    if FAULTS > SHORT:  # a few, beside other tests, say nothing about times
+    if FAULTS > SHORT:  # a few faults, beside other tests, give no meaningful times
         assert not missed_targets(strikes, times=2)  # campaign.py itself is strict: it runs alone

@@ -48,14 +48,14 @@ TEST(GroupShuffleSplit, DependsOnNamesAndSeedOnly) {
   EXPECT_EQ(names_of(groups, split.train), names_of(other_rows, other.train));
 }
 
-// Numbers that every machine must give: a split is part of a result.
-TEST(GroupShuffleSplit, IsTheSameEverywhere) {
+// Numbers that every machine must reproduce: a split is part of a result.
+TEST(GroupShuffleSplit, IsTheSameOnEveryPlatform) {
   const GroupShuffleSplit split = group_shuffle_split({"d", "a", "c", "b", "a", "e"}, 0.6, 0);
   EXPECT_EQ(split.train, (std::vector<size_t>{1, 3, 4, 5}));
   EXPECT_EQ(split.validation, (std::vector<size_t>{0, 2}));
 }
 
-TEST(GroupShuffleSplit, EdgesOfTheFraction) {
+TEST(GroupShuffleSplit, HandlesExtremeFractions) {
   const auto groups = patients(50, 7);
   EXPECT_TRUE(group_shuffle_split(groups, 0, 3).train.empty());
   EXPECT_TRUE(group_shuffle_split(groups, 1, 3).validation.empty());

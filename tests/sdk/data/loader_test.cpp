@@ -6,15 +6,15 @@
 #include <numeric>
 
 #include "cpprun/data/distributed_sampler.hpp"
-#include "cpprun/data/eval_sampler.hpp"
 #include "cpprun/data/loader.hpp"
+#include "cpprun/data/unpadded_distributed_sampler.hpp"
 
 namespace cpprun::data {
 namespace {
 
 using ::testing::ElementsAre;
 
-// Gives the indices that it is asked for.
+// A data set that returns the requested indices.
 struct Indices : torch::data::datasets::BatchDataset<Indices, std::vector<size_t>> {
   explicit Indices(size_t count) : count_(count) {}
   std::vector<size_t> get_batch(torch::ArrayRef<size_t> request) override { return request.vec(); }
@@ -77,7 +77,7 @@ TEST_P(LoaderThreads, PrefetchedBatchesDoNotCount) {
   EXPECT_EQ(trained, whole);
 }
 
-TEST_P(LoaderThreads, EvaluationInOrder) {
+TEST_P(LoaderThreads, EvaluationKeepsTheOrder) {
   auto loader = torch::data::make_data_loader(
       Indices(8), UnpaddedDistributedSampler(8, {.num_replicas = 3, .rank = 1}),
       options(2, GetParam()));
@@ -85,8 +85,8 @@ TEST_P(LoaderThreads, EvaluationInOrder) {
   EXPECT_THAT(pass(loader), ElementsAre(1, 4, 7));
 }
 
-// A user's own sampler: the data set backwards, from another place each training epoch. It knows
-// nothing of torch's base class.
+// A user's own sampler: the data set backwards, from another offset each training epoch. It does
+// not derive from torch's base class.
 class Backwards {
  public:
   explicit Backwards(size_t size) : size_(size) {}
@@ -95,7 +95,7 @@ class Backwards {
     while (batch.size() < batch_size && given_ < size_) {
       batch.push_back((2 * size_ - 1 - given_++ - first_) % size_);
     }
-    return batch;  // empty at the end, which loaders take as well
+    return batch;  // empty at the end, which loaders accept too
   }
   size_t size() const { return size_; }
   void set_epoch(int64_t epoch) { first_ = static_cast<size_t>(epoch) % size_; }
@@ -127,7 +127,7 @@ TEST(CustomSampler, WorksInLoaders) {
   }
 }
 
-// Begins another pass after the end of one, as our samplers do, and has no reset().
+// Starts another epoch after the end of one, as our samplers do, and has no reset().
 struct Around {
   std::optional<std::vector<size_t>> next(size_t batch_size) { return inner.next(batch_size); }
   size_t size() const { return inner.size(); }
@@ -136,7 +136,7 @@ struct Around {
   DistributedSampler inner{7, {.num_replicas = 1, .rank = 0, .shuffle = false}};
 };
 
-TEST(CustomSampler, ALoadersPassEndsWithTheSamplers) {
+TEST(CustomSampler, AnEpochOfTheLoaderEndsWithTheSampler) {
   for (const size_t workers : {0, 2}) {
     auto loader =
         data::make_data_loader(Indices(7), std::make_shared<Around>(), options(2, workers));
@@ -151,7 +151,7 @@ TEST(CustomSampler, ALoadersPassEndsWithTheSamplers) {
   }
 }
 
-TEST(CustomSampler, OursFitTheSameLoader) {
+TEST(CustomSampler, BuiltInSamplersFitTheSameLoader) {
   auto sampler = std::make_shared<DistributedSampler>(
       6, DistributedSamplerOptions{.num_replicas = 2, .rank = 1, .shuffle = false});
   auto loader = data::make_data_loader(Indices(6), sampler, options(2, 0));

@@ -1,9 +1,9 @@
-// The sampler's edges, as literal lists: tiny data sets, padding, cut tails, wrong ranks.
+// The sampler's edge cases as literal lists: tiny data sets, padding, cut tails, wrong ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cpprun/data/distributed_sampler.hpp"
-#include "cpprun/data/eval_sampler.hpp"
+#include "cpprun/data/unpadded_distributed_sampler.hpp"
 
 namespace cpprun::data {
 namespace {
@@ -33,14 +33,14 @@ Shares shuffled(uint64_t seed, int64_t epoch) {
   });
 }
 
-TEST(SamplerEdges, PadsWithItsOwnHead) {
+TEST(SamplerEdges, PadsWithTheFirstSamples) {
   EXPECT_EQ(shares(10, 3), (Shares{{0, 3, 6, 9}, {1, 4, 7, 0}, {2, 5, 8, 1}}));
   EXPECT_EQ(shares(11, 3), (Shares{{0, 3, 6, 9}, {1, 4, 7, 10}, {2, 5, 8, 0}}));
   EXPECT_EQ(shares(9, 3), (Shares{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}));
   EXPECT_EQ(shares(2, 5), (Shares{{0}, {1}, {0}, {1}, {0}}));
 }
 
-TEST(SamplerEdges, DropLastCutsTheTail) {
+TEST(SamplerEdges, DropLastDropsTheTail) {
   EXPECT_EQ(shares(10, 3, true), (Shares{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}));
   EXPECT_EQ(shares(2, 5, true), (Shares{{}, {}, {}, {}, {}}));
   EXPECT_EQ(shares(10, 5, true), shares(10, 5));
@@ -53,13 +53,13 @@ TEST(SamplerEdges, ShufflesAsPythonDoes) {
   EXPECT_EQ(shuffled(1, 0), shuffled(0, 1));
 }
 
-TEST(SamplerEdges, SaysWhatIsPadding) {
+TEST(SamplerEdges, MarksPadding) {
   DistributedSampler sampler(10, {.num_replicas = 3, .rank = 1});
   EXPECT_THAT(sampler.is_padding(), ElementsAre(false, false, false, true));
   EXPECT_EQ(sampler.size(), 4U);
 }
 
-TEST(SamplerEdges, NoDataIsNoBatch) {
+TEST(SamplerEdges, AnEmptyDatasetGivesNoBatch) {
   for (const bool drop_last : {false, true}) {
     DistributedSampler sampler(0, {.num_replicas = 2, .rank = 1, .drop_last = drop_last});
     EXPECT_EQ(sampler.size(), 0U);
@@ -69,12 +69,12 @@ TEST(SamplerEdges, NoDataIsNoBatch) {
   }
 }
 
-TEST(SamplerEdges, AloneWithoutAGroup) {
+TEST(SamplerEdges, WorksWithoutAProcessGroup) {
   const DistributedSampler sampler(3, {.shuffle = false});
   EXPECT_THAT(sampler.indices(), ElementsAre(0, 1, 2));
 }
 
-TEST(SamplerEdges, RefusesARankOutsideItsWorld) {
+TEST(SamplerEdges, RejectsARankOutsideItsWorld) {
   for (const int rank : {-1, 3, 4}) {
     try {
       DistributedSampler sampler(10, {.num_replicas = 3, .rank = rank});
@@ -105,8 +105,8 @@ TEST(SamplerEdges, EvaluationHasEachSampleOnce) {
   }
 }
 
-// One object for all evaluations, as a member of a trainer is.
-TEST(SamplerEdges, AKeptEvaluationSamplerBeginsAnew) {
+// One object for all evaluations, as in a trainer.
+TEST(SamplerEdges, AReusedEvaluationSamplerStartsOver) {
   UnpaddedDistributedSampler sampler(8, {.num_replicas = 3, .rank = 1});
   for (int evaluation = 0; evaluation < 3; ++evaluation) {
     std::vector<size_t> seen;
@@ -118,7 +118,7 @@ TEST(SamplerEdges, AKeptEvaluationSamplerBeginsAnew) {
   }
 }
 
-TEST(SamplerEdges, AnEvaluationSamplerWithoutSamplesGivesNone) {
+TEST(SamplerEdges, AnEvaluationSamplerWithoutSamplesIsEmpty) {
   UnpaddedDistributedSampler sampler(1, {.num_replicas = 2, .rank = 1});
   for (int call = 0; call < 3; ++call) EXPECT_FALSE(sampler.next(2));
 }

@@ -1,5 +1,5 @@
-// sampler_orders FILE: per line of FILE, `n world rank seed epoch shuffle drop_last`, the share's
-// size and a number made of the order; twins/sampler_orders.py prints the same.
+// sampler_orders FILE: for each line of FILE, `n world rank seed epoch shuffle drop_last`, prints
+// the rank's number of samples and a hash of the order; twins/sampler_orders.py prints the same.
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -15,7 +15,7 @@ uint64_t digest(const std::vector<size_t>& order) {
   return sum;
 }
 
-// All that the public calls say of one share, which must agree.
+// All public calls about one rank's samples, which must agree.
 std::vector<size_t> given(cpprun::data::DistributedSampler& sampler) {
   std::vector<size_t> all;
   sampler.reset();

@@ -1,4 +1,4 @@
-// sampler_passes N WORLD RANK SHUFFLE PASSES: what each of several passes has where nobody calls
+// sampler_passes N WORLD RANK SHUFFLE PASSES: prints the samples of several epochs without
 // set_epoch; twins/sampler_passes.py prints the same.
 #include <iostream>
 #include <sstream>

@@ -1,4 +1,4 @@
-// A training epoch that is broken off and goes on at other world sizes has each sample once.
+// A training epoch that stops and continues with other world sizes visits each sample once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/serialize.h>
@@ -20,8 +20,9 @@ struct Plan {
   int64_t epoch = 0;
 };
 
-// Trains at one world size: all ranks take as many batches, `most` or until the end. Counts in
-// `seen` what was trained on, without padding, and returns where that left the training epoch.
+// Trains with one world size: all ranks take the same number of batches, `most` or until the end.
+// Counts the trained samples in `seen`, without padding, and returns the state of the training
+// epoch.
 SamplerState train(const Plan& plan, int world, size_t most,
                    const std::optional<SamplerState>& from, std::vector<int>& seen) {
   std::vector<SamplerState> states;
@@ -65,7 +66,7 @@ class Chance {
   std::mt19937 engine_;
 };
 
-TEST(SamplerResume, EachSampleOnceWhateverTheWorldSizes) {
+TEST(SamplerResume, VisitsEachSampleOnceForAnyWorldSizes) {
   constexpr size_t kToTheEnd = 1'000;
   for (unsigned seed = 0; seed < 3'000; ++seed) {
     SCOPED_TRACE(seed);
@@ -89,7 +90,7 @@ TEST(SamplerResume, EachSampleOnceWhateverTheWorldSizes) {
   }
 }
 
-TEST(SamplerResume, SameWorldGoesOnWithTheSameBatches) {
+TEST(SamplerResume, TheSameWorldContinuesWithTheSameBatches) {
   DistributedSampler whole(103, {.num_replicas = 2, .rank = 1, .seed = 4});
   DistributedSampler broken(103, {.num_replicas = 2, .rank = 1, .seed = 4});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(whole.next(8), broken.next(8));
@@ -101,7 +102,7 @@ TEST(SamplerResume, SameWorldGoesOnWithTheSameBatches) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(whole.next(8), resumed.next(8));
 }
 
-TEST(SamplerResume, ANewTrainingEpochIsWholeAgain) {
+TEST(SamplerResume, ANewTrainingEpochIsComplete) {
   DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0, .shuffle = false});
   sampler.load_state({.consumed = 7, .size = 10, .shuffle = false});
   EXPECT_EQ(sampler.next(99), (std::vector<size_t>{7, 8, 9}));
@@ -113,9 +114,9 @@ TEST(SamplerResume, ANewTrainingEpochIsWholeAgain) {
   EXPECT_EQ(sampler.next(99)->size(), 10U);
 }
 
-// The documented loop, where set_epoch was forgotten: as in Python each epoch has the order of the
-// first. What is over stays over until the next pass asks for a batch.
-TEST(SamplerResume, APassWithoutSetEpochRepeatsTheWholeEpoch) {
+// The documented loop with a forgotten set_epoch: as in Python each epoch has the order of the
+// first. A finished epoch stays finished until the loader asks for the next batch.
+TEST(SamplerResume, WithoutSetEpochTheWholeEpochRepeats) {
   DistributedSampler sampler(10, {.num_replicas = 2, .rank = 1});
   sampler.load_state({.consumed = 4, .size = 10});
   const std::vector<size_t> rest = sampler.indices();
@@ -132,20 +133,20 @@ TEST(SamplerResume, APassWithoutSetEpochRepeatsTheWholeEpoch) {
   }
 }
 
-// What a loader's threads rely on: they ask again for each batch that is under way.
-TEST(SamplerResume, APassThatResetBeganStaysOver) {
+// Threads of a loader ask again for each batch in progress.
+TEST(SamplerResume, AnEpochStartedByResetStaysFinished) {
   DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0});
   DistributedSampler of_loader = sampler;
   of_loader.reset();
   EXPECT_TRUE(of_loader.next(99));
   for (int call = 0; call < 3; ++call) EXPECT_FALSE(of_loader.next(99));
-  EXPECT_EQ(sampler.next(99)->size(), 10U);  // a loop beside the loader begins a pass of its own
+  EXPECT_EQ(sampler.next(99)->size(), 10U);  // a loop beside the loader starts its own epoch
   sampler.next(99);
   of_loader.reset();
   EXPECT_EQ(of_loader.next(99)->size(), 10U);
 }
 
-TEST(SamplerResume, SetEpochBeginsTheEpochThatIsOverAnew) {
+TEST(SamplerResume, SetEpochRestartsAFinishedEpoch) {
   DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0});
   sampler.next(6);
   sampler.set_epoch(0);  // in the middle: changes nothing
@@ -156,7 +157,7 @@ TEST(SamplerResume, SetEpochBeginsTheEpochThatIsOverAnew) {
   EXPECT_EQ(sampler.remaining(), 10U);
 }
 
-TEST(SamplerResume, TheStateCountsWhatWasTrainedOn) {
+TEST(SamplerResume, TheStateCountsTrainedSamples) {
   DistributedSampler sampler(100, {.num_replicas = 2, .rank = 0});
   sampler.next(10);
   EXPECT_EQ(sampler.state().consumed, 20);
@@ -169,14 +170,14 @@ TEST(SamplerResume, TheStateCountsWhatWasTrainedOn) {
   EXPECT_EQ(sampler.state().consumed, 0);
 }
 
-TEST(SamplerResume, RefusesAnotherDataSetsState) {
+TEST(SamplerResume, RejectsTheStateOfAnotherDataset) {
   DistributedSampler sampler(100, {});
   EXPECT_THROW(sampler.load_state({.size = 99}), std::invalid_argument);
   EXPECT_THROW(sampler.load_state({.consumed = 101, .size = 100}), std::invalid_argument);
   EXPECT_THROW(sampler.load_state({.size = 100, .shuffle = false}), std::invalid_argument);
 }
 
-TEST(SamplerResume, GoesThroughATorchArchive) {
+TEST(SamplerResume, SurvivesATorchArchive) {
   DistributedSampler sampler(100, {.seed = 0xffff'ffff'ffff'fff0});
   sampler.set_epoch(3);
   sampler.next(17);

@@ -1,4 +1,4 @@
-"""DistributedSampler gives every rank Python's order, bit for bit, in each pass."""
+"""DistributedSampler gives every rank Python's order, bit for bit, in each epoch."""
 
 import itertools
 import random

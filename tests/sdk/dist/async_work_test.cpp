@@ -1,4 +1,5 @@
-// Work over c10d's, with one that the test ends by hand, and with Gloo alone.
+// Work over c10d's: with a backend that the test completes by hand, and with Gloo in a world of
+// one.
 #include <atomic>
 #include <thread>
 
@@ -16,7 +17,7 @@ using Kind = Work::State::Kind;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Like Gloo's collectives; `waits` counts those who waited.
+// Like Gloo's collectives; `waits` counts the waiting callers.
 class HandWork : public c10d::Work {
  public:
   bool wait(std::chrono::milliseconds timeout) override {
@@ -34,7 +35,7 @@ class HandWork : public c10d::Work {
   std::atomic<bool> is_aborted = false;
 };
 
-// Ends only inside wait, and may be waited for once, like Gloo's sends and receives.
+// Completes only inside wait, and may be waited for once, like Gloo's sends and receives.
 class WaitedOnceWork : public HandWork {
  public:
   bool isCompleted() override { return false; }
@@ -61,7 +62,7 @@ std::exception_ptr broken() {
   return std::make_exception_ptr(std::runtime_error("Connection closed by peer [::1]:5"));
 }
 
-TEST(AsyncWork, AnEmptyOneIsDone) {
+TEST(AsyncWork, AnEmptyWorkIsDone) {
   Work work;
   EXPECT_TRUE(work.is_completed());
   EXPECT_TRUE(work.wait_for(0ms));
@@ -77,7 +78,7 @@ TEST(AsyncWork, ANullNativeWorkIsDone) {
   EXPECT_EQ(finished, 1);
 }
 
-TEST(AsyncWork, SaysWhetherItIsDone) {
+TEST(AsyncWork, ReportsCompletion) {
   auto native = c10::make_intrusive<HandWork>();
   auto made = Made::make(native, Kind::Polled);
   EXPECT_FALSE(made.work.is_completed());
@@ -89,7 +90,7 @@ TEST(AsyncWork, SaysWhetherItIsDone) {
   EXPECT_EQ(made.work.exception(), nullptr);
 }
 
-TEST(AsyncWork, FinishesOnceWhoeverAsks) {
+TEST(AsyncWork, FinishesOnceForManyCallers) {
   auto native = c10::make_intrusive<HandWork>();
   std::atomic<int> finished = 0;
   auto made = Made::make(native, Kind::Polled, [&] { ++finished; });
@@ -101,7 +102,7 @@ TEST(AsyncWork, FinishesOnceWhoeverAsks) {
   EXPECT_EQ(finished, 1);
 }
 
-TEST(AsyncWork, ErrorsAreTranslatedKeptAndBreakTheGroup) {
+TEST(AsyncWork, TranslatesAndKeepsErrorsAndBreaksTheGroup) {
   auto native = c10::make_intrusive<HandWork>();
   auto made = Made::make(native, Kind::Polled);
   native->end(broken());
@@ -115,7 +116,7 @@ TEST(AsyncWork, ErrorsAreTranslatedKeptAndBreakTheGroup) {
   EXPECT_THAT(made.group->health.broken(), HasSubstr("Connection closed by peer"));
 }
 
-TEST(AsyncWork, AnErrorAfterTheBackendIsOneToo) {
+TEST(AsyncWork, AnErrorAfterTheBackendIsReported) {
   auto native = c10::make_intrusive<HandWork>();
   auto made = Made::make(native, Kind::Polled, [] { throw std::runtime_error("no memory"); });
   native->end();
@@ -147,7 +148,7 @@ TEST(AsyncWork, DroppingAnUnfinishedReceiveWakesItsWatcherAndKeepsIt) {
   EXPECT_EQ(native.use_count(), 1u);
 }
 
-TEST(AsyncWork, DroppingAnUnfinishedSendKeepsItUntouched) {
+TEST(AsyncWork, DroppingAnUnfinishedSendKeepsIt) {
   auto native = c10::make_intrusive<WaitedOnceWork>();
   auto made = Made::make(native, Kind::WaitedOnce);
   made.work = Work();
@@ -171,7 +172,7 @@ InitOptions alone() {
   return options;
 }
 
-TEST(AsyncWork, OfGloo) {
+TEST(AsyncWork, WrapsGlooWork) {
   const auto group = init_process_group(alone());
   const auto x = torch::arange(6, at::kFloat).reshape({2, 3});
   auto work = all_reduce(x, ReduceOp::AVG, {.async_op = true});

@@ -1,4 +1,4 @@
-// Collectives beyond what Python has on Gloo, and arguments that are refused.
+// Collectives beyond what Python supports on Gloo, and rejected arguments.
 #include <functional>
 #include <map>
 #include <numeric>
@@ -134,7 +134,7 @@ void wrong_arguments(int r) {
   });
 }
 
-// Nothing is sent, so that all ranks can refuse, and the group goes on.
+// The call sends nothing, so all ranks can reject it, and the group stays usable.
 void overlapping_outputs(int r) {
   const auto x = torch::ones({3}), whole = torch::ones({9});
   const auto wide = torch::ones({1}).expand({3});
@@ -166,7 +166,7 @@ void overlapping_outputs(int r) {
   auto cured = wide.contiguous();
   dist::all_reduce(cured);
   expect_equal(cured, torch::full({3}, 3), "the contiguous one");
-  // What is only read may overlap.
+  // Read-only inputs may overlap.
   auto all = torch::zeros({9});
   dist::all_gather_into_tensor(all, wide);
   expect_equal(all, whole, "all_gather of an expanded tensor");
@@ -234,7 +234,7 @@ SDK_CASE(big_objects) {
   });
 }
 
-// Debug checks on, all calls: what agrees must pass.
+// All calls with debug checks: matching calls must pass.
 SDK_CASE(debug_agreement) {
   return telling_errors([&] {
     dist::set_debug_checks(true);

@@ -1,4 +1,4 @@
-// What twins/collectives.py does in Python: the same calls with the same numbers, results as lines.
+// The same calls with the same numbers as twins/collectives.py; prints the results as lines.
 #include <functional>
 
 #include <torch/torch.h>

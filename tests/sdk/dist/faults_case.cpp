@@ -1,5 +1,5 @@
-// One rank's part in tests of what goes wrong between ranks. Without a launcher's help, so that the
-// others are there to tell.
+// One rank's part in tests of failures between ranks. Without a launcher, so that the other ranks
+// survive to report.
 #include <unistd.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Says how `f` ended, and how many whole seconds it took.
+// Prints how `f` ended, and its duration in whole seconds.
 void tell(const std::string& what, const std::function<void()>& f) {
   const auto begin = Clock::now();
   const std::string who = "rank " + launched_rank() + " " + what + ": ";
@@ -53,7 +53,7 @@ bool is_rank(int rank) {
   return dist::get_rank() == rank;
 }
 
-// For a rank that must stay alive without taking part: until the others have said `key`.
+// For a rank that must stay alive without taking part: waits until the others set `key`.
 void wait_for_others(const char* key) {
   auto store = dist::default_group().store();
   if (is_rank(1)) {
@@ -94,7 +94,7 @@ SDK_CASE(monitored_barrier_missed) {
   dist::monitored_barrier();
   if (!is_rank(1)) tell("monitored", [&] { dist::monitored_barrier({}, limit); });
   dist::barrier();
-  // Who comes late hears that it was missing; then all are in step again.
+  // The late rank learns that it was missing; then all ranks are in step again.
   if (is_rank(1)) tell("late", [&] { dist::monitored_barrier({}, limit); });
   tell("again", [&] { dist::monitored_barrier({}, limit); });
   return 0;
@@ -158,7 +158,7 @@ SDK_CASE(debug_mismatch) {
   });
   tell("splits", [&] {
     const int r = dist::get_rank();
-    // Rank 0 sends two rows to rank 1, which expects one; all else fits.
+    // Rank 0 sends two rows to rank 1, which expects one; all else matches.
     const std::vector<int64_t> ones{1, 1, 1}, two{1, 2, 1};
     dist::all_to_all_single(torch::zeros({3, 2}), torch::ones({r == 0 ? 4 : 3, 2}), ones,
                             r == 0 ? two : ones);
@@ -168,7 +168,7 @@ SDK_CASE(debug_mismatch) {
     dist::all_to_all({one, one, one}, {one, one, odd ? two : one});
   });
   tell("own", [&] { dist::all_to_all_single(torch::zeros({3}), torch::ones({6})); });
-  // Nothing was sent, so the group is as it was.
+  // The call sent nothing, so the group is unchanged.
   tell("well", [&] { dist::all_reduce(torch::ones({2})); });
   if (!odd) tell("missing", [&] { dist::all_reduce(torch::ones({2})); });
   wait_for_others("told");

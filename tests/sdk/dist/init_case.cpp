@@ -1,4 +1,4 @@
-// How one rank gets a default group, and how it gets rid of it.
+// Creating and destroying the default group on one rank.
 #include <chrono>
 #include <thread>
 
@@ -25,7 +25,7 @@ void say_sum() {
   say(self() + " sum " + std::to_string(sum_of_ranks()));
 }
 
-// A collective that nobody else takes part in.
+// A collective that no other rank joins.
 c10::intrusive_ptr<c10d::Work> lonely_collective(std::vector<at::Tensor>& tensors) {
   tensors = {torch::ones({1024})};
   return dist::native()->allreduce(tensors);
@@ -97,7 +97,7 @@ SDK_CASE(after_destroy) {
   });
 }
 
-// Ends well although a collective can't: rank 0 alone calls it.
+// Destroys the group although a collective cannot finish: only rank 0 calls it.
 SDK_CASE(destroy_in_flight) {
   return telling_errors([&] {
     const auto guard = dist::init_process_group(options_of(args));
@@ -113,7 +113,7 @@ SDK_CASE(destroy_in_flight) {
   });
 }
 
-// The error comes out of the scope of the guard at once, whatever the group is doing.
+// The error leaves the scope of the guard immediately, whatever the group is doing.
 SDK_CASE(throw_in_flight) {
   const auto begin = Clock::now();
   try {

@@ -1,4 +1,5 @@
-// What arguments, URL and environment come to, and what is refused before anybody is met.
+// The result of arguments, URL and environment together, and the options rejected before any
+// connection.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +46,7 @@ InitOptions method(const std::string& url) {
   return options;
 }
 
-TEST(InitOptions, DefaultsArePythons) {
+TEST(InitOptions, DefaultsMatchPython) {
   const InitOptions options;
   EXPECT_EQ(options.world_size, -1);
   EXPECT_EQ(options.rank, -1);
@@ -64,7 +65,7 @@ TEST(InitOptions, EnvironmentIsTheDefaultMethod) {
   EXPECT_FALSE(made.is_hosted_elsewhere);
 }
 
-TEST(InitOptions, MissingVariableIsNamed) {
+TEST(InitOptions, NamesAMissingVariable) {
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
     Variables some = launched();
     some.erase(name);
@@ -74,7 +75,7 @@ TEST(InitOptions, MissingVariableIsNamed) {
   }
 }
 
-TEST(InitOptions, StoreAndMethodAreOneTooMany) {
+TEST(InitOptions, StoreAndMethodExcludeEachOther) {
   InitOptions options = method("env://");
   options.store = make_hash_store();
   options.rank = 0;
@@ -94,7 +95,7 @@ TEST(InitOptions, TcpTakesHostsAndBrackets) {
   EXPECT_EQ(parse_init_url("tcp://[::1]:23456").port, 23456);
 }
 
-TEST(InitOptions, WrongUrlsSayWhatIsWrong) {
+TEST(InitOptions, ExplainsInvalidUrls) {
   EXPECT_THAT(refused(method("tcp://node7")), HasSubstr("port is missing"));
   EXPECT_THAT(refused(method("tcp://::1:80")), HasSubstr("tcp://[::1]:port"));
   EXPECT_THAT(refused(method("tcp://:80")), HasSubstr("host is missing"));
@@ -123,7 +124,7 @@ TEST(InitOptions, FileKeysBelongToOneStartOfTheJob) {
   EXPECT_EQ(plan(method("file:///shared/f"), more).attempt, "job7/2/5");
 }
 
-TEST(InitOptions, AgentsStore) {
+TEST(InitOptions, UsesTheAgentsStore) {
   Variables more = launched();
   more["CPPRUN_STORE"] = "10.0.0.9:4000";
   EXPECT_EQ(plan({}, more).port, 29500) << "Python's ranks are there";
@@ -135,7 +136,7 @@ TEST(InitOptions, AgentsStore) {
   EXPECT_THAT(refused(method("env://?store=other"), more), HasSubstr("'agent'"));
 }
 
-TEST(InitOptions, AgentServesMasterPortIfItSaysSo) {
+TEST(InitOptions, TheAgentCanServeMasterPort) {
   Variables more = launched();
   more["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   EXPECT_TRUE(plan({}, more).is_hosted_elsewhere);
@@ -154,7 +155,7 @@ TEST(InitOptions, Backends) {
   EXPECT_EQ(automatic_backend(false), "gloo");
 }
 
-TEST(InitOptions, NcclWithoutGpuSaysSo) {
+TEST(InitOptions, NcclWithoutGpuIsAnError) {
   if (has_gpu()) GTEST_SKIP() << "this machine has a GPU";
   InitOptions options;
   options.backend = "nccl";
@@ -180,7 +181,7 @@ TEST(InitPrecedence, ArgumentsBeatUrlBeatsEnvironment) {
   EXPECT_EQ(plan(options).world_size, 16);
 }
 
-TEST(InitPrecedence, EachForItself) {
+TEST(InitPrecedence, EachArgumentCountsAlone) {
   InitOptions options = method("tcp://10.0.0.2:80?world_size=8");
   options.rank = 7;
   const InitPlan made = plan(options);

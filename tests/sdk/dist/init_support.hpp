@@ -1,4 +1,4 @@
-// What the cases of group set-up share: options from words, and lines that the tests look at.
+// Shared by the cases of group set-up: options from words, and lines that the tests compare.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 namespace cpprun::test {
 
 // "name=value" for every rank, "1:name=value" for the process with RANK=1 only. Names are those of
-// InitOptions; timeout in ms. Words without "=" are left to the case.
+// InitOptions; timeout in ms. The case reads words without "=".
 dist::InitOptions options_of(const Words& words);
 
-// RANK as the launcher gave it, for lines of ranks that never got a group.
+// RANK from the launcher, for lines of ranks without a group.
 std::string launched_rank();
 
 // Sum over ranks of (rank + 1) on the group, straight through c10d.
 long sum_of_ranks(const dist::ProcessGroup& group = {});
 
-// One line, in one write.
+// Prints one line in one write.
 void say(const std::string& line);
 
 // Runs `f`; a DistError becomes the line "rank R DistTimeoutError: ...".

@@ -1,4 +1,4 @@
-// Objects to bytes and back, and bytes that are no objects.
+// Objects to bytes and back, and invalid bytes.
 #include "cpprun/dist/serialize.hpp"
 
 #include <cmath>
@@ -121,7 +121,7 @@ TEST(Serialize, Tensors) {
   EXPECT_THROW(serialize(torch::ones({2, 2}).to_sparse()), DistUnsupportedError);
 }
 
-TEST(Serialize, WrongTypesAreErrors) {
+TEST(Serialize, RejectsWrongTypes) {
   EXPECT_THROW(deserialize<int>(serialize<int64_t>(1)), DistMismatchError);
   EXPECT_THROW(deserialize<int64_t>(serialize<int>(1)), DistMismatchError);
   EXPECT_THAT([] { deserialize<bool>("\2"); },
@@ -137,7 +137,7 @@ std::string count_of(uint64_t count) {
   return serialize(count);
 }
 
-TEST(Serialize, HostileLengths) {
+TEST(Serialize, RejectsHostileLengths) {
   for (const uint64_t count : {uint64_t{1}, uint64_t{1} << 40, ~uint64_t{0}}) {
     const std::string bytes = count_of(count);
     EXPECT_THROW(deserialize<std::string>(bytes), DistMismatchError);
@@ -164,7 +164,7 @@ std::string tensor_bytes(uint8_t type, uint8_t flags, const std::vector<int64_t>
   return to.take() + std::string(payload, 'x');
 }
 
-TEST(Serialize, HostileTensors) {
+TEST(Serialize, RejectsHostileTensors) {
   const auto f32 = static_cast<uint8_t>(at::kFloat);
   EXPECT_NO_THROW(deserialize<at::Tensor>(tensor_bytes(f32, 0, {2, 2}, 16)));
   for (const std::string& bytes :
@@ -184,7 +184,7 @@ using Everything =
     std::tuple<std::vector<std::string>, std::map<std::string, std::optional<double>>, at::Tensor,
                json, shop::Order, std::vector<bool>>;
 
-// Cut short, or with bytes changed: a value or a DistMismatchError, nothing else.
+// Truncated or changed bytes give a value or a DistMismatchError, nothing else.
 TEST(Serialize, DamagedBytesNeverCrash) {
   const Everything value{std::vector<std::string>{"a", "bc"},
                          std::map<std::string, std::optional<double>>{{"x", 1.5}, {"y", {}}},
@@ -211,7 +211,7 @@ std::string header(const std::string& type, uint64_t count = 1, uint64_t bytes =
   return ObjectHeader{"all_gather_object", type, 7, -1, count, bytes}.packed();
 }
 
-TEST(ObjectHeader, RanksThatDisagreeAreNamed) {
+TEST(ObjectHeader, NamesRanksThatDisagree) {
   EXPECT_EQ(agreed("here", {4, 6}, {header("i32"), header("i32", 1, 9)}, true)[1].bytes, 9u);
   EXPECT_THAT(
       [] {
@@ -224,7 +224,7 @@ TEST(ObjectHeader, RanksThatDisagreeAreNamed) {
   EXPECT_NO_THROW(agreed("here", {4, 6}, {header("i32"), header("i32", 2)}, false));
 }
 
-TEST(ObjectHeader, HostileHeadersAreErrors) {
+TEST(ObjectHeader, RejectsHostileHeaders) {
   EXPECT_THROW(ObjectHeader::unpacked(std::string(kObjectHeaderBytes, '\0')), DistMismatchError);
   EXPECT_THROW(ObjectHeader::unpacked(header("i32", 1, kObjectBytesMax + 1)), DistMismatchError);
   const std::string good = header("i32");

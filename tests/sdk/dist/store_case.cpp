@@ -1,4 +1,4 @@
-// One side of a talk over a TCP store; twin: twins/store_talk.py.
+// One side of a conversation over a TCP store; twin: twins/store_talk.py.
 #include <string>
 
 #include "cpprun/dist/store.hpp"
@@ -11,7 +11,7 @@ std::string shown(bool value) {
   return value ? "True" : "False";
 }
 
-// All calls once; what they gave.
+// Makes every call once and returns the results.
 void talk(dist::Store& store, const std::string& me) {
   const std::string own = me + "/";
   store.set(own + "text", std::string("a\0b", 3));

@@ -38,7 +38,7 @@ SDK_CASE(not_a_member) {
   });
 }
 
-// The ranks bring different lists.
+// The ranks pass different lists.
 SDK_CASE(lists_differ) {
   return telling_errors([&] {
     const auto world = dist::init_process_group(options_of(args));
@@ -48,7 +48,7 @@ SDK_CASE(lists_differ) {
   });
 }
 
-// A timeout of the group's own: rank 0 waits in vain for rank 1, which is there but does not call.
+// The group's own timeout: rank 0 waits for rank 1, which is alive but does not call.
 SDK_CASE(own_timeout) {
   return telling_errors([&] {
     const auto world = dist::init_process_group(options_of(args));

@@ -1,4 +1,4 @@
-// Groups of one process alone: what new_group and the handles promise without any other rank.
+// Groups in a world of one process: guarantees of new_group and the handles without another rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -45,7 +45,7 @@ TEST(SubGroups, HaveNamesRanksAndTimeouts) {
   EXPECT_EQ(sum(first), 1);
 }
 
-TEST(SubGroups, StoresAreApart) {
+TEST(SubGroups, StoresAreSeparate) {
   const auto world = init_process_group(solo());
   const ProcessGroup first = new_group({0}), second = new_group({0});
   first.store().set("key", "one");
@@ -54,7 +54,7 @@ TEST(SubGroups, StoresAreApart) {
   EXPECT_FALSE(default_group().store().check({"key"}));
 }
 
-TEST(SubGroups, WrongRanksAreNamed) {
+TEST(SubGroups, NamesWrongRanks) {
   const auto world = init_process_group(solo());
   EXPECT_THAT(
       [] {
@@ -78,7 +78,7 @@ TEST(SubGroups, EndWithTheWorld) {
   EXPECT_FALSE(is_initialized());
 }
 
-TEST(SubGroups, EndAlone) {
+TEST(SubGroups, EndBeforeTheWorld) {
   const auto world = init_process_group(solo());
   const ProcessGroup group = new_group({0});
   destroy_process_group(group);
@@ -92,7 +92,7 @@ TEST(SubGroups, NeedAWorld) {
               ThrowsMessage<DistStateError>(HasSubstr("call init_process_group() first")));
 }
 
-TEST(Guard, MovesAndEndsOnce) {
+TEST(ProcessGroupGuardTest, MovesAndEndsOnce) {
   ProcessGroupGuard outer;
   {
     auto inner = init_process_group(solo());
@@ -103,7 +103,7 @@ TEST(Guard, MovesAndEndsOnce) {
   EXPECT_FALSE(is_initialized());
 }
 
-TEST(Guard, LeavesALaterGroupAlone) {
+TEST(ProcessGroupGuardTest, LeavesALaterGroupOpen) {
   const auto first = std::make_unique<ProcessGroupGuard>(init_process_group(solo()));
   destroy_process_group();
   const auto second = init_process_group(solo());

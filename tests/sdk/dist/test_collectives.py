@@ -1,4 +1,4 @@
-"""Collectives of the SDK: equal to Python's, beyond Python's, and what happens when ranks fail."""
+"""Collectives of the SDK: equal to Python's, beyond Python's, and with failing ranks."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ CASES = BIN / 'sdk_dist_cases'
 
 
 class Alone:
-    """Ranks started without a launcher, so that nobody ends the survivors."""
+    """Ranks without a launcher, so that the survivors keep running."""
 
     def __init__(self, n, name, *words):
         common = {'WORLD_SIZE': str(n), 'MASTER_ADDR': '127.0.0.1', 'OMP_NUM_THREADS': '1'}
@@ -38,7 +38,7 @@ class Alone:
             rank.communicate()
 
     def end(self, but=(), seconds=400):
-        """Lines of all ranks but those, by what the lines are about; each must end well in time."""
+        """Lines of all ranks but those, by topic; each must succeed in time."""
         lines = {}
         deadline = time.monotonic() + seconds
         for number, rank in enumerate(self.ranks):
@@ -52,19 +52,19 @@ class Alone:
         return lines
 
 
-def test_equal_to_python(ranks):
+def test_results_equal_python(ranks):
     ours = ranks.case('dist', 3, 'differential').well().lines()
     pythons = ranks.twin(3, 'collectives.py').well().lines()
     assert len(ours) > 1000
     assert ours == pythons
 
 
-def test_beyond_python(ranks):
+def test_calls_beyond_python(ranks):
     done = [f'rank {rank} done' for rank in range(3)]
     assert ranks.case('dist', 3, 'beyond_python').well().lines() == done
 
 
-def test_debug_checks_let_pass_what_agrees(ranks):
+def test_debug_checks_accept_matching_calls(ranks):
     done = [f'rank {rank} done' for rank in range(3)]
     assert ranks.case('dist', 3, 'debug_agreement').well().lines() == done
 
@@ -106,7 +106,7 @@ def test_rank_missing_in_a_barrier():
     assert any(line.startswith('DistTimeoutError') for line in lines)
 
 
-def test_monitored_barrier_names_the_missing():
+def test_monitored_barrier_names_missing_ranks():
     with Alone(3, 'monitored_barrier_missed') as job:
         lines = job.end()
     assert len(lines['monitored']) == 2

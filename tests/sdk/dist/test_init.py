@@ -1,4 +1,4 @@
-"""Default groups: the ways to form one, the ways in which that fails, and the ways to end one."""
+"""Default groups: the ways to form one, the errors, and the ways to end one."""
 
 import socket
 
@@ -50,7 +50,7 @@ def test_file(ranks):
         assert not path.exists()
 
 
-def test_file_left_by_a_start_that_died(ranks):
+def test_file_left_by_a_failed_start(ranks):
     path = ranks.folder / 'meet'
     worker = ' '.join(str(word) for word in case('never_destroy'))
     again = ' '.join(str(word) for word in case('form'))
@@ -70,11 +70,11 @@ def test_file_without_folder(ranks):
     assert all('DistArgumentError' in line and f"'{ranks.folder}/none'" in line for line in lines)
 
 
-def test_several_times(ranks):
+def test_several_groups_in_sequence(ranks):
     assert ranks.case('dist', 2, 'form_twice').well().lines() == sorted(sums(2) * 3)
 
 
-def test_alone(ranks):
+def test_single_process(ranks):
     program, name = case('form_solo')
     assert ranks.run(program, name).well().lines() == ['rank 0 of 1 sum 1']
 
@@ -106,14 +106,14 @@ def test_world_sizes_differ(ranks):
         assert 'world size 3' in line
 
 
-def test_rank_taken_twice(ranks):
+def test_duplicate_rank(ranks):
     words = ('2:rank=1', 'timeout=3600000')
     lines = ranks.case('dist', 3, 'form', *words, seconds=15).well().lines()
     assert len(lines) == 3
     assert all('DistArgumentError' in line and 'rank 1 is taken twice' in line for line in lines)
 
 
-def test_rank_0_taken_twice(ranks):
+def test_duplicate_rank_0(ranks):
     lines = ranks.case('dist', 2, 'form', '1:rank=0', 'timeout=4000').well().lines()
     assert len(lines) == 2
     assert any('missing rank(s): 1' in line and 'DistTimeoutError' in line for line in lines)
@@ -133,7 +133,7 @@ def test_missing_rank(ranks):
         assert 'missing rank(s): 2, 3' in line
 
 
-def test_nobody_serves(ranks):
+def test_no_server(ranks):
     words = (f'init_method=tcp://127.0.0.1:{free_port()}', 'rank=1', 'world_size=2', 'timeout=1000')
     (line,) = ranks.run(*case('form'), *words, seconds=10).well().lines()
     assert 'DistTimeoutError' in line

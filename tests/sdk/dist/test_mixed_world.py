@@ -1,4 +1,4 @@
-"""C++ and Python ranks form one Gloo group, whoever is rank 0."""
+"""C++ and Python ranks form one Gloo group, with either as rank 0."""
 
 import pytest
 from conftest import TWIN

@@ -1,4 +1,4 @@
-"""The NCCL plugin without a GPU: it loads, and what can't work says so."""
+"""The NCCL plugin without a GPU: it loads, and impossible calls report an error."""
 
 from launches import BIN
 
@@ -15,7 +15,7 @@ def test_named_by_variable(ranks):
     assert ranks.run(BIN / 'sdk_dist_cases', 'load_nccl', env=env).well().lines('gpus ')
 
 
-def test_missing(ranks):
+def test_missing_plugin(ranks):
     env = {'CPPRUN_NCCL_PLUGIN': '/no/such/plugin.so'}
     out = ranks.run(BIN / 'sdk_dist_cases', 'load_nccl', env=env).well().out
     assert 'DistUnsupportedError' in out

@@ -1,4 +1,4 @@
-"""C++ and Python talk over one TCP store, whoever serves it."""
+"""C++ and Python share one TCP store, served by either."""
 
 import socket
 
@@ -14,7 +14,7 @@ def free_port():
 
 
 @pytest.mark.parametrize('python_ranks', ['none', '0', '1', '0|1'])
-def test_talk(ranks, python_ranks):
+def test_values_are_shared_with_python(ranks, python_ranks):
     port = free_port()
     script = (
         f'case $RANK in {python_ranks}) exec {TWIN}/store_talk.py {port};; '

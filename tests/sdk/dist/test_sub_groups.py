@@ -10,7 +10,7 @@ def test_sums(ranks):
     assert sum('in all sum 6' in line for line in lines) == 3
 
 
-def test_those_who_do_not_belong(ranks):
+def test_non_members(ranks):
     lines = ranks.case('dist', 2, 'not_a_member').well().lines()
     assert 'rank 1 is -1 of 1' in lines
     (error,) = (line for line in lines if 'Error' in line)
@@ -24,6 +24,6 @@ def test_lists_differ(ranks):
     assert any('ranks 1, 2' in line for line in lines)
 
 
-def test_timeout_of_its_own(ranks):
+def test_own_timeout(ranks):
     (line,) = ranks.case('dist', 2, 'own_timeout', seconds=20).well().lines()
     assert line.startswith('rank 0 DistTimeoutError: all_reduce in group 1 (gloo, rank 0 of 2)')

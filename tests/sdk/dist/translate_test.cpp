@@ -1,4 +1,4 @@
-// LibTorch's and Gloo's errors become ours: by type, else by the stable parts of their texts.
+// LibTorch's and Gloo's errors become ours: by type, otherwise by the stable parts of their texts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/exception.h>
@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(Translate, TextsOfGloo) {
+TEST(Translate, RecognizesGlooTexts) {
   EXPECT_STREQ(error_class_of("[enforce fail at pair.cc] Connection reset by peer"),
                "DistNetworkError");
   EXPECT_STREQ(error_class_of("Connection closed by peer [127.0.0.1]:4"), "DistNetworkError");
@@ -26,19 +26,19 @@ TEST(Translate, TextsOfGloo) {
   EXPECT_STREQ(error_class_of("something new"), "DistBackendError");
 }
 
-TEST(Translate, TypesSayMoreThanTexts) {
+TEST(Translate, ExceptionTypesPrecedeTexts) {
   EXPECT_THAT([] { translated("f", [] { C10D_THROW_ERROR(TimeoutError, "connection"); }); },
               ThrowsMessage<DistTimeoutError>(HasSubstr("f: connection")));
   EXPECT_THAT([] { translated("f", [] { throw std::invalid_argument("bad shape"); }); },
               ThrowsMessage<DistArgumentError>(HasSubstr("f: bad shape")));
 }
 
-TEST(Translate, OwnErrorsPass) {
+TEST(Translate, PassesOwnErrors) {
   EXPECT_THAT([] { translated("f", [] { throw DistStateError("as it was"); }); },
               ThrowsMessage<DistStateError>(testing::StrEq("as it was")));
 }
 
-TEST(Translate, NoStacks) {
+TEST(Translate, RemovesStacks) {
   EXPECT_THAT([] { translated("f", [] { TORCH_CHECK(false, "short"); }); },
               ThrowsMessage<DistBackendError>(testing::StrEq("f: short")));
 }

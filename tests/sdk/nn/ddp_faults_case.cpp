@@ -1,4 +1,4 @@
-// What goes wrong around DistributedDataParallel. Each case ends on all ranks, with a named error.
+// Failures around DistributedDataParallel. Each case ends on all ranks with a named error.
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 struct Loose : torch::nn::Module {};
 
-// One rank's model, by name of what is different about it.
+// One rank's model, by the name of its difference.
 std::shared_ptr<Loose> odd_model(const std::string& what) {
   auto net = std::make_shared<Loose>();
   const bool swaps = what == "order";
@@ -48,7 +48,7 @@ int step(parallel::DistributedDataParallel<Mlp>& ddp, Batches& batches) {
 
 }  // namespace
 
-// WORD: what is different on rank 1.
+// WORD: the difference on rank 1.
 SDK_CASE(ddp_different_models) {
   const auto group = dist::init_process_group({.backend = "gloo", .timeout = 20s});
   parallel::DdpOptions options;
@@ -98,7 +98,7 @@ SDK_CASE(ddp_killed) {
   return 1;
 }
 
-// Rank 1's forward throws once; it gives up, and so must the others.
+// Rank 1's forward throws once; it stops, and so must the others.
 SDK_CASE(ddp_forward_throws) {
   const auto group = dist::init_process_group({.backend = "gloo", .timeout = 5s});
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
@@ -115,7 +115,7 @@ SDK_CASE(ddp_forward_throws) {
   return 1;
 }
 
-// Rank 1 has more batches, and nobody joins: rank 0 leaves.
+// Rank 1 has more batches, and no rank joins: rank 0 leaves.
 SDK_CASE(ddp_uneven) {
   const auto group = dist::init_process_group({.backend = "gloo", .timeout = 5s});
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
@@ -128,7 +128,7 @@ SDK_CASE(ddp_uneven) {
   return 0;
 }
 
-// Rank 1 stops in the middle, keeping its connections: only the timeout helps.
+// Rank 1 is suspended and keeps its connections: only the timeout ends the others.
 SDK_CASE(ddp_stalled) {
   const auto group = dist::init_process_group({.backend = "gloo", .timeout = 3s});
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
@@ -148,7 +148,7 @@ SDK_CASE(ddp_stalled) {
   return 1;
 }
 
-// A head is left out without find_unused_parameters.
+// The loss leaves out a head without find_unused_parameters.
 SDK_CASE(ddp_unused) {
   const auto group = dist::init_process_group({.backend = "gloo", .timeout = 20s});
   parallel::DistributedDataParallel ddp(std::make_shared<Branches>());
@@ -182,7 +182,7 @@ SDK_CASE(ddp_backward_twice) {
   return 1;
 }
 
-// Trains past the wrapper, so that nothing averages; Python does so without a word.
+// Trains the module and not the wrapper, so that nothing averages; Python does not warn.
 SDK_CASE(ddp_bypassed) {
   const auto group = dist::init_process_group({.backend = "gloo", .timeout = 20s});
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
@@ -197,7 +197,7 @@ SDK_CASE(ddp_bypassed) {
   return 0;
 }
 
-// Forward without backward, the group gone before the module, graphs that outlive it: all quiet.
+// Forward without backward, a group that ends before the module, graphs that outlive it: no error.
 SDK_CASE(ddp_lifetimes) {
   at::Tensor kept;
   std::optional<parallel::NoSyncGuard> guard;

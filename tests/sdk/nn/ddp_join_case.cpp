@@ -33,7 +33,7 @@ int train(const parallel::DdpOptions& options, const parallel::JoinOptions& join
   auto guard = ddp.join(join);
   for (int step = 0; step < kSteps + 4 * rank; ++step) {
     const Batch batch = batches.next();
-    // The first of three steps only adds up.
+    // The first of three steps only accumulates.
     const auto no_sync = ddp.no_sync_if(mode == "no_sync" && step % 3 == 0);
     if (mode != "no_sync" || step % 3 == 0) ddp.zero_grad();
     const at::Tensor loss = torch::mse_loss(ddp(batch.x), batch.y);
@@ -82,7 +82,7 @@ SDK_CASE(ddp_join) {
   return 0;
 }
 
-// The mean over the ranks of what each has on its own batch.
+// The mean over the ranks of each rank's gradient on its own batch.
 at::Tensor mean_gradient(parallel::DistributedDataParallel<Mlp>& ddp, const Batch& batch) {
   ddp.zero_grad();
   {
@@ -104,8 +104,8 @@ void say_scale(const char* how, parallel::DistributedDataParallel<Mlp>& ddp, con
   say(std::string(how) + " " + std::to_string(dist::get_rank()) + " scale " + text);
 }
 
-// Gradients after a join that divided by the ranks that were left are means over all ranks again:
-// after its end, after an early end, and after a program's own exception.
+// After a join that divided by the number of remaining ranks, gradients are means over all ranks
+// again: after its end, after an early end, and after a program's own exception.
 SDK_CASE(ddp_join_after) {
   const auto group = dist::init_process_group({.backend = "gloo"});
   const int rank = dist::get_rank();
@@ -150,7 +150,7 @@ SDK_CASE(ddp_join_terminates) {
   return 1;
 }
 
-// An error in a guard's destructor comes out of the next forward.
+// The next forward throws the error of a guard's destructor.
 SDK_CASE(ddp_join_destructor) {
   const auto group = dist::init_process_group({.backend = "gloo"});
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());

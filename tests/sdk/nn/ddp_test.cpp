@@ -47,7 +47,7 @@ TEST_F(DdpDeviceMismatch, CpuModuleTakesNoDevice) {
                                                  HasSubstr("cuda:0"), HasSubstr("are on cpu"))));
 }
 
-TEST_F(DdpDeviceMismatch, OutputDeviceAloneIsRefusedToo) {
+TEST_F(DdpDeviceMismatch, RejectsAnOutputDeviceAlone) {
   parallel::DdpOptions options;
   options.output_device = 1;
   EXPECT_THAT([&] { wrap(options); }, ThrowsMessage<std::invalid_argument>(HasSubstr("cuda:1")));
@@ -61,7 +61,7 @@ TEST_F(DdpDeviceMismatch, OneProcessHasOneDevice) {
       ThrowsMessage<std::invalid_argument>(HasSubstr("[0, 1]")));
 }
 
-TEST_F(DdpDeviceMismatch, KindsOfDevicesAreNotMixed) {
+TEST_F(DdpDeviceMismatch, RejectsMixedDeviceTypes) {
   struct Mixed : torch::nn::Module {
     Mixed() {
       register_parameter("here", torch::zeros({1}));
@@ -73,7 +73,7 @@ TEST_F(DdpDeviceMismatch, KindsOfDevicesAreNotMixed) {
               ThrowsMessage<std::invalid_argument>(HasSubstr("cpu, meta")));
 }
 
-TEST_F(DdpDeviceMismatch, WrongGpuIsNamedWithTheRightOne) {
+TEST_F(DdpDeviceMismatch, NamesTheExpectedGpu) {
   if (torch::cuda::device_count() < 1) GTEST_SKIP() << "there is no GPU";
   auto net = std::make_shared<Mlp>();
   net->to(at::kCUDA);
@@ -96,8 +96,8 @@ TEST_F(DdpAccess, OwnAttributesThroughModule) {
   EXPECT_EQ(ddp->module().first->weight.size(0), 32);
 }
 
-// How a LibTorch program runs what a holder holds: it must not run past the averaging.
-TEST_F(DdpAccess, ArrowIsTheWrapperAsWithAHolder) {
+// How a LibTorch program calls a module in a holder: it must not bypass the averaging.
+TEST_F(DdpAccess, ArrowAccessesTheWrapperLikeAHolder) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   int sums = 0;
   ddp.register_comm_hook({"counts", [&](parallel::GradBucket& bucket) -> parallel::HookResult {
@@ -110,12 +110,12 @@ TEST_F(DdpAccess, ArrowIsTheWrapperAsWithAHolder) {
   }
 }
 
-TEST_F(DdpAccess, HoldersAreTaken) {
+TEST_F(DdpAccess, AcceptsModuleHolders) {
   parallel::DistributedDataParallel<HolderNetImpl> ddp(HolderNet{});
   EXPECT_EQ(ddp(torch::zeros({2, 12})).sizes(), (std::vector<int64_t>{2, 4}));
 }
 
-TEST_F(DdpAccess, ParameterNamesAreThoseOfTheModule) {
+TEST_F(DdpAccess, ParameterNamesMatchTheModule) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   EXPECT_THAT(ddp.core().parameter_names(),
               ElementsAre("first.weight", "first.bias", "second.weight", "second.bias",
@@ -143,7 +143,7 @@ TEST_F(DdpAccess, TiedParametersAreListedAndSteppedOnce) {
   EXPECT_FLOAT_EQ(ddp.module().weight.item<float>(), 0.9F);
 }
 
-TEST_F(DdpAccess, ParametersAreAllOfTheModule) {
+TEST_F(DdpAccess, ParametersAreTheModules) {
   parallel::DdpOptions options;
   options.ignored_parameters = {"second.weight"};
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>(), options);
@@ -152,14 +152,14 @@ TEST_F(DdpAccess, ParametersAreAllOfTheModule) {
   for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(ddp.parameters()[i].is_same(all[i]));
 }
 
-TEST_F(DdpOptionsTest, ModuleWithoutGradientsIsRefused) {
+TEST_F(DdpOptionsTest, RejectsAModuleWithoutGradients) {
   auto net = std::make_shared<Mlp>();
   for (auto& parameter : net->parameters()) parameter.requires_grad_(false);
   EXPECT_THAT([&] { parallel::DistributedDataParallel ddp(net); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("requires a gradient")));
 }
 
-TEST_F(DdpOptionsTest, IgnoredParametersStayAlone) {
+TEST_F(DdpOptionsTest, IgnoredParametersAreNotReduced) {
   parallel::DdpOptions options;
   options.ignored_parameters = {"second.weight", "third.bias"};
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>(), options);
@@ -197,7 +197,7 @@ struct Opaque {
   at::Tensor inner;
 };
 
-TEST_F(DdpOutputs, TensorsAreFoundInEverything) {
+TEST_F(DdpOutputs, FindsTensorsInNestedOutputs) {
   std::tuple<at::Tensor, std::vector<at::Tensor>, std::map<std::string, at::Tensor>, Own,
              std::optional<at::Tensor>, int, std::string>
       all{torch::full({1}, 1),
@@ -218,7 +218,7 @@ struct OpaqueNet : Mlp {
   Opaque forward(const at::Tensor& x) { return {Mlp::forward(x)}; }
 };
 
-TEST_F(DdpOutputs, OpaqueOutputIsFineUntilItMatters) {
+TEST_F(DdpOutputs, AnOpaqueOutputFailsOnlyWhenNeeded) {
   parallel::DistributedDataParallel plain(std::make_shared<OpaqueNet>());
   plain(torch::ones({2, 12})).inner.sum().backward();
   EXPECT_TRUE(plain.module().first->weight.grad().defined());
@@ -239,7 +239,7 @@ struct TwoHeads : Branches {
   }
 };
 
-TEST_F(DdpOutputs, OutputThatTheLossDoesNotUse) {
+TEST_F(DdpOutputs, AcceptsAnOutputThatTheLossIgnores) {
   parallel::DdpOptions options;
   options.find_unused_parameters = true;
   parallel::DistributedDataParallel ddp(std::make_shared<TwoHeads>(), options);
@@ -268,7 +268,7 @@ TEST_F(DdpZeroGrad, RightWithViews) {
   EXPECT_FALSE(ddp.module().first->weight.grad().defined());
 }
 
-TEST_F(DdpHooks, OneHookAndNoEmptyOne) {
+TEST_F(DdpHooks, AllowsOneNonEmptyHook) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   EXPECT_THROW(ddp.register_comm_hook({"empty", nullptr}), std::invalid_argument);
   ddp.register_comm_hook(parallel::allreduce_hook());
@@ -281,7 +281,7 @@ TEST_F(DdpHooks, PowerSgdStartsAfterTheBucketsAreRebuilt) {
               ThrowsMessage<std::invalid_argument>(HasSubstr("at least 2")));
 }
 
-TEST_F(DdpHooks, FuturesAreWaitedFor) {
+TEST_F(DdpHooks, WaitsForFutures) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   ddp.register_comm_hook({"future", [](parallel::GradBucket& bucket) -> parallel::HookResult {
                             return std::async(std::launch::deferred,
@@ -297,8 +297,8 @@ struct OneOfTwo : Branches {
   at::Tensor forward(const at::Tensor& x) { return left(body(x)); }
 };
 
-// A snapshot asks for the buckets, perhaps before the next forward would say it.
-TEST_F(DdpBuckets, UnusedParametersAreNamed) {
+// A snapshot asks for the buckets, perhaps before the next forward rebuilds them.
+TEST_F(DdpBuckets, NamesUnusedParameters) {
   parallel::DistributedDataParallel ddp(std::make_shared<OneOfTwo>());
   ddp(torch::ones({2, 12})).sum().backward();
   EXPECT_THAT([&] { ddp.core().buckets(); },

@@ -1,6 +1,5 @@
-// Training runs of 200 steps, one for each mode of DistributedDataParallel that is asked for;
-// prints each loss and a hash of the result. twins/ddp_train.py is the same in Python: the lines
-// must be equal.
+// Training runs of 200 steps, one for each requested mode of DistributedDataParallel; prints each
+// loss and a hash of the result. twins/ddp_train.py is the same in Python: the lines must be equal.
 #include <functional>
 #include <map>
 #include <optional>
@@ -35,7 +34,7 @@ void tell_end(Ddp& ddp) {
   say(line_start("end") + std::to_string(hash_of(ddp.module())));
 }
 
-// Rank 0's weights must win, so the others start with wrong ones.
+// Rank 0's weights must win, so the others start with different ones.
 template <class Net>
 std::shared_ptr<Net> make_net() {
   torch::manual_seed(7);
@@ -94,7 +93,7 @@ int train_accumulating(const Setup& setup) {
   return 0;
 }
 
-// `differs`: which head is used changes with rank and step.
+// `differs`: the used head changes with rank and step.
 int train_branches(const Setup& setup, bool differs) {
   parallel::DistributedDataParallel ddp(make_net<Branches>(), setup.options);
   auto sgd = make_sgd(ddp.parameters());
@@ -222,7 +221,7 @@ const std::map<std::string, std::function<int()>>& modes() {
 
 }  // namespace
 
-// The words are modes, run one after the other.
+// The words are modes, run in sequence.
 SDK_CASE(ddp_train) {
   const auto group = dist::init_process_group({.backend = "gloo"});
   for (const std::string& word : args) {

@@ -1,4 +1,4 @@
-// Gradients without a forward of DistributedDataParallel are warned of, and no others.
+// Warns of gradients without a forward of DistributedDataParallel, and of no others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 using DdpForwardWatch = DdpAlone;
 
-// What `steps` put on stderr.
+// The stderr output of `steps`.
 template <class Steps>
 std::string said(Steps steps) {
   testing::internal::CaptureStderr();
@@ -32,7 +32,7 @@ size_t count_warnings(const std::string& text) {
   return count;
 }
 
-TEST_F(DdpForwardWatch, AModulesOwnForwardIsWarnedOfOnce) {
+TEST_F(DdpForwardWatch, WarnsOnceAboutADirectForward) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   const std::string text = said([&] {
     for (int step = 0; step < 3; ++step) {
@@ -43,7 +43,7 @@ TEST_F(DdpForwardWatch, AModulesOwnForwardIsWarnedOfOnce) {
   EXPECT_THAT(text, AllOf(HasSubstr("Mlp"), HasSubstr("not averaged"), HasSubstr("ddp(x)")));
 }
 
-TEST_F(DdpForwardWatch, AForwardStandsForOneBackward) {
+TEST_F(DdpForwardWatch, AForwardAllowsOneBackward) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   const at::Tensor x = torch::ones({2, 12});
   EXPECT_EQ(count_warnings(said([&] {
@@ -56,7 +56,7 @@ TEST_F(DdpForwardWatch, AForwardStandsForOneBackward) {
   EXPECT_EQ(count_warnings(said([&] { ddp.module().forward(x).sum().backward(); })), 1U);
 }
 
-TEST_F(DdpForwardWatch, WhatTakesNoPartInTrainingIsNotWarnedOf) {
+TEST_F(DdpForwardWatch, DoesNotWarnOutsideTraining) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   const at::Tensor x = torch::ones({2, 12});
   EXPECT_EQ(count_warnings(said([&] {

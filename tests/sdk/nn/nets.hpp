@@ -23,7 +23,7 @@ struct Mlp : torch::nn::Module {
   torch::nn::Linear first{nullptr}, second{nullptr}, third{nullptr};
 };
 
-// Which head takes part is the caller's choice; `never` takes no part at all.
+// The caller chooses the head; `never` takes no part at all.
 struct Branches : torch::nn::Module {
   Branches() {
     body = register_module("body", torch::nn::Linear(12, 16));

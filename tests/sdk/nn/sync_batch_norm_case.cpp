@@ -32,8 +32,8 @@ void tell(const std::string& name, const at::Tensor& tensor) {
 
 }  // namespace
 
-// Words: the number of samples of each rank. The loss is a sum over the joined batch; as the
-// gradients are averaged, each rank multiplies its part by the number of ranks.
+// Words: the number of samples of each rank. The loss is a sum over the joined batch; DDP averages
+// the gradients, so each rank multiplies its part by the number of ranks.
 SDK_CASE(sync_batch_norm) {
   const auto group = dist::init_process_group({.backend = "gloo"});
   const int rank = dist::get_rank();

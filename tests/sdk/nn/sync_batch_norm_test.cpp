@@ -1,4 +1,4 @@
-// SyncBatchNorm alone, and what the converter can and can't swap.
+// SyncBatchNorm in a world of one, and the modules that the converter accepts and rejects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ TEST(SyncBatchNorm, AloneItIsBatchNorm) {
   EXPECT_TRUE(sync(x).equal(plain(x)));
 }
 
-TEST(SyncBatchNorm, WrongShapeIsNamed) {
+TEST(SyncBatchNorm, NamesAWrongShape) {
   nn::SyncBatchNorm sync(3);
   EXPECT_THAT(
       [&] {
@@ -36,7 +36,7 @@ TEST(SyncBatchNorm, WrongShapeIsNamed) {
       ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("[4, 2]"), HasSubstr("3 long"))));
 }
 
-TEST(SyncBatchNorm, PrintsItself) {
+TEST(SyncBatchNorm, PrintsItsOptions) {
   std::ostringstream text;
   text << nn::SyncBatchNorm(3);
   EXPECT_THAT(text.str(), HasSubstr("SyncBatchNorm(3, eps=1e-05, momentum=0.1"));
@@ -73,7 +73,7 @@ TEST(ConvertSyncBatchNorm, AFrozenLayerStaysFrozen) {
   EXPECT_FALSE(sync->is_training());
 }
 
-TEST(ConvertSyncBatchNorm, MembersAreNamedAndNothingChanges) {
+TEST(ConvertSyncBatchNorm, NamesMembersAndChangesNothing) {
   struct Outer : torch::nn::Module {
     Outer() {
       normed = register_module("normed", std::make_shared<Normed>());

@@ -1,4 +1,4 @@
-"""What goes wrong around DistributedDataParallel ends in a named error on every rank, in time."""
+"""Failures around DistributedDataParallel end in a named error on every rank, in time."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_different_models(ranks, what):
         assert second in error.split('rank 1 has')[1]
 
 
-def test_a_rank_that_never_wraps_is_named(ranks):
+def test_rank_that_never_wraps_is_named(ranks):
     ended = ranks.case('nn', 2, 'ddp_missing_rank', seconds=15).well()
     assert 'rank(s) 1 to wrap their model' in ended.lines('error 0 ')[0]
 
@@ -73,7 +73,7 @@ def test_lifetimes(ranks):
     assert ended.lines() == ['quiet', 'quiet']
 
 
-def test_training_past_the_wrapper_is_warned_of_once(ranks):
+def test_training_past_the_wrapper_warns_once(ranks):
     ended = ranks.case('nn', 2, 'ddp_bypassed', seconds=20).well()
     assert len(set(ended.lines('end '))) == 2
     (warning,) = [line for line in ended.err.splitlines() if 'without a forward' in line]

@@ -1,4 +1,4 @@
-"""Uneven inputs: DistributedDataParallel.join against Python's, and how it ends early."""
+"""Uneven inputs: DistributedDataParallel.join compared with Python's, and its early end."""
 
 import pytest
 
@@ -6,7 +6,7 @@ MODES = ['join', 'buckets', 'remaining', 'buffers', 'find_unused', 'no_sync', 'h
 
 
 @pytest.mark.parametrize('n', [2, 3])
-def test_as_in_python(ranks, n):
+def test_results_equal_python(ranks, n):
     ours = ranks.case('nn', n, 'ddp_join', *MODES).well()
     theirs = ranks.twin(n, 'ddp_join.py', *MODES).well()
     for mode in MODES:

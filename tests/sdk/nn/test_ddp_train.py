@@ -33,12 +33,12 @@ def losses(lines):
 
 
 def results(ended, mode):
-    """What the ranks' models came to: one hash for each rank."""
+    """The final models of the ranks: one hash for each rank."""
     return {line.split()[-1] for line in ended.lines(f'{mode} end ')}
 
 
 def differences(mode, ours, theirs, n):
-    """Texts of what is unlike Python's in this mode, or unlike between our ranks."""
+    """Texts for results that differ from Python's in this mode, or between our ranks."""
     mine, pythons = ours.lines(f'{mode} '), theirs.lines(f'{mode} ')
     pairs = list(zip(losses(mine), losses(pythons), strict=False))
     if len(losses(mine)) != n * STEPS or len(pairs) != n * STEPS:
@@ -48,14 +48,14 @@ def differences(mode, ours, theirs, n):
     worst = max((abs(a - b) for a, b in pairs), default=0)
     if worst > CLOSE.get(mode, 0):
         yield f'{mode}: a loss is off by {worst}'
-    # Statistics of BatchNorm are each rank's own: only rank 0's spread, before a forward.
+    # Statistics of BatchNorm are each rank's own: only rank 0's are broadcast, before a forward.
     if mode != 'buffers' and len(results(ours, mode)) != 1:
         yield f'{mode}: ranks end with different models'
 
 
 # One test for all modes: each program's start and imports would cost more than the training.
 @pytest.mark.parametrize('n', [2, 3])
-def test_as_in_python(ranks, n):
+def test_results_equal_python(ranks, n):
     modes = [*EXACT, *CLOSE]
     ours = ranks.case('nn', n, 'ddp_train', *modes, seconds=120).well()
     theirs = ranks.twin(n, 'ddp_train.py', *modes, seconds=180).well()
@@ -63,7 +63,7 @@ def test_as_in_python(ranks, n):
     assert not found, '\n'.join(found)
 
 
-def test_the_comparison_is_alive(ranks):
+def test_comparison_detects_a_difference(ranks):
     """A 16-bit hook must differ from plain averaging, or nothing was compared."""
     ours = ranks.case('nn', 2, 'ddp_train', 'buckets', 'bf16_hook').well()
     plain = [line.split(' ', 1)[1] for line in ours.lines('buckets loss ')]

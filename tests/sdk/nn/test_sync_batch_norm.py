@@ -8,7 +8,7 @@ TWINS = ROOT / 'tests' / 'sdk' / 'twins'
 
 
 def tables(ended):
-    """Numbers by what stands before them: kind, step, rank and, for parameters, a name."""
+    """Numbers by their prefix: kind, step, rank and, for parameters, a name."""
     found = {}
     for line in ended.lines():
         words = line.split()
@@ -28,7 +28,7 @@ def test_equals_the_joined_batch(ranks, words):
     assert ours.keys() == joined.keys()
     for key, numbers in ours.items():
         scale = 1 + max((abs(number) for number in joined[key]), default=0)
-        # A bias before a normalisation has no effect: its gradient is what rounding leaves of 0.
+        # A bias before a normalisation has no effect: its gradient is the rounding error of 0.
         # For the others it is a few roundings of float32, since sums have another order.
         near = 1e-4 if key.endswith('first.bias') else 2e-6 * scale
         assert numbers == pytest.approx(joined[key], rel=0, abs=near), key

@@ -23,7 +23,7 @@ class Scaler : public ::testing::Test {
   torch::optim::SGD sgd_{{weight_}, 1.0};
 };
 
-TEST_F(Scaler, CallsOutOfOrderAreNamed) {
+TEST_F(Scaler, NamesCallsOutOfOrder) {
   GradScaler scaler;
   EXPECT_THAT([&] { scaler.step(sgd_); },
               ThrowsMessage<std::logic_error>(HasSubstr("scale(loss)")));
@@ -44,7 +44,7 @@ TEST_F(Scaler, CallsOutOfOrderAreNamed) {
   EXPECT_TRUE(scaler.step(sgd_));
 }
 
-TEST_F(Scaler, HalfGradientsAreRefused) {
+TEST_F(Scaler, RejectsHalfGradients) {
   const at::Tensor half = torch::ones({1}, torch::kHalf).requires_grad_();
   torch::optim::SGD sgd({half}, 1.0);
   GradScaler scaler;
@@ -53,7 +53,7 @@ TEST_F(Scaler, HalfGradientsAreRefused) {
               ThrowsMessage<std::invalid_argument>(HasSubstr("FP16")));
 }
 
-TEST_F(Scaler, AnInfinityLeavesTheStepOut) {
+TEST_F(Scaler, AnInfinityInAGradientSkipsTheStep) {
   GradScaler scaler({.init_scale = 8});
   backward(scaler, INFINITY);
   EXPECT_FALSE(scaler.step(sgd_));
@@ -65,7 +65,7 @@ TEST_F(Scaler, AnInfinityLeavesTheStepOut) {
   EXPECT_EQ(weight_.item<float>(), 0);
 }
 
-TEST_F(Scaler, StateGoesOn) {
+TEST_F(Scaler, RestoresItsState) {
   GradScaler scaler({.init_scale = 8, .growth_interval = 3});
   const auto train = [&](GradScaler& some) {
     backward(some);
@@ -87,7 +87,7 @@ TEST_F(Scaler, StateGoesOn) {
   EXPECT_EQ(other.get_scale(), 5);
 }
 
-TEST_F(Scaler, DisabledIsNotThere) {
+TEST_F(Scaler, DisabledScalerDoesNothing) {
   GradScaler scaler({.enabled = false});
   backward(scaler);
   scaler.unscale_(sgd_);
@@ -98,7 +98,7 @@ TEST_F(Scaler, DisabledIsNotThere) {
   EXPECT_TRUE(scaler.state_dict().empty());
 }
 
-TEST_F(Scaler, FactorsThatCannotWork) {
+TEST_F(Scaler, RejectsInvalidFactors) {
   EXPECT_THROW(GradScaler({.growth_factor = 1.0}), std::invalid_argument);
   EXPECT_THROW(GradScaler({.backoff_factor = 1.0}), std::invalid_argument);
 }
@@ -135,7 +135,7 @@ TEST_F(AutocastScopes, EndWithAnException) {
   EXPECT_EQ(product(), torch::kFloat);
 }
 
-TEST_F(AutocastScopes, GradientsAreOfTheWeightsType) {
+TEST_F(AutocastScopes, GradientsHaveTheWeightsType) {
   const at::Tensor weight = torch::randn({4, 4}).requires_grad_();
   at::Tensor loss;
   {
@@ -146,7 +146,7 @@ TEST_F(AutocastScopes, GradientsAreOfTheWeightsType) {
   EXPECT_EQ(weight.grad().scalar_type(), torch::kFloat);
 }
 
-TEST_F(AutocastScopes, WhatCannotWorkDoesNothing) {
+TEST_F(AutocastScopes, UnsupportedDevicesDoNothing) {
   const Autocast wide(at::kCPU, {.dtype = torch::kDouble});
   EXPECT_EQ(product(), torch::kFloat);
   EXPECT_THROW(const Autocast none(at::kMeta), std::invalid_argument);

@@ -1,5 +1,5 @@
-// clip FILE, scaler FILE and fused FILE: per line of FILE, JSON of what is to be clipped, scaled or
-// stepped, what came of it, every bit; twins/gradients.py prints the same.
+// clip FILE, scaler FILE and fused FILE: for each line of FILE, JSON of the values to clip, scale
+// or step, prints the exact result; twins/gradients.py prints the same.
 #include <torch/optim.h>
 
 #include <cinttypes>
@@ -29,7 +29,7 @@ at::ScalarType bits_of(const at::Tensor& tensor) {
                                       : torch::kShort;
 }
 
-// A number made of every bit of a tensor.
+// A hash of every bit of a tensor.
 int64_t digest(const at::Tensor& tensor) {
   const at::Tensor bits = tensor.detach().contiguous().view(bits_of(tensor)).to(torch::kLong);
   const at::Tensor places = torch::arange(bits.numel(), torch::kLong);
@@ -163,7 +163,7 @@ SDK_CASE(scaler) {
   return each_line(args.at(0), scale);
 }
 
-// One rank has an infinity of its own; all leave the step out.
+// Only one rank has an infinity; all skip the step.
 SDK_CASE(scaler_sync) {
   const auto group = cpprun::dist::init_process_group();
   const at::Tensor weight = torch::ones({1}).requires_grad_();
@@ -178,6 +178,6 @@ SDK_CASE(scaler_sync) {
     std::printf("rank %d stepped %d scale %g\n", cpprun::dist::get_rank(), is_stepped,
                 scaler.get_scale());
   }
-  cpprun::dist::barrier();  // a rank that leaves early refuses those that still connect
+  cpprun::dist::barrier();  // a rank that leaves early refuses late connections
   return 0;
 }

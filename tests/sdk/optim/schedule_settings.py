@@ -1,4 +1,4 @@
-"""Option sets for learning rate schedules: the edges by hand, the rest by chance."""
+"""Option sets for learning rate schedules: edge cases by hand, the rest at random."""
 
 import itertools
 import random

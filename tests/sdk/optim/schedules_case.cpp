@@ -1,5 +1,5 @@
-// schedules FILE: per line of FILE, a setting as schedules_support.hpp has them with "steps", the
-// numbers of each step; twins/schedules.py prints the same.
+// schedules FILE: for each line of FILE, a setting in the form of schedules_support.hpp with
+// "steps", prints the numbers of each step; twins/schedules.py prints the same.
 #include <cstdio>
 #include <fstream>
 

@@ -1,5 +1,5 @@
-// A schedule that is saved at any step and loaded into fresh objects goes on exactly; and what the
-// schedulers refuse.
+// A schedule that is saved at any step and loaded into fresh objects continues exactly; and the
+// options that the schedulers reject.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ Json setting_of(const Json& schedule, const char* optimizer) {
           {"metrics", metrics}};
 }
 
-TEST(SchedulerState, GoesOnExactlyFromAnyStep) {
+TEST(SchedulerState, ContinuesExactlyFromAnyStep) {
   for (const char* optimizer : {"sgd", "adam"}) {
     for (const Json& schedule : schedules()) {
       SCOPED_TRACE(schedule.dump() + optimizer);
@@ -75,7 +75,7 @@ TEST(SchedulerState, GoesOnExactlyFromAnyStep) {
   }
 }
 
-TEST(SchedulerState, AnotherKindsStateIsRefusedAndChangesNothing) {
+TEST(SchedulerState, RejectsAnotherKindsStateAndChangesNothing) {
   const auto all = schedules();
   for (size_t own = 0; own < all.size(); ++own) {
     for (size_t other = 0; other < all.size(); ++other) {
@@ -92,7 +92,7 @@ TEST(SchedulerState, AnotherKindsStateIsRefusedAndChangesNothing) {
   }
 }
 
-TEST(SchedulerState, AnotherNumberOfGroupsIsRefused) {
+TEST(SchedulerState, RejectsAnotherNumberOfGroups) {
   Json setting = setting_of(schedules()[2], "sgd");
   setting["lrs"] = Json::array({0.1});
   Scheduled one(setting);
@@ -106,7 +106,7 @@ class Refusals : public ::testing::Test {
   torch::optim::SGD sgd_{{torch::zeros({1}).requires_grad_()}, 0.1};
 };
 
-TEST_F(Refusals, OptionsThatPythonRefuses) {
+TEST_F(Refusals, RejectsOptionsThatPythonRejects) {
   EXPECT_THROW(ConstantLR(sgd_, {.factor = 1.5}), std::invalid_argument);
   EXPECT_THROW(LinearLR(sgd_, {.start_factor = 0.0}), std::invalid_argument);
   EXPECT_THROW(LinearLR(sgd_, {.end_factor = 1.5}), std::invalid_argument);
@@ -120,27 +120,27 @@ TEST_F(Refusals, OptionsThatPythonRefuses) {
   EXPECT_THROW(LambdaLR(sgd_, std::vector<LambdaLR::Lambda>(2)), std::invalid_argument);
 }
 
-TEST_F(Refusals, MomentumCyclesOnlyWhereThereIsOne) {
+TEST_F(Refusals, CyclesOnlyExistingMomentum) {
   torch::optim::Adagrad adagrad({torch::zeros({1}).requires_grad_()}, 0.1);
   EXPECT_THAT([&] { OneCycleLR(adagrad, {.max_lr = 0.1, .total_steps = 5}); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("cycle_momentum")));
   OneCycleLR fine(adagrad, {.max_lr = 0.1, .total_steps = 5, .cycle_momentum = false});
 }
 
-TEST_F(Refusals, MoreStepsThanTheCycleHas) {
+TEST_F(Refusals, RejectsStepsBeyondTheCycle) {
   OneCycleLR schedule(sgd_, {.max_lr = 0.1, .total_steps = 5});
   for (int i = 0; i < 5; ++i) schedule.step();
   EXPECT_THAT([&] { schedule.step(); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("total steps is 5")));
 }
 
-TEST_F(Refusals, PlateauNeedsItsNumber) {
+TEST_F(Refusals, PlateauNeedsItsMetric) {
   ReduceLROnPlateau schedule(sgd_);
   LRScheduler& base = schedule;
   EXPECT_THROW(base.step(), std::logic_error);
 }
 
-TEST_F(Refusals, SequencesThatDoNotFit) {
+TEST_F(Refusals, RejectsInconsistentSequences) {
   torch::optim::SGD other({torch::zeros({1}).requires_grad_()}, 0.1);
   const auto own = [&] { return std::make_shared<ExponentialLR>(sgd_, ExponentialLROptions{}); };
   const auto make = [&](std::vector<std::shared_ptr<LRScheduler>> parts,
@@ -156,9 +156,9 @@ TEST_F(Refusals, SequencesThatDoNotFit) {
                std::invalid_argument);
 }
 
-// Schedules of one optimizer begin at the rates it had before the first of them; another optimizer,
-// even at the same address, has its own.
-TEST_F(Refusals, InitialRatesAreOfTheOptimizer) {
+// Schedules of one optimizer start from the rates it had before the first of them; another
+// optimizer, even at the same address, has its own.
+TEST_F(Refusals, InitialRatesComeFromTheOptimizer) {
   for (const double lr : {0.5, 0.25}) {
     torch::optim::SGD optimizer({torch::zeros({1}).requires_grad_()}, lr);
     const ConstantLR first(optimizer, {.factor = 0.1});

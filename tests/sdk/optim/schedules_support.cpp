@@ -10,7 +10,7 @@ namespace {
 
 using optim::PerGroup;
 
-// Puts the number of that name, if there is one, into an option.
+// Copies the number of that name, if there is one, into an option.
 template <class T>
 void take(const Json& from, const char* name, T& option) {
   if (from.contains(name)) option = from.at(name).get<T>();

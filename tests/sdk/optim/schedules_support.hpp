@@ -1,5 +1,5 @@
-// An optimizer and a schedule out of JSON, as twins/schedules.py makes them:
-// {"optimizer": "sgd", "lrs": [0.1, 0.01], "schedule": {"kind": "StepLR", "step_size": 3}}.
+// An optimizer and a schedule from JSON, in the form of twins/schedules.py: {"optimizer": "sgd",
+// "lrs": [0.1, 0.01], "schedule": {"kind": "StepLR", "step_size": 3}}.
 #pragma once
 
 #include <torch/optim.h>
@@ -28,7 +28,7 @@ class Scheduled {
         optimizer_(make_optimizer(setting)),
         schedule_(make_schedule(*optimizer_, setting.at("schedule"))) {}
 
-  // Step `at`, counted from 0; where the setting has "halve_at" somebody else changes the rates.
+  // Step `at`, counted from 0; with "halve_at" in the setting the test itself changes the rates.
   void step(int at);
   std::string line() const;  // rates and momenta, 17 digits each
   optim::LRScheduler& schedule() { return *schedule_; }

@@ -1,4 +1,4 @@
-"""Clipped and scaled gradients and fused steps are Python's, in every bit."""
+"""Clipped and scaled gradients and fused steps equal Python's in every bit."""
 
 import json
 import random
@@ -56,7 +56,7 @@ def fused_settings():
             'fused': True,
             'parameters': shapes,
             'steps': 20,
-            # Python's fused SGD wants all parameters to begin together.
+            # Python's fused SGD requires all parameters to start together.
             'is_late': optimizer != 'SGD' and numbers.random() < 0.5,
             'lr': 10 ** numbers.uniform(-4, -1),
             'weight_decay': numbers.choice([0, 0.01]),
@@ -89,7 +89,7 @@ def sums(lines):
 
 
 def test_fused_steps_differ_from_plain_ones_by_rounding(ranks):
-    # Also where a parameter of SGD begins later, which Python's fused SGD refuses.
+    # Also with a parameter of SGD that starts later, which Python's fused SGD rejects.
     settings = [setting | {'is_late': True} for setting in fused_settings()]
     found = []
     for is_fused in (True, False):
@@ -102,14 +102,14 @@ def test_fused_steps_differ_from_plain_ones_by_rounding(ranks):
     assert found[0] != found[1]
 
 
-def test_an_infinity_of_one_rank_is_all_ranks(ranks):
+def test_infinity_on_one_rank_counts_on_all_ranks(ranks):
     job = ranks.case('optim', 3, 'scaler_sync', 'sync').well()
     good = [f'rank {rank} stepped 1 scale 8' for rank in range(3)]
     left_out = [f'rank {rank} stepped 0 scale 4' for rank in range(3)]
     assert job.lines('rank') == sorted(good + left_out)
 
 
-def test_without_sync_ranks_part(ranks):
+def test_ranks_diverge_without_sync(ranks):
     job = ranks.case('optim', 2, 'scaler_sync', 'alone').well()
     assert job.lines('rank 0')[-1:] == ['rank 0 stepped 1 scale 8']
     assert 'rank 1 stepped 0 scale 4' in job.lines('rank 1')

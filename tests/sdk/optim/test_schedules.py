@@ -1,4 +1,4 @@
-"""Learning rate schedules set Python's numbers, to the last digit, at each of 1,000 steps."""
+"""Learning rate schedules equal Python's, to the last digit, at each of 1,000 steps."""
 
 import json
 

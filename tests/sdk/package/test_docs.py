@@ -1,4 +1,4 @@
-"""What docs/sdk.md shows is what is there."""
+"""docs/sdk.md matches the code."""
 
 import re
 
@@ -7,7 +7,7 @@ from launches import ROOT
 PAGE = (ROOT / 'docs' / 'sdk.md').read_text()
 
 
-def test_the_program_shown_is_the_example():
+def test_shown_program_is_the_example():
     shown = re.findall(r'<!-- is the file: (\S+) -->\n```\w+\n(.*?)```', PAGE, re.S)
     assert shown
     for path, text in shown:

@@ -7,7 +7,7 @@ import pytest
 from installed import torch_folder
 
 INCLUDE = re.compile(r'^#include ([<"])([^>"]+)[>"]', re.M)
-# What a thin header may take from LibTorch: 1.3 s instead of 11.
+# The LibTorch headers allowed in a thin header: 1.3 s instead of 11.
 THIN = {'ATen/core/Tensor.h', 'c10/core/Device.h'}
 HEAVY = {'cpprun/dist/native.hpp'}
 
@@ -26,7 +26,7 @@ def included(package, header):
 
 
 def reached(package, header):
-    """This header and all of ours behind it."""
+    """This header and all of our headers that it includes."""
     seen, pending = set(), [header]
     while pending:
         name = pending.pop()
@@ -37,12 +37,12 @@ def reached(package, header):
 
 
 def of_libtorch(package, header):
-    """What a header includes of LibTorch, by itself or through others of ours."""
+    """LibTorch headers that a header includes, directly or through others of ours."""
     names = (name for own in reached(package, header) for _, name in included(package, own))
     return {name for name in names if re.match(r'(torch|ATen|c10|caffe2)/', name)}
 
 
-def test_headers_of_worker_take_nothing_of_libtorch(package):
+def test_headers_of_worker_include_no_libtorch(package):
     for header in ['cpprun/worker.hpp', *headers(package, 'worker')]:
         assert not of_libtorch(package, header), header
 
@@ -52,7 +52,7 @@ def test_headers_of_dist_are_thin(package, torch):
         assert of_libtorch(package, header) <= THIN, header
 
 
-def test_what_umbrellas_reach_is_installed(package, torch):
+def test_headers_of_umbrellas_are_installed(package, torch):
     assert len(reached(package, 'cpprun/torch.hpp')) > 20
 
 

@@ -11,7 +11,7 @@ WORKER_ONLY = HERE / 'worker_only'
 CMAKE_PROJECT = ROOT / 'examples' / 'cmake_project'
 
 
-def test_a_project_of_one_file_trains_with_two_workers(package, torch, copy):
+def test_project_of_one_file_trains_with_two_workers(package, torch, copy):
     project = copy(CMAKE_PROJECT)
     sources = [path.name for path in project.iterdir() if path.suffix == '.cpp']
     assert len(sources) == 1
@@ -34,7 +34,7 @@ def test_its_cmake_file_has_five_lines():
     assert len(commands) <= 5, commands
 
 
-def test_a_worker_needs_no_libtorch(package, copy):
+def test_worker_needs_no_libtorch(package, copy):
     project = copy(WORKER_ONLY)
     package.build(project, project / 'build', '-DLIBTORCH=/none')
     code, output = package.launch(project / 'build' / 'worker_only', n=3)
@@ -46,7 +46,7 @@ def test_a_worker_needs_no_libtorch(package, copy):
 
 
 def fake_torch(folder, version):
-    """A folder that looks like LibTorch of that version, for configuring alone."""
+    """A folder that looks like LibTorch of that version, for configuration only."""
     for name in ('lib/libtorch_cpu.so', 'lib/libc10.so'):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
@@ -64,7 +64,7 @@ def fake_torch(folder, version):
     [(None, ('-DLIBTORCH=', 'pip install')), ('1.99.0', ('1.99.0', '-DLIBTORCH='))],
     ids=['none', 'another'],
 )
-def test_without_the_right_libtorch_the_error_names_the_cure(
+def test_missing_libtorch_is_reported_with_the_cure(
     package, torch, copy, tmp_path, version, words
 ):
     project = copy(CMAKE_PROJECT)
@@ -76,7 +76,7 @@ def test_without_the_right_libtorch_the_error_names_the_cure(
         assert word in flat
 
 
-def test_a_precompiled_header_is_shared(package, torch, tmp_path):
+def test_precompiled_header_is_shared(package, torch, tmp_path):
     project = tmp_path / 'two'
     project.mkdir()
     (project / 'a.cpp').write_text('int main() {}\n')

@@ -1,11 +1,11 @@
 """Runs a training job again and again, kills its workers at random, compares how it ends.
 
     tests/sdk/proof/kills.py --seeds 100          # a table; exit 1 if any run ended otherwise
-    tests/sdk/proof/kills.py --seeds 100 --kept runs.jsonl    # goes on where it was interrupted
+    tests/sdk/proof/kills.py --seeds 100 --kept runs.jsonl    # continues where it was interrupted
 
-A seed decides how many workers there are, when which is killed, and how often. Half of the kills
-wait for the moment in which a snapshot is being written. A run that was over before its first kill
-says nothing: it is repeated with earlier kills.
+A seed decides how many workers there are, when each is killed, and how often. Half of the kills
+wait for the moment in which a snapshot is being written. A run that ended before its first kill
+proves nothing: it is repeated with earlier kills.
 """
 
 import argparse
@@ -26,7 +26,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TESTS / 'support'))
 from launches import BIN, Launches, kill
 
-# `worlds`: numbers of workers, where not all make sense.
+# `worlds`: the allowed numbers of workers, if not all are.
 Program = collections.namedtuple('Program', 'name words result worlds', defaults=[None])
 HASH = r'hash=(\w+)'
 
@@ -41,7 +41,7 @@ PROGRAMS = {
     'digits': Program(
         'ex_digits', ['--epochs', 6, '--snapshot', 'digits.pt'], r'\] parameters (\w+)'
     ),
-    # What is summed in which order matters: several MiB of gradients, more than two ranks.
+    # The order of sums matters: several MiB of gradients, more than two ranks.
     'trainer': Program('sdk_trainer_cases', ['trainer_wide', 6, 4, 10], HASH, (4,)),
     'ranzcr': Program('ex_ranzcr', ['--synthetic', 48, '--epochs', 3, '--hash'], HASH),
 }
@@ -58,13 +58,13 @@ def command(program, world, *words):
 
 
 def workers(job, program):
-    """Process ids of the workers that have begun to be the program."""
+    """Process ids of the workers that have executed the program."""
     path = str(BIN / program.name)
     return [pid for pid in job.alive() if os.path.realpath(f'/proc/{pid}/exe') == path]
 
 
 def is_saving(folder):
-    """Somebody is writing a snapshot just now."""
+    """Whether a process is writing a snapshot now."""
     return any(path.name.startswith('.') for path in folder.glob('**/.*.tmp'))
 
 
@@ -98,7 +98,7 @@ class Killer(threading.Thread):
 
 
 def finish(job, program, world, chance=None, kills=0, span=1.0, limit=150):
-    """What the run ended with, its seconds, and the Killer's count; AssertionError otherwise."""
+    """The run's result, its seconds, and the Killer's count; raises AssertionError if it failed."""
     start = time.monotonic()
     running = job.start(*command(program, world), env={'OMP_NUM_THREADS': '1'})
     killer = Killer(job, program, chance, kills, span)
@@ -117,7 +117,7 @@ Outcome = collections.namedtuple('Outcome', 'is_equal world killed in_saves')
 
 
 class Proof:
-    """Undisturbed runs are made once for each program and world size."""
+    """Makes undisturbed runs once for each program and world size."""
 
     def __init__(self, folder, worlds=(1, 2, 4), limit=150):
         self.folder, self.worlds, self.limit = pathlib.Path(folder), worlds, limit
@@ -141,7 +141,7 @@ class Proof:
         return worlds[seed % len(worlds)]
 
     def check(self, name, seed):
-        """One run with kills. AssertionError with its output if it did not end well."""
+        """One run with kills. AssertionError with its output if it did not succeed."""
         chance = random.Random(f'{name} {seed}')
         world = self.world(name, seed)
         result, seconds = self.expected(name, world)
@@ -160,7 +160,7 @@ class Proof:
 
 
 class Kept:
-    """Outcomes by program and seed, in a file of JSON lines if there is to be one."""
+    """Outcomes by program and seed, kept in a file of JSON lines if one is given."""
 
     def __init__(self, path):
         self.path, self.outcomes = path, {}

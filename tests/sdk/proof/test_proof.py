@@ -1,4 +1,4 @@
-"""Runs whose workers are killed at random end with the very parameters of an undisturbed run.
+"""Runs whose workers are killed at random end with exactly the parameters of an undisturbed run.
 
 Five runs of each program, with CPPRUN_ALL a hundred; kills.py alone prints a table.
 """
@@ -32,7 +32,7 @@ def newest_step(folder):
 
 
 def test_twenty_kills_in_a_minute_lose_no_committed_step(tmp_path):
-    """The restart loop: no restart goes back behind a snapshot that was there."""
+    """The restart loop: no restart goes back behind an existing snapshot."""
     program = PROGRAMS['sgd']._replace(words=['sgd', 'snapshots', 1200, 5, 10])
     quick = program._replace(words=['sgd', 'undisturbed', 1200, 1000, 0])
     job = Launches(tmp_path)

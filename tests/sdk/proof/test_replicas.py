@@ -1,5 +1,5 @@
-"""A node that is lost with its disk, and one that comes in its place: with --snapshot-replicas=1 it
-resumes from the memory that a neighbour has copied, exactly; without it from what is on disk."""
+"""A node that is lost with its disk, and its replacement: with --snapshot-replicas=1 it resumes
+exactly from the memory that a neighbour has copied; without it from disk."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ def free_port():
 
 
 class TwoNodes:
-    """Agents of one job on this machine, each with a folder of its own."""
+    """Agents of one job on this machine, each with its own folder."""
 
     def __init__(self, job, *flags):
         self.job, self.flags, self.port = job, flags, free_port()
@@ -69,7 +69,7 @@ def undisturbed(job):
     return running.find(r'hash=(\w+)')[1]
 
 
-def test_a_new_node_resumes_from_its_neighbours_memory(job):
+def test_new_node_resumes_from_its_neighbours_memory(job):
     expected = undisturbed(job)
     nodes = TwoNodes(job, '--snapshot-replicas=1')
     first = nodes.start('first')
@@ -87,7 +87,7 @@ def test_a_new_node_resumes_from_its_neighbours_memory(job):
     assert first.find(f'hash={expected}'), first.output
 
 
-def test_without_copies_it_resumes_from_disk(job):
+def test_without_replicas_it_resumes_from_disk(job):
     nodes = TwoNodes(job)
     first = nodes.start('first')
     first.wait_for('waiting: 1 of')

@@ -1,5 +1,5 @@
-// A training run that anything may kill at any moment: a net with dropout, a scheduler and a
-// sampler, with a snapshot every few steps that is written while training goes on. Prints a hash of
+// A training run that can be killed at any moment: a net with dropout, a scheduler and a sampler,
+// with a snapshot every few steps that is written while training goes on. Prints a hash of
 // everything that must be exact at the end.
 //
 //   sdk_proof_training sgd|adamw DIR STEPS SAVE_EVERY STEP_MS
@@ -51,7 +51,7 @@ class Training {
   }
 
   void run() {
-    // Dropout draws other numbers on each rank.
+    // Dropout draws different numbers on each rank.
     torch::manual_seed(100 + static_cast<uint64_t>(dist::get_rank()));
     const auto from = snapshot_.resume();
     step_ = from.step;

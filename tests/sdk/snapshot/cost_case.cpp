@@ -1,5 +1,5 @@
-// snapshot_cost MEBIBYTES: what saving costs the training, beside one plain memcpy of the same size
-// in the same process; prints milliseconds.
+// snapshot_cost MEBIBYTES: measures the cost of a save for the training, beside one memcpy of the
+// same size in the same process; prints milliseconds.
 #include <torch/nn/module.h>
 
 #include <chrono>
@@ -32,7 +32,7 @@ double milliseconds(F&& f) {
       .count();
 }
 
-// Into memory that was touched before, as the arena's is from its third save on.
+// Copies into touched memory, as the arena's is from its third save on.
 double plain_copy(const torch::nn::Module& module) {
   std::vector<at::Tensor> into;
   for (const auto& each : module.parameters()) into.push_back(each.detach().clone());

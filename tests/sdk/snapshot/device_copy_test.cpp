@@ -1,5 +1,5 @@
-// The order of staging from a device, with a device that is none: copies that were started happen
-// when somebody waits for an event behind them, and not before.
+// The order of staging from a device, with a fake device: a started copy happens only when a caller
+// waits for a later event.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,11 +15,11 @@ using testing::ElementsAre;
 
 constexpr c10::StreamId kCompute = 0, kSide = 7;
 
-// What has been put into the streams, and what was asked of them. One for all, as a device is.
+// The contents of the fake device's streams and the calls made to it. One for all, as a device is.
 struct Fake {
   std::vector<std::string> log;
   std::vector<std::function<void()>> started;  // copies that have not happened
-  std::map<void*, size_t> events;              // how many of all started ones each is behind
+  std::map<void*, size_t> events;              // the number of started copies before each event
   c10::StreamId current = kCompute;
   size_t happened = 0;
 } fake;
@@ -82,7 +82,7 @@ class DeviceCopyTest : public ::testing::Test {
   void SetUp() override { fake = Fake(); }
 };
 
-TEST_F(DeviceCopyTest, CopiesComeAfterWhatTheDeviceHasToDo) {
+TEST_F(DeviceCopyTest, CopiesAfterPendingDeviceWork) {
   DeviceCopy copy(device(), fake_calls());
   EXPECT_THAT(fake.log, ElementsAre("record compute", "block side"));
   const at::Tensor bytes = at::full({10}, 3, at::kByte);
@@ -95,7 +95,7 @@ TEST_F(DeviceCopyTest, CopiesComeAfterWhatTheDeviceHasToDo) {
   EXPECT_EQ(memory, std::vector<std::byte>(10, std::byte{3}));
 }
 
-TEST_F(DeviceCopyTest, APieceIsUsedAgainWhenItsBytesAreAway) {
+TEST_F(DeviceCopyTest, ReusesABufferAfterItsBytesAreWritten) {
   const int64_t size = 4 * DeviceCopy::kPiece + 105;
   const at::Tensor bytes = at::arange(size, at::kLong).remainder(251).to(at::kByte);
   std::vector<std::byte> memory(static_cast<size_t>(size));
@@ -111,13 +111,13 @@ TEST_F(DeviceCopyTest, APieceIsUsedAgainWhenItsBytesAreAway) {
       << "two are on their way at once, no more";
 }
 
-TEST_F(DeviceCopyTest, WhereThereIsNoPinnedMemoryItThrows) {
+TEST_F(DeviceCopyTest, ThrowsWithoutPinnedMemory) {
   DeviceCopyCalls calls = fake_calls();
   calls.make_pinned = [](int64_t) -> at::Tensor { TORCH_CHECK(false, "none"); };
   EXPECT_THROW(DeviceCopy(device(), calls), c10::Error);
 }
 
-TEST_F(DeviceCopyTest, WithoutItBytesAreCopiedAllTheSame) {
+TEST_F(DeviceCopyTest, CopiesWithoutPinnedMemory) {
   const at::Tensor bytes = at::full({10}, 4, at::kByte);  // on the CPU, which has no streams
   std::vector<std::byte> memory(10);
   DeviceCopies copies;

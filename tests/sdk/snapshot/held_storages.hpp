@@ -1,4 +1,4 @@
-// The storages of a file, as tensors here.
+// The storages of a file as tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@ namespace cpprun::test {
 class HeldStorages final : public snapshot::Storages {
  public:
   explicit HeldStorages(std::map<std::string, at::Tensor> tensors) : tensors_(std::move(tensors)) {}
-  // A template, so that braces mean the other one.
+  // A template, so that braces select the other overload.
   template <std::same_as<std::vector<snapshot::Storage>> Captured>
   explicit HeldStorages(const Captured& captured) {
     for (const auto& each : captured) tensors_.emplace(each.name, each.bytes);

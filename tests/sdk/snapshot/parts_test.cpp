@@ -1,4 +1,4 @@
-// What of snapshots is pure: names, shares, the choice of one, intervals, what ranks tell.
+// The pure parts of snapshots: names, shards, choice, intervals, reports of ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,9 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// --- names
-
-TEST(SnapshotNames, OnlyTheFirstPrefixComesOffAndOnlyFromAll) {
+TEST(SnapshotNames, StripsOnlyAPrefixThatAllNamesHave) {
   EXPECT_THAT(
       strip_prefix({"module.net.weight", "module.module_list.0.weight", "module.submodule.bias"},
                    "module."),
@@ -44,7 +42,7 @@ TEST(SnapshotNames, FindsNamesInsideWrappers) {
               ElementsAre(Pair("a", "module.a"), Pair("b.c", "module.b._orig_mod.c")));
 }
 
-TEST(SnapshotNames, AModelMayHaveAPartCalledModule) {
+TEST(SnapshotNames, AModelMayHaveAChildCalledModule) {
   EXPECT_THAT(align({"module.a"}, {"module.a"}), ElementsAre(Pair("module.a", "module.a")));
   EXPECT_THAT(align({"module.module.a"}, {"module.a"}),
               ElementsAre(Pair("module.a", "module.module.a")));
@@ -52,15 +50,13 @@ TEST(SnapshotNames, AModelMayHaveAPartCalledModule) {
   EXPECT_THAT(align({"my_orig_mod.a"}, {"a", "mya"}), IsEmpty());
 }
 
-// --- forms
-
 class NoStorages final : public Storages {
  public:
   Status read(const std::string&, uint64_t, std::span<std::byte>) const override { return {}; }
 };
 
-// In memory each rank's own state is beside what all share, in the single file it is inside.
-TEST(SnapshotForm, WhatIsARanksOwnIsFoundInMemoryToo) {
+// In memory a rank's own state is beside the shared state; in the single file it is inside.
+TEST(SnapshotEntries, FindsPerRankEntriesInMemory) {
   for (const bool is_single : {false, true}) {
     int64_t restored = 0;
     Tracked own;
@@ -82,9 +78,7 @@ TEST(SnapshotForm, WhatIsARanksOwnIsFoundInMemoryToo) {
   }
 }
 
-// --- copies
-
-TEST(SnapshotCopy, MovesEveryByteAndNoOther) {
+TEST(SnapshotCopy, CopiesExactlyTheRequestedBytes) {
   constexpr size_t kLarge = 300'000;
   std::vector<std::byte> from(kLarge + 200), to(from.size());
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 31 + i / 251);
@@ -99,22 +93,20 @@ TEST(SnapshotCopy, MovesEveryByteAndNoOther) {
   }
 }
 
-// --- shares
-
 uint64_t of_writer(const std::vector<ShardRange>& parts, int writer) {
   uint64_t bytes = 0;
   for (const ShardRange& part : parts) bytes += part.writer == writer ? part.bytes : 0;
   return bytes;
 }
 
-TEST(SnapshotShares, AreEqualAndWhole) {
+TEST(SnapshotShards, CoverTheBytesInEqualParts) {
   const std::vector<ShardSource> storages{
       {"a", 10 << 20}, {"b", 4}, {"c", 0}, {"d", 1'000'001}, {"e", 5'000}};
   for (const int writers : {1, 2, 3, 7}) {
     const auto parts = plan_shards(storages, writers);
     std::map<std::string, uint64_t> seen;
     for (const ShardRange& part : parts) {
-      EXPECT_EQ(part.from, seen[part.storage]);  // one after the other
+      EXPECT_EQ(part.from, seen[part.storage]);  // in sequence
       EXPECT_EQ(part.from % archive::kBlock, 0U);
       seen[part.storage] += part.bytes;
     }
@@ -127,14 +119,12 @@ TEST(SnapshotShares, AreEqualAndWhole) {
   }
 }
 
-TEST(SnapshotShares, WhatRanksDifferInIsTheFirstOnes) {
+TEST(SnapshotShards, RankZeroWritesDifferingTensors) {
   const auto parts = plan_shards({{"w", 1 << 20}, {"mean", 1 << 20, true}}, 2);
   EXPECT_THAT(parts,
               ElementsAre(ShardRange{"w", 0, 1 << 19, 0}, ShardRange{"w", 1 << 19, 1 << 19, 1},
                           ShardRange{"mean", 0, 1 << 20, 0}));
 }
-
-// --- the choice
 
 Candidate disk(int64_t step, std::string why = "") {
   const std::string name = "step-" + std::to_string(step);
@@ -144,62 +134,58 @@ Candidate memory(int64_t step, std::string id = "0/2") {
   return {Candidate::Where::InMemorySnapshot, step, std::move(id), "", "memory"};
 }
 
-TEST(SnapshotChoice, TheNewestThatAllHave) {
+TEST(SnapshotChoice, ChoosesTheNewestCommonOne) {
   const Common found = common({{disk(3), disk(2), disk(1)}, {disk(2), disk(1)}});
   EXPECT_THAT(found.loadable, ElementsAre(disk(2), disk(1)));
   EXPECT_THAT(found.damaged, IsEmpty());
 }
 
-TEST(SnapshotChoice, MemoryIfItIsAsNewAsTheDisk) {
+TEST(SnapshotChoice, ChoosesMemoryIfItIsAsNewAsTheDisk) {
   EXPECT_EQ(common({{memory(3), disk(3)}, {memory(3), disk(3)}}).loadable[0], memory(3));
   EXPECT_THAT(common({{memory(2), disk(3)}, {memory(2), disk(3)}}).loadable, ElementsAre(disk(3)));
-  // Another round's copy of the same step is no copy of this one.
+  // A copy of the same step from another round is no copy of this one.
   EXPECT_THAT(common({{memory(4, "7/2"), disk(3)}, {memory(4, "8/2"), disk(3)}}).loadable,
               ElementsAre(disk(3)));
 }
 
-TEST(SnapshotChoice, TheLaunchersBeforeTheFoldersNewest) {
+TEST(SnapshotChoice, TheLaunchersChoicePrecedesTheFolder) {
   Candidate chosen = disk(2);
   chosen.where = Candidate::Where::Chosen;
   const Common found = common({{chosen, disk(3), disk(2)}});
   EXPECT_THAT(found.loadable, ElementsAre(chosen, disk(3), disk(2)));
 }
 
-TEST(SnapshotChoice, TellsWhoseIsDamaged) {
+TEST(SnapshotChoice, NamesTheRankWithADamagedOne) {
   const Common found = common({{disk(3), disk(2)}, {disk(3, "cut short"), disk(2)}});
   EXPECT_THAT(found.loadable, ElementsAre(disk(2)));
   ASSERT_EQ(found.damaged.size(), 1U);
   EXPECT_EQ(found.damaged[0].why, "rank 1: cut short");
 }
 
-TEST(SnapshotChoice, ListsTravel) {
+TEST(SnapshotChoice, ListsSurviveEncoding) {
   const Candidates all{memory(5), disk(4), disk(3, "bad")};
   EXPECT_EQ(decode(encode(all)).value(), all);
   EXPECT_FALSE(decode("nonsense").ok());
 }
 
-// --- intervals
-
-TEST(SnapshotInterval, IsYoungsWithinReason) {
+TEST(SnapshotInterval, IsYoungsIntervalWithinLimits) {
   EXPECT_NEAR(best_interval(1, 7200), 120, 1e-9);    // sqrt(2 * 1 * 7200)
-  EXPECT_NEAR(best_interval(100, 200), 1000, 1e-9);  // no more than a tenth of the time
+  EXPECT_NEAR(best_interval(100, 200), 1000, 1e-9);  // at most a tenth of the time
   EXPECT_NEAR(best_interval(1e4, 1e9), 3600, 1e-9);
   EXPECT_GT(time_between_failures(0, 0), time_between_failures(3600, 3));
 }
 
-TEST(SnapshotInterval, LooksAtTheClockOftenEnough) {
+TEST(SnapshotInterval, ReadsTheClockOftenEnough) {
   PollSchedule look_out;
   EXPECT_TRUE(look_out.is_due(0));
   look_out.set_next_look(look_out.next_look(0, 0, 60));
   EXPECT_TRUE(look_out.is_due(1));
   const int64_t next = look_out.next_look(1, 0.1, 60);  // 0.1 s a step: each second
   EXPECT_EQ(next, 11);
-  EXPECT_EQ(look_out.next_look(11, 1.1, 0.5), 12);  // an interval of half a second
+  EXPECT_EQ(look_out.next_look(11, 1.1, 0.5), 12);  // half a second between checks
 }
 
-// --- what ranks tell
-
-TEST(SnapshotReport, OutcomesAndSharesTravel) {
+TEST(SnapshotReport, OutcomesAndShardsSurviveEncoding) {
   EXPECT_EQ(decode_outcome(encode(Result<std::string>("x")), 3).value(), "x");
   const auto bad = decode_outcome(encode(Status(Error{ErrorKind::System, "disk full"})), 3);
   EXPECT_EQ(bad.error().text, "rank 3: disk full");

@@ -1,5 +1,5 @@
-// snapshot_schedules FILE: goes on with the schedulers that twins/schedules_file.py has saved, and
-// prints their rates. The milestones are other ones here: the file's count.
+// snapshot_schedules FILE: continues the schedulers that twins/schedules_file.py saved, and prints
+// their rates. The milestones differ here: those of the file count.
 #include <cmath>
 #include <cstdio>
 

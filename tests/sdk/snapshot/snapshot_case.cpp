@@ -1,5 +1,5 @@
-// snapshot_train WORD=VALUE...: a training on several ranks that resumes and saves; prints where it
-// resumed from and what it ended with.
+// snapshot_train WORD=VALUE...: a training on several ranks that resumes and saves; prints its
+// starting point and its result.
 #include <malloc.h>
 #include <signal.h>
 
@@ -115,7 +115,7 @@ class Training {
     }
   }
 
-  // The disk is well again from here on: what lay in the way is removed.
+  // Repairs the disk: removes the obstacles.
   void mend() {
     if (step_ != settings_.number("mend", -1) || dist::get_rank() != 0) return;
     std::filesystem::remove(settings_.text("in_the_way", "blocked"));
@@ -133,7 +133,7 @@ class Training {
 
 }  // namespace
 
-// How much memory a resume() leaves behind, for ranks that have the file from rank 0.
+// Measures the memory that resume() leaves behind on ranks that receive the file from rank 0.
 SDK_CASE(snapshot_sent) {
   const auto group = dist::init_process_group({.backend = "gloo"});
   const std::string file = dist::get_rank() == 0 ? "snapshot.pt" : "nowhere/snapshot.pt";
@@ -156,8 +156,8 @@ SDK_CASE(snapshot_sent) {
   return 0;
 }
 
-// Two Snapshots in folders of their own, as a GAN has, saved at the same steps at the same time.
-// The first process dies after that.
+// Two Snapshots in their own folders, as a GAN has, saved at the same steps at the same time. The
+// first process dies afterwards.
 SDK_CASE(snapshot_pair) {
   const auto group = dist::init_process_group({.backend = "gloo"});
   at::Tensor one = at::zeros({100'000}), two = at::zeros({100'000});
@@ -185,7 +185,7 @@ SDK_CASE(snapshot_pair) {
   return 0;
 }
 
-// Saves a model whose second layer each rank has for itself; apart=1: each in its own folder.
+// Saves a model whose second layer differs on each rank; apart=1: each in its own folder.
 SDK_CASE(snapshot_differs) {
   const auto group = dist::init_process_group({.backend = "gloo"});
   torch::nn::Sequential net(torch::nn::Linear(300, 300), torch::nn::Linear(300, 300));

@@ -1,4 +1,4 @@
-// Snapshots in a world of one: what is kept and comes back, what is refused, what is hinted at.
+// Snapshots in a world of one: saved and restored values, rejections, hints.
 #include "cpprun/snapshot/snapshot.hpp"
 
 #include <gmock/gmock.h>
@@ -95,8 +95,8 @@ TEST_F(SnapshotAlone, KeepsValuesOfAllKinds) {
   }
 }
 
-// Python refuses the whole file for one text that it can't decode.
-TEST_F(SnapshotAlone, ATextThatIsNoUtf8GoesAsBytes) {
+// Python rejects the whole file for one undecodable text.
+TEST_F(SnapshotAlone, SavesNonUtf8TextAsBytes) {
   const std::string saved("\xff\0\xe9", 3);
   std::string text = saved;
   Snapshot(in_file()).track("text", text).save(1);
@@ -109,7 +109,7 @@ TEST_F(SnapshotAlone, ATextThatIsNoUtf8GoesAsBytes) {
   EXPECT_EQ(text, saved);
 }
 
-TEST_F(SnapshotAlone, NothingThereIsNone) {
+TEST_F(SnapshotAlone, AnEmptyFolderHasNoSnapshot) {
   int value = 3;
   Snapshot snapshot(in_folder());
   snapshot.track("value", value);
@@ -117,18 +117,18 @@ TEST_F(SnapshotAlone, NothingThereIsNone) {
   EXPECT_EQ(value, 3);
 }
 
-TEST_F(SnapshotAlone, EachThingOnce) {
+TEST_F(SnapshotAlone, RejectsDuplicateEntries) {
   const auto net = test::make_net();
   int value = 0, other = 0;
   Snapshot snapshot(in_folder());
   snapshot.track(net).track("value", value);
   EXPECT_THROW(snapshot.track("again", net), std::invalid_argument);
   EXPECT_THROW(snapshot.track("value", other), std::invalid_argument);
-  EXPECT_THROW(snapshot.track("step", other), std::invalid_argument);  // its own
+  EXPECT_THROW(snapshot.track("step", other), std::invalid_argument);  // the name of its own entry
   EXPECT_THROW(Snapshot({.dir = "a", .file = "b"}), std::invalid_argument);
 }
 
-TEST_F(SnapshotAlone, RefusesWhatCannotBeSaved) {
+TEST_F(SnapshotAlone, RejectsUnsupportedOptimizers) {
   const auto net = test::make_net();
   const auto lbfgs = test::make_optimizer("lbfgs", net->parameters());
   EXPECT_THROW(Snapshot(in_folder()).track(*lbfgs, net), std::invalid_argument);
@@ -164,7 +164,7 @@ void step(test::Net& net, torch::optim::Optimizer& optimizer) {
 class SnapshotOptimizers : public SnapshotAlone,
                            public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(SnapshotOptimizers, GoOnExactly) {
+TEST_P(SnapshotOptimizers, ContinueExactly) {
   const auto net = test::make_net(0);
   const auto optimizer = test::make_optimizer(GetParam(), net->parameters());
   for (int i = 0; i < 3; ++i) step(*net, *optimizer);
@@ -210,7 +210,7 @@ TEST_F(SnapshotAlone, NamesKeepMomentumWithItsParameter) {
   EXPECT_THROW(by_position.resume(), std::runtime_error);  // it has more parameters
 }
 
-TEST_F(SnapshotAlone, SaysWhatDoesNotFitAndChangesNothing) {
+TEST_F(SnapshotAlone, ReportsAMismatchAndChangesNothing) {
   const auto net = test::make_net();
   Snapshot(in_folder()).track(net).save(1);
   const auto more = test::make_net(0.3, true);
@@ -226,7 +226,7 @@ TEST_F(SnapshotAlone, SaysWhatDoesNotFitAndChangesNothing) {
   EXPECT_EQ(test::fingerprint(*more), before);
 }
 
-TEST_F(SnapshotAlone, FallsBackToTheFileBefore) {
+TEST_F(SnapshotAlone, FallsBackToTheEarlierFile) {
   int value = 1;
   {
     Snapshot snapshot(in_file());
@@ -244,7 +244,7 @@ TEST_F(SnapshotAlone, FallsBackToTheFileBefore) {
   EXPECT_EQ(value, 1);
 }
 
-// Turns a bit over, so that only a checksum tells.
+// Flips a bit that only a checksum detects.
 void damage(const std::string& path) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(100);
@@ -253,7 +253,7 @@ void damage(const std::string& path) {
   file.put(static_cast<char>(byte ^ 1));
 }
 
-TEST_F(SnapshotAlone, DamagedOnesOfLaterStepsDoNotCostTheNewOnes) {
+TEST_F(SnapshotAlone, ADamagedLaterStepDoesNotRemoveNewSnapshots) {
   at::Tensor value = at::ones({64});
   SnapshotOptions options = in_folder();
   options.keep = 2;
@@ -274,10 +274,10 @@ TEST_F(SnapshotAlone, DamagedOnesOfLaterStepsDoNotCostTheNewOnes) {
   EXPECT_EQ(found->complete[1].step, 40);
   CaptureStderr();
   EXPECT_EQ(Snapshot(options).track("value", value).resume().step, 60);
-  EXPECT_EQ(GetCapturedStderr(), "");  // nothing to fall back from
+  EXPECT_EQ(GetCapturedStderr(), "");  // no snapshot to fall back to
 }
 
-TEST_F(SnapshotAlone, HintsAtWhatIsForgottenOnce) {
+TEST_F(SnapshotAlone, HintsOnceAtAForgottenEntry) {
   const auto net = test::make_net();
   const auto sgd = test::make_optimizer("sgd", net->parameters());
   optim::StepLR schedule(*sgd, {.step_size = 1});
@@ -300,7 +300,7 @@ TEST_F(SnapshotAlone, HintsAtWhatIsForgottenOnce) {
   EXPECT_EQ(GetCapturedStderr(), "");
 }
 
-TEST_F(SnapshotAlone, SharedAndStridedTensorsComeBack) {
+TEST_F(SnapshotAlone, RestoresSharedAndStridedTensors) {
   at::Tensor whole = at::arange(24, at::kDouble).view({4, 6});
   at::Tensor column = whole.select(1, 2), rows = whole.slice(0, 1, 3), scalar = at::tensor(5);
   Snapshot snapshot(in_folder());
@@ -315,9 +315,9 @@ TEST_F(SnapshotAlone, SharedAndStridedTensorsComeBack) {
   EXPECT_TRUE(at::equal(d, scalar));
 }
 
-// Into the memory that the model has, wherever that is: no second copy on any device.
+// Loads into the model's memory, wherever it is: no second copy on any device.
 class SnapshotMapLocation : public SnapshotAlone {};
-TEST_F(SnapshotMapLocation, LoadsIntoTheModelsOwnMemory) {
+TEST_F(SnapshotMapLocation, LoadsIntoTheModelsMemory) {
   const auto net = test::make_net();
   Snapshot(in_folder()).track(net).save(1);
   const auto other = std::make_shared<test::Net>();
@@ -345,7 +345,7 @@ TEST_F(SnapshotAlone, SavesByStepsAndByTime) {
   EXPECT_TRUE(snapshot.maybe_save(12, {.every = std::chrono::milliseconds(1)}));
 }
 
-// The lock on the first draft in `folder` that has bytes: its writer has taken it by then.
+// Waits for a draft with bytes in `folder`: its writer holds the lock by then.
 snapshot_files::LockState lock_of_draft(const fs::path& folder, const std::atomic<bool>& is_over) {
   while (!is_over) {
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -359,7 +359,7 @@ snapshot_files::LockState lock_of_draft(const fs::path& folder, const std::atomi
   return snapshot_files::LockState::Unknown;
 }
 
-TEST_F(SnapshotAlone, AStateDictIsLockedWhileItIsWritten) {
+TEST_F(SnapshotAlone, LocksAStateDictWhileWriting) {
   const torch::nn::Linear large(4096, 4096);  // 64 MiB: long enough to be seen
   std::atomic<bool> is_over{false};
   std::thread writer([&] {

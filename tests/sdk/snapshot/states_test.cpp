@@ -1,5 +1,5 @@
-// States of optimizers and schedulers, as files have them, into objects that differ from those
-// that were saved: of another type, or Python's.
+// States of optimizers and schedulers, in the form of files, into objects that differ from the
+// saved ones: of another type, or Python's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ void step(torch::optim::Optimizer& optimizer) {
   optimizer.step();
 }
 
-// As Python's load_state_dict does it: buffers become of the parameter's type, counts stay.
-TEST(SnapshotStates, BuffersBecomeOfTheParametersType) {
+// As in Python's load_state_dict: buffers get the parameter's type, counts stay.
+TEST(SnapshotStates, BuffersGetTheParametersType) {
   const auto net = test::make_net(), wide = test::make_net();
   torch::optim::AdamW adam(net->parameters());
   step(adam);

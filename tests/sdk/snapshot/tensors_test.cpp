@@ -1,4 +1,4 @@
-// Tensors on their way to a file and back, and what only Python's files hold.
+// Tensors on their way to a file and back, and tensors that only Python writes.
 #include "cpprun/snapshot/state/tensors.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// What a file would give back.
+// The tensor that a file would return.
 at::Tensor kept(const at::Tensor& tensor) {
   Capture capture;
   const TensorRef ref = *pickle::read(pickle::write(capture.add(tensor)))->get_if<TensorRef>();
@@ -30,7 +30,7 @@ at::Tensor waves() {
 }
 
 // torch.imag(z.conj()) is a negative view of z's storage.
-TEST(SnapshotTensors, LazyNegativesAndConjugatesHaveTheirSigns) {
+TEST(SnapshotTensors, SavesLazyNegativesAndConjugatesByValue) {
   const HeldStorages storages({{"z", waves()}});
   const TensorRef negative{"z", "float32", 4, 1, {2}, {2}, false, false, true};
   const TensorRef conjugate{"z", "complex64", 2, 0, {2}, {1}, false, true};
@@ -41,26 +41,26 @@ TEST(SnapshotTensors, LazyNegativesAndConjugatesHaveTheirSigns) {
   EXPECT_TRUE(at::equal(dense, waves().conj()));
 }
 
-TEST(SnapshotTensors, ALazyTargetIsFilledWithWhatTheFileSays) {
+TEST(SnapshotTensors, FillsALazyTargetFromTheFile) {
   const at::Tensor target = at::zeros({2}, at::kComplexFloat).conj();
   fill(target, {"z", "complex64", 2, 0, {2}, {1}, false}, HeldStorages({{"z", waves()}}));
   EXPECT_TRUE(at::equal(target, waves()));
 }
 
-TEST(SnapshotTensors, ComplexNumbersOfHalfPrecisionComeBack) {
+TEST(SnapshotTensors, RestoresComplexHalfTensors) {
   const at::Tensor halves = at::arange(8, at::kHalf).view({4, 2});
   const at::Tensor found = kept(at::view_as_complex(halves));
   ASSERT_EQ(found.scalar_type(), at::kComplexHalf);
   EXPECT_TRUE(at::equal(at::view_as_real(found), halves));
 }
 
-TEST(SnapshotTensors, DtypesThatFilesDoNotHaveAreRefusedByName) {
+TEST(SnapshotTensors, RejectsUnsupportedDtypesByName) {
   const at::Tensor bits = at::zeros({2, 3}, at::kByte).view(at::kBits8);
   EXPECT_THAT([&] { Capture().add(bits); },
               ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("bits8"), HasSubstr("[2, 3]"))));
 }
 
-TEST(SnapshotTensors, AnExpandedTensorBecomesAnotherAndItsSourceStays) {
+TEST(SnapshotTensors, ReplacesAnExpandedTensorAndKeepsItsSource) {
   const at::Tensor source = at::zeros({1, 3});
   at::Tensor value = source.expand({4, 3});
   assign(value, {"row", "float32", 3, 0, {4, 3}, {0, 1}, false},

@@ -1,4 +1,4 @@
-"""Python goes on where C++ stopped, and the other way round."""
+"""Python continues where C++ stopped, and the other way round."""
 
 import pytest
 from torch_python import PYTHON
@@ -44,7 +44,7 @@ class Languages:
 
 
 @pytest.mark.parametrize('kind', ['sgd', 'adam', 'adamw', 'adagrad', 'rmsprop'])
-def test_five_epochs_each_are_fifteen_of_one(ranks, kind):
+def test_five_epochs_three_times_equal_fifteen(ranks, kind):
     speak = Languages(ranks, kind)
     whole = numbers(speak.python(15, 'whole.pt'))
     assert numbers(speak.cpp(15, 'own.pt')) == pytest.approx(whole, abs=1e-6)
@@ -62,6 +62,6 @@ def test_python_opens_every_file_of_a_folder(ranks):
     assert out == ['<All keys matched successfully>', 'True', '0.9 6', '0 4 48']
 
 
-def test_schedulers_of_python_go_on(ranks):
+def test_schedulers_of_python_continue(ranks):
     saved = ranks.lone_twin('schedules_file.py', 'schedules.pt').well().out
     assert ranks.lone_case('snapshot', 'snapshot_schedules', 'schedules.pt').well().out == saved

@@ -1,4 +1,5 @@
-"""Workers killed again and again: no committed step is lost, and the end is that of a quiet run."""
+"""Workers killed repeatedly: no committed step is lost, and the end equals that of an undisturbed
+run."""
 
 import os
 import pathlib
@@ -57,4 +58,4 @@ def test_kills_at_any_moment_change_nothing(ranks, seed):
     assert kills == KILLS
     assert end_of(out) == end_of(quiet.out)
     resumed = [int(step) for step in re.findall(r'^rank 0 from \w+ step (\d+)', out, re.M)]
-    assert resumed == sorted(resumed)  # never behind what was resumed from before
+    assert resumed == sorted(resumed)  # never behind an earlier resume

@@ -1,4 +1,4 @@
-"""A training that was interrupted ends as one that was not, bit for bit."""
+"""An interrupted training ends like an uninterrupted one, bit for bit."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ def train(ranks, world, *words, flags=(), fault=None, folder='snapshots', **opti
 
 
 def ends(job):
-    """What the ranks ended with: parameters, generators, counts, rates."""
+    """The final state of the ranks: parameters, generators, counts, rates."""
     told = ('from', 'saved')
     return [line for line in job.well().lines('rank') if line.split()[2] not in told]
 
@@ -39,7 +39,7 @@ def steps(folder):
 
 @pytest.mark.parametrize('optimizer', ['sgd', 'adamw'])
 @pytest.mark.parametrize('world', [1, 2, 4])
-def test_a_killed_rank_costs_nothing(ranks, world, optimizer):
+def test_killed_rank_costs_nothing(ranks, world, optimizer):
     words = (f'optimizer={optimizer}',)
     undisturbed = train(ranks, world, *words, folder='a')
     killed = train(
@@ -67,7 +67,7 @@ def test_every_optimizer_continues(ranks, optimizer):
 
 
 @pytest.mark.parametrize('world', [1, 2])
-def test_a_single_file_continues_as_well(ranks, world):
+def test_single_file_continues_too(ranks, world):
     whole = train(ranks, world, 'file=a.pt')
     train(ranks, world, 'epochs=1', 'file=b.pt').well()
     rest = train(ranks, world, 'file=b.pt')
@@ -75,13 +75,13 @@ def test_a_single_file_continues_as_well(ranks, world):
     assert ends(rest) == ends(whole)
 
 
-def test_files_that_were_sent_are_not_kept_in_memory(ranks):
+def test_written_files_are_not_kept_in_memory(ranks):
     lines = ranks.case('snapshot', 2, 'snapshot_sent').well().lines('rank')
     assert lines == [f'rank {rank} step 2 whole lean' for rank in range(2)]
 
 
 @pytest.mark.parametrize('flags', [(), ('--snapshot-dir=launchers',)], ids=['', 'launchers'])
-def test_snapshots_in_several_folders_go_on_each_with_its_own(ranks, flags):
+def test_snapshots_in_several_folders_continue_separately(ranks, flags):
     job = ranks.case('snapshot', 2, 'snapshot_pair', flags=('--max-restarts=1', *flags)).well()
     lines = [line for line in job.lines('rank') if ' 5 ' in line]
     for rank in range(2):
@@ -107,7 +107,7 @@ def test_saves_in_the_background(ranks):
     assert ends(rest) == ends(whole)
 
 
-def test_the_folder_keeps_three_and_says_what_they_are(ranks):
+def test_folder_keeps_three_and_describes_them(ranks):
     train(ranks, 2, 'epochs=3').well()
     folder = ranks.folder / 'snapshots'
     assert steps(folder) == [8, 10, 12]
@@ -118,7 +118,7 @@ def test_the_folder_keeps_three_and_says_what_they_are(ranks):
     assert [p.name for p in folder.iterdir() if not p.name.startswith('step-')] == []
 
 
-def test_another_number_of_ranks(ranks):
+def test_other_number_of_ranks(ranks):
     train(ranks, 2, 'epochs=2').well()
     grown = train(ranks, 4, 'epochs=3')
     assert starts(grown) == ['disk step 8'] * 4
@@ -136,7 +136,7 @@ def change(path):
     path.write_bytes(data)
 
 
-def test_a_damaged_snapshot_is_left_out(ranks):
+def test_damaged_snapshot_is_skipped(ranks):
     train(ranks, 2, 'epochs=2').well()
     path = ranks.folder / 'snapshots' / 'step-8' / 'model.pt'
     path.write_bytes(path.read_bytes()[:-200])
@@ -150,7 +150,7 @@ def test_a_damaged_snapshot_is_left_out(ranks):
     assert changed.well().err.count('fell back one to step-10') == 1
 
 
-def test_what_was_fallen_back_from_is_not_chosen_again(ranks):
+def test_abandoned_snapshot_is_not_chosen_again(ranks):
     train(ranks, 2, 'epochs=2').well()
     change(ranks.folder / 'snapshots' / 'step-8' / 'optim.pt')
     flags = ('--max-restarts=1', '--snapshot-dir=snapshots')
@@ -161,7 +161,7 @@ def test_what_was_fallen_back_from_is_not_chosen_again(ranks):
     assert job.err.count('the snapshot of step 8 could not be used') == 1
 
 
-def test_the_launchers_choice_comes_first(ranks):
+def test_launchers_choice_comes_first(ranks):
     train(ranks, 1, 'epochs=2').well()
     chosen = {'CPPRUN_RESUME_FROM': str(ranks.folder / 'snapshots' / 'step-4')}
     words = ('snapshot_train', 'dir=snapshots', 'epochs=2')
@@ -180,7 +180,7 @@ def test_under_torchrun(ranks):
     assert ends(rest) == ends(whole)
 
 
-def test_a_bad_disk_does_not_stop_the_training(ranks):
+def test_bad_disk_does_not_stop_the_training(ranks):
     (ranks.folder / 'blocked').write_text('a file where a folder belongs')
     whole = train(ranks, 2, folder='a')
     words = ('tells=1', 'mend=9', f'in_the_way={ranks.folder}/blocked')
@@ -195,7 +195,7 @@ def test_a_bad_disk_does_not_stop_the_training(ranks):
     assert steps(ranks.folder / 'blocked') == [12, 14, 16]
 
 
-def test_a_layer_more_does_not_shift_the_momentum(ranks):
+def test_added_layer_does_not_shift_the_momentum(ranks):
     train(ranks, 1, 'epochs=2').well()
     refused = train(ranks, 1, 'epochs=3', 'more=1')
     assert refused.code != 0
@@ -204,7 +204,7 @@ def test_a_layer_more_does_not_shift_the_momentum(ranks):
     assert starts(job.well()) == ['disk step 8']
 
 
-def test_without_memory_the_disk_does(ranks):
+def test_without_memory_the_disk_is_used(ranks):
     words = ('memory=0', 'epochs=3')
     fault = 'kill:rank=1,step=9,attempt=0'
     killed = train(ranks, 2, *words, flags=('--max-restarts=1',), fault=fault)
@@ -212,14 +212,14 @@ def test_without_memory_the_disk_does(ranks):
 
 
 def test_training_pauses_for_one_copy(ranks):
-    """Memory that is new at each save would cost ten times as much."""
+    """New memory at each save would cost ten times as much."""
     tries = [ranks.lone_case('snapshot', 'snapshot_cost', 256).well().out.split() for _ in range(3)]
     pauses = [(float(words[3]), float(words[5])) for words in tries]
     assert any(pause < 3 * copy + 20 for pause, copy in pauses), pauses
 
 
 @pytest.mark.parametrize('apart', [0, 1])
-def test_parameters_that_differ_between_ranks_are_told_of(ranks, apart):
+def test_parameters_that_differ_between_ranks_are_reported(ranks, apart):
     job = ranks.case('snapshot', 3, 'snapshot_differs', f'apart={apart}').well()
     said = "parameter '1.weight' is not the same on ranks 0 and 2"
     assert job.err.count(said) == (not apart)

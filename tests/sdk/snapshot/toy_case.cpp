@@ -1,4 +1,4 @@
-// snapshot_toy EPOCHS FILE: a training that twins/snapshot_toy.py goes on with, and the other way
+// snapshot_toy EPOCHS FILE: a training that twins/snapshot_toy.py continues, and the other way
 // round; prints the parameters.
 #include <cstdio>
 
@@ -17,7 +17,8 @@ struct Toy : torch::nn::Module {
     register_module("first", first);
     register_module("last", last);
     torch::NoGradGuard no_grad;
-    for (auto& each : parameters()) {  // the same numbers in Python, whatever its generators do
+    for (auto& each :
+         parameters()) {  // the same numbers as in Python, independent of its generators
       each.copy_(torch::linspace(-0.3, 0.3, each.numel()).view(each.sizes()));
     }
   }

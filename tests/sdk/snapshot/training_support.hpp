@@ -1,4 +1,4 @@
-// A small training that has everything that a snapshot keeps: dropout, momentum, a schedule, a
+// A small training with everything that a snapshot stores: dropout, momentum, a schedule, a
 // shuffled sampler.
 #pragma once
 
@@ -69,7 +69,7 @@ struct Data {
   at::Tensor inputs, targets;
 };
 
-// Of all parameters, and of the buffers, which ranks may differ in.
+// Hashes all parameters, and the buffers, which may differ between ranks.
 inline std::string fingerprint(const torch::nn::Module& module, bool has_buffers = true) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const auto add = [&hash](const at::Tensor& tensor) {

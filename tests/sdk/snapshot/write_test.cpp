@@ -1,4 +1,4 @@
-// Ranks that write a snapshot together, each a thread here, on disks in memory.
+// Ranks that write a snapshot together, each on its own thread, on disks in memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ Staged staged_at(int64_t step, int rank) {
   return staged;
 }
 
-// Two nodes with a rank each; each has a folder of its own and keeps one snapshot.
+// Two nodes with a rank each; each has its own folder and keeps one snapshot.
 class FolderPerNode : public ::testing::Test {
  protected:
   bool save(int64_t step, const std::function<void()>& before_commit) {
@@ -64,9 +64,9 @@ class FolderPerNode : public ::testing::Test {
   dist::Store store_ = dist::make_hash_store();
 };
 
-TEST_F(FolderPerNode, TheOneBeforeStaysUntilAllNodesHaveTheNewOne) {
+TEST_F(FolderPerNode, KeepsThePreviousSnapshotUntilAllNodesHaveTheNewOne) {
   ASSERT_TRUE(save(90, [] {}));
-  // The second node's disk refuses the last rename.
+  // The second node's disk fails the last rename.
   EXPECT_FALSE(save(100, [&] { files_[1].inject(0, test::Fault::Fail); }));
   EXPECT_THAT(steps(0), ElementsAre(100, 90));
   EXPECT_THAT(steps(1), ElementsAre(90));
@@ -75,8 +75,8 @@ TEST_F(FolderPerNode, TheOneBeforeStaysUntilAllNodesHaveTheNewOne) {
   EXPECT_THAT(steps(1), ElementsAre(110));
 }
 
-// Nothing has changed for long: only the lock says that somebody is at work.
-TEST(SingleFile, NoSweepTakesADraftThatIsBeingWritten) {
+// Nothing has changed for long: only the lock shows a live writer.
+TEST(SingleFile, CleanupSparesADraftThatIsBeingWritten) {
   MemoryFiles files;
   const std::atomic<bool> gives_up{false};
   WriteContext context;

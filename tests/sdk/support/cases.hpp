@@ -1,5 +1,5 @@
-// A registry of cases: what one rank does in a test of several. `sdk_<part>_cases NAME [WORD...]`
-// runs one.
+// A registry of cases: one rank's part in a test of several ranks. `sdk_<part>_cases NAME
+// [WORD...]` runs one.
 //
 //   SDK_CASE(broadcast_mismatch) { ... return 0; }   // `args` are the words behind the name
 #pragma once

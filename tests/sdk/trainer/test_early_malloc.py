@@ -5,11 +5,11 @@ import subprocess
 import pytest
 from launches import BIN
 
-GROWS_BY = 64 << 10  # KiB, at once; by its own rules the heap grows as it is needed, to some 50 MiB
+GROWS_BY = 64 << 10  # KiB, at once; by default the heap grows in steps, to some 50 MiB
 
 
 def heap_kib(ranks, **env):
-    """The heap of a program that does nothing with the LibTorch that it was linked with."""
+    """The heap of a program that links LibTorch and does not use it."""
     (line,) = ranks.lone_case('trainer', 'heap', env=env).well().lines('heap')
     return int(line.split()[1])
 
@@ -22,7 +22,7 @@ def _malloc_is_glibcs():
         pytest.skip("malloc is AddressSanitizer's")
 
 
-def test_the_heap_is_there_before_libtorch_takes_it(ranks):
+def test_heap_is_reserved_before_libtorch(ranks):
     assert GROWS_BY <= heap_kib(ranks) < 1.5 * GROWS_BY
 
 
@@ -34,5 +34,5 @@ def test_the_heap_is_there_before_libtorch_takes_it(ranks):
         {'GLIBC_TUNABLES': 'glibc.malloc.arena_max=2'},
     ],
 )
-def test_who_leaves_malloc_alone_is_left_alone(ranks, own):
+def test_malloc_settings_of_the_user_are_kept(ranks, own):
     assert heap_kib(ranks, **own) < GROWS_BY

@@ -1,4 +1,4 @@
-"""The Trainer on several ranks: the tutorial's lines and losses, faults, requests to stop."""
+"""The Trainer on several ranks: the tutorial's lines and losses, faults, stop requests."""
 
 import signal
 import subprocess
@@ -27,21 +27,21 @@ def test_steps_follow_the_world_size(ranks, world, steps):
     assert f'effective batch size {32 * world} ({world} ranks x 32)' in job.err
 
 
-def test_a_request_of_one_rank_stops_all(ranks):
+def test_request_on_one_rank_stops_all(ranks):
     job = ranks.case('trainer', 3, 'trainer_stop', 'after').well()
     assert job.lines('stop') == [f'stop rank {rank} in 2 over 1' for rank in range(3)]
     assert job.lines('rank') == [f'rank {rank} ended 3 epochs stopped 1' for rank in range(3)]
     assert job.lines('saved') == ['saved 2']
 
 
-def test_a_request_is_heard_within_a_training_epoch(ranks):
+def test_request_takes_effect_within_a_training_epoch(ranks):
     job = ranks.case('trainer', 2, 'trainer_stop', 'within').well()
     assert job.lines('stop') == [f'stop rank {rank} in 2 over 0' for rank in range(2)]
     assert job.lines('rank') == [f'rank {rank} ended 2 epochs stopped 1' for rank in range(2)]
     assert job.lines('saved') == ['saved 2']
 
 
-def test_a_fault_happens_at_its_training_epoch(ranks):
+def test_fault_happens_at_its_training_epoch(ranks):
     fault = {'CPPRUN_FAULTS': 'kill:rank=1,epoch=2,attempt=0'}
     job = ranks.cpprun(
         2,
@@ -59,8 +59,8 @@ def test_a_fault_happens_at_its_training_epoch(ranks):
 
 
 @pytest.mark.parametrize('world', [1, 4])
-def test_a_killed_rank_costs_not_a_bit(ranks, world):
-    """Four ranks sum as before the kill only if DDP has the buckets that it had."""
+def test_killed_rank_changes_no_bit(ranks, world):
+    """Four ranks sum as before the kill only if DDP has the same buckets."""
     wide = ('trainer_wide', 2, 3, 0)
     whole = ranks.case('trainer', world, *wide).well()
     fault = {'CPPRUN_FAULTS': f'kill:rank={world - 1},step=7,attempt=0'}
@@ -71,7 +71,7 @@ def test_a_killed_rank_costs_not_a_bit(ranks, world):
     assert killed.lines('hash=') == whole.lines('hash=')
 
 
-def test_sigterm_saves_and_the_same_command_goes_on(ranks, tmp_path):
+def test_sigterm_saves_and_the_same_command_resumes(ranks, tmp_path):
     toy = [BIN / 'ex_toy_trainer', '--solo', '--task', 'regression', '--hash']
     command = [*toy, '--total-epochs', '200', '--save-every', '1000']
     whole = ranks.run(*command, '--snapshot-path', 'whole.pt').well()

@@ -1,4 +1,4 @@
-// The tutorial's toy: 2048 pairs of 20 random inputs and one number to be learned, a linear layer.
+// The tutorial's toy: 2048 pairs of 20 random inputs and one target, a linear layer.
 #pragma once
 
 #include <torch/data.h>

@@ -1,4 +1,4 @@
-// The Trainer in a world of one: which steps are taken, in which order, and what can be replaced.
+// The Trainer in a world of one: the steps, their order, and the overridable parts.
 #include "cpprun/trainer/trainer.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using Net = torch::nn::LinearImpl;
 
-// Notes the calls of what a program overrides.
+// Records the calls of overridden methods.
 template <data::Sampler S = data::DistributedSampler>
 class Noting : public Trainer<Net, test::ToyBatches, S> {
  public:
@@ -57,12 +57,12 @@ TEST_F(TrainerApi, StepsInTheTutorialsOrder) {
                                          "epoch 2", "end 2", "save 2"));
   EXPECT_EQ(trainer.epochs_run(), 3);
   EXPECT_EQ(trainer.exit_code(), 0);
-  trainer.train(4);  // goes on, loads nothing again; what was not saved is at the end
+  trainer.train(4);  // continues without another load; the end has unsaved steps
   EXPECT_EQ(trainer.calls[9], "epoch 3");
   EXPECT_EQ(trainer.calls.back(), "save 3");
 }
 
-TEST_F(TrainerApi, ResumesWhereTheSnapshotSays) {
+TEST_F(TrainerApi, ResumesFromTheSnapshot) {
   Noting<> trainer(net_, test::toy_data(32), sgd_, quiet());
   trainer.resumes_at = 2;
   trainer.train(3);
@@ -90,9 +90,9 @@ TEST_F(TrainerApi, Learns) {
   EXPECT_LT(trainer.last_loss().item<double>(), first / 10);
 }
 
-// Four batches of 8 whose gradients are added up are one of 32; 5 batches in all, so that the last
-// step of a training epoch is made of one.
-TEST_F(TrainerApi, AccumulatedBatchesAreOneLarge) {
+// Four accumulated batches of 8 equal one of 32; 5 batches in all, so that the last step of a
+// training epoch has one.
+TEST_F(TrainerApi, AccumulatedBatchesEqualOneLargeBatch) {
   const auto weights_after = [](TrainerOptions options) {
     const auto net = test::toy_net();
     torch::optim::SGD sgd(net->parameters(), 0.01);
@@ -142,15 +142,15 @@ class OwnSampler {
   int given_ = 0;
 };
 
-TEST_F(TrainerApi, TakesAnOwnSampler) {
+TEST_F(TrainerApi, AcceptsACustomSampler) {
   Noting<OwnSampler> trainer(net_, test::toy_data(32), std::make_shared<OwnSampler>(), sgd_,
                              {.batch_size = 3, .is_quiet = true});
   trainer.train(1);
   EXPECT_EQ(trainer.sampler().state(), 3);
 }
 
-// A sampler whose state was saved in the middle of a training epoch: only the rest is trained on.
-TEST_F(TrainerApi, GoesOnWithinATrainingEpoch) {
+// A sampler whose state was saved within a training epoch: training uses only the rest.
+TEST_F(TrainerApi, ContinuesWithinATrainingEpoch) {
   Noting<> trainer(net_, test::toy_data(40), sgd_, quiet());
   trainer.sampler().load_state({.epoch = 1, .consumed = 24, .size = 40});
   trainer.resumes_at = 1;
@@ -160,7 +160,7 @@ TEST_F(TrainerApi, GoesOnWithinATrainingEpoch) {
   EXPECT_EQ(trainer.sampler().indices().size(), 16U);
 }
 
-TEST_F(TrainerApi, RefusesOptionsThatCannotWork) {
+TEST_F(TrainerApi, RejectsInvalidOptions) {
   EXPECT_THROW(Noting<>(net_, test::toy_data(4), sgd_, {.batch_size = 0}), std::invalid_argument);
   EXPECT_THROW(Noting<>(net_, test::toy_data(4), sgd_, {.accumulate = 0}), std::invalid_argument);
 }

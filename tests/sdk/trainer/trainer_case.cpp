@@ -1,7 +1,7 @@
 // trainer_toy EPOCHS ACCUMULATE: the toy on several ranks; twins/trainer_toy.py prints the same.
-// heap: how large this process has become before main, in small blocks.
-// trainer_stop within|after: the last rank is asked to stop in training epoch 2; all do.
-// trainer_wide EPOCHS SAVE_EVERY STEP_MS: saves after so many steps, resumes, prints a hash.
+// heap: the size of this process in small blocks before main. trainer_stop within|after: the last
+// rank gets a stop request in training epoch 2; all stop. trainer_wide EPOCHS SAVE_EVERY STEP_MS:
+// saves every SAVE_EVERY steps, resumes, prints a hash.
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/optim/adamw.h>
@@ -48,7 +48,7 @@ class Toy : public Trainer<torch::nn::LinearImpl, test::ToyBatches> {
   }
 };
 
-// Several MiB of gradients, so that DDP has several buckets, and where a gradient lies in them
+// Several MiB of gradients, so that DDP has several buckets, and the position of a gradient in them
 // decides in which order four ranks sum it. Adam shows a difference in the last bit.
 std::shared_ptr<torch::nn::SequentialImpl> wide_net() {
   torch::manual_seed(2);

@@ -1,4 +1,5 @@
-"""Plain batch normalisation on a joined batch, in one process: what SyncBatchNorm must come to.
+"""Plain batch normalisation on a joined batch, in one process: the expected result of
+SyncBatchNorm.
 
     batch_norm.py SIZE... [cumulative]
 

@@ -1,4 +1,4 @@
-"""What `sdk_dist_cases differential` does in C++: the same calls, the same lines."""
+"""The Python twin of `sdk_dist_cases differential`: the same calls, the same lines."""
 
 import json
 
@@ -39,7 +39,7 @@ def reductions_of(name, op_name):
     if 'reduce_scatter' in kinds:
         kinds.append('reduce_scatter_tensor')
     if op_name == 'AVG' and not (dtype.is_floating_point or dtype.is_complex):
-        # Python's fails on each rank after the sum, and leaves the group broken.
+        # Python's call fails on each rank after the sum, and leaves the group broken.
         for kind in kinds:
             say(f'{kind}{what} refused')
         return
@@ -90,7 +90,7 @@ def moves_of(name):
     x = torch.zeros(6, dtype=dtype)
     dist.all_gather_into_tensor(x, own)
     tell(f'all_gather_into_tensor {name}', x)
-    # Python's refuses an output of shape [3, 2] on Gloo.
+    # Python rejects an output of shape [3, 2] on Gloo.
     tell(f'stacked {name}', x)
     gathered = three(dtype) if r == 1 else None
     dist.gather(real(own), [real(one) for one in gathered] if r == 1 else None, 1)
@@ -111,7 +111,7 @@ def exchanges_of(name):
     x = torch.zeros(6, 2, dtype=dtype)
     dist.all_to_all_single(real(x), real(rows), [1, 2, 3], [r + 1] * 3)
     tell(f'all_to_all_single splits {name}', x)
-    # Gloo has no all_to_all of lists in Python; this is what it means.
+    # Gloo has no all_to_all of lists in Python; this is its equivalent.
     tell(f'all_to_all {name}', x)
 
 

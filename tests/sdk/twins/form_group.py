@@ -1,4 +1,4 @@
-"""What sdk_dist_cases' `form` and `sub_groups` do, in Python: ranks of a mixed world."""
+"""The Python twin of sdk_dist_cases' `form` and `sub_groups`: ranks of a mixed world."""
 
 import sys
 

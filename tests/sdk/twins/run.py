@@ -1,7 +1,7 @@
 """Runs a twin as Python would, but ends it at once: run.py SCRIPT [WORD...]
 
 torch's threads now and then abort a process that is just ending ("terminate called without an
-active exception"), which says nothing about what the twin printed.
+active exception"), which does not concern the twin's output.
 """
 
 import os

@@ -1,5 +1,5 @@
 """Python's counterpart of the case snapshot_schedules: saves schedulers after four steps of each,
-and prints the rates that they go on with."""
+and prints their next rates."""
 
 import copy
 import sys

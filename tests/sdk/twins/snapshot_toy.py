@@ -1,4 +1,4 @@
-"""Python's counterpart of the case snapshot_toy: goes on from a snapshot of either."""
+"""Python's counterpart of the case snapshot_toy: continues a snapshot of either."""
 
 import os
 import sys

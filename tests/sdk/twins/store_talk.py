@@ -1,4 +1,4 @@
-"""What sdk_dist_cases' `store_talk` does, in Python."""
+"""The Python twin of sdk_dist_cases' `store_talk`."""
 
 import datetime
 import os

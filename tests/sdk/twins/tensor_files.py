@@ -1,4 +1,4 @@
-"""What Python saves and loads, by words: the functions of WORDS."""
+"""Saves and loads files in Python, by command: the functions of WORDS."""
 
 import collections
 import json
@@ -17,7 +17,7 @@ def state_dict():
 
 
 def training():
-    """A checkpoint as tutorials write it: optimizer and scheduler dictionaries, nested lists."""
+    """A checkpoint as in tutorials: optimizer and scheduler dictionaries, nested lists."""
     torch.manual_seed(2)
     model = torch.nn.Linear(20, 1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.8, 0.95))
@@ -84,7 +84,7 @@ CASES = (state_dict, training, values, dtypes, views)
 
 
 def same(a, b, path=''):
-    """Raises where they differ, bit for bit."""
+    """Raises if they differ, bit for bit."""
     if isinstance(a, torch.Tensor):
         assert (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride()), path
         assert a.requires_grad == b.requires_grad, path
@@ -119,7 +119,7 @@ def load(path, **options):
 
 
 def write_big(path, numel=2**30 + 7):
-    """More than 4 GiB in one storage, if not told otherwise, and another behind it."""
+    """By default more than 4 GiB in one storage, and another after it."""
     big = torch.zeros(int(numel), dtype=torch.float32)
     big[-1] = 7
     torch.save({'big': big, 'behind': torch.arange(5)}, path)

@@ -4,16 +4,16 @@
 
 namespace cpprun::sim {
 
-Candidate::Candidate(Surroundings& around, HostId host, HostClock clock, Election::Options options,
+Candidate::Candidate(SimContext& context, HostId host, HostClock clock, Election::Options options,
                      Callbacks callbacks)
-    : around_(around),
+    : context_(context),
       host_(host),
       clock_(clock),
       leader_key_(control::leader_key(options.run_id)),
       self_(options.self),
       callbacks_(std::move(callbacks)),
       core_(std::move(options)),
-      alarm_(around.agenda, [this] {
+      alarm_(context.event_queue, [this] {
         if (!is_frozen_) on_timer();
       }) {}
 
@@ -45,7 +45,7 @@ void Candidate::leave(bool is_idle) {
 }
 
 void Candidate::carry_out(const election::SendRequest& ask) {
-  around_.etcd->ask(host_, ask, [this, id = ask.id](const election::Response& response) {
+  context_.etcd->ask(host_, ask, [this, id = ask.id](const election::Response& response) {
     callbacks_.when_awake([this, id, response] {
       run_core([&](Instant now, election::Effects& e) { core_.on_response(now, id, response, e); });
     });
@@ -57,13 +57,13 @@ void Candidate::carry_out(const election::Elected& lead) {
   callbacks_.lead(lead);
 }
 
-void Candidate::carry_out(const election::ExtendLease& prolong) {
-  judge(prolong.until);
-  callbacks_.prolong(prolong.until);
+void Candidate::carry_out(const election::ExtendLease& extend) {
+  judge(extend.until);
+  callbacks_.extend(extend.until);
 }
 
 void Candidate::judge(Instant until) const {
-  around_.etcd->on_leader_lease(leader_key_, self_, clock_.truth(until));
+  context_.etcd->on_leader_lease(leader_key_, self_, clock_.truth(until));
 }
 
 void Candidate::arm_timer() {
@@ -73,8 +73,8 @@ void Candidate::arm_timer() {
 void Candidate::on_timer() {
   if (is_alive_ && local_now() >= core_.next_deadline()) {
     run_core([this](Instant now, election::Effects& e) { core_.on_time(now, e); });
-    around_.checks.require(!is_alive_ || core_.next_deadline() > local_now(),
-                           "an election's deadline stays in the past");
+    context_.checks.require(!is_alive_ || core_.next_deadline() > local_now(),
+                            "an election's deadline stays in the past");
   }
   arm_timer();
 }

@@ -1,5 +1,5 @@
-// Candidate: the real Election in an agent's process, and the shell around it: what it asks goes to
-// the model of etcd, what it decides to the agent and to the coordinator beside it.
+// Candidate: the real Election in an agent's process, and the shell around it. Its requests go to
+// the model of etcd, its decisions to the agent and to the coordinator in the same process.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 #include "tests/support/sim/etcd.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/one_shot_timer.hpp"
-#include "tests/support/sim/surroundings.hpp"
+#include "tests/support/sim/sim_context.hpp"
 
 namespace cpprun::sim {
 
@@ -17,7 +17,7 @@ class Candidate {
  public:
   struct Callbacks {
     std::function<void(const election::Elected&)> lead;
-    std::function<void(Instant)> prolong;
+    std::function<void(Instant)> extend;
     std::function<void()> written;
     std::function<void(const std::string& why)> lost;
     std::function<void(const control::Leader&)> follow;
@@ -25,27 +25,27 @@ class Candidate {
     std::function<void(std::function<void()>)> when_awake;
   };
 
-  Candidate(Surroundings& around, HostId host, HostClock clock, Election::Options options,
+  Candidate(SimContext& context, HostId host, HostClock clock, Election::Options options,
             Callbacks callbacks);
 
   void start();
-  // What the agent says of itself; when anything has happened there.
+  // The state of the agent, after each event there.
   void look_at(bool is_led, bool is_willing);
   void write(const control::PersistedJobState& facts);
   void leave(bool is_idle);
-  // The process has ended, and said nothing.
+  // The process has ended without a message.
   void end() { is_alive_ = false; }
   void set_frozen(bool is_frozen) { is_frozen_ = is_frozen; }
-  // What is due; after a freeze.
+  // Runs due work after a freeze.
   void on_timer();
   bool is_leading() const { return is_alive_ && core_.is_leading(); }
 
  private:
-  Instant local_now() const { return clock_.local(around_.agenda.now()); }
+  Instant local_now() const { return clock_.local(context_.event_queue.now()); }
   void run_core(const std::function<void(Instant, election::Effects&)>& call);
   void carry_out(const election::SendRequest& ask);
   void carry_out(const election::Elected& lead);
-  void carry_out(const election::ExtendLease& prolong);
+  void carry_out(const election::ExtendLease& extend);
   void carry_out(const election::Persisted&) { callbacks_.written(); }
   void carry_out(const election::LeadershipLost& lost) { callbacks_.lost(lost.why); }
   void carry_out(const election::FollowLeader& follow) { callbacks_.follow(follow.leader); }
@@ -54,7 +54,7 @@ class Candidate {
   void judge(Instant until) const;
   void arm_timer();
 
-  Surroundings& around_;
+  SimContext& context_;
   const HostId host_;
   const HostClock clock_;
   const std::string leader_key_;

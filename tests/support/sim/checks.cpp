@@ -24,8 +24,8 @@ bool has_no_memory(const Job& job) {
 
 // ---------------------------------------------------------------- workers
 
-// Rounds of two jobs may overlap: agents that were all started anew know nothing of those before
-// them (docs/simulation.md).
+// Rounds of two jobs may overlap: if all agents were started again, they know nothing of earlier
+// ones (docs/simulation.md).
 void Checks::on_workers_live(const RoundName& round, int64_t count) {
   for (const auto& [other, live] : live_) {
     bool is_rival = are_one_job(other, round) && other != round && live > 0;
@@ -51,7 +51,7 @@ int64_t Checks::live_workers_of(Term term, RoundNumber round) const {
   return sum;
 }
 
-// ---------------------------------------------------------------- one job in several epochs
+// ---------------------------------------------------------------- one job in several terms
 
 Term Checks::root(Term term) const {
   for (auto it = continued_.find(term); it != continued_.end(); it = continued_.find(term)) {
@@ -63,12 +63,12 @@ Term Checks::root(Term term) const {
 // Who was cut off at the end knows no outcome. If all others have left since, the job begins anew.
 void Checks::on_continued(const Job& by, Term formed_in) {
   const Term term = by.term();
-  if (term == formed_in || continued_.contains(term) || begun_anew_.contains(term)) return;
+  if (term == formed_in || continued_.contains(term) || started_over_.contains(term)) return;
   require(formed_in < term,
           "S2: epoch " + std::to_string(term.value) + " goes on from a later one");
   const bool is_lost = job_of(formed_in).decided && !by.has_job_result();
   if (is_lost || term < formed_in) {
-    begun_anew_.insert(term);
+    started_over_.insert(term);
   } else {
     continued_.emplace(term, formed_in);
   }
@@ -103,8 +103,9 @@ void Checks::on_finish(Term term, bool has_workers, const agent::Finish& finish)
   require(!job.is_success_told || !job.is_failure_told, "S5: two nodes end with opposite outcomes");
 }
 
-// Its worker lease holds, so nobody has gone on without it, and no other standby was named.
-void Checks::on_take_over(Incarnation node, Term welcomed) {
+// Its worker lease is valid, so no other node has continued without it, and no other standby was
+// named.
+void Checks::on_promotion(Incarnation node, Term welcomed) {
   const auto job = jobs_.find(root(welcomed));
   if (job == jobs_.end()) return;
   const auto newest = job->second.rounds.find(job->second.newest);
@@ -127,11 +128,11 @@ void Checks::on_heard(Term term, Incarnation from, const control::AgentMessage& 
     const auto newest = job.rounds.find(job.newest);
     const bool is_of_it = newest != job.rounds.end() && newest->second.assignments.contains(from);
     if (leave->is_unusable && is_of_it) job.unusable_in = job.newest.term;
-    if (leave->is_unusable) unusable_.insert(from);
+    has_unusable_node_ = has_unusable_node_ || leave->is_unusable;
   }
   const auto* stopped = std::get_if<control::Stopped>(&message);
   if (stopped == nullptr || !unreported_failure_.contains({from, stopped->round})) return;
-  // Nobody need tell what he was told.
+  // A member need not repeat a failure that the coordinator sent it.
   bool is_known = false;
   for (const auto& [name, round] : jobs_[term].rounds) {
     if (name.round == stopped->round && round.was_stopped_by_failure) is_known = true;
@@ -153,7 +154,7 @@ void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorM
     on_assignment(job, to, *assignment);
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
     auto round = job.rounds.find(job.newest);
-    // Who is told late, by itself, hears no cause.
+    // A node that gets the stop late and alone receives no cause.
     bool is_charge = stop->cause == control::StopCause::Failure &&
                      stop->round == job.newest.round && stop->why != "the round is over";
     if (round != job.rounds.end() && is_charge) round->second.was_stopped_by_failure = true;
@@ -184,7 +185,7 @@ void Checks::on_assignment(JobRecord& job, Incarnation to,
   require(is_first || (known->second.group_rank == assignment.group_rank &&
                        known->second.base_rank == assignment.base_rank),
           "R1: " + where + "the place of " + name_of(to) + " has changed");
-  require(!is_first || formed_now_.contains(name),
+  require(!is_first || formed_in_call_.contains(name),
           "R1: " + where + name_of(to) + " is told a round that was formed without it");
 }
 
@@ -192,7 +193,7 @@ void Checks::on_new_round(JobRecord& job, const control::RankAssignment& assignm
   RoundName name{assignment.term, assignment.round};
   const std::string where = name_of(name) + ": ";
   ++rounds_formed_;
-  formed_now_.insert(name);
+  formed_in_call_.insert(name);
   for (const auto& [other, live] : live_) {
     require(!are_one_job(other, name) || live == 0,
             "R2: " + where + "formed while workers of " + name_of(other) + " live");
@@ -203,14 +204,14 @@ void Checks::on_new_round(JobRecord& job, const control::RankAssignment& assignm
               (used >= job.budget_used && (used <= job.budget_used + 1 || jobs_.size() > 1)),
           "S3: " + where + "a round costs at most one restart");
   require(used <= assignment.max_restarts, "S3: " + where + "the budget is overspent");
-  // Of all jobs: one that begins anew hears of those before it from whoever comes back late.
+  // Over all jobs: one that starts over receives old failures from nodes that return late.
   require(used <= static_cast<int64_t>(failing_rounds_.size()),
           "S3: " + where + "more restarts were charged than rounds failed");
   if (auto last = job.rounds.find(job.newest); last != job.rounds.end()) {
-    // What only a dead coordinator has heard is forgotten.
+    // A failure that only a dead coordinator knew is lost.
     require(!is_same_term || !last->second.was_stopped_by_failure || used > job.budget_used,
             "S3: " + where + "a failure was not charged");
-    last->second.assignments.clear();  // only the newest is looked at, and there may be many nodes
+    last->second.assignments.clear();  // checks only the newest, since there may be many nodes
   }
   job.budget_used = used;
   job.newest = name;
@@ -248,11 +249,9 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
     require(live_workers_of(name.term, name.round) == 0,
             "R2: failure, though workers of " + name_of(name) + " live");
     bool is_portless = decided.failure_summary.find("could not open a port") != std::string::npos;
-    // The coordinator may have heard it before it went on with the round of a dead coordinator.
+    // Of any coordinator: the message may have come before the recovery of the node's round.
     const bool is_unusable =
-        decided.failure_summary.find("it is unusable") != std::string::npos &&
-        std::ranges::any_of(job.rounds[job.newest].assignments,
-                            [&](const auto& member) { return unusable_.contains(member.first); });
+        has_unusable_node_ && decided.failure_summary.find("it is unusable") != std::string::npos;
     require(is_portless || is_unusable || decided.is_resumable || !failing_rounds_.empty(),
             "R7: failure, though no worker failed");
   }
@@ -261,7 +260,7 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
 void Checks::on_bye(JobRecord& job, const Job& led, Incarnation to) {
   require(job.told.contains(to) && acked_.contains(to),
           "R9: bye to " + name_of(to) + " before it has acknowledged the outcome");
-  // Who comes after the end goes on its own.
+  // An agent that comes after the end leaves by itself.
   for (Incarnation owed : std::exchange(job.must_acknowledge, {})) {
     auto node = led.nodes().find(owed);
     bool is_here = node != led.nodes().end() && node->second.is_connected();
@@ -277,18 +276,18 @@ void Checks::after_call(const Job* led) {
     std::erase_if(job->second.must_acknowledge,
                   [&](Incarnation owed) { return !led->nodes().contains(owed); });
   }
-  judge_unusable(*led);
+  check_unusable(*led);
   const RoundName name{led->term(), led->round()};
-  if (formed_now_.erase(name) == 0) return;
+  if (formed_in_call_.erase(name) == 0) return;
   const Round& round = jobs_.at(root(name.term)).rounds.at(name);
-  judge_ranks(round, name_of(name) + ": ");
+  check_ranks(round, name_of(name) + ": ");
   const auto members = static_cast<int64_t>(round.assignments.size());
   require(members >= led->job_spec().min_nodes && members <= led->job_spec().max_nodes,
           "R2: a round of " + std::to_string(members) + " nodes");
 }
 
 // Nobody takes the place of an unusable node, and nobody waits for that.
-void Checks::judge_unusable(const Job& led) {
+void Checks::check_unusable(const Job& led) {
   const auto job = jobs_.find(root(led.term()));
   const bool is_over = led.phase() == Job::Phase::WaitingForNodes;
   if (job == jobs_.end() || !is_over || job->second.unusable_in != led.term()) return;
@@ -301,7 +300,7 @@ void Checks::judge_unusable(const Job& led) {
           "stuck: a job waits for another node in the place of an unusable one");
 }
 
-void Checks::judge_ranks(const Round& round, const std::string& where) {
+void Checks::check_ranks(const Round& round, const std::string& where) {
   std::map<int64_t, std::pair<Incarnation, const control::RankAssignment*>> by_rank;
   for (const auto& [node, assignment] : round.assignments) {
     by_rank.emplace(assignment.group_rank, std::pair(node, &assignment));

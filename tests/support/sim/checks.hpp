@@ -1,5 +1,5 @@
-// Checks: what must hold in every run, judged from outside with true time and full sight. The cores
-// know nothing of it. A broken one is kept as a sentence.
+// Checks: the safety properties of every run, checked from outside with true time and complete
+// knowledge. The cores do not use it. Each violation is kept as a sentence.
 //
 // Names S1 to S5 are those of the properties in docs/simulation.md, R1 to R11 the rules of
 // docs/protocol.md.
@@ -36,24 +36,24 @@ class Checks {
     if (!holds && broken_.size() < kKept) broken_.push_back(what);
   }
 
-  // ---- workers, as they truly are
+  // ---- the true state of workers
   void on_workers_live(const RoundName& round, int64_t count);
   void on_workers_gone(const RoundName& round, int64_t count);
-  // A worker failed of itself: nobody had asked it to stop.
+  // A worker failed by itself, without a stop request.
   void on_true_failure(const RoundName& round) { failing_rounds_.insert(round); }
-  // The agent has learned of such an end while its round ran, and must tell.
-  void on_known_failure(Incarnation node, const RoundName& round) {
+  // The agent learned of such an exit while its round ran, and must report it.
+  void on_reported_failure(Incarnation node, const RoundName& round) {
     unreported_failure_.emplace(node, round.round);
   }
-  int64_t live_workers_of(Term term, RoundNumber round) const;  // in whichever epoch of the job
+  int64_t live_workers_of(Term term, RoundNumber round) const;  // in any term of the job
   int64_t live_workers() const { return live_in_all_; }
 
   // ---- an agent
   void on_start(Incarnation node, const control::RankAssignment& assignment, Term welcomed);
   void on_finish(Term term, bool has_workers, const agent::Finish& finish);
 
-  // It leads the job from now on; the newest coordinator that welcomed it had this epoch.
-  void on_take_over(Incarnation node, Term welcomed);
+  // It becomes the job's coordinator; it last registered with a coordinator of this term.
+  void on_promotion(Incarnation node, Term welcomed);
 
   // ---- a coordinator; all that one call of it sent
   void on_sent(const Job* job, Incarnation to, const control::CoordinatorMessage& message);
@@ -79,14 +79,15 @@ class Checks {
     std::map<RoundName, Round> rounds;
     std::optional<control::JobResult> decided;
     Term decided_in;
-    std::set<Incarnation> told;  // the outcome
+    std::set<Incarnation> told;  // nodes that received the outcome
     bool is_success_told = false;
     bool is_failure_told = false;
     std::set<Incarnation> must_acknowledge;  // before the first bye
-    Term unusable_in;  // whose coordinator heard that a node of the newest round is unusable
+    Term unusable_in;  // in which the coordinator learned that a node of the newest round is
+                       // unusable
   };
 
-  // The first epoch of the job that goes on in this one.
+  // The first term of the job that continues in this one.
   Term root(Term term) const;
   JobRecord& job_of(Term term) { return jobs_[root(term)]; }
   bool are_one_job(const RoundName& a, const RoundName& b) const {
@@ -97,23 +98,22 @@ class Checks {
   void on_job_result(JobRecord& job, const Job& led, Incarnation to,
                      const control::JobResult& decided);
   void on_bye(JobRecord& job, const Job& led, Incarnation to);
-  void judge_unusable(const Job& led);
-  void judge_ranks(const Round& round, const std::string& where);
+  void check_unusable(const Job& led);
+  void check_ranks(const Round& round, const std::string& where);
 
-  std::map<Term, Term> continued_;  // epoch that goes on, and the one that it goes on from
-  std::set<Term> begun_anew_;       // after an outcome that nobody left knows
-  std::map<Term, JobRecord> jobs_;  // by the job's first epoch
+  std::map<Term, Term> continued_;  // a term, and the earlier term that it continues
+  std::set<Term> started_over_;     // after an outcome that no remaining node knows
+  std::map<Term, Job> jobs_;        // by the job's first term
   std::map<RoundName, int64_t> live_;
   int64_t live_in_all_ = 0;
   std::set<RoundName> failing_rounds_;        // of all jobs
   std::map<Incarnation, RoundName> started_;  // the newest round of each node
   std::set<Incarnation> acked_;
-  std::set<Incarnation> unusable_;  // nodes that left because SIGKILL did not end a worker there
+  bool has_unusable_node_ = false;  // SIGKILL did not end a worker on some node, and it left
   // Workers of each, as it registered: a round may be told when its members are gone already (R18).
   std::map<Incarnation, int64_t> nproc_;
-  std::set<std::pair<Incarnation, RoundNumber>>
-      unreported_failure_;          // failures that agents know of
-  std::set<RoundName> formed_now_;  // in the call under way
+  std::set<std::pair<Incarnation, RoundNumber>> unreported_failure_;  // failures that agents know
+  std::set<RoundName> formed_in_call_;                                // in the current call
   int64_t rounds_formed_ = 0;
   std::vector<std::string> broken_;
 };

@@ -11,8 +11,9 @@ namespace cpprun::sim {
 using namespace std::chrono_literals;
 
 namespace {
-// Coordinators of one endpoint take their epochs from the wall clock, so they lie far apart.
-constexpr int64_t kTermStep = 10'000;  // between two, standbys and clocks that went back count
+// Coordinators of one endpoint take their terms from the wall clock, so terms lie far apart.
+constexpr int64_t kTermStep =
+    10'000;  // terms between two coordinators, for standbys and clocks that went back
 }  // namespace
 
 control::JobSpec ClusterOptions::default_job_spec() {
@@ -27,46 +28,45 @@ control::JobSpec ClusterOptions::default_job_spec() {
 
 Cluster::Cluster(ClusterOptions options)
     : options_(std::move(options)),
-      dice_(options_.seed),
-      network_(agenda_, trace_, dice_.child(2), options_.network),
-      around_{agenda_, network_, trace_,  checks_, dice_,
-              0,       nullptr,  nullptr, nullptr, dice_.child(3)} {
+      prng_(options_.seed),
+      network_(event_queue_, trace_, prng_.child(2), options_.network),
+      context_{event_queue_, network_, trace_,  checks_,       prng_, 0,
+               nullptr,      nullptr,  nullptr, prng_.child(3)} {
   if (options_.has_etcd) {
-    etcd_ = std::make_unique<Etcd>(agenda_, network_, trace_, checks_, dice_.child(4),
+    etcd_ = std::make_unique<Etcd>(event_queue_, network_, trace_, checks_, prng_.child(4),
                                    clock_of(kEtcdHost), options_.etcd);
-    around_.etcd = etcd_.get();
+    context_.etcd = etcd_.get();
   }
-  around_.plan = [this](const Node&, const control::RankAssignment&) {
-    WorkerLife liveness;
+  context_.plan = [this](const Node&, const control::RankAssignment&) {
+    WorkerBehavior liveness;
     liveness.is_hanging = true;
-    return SpawnPlan{false, std::vector<WorkerLife>(static_cast<size_t>(options_.nproc), liveness)};
+    return SpawnPlan{false,
+                     std::vector<WorkerBehavior>(static_cast<size_t>(options_.nproc), liveness)};
   };
 }
 
 HostClock Cluster::clock_of(HostId host) const {
-  Dice dice = dice_.child(static_cast<uint64_t>(host) + 500'000);
+  Prng prng = prng_.child(static_cast<uint64_t>(host) + 500'000);
   HostClock clock;
-  clock.drift_ppm = dice.between(-options_.drift_ppm_max, options_.drift_ppm_max);
-  clock.offset = dice.up_to(1000s);
+  clock.drift_ppm = prng.between(-options_.drift_ppm_max, options_.drift_ppm_max);
+  clock.offset = prng.up_to(1000s);
   return clock;
 }
-
-// ---------------------------------------------------------------- programs
 
 void Cluster::start_coordinator() {
   if (coordinator_) former_coordinators_.push_back(std::move(coordinator_));
   epochs_ += kTermStep;
   const bool is_set_back = options_.clock_goes_back && epochs_ == 2 * kTermStep;
   CoordinatorSpec spec;
-  spec.host = around_.coordinator_host;
+  spec.host = context_.coordinator_host;
   spec.clock = clock_of(spec.host);
   spec.options.host = "head";
-  spec.options.term = Term(is_set_back ? epochs_ / 10 : epochs_);  // no other has that one
+  spec.options.term = Term(is_set_back ? epochs_ / 10 : epochs_);  // no other node has that address
   spec.options.wait_reminder_interval = options_.wait_reminder_interval;
   spec.options.make_secret = [this] { return "secret " + std::to_string(++secrets_); };
   spec.options.node_id_of = id_of_key;
-  if (options_.is_first_own && epochs_ == kTermStep) spec.options.embedded = Incarnation(1);
-  coordinator_ = std::make_unique<CoordinatorProcess>(around_, std::move(spec));
+  if (options_.is_first_embedded && epochs_ == kTermStep) spec.options.embedded = Incarnation(1);
+  coordinator_ = std::make_unique<CoordinatorProcess>(context_, std::move(spec));
 }
 
 agent::AgentOptions Cluster::agent_options(const NodeId& id) const {
@@ -91,9 +91,9 @@ Node& Cluster::add_node(NewNode wanted) {
   std::string name = wanted.name.empty() ? "n" + std::to_string(number) : wanted.name;
   spec.agent = agent_options(NodeId{name, Incarnation(number)});
   if (wanted.change) wanted.change(spec.agent);
-  spec.is_own = options_.is_first_own && number == 1 && !options_.has_etcd;
+  spec.is_own = options_.is_first_embedded && number == 1 && !options_.has_etcd;
   spec.has_control_port = options_.has_control_ports || options_.has_etcd;
-  spec.host = spec.is_own ? around_.coordinator_host : ++hosts_;
+  spec.host = spec.is_own ? context_.coordinator_host : ++hosts_;
   return add(std::move(spec));
 }
 
@@ -111,7 +111,7 @@ Node& Cluster::add(NodeSpec spec) {
   spec.label = nth == 1 ? name : name + "'" + (nth == 2 ? "" : std::to_string(nth - 1));
   spec.clock = clock_of(spec.host);
   trace_.line(now(), spec.label, "starts");
-  nodes_.push_back(std::make_unique<Node>(around_, std::move(spec)));
+  nodes_.push_back(std::make_unique<Node>(context_, std::move(spec)));
   if (nodes_.back()->spec().is_own) nodes_.back()->set_coordinator(coordinator_.get());
   nodes_.back()->start();
   return *nodes_.back();
@@ -149,8 +149,6 @@ const CoordinatorProcess* Cluster::leader() const {
   return of;
 }
 
-// ---------------------------------------------------------------- faults
-
 void Cluster::kill(Node& node, bool is_reset) {
   if (!node.is_running()) return;
   node.kill(is_reset);
@@ -165,24 +163,24 @@ void Cluster::thaw(Node& node) {
 }
 
 // The agent in the coordinator's process, if there is one.
-Node* Cluster::own_node() {
+Node* Cluster::embedded_node() {
   const bool has_one = coordinator_->spec().options.embedded && !nodes_.empty();
   return has_one ? nodes_.front().get() : nullptr;
 }
 
 void Cluster::kill_coordinator(bool is_reset) {
-  if (Node* node = own_node()) node->kill(is_reset);
+  if (Node* node = embedded_node()) node->kill(is_reset);
   coordinator_->kill(is_reset);
 }
 
 void Cluster::freeze_coordinator() {
-  if (Node* node = own_node()) node->freeze();
+  if (Node* node = embedded_node()) node->freeze();
   coordinator_->freeze();
 }
 
 void Cluster::thaw_coordinator() {
   coordinator_->thaw();
-  if (Node* node = own_node()) node->thaw();
+  if (Node* node = embedded_node()) node->thaw();
 }
 
 void Cluster::cut_power(Node& node) {
@@ -202,7 +200,7 @@ void Cluster::impersonate(const Node& node) {
   hello.token.clear();
   hello.connection = int64_t{1} << 62;
   impostors_.push_back(std::make_unique<Impostor>(
-      around_, is_led ? led->spec().host : around_.coordinator_host,
+      context_, is_led ? led->spec().host : context_.coordinator_host,
       is_led ? led->spec().port : kJobPort, std::move(hello), node.spec().agent.facts));
 }
 
@@ -236,7 +234,7 @@ Node* Cluster::elected() {
 bool Cluster::run_until(const std::function<bool()>& holds, Duration most) {
   Instant end = now() + most;
   while (!holds()) {
-    if (!agenda_.step(end)) return holds();
+    if (!event_queue_.step(end)) return holds();
   }
   return true;
 }

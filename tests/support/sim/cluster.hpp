@@ -1,9 +1,9 @@
 // Cluster: hosts, a coordinator and the agents of a job, in virtual time. The same seed and the
 // same calls give the same run, event for event.
 //
-// With `has_etcd` the job's arbiter is etcd (R18), and nobody listens at the endpoint. Else host 0
-// is the coordinator's. A node has a host of its own; with `is_first_own` the first node
-// lives in the coordinator's process.
+// With `has_etcd` the job's arbiter is etcd (R18), and no coordinator listens at the endpoint.
+// Otherwise host 0 is the coordinator's. Each node has its own host; with `is_first_embedded` the
+// first node lives in the coordinator's process.
 #pragma once
 
 #include <functional>
@@ -28,11 +28,11 @@ struct ClusterOptions {
   Duration stop_grace = limits::kStopGrace;
   Duration wait_reminder_interval = limits::kWaitReminderInterval;
   int64_t nproc = 1;
-  bool is_first_own = false;
-  bool has_control_ports = true;  // so that there are standbys
+  bool is_first_embedded = false;
+  bool has_control_ports = true;  // required for standbys
   bool has_etcd = false;          // --rdzv-backend=etcd
   EtcdOptions etcd;
-  bool has_snapshots = false;      // --snapshot-dir on every node, a folder of its own
+  bool has_snapshots = false;      // --snapshot-dir on every node, each with its own folder
   int64_t drift_ppm_max = 20'000;  // the protocol's 2 %
   // The wall clock of the endpoint's host is set back before the second coordinator there.
   bool clock_goes_back = false;
@@ -45,27 +45,27 @@ class Cluster {
  public:
   explicit Cluster(ClusterOptions options);
 
-  // What the workers of a node do in a round; nullptr: run for ever.
+  // The behaviour of a node's workers in a round; nullptr: run forever.
   using Plan = std::function<SpawnPlan(const Node&, const control::RankAssignment&)>;
-  void set_plan(Plan plan) { around_.plan = std::move(plan); }
-  void set_fetch_plan(std::function<FetchPlan()> plan) { around_.plan_fetch = std::move(plan); }
+  void set_plan(Plan plan) { context_.plan = std::move(plan); }
+  void set_fetch_plan(std::function<FetchPlan()> plan) { context_.plan_fetch = std::move(plan); }
   void when_workers_change(std::function<void()> then) {
-    around_.on_workers_changed = std::move(then);
+    context_.on_workers_changed = std::move(then);
   }
 
   // ---- programs
-  // A coordinator at the job's endpoint, with an epoch greater than any before it.
+  // A coordinator at the job's endpoint, with a greater term than all before it.
   void start_coordinator();
   struct NewNode {
     std::string name;                                  // empty: "n<number>"
-    std::function<void(agent::AgentOptions&)> change;  // of what the options say
+    std::function<void(agent::AgentOptions&)> change;  // changes the default options
   };
   Node& add_node(NewNode wanted);
   Node& add_node() { return add_node({}); }
-  // Another agent on the same host and by the same name, as an operator would start it.
+  // Another agent on the same host with the same name, as a user would start it.
   Node& restart(const Node& gone);
 
-  // ---- faults that concern more than one program
+  // ---- faults of more than one program
   void kill(Node& node, bool is_reset = false);
   void freeze(Node& node);
   void thaw(Node& node);
@@ -73,57 +73,58 @@ class Cluster {
   void freeze_coordinator();
   void thaw_coordinator();
   void cut_power(Node& node);
-  // A stranger says that it is this node, to whoever leads the job, or at the job's endpoint.
+  // An agent without the node's key claims this node's id, at the job's leader or at the job's
+  // endpoint.
   void impersonate(const Node& node);
-  void end_all_faults();  // cuts, freezes, power; whoever died stays dead
+  void end_all_faults();  // cuts, freezes, power; dead processes stay dead
 
   // ---- the arbiter
   Etcd& etcd() { return *etcd_; }
-  // Who leads by the election, and is alive, if anybody does.
+  // The live node that leads by the election, or nullptr.
   Node* elected();
 
   // ---- time
-  bool step(Instant end) { return agenda_.step(end); }
+  bool step(Instant end) { return event_queue_.step(end); }
   void run_until(Instant end) {
-    while (agenda_.step(end)) {
+    while (event_queue_.step(end)) {
     }
   }
-  void run_for(Duration duration) { run_until(agenda_.now() + duration); }
-  // False: it did not come to pass in this time.
+  void run_for(Duration duration) { run_until(event_queue_.now() + duration); }
+  // False: the condition did not hold within this time.
   bool run_until(const std::function<bool()>& holds, Duration most);
-  Instant now() const { return agenda_.now(); }
-  void in(Duration delay, Agenda::Event event) { agenda_.in(delay, std::move(event)); }
+  Instant now() const { return event_queue_.now(); }
+  void in(Duration delay, EventQueue::Event event) { event_queue_.in(delay, std::move(event)); }
 
-  // ---- what can be seen
+  // ---- observation
   Network& network() { return network_; }
   Trace& trace() { return trace_; }
   Checks& checks() { return checks_; }
   const ClusterOptions& options() const { return options_; }
-  const Agenda& agenda() const { return agenda_; }
+  const EventQueue& event_queue() const { return event_queue_; }
   CoordinatorProcess* coordinator() { return coordinator_.get(); }
   const Job* job() const;
   const CoordinatorProcess* leader() const;  // of job()
-  // At the job's endpoint, and in agents that have taken the job over; dead ones too.
+  // At the job's endpoint, and in agents that became coordinator; dead ones too.
   std::vector<CoordinatorProcess*> coordinators() const;
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   HostClock clock_of(HostId host) const;
-  // Hash of all that has happened.
-  uint64_t hash() const { return trace_.hash() ^ agenda_.steps(); }
+  // Hash of the whole run.
+  uint64_t hash() const { return trace_.hash() ^ event_queue_.steps(); }
 
  private:
   agent::AgentOptions agent_options(const NodeId& id) const;
   Node& add(NodeSpec spec);
-  Node* own_node();
+  Node* embedded_node();
 
   const ClusterOptions options_;
-  Agenda agenda_;
+  EventQueue event_queue_;
   Trace trace_;
   Checks checks_;
-  Dice dice_;
+  Prng prng_;
   int64_t secrets_ = 0;
   Network network_;
   std::unique_ptr<Etcd> etcd_;
-  Surroundings around_;
+  SimContext context_;
   std::unique_ptr<CoordinatorProcess> coordinator_;
   std::vector<std::unique_ptr<CoordinatorProcess>> former_coordinators_;
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -10,18 +10,18 @@
 
 namespace cpprun::sim {
 
-CoordinatorProcess::CoordinatorProcess(Surroundings& around, CoordinatorSpec spec)
-    : around_(around),
+CoordinatorProcess::CoordinatorProcess(SimContext& context, CoordinatorSpec spec)
+    : context_(context),
       spec_(std::move(spec)),
-      dice_(around.dice.child(static_cast<uint64_t>(spec_.options.term.value) + 77)),
-      program_(around.network.add(spec_.host, *this)),
-      handovers_(around.checks),
-      alarm_(around.agenda, [this] {
+      prng_(context.prng.child(static_cast<uint64_t>(spec_.options.term.value) + 77)),
+      program_(context.network.add(spec_.host, *this)),
+      handovers_(context.checks),
+      alarm_(context.event_queue, [this] {
         if (!is_frozen_) on_timer();
       }) {
-  around_.network.listen(program_, spec_.port);
+  context_.network.listen(program_, spec_.port);
   if (spec_.is_asleep) {
-    around_.network.set_reading(program_, false);
+    context_.network.set_reading(program_, false);
   } else {
     core_ = std::make_unique<Coordinator>(spec_.options);
   }
@@ -32,11 +32,11 @@ void CoordinatorProcess::wake(CoordinatorOptions options) {
   core_ = std::make_unique<Coordinator>(options);
   trace("leads the job from here");
   if (!options.leader_lease) start_leader_announcer();
-  // As a thread that has to be started first.
-  around_.agenda.in(std::chrono::milliseconds(1), [this] {
+  // The time to start a thread.
+  context_.event_queue.in(std::chrono::milliseconds(1), [this] {
     if (!is_alive_ || is_frozen_ || !core_) return;
-    around_.network.set_reading(program_, true);
-    around_.network.deliver_unread(program_);
+    context_.network.set_reading(program_, true);
+    context_.network.deliver_unread(program_);
   });
 }
 
@@ -44,7 +44,7 @@ void CoordinatorProcess::start_leader_announcer() {
   control::Hello hello;
   hello.run_id = spec_.options.standby_of;
   hello.node = NodeId{spec_.label, *spec_.options.embedded};
-  leader_announcer_ = std::make_unique<LeaderAnnouncer>(around_, spec_.host, hello, [this] {
+  leader_announcer_ = std::make_unique<LeaderAnnouncer>(context_, spec_.host, hello, [this] {
     const Job* led = job(spec_.options.standby_of);
     return control::AnnounceLeader{led == nullptr ? spec_.options.term : led->term(),
                                    address_of(spec_.host), spec_.port};
@@ -58,9 +58,9 @@ void CoordinatorProcess::depose() {
   queue_.clear();
   is_writing_ = false;
   alarm_.forget();
-  around_.network.set_reading(program_, false);
+  context_.network.set_reading(program_, false);
   for (const auto& [connection, session] : std::exchange(sessions_, {})) {
-    around_.network.close(program_, connection, Ending::Reset);
+    context_.network.close(program_, connection, Ending::Reset);
   }
 }
 
@@ -89,7 +89,7 @@ void CoordinatorProcess::check_idle() {
   if (is_needed) return;
   trace("the coordinator ends with its agent");
   lose_power();
-  around_.network.end(program_);
+  context_.network.end(program_);
   if (on_ended_) on_ended_();
 }
 
@@ -133,14 +133,15 @@ void CoordinatorProcess::carry_out_queue() {
     queue_.pop_front();
     if (const auto* send = std::get_if<Send>(&wish.effect)) {
       const bool is_refusal = std::holds_alternative<control::Refused>(send->message);
-      around_.checks.require(!wish.is_to_impostor || is_refusal,
-                             "R10: a stranger is taken for the node whose id it says");
+      context_.checks.require(!wish.is_to_impostor || is_refusal,
+                              "R10: a stranger is taken for the node whose id it says");
       const bool is_said = sessions_.contains(send->session.value) || spec_.options.leader_lease;
       if (wish.to && is_said) {
-        around_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
+        context_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
         handovers_.on_sent(send->session.value, *wish.to, send->message);
-        if (const Job* led = job(wish.run_id); led != nullptr && spec_.options.leader_lease) {
-          around_.etcd->watch().on_told(wish.run_id, led->term(), send->message);
+        if (const Job* led = job(wish.run_id);
+            led != nullptr && spec_.options.leader_lease) {
+          context_.etcd->watch().on_told(wish.run_id, led->term(), send->message);
         }
         if (auto heard = heard_.find(wish.run_id); heard != heard_.end()) {
           const Job* of = job(wish.run_id);
@@ -154,7 +155,7 @@ void CoordinatorProcess::carry_out_queue() {
   check_idle();
   if (!is_alive_ || !core_) return;
   for (const auto& [run_id, job] : core_->jobs()) {
-    around_.checks.after_call(job.get());
+    context_.checks.after_call(job.get());
     if (auto heard = heard_.find(run_id); heard != heard_.end()) heard->second.after_call(*job);
   }
   arm_timer();
@@ -165,7 +166,7 @@ void CoordinatorProcess::carry_out(const Send& effect) {
   if (it == sessions_.end()) return;
   Bytes frame;
   control::append_frame(frame, control::encode(effect.message));
-  around_.network.send(program_, it->first, std::move(frame));
+  context_.network.send(program_, it->first, std::move(frame));
 }
 
 void CoordinatorProcess::carry_out(const Close& effect) {
@@ -173,18 +174,18 @@ void CoordinatorProcess::carry_out(const Close& effect) {
   drop(effect.session.value, effect.is_reset ? Ending::Reset : Ending::Fin);
 }
 
-// A connection that we end is ended for the core as well.
+// The core also gets an event for a connection that this side ends.
 void CoordinatorProcess::drop(ConnectionId connection, Ending how) {
   sessions_.erase(connection);
   handovers_.on_ended(connection);
-  around_.network.close(program_, connection, how);
+  context_.network.close(program_, connection, how);
   run_core([&](Instant now, Effects& e) {
     core_->on_closed(now, SessionId(connection), Job::Ending::Reset, e);
   });
 }
 
 void CoordinatorProcess::carry_out(const WantStorePort& effect) {
-  int64_t port = dice_.chance(spec_.port_fails) ? 0 : ++ports_;
+  int64_t port = prng_.chance(spec_.port_fails) ? 0 : ++ports_;
   run_core([&](Instant now, Effects& e) { core_->on_store_port(now, effect.run_id, port, e); });
 }
 
@@ -225,7 +226,7 @@ void CoordinatorProcess::take_frames(ConnectionId connection) {
         frame.state == control::FrameView::State::Whole
             ? control::decode_agent(frame.body)
             : Result<control::AgentMessage>(Error{ErrorKind::Protocol, "a broken frame"});
-    around_.checks.require(message.ok(), "an agent's frame can't be read");
+    context_.checks.require(message.ok(), "an agent's frame can't be read");
     if (!message) return drop(connection, Ending::Reset);
     session.input.erase(session.input.begin(),
                         session.input.begin() + static_cast<ptrdiff_t>(opening + frame.consumed));
@@ -238,12 +239,12 @@ void CoordinatorProcess::take_frames(ConnectionId connection) {
 void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessage& message) {
   const Session& session = sessions_.at(connection);
   if (session.hello) {
-    around_.trace.message(around_.agenda.now(), session.hello->node.name, message);
+    context_.trace.message(context_.event_queue.now(), session.hello->node.name, message);
   }
   if (session.hello && !session.is_impostors()) {
     const Job* of = job(session.hello->run_id);
     const Term term = of == nullptr ? Term() : of->term();
-    around_.checks.on_heard(term, session.hello->node.incarnation, message);
+    context_.checks.on_heard(term, session.hello->node.incarnation, message);
     handovers_.on_message(connection, *session.hello, of, message);
     if (!spec_.options.leader_lease) hear_as_memory(of, *session.hello, message);
   }
@@ -256,7 +257,7 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
 void CoordinatorProcess::hear_as_memory(const Job* job, const control::Hello& from,
                                         const control::AgentMessage& message) {
   const CoordinatorOptions& own = spec_.options;
-  auto heard = heard_.try_emplace(from.run_id, around_.checks, own.term, own.embedded,
+  auto heard = heard_.try_emplace(from.run_id, context_.checks, own.term, own.embedded,
                                   !own.standby_of.empty());
   heard.first->second.on_message(job, from, message);
 }
@@ -268,8 +269,8 @@ void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
   const std::optional<control::Hello>& hello = session.mapped().hello;
   const bool is_nodes = hello && !session.mapped().is_impostors();
   const bool is_farewell = how == Ending::Fin && is_nodes && heard_.contains(hello->run_id);
-  if (is_farewell) heard_.at(hello->run_id).on_farewell(hello->node.incarnation);
-  around_.network.close(program_, connection, Ending::Fin);
+  if (is_farewell) heard_.at(hello->run_id).on_fin(hello->node.incarnation);
+  context_.network.close(program_, connection, Ending::Fin);
   auto kind = how == Ending::Fin ? Job::Ending::Fin : Job::Ending::Reset;
   run_core([&](Instant now, Effects& e) { core_->on_closed(now, SessionId(connection), kind, e); });
 }
@@ -278,16 +279,16 @@ void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
 
 void CoordinatorProcess::arm_timer() {
   if (!is_alive_ || is_frozen_ || !core_) return;
-  alarm_.set(spec_.clock.truth(late_wakeup_guard_.look_at(core_->next_deadline())));
+  alarm_.set(spec_.clock.truth(stuck_after_.look_at(core_->next_deadline())));
 }
 
 void CoordinatorProcess::on_timer() {
   if (!is_alive_ || !core_) return;  // it sleeps
-  if (late_wakeup_guard_.may_expire(local_now(), core_->next_deadline())) {
+  if (stuck_after_.may_expire(local_now(), core_->next_deadline())) {
     run_core([this](Instant now, Effects& e) { core_->on_time(now, e); });
     const bool has_looked = !is_alive_ || core_->next_deadline() > local_now();
-    around_.checks.require(has_looked, "limits: a coordinator's deadline stays in the past");
-    if (!has_looked) return;  // else it would look for ever
+    context_.checks.require(has_looked, "limits: a coordinator's deadline stays in the past");
+    if (!has_looked) return;  // prevents an endless loop
   }
   arm_timer();
 }
@@ -299,7 +300,7 @@ void CoordinatorProcess::kill(bool is_reset) {
   if (core_) trace("the coordinator is killed");
   if (leader_announcer_) leader_announcer_->end();
   is_alive_ = false;
-  around_.network.end(program_, is_reset);
+  context_.network.end(program_, is_reset);
 }
 
 void CoordinatorProcess::freeze() {
@@ -307,17 +308,17 @@ void CoordinatorProcess::freeze() {
   if (core_) trace("the coordinator freezes");
   is_frozen_ = true;
   if (leader_announcer_) leader_announcer_->set_frozen(true);
-  around_.network.set_reading(program_, false);
+  context_.network.set_reading(program_, false);
 }
 
 void CoordinatorProcess::stop_reading() {
-  if (is_alive_ && !is_frozen_ && core_) around_.network.set_reading(program_, false);
+  if (is_alive_ && !is_frozen_ && core_) context_.network.set_reading(program_, false);
 }
 
 void CoordinatorProcess::read_again() {
   if (!is_alive_ || is_frozen_ || !core_) return;
-  around_.network.set_reading(program_, true);
-  around_.network.deliver_unread(program_);
+  context_.network.set_reading(program_, true);
+  context_.network.deliver_unread(program_);
 }
 
 void CoordinatorProcess::thaw() {
@@ -325,10 +326,10 @@ void CoordinatorProcess::thaw() {
   if (!core_) return;
   trace("the coordinator runs again");
   if (leader_announcer_) leader_announcer_->set_frozen(false);
-  const bool is_timer_first = dice_.chance(0.5);
+  const bool is_timer_first = prng_.chance(0.5);
   if (is_timer_first) on_timer();
-  around_.network.set_reading(program_, true);
-  around_.network.deliver_unread(program_);
+  context_.network.set_reading(program_, true);
+  context_.network.deliver_unread(program_);
   if (!is_timer_first) on_timer();
 }
 

@@ -1,5 +1,5 @@
-// CoordinatorProcess: the real Coordinator in a process of its own, or beside an agent in the same
-// one. This is the shell around the core, as rendezvous/server is: sessions, frames, one timer.
+// CoordinatorProcess: the real Coordinator, in its own process or beside an agent. This class is
+// the shell around the core, as rendezvous/server is: sessions, frames, one timer.
 #pragma once
 
 #include <deque>
@@ -10,44 +10,44 @@
 
 #include "rendezvous/coordinator/coordinator.hpp"
 #include "rendezvous/coordinator/late_wakeup_guard.hpp"
-#include "tests/support/sim/handover_watch.hpp"
-#include "tests/support/sim/heard.hpp"
+#include "tests/support/sim/coordinator_checks.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/impostor.hpp"
 #include "tests/support/sim/leader_announcer.hpp"
 #include "tests/support/sim/one_shot_timer.hpp"
-#include "tests/support/sim/surroundings.hpp"
+#include "tests/support/sim/redirect_checks.hpp"
+#include "tests/support/sim/sim_context.hpp"
 
 namespace cpprun::sim {
 
 struct CoordinatorSpec {
   HostId host = 0;
   int port = kJobPort;
-  bool is_asleep = false;  // an agent's control port: it listens, and nobody accepts
+  bool is_asleep = false;  // an agent's control port: it listens, and accepts nothing
   std::string label = "head";
   HostClock clock;
   CoordinatorOptions options;
-  double port_fails = 0;  // chance that no port for a store can be opened
+  double port_fails = 0;  // probability that no port for a store can be opened
 };
 
 class CoordinatorProcess final : public Program {
  public:
-  CoordinatorProcess(Surroundings& around, CoordinatorSpec spec);
+  CoordinatorProcess(SimContext& context, CoordinatorSpec spec);
 
-  // The agent of this process takes the job over (R16).
+  // The agent of this process becomes coordinator (R16).
   void wake(CoordinatorOptions options);
-  // By a leader lease (R18): facts that must stand before anything else goes out; on_persisted()
-  // then.
+  // With a leader lease (R18): the state that must be persisted before any further message; then
+  // on_persisted().
   void when_persisting(std::function<void(const control::PersistedJobState&)> write) {
     persist_state_ = std::move(write);
   }
   void on_persisted();
   void lead_until(Instant until);
-  // Somebody else leads, or may: it is silent at once, and may be woken again.
+  // Another coordinator leads, or may lead: this one falls silent immediately, and may start again.
   void depose();
   bool is_idle() const { return core_ == nullptr || core_->is_idle(); }
   void when_ended(std::function<void()> then) { on_ended_ = std::move(then); }
-  // The agent of this process has ended, and it ends when nobody needs it any more.
+  // The agent of this process has ended; the coordinator ends when no node needs it any more.
   void end_when_idle();
 
   // ---- faults
@@ -55,12 +55,12 @@ class CoordinatorProcess final : public Program {
   void lose_power();
   void freeze();
   void thaw();
-  // Does not read for a while: what comes piles up, its timers go on.
+  // Stops reading for a while: input queues up, and its timers run.
   void stop_reading();
   void read_again();
   void set_port_fails(double chance) { spec_.port_fails = chance; }
 
-  // ---- what can be seen
+  // ---- observation
   bool is_alive() const { return is_alive_; }
   bool is_frozen() const { return is_frozen_; }
   const CoordinatorSpec& spec() const { return spec_; }
@@ -81,7 +81,7 @@ class CoordinatorProcess final : public Program {
     bool is_impostors() const { return hello && hello->node.name == kImpostorName; }
   };
 
-  // A message for a connection that has ended meanwhile is as good as lost on the way.
+  // A message for a connection that has just ended counts as lost.
   struct Wish {
     Effect effect;
     std::string run_id;
@@ -89,9 +89,9 @@ class CoordinatorProcess final : public Program {
     bool is_to_impostor = false;
   };
 
-  Instant local_now() const { return spec_.clock.local(around_.agenda.now()); }
+  Instant local_now() const { return spec_.clock.local(context_.event_queue.now()); }
   void trace(const std::string& what) const {
-    around_.trace.line(around_.agenda.now(), spec_.label, what);
+    context_.trace.line(context_.event_queue.now(), spec_.label, what);
   }
   void run_core(const std::function<void(Instant, Effects&)>& call);
   Wish wish_of(Effect effect) const;
@@ -113,15 +113,15 @@ class CoordinatorProcess final : public Program {
   void check_idle();
   void start_leader_announcer();
 
-  Surroundings& around_;
+  SimContext& context_;
   CoordinatorSpec spec_;
-  Dice dice_;
+  Prng prng_;
   ProgramId program_ = 0;
   std::unique_ptr<Coordinator> core_;                  // none while asleep
   std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // with a job that was taken over
-  LateWakeupGuard late_wakeup_guard_;
-  std::map<std::string, Heard> heard_;  // by run id
-  HandoverWatch handovers_;
+  LateWakeupGuard stuck_after_;
+  std::map<std::string, CoordinatorChecks> heard_;  // by run id
+  RedirectChecks handovers_;
   std::map<ConnectionId, Session> sessions_;
   std::deque<Wish> queue_;
   bool is_carrying_out_ = false;

@@ -8,22 +8,21 @@ namespace cpprun::sim {
 using namespace std::chrono_literals;
 using election::Response;
 
-// ---------------------------------------------------------------- the way there and back
-
 void Etcd::ask(HostId from, const election::SendRequest& ask, Reply reply) {
   const uint64_t number = ++last_request_;
   pending_.emplace(number, std::move(reply));
   Duration way = network_.latency(from, kEtcdHost);
-  if (dice_.chance(options_.lingers)) way += dice_.up_to(options_.lingers_max);
-  agenda_.in(way, [this, from, number, what = ask.what] { arrive(from, number, what); });
-  agenda_.in(ask.most, [this, number] { response(number, election::Failed{"no answer in time"}); });
+  if (prng_.chance(options_.lingers)) way += prng_.up_to(options_.lingers_max);
+  event_queue_.in(way, [this, from, number, what = ask.what] { arrive(from, number, what); });
+  event_queue_.in(ask.most,
+                  [this, number] { response(number, election::Failed{"no answer in time"}); });
 }
 
 void Etcd::arrive(HostId from, uint64_t number, const election::Request& request) {
   if (!is_up_ || !network_.passes(from, kEtcdHost)) return;
   const Response made = apply(request);
-  if (dice_.chance(options_.loses_answers)) return;
-  agenda_.in(network_.latency(kEtcdHost, from), [this, from, number, made] {
+  if (prng_.chance(options_.loses_answers)) return;
+  event_queue_.in(network_.latency(kEtcdHost, from), [this, from, number, made] {
     if (network_.passes(kEtcdHost, from)) response(number, made);
   });
 }
@@ -35,8 +34,6 @@ void Etcd::response(uint64_t number, const Response& response) {
   pending_.erase(it);
   reply(response);
 }
-
-// ---------------------------------------------------------------- the store
 
 Response Etcd::apply(const election::Request& request) {
   trace_.fold(static_cast<uint64_t>(revision_) * 8 + request.index());
@@ -94,8 +91,6 @@ Response Etcd::carry_out(const election::Read& read) {
   return poll_leader(true, read.leader_key, read.job_state_key);
 }
 
-// ---------------------------------------------------------------- leases
-
 Response Etcd::carry_out(const election::Grant& grant) {
   const int64_t id = ++leases_made_;
   Lease& lease = leases_[id];
@@ -119,11 +114,11 @@ Response Etcd::carry_out(const election::Revoke& revoke) {
   return election::Revoked{};
 }
 
-// It looks for leases that have ended now and then.
+// It checks for expired leases now and then.
 void Etcd::look_later(int64_t id) {
-  const Instant ends = std::max(clock_.truth(leases_.at(id).ends), agenda_.now());
-  const Instant when = ends + 1ms + dice_.up_to(kLooksEach);
-  agenda_.at(when, [this, id] {
+  const Instant ends = std::max(clock_.truth(leases_.at(id).ends), event_queue_.now());
+  const Instant when = ends + 1ms + prng_.up_to(kLooksEach);
+  event_queue_.at(when, [this, id] {
     auto it = leases_.find(id);
     if (it == leases_.end()) return;
     if (!is_up_ || it->second.ends > local_now()) return look_later(id);
@@ -144,7 +139,7 @@ void Etcd::on_leader_lease(const std::string& leader_key, const control::Leader&
                            Instant until) {
   const auto key = get(leader_key);
   const bool is_its_own = key && key->value == control::encode_leader(who);
-  const Instant now = agenda_.now();
+  const Instant now = event_queue_.now();
   watch_.on_leader_lease(who, now, until,
                          is_its_own ? clock_.truth(leases_.at(key->lease).ends) : now);
 }

@@ -1,7 +1,7 @@
 // Etcd: a model of etcd v3 with the guarantees that R18 relies on: one linearizable store, leases
-// that end no sooner than their time to live by its own clock, which drifts. Between it and a host
-// anything may happen: no way there or back, requests that linger and are done long after whoever
-// asked has given up, answers that get lost.
+// that end no sooner than their time to live by etcd's own drifting clock. Between it and a host
+// the network may fail: no route in either direction, requests that are executed long after the
+// client gave up, lost answers.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 #include <string>
 
 #include "rendezvous/coordinator/election.hpp"
-#include "tests/support/sim/agenda.hpp"
-#include "tests/support/sim/dice.hpp"
-#include "tests/support/sim/election_watch.hpp"
+#include "tests/support/sim/election_checks.hpp"
+#include "tests/support/sim/event_queue.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/network.hpp"
+#include "tests/support/sim/prng.hpp"
 #include "tests/support/sim/trace.hpp"
 
 namespace cpprun::sim {
@@ -23,38 +23,38 @@ namespace cpprun::sim {
 inline constexpr HostId kEtcdHost = 900'000;
 
 struct EtcdOptions {
-  int64_t ttl_least_s = 1;   // it gives no shorter lease
-  double loses_answers = 0;  // chance of each
-  double lingers = 0;        // chance of each request to be done late
+  int64_t ttl_least_s = 1;   // the shortest lease that etcd grants
+  double loses_answers = 0;  // probability of each
+  double lingers = 0;        // probability that a request is executed late
   Duration lingers_max = std::chrono::seconds(6);
 };
 
 class Etcd {
  public:
-  Etcd(Agenda& agenda, Network& network, Trace& trace, Checks& checks, Dice dice, HostClock clock,
-       EtcdOptions options)
-      : agenda_(agenda),
+  Etcd(EventQueue& event_queue, Network& network, Trace& trace, Checks& checks, Prng prng,
+       HostClock clock, EtcdOptions options)
+      : event_queue_(event_queue),
         network_(network),
         trace_(trace),
-        dice_(dice),
+        prng_(prng),
         clock_(clock),
         options_(options),
         watch_(checks) {}
 
   using Reply = std::function<void(const election::Response&)>;
-  // `reply` is called once: with an answer, or after `most` of true time with Failed.
+  // Calls `reply` once: with an answer, or with Failed after `most` of true time.
   void ask(HostId from, const election::SendRequest& ask, Reply reply);
 
-  // `who` takes it that it leads by its key, and may issue worker leases until then, in true time.
+  // `who` considers itself leader by its key, and may issue worker leases until then, in true time.
   void on_leader_lease(const std::string& leader_key, const control::Leader& who, Instant until);
-  ElectionWatch& watch() { return watch_; }
+  ElectionChecks& watch() { return watch_; }
 
   // ---- faults
   void set_troubles(double loses_answers, double lingers) {
     options_.loses_answers = loses_answers;
     options_.lingers = lingers;
   }
-  // All its members are down; when they are back, every lease has its full time again.
+  // All its members are down; when they return, every lease has its full time again.
   void stop();
   void start();
 
@@ -65,10 +65,10 @@ class Etcd {
     std::set<std::string> keys;
   };
 
-  static constexpr Duration kLooksEach = std::chrono::milliseconds(500);  // for leases that ended
+  static constexpr Duration kLooksEach = std::chrono::milliseconds(500);  // for expired leases
 
-  Instant local_now() const { return clock_.local(agenda_.now()); }
-  void trace(const std::string& what) const { trace_.line(agenda_.now(), "etcd", what); }
+  Instant local_now() const { return clock_.local(event_queue_.now()); }
+  void trace(const std::string& what) const { trace_.line(event_queue_.now(), "etcd", what); }
   void arrive(HostId from, uint64_t number, const election::Request& request);
   void response(uint64_t number, const election::Response& response);
   election::Response apply(const election::Request& request);
@@ -85,10 +85,10 @@ class Etcd {
   void look_later(int64_t lease);
   void end(int64_t lease, const std::string& why);
 
-  Agenda& agenda_;
+  EventQueue& event_queue_;
   Network& network_;
   Trace& trace_;
-  Dice dice_;
+  Prng prng_;
   const HostClock clock_;
   EtcdOptions options_;
   bool is_up_ = true;
@@ -98,7 +98,7 @@ class Etcd {
   std::map<int64_t, Lease> leases_;
   uint64_t last_request_ = 0;
   std::map<uint64_t, Reply> pending_;
-  ElectionWatch watch_;
+  ElectionChecks watch_;
 };
 
 }  // namespace cpprun::sim

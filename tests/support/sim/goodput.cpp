@@ -17,13 +17,13 @@ constexpr int64_t kFewerAreEnough = 20;  // --nnodes=(max - 20):max
 class Liveness {
  public:
   explicit Liveness(const GoodputOptions& options)
-      : options_(options), cluster_(cluster_options(options)), dice_(options.seed ^ 0x600D) {
+      : options_(options), cluster_(cluster_options(options)), prng_(options.seed ^ 0x600D) {
     cluster_.set_plan([this](const Node&, const control::RankAssignment& assignment) {
       assignment_ = assignment;
-      WorkerLife liveness;
-      liveness.is_hanging = true;  // trains until something befalls it
+      WorkerBehavior liveness;
+      liveness.is_hanging = true;  // trains until a failure
       liveness.stops_in = options_.stop_takes;
-      return SpawnPlan{false, std::vector<WorkerLife>(kWorkersPerNode, liveness)};
+      return SpawnPlan{false, std::vector<WorkerBehavior>(kWorkersPerNode, liveness)};
     });
     cluster_.when_workers_change([this] { account(); });
   }
@@ -31,7 +31,7 @@ class Liveness {
   GoodputResult run() {
     cluster_.start_coordinator();
     for (int64_t i = 0; i < options_.nodes + options_.spares; ++i) {
-      cluster_.in(dice_.up_to(1s), [this] { cluster_.add_node(); });
+      cluster_.in(prng_.up_to(1s), [this] { cluster_.add_node(); });
     }
     cluster_.run_for(10s);
     begun_ = changed_ = cluster_.now();
@@ -56,35 +56,33 @@ class Liveness {
     return made;
   }
 
-  // ---------------------------------------------------------------- what befalls nodes
-
   void plan_fault() {
     Duration mean = options_.node_fails_each / static_cast<int64_t>(options_.nodes);
-    cluster_.in(dice_.until_event(mean), [this] {
+    cluster_.in(prng_.until_event(mean), [this] {
       Node& node = *cluster_.nodes()[static_cast<size_t>(
-          dice_.below(static_cast<int64_t>(cluster_.nodes().size())))];
+          prng_.below(static_cast<int64_t>(cluster_.nodes().size())))];
       if (node.is_running() && !node.is_frozen()) fault(node);
       plan_fault();
     });
   }
 
-  // Shares after the causes that were counted on large clusters: most are a device under a worker.
+  // Fractions follow the causes counted on large clusters: most are a device under a worker.
   void fault(Node& node) {
     ++faults_;
-    const double dice = dice_.share();
-    if (dice < 0.55) return node.fail_worker(static_cast<size_t>(dice_.below(kWorkersPerNode)), 1);
-    if (dice < 0.75) {
+    const double prng = prng_.share();
+    if (prng < 0.55) return node.fail_worker(static_cast<size_t>(prng_.below(kWorkersPerNode)), 1);
+    if (prng < 0.75) {
       cluster_.cut_power(node);
       return later([this, &node] {
         cluster_.network().set_power(node.spec().host, true);
         cluster_.restart(node);
       });
     }
-    if (dice < 0.85) {
+    if (prng < 0.85) {
       cluster_.network().cut_off(node.spec().host);
       return later([this, &node] { cluster_.network().mend_host(node.spec().host); });
     }
-    if (dice < 0.95) {
+    if (prng < 0.95) {
       cluster_.freeze(node);
       return later([this, &node] { cluster_.thaw(node); });
     }
@@ -92,12 +90,10 @@ class Liveness {
     later([this, &node] { cluster_.restart(node); });
   }
   void later(std::function<void()> what) {
-    cluster_.in(dice_.until_event(options_.repair_takes), std::move(what));
+    cluster_.in(prng_.until_event(options_.repair_takes), std::move(what));
   }
 
-  // ---------------------------------------------------------------- accounts
-
-  // What has been true since the last change is booked.
+  // Books the state since the last change.
   void account() {
     const Duration passed = cluster_.now() - changed_;
     changed_ = cluster_.now();
@@ -120,15 +116,15 @@ class Liveness {
     made.waiting = share(waiting_);
     made.rounds = cluster_.checks().rounds_formed();
     made.faults = faults_;
-    made.events = cluster_.agenda().steps();
+    made.events = cluster_.event_queue().steps();
     made.broken = cluster_.checks().broken();
     return made;
   }
 
   const GoodputOptions options_;
   Cluster cluster_;
-  Dice dice_;
-  control::RankAssignment assignment_;  // the newest that anybody has started
+  Prng prng_;
+  control::RankAssignment assignment_;  // the newest that any node has started
   Instant begun_;
   Instant changed_;
   Duration full_{}, smaller_{}, stopping_{}, waiting_{}, before_{};

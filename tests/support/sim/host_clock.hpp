@@ -1,5 +1,5 @@
-// HostClock: what one host takes for the time. Values of two hosts can't be compared, rates differ
-// a little, as the protocol allows (facts of R6: 2 %).
+// HostClock: the clock of one host. Clocks of two hosts are not comparable, and their rates differ
+// by at most 2 %, as the protocol allows (R6).
 #pragma once
 
 #include <cmath>

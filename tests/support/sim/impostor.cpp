@@ -7,13 +7,13 @@
 
 namespace cpprun::sim {
 
-Impostor::Impostor(Surroundings& around, HostId to, int port, control::Hello hello,
+Impostor::Impostor(SimContext& context, HostId to, int port, control::Hello hello,
                    control::Register facts)
-    : around_(around),
+    : context_(context),
       hello_(std::move(hello)),
       facts_(std::move(facts)),
-      program_(around.network.add(kImpostorHost, *this)) {
-  around_.network.dial(program_, to, port);
+      program_(context.network.add(kImpostorHost, *this)) {
+  context_.network.dial(program_, to, port);
 }
 
 void Impostor::on_dialled(ConnectionId connection, bool is_connected, const std::string&) {
@@ -21,11 +21,11 @@ void Impostor::on_dialled(ConnectionId connection, bool is_connected, const std:
   Bytes bytes(std::begin(control::kMagic), std::end(control::kMagic));
   control::append_frame(bytes, control::encode(control::AgentMessage(hello_)));
   control::append_frame(bytes, control::encode(control::AgentMessage(facts_)));
-  around_.network.send(program_, connection, std::move(bytes));
+  context_.network.send(program_, connection, std::move(bytes));
 }
 
 void Impostor::on_ended(ConnectionId connection, Ending) {
-  around_.network.close(program_, connection, Ending::Reset);
+  context_.network.close(program_, connection, Ending::Reset);
 }
 
 }  // namespace cpprun::sim

@@ -1,20 +1,19 @@
-// Impostor: a stranger that says hello with the id of a node, which it has read in some message,
-// with a greater connection number, and without the node's key (R10). Then it says nothing more.
-// Whoever coordinates judges it (CoordinatorProcess).
+// Impostor: an agent that says hello with the id of a node, a greater connection number, and
+// without the node's key (R10). Then it stays silent. CoordinatorProcess checks that the
+// coordinator rejects it.
 #pragma once
 
 #include "rendezvous/protocol/control/control.hpp"
-#include "tests/support/sim/surroundings.hpp"
+#include "tests/support/sim/sim_context.hpp"
 
 namespace cpprun::sim {
 
 inline constexpr HostId kImpostorHost = 800'000;
-inline constexpr const char* kImpostorName = "impostor";  // no node has it
+inline constexpr const char* kImpostorName = "impostor";  // no node has this name
 
 class Impostor final : public Program {
  public:
-  Impostor(Surroundings& around, HostId to, int port, control::Hello hello,
-           control::Register facts);
+  Impostor(SimContext& context, HostId to, int port, control::Hello hello, control::Register facts);
 
   void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) override;
   void on_accepted(ConnectionId) override {}
@@ -22,7 +21,7 @@ class Impostor final : public Program {
   void on_ended(ConnectionId connection, Ending how) override;
 
  private:
-  Surroundings& around_;
+  SimContext& context_;
   const control::Hello hello_;
   const control::Register facts_;
   ProgramId program_ = 0;

@@ -8,38 +8,39 @@
 
 namespace cpprun::sim {
 
-LeaderAnnouncer::LeaderAnnouncer(Surroundings& around, HostId host, control::Hello hello,
+LeaderAnnouncer::LeaderAnnouncer(SimContext& context, HostId host, control::Hello hello,
                                  std::function<control::AnnounceLeader()> says)
-    : around_(around),
+    : context_(context),
       hello_(std::move(hello)),
       says_(std::move(says)),
-      program_(around.network.add(host, *this)) {
+      program_(context.network.add(host, *this)) {
   dial();
   tick();
 }
 
 void LeaderAnnouncer::end() {
   if (!std::exchange(is_alive_, false)) return;
-  around_.network.end(program_);
+  context_.network.end(program_);
 }
 
 void LeaderAnnouncer::set_frozen(bool is_frozen) {
   is_frozen_ = is_frozen;
-  around_.network.set_reading(program_, !is_frozen);
-  if (!is_frozen) around_.network.deliver_unread(program_);
+  context_.network.set_reading(program_, !is_frozen);
+  if (!is_frozen) context_.network.deliver_unread(program_);
 }
 
 void LeaderAnnouncer::dial() {
-  if (is_alive_) around_.network.dial(program_, around_.coordinator_host, kJobPort);
+  if (is_alive_) context_.network.dial(program_, context_.coordinator_host, kJobPort);
 }
 
 void LeaderAnnouncer::dial_later() {
-  around_.agenda.in(limits::kAnnounceInterval, [this] { is_frozen_ ? dial_later() : dial(); });
+  context_.event_queue.in(limits::kAnnounceInterval,
+                          [this] { is_frozen_ ? dial_later() : dial(); });
 }
 
 void LeaderAnnouncer::say(Bytes bytes) {
   control::append_frame(bytes, control::encode(control::AgentMessage(says_())));
-  around_.network.send(program_, *connection_, std::move(bytes));
+  context_.network.send(program_, *connection_, std::move(bytes));
 }
 
 void LeaderAnnouncer::on_dialled(ConnectionId connection, bool is_connected, const std::string&) {
@@ -52,14 +53,14 @@ void LeaderAnnouncer::on_dialled(ConnectionId connection, bool is_connected, con
 }
 
 void LeaderAnnouncer::on_ended(ConnectionId connection, Ending) {
-  around_.network.close(program_, connection, Ending::Reset);
+  context_.network.close(program_, connection, Ending::Reset);
   connection_.reset();
   core_.on_ended();
   dial_later();
 }
 
 void LeaderAnnouncer::tick() {
-  around_.agenda.in(limits::kAnnounceInterval, [this] {
+  context_.event_queue.in(limits::kAnnounceInterval, [this] {
     if (!is_alive_) return;
     if (!is_frozen_) on_time();
     tick();
@@ -70,7 +71,7 @@ void LeaderAnnouncer::on_time() {
   const LeaderAnnouncerCore::Action what = core_.on_time();
   if (what == LeaderAnnouncerCore::Action::Announce) say({});
   if (what != LeaderAnnouncerCore::Action::Reconnect) return;
-  around_.network.close(program_, *std::exchange(connection_, std::nullopt), Ending::Reset);
+  context_.network.close(program_, *std::exchange(connection_, std::nullopt), Ending::Reset);
   dial_later();
 }
 

@@ -1,5 +1,5 @@
-// LeaderAnnouncer: who has taken the job over says so at the job's endpoint (R17). The shell around
-// the real core, as rendezvous/client/leader_announcer is.
+// LeaderAnnouncer: a standby that became coordinator announces itself at the job's endpoint (R17).
+// The shell around the real core, as rendezvous/client/leader_announcer is.
 #pragma once
 
 #include <functional>
@@ -7,13 +7,13 @@
 
 #include "rendezvous/client/core/leader_announcer_core.hpp"
 #include "rendezvous/protocol/control/control.hpp"
-#include "tests/support/sim/surroundings.hpp"
+#include "tests/support/sim/sim_context.hpp"
 
 namespace cpprun::sim {
 
 class LeaderAnnouncer final : public Program {
  public:
-  LeaderAnnouncer(Surroundings& around, HostId host, control::Hello hello,
+  LeaderAnnouncer(SimContext& context, HostId host, control::Hello hello,
                   std::function<control::AnnounceLeader()> says);
   void end();
   void set_frozen(bool is_frozen);
@@ -30,7 +30,7 @@ class LeaderAnnouncer final : public Program {
   void tick();
   void on_time();
 
-  Surroundings& around_;
+  SimContext& context_;
   const control::Hello hello_;
   const std::function<control::AnnounceLeader()> says_;
   LeaderAnnouncerCore core_;

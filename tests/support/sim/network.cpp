@@ -39,7 +39,7 @@ void Network::set_reading(ProgramId program, bool is_reading) {
 }
 
 void Network::deliver_unread(ProgramId program) {
-  // Handing over may end the program or any connection.
+  // A callback may end the program or any connection.
   for (ConnectionId id : std::set<ConnectionId>(programs_[at(program)].connections)) {
     for (;;) {
       const Running& running = programs_[at(program)];
@@ -59,7 +59,7 @@ void Network::deliver_unread(ProgramId program) {
   }
 }
 
-// Null unless the end is one that the program still holds.
+// Null unless the program still holds this end.
 Network::End* Network::end_of(ProgramId program, ConnectionId connection, int& side) {
   auto it = connections_.find(connection);
   if (it == connections_.end()) return nullptr;
@@ -70,7 +70,7 @@ Network::End* Network::end_of(ProgramId program, ConnectionId connection, int& s
   return nullptr;
 }
 
-// ---------------------------------------------------------------- dialling
+// ---------------------------------------------------------------- connecting
 
 ConnectionId Network::dial(ProgramId from, HostId to, int port) {
   ConnectionId id = ++made_;
@@ -80,9 +80,9 @@ ConnectionId Network::dial(ProgramId from, HostId to, int port) {
   programs_[at(from)].connections.insert(id);
   HostId here = host_of(from);
   for (Duration after : kSynTries) {
-    agenda_.in(after + latency(here, to), [this, id, to, port] { try_dial(id, to, port); });
+    event_queue_.in(after + latency(here, to), [this, id, to, port] { try_dial(id, to, port); });
   }
-  agenda_.in(kDialTakes, [this, id] { fail_dial(id, "no answer"); });
+  event_queue_.in(kDialTakes, [this, id] { fail_dial(id, "no answer"); });
   return id;
 }
 
@@ -94,11 +94,11 @@ void Network::try_dial(ConnectionId id, HostId to, int port) {
   if (!passes(from, to) || !passes(to, from)) return;
   auto listener = listeners_.find({to, port});
   if (listener == listeners_.end()) {
-    agenda_.in(latency(to, from), [this, id] { fail_dial(id, "Connection refused"); });
+    event_queue_.in(latency(to, from), [this, id] { fail_dial(id, "Connection refused"); });
     return;
   }
   accept(id, listener->second);
-  agenda_.in(latency(to, from), [this, id] {
+  event_queue_.in(latency(to, from), [this, id] {
     auto made = connections_.find(id);
     if (made == connections_.end() || made->second.ends[0].state != State::Dialling) return;
     made->second.ends[0].state = State::Open;
@@ -155,8 +155,8 @@ void Network::send(ProgramId from, ConnectionId connection, Bytes bytes) {
   int side = 0;
   End* own = end_of(from, connection, side);
   if (own == nullptr || own->state != State::Open) return;
-  if (bytes.size() > 1 && dice_.chance(options_.split)) {
-    auto middle = bytes.begin() + dice_.between(1, static_cast<int64_t>(bytes.size()) - 1);
+  if (bytes.size() > 1 && prng_.chance(options_.split)) {
+    auto middle = bytes.begin() + prng_.between(1, static_cast<int64_t>(bytes.size()) - 1);
     post(connection, 1 - side, Packet{Packet::Kind::Data, Bytes(bytes.begin(), middle), {}});
     bytes.erase(bytes.begin(), middle);
   }
@@ -168,9 +168,9 @@ void Network::post(ConnectionId id, int to_side, Packet packet) {
   End& to = connection.ends[to_side];
   HostId here = host_of(connection.ends[1 - to_side].program);
   HostId there = host_of(to.program);
-  Instant when = agenda_.now() + latency(here, there);
+  Instant when = event_queue_.now() + latency(here, there);
   if (here != there && options_.delay_mean > Duration{}) {
-    when = when + std::min(dice_.until_event(options_.delay_mean), options_.delay_max);
+    when = when + std::min(prng_.until_event(options_.delay_mean), options_.delay_max);
   }
   if (auto clogged = clogs_.find({here, there}); clogged != clogs_.end()) {
     when = std::max(when, clogged->second);
@@ -183,16 +183,16 @@ void Network::post(ConnectionId id, int to_side, Packet packet) {
 }
 
 void Network::pump_at(Instant when, ConnectionId id, int to_side) {
-  agenda_.at(when, [this, id, to_side] { pump(id, to_side); });
+  event_queue_.at(when, [this, id, to_side] { pump(id, to_side); });
 }
 
-// Everything that is due arrives, if it can.
+// Delivers everything that is due, if possible.
 void Network::pump(ConnectionId id, int to_side) {
   for (;;) {
     auto it = connections_.find(id);
     if (it == connections_.end()) return;
     End& to = it->second.ends[to_side];
-    if (to.on_the_way.empty() || to.on_the_way.front().at > agenda_.now()) return;
+    if (to.on_the_way.empty() || to.on_the_way.front().at > event_queue_.now()) return;
     HostId here = host_of(it->second.ends[1 - to_side].program);
     if (!passes(here, host_of(to.program)) && !it->second.is_black_hole) {
       const bool is_reset = to.on_the_way.front().kind == Packet::Kind::Reset;
@@ -219,7 +219,7 @@ void Network::arrive(ConnectionId id, int to_side, Packet packet) {
   End& to = connection.ends[to_side];
   trace_.fold(id * 8 + static_cast<uint64_t>(to_side) * 4 + static_cast<uint64_t>(packet.kind));
   trace_.fold(packet.bytes);
-  // The reset of a broken one may itself get lost; what was lost before it is never made up for.
+  // The reset of a broken connection may itself get lost; data lost before it is never resent.
   const bool is_lost = connection.is_broken && packet.kind == Packet::Kind::Data;
   if (to.state == State::Closed || to.is_forgotten || is_lost) {
     to.waiting -= packet.bytes.size();
@@ -230,7 +230,7 @@ void Network::arrive(ConnectionId id, int to_side, Packet packet) {
   const Running& running = programs_[at(to.program)];
   const bool is_near = running.host == host_of(connection.ends[1 - to_side].program);
   if (packet.kind == Packet::Kind::Reset && !is_near && !to.unread.empty() &&
-      dice_.chance(options_.lost_unread)) {
+      prng_.chance(options_.lost_unread)) {
     for (const Packet& lost : to.unread) to.waiting -= lost.bytes.size();
     to.unread.clear();
   }
@@ -260,7 +260,7 @@ void Network::redirect_members(ConnectionId id, int side, const Packet& packet) 
   program->on_ended(id, is_reset ? Ending::Reset : Ending::Fin);
 }
 
-// Something came to an end that is no more.
+// A connection ended that the program no longer holds.
 void Network::answer_with_reset(ConnectionId id, int from_side) {
   End& other = connections_.at(id).ends[1 - from_side];
   if (other.state == State::Closed || other.program < 0) return;
@@ -292,8 +292,8 @@ void Network::shut(ConnectionId id, int side, Ending how) {
     return;
   }
   const bool is_near = host_of(own.program) == host_of(peer.program);
-  if (how == Ending::Reset && !is_near) {  // what is not there yet may never come
-    while (!peer.on_the_way.empty() && dice_.chance(0.5)) {
+  if (how == Ending::Reset && !is_near) {  // data in flight may never arrive
+    while (!peer.on_the_way.empty() && prng_.chance(0.5)) {
       peer.waiting -= peer.on_the_way.back().bytes.size();
       peer.on_the_way.pop_back();
     }
@@ -354,7 +354,7 @@ void Network::mend_all() {
   release_held();
 }
 
-// TCP tries again after a while, and what waited comes in order.
+// TCP retransmits after a while, and queued data arrives in order.
 void Network::release_held() {
   std::set<std::pair<ConnectionId, int>> held = std::exchange(held_, {});
   for (const auto& [id, to_side] : held) {
@@ -365,7 +365,7 @@ void Network::release_held() {
       held_.emplace(id, to_side);
       continue;
     }
-    pump_at(agenda_.now() + dice_.up_to(options_.retransmit_max), id, to_side);
+    pump_at(event_queue_.now() + prng_.up_to(options_.retransmit_max), id, to_side);
   }
 }
 
@@ -379,7 +379,7 @@ void Network::break_connection(ConnectionId connection) {
   if (it == connections_.end() || it->second.ends[0].state != State::Open) return;
   const HostId here = host_of(it->second.ends[0].program);
   const HostId there = host_of(it->second.ends[1].program);
-  if (!passes(here, there) || !passes(there, here)) return;  // nobody would hear of it
+  if (!passes(here, there) || !passes(there, here)) return;  // no end would notice it
   it->second.is_broken = true;
   for (int side : {0, 1}) {
     End& end = it->second.ends[side];
@@ -396,7 +396,8 @@ void Network::black_hole(ConnectionId connection) {
   if (it == connections_.end()) return;
   const Connection& found = it->second;
   const ProgramId peer = found.ends[1].program;
-  if (peer >= 0 && host_of(found.ends[0].program) == host_of(peer)) return;  // no wire between
+  if (peer >= 0 && host_of(found.ends[0].program) == host_of(peer))
+    return;  // no network between a host and itself
   it->second.is_black_hole = true;
 }
 

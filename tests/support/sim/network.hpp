@@ -1,9 +1,8 @@
-// Network: hosts, and connections as TCP gives them: bytes in order, or an end. Everything about it
-// can go wrong: latency, delay, clogged, cut and one-way routes, hosts without power, resets that
-// take the unread tail with them, connections that only one side still believes in, connects that
-// are refused or never answered, readers that do not read.
+// Network: hosts, and connections with TCP's semantics: bytes in order, or an end. Faults: latency,
+// delay, congestion, cut and one-way routes, hosts without power, resets that drop unread data,
+// half-open connections, connects that are refused or never answered, readers that do not read.
 //
-// It moves bytes. What they mean is the business of the programs at its ends.
+// It moves bytes; their meaning is up to the programs at both ends.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@
 #include <vector>
 
 #include "common/time.hpp"
-#include "tests/support/sim/agenda.hpp"
-#include "tests/support/sim/dice.hpp"
+#include "tests/support/sim/event_queue.hpp"
+#include "tests/support/sim/prng.hpp"
 #include "tests/support/sim/trace.hpp"
 
 namespace cpprun::sim {
@@ -38,7 +37,7 @@ enum class Ending { Fin, Reset };
 class Program {
  public:
   virtual ~Program() = default;
-  // What became of a dial(); `why` as an Attempt says it.
+  // The result of a dial(); `why` has the form of an Attempt's text.
   virtual void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) = 0;
   virtual void on_accepted(ConnectionId connection) = 0;
   virtual void on_bytes(ConnectionId connection, std::span<const uint8_t> bytes) = 0;
@@ -47,28 +46,32 @@ class Program {
 
 struct NetworkOptions {
   Duration latency_max = std::chrono::milliseconds(2);  // of a pair of hosts, drawn once
-  Duration delay_mean{};                                // on top, drawn for each parcel
+  Duration delay_mean{};                                // in addition, drawn for each parcel
   Duration delay_max = std::chrono::milliseconds(500);
-  Duration retransmit_max = std::chrono::milliseconds(800);  // after a cut is healed
-  double split = 0.05;       // chance that bytes that were sent at once arrive in two pieces
-  double lost_unread = 0.5;  // chance that a reset takes with it what the peer has not read
+  Duration retransmit_max = std::chrono::milliseconds(800);  // after a cut is repaired
+  double split = 0.05;       // probability that bytes sent together arrive in two pieces
+  double lost_unread = 0.5;  // probability that a reset drops data that the peer has not read
 };
 
 class Network {
  public:
-  Network(Agenda& agenda, Trace& trace, Dice dice, NetworkOptions options)
-      : agenda_(agenda), trace_(trace), dice_(dice), pairs_(dice.child(1)), options_(options) {}
+  Network(EventQueue& event_queue, Trace& trace, Prng prng, NetworkOptions options)
+      : event_queue_(event_queue),
+        trace_(trace),
+        prng_(prng),
+        pairs_(prng.child(1)),
+        options_(options) {}
 
   // ---- programs
   ProgramId add(HostId host, Program& program);
   void listen(ProgramId program, int port) {
     listeners_[{programs_.at(at(program)).host, port}] = program;
   }
-  // The kernel ends its connections: FIN, or RST where bytes lay unread.
+  // The kernel ends its connections: FIN, or RST where unread bytes remain.
   void end(ProgramId program, bool is_reset_forced = false);
-  // A program that does not read (frozen, slow) gets what came meanwhile when it reads again.
+  // A program that does not read (frozen, slow) gets the queued input when it reads again.
   void set_reading(ProgramId program, bool is_reading);
-  // Hands out what lies unread, if it reads.
+  // Delivers unread input, if the program reads.
   void deliver_unread(ProgramId program);
 
   // ---- connections
@@ -78,7 +81,7 @@ class Network {
 
   // ---- faults
   void set_power(HostId host, bool is_on);
-  // Nothing passes from one host to the other; what was sent waits for the route.
+  // Nothing passes from one host to the other; data in flight waits for the route.
   void cut(HostId from, HostId to) { cuts_.emplace(from, to); }
   void mend(HostId from, HostId to);
   void cut_off(HostId host) { cut_off_.insert(host); }
@@ -86,16 +89,17 @@ class Network {
   void mend_all();
   // Nothing arrives before `until`.
   void clog(HostId from, HostId to, Instant until);
-  // Both sides get a reset, and what was on the way is lost; a middlebox may do so.
+  // Both sides get a reset, and data in flight is lost, as from a middlebox.
   void break_connection(ConnectionId connection);
-  // Nothing passes any more, and nobody is told.
+  // Nothing passes any more, and neither end gets an event.
   void black_hole(ConnectionId connection);
 
   bool passes(HostId from, HostId to) const;
   Duration latency(HostId from, HostId to) const;
   HostId host_of(ProgramId program) const { return programs_.at(at(program)).host; }
   bool is_cut_off(HostId host) const { return cut_off_.contains(host); }
-  size_t most_waiting_bytes() const { return most_waiting_; }  // on any connection, one way, ever
+  // On any connection, one way, over the whole run.
+  size_t most_waiting_bytes() const { return most_waiting_; }
 
  private:
   struct Packet {
@@ -104,26 +108,26 @@ class Network {
     Instant at;
   };
   enum class State { Dialling, Open, Closed };
-  // One end of a connection, and the way towards it.
+  // One end of a connection, and the direction towards it.
   struct End {
     ProgramId program = 0;
     State state = State::Dialling;
     bool is_forgotten = false;      // its host lost power: it will answer with a reset
     std::deque<Packet> on_the_way;  // to this end
-    Instant newest;                 // arrival of the newest parcel, so that they stay in order
+    Instant newest;                 // arrival of the newest parcel, so that parcels stay in order
     std::deque<Packet> unread;
     bool is_accept_unread = false;
-    size_t waiting = 0;  // bytes on the way or unread
+    size_t waiting = 0;  // bytes in flight or unread
   };
   struct Connection {
-    End ends[2];  // 0: who dialled; 1: who listened
-    // By a middlebox: what was on the way is lost, and whatever comes later is answered by a reset.
+    End ends[2];  // 0: the connecting side; 1: the listening side
+    // By a middlebox: data in flight is lost, and all later data is answered by a reset.
     bool is_broken = false;
     bool is_black_hole = false;
   };
   struct Running {
     HostId host = 0;
-    Program* program = nullptr;  // null once it has ended
+    Program* program = nullptr;  // null once the connection has ended
     bool is_reading = true;
     std::set<ConnectionId> connections;
   };
@@ -143,10 +147,10 @@ class Network {
   void forget_if_over(ConnectionId id);
   void release_held();
 
-  Agenda& agenda_;
+  EventQueue& event_queue_;
   Trace& trace_;
-  Dice dice_;
-  const Dice pairs_;
+  Prng prng_;
+  const Prng pairs_;
   const NetworkOptions options_;
 
   std::vector<Running> programs_;
@@ -158,7 +162,7 @@ class Network {
   std::set<HostId> cut_off_;
   std::set<std::pair<HostId, HostId>> cuts_;
   std::map<std::pair<HostId, HostId>, Instant> clogs_;
-  std::set<std::pair<ConnectionId, int>> held_;  // ways that wait for a route
+  std::set<std::pair<ConnectionId, int>> held_;  // directions that wait for a route
   size_t most_waiting_ = 0;
 };
 

@@ -1,4 +1,3 @@
-// Node: the agent's shell.
 #include "tests/support/sim/node.hpp"
 
 #include <algorithm>
@@ -41,15 +40,15 @@ const char* how_text(agent::Finish::How how) {
 
 }  // namespace
 
-Node::Node(Surroundings& around, NodeSpec spec)
-    : around_(around),
+Node::Node(SimContext& context, NodeSpec spec)
+    : context_(context),
       spec_(std::move(spec)),
-      dice_(around.dice.child(spec_.agent.hello.node.incarnation.value + 1000)),
-      program_(around.network.add(spec_.host, *this)),
+      prng_(context.prng.child(spec_.agent.hello.node.incarnation.value + 1000)),
+      program_(context.network.add(spec_.host, *this)),
       core_(spec_.agent),
       client_({Endpoint{"head", kJobPort}, spec_.is_own, limits::kWaitReminderInterval,
-               limits::kReconnectMax, around.etcd != nullptr}),
-      alarm_(around.agenda, [this] {
+               limits::kReconnectMax, context.etcd != nullptr}),
+      alarm_(context.event_queue, [this] {
         if (!is_frozen_) on_timer();
       }) {
   if (spec_.has_control_port && !spec_.is_own) {
@@ -59,12 +58,12 @@ Node::Node(Surroundings& around, NodeSpec spec)
     lead.is_asleep = true;
     lead.clock = spec_.clock;
     lead.label = spec_.label;
-    own_lead_ = std::make_unique<CoordinatorProcess>(around, lead);
+    own_lead_ = std::make_unique<CoordinatorProcess>(context, lead);
     lead_ = own_lead_.get();
     core_.on_control_port(lead.port);
   }
   if (spec_.agent.facts.has_snapshot_dir) core_.on_serving(4711);
-  if (around.etcd != nullptr) make_candidate();
+  if (context.etcd != nullptr) make_candidate();
 }
 
 void Node::start() {
@@ -102,7 +101,7 @@ void Node::tell_client(const std::function<void(Instant, ReconnectPolicy::Effect
   arm_timer();
 }
 
-// A frozen process learns of it when it runs again.
+// A frozen process sees it when it runs again.
 void Node::when_awake(std::function<void()> event) {
   if (is_frozen_) {
     mailbox_.push_back(std::move(event));
@@ -115,8 +114,8 @@ void Node::carry_out(const agent::SendMessage& effect) {
   if (!connection_ || is_closing_) return;
   Bytes frame;
   control::append_frame(frame, control::encode(effect.message));
-  around_.network.send(program_, *connection_, std::move(frame));
-  if (after_message_) around_.agenda.in(1us, std::exchange(after_message_, nullptr));
+  context_.network.send(program_, *connection_, std::move(frame));
+  if (after_message_) context_.event_queue.in(1us, std::exchange(after_message_, nullptr));
 }
 
 void Node::strike(int64_t fault, int64_t times) {
@@ -133,7 +132,7 @@ void Node::carry_out(const agent::Disconnect& effect) {
 }
 
 void Node::carry_out(const agent::Reconnect& effect) {
-  around_.agenda.in(Duration{}, [this, current = connection_, effect] {
+  context_.event_queue.in(Duration{}, [this, current = connection_, effect] {
     when_awake([this, current, effect] {
       if (!current || connection_ != current || is_closing_) return;
       tell_client([&](Instant now, ReconnectPolicy::Effects& e) {
@@ -148,7 +147,7 @@ void Node::carry_out(const agent::Routes& effect) {
 }
 
 void Node::carry_out(const agent::BecomeCoordinator& effect) {
-  around_.checks.on_take_over(id().incarnation, term_);
+  context_.checks.on_promotion(id().incarnation, term_);
   CoordinatorOptions options;
   options.host = spec_.label;
   options.term = effect.term;
@@ -179,32 +178,33 @@ void Node::carry_out(const agent::Finish& effect) {
   finish_ = effect;
   trace(std::string("ends with ") + how_text(effect.how) +
         (effect.text.empty() ? "" : ": " + effect.text));
-  around_.trace.fold(id().incarnation.value * 16 + static_cast<uint64_t>(effect.how));
-  around_.checks.on_finish(term_, has_running_workers(), effect);
-  around_.checks.require(
+  context_.trace.fold(id().incarnation.value * 16 + static_cast<uint64_t>(effect.how));
+  context_.checks.on_finish(term_, has_running_workers(), effect);
+  context_.checks.require(
       effect.how != agent::Finish::How::Unusable || (live_workers() > 0 && !has_running_workers()),
       "stuck: " + label() + " is unusable, and SIGKILL was not in vain");
   client_.close();
-  hang_up(Ending::Reset);  // unless a farewell is already on its way
-  around_.network.end(program_);
+  hang_up(Ending::Reset);  // unless a leave is already in flight
+  context_.network.end(program_);
   kill_workers(limits::kDeathGrace - 10ms);
   if (lead_ == nullptr) return;
   if (candidate_) return leave_election(effect);
-  // Of a process that a signal has asked to leave nothing stays, but for a while after a save.
+  // A process that a signal asked to leave keeps nothing, except for a while after a save.
   const Duration stays = effect.stays_until - local_now();
   if (!lead_->is_awake() || (effect.signal != 0 && stays <= Duration{})) return lead_->kill(false);
   lead_->end_when_idle();
-  if (effect.signal != 0) around_.agenda.in(stays, [this] { lead_->kill(false); });
+  if (effect.signal != 0) context_.event_queue.in(stays, [this] { lead_->kill(false); });
 }
 
-// ---------------------------------------------------------------- the line to the coordinator
+// ---------------------------------------------------------------- the connection to the
+// coordinator
 
 void Node::carry_out(const ReconnectPolicy::Connect&) {
   dialled_ = client_.target();
   const bool is_head = dialled_.host == "head";
-  const HostId to = is_head ? around_.coordinator_host
+  const HostId to = is_head ? context_.coordinator_host
                             : std::atoi(dialled_.host.substr(dialled_.host.rfind('.') + 1).c_str());
-  dialling_ = around_.network.dial(program_, to, dialled_.port);
+  dialling_ = context_.network.dial(program_, to, dialled_.port);
 }
 void Node::carry_out(const ReconnectPolicy::ResetConnection&) {
   hang_up(Ending::Reset);
@@ -214,7 +214,7 @@ void Node::carry_out(const ReconnectPolicy::Broken&) {
   run_core([this](Instant now, agent::Effects& e) { core_.on_disconnected(now, e); });
 }
 void Node::carry_out(const ReconnectPolicy::Probe&) {
-  around_.agenda.in(1ms, [this] {
+  context_.event_queue.in(1ms, [this] {
     when_awake([this] {
       tell_client(
           [this](Instant now, ReconnectPolicy::Effects& e) { client_.on_probed(now, false, e); });
@@ -231,7 +231,7 @@ void Node::carry_out(const ReconnectPolicy::Trouble& trouble) {
 void Node::hang_up(Ending how) {
   dialling_.reset();
   if (!connection_) return;
-  around_.network.close(program_, *std::exchange(connection_, std::nullopt), how);
+  context_.network.close(program_, *std::exchange(connection_, std::nullopt), how);
 }
 
 void Node::on_dialled(ConnectionId connection, bool is_connected, const std::string& why) {
@@ -247,8 +247,8 @@ void Node::on_dialled(ConnectionId connection, bool is_connected, const std::str
       return;
     }
     connection_ = connection;
-    around_.network.send(program_, connection,
-                         Bytes(std::begin(control::kMagic), std::end(control::kMagic)));
+    context_.network.send(program_, connection,
+                          Bytes(std::begin(control::kMagic), std::end(control::kMagic)));
     client_.on_connected(local_now());
     run_core([this](Instant now, agent::Effects& e) {
       core_.on_connected(now, {address_of(spec_.host)}, dialled_, e);
@@ -268,7 +268,7 @@ void Node::take_messages(ConnectionId connection) {
     tell_client(
         [&](Instant now, ReconnectPolicy::Effects& e) { message = client_.next_message(now, e); });
     if (!message) return;
-    around_.trace.message(around_.agenda.now(), spec_.label, *message);
+    context_.trace.message(context_.event_queue.now(), spec_.label, *message);
     judge_move(connection, *message);
     std::optional<Endpoint> place;
     if (must_stay(*message)) place = client_.target();
@@ -276,7 +276,7 @@ void Node::take_messages(ConnectionId connection) {
     run_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
     const bool has_followed = place && connection_ == connection && client_.target() != *place;
     if (has_followed) {
-      around_.checks.require(false, "R17: " + label() + " follows to one of an older epoch");
+      context_.checks.require(false, "R17: " + label() + " follows to one of an older epoch");
     }
   }
 }
@@ -311,8 +311,8 @@ void Node::on_timer() {
   if (is_running() && local_now() >= core_.next_deadline()) {
     run_core([this](Instant now, agent::Effects& e) { core_.on_time(now, e); });
     const bool has_looked = !is_running() || core_.next_deadline() > local_now();
-    around_.checks.require(has_looked, "limits: an agent's deadline stays in the past");
-    if (!has_looked) return;  // else it would look for ever
+    context_.checks.require(has_looked, "limits: an agent's deadline stays in the past");
+    if (!has_looked) return;  // prevents an endless loop
   }
   arm_timer();
 }
@@ -320,7 +320,7 @@ void Node::on_timer() {
 // ---------------------------------------------------------------- the coordinator on this host
 
 namespace {
-// A little less than the protocol allows, for what the kernel itself needs.
+// A little less than the protocol allows, for the kernel's own delay.
 constexpr Duration kKillDuration = limits::kKillDuration - 10ms;
 constexpr Duration kDeathTakes = limits::kDeathGrace - 10ms;
 constexpr int kCannotSave = 1;
@@ -337,26 +337,26 @@ int64_t Node::live_workers() const {
 
 bool Node::has_running_workers() const {
   return std::any_of(workers_.begin(), workers_.end(), [this](const Worker& w) {
-    return w.is_alive && w.killed_at > around_.agenda.now();
+    return w.is_alive && w.killed_at > context_.event_queue.now();
   });
 }
 
 // ---------------------------------------------------------------- workers
 
 void Node::carry_out(const agent::StartWorkers& effect) {
-  around_.checks.on_start(id().incarnation, effect.assignment, term_);
-  around_.checks.require(live_workers() == 0, "S1: an agent starts workers beside old ones");
+  context_.checks.on_start(id().incarnation, effect.assignment, term_);
+  context_.checks.require(live_workers() == 0, "S1: an agent starts workers beside old ones");
   assignment_ = effect.assignment;
-  around_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(assignment_->round.value)
-                                                  << 32);
+  context_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(assignment_->round.value)
+                                                   << 32);
   workers_.clear();
   ++starts_;
   killed_at_.reset();
-  late_wakeup_guard_ = limits::kKillPatience;
-  SpawnPlan plan = around_.plan(*this, effect.assignment);
+  stuck_after_ = limits::kKillTimeout;
+  SpawnPlan plan = context_.plan(*this, effect.assignment);
   if (plan.fails) {
     trace("can't start its workers");
-    around_.checks.on_true_failure(name_of(effect.assignment));
+    context_.checks.on_true_failure(name_of(effect.assignment));
     run_core([this](Instant now, agent::Effects& e) {
       core_.on_start_failed(now, Error{ErrorKind::BadValue, "no such program"}, e);
     });
@@ -364,36 +364,36 @@ void Node::carry_out(const agent::StartWorkers& effect) {
   }
   trace("starts its workers of round " + std::to_string(assignment_->round.value));
   for (size_t i = 0; i < plan.lives.size(); ++i) {
-    const WorkerLife& liveness = plan.lives[i];
+    const WorkerBehavior& liveness = plan.lives[i];
     Worker& worker = workers_.emplace_back();
     worker.end.local_rank = LocalRank(static_cast<int64_t>(i));
     worker.end.rank = Rank(assignment_->base_rank + static_cast<int64_t>(i));
     worker.end.pid = static_cast<int>(4000 + i);
-    worker.is_deaf = liveness.is_deaf;
+    worker.ignores_sigterm = liveness.ignores_sigterm;
     worker.outlives_kill = liveness.outlives_kill;
     worker.stops_in = liveness.stops_in;
     worker.can_save = liveness.can_save;
-    worker.ready_at = around_.agenda.now() + liveness.ready_in;
+    worker.ready_at = context_.event_queue.now() + liveness.ready_in;
     if (!liveness.is_hanging)
       end_worker_at(worker, worker.ready_at + liveness.runs, liveness.exit_code);
   }
   if (!plan.lives.empty()) save_as_it_goes(plan.lives.front().saves_each, 1);
   if (plan.is_resume_unusable) fall_back();
-  around_.checks.on_workers_live(name_of(*assignment_), static_cast<int64_t>(workers_.size()));
-  if (around_.on_workers_changed) around_.on_workers_changed();
+  context_.checks.on_workers_live(name_of(*assignment_), static_cast<int64_t>(workers_.size()));
+  if (context_.on_workers_changed) context_.on_workers_changed();
 }
 
 void Node::carry_out(const agent::StopWorkers& effect) {
   for (Worker& worker : workers_) {
     if (!worker.is_alive) continue;
-    const bool is_ready = worker.ready_at <= around_.agenda.now();
+    const bool is_ready = worker.ready_at <= context_.event_queue.now();
     worker.is_saving = effect.lets_save && worker.can_save && is_ready;
     stop_worker(worker, effect.signal, effect.grace);
   }
   const Instant kill =
-      around_.agenda.now() + (effect.signal == SIGKILL ? Duration{} : effect.grace);
+      context_.event_queue.now() + (effect.signal == SIGKILL ? Duration{} : effect.grace);
   killed_at_ = std::min(killed_at_.value_or(kill), kill);
-  if (effect.is_urgent) late_wakeup_guard_ = limits::kUrgentKillPatience;
+  if (effect.is_urgent) stuck_after_ = limits::kUrgentKillTimeout;
   watch_killed();
 }
 
@@ -406,11 +406,11 @@ void Node::carry_out(const agent::EndSaving& effect) {
 
 void Node::stop_worker(Worker& worker, int signal, Duration grace) {
   const bool is_kill = signal == SIGKILL;
-  const bool is_ready = worker.ready_at <= around_.agenda.now();
-  bool is_by_kill = is_kill || (is_ready && (worker.is_deaf || worker.stops_in > grace));
+  const bool is_ready = worker.ready_at <= context_.event_queue.now();
+  bool is_by_kill = is_kill || (is_ready && (worker.ignores_sigterm || worker.stops_in > grace));
   Duration after = is_kill || !is_ready ? Duration{} : is_by_kill ? grace : worker.stops_in;
-  if (is_by_kill) after += dice_.up_to(kKillDuration);
-  Instant end = around_.agenda.now() + after;
+  if (is_by_kill) after += prng_.up_to(kKillDuration);
+  Instant end = context_.event_queue.now() + after;
   if (end >= worker.ends_at) return;
   worker.end.is_stopped_by_us = true;
   const int saved = is_disk_full() ? kCannotSave : kStoppedResumable;
@@ -421,10 +421,11 @@ void Node::stop_worker(Worker& worker, int signal, Duration grace) {
 // ---------------------------------------------------------------- workers' ends
 
 void Node::fail_worker(size_t local_rank, int exit_code) {
-  if (local_rank >= workers_.size() || workers_[local_rank].killed_at <= around_.agenda.now()) {
+  if (local_rank >= workers_.size() ||
+      workers_[local_rank].killed_at <= context_.event_queue.now()) {
     return;
   }
-  end_worker_at(workers_[local_rank], around_.agenda.now(), exit_code);
+  end_worker_at(workers_[local_rank], context_.event_queue.now(), exit_code);
 }
 
 void Node::end_worker_at(Worker& worker, Instant when, int exit_code) {
@@ -436,42 +437,42 @@ void Node::end_worker_at(Worker& worker, Instant when, int exit_code) {
   }
   worker.ends_at = when;
   worker.end.exit_code = exit_code;
-  around_.agenda.at(when, [this] { reap(); });
+  context_.event_queue.at(when, [this] { reap(); });
 }
 
-// ---------------------------------------------------------------- what SIGKILL does not end
+// ---------------------------------------------------------------- workers that survive SIGKILL
 
 void Node::kill_at(Worker& worker, Instant when) {
   worker.killed_at = when;
-  around_.agenda.at(when, [this] { stop_the_killed(); });
+  context_.event_queue.at(when, [this] { stop_the_killed(); });
 }
 
 void Node::stop_the_killed() {
   if (paused_at_) return;
   for (Worker& worker : workers_) {
-    if (worker.is_alive && worker.killed_at <= around_.agenda.now()) uncount(worker);
+    if (worker.is_alive && worker.killed_at <= context_.event_queue.now()) uncount(worker);
   }
 }
 
 void Node::watch_killed() {
-  around_.agenda.at(*killed_at_ + late_wakeup_guard_, [this] {
+  context_.event_queue.at(*killed_at_ + stuck_after_, [this] {
     if (!paused_at_) when_awake([this] { on_stuck_time(); });
   });
 }
 
-// Nobody waits for it any longer: neither this agent nor, once it has gone, the others (R2).
+// No node waits for it any longer: neither this agent nor, after its end, the others (R2).
 void Node::on_stuck_time() {
-  const bool is_due = killed_at_ && around_.agenda.now() >= *killed_at_ + late_wakeup_guard_;
+  const bool is_due = killed_at_ && context_.event_queue.now() >= *killed_at_ + stuck_after_;
   if (!is_due || live_workers() == 0 || !is_running()) return;
   trace("SIGKILL has not ended its workers");
   run_core([this](Instant, agent::Effects& e) { core_.on_stuck("a worker of " + label(), e); });
-  around_.checks.require(!is_running(),
-                         "stuck: " + label() + " waits for a worker that SIGKILL does not end");
+  context_.checks.require(!is_running(),
+                          "stuck: " + label() + " waits for a worker that SIGKILL does not end");
 }
 
 void Node::kill_workers(Duration within) {
   for (Worker& worker : workers_) {
-    Instant end = around_.agenda.now() + dice_.up_to(within);
+    Instant end = context_.event_queue.now() + prng_.up_to(within);
     worker.is_excused = true;
     end_worker_at(worker, end, -SIGKILL);
   }
@@ -479,7 +480,7 @@ void Node::kill_workers(Duration within) {
 
 void Node::uncount(Worker& worker) {
   if (std::exchange(worker.is_counted, false)) {
-    around_.checks.on_workers_gone(name_of(*assignment_), 1);
+    context_.checks.on_workers_gone(name_of(*assignment_), 1);
   }
 }
 
@@ -487,24 +488,25 @@ void Node::reap() {
   if (paused_at_) return;
   bool has_news = false;
   for (Worker& worker : workers_) {
-    if (!worker.is_alive || worker.ends_at > around_.agenda.now()) continue;
+    if (!worker.is_alive || worker.ends_at > context_.event_queue.now()) continue;
     has_news = true;
     worker.is_alive = false;
     uncount(worker);
     worker.end.ended_at = local_now();
-    worker.end.ended_at_wall = WallTime{around_.agenda.now().nanoseconds() / 1000};
-    around_.trace.fold(static_cast<uint64_t>(worker.end.exit_code) ^ id().incarnation.value << 8);
+    worker.end.ended_at_wall = WallTime{context_.event_queue.now().nanoseconds() / 1000};
+    context_.trace.fold(static_cast<uint64_t>(worker.end.exit_code) ^ id().incarnation.value << 8);
     if (!worker.end.is_success() && !worker.end.is_stopped_by_us && !worker.is_excused) {
-      around_.checks.on_true_failure(name_of(*assignment_));
+      context_.checks.on_true_failure(name_of(*assignment_));
     }
     trace("its worker " + std::to_string(worker.end.rank.value) + " " + describe_end(worker.end));
     when_awake([this, end = worker.end] {
-      // Once the reaper process has killed, an agent takes no end for a failure (R11).
+      // Once the reaper process has killed, an agent counts no exit as a failure (R11).
       const bool is_excused = std::any_of(workers_.begin(), workers_.end(),
                                           [](const Worker& w) { return w.is_excused; });
       const bool is_to_be_told = !end.is_success() && !end.is_stopped_by_us && !is_excused &&
                                  core_.state() == agent::Agent::State::Running;
-      if (is_to_be_told) around_.checks.on_known_failure(id().incarnation, name_of(*assignment_));
+      if (is_to_be_told)
+        context_.checks.on_reported_failure(id().incarnation, name_of(*assignment_));
       run_core([&](Instant now, agent::Effects& e) { core_.on_worker_exit(now, end, e); });
     });
   }
@@ -513,7 +515,7 @@ void Node::reap() {
     return !w.is_alive && w.end.exit_code == kStoppedResumable;
   });
   if (has_saved && live_workers() == 0) save_snapshot();
-  if (around_.on_workers_changed) around_.on_workers_changed();
+  if (context_.on_workers_changed) context_.on_workers_changed();
   if (live_workers() > 0) return;
   when_awake([this] {
     run_core([this](Instant now, agent::Effects& e) { core_.on_all_workers_gone(now, e); });
@@ -524,7 +526,7 @@ void Node::reap() {
 
 void Node::arm_reaper() {
   if (worker_lease_deadline_.is_never()) return;
-  around_.agenda.at(spec_.clock.truth(worker_lease_deadline_), [this] { on_reaper(); });
+  context_.event_queue.at(spec_.clock.truth(worker_lease_deadline_), [this] { on_reaper(); });
 }
 
 void Node::on_reaper() {
@@ -540,13 +542,13 @@ void Node::kill(bool is_reset) {
   if (!is_running() || paused_at_) return;
   trace("its agent is killed");
   is_alive_ = false;
-  around_.network.end(program_, is_reset);
+  context_.network.end(program_, is_reset);
   if (lead_ != nullptr) lead_->kill(is_reset);
   if (candidate_) candidate_->end();
   kill_workers(kDeathTakes);
 }
 
-// Everything on the host is gone at once, and nobody is told. The network is the caller's part.
+// Everything on the host ends at once without a message. The caller ends its connections.
 void Node::lose_power() {
   if (!is_running()) return;
   trace("its host loses power");
@@ -558,26 +560,26 @@ void Node::lose_power() {
     if (worker.is_alive) uncount(worker);
     worker.is_alive = false;
   }
-  if (around_.on_workers_changed) around_.on_workers_changed();
+  if (context_.on_workers_changed) context_.on_workers_changed();
 }
 
 void Node::stop_reading() {
   if (!is_running() || is_frozen_) return;
   trace("does not read");
-  around_.network.set_reading(program_, false);
+  context_.network.set_reading(program_, false);
 }
 
 void Node::read_again() {
   if (!is_running() || is_frozen_) return;
-  around_.network.set_reading(program_, true);
-  around_.network.deliver_unread(program_);
+  context_.network.set_reading(program_, true);
+  context_.network.deliver_unread(program_);
 }
 
 void Node::freeze() {
   if (!is_running() || is_frozen_) return;
   trace("freezes");
   is_frozen_ = true;
-  around_.network.set_reading(program_, false);
+  context_.network.set_reading(program_, false);
   if (lead_ != nullptr) lead_->freeze();
   if (candidate_) candidate_->set_frozen(true);
 }
@@ -586,8 +588,8 @@ void Node::pause() {
   if (!is_running() || is_frozen_) return;
   freeze();
   trace("and its host stands still");
-  paused_at_ = around_.agenda.now();
-  around_.network.cut_off(spec_.host);
+  paused_at_ = context_.event_queue.now();
+  context_.network.cut_off(spec_.host);
   for (Worker& worker : workers_) {
     if (worker.is_alive) uncount(worker);
   }
@@ -600,12 +602,12 @@ void Node::thaw() {
   if (candidate_) candidate_->set_frozen(false);
   if (paused_at_) {
     const Instant paused_at = *std::exchange(paused_at_, std::nullopt);
-    Duration stood = around_.agenda.now() - paused_at;
+    Duration stood = context_.event_queue.now() - paused_at;
     if (killed_at_) {
       *killed_at_ = *killed_at_ + stood;
       watch_killed();
     }
-    around_.network.mend_host(spec_.host);
+    context_.network.mend_host(spec_.host);
     int64_t going_on = 0;
     for (Worker& worker : workers_) {
       if (!worker.is_alive) continue;
@@ -614,32 +616,32 @@ void Node::thaw() {
         end_worker_at(worker, before + stood, worker.end.exit_code);
       } else {
         worker.ends_at = before + stood;
-        around_.agenda.at(worker.ends_at, [this] { reap(); });
+        context_.event_queue.at(worker.ends_at, [this] { reap(); });
         if (worker.killed_at > paused_at) kill_at(worker, worker.killed_at + stood);
       }
-      // Past the deadline they are as good as dead: the reaper process comes as soon as it runs.
+      // Past the deadline they count as dead: the reaper process kills them as soon as it runs.
       worker.is_counted = worker_lease_deadline_ > local_now() && !worker.is_excused &&
-                          worker.killed_at > around_.agenda.now();
+                          worker.killed_at > context_.event_queue.now();
       going_on += worker.is_counted ? 1 : 0;
     }
-    if (going_on > 0) around_.checks.on_workers_live(name_of(*assignment_), going_on);
+    if (going_on > 0) context_.checks.on_workers_live(name_of(*assignment_), going_on);
     on_reaper();
   }
-  // What the process looks at first is up to its loop and the kernel.
+  // The loop and the kernel decide which event the process handles first.
   std::array<std::function<void()>, 3> first{[this] {
                                                on_timer();
                                                if (candidate_) candidate_->on_timer();
                                              },
                                              [this] {
-                                               around_.network.set_reading(program_, true);
-                                               around_.network.deliver_unread(program_);
+                                               context_.network.set_reading(program_, true);
+                                               context_.network.deliver_unread(program_);
                                              },
                                              [this] {
                                                for (auto& event : std::exchange(mailbox_, {}))
                                                  event();
                                              }};
   for (size_t i = 3; i > 1; --i) {
-    std::swap(first[i - 1], first[static_cast<size_t>(dice_.below(static_cast<int64_t>(i)))]);
+    std::swap(first[i - 1], first[static_cast<size_t>(prng_.below(static_cast<int64_t>(i)))]);
   }
   for (auto& poll_leader : first) {
     if (is_running() && !is_frozen_) poll_leader();
@@ -655,15 +657,15 @@ void Node::signal(int number) {
     run_core([&](Instant now, agent::Effects& e) {
       const size_t before = e.size();
       core_.on_signal(now, number, e);
-      around_.checks.require(!is_again || e.size() == before,
-                             "signals: a further SIGTERM is no new request");
+      context_.checks.require(!is_again || e.size() == before,
+                              "signals: a further SIGTERM is no new request");
     });
   });
 }
 
-// ---------------------------------------------------------------- moves of the coordinator
+// ---------------------------------------------------------------- a change of the coordinator
 
-// Before the agent hears it.
+// Before the agent receives the answer.
 void Node::judge_move(ConnectionId connection, const control::CoordinatorMessage& message) {
   const bool is_leading = lead_ != nullptr && lead_->is_awake();
   if (is_leading) return;
@@ -682,11 +684,11 @@ bool Node::must_stay(const control::CoordinatorMessage& message) const {
   return moved != nullptr && !is_blank() && moved->term < term_;
 }
 
-// Unless it stands still it hangs up in the same instant.
+// Unless it is frozen it disconnects in the same instant.
 void Node::must_leave(ConnectionId connection, const std::string& why) {
-  around_.agenda.in(1ms, [this, connection, why] {
+  context_.event_queue.in(1ms, [this, connection, why] {
     const bool stays = is_running() && !is_frozen_ && !is_closing_ && connection_ == connection;
-    around_.checks.require(!stays, "R17: " + label() + " stays with " + why);
+    context_.checks.require(!stays, "R17: " + label() + " stays with " + why);
   });
 }
 
@@ -699,7 +701,7 @@ void Node::make_candidate() {
   options.lease = spec_.agent.facts.job_spec.lease;
   Candidate::Callbacks callbacks;
   callbacks.lead = [this](const election::Elected& message) { lead(message); };
-  callbacks.prolong = [this](Instant until) { lead_->lead_until(until); };
+  callbacks.extend = [this](Instant until) { lead_->lead_until(until); };
   callbacks.written = [this] { lead_->on_persisted(); };
   callbacks.lost = [this](const std::string& why) {
     trace("leads the job no more: " + why);
@@ -711,7 +713,7 @@ void Node::make_candidate() {
   };
   callbacks.when_awake = [this](std::function<void()> event) { when_awake(std::move(event)); };
   candidate_ =
-      std::make_unique<Candidate>(around_, spec_.host, spec_.clock, options, std::move(callbacks));
+      std::make_unique<Candidate>(context_, spec_.host, spec_.clock, options, std::move(callbacks));
   lead_->when_persisting(
       [this](const control::PersistedJobState& facts) { candidate_->write(facts); });
   lead_->when_ended([this] { candidate_->leave(lead_->is_idle()); });
@@ -737,8 +739,8 @@ void Node::on_deposed() {
   candidate_->leave(false);
 }
 
-// Our agent has ended. Others may still need the coordinator in this process. Who was asked to stop
-// does not stay for long.
+// The agent has ended. Others may still need the coordinator in this process. A coordinator whose
+// agent was asked to stop ends soon.
 void Node::leave_election(const agent::Finish& finish) {
   const bool is_signal = finish.signal != 0;
   const auto go = [this] {
@@ -748,7 +750,7 @@ void Node::leave_election(const agent::Finish& finish) {
   if (!candidate_->is_leading() || (is_signal && finish.signal != SIGTERM)) return go();
   lead_->end_when_idle();
   const Duration stays = finish.stays_until - local_now();
-  if (is_signal) around_.agenda.in(std::max(stays, limits::kLeaderLeaveTimeout), go);
+  if (is_signal) context_.event_queue.in(std::max(stays, limits::kLeaderLeaveTimeout), go);
 }
 
 }  // namespace cpprun::sim

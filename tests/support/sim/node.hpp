@@ -1,6 +1,6 @@
 // Node: an agent's process on its host, with its reaper process and its workers. The cores are the
-// real ones (agent::Agent, ReconnectPolicy); this is the shell around them, as agent/daemon is, and
-// the operating system below.
+// real ones (agent::Agent, ReconnectPolicy); this class is the shell around them, as agent/daemon
+// is, and the operating system below.
 //
 // Modelled: death of the agent (workers follow within G), the reaper process's deadline, freezing
 // of the agent alone or of the whole host, a clock that drifts, workers that fail, hang, ignore
@@ -21,7 +21,7 @@
 #include "tests/support/sim/coordinator_process.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/one_shot_timer.hpp"
-#include "tests/support/sim/surroundings.hpp"
+#include "tests/support/sim/sim_context.hpp"
 
 namespace cpprun::sim {
 
@@ -29,42 +29,42 @@ struct NodeSpec {
   HostId host = 1;
   HostClock clock;
   agent::AgentOptions agent;
-  bool is_own = false;  // the coordinator lives in the same process
+  bool is_own = false;  // the coordinator runs in the same process
   std::string label;    // its name in traces
   bool has_control_port = true;
 };
 
 class Node final : public Program {
  public:
-  Node(Surroundings& around, NodeSpec spec);
+  Node(SimContext& context, NodeSpec spec);
 
   void start();
   // ---- faults
   void kill(bool is_reset);
   void freeze();  // the agent alone: SIGSTOP
-  void pause();   // the whole host: a virtual machine that stands still
-  void thaw();    // from either
+  void pause();   // the whole host: a suspended virtual machine
+  void thaw();    // ends either freeze
   void lose_power();
-  void stop_reading();            // what comes piles up, its timers go on
-  void read_again();              // from that
-  void fill_disk(Instant until);  // true time: nothing is saved or fetched here
+  void stop_reading();            // input queues up, timers run
+  void read_again();              // ends the pause
+  void fill_disk(Instant until);  // true time: saves and fetches fail here until then
   // A fault of the job's plan is about to be injected here.
   void strike(int64_t fault, int64_t times);
   void signal(int number);
-  // As an operator on this host would give it; nothing happens without a connection.
+  // An admin command on this host; without a connection it has no effect.
   void order(const control::AdminCommand& order) { carry_out(agent::SendMessage{order}); }
-  // Does this as soon as the agent has sent its next message, so that the answer finds it changed.
+  // Runs this right after the agent's next message, so that the answer finds a changed state.
   void after_next_message(std::function<void()> fault) { after_message_ = std::move(fault); }
-  // A worker dies of itself, at once.
+  // A worker ends by itself immediately.
   void fail_worker(size_t local_rank, int exit_code);
 
-  // ---- what can be seen
+  // ---- observation
   const NodeSpec& spec() const { return spec_; }
   const NodeId& id() const { return spec_.agent.hello.node; }
   const std::string& label() const { return spec_.label; }
   bool is_paused() const { return paused_at_.has_value(); }
   agent::Agent::State state() const { return core_.state(); }
-  bool is_alive() const { return is_alive_; }  // the process; it may have ended well
+  bool is_alive() const { return is_alive_; }  // the process; it may have ended with success
   bool is_frozen() const { return is_frozen_; }
   bool is_running() const { return is_alive_ && !finish_; }
   Term term() const { return term_; }
@@ -73,12 +73,12 @@ class Node final : public Program {
   std::optional<ConnectionId> connection() const { return connection_; }
   bool knows_outcome() const { return knows_outcome_; }
   int64_t live_workers() const;
-  bool has_running_workers() const;  // which SIGKILL has not stopped
-  // The coordinator in its process, asleep or not; null: none.
+  bool has_running_workers() const;  // workers that survived SIGKILL
+  // The coordinator in its process, active or not; null: none.
   CoordinatorProcess* coordinator() { return lead_; }
-  // The election says that it leads the job; it may be wrong by now, if it was frozen.
+  // The election reports that it leads the job; after a freeze that may be outdated.
   bool believes_it_leads() const { return candidate_ && candidate_->is_leading(); }
-  // The one at the job's endpoint is in this node's process.
+  // The coordinator at the job's endpoint runs in this node's process.
   void set_coordinator(CoordinatorProcess* coordinator) { lead_ = coordinator; }
 
   // Program
@@ -92,21 +92,21 @@ class Node final : public Program {
     WorkerExit end;
     Instant ends_at = Instant::never();  // true time
     bool is_alive = true;
-    bool is_counted = true;  // as live by the checks
+    bool is_counted = true;  // counted as live by the checks
     bool is_excused =
         false;  // killed by the reaper process or with its agent: no failure of its own
-    bool is_deaf = false;
+    bool ignores_sigterm = false;
     Duration outlives_kill{};
-    Instant killed_at = Instant::never();  // true time; only of those that outlive it
+    Instant killed_at = Instant::never();  // true time; only of workers that outlive SIGKILL
     bool can_save = false;
-    bool is_saving = false;  // asked, and not signalled
+    bool is_saving = false;  // asked to save, and not signalled
     Instant ready_at;        // true time
     Duration stops_in{};
   };
 
-  Instant local_now() const { return spec_.clock.local(around_.agenda.now()); }
+  Instant local_now() const { return spec_.clock.local(context_.event_queue.now()); }
   void trace(const std::string& what) const {
-    around_.trace.line(around_.agenda.now(), spec_.label, what);
+    context_.trace.line(context_.event_queue.now(), spec_.label, what);
   }
 
   // The shell.
@@ -160,7 +160,7 @@ class Node final : public Program {
   void keep_snapshot(control::SnapshotName snapshot);
   void save_as_it_goes(Duration each, int64_t nth);
   void fall_back();
-  bool is_disk_full() const { return around_.agenda.now() < disk_is_full_until_; }
+  bool is_disk_full() const { return context_.event_queue.now() < disk_is_full_until_; }
   void end_worker_at(Worker& worker, Instant when, int exit_code);
   void kill_at(Worker& worker, Instant when);
   void stop_the_killed();
@@ -172,9 +172,9 @@ class Node final : public Program {
   void on_reaper();
   void uncount(Worker& worker);
 
-  Surroundings& around_;
+  SimContext& context_;
   const NodeSpec spec_;
-  Dice dice_;
+  Prng prng_;
   ProgramId program_ = 0;
   agent::Agent core_;
   ReconnectPolicy client_;
@@ -196,18 +196,18 @@ class Node final : public Program {
   bool is_frozen_ = false;
   std::optional<Instant> paused_at_;
   std::function<void()> after_message_;
-  std::deque<std::function<void()>> mailbox_;  // what happened while the agent was frozen
+  std::deque<std::function<void()>> mailbox_;  // events while the agent was frozen
   std::vector<Worker> workers_;
   Instant worker_lease_deadline_ =
       Instant::never();               // the reaper process's deadline, in the host's time
   std::optional<Instant> killed_at_;  // true time: when its agent first sent SIGKILL
-  Duration late_wakeup_guard_{};      // from then on
+  Duration stuck_after_{};      // from then on
 
   Term term_;
-  std::optional<control::RankAssignment> assignment_;  // of the workers that were started last
+  std::optional<control::RankAssignment> assignment_;  // of the workers started last
   int64_t ports_ = 0;
-  RoundName told_;       // the newest round that it was told
-  int64_t fetches_ = 0;  // the newest is the one that counts
+  RoundName told_;       // the newest round that it was assigned
+  int64_t fetches_ = 0;  // only the newest counts
   int64_t starts_ = 0;   // of workers
   Instant disk_is_full_until_;
   std::vector<control::SnapshotName> snapshots_;  // on its disk, newest first

@@ -1,5 +1,5 @@
-// Keys of the cluster's nodes, and the ids that are made from them. A node's id is its number here,
-// so that stories can be read; who knows the number could make the key, and the impostors do not.
+// Keys of the cluster's nodes, and ids made from them. A node's id is its number, so that traces
+// are readable. The number determines the key; impostors do not use it.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace cpprun::sim {
 
-inline constexpr std::string_view kKeyWords = "key of node ";
+inline constexpr std::string_view kKeyPrefix = "key of node ";
 
 inline std::string key_of(Incarnation node) {
-  return std::string(kKeyWords) + std::to_string(node.value);
+  return std::string(kKeyPrefix) + std::to_string(node.value);
 }
 
-// As node_id_of() of common/proof is for real ones. 0: no node has that key.
+// Like node_id_of() of common/proof. 0: no node has that key.
 inline Incarnation id_of_key(std::string_view key) {
-  if (!key.starts_with(kKeyWords)) return {};
-  const auto number = text::parse_int(key.substr(kKeyWords.size()));
+  if (!key.starts_with(kKeyPrefix)) return {};
+  const auto number = text::parse_int(key.substr(kKeyPrefix.size()));
   return Incarnation(static_cast<uint64_t>(number.value_or(0)));
 }
 

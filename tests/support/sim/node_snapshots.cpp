@@ -1,4 +1,3 @@
-// Node: the snapshots in its folder, and what its workers make of them.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -11,7 +10,7 @@ namespace cpprun::sim {
 using namespace std::chrono_literals;
 
 void Node::save_snapshot() {
-  const int64_t step = around_.agenda.now().nanoseconds() / 1'000'000;
+  const int64_t step = context_.event_queue.now().nanoseconds() / 1'000'000;
   std::string id = std::to_string(step);
   id.insert(0, 32 - id.size(), '0');
   keep_snapshot(control::SnapshotName{step, id});
@@ -24,10 +23,10 @@ void Node::keep_snapshot(control::SnapshotName snapshot) {
   if (snapshots_.size() > limits::kSnapshotsReported) snapshots_.pop_back();
 }
 
-// A step a millisecond. The same step of the same round is the same snapshot on every node.
+// One step per millisecond. The same step of the same round is the same snapshot on every node.
 void Node::save_as_it_goes(Duration each, int64_t nth) {
   if (each == Duration{} || !spec_.agent.facts.has_snapshot_dir) return;
-  around_.agenda.in(each, [this, each, nth, start = starts_] {
+  context_.event_queue.in(each, [this, each, nth, start = starts_] {
     if (start != starts_ || !is_running() || paused_at_ || live_workers() == 0) return;
     save_as_it_goes(each, nth + 1);
     if (core_.state() != agent::Agent::State::Running || is_disk_full()) return;
@@ -46,10 +45,10 @@ void Node::save_as_it_goes(Duration each, int64_t nth) {
   });
 }
 
-// The workers find that they can't use what they were to begin with.
+// The workers report that they cannot use the snapshot of the round.
 void Node::fall_back() {
   if (!assignment_->resume) return;
-  around_.agenda.in(around_.snapshot_dice.up_to(200ms), [this, start = starts_] {
+  context_.event_queue.in(context_.snapshot_prng.up_to(200ms), [this, start = starts_] {
     if (start != starts_ || live_workers() == 0) return;
     when_awake(
         [this] { run_core([this](Instant, agent::Effects& e) { core_.on_fell_back(-1, e); }); });
@@ -57,7 +56,7 @@ void Node::fall_back() {
 }
 
 void Node::carry_out(const agent::ScanSnapshots&) {
-  around_.agenda.in(around_.snapshot_dice.up_to(20ms), [this] {
+  context_.event_queue.in(context_.snapshot_prng.up_to(20ms), [this] {
     when_awake([this] {
       run_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
     });
@@ -65,16 +64,16 @@ void Node::carry_out(const agent::ScanSnapshots&) {
 }
 
 void Node::carry_out(const agent::FetchSnapshot& effect) {
-  const FetchPlan plan = around_.plan_fetch();
+  const FetchPlan plan = context_.plan_fetch();
   trace("fetches the snapshot of step " + std::to_string(effect.resume.snapshot.step));
-  around_.checks.require(live_workers() == 0, "an agent fetches while it has workers");
-  around_.agenda.in(
+  context_.checks.require(live_workers() == 0, "an agent fetches while it has workers");
+  context_.event_queue.in(
       plan.takes, [this, plan, number = ++fetches_, resume = effect.resume, round = told_] {
         when_awake([this, plan, number, resume, round] {
           if (number != fetches_) return;
           const bool is_damaged = plan.is_damaged && !is_disk_full();
           const bool fails = plan.fails || is_disk_full();
-          if (fails && !is_damaged) around_.checks.on_true_failure(round);
+          if (fails && !is_damaged) context_.checks.on_true_failure(round);
           if (!fails) keep_snapshot(resume.snapshot);
           run_core([&](Instant now, agent::Effects& e) {
             if (!fails) return core_.on_fetched(now, e);

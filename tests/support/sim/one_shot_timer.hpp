@@ -1,37 +1,38 @@
-// OneShotTimer: the one timer of a simulated program. One event is planned for the nearest
-// deadline; the program looks again when it comes.
+// OneShotTimer: the one timer of a simulated program. It plans one event for the nearest deadline;
+// the program checks its deadlines again when the event comes.
 #pragma once
 
 #include <functional>
 #include <utility>
 
-#include "tests/support/sim/agenda.hpp"
+#include "tests/support/sim/event_queue.hpp"
 
 namespace cpprun::sim {
 
 class OneShotTimer {
  public:
-  // `rings` when the time of the newest set() has come. Stays where it is: planned events know it.
-  OneShotTimer(Agenda& agenda, std::function<void()> rings)
-      : agenda_(agenda), rings_(std::move(rings)) {}
+  // Calls `on_due` when the time of the newest set() has come. Not movable: planned events refer to
+  // it.
+  OneShotTimer(EventQueue& event_queue, std::function<void()> on_due)
+      : event_queue_(event_queue), on_due_(std::move(on_due)) {}
   OneShotTimer(const OneShotTimer&) = delete;
   OneShotTimer& operator=(const OneShotTimer&) = delete;
 
-  // `when` is true time. Nothing happens if it is planned for an earlier one already.
+  // `when` is true time. Has no effect if an earlier event is already planned.
   void set(Instant when) {
     if (when.is_never() || when >= set_for_) return;
     set_for_ = when;
-    agenda_.at(when, [this, when] {
-      if (set_for_ != when) return;  // an earlier one was planned meanwhile
+    event_queue_.at(when, [this, when] {
+      if (set_for_ != when) return;  // an earlier event was planned meanwhile
       set_for_ = Instant::never();
-      rings_();
+      on_due_();
     });
   }
   void forget() { set_for_ = Instant::never(); }
 
  private:
-  Agenda& agenda_;
-  const std::function<void()> rings_;
+  EventQueue& event_queue_;
+  const std::function<void()> on_due_;
   Instant set_for_ = Instant::never();
 };
 

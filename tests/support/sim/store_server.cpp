@@ -21,8 +21,6 @@ int64_t StoreServer::overdue() const {
   });
 }
 
-// ---------------------------------------------------------------- connections
-
 void StoreServer::on_accepted(ConnectionId connection) {
   lines_[connection];
 }
@@ -52,8 +50,6 @@ void StoreServer::on_ended(ConnectionId connection, Ending) {
   compare("a session's end");
 }
 
-// ---------------------------------------------------------------- judging
-
 void StoreServer::apply(ConnectionId connection, const tcpstore::Command& command) {
   foresee(connection, command);
   is_check_ = command.op == Op::Check;
@@ -61,7 +57,7 @@ void StoreServer::apply(ConnectionId connection, const tcpstore::Command& comman
   compare(tcpstore::name(command.op));
 }
 
-// What the command must bring about, worked out from scratch.
+// The effects that the command must have, computed from scratch.
 void StoreServer::foresee(ConnectionId connection, const tcpstore::Command& command) {
   switch (command.op) {
     case Op::Set:
@@ -121,8 +117,6 @@ void StoreServer::compare(const char* after) {
   ready_.clear();
   expected_ready_.clear();
 }
-
-// ---------------------------------------------------------------- replies
 
 void StoreServer::send(SessionId to, const std::string& bytes) {
   if (!lines_.contains(to.value)) broken("a reply to a session that is gone");

@@ -1,5 +1,5 @@
 // StoreServer: the store in a process, as rendezvous/server has it: one parser per connection,
-// replies appended to the connection. Judges every command's replies by what the waits say.
+// replies appended to the connection. Checks every command's replies against its own list of waits.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class StoreServer final : public Program, private ReplySink {
 
   ProgramId program() const { return program_; }
   int64_t waits_begun() const { return waits_begun_; }
-  // Waits whose keys have all come, and that were not answered.
+  // Waits whose keys are all present, and that were not answered.
   int64_t overdue() const;
 
   void on_dialled(ConnectionId, bool, const std::string&) override {}
@@ -32,9 +32,9 @@ class StoreServer final : public Program, private ReplySink {
     tcpstore::Parser parser{tcpstore::Dialect::Modern};
     Bytes input;
   };
-  // What a wait still needs, by our own account.
+  // What a wait still needs, by this class's own account.
   struct Wait {
-    int64_t number = 0;  // order of begin
+    int64_t number = 0;  // order of start
     std::set<std::string> missing;
   };
 
@@ -60,8 +60,8 @@ class StoreServer final : public Program, private ReplySink {
 
   std::set<std::string> present_;
   std::map<ConnectionId, Wait> waits_;
-  std::vector<ConnectionId> expected_ready_;  // by the command under way, in order
-  std::vector<ConnectionId> ready_;           // that the store has told
+  std::vector<ConnectionId> expected_ready_;  // by the current command, in order
+  std::vector<ConnectionId> ready_;           // answered by the store
   int64_t waits_begun_ = 0;
   bool is_check_ = false;
 };

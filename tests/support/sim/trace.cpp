@@ -94,7 +94,7 @@ std::string describe_any(const Variant& message) {
   return std::visit([](const auto& m) { return name_of(m) + details(m); }, message);
 }
 
-// What is no part of the story.
+// Messages that a story leaves out.
 bool is_upkeep(std::string_view name) {
   return name == "ping" || name == "pong" || name == "hello" || name == "registered" ||
          name == "ack" || name == "started";

@@ -1,4 +1,4 @@
-// Trace: a run's events, as a hash always, as lines for people when somebody listens.
+// Trace: a run's events, always as a hash, and as text lines if a sink is set.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace cpprun::sim {
 
 class Trace {
  public:
-  enum class Detail { None, Story, All };  // Story leaves out what only keeps a job going
+  enum class Detail { None, Story, All };  // Story leaves out messages that only keep a job running
 
   void fold(uint64_t value) {
     hash_ = (hash_ ^ value) * 0x100000001B3U;
@@ -42,7 +42,7 @@ class Trace {
   std::function<void(const std::string&)> sink_;
 };
 
-// A message as one line for people.
+// A message as one line of text.
 std::string describe(const control::AgentMessage& message);
 std::string describe(const control::CoordinatorMessage& message);
 

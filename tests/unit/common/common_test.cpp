@@ -1,4 +1,4 @@
-// The small things that everybody uses: text, endpoints, signals, results, times.
+// Small utilities: text, endpoints, signals, results, times.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,7 +24,7 @@ TEST(Text, SplitAndJoin) {
   EXPECT_EQ(text::strip(" \n"), "");
 }
 
-TEST(Text, IntegersAsPythonReadsThem) {
+TEST(Text, ParsesIntegersAsPythonDoes) {
   EXPECT_EQ(text::parse_int("42"), 42);
   EXPECT_EQ(text::parse_int(" -7\n"), -7);
   EXPECT_EQ(text::parse_int("+7"), 7);
@@ -46,7 +46,7 @@ TEST(Text, Fractions) {
   }
 }
 
-TEST(Text, TheNearestNameIfItIsATypingSlip) {
+TEST(Text, SuggestsTheNearestNameForATypo) {
   Strings names{"timeout", "last_call_timeout", "is_host"};
   EXPECT_EQ(text::nearest("timeuot", names), "timeout");
   EXPECT_EQ(text::nearest("is-host", names), "is_host");
@@ -61,7 +61,7 @@ TEST(Text, HexAndCount) {
   EXPECT_EQ(text::count(0, "worker"), "0 workers");
 }
 
-TEST(Text, PrintableMovesNoCursor) {
+TEST(Text, EscapesControlCharacters) {
   EXPECT_EQ(text::printable("plain\ttext\nof \xC3\xA4"), "plain\ttext\nof \xC3\xA4");
   EXPECT_EQ(text::printable("\x1b[31mred\x1b[0m"), "red");
   EXPECT_EQ(text::printable("\x1b[2J\r\x7f"), "?[2J??");
@@ -74,7 +74,7 @@ TEST(Text, PrintableMovesNoCursor) {
   EXPECT_FALSE(text::has_control("a \xC3\xA4"));
 }
 
-TEST(Text, CutKeepsCharactersWhole) {
+TEST(Text, CuttingKeepsCharactersWhole) {
   EXPECT_EQ(text::cut("short", 5), "short");
   EXPECT_EQ(text::cut("longer", 4), "long");
   const std::string euro = "a\xE2\x82\xAC";  // one byte and three
@@ -84,7 +84,7 @@ TEST(Text, CutKeepsCharactersWhole) {
   EXPECT_EQ(text::cut(euro, 0), "");
 }
 
-TEST(Text, NaturalOrderIsAnOrder) {
+TEST(Text, NaturalOrderIsAStrictOrder) {
   Strings sorted{"", "a", "a1", "a2", "a10", "a10b", "b", "node-2.x", "node-10.x", "\xc3\xa4"};
   for (size_t i = 0; i < sorted.size(); ++i) {
     for (size_t j = 0; j < sorted.size(); ++j) {
@@ -97,14 +97,12 @@ TEST(Text, NaturalOrderIsAnOrder) {
   EXPECT_LT(text::natural_compare("n99999999999999999999", "n100000000000000000000"), 0);
 }
 
-// ---------------------------------------------------------------- endpoints
-
 std::string read_endpoint(const char* text, std::optional<uint16_t> port = 29400) {
   Result<Endpoint> endpoint = parse_endpoint(text, port);
   return endpoint ? to_string(*endpoint) : "refused";
 }
 
-TEST(EndpointText, AsUsersWriteThem) {
+TEST(EndpointText, ParsesUserNotation) {
   EXPECT_EQ(read_endpoint("node0:1234"), "node0:1234");
   EXPECT_EQ(read_endpoint("node0"), "node0:29400");
   EXPECT_EQ(read_endpoint(""), "localhost:29400");
@@ -116,7 +114,7 @@ TEST(EndpointText, AsUsersWriteThem) {
   EXPECT_EQ(read_endpoint("host:65535"), "host:65535");
 }
 
-TEST(EndpointText, WhatIsNone) {
+TEST(EndpointText, RejectsInvalidText) {
   for (const char* bad :
        {"host:", ":29400", "host:65536", "host:-1", "host:+1", "host: 1", "host:1x", "host:000001",
         "[::1", "[]:5", "[::1]5", "ho st:5", "http://host:5", "host/path", "["}) {
@@ -126,9 +124,7 @@ TEST(EndpointText, WhatIsNone) {
   EXPECT_NE(parse_endpoint("host:x", {}).error().text.find("'host:x'"), std::string::npos);
 }
 
-// ---------------------------------------------------------------- the rest
-
-TEST(Signals, NamesBothWays) {
+TEST(Signals, ConvertsBothWays) {
   for (int number = 1; number <= 31; ++number) {
     EXPECT_EQ(signal_number(signal_name(number)), number);
   }
@@ -139,7 +135,7 @@ TEST(Signals, NamesBothWays) {
   EXPECT_FALSE(signal_number(""));
 }
 
-TEST(ResultType, HoldsOneOfTwo) {
+TEST(ResultType, HoldsOneOfTwoValues) {
   Result<int> good = 3;
   EXPECT_TRUE(good.ok());
   EXPECT_EQ(*good, 3);
@@ -152,12 +148,12 @@ TEST(ResultType, HoldsOneOfTwo) {
   EXPECT_EQ(system_error("open", 2).text, "open: No such file or directory");
 }
 
-TEST(ResultTypeDeathTest, TheWrongOneIsABug) {
+TEST(ResultTypeDeathTest, ReadingTheWrongValueAborts) {
   Result<int> bad = Error{ErrorKind::Usage, "no"};
   EXPECT_DEATH(static_cast<void>(*bad), "this is a bug in cpprun");
 }
 
-TEST(Time, NeverStaysNever) {
+TEST(Time, NeverPlusAnythingIsNever) {
   using namespace std::chrono_literals;
   EXPECT_TRUE((Instant::never() + 5s).is_never());
   EXPECT_TRUE((Instant::never() - 5s).is_never());

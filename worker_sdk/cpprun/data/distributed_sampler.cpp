@@ -20,31 +20,33 @@ struct DistributedSampler::Shared {
   uint64_t seed = 0;
 
   int64_t epoch = 0;
-  size_t base = 0;    // places of the order that were used up before this pass
-  size_t given = 0;   // of this rank's share in this pass
-  size_t marked = 0;  // of `given`, what mark_consumed counted
+  size_t consumed_before = 0;  // positions of the order that were consumed before this pass
+  size_t given = 0;            // of this rank's indices, how many next() has given in this pass
+  size_t marked = 0;           // of `given`, how many mark_consumed has counted
   bool has_marks = false;
   bool is_exhausted = false;
 
   dist::Counted<dist::LiveObjects::samplers> counted;
 
-  bool is_dealt = false;
-  std::vector<size_t> samples_per_replica;  // valid when is_dealt
+  bool has_indices = false;
+  std::vector<size_t> own_indices;  // valid if has_indices
 
-  IndexPartition partition() const { return {size - base, replica.count, replica.rank, drop_last}; }
-  void begin(size_t first_place);
+  IndexPartition partition() const {
+    return {size - consumed_before, replica.count, replica.rank, drop_last};
+  }
+  void begin(size_t first_position);
   void begin_pass();
-  void deal_share();
+  void assign_indices();
 };
 
-void DistributedSampler::Shared::begin(size_t first_place) {
-  is_dealt = is_dealt && base == first_place;
-  base = first_place;
+void DistributedSampler::Shared::begin(size_t first_position) {
+  has_indices = has_indices && consumed_before == first_position;
+  consumed_before = first_position;
   given = marked = 0;
   is_exhausted = false;
 }
 
-// Where load_state put it if nothing has been given since, else from the start.
+// The pass continues after load_state, otherwise it starts at the beginning.
 void DistributedSampler::Shared::begin_pass() {
   if (shuffle && is_exhausted) {
     TORCH_WARN_ONCE(
@@ -52,27 +54,27 @@ void DistributedSampler::Shared::begin_pass() {
         "sampler.set_epoch(epoch) before each pass");
   }
   const bool is_fresh = given == 0 && !is_exhausted;
-  begin(is_fresh ? base : 0);
+  begin(is_fresh ? consumed_before : 0);
 }
 
-// The order of the whole training epoch is made and forgotten again: only the share is kept.
-void DistributedSampler::Shared::deal_share() {
-  if (is_dealt) return;
-  const IndexPartition cards = partition();
-  samples_per_replica.resize(cards.samples_per_replica());
+// Makes the order of the whole epoch, but keeps only this rank's indices.
+void DistributedSampler::Shared::assign_indices() {
+  if (has_indices) return;
+  const IndexPartition split = partition();
+  own_indices.resize(split.samples_per_replica());
   at::Tensor order;
-  const int64_t* places = nullptr;
+  const int64_t* order_data = nullptr;
   if (shuffle && size > 0) {
     order = torch::randperm(static_cast<int64_t>(size),
                             at::detail::createCPUGenerator(seed + static_cast<uint64_t>(epoch)),
                             torch::kLong);
-    places = order.const_data_ptr<int64_t>();
+    order_data = order.const_data_ptr<int64_t>();
   }
-  for (size_t i = 0; i < samples_per_replica.size(); ++i) {
-    const size_t position = base + cards.position(i);
-    samples_per_replica[i] = places ? static_cast<size_t>(places[position]) : position;
+  for (size_t i = 0; i < own_indices.size(); ++i) {
+    const size_t position = consumed_before + split.position(i);
+    own_indices[i] = order_data ? static_cast<size_t>(order_data[position]) : position;
   }
-  is_dealt = true;
+  has_indices = true;
 }
 
 DistributedSampler::DistributedSampler(size_t size, DistributedSamplerOptions options)
@@ -87,7 +89,7 @@ DistributedSampler::DistributedSampler(size_t size, DistributedSamplerOptions op
 void DistributedSampler::set_epoch(int64_t epoch) {
   if (epoch == shared_->epoch && !shared_->is_exhausted) return;
   shared_->epoch = epoch;
-  shared_->is_dealt = false;
+  shared_->has_indices = false;
   shared_->begin(0);
 }
 
@@ -98,7 +100,7 @@ int64_t DistributedSampler::epoch() const {
 void DistributedSampler::reset(std::optional<size_t> new_size) {
   if (new_size && *new_size != shared_->size) {
     shared_->size = *new_size;
-    shared_->is_dealt = false;
+    shared_->has_indices = false;
     shared_->begin(0);
   }
   shared_->begin_pass();
@@ -107,14 +109,14 @@ void DistributedSampler::reset(std::optional<size_t> new_size) {
 
 std::optional<std::vector<size_t>> DistributedSampler::next(size_t batch_size) {
   if (shared_->is_exhausted && !waits_for_reset_) shared_->begin_pass();
-  shared_->deal_share();
-  const std::vector<size_t>& samples_per_replica = shared_->samples_per_replica;
-  const size_t count = std::min(batch_size, samples_per_replica.size() - shared_->given);
+  shared_->assign_indices();
+  const std::vector<size_t>& own_indices = shared_->own_indices;
+  const size_t count = std::min(batch_size, own_indices.size() - shared_->given);
   if (count == 0) {
     shared_->is_exhausted = true;
     return std::nullopt;
   }
-  const auto first = samples_per_replica.begin() + static_cast<std::ptrdiff_t>(shared_->given);
+  const auto first = own_indices.begin() + static_cast<std::ptrdiff_t>(shared_->given);
   shared_->given += count;
   return std::vector<size_t>(first, first + static_cast<std::ptrdiff_t>(count));
 }
@@ -130,14 +132,14 @@ size_t DistributedSampler::remaining() const {
 }
 
 std::vector<size_t> DistributedSampler::indices() const {
-  shared_->deal_share();
-  return shared_->samples_per_replica;
+  shared_->assign_indices();
+  return shared_->own_indices;
 }
 
 std::vector<bool> DistributedSampler::is_padding() const {
-  const IndexPartition cards = shared_->partition();
-  std::vector<bool> padding(cards.samples_per_replica());
-  for (size_t i = 0; i < padding.size(); ++i) padding[i] = cards.is_padding(i);
+  const IndexPartition split = shared_->partition();
+  std::vector<bool> padding(split.samples_per_replica());
+  for (size_t i = 0; i < padding.size(); ++i) padding[i] = split.is_padding(i);
   return padding;
 }
 
@@ -155,12 +157,12 @@ void DistributedSampler::mark_consumed(size_t samples_of_this_rank) {
 
 SamplerState DistributedSampler::state() const {
   const size_t rounds = shared_->has_marks ? shared_->marked : shared_->given;
-  return {
-      .seed = shared_->seed,
-      .epoch = shared_->epoch,
-      .consumed = static_cast<int64_t>(shared_->base + shared_->partition().consumed_after(rounds)),
-      .size = static_cast<int64_t>(shared_->size),
-      .shuffle = shared_->shuffle};
+  return {.seed = shared_->seed,
+          .epoch = shared_->epoch,
+          .consumed = static_cast<int64_t>(shared_->consumed_before +
+                                           shared_->partition().consumed_after(rounds)),
+          .size = static_cast<int64_t>(shared_->size),
+          .shuffle = shared_->shuffle};
 }
 
 void DistributedSampler::load_state(const SamplerState& state) {
@@ -180,7 +182,7 @@ void DistributedSampler::load_state(const SamplerState& state) {
   }
   shared_->seed = state.seed;
   shared_->epoch = state.epoch;
-  shared_->is_dealt = false;
+  shared_->has_indices = false;
   shared_->begin(static_cast<size_t>(state.consumed));
 }
 

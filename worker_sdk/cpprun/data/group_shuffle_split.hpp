@@ -1,9 +1,10 @@
-// group_shuffle_split: two sides of a data set, with all samples of a group on the same side.
+// group_shuffle_split: splits a data set so that all samples of a group are on the same side, for
+// example all images of a patient: a model must not be validated on patients that it was trained
+// on.
 //
-// For images of patients: a net must not be validated on a patient that it was trained on. The
-// split depends on the names of the groups, the fraction and the seed, and on nothing else: not on
-// the order of rows, the machine or the world size. Python counterpart (of the idea, not of the
-// numbers): sklearn's GroupShuffleSplit.
+// The split depends only on the groups' names, the fraction and the seed, not on the order of
+// samples, the machine or the world size. Python counterpart: sklearn's GroupShuffleSplit, with
+// other random numbers.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +17,12 @@ namespace cpprun::data {
 struct GroupShuffleSplit {
   std::vector<size_t> train;  // indices of samples, ascending
   std::vector<size_t> validation;
-  // Equal on two ranks exactly when (but for accidents of 1 in 2^64) their splits are.
+  // Equal on two ranks if and only if their splits are, except for hash collisions (64 bits).
   uint64_t fingerprint() const;
 };
 
-// `groups[i]` is the group of sample i. `train_fraction` of all groups, rounded to whole groups,
-// are for training. Throws std::invalid_argument when the fraction is not within 0 and 1.
+// `groups[i]`: the group of sample i. `train_fraction`: the fraction of groups for training, 0 to
+// 1, rounded to whole groups. Throws std::invalid_argument outside that range.
 GroupShuffleSplit group_shuffle_split(const std::vector<std::string>& groups, double train_fraction,
                                       uint64_t seed);
 

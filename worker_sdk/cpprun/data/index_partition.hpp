@@ -1,7 +1,6 @@
-// How a list of samples is dealt to ranks, as pure numbers: one card each, round after round.
-//
-// Not the order itself: `position` says which place of the order a rank's i-th sample has. Used by
-// DistributedSampler, which also deals what a broken off training epoch has left.
+// IndexPartition: which positions of an ordered list each rank gets: rank r gets r, r + replicas,
+// ... Pure numbers. DistributedSampler uses it for whole epochs and for the rest of an interrupted
+// one.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +11,16 @@ struct IndexPartition {
   size_t length = 0;  // of the list
   size_t replicas = 1;
   size_t rank = 0;
-  bool drop_last = false;  // cut the list to whole rounds; else its head fills the last round
+  bool drop_last = false;  // otherwise the list's beginning pads it
 
-  // Samples of one rank; the same for all.
+  // Number of samples of each rank.
   size_t samples_per_replica() const {
     return drop_last ? length / replicas : (length + replicas - 1) / replicas;
   }
   bool is_padding(size_t i) const { return i * replicas + rank >= length; }
+  // Position in the list of this rank's i-th sample.
   size_t position(size_t i) const { return (i * replicas + rank) % length; }
-  // Samples of the list that are used up when every rank has had `rounds` of its own.
+  // Number of samples of the list that are consumed once every rank has used `rounds` of its own.
   size_t consumed_after(size_t rounds) const {
     return rounds >= (length + replicas - 1) / replicas ? length : rounds * replicas;
   }

@@ -1,11 +1,11 @@
-// make_data_loader: torch's data loader with any sampler that fits data::Sampler.
+// make_data_loader: torch's data loader with any data::Sampler.
 //
 //   auto sampler = std::make_shared<OwnSampler>(...);     // next, size, set_epoch, state
 //   auto loader = data::make_data_loader(dataset.map(Stack<>()), sampler, 64);
 //
-// torch's own function wants a class derived from its Sampler<> and keeps a copy of it; here the
-// loader and the training loop hold the same object. LibTorch starts no worker threads unless
-// DataLoaderOptions asks for them. One thread.
+// torch::data::make_data_loader requires a class derived from its Sampler<> and copies it; here the
+// loader and the training loop share one object. LibTorch starts worker threads only if
+// DataLoaderOptions asks for them. One thread. Python counterpart: torch.utils.data.DataLoader.
 #pragma once
 
 #include <memory>
@@ -20,19 +20,20 @@
 
 namespace cpprun::data {
 
-// Any data::Sampler as a torch sampler. Copies refer to one sampler.
+// Makes a torch sampler of any data::Sampler. Copies refer to the same sampler.
 template <Sampler S>
 class SamplerAdapter : public torch::data::samplers::Sampler<> {
  public:
   explicit SamplerAdapter(std::shared_ptr<S> sampler) : sampler_(std::move(sampler)) {}
 
-  // A pass begins: calls the sampler's own reset(), where it has one.
+  // Starts a pass: calls the sampler's reset() if it has one.
   void reset(std::optional<size_t> = std::nullopt) override {
     if constexpr (requires(S & s) { s.reset(); }) sampler_->reset();
     is_over_ = false;
   }
-  // Loaders know no empty batches: one ends the pass. With worker threads they ask on after the
-  // end, which a sampler would take for the begin of another pass.
+  // An empty batch ends the pass, because torch's loaders do not accept one. After the end the
+  // result stays empty: a loader's worker threads call next() again, and the sampler would start
+  // another pass.
   std::optional<std::vector<size_t>> next(size_t batch_size) override {
     if (is_over_) return std::nullopt;
     auto batch = sampler_->next(batch_size);
@@ -41,7 +42,7 @@ class SamplerAdapter : public torch::data::samplers::Sampler<> {
   }
   size_t size() const { return sampler_->size(); }
 
-  // Call the sampler's own, where it has them; its state() is for snapshots.
+  // Call the sampler's own functions if it has them. Snapshots use its state() instead.
   void save(torch::serialize::OutputArchive& archive) const override {
     if constexpr (requires(const S& s) { s.save(archive); }) sampler_->save(archive);
   }
@@ -51,10 +52,10 @@ class SamplerAdapter : public torch::data::samplers::Sampler<> {
 
  private:
   std::shared_ptr<S> sampler_;
-  bool is_over_ = false;  // this pass
+  bool is_over_ = false;  // the current pass
 };
 
-// Returns std::unique_ptr of a torch data loader over `dataset`, in the order of `*sampler`.
+// Returns a std::unique_ptr to a torch data loader over `dataset`, in the order of `*sampler`.
 template <class Dataset, Sampler S>
 auto make_data_loader(Dataset dataset, std::shared_ptr<S> sampler,
                       torch::data::DataLoaderOptions options) {

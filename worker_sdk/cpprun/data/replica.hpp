@@ -1,4 +1,4 @@
-// Which of how many shares of a data set: what the samplers take from the default process group.
+// Replica: how many replicas divide a data set, and which one this process is. Private to data.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ struct Replica {
   size_t rank = 0;
 };
 
-// What is not given is the default group's; without a group 1 and 0. Throws std::invalid_argument
-// when `rank` is not below `num_replicas`.
+// Defaults come from the default process group; without a group 1 and 0. Throws
+// std::invalid_argument unless 0 <= rank < num_replicas.
 Replica replica_of(std::optional<int> num_replicas, std::optional<int> rank);
 
 }  // namespace cpprun::data

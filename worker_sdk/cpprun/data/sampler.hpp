@@ -1,9 +1,10 @@
-// What a sampler is to the SDK's loaders and Trainer: any type with these four calls.
+// The concept Sampler: what make_data_loader and Trainer need of a sampler. Python counterpart:
+// torch.utils.data.Sampler.
 //
-// `next(batch_size)` gives the next at most so many indices into the data set, none at the end of a
-// pass, after which it may begin another; `size()` how many a pass has on this rank;
-// `set_epoch(epoch)` begins another training epoch; `state()` is what a snapshot keeps.
-// data::make_data_loader takes any of them.
+// `next(batch_size)`: the next at most `batch_size` indices into the data set; none at the end of a
+// pass, after which the next call may start another. `size()`: samples of this rank per pass.
+// `set_epoch(epoch)`: starts another epoch. `state()`: the position within the pass; Snapshot and
+// Trainer track it for DistributedSampler only, so programs save that of other samplers themselves.
 #pragma once
 
 #include <concepts>

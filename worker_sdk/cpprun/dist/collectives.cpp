@@ -1,4 +1,4 @@
-// broadcast, all_reduce, reduce, barrier: one tensor, in place.
+// broadcast, all_reduce, reduce, barrier: collectives of one tensor, in place.
 #include "cpprun/dist/collectives.hpp"
 
 #include "cpprun/dist/collectives/call.hpp"

@@ -1,22 +1,27 @@
-// Collectives and point to point. Python counterpart: torch.distributed, with its names.
+// Collectives and point-to-point communication. Python counterpart: torch.distributed, same names.
 //
-// Tensors are dense, on a device that the group has a backend for; those that are not contiguous
-// are copied, and results copied back. Every call must be made by all ranks of the group in the
-// same order. `src`, `dst` and `peer` are global ranks, as in Python. Without `async_op` the call
-// returns when the result is there. A tensor that is written to has a place in memory for each
-// element: no expand(). Any thread, but one group's calls from one thread at a time.
+// Tensors are dense and on a device that the group has a backend for. Tensors that are not
+// contiguous are copied, and results copied back. A tensor that a call writes must have its own
+// memory for every element, unlike the result of expand(). `src`, `dst` and `peer` are global
+// ranks. All ranks of the group make the same calls in the same order.
 //
-// Errors (errors.hpp): a wrong argument is a DistArgumentError, a dtype or operation that the
-// backend lacks a DistUnsupportedError, both before anything is sent. A lost peer is a
-// DistNetworkError, a rank that does not come within the group's timeout a DistTimeoutError; after
-// these the group is broken. With TORCH_DISTRIBUTED_DEBUG=DETAIL (or set_debug_checks) on all
-// ranks they compare call, shape and dtype first, of all_to_all what each sends and takes, and a
-// difference is a DistMismatchError that names both ranks. Without, Gloo may end the program where
-// sizes differ.
+// A call returns when its result is ready, or at once with `async_op`; then wait for the Work
+// (work.hpp). Threads: any, but the calls of one group from one thread at a time.
 //
-// Gloo: dtypes float16 to float64, bfloat16, (u)int8, int32, int64, bool; complex ones for SUM,
-// AVG and everything that only moves, and any other dtype where it only moves (as bytes). Made by
-// the SDK of other calls: AVG, all_to_all of lists, all_gather of unequal shapes.
+// Errors (errors.hpp): DistArgumentError for a wrong argument and DistUnsupportedError for a dtype
+// or operation that the backend lacks, both before anything is sent. DistNetworkError for a lost
+// peer and DistTimeoutError for a rank that does not arrive within the group's timeout; afterwards
+// the group is broken and every call throws DistStateError. nccl instead ends the process from
+// c10d's watchdog thread, according to TORCH_NCCL_ASYNC_ERROR_HANDLING.
+//
+// With TORCH_DISTRIBUTED_DEBUG=DETAIL (or set_debug_checks) on all ranks, the ranks compare call,
+// shape and dtype before each collective, for all_to_all also what each rank sends and receives; a
+// difference is a DistMismatchError that names both ranks. Without these checks Gloo may end the
+// program if sizes differ.
+//
+// Gloo: float16, bfloat16, float32, float64, uint8, int8, int32, int64, bool; complex dtypes for
+// SUM, AVG and calls that do not reduce; any other dtype for calls that do not reduce (as bytes).
+// The SDK emulates AVG, all_to_all of lists, and all_gather of unequal shapes.
 #pragma once
 
 #include <chrono>
@@ -32,76 +37,91 @@
 
 namespace cpprun::dist {
 
-// AVG on gloo is made of SUM and a division (floating point and complex only). BAND, BOR and BXOR
-// are gloo's, on integers and bool; PREMUL_SUM is nccl's. On bool, SUM is "or" and PRODUCT "and".
+// AVG on gloo is SUM and a division, for floating point and complex dtypes only. BAND, BOR and
+// BXOR: gloo only, on integers and bool. PREMUL_SUM: nccl only. On bool, SUM is "or" and PRODUCT is
+// "and".
 enum class ReduceOp { SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM };
 const char* name(ReduceOp op);
 
 struct CallOptions {
   ProcessGroup group = {};  // empty: the default group
   bool async_op = false;
-  std::optional<double> premul_factor = {};  // PREMUL_SUM: what this rank multiplies by
+  std::optional<double> premul_factor = {};  // PREMUL_SUM: this rank's factor
 };
 
-// `tensor` of `src` on all; the same shape and dtype everywhere.
+// Copies `tensor` of rank `src` to all ranks, in place; same shape and dtype on all ranks.
 Work broadcast(at::Tensor tensor, int src, const CallOptions& options = {});
-// Element by element over all ranks, the result on all.
+// Reduces `tensor` element by element over all ranks, in place; all ranks get the result.
 Work all_reduce(at::Tensor tensor, ReduceOp op = ReduceOp::SUM, const CallOptions& options = {});
-// The result is on `dst`; what other ranks hold afterwards is undefined (gloo: partial sums).
+// Reduces to rank `dst`, in place; on other ranks `tensor` is undefined afterwards (gloo: partial
+// sums).
 Work reduce(at::Tensor tensor, int dst, ReduceOp op = ReduceOp::SUM,
             const CallOptions& options = {});
-// `output` holds one tensor per rank of the group, each of its rank's shape; the same list of
-// shapes on all ranks.
+// Gathers `input` of all ranks on all ranks. `output`: one tensor per rank, with the shape of that
+// rank's input; the same list of shapes on all ranks. Shapes may differ between ranks.
 Work all_gather(std::vector<at::Tensor> output, at::Tensor input, const CallOptions& options = {});
-// `output`: world size times `input`, joined along the first dimension (or stacked).
+// The same into one tensor: `output` has world size times the elements of `input`, concatenated
+// along the first dimension or stacked.
 Work all_gather_into_tensor(at::Tensor output, at::Tensor input, const CallOptions& options = {});
-// `output` is empty except on `dst`, where it has one tensor per rank, of the shape of `input`.
+// Gathers `input` of all ranks on rank `dst`. `output`: on `dst` one tensor per rank, of the shape
+// of `input`; empty elsewhere.
 Work gather(at::Tensor input, std::vector<at::Tensor> output, int dst = 0,
             const CallOptions& options = {});
-// `input` is empty except on `src`, where it has one tensor per rank, of the shape of `output`.
+// Sends input[r] of rank `src` to rank r. `input`: on `src` one tensor per rank, of the shape of
+// `output`; empty elsewhere.
 Work scatter(at::Tensor output, std::vector<at::Tensor> input, int src = 0,
              const CallOptions& options = {});
-// Rank r gets the reduction of all ranks' input[r]; the same list of shapes on all ranks.
+// Reduces element by element; rank r gets the reduction of all ranks' input[r] in `output`. The
+// same list of shapes on all ranks.
 Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> input, ReduceOp op = ReduceOp::SUM,
                     const CallOptions& options = {});
-// The same with one tensor, cut into equal parts along its elements.
+// The same with one tensor that is cut into equal parts: `input` has world size times the elements
+// of `output`.
 Work reduce_scatter_tensor(at::Tensor output, at::Tensor input, ReduceOp op = ReduceOp::SUM,
                            const CallOptions& options = {});
-// Rank r gets input[r] of each rank; output[i] has the shape of what rank i sends here.
+// Sends input[r] to rank r and receives output[i] from rank i. output[i] has the shape of what rank
+// i sends to this rank.
 Work all_to_all(std::vector<at::Tensor> output, std::vector<at::Tensor> input,
                 const CallOptions& options = {});
-// The same with one tensor, cut along its first dimension. Splits are lengths, one per rank, and
-// add up to it; empty ones mean equal parts.
+// The same with one tensor, cut along its first dimension. Splits are lengths along it, one per
+// rank; empty splits mean equal parts.
 Work all_to_all_single(at::Tensor output, at::Tensor input, std::vector<int64_t> output_splits = {},
                        std::vector<int64_t> input_splits = {}, const CallOptions& options = {});
 
-// Blocks until the backend has taken the tensor. Sends and receives of one pair with the same tag
-// meet in the order of calls; sizes must agree.
+// Blocks until the backend has taken the tensor. Receives match sends of the same pair of ranks and
+// the same `tag` (0 or more) in the order of calls; the number of elements must be equal.
 void send(at::Tensor tensor, int dst, int tag = 0, const ProcessGroup& group = {});
-// `src` -1: from anybody. Returns the global rank that sent.
+// Blocks until the tensor has arrived. `src` -1: from any rank (gloo only). Returns the sender's
+// global rank.
 int recv(at::Tensor tensor, int src = -1, int tag = 0, const ProcessGroup& group = {});
+// Like send and recv, without blocking. Leave the tensor of isend unchanged and do not read that of
+// irecv until the Work has ended.
 Work isend(at::Tensor tensor, int dst, int tag = 0, const ProcessGroup& group = {});
 Work irecv(at::Tensor tensor, int src = -1, int tag = 0, const ProcessGroup& group = {});
-// Starts all, in this order; wait for all. nccl makes one Work of them.
+// One operation of batch_isend_irecv.
 struct P2POp {
   enum class Kind { Send, Recv } kind;
   at::Tensor tensor;
   int peer;  // global rank
   int tag = 0;
 };
+// Starts all operations in this order; wait for all Works. nccl returns one Work for all of them
+// and needs contiguous tensors.
 std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& ops, const ProcessGroup& group = {});
 
-// Returns when all have come. `device_ids` is nccl's: the device to use.
+// Returns when all ranks of the group have called it. `device_ids`: the device to use, nccl only.
 Work barrier(const CallOptions& options = {}, std::vector<int> device_ids = {});
-// Rank 0 of the group waits for all, `timeout` at most (default: the group's), and names the
-// missing ones in a DistTimeoutError on all ranks that came: "missing rank(s): 1, 3". With
-// `wait_all_ranks` all of them, else the first. Goes through the group's store and leaves the group
-// usable; any backend. All ranks must be of this SDK (Python's goes over gloo).
+// A barrier that names missing ranks; any backend. Rank 0 of the group waits for all ranks, at most
+// `timeout` (default: the group's), through the group's store. If ranks are missing, all ranks that
+// came throw DistTimeoutError ("missing rank(s): 1, 3"), with `wait_all_ranks` for all missing
+// ranks, else for the first one. Other collectives of the group still work afterwards, but a rank
+// that missed a monitored_barrier stays one behind in the next ones. Ranks of Python cannot take
+// part, because theirs uses gloo.
 void monitored_barrier(const ProcessGroup& group = {},
                        std::optional<std::chrono::milliseconds> timeout = {},
                        bool wait_all_ranks = true);
 
-// Compare call, shape and dtype across ranks before each collective; on all ranks or on none.
+// Switches the comparison before each collective on or off; do it on all ranks.
 void set_debug_checks(bool on);
 bool debug_checks();
 

@@ -1,22 +1,22 @@
-// What goes wrong between ranks, as exceptions: LibTorch's calls throw, so those built on them do.
+// Exceptions of `dist::`, thrown because LibTorch's calls throw too.
 //
-// Each text names the call, the group, this rank and, where they are known, the ranks at fault.
-// Python counterparts: torch.distributed.DistError and its children.
+// Each text names the call, the group, this rank and, if known, the ranks at fault. Python
+// counterparts: torch.distributed.DistError and its subclasses.
 #pragma once
 
 #include <stdexcept>
 
 namespace cpprun::dist {
 
-// Base of all: catch this to catch everything of `dist::`.
+// The base class: catch it to catch every error of `dist::`.
 class DistError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// Arguments that can't work: rank out of range, `store` together with `init_method`, no such group.
+// A wrong argument: a rank out of range, `store` together with `init_method`, an unknown group.
 class DistArgumentError : public DistError {
   using DistError::DistError;
 };
-// The group can't be used now: not initialised, initialised twice, destroyed.
+// The group cannot be used: not initialised, initialised twice, broken or destroyed.
 class DistStateError : public DistError {
   using DistError::DistError;
 };
@@ -36,7 +36,7 @@ class DistUnsupportedError : public DistError {
 class DistMismatchError : public DistError {
   using DistError::DistError;
 };
-// Anything else that the backend or the store said.
+// Any other error of the backend or the store.
 class DistBackendError : public DistError {
   using DistError::DistError;
 };

@@ -1,4 +1,4 @@
-// ProcessGroup handles: what they say of themselves, and the default group.
+// ProcessGroup handles and the default group.
 #include <algorithm>
 
 #include "cpprun/dist/group/group_registry.hpp"
@@ -29,7 +29,7 @@ std::string describe(const ProcessGroup::State& state) {
 }
 
 std::shared_ptr<ProcessGroup::State> resolve(const ProcessGroup& group, const char* call) {
-  const auto state = group.state() ? group.state() : world::default_group();
+  const auto state = group.state() ? group.state() : registry::default_group();
   if (!state) {
     throw DistStateError(std::string(call) +
                          ": there is no default group; call init_process_group() first");
@@ -74,11 +74,11 @@ Store ProcessGroup::store() const {
 }
 
 bool is_initialized() {
-  return world::default_group() != nullptr;
+  return registry::default_group() != nullptr;
 }
 
 bool is_torchelastic_launched() {
-  // Python asks for the same variable: both launchers set it, static MPI-like ones do not.
+  // As in Python; unlike MPI or Slurm, both launchers set TORCHELASTIC_RUN_ID.
   return !worker::environment().ok() ? false : !worker::environment()->run_id.empty();
 }
 

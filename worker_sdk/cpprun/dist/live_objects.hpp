@@ -1,4 +1,5 @@
-// How many things of the SDK this process has that a snapshot should keep: for its hints only.
+// Counts the objects of this process that a snapshot should track, for the hints of
+// cpprun::Snapshot.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,7 @@ struct LiveObjects {
   static inline std::atomic<int> samplers{0};
 };
 
-// Counts itself as long as it lives: a member of what is counted.
+// A member of a counted class; counts the living objects of that class.
 template <std::atomic<int>& kCount>
 struct Counted {
   Counted() { ++kCount; }

@@ -1,5 +1,5 @@
-// The LibTorch objects behind the handles, for code that talks to c10d itself. Heavy: 4 s to
-// compile.
+// Access to the c10d objects behind the handles, for code that uses c10d directly. Costs 4 s of
+// compile time.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ struct Store::Native {
   c10::intrusive_ptr<c10d::Store> store;
 };
 
-// Throws DistStateError if the group (empty: the default one) is not there or was destroyed, or if
-// this process does not belong to it.
+// Empty handle: the default group. Throws DistStateError if the group does not exist or was
+// destroyed, or if this process does not belong to it.
 c10::intrusive_ptr<c10d::ProcessGroup> native(const ProcessGroup& group = {});
 // Throws DistArgumentError for an empty handle.
 c10::intrusive_ptr<c10d::Store> native(const Store& store);

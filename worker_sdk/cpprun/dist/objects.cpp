@@ -1,4 +1,4 @@
-// Bytes of different lengths between ranks: a header of each, then rounds of equal chunks.
+// Sends bytes of different lengths: all ranks gather headers, then rounds of equal chunks.
 #include "cpprun/dist/objects.hpp"
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 namespace cpprun::dist {
 namespace {
 
-// Of each rank and round. Bounds the memory that padding takes: so much times the ranks.
+// Bytes per rank and round. Bounds the memory for padding: this times the number of ranks.
 constexpr int64_t kChunk = int64_t{16} << 20;
 
-// Buffers where the group's backend takes them.
-struct Wires {
-  explicit Wires(const Call& call) {
+// Allocates buffers on a device that the group's backend accepts.
+struct Buffers {
+  explicit Buffers(const Call& call) {
     for (const c10::Device known : call.pg().getDeviceTypes()) {
       if (known.is_cpu()) return;
     }
@@ -28,15 +28,16 @@ struct Wires {
   c10::Device device{c10::DeviceType::CPU};
 };
 
-// The part of `bytes` that begins at `offset`, in a buffer of `width`.
-at::Tensor chunk_of(const Wires& wires, const std::string& bytes, int64_t offset, int64_t width) {
+// The part of `bytes` from `offset` on, in a buffer of `width` bytes.
+at::Tensor chunk_of(const Buffers& buffers, const std::string& bytes, int64_t offset,
+                    int64_t width) {
   at::Tensor chunk = at::zeros({width}, at::kByte);
   const auto left = static_cast<int64_t>(bytes.size()) - offset;
   if (left > 0) {
     std::memcpy(chunk.data_ptr(), bytes.data() + offset,
                 static_cast<size_t>(std::min(left, width)));
   }
-  return chunk.to(wires.device);
+  return chunk.to(buffers.device);
 }
 
 void append(std::string& to, const at::Tensor& chunk, uint64_t size) {
@@ -46,7 +47,7 @@ void append(std::string& to, const at::Tensor& chunk, uint64_t size) {
             std::min(left, static_cast<uint64_t>(local.numel())));
 }
 
-// `f(offset, width)` for the rounds that `longest` takes.
+// Calls `f(offset, width)` once per round.
 template <class F>
 void in_rounds(uint64_t longest, F&& f) {
   for (int64_t offset = 0; offset < static_cast<int64_t>(longest); offset += kChunk) {
@@ -56,13 +57,13 @@ void in_rounds(uint64_t longest, F&& f) {
 
 std::vector<std::string> all_gather_padded(const Call& call, const std::string& own,
                                            const std::vector<uint64_t>& sizes) {
-  const Wires wires(call);
+  const Buffers buffers(call);
   std::vector<std::string> all(sizes.size());
   c10d::AllgatherOptions native;
   native.timeout = call.timeout();
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
-    at::Tensor from = chunk_of(wires, own, offset, width);
-    at::Tensor to = wires.bytes(width * call.size());
+    at::Tensor from = chunk_of(buffers, own, offset, width);
+    at::Tensor to = buffers.bytes(width * call.size());
     call.start(false, [&] { return single_all_gather(call.pg(), to, from, native); });
     const auto parts = to.split(width);
     for (size_t i = 0; i < all.size(); ++i) append(all[i], parts[i], sizes[i]);
@@ -72,16 +73,16 @@ std::vector<std::string> all_gather_padded(const Call& call, const std::string& 
 
 std::vector<std::string> gather_padded(const Call& call, const std::string& own,
                                        const std::vector<uint64_t>& sizes, int root) {
-  const Wires wires(call);
+  const Buffers buffers(call);
   std::vector<std::string> all(call.rank() == root ? sizes.size() : 0);
   c10d::GatherOptions native;
   native.rootRank = root;
   native.timeout = call.timeout();
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
-    std::vector<at::Tensor> from{chunk_of(wires, own, offset, width)};
+    std::vector<at::Tensor> from{chunk_of(buffers, own, offset, width)};
     std::vector<std::vector<at::Tensor>> to;
     if (!all.empty()) to.emplace_back();
-    for (size_t i = 0; i < all.size(); ++i) to[0].push_back(wires.bytes(width));
+    for (size_t i = 0; i < all.size(); ++i) to[0].push_back(buffers.bytes(width));
     call.start(false, [&] { return call.pg().gather(to, from, native); });
     for (size_t i = 0; i < all.size(); ++i) append(all[i], to[0][i], sizes[i]);
   });
@@ -89,33 +90,33 @@ std::vector<std::string> gather_padded(const Call& call, const std::string& own,
 }
 
 std::string broadcast_whole(const Call& call, const std::string& own, uint64_t size, int root) {
-  const Wires wires(call);
+  const Buffers buffers(call);
   std::string all;
   c10d::BroadcastOptions native;
   native.rootRank = root;
   native.timeout = call.timeout();
   in_rounds(size, [&](int64_t offset, int64_t width) {
-    std::vector<at::Tensor> chunk{chunk_of(wires, own, offset, width)};
+    std::vector<at::Tensor> chunk{chunk_of(buffers, own, offset, width)};
     call.start(false, [&] { return call.pg().broadcast(chunk, native); });
     append(all, chunk[0], size);
   });
   return all;
 }
 
-// `sizes` are those of each rank's own bytes, known to all.
+// `sizes`: bytes for each rank, known to all ranks.
 std::string scatter_padded(const Call& call, const std::vector<std::string>& list,
                            const std::vector<uint64_t>& sizes, int root) {
-  const Wires wires(call);
+  const Buffers buffers(call);
   std::string own;
   c10d::ScatterOptions native;
   native.rootRank = root;
   native.timeout = call.timeout();
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
-    std::vector<at::Tensor> to{wires.bytes(width)};
+    std::vector<at::Tensor> to{buffers.bytes(width)};
     std::vector<std::vector<at::Tensor>> from;
     if (call.rank() == root) from.emplace_back();
     for (size_t i = 0; i < list.size() && !from.empty(); ++i) {
-      from[0].push_back(chunk_of(wires, list[i], offset, width));
+      from[0].push_back(chunk_of(buffers, list[i], offset, width));
     }
     call.start(false, [&] { return call.pg().scatter(to, from, native); });
     append(own, to[0], sizes[static_cast<size_t>(call.rank())]);
@@ -123,7 +124,7 @@ std::string scatter_padded(const Call& call, const std::vector<std::string>& lis
   return own;
 }
 
-// All ranks' headers, after all have agreed. `root`: global rank or -1.
+// Exchanges and compares headers; returns those of all ranks. `root`: global rank or -1.
 std::vector<ObjectHeader> exchange_headers(const Call& call, std::string_view type, int64_t root,
                                            uint64_t count, uint64_t bytes, bool counts_matter) {
   call.compare(std::string(call.name()) + " of " + std::string(type));

@@ -1,15 +1,16 @@
-// Collectives of objects: anything that `serialize` knows. Python counterpart: all_gather_object
-// and its kin, without pickle.
+// Collectives of serializable objects. Python counterpart: torch.distributed.all_gather_object,
+// gather_object, broadcast_object_list and scatter_object_list, without pickle.
 //
 //   auto all = dist::all_gather_object(json{{"rank", dist::get_rank()}});   // by rank
 //
 // Objects: numbers, bool, std::string, std::vector, std::array, std::map, std::optional, std::pair,
 // std::tuple, at::Tensor, nlohmann::json (any type with dump() and a static parse()), and user
-// types with to_bytes and from_bytes; see serialize.hpp. All calls block. Ranks always compare
-// call, type, list length and root first: a difference is a DistMismatchError on all of them that
-// names two ranks, never garbage. What arrives is not trusted: bytes that are no such object are a
-// DistMismatchError too. Other errors: as in collectives.hpp. The group must be of this SDK's
-// ranks.
+// types with to_bytes and from_bytes; see serialize.hpp.
+//
+// All calls block. The ranks always compare call, type, list length and root first; a difference is
+// a DistMismatchError on all of them that names two ranks. Received bytes that are not such an
+// object are a DistMismatchError too. Other errors and threads: as in collectives.hpp. All ranks
+// must use this SDK: Python's wire format is another.
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@
 
 namespace cpprun::dist {
 
-// The same calls on bytes; `type` is compared across ranks.
+// The same calls on serialized bytes; the ranks compare `type`.
 std::vector<std::string> all_gather_bytes(const std::string& bytes, std::string_view type,
                                           const ProcessGroup& group = {});
 std::vector<std::string> gather_bytes(const std::string& bytes, std::string_view type, int dst,
@@ -31,16 +32,17 @@ void broadcast_bytes(std::vector<std::string>& list, std::string_view type, int 
 std::string scatter_bytes(const std::vector<std::string>& list, std::string_view type, int src,
                           const ProcessGroup& group = {});
 
-// One object of each rank, in the order of the group's ranks, on all.
+// Returns the objects of all ranks, in the order of the group's ranks, on all ranks.
 template <Serializable T>
 std::vector<T> all_gather_object(const T& object, const ProcessGroup& group = {});
-// The same on `dst` (a global rank); empty elsewhere.
+// The same on `dst` (a global rank) only; other ranks get an empty list.
 template <Serializable T>
 std::vector<T> gather_object(const T& object, int dst = 0, const ProcessGroup& group = {});
-// All ranks bring a list of the same length; afterwards it is that of `src`.
+// Replaces `list` with the list of `src` (a global rank). All ranks pass a list of the same length.
 template <Serializable T>
 void broadcast_object_list(std::vector<T>& list, int src = 0, const ProcessGroup& group = {});
-// `list` counts on `src` and has one object per rank of the group; each rank gets its own.
+// Sends list[r] of `src` (a global rank) to rank r and returns this rank's object. Only the list of
+// `src` is used; it has one object per rank of the group.
 template <Serializable T>
 T scatter_object_list(const std::vector<T>& list, int src = 0, const ProcessGroup& group = {});
 

@@ -1,4 +1,4 @@
-// The templates of objects.hpp: objects to bytes, and the calls on bytes.
+// The templates of objects.hpp: serialize, and call the functions on bytes.
 #pragma once
 
 #include "cpprun/dist/objects.hpp"
@@ -34,7 +34,7 @@ std::vector<T> gather_object(const T& object, int dst, const ProcessGroup& group
 
 template <Serializable T>
 void broadcast_object_list(std::vector<T>& list, int src, const ProcessGroup& group) {
-  // Only what `src` has is sent; the others say how many they expect.
+  // Only `src` sends; the other ranks pass the number of objects that they expect.
   const bool is_source = get_rank() == src;
   auto bytes = is_source ? detail::serialize_all<T>(list) : std::vector<std::string>(list.size());
   broadcast_bytes(bytes, type_tag<T>(), src, group);

@@ -1,11 +1,11 @@
-// The process group: set up, named groups, rank and size. Step 1 and step 5 of every DDP program.
+// Process groups: initialisation, subgroups, rank and size. Python counterpart: torch.distributed.
 //
 //   auto group = cpprun::dist::init_process_group({.backend = "gloo"});
 //   ... cpprun::dist::get_rank() ...
-//   cpprun::dist::destroy_process_group();   // or leave it to the guard
+//   cpprun::dist::destroy_process_group();   // or let the guard do it
 //
-// One default group per process. init, destroy and new_group from one thread at a time; everything
-// else from any. Python counterpart: torch.distributed.
+// One default group per process. Threads: init, destroy and new_group from one thread at a time,
+// everything else from any. Errors: errors.hpp.
 #pragma once
 
 #include <chrono>
@@ -25,35 +25,36 @@ namespace cpprun::dist {
 inline constexpr std::chrono::milliseconds kGlooTimeout{1'800'000};  // torch's default: 30 minutes
 inline constexpr std::chrono::milliseconds kNcclTimeout{600'000};
 
-// Options of one backend; `pg_options` in Python.
+// Options of one backend; Python: `pg_options`.
 struct BackendOptions {
-  // Default: GLOO_SOCKET_IFNAME, else the address that reaches MASTER_ADDR.
+  // Network interface; default: GLOO_SOCKET_IFNAME, else the interface that routes to MASTER_ADDR.
   std::string gloo_interface = {};
   bool is_high_priority_stream = false;  // nccl
 };
 
-// The nine arguments of Python's init_process_group, with its defaults.
+// The arguments of torch.distributed.init_process_group, with the same defaults.
 struct InitOptions {
-  // "gloo", "nccl", "cpu:gloo,cuda:nccl"; "auto" or empty: the last one if this process has a GPU,
-  // else gloo. nccl needs the plugin libcpprun_nccl.so: next to the program, in ../lib, or where
-  // CPPRUN_NCCL_PLUGIN says.
+  // "gloo", "nccl" or "cpu:gloo,cuda:nccl". "auto" or empty: "cpu:gloo,cuda:nccl" if this process
+  // has a GPU, else "gloo". nccl needs the plugin libcpprun_nccl.so: beside the program, in ../lib,
+  // or at CPPRUN_NCCL_PLUGIN.
   std::string backend = {};
-  // "env://" (default), "tcp://host:port?rank=0&world_size=2", "file:///path". Not with `store`.
-  // env:// meets at MASTER_ADDR:MASTER_PORT, so that C++ and Python ranks can form one world;
-  // "env://?store=agent" or CPPRUN_SDK_STORE=agent at the store of cpprun's agent instead.
+  // "env://" (default), "tcp://host:port?rank=0&world_size=2" or "file:///path". Not together with
+  // `store`. env:// uses the TCPStore at MASTER_ADDR:MASTER_PORT, so that C++ and Python ranks can
+  // form one world; "env://?store=agent" or CPPRUN_SDK_STORE=agent uses the store of cpprun's
+  // agent.
   std::string init_method = {};
-  // Of every later collective; default: the backend's.
+  // Of every collective, and of initialisation; default: kGlooTimeout or kNcclTimeout.
   std::optional<std::chrono::milliseconds> timeout = {};
-  int world_size = -1;  // -1: from the URL or the environment; given, it wins over both
+  int world_size = -1;  // -1: from the URL, else the environment; an argument wins over both
   int rank = -1;
-  Store store = {};  // then rank and world_size must be given
+  Store store = {};  // requires rank and world_size
   std::string group_name = {};
   BackendOptions pg_options = {};
-  std::optional<c10::Device> device_id = {};  // binds the group to one device
+  std::optional<c10::Device> device_id = {};  // the device of this rank's collectives
 };
 
-// A group of ranks; a cheap copy of a shared handle. An empty one means the default group wherever
-// a group is an argument.
+// A group of ranks: a shared handle, cheap to copy. As an argument, an empty handle means the
+// default group.
 class ProcessGroup {
  public:
   struct State;  // dist/group_state.hpp
@@ -62,13 +63,13 @@ class ProcessGroup {
   explicit ProcessGroup(std::shared_ptr<State> state) : state_(std::move(state)) {}
   explicit operator bool() const { return state_ != nullptr; }
 
-  int rank() const;  // within this group; -1: this process does not belong to it
+  int rank() const;  // this process's rank in the group; -1: it is not a member
   int size() const;
   const std::string& name() const;
   std::string backend() const;  // "gloo", "nccl" or "cpu:gloo,cuda:nccl"
   std::chrono::milliseconds timeout() const;
-  const std::vector<int>& ranks() const;  // global ranks in the order of this group's
-  Store store() const;                    // with this group's prefix
+  const std::vector<int>& ranks() const;  // global ranks, by group rank
+  Store store() const;                    // with the group's prefix
 
   const std::shared_ptr<State>& state() const { return state_; }
 
@@ -76,7 +77,9 @@ class ProcessGroup {
   std::shared_ptr<State> state_;
 };
 
-// Destroys the default group at the end of a scope, in time limits, quietly when unwinding.
+// Destroys the default group at the end of a scope. Waits at most 5 s for running collectives, 0.3
+// s while an exception unwinds the stack. Keep it: init_process_group(...); as a statement destroys
+// the group at once.
 class ProcessGroupGuard {
  public:
   ProcessGroupGuard() = default;
@@ -93,39 +96,46 @@ class ProcessGroupGuard {
   bool is_active_ = false;
 };
 
-// Blocks until all ranks are there, or throws after the timeout, naming the missing ones where the
-// store knows them. Alone (no RANK, no WORLD_SIZE, no arguments, not launched): world size 1 is not
-// assumed; use `init_process_group_or_single` for programs that also run by hand.
+// Initialises the default group; blocks until all ranks have joined. Throws DistTimeoutError after
+// the timeout, with the missing ranks if the store knows them. Without a launcher, arguments or
+// RANK and WORLD_SIZE it throws DistArgumentError; see init_process_group_or_single.
 [[nodiscard]] ProcessGroupGuard init_process_group(InitOptions options = {});
-// As above; with no launcher's environment at all, a group of this process alone.
+// The same, but a program started by hand, without RANK and WORLD_SIZE, gets a group of one
+// process.
 [[nodiscard]] ProcessGroupGuard init_process_group_or_single(InitOptions options = {});
 
-// Of the default group and all others; a second call does nothing.
+// Destroys the default group and with it all others. Without a default group it does nothing. Waits
+// at most 5 s for running collectives.
 void destroy_process_group();
+// Destroys one group; the default group (or an empty handle) as above.
 void destroy_process_group(const ProcessGroup& group);
 
 bool is_initialized();
-bool is_torchelastic_launched();  // by cpprun or torchrun; Python: is_torchelastic_launched
-ProcessGroup default_group();     // throws DistStateError when there is none
+bool is_torchelastic_launched();  // by cpprun or torchrun
+ProcessGroup default_group();     // throws DistStateError if there is none
 int get_rank(const ProcessGroup& group = {});
 int get_world_size(const ProcessGroup& group = {});
+// "gloo", "nccl" or "cpu:gloo,cuda:nccl".
 std::string get_backend(const ProcessGroup& group = {});
-int get_local_rank();        // LOCAL_RANK, 0 when not launched
+int get_local_rank();        // LOCAL_RANK; 0 without a launcher
 bool is_main_process();      // global rank 0
-c10::Device local_device();  // cuda:LOCAL_RANK where the default group has a CUDA backend, else cpu
+c10::Device local_device();  // cuda:LOCAL_RANK if the default group has nccl, else cpu
 
-// All ranks of the default group must call it, with the same ranks. Ranks that do not belong get a
-// group whose rank() is -1.
+// Makes a group of the given global ranks (empty: all), sorted. All ranks of the default group must
+// call it with the same ranks; other ranks than those given get a group whose rank() is -1.
+// `options`: backend, timeout, group_name, pg_options and device_id; other fields are a
+// DistArgumentError.
 ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options = {});
+// Converts between global rank and rank in the group. DistArgumentError: no such rank.
 int get_group_rank(const ProcessGroup& group, int global_rank);
 int get_global_rank(const ProcessGroup& group, int group_rank);
 
-// What a backend has; for tables and for early errors.
+// What a backend supports, for tables and early checks.
 struct Capabilities {
   std::set<std::string> calls;                // names as in collectives.hpp
-  std::set<std::string> reduce_ops;           // "SUM" ...; on any number
-  std::set<std::string> integer_reduce_ops;   // integers only
-  std::set<std::string> emulated_reduce_ops;  // made of others by the SDK
+  std::set<std::string> reduce_ops;           // "SUM", ...; for all numbers
+  std::set<std::string> integer_reduce_ops;   // for integers only
+  std::set<std::string> emulated_reduce_ops;  // emulated by the SDK
   bool has_cpu = false;
   bool has_cuda = false;
 };

@@ -1,4 +1,4 @@
-// Tensors to bytes and back.
+// The codec of tensors.
 #include "cpprun/dist/serialize.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ constexpr uint8_t kDimensionsMax = 64;
 
 enum Flags : uint8_t { kOnGpu = 1, kNeedsGradient = 2, kAllFlags = 3 };
 
-// What may come in from others: types with plain bytes.
+// Accept only dtypes that are plain bytes, because the bytes come from other processes.
 bool is_known(uint8_t type) {
   switch (static_cast<at::ScalarType>(type)) {
     case at::kByte:
@@ -58,7 +58,7 @@ std::vector<int64_t> read_sizes(ByteReader& from) {
   return sizes;
 }
 
-// Of all elements; an empty tensor may have huge other sizes, which are checked as well.
+// Bytes of all elements. Checks the other sizes of an empty tensor for overflow, too.
 uint64_t bytes_of(ByteReader& from, const std::vector<int64_t>& sizes, uint64_t item) {
   uint64_t total = item;
   bool is_empty = false;

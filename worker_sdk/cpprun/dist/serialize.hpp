@@ -1,13 +1,12 @@
-// Objects to bytes and back, for objects.hpp and whoever keeps objects elsewhere.
+// Converts objects to bytes and back, for objects.hpp and for programs that store objects.
 //
 //   std::string bytes = dist::serialize(std::map<std::string, double>{{"auc", 0.97}});
 //   auto scores = dist::deserialize<std::map<std::string, double>>(bytes);
 //
-// Knows what the concept Serializable says: numbers, bool, std::string, std::vector, std::array,
-// std::map, std::optional, std::pair, std::tuple, at::Tensor, JSON-like types (`dump()` and a
-// static `parse()`), and user types with `std::string to_bytes(const T&)` and
-// `void from_bytes(std::string_view, T&)` found by argument-dependent look-up. Any thread.
-// The bytes hold values only; the type is compared by its tag, see type_tag.
+// Serializable types: numbers, bool, std::string, std::vector, std::array, std::map, std::optional,
+// std::pair, std::tuple, at::Tensor, JSON-like types (`dump()` and a static `parse()`), and user
+// types with `std::string to_bytes(const T&)` and `void from_bytes(std::string_view, T&)` found by
+// argument-dependent lookup. The bytes hold values only; compare types by type_tag. Any thread.
 #pragma once
 
 #include <array>
@@ -27,8 +26,8 @@
 
 namespace cpprun::dist {
 
-// How a type is named, written and read. Specialise it for types that the list above lacks; every
-// value must take at least one byte, so that a length can be checked against the bytes left.
+// Writes and reads one type and names it. Specialise it for types that the list above lacks. A
+// value must take at least one byte, so that the reader can check a length against the bytes left.
 template <class T>
 struct Codec;
 
@@ -39,7 +38,7 @@ concept Serializable = requires(const T& value, ByteWriter& to, ByteReader& from
   { Codec<T>::read(from) } -> std::same_as<T>;
 };
 
-// User types: `to_bytes` and `from_bytes` beside the class.
+// User types: `to_bytes` and `from_bytes` in the namespace of the class.
 template <class T>
 concept HasBytes = std::is_class_v<T> && std::default_initializable<T> &&
     requires(const T& value, T& to) {
@@ -47,7 +46,7 @@ concept HasBytes = std::is_class_v<T> && std::default_initializable<T> &&
   from_bytes(std::string_view{}, to);
 };
 
-// nlohmann::json and its like.
+// nlohmann::json and similar types.
 template <class T>
 concept JsonLike =
     std::is_class_v<T> && !HasBytes<T> && requires(const T& value, const std::string& text) {
@@ -55,7 +54,8 @@ concept JsonLike =
   { T::parse(text) } -> std::convertible_to<T>;
 };
 
-// "i32", "list<str>", "map<str,f64>", "tensor", "json", "bytes<shop::Order>".
+// The name of a type, equal on all ranks: "i32", "list<str>", "map<str,f64>", "tensor", "json",
+// "bytes<shop::Order>".
 template <Serializable T>
 std::string type_tag() {
   return Codec<T>::tag();
@@ -68,7 +68,7 @@ std::string serialize(const T& value) {
   return to.take();
 }
 
-// DistMismatchError when `bytes` are not exactly one T.
+// Throws DistMismatchError unless `bytes` are exactly one T.
 template <Serializable T>
 T deserialize(std::string_view bytes) {
   ByteReader from(bytes);
@@ -103,8 +103,9 @@ struct Codec<std::string> {
   static std::string read(ByteReader& from) { return std::string(from.text()); }
 };
 
-// Sizes, dtype and bytes; strides are not kept. A tensor of a GPU arrives on the reader's own
-// (`dist::local_device()`), others on the CPU. Sparse and quantised ones are DistUnsupportedError.
+// Keeps sizes, dtype, values and requires_grad, not strides. A CUDA tensor is restored on the
+// reader's own GPU (`dist::local_device()`), others on the CPU. DistUnsupportedError for sparse and
+// quantised tensors.
 template <>
 struct Codec<at::Tensor> {
   static std::string tag() { return "tensor"; }
@@ -212,7 +213,7 @@ struct Codec<std::tuple<T, More...>> {
         value);
   }
   static std::tuple<T, More...> read(ByteReader& from) {
-    // Braces keep the order from left to right.
+    // Braces evaluate the elements from left to right.
     return std::tuple<T, More...>{Codec<T>::read(from), Codec<More>::read(from)...};
   }
 };

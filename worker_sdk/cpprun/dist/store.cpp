@@ -1,4 +1,4 @@
-// Store handles over c10d's stores, and those that need no network.
+// Store handles, and stores without a network.
 #include "cpprun/dist/store.hpp"
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -23,7 +23,7 @@ std::string text(const std::vector<uint8_t>& value) {
   return {value.begin(), value.end()};
 }
 
-// Errors say which call on which keys it was.
+// Calls `f` on the native store; errors name the call and the keys.
 template <class F>
 auto on_keys(const Store& store, const char* call, const std::string& keys, F&& f) {
   const auto held = cpprun::dist::native(store);

@@ -1,8 +1,8 @@
-// Names of types that mean the same on every rank, whatever compiler built its program.
+// Names of types that are equal on every rank, whatever compiler built its program.
 //
-// `type_tag<T>()` is part of serialize.hpp; here is what it takes for types that users bring: a
-// class may say its own name and version, and without that its spelled name is used, which g++ and
-// clang++ agree on for classes that are no templates.
+// `type_tag<T>()` is in serialize.hpp; this header names classes of the user. A class may define
+// its name and version in kSerialName; otherwise the compiler's spelling is used, which is the same
+// in g++ and clang++ for classes that are not templates.
 #pragma once
 
 #include <concepts>
@@ -11,7 +11,7 @@
 
 namespace cpprun::dist {
 
-// `static constexpr std::string_view kSerialName = "shop::Order/2";`
+// Has `static constexpr std::string_view kSerialName = "shop::Order/2";`.
 template <class T>
 concept NamesItself = requires {
   { T::kSerialName } -> std::convertible_to<std::string_view>;
@@ -19,7 +19,7 @@ concept NamesItself = requires {
 
 namespace detail {
 
-// "... [with T = shop::Order; ...]" of g++ and "... [T = shop::Order]" of clang++.
+// g++: "... [with T = shop::Order; ...]", clang++: "... [T = shop::Order]".
 template <class T>
 constexpr std::string_view spelled_name() {
   const std::string_view text = __PRETTY_FUNCTION__;
@@ -36,7 +36,7 @@ constexpr std::string_view class_name() {
   }
 }
 
-// "i32", "u64", "f64": kind and bits, so that `long` and `long long` of one size are one type.
+// "i32", "u64", "f64": kind and bits, so that `long` and `long long` of one size are equal.
 template <class T>
 std::string number_tag() {
   const char* kind = "f";

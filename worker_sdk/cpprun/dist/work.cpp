@@ -1,4 +1,5 @@
-// Work over c10d's, which differ between backends in what may be asked, how often and by whom.
+// c10d's Works differ between backends in which functions may be called, how often and by which
+// thread.
 #include "cpprun/dist/work.hpp"
 
 #include <algorithm>
@@ -9,8 +10,8 @@
 namespace cpprun::dist {
 namespace {
 
-constexpr std::chrono::microseconds kFirstLook{50};
-constexpr std::chrono::microseconds kLongestLook{2'000};
+constexpr std::chrono::microseconds kFirstPollInterval{50};
+constexpr std::chrono::microseconds kPollIntervalMax{2'000};
 
 std::string text_of(const std::exception_ptr& error) {
   try {
@@ -53,11 +54,11 @@ void Work::State::end_with(std::exception_ptr error) {
   ended_now_.notify_all();
 }
 
-// With `waiting_` held. Blocks until the backend is done, then does what is left to do.
+// Blocks until the backend has ended the work, then finishes it. Requires `waiting_` to be held.
 void Work::State::settle() {
   std::exception_ptr error;
   try {
-    // False: aborted, by the destructor, which keeps the native work.
+    // False: the destructor has aborted the work; it keeps `native_`.
     if (native_ && !native_->wait()) return;
     if (native_ && kind_ == Kind::FromAnybody) source_rank_ = native_->sourceRank();
     if (finish_) finish_();
@@ -100,13 +101,14 @@ bool Work::State::is_completed() {
 
 bool Work::State::wait_for(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  auto look = kFirstLook;
+  auto poll_interval = kFirstPollInterval;
   while (!is_completed()) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= deadline) return false;
     std::unique_lock lock(mutex_);
-    ended_now_.wait_until(lock, std::min(deadline, now + look), [this] { return has_ended_; });
-    look = std::min(look * 2, kLongestLook);
+    ended_now_.wait_until(lock, std::min(deadline, now + poll_interval),
+                          [this] { return has_ended_; });
+    poll_interval = std::min(poll_interval * 2, kPollIntervalMax);
   }
   wait();
   return true;

@@ -1,10 +1,12 @@
-// Work: a collective on its way. Python counterpart: torch.distributed.Work.
+// Work: an asynchronous collective. Python counterpart: torch.distributed.Work.
 //
-// A cheap copy of a shared handle. Dropping an unfinished Work is safe: the tensors live as long as
-// the backend needs them, and a dropped isend is still sent. But what the SDK does itself after the
-// backend (the division of AVG, copies back into tensors that are not contiguous) is done by the
-// call that sees the end: wait, wait_for, is_completed or exception. Any thread, any number of
-// times. After an error the group is broken, and its later calls say so (DistStateError).
+// A shared handle, cheap to copy. It may be dropped before the work has ended: the tensors live as
+// long as the backend needs them, and a dropped isend is still sent. The SDK's own last step (the
+// division of AVG, copies back into tensors that are not contiguous) runs in the first call that
+// sees the end: wait, wait_for, is_completed or exception. A dropped Work omits that step.
+//
+// Threads: any; every function may be called repeatedly. After an error the group is broken and its
+// later calls throw DistStateError.
 #pragma once
 
 #include <chrono>
@@ -17,15 +19,18 @@ class Work {
  public:
   struct State;  // dist/work_state.hpp
 
-  Work() = default;  // done, and well
+  Work() = default;  // a work that has ended without an error
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  // Blocks until done; throws what went wrong. On CUDA it orders streams, as in Python.
+  // Blocks until the work has ended; throws its error. CUDA: makes the current stream wait for the
+  // collective, as in Python, but only in the first call; a later call on another stream adds no
+  // dependency.
   void wait();
-  // False: not done within `timeout` (the work goes on). Throws what went wrong.
+  // The same with a limit. False: the work has not ended within `timeout` and continues.
   bool wait_for(std::chrono::milliseconds timeout);
+  // True if the work has ended, with or without an error.
   bool is_completed() const;
-  // What went wrong, or null while running or done well.
+  // The error of the work; null if it is running or has ended without one.
   std::exception_ptr exception() const;
 
   const std::shared_ptr<State>& state() const { return state_; }

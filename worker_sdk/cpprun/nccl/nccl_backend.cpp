@@ -1,5 +1,5 @@
-// libcpprun_nccl.so: makes c10d's NCCL backends for dist. The one symbol is at the end; what it
-// returns is described in cpprun/dist/backend/nccl_plugin.hpp.
+// libcpprun_nccl.so: creates c10d's NCCL backends for dist. cpprun/dist/backend/nccl_plugin.hpp
+// describes the only exported symbol, cpprun_nccl_plugin().
 #include <nccl.h>
 
 #include <c10/cuda/CUDAFunctions.h>
@@ -20,7 +20,7 @@ std::string dotted(int version) {
          std::to_string(version % 100);
 }
 
-// Structures such as ncclConfig_t grow between versions: an older library reads them wrong.
+// Structures such as ncclConfig_t grow between versions, so that another library misreads them.
 std::string complaint() {
   int loaded = 0;
   if (ncclGetVersion(&loaded) != ncclSuccess) return "NCCL does not say its version";

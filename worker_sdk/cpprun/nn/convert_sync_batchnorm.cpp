@@ -1,4 +1,3 @@
-// Swapping BatchNorm for SyncBatchNorm where C++ lets a child be swapped.
 #include <functional>
 #include <stdexcept>
 #include <vector>
@@ -26,7 +25,7 @@ SyncPtr converted_as(const Norm& norm, const dist::ProcessGroup& group) {
   return sync;
 }
 
-// Null: not a BatchNorm.
+// Null if `module` is no BatchNorm.
 SyncPtr converted(const Module& module, const dist::ProcessGroup& group) {
   if (const auto* norm = module.as<torch::nn::BatchNorm1dImpl>()) return converted_as(*norm, group);
   if (const auto* norm = module.as<torch::nn::BatchNorm2dImpl>()) return converted_as(*norm, group);
@@ -34,19 +33,19 @@ SyncPtr converted(const Module& module, const dist::ProcessGroup& group) {
   return nullptr;
 }
 
-// Finds all places first, so that a module that can't be converted stays as it was.
+// Finds all replacements first, so that a module that cannot be converted stays unchanged.
 class Plan {
  public:
   explicit Plan(const dist::ProcessGroup& group) : group_(group) {}
 
-  void look(const std::string& path, Module& module) {
+  void visit(const std::string& path, Module& module) {
     size_t index = 0;
     for (const auto& child : module.named_children()) {
       const std::string name = path.empty() ? child.key() : path + "." + child.key();
       if (SyncPtr sync = converted(*child.value(), group_)) {
-        note(name, module, child.key(), index, std::move(sync));
+        plan_swap(name, module, child.key(), index, std::move(sync));
       } else {
-        look(name, *child.value());
+        visit(name, *child.value());
       }
       ++index;
     }
@@ -63,8 +62,8 @@ class Plan {
   }
 
  private:
-  void note(const std::string& name, Module& parent, const std::string& key, size_t index,
-            SyncPtr sync) {
+  void plan_swap(const std::string& name, Module& parent, const std::string& key, size_t index,
+                 SyncPtr sync) {
     auto* sequence = parent.as<torch::nn::SequentialImpl>();
     if (sequence == nullptr) {
       fixed_ += (fixed_.empty() ? "" : ", ") + name;
@@ -77,7 +76,7 @@ class Plan {
   }
 
   dist::ProcessGroup group_;
-  std::string fixed_;  // paths of members that can't be swapped
+  std::string fixed_;  // paths of members that cannot be replaced
   std::vector<std::function<void()>> swaps_;
 };
 
@@ -88,7 +87,7 @@ std::shared_ptr<Module> convert_sync_batchnorm(std::shared_ptr<Module> module,
   if (!module) throw std::invalid_argument("convert_sync_batchnorm: the module is empty");
   if (SyncPtr sync = converted(*module, group)) return sync;
   Plan plan(group);
-  plan.look("", *module);
+  plan.visit("", *module);
   plan.apply();
   return module;
 }

@@ -26,7 +26,7 @@ SyncBatchNormImpl::Tensors fresh(const torch::nn::BatchNormOptions& options) {
   return tensors;
 }
 
-// A frozen layer stays frozen.
+// Keeps the parameters of a frozen layer frozen.
 bool gradients(const at::Tensor& tensor) {
   return tensor.defined() && tensor.requires_grad();
 }
@@ -46,7 +46,7 @@ SyncBatchNormImpl::SyncBatchNormImpl(torch::nn::BatchNormOptions options_, const
   num_batches_tracked = register_buffer("num_batches_tracked", tensors.num_batches_tracked);
 }
 
-// Counts the batch. Without momentum, all batches weigh the same.
+// Counts the batch. Without momentum, all batches have the same weight.
 double SyncBatchNormImpl::next_momentum() {
   if (is_training() && num_batches_tracked.defined()) {
     const at::NoGradGuard no_grad;

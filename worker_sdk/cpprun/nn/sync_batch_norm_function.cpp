@@ -18,10 +18,10 @@ struct GroupHolder : torch::CustomClassHolder {
   dist::ProcessGroup group;
 };
 
-// What all ranks know after the forward's collective. One row or entry per rank with a batch.
+// The result of the forward's collective, the same on all ranks.
 struct Statistics {
   at::Tensor mean, invstd;  // (C), of the joined batch
-  at::Tensor counts;        // (ranks), int: values per channel
+  at::Tensor counts;        // (ranks with a batch), int: values per channel
 };
 
 std::vector<int64_t> all_but_channels(const at::Tensor& input) {
@@ -30,7 +30,7 @@ std::vector<int64_t> all_but_channels(const at::Tensor& input) {
   return dims;
 }
 
-// (C) as (1, C, 1, ...), to go with `input`.
+// Reshapes (C) to (1, C, 1, ...), to broadcast over `input`.
 at::Tensor spread(const at::Tensor& channels, const at::Tensor& input) {
   std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
   shape[1] = -1;
@@ -48,7 +48,7 @@ at::Tensor gathered(const dist::ProcessGroup& group, const at::Tensor& own) {
   for (int rank = 0; rank < pg->getSize(); ++rank) outputs[0].push_back(at::empty_like(own));
   dist::translated("SyncBatchNorm forward", group, [&] { pg->allgather(outputs, inputs)->wait(); });
   const at::Tensor all = at::stack(outputs[0]);
-  return all.index({all.select(1, -1).ge(1)});  // without the ranks that have no values
+  return all.index({all.select(1, -1).ge(1)});  // drops ranks without values
 }
 
 void sum_over_ranks(const dist::ProcessGroup& group, at::Tensor& tensor) {
@@ -57,7 +57,7 @@ void sum_over_ranks(const dist::ProcessGroup& group, at::Tensor& tensor) {
                    [&] { dist::native(group)->allreduce(tensors)->wait(); });
 }
 
-// The CPU has no kernels for this; written in doubles, as plain batch normalisation adds up.
+// The CPU has no kernels for this. Computes in doubles, as plain batch normalisation accumulates.
 Statistics cpu_statistics(const BatchNormArguments& a, const dist::ProcessGroup& group) {
   const int64_t channels = a.input.size(1);
   at::Tensor own = at::zeros({2 * channels + 1}, a.input.options().dtype(at::kDouble));
@@ -114,7 +114,7 @@ at::Tensor normalised(const BatchNormArguments& a, const Statistics& known) {
       .to(a.input.scalar_type());
 }
 
-// Sums over this rank's batch, (C) each.
+// Sums over this rank's batch, each of shape (C).
 struct LocalSums {
   at::Tensor dy, dy_xmu;  // xmu: input minus mean
   at::Tensor weight, bias;
@@ -193,7 +193,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
       to_input = input.numel() == 0 ? at::zeros_like(input)
                                     : input_gradient(gradient, input, weight, known, joined);
     }
-    // Those of weight and bias stay local: averaging them is DistributedDataParallel's task.
+    // Gradients of weight and bias stay local: DistributedDataParallel averages them.
     return {to_input, sums.weight, sums.bias, {}, {}};
   }
 };

@@ -1,10 +1,11 @@
-// Autocast: while it lives, operations of this thread that gain by it run in a small number type.
+// Autocast: during its lifetime, operations of this thread that profit from it run in float16 or
+// bfloat16.
 //
 //   at::Tensor loss;
 //   { optim::Autocast cast(at::kCPU);  loss = F::mse_loss(ddp(x), y); }   // backward outside
 //
-// Nested ones may differ; the casts of weights that it keeps are dropped at the end of the
-// outermost. Of the thread that made it, which must also end it. Python counterpart:
+// Nested Autocasts may have other options. The end of the outermost drops the cached casts of
+// weights. Destroy it in the thread that constructed it, in reverse order. Python counterpart:
 // torch.autocast.
 #pragma once
 
@@ -17,13 +18,13 @@ namespace cpprun::optim {
 struct AutocastOptions {
   std::optional<at::ScalarType> dtype = {};  // default: bfloat16 on CPU, float16 on CUDA
   bool enabled = true;
-  std::optional<bool> cache_enabled = {};  // keep casts of weights; default: as it is now
+  std::optional<bool> cache_enabled = {};  // cache casts of weights; default: unchanged
 };
 
 class Autocast {
  public:
-  // Where it can't work (no GPU, a dtype that is neither float16 nor bfloat16) it warns and does
-  // nothing, as Python does. Throws std::invalid_argument for a device without autocast.
+  // As in Python, warns and has no effect without a GPU, or with another dtype than float16 and
+  // bfloat16. Throws std::invalid_argument for a device type without autocast.
   explicit Autocast(at::DeviceType device, AutocastOptions options = {});
   ~Autocast();
   Autocast(const Autocast&) = delete;

@@ -16,8 +16,8 @@ std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) 
   return gradients;
 }
 
-// By device and dtype, with the function and so in the order that Python uses: the norm of norms
-// depends on their order.
+// Groups by device and dtype with the function that Python uses: the norm of the norms depends on
+// their order.
 std::vector<std::vector<at::Tensor>> grouped(const std::vector<at::Tensor>& gradients) {
   std::vector<std::vector<at::Tensor>> groups;
   if (gradients.empty()) return groups;
@@ -55,8 +55,8 @@ at::Tensor clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max
         "error and scale the gradients by the non-finite norm anyway, set "
         "`error_if_nonfinite=false`");
   }
-  // Python's number / tensor is this product, and a division has other last bits. Multiplying by 1
-  // costs less than asking a GPU whether it is 1.
+  // Python computes number / tensor as this product; a division has other last bits. Multiplying by
+  // 1 costs less than reading the factor from a GPU.
   const at::Tensor scale =
       at::clamp(((total_norm + 1e-6).reciprocal() * max_norm), std::nullopt, 1.0);
   for (const auto& group : grouped(gradients)) {

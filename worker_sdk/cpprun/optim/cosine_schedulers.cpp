@@ -1,5 +1,5 @@
-// Along a cosine, with and without restarts. The order of operations is Python's: another one has
-// other last digits.
+// CosineAnnealingLR and CosineAnnealingWarmRestarts. The order of operations is Python's, because
+// another one gives other last bits.
 #include <cmath>
 #include <numbers>
 #include <stdexcept>

@@ -19,11 +19,11 @@ namespace {
 using torch::optim::Optimizer;
 using Tensors = std::vector<at::Tensor>;
 
-// Parameters that one call steps, with their state in the operators' words.
+// Parameters that one call updates, and their state, named as in LibTorch's operators.
 struct Bucket {
   c10::Device device;
   c10::ScalarType type;
-  int64_t step;  // that is being taken; SGD: 1 without momentum yet, else 2
+  int64_t step;  // number of this step; for SGD 1 before the first momentum, else 2
   Tensors parameters, gradients, first, second, second_max;
 };
 
@@ -50,7 +50,7 @@ at::Tensor loss_of(const Optimizer::LossClosure& closure) {
   return closure();
 }
 
-// The state of a parameter; made if it has none.
+// The state of a parameter; created if there is none.
 template <class State>
 State& state_of(Optimizer& optimizer, const at::Tensor& parameter) {
   auto& slot = optimizer.state()[parameter.unsafeGetTensorImpl()];
@@ -99,7 +99,8 @@ void begin(State& state, const at::Tensor& parameter, bool is_amsgrad) {
   }
 }
 
-// at::_fused_adam_ or at::_fused_adamw_, where the learning rate is a number.
+// at::_fused_adam_ or at::_fused_adamw_, with the overload that takes the learning rate as a
+// number.
 using Operation = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList,
                            at::TensorList, at::TensorList, double, double, double, double, double,
                            bool, bool, const std::optional<at::Tensor>&,
@@ -132,7 +133,7 @@ void step_group(Optimizer& optimizer, const Tensors& parameters, const Options& 
   }
 }
 
-// A step of an optimizer: `step` of each group's parameters and options.
+// Optimizer::step(): calls `step` with the parameters and options of each group.
 template <class Options, class StepGroup>
 at::Tensor step_groups(std::vector<torch::optim::OptimizerParamGroup>& groups,
                        const Optimizer::LossClosure& closure, StepGroup step) {

@@ -1,10 +1,10 @@
-// SGD, Adam and AdamW of torch::optim whose step is one call of LibTorch for all parameters of a
-// group that have one type and device: Python's `fused=True`, with its numbers to the last bit.
-// Beside torch::optim's own step they differ by rounding. One thread; gradients must be dense and
-// real (LibTorch throws c10::Error for others).
+// SGD, Adam and AdamW of torch::optim whose step makes one call of LibTorch for all parameters of a
+// group with the same dtype and device. Python counterpart: `fused=True`, with bitwise equal
+// results; torch::optim's own step() rounds differently. CPU and CUDA. One thread. Gradients must
+// be dense and real, else LibTorch throws c10::Error.
 //
-// Options and state are torch::optim's, so snapshots, schedulers and GradScaler take them as they
-// take SGD, Adam and AdamW, and a run may go from one form to the other. CPU and CUDA.
+// Options and state are those of torch::optim: snapshots, schedulers and GradScaler accept these
+// classes, and a run may resume with the fused class from the other's state and vice versa.
 #pragma once
 
 #include <torch/optim/adam.h>

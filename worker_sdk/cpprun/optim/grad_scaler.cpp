@@ -17,7 +17,7 @@ struct Gradients {
   std::vector<at::Tensor> tensors;
 };
 
-// By device and dtype, in the order of their first gradient.
+// Groups gradients by device and dtype, in the order of the first gradient of each group.
 std::vector<Gradients> gradients_of(torch::optim::Optimizer& optimizer) {
   std::vector<Gradients> all;
   for (const auto& group : optimizer.param_groups()) {
@@ -122,7 +122,7 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
   }
   state.found_inf = unscale_gradients(optimizer);
   if (options_.sync_found_inf) {
-    // A rank without gradients takes part as well, or the others would wait for it.
+    // A rank without gradients must join the all-reduce too, else the other ranks hang.
     if (state.found_inf.empty()) state.found_inf.push_back(at::zeros_like(scale_));
     dist::CallOptions call;
     call.group = options_.process_group;

@@ -1,13 +1,13 @@
-// GradScaler: a factor on the loss that keeps small float16 gradients from vanishing.
+// GradScaler: scales the loss so that small float16 gradients do not become zero.
 //
 //   optim::GradScaler scaler;
 //   scaler.scale(loss).backward();  scaler.step(optimizer);  scaler.update();
 //
-// A step whose gradients hold infinities or NaN is left out and makes the factor smaller; many good
-// steps make it larger. It lives on the device of the first loss, CPU included. With
-// DistributedDataParallel an infinity is on all ranks after the all-reduce, so they agree by
-// themselves; where ranks have gradients of their own, set `sync_found_inf`. One thread. Python
-// counterpart: torch.amp.GradScaler.
+// Skips a step whose gradients have infinities or NaN, and then decreases the factor; many finite
+// steps in a row increase it. The factor is on the device of the first loss, CPU included. With
+// DistributedDataParallel the all-reduce spreads an infinity to all ranks, so that they agree; if
+// ranks have different gradients, set `sync_found_inf`. One thread. Python counterpart:
+// torch.amp.GradScaler.
 #pragma once
 
 #include <cstdint>
@@ -28,36 +28,38 @@ namespace cpprun::optim {
 
 struct GradScalerOptions {
   double init_scale = 65536.0;
-  double growth_factor = 2.0;      // more than 1
-  double backoff_factor = 0.5;     // less than 1
-  int64_t growth_interval = 2000;  // good steps in a row until the factor grows
-  bool enabled = true;             // false: every call does as if there were no scaler
-  bool sync_found_inf = false;     // one rank's infinity is all ranks': an all-reduce per unscale_
-  dist::ProcessGroup process_group = {};  // for that; empty: the default group
+  double growth_factor = 2.0;             // > 1
+  double backoff_factor = 0.5;            // < 1
+  int64_t growth_interval = 2000;         // finite steps in a row before the factor grows
+  bool enabled = true;                    // false: behaves as if there were no scaler
+  bool sync_found_inf = false;            // all ranks skip together; one all-reduce per unscale_()
+  dist::ProcessGroup process_group = {};  // for sync_found_inf; empty: the default group
 };
 
 class GradScaler {
  public:
-  // Throws std::invalid_argument for factors that could not work.
+  // Throws std::invalid_argument for factors out of range.
   explicit GradScaler(GradScalerOptions options = {});
 
+  // Returns `output` times the factor, for backward().
   at::Tensor scale(const at::Tensor& output);
   std::vector<at::Tensor> scale(const std::vector<at::Tensor>& outputs);
-  // Divides the optimizer's gradients by the factor; for clip_grad_norm_ between backward and step.
-  // Once per optimizer and update(), else std::logic_error; float16 gradients are
-  // std::invalid_argument. step() does it if nobody has.
+  // Divides the optimizer's gradients by the factor; call it before clip_grad_norm_. step() calls
+  // it if the program did not. Throws std::logic_error if called twice for one optimizer before
+  // update(), std::invalid_argument for float16 gradients.
   void unscale_(torch::optim::Optimizer& optimizer);
-  // optimizer.step(), unless its gradients hold infinities or NaN. True if it was taken.
+  // Calls optimizer.step() unless the gradients have infinities or NaN. Returns whether it did.
   bool step(torch::optim::Optimizer& optimizer);
-  // Once per iteration, after the step of the last optimizer. With `new_scale` the factor is that.
+  // Call it once per iteration, after the step of the last optimizer. Adapts the factor, or sets it
+  // to `new_scale`.
   void update(std::optional<double> new_scale = std::nullopt);
 
-  double get_scale() const;  // waits for a GPU
+  double get_scale() const;  // synchronises with a GPU
   bool is_enabled() const { return options_.enabled; }
 
-  // Python's five entries; empty when not enabled. Between update() and the next scale().
+  // The five entries of Python; empty when not enabled. Call it between update() and scale().
   std::map<std::string, double> state_dict() const;
-  // Throws std::invalid_argument, naming what is missing.
+  // Throws std::invalid_argument that names a missing entry.
   void load_state_dict(const std::map<std::string, double>& state);
 
  private:

@@ -9,8 +9,7 @@
 
 namespace cpprun::optim {
 
-// Python keeps it in the groups as "initial_lr", where LibTorch's groups have no room. It lives as
-// long as one scheduler of its optimizer does.
+// Python stores these rates in the groups as "initial_lr"; LibTorch's groups have no such field.
 struct InitialRates {
   std::vector<double> rates;
 };
@@ -112,7 +111,7 @@ void LRScheduler::fields(StateFields& fields) {
 
 SchedulerState LRScheduler::state_dict() const {
   StateFields out = StateFields::saving();
-  const_cast<LRScheduler*>(this)->fields(out);  // which only reads while saving
+  const_cast<LRScheduler*>(this)->fields(out);  // only reads while saving
   return out.saved();
 }
 

@@ -1,15 +1,16 @@
-// Learning rate schedulers with state: their common base. Python counterpart:
-// torch.optim.lr_scheduler, with its names, defaults and, to the last digit, its numbers.
+// LRScheduler: the base class of the learning rate schedulers. Python counterpart:
+// torch.optim.lr_scheduler, with its names and defaults, and bitwise equal rates.
 //
 //   optim::CosineAnnealingLR schedule(optimizer, {.T_max = 10});
 //   for (...) { ...; optimizer.step(); schedule.step(); }
 //
-// A scheduler keeps a reference to its optimizer, which must outlive it. One thread. The classes
-// are declared in lr_schedulers.hpp.
+// A scheduler holds a reference to its optimizer, which must outlive it. One thread.
+// lr_schedulers.hpp declares the classes.
 //
-// Base rates are those of the groups when the optimizer's first scheduler was made, as in Python,
-// but for as long as one of its schedulers lives: LibTorch's groups have no room for "initial_lr".
-// To follow one schedule by another, keep the first alive, or set the groups' rates yourself.
+// As in Python, base rates are those of the groups when the optimizer's first scheduler was
+// constructed. LibTorch's groups cannot store "initial_lr", so the base rates are forgotten when
+// the optimizer's last scheduler is destroyed. To use one schedule after another, keep the first
+// alive, or set the groups' rates.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +25,20 @@
 
 namespace cpprun::optim {
 
-// Numbers by name; what a snapshot keeps of a scheduler. Names are those of Python's attributes;
-// lists count up: "base_lrs.0". "lr.0" and "momentum.0" are what the optimizer's groups had, and
-// "kind:StepLR" says whose state it is.
+// The state of a scheduler, as numbers by name. Names are those of Python's attributes, with an
+// index for lists: "base_lrs.0". "lr.0" and "momentum.0" are values of the optimizer's groups;
+// "kind:StepLR" names the class.
 using SchedulerState = std::map<std::string, double>;
 
-// A number for all parameter groups, or one for each: `.max_lr = 0.1`, `.max_lr = {0.1, 0.01}`.
+// One number for all parameter groups, or one for each: `.max_lr = 0.1`, `.max_lr = {0.1, 0.01}`.
 class PerGroup {
  public:
-  PerGroup(double all) : values_{all} {}  // NOLINT: stands for a number
+  PerGroup(double all) : values_{all} {}  // NOLINT: implicit on purpose
   PerGroup(std::initializer_list<double> each) : values_(each), is_list_(true) {}
   PerGroup(std::vector<double> each) : values_(std::move(each)), is_list_(true) {}  // NOLINT
 
-  // One for each of `groups`. Throws std::invalid_argument, naming `what`, when a list has another
-  // length.
+  // One number for each of `groups`. Throws std::invalid_argument that names `what` if a list has
+  // another length.
   std::vector<double> expand(const char* what, size_t groups) const;
 
  private:
@@ -45,7 +46,7 @@ class PerGroup {
   bool is_list_ = false;
 };
 
-class StateFields;    // state_fields.hpp: how state_dict and load_state_dict see the members
+class StateFields;    // state_fields.hpp: the members that state_dict() saves
 struct InitialRates;  // the rates that an optimizer's groups had before any scheduler
 
 class LRScheduler {
@@ -54,20 +55,21 @@ class LRScheduler {
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
 
-  // After optimizer.step(), once per training epoch (or batch, as the schedule is meant).
+  // Call it after optimizer.step(): once per epoch, or once per batch for schedules that count
+  // batches.
   virtual void step();
-  // The rates that the last step has set, one per parameter group.
+  // The rates that the last step() set, one per parameter group.
   std::vector<double> get_last_lr() const { return last_lr_; }
-  // Steps taken; Python's name for it.
+  // Number of steps, under Python's name.
   int64_t last_epoch() const { return last_epoch_; }
   torch::optim::Optimizer& optimizer() const { return optimizer_; }
 
-  // Everything needed to go on exactly, the groups' present rates (and momenta) included: loading
-  // it into a fresh scheduler of a fresh optimizer restores both, in whichever order the
-  // optimizer's own state is loaded. Functions of LambdaLR are not kept.
+  // The whole state, including the current rates (and momenta) of the optimizer's groups: loading
+  // it into a new scheduler of a new optimizer restores both, whether before or after the
+  // optimizer's own state. The functions of LambdaLR are not saved.
   virtual SchedulerState state_dict() const;
-  // As in Python, options are the state's afterwards. Throws std::invalid_argument, naming what
-  // does not fit, if `state` is of another kind of scheduler; then nothing is changed.
+  // As in Python, the state's options replace those of the constructor. Throws
+  // std::invalid_argument, without any change, if `state` is of another class of scheduler.
   virtual void load_state_dict(const SchedulerState& state);
 
  protected:
@@ -75,23 +77,23 @@ class LRScheduler {
 
   // One rate per parameter group, for last_epoch_. May set momenta.
   virtual std::vector<double> get_lr() = 0;
-  // The same as a formula of last_epoch_ instead of the present rate, where Python has one;
-  // SequentialLR begins its later schedules with it.
+  // The rates as a function of last_epoch_ alone, if Python has such a formula. SequentialLR starts
+  // its later schedules with it.
   virtual std::vector<double> closed_form_lr() { return get_lr(); }
-  // Names the class, and all members that change or were options; each adds its own to its base's.
+  // Visits the name of the class, and all members that change or were options, base class first.
   virtual void fields(StateFields& fields);
-  // The first step of a schedule, by the constructor of the last class or by SequentialLR.
+  // The first step of a schedule; the most derived class's constructor and SequentialLR call it.
   virtual void initial_step();
-  // SequentialLR takes back what initial_step did to the counters, and begins a schedule.
+  // For SequentialLR: reverts the counters that initial_step() changed; starts a later schedule.
   virtual void undo_initial_step() { --last_epoch_; }
   virtual void begin_late();
 
   std::vector<double> current_lr() const;
-  void set_lr(const std::vector<double>& lr);  // of all groups, and last_lr_
+  void set_lr(const std::vector<double>& lr);  // sets all groups and last_lr_
   std::vector<double> initial_lr() const;
   void set_initial_lr(const std::vector<double>& lr);
   size_t group_count() const { return optimizer_.param_groups().size(); }
-  // `f(rate, base rate)` of each group.
+  // f(current rate, base rate) for each group.
   template <class F>
   std::vector<double> each_group(F f) const {
     std::vector<double> rates = current_lr();
@@ -106,7 +108,7 @@ class LRScheduler {
   friend class SequentialLR;
 
  private:
-  std::shared_ptr<InitialRates> initial_rates_;  // of all schedulers of one optimizer
+  std::shared_ptr<InitialRates> initial_rates_;  // shared by all schedulers of the optimizer
 };
 
 }  // namespace cpprun::optim

@@ -1,8 +1,8 @@
-// The learning rate schedulers, with Python's option names and defaults. Those that are a formula
-// stand here; one_cycle_lr.hpp, reduce_lr_on_plateau.hpp and sequential_lr.hpp have the others.
+// Learning rate schedulers, with Python's option names and defaults. one_cycle_lr.hpp,
+// reduce_lr_on_plateau.hpp and sequential_lr.hpp have the other ones.
 //
-// Constructors set the optimizer's rates, as Python's do; they throw std::invalid_argument for
-// options that Python refuses.
+// As in Python, constructors set the optimizer's rates. They throw std::invalid_argument for
+// options that Python refuses. Python counterpart: torch.optim.lr_scheduler.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ConstantLROptions {
   double factor = 1.0 / 3;
   int64_t total_iters = 5;
 };
-// The rate times `factor` until step `total_iters`.
+// Base rate x `factor` until step `total_iters`, then the base rate.
 class ConstantLR : public LRScheduler {
  public:
   explicit ConstantLR(torch::optim::Optimizer& optimizer, ConstantLROptions options = {});
@@ -36,7 +36,7 @@ struct LinearLROptions {
   double end_factor = 1.0;
   int64_t total_iters = 5;
 };
-// From the rate times `start_factor` to the rate times `end_factor` in `total_iters` steps.
+// Linear from base rate x `start_factor` to base rate x `end_factor` in `total_iters` steps.
 class LinearLR : public LRScheduler {
  public:
   explicit LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options = {});
@@ -54,7 +54,7 @@ struct StepLROptions {
   int64_t step_size = 1;
   double gamma = 0.1;
 };
-// The rate times `gamma` every `step_size` steps.
+// Multiplies the rate by `gamma` every `step_size` steps.
 class StepLR : public LRScheduler {
  public:
   StepLR(torch::optim::Optimizer& optimizer, StepLROptions options);
@@ -72,7 +72,7 @@ struct MultiStepLROptions {
   std::vector<int64_t> milestones = {};
   double gamma = 0.1;
 };
-// The rate times `gamma` at each milestone; as often as it stands in the list.
+// Multiplies the rate by `gamma` at each milestone (a step), once for each time it is in the list.
 class MultiStepLR : public LRScheduler {
  public:
   MultiStepLR(torch::optim::Optimizer& optimizer, MultiStepLROptions options);
@@ -89,7 +89,7 @@ class MultiStepLR : public LRScheduler {
 struct ExponentialLROptions {
   double gamma = 0.9;
 };
-// The rate times `gamma` every step.
+// Multiplies the rate by `gamma` every step.
 class ExponentialLR : public LRScheduler {
  public:
   ExponentialLR(torch::optim::Optimizer& optimizer, ExponentialLROptions options);
@@ -107,7 +107,7 @@ struct CosineAnnealingLROptions {
   int64_t T_max = 1;
   double eta_min = 0;
 };
-// Along a half cosine down to `eta_min` in `T_max` steps, and up again.
+// A half cosine from the base rate to `eta_min` in `T_max` steps, and back.
 class CosineAnnealingLR : public LRScheduler {
  public:
   CosineAnnealingLR(torch::optim::Optimizer& optimizer, CosineAnnealingLROptions options);
@@ -126,14 +126,15 @@ struct CosineAnnealingWarmRestartsOptions {
   int64_t T_mult = 1;
   double eta_min = 0;
 };
-// Half cosines of T_0, T_0 * T_mult, T_0 * T_mult^2, ... steps, each from the full rate.
+// Half cosines of T_0, T_0 * T_mult, T_0 * T_mult^2, ... steps, each starting at the base rate.
 class CosineAnnealingWarmRestarts : public LRScheduler {
  public:
   CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer,
                               CosineAnnealingWarmRestartsOptions options);
 
   void step() override;
-  // To a place between steps: `epoch + batch / batches`. Not negative.
+  // Moves to a fractional epoch, `epoch + batch / batches`. Throws std::invalid_argument if
+  // negative.
   void step(double epoch);
 
  protected:
@@ -146,7 +147,7 @@ class CosineAnnealingWarmRestarts : public LRScheduler {
   double T_i_ = 1;     // steps between the last restart and the next
 };
 
-// The first rate times a function of the step. A state does not hold the functions.
+// Base rate x a function of the step. state_dict() does not save the functions.
 class LambdaLR : public LRScheduler {
  public:
   using Lambda = std::function<double(int64_t step)>;

@@ -13,7 +13,7 @@ namespace {
 
 using torch::optim::OptimizerOptions;
 
-// Calls `f` with the options as what they are, if they have betas or momentum.
+// Calls `f` with the options as their own type, if that has betas or momentum.
 template <class F, class Options>
 void visit(Options& options, F f) {
   auto as = [&]<class T>(std::type_identity<T>) {

@@ -1,5 +1,5 @@
-// The momentum of a parameter group, whatever its optimizer calls it: `momentum` of SGD and
-// RMSprop, the first of `betas` of Adam and AdamW. Private to optim.
+// The momentum of a parameter group: `momentum` of SGD and RMSprop, the first of `betas` of Adam
+// and AdamW. Private to optim.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace cpprun::optim {
 
-std::optional<double> get_momentum(
-    const torch::optim::OptimizerOptions& options);  // none: has none
+// Empty for an optimizer without momentum.
+std::optional<double> get_momentum(const torch::optim::OptimizerOptions& options);
 void set_momentum(torch::optim::OptimizerOptions& options, double momentum);
 
 }  // namespace cpprun::optim

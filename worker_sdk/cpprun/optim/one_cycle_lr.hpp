@@ -1,7 +1,8 @@
-// OneCycleLR: up to `max_lr`, then far down, once per batch; momentum goes the other way.
+// OneCycleLR: raises the rate to `max_lr`, then lowers it far below the initial rate, and moves the
+// momentum in the opposite direction. Call step() once per batch.
 //
-// Python counterpart: torch.optim.lr_scheduler.OneCycleLR. It sets the optimizer's first rate and
-// momentum itself, whatever they were. One thread.
+// The constructor replaces the optimizer's rates and momenta. One thread. Python counterpart:
+// torch.optim.lr_scheduler.OneCycleLR.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@ namespace cpprun::optim {
 
 struct OneCycleLROptions {
   PerGroup max_lr = 0;
-  int64_t total_steps = 0;  // or epochs and steps_per_epoch
+  int64_t total_steps = 0;  // 0: epochs * steps_per_epoch
   int64_t epochs = 0;
   int64_t steps_per_epoch = 0;
-  double pct_start = 0.3;      // of all steps, how many go up
+  double pct_start = 0.3;      // fraction of the steps that raise the rate
   bool cosine = true;          // Python: anneal_strategy 'cos'; false: 'linear'
   bool cycle_momentum = true;  // only with SGD, RMSprop, Adam or AdamW
   PerGroup base_momentum = 0.85, max_momentum = 0.95;
@@ -26,8 +27,8 @@ struct OneCycleLROptions {
 
 class OneCycleLR : public LRScheduler {
  public:
-  // Throws std::invalid_argument for options that Python refuses. step() throws it once it is
-  // called more than total_steps times.
+  // Throws std::invalid_argument for options that Python refuses. step() throws it when called more
+  // than total_steps times.
   OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptions& options);
 
  protected:
@@ -35,7 +36,7 @@ class OneCycleLR : public LRScheduler {
   void fields(StateFields& fields) override;
 
  private:
-  // The numbers that a phase goes from and to, per group.
+  // Rates and momenta per group at the start and the end of a phase.
   struct Phase {
     double end_step;
     const std::vector<double>*start_lr, *end_lr, *start_momentum, *end_momentum;

@@ -56,7 +56,7 @@ std::vector<double> ReduceLROnPlateau::get_lr() {
   return rates;
 }
 
-// With every comparison the way round that Python has it, so that NaN is never better.
+// The comparisons have the direction of Python's, so that NaN is never better.
 bool ReduceLROnPlateau::is_better(double metrics) const {
   if (options_.is_absolute) {
     return options_.is_max ? metrics > best_ + options_.threshold

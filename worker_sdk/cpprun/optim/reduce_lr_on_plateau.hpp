@@ -1,7 +1,7 @@
-// ReduceLROnPlateau: a smaller rate when a number (a validation loss) stops getting better.
+// ReduceLROnPlateau: reduces the rate when a metric (a validation loss) stops improving.
 //
-// Python counterpart: torch.optim.lr_scheduler.ReduceLROnPlateau. All ranks must give the same
-// number, or their rates part. One thread.
+// All ranks must pass the same metric, else their rates differ. One thread. Python counterpart:
+// torch.optim.lr_scheduler.ReduceLROnPlateau.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class ReduceLROnPlateau : public LRScheduler {
                              const ReduceLROnPlateauOptions& options = {});
 
   void step(double metrics);
-  void step() override;  // throws std::logic_error: it needs the number
+  void step() override;  // throws std::logic_error: the metric is missing
 
  protected:
   std::vector<double> get_lr() override;

@@ -12,7 +12,7 @@ std::string prefix_of(size_t scheduler) {
   return "_schedulers." + std::to_string(scheduler) + '.';
 }
 
-// What of `state` begins with `prefix`, without it.
+// The entries of `state` whose names begin with `prefix`, without the prefix.
 SchedulerState part_of(const SchedulerState& state, const std::string& prefix) {
   SchedulerState part;
   for (auto i = state.lower_bound(prefix); i != state.end() && i->first.starts_with(prefix); ++i) {
@@ -65,7 +65,7 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
   last_lr_ = schedulers_[0]->get_last_lr();
 }
 
-// Of the parts only, as Python does it: the counter of a SequentialLR inside another stays.
+// As in Python, reverts the inner schedulers only, and keeps the counter of a nested SequentialLR.
 void SequentialLR::undo_initial_step() {
   for (const auto& scheduler : schedulers_) scheduler->undo_initial_step();
 }

@@ -1,4 +1,4 @@
-// SequentialLR: one schedule after another, from milestone to milestone.
+// SequentialLR: several schedules, one after another.
 //
 //   optim::SequentialLR schedule(
 //       optimizer, {std::make_shared<optim::LinearLR>(optimizer),
@@ -17,20 +17,19 @@ namespace cpprun::optim {
 
 class SequentialLR : public LRScheduler {
  public:
-  // Schedule i + 1 begins at step milestones[i]. All must be of `optimizer`, none a
-  // ReduceLROnPlateau; another SequentialLR only as the first. Else std::invalid_argument. Owners
-  // are shared: a caller may keep a schedule to look at.
+  // Schedule i + 1 begins at step milestones[i]. All schedulers must use `optimizer`; none may be a
+  // ReduceLROnPlateau, and only the first may be another SequentialLR; else std::invalid_argument.
   SequentialLR(torch::optim::Optimizer& optimizer,
                std::vector<std::shared_ptr<LRScheduler>> schedulers,
                std::vector<int64_t> milestones);
 
   void step() override;
-  // Its own numbers, and those of schedule i as "_schedulers.i.<name>".
+  // Its own numbers, and those of scheduler i as "_schedulers.i.<name>".
   SchedulerState state_dict() const override;
   void load_state_dict(const SchedulerState& state) override;
 
  protected:
-  std::vector<double> get_lr() override;  // throws std::logic_error: there is no one formula
+  std::vector<double> get_lr() override;  // throws std::logic_error: never called
   void undo_initial_step() override;
 
  private:

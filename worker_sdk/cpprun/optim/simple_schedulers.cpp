@@ -1,5 +1,5 @@
-// Constant, linear, in steps, exponential, by a function. The order of operations is Python's:
-// another one has other last digits.
+// ConstantLR, LinearLR, StepLR, MultiStepLR, ExponentialLR and LambdaLR. The order of operations is
+// Python's, because another one gives other last bits.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>

@@ -40,7 +40,7 @@ void StateFields::number(const std::string& name, T& value) {
   if (!is_trial_) value = static_cast<T>(loaded);
 }
 
-// The length is not kept: a list ends where the state has no next number.
+// The state has no lengths: a list ends at the first missing index.
 template <class T>
 void StateFields::list(const std::string& name, std::vector<T>& values) {
   if (!is_saving()) {

@@ -1,7 +1,6 @@
-// StateFields: one list of a class's members that serves state_dict and load_state_dict.
+// StateFields: lets one list of a class's members serve both state_dict and load_state_dict.
 //
-//   void StepLR::fields(StateFields& fields) { fields.kind("StepLR"); fields("gamma", gamma_); ...
-//   }
+//   void StepLR::fields(StateFields& fields) { fields.kind("StepLR"); fields("gamma", gamma_); }
 //
 // Numbers only. Private to optim.
 #pragma once
@@ -18,14 +17,15 @@ namespace cpprun::optim {
 class StateFields {
  public:
   static StateFields saving() { return StateFields(nullptr); }
-  // With `is_trial` nothing is written: the state is only checked.
+  // With `is_trial`, only checks the state and changes no member.
   static StateFields loading(const SchedulerState& state, bool is_trial) {
     StateFields fields(&state);
     fields.is_trial_ = is_trial;
     return fields;
   }
 
-  // The class; a state of another is refused. Kept as a number that is named "kind:StepLR".
+  // The name of the class, saved as "kind:StepLR". Throws std::invalid_argument for a state of
+  // another class.
   void kind(const std::string& name);
   void operator()(const std::string& name, double& value);
   void operator()(const std::string& name, int64_t& value);
@@ -36,7 +36,7 @@ class StateFields {
   bool is_saving() const { return loaded_ == nullptr; }
   bool is_trial() const { return is_trial_; }
   const SchedulerState& saved() const { return saved_; }
-  // Throws std::invalid_argument when the state has numbers that nobody asked for.
+  // Throws std::invalid_argument if the state has numbers that no field read.
   void check_all_used() const;
 
  private:
@@ -48,7 +48,7 @@ class StateFields {
   void list(const std::string& name, std::vector<T>& values);
 
   const SchedulerState* loaded_;
-  SchedulerState saved_;  // written, or used of what is loaded
+  SchedulerState saved_;  // saving: the numbers written; loading: those read
   bool is_trial_ = false;
 };
 

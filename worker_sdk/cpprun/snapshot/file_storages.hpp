@@ -1,4 +1,4 @@
-// The storages of a file on the disk. Private to snapshot.
+// FileStorages: reads the storages of a file on disk. Private to snapshot.
 #pragma once
 
 #include <memory>

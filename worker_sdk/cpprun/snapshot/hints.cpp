@@ -1,5 +1,5 @@
-// What seems to be wrong, said at the first save: things of the SDK that this process has, and its
-// Snapshot lacks; parameters that are not the same on the ranks that write them together.
+// Warnings at the first save: SDK objects of this process that the Snapshot does not track, and
+// parameters that differ between the ranks of a group, which write only one copy of them.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 using snapshot::Kind;
 using snapshot::NamedParameter;
 
-// Eight digits for each: the same on ranks where the values are.
+// Eight hexadecimal digits for each parameter.
 std::string checksums(const std::vector<NamedParameter>& parameters) {
   std::string text;
   for (const NamedParameter& each : parameters) {
@@ -29,14 +29,14 @@ std::string checksums(const std::vector<NamedParameter>& parameters) {
 
 }  // namespace
 
-// A collective, where there are hints.
+// Collective at the first call, unless options.hints is false.
 void Snapshot::Impl::hint() {
   if (std::exchange(has_hinted, true) || !options.hints) return;
   if (ranks.is_first()) hint_at_forgotten();
   if (ranks.world() > 1) hint_at_differences();
 }
 
-// Which DistributedDataParallel keeps from coming up, but for parameters that it is told to ignore.
+// DistributedDataParallel keeps parameters equal, except those that the user excludes from it.
 void Snapshot::Impl::hint_at_differences() {
   constexpr size_t kDigits = 8;
   std::vector<NamedParameter> parameters = known_parameters();
@@ -47,7 +47,7 @@ void Snapshot::Impl::hint_at_differences() {
   const std::string& own = of_ranks[static_cast<size_t>(ranks.rank())];
   for (const int other : members) {
     const std::string& others = of_ranks[static_cast<size_t>(other)];
-    if (others.size() != own.size()) continue;  // another model: the save itself refuses that
+    if (others.size() != own.size()) continue;  // another model: the save itself fails
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (others.compare(i * kDigits, kDigits, own, i * kDigits, kDigits) == 0) continue;
       std::fprintf(stderr,

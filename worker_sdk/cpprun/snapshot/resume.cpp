@@ -1,4 +1,4 @@
-// Snapshot::Impl: which snapshot to resume from, and doing so.
+// Snapshot::Impl: chooses the snapshot to resume from and loads it.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -35,7 +35,7 @@ LoadedFile loaded_file(TensorFile file) {
   return {shared->value(), std::make_shared<snapshot::FileStorages>(shared)};
 }
 
-// The same for files with the same content, without reading all of it.
+// Identifies a file by its structure and the checksums of its storages, without reading those.
 std::string fingerprint(const TensorFile& file) {
   std::string all = pickle::write(file.value());
   for (const auto& each : archive::storages_of(file.value())) {
@@ -60,14 +60,14 @@ std::string memory_id(const snapshot_files::SlotLabel& label) {
 }
 
 bool is_same_path(const std::string& a, const std::string& b) {
-  std::error_code ignored;  // what is not there is only compared by name
+  std::error_code ignored;  // paths that do not exist are compared by name
   return std::filesystem::weakly_canonical(a, ignored) ==
          std::filesystem::weakly_canonical(b, ignored);
 }
 
 }  // namespace
 
-// Of a Snapshot that lies elsewhere than where the launcher looks, it has chosen none.
+// The launcher chooses in its own folder only; for a Snapshot in another one this is empty.
 std::string Snapshot::Impl::launchers_choice() const {
   const auto& environment = worker::environment();
   if (!environment) return place;
@@ -88,7 +88,7 @@ Candidates Snapshot::Impl::candidates() {
     }
   }
   if (is_single) {
-    // Who takes the file away begins anew: the one before is for a damaged one only.
+    // The previous file only replaces a damaged one: a user who removes the file starts anew.
     const bool is_there = sent.contains(place) || real_files().exists(place);
     for (const std::string& path : {place, place + kPrevious}) {
       if (!is_there) break;
@@ -123,7 +123,7 @@ Result<TensorFile> Snapshot::Impl::open_single(const std::string& path) const {
       std::make_shared<archive::MemorySource>(archive::bytes_of(found->second), path));
 }
 
-// One file that only some ranks see: rank 0's goes to all.
+// If only some ranks see the file: rank 0's goes to all.
 bool Snapshot::Impl::share_single_files(const std::vector<Candidates>& of_ranks) {
   const auto on_disk = [](Candidates all) {
     std::erase_if(all, [](const Candidate& each) { return each.where == Where::InMemorySnapshot; });
@@ -161,7 +161,7 @@ Result<Loaded> Snapshot::Impl::load_memory(const Candidate& candidate) {
   return Error{ErrorKind::System, "the copy in memory is gone"};
 }
 
-// Ranks of a group share the work of verifying what they all read.
+// All ranks of a group read the shared files; each verifies a part of them.
 Result<Loaded> Snapshot::Impl::load_folder(const std::string& path) {
   const auto found = snapshot_files::look_at(real_files(), path);
   if (!found) return found.error();
@@ -210,7 +210,7 @@ Result<Loaded> Snapshot::Impl::load(const Candidate& candidate) {
 
 Resumed Snapshot::Impl::resume() {
   saver.wait();
-  // Nobody needs the bytes of whole files through all of the training.
+  // Frees the bytes of the received files when resume() returns or throws.
   struct Forgetting {
     Impl& impl;
     ~Forgetting() { impl.sent.clear(); }
@@ -244,8 +244,8 @@ Resumed Snapshot::Impl::resume() {
   return {};
 }
 
-// Each agent hears it from its own ranks. What the launcher chose is for folders only; it may have
-// become incomplete since, and a copy of it that lies elsewhere is the same snapshot.
+// Every rank reports to the agent of its node. fell_back: the launcher chose a folder, and training
+// resumed from another snapshot or from none. A copy of the chosen one (same id) is no fallback.
 void Snapshot::Impl::report_to_agent(const Candidate* loaded) const {
   const std::string chosen = worker::environment() && !is_single ? launchers_choice() : "";
   bool fell_back = !chosen.empty() && (loaded == nullptr || loaded->where == Where::Folder);

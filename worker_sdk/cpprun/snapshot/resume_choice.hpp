@@ -1,5 +1,4 @@
-// Which snapshot all ranks resume from: what each of them could load, put together. Pure. Private
-// to snapshot.
+// Chooses the snapshot to resume from, given what each rank could load. Pure. Private to snapshot.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace cpprun::snapshot {
 
-// What one rank could load.
+// A snapshot that one rank found.
 struct Candidate {
   enum class Where {
     InMemorySnapshot,
@@ -19,8 +18,8 @@ struct Candidate {
     Folder
   } where = Where::Folder;  // Chosen: by the launcher
   int64_t step = 0;
-  std::string id;    // of the same save on all ranks
-  std::string why;   // not empty: it is there, and damaged
+  std::string id;    // the same on all ranks for the same save
+  std::string why;   // not empty: the snapshot is damaged, for this reason
   std::string name;  // for messages: "step-30"
   bool operator==(const Candidate&) const = default;
 };
@@ -30,10 +29,10 @@ std::string encode(const Candidates& candidates);
 Result<Candidates> decode(std::string_view text);
 
 struct Common {
-  // What all ranks can load, best first: memory if it is as new as the best on disk, then the
-  // launcher's choice, then the newest.
+  // Snapshots that all ranks can load, best first: memory if at least as new as the newest on disk,
+  // then the launcher's choice, then the others from the newest on.
   Candidates loadable;
-  // What is damaged on some rank, each step once, newest first; `why` names the rank.
+  // Snapshots that are damaged on some rank, each step once, newest first; `why` names the rank.
   Candidates damaged;
 };
 Common common(const std::vector<Candidates>& of_ranks);

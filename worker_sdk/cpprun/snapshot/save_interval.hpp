@@ -1,4 +1,4 @@
-// When the next snapshot is due. Pure; seconds are the caller's. Private to snapshot.
+// When the next snapshot is due. Pure: the caller passes the time. Private to snapshot.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,21 @@
 
 namespace cpprun::snapshot {
 
-// Seconds between snapshots that lose least: each costs `cost`, a failure comes every `between`
-// seconds and loses half an interval on average. At least ten times the cost, at most an hour.
+// The interval in seconds that loses the least time, if a snapshot costs `cost` seconds and a
+// failure every `between` seconds loses half an interval on average. At least 10 x cost, at most an
+// hour.
 double best_interval(double cost, double between);
 
-// Seconds between failures, from what was seen: `failures` in `seconds` of training. Before the
-// first failure it is taken to be as if one would come in four hours.
+// Estimated seconds between failures after `failures` of them in `seconds` of training. Four more
+// hours and one more failure are assumed, so that the first estimate is four hours.
 double time_between_failures(double seconds, int64_t failures);
 
-// Which steps to look at the clock on, when all ranks must look at the same ones: the next look is
-// so many steps on that it comes within a tenth of the interval, at most a second.
+// Steps at which all ranks read the clock together. The next one is chosen to come within a tenth
+// of the interval, and within a second.
 class PollSchedule {
  public:
   bool is_due(int64_t step) const { return step >= next_look_; }
-  // Looked at `step`, at `now` seconds; returns the step of the next look.
+  // Records that the clock read `now` seconds at `step`; returns the step of the next look.
   int64_t next_look(int64_t step, double now, double interval);
   void set_next_look(int64_t step) { next_look_ = step; }
 

@@ -1,4 +1,4 @@
-// Snapshot::Impl: the way of the state into memory, and the job of the writing thread.
+// Snapshot::Impl: copies the state into memory (training thread) and writes it (writing thread).
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ double seconds_since(steady_clock::time_point start) {
   return duration<double>(steady_clock::now() - start).count();
 }
 
-// Without what differs from one save to the next.
+// Removes the names of temporary files, which differ in each save.
 std::string lasting(std::string why) {
   for (size_t at = why.find("/."); at != std::string::npos; at = why.find("/.", at)) {
     const size_t end = why.find(".tmp", at);
@@ -102,7 +102,8 @@ double Snapshot::Impl::seconds() const {
   return seconds_before + seconds_since(started_at);
 }
 
-// One rank of each node leaves a file; whoever sees it shares the folder with that node.
+// One rank of each node creates a marker file. A rank that sees another node's marker shares the
+// folder with that node.
 const Group& Snapshot::Impl::group() {
   if (known_group) return *known_group;
   Group all;
@@ -115,13 +116,13 @@ const Group& Snapshot::Impl::group() {
   auto& files = real_files();
   std::string sign;
   if (ranks.rank() == neighbours.first_rank) {
-    std::error_code ignored;  // the first save says why
+    std::error_code ignored;  // the first save reports the reason
     fs::create_directories(place, ignored);
     sign = "." + snapshot_files::make_nonce() + ".sign";
     if (!files.create(place + "/" + sign)) sign = kNoSign;
   }
   const auto signs = ranks.gather(sign);
-  // Where the node's folder takes no sign, its ranks are taken for one group until it does.
+  // While a node cannot create its marker, the node's ranks count as a group of their own.
   const bool is_blind = signs[static_cast<size_t>(neighbours.first_rank)] == kNoSign;
   int leader = is_blind ? neighbours.first_rank : ranks.rank();
   is_group_certain = std::find(signs.begin(), signs.end(), kNoSign) == signs.end();
@@ -193,7 +194,7 @@ bool Snapshot::Impl::start_save(int64_t step) {
   return true;
 }
 
-// Everybody waits for everybody's word that the state is in memory.
+// Returns once every rank has its state in memory, or the reason of the first rank that has not.
 Status Snapshot::Impl::agree_staged(const Status& own, snapshot::StoreChannel& channel) {
   const Status said = channel.set("staged/" + std::to_string(ranks.rank()), snapshot::encode(own));
   if (ranks.is_first()) {
@@ -225,7 +226,7 @@ Status Snapshot::Impl::write(Staged& staged, snapshot::StoreChannel& channel) {
                               : write_folder(staged, context, channel);
   if (!path) return path.error();
   last_path = *path;
-  // One of each node, so that every agent knows.
+  // One rank per node reports, so that every agent knows the snapshot.
   if (!is_single && ranks.rank() == neighbours.first_rank) {
     worker::report_snapshot(staged.step, *path);
   }
@@ -251,7 +252,7 @@ snapshot::WriteContext Snapshot::Impl::write_context() {
           }};
 }
 
-// Told once per change: a disk that is full stays so for long.
+// Reports only changes of the outcome: a full disk fails every save for a long time.
 void Snapshot::Impl::report(int64_t step, const Status& outcome) {
   const std::string why = outcome ? "" : lasting(outcome.error().text);
   if (std::exchange(told, why) == why || !ranks.is_first()) return;
@@ -266,8 +267,7 @@ void Snapshot::Impl::report(int64_t step, const Status& outcome) {
   }
 }
 
-// Steps are the same on all ranks, times are not: rank 0 looks at its clock, at steps that all
-// know.
+// Clocks differ between ranks, steps do not: rank 0 reads its clock at steps that all ranks know.
 bool Snapshot::Impl::is_due(int64_t step, const SaveWhen& when) {
   const bool by_steps =
       when.every_steps > 0 && step > 0 && step % when.every_steps == 0 && step != saved_step;

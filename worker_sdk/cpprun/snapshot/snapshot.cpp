@@ -14,7 +14,7 @@ using snapshot::Capture;
 using snapshot::Storages;
 using snapshot::Tracked;
 
-// A number of C++ as one of Python's.
+// Files keep int as int64_t: Python has one integer type.
 template <class T>
 Tracked track_number(T& value) {
   using Kept = std::conditional_t<std::is_same_v<T, int>, int64_t, T>;
@@ -22,7 +22,7 @@ Tracked track_number(T& value) {
           .save = [&value](Capture&) { return Value(static_cast<Kept>(value)); },
           .load =
               [&value](const Value& held, const Storages& storages) {
-                const auto* whole = held.get_if<int64_t>();  // doubles do not hold them all
+                const auto* whole = held.get_if<int64_t>();  // a double cannot hold every int64_t
                 value = whole != nullptr ? static_cast<T>(*whole)
                                          : static_cast<T>(number_of(held, storages));
               }};
@@ -37,7 +37,7 @@ const std::string& text_of(const Value& value) {
   return *text;
 }
 
-// Texts that are no text in Python go as bytes.
+// Other text may be invalid UTF-8, which Python refuses in a str; it is kept as bytes.
 bool is_ascii(const std::string& text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<signed char>(c) >= 0; });
@@ -89,7 +89,7 @@ void Snapshot::Impl::add(const std::string& name, Tracked added) {
   tracked.push_back(std::move(added));
 }
 
-// By the names of the modules that are tracked; those of several, behind the module's own name.
+// With several tracked modules, names are prefixed with the name of their module.
 std::vector<snapshot::NamedParameter> Snapshot::Impl::known_parameters() const {
   std::vector<snapshot::NamedParameter> all;
   for (const Tracked& each : tracked) {

@@ -7,11 +7,15 @@
 //   ...
 //   snapshot.maybe_save(step, {.every_steps = 100});     // in the loop, on all ranks
 //
-// Works under cpprun, under torchrun and alone. All ranks construct it after the process group,
-// track the same things in the same order, and call resume and every save at the same place;
-// destroy it before the group. What is tracked is kept by reference and must outlive it. One
-// thread. Python opens the files with torch.load, and files of Python can be resumed from.
-// docs/snapshots.md has the format and what is promised. Python counterpart: none.
+// Works under cpprun, under torchrun and in a single process. All ranks construct the Snapshot
+// after init_process_group() and destroy it before the group; they track the same objects in the
+// same order and call resume() and every save at the same point of the program. A Snapshot holds
+// references: tracked objects must outlive it. Call it from one thread; a thread of its own writes
+// the files. Write failures do not throw (see save()).
+//
+// Do not save inside DistributedDataParallel::no_sync: accumulated gradients are not part of a
+// snapshot. Python reads the files with torch.load, and resume() reads files that Python wrote.
+// docs/snapshots.md describes the format and the guarantees. Python counterpart: none.
 #pragma once
 
 #include <chrono>
@@ -40,24 +44,24 @@ class LRScheduler;
 namespace cpprun {
 
 struct SnapshotOptions {
-  // A folder that gets <dir>/step-<n>/ for each snapshot. Default: CPPRUN_SNAPSHOT_DIR, which
-  // cpprun sets from --snapshot-dir, else "snapshots".
+  // Each snapshot is a folder <dir>/step-<n>/. Default: CPPRUN_SNAPSHOT_DIR, which cpprun sets from
+  // --snapshot-dir, else "snapshots".
   std::string dir = {};
-  // Instead of a folder: one file, replaced by each save; the one before stays as <file>.prev. Has
-  // no effect under --snapshot-dir: the launcher knows folders only.
+  // Instead of folders, one file: each save replaces it and keeps the previous one as <file>.prev.
+  // Ignored under --snapshot-dir, because the launcher can choose among folders only.
   std::string file = {};
-  int keep = 3;            // the newest so many folders
-  int64_t keep_every = 0;  // and those whose step is a multiple; 0: none
-  bool in_memory = true;   // a worker that is started anew resumes from its node's memory
-  bool hints = true;       // one line on stderr when something seems to be forgotten
+  int keep = 3;            // number of newest folders to keep
+  int64_t keep_every = 0;  // also keep folders whose step is a multiple of this; 0: none
+  bool in_memory = true;   // restarted workers may resume from a copy in their node's memory
+  bool hints = true;       // at the first save, warn on stderr about probable mistakes
 };
 
-// When maybe_save saves; what is zero does not count, the first that is due does.
+// When maybe_save() saves: as soon as one of the conditions holds. Zero disables a condition.
 struct SaveWhen {
   int64_t every_steps = 0;
   std::chrono::milliseconds every{0};
-  // As often as costs least: the square root of 2 x (what a save costs) x (time between failures),
-  // both measured (J. W. Young, 1974).
+  // The interval that loses the least time: sqrt(2 x cost of a save x time between failures), both
+  // measured in this job (J. W. Young, 1974).
   bool auto_interval = false;
 };
 
@@ -66,26 +70,26 @@ enum class SnapshotSource { None, InMemorySnapshot, Disk };
 struct Resumed {
   SnapshotSource source = SnapshotSource::None;
   int64_t step = 0;
-  std::string path;  // of the folder or file; empty unless from Disk
+  std::string path;  // folder or file; empty unless source is Disk
   explicit operator bool() const { return source != SnapshotSource::None; }
 };
 const char* name(SnapshotSource source);  // "memory", "disk", "none"
 
 struct TrackModule {
-  // As in Python's load_state_dict: names that only the file or only the module has are errors.
+  // As in Python's load_state_dict: a name that only the file or only the module has is an error.
   bool strict = true;
 };
 struct TrackValue {
-  bool is_per_rank = false;  // each rank's own; else rank 0's counts for all
+  bool is_per_rank = false;  // false: all ranks resume with rank 0's value
 };
 
 namespace detail {
-// DistributedDataParallel, or anything else with a module inside.
+// DistributedDataParallel, or another class with module().
 template <class T>
 concept WrapsModule = requires(T& wrapped) {
   { wrapped.module() } -> std::convertible_to<torch::nn::Module&>;
 };
-// std::shared_ptr<Net>, Net of TORCH_MODULE.
+// std::shared_ptr<Net>, or a holder that TORCH_MODULE made.
 template <class T>
 concept HoldsModule = !WrapsModule<T> && requires(T & holder) {
   { *holder.get() } -> std::convertible_to<const torch::nn::Module&>;
@@ -100,7 +104,7 @@ torch::nn::Module& module_of(T& like) {
     return const_cast<torch::nn::Module&>(static_cast<const torch::nn::Module&>(*like.get()));
   }
 }
-// nlohmann::json and its like.
+// nlohmann::json, or a class with the same dump() and parse().
 template <class T>
 concept JsonLike = requires(T& json, const std::string& text) {
   { json.dump() } -> std::convertible_to<std::string>;
@@ -110,23 +114,25 @@ concept JsonLike = requires(T& json, const std::string& text) {
 
 class Snapshot {
  public:
-  // Throws std::invalid_argument for options that exclude each other.
+  // Throws std::invalid_argument for contradictory options, std::logic_error when a launcher
+  // started several ranks and there is no process group yet.
   explicit Snapshot(SnapshotOptions options = {});
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
-  ~Snapshot();  // waits for a save that is running
+  ~Snapshot();  // waits for a running save
 
-  // Each thing once, by a name of its own: std::invalid_argument for a name or an object that is
-  // tracked already. The short forms call it "model", "optimizer", "scheduler", "sampler".
+  // Track each object once, under a name of its own; std::invalid_argument if the name or the
+  // object is tracked already. Overloads without a name use "model", "optimizer", "scheduler" and
+  // "sampler".
   Snapshot& track(const std::string& name, torch::nn::Module& model, TrackModule options = {});
-  // With the model, parameters are known by name: then a layer may be added or removed between two
-  // runs. Without it they are known by position.
+  // With `model`, the file identifies parameters by name, so that layers may be added or removed
+  // between two runs; without, by position.
   Snapshot& track(const std::string& name, torch::optim::Optimizer& optimizer,
                   const torch::nn::Module& model);
   Snapshot& track(const std::string& name, torch::optim::Optimizer& optimizer);
   Snapshot& track(const std::string& name, optim::LRScheduler& scheduler);
   Snapshot& track(const std::string& name, data::DistributedSampler& sampler);
-  // The generators of this process: the CPU's, and that of this rank's GPU. Per rank.
+  // The random number generators of each rank: the CPU's, and that of the rank's GPU.
   Snapshot& track_rng();
   Snapshot& track(const std::string& name, bool& value, TrackValue options = {});
   Snapshot& track(const std::string& name, int& value, TrackValue options = {});
@@ -134,7 +140,7 @@ class Snapshot {
   Snapshot& track(const std::string& name, double& value, TrackValue options = {});
   Snapshot& track(const std::string& name, std::string& value, TrackValue options = {});
   Snapshot& track(const std::string& name, at::Tensor& value, TrackValue options = {});
-  // Anything else, as text or bytes: a std::mt19937 by its stream operators.
+  // Any other state, as text or bytes; for instance a std::mt19937 through its stream operators.
   Snapshot& track_state(const std::string& name, std::function<std::string()> save,
                         std::function<void(const std::string&)> load, TrackValue options = {});
   template <detail::JsonLike Json>
@@ -144,7 +150,7 @@ class Snapshot {
         [&value](const std::string& text) { value = Json::parse(text); }, options);
   }
 
-  // Models in DistributedDataParallel, std::shared_ptr or a TORCH_MODULE.
+  // A model inside DistributedDataParallel, std::shared_ptr or a TORCH_MODULE holder.
   template <class Model>
   requires detail::ModuleLike<std::remove_cvref_t<Model>> Snapshot& track(
       const std::string& name, Model&& model, TrackModule options = {}) {
@@ -167,27 +173,31 @@ class Snapshot {
     return track(default_name(first), first, std::forward<Rest>(rest)...);
   }
 
-  // Loads the newest snapshot that all ranks can load and that verifies: from memory if that is as
-  // new as what is on disk, else CPPRUN_RESUME_FROM (the launcher's choice), else the newest of the
-  // folder. One that is damaged is left out, which rank 0 says on stderr. Nothing there: None.
-  // Throws std::runtime_error when the snapshot is of something else than what is tracked.
+  // Loads the newest snapshot that all ranks can load and whose checksums are right: from memory if
+  // that copy is at least as new as the ones on disk, else CPPRUN_RESUME_FROM (the launcher's
+  // choice), else the newest in the folder. Skips damaged snapshots; rank 0 reports them on stderr.
+  // Returns None if there is no snapshot.
+  // Throws std::runtime_error when the snapshot does not match the tracked objects; these may be
+  // partly loaded then.
   Resumed resume();
 
-  // Saves the state after `step` optimizer steps, and waits until it is on the disk. False: it is
-  // not, and training may go on; rank 0 has said why on stderr.
+  // Saves the state after `step` optimizer steps and waits until it is on disk. False: it is not on
+  // disk, rank 0 has reported the reason on stderr, and training may continue.
   bool save(int64_t step);
-  // Copies the state into memory and returns; a thread writes it. False: the last one is still
-  // being written, and this one is left out.
+  // Copies the state into memory and returns; a thread writes it to disk. False: the previous
+  // snapshot is still being written, so this one is skipped.
   bool save_async(int64_t step);
-  // save_async, if it is time. Times are those of rank 0.
+  // save_async() if a condition of `when` holds; rank 0's clock decides for all ranks.
   bool maybe_save(int64_t step, const SaveWhen& when);
-  // Until no save is running. Whether the last one is on the disk.
+  // Waits for the running save. True if the last save is on disk.
   bool wait();
-  // Of the last snapshot that is on the disk: its folder, or the file. Empty: none of this run.
+  // Folder or file of the last snapshot that this process saved; empty if there is none. Waits for
+  // the running save.
   std::string last_path() const;
 
  private:
-  // In which order DistributedDataParallel adds up; a snapshot may have none.
+  // The bucket layout of DistributedDataParallel, which fixes the order of its sums. Snapshots
+  // without one (Python's) are accepted.
   void track_buckets(const std::string& model, std::function<std::string()> save,
                      std::function<void(const std::string&)> load);
   static std::string default_name(const torch::nn::Module&) { return "model"; }

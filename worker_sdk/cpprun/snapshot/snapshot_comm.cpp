@@ -86,7 +86,7 @@ Result<std::string> StoreChannel::get(const std::string& key) {
     if (found == told_.end()) return peer_error(key, "nobody told it");
     return found->second;
   }
-  const auto end = steady_clock::now() + limits::kSnapshotOthersWrite;
+  const auto end = steady_clock::now() + limits::kSnapshotShardsTimeout;
   for (;;) {
     try {
       store_.wait({prefix_ + key}, kSlice);
@@ -105,7 +105,7 @@ void StoreChannel::delete_keys() {
   try {
     for (const auto& [key, value] : told_) store_.delete_key(prefix_ + key);
   } catch (const std::exception&) {
-    return;  // the store goes with its round
+    return;  // the store ends with its round
   }
 }
 

@@ -1,5 +1,5 @@
-// This process among the ranks that make snapshots together, and how they talk: by collectives in
-// the training thread, by keys of a store in the writing thread. Private to snapshot.
+// Communication between the ranks that write a snapshot: collectives in the training thread, keys
+// of a store in the writing thread. Private to snapshot.
 #pragma once
 
 #include <atomic>
@@ -15,28 +15,28 @@ namespace cpprun::snapshot {
 
 class SnapshotComm {
  public:
-  // Of the default group; alone without one. Throws std::logic_error when a launcher has started
-  // several ranks, and there is no group yet.
+  // The ranks of the default group; without a group, this process alone. Throws std::logic_error
+  // when a launcher has started several ranks and there is no group yet.
   static SnapshotComm here();
 
   int rank() const { return rank_; }
   int world() const { return world_; }
   bool is_first() const { return rank_ == 0; }
 
-  // Collectives: all ranks, same order.
+  // Collectives: all ranks call them in the same order.
   std::vector<std::string> gather(const std::string& text) const;
   bool any(bool own) const;
   std::vector<int64_t> from_first(std::vector<int64_t> numbers) const;
 
-  // A connection of its own to the group's store; empty when alone.
+  // A new connection to the group's store; empty for a single rank.
   dist::Store connect() const;
 
  private:
   int rank_ = 0, world_ = 1;
 };
 
-// The keys of one save. Each is told once, by one rank. Waits are limited, and end when
-// `gives_up` is set.
+// The store keys of one save. One rank sets each key, once. get() waits for a key for a limited
+// time, and returns an error as soon as `gives_up` is set.
 class StoreChannel {
  public:
   StoreChannel(dist::Store store, std::string prefix, const std::atomic<bool>& gives_up)
@@ -44,22 +44,22 @@ class StoreChannel {
 
   Status set(const std::string& key, const std::string& value);
   Result<std::string> get(const std::string& key);
-  // Takes away what this rank has told, when nobody needs it any more.
+  // Deletes the keys that this rank has set; call it when no rank reads them any more.
   void delete_keys();
 
  private:
-  dist::Store store_;  // empty: alone
+  dist::Store store_;  // empty for a single rank
   std::string prefix_;
   const std::atomic<bool>& gives_up_;
   std::map<std::string, std::string> told_;
 };
 
-// Ranks that write into the same folder, and all such groups of the world.
+// The ranks that see the same folder as this rank, and the leaders of all such groups.
 struct Group {
-  std::vector<int> members;  // ascending; the first one leads
+  std::vector<int> members;  // ascending; the first is the leader
   std::vector<int> leaders;  // of all groups, ascending; the first is rank 0
   int leader() const { return members.front(); }
-  // Where among the members; -1: no member.
+  // Index in `members`; -1 if the rank is not a member.
   int place_of(int rank) const;
 };
 

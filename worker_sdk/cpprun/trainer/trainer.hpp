@@ -1,4 +1,4 @@
-// Trainer: the training loop of the DDP tutorial, with its names; each step can be overridden.
+// Trainer: the training loop of PyTorch's DDP tutorial, with its names. Subclasses override steps.
 //
 //   auto data = ToyData(2048).map(torch::data::transforms::Stack<>());
 //   torch::optim::SGD optimizer(net->parameters(), 1e-3);
@@ -6,11 +6,15 @@
 //   trainer.train(50);
 //   return trainer.exit_code();
 //
-// Construct it on all ranks, inside an initialised process group; destroy it before the group. It
-// moves the module to this rank's device, wraps it, deals the data, prints the tutorial's lines,
-// tells the agent of each batch, and carries out CPPRUN_FAULTS. It saves snapshots (of model,
-// optimizer, scheduler, sampler, random numbers and its place), and resumes from the newest: the
-// same command typed again goes on. On a request to stop it saves and ends. One thread.
+// Construct it on all ranks after init_process_group(), and destroy it before the group. It moves
+// the module to this rank's device, wraps it in DistributedDataParallel, distributes the samples
+// among the ranks, prints the tutorial's lines, sends a heartbeat to the agent for each batch, and
+// injects the faults of CPPRUN_FAULTS.
+//
+// It saves snapshots of model, optimizer, scheduler, sampler, random number generators and
+// progress, and train() resumes from the newest: running the same command again continues the
+// training. When the agent requests a stop, it saves and returns. All ranks call its methods in the
+// same order, each from one thread. Python counterpart: the Trainer of the DDP tutorial series.
 #pragma once
 
 #include <concepts>
@@ -27,18 +31,20 @@
 
 namespace cpprun {
 
-// `Module`: as for DistributedDataParallel, with a forward of one tensor. `Dataset`: stateless, its
-// batches have `data` and `target` (torch::data::Example<> after Stack<>). `S`: any data::Sampler.
+// `Module`: as for DistributedDataParallel; forward() takes one tensor. `Dataset`: stateless; its
+// batches have `data` and `target`, with the batch as first dimension (torch::data::Example<> after
+// Stack<>). `S`: any data::Sampler.
 template <class Module, class Dataset, data::Sampler S = data::DistributedSampler>
 class Trainer {
  public:
-  // `optimizer` and options.scheduler must outlive the Trainer. The data set is copied.
+  // `optimizer` and options.scheduler must outlive the Trainer; the data set is copied. Throws
+  // std::invalid_argument for invalid options.
   Trainer(std::shared_ptr<Module> model, Dataset train_data, torch::optim::Optimizer& optimizer,
           TrainerOptions options = {}) requires std::same_as<S, data::DistributedSampler>
       : Trainer(std::move(model), train_data,
                 std::make_shared<S>(train_data.size().value(), options.sampler), optimizer,
                 options) {}
-  // With a sampler of one's own; options.sampler has no effect.
+  // With the caller's sampler; options.sampler has no effect.
   Trainer(std::shared_ptr<Module> model, Dataset train_data, std::shared_ptr<S> sampler,
           torch::optim::Optimizer& optimizer, TrainerOptions options = {})
       : options_(std::move(options)),
@@ -51,15 +57,15 @@ class Trainer {
         optimizer_(optimizer) {
     data::DistributedSampler* known = nullptr;
     if constexpr (std::same_as<S, data::DistributedSampler>) known = sampler_.get();
-    core_.snapshot().track(model_);  // not its module: a resumed sum needs the buckets as well
+    core_.snapshot().track(model_);  // with its buckets: they fix the order of sums
     core_.track(optimizer_, model_.module(), known, epochs_run_);
   }
   virtual ~Trainer() = default;
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Up to training epoch `max_epochs`, from epochs_run() on, which load_snapshot may have set.
-  // Ends early, on all ranks at the same place, when one was asked to stop.
+  // Trains from epoch epochs_run(), which load_snapshot() may have set, up to `max_epochs`. If any
+  // rank was asked to stop, all ranks return early, after the same batch.
   void train(int max_epochs) {
     if (!std::exchange(has_loaded_, true)) load_snapshot();
     core_.announce();
@@ -80,26 +86,28 @@ class Trainer {
     core_.snapshot().wait();
   }
 
-  // What the program returns: 0; after a request to stop kStoppedResumable (75) if everything is
-  // saved, so that the launcher knows that this job goes on another time, else 1.
+  // The exit code of the program: 0; after a stop request, kStoppedResumable (75) if the state is
+  // saved, which tells the launcher that the job can be resumed, else 1.
   int exit_code() const {
     if (!is_stopped_) return 0;
     return core_.is_saved() ? kStoppedResumable : 1;
   }
-  // For track()ing more than the Trainer does, before train().
+  // For tracking more objects, before train().
   Snapshot& snapshot() { return core_.snapshot(); }
 
   int gpu_id() const { return core_.gpu_id(); }    // LOCAL_RANK
-  int epochs_run() const { return epochs_run_; }   // whole ones
-  bool is_stopped() const { return is_stopped_; }  // by request, before max_epochs
+  int epochs_run() const { return epochs_run_; }   // completed epochs
+  bool is_stopped() const { return is_stopped_; }  // by a stop request, before max_epochs
   nn::parallel::DistributedDataParallel<Module>& model() { return model_; }
   torch::optim::Optimizer& optimizer() { return optimizer_; }
   S& sampler() { return *sampler_; }
   const TrainerOptions& options() const { return options_; }
-  const at::Tensor& last_loss() const { return last_loss_; }  // of this rank's last batch, detached
+  // The loss of this rank's last batch: a detached scalar; undefined before the first batch.
+  const at::Tensor& last_loss() const { return last_loss_; }
 
  protected:
-  // One batch, on this rank's device: forward, loss, backward, optimizer. Returns the loss.
+  // Trains on one batch, which is on this rank's device: forward, loss, backward, optimizer step.
+  // Returns the loss.
   virtual at::Tensor run_batch(const at::Tensor& source, const at::Tensor& targets) {
     const detail::Window window = core_.window();
     if (window.is_first) model_.zero_grad();
@@ -113,11 +121,11 @@ class Trainer {
     return value.detach();
   }
 
-  // One training epoch, or what a loaded sampler state has left of it.
+  // Trains one epoch, or the rest of it after a resume within the epoch.
   virtual void run_epoch(int epoch) {
     sampler_->set_epoch(epoch);
     core_.begin_epoch(epoch, sampler_->size(), remaining());
-    mark_consumed(0);  // from here on its state counts what was trained on
+    mark_consumed(0);  // from here on the sampler's state counts trained samples only
     model_.train();
     for (auto& batch : *train_data_) {
       core_.begin_batch();
@@ -128,19 +136,19 @@ class Trainer {
     }
   }
 
-  // Default: cross entropy, as in the tutorial.
+  // The scalar loss of a batch. Default: cross entropy, as in the tutorial.
   virtual at::Tensor loss(const at::Tensor& output, const at::Tensor& targets) {
     return detail::cross_entropy(output, targets);
   }
 
-  // After each training epoch, on all ranks: validation and the like.
+  // Called on all ranks after each completed epoch, for instance for validation.
   virtual void end_epoch(int) {}
-  // All ranks, after each save_every-th training epoch, the first included, and after the last.
+  // Called on all ranks after epochs 0, save_every, 2 * save_every ..., and after the last.
   virtual void save_snapshot(int epoch) { core_.save(epoch); }
-  // All ranks, before the first training epoch; sets epochs_run_ if there is a snapshot.
+  // Called on all ranks before the first epoch; sets epochs_run_ if there is a snapshot.
   virtual void load_snapshot() { core_.resume(epochs_run_); }
-  // All ranks, when train() ends by request: within a training epoch, or after one that was not
-  // saved.
+  // Called on all ranks when a stop request ends train(): within an epoch (false), or after an
+  // epoch that save_snapshot() did not save (true).
   virtual void on_stop(int epoch, bool) { save_snapshot(epoch); }
 
   int epochs_run_ = 0;
@@ -150,7 +158,7 @@ class Trainer {
     model->to(device);
     return model;
   }
-  // Where the sampler tells what was trained on from what was dealt.
+  // No effect for samplers without mark_consumed().
   void mark_consumed(size_t samples_of_this_rank) {
     if constexpr (requires(S & s) { s.mark_consumed(size_t{}); }) {
       sampler_->mark_consumed(samples_of_this_rank);

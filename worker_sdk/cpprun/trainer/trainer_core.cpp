@@ -17,13 +17,13 @@
 namespace cpprun::detail {
 namespace {
 
-// In one piece, so that lines of several ranks on one terminal stay whole.
+// One write per line, so that lines of several ranks do not mix on a terminal.
 void print_line(std::FILE* out, const std::string& line) {
   std::fputs((line + '\n').c_str(), out);
   std::fflush(out);
 }
 
-constexpr double kLookEvery = 10;  // seconds; LookOut looks ten times as often, each second
+constexpr double kLookEvery = 10;  // seconds; PollSchedule checks ten times as often
 
 int64_t batches_of(size_t samples, size_t batch_size) {
   return static_cast<int64_t>((samples + batch_size - 1) / batch_size);
@@ -112,13 +112,13 @@ bool TrainerCore::end_batch() {
   const bool is_step = window().is_last;
   ++at_batch_;
   worker::heartbeat(epoch_ * batches_ + at_batch_);
-  if (!is_step) return false;  // gradients that are only begun are in no snapshot
+  if (!is_step) return false;  // a snapshot cannot hold partly accumulated gradients
   ++step_;
   snapshot_.maybe_save(step_, options_.save_when);
   return look_for_stop();
 }
 
-// All ranks look at the same steps: they agree on the next one when they look.
+// All ranks check at the same steps: each check also agrees on the step of the next one.
 bool TrainerCore::look_for_stop() {
   if (options_.stop_check_batches < 0 || !look_out_.is_due(step_)) return false;
   const double now =

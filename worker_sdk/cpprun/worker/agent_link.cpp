@@ -12,7 +12,7 @@
 namespace cpprun::worker {
 namespace {
 
-constexpr int64_t kStepsOfMean = 8;  // for the time that a step takes
+constexpr int64_t kStepsOfMean = 8;  // for the mean duration of a step
 
 int64_t now_ns() {
   timespec t{};
@@ -26,13 +26,13 @@ AgentSocket& own_agent() {
   static auto* const link = [] {
     const Result<Environment>& found = environment();
     auto* const made = new AgentSocket(AgentSocket::connect(found ? found->agent : std::string()));
-    if (made->page() != nullptr && made->page()->version >= 3) offer_stack(*made->page());
+    if (made->page() != nullptr && made->page()->version >= 3) publish_stack_file(*made->page());
     return made;
   }();
   return *link;
 }
 
-void beat(int64_t step, Phase phase) {
+void write_heartbeat(int64_t step, Phase phase) {
   WorkerPage* page = own_agent().page();
   if (page == nullptr) return;
   const int64_t now = now_ns();
@@ -53,7 +53,7 @@ void beat(int64_t step, Phase phase) {
 
 void heartbeat(int64_t step, Phase phase) {
   static std::atomic<bool> has_stepped{false};
-  beat(step, phase);
+  write_heartbeat(step, phase);
   if (phase != Phase::Training || has_stepped.load(std::memory_order_relaxed)) return;
   if (has_stepped.exchange(true) || !own_agent().has_first_step()) return;
   own_agent().send(channel::FirstStep{step});

@@ -1,11 +1,12 @@
-// The worker's side of the line to its agent: heartbeat, readiness, stop requests, error report.
+// The worker's connection to its agent: heartbeat, readiness, stop requests, error report.
 //
-// The agent's socket is named by CPPRUN_AGENT; over it comes one shared page
-// (rendezvous/protocol/worker/worker_page.hpp). Without an agent (torchrun, or started by hand)
-// every call works and does nothing; so does one whose agent does not answer within
-// limits::kAgentResponseTimeout. The first call of any of these connects. Costs: a heartbeat is a
-// few stores into memory and a look at the clock, no system call. Any thread, but not in signal
-// handlers. No Python counterpart.
+// CPPRUN_AGENT names the agent's socket. The agent sends one shared memory page over it
+// (rendezvous/protocol/worker/worker_page.hpp). Without an agent (under torchrun, or started by
+// hand), or if the agent does not answer within limits::kAgentResponseTimeout, every function works
+// and does nothing. The first call of any function connects.
+//
+// Threads: any, but not in signal handlers. Cost: a heartbeat is a few stores into memory and one
+// reading of the clock, no system call. Python counterpart: the module cpprun_worker.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,28 @@
 
 namespace cpprun::worker {
 
+// What the worker is doing. By default the agent reports a hang after a short silence in Training
+// and Evaluating, after a longer one in the other phases.
 enum class Phase : uint32_t { Starting = 0, Ready, Training, Evaluating, Saving, Ending };
 
-// Training goes on: this step, in this phase, after so many collectives. May be called every step,
-// at its end: the first one in training is when recovery is over (docs/events.md, "Phases"). One in
-// Phase::Starting before it says that this program tells its steps, and has made none: a request to
-// stop that comes now loses nothing.
+// Reports that the worker has finished step `step` in phase `phase`. Call it at the end of every
+// step. The first call in Phase::Training marks the end of recovery (docs/events.md, "Phases"). A
+// call in Phase::Starting before it states that this program reports its steps and has finished
+// none yet, so that a stop at that time loses nothing.
 void heartbeat(int64_t step, Phase phase = Phase::Training);
-// By dist once per collective, by DistributedDataParallel once per forward pass whose backward pass
-// reduces gradients.
+// Counts one collective. dist calls it once per collective, DistributedDataParallel once per
+// forward pass whose backward pass reduces gradients. In a hang the agent names the rank with the
+// fewest.
 void count_collective();
-// Set up and about to train; the agent notes when the last worker of a round has said so. Once;
-// later calls do nothing.
+// Reports that setup is over and training begins. The agent records when the last worker of a round
+// reports it. Later calls do nothing.
 void report_ready();
-// Why this worker is about to end; the last call counts. At most limits::kWorkerReportBytes are
-// sent. Stands in the launcher's summary if there is no error file (error_file.hpp).
+// Reports why this worker is about to end; the last call wins. Sends the first
+// limits::kWorkerReportBytes of `why`. The launcher's summary shows it if there is no error file
+// (error_file.hpp).
 void report_to_agent(std::string_view why);
-// The agent (or SIGTERM, under cpprun::main) asks to stop: save, then end.
+// True if the agent (or SIGTERM, with MainOptions::handles_sigterm) asks to stop: save, then end.
 bool should_stop();
-// False when there is none.
 bool has_agent();
 
 }  // namespace cpprun::worker

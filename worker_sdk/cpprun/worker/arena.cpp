@@ -19,13 +19,13 @@ namespace cpprun::worker {
 namespace {
 
 constexpr uintptr_t kHugePage = 2 << 20;
-constexpr int kCollapse = 25;  // MADV_COLLAPSE, of Linux 6.1; glibc 2.36 does not name it
+constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1; glibc 2.36 does not define it
 
 using Mapped = Result<std::span<std::byte>>;
 
-// Addresses for so many bytes, which are whole pages, beginning where a huge page may. MAP_FAILED:
-// there are none.
-void* find_room(size_t bytes) {
+// Reserves addresses for `bytes` bytes (a multiple of the page size), aligned to a huge page.
+// MAP_FAILED: no address space is left.
+void* reserve_addresses(size_t bytes) {
   constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* const found = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, kNothing, -1, 0);
   if (found == MAP_FAILED) return found;
@@ -39,17 +39,17 @@ void* find_room(size_t bytes) {
 Mapped map(size_t bytes, int protection, int flags, int memory) {
   if (bytes == 0) return std::span<std::byte>();
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  const size_t room = (bytes + page - 1) / page * page;
-  void* const at = find_room(room);
-  const bool has_room = at != MAP_FAILED;
-  if (!has_room || ::mmap(at, room, protection, flags | MAP_FIXED, memory, 0) == MAP_FAILED) {
+  const size_t length = (bytes + page - 1) / page * page;
+  void* const at = reserve_addresses(length);
+  const bool is_reserved = at != MAP_FAILED;
+  if (!is_reserved || ::mmap(at, length, protection, flags | MAP_FIXED, memory, 0) == MAP_FAILED) {
     const int why = errno;
-    if (has_room) ::munmap(at, room);
+    if (is_reserved) ::munmap(at, length);
     return system_error("mapping " + std::to_string(bytes) + " bytes for snapshots in memory", why);
   }
-  ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer faults at the first touch, where the kernel can
-  ::madvise(at, bytes, MADV_DONTDUMP);  // a core file is for the stack, not for the state
-  ::madvise(at, bytes, MADV_DONTFORK);  // children that load data don't count it as theirs
+  ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer page faults at the first touch
+  ::madvise(at, bytes, MADV_DONTDUMP);  // a core dump is for the stack, not for the state
+  ::madvise(at, bytes, MADV_DONTFORK);  // not counted as memory of data loading children
   return std::span<std::byte>(static_cast<std::byte*>(at), bytes);
 }
 
@@ -57,15 +57,15 @@ Error refused(const std::string& why) {
   return Error{ErrorKind::Refused, why};
 }
 
-// What the agent answers, mapped. Memory that could become shorter is not taken: the next look at
-// it might be our end.
+// Maps the memory of the agent's answer. Refuses memory that can shrink: touching it could then
+// kill this process.
 Mapped mapped(const std::optional<AgentSocket::Answer>& answer, int protection) {
   if (!answer) return refused("the agent does not answer");
   const auto* arena = std::get_if<channel::Arena>(&answer->message);
   if (arena == nullptr) return refused("the agent's answer makes no sense");
   if (!arena->refusal.empty()) return refused(arena->refusal);
   if (arena->bytes == 0) return std::span<std::byte>();
-  const int memory = answer->beside.get();
+  const int memory = answer->passed_descriptor.get();
   struct stat info {};
   const int seals = ::fcntl(memory, F_GET_SEALS);
   const bool is_safe = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(memory, &info) == 0 &&
@@ -88,9 +88,11 @@ void log_once(const std::string& why) {
 Result<Arena> Arena::own(size_t bytes) {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return of_process(bytes);
-  const auto request_id = [bytes](uint32_t number) { return channel::ArenaRequest{number, bytes}; };
+  const auto make_request = [bytes](uint32_t number) {
+    return channel::ArenaRequest{number, bytes};
+  };
   const Mapped memory =
-      mapped(agent.request(request_id, limits::kPermissionTimeout), PROT_READ | PROT_WRITE);
+      mapped(agent.request(make_request, limits::kPermissionTimeout), PROT_READ | PROT_WRITE);
   if (memory) return Arena(*memory, Kind::Agent);
   log_once(memory.error().text);
   return of_process(bytes);
@@ -99,10 +101,10 @@ Result<Arena> Arena::own(size_t bytes) {
 Result<Arena> Arena::of(int local_rank) {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return refused("there is no agent to ask for another worker's arena");
-  const auto request_id = [local_rank](uint32_t number) {
+  const auto make_request = [local_rank](uint32_t number) {
     return channel::PeerArenaRequest{number, static_cast<uint32_t>(local_rank)};
   };
-  const Mapped memory = mapped(agent.request(request_id, limits::kPermissionTimeout), PROT_READ);
+  const Mapped memory = mapped(agent.request(make_request, limits::kPermissionTimeout), PROT_READ);
   if (!memory) return memory.error();
   return Arena(*memory, Kind::AnothersWorker);
 }
@@ -129,8 +131,8 @@ std::span<std::byte> Arena::writable() {
   return memory_;
 }
 
-// Shared memory, unlike a process's own, has huge pages for the asking only, and none in a stretch
-// of which no page was ever touched.
+// Shared memory, unlike private memory, gets huge pages only by MADV_COLLAPSE, which needs at least
+// one touched page per huge page.
 void Arena::use_huge_pages(std::span<std::byte> part) {
   if (kind_ != Kind::Agent) return;
   const auto begin = reinterpret_cast<uintptr_t>(part.data());

@@ -1,10 +1,10 @@
-// Arena: the memory in which a worker keeps the state of its training for whoever comes after it.
+// Arena: memory in which a worker keeps the state of its training for the worker that replaces it.
 //
-// Under cpprun it belongs to the agent, one arena for each local rank: a worker that is started
-// anew finds what the one before it left, however that one ended. Without an agent, or where the
-// agent gives none, it is this process's own and ends with it. What stands in it is not said here
-// (snapshot_files/arena_slots.hpp); whoever reads it trusts nothing, since a worker may have been
-// killed while it wrote. Any thread, one at a time for each Arena.
+// Under cpprun the memory belongs to the agent, one arena per local rank: a restarted worker finds
+// what its predecessor left, however that process ended. Without an agent, or if the agent refuses,
+// the memory belongs to this process and ends with it. snapshot_files/arena_slots.hpp defines the
+// content. A reader must verify what it reads, since the writer may have been killed while it
+// wrote. Threads: any, one at a time per Arena.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace cpprun::worker {
 
 class Arena {
  public:
-  // This local rank's arena of at least so many bytes: the same memory as in the round before, and
-  // as an earlier call gave. New memory is zeros. 0: as large as it is, maybe of no bytes at all.
-  // If the agent gives none, that is said once on stderr and the arena is our own. Error (System):
-  // there is no memory for it.
+  // This local rank's arena, at least `bytes` bytes: the same memory as in the round before and as
+  // an earlier call returned. New memory is zero. `bytes` 0: whatever size the arena has, possibly
+  // 0. If the agent refuses, the result is memory of this process, and one line on stderr says so.
+  // Error (System): the memory cannot be mapped.
   static Result<Arena> own(size_t bytes);
-  // As own(), and never the agent's: it ends with this process.
+  // Memory of this process, even if there is an agent.
   static Result<Arena> of_process(size_t bytes);
-  // The arena of another worker of this node, to read; it may write meanwhile. Error (Refused):
-  // that local rank has none, or there is no agent.
+  // The arena of another worker of this node, read-only; that worker may write meanwhile. Error
+  // (Refused): that local rank has no arena, or there is no agent.
   static Result<Arena> of(int local_rank);
 
   Arena(Arena&& other) noexcept : memory_(std::exchange(other.memory_, {})), kind_(other.kind_) {}
@@ -33,13 +33,13 @@ class Arena {
   ~Arena();
 
   std::span<const std::byte> bytes() const { return memory_; }
-  // The same to write to; requires that it is our own.
+  // Requires that this is not another worker's arena.
   std::span<std::byte> writable();
-  // Huge pages for `part`, which is of writable() and is used for the first time by this process.
-  // The kernel pins each page of what goes to a disk past its cache, which for pages of 4 KiB is
-  // most of the work. Where it can't (before Linux 6.1), all stays as it is.
+  // Asks for huge pages for `part`, a part of writable() that this process has not used yet. A
+  // direct write to disk makes the kernel pin every page, which is most of the work with 4 KiB
+  // pages. No effect before Linux 6.1.
   void use_huge_pages(std::span<std::byte> part);
-  // It is the agent's: what is in it is there for the next round's worker.
+  // True if the agent owns the memory, so that the next round's worker finds the content.
   bool outlives_process() const { return kind_ != Kind::Process; }
 
  private:

@@ -63,11 +63,11 @@ const worker::Environment& own() {
   return read ? *read : world_of_one;
 }
 
-std::optional<int64_t> known(int64_t place) {
-  return place < 0 ? std::nullopt : std::optional(place);
+std::optional<int64_t> unless_negative(int64_t number) {
+  return number < 0 ? std::nullopt : std::optional(number);
 }
 
-[[noreturn]] void end_with(const std::string& text) {
+[[noreturn]] void report_and_exit(const std::string& text) {
   worker::report_error(text);
   ::fprintf(stderr, "cpprun: rank %d: %s\n", own().rank, text.c_str());
   std::exit(kExitAfterError);
@@ -94,7 +94,7 @@ void cpprun_start(unsigned options) {
     if ((options & CPPRUN_KEEPS_MALLOC) == 0) worker::tune_malloc(environ);
     cpprun::detail::start({.handles_sigterm = (options & CPPRUN_HANDLES_SIGTERM) != 0});
   } catch (const std::exception& error) {
-    end_with(error.what());
+    report_and_exit(error.what());
   }
 }
 
@@ -165,9 +165,9 @@ void cpprun_enable_graceful_stop() {
   worker::enable_graceful_stop();
 }
 int cpprun_request_commit(int64_t step) {
-  const worker::CommitPermission leave = worker::request_commit(step);
-  if (!leave) last_error = leave.why;
-  return leave ? 1 : 0;
+  const worker::CommitPermission permission = worker::request_commit(step);
+  if (!permission) last_error = permission.why;
+  return permission ? 1 : 0;
 }
 void cpprun_report_snapshot(int64_t step, const char* path) {
   worker::report_snapshot(step, path);
@@ -223,9 +223,9 @@ int cpprun_report_error(const char* text) {
 
 void cpprun_fault_point(int64_t epoch, int64_t step) {
   try {
-    worker::fault_point(known(epoch), known(step));
+    worker::fault_point(unless_negative(epoch), unless_negative(step));
   } catch (const std::exception& error) {
-    end_with(error.what());
+    report_and_exit(error.what());
   }
 }
 

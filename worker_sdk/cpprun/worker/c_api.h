@@ -1,8 +1,8 @@
-/* cpprun::worker as C functions: environment, line to the agent, store, reports, faults.
+/* cpprun::worker as C functions: environment, agent connection, store, reports, faults.
  *
- * C11. Link cpprun::worker (and the C++ runtime). Nothing throws into the caller; running out of
- * memory ends the process. Any thread, except where it says otherwise. Texts are UTF-8 and end with
- * a zero; those that are returned belong to the library. */
+ * C11. Link cpprun::worker and the C++ runtime. No exception reaches the caller; the process
+ * aborts if memory runs out. Threads: any, unless a function says otherwise. Texts are UTF-8 and
+ * end with a zero byte; the library owns the texts that it returns. */
 #ifndef CPPRUN_WORKER_C_API_H
 #define CPPRUN_WORKER_C_API_H
 
@@ -13,36 +13,36 @@
 extern "C" {
 #endif
 
-/* What functions that may fail return. cpprun_last_error has the text. */
+/* Result of functions that can fail. cpprun_last_error has the text. */
 enum cpprun_status {
   CPPRUN_OK = 0,
   CPPRUN_BAD_VALUE,
   CPPRUN_SYSTEM,   /* the operating system refused */
-  CPPRUN_NETWORK,  /* the peer broke the connection or can't be reached */
-  CPPRUN_PROTOCOL, /* the peer sent what it must not */
+  CPPRUN_NETWORK,  /* the peer broke the connection or cannot be reached */
+  CPPRUN_PROTOCOL, /* the peer sent something invalid */
   CPPRUN_TIMEOUT,
   CPPRUN_REFUSED
 };
 
-/* Text of this thread's last failed call: names the value and the cure. "" before the first. Good
- * until the next failure in this thread. */
+/* Text of this thread's last failed call, with the value and the remedy. "" before the first
+ * failure. Valid until the next failure in this thread. */
 const char* cpprun_last_error(void);
 
 /* --- start: what cpprun::main does before it calls the program's function */
 
 enum cpprun_start_option {
   CPPRUN_HANDLES_SIGTERM = 1, /* SIGTERM only sets cpprun_should_stop */
-  CPPRUN_KEEPS_MALLOC = 2     /* leaves malloc's settings alone */
+  CPPRUN_KEEPS_MALLOC = 2     /* does not change malloc's settings */
 };
 
-/* Reports fatal signals (and C++'s std::terminate) in TORCHELASTIC_ERROR_FILE from here on, tunes
- * malloc, carries out a fault of CPPRUN_FAULTS that fits the start. First in main, once, with
- * values of cpprun_start_option added up. */
+/* Reports fatal signals and std::terminate in TORCHELASTIC_ERROR_FILE from now on, tunes malloc,
+ * and carries out a fault of CPPRUN_FAULTS that matches the start. Call it once, first in main.
+ * `options` is the sum of values of cpprun_start_option. */
 void cpprun_start(unsigned options);
 
-/* --- environment: read at the first call of any of these */
+/* --- environment: parsed at the first call of any of these functions */
 
-/* NULL, or what is wrong with it; the numbers below are then those of a world of one. */
+/* NULL, or what is wrong with the environment; the functions below then describe a world of one. */
 const char* cpprun_environment_error(void);
 int cpprun_is_launched(void); /* RANK and WORLD_SIZE are set */
 int cpprun_rank(void);
@@ -57,10 +57,10 @@ int cpprun_restart_count(void);
 int cpprun_max_restarts(void);
 int64_t cpprun_round(void);
 const char* cpprun_run_id(void);
-const char* cpprun_store_address(void); /* of cpprun's store for this round; "" under torchrun */
+const char* cpprun_store_address(void); /* cpprun's store of this round; "" under torchrun */
 const char* cpprun_resume_from(void);
 
-/* --- line to the agent: does nothing without one */
+/* --- agent: these functions do nothing without an agent; see cpprun/worker/agent_link.hpp */
 
 enum cpprun_phase {
   CPPRUN_STARTING = 0,
@@ -76,44 +76,45 @@ void cpprun_report_ready(void);
 int cpprun_should_stop(void); /* 1: save, then end */
 int cpprun_has_agent(void);
 
-/* --- snapshots: what each call means stands in cpprun/worker/snapshot_notice.hpp */
+/* --- snapshots: cpprun/worker/snapshot_notice.hpp describes these functions */
 
-/* Exit code: stopped on request, and the snapshot is complete. */
+/* Exit code after a stop request, once the snapshot is complete. */
 #define CPPRUN_STOPPED_RESUMABLE 75
 
 void cpprun_enable_graceful_stop(void);
-/* 1: give the snapshot of this step its final name. 0: don't; cpprun_last_error says why. */
+/* 1: rename the snapshot of this step to its final name. 0: do not; cpprun_last_error has the
+ * reason. */
 int cpprun_request_commit(int64_t step);
 void cpprun_report_snapshot(int64_t step, const char* path);
 
-/* --- store: a client of cpprun's and of torch's TCPStore. One thread at a time per store. After a
- * timeout or a broken connection it is closed, and every call says so. */
+/* --- store: a client of cpprun's store and of torch's TCPStore. One thread at a time per store.
+ * A timeout or a broken connection closes the store; every later call fails and says so. */
 
 typedef struct cpprun_store cpprun_store;
 
-/* `address`: "host:port", IPv6 in brackets; NULL: cpprun_store_address. `timeout_ms`: of each call,
- * and of connecting. `*store` is set on CPPRUN_OK only, and is then the caller's to close. */
+/* `address`: "host:port", IPv6 in brackets; NULL: cpprun_store_address. `timeout_ms` applies to
+ * connecting and to each later call. Sets `*store` on CPPRUN_OK only; the caller closes it. */
 enum cpprun_status cpprun_store_open(const char* address, int64_t timeout_ms, cpprun_store** store);
 enum cpprun_status cpprun_store_set(cpprun_store* store, const char* key, const void* value,
                                     size_t size);
-/* Waits for the key. `*value` is the caller's, to be freed with free(); a zero follows its last
- * byte. */
+/* Waits for the key. The caller releases `*value` with free(); a zero byte follows the value. */
 enum cpprun_status cpprun_store_get(cpprun_store* store, const char* key, char** value,
                                     size_t* size);
 enum cpprun_status cpprun_store_add(cpprun_store* store, const char* key, int64_t amount,
                                     int64_t* sum);
-/* Waits until all keys are there. */
+/* Waits until all keys exist. */
 enum cpprun_status cpprun_store_wait(cpprun_store* store, const char* const* keys, size_t count);
-void cpprun_store_close(cpprun_store* store); /* NULL is fine */
+void cpprun_store_close(cpprun_store* store); /* NULL is allowed */
 
 /* --- reports and faults */
 
-/* Writes the error file, unless there is a report already. 1: it was written. Does not end the
+/* Writes the error file unless this process has reported already. 1: written. Does not end the
  * process. */
 int cpprun_report_error(const char* text);
 
-/* The training loop is here; does what CPPRUN_FAULTS asks for. -1: not in any. A fault that throws
- * in C++, and a CPPRUN_FAULTS that is wrong, are reported and end the process with code 1. */
+/* Marks a place in the training loop and carries out the faults of CPPRUN_FAULTS that match. -1:
+ * no epoch, no step. A fault of kind `throw` and a malformed CPPRUN_FAULTS are reported and end
+ * the process with code 1. */
 void cpprun_fault_point(int64_t epoch, int64_t step);
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 namespace cpprun::worker {
 namespace {
 
-constexpr int64_t kMany = std::numeric_limits<int>::max();
+constexpr int64_t kIntMax = std::numeric_limits<int>::max();
 constexpr int64_t kPortMax = 65'535;
 
 Error missing(const char* name, const char* other) {
@@ -17,7 +17,7 @@ Error missing(const char* name, const char* other) {
                                    "and world_size"};
 }
 
-// Reads variables one by one; the first one that is wrong is kept, what follows is left alone.
+// Reads variables one by one, keeps the first error and ignores what follows it.
 class Reader {
  public:
   explicit Reader(const Lookup& lookup) : lookup_(lookup) {}
@@ -39,10 +39,10 @@ class Reader {
     }
   }
 
-  // A rank lies below the size that goes with it, and the size is at least 1.
-  void place(const char* rank_name, int& rank, const char* size_name, int& size) {
-    number(size_name, size, 1, kMany);
-    number(rank_name, rank, 0, kMany);
+  // Reads a rank and its world size: the size is at least 1, the rank below it.
+  void rank_and_size(const char* rank_name, int& rank, const char* size_name, int& size) {
+    number(size_name, size, 1, kIntMax);
+    number(rank_name, rank, 0, kIntMax);
     if (error_ || rank < size) return;
     error_ = Error{ErrorKind::BadValue, std::string(rank_name) + " is " + std::to_string(rank) +
                                             ", but must be below " + size_name + ", which is " +
@@ -56,20 +56,20 @@ class Reader {
   std::optional<Error> error_;
 };
 
-void read_places(Reader& reader, Environment& to) {
-  reader.place("RANK", to.rank, "WORLD_SIZE", to.world_size);
-  reader.place("LOCAL_RANK", to.local_rank, "LOCAL_WORLD_SIZE", to.local_world_size);
-  reader.place("GROUP_RANK", to.group_rank, "GROUP_WORLD_SIZE", to.group_world_size);
-  // Who starts workers by hand names no roles: then all have the same one.
+void read_ranks(Reader& reader, Environment& to) {
+  reader.rank_and_size("RANK", to.rank, "WORLD_SIZE", to.world_size);
+  reader.rank_and_size("LOCAL_RANK", to.local_rank, "LOCAL_WORLD_SIZE", to.local_world_size);
+  reader.rank_and_size("GROUP_RANK", to.group_rank, "GROUP_WORLD_SIZE", to.group_world_size);
+  // Workers that were started by hand have no ROLE_... variables: all workers then share one role.
   to.role_rank = to.rank;
   to.role_world_size = to.world_size;
-  reader.place("ROLE_RANK", to.role_rank, "ROLE_WORLD_SIZE", to.role_world_size);
+  reader.rank_and_size("ROLE_RANK", to.role_rank, "ROLE_WORLD_SIZE", to.role_world_size);
 }
 
 void read_numbers(Reader& reader, Environment& to) {
   reader.number("MASTER_PORT", to.master_port, 0, kPortMax);
-  reader.number("TORCHELASTIC_RESTART_COUNT", to.restart_count, 0, kMany);
-  reader.number("TORCHELASTIC_MAX_RESTARTS", to.max_restarts, 0, kMany);
+  reader.number("TORCHELASTIC_RESTART_COUNT", to.restart_count, 0, kIntMax);
+  reader.number("TORCHELASTIC_MAX_RESTARTS", to.max_restarts, 0, kIntMax);
   reader.number("CPPRUN_ROUND", to.round, 0, std::numeric_limits<int64_t>::max());
 }
 
@@ -101,7 +101,7 @@ Result<Environment> parse_environment(const Lookup& lookup) {
   }
   Environment result;
   result.is_launched = reader.has("RANK");
-  read_places(reader, result);
+  read_ranks(reader, result);
   read_numbers(reader, result);
   read_texts(reader, result);
   if (reader.error()) return *reader.error();

@@ -1,5 +1,5 @@
-// What a launcher tells a worker, as one struct. cpprun and torchrun alike; docs/supervision.md has
-// the list. Read once at the start: later changes of the environment have no effect.
+// Environment: what a launcher (cpprun or torchrun) passes to a worker, as one struct.
+// docs/supervision.md describes the variables, docs/worker.md the defaults.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 namespace cpprun::worker {
 
+// Ranks and sizes as torchrun defines them: "group" means node.
 struct Environment {
   int rank = 0;
   int local_rank = 0;
@@ -30,19 +31,21 @@ struct Environment {
   std::string error_file;        // TORCHELASTIC_ERROR_FILE; empty: none
   int64_t round = 0;             // CPPRUN_ROUND
   std::string store;         // CPPRUN_STORE: host:port of the round's store; empty under torchrun
-  std::string agent;         // CPPRUN_AGENT: name of the agent's socket; empty: no agent to talk to
+  std::string agent;         // CPPRUN_AGENT: name of the agent's socket; empty: no agent
   std::string resume_from;   // CPPRUN_RESUME_FROM
   std::string snapshot_dir;  // CPPRUN_SNAPSHOT_DIR
   std::string faults;        // CPPRUN_FAULTS
-  bool is_launched = false;  // a launcher set RANK and WORLD_SIZE
+  bool is_launched = false;  // RANK and WORLD_SIZE are set
 };
 
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
 
-// What `lookup` gives. Error (BadValue): the variable, its value and what is wanted. Neither RANK
-// nor WORLD_SIZE is fine (a world of one); one without the other is an error, as it would hang.
+// Parses the variables that `lookup` returns. Error (BadValue): names the variable, its value and
+// what is expected. If neither RANK nor WORLD_SIZE is set, the world size is 1; one without the
+// other is an error, because the program would hang.
 Result<Environment> parse_environment(const Lookup& lookup);
-// This process's own, parsed at the first call. Any thread.
+// The environment of this process, parsed at the first call; later changes have no effect. Any
+// thread.
 const Result<Environment>& environment();
 
 }  // namespace cpprun::worker

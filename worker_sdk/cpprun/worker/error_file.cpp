@@ -21,10 +21,10 @@ namespace {
 constexpr size_t kPathBytes = 4096;
 constexpr mode_t kMode = 0644;
 
-// Everything that a report needs, so that a signal handler has nothing to make.
+// Prepared in advance, so that a signal handler only has to write.
 struct Prepared {
   char path[kPathBytes];
-  char written_path[kPathBytes + 32];  // renamed to `path` when it is whole
+  char written_path[kPathBytes + 32];  // renamed to `path` when complete
   pid_t pid;
   char json[kErrorJsonBytes];
 };

@@ -32,10 +32,11 @@ struct Kind {
   const char* name;
   FaultKind what;
 };
-constexpr std::array kKinds = {Kind{"kill", FaultKind::Kill}, Kind{"stop", FaultKind::Stop},
-                               Kind{"exit", FaultKind::Exit}, Kind{"throw", FaultKind::Throw},
-                               Kind{"slow", FaultKind::Slow}, Kind{"ask", FaultKind::Request},
-                               Kind{"tell", FaultKind::Tell}};
+constexpr std::array kKinds = {
+    Kind{"kill", FaultKind::Kill},          Kind{"stop", FaultKind::Stop},
+    Kind{"exit", FaultKind::Exit},          Kind{"throw", FaultKind::Throw},
+    Kind{"slow", FaultKind::Slow},          Kind{"ask", FaultKind::Request},
+    Kind{"tell", FaultKind::ReportProgress}};
 
 struct PlaceName {
   const char* name;
@@ -48,7 +49,7 @@ constexpr std::array kPlaces = {
     PlaceName{"fault", &Fault::number}};
 constexpr std::array kPhases = {"starting", "training", "saving"};
 
-Error wrong(std::string_view value, const std::string& what) {
+Error malformed(std::string_view value, const std::string& what) {
   return {ErrorKind::BadValue, "CPPRUN_FAULTS is '" + std::string(value) + "': " + what +
                                    "; an example is kill:rank=1,epoch=2,attempt=0"};
 }
@@ -57,10 +58,10 @@ Result<FaultKind> parse_kind(std::string_view whole, const std::string& word) {
   for (const Kind& kind : kKinds) {
     if (word == kind.name) return kind.what;
   }
-  return wrong(whole, "'" + word + "' is none of kill, stop, exit, throw, slow");
+  return malformed(whole, "'" + word + "' is none of kill, stop, exit, throw, slow");
 }
 
-Status put(Fault& fault, std::string_view whole, const std::string& name, int64_t value) {
+Status set_condition(Fault& fault, std::string_view whole, const std::string& name, int64_t value) {
   for (const PlaceName& place : kPlaces) {
     if (name != place.name) continue;
     fault.*place.member = value;
@@ -74,32 +75,33 @@ Status put(Fault& fault, std::string_view whole, const std::string& name, int64_
     fault.slow_ms = value;
     return {};
   }
-  return wrong(whole, "'" + name +
-                          "' is none of rank, node, step, epoch, attempt, round, phase, nor code "
-                          "(0 to 255) of an exit, nor ms (to a day) of a slow");
+  return malformed(whole,
+                   "'" + name +
+                       "' is none of rank, node, step, epoch, attempt, round, phase, nor code "
+                       "(0 to 255) of an exit, nor ms (to a day) of a slow");
 }
 
-Status put_phase(Fault& fault, std::string_view whole, const std::string& word) {
+Status set_phase(Fault& fault, std::string_view whole, const std::string& word) {
   for (size_t i = 0; i < kPhases.size(); ++i) {
     if (word != kPhases[i]) continue;
     fault.phase = static_cast<FaultPhase>(i);
     return {};
   }
-  return wrong(whole, "the phase '" + word + "' is none of starting, training, saving");
+  return malformed(whole, "the phase '" + word + "' is none of starting, training, saving");
 }
 
 Status parse_part(Fault& fault, std::string_view whole, const std::string& part) {
   const size_t equals = part.find('=');
   if (part.substr(0, equals) == "phase" && equals != std::string::npos) {
-    return put_phase(fault, whole, part.substr(equals + 1));
+    return set_phase(fault, whole, part.substr(equals + 1));
   }
   const Optional value =
       equals == std::string::npos ? std::nullopt : text::parse_int(part.substr(equals + 1));
-  if (!value || *value < 0) return wrong(whole, "'" + part + "' is no name=number");
-  return put(fault, whole, part.substr(0, equals), *value);
+  if (!value || *value < 0) return malformed(whole, "'" + part + "' is no name=number");
+  return set_condition(fault, whole, part.substr(0, equals), *value);
 }
 
-// `whole` is the value that `text` is one of; errors show it.
+// `whole`: the value of CPPRUN_FAULTS that contains `text`, for error messages.
 Result<Fault> parse_one(std::string_view text, std::string_view whole) {
   const size_t colon = text.find(':');
   const Result<FaultKind> what = parse_kind(whole, std::string(text.substr(0, colon)));
@@ -114,32 +116,33 @@ Result<Fault> parse_one(std::string_view text, std::string_view whole) {
   return fault;
 }
 
-bool fits_one(const Optional& wanted, const Optional& here) {
+bool matches(const Optional& wanted, const Optional& here) {
   return !wanted || wanted == here;
 }
 
-struct Planned {
-  explicit Planned(const NamedFault& named) : fault(named.fault), text(named.text) {}
+struct PlannedFault {
+  explicit PlannedFault(const NamedFault& named) : fault(named.fault), text(named.text) {}
   const Fault fault;
   const std::string text;
   std::atomic<bool> has_happened{false};
 };
-using Plan = std::vector<std::unique_ptr<Planned>>;
+using Plan = std::vector<std::unique_ptr<PlannedFault>>;
 
-// Parsed once. Empty: no faults are asked for.
+// Parsed once. Empty: CPPRUN_FAULTS is not set.
 Plan own_plan() {
   Plan plan;
   const Result<Environment>& own = environment();
   if (!own || own->faults.empty()) return plan;
   const Result<std::vector<NamedFault>> faults = parse_faults(own->faults);
   if (!faults) throw std::invalid_argument(faults.error().text);
-  for (const NamedFault& one : *faults) plan.push_back(std::make_unique<Planned>(one));
+  for (const NamedFault& one : *faults) plan.push_back(std::make_unique<PlannedFault>(one));
   return plan;
 }
 
-bool has_to_tell(const Plan& plan) {
-  return std::any_of(plan.begin(), plan.end(),
-                     [](const auto& planned) { return planned->fault.what == FaultKind::Tell; });
+bool wants_progress(const Plan& plan) {
+  return std::any_of(plan.begin(), plan.end(), [](const auto& planned) {
+    return planned->fault.what == FaultKind::ReportProgress;
+  });
 }
 
 FaultPlace place_here(Optional epoch, Optional step, FaultPhase phase) {
@@ -160,9 +163,9 @@ std::string describe(const FaultPlace& place) {
   return text;
 }
 
-void carry_out(const Planned& planned, const FaultPlace& place) {
+void carry_out(const PlannedFault& planned, const FaultPlace& place) {
   const Fault& fault = planned.fault;
-  if (fault.what == FaultKind::Request) return;  // the agent has done it, and said so
+  if (fault.what == FaultKind::Request) return;  // the agent has carried it out and logged it
   const std::string text = planned.text + " at " + describe(place);
   ::fprintf(stderr, "cpprun: fault %s\n", text.c_str());
   ::fflush(nullptr);
@@ -181,44 +184,45 @@ void carry_out(const Planned& planned, const FaultPlace& place) {
       std::this_thread::sleep_for(std::chrono::milliseconds(fault.slow_ms));
       break;
     case FaultKind::Request:
-    case FaultKind::Tell:
+    case FaultKind::ReportProgress:
       break;
   }
 }
 
-// Whether it is this fault's turn, in the whole job. Without an agent it never is.
-bool may_strike(const Fault& fault, const FaultPlace& place) {
-  const auto request_id = [&](uint32_t number) {
+// Asks the agent for a fault permit. Without an agent there is none.
+bool request_fault_permit(const Fault& fault, const FaultPlace& place) {
+  const auto make_request = [&](uint32_t number) {
     return channel::FaultPermitRequest{number, static_cast<uint32_t>(*fault.number),
                                        place.step.value_or(-1), place.epoch.value_or(-1)};
   };
   const AgentSocket& agent = own_agent();
   if (agent.page() == nullptr) return false;
-  const auto answer = agent.request(request_id, limits::kPermissionTimeout);
-  const auto* leave = answer ? std::get_if<channel::Permission>(&answer->message) : nullptr;
-  return leave != nullptr && leave->is_permitted;
+  const auto answer = agent.request(make_request, limits::kPermissionTimeout);
+  const auto* permission = answer ? std::get_if<channel::Permission>(&answer->message) : nullptr;
+  return permission != nullptr && permission->is_permitted;
 }
 
-// The first step of this process, and each as a heartbeat: what a fault costs lies between.
-void tell_progress(const FaultPlace& place) {
-  static std::atomic<bool> is_begin_told{false};
+// Reports the first step of this process, and every step as a heartbeat; the cost of a fault is
+// computed from both.
+void report_progress(const FaultPlace& place) {
+  static std::atomic<bool> is_begin_reported{false};
   if (!place.step && !place.epoch) return;
-  if (place.step) beat(*place.step, Phase::Training);
-  if (is_begin_told.exchange(true) || own_agent().page() == nullptr) return;
+  if (place.step) write_heartbeat(*place.step, Phase::Training);
+  if (is_begin_reported.exchange(true) || own_agent().page() == nullptr) return;
   own_agent().send(channel::Began{place.step.value_or(-1), place.epoch.value_or(-1)});
 }
 
 void pass(Optional epoch, Optional step, FaultPhase phase) {
   static const Plan plan = own_plan();
-  static const bool tells = has_to_tell(plan);
+  static const bool reports_progress = wants_progress(plan);
   if (plan.empty()) return;
   const FaultPlace place = place_here(epoch, step, phase);
-  if (tells && phase == FaultPhase::Training) tell_progress(place);
-  for (const std::unique_ptr<Planned>& planned : plan) {
+  if (reports_progress && phase == FaultPhase::Training) report_progress(place);
+  for (const std::unique_ptr<PlannedFault>& planned : plan) {
     const Fault& fault = planned->fault;
-    if (fault.what == FaultKind::Tell || !fits(fault, place)) continue;
+    if (fault.what == FaultKind::ReportProgress || !fits(fault, place)) continue;
     if (fault.number) {
-      if (may_strike(fault, place)) carry_out(*planned, place);
+      if (request_fault_permit(fault, place)) carry_out(*planned, place);
     } else if (fault.what == FaultKind::Slow || !planned->has_happened.exchange(true)) {
       carry_out(*planned, place);
     }
@@ -240,12 +244,12 @@ Result<std::vector<NamedFault>> parse_faults(std::string_view value) {
 
 bool fits(const Fault& fault, const FaultPlace& place) {
   if (fault.phase && *fault.phase != place.phase) return false;
-  // What names no phase is for the loop; a fault of the user's own for the start as well.
+  // Without a phase a fault does not match saving, and a fault of a plan does not match the start.
   if (!fault.phase && place.phase == FaultPhase::Saving) return false;
   if (!fault.phase && place.phase == FaultPhase::Starting && fault.number) return false;
-  return fits_one(fault.node, place.node) && fits_one(fault.rank, place.rank) &&
-         fits_one(fault.attempt, place.attempt) && fits_one(fault.round, place.round) &&
-         fits_one(fault.step, place.step) && fits_one(fault.epoch, place.epoch);
+  return matches(fault.node, place.node) && matches(fault.rank, place.rank) &&
+         matches(fault.attempt, place.attempt) && matches(fault.round, place.round) &&
+         matches(fault.step, place.step) && matches(fault.epoch, place.epoch);
 }
 
 void fault_point(Optional epoch, Optional step) {

@@ -1,13 +1,14 @@
-// Faults on demand, for tests of recovery: CPPRUN_FAULTS=kill:rank=1,epoch=2,attempt=0
+// Fault injection for tests of recovery: CPPRUN_FAULTS=kill:rank=1,epoch=2,attempt=0
 //
-// FaultKind: kill (SIGKILL), stop (SIGSTOP), exit (code=N; without cleaning up), throw
-// (FaultError), slow (ms=N). Where: rank, node, step, epoch (of training), attempt (restart count),
-// round, phase; what is left out fits everywhere. It happens in fault_point: slow at each place
-// that fits, the others once in a process. Several are separated by semicolons.
+// Kinds: kill (SIGKILL), stop (SIGSTOP), exit (code=N; without clean-up), throw (FaultError), slow
+// (ms=N). Conditions: rank, node, step, epoch, attempt (restart count), round, phase. An omitted
+// condition matches everything, an omitted phase everything but saving. fault_point carries faults
+// out: slow at every match, the others once per process. Semicolons separate several faults.
 //
-// What cpprun makes of a plan (docs/faults.md) says fault=N besides: that number's turn is asked
-// for at the agent first, so that it comes as often in the job as the plan says; `request` is done
-// by the agent itself; `tell` lets it know where the program is, for the account of what was lost.
+// cpprun translates a fault plan (docs/faults.md) into this variable and adds fault=N: before the
+// worker carries out such a fault it asks the agent for a fault permit, so that the fault happens
+// as often in the whole job as the plan says. `ask`: the agent carries the fault out itself.
+// `tell`: the worker reports its progress, for the account of what the fault cost.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +25,28 @@ namespace cpprun::worker {
 enum class FaultPhase { Starting, Training, Saving };
 
 struct Fault {
-  enum class FaultKind { Kill, Stop, Exit, Throw, Slow, Request, Tell } what = FaultKind::Kill;
+  enum class FaultKind {
+    Kill,
+    Stop,
+    Exit,
+    Throw,
+    Slow,
+    Request,
+    ReportProgress
+  } what = FaultKind::Kill;
   std::optional<int64_t> rank, node, step, epoch, attempt, round;
   std::optional<FaultPhase> phase;
-  std::optional<int64_t> number;  // in the job's plan
+  std::optional<int64_t> number;  // in the job's fault plan
   int code = 1;
   int64_t slow_ms = 0;
 };
 
 struct NamedFault {
   Fault fault;
-  std::string text;  // its part of the value
+  std::string text;  // the fault's part of CPPRUN_FAULTS
 };
-// All of a value; empty parts, as behind a last semicolon, are skipped. Error (BadValue) shows the
-// whole value and names the word that is wrong and what is known.
+// Parses the value of CPPRUN_FAULTS and skips empty parts. Error (BadValue): shows the whole value,
+// the wrong word and the known ones.
 Result<std::vector<NamedFault>> parse_faults(std::string_view value);
 
 struct FaultPlace {
@@ -48,19 +57,20 @@ struct FaultPlace {
 };
 bool fits(const Fault& fault, const FaultPlace& place);
 
-// What `throw` throws.
+// Thrown by a fault of kind `throw`.
 class FaultError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The training loop is here; does what CPPRUN_FAULTS asks for at this place, if anything, and says
-// so on stderr. Costs next to nothing without CPPRUN_FAULTS. Throws std::invalid_argument where
-// that is malformed. Any thread. Python: cpprun_worker.fault_point.
+// Marks a place in the training loop: carries out the faults of CPPRUN_FAULTS that match, and
+// reports each on stderr first. Costs next to nothing without CPPRUN_FAULTS. Throws
+// std::invalid_argument if CPPRUN_FAULTS is malformed. Any thread. Python:
+// cpprun_worker.fault_point.
 void fault_point(std::optional<int64_t> epoch, std::optional<int64_t> step = {});
-// The program begins: by cpprun::main.
+// The same for phase=starting; called by cpprun::main.
 void fault_point_at_start();
-// A snapshot of this step is about to get its final name: by may_commit().
+// The same for phase=saving, just before a snapshot is renamed; called by request_commit.
 void fault_point_at_save(int64_t step);
 
 }  // namespace cpprun::worker

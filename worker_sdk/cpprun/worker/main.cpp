@@ -28,7 +28,7 @@ using namespace worker;
 
 constexpr int kExitAfterException = 1;
 
-// A wrong environment is for init_process_group to refuse; the program may not even want it.
+// init_process_group reports a wrong environment; a program without process groups need not care.
 Environment known_environment() {
   const Result<Environment>& own = environment();
   return own ? *own : Environment{};
@@ -41,7 +41,7 @@ void on_sigterm(int) {
 void handle_sigterm() {
   struct sigaction action {};
   action.sa_handler = on_sigterm;
-  action.sa_flags = SA_RESTART;  // libraries need not expect it
+  action.sa_flags = SA_RESTART;  // system calls of libraries may not handle EINTR
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
@@ -53,9 +53,9 @@ std::string on_one_line(const std::string& text) {
   return text::join(lines, "; ");
 }
 
-void tell(const ExceptionText& text, bool is_consequence, Reported reported) {
-  const std::string words = on_one_line(text.message);
-  ::fprintf(stderr, "cpprun: rank %d: %s%s\n", known_environment().rank, words.c_str(),
+void print_report(const ExceptionText& text, bool is_consequence, Reported reported) {
+  const std::string message = on_one_line(text.message);
+  ::fprintf(stderr, "cpprun: rank %d: %s%s\n", known_environment().rank, message.c_str(),
             is_consequence ? " (a peer has gone: look for its own error first)" : "");
   if (reported == Reported::Failed) {
     ::fprintf(stderr, "cpprun: the error file %s could not be written: %s\n", error_file(),
@@ -71,7 +71,7 @@ int report_exception(const std::exception_ptr& exception) {
   const bool is_consequence = is_peer_loss(text.message);
   const Reported reported = write_error_file(
       {.message = text.message, .stack = text.stack, .is_consequence = is_consequence});
-  tell(text, is_consequence, reported);
+  print_report(text, is_consequence, reported);
   if (reported == Reported::NoFile || reported == Reported::Failed) report_to_agent(text.message);
   return kExitAfterException;
 }
@@ -83,7 +83,8 @@ void start(const MainOptions& options) {
   set_error_file(known.error_file);
   install_fatal_handlers(known.rank);
   if (options.handles_sigterm) handle_sigterm();
-  // A write beyond disk-full then fails, as on a full disk, and does not end the program.
+  // With SIGXFSZ ignored, a write beyond the file size limit fails like one to a full disk, so that
+  // fault plans can test it; otherwise the signal ends the process.
   if (!known.faults.empty()) ::signal(SIGXFSZ, SIG_IGN);
   fault_point_at_start();
 }
@@ -94,7 +95,7 @@ int run_main(Args args, const MainOptions& options, const std::function<int(Args
     start(options);
     return f(args);
   } catch (const abi::__forced_unwind&) {
-    throw;  // pthread_exit on its way out
+    throw;  // pthread_exit unwinds with this exception
   } catch (...) {
     return report_exception(std::current_exception());
   }

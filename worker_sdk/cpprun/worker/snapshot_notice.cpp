@@ -13,11 +13,13 @@ CommitPermission request_commit(int64_t step) {
   fault_point_at_save(step);
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return {};
-  const auto request_id = [step](uint32_t number) { return channel::CommitRequest{number, step}; };
-  const auto answer = agent.request(request_id, limits::kPermissionTimeout);
-  const auto* leave = answer ? std::get_if<channel::Permission>(&answer->message) : nullptr;
-  if (leave == nullptr) return {false, "the agent does not answer"};
-  return {leave->is_permitted, leave->why};
+  const auto make_request = [step](uint32_t number) {
+    return channel::CommitRequest{number, step};
+  };
+  const auto answer = agent.request(make_request, limits::kPermissionTimeout);
+  const auto* permission = answer ? std::get_if<channel::Permission>(&answer->message) : nullptr;
+  if (permission == nullptr) return {false, "the agent does not answer"};
+  return {permission->is_permitted, permission->why};
 }
 
 void report_snapshot(int64_t step, const std::string& path) {
@@ -25,8 +27,8 @@ void report_snapshot(int64_t step, const std::string& path) {
   if (!agent.has_snapshots()) return;
   agent.page()->snapshot_written.store(step, std::memory_order_release);
   std::error_code error;
-  const std::filesystem::path whole = std::filesystem::absolute(path, error);
-  if (!error) agent.send(channel::Snapshot{step, whole.string()});
+  const std::filesystem::path absolute_path = std::filesystem::absolute(path, error);
+  if (!error) agent.send(channel::Snapshot{step, absolute_path.string()});
 }
 
 void report_resumed(int64_t step, const std::string& path, bool fell_back) {
@@ -44,7 +46,7 @@ std::optional<int64_t> newest_snapshot() {
 
 void enable_graceful_stop() {
   const AgentSocket& agent = own_agent();
-  if (agent.has_snapshots()) agent.page()->enable_graceful_stop.store(1, std::memory_order_release);
+  if (agent.has_snapshots()) agent.page()->can_save.store(1, std::memory_order_release);
 }
 
 }  // namespace cpprun::worker

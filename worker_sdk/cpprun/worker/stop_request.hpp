@@ -1,6 +1,6 @@
-// The process's own stop flag: set by SIGTERM under cpprun::main, read by should_stop(). Internal.
-//
-// Lock-free, so both may be called in a signal handler and in any thread. It is never taken back.
+// The stop flag of this process: SIGTERM sets it (MainOptions::handles_sigterm), should_stop()
+// reads it. Internal. Lock-free, hence usable in signal handlers and in any thread. Nothing clears
+// it.
 #pragma once
 
 namespace cpprun::worker {

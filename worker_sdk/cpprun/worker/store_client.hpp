@@ -1,5 +1,5 @@
-// The store client, by the name that training programs include it by. Tools without the worker SDK
-// use it too, so it stands with the clients of the rendezvous.
+// The store client, under the path that training programs include. It lives in rendezvous/client,
+// because tools without the worker SDK use it too.
 #pragma once
 
 #include "rendezvous/client/store/store_client.hpp"

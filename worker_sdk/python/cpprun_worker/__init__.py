@@ -1,18 +1,19 @@
-"""What a Python training script and its cpprun agent tell each other.
+"""Communication between a Python training script and its cpprun agent.
 
     import cpprun_worker
 
-    cpprun_worker.enable_graceful_stop()                   # we save and end when asked to stop
+    cpprun_worker.enable_graceful_stop()     # this script saves and exits on a stop request
     for step in ...:
         train()
         cpprun_worker.heartbeat(step)
-        if cpprun_worker.should_stop():        # let the ranks agree on it first
+        if cpprun_worker.should_stop():         # all ranks must agree on it first
             save()
             sys.exit(cpprun_worker.STOPPED_RESUMABLE)
 
-Without an agent (under torchrun, or by hand) every call works: leave is given, notices go nowhere.
-Any thread; the first call connects. Pure Python, no torch. The C++ counterparts, which say more of
-each call: cpprun/worker/agent_link.hpp, snapshot_notice.hpp.
+Without an agent (under torchrun, or started by hand) every call works: request_commit() returns
+True, and reports have no effect. Thread-safe; the first call connects. Pure Python, without torch.
+The C++ headers describe each call in more detail: cpprun/worker/agent_link.hpp,
+snapshot_notice.hpp.
 """
 
 import operator
@@ -25,23 +26,23 @@ from . import _agent, _faults
 
 FaultError = _faults.FaultError
 
-# The exit code that says: stopped on request, and the snapshot is complete.
+# Exit code of a script that stopped on request and has saved a complete snapshot.
 STOPPED_RESUMABLE = 75
 
-# What heartbeat() says the worker is doing.
+# Phases of heartbeat().
 STARTING, READY, TRAINING, EVALUATING, SAVING, ENDING = range(6)
 
 _lock = threading.Lock()
-_connected = []  # the agent, or None, once it was looked for
+_connected = []  # empty before the first call, then the agent or None
 _asked_by_signal = threading.Event()
-_plan = []  # the faults, once they were looked for
+_plan = []  # empty before the first fault point, then the fault plan
 
 
-_INT64 = range(-(2**63), 2**63)  # the agent's messages and its page have no room for more
+_INT64 = range(-(2**63), 2**63)  # range of numbers in messages and in the shared page
 
 
 def _whole(name, value, within=_INT64):
-    """The argument as an int, checked with and without an agent: a mistake shows at once."""
+    """The argument as an int. Checked without an agent too, so that mistakes show early."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -69,14 +70,15 @@ def _own_agent():
 
 
 def has_agent():
+    """True if a cpprun agent started this process and answers."""
     return _own_agent() is not None
 
 
 def heartbeat(step, phase=TRAINING):
-    """Training goes on and has come to this step. Costs a microsecond: call it at each step's end.
+    """Reports that training has completed `step`. Takes a microsecond; call it after each step.
 
-    The first one in training tells the agent that the start, or the recovery, is over. One with
-    STARTING before it says that no step is made yet: a request to stop then loses nothing.
+    The first heartbeat with TRAINING ends the startup or recovery time. Heartbeats with STARTING
+    mean that there is no step yet, so that a stop request loses no work.
     """
     step, phase = _whole('step', step), _whole('phase', phase, range(ENDING + 1))
     agent = _own_agent()
@@ -87,33 +89,32 @@ def heartbeat(step, phase=TRAINING):
 
 
 def count_collective():
-    """One more collective is about to begin. In a hang the rank with the fewest is the odd one."""
+    """Call it before each collective. In a hang, the rank with the lowest count is reported."""
     agent = _own_agent()
     if agent:
         agent.count()
 
 
 def report_ready():
-    """Set up and about to train; the agent notes when the last worker of a round has said so."""
+    """Reports that setup is complete. The agent logs when all workers of the round are ready."""
     agent = _own_agent()
     if agent:
         agent.send_ready()
 
 
 def should_stop():
-    """The agent asks to save and end; without an agent, after enable_graceful_stop(), SIGTERM has
-    come."""
+    """True if the agent has requested a stop; without an agent, if SIGTERM has arrived after
+    enable_graceful_stop()."""
     agent = _own_agent()
     return _asked_by_signal.is_set() or (agent is not None and agent.wants_stop())
 
 
 def enable_graceful_stop():
-    """This script saves and then ends, with STOPPED_RESUMABLE, when should_stop() says so.
+    """Promises that this script saves and exits with STOPPED_RESUMABLE once should_stop() is True.
 
-    On a stop request the agent then gives it --shutdown-timeout, instead of SIGTERM at once. A
-    SIGTERM still ends it: it comes when the round can't be saved any more, as after another
-    worker's death.
-    Without an agent SIGTERM is itself the request, unless the script has a handler of its own.
+    On a stop request the agent then waits --shutdown-timeout before it sends SIGTERM. SIGTERM still
+    ends the script: the agent sends it when the round cannot save, as after another worker's death.
+    Without an agent, SIGTERM is the stop request, unless the script has installed a handler.
     """
     agent = _own_agent()
     if agent:
@@ -125,14 +126,14 @@ def enable_graceful_stop():
 
 
 def resume_path():
-    """The snapshot that the launcher has chosen to begin with; None if there is none."""
+    """Path of the snapshot that the launcher chose to resume from; None if there is none."""
     return os.environ.get('CPPRUN_RESUME_FROM') or None
 
 
 def report_resumed(step, path, fell_back=False):
-    """Training goes on from the snapshot of this step at `path`; -1 and '': it begins anew.
+    """Reports that training resumed from the snapshot of `step` at `path`; -1 and '': from none.
 
-    fell_back: that of resume_path() could not be used, so that no later round is to begin with it.
+    fell_back: the snapshot of resume_path() was unusable; later rounds will not choose it.
     """
     step, path = _whole('step', step), _path(path) if path else ''
     agent = _own_agent()
@@ -141,10 +142,11 @@ def report_resumed(step, path, fell_back=False):
 
 
 def request_commit(step):
-    """Asks for leave to give the snapshot of this step its final name; by the rank that renames.
+    """Asks the agent whether this rank may give the snapshot of `step` its final name.
 
-    False: the round is over or being stopped, or the agent does not answer, and others may be
-    training already. Why is said on stderr.
+    Call it on the rank that renames, before the rename. False: do not rename, because the round has
+    ended or stops, or the agent does not answer, and another round may be running. Prints the
+    reason on stderr.
     """
     step = _whole('step', step)
     _own_plan().pass_by(None, step, _faults.SAVING)
@@ -158,7 +160,7 @@ def request_commit(step):
 
 
 def report_snapshot(step, path):
-    """The snapshot of this step is committed and lies at `path`."""
+    """Reports that the snapshot of `step` at `path` is committed."""
     step, path = _whole('step', step), _path(path)
     agent = _own_agent()
     if agent:
@@ -166,15 +168,15 @@ def report_snapshot(step, path):
 
 
 def newest_snapshot():
-    """Step of the newest snapshot that a worker of this node has told in this round, or None."""
+    """Step of the newest snapshot that a worker of this node reported in this round, or None."""
     agent = _own_agent()
     return agent.newest_snapshot() if agent else None
 
 
 def fault_point(epoch=None, step=None):
-    """The training loop is here: what CPPRUN_FAULTS asks for at this place happens, if anything.
+    """Injects the faults of CPPRUN_FAULTS that match this epoch and step (docs/faults.md).
 
-    Call it at the head of every step; without faults it costs next to nothing. docs/faults.md.
+    Call it at the start of each step. Without CPPRUN_FAULTS it costs almost nothing.
     """
     if epoch is not None:
         epoch = _whole('epoch', epoch)

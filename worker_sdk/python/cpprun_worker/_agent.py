@@ -1,6 +1,6 @@
-"""The line to the agent: its socket, and the page of memory that came over it.
+"""The connection to the agent: a socket, and a shared memory page that the agent sends over it.
 
-Bytes: rendezvous/protocol/worker/worker_channel.hpp; page: worker_page.hpp beside it.
+Messages: rendezvous/protocol/worker/worker_channel.hpp. Page: worker_page.hpp in that folder.
 """
 
 import array
@@ -22,23 +22,23 @@ RESUMED, STRIKE, BEGAN, FIRST_STEP = 10, 11, 12, 13
 MESSAGE_BYTES = 20 + 4096
 PAGE_BYTES = 4096
 PAGE_MAGIC = 0x50525043
-STEPS_OF_MEAN = 8  # for the time that a step takes
+STEPS_OF_MEAN = 8  # steps over which the step time is averaged
 CONNECT_TAKES = 2  # seconds
 ANSWER_TAKES = 10
 
-# Fields of the page: 64-bit ones by their place in words of 8 bytes, the others in words of 4.
+# Fields of the page: index of 8-byte words for 64-bit fields, of 4-byte words for the others.
 STEP, COLLECTIVES, HEARTBEAT_NS, STEP_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 9, 10, 13, 24, 32
 PHASE, IS_READY, CAN_SAVE, STACK_FILE, WANTS_STOP = 22, 23, 24, 25, 32
 READY_PHASE = 1
 
-# On this signal the stacks of all threads go into a file of ours, which the agent reads.
+# On this signal faulthandler writes the stacks of all threads to a file that the agent reads.
 STACK_SIGNAL = 50
 
-GET_SEALS, SEAL_SHRINK = 1034, 2  # of fcntl; Python knows them from 3.9 on
+GET_SEALS, SEAL_SHRINK = 1034, 2  # constants of fcntl, which Python has from 3.9 on
 
 
 def connect(name):
-    """The agent whose socket has this name; None if there is none that answers."""
+    """Connects to the agent with this socket name; None if no agent answers."""
     if not name:
         return None
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -65,7 +65,7 @@ def _progress(epoch, step):
 
 
 def _is_trusted(sock):
-    """Only our own user, or root, hands us memory."""
+    """Accepts memory only from our own user or root."""
     peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize('3i'))
     return struct.unpack('3i', peer)[1] in (os.geteuid(), 0)
 
@@ -81,7 +81,7 @@ def _receive_page(sock):
     try:
         if answer[:8] != _message(PAGE) or not descriptors:
             raise ValueError('no page')
-        # Memory that can be made shorter would be our end at the next look.
+        # If the agent could shrink the page, our next access could end in SIGBUS.
         if not fcntl.fcntl(descriptors[0], GET_SEALS) & SEAL_SHRINK:
             raise ValueError('the page can shrink')
         page = mmap.mmap(descriptors[0], PAGE_BYTES)
@@ -94,7 +94,7 @@ def _receive_page(sock):
 
 
 class Agent:
-    """A connection. Single fields of the page are read and written whole."""
+    """A connection. Each access to a field of the page is atomic."""
 
     def __init__(self, sock, page):
         self._sock = sock
@@ -109,7 +109,7 @@ class Agent:
             self._offer_stack()
 
     def _offer_stack(self):
-        """Evidence of a hang, before it is ended. It costs nothing until it is asked for."""
+        """Lets the agent collect the stacks of a hanging worker. Free until the signal arrives."""
         try:
             file = os.memfd_create('cpprun-stack')
             faulthandler.register(STACK_SIGNAL, file=file, all_threads=True)
@@ -133,7 +133,7 @@ class Agent:
         words[HEARTBEAT_NS] = now
 
     def send_first_step(self, step):
-        """Once: recovery is over."""
+        """Sends the first call only: it ends the recovery time."""
         if not self._has_stepped:
             self._has_stepped = True
             if self._version >= 4:
@@ -163,13 +163,13 @@ class Agent:
             self._send(_message(RESUMED, struct.pack('=Iq', fell_back, step) + os.fsencode(path)))
 
     def request_commit_permission(self, step):
-        """Whether it is given, and why not."""
+        """(True, ''), or False and the reason."""
         if self._version < 2:
             return True, ''
         return self._request(MAY_COMMIT, struct.pack('=q', step))
 
     def request_fault_permit(self, fault, epoch, step):
-        """Whether this fault of the plan may be injected here."""
+        """True if the agent permits to inject this fault of the plan here."""
         is_given, _ = self._request(STRIKE, struct.pack('=I', fault) + _progress(epoch, step))
         return is_given
 
@@ -185,7 +185,7 @@ class Agent:
             return self._await_permission(question, time.monotonic() + ANSWER_TAKES)
 
     def _await_permission(self, question, until):
-        """Answers to older questions, which came too late, are passed over."""
+        """Skips late answers to earlier requests."""
         waiting = select.poll()
         waiting.register(self._sock, select.POLLIN)
         while waiting.poll(max(0, until - time.monotonic()) * 1000):

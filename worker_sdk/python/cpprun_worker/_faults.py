@@ -1,5 +1,5 @@
-"""Faults on demand: what CPPRUN_FAULTS asks for, and where. The C++ counterpart, which says more:
-cpprun/worker/faults.hpp.
+"""Fault injection: parses CPPRUN_FAULTS and injects its faults. cpprun/worker/faults.hpp, the C++
+counterpart, describes it in more detail.
 """
 
 import os
@@ -11,9 +11,9 @@ KINDS = ('kill', 'stop', 'exit', 'throw', 'slow', 'ask', 'tell')
 NUMBERS = ('rank', 'node', 'step', 'epoch', 'attempt', 'round', 'fault')
 PHASES = ('starting', 'training', 'saving')
 STARTING, TRAINING, SAVING = PHASES
-TRAINING_PHASE = 2  # of a heartbeat
-# A number of a kind's own, and the most it may be: the kernel keeps 8 bits of an exit code, and a
-# program that sleeps for more than a day looks hung. Those of the C++ counterpart.
+TRAINING_PHASE = 2  # the phase of heartbeats in training
+# The number that only one kind takes, and its maximum: the kernel keeps 8 bits of an exit code, and
+# a program that sleeps for more than a day looks hung. Equal to those of the C++ counterpart.
 OWN_NUMBERS = {'exit': ('code', 255), 'slow': ('ms', 86_400_000)}
 NUMBER_MAX = 2**63 - 1
 
@@ -25,13 +25,13 @@ KNOWN = (
 
 
 class FaultError(RuntimeError):
-    """What `throw` raises."""
+    """Raised by the fault `throw`."""
 
 
 class Fault:
     def __init__(self, text, whole):
         self.text = text
-        self._whole = whole  # the value that it is a part of; errors show it
+        self._whole = whole  # the value of CPPRUN_FAULTS, for error messages
         self.kind, _, rest = text.partition(':')
         self.numbers = {}
         self.phase = None
@@ -57,7 +57,7 @@ class Fault:
 
     @property
     def number(self):
-        """Its number in the job's plan; None for a fault of the user's own."""
+        """Number in the job's fault plan; None for a fault that the user set in CPPRUN_FAULTS."""
         return self.numbers.get('fault')
 
     def fits(self, place, phase):
@@ -73,7 +73,7 @@ class Fault:
 
     def carry_out(self, where):
         if self.kind == 'ask':
-            return  # the agent has done it, and said so
+            return  # the agent injects and logs it
         print(f'cpprun: fault {self.text} at {where}', file=sys.stderr, flush=True)
         sys.stdout.flush()
         if self.kind == 'kill':
@@ -89,12 +89,12 @@ class Fault:
 
 
 def _is_number(text, most):
-    # The length first: int() refuses thousands of digits with a text of its own.
+    # Checks the length first, because int() raises ValueError for thousands of digits.
     return text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most
 
 
 class Plan:
-    """The faults of this process. `agent` gives the agent, or None."""
+    """The faults of this process. `agent` returns the agent, or None."""
 
     def __init__(self, agent):
         text = os.environ.get('CPPRUN_FAULTS', '')
@@ -128,7 +128,7 @@ class Plan:
         return fault.kind == 'slow' or not had_happened
 
     def _report_progress(self, epoch, step):
-        """Where it begins, and each step as a heartbeat: what a fault costs lies between."""
+        """Sends the first place and a heartbeat for each step, to measure what a fault costs."""
         agent = self._agent()
         if agent is None or (epoch is None and step is None):
             return

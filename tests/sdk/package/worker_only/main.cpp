@@ -1,4 +1,4 @@
-// A worker without LibTorch: every rank says where it is, and all meet at the launcher's store.
+// A worker without LibTorch: every rank prints its ranks, and all meet at the launcher's store.
 #include <cstdio>
 
 #include "cpprun/worker.hpp"

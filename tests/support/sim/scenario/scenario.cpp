@@ -6,7 +6,7 @@
 
 #include "common/text.hpp"
 #include "tests/support/sim/scenario/scenario_conditions.hpp"
-#include "tests/support/sim/scenario/scenario_words.hpp"
+#include "tests/support/sim/scenario/scenario_parser.hpp"
 
 namespace cpprun::sim {
 
@@ -34,7 +34,7 @@ class Player {
   };
   static const std::vector<Command>& commands();
 
-  // ---- the cast
+  // ---- nodes
   bool job(const Words& words);
   bool nodes(const Words& words);
   bool node_with(const Words& words);
@@ -69,7 +69,7 @@ class Player {
   void fail(const std::string& what);
 
   std::unique_ptr<Cluster> cluster_;
-  std::map<std::string, WorkerLife> lives_;  // by node name; "" for all others
+  std::map<std::string, WorkerBehavior> lives_;  // by node name; "" for all others
   std::set<std::string> without_program_;
   Words lines_;
 };
@@ -127,7 +127,7 @@ bool Player::play(const Words& words) {
   return false;
 }
 
-// ---------------------------------------------------------------- the cast
+// ---------------------------------------------------------------- nodes
 
 bool Player::job(const Words& words) {
   ClusterOptions options;
@@ -150,10 +150,10 @@ bool Player::job(const Words& words) {
 SpawnPlan Player::plan(const Node& node) const {
   const std::string& name = node.id().name;
   auto own = lives_.find(name);
-  WorkerLife liveness = own == lives_.end() ? WorkerLife{} : own->second;
+  WorkerBehavior liveness = own == lives_.end() ? WorkerBehavior{} : own->second;
   liveness.is_hanging = true;  // until the script ends them
   auto nproc = static_cast<size_t>(node.spec().agent.facts.nproc);
-  return SpawnPlan{without_program_.contains(name), std::vector<WorkerLife>(nproc, liveness)};
+  return SpawnPlan{without_program_.contains(name), std::vector<WorkerBehavior>(nproc, liveness)};
 }
 
 bool Player::nodes(const Words& words) {
@@ -162,7 +162,7 @@ bool Player::nodes(const Words& words) {
   return true;
 }
 
-// `node c nnodes=2 rank=1 nproc=4 run-id=other`: an agent that was started differently.
+// `node c nnodes=2 rank=1 nproc=4 run-id=other`: an agent with different options.
 bool Player::node_with(const Words& words) {
   ClusterOptions changed = cluster_->options();
   std::optional<int64_t> rank;
@@ -243,8 +243,8 @@ bool Player::stubborn(const Words& words) {
   const bool outlives = words[3] == "outlive";
   std::optional<Duration> time = parse_duration(words[outlives ? 6 : 4]);
   if (!time) return false;
-  WorkerLife& liveness = lives_[words[2]];
-  liveness.is_deaf = liveness.is_deaf || outlives;
+  WorkerBehavior& liveness = lives_[words[2]];
+  liveness.ignores_sigterm = liveness.ignores_sigterm || outlives;
   (outlives ? liveness.outlives_kill : liveness.stops_in) = *time;
   return true;
 }
@@ -317,7 +317,7 @@ bool Player::signal(const Words& words) {
 bool Player::order(const Words& words) {
   Node* node = find(words[1]);
   const std::optional<control::AdminCommand> order =
-      parse_order(Words(words.begin() + 2, words.end()));
+      parse_admin_command(Words(words.begin() + 2, words.end()));
   if (node == nullptr || !order) return false;
   node->order(*order);
   return true;

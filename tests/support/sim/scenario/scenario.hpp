@@ -1,5 +1,5 @@
-// Scenario: a script of what befalls a job, and the transcript of what it does then. Scripts are
-// tests/scenarios/*.txt; docs/simulation.md has the words.
+// Scenario: a script of faults and commands, and the transcript of the job's reaction. Scripts are
+// tests/scenarios/*.txt; docs/simulation.md defines the language.
 //
 //   # What it shows.
 //   job nnodes=2 max-restarts=3
@@ -7,7 +7,7 @@
 //   until round 1 runs within 2s
 //      0.0030 head  round 1 of job 'job': 2 nodes, 2 workers
 //
-// A line that begins with a space is transcript: what happened during the command above it.
+// A line that begins with a space is transcript: the events during the command above it.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ namespace cpprun::sim {
 
 struct ScenarioRun {
   std::string text;                   // the script again, with the transcript of this run
-  std::vector<std::string> failures;  // expectations and properties that did not hold
+  std::vector<std::string> failures;  // violated expectations and properties
 };
 
-// An Error for a line that is no command; it names the line.
+// An Error for an unknown command; it names the line.
 Result<ScenarioRun> run_scenario(const std::string& script);
 
 }  // namespace cpprun::sim

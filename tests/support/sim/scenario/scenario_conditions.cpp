@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/text.hpp"
-#include "tests/support/sim/scenario/scenario_words.hpp"
+#include "tests/support/sim/scenario/scenario_parser.hpp"
 
 namespace cpprun::sim {
 

@@ -1,4 +1,4 @@
-// What scenario scripts wait for and expect of a cluster, in words.
+// Conditions of scenario scripts on the state of a cluster.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,10 @@ namespace cpprun::sim {
 
 using Words = std::vector<std::string>;
 
-// The newest agent by this name, or by this label ("b'"); null: there is none.
+// The newest agent with this name, or with this label ("b'"); null: there is none.
 Node* find_node(Cluster& cluster, const std::string& name);
 
-// Does `round 2 runs on a b`, `restarts 1`, `b waits` ... hold now? Nothing: no such condition.
+// Whether `round 2 runs on a b`, `restarts 1`, `b waits` ... holds now. Nothing: no such condition.
 std::optional<bool> holds(Cluster& cluster, const Words& condition);
 
 }  // namespace cpprun::sim

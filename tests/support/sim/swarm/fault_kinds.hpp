@@ -1,4 +1,4 @@
-// FaultKind: a kind of faults that a swarm draws, and how a plan is put into words.
+// FaultKind: a kind of fault that a swarm draws, and the text of a plan.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace cpprun::sim {
 template <typename Rates>
 struct FaultKind {
   const char* name;
-  Duration Rates::*mean;  // time between two of them; zero: there are none
-  double is_on;           // chance
+  Duration Rates::*mean;  // mean time between two of them; zero: there are none
+  double is_on;           // probability
 };
 
 // `format` is of a name and a number.
@@ -23,7 +23,7 @@ inline void append(std::string& text, const char* format, const char* name, doub
   text += line.data();
 }
 
-// Those that there are.
+// The kinds with a mean above zero.
 template <typename Rates, size_t kCount>
 void append_means(std::string& text, const std::array<FaultKind<Rates>, kCount>& kinds,
                   const Rates& rates) {

@@ -6,7 +6,7 @@ namespace cpprun::sim {
 
 void LeaderFaults::again(Duration mean, std::function<void()> fault) {
   if (mean == Duration{}) return;
-  cluster_.in(dice_.until_event(mean), [this, mean, fault = std::move(fault)] {
+  cluster_.in(prng_.until_event(mean), [this, mean, fault = std::move(fault)] {
     if (cluster_.now() >= end_) return;
     fault();
     again(mean, fault);
@@ -34,11 +34,11 @@ void LeaderFaults::cut_leader(Duration mean) {
 }
 
 void LeaderFaults::kill_leader(Duration mean) {
-  on_leader(mean, [this](Node& node) { cluster_.kill(node, dice_.chance(0.2)); });
+  on_leader(mean, [this](Node& node) { cluster_.kill(node, prng_.chance(0.2)); });
 }
 
 void LeaderFaults::later(std::function<void()> what) {
-  cluster_.in(dice_.up_to(lasts_max_), std::move(what));
+  cluster_.in(prng_.up_to(lasts_max_), std::move(what));
 }
 
 }  // namespace cpprun::sim

@@ -1,6 +1,6 @@
-// LeaderFaults: what swarms share whose faults are about who leads a job: faults of a kind recur
-// until a moment, what they began is over again after a while, and whoever leads is frozen, cut off
-// or killed. Who that is, each kind of lives says for itself.
+// LeaderFaults: shared by swarms with faults of the coordinator: faults of a kind recur until a
+// given time, each ends after a while, and the leading process is frozen, disconnected or killed.
+// Each swarm chooses the target itself.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace cpprun::sim {
 
 class LeaderFaults {
  protected:
-  LeaderFaults(Cluster& cluster, Dice dice, Instant end, Duration lasts_max)
-      : cluster_(cluster), dice_(dice), end_(end), lasts_max_(lasts_max) {}
+  LeaderFaults(Cluster& cluster, Prng prng, Instant end, Duration lasts_max)
+      : cluster_(cluster), prng_(prng), end_(end), lasts_max_(lasts_max) {}
   ~LeaderFaults() = default;
 
-  // Who is struck now; null: nobody.
+  // The target of a fault now; null: none.
   virtual Node* leader() = 0;
 
   // `mean`: time between two; zero: there are none.
@@ -27,7 +27,7 @@ class LeaderFaults {
   void later(std::function<void()> what);
 
   Cluster& cluster_;
-  Dice dice_;
+  Prng prng_;
 
  private:
   const Instant end_;

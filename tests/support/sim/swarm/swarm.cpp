@@ -14,13 +14,14 @@ namespace {
 
 constexpr int kSigTerm = 15;
 constexpr Duration kSignalAgain = std::chrono::milliseconds(15);
-constexpr Duration kFindingTakes = 3s;    // until everybody knows who leads the job
-constexpr size_t kUnreadMax = 64 * 1024;  // of one connection; a lost node is not written to
+constexpr Duration kFindingTakes = 3s;  // until every node knows the coordinator
+constexpr size_t kUnreadMax =
+    64 * 1024;  // of one connection; the coordinator does not write to a lost node
 
 class Liveness {
  public:
   explicit Liveness(const SwarmPlan& plan)
-      : plan_(plan), cluster_(plan.cluster), dice_(plan.cluster.seed ^ 0xFA17) {
+      : plan_(plan), cluster_(plan.cluster), prng_(plan.cluster.seed ^ 0xFA17) {
     cluster_.set_plan([this](const Node& node, const control::RankAssignment& assignment) {
       return workers_of(node, assignment);
     });
@@ -30,14 +31,14 @@ class Liveness {
   SwarmResult run(const std::function<void(const std::string&)>& sink) {
     if (sink) cluster_.trace().listen(Trace::Detail::All, sink);
     if (!plan_.cluster.has_etcd) cluster_.start_coordinator();
-    for (int64_t i = 0; i < plan_.nodes; ++i) arrive_in(dice_.up_to(2s));
+    for (int64_t i = 0; i < plan_.nodes; ++i) arrive_in(prng_.up_to(2s));
     faults_end_ = cluster_.now() + plan_.safety_phase;
     plan_faults();
-    ElectedFaults elected(cluster_, plan_.elected, dice_.child(6), faults_end_);
+    ElectedFaults elected(cluster_, plan_.elected, prng_.child(6), faults_end_);
     if (plan_.cluster.has_etcd) elected.plan();
-    StandbyFaults standbys(cluster_, plan_.standbys, dice_.child(7), faults_end_, nodes_max());
+    StandbyFaults standbys(cluster_, plan_.standbys, prng_.child(7), faults_end_, nodes_max());
     standbys.plan();
-    ImpostorFaults impostors(cluster_, plan_.impostors, dice_.child(8), faults_end_);
+    ImpostorFaults impostors(cluster_, plan_.impostors, prng_.child(8), faults_end_);
     impostors.plan();
     cluster_.run_until(faults_end_);
     heal();
@@ -51,7 +52,7 @@ class Liveness {
   size_t nodes_max() const { return static_cast<size_t>(plan_.nodes) + 12; }
   bool are_faults_on() const { return cluster_.now() < faults_end_; }
   void later(std::function<void()> what) {
-    cluster_.in(dice_.up_to(plan_.fault_lasts_max), std::move(what));
+    cluster_.in(prng_.up_to(plan_.fault_lasts_max), std::move(what));
   }
   void arrive_in(Duration delay) {
     cluster_.in(delay, [this] {
@@ -64,7 +65,7 @@ class Liveness {
   SpawnPlan workers_of(const Node& node, const control::RankAssignment&) {
     const FaultRates& faults = plan_.faults;
     SpawnPlan made;
-    made.fails = are_faults_on() && dice_.chance(faults.spawn_fails);
+    made.fails = are_faults_on() && prng_.chance(faults.spawn_fails);
     for (int64_t i = 0; i < node.spec().agent.facts.nproc; ++i) made.lives.push_back(a_worker());
     const bool may_be_unusable = are_faults_on() && faults.resume_is_unusable > 0;
     made.is_resume_unusable = may_be_unusable && extra_dice_.chance(faults.resume_is_unusable);
@@ -80,25 +81,25 @@ class Liveness {
     return made;
   }
 
-  WorkerLife a_worker() {
+  WorkerBehavior a_worker() {
     const FaultRates& faults = plan_.faults;
-    WorkerLife liveness;
-    liveness.runs = 10ms + dice_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
-    liveness.stops_in = dice_.up_to(300ms);
+    WorkerBehavior liveness;
+    liveness.runs = 10ms + prng_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
+    liveness.stops_in = prng_.up_to(300ms);
     liveness.can_save = snapshot_dice_.chance(plan_.faults.worker_saves);
     liveness.saves_each = plan_.saves_each;
     const bool is_late = faults.worker_is_late > 0 && extra_dice_.chance(faults.worker_is_late);
     if (is_late) liveness.ready_in = extra_dice_.up_to(plan_.worker_ready_max);
     const double unkillable = faults.worker_outlives_kill;
     const bool is_unkillable = are_faults_on() && unkillable > 0 && stuck_dice_.chance(unkillable);
-    if (is_unkillable) liveness.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillPatience);
+    if (is_unkillable) liveness.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillTimeout);
     if (is_unkillable && stuck_dice_.chance(0.5)) liveness.outlives_kill = 1h;
     if (!are_faults_on()) return liveness;
-    liveness.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
-    liveness.is_deaf = dice_.chance(faults.worker_is_deaf) || is_unkillable;
-    // Who hangs, hangs until the faults are over.
+    liveness.exit_code = prng_.chance(faults.worker_fails) ? 1 : 0;
+    liveness.ignores_sigterm = prng_.chance(faults.worker_is_deaf) || is_unkillable;
+    // A hanging worker hangs until the faults are over.
     Duration rest = faults_end_ - cluster_.now();
-    if (dice_.chance(faults.worker_hangs)) liveness.runs = rest + dice_.up_to(1s);
+    if (prng_.chance(faults.worker_hangs)) liveness.runs = rest + prng_.up_to(1s);
     liveness.runs = std::min(liveness.runs, rest + Duration(1s));
     return liveness;
   }
@@ -159,7 +160,7 @@ class Liveness {
     });
   }
 
-  // By dice of their own, so that lives without orders are what they were.
+  // From a separate generator, so that runs without admin commands stay the same.
   void plan_orders(Duration mean) {
     if (mean == Duration{}) return;
     cluster_.in(order_dice_.until_event(mean), [this, mean] {
@@ -186,7 +187,7 @@ class Liveness {
 
   void again(Duration mean, std::function<void()> fault) {
     if (mean == Duration{}) return;
-    cluster_.in(dice_.until_event(mean), [this, mean, fault] {
+    cluster_.in(prng_.until_event(mean), [this, mean, fault] {
       if (!are_faults_on()) return;
       fault();
       again(mean, fault);
@@ -196,18 +197,18 @@ class Liveness {
     again(mean, [this, fault] {
       auto& nodes = cluster_.nodes();
       if (nodes.empty()) return;
-      Node& node = *nodes[static_cast<size_t>(dice_.below(static_cast<int64_t>(nodes.size())))];
+      Node& node = *nodes[static_cast<size_t>(prng_.below(static_cast<int64_t>(nodes.size())))];
       if (node.is_running()) {
         fault(node);
-      } else if (dice_.chance(0.5)) {
+      } else if (prng_.chance(0.5)) {
         restart(node);
       }
     });
   }
 
-  // The moments between a question and its answer are the ones that matter.
+  // Faults between a request and its answer matter most.
   void now_or_after_its_message(Node& node, std::function<void()> fault) {
-    if (dice_.chance(0.5)) return fault();
+    if (prng_.chance(0.5)) return fault();
     node.after_next_message(std::move(fault));
   }
 
@@ -223,17 +224,17 @@ class Liveness {
     if (node.connection()) (cluster_.network().*fault)(*node.connection());
   }
   void clog(const Node& node) {
-    Instant until = cluster_.now() + dice_.up_to(plan_.fault_lasts_max / 2);
+    Instant until = cluster_.now() + prng_.up_to(plan_.fault_lasts_max / 2);
     HostId host = node.spec().host;
-    if (dice_.chance(0.7)) cluster_.network().clog(host, hub(), until);
-    if (dice_.chance(0.7)) cluster_.network().clog(hub(), host, until);
+    if (prng_.chance(0.7)) cluster_.network().clog(host, hub(), until);
+    if (prng_.chance(0.7)) cluster_.network().clog(hub(), host, until);
   }
-  // Where the coordinator is.
+  // The host of the coordinator.
   HostId hub() {
     const Node* leader = plan_.cluster.has_etcd ? cluster_.elected() : nullptr;
     return leader == nullptr ? 0 : leader->spec().host;
   }
-  // At the endpoint, or whoever leads by an election.
+  // The coordinator at the endpoint, or the elected leader.
   CoordinatorProcess* main_coordinator() {
     if (!plan_.cluster.has_etcd) return cluster_.coordinator();
     Node* leader = cluster_.elected();
@@ -249,16 +250,16 @@ class Liveness {
     HostId from = node.spec().host;
     HostId to = hub();
     if (from == to) return;
-    if (dice_.chance(0.5)) std::swap(from, to);
+    if (prng_.chance(0.5)) std::swap(from, to);
     cluster_.network().cut(from, to);
     later([this, from, to] { cluster_.network().mend(from, to); });
   }
   void kill(Node& node) {
-    if (node.spec().is_own) return;  // that is the coordinator's end
+    if (node.spec().is_own) return;  // ends the coordinator too
     now_or_after_its_message(node, [this, &node] {
       if (!are_faults_on()) return;
-      cluster_.kill(node, dice_.chance(0.2));
-      if (dice_.chance(0.7)) later([this, &node] { restart(node); });
+      cluster_.kill(node, prng_.chance(0.2));
+      if (prng_.chance(0.7)) later([this, &node] { restart(node); });
     });
   }
   void cut_power(Node& node) {
@@ -278,10 +279,10 @@ class Liveness {
   }
   void kill_coordinator() {
     if (!cluster_.coordinator()->is_alive()) return;
-    cluster_.kill_coordinator(dice_.chance(0.2));
+    cluster_.kill_coordinator(prng_.chance(0.2));
     if (!plan_.faults.does_coordinator_return) return;
     const Duration most = plan_.faults.coordinator_is_away_max;
-    cluster_.in(dice_.up_to(most > Duration{} ? most : plan_.fault_lasts_max),
+    cluster_.in(prng_.up_to(most > Duration{} ? most : plan_.fault_lasts_max),
                 [this] { bring_coordinator_back(); });
   }
   void bring_coordinator_back() {
@@ -295,7 +296,7 @@ class Liveness {
     if (plan_.faults.does_coordinator_return) bring_coordinator_back();
   }
 
-  // All that the job needs is there, and nobody has been told an outcome.
+  // The job has everything it needs, and no node has received an outcome.
   bool must_go_on(std::map<Incarnation, Term>& here) const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
     const Job* job = cluster.job();
@@ -309,7 +310,8 @@ class Liveness {
     for (const auto& node : cluster.nodes()) {
       using How = agent::Finish::How;
       const agent::Finish* end = node->finish() ? &*node->finish() : nullptr;
-      // Who was stopped on request itself knows nothing of the job; else the text says who was.
+      // A node that was stopped on request knows nothing of the job; otherwise the text names the
+      // stopped node.
       bool is_told = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
                                         (end->how == How::Stopped && !end->text.empty()));
       is_undecided = is_undecided && !is_told && !node->knows_outcome();
@@ -321,7 +323,7 @@ class Liveness {
         here[node->id().incarnation] = node->term();
       }
     }
-    // Whoever knows of a later epoch waits for one that is later still.
+    // An agent that knows a later term waits for a coordinator of an even later one.
     const bool is_heeded = !plan_.cluster.clock_goes_back;
     return is_led && is_undecided && is_heeded &&
            static_cast<int64_t>(here.size()) >= plan_.cluster.job_spec.min_nodes;
@@ -329,12 +331,12 @@ class Liveness {
 
   static bool is_orphan(const Job& job) { return job.phase() == Job::Phase::Recovering; }
 
-  // Reconnecting, the lease of who is gone, last call, and workers that are stopped first.
+  // Reconnecting, the leases of lost nodes, last call, and stopping workers.
   Duration bound() const {
     const ClusterOptions& o = plan_.cluster;
     Duration reconnect = 7s + o.network.retransmit_max + o.network.delay_max;
     Duration one_round = o.stop_grace + limits::kKillDuration + limits::kDeathGrace;
-    if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillPatience;
+    if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillTimeout;
     if (o.has_etcd) one_round += o.job_spec.lease + 4s;  // who led last, and who would have next
     return reconnect + 2 * (o.job_spec.lease + one_round) + o.job_spec.scale_up_interval + 4s;
   }
@@ -353,7 +355,7 @@ class Liveness {
     for (const auto& node : cluster_.nodes()) {
       cluster_.checks().require(!node->is_running(), "L2: " + node->label() + " waits for ever");
       auto was = here.find(node->id().incarnation);
-      // Who knocks after the end begins another job, and may wait for it.
+      // An agent that connects after the end starts another job, and may wait for it.
       const bool is_asked = cluster_.job() != nullptr && cluster_.job()->is_shutting_down();
       bool is_of_it =
           !is_asked && was != here.end() && was->second > Term() && was->second == node->term();
@@ -380,7 +382,7 @@ class Liveness {
 
   SwarmResult result() {
     SwarmResult made{cluster_.checks().broken(), cluster_.hash(), cluster_.checks().rounds_formed(),
-                     cluster_.agenda().steps(), 0};
+                     cluster_.event_queue().steps(), 0};
     for (const auto& node : cluster_.nodes()) {
       bool is_success = node->finish() && node->finish()->how == agent::Finish::How::Success;
       made.successes += is_success ? 1 : 0;
@@ -390,11 +392,11 @@ class Liveness {
 
   const SwarmPlan plan_;
   Cluster cluster_;
-  Dice dice_;
-  Dice snapshot_dice_ = dice_.child(3);
-  Dice order_dice_ = dice_.child(4);
-  Dice extra_dice_ = dice_.child(5);
-  Dice stuck_dice_ = dice_.child(8);
+  Prng prng_;
+  Prng snapshot_dice_ = prng_.child(3);
+  Prng order_dice_ = prng_.child(4);
+  Prng extra_dice_ = prng_.child(5);
+  Prng stuck_dice_ = prng_.child(8);
   Instant faults_end_;
 };
 

@@ -1,6 +1,6 @@
-// Swarm: one random life of a job. A seed draws the job's terms, which kinds of faults there are
-// and how often; then comes a phase in which they happen, and only safety is asked for; then all is
-// healed, and the job must go on, or end, in bounded time.
+// Swarm: one random simulation of a job. A seed draws the job's options, and the kinds of faults
+// and their rates. In a first phase faults happen, and only safety is checked; then all faults end,
+// and the job must continue, or end, in bounded time.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ struct FaultRates {
   Duration break_connection{}, black_hole{}, clog{}, cut_off{}, one_way_cut{};
   Duration kill{}, power{}, freeze{}, pause{}, signal{}, arrive{}, fail_worker{};
   Duration kill_coordinator{}, freeze_coordinator{}, cut_coordinator{};
-  Duration order{};   // of an operator, at some node
+  Duration order{};   // of an admin command, at some node
   Duration strike{};  // of a fault of the job's plan, at some node
   Duration slow_reader{}, slow_coordinator{}, disk_full{};
   bool does_coordinator_return = true;
   Duration coordinator_is_away_max{};  // zero: as long as any fault
-  double worker_fails = 0;             // chance of each worker in each round
+  double worker_fails = 0;             // probability for each worker in each round
   double worker_is_deaf = 0;
   double worker_hangs = 0;
   double worker_outlives_kill = 0;
-  double spawn_fails = 0;  // chance of each node in each round
+  double spawn_fails = 0;  // probability for each node in each round
   double worker_saves = 0;
   double fetch_fails = 0;
-  double worker_is_late = 0;      // chance of each worker in each round
-  double resume_is_unusable = 0;  // chance of each node in each round
+  double worker_is_late = 0;      // probability for each worker in each round
+  double resume_is_unusable = 0;  // probability for each node in each round
 };
 
 struct SwarmPlan {
@@ -39,29 +39,29 @@ struct SwarmPlan {
   int64_t nodes = 1;  // at first
   FaultRates faults;
   ElectedRates elected;   // where etcd is the arbiter
-  StandbyRates standbys;  // in lives that are about them
+  StandbyRates standbys;  // in simulations of standbys
   Duration impostors{};   // mean time between them; zero: there are none
   Duration safety_phase{};
   Duration worker_runs_max = std::chrono::seconds(4);
   Duration fault_lasts_max = std::chrono::seconds(8);
-  Duration worker_ready_max = std::chrono::seconds(3);  // of those that are late
-  Duration saves_each{};                                // workers, as they go; zero: they do not
+  Duration worker_ready_max = std::chrono::seconds(3);  // of late nodes
+  Duration saves_each{};  // interval of the workers' saves; zero: none
 
-  std::string text() const;  // all that was drawn, on a few lines
+  std::string text() const;  // all drawn parameters, on a few lines
 };
 
 enum class Size { Small, Large, Elected };  // at most 8 nodes, 10,000, or 8 with etcd
 SwarmPlan draw_plan(uint64_t seed, Size size);
 
 struct SwarmResult {
-  std::vector<std::string> broken;  // properties that did not hold
+  std::vector<std::string> broken;  // violated properties
   uint64_t hash = 0;
   int64_t rounds = 0;
   uint64_t events = 0;
-  int64_t successes = 0;  // nodes that ended so
+  int64_t successes = 0;  // nodes that ended with success
 };
 
-// Runs one life; tells its story to `sink` if there is one.
+// Runs one simulation; writes its trace to `sink` if there is one.
 SwarmResult run_swarm(const SwarmPlan& plan,
                       const std::function<void(const std::string&)>& sink = nullptr);
 

@@ -32,16 +32,16 @@ std::string ElectedRates::text() const {
   return text;
 }
 
-ElectedRates draw_elected(Dice dice, ClusterOptions& options) {
+ElectedRates draw_elected(Prng prng, ClusterOptions& options) {
   options.has_etcd = true;
-  options.is_first_own = false;
-  options.etcd.ttl_least_s = dice.between(1, 2);
+  options.is_first_embedded = false;
+  options.etcd.ttl_least_s = prng.between(1, 2);
   ElectedRates rates;
   for (const auto& kind : kKinds) {
-    if (dice.chance(kind.is_on)) rates.*kind.mean = dice.between(Duration(500ms), Duration(8s));
+    if (prng.chance(kind.is_on)) rates.*kind.mean = prng.between(Duration(500ms), Duration(8s));
   }
-  if (dice.chance(0.5)) rates.loses_answers = 0.3 * dice.share();
-  if (dice.chance(0.5)) rates.lingers = 0.3 * dice.share();
+  if (prng.chance(0.5)) rates.loses_answers = 0.3 * prng.share();
+  if (prng.chance(0.5)) rates.lingers = 0.3 * prng.share();
   return rates;
 }
 
@@ -63,7 +63,7 @@ void ElectedFaults::plan() {
     cluster_.cut_power(node);
     later([this, host = node.spec().host] { cluster_.network().set_power(host, true); });
   });
-  // It reaches its agents, and etcd no more.
+  // It reaches its agents, but not etcd.
   on_leader(rates_.blind_leader, [this](Node& node) {
     const HostId host = node.spec().host;
     cluster_.network().cut(host, kEtcdHost);
@@ -82,10 +82,10 @@ void ElectedFaults::cut_way() {
   const auto& nodes = cluster_.nodes();
   if (nodes.empty()) return;
   const auto count = static_cast<int64_t>(nodes.size());
-  HostId from = nodes[static_cast<size_t>(dice_.below(count))]->spec().host;
+  HostId from = nodes[static_cast<size_t>(prng_.below(count))]->spec().host;
   HostId to = kEtcdHost;
-  if (dice_.chance(0.5)) std::swap(from, to);
-  const bool is_both = dice_.chance(0.5);
+  if (prng_.chance(0.5)) std::swap(from, to);
+  const bool is_both = prng_.chance(0.5);
   cluster_.network().cut(from, to);
   if (is_both) cluster_.network().cut(to, from);
   later([this, from, to] {

@@ -1,6 +1,6 @@
-// Swarm: what goes wrong in lives whose arbiter is etcd (R18), beside what goes wrong in all: etcd
-// out of reach of one host or all, down, slow, its answers lost; and whoever leads frozen, cut off,
-// killed or without power.
+// Swarm: faults of jobs whose arbiter is etcd (R18), besides the general ones: etcd unreachable
+// from one host or all, down, slow, with lost answers; and the leader frozen, disconnected, killed
+// or without power.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ struct ElectedRates {
   std::string text() const;
 };
 
-// From dice of its own. Changes what the options say of coordinators.
-ElectedRates draw_elected(Dice dice, ClusterOptions& options);
+// From a separate generator. Changes the options of coordinators.
+ElectedRates draw_elected(Prng prng, ClusterOptions& options);
 
 class ElectedFaults final : private LeaderFaults {
  public:
-  ElectedFaults(Cluster& cluster, ElectedRates rates, Dice dice, Instant end)
-      : LeaderFaults(cluster, dice, end, rates.lasts_max), rates_(rates) {}
+  ElectedFaults(Cluster& cluster, ElectedRates rates, Prng prng, Instant end)
+      : LeaderFaults(cluster, prng, end, rates.lasts_max), rates_(rates) {}
 
   void plan();
 

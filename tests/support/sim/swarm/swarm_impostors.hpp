@@ -1,23 +1,23 @@
-// Swarm: strangers that say hello with the ids of nodes (R10), to whoever leads the job.
+// Swarm: impostors that say hello with the ids of nodes (R10), at the job's coordinator.
 #pragma once
 
 #include "tests/support/sim/cluster.hpp"
-#include "tests/support/sim/dice.hpp"
+#include "tests/support/sim/prng.hpp"
 
 namespace cpprun::sim {
 
 class ImpostorFaults {
  public:
   // One each `mean`, until `end`; zero: none.
-  ImpostorFaults(Cluster& cluster, Duration mean, Dice dice, Instant end)
-      : cluster_(cluster), mean_(mean), dice_(dice), end_(end) {}
+  ImpostorFaults(Cluster& cluster, Duration mean, Prng prng, Instant end)
+      : cluster_(cluster), mean_(mean), prng_(prng), end_(end) {}
 
   void plan();
 
  private:
   Cluster& cluster_;
   const Duration mean_;
-  Dice dice_;
+  Prng prng_;
   const Instant end_;
 };
 

@@ -1,4 +1,4 @@
-// Swarm: what a seed draws.
+// Swarm: the parameters that a seed draws.
 #include <array>
 
 #include "tests/support/sim/swarm/fault_kinds.hpp"
@@ -29,7 +29,7 @@ constexpr std::array<Kind, 15> kKinds{{
     {"cut-coordinator", &FaultRates::cut_coordinator, 0.15},
 }};
 
-// Drawn apart.
+// From a separate generator.
 constexpr std::array<Kind, 5> kMoreKinds{{
     {"order", &FaultRates::order, 0},
     {"strike", &FaultRates::strike, 0},
@@ -38,108 +38,108 @@ constexpr std::array<Kind, 5> kMoreKinds{{
     {"disk-full", &FaultRates::disk_full, 0},
 }};
 
-void draw_faults(Dice& dice, Size size, FaultRates& faults) {
+void draw_faults(Prng& prng, Size size, FaultRates& faults) {
   for (const Kind& kind : kKinds) {
-    if (!dice.chance(kind.is_on)) continue;
-    faults.*kind.mean = size == Size::Small ? dice.between(Duration(300ms), Duration(8s))
-                                            : dice.between(Duration(3s), Duration(12s));
+    if (!prng.chance(kind.is_on)) continue;
+    faults.*kind.mean = size == Size::Small ? prng.between(Duration(300ms), Duration(8s))
+                                            : prng.between(Duration(3s), Duration(12s));
   }
-  faults.does_coordinator_return = dice.chance(0.85);
+  faults.does_coordinator_return = prng.chance(0.85);
   if (size == Size::Large) return;
-  faults.worker_fails = dice.chance(0.4) ? 0.02 + 0.15 * dice.share() : 0;
-  faults.worker_is_deaf = dice.chance(0.4) ? 0.3 * dice.share() : 0;
-  faults.worker_hangs = dice.chance(0.3) ? 0.5 * dice.share() : 0;
-  faults.spawn_fails = dice.chance(0.1) ? 0.05 * dice.share() : 0;
+  faults.worker_fails = prng.chance(0.4) ? 0.02 + 0.15 * prng.share() : 0;
+  faults.worker_is_deaf = prng.chance(0.4) ? 0.3 * prng.share() : 0;
+  faults.worker_hangs = prng.chance(0.3) ? 0.5 * prng.share() : 0;
+  faults.spawn_fails = prng.chance(0.1) ? 0.05 * prng.share() : 0;
 }
 
-// From dice of its own: what was drawn before there were snapshots stays.
-void draw_snapshots(Dice dice, Size size, SwarmPlan& plan) {
-  if (size == Size::Large || dice.chance(0.4)) return;
-  plan.cluster.has_snapshots = dice.chance(0.8);
-  plan.faults.worker_saves = dice.chance(0.8) ? 0.5 + 0.5 * dice.share() : 0;
-  plan.faults.fetch_fails = dice.chance(0.5) ? 0.3 * dice.share() : 0;
-  if (dice.chance(0.4)) plan.faults.signal = dice.between(Duration(300ms), Duration(8s));
+// From a separate generator, so that earlier seeds keep their parameters.
+void draw_snapshots(Prng prng, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || prng.chance(0.4)) return;
+  plan.cluster.has_snapshots = prng.chance(0.8);
+  plan.faults.worker_saves = prng.chance(0.8) ? 0.5 + 0.5 * prng.share() : 0;
+  plan.faults.fetch_fails = prng.chance(0.5) ? 0.3 * prng.share() : 0;
+  if (prng.chance(0.4)) plan.faults.signal = prng.between(Duration(300ms), Duration(8s));
 }
 
-// From dice of its own, as above: coordinators that die again and again, and come back.
-void draw_coordinators(Dice dice, Size size, SwarmPlan& plan) {
-  if (size == Size::Small && dice.chance(0.4)) {
-    plan.faults.kill_coordinator = dice.between(Duration(500ms), Duration(8s));
+// From a separate generator, as above: coordinators that die repeatedly, and return.
+void draw_coordinators(Prng prng, Size size, SwarmPlan& plan) {
+  if (size == Size::Small && prng.chance(0.4)) {
+    plan.faults.kill_coordinator = prng.between(Duration(500ms), Duration(8s));
   }
-  if (dice.chance(0.5)) plan.faults.coordinator_is_away_max = Duration(600ms);
-  plan.cluster.has_control_ports = dice.chance(0.7);
+  if (prng.chance(0.5)) plan.faults.coordinator_is_away_max = Duration(600ms);
+  plan.cluster.has_control_ports = prng.chance(0.7);
 }
 
-// From dice of its own, as snapshots.
-void draw_orders(Dice dice, Size size, SwarmPlan& plan) {
-  if (size == Size::Large || dice.chance(0.7)) return;
-  plan.faults.order = dice.between(Duration(500ms), Duration(8s));
+// From a separate generator, as above.
+void draw_orders(Prng prng, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || prng.chance(0.7)) return;
+  plan.faults.order = prng.between(Duration(500ms), Duration(8s));
 }
 
-// From dice of their own, whose numbers are such that the lives of seeds.txt stay what they were.
+// From separate generators, seeded so that the runs of seeds.txt stay the same.
 constexpr uint64_t kExtras = 5287;
 constexpr uint64_t kStandbys = 846;
 constexpr uint64_t kElectedExtras = 248;
 constexpr uint64_t kImpostors = 45;
 
-Duration draw_impostors(Dice dice, Size size) {
-  if (size == Size::Large || !dice.chance(0.1)) return {};
-  return dice.between(Duration(200ms), Duration(4s));
+Duration draw_impostors(Prng prng, Size size) {
+  if (size == Size::Large || !prng.chance(0.1)) return {};
+  return prng.between(Duration(200ms), Duration(4s));
 }
 
-void draw_extras(Dice dice, Size size, SwarmPlan& plan) {
-  if (size == Size::Large || dice.chance(0.6)) return;
-  const auto mean = [&] { return dice.between(Duration(300ms), Duration(8s)); };
+void draw_extras(Prng prng, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || prng.chance(0.6)) return;
+  const auto mean = [&] { return prng.between(Duration(300ms), Duration(8s)); };
   FaultRates& faults = plan.faults;
-  if (dice.chance(0.4)) faults.slow_reader = mean();
-  if (dice.chance(0.3)) faults.slow_coordinator = mean();
-  if (dice.chance(0.5)) faults.strike = mean();
-  if (dice.chance(0.4)) faults.worker_is_late = dice.share();
-  plan.worker_ready_max = dice.between(Duration(100ms), Duration(4s));
+  if (prng.chance(0.4)) faults.slow_reader = mean();
+  if (prng.chance(0.3)) faults.slow_coordinator = mean();
+  if (prng.chance(0.5)) faults.strike = mean();
+  if (prng.chance(0.4)) faults.worker_is_late = prng.share();
+  plan.worker_ready_max = prng.between(Duration(100ms), Duration(4s));
   if (!plan.cluster.has_snapshots) return;
-  if (dice.chance(0.4)) faults.disk_full = mean();
-  if (dice.chance(0.6)) plan.saves_each = Duration(1ms) * dice.between(20, 1000);
-  if (dice.chance(0.3)) faults.resume_is_unusable = 0.5 * dice.share();
+  if (prng.chance(0.4)) faults.disk_full = mean();
+  if (prng.chance(0.6)) plan.saves_each = Duration(1ms) * prng.between(20, 1000);
+  if (prng.chance(0.3)) faults.resume_is_unusable = 0.5 * prng.share();
 }
 
 // Likewise.
 constexpr uint64_t kStuck = 27066;
 constexpr uint64_t kElectedStuck = 62;
 
-void draw_stuck(Dice dice, Size size, FaultRates& faults) {
-  if (size == Size::Large || dice.chance(0.7)) return;
-  faults.worker_outlives_kill = 0.05 + 0.45 * dice.share();
+void draw_stuck(Prng prng, Size size, FaultRates& faults) {
+  if (size == Size::Large || prng.chance(0.7)) return;
+  faults.worker_outlives_kill = 0.05 + 0.45 * prng.share();
 }
 
-void draw_job_spec(Dice& dice, control::JobSpec& job_spec) {
-  job_spec.max_nodes = dice.between(1, 5);
-  job_spec.min_nodes = dice.chance(0.3) ? job_spec.max_nodes : dice.between(1, job_spec.max_nodes);
-  job_spec.max_restarts = dice.below(7);
-  job_spec.lease = dice.chance(0.5) ? Duration(1s) : dice.between(Duration(1s), Duration(6s));
-  job_spec.heartbeat = job_spec.lease / dice.between(3, 8);
-  job_spec.scale_up_interval = dice.up_to(4s);
-  if (dice.chance(0.3)) job_spec.last_call = dice.up_to(2s);
-  job_spec.is_agent_store = dice.chance(0.2);
+void draw_job_spec(Prng& prng, control::JobSpec& job_spec) {
+  job_spec.max_nodes = prng.between(1, 5);
+  job_spec.min_nodes = prng.chance(0.3) ? job_spec.max_nodes : prng.between(1, job_spec.max_nodes);
+  job_spec.max_restarts = prng.below(7);
+  job_spec.lease = prng.chance(0.5) ? Duration(1s) : prng.between(Duration(1s), Duration(6s));
+  job_spec.heartbeat = job_spec.lease / prng.between(3, 8);
+  job_spec.scale_up_interval = prng.up_to(4s);
+  if (prng.chance(0.3)) job_spec.last_call = prng.up_to(2s);
+  job_spec.is_agent_store = prng.chance(0.2);
 }
 
 }  // namespace
 
 SwarmPlan draw_plan(uint64_t seed, Size size) {
   const bool is_elected = size == Size::Elected;
-  if (is_elected) size = Size::Small;  // in everything else
-  const Duration impostors = draw_impostors(Dice(seed).child(kImpostors), size);
-  Dice dice(seed * 2 + (size == Size::Large ? 1 : 0));
-  if (is_elected) dice = dice.child(18);
+  if (is_elected) size = Size::Small;  // everything else is equal
+  const Duration impostors = draw_impostors(Prng(seed).child(kImpostors), size);
+  Prng prng(seed * 2 + (size == Size::Large ? 1 : 0));
+  if (is_elected) prng = prng.child(18);
   SwarmPlan plan;
   plan.impostors = impostors;
   ClusterOptions& cluster = plan.cluster;
-  cluster.seed = dice.next();
+  cluster.seed = prng.next();
   if (size == Size::Small) {
-    draw_job_spec(dice, cluster.job_spec);
-    plan.nodes = std::min<int64_t>(8, cluster.job_spec.max_nodes + dice.below(3));
-    cluster.nproc = dice.between(1, 3);
-    plan.safety_phase = dice.between(Duration(2s), Duration(16s));
-    cluster.stop_grace = dice.between(Duration(200ms), Duration(5s));
+    draw_job_spec(prng, cluster.job_spec);
+    plan.nodes = std::min<int64_t>(8, cluster.job_spec.max_nodes + prng.below(3));
+    cluster.nproc = prng.between(1, 3);
+    plan.safety_phase = prng.between(Duration(2s), Duration(16s));
+    cluster.stop_grace = prng.between(Duration(200ms), Duration(5s));
   } else {
     plan.nodes = cluster.job_spec.max_nodes = 10'000;
     cluster.job_spec.min_nodes = 9'000;
@@ -149,28 +149,28 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
     cluster.stop_grace = 2s;
   }
   cluster.join_timeout = 120s;
-  cluster.is_first_own = dice.chance(0.4);
-  cluster.network.latency_max = dice.between(Duration(100us), Duration(20ms));
-  if (dice.chance(0.5)) cluster.network.delay_mean = dice.between(Duration(100us), Duration(30ms));
-  cluster.network.split = dice.chance(0.5) ? 0.2 * dice.share() : 0;
-  cluster.drift_ppm_max = dice.chance(0.7) ? 20'000 : 100;
-  plan.fault_lasts_max = dice.between(Duration(500ms), Duration(10s));
-  draw_faults(dice, size, plan.faults);
-  draw_snapshots(dice.child(3), size, plan);
-  draw_coordinators(dice.child(4), size, plan);
-  draw_orders(dice.child(5), size, plan);
+  cluster.is_first_embedded = prng.chance(0.4);
+  cluster.network.latency_max = prng.between(Duration(100us), Duration(20ms));
+  if (prng.chance(0.5)) cluster.network.delay_mean = prng.between(Duration(100us), Duration(30ms));
+  cluster.network.split = prng.chance(0.5) ? 0.2 * prng.share() : 0;
+  cluster.drift_ppm_max = prng.chance(0.7) ? 20'000 : 100;
+  plan.fault_lasts_max = prng.between(Duration(500ms), Duration(10s));
+  draw_faults(prng, size, plan.faults);
+  draw_snapshots(prng.child(3), size, plan);
+  draw_coordinators(prng.child(4), size, plan);
+  draw_orders(prng.child(5), size, plan);
   if (!is_elected) {
-    draw_extras(Dice(seed).child(kExtras), size, plan);
-    draw_stuck(Dice(seed).child(kStuck), size, plan.faults);
-    if (size == Size::Small) draw_standbys(Dice(seed).child(kStandbys), plan);
+    draw_extras(Prng(seed).child(kExtras), size, plan);
+    draw_stuck(Prng(seed).child(kStuck), size, plan.faults);
+    if (size == Size::Small) draw_standbys(Prng(seed).child(kStandbys), plan);
     return plan;
   }
-  plan.elected = draw_elected(dice.child(6), cluster);
+  plan.elected = draw_elected(prng.child(6), cluster);
   FaultRates& faults = plan.faults;
   faults.kill_coordinator = faults.freeze_coordinator = faults.cut_coordinator = Duration{};
   faults.does_coordinator_return = false;
-  draw_extras(Dice(seed).child(kElectedExtras), size, plan);
-  draw_stuck(Dice(seed).child(kElectedStuck), size, faults);
+  draw_extras(Prng(seed).child(kElectedExtras), size, plan);
+  draw_stuck(Prng(seed).child(kElectedStuck), size, faults);
   return plan;
 }
 
@@ -180,7 +180,7 @@ std::string SwarmPlan::text() const {
                      std::to_string(job_spec.max_nodes) + " nodes=" + std::to_string(nodes) +
                      " nproc=" + std::to_string(cluster.nproc) +
                      " max-restarts=" + std::to_string(job_spec.max_restarts) +
-                     (cluster.is_first_own ? " first-node-is-host" : "") +
+                     (cluster.is_first_embedded ? " first-node-is-host" : "") +
                      (cluster.has_control_ports ? " standbys" : "") +
                      (cluster.clock_goes_back ? " clock-goes-back" : "");
   append(text, " %s=%.2fs", "lease", to_seconds(job_spec.lease));

@@ -20,7 +20,7 @@ constexpr std::array<FaultKind<StandbyRates>, 6> kKinds{{
     {"newcomers", &StandbyRates::newcomers, 1},
 }};
 
-// They would end the round, or the job, before anything can happen to who leads it.
+// They would end the round, or the job, before any fault of the coordinator.
 constexpr std::array kOthers{
     &FaultRates::black_hole,  &FaultRates::clog,  &FaultRates::cut_off,
     &FaultRates::one_way_cut, &FaultRates::kill,  &FaultRates::power,
@@ -37,33 +37,33 @@ std::string StandbyRates::text() const {
   return text;
 }
 
-void draw_standbys(Dice dice, SwarmPlan& plan) {
-  if (!dice.chance(kAboutStandbys)) return;
-  plan.cluster.is_first_own = true;
+void draw_standbys(Prng prng, SwarmPlan& plan) {
+  if (!prng.chance(kAboutStandbys)) return;
+  plan.cluster.is_first_embedded = true;
   control::JobSpec& job_spec = plan.cluster.job_spec;
-  job_spec.max_nodes = dice.between(2, 4);
-  job_spec.min_nodes = dice.between(1, job_spec.max_nodes);
-  job_spec.lease = dice.chance(0.6) ? Duration(1s) : dice.between(Duration(1s), Duration(2s));
-  job_spec.heartbeat = job_spec.lease / dice.between(3, 5);
-  plan.nodes = job_spec.max_nodes + dice.below(2);
-  plan.safety_phase = dice.between(Duration(8s), Duration(18s));
+  job_spec.max_nodes = prng.between(2, 4);
+  job_spec.min_nodes = prng.between(1, job_spec.max_nodes);
+  job_spec.lease = prng.chance(0.6) ? Duration(1s) : prng.between(Duration(1s), Duration(2s));
+  job_spec.heartbeat = job_spec.lease / prng.between(3, 5);
+  plan.nodes = job_spec.max_nodes + prng.below(2);
+  plan.safety_phase = prng.between(Duration(8s), Duration(18s));
   plan.worker_runs_max = 60s;
   FaultRates& faults = plan.faults;
   for (const auto other : kOthers) {
-    if (dice.chance(0.6)) faults.*other = Duration{};
+    if (prng.chance(0.6)) faults.*other = Duration{};
   }
-  if (dice.chance(0.7)) faults.worker_fails = 0;
+  if (prng.chance(0.7)) faults.worker_fails = 0;
   faults.does_coordinator_return = true;
-  faults.kill_coordinator = dice.between(Duration(1s), Duration(8s));
-  faults.coordinator_is_away_max = dice.chance(0.5) ? Duration(300ms) : Duration(3s);
-  plan.cluster.clock_goes_back = dice.chance(0.2);
+  faults.kill_coordinator = prng.between(Duration(1s), Duration(8s));
+  faults.coordinator_is_away_max = prng.chance(0.5) ? Duration(300ms) : Duration(3s);
+  plan.cluster.clock_goes_back = prng.chance(0.2);
   plan.cluster.has_control_ports = true;
   plan.cluster.join_timeout = plan.cluster.clock_goes_back ? 20s : 60s;
   for (const auto& kind : kKinds) {
-    if (dice.chance(kind.is_on))
-      plan.standbys.*kind.mean = dice.between(Duration(500ms), Duration(6s));
+    if (prng.chance(kind.is_on))
+      plan.standbys.*kind.mean = prng.between(Duration(500ms), Duration(6s));
   }
-  plan.standbys.lasts_max = dice.between(Duration(1s), Duration(10s));
+  plan.standbys.lasts_max = prng.between(Duration(1s), Duration(10s));
 }
 
 void StandbyFaults::plan() {
@@ -74,12 +74,12 @@ void StandbyFaults::plan() {
   kill_leader(rates_.kill_leader);
   on_leader(rates_.power_leader, [this](Node& node) {
     cluster_.cut_power(node);
-    if (dice_.chance(0.5)) return;  // for good: nobody will ever know that it is dead
+    if (prng_.chance(0.5)) return;  // for good: no node will ever know that it is dead
     later([this, host = node.spec().host] { cluster_.network().set_power(host, true); });
   });
 }
 
-// Its agents reach it, and whoever listens at the job's endpoint does not hear that it leads.
+// Its agents reach it, but the coordinator at the job's endpoint does not receive its announcement.
 void StandbyFaults::hide(HostId host) {
   cluster_.network().cut(host, 0);
   cluster_.network().cut(0, host);
@@ -87,19 +87,19 @@ void StandbyFaults::hide(HostId host) {
     cluster_.network().mend(host, 0);
     cluster_.network().mend(0, host);
   });
-  if (dice_.chance(0.7)) bring_newcomers();
+  if (prng_.chance(0.7)) bring_newcomers();
 }
 
 void StandbyFaults::bring_newcomers() {
-  const Duration within = dice_.chance(0.5) ? Duration(20ms) : Duration(1s);
+  const Duration within = prng_.chance(0.5) ? Duration(20ms) : Duration(1s);
   for (int64_t i = cluster_.options().job_spec.max_nodes; i > 0; --i) {
-    cluster_.in(dice_.up_to(within), [this] {
+    cluster_.in(prng_.up_to(within), [this] {
       if (cluster_.nodes().size() < nodes_max_) cluster_.add_node();
     });
   }
 }
 
-// The newest that took the job over; it may be frozen.
+// The newest standby that became coordinator; it may be frozen.
 Node* StandbyFaults::leader() {
   const auto term_of = [](Node& node) { return node.coordinator()->spec().options.term; };
   Node* found = nullptr;

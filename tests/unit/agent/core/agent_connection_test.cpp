@@ -1,4 +1,4 @@
-// The agent's core when the line breaks: what it says again, its worker lease (R6).
+// The agent's core: broken connections, repeated reports, worker lease (R6).
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -15,7 +15,7 @@ TEST_F(Agent, R4_EachConnectionHasAGreaterNumber) {
   EXPECT_EQ(said<control::Hello>()->connection, 2);
 }
 
-TEST_F(Agent, SaysWhereItStandsInEveryState) {
+TEST_F(Agent, ReportsItsStateWhenItReconnects) {
   runs(3);
   disconnects();
   connects();
@@ -38,7 +38,7 @@ TEST_F(Agent, SaysWhereItStandsInEveryState) {
   EXPECT_EQ(said<control::Register>()->term, Term(1));
 }
 
-TEST_F(Agent, R13_BringsTheRoundThatItKnows) {
+TEST_F(Agent, R13_ReportsTheRoundThatItKnows) {
   connects();
   EXPECT_FALSE(said<control::Register>()->assignment);
   disconnects();
@@ -56,7 +56,7 @@ TEST_F(Agent, R13_BringsTheRoundThatItKnows) {
   EXPECT_EQ(said<control::Register>()->charged, control::RestartCharge::None);
 }
 
-TEST_F(Agent, R13_IsDeafToACoordinatorOfAnOlderEpoch) {
+TEST_F(Agent, R13_IgnoresACoordinatorOfAnOlderTerm) {
   runs(3);
   disconnects();
   connects();
@@ -104,7 +104,7 @@ class AgentStandby : public AgentTest {
   }
 };
 
-TEST_F(AgentStandby, R16_LeadsWhenNobodyListensWhereItWasWelcomed) {
+TEST_F(AgentStandby, R16_LeadsWhenTheCoordinatorsEndpointRefuses) {
   is_refused(Endpoint{"10.0.0.9", 29500});
   EXPECT_FALSE(taken_over) << "another place";
   is_refused(kHead);
@@ -113,7 +113,7 @@ TEST_F(AgentStandby, R16_LeadsWhenNobodyListensWhereItWasWelcomed) {
   EXPECT_EQ(taken_over->place.port, 4711);
 }
 
-TEST_F(AgentStandby, R16_NotWithoutAGrant) {
+TEST_F(AgentStandby, R16_DoesNotLeadWithoutAWorkerLease) {
   passes(4s);
   is_refused(kHead);
   EXPECT_FALSE(taken_over);
@@ -121,7 +121,7 @@ TEST_F(AgentStandby, R16_NotWithoutAGrant) {
   EXPECT_TRUE(said<control::Register>()->has_evidence);
 }
 
-TEST_F(AgentStandby, R14_NotWhenItWasToldThatItIsNone) {
+TEST_F(AgentStandby, R14_DoesNotLeadAfterLosingTheStandbyRole) {
   connects();
   welcome(false);
   is_granted(4s);
@@ -130,7 +130,7 @@ TEST_F(AgentStandby, R14_NotWhenItWasToldThatItIsNone) {
   EXPECT_FALSE(taken_over);
 }
 
-TEST_F(Agent, R17_LooksElsewhereWhenNobodyWelcomesIt) {
+TEST_F(Agent, R17_TriesOtherEndpointsWithoutAnAnswer) {
   connects();
   waits(false);
   passes(10s - 1ms);
@@ -139,7 +139,7 @@ TEST_F(Agent, R17_LooksElsewhereWhenNobodyWelcomesIt) {
   EXPECT_EQ(reconnects, 1);
 }
 
-TEST_F(AgentStandby, R17_GoesWhereTheJobIsLedFrom) {
+TEST_F(AgentStandby, R17_FollowsARedirect) {
   connects();
   hears(control::Redirect{Term(term + 1), "10.0.0.3", 4712});
   ASSERT_TRUE(routes);
@@ -148,7 +148,7 @@ TEST_F(AgentStandby, R17_GoesWhereTheJobIsLedFrom) {
   EXPECT_EQ(reconnects, 1);
 }
 
-TEST_F(Agent, AFailureWhileCutOffIsReportedAfterwards) {
+TEST_F(Agent, ReportsAFailureAfterReconnecting) {
   runs();
   disconnects();
   worker_ends(0, 5);
@@ -161,10 +161,10 @@ TEST_F(Agent, AFailureWhileCutOffIsReportedAfterwards) {
   EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
 }
 
-TEST_F(Agent, AFailureThatMayBeLostWithTheConnectionIsReportedAgain) {
+TEST_F(Agent, RepeatsAFailureThatTheConnectionMayHaveLost) {
   runs();
   worker_ends(0, 5);
-  disconnects();  // with the report on its way
+  disconnects();  // with the report in flight
   forget();
   connects();
   EXPECT_EQ(times<control::Failed>(), 1);
@@ -177,7 +177,7 @@ TEST_F(Agent, AFailureThatMayBeLostWithTheConnectionIsReportedAgain) {
   EXPECT_EQ(times<control::Failed>(), 2);
 }
 
-TEST_F(Agent, ANewWorldShowsThatTheFailureIsKnown) {
+TEST_F(Agent, ANewAssignmentConfirmsTheFailure) {
   runs();
   worker_ends(0, 5);
   all_quiet();
@@ -207,7 +207,7 @@ TEST_F(Agent, R6_PingsEveryHeartbeat) {
   EXPECT_EQ(times<control::Ping>(), 11);
 }
 
-TEST_F(Agent, R6_TermASecondBeforeTheDeadlineKillAtIt) {
+TEST_F(Agent, R6_SendsSigtermASecondBeforeTheDeadlineAndSigkillAtIt) {
   runs();
   Instant granted = now;
   passes(2999ms);
@@ -247,7 +247,7 @@ TEST_F(Agent, R6_TheDeadlineCountsFromTheSendTimeOfThePing) {
   EXPECT_EQ(worker_leases.back(), sent + 4s);
 }
 
-TEST_F(Agent, R6_APongTwiceOrOfAnotherConnectionWorkerLeasesNothing) {
+TEST_F(Agent, R6_ADuplicateOrForeignPongGivesNoWorkerLease) {
   runs();
   int64_t first = said<control::Ping>()->seq;
   disconnects();
@@ -263,7 +263,7 @@ TEST_F(Agent, R6_APongTwiceOrOfAnotherConnectionWorkerLeasesNothing) {
   EXPECT_EQ(worker_leases.back(), now + 5s) << "answered already, or never sent";
 }
 
-TEST_F(Agent, R6_ASmallerWorkerLeaseDoesNotTakeBackAGreaterOne) {
+TEST_F(Agent, R6_ASmallerWorkerLeaseDoesNotShortenALongerOne) {
   runs();
   Instant before = worker_leases.back();
   passes(1s);
@@ -271,7 +271,7 @@ TEST_F(Agent, R6_ASmallerWorkerLeaseDoesNotTakeBackAGreaterOne) {
   EXPECT_EQ(worker_leases.back(), before);
 }
 
-TEST_F(Agent, R6_StoppingWorkersToGoAtTheDeadlineToo) {
+TEST_F(Agent, R6_StoppingWorkersAreKilledAtTheDeadlineToo) {
   runs();
   disconnects();
   worker_ends(0, 1);  // grace: 30 s
@@ -279,7 +279,7 @@ TEST_F(Agent, R6_StoppingWorkersToGoAtTheDeadlineToo) {
   EXPECT_EQ(stops.back().signal, 9);
 }
 
-TEST_F(Agent, R6_AGrantThatIsAlmostOverStartsNothing) {
+TEST_F(Agent, R6_AnAlmostExpiredWorkerLeaseStartsNothing) {
   is_in_touch();
   disconnects();
   passes(3s);
@@ -290,7 +290,7 @@ TEST_F(Agent, R6_AGrantThatIsAlmostOverStartsNothing) {
   expect_state(State::Running);
 }
 
-TEST_F(Agent, R6_InTheCoordinatorsOwnProcessThereIsNoWorkerLease) {
+TEST_F(Agent, R6_TheCoordinatorsOwnAgentHasNoWorkerLease) {
   connects();
   is_welcomed(0s);
   gets_assignment(1);
@@ -300,7 +300,7 @@ TEST_F(Agent, R6_InTheCoordinatorsOwnProcessThereIsNoWorkerLease) {
   EXPECT_EQ(said<control::Ping>(), nullptr);
 }
 
-TEST_F(Agent, R11_WhoWakesActsFirstOnItsDeadline) {
+TEST_F(Agent, R11_ChecksItsDeadlineFirstAfterALateWakeup) {
   runs();
   now = now + 60s;
   forget();
@@ -313,18 +313,18 @@ TEST_F(Agent, R11_WhoWakesActsFirstOnItsDeadline) {
   });
 }
 
-TEST_F(Agent, R11_AnAnswerReadTooLateMakesItNoFailureEither) {
+TEST_F(Agent, R11_APongReadTooLateAlsoMakesItNoFailure) {
   runs();
-  passes(1s);  // the second ping is sent; then the agent is frozen, and its answer lies unread
+  passes(1s);  // the second ping is sent; then the agent is frozen, and the pong stays unread
   now = now + 3500ms;
   is_granted(4s);
   worker_ends(0, -9);
   EXPECT_EQ(said<control::Failed>(), nullptr);
   expect_state(State::Stopping);
 }
-TEST_F(Agent, R11_AWorkerThatTheReaperKilledIsNoFailure) {
+TEST_F(Agent, R11_AWorkerKilledByTheReaperIsNoFailure) {
   runs();
-  now = now + 60s;  // frozen: its end is seen before the timer
+  now = now + 60s;  // frozen: the exit is read before the timer runs
   forget();
   worker_ends(0, -9);
   EXPECT_EQ(said<control::Failed>(), nullptr);
@@ -333,7 +333,7 @@ TEST_F(Agent, R11_AWorkerThatTheReaperKilledIsNoFailure) {
   EXPECT_EQ(stops.back().grace, 0s);
 }
 
-TEST_F(Agent, ASilentCoordinatorIsConnectedToAgainAfterALease) {
+TEST_F(Agent, ReconnectsToASilentCoordinatorAfterANodeLease) {
   is_in_touch();
   waits(false);
   passes(4s);

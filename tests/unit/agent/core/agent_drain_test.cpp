@@ -1,4 +1,4 @@
-// The agent's core: stopping on request, here and elsewhere.
+// The agent's core: stopping on request, on this node and on others.
 #include "common/exit_code.hpp"
 #include "common/limits/agent.hpp"
 #include "tests/unit/agent/core/support_agent.hpp"
@@ -35,7 +35,7 @@ TEST_F(Agent, Drain_SigtermLetsTheWorkersSaveAndEndsResumable) {
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(Agent, Drain_WhoDoesNotSaveEndsByTheSignal) {
+TEST_F(Agent, Drain_WithoutASaveTheSignalIsTheExitCode) {
   runs();
   signal(kTerm);
   worker_ends(0, -kTerm);
@@ -46,7 +46,7 @@ TEST_F(Agent, Drain_WhoDoesNotSaveEndsByTheSignal) {
   EXPECT_EQ(finish->signal, kTerm);
 }
 
-TEST_F(Agent, Drain_WorkersThatWereDoneNeedNotSave) {
+TEST_F(Agent, Drain_FinishedWorkersNeedNotSave) {
   runs();
   signal(kTerm);
   worker_ends(0, 0);
@@ -64,7 +64,7 @@ TEST_F(Agent, Drain_AllDoneIsNotResumable) {
   expect_finish(How::Signal);
 }
 
-TEST_F(Agent, Drain_AFailedSaveEndsTheOthersSaving) {
+TEST_F(Agent, Drain_AFailedSaveEndsTheOtherSaves) {
   runs();
   signal(kTerm);
   worker_ends(0, kStoppedResumable);
@@ -74,7 +74,7 @@ TEST_F(Agent, Drain_AFailedSaveEndsTheOthersSaving) {
   EXPECT_EQ(said<control::Failed>(), nullptr);
 }
 
-TEST_F(Agent, Drain_TheKeyboardKillsWhatSaves) {
+TEST_F(Agent, Drain_CtrlCKillsSavingWorkers) {
   for (int second : {kInt, kQuit}) {
     has_folder();
     sees({});
@@ -96,7 +96,7 @@ TEST_F(Agent, Drain_TheKeyboardKillsWhatSaves) {
 }
 
 // Schedulers send SIGTERM twice within milliseconds.
-TEST_F(Agent, Drain_ToldAgainNothingChanges) {
+TEST_F(Agent, Drain_ARepeatedRequestChangesNothing) {
   runs();
   signal(kTerm);
   for (int again : {kTerm, kHup, kTerm}) signal(again);
@@ -111,7 +111,7 @@ TEST_F(Agent, Drain_ToldAgainNothingChanges) {
   EXPECT_EQ(finish->stays_until, now + 30s) << "its grace began with the first one";
 }
 
-TEST_F(Agent, Drain_OtherSignalsDoNotLetSave) {
+TEST_F(Agent, Drain_OtherSignalsAllowNoSave) {
   runs();
   signal(2);
   expect_state(State::Leaving);
@@ -122,7 +122,7 @@ TEST_F(Agent, Drain_OtherSignalsDoNotLetSave) {
   expect_finish(How::Signal);
 }
 
-TEST_F(Agent, Drain_SaysWhichSnapshotHoldsTheWork) {
+TEST_F(Agent, Drain_ReportsTheSnapshotWithTheWork) {
   has_folder();
   sees({snapshot(10)});
   runs();
@@ -136,7 +136,7 @@ TEST_F(Agent, Drain_SaysWhichSnapshotHoldsTheWork) {
   EXPECT_EQ(finish->snapshot->step, 12);
 }
 
-TEST_F(Agent, Drain_TheKeyboardEndsTheLastLook) {
+TEST_F(Agent, Drain_CtrlCEndsTheLastScan) {
   has_folder();
   sees({});
   runs();
@@ -149,14 +149,14 @@ TEST_F(Agent, Drain_TheKeyboardEndsTheLastLook) {
   expect_finish(How::Stopped);
 }
 
-TEST_F(Agent, Drain_AFolderThatDoesNotAnswerIsNotWaitedFor) {
+TEST_F(Agent, Drain_DoesNotWaitForAHangingFolder) {
   has_folder();
   sees({snapshot(10)});
   runs();
   signal(kTerm);
   worker_ends(0, kStoppedResumable);
   all_quiet();
-  passes(limits::kLastLook - 1ms);
+  passes(limits::kFinalScanTimeout - 1ms);
   expect_no_finish();
   passes(1ms);
   expect_finish(How::Stopped);
@@ -175,7 +175,7 @@ TEST_F(Agent, Drain_WorkersBeforeTheirFirstStepLoseNothing) {
   EXPECT_FALSE(finish->has_saved) << "nobody says that they have saved";
 }
 
-TEST_F(Agent, Drain_OneThatHasMadeAStepLosesIt) {
+TEST_F(Agent, Drain_AWorkerAfterItsFirstStepLosesWork) {
   runs();
   signal(kTerm);
   makes_no_step(0);
@@ -185,7 +185,7 @@ TEST_F(Agent, Drain_OneThatHasMadeAStepLosesIt) {
   expect_finish(How::Signal);
 }
 
-TEST_F(Agent, Drain_WhatMadeNoStepIsOfItsRound) {
+TEST_F(Agent, Drain_StepCountsBelongToTheirRound) {
   runs();
   is_stopped(1, StopCause::Drain);
   for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kTerm);
@@ -198,7 +198,7 @@ TEST_F(Agent, Drain_WhatMadeNoStepIsOfItsRound) {
   expect_finish(How::Signal);
 }
 
-TEST_F(Agent, Drain_OtherSignalsAreTheExitCodeWhateverIsLost) {
+TEST_F(Agent, Drain_OtherSignalsAreTheExitCodeEvenIfWorkIsLost) {
   runs();
   signal(kInt);
   for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kInt);
@@ -206,7 +206,7 @@ TEST_F(Agent, Drain_OtherSignalsAreTheExitCodeWhateverIsLost) {
   expect_finish(How::Signal);
 }
 
-TEST_F(Agent, Drain_R6_TheWorkerLeaseStillHolds) {
+TEST_F(Agent, Drain_R6_TheWorkerLeaseStillApplies) {
   runs();
   signal(kTerm);
   passes(4s);
@@ -214,7 +214,7 @@ TEST_F(Agent, Drain_R6_TheWorkerLeaseStillHolds) {
   EXPECT_EQ(stops[1].signal, kKill);
 }
 
-TEST_F(Agent, Drain_ItIsSaidAgainOverANewConnection) {
+TEST_F(Agent, Drain_IsRepeatedOverANewConnection) {
   runs();
   signal(kTerm);
   disconnects();
@@ -239,7 +239,7 @@ TEST_F(Agent, Drain_OfAnotherNodeLetsTheWorkersSave) {
   expect_state(State::Running);
 }
 
-TEST_F(Agent, Drain_WhoDidNotSaveSaysSo) {
+TEST_F(Agent, Drain_ReportsWorkersThatDidNotSave) {
   runs();
   is_stopped(1, StopCause::Drain);
   worker_ends(0, -kTerm);
@@ -248,7 +248,7 @@ TEST_F(Agent, Drain_WhoDidNotSaveSaysSo) {
   EXPECT_EQ(said<control::Failed>(), nullptr);
 }
 
-TEST_F(Agent, Drain_AnyOtherStopLetsNobodySave) {
+TEST_F(Agent, Drain_AnyOtherStopAllowsNoSave) {
   runs();
   is_stopped(1, StopCause::Growth);
   EXPECT_FALSE(stops[0].lets_save);
@@ -257,7 +257,7 @@ TEST_F(Agent, Drain_AnyOtherStopLetsNobodySave) {
   EXPECT_FALSE(said<control::Stopped>()->has_saved);
 }
 
-TEST_F(Agent, Drain_AWorkerThatWasQuickerThanTheCoordinatorIsNoFailure) {
+TEST_F(Agent, Drain_AWorkerExitBeforeTheCoordinatorsStopIsNoFailure) {
   runs();
   worker_ends(0, kStoppedResumable);
   EXPECT_TRUE(stops[0].lets_save) << "the others are saving too";
@@ -270,7 +270,7 @@ TEST_F(Agent, Drain_AWorkerThatWasQuickerThanTheCoordinatorIsNoFailure) {
   EXPECT_TRUE(said<control::Stopped>()->has_saved);
 }
 
-TEST_F(Agent, Drain_ThatCodeWithoutARequestIsAFailure) {
+TEST_F(Agent, Drain_TheResumableCodeWithoutARequestIsAFailure) {
   runs();
   worker_ends(0, kStoppedResumable);
   is_stopped(1, StopCause::Failure);
@@ -292,7 +292,7 @@ TEST_F(Agent, Drain_TheJobEndsResumable) {
   EXPECT_EQ(finish->text, "node7 was asked to stop");
 }
 
-TEST_F(Agent, Drain_AllNodesAreAskedAtOnce) {
+TEST_F(Agent, Drain_AsksAllNodesTogether) {
   runs();
   is_stopped(1, StopCause::Drain);  // another node was quicker
   signal(kTerm);
@@ -304,7 +304,7 @@ TEST_F(Agent, Drain_AllNodesAreAskedAtOnce) {
   expect_finish(How::Stopped);
 }
 
-TEST_F(Agent, Drain_AskedWhenAllIsSaved) {
+TEST_F(Agent, Drain_IsAcceptedAfterEverythingIsSaved) {
   runs();
   is_stopped(1, StopCause::Drain);
   worker_ends(0, kStoppedResumable);
@@ -315,7 +315,7 @@ TEST_F(Agent, Drain_AskedWhenAllIsSaved) {
   EXPECT_NE(said<control::Leave>(), nullptr);
 }
 
-TEST_F(Agent, Drain_TheNextRoundBeginsAnew) {
+TEST_F(Agent, Drain_TheNextRoundStartsWithoutTheRequest) {
   runs();
   is_stopped(1, StopCause::Drain);
   worker_ends(0, kStoppedResumable);

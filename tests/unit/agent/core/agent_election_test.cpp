@@ -1,4 +1,4 @@
-// The agent's core where an election says who leads (R18).
+// The agent's core with an elected coordinator (R18).
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -18,7 +18,7 @@ class AgentElection : public AgentTest {
   static inline const Endpoint kThere{"10.0.0.7", 4711};
 };
 
-TEST_F(AgentElection, R18_GoesWhereTheElectionSays) {
+TEST_F(AgentElection, R18_ConnectsToTheElectedLeader) {
   is_led_from(kHead);
   ASSERT_TRUE(routes);
   EXPECT_EQ(routes->places, std::vector<Endpoint>{kHead});
@@ -26,7 +26,7 @@ TEST_F(AgentElection, R18_GoesWhereTheElectionSays) {
   EXPECT_EQ(reconnects, 0);
 }
 
-TEST_F(AgentElection, R18_LeavesAnOlderLeaderAndHeedsItNoMore) {
+TEST_F(AgentElection, R18_LeavesAnOlderLeaderAndIgnoresIt) {
   runs();
   is_led_from(kThere);
   EXPECT_EQ(routes->places, std::vector<Endpoint>{kThere});
@@ -35,13 +35,13 @@ TEST_F(AgentElection, R18_LeavesAnOlderLeaderAndHeedsItNoMore) {
   EXPECT_EQ(core.state(), State::Running) << "that is the new one's business";
 }
 
-TEST_F(AgentElection, R18_StaysWhereItIs) {
+TEST_F(AgentElection, R18_StaysWithTheSameLeader) {
   runs();
   is_led_from(kHead);
   EXPECT_EQ(reconnects, 0);
 }
 
-TEST_F(AgentElection, R18_ARoundNamesNoOtherPlaces) {
+TEST_F(AgentElection, R18_ARoundNamesNoOtherEndpoints) {
   is_in_touch();
   is_led_from(kHead);
   routes.reset();
@@ -49,7 +49,7 @@ TEST_F(AgentElection, R18_ARoundNamesNoOtherPlaces) {
   EXPECT_FALSE(routes);
 }
 
-TEST_F(AgentElection, R18_IsLedWhileItIsGranted) {
+TEST_F(AgentElection, R18_HasALeaderWhileItHasAWorkerLease) {
   EXPECT_FALSE(core.is_led(now));
   connects();
   EXPECT_FALSE(core.is_led(now)) << "whoever listens may lead no more";
@@ -63,7 +63,7 @@ TEST_F(AgentElection, R18_IsLedWhileItIsGranted) {
   EXPECT_FALSE(core.is_led(now));
 }
 
-TEST_F(AgentElection, R18_WhoGetsNoWorkerLeaseIsNotLed) {
+TEST_F(AgentElection, R18_HasNoLeaderWithoutAWorkerLease) {
   connects();
   is_welcomed();
   is_granted(0s);
@@ -73,7 +73,7 @@ TEST_F(AgentElection, R18_WhoGetsNoWorkerLeaseIsNotLed) {
   EXPECT_TRUE(started.empty());
 }
 
-TEST_F(AgentElection, R18_AsksSoonForMoreIfItsWorkerLeaseIsShort) {
+TEST_F(AgentElection, R18_PingsSoonerAfterAShortWorkerLease) {
   connects();
   is_welcomed();
   is_granted(4s);
@@ -89,7 +89,7 @@ TEST_F(AgentElection, R18_AsksSoonForMoreIfItsWorkerLeaseIsShort) {
   EXPECT_EQ(core.next_deadline(), now + 250ms) << "TERM stays due a second before the end";
 }
 
-TEST_F(AgentElection, R18_WhoIsGoingWouldNotLead) {
+TEST_F(AgentElection, R18_IsNoCandidateWhileItLeaves) {
   EXPECT_TRUE(core.would_lead());
   runs();
   EXPECT_TRUE(core.would_lead());
@@ -97,7 +97,7 @@ TEST_F(AgentElection, R18_WhoIsGoingWouldNotLead) {
   EXPECT_FALSE(core.would_lead());
 }
 
-TEST_F(AgentElection, R18_WhoKnowsTheOutcomeWouldNotLead) {
+TEST_F(AgentElection, R18_IsNoCandidateOnceItKnowsTheOutcome) {
   runs();
   all_quiet();
   has_job_result(true);

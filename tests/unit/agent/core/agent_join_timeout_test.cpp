@@ -1,4 +1,4 @@
-// The agent's core: how long it waits for a round, or for a coordinator.
+// The agent's core: the wait for a round or for a coordinator.
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -14,7 +14,7 @@ TEST_F(Agent, JoinTimeout_WithoutAConnection) {
   EXPECT_NE(finish->text.find("no connection"), std::string::npos) << finish->text;
 }
 
-TEST_F(Agent, JoinTimeout_WhileWaitingSaysWhyAndLeaves) {
+TEST_F(Agent, JoinTimeout_WhileWaitingGivesTheReasonAndLeaves) {
   is_in_touch();
   waits(false);
   passes_answered(600s);
@@ -23,8 +23,8 @@ TEST_F(Agent, JoinTimeout_WhileWaitingSaysWhyAndLeaves) {
   EXPECT_NE(said<control::Leave>(), nullptr);
 }
 
-TEST_F(Agent, JoinTimeout_IsNotBegunAnewByEveryBrokenConnection) {
-  for (int i = 0; i < 299; ++i) {  // something accepts and hangs up
+TEST_F(Agent, JoinTimeout_DoesNotRestartWithEachBrokenConnection) {
+  for (int i = 0; i < 299; ++i) {  // the peer accepts and disconnects
     connects();
     passes(2s);
     disconnects();
@@ -42,7 +42,7 @@ TEST_F(Agent, JoinTimeout_InStarting) {
   expect_finish(How::Error);
 }
 
-TEST_F(Agent, JoinTimeout_DoesNotHitARoundThatStartedLate) {
+TEST_F(Agent, JoinTimeout_SparesARoundThatStartedLate) {
   connects();
   is_welcomed();
   gets_assignment(1);
@@ -54,7 +54,7 @@ TEST_F(Agent, JoinTimeout_DoesNotHitARoundThatStartedLate) {
   expect_no_finish();
 }
 
-TEST_F(Agent, JoinTimeout_InStoppedCountsFromThere) {
+TEST_F(Agent, JoinTimeout_InStoppedCountsFromTheStop) {
   runs();
   passes_answered(1000s);
   is_stopped(1);
@@ -87,7 +87,7 @@ TEST_F(Agent, JoinTimeout_InDoneWithoutConnectionTheOutcomeIsUnknown) {
   EXPECT_NE(finish->text.find("outcome is unknown"), std::string::npos) << finish->text;
 }
 
-TEST_F(Agent, JoinTimeout_DoneWhileCutOff) {
+TEST_F(Agent, JoinTimeout_DoneWithoutConnection) {
   runs();
   disconnects();
   all_quiet();
@@ -95,19 +95,19 @@ TEST_F(Agent, JoinTimeout_DoneWhileCutOff) {
   expect_finish(How::Error);
 }
 
-TEST_F(Agent, JoinTimeout_ASpareDoesNotCount) {
+TEST_F(Agent, JoinTimeout_DoesNotApplyToASpare) {
   is_in_touch();
   waits(true);
   passes_answered(5000s);
   expect_no_finish();
-  waits(false);  // the round that it was too many for is over
+  waits(false);  // the round without a place for it is over
   passes_answered(599s);
   expect_no_finish();
   passes_answered(1s);
   expect_finish(How::Error);
 }
 
-TEST_F(Agent, JoinTimeout_ASpareThatIsCutOffCountsFromThere) {
+TEST_F(Agent, JoinTimeout_ForADisconnectedSpareCountsFromTheDisconnect) {
   is_in_touch();
   waits(true);
   passes_answered(5000s);
@@ -118,7 +118,7 @@ TEST_F(Agent, JoinTimeout_ASpareThatIsCutOffCountsFromThere) {
   expect_finish(How::Error);
 }
 
-TEST_F(Agent, ALostNodeIsSaidOnTheConsoleOnceGrowthIsNot) {
+TEST_F(Agent, PrintsALostNodeOnceAndGrowthNever) {
   int64_t round = 0;
   for (const auto& [cause, lines] :
        {std::pair{StopCause::NodeLost, 1}, {StopCause::NodeLeft, 1}, {StopCause::Growth, 0}}) {
@@ -131,7 +131,7 @@ TEST_F(Agent, ALostNodeIsSaidOnTheConsoleOnceGrowthIsNot) {
   }
 }
 
-TEST_F(Agent, WorkThatIsLostWithANodeIsSaidOnTheConsole) {
+TEST_F(Agent, PrintsWorkThatIsLostWithANode) {
   runs();
   all_quiet();
   expect_state(State::Done);

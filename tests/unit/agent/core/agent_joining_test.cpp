@@ -1,4 +1,4 @@
-// The agent's core before its first round: refused, a spare, or the one that hosts.
+// The agent's core before its first round: rejected, a spare, or the host of the coordinator.
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -19,27 +19,27 @@ class Joining : public AgentTest {
   }
 };
 
-TEST_F(Joining, AFullJobIsNamedWithWhoRunsIt) {
+TEST_F(Joining, NamesTheHostOfAFullJob) {
   is_refused_by("node0", 4711);
   EXPECT_EQ(finish->text,
             "job 'job' already runs at localhost:29497 (pid 4711); give --rdzv-id=NAME to run "
             "another job there");
 }
 
-TEST_F(Joining, AFullJobOnAnotherHostIsNamedWithThat) {
+TEST_F(Joining, NamesTheOtherHostOfAFullJob) {
   is_refused_by("node\x1b[1m7", 4711);
   EXPECT_NE(finish->text.find("(pid 4711 on node"), std::string::npos) << finish->text;
   EXPECT_EQ(finish->text.find('\x1b'), std::string::npos);
 }
 
-TEST_F(Joining, ASpareSaysOnceThatItIsOne) {
+TEST_F(Joining, ASpareIsReportedOnce) {
   is_in_touch();
   waits(true);
   waits(true);
   EXPECT_EQ(warnings, 1);
 }
 
-TEST_F(Joining, ASpareEndsWithTheJobAndKnowsThatNothingRan) {
+TEST_F(Joining, ASpareEndsWithTheJobAndRanNothing) {
   is_in_touch();
   waits(true);
   has_job_result(true);
@@ -57,17 +57,15 @@ TEST_F(Joining, AMemberRanSomething) {
   EXPECT_FALSE(finish->ran_no_worker);
 }
 
-// ---------------------------------------------------------------- hosting
-
-TEST_F(Joining, WhoWasNeverWelcomedMayHost) {
+TEST_F(Joining, AnUnregisteredAgentMayHost) {
   EXPECT_TRUE(core.may_host(now));
-  connects();  // to something that hangs up
+  connects();  // to a peer that disconnects
   EXPECT_FALSE(core.may_host(now));
   disconnects();
   EXPECT_TRUE(core.may_host(now));
 }
 
-TEST_F(Joining, WhoWasWelcomedMayHostOnceAllWorkerLeasesHaveEnded) {
+TEST_F(Joining, ARegisteredAgentMayHostAfterAllWorkerLeasesEnded) {
   is_in_touch();
   waits(true);
   disconnects();
@@ -77,7 +75,7 @@ TEST_F(Joining, WhoWasWelcomedMayHostOnceAllWorkerLeasesHaveEnded) {
   EXPECT_TRUE(core.may_host(now));
 }
 
-TEST_F(Joining, WhoKnowsOfAnStandbyNeverHosts) {
+TEST_F(Joining, AnAgentThatKnowsAStandbyNeverHosts) {
   is_in_touch();
   hears(control::Wait{"a reason", true, false, control::Standby{Incarnation(2), "10.0.0.7", 4711}});
   disconnects();
@@ -85,14 +83,14 @@ TEST_F(Joining, WhoKnowsOfAnStandbyNeverHosts) {
   EXPECT_FALSE(core.may_host(now));
 }
 
-TEST_F(Joining, WhoIsToldWhereTheJobIsLedNeverHosts) {
+TEST_F(Joining, ARedirectedAgentNeverHosts) {
   connects();
   hears(control::Redirect{Term(3), "10.0.0.7", 4711});
   disconnects();
   EXPECT_FALSE(core.may_host(now));
 }
 
-TEST_F(Joining, WhoWasInARoundNeverHosts) {
+TEST_F(Joining, AnAgentThatWasInARoundNeverHosts) {
   runs();
   disconnects();
   passes(60s);

@@ -1,4 +1,4 @@
-// The agent's core: signals in each of its states. What SIGTERM does to workers that run:
+// The agent's core: signals in each of its states. The effect of SIGTERM on running workers:
 // agent_drain_test.cpp.
 #include "tests/unit/agent/core/support_agent.hpp"
 
@@ -53,8 +53,6 @@ class AgentSignals : public AgentTest {
   int64_t max_restarts;
 };
 
-// ---------------------------------------------------------------- no worker runs
-
 TEST_F(AgentSignals, TermBeforeAnyConnection) {
   signal(kTerm);
   expect_finish(How::Stopped);
@@ -69,7 +67,7 @@ TEST_F(AgentSignals, TermBeforeTheFirstRound) {
   EXPECT_EQ(finish->text, "while waiting (a reason); no worker was started");
 }
 
-TEST_F(AgentSignals, TermWhileASnapshotIsFetched) {
+TEST_F(AgentSignals, TermDuringASnapshotFetch) {
   has_folder();
   sees({});
   is_connected = false;
@@ -81,13 +79,13 @@ TEST_F(AgentSignals, TermWhileASnapshotIsFetched) {
   expect_resumable();
 }
 
-TEST_F(AgentSignals, TermWhileARoundIsReFormed) {
+TEST_F(AgentSignals, TermWhileARoundReforms) {
   is_re_formed();
   signal(kTerm);
   expect_resumable();
 }
 
-TEST_F(AgentSignals, TermWhereTheWorkersHaveEndedWell) {
+TEST_F(AgentSignals, TermAfterTheWorkersSucceeded) {
   runs();
   all_end(0);
   expect_state(State::Done);
@@ -105,8 +103,8 @@ TEST_F(AgentSignals, AnotherSignalIsTheExitCode) {
   }
 }
 
-// The job is over; nobody claims that it goes on.
-TEST_F(AgentSignals, TermAfterTheDecisionIsTheOutcome) {
+// The job is over; the agent does not report that it continues.
+TEST_F(AgentSignals, TermAfterTheDecisionKeepsTheOutcome) {
   runs();
   all_end(0);
   has_job_result(false);
@@ -123,16 +121,14 @@ TEST_F(AgentSignals, TermAfterTheLastFailureIsTheExitCode) {
   EXPECT_FALSE(said<control::Leave>()->has_saved);
 }
 
-TEST_F(AgentSignals, TermAfterAFailureThatNoRestartCanHeal) {
+TEST_F(AgentSignals, TermAfterAFatalFailure) {
   runs();
   start_fails(ErrorKind::BadValue);
   signal(kTerm);
   expect_finish(How::Signal);
 }
 
-// ---------------------------------------------------------------- workers are being stopped
-
-TEST_F(AgentSignals, TermWhileARoundEndsStopsNobodyTwice) {
+TEST_F(AgentSignals, TermWhileARoundEndsStopsWorkersOnce) {
   fails_elsewhere();
   signal(kTerm);
   signal(kTerm);
@@ -159,7 +155,7 @@ TEST_F(AgentSignals, IntAfterTermKillsAtOnce) {
   EXPECT_EQ(stops[0].grace, 0s);
 }
 
-TEST_F(AgentSignals, TheOutcomeComesWhileTheWorkersAreStopped) {
+TEST_F(AgentSignals, TheOutcomeArrivesWhileWorkersStop) {
   fails_elsewhere();
   signal(kTerm);
   has_job_result(false);
@@ -169,7 +165,7 @@ TEST_F(AgentSignals, TheOutcomeComesWhileTheWorkersAreStopped) {
   expect_finish(How::Failure);
 }
 
-TEST_F(AgentSignals, ASecondIntKillsAtOnce) {
+TEST_F(AgentSignals, ASecondIntKillsImmediately) {
   for (int second : {kInt, kQuit}) {
     core = Core(options());
     is_connected = false;
@@ -195,7 +191,7 @@ TEST_F(AgentSignals, TermAfterIntHurriesNothing) {
   EXPECT_EQ(finish->signal, kInt);
 }
 
-TEST_F(AgentSignals, WhatAnOperatorAsksForIsNoSecondSignal) {
+TEST_F(AgentSignals, AnAdminCommandIsNoSecondSignal) {
   runs();
   signal(kInt);
   hears(control::ShutdownRequest{false, "an operator asks"});

@@ -1,4 +1,4 @@
-// The agent's core: what it says of its snapshots, and how it fetches one before its workers start.
+// The agent's core: reports of its snapshots, and the fetch before its workers start.
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -7,7 +7,7 @@ namespace {
 using Agent = AgentTest;
 using Names = std::vector<control::SnapshotName>;
 
-TEST_F(Agent, Snapshots_WithoutAFolderNobodyLooks) {
+TEST_F(Agent, Snapshots_AreNotScannedWithoutAFolder) {
   runs();
   is_stopped(1);
   all_quiet();
@@ -16,7 +16,7 @@ TEST_F(Agent, Snapshots_WithoutAFolderNobodyLooks) {
   EXPECT_TRUE(secrets.empty());
 }
 
-TEST_F(Agent, Snapshots_AreTakenAlongWhenItRegisters) {
+TEST_F(Agent, Snapshots_AreReportedWithTheRegistration) {
   has_folder();
   EXPECT_EQ(scans, 1);
   sees({snapshot(30), snapshot(20)});
@@ -28,7 +28,7 @@ TEST_F(Agent, Snapshots_AreTakenAlongWhenItRegisters) {
   EXPECT_EQ(facts->snapshot_port, 4711);
 }
 
-TEST_F(Agent, Snapshots_StoppedIsSaidWhenTheyAreKnown) {
+TEST_F(Agent, Snapshots_StoppedIsSentAfterTheScan) {
   has_folder();
   sees({});
   runs();
@@ -45,7 +45,7 @@ TEST_F(Agent, Snapshots_StoppedIsSaidWhenTheyAreKnown) {
   EXPECT_EQ(times<control::Stopped>(), 2);
 }
 
-TEST_F(Agent, Snapshots_ACutWhileItLooksLosesNothing) {
+TEST_F(Agent, Snapshots_ADisconnectDuringTheScanLosesNothing) {
   has_folder();
   sees({});
   runs();
@@ -59,7 +59,7 @@ TEST_F(Agent, Snapshots_ACutWhileItLooksLosesNothing) {
   EXPECT_EQ(said<control::Stopped>()->snapshots, Names{snapshot(40)});
 }
 
-TEST_F(Agent, Snapshots_NewOnesAreToldWhileARoundRuns) {
+TEST_F(Agent, Snapshots_NewOnesAreReportedDuringARound) {
   has_folder();
   sees({});
   runs();
@@ -69,7 +69,7 @@ TEST_F(Agent, Snapshots_NewOnesAreToldWhileARoundRuns) {
   EXPECT_EQ(times<control::Snapshots>(), 1);
 }
 
-TEST_F(Agent, Snapshots_WhatCouldNotBeUsedIsToldOnceAndWithEachNewOne) {
+TEST_F(Agent, Snapshots_UnusableOnesAreReportedOnceAndWithEachNewOne) {
   has_folder();
   sees({snapshot(20)});
   is_in_touch();
@@ -91,7 +91,7 @@ TEST_F(Agent, Snapshots_WhatCouldNotBeUsedIsToldOnceAndWithEachNewOne) {
   EXPECT_EQ(said<control::Snapshots>()->unusable, "") << "that was another round's";
 }
 
-TEST_F(Agent, Snapshots_FromTheBeginningNobodyFallsBack) {
+TEST_F(Agent, Snapshots_ARunFromTheBeginningFallsBackToNone) {
   has_folder();
   sees({});
   runs();
@@ -99,7 +99,7 @@ TEST_F(Agent, Snapshots_FromTheBeginningNobodyFallsBack) {
   EXPECT_EQ(times<control::Snapshots>(), 0);
 }
 
-TEST_F(Agent, Snapshots_EachRoundHasASecretOfItsOwn) {
+TEST_F(Agent, Snapshots_EachRoundHasItsOwnSecret) {
   has_folder();
   sees({});
   is_in_touch();
@@ -111,9 +111,7 @@ TEST_F(Agent, Snapshots_EachRoundHasASecretOfItsOwn) {
   EXPECT_EQ(secrets.back(), "") << "the old one counts no more";
 }
 
-// ---------------------------------------------------------------- fetching
-
-TEST_F(Agent, Fetch_NoWorkersBeforeItIsHere) {
+TEST_F(Agent, Fetch_NoWorkersBeforeItEnds) {
   has_folder();
   sees({});
   is_in_touch();
@@ -122,7 +120,7 @@ TEST_F(Agent, Fetch_NoWorkersBeforeItIsHere) {
   EXPECT_EQ(fetches[0].resume.source_address, "10.0.0.3");
   EXPECT_EQ(fetches[0].secret, "secret");
   expect_state(State::Starting);
-  passes_answered(1h);  // longer than the join timeout: a fetch has limits of its own
+  passes_answered(1h);  // longer than the join timeout: a fetch has its own limits
   expect_state(State::Starting);
   expect_no_finish();
   EXPECT_GE(times<control::Ping>(), 3500) << "pings go on";
@@ -131,7 +129,7 @@ TEST_F(Agent, Fetch_NoWorkersBeforeItIsHere) {
   EXPECT_EQ(started.size(), 1U);
 }
 
-TEST_F(Agent, Fetch_R6_WithoutAGrantNobodyStarts) {
+TEST_F(Agent, Fetch_R6_NoWorkersWithoutAWorkerLease) {
   has_folder();
   sees({});
   is_in_touch();
@@ -144,7 +142,7 @@ TEST_F(Agent, Fetch_R6_WithoutAGrantNobodyStarts) {
   EXPECT_EQ(started.size(), 1U);
 }
 
-TEST_F(Agent, Fetch_AStopDropsIt) {
+TEST_F(Agent, Fetch_AStopCancelsIt) {
   has_folder();
   sees({});
   is_in_touch();
@@ -157,7 +155,7 @@ TEST_F(Agent, Fetch_AStopDropsIt) {
   EXPECT_TRUE(started.empty()) << "the round is over";
 }
 
-TEST_F(Agent, Fetch_AFailureIsOneOfTheStart) {
+TEST_F(Agent, Fetch_AFailureFailsTheStart) {
   has_folder();
   sees({});
   is_in_touch();
@@ -171,7 +169,7 @@ TEST_F(Agent, Fetch_AFailureIsOneOfTheStart) {
   expect_state(State::Stopped);
 }
 
-TEST_F(Agent, Fetch_DamageIsSaid) {
+TEST_F(Agent, Fetch_ReportsDamage) {
   has_folder();
   sees({});
   is_in_touch();
@@ -189,7 +187,7 @@ TEST_F(Agent, Fetch_ASignalEndsIt) {
   expect_finish(How::Stopped);
 }
 
-TEST_F(Agent, Fetch_WhoHasItFetchesNothing) {
+TEST_F(Agent, Fetch_IsSkippedWithALocalSnapshot) {
   has_folder();
   sees({snapshot(20)});
   is_in_touch();
@@ -200,9 +198,7 @@ TEST_F(Agent, Fetch_WhoHasItFetchesNothing) {
   expect_state(State::Running);
 }
 
-// ---------------------------------------------------------------- replicas in memory
-
-TEST_F(Agent, Replicas_NoWorkersBeforeTheyHaveBeenSought) {
+TEST_F(Agent, Replicas_NoWorkersBeforeTheSearchEnds) {
   has_folder(true);
   sees({});
   is_in_touch();
@@ -213,7 +209,7 @@ TEST_F(Agent, Replicas_NoWorkersBeforeTheyHaveBeenSought) {
   EXPECT_EQ(kept_of.back(), (control::PeerAddress{"10.0.0.4", 4712}));
   has_fetched();
   expect_state(State::Starting);
-  passes_answered(1h);  // that, too, has limits of its own
+  passes_answered(1h);  // a search has its own limits too
   expect_state(State::Starting);
   has_sought();
   expect_state(State::Running);
@@ -221,7 +217,7 @@ TEST_F(Agent, Replicas_NoWorkersBeforeTheyHaveBeenSought) {
   EXPECT_EQ(started.size(), 1U);
 }
 
-TEST_F(Agent, Replicas_AStopDropsTheSearch) {
+TEST_F(Agent, Replicas_AStopCancelsTheSearch) {
   has_folder(true);
   sees({});
   is_in_touch();
@@ -236,7 +232,7 @@ TEST_F(Agent, Replicas_AStopDropsTheSearch) {
   expect_state(State::Running);
 }
 
-TEST_F(Agent, Replicas_AFailedFetchDropsTheSearchToo) {
+TEST_F(Agent, Replicas_AFailedFetchCancelsTheSearchToo) {
   has_folder(true);
   sees({});
   is_in_touch();
@@ -246,7 +242,7 @@ TEST_F(Agent, Replicas_AFailedFetchDropsTheSearchToo) {
   expect_state(State::Stopped);
 }
 
-TEST_F(Agent, Replicas_WithoutTheFlagNobodySeeks) {
+TEST_F(Agent, Replicas_AreNotSearchedWithoutTheFlag) {
   has_folder();
   sees({});
   is_in_touch();

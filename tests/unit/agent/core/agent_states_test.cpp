@@ -1,4 +1,4 @@
-// The agent's core: the ways through the picture of agent.hpp.
+// The agent's core: the transitions of the state diagram in agent.hpp.
 #include "common/limits/agent.hpp"
 #include "tests/unit/agent/core/support_agent.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using Agent = AgentTest;
 
-TEST_F(Agent, SaysHelloThenRegistersWithItsPort) {
+TEST_F(Agent, SendsHelloThenRegistersWithItsPort) {
   connects();
   ASSERT_EQ(told.size(), 2U);
   EXPECT_EQ(std::get<control::Hello>(told[0]).connection, 1);
@@ -17,7 +17,7 @@ TEST_F(Agent, SaysHelloThenRegistersWithItsPort) {
   EXPECT_EQ(facts.addresses, std::vector<std::string>{"10.0.0.2"});
 }
 
-TEST_F(Agent, RunsAndEndsWell) {
+TEST_F(Agent, RunsAndSucceeds) {
   runs();
   EXPECT_EQ(started.size(), 1U);
   EXPECT_EQ(said<control::Started>()->round, RoundNumber(1));
@@ -35,7 +35,7 @@ TEST_F(Agent, RunsAndEndsWell) {
   EXPECT_FALSE(disconnect->is_reset) << "a farewell";
 }
 
-TEST_F(Agent, AFailureStopsTheSiblingsAtOnce) {
+TEST_F(Agent, AFailureStopsTheSiblingsImmediately) {
   runs();
   worker_ends(1, 3);
   ASSERT_EQ(stops.size(), 1U);
@@ -77,7 +77,7 @@ TEST_F(Agent, StartsTheNextRoundAfterItStopped) {
   EXPECT_EQ(started.back().round, RoundNumber(2));
 }
 
-TEST_F(Agent, AStopOfTheCoordinatorIsNoFailure) {
+TEST_F(Agent, AStopByTheCoordinatorIsNoFailure) {
   runs();
   is_stopped(1, StopCause::Growth);
   worker_ends(0, -15);
@@ -86,7 +86,7 @@ TEST_F(Agent, AStopOfTheCoordinatorIsNoFailure) {
   EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
 }
 
-TEST_F(Agent, DoneIsUndoneByAStop) {
+TEST_F(Agent, AStopRevertsDone) {
   runs();
   all_quiet();
   expect_state(State::Done);
@@ -119,7 +119,7 @@ TEST_F(Agent, StopWhileStoppingOrStopped) {
   EXPECT_EQ(times<control::Stopped>(), 2) << "it says so again";
 }
 
-TEST_F(Agent, R1_AnOldWorldIsIgnored) {
+TEST_F(Agent, R1_IgnoresAnOldAssignment) {
   runs(5);
   is_stopped(5);
   all_quiet();
@@ -129,7 +129,7 @@ TEST_F(Agent, R1_AnOldWorldIsIgnored) {
   EXPECT_EQ(started.size(), 1U);
 }
 
-TEST_F(Agent, R1_AWorldIsIgnoredWhileWorkersLive) {
+TEST_F(Agent, R1_IgnoresAnAssignmentWhileWorkersLive) {
   runs(1);
   gets_assignment(2);
   worker_ends(0, 1);
@@ -140,7 +140,7 @@ TEST_F(Agent, R1_AWorldIsIgnoredWhileWorkersLive) {
   EXPECT_EQ(started.size(), 2U);
 }
 
-TEST_F(Agent, R10_AWorldOfAnOlderEpochIsIgnored) {
+TEST_F(Agent, R10_IgnoresAnAssignmentOfAnOlderTerm) {
   term = 9;
   is_in_touch();
   term = 8;
@@ -156,7 +156,7 @@ TEST_F(Agent, AStopOfAnotherRoundChangesNothing) {
   EXPECT_TRUE(stops.empty());
 }
 
-TEST_F(Agent, AProgramThatCannotBeStartedIsFatal) {
+TEST_F(Agent, AMissingProgramIsFatal) {
   runs();
   start_fails();
   expect_state(State::Stopped);
@@ -168,7 +168,7 @@ TEST_F(Agent, AProgramThatCannotBeStartedIsFatal) {
   expect_finish(How::Failure);
 }
 
-TEST_F(Agent, WhatARestartMayHealIsAnOrdinaryFailure) {
+TEST_F(Agent, ARetryableStartFailureIsAnOrdinaryFailure) {
   runs();
   start_fails(ErrorKind::System);
   EXPECT_FALSE(said<control::Failed>()->is_fatal);
@@ -176,7 +176,7 @@ TEST_F(Agent, WhatARestartMayHealIsAnOrdinaryFailure) {
   EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
 }
 
-TEST_F(Agent, AStopThatIsQuickerThanTheFailedStart) {
+TEST_F(Agent, AStopBeforeTheFailedStart) {
   runs();
   is_stopped(1);
   start_fails();
@@ -186,7 +186,7 @@ TEST_F(Agent, AStopThatIsQuickerThanTheFailedStart) {
 
 TEST_F(Agent, FailureIsTheOutcomeOfTheJobNotOfTheNode) {
   runs();
-  all_quiet();  // here all went well
+  all_quiet();  // here all succeeded
   is_stopped(1);
   has_job_result(false);
   bye();
@@ -195,7 +195,7 @@ TEST_F(Agent, FailureIsTheOutcomeOfTheJobNotOfTheNode) {
   EXPECT_TRUE(finish->ends.empty());
 }
 
-TEST_F(Agent, TheFailuresOfTheLastBadRoundAreHandedOut) {
+TEST_F(Agent, ReturnsTheFailuresOfTheLastFailedRound) {
   runs(1);
   worker_ends(0, 7);
   worker_ends(1, -15);
@@ -210,7 +210,7 @@ TEST_F(Agent, TheFailuresOfTheLastBadRoundAreHandedOut) {
   EXPECT_EQ(finish->restarts_used, 1);
 }
 
-TEST_F(Agent, RefusedEndsWithTheReason) {
+TEST_F(Agent, ARejectionEndsWithItsReason) {
   connects();
   hears(control::Refused{"another --nnodes"});
   expect_finish(How::Error);
@@ -218,7 +218,7 @@ TEST_F(Agent, RefusedEndsWithTheReason) {
   EXPECT_FALSE(disconnect->is_reset);
 }
 
-TEST_F(Agent, R4_RefusedWithWorkersIsNoFarewell) {
+TEST_F(Agent, R4_ARejectionWithLiveWorkersSendsNoFin) {
   runs();
   disconnects();
   connects();
@@ -237,7 +237,7 @@ TEST_F(Agent, R9_OnlyByeEnds) {
   expect_no_finish();
 }
 
-TEST_F(Agent, R9_WhoKnowsTheOutcomeEndsWhenTheConnectionDoes) {
+TEST_F(Agent, R9_EndsWithTheConnectionOnceItKnowsTheOutcome) {
   runs();
   all_quiet();
   has_job_result(true);
@@ -245,12 +245,12 @@ TEST_F(Agent, R9_WhoKnowsTheOutcomeEndsWhenTheConnectionDoes) {
   expect_finish(How::Success);
 }
 
-TEST_F(Agent, R9_TheJobWentOnWithoutUsAndIsOver) {
+TEST_F(Agent, R9_TheJobContinuedWithoutTheNodeAndIsOver) {
   runs();
   has_job_result(true);
   EXPECT_EQ(stops.size(), 1U);
   bye();
-  expect_no_finish();  // its workers go first
+  expect_no_finish();  // its workers end first
   all_quiet();
   expect_finish(How::Success);
 }
@@ -275,7 +275,7 @@ TEST_F(Agent, ASpareEndsWithTheOutcome) {
 
 // ---------------------------------------------------------------- signals
 
-TEST_F(Agent, ASignalIsPassedOnAndTheAgentLeaves) {
+TEST_F(Agent, ForwardsASignalAndLeaves) {
   runs();
   signal(2);
   expect_state(State::Leaving);
@@ -296,7 +296,7 @@ TEST_F(Agent, ASecondSignalIsUrgent) {
   EXPECT_TRUE(stops.back().is_urgent);
 }
 
-TEST_F(Agent, ASignalWhileStoppingTakesTheTurn) {
+TEST_F(Agent, ASignalWhileStoppingTakesPrecedence) {
   runs();
   is_stopped(1);
   signal(2);
@@ -321,7 +321,7 @@ TEST_F(Agent, AfterTheEndNothingHappens) {
   EXPECT_TRUE(started.empty());
 }
 
-TEST_F(Agent, R9_NothingIsStartedOnceTheOutcomeIsKnown) {
+TEST_F(Agent, R9_StartsNothingOnceTheOutcomeIsKnown) {
   connects();
   is_welcomed();
   gets_assignment(1);
@@ -333,7 +333,7 @@ TEST_F(Agent, R9_NothingIsStartedOnceTheOutcomeIsKnown) {
   expect_finish(How::Success);
 }
 
-TEST_F(Agent, AHangEndsTheRoundAndTheOneThatHungIsNamed) {
+TEST_F(Agent, AHangEndsTheRoundAndNamesTheHangingRank) {
   runs();
   WorkerExit hung;
   hung.local_rank = LocalRank(1);
@@ -344,7 +344,7 @@ TEST_F(Agent, AHangEndsTheRoundAndTheOneThatHungIsNamed) {
   ASSERT_TRUE(said<control::Failed>());
   EXPECT_EQ(said<control::Failed>()->end.hang, hung.hang);
   worker_ends(0, -15);
-  worker_ends(1, 0);  // it ends well when it is asked to: that heals nothing
+  worker_ends(1, 0);  // it ends with success on a stop request: that counts as a failure too
   all_quiet();
   has_job_result(false);
   bye();
@@ -354,7 +354,7 @@ TEST_F(Agent, AHangEndsTheRoundAndTheOneThatHungIsNamed) {
   EXPECT_FALSE(finish->ends[0].is_hang());
 }
 
-TEST_F(Agent, AHangInARoundThatEndsAlreadyIsNothing) {
+TEST_F(Agent, IgnoresAHangInAnEndingRound) {
   runs();
   worker_ends(0, 3);
   forget();

@@ -1,4 +1,4 @@
-// What an agent does when SIGKILL does not end what its workers have left: it goes.
+// The agent ends when workers or their orphans survive SIGKILL.
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -6,7 +6,7 @@ namespace {
 
 using Agent = AgentTest;
 
-TEST_F(Agent, WhatSigkillDoesNotEndMakesItsNodeUnusable) {
+TEST_F(Agent, AWorkerThatSurvivesSigkillMakesItsNodeUnusable) {
   runs();
   worker_ends(0, 1);
   is_stopped(1);
@@ -23,14 +23,14 @@ TEST_F(Agent, WhatSigkillDoesNotEndMakesItsNodeUnusable) {
   ASSERT_EQ(finish->ends.size(), 1U) << "what failed here is not forgotten";
 }
 
-TEST_F(Agent, ASignalDoesNotHideThatItsNodeIsUnusable) {
+TEST_F(Agent, ASignalDoesNotHideAnUnusableNode) {
   runs();
   signal(15);
   is_stuck();
   expect_finish(How::Unusable);
 }
 
-TEST_F(Agent, WhatAWorkerLeftBehindMayNotEndEither) {
+TEST_F(Agent, AnOrphanThatSurvivesSigkillMakesItsNodeUnusable) {
   runs();
   for (int64_t rank : {0, 1}) worker_ends(rank, 0);
   is_stuck();
@@ -38,7 +38,7 @@ TEST_F(Agent, WhatAWorkerLeftBehindMayNotEndEither) {
   expect_finish(How::Unusable);
 }
 
-TEST_F(Agent, AWorkThatIsSavedStaysSavedOnAnUnusableNode) {
+TEST_F(Agent, SavedWorkStaysSavedOnAnUnusableNode) {
   runs();
   signal(15);
   for (int64_t rank : {0, 1}) worker_ends(rank, 75);
@@ -47,7 +47,7 @@ TEST_F(Agent, AWorkThatIsSavedStaysSavedOnAnUnusableNode) {
   expect_finish(How::Unusable);
 }
 
-TEST_F(Agent, TheOutcomeDoesNotHideThatItsNodeIsUnusable) {
+TEST_F(Agent, TheOutcomeDoesNotHideAnUnusableNode) {
   runs();
   has_job_result(false);
   bye();
@@ -58,7 +58,7 @@ TEST_F(Agent, TheOutcomeDoesNotHideThatItsNodeIsUnusable) {
   EXPECT_TRUE(told.empty()) << "it has ended";
 }
 
-TEST_F(Agent, AStartThatFailedMayLeaveWhatSigkillDoesNotEnd) {
+TEST_F(Agent, AFailedStartMayLeaveAWorkerThatSurvivesSigkill) {
   runs();
   start_fails(ErrorKind::System);
   expect_state(State::Stopped);

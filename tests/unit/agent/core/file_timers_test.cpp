@@ -11,7 +11,7 @@ namespace {
 using agent::FileTimers;
 using agent::TimerRequest;
 
-TEST(FileTimers, TheFirstThatIsOverDecidesForItsProcess) {
+TEST(FileTimers, TheFirstExpiredTimerDecidesForItsProcess) {
   FileTimers timers;
   timers.take({7, "epoch", 20, 15});
   timers.take({7, "step", 10, 9});
@@ -24,7 +24,7 @@ TEST(FileTimers, TheFirstThatIsOverDecidesForItsProcess) {
   EXPECT_EQ(timers.next(), 30) << "those of process 7 are forgotten";
 }
 
-TEST(FileTimers, ALaterOneReplacesAndAReleaseRemoves) {
+TEST(FileTimers, ALaterTimerReplacesAndAReleaseRemoves) {
   FileTimers timers;
   timers.take({7, "step", 10, 9});
   timers.take({7, "step", 40, 9});
@@ -40,7 +40,7 @@ TEST(FileTimers, WithoutASignalNothingHappens) {
   EXPECT_FALSE(timers.next());
 }
 
-TEST(FileTimers, ThereIsALimit) {
+TEST(FileTimers, AreLimited) {
   FileTimers timers;
   for (size_t i = 0; i < limits::kFileTimers; ++i) timers.take({7, std::to_string(i), 10, 9});
   EXPECT_FALSE(timers.take({8, "step", 10, 9}));

@@ -1,4 +1,4 @@
-// What counts as a hang, and which worker is the odd one out.
+// What counts as a hang, and which worker differs from the others.
 #include "agent/core/hang_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr uint32_t kReady = 1, kTraining = 2, kSaving = 4;
 
 class HangWatchTest : public testing::Test {
  protected:
-  // Two workers, as the last look is to find them.
+  // Two workers in the state that the last check will find.
   HangWatchTest() { workers = {worker(0), worker(1)}; }
 
   static WorkerObservation worker(int64_t rank) {
@@ -39,7 +39,7 @@ class HangWatchTest : public testing::Test {
     workers[i].beat = Heartbeat{step, collectives, phase, {}};
   }
   void works(size_t i) { workers[i].cpu += 10s; }
-  // Looks are made when they are due; `each` happens before each of them.
+  // Runs the checks when they are due; calls `each` before each of them.
   void passes(
       Duration duration, const std::function<void()>& each = [] {}) {
     const Instant end = now + duration;
@@ -83,7 +83,7 @@ TEST_F(HangWatchTest, NoHeartbeatForTheLimitIsAHangEvenOfABusyWorker) {
   EXPECT_TRUE(hang->is_sure);
 }
 
-TEST_F(HangWatchTest, HeartbeatsKeepItQuiet) {
+TEST_F(HangWatchTest, HeartbeatsPreventAHang) {
   watches(10s);
   int64_t step = 0;
   passes(300s, [&] {
@@ -93,7 +93,7 @@ TEST_F(HangWatchTest, HeartbeatsKeepItQuiet) {
   EXPECT_FALSE(hang);
 }
 
-TEST_F(HangWatchTest, TheOneWithTheFewestCollectivesIsNamed) {
+TEST_F(HangWatchTest, NamesTheRankWithTheFewestCollectives) {
   watches(10s);
   beats(0, 7, kTraining, 42);
   beats(1, 7, kTraining, 41);
@@ -101,7 +101,7 @@ TEST_F(HangWatchTest, TheOneWithTheFewestCollectivesIsNamed) {
   expect_hang(1, "fewer collectives than the others (41)");
 }
 
-TEST_F(HangWatchTest, TheOneThatIsBehindIsNamed) {
+TEST_F(HangWatchTest, NamesTheRankThatIsBehind) {
   watches(10s);
   beats(0, 7);
   beats(1, 8);
@@ -109,7 +109,7 @@ TEST_F(HangWatchTest, TheOneThatIsBehindIsNamed) {
   expect_hang(0, "the others have come further");
 }
 
-TEST_F(HangWatchTest, OneAloneHangsThoughOthersGoOn) {
+TEST_F(HangWatchTest, OneRankHangsThoughOthersProgress) {
   watches(10s);
   beats(1, 3);
   int64_t step = 3;
@@ -117,7 +117,7 @@ TEST_F(HangWatchTest, OneAloneHangsThoughOthersGoOn) {
   expect_hang(1, "at step 3");
 }
 
-TEST_F(HangWatchTest, ALongSnapshotIsNone) {
+TEST_F(HangWatchTest, ALongSnapshotIsNoHang) {
   watches(10s);
   beats(0, 7, kSaving);
   beats(1, 7);  // waits for it
@@ -127,20 +127,20 @@ TEST_F(HangWatchTest, ALongSnapshotIsNone) {
   ASSERT_TRUE(hang) << "its disk is gone";
 }
 
-TEST_F(HangWatchTest, ALongStartIsNone) {
+TEST_F(HangWatchTest, ALongStartIsNoHang) {
   watches(10s);
   passes(600s, [&] { works(0); });
   EXPECT_FALSE(hang) << "rank 1 waits for rank 0";
 }
 
-TEST_F(HangWatchTest, WithoutHeartbeatsAllMustBeQuiet) {
+TEST_F(HangWatchTest, WithoutHeartbeatsAllRanksMustBeIdle) {
   watches(10s);
   passes(20s);
   expect_hang(0, "it sends no heartbeats, so no more is known");
   EXPECT_TRUE(hang->is_sure) << "the user gave the limit";
 }
 
-TEST_F(HangWatchTest, AStoppedOneIsNamedThough) {
+TEST_F(HangWatchTest, NamesASuspendedRank) {
   watches(10s);
   beats(0, 7);
   beats(1, 7);
@@ -149,7 +149,7 @@ TEST_F(HangWatchTest, AStoppedOneIsNamedThough) {
   expect_hang(1, "at step 7, training; it is stopped by a signal");
 }
 
-TEST_F(HangWatchTest, OneThatIsLetGoInTimeIsNone) {
+TEST_F(HangWatchTest, ARankResumedInTimeIsNoHang) {
   watches(10s);
   for (int i = 0; i < 10; ++i) {
     workers[1].state = i % 2 == 0 ? State::Stopped : State::Going;
@@ -158,7 +158,7 @@ TEST_F(HangWatchTest, OneThatIsLetGoInTimeIsNone) {
   EXPECT_FALSE(hang);
 }
 
-TEST_F(HangWatchTest, WhileADebuggerIsAttachedNobodyHangs) {
+TEST_F(HangWatchTest, AnAttachedDebuggerPreventsAHang) {
   watches(10s);
   beats(0, 7);
   beats(1, 7);
@@ -172,7 +172,7 @@ TEST_F(HangWatchTest, WhileADebuggerIsAttachedNobodyHangs) {
   EXPECT_TRUE(hang);
 }
 
-TEST_F(HangWatchTest, WhatWeSleptThroughDoesNotCount) {
+TEST_F(HangWatchTest, ASuspendedHostDoesNotCount) {
   watches(10s);
   beats(0, 7);
   beats(1, 7);
@@ -184,7 +184,7 @@ TEST_F(HangWatchTest, WhatWeSleptThroughDoesNotCount) {
   EXPECT_FALSE(hang);
 }
 
-TEST_F(HangWatchTest, OneInTheKernelIsNamed) {
+TEST_F(HangWatchTest, NamesARankBlockedInTheKernel) {
   watches(10s);
   beats(0, 7);
   beats(1, 7);
@@ -193,7 +193,7 @@ TEST_F(HangWatchTest, OneInTheKernelIsNamed) {
   expect_hang(1, "it waits inside the kernel");
 }
 
-TEST_F(HangWatchTest, AutoActsWhenNobodyDoesAnythingAnyMore) {
+TEST_F(HangWatchTest, AutoActsWhenAllRanksAreIdle) {
   watches_by_itself();
   beats(0, 7);
   beats(1, 7);
@@ -204,7 +204,7 @@ TEST_F(HangWatchTest, AutoActsWhenNobodyDoesAnythingAnyMore) {
   EXPECT_TRUE(hang->is_sure);
 }
 
-TEST_F(HangWatchTest, AutoLetsABusyValidationBe) {
+TEST_F(HangWatchTest, AutoSparesABusyValidation) {
   watches_by_itself();
   beats(0, 7);
   beats(1, 7);
@@ -226,9 +226,9 @@ TEST_F(HangWatchTest, AutoLearnsHowLongAStepTakes) {
   EXPECT_TRUE(hang);
 }
 
-TEST_F(HangWatchTest, AutoTakesAnyNumberForAStep) {
+TEST_F(HangWatchTest, AutoAcceptsAnyStepNumber) {
   watches_by_itself();
-  for (const int64_t step : {INT64_MIN, INT64_MAX, INT64_MIN}) {  // the worker's own, and hostile
+  for (const int64_t step : {INT64_MIN, INT64_MAX, INT64_MIN}) {  // the worker's own text, hostile
     beats(0, step);
     beats(1, step);
     passes(60s);
@@ -237,7 +237,7 @@ TEST_F(HangWatchTest, AutoTakesAnyNumberForAStep) {
   EXPECT_TRUE(hang);
 }
 
-TEST_F(HangWatchTest, AutoOnlySaysOnceWhatItSeesOfProgramsWithoutHeartbeats) {
+TEST_F(HangWatchTest, AutoWarnsOnceAboutProgramsWithoutHeartbeats) {
   watches_by_itself();
   passes(limits::kHangSilenceLong + 120s);
   ASSERT_TRUE(hang);
@@ -247,7 +247,7 @@ TEST_F(HangWatchTest, AutoOnlySaysOnceWhatItSeesOfProgramsWithoutHeartbeats) {
   EXPECT_FALSE(hang);
 }
 
-TEST_F(HangWatchTest, AutoEndsAStoppedOneSoon) {
+TEST_F(HangWatchTest, AutoEndsASuspendedRankSoon) {
   watches_by_itself();
   workers[0].state = State::Stopped;
   now = now + 5s;
@@ -257,7 +257,7 @@ TEST_F(HangWatchTest, AutoEndsAStoppedOneSoon) {
   EXPECT_TRUE(hang->is_sure);
 }
 
-TEST_F(HangWatchTest, AutoWakesNobodyWithinTenSeconds) {
+TEST_F(HangWatchTest, AutoWakesTheAgentAtMostEveryTenSeconds) {
   watches_by_itself();
   EXPECT_GE(watch->next_look() - now, 10s);
   beats(0, 1, kReady);
@@ -265,14 +265,14 @@ TEST_F(HangWatchTest, AutoWakesNobodyWithinTenSeconds) {
   EXPECT_LE(looks, 11);
 }
 
-TEST_F(HangWatchTest, OffNeverLooks) {
+TEST_F(HangWatchTest, OffNeverChecks) {
   watch.emplace(HangConfig{HangConfig::Mode::Off, {}});
   watch->begin_round(now);
   EXPECT_TRUE(watch->next_look().is_never());
   EXPECT_FALSE(watch->look(now + 3600s, workers));
 }
 
-TEST_F(HangWatchTest, ANewRoundForgets) {
+TEST_F(HangWatchTest, ANewRoundStartsFresh) {
   watches(10s);
   beats(0, 7);
   passes(9s);

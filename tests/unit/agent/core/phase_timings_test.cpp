@@ -1,4 +1,4 @@
-// Phases of a start or a recovery, and how they are shown.
+// Phases of a start or a recovery, and their display.
 #include "agent/core/phase_timings.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ Instant at_us(int64_t microseconds) {
   return Instant::from_nanoseconds(microseconds * 1000);
 }
 
-TEST(PhaseTimings, WhatLiesBetweenTwoPoints) {
+TEST(PhaseTimings, MeasureBetweenTwoPoints) {
   PhaseTimings phases;
   phases.begin(at_us(100));
   phases.reach("detect", at_us(150));
@@ -20,7 +20,7 @@ TEST(PhaseTimings, WhatLiesBetweenTwoPoints) {
   EXPECT_TRUE(phases.all().empty());
 }
 
-TEST(PhaseTimings, NothingIsNotedOutsideAnAccount) {
+TEST(PhaseTimings, RecordNothingOutsideAMeasurement) {
   PhaseTimings phases;
   phases.reach("stop", at_us(1));
   EXPECT_TRUE(phases.all().empty());
@@ -30,7 +30,7 @@ TEST(PhaseTimings, NothingIsNotedOutsideAnAccount) {
   EXPECT_TRUE(phases.all().empty());
 }
 
-TEST(PhaseTimings, APointBeforeTheLastTookNothing) {
+TEST(PhaseTimings, APointBeforeTheLastCountsAsZero) {
   PhaseTimings phases;
   phases.begin(at_us(100));
   phases.reach("a", at_us(50));

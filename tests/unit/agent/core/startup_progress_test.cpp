@@ -1,4 +1,4 @@
-// What workers say on their way to their first step.
+// Reports of workers before their first step.
 #include "agent/core/startup_progress.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(StartupProgress, APhaseEndsWithItsLastWorker) {
   EXPECT_FALSE(way.loaded_at().has_value()) << "nobody has said so";
 }
 
-TEST(StartupProgress, ReadyAndResumedTheLaterCounts) {
+TEST(StartupProgress, TheLaterOfReadyAndResumedCounts) {
   StartupProgress way;
   way.begin(2);
   way.loaded(kFirst, at(1));
@@ -38,7 +38,7 @@ TEST(StartupProgress, ReadyAndResumedTheLaterCounts) {
   EXPECT_EQ(way.loaded_at(), at(7)) << "its training has begun";
 }
 
-TEST(StartupProgress, ANewRoundKnowsNothing) {
+TEST(StartupProgress, ANewRoundStartsFresh) {
   StartupProgress way;
   EXPECT_FALSE(way.connected_at().has_value());
   way.begin(1);

@@ -1,4 +1,4 @@
-// Python's Template.safe_substitute, word for word.
+// Python's Template.safe_substitute, literally.
 #include "agent/core/string_template.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ std::string filled(std::string_view text) {
   return safe_substitute(text, {{"local_rank", "3"}, {"role_name", "trainer"}, {"_x", "$rank"}});
 }
 
-TEST(Template, KnownNames) {
+TEST(StringTemplate, KnownNames) {
   EXPECT_EQ(filled("${local_rank}"), "3");
   EXPECT_EQ(filled("$local_rank"), "3");
   EXPECT_EQ(filled("a${local_rank}b$local_rank-c"), "a3b3-c");
@@ -18,7 +18,7 @@ TEST(Template, KnownNames) {
   EXPECT_EQ(filled("$_x"), "$rank") << "what was put in is not read again";
 }
 
-TEST(Template, EverythingElseStays) {
+TEST(StringTemplate, KeepsEverythingElse) {
   for (const char* text : {"", "plain", "$", "$$$", "${", "${}", "${local_rank", "$1", "${1}",
                            "$unknown", "${unknown}", "${local rank}", "$local_ranks",
                            "{local_rank}", "cost: 5$", "${ local_rank}", "\xc3\xa4$\xc3\xa4"}) {
@@ -27,7 +27,7 @@ TEST(Template, EverythingElseStays) {
   }
 }
 
-TEST(Template, TwoDollarsAreOne) {
+TEST(StringTemplate, TwoDollarsBecomeOne) {
   EXPECT_EQ(filled("$$local_rank"), "$local_rank");
   EXPECT_EQ(filled("$$$local_rank"), "$3");
   EXPECT_EQ(filled("$${local_rank}"), "${local_rank}");

@@ -1,4 +1,4 @@
-// AgentTest: one agent's core, played by verbs. What it wishes is kept by kind.
+// AgentTest: one agent's core, driven by short calls. Collects its effects by kind.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ class AgentTest : public testing::Test {
     call([&](agent::Effects& e) { core.start(now, e); });
   }
 
-  // It was given --snapshot-dir. First of all.
+  // It has --snapshot-dir. Call this first.
   void has_folder(bool keeps_replicas = false) {
     agent::AgentOptions with = options();
     with.facts.has_snapshot_dir = true;
@@ -41,7 +41,7 @@ class AgentTest : public testing::Test {
   void has_fetched() {
     call([&](agent::Effects& e) { core.on_fetched(now, e); });
   }
-  // A world in which copies of this node's shares may lie at a neighbour.
+  // An assignment in which a neighbour may have replicas of this node's shards.
   void gets_assignment_to_fetch_replicas(int64_t round, bool fetches_too = false) {
     control::RankAssignment assignment = assignment_of(round);
     if (fetches_too) assignment.resume = control::ResumePoint{snapshot(20), "10.0.0.3", 4711};
@@ -72,14 +72,14 @@ class AgentTest : public testing::Test {
   void disconnects() {
     call([&](agent::Effects& e) { core.on_disconnected(now, e); });
   }
-  // Connected, welcomed, its first ping answered.
+  // Connected, registered, and its first ping answered.
   void is_in_touch() {
     connects();
     is_welcomed();
     is_granted(4s);
   }
 
-  // ---- what the coordinator says
+  // ---- messages of the coordinator
   void hears(const control::CoordinatorMessage& message) {
     control::CoordinatorMessage carried = over_the_wire(message);
     call([&](agent::Effects& e) { core.on_message(now, carried, e); });
@@ -100,7 +100,7 @@ class AgentTest : public testing::Test {
     assignment.restart_count = restart_count;
     hears(assignment);
   }
-  // A world that begins with a snapshot that lies on another node.
+  // An assignment that begins with a snapshot on another node.
   void gets_assignment_to_fetch(int64_t round) {
     control::RankAssignment assignment = assignment_of(round);
     assignment.resume = control::ResumePoint{snapshot(20), "10.0.0.3", 4711};
@@ -119,14 +119,14 @@ class AgentTest : public testing::Test {
   }
   void bye() { hears(control::Bye{}); }
 
-  // ---- what happens here
+  // ---- events on this node
   void worker_ends(int64_t local_rank, int exit_code) {
     WorkerExit end;
     end.local_rank = LocalRank(local_rank);
     end.exit_code = exit_code;
     call([&](agent::Effects& e) { core.on_worker_exit(now, end, e); });
   }
-  // It says its steps, and has made none; before its end.
+  // The worker reports its steps, and has made none; before its exit.
   void makes_no_step(int64_t local_rank) { core.on_no_step(LocalRank(local_rank)); }
   void all_quiet() {
     call([&](agent::Effects& e) { core.on_all_workers_gone(now, e); });
@@ -163,7 +163,7 @@ class AgentTest : public testing::Test {
     ASSERT_EQ(core.state(), State::Running);
   }
 
-  // ---- what is expected
+  // ---- expectations
   template <class T>
   const T* said() const {
     return newest<T>(told);
@@ -212,7 +212,7 @@ class AgentTest : public testing::Test {
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   bool is_connected = false;
   int64_t port = 40000;
-  std::vector<control::AgentMessage> told;  // what reached the wire
+  std::vector<control::AgentMessage> told;  // sent messages
   std::vector<agent::StopWorkers> stops;
   static inline const Endpoint kHead{"10.0.0.1", 29500};
   int reconnects = 0, warnings = 0;
@@ -220,13 +220,12 @@ class AgentTest : public testing::Test {
   std::optional<agent::BecomeCoordinator> taken_over;
   std::vector<int> saves_ended;  // signals
   std::vector<Instant> worker_leases;
-  int scans = 0;  // how often the snapshots here were asked for
+  int scans = 0;  // number of snapshot scans
   std::vector<agent::FetchSnapshot> fetches;
   int dropped_fetches = 0;
   std::vector<agent::FetchReplicas> sought;
-  std::vector<std::optional<control::PeerAddress>>
-      kept_of;                       // whose shares were to be copied, newest last
-  std::vector<std::string> secrets;  // what was served under which, newest last
+  std::vector<std::optional<control::PeerAddress>> kept_of;  // searched replicas, newest last
+  std::vector<std::string> secrets;                          // served replicas, newest last
   std::vector<control::RankAssignment> started;
   std::vector<agent::FirstFailure> failures;
   std::optional<agent::Disconnect> disconnect;

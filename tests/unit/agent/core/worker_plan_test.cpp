@@ -1,4 +1,4 @@
-// What a worker is started with: arguments, environment, prefix of its lines.
+// Arguments, environment and line prefix of a worker.
 #include "agent/core/worker_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ class WorkerPlan : public testing::Test {
   LaunchContext place;
 };
 
-TEST_F(WorkerPlan, TheContractsVariables) {
+TEST_F(WorkerPlan, SetsTheVariablesOfTheContract) {
   auto variables = environment(1);
   std::map<std::string, std::string> expected = {
       {"LOCAL_RANK", "1"},
@@ -81,41 +81,41 @@ TEST_F(WorkerPlan, TheContractsVariables) {
   EXPECT_FALSE(variables.contains("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST_F(WorkerPlan, WhatTheUserHasSetStays) {
+TEST_F(WorkerPlan, KeepsVariablesOfTheUser) {
   config.environment = {"TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "OMP_NUM_THREADS=8"};
   EXPECT_EQ(environment(0)["TORCH_NCCL_ASYNC_ERROR_HANDLING"], "0");
   EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "8");
 }
 
-TEST_F(WorkerPlan, OneThreadWhereNothingIsSet) {
+TEST_F(WorkerPlan, SetsOneThreadByDefault) {
   config.workers.set_omp_num_threads = true;
   EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "1");
 }
 
-TEST_F(WorkerPlan, AChosenNumberOfThreadsBeatsWhatIsSet) {
+TEST_F(WorkerPlan, AChosenThreadCountOverridesTheVariable) {
   config.environment = {"OMP_NUM_THREADS=8"};
   config.workers.omp_threads = 3;
   EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "3");
 }
 
-TEST_F(WorkerPlan, WhatTheAgentMayDoIsNoWorkersBusiness) {
+TEST_F(WorkerPlan, HidesTheAgentsCredentials) {
   config.environment = {"CPPRUN_ADMIN_TOKEN=secret", "CPPRUN_ETCD_PASSWORD=secret", "HOME=/me"};
   for (const auto& [name, value] : environment(0)) EXPECT_NE(value, "secret") << name;
   EXPECT_EQ(environment(0)["HOME"], "/me");
 }
 
-TEST_F(WorkerPlan, TheFileOfTimersIsNamedIfThereIsOne) {
+TEST_F(WorkerPlan, NamesTheTimerFileIfThereIsOne) {
   EXPECT_FALSE(environment(0).contains("TORCHELASTIC_TIMER_FILE"));
   config.timer_file = "/tmp/timers";
   EXPECT_EQ(environment(0)["TORCHELASTIC_TIMER_FILE"], "/tmp/timers");
 }
 
-TEST_F(WorkerPlan, HangsAreRestartsToWorkersToo) {
+TEST_F(WorkerPlan, HangsCountAsRestartsForWorkers) {
   assignment.hang_restarts = 5;
   EXPECT_EQ(environment(0)["TORCHELASTIC_RESTART_COUNT"], "7");
 }
 
-TEST_F(WorkerPlan, FaultsOfThePlanGoBesideTheUsersOwn) {
+TEST_F(WorkerPlan, PlannedFaultsExtendTheUsersOwn) {
   config.environment = {"CPPRUN_FAULTS=kill:rank=5,step=3"};
   EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], "kill:rank=5,step=3") << "without a plan";
   const auto plan = faults::parse_plan(
@@ -127,11 +127,11 @@ TEST_F(WorkerPlan, FaultsOfThePlanGoBesideTheUsersOwn) {
   config.faults.plan = *plan;
   const std::string ours = "exit:fault=0,rank=1,step=7,code=13;slow:fault=1,phase=saving,ms=250";
   EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], "kill:rank=5,step=3;" + ours + ";tell");
-  config.environment = {"CPPRUN_FAULTS=/plans/p.json"};  // read by the launcher, and no worker's
+  config.environment = {"CPPRUN_FAULTS=/plans/p.json"};  // for the launcher only
   EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], ours + ";tell");
 }
 
-TEST_F(WorkerPlan, MallocIsTunedWhereNothingIsSet) {
+TEST_F(WorkerPlan, TunesMallocByDefault) {
   EXPECT_FALSE(environment(0).contains("MALLOC_TOP_PAD_"));
   config.workers.tunes_malloc = true;
   config.environment = {"MALLOC_TRIM_THRESHOLD_=5"};
@@ -141,7 +141,7 @@ TEST_F(WorkerPlan, MallocIsTunedWhereNothingIsSet) {
   EXPECT_EQ(variables["MALLOC_TOP_PAD_"], "67108864");
 }
 
-TEST_F(WorkerPlan, TheSnapshotThatTheRoundBeginsWith) {
+TEST_F(WorkerPlan, NamesTheSnapshotOfTheRound) {
   config.environment = {"CPPRUN_RESUME_FROM=/inherited", "CPPRUN_SNAPSHOT_DIR=/inherited"};
   assignment.resume = control::ResumePoint{{20, "an id"}, "10.0.0.3", 4711};
   EXPECT_EQ(environment(0)["CPPRUN_RESUME_FROM"], "/inherited") << "without the flag";
@@ -152,7 +152,7 @@ TEST_F(WorkerPlan, TheSnapshotThatTheRoundBeginsWith) {
   EXPECT_FALSE(environment(0).contains("CPPRUN_RESUME_FROM")) << "from the beginning";
 }
 
-TEST_F(WorkerPlan, TheAgentsStoreIsNamedInPythonsWords) {
+TEST_F(WorkerPlan, NamesTheAgentsStoreAsPythonDoes) {
   assignment.is_agent_store = true;
   EXPECT_EQ(environment(0)["TORCHELASTIC_USE_AGENT_STORE"], "True");
 }
@@ -186,7 +186,7 @@ TEST_F(WorkerPlan, Arguments) {
   EXPECT_EQ(worker_argv(config.workers, 0)[3], "--local_rank=0");
 }
 
-TEST_F(WorkerPlan, TheProgramIsTakenAsItIsAndTheScriptMayHoldMacros) {
+TEST_F(WorkerPlan, KeepsTheProgramAndExpandsMacrosOfTheScript) {
   config.workers.program = {"/opt/${local_rank}/python3", "-u", "s${local_rank}$$.py"};
   EXPECT_EQ(worker_argv(config.workers, 1),
             (std::vector<std::string>{"/opt/${local_rank}/python3", "-u", "s1$.py"}));

@@ -1,4 +1,4 @@
-// One word for what kind of end a worker had, and when two ends are the same.
+// The class of a worker's failure, and when two failures are the same.
 #include "common/failure/failure_class.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::string word_of(const WorkerExit& end) {
   return name_of(classify(end));
 }
 
-TEST(FailureClass, ASignalOfItsOwnFaultIsACrash) {
+TEST(FailureClass, ACrashSignalIsACrash) {
   for (int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
     EXPECT_EQ(word_of(ended(-signal)), "crash") << signal;
   }
@@ -34,7 +34,7 @@ TEST(FailureClass, ASignalOfItsOwnFaultIsACrash) {
   }
 }
 
-TEST(FailureClass, ShortOfMemory) {
+TEST(FailureClass, RecognizesOutOfMemory) {
   WorkerExit killed = ended(-SIGKILL);
   killed.is_oom_kill = true;
   EXPECT_EQ(word_of(killed), "out_of_memory");
@@ -44,37 +44,37 @@ TEST(FailureClass, ShortOfMemory) {
   EXPECT_EQ(word_of(wrote("torch.OutOfMemoryError: CUDA")), "user_error") << "another memory";
 }
 
-TEST(FailureClass, APeersEndOrItsOwn) {
+TEST(FailureClass, DistinguishesALostPeerFromAnOwnFailure) {
   EXPECT_EQ(word_of(ended(1, {"RuntimeError: Connection closed by peer [10.0.0.2]"})), "lost_peer");
   EXPECT_EQ(word_of(ended(3, {"ValueError: no"})), "user_error");
 }
 
-TEST(FailureClass, WhoHungIsNothingElse) {
+TEST(FailureClass, AHangHasNoOtherClass) {
   WorkerExit end = ended(-SIGABRT);
   end.hang = "no heartbeat for 12.0 s";
   EXPECT_EQ(word_of(end), "hang");
 }
 
-TEST(FailureClass, WhatNoWorkersEndShows) {
+TEST(FailureClass, ClassifiesFailuresWithoutAWorkerExit) {
   EXPECT_STREQ(name_of(FailureClass::StartFailure), "start_failure");
   EXPECT_STREQ(name_of(FailureClass::LostNode), "lost_node");
 }
 
-TEST(OwnWords, TheErrorFileElseTheLastLineThatSaysSomething) {
+TEST(ErrorTextOfWorker, UsesTheErrorFileOrTheLastMeaningfulLine) {
   EXPECT_EQ(error_text(wrote("ValueError: no")), "ValueError: no");
   EXPECT_EQ(error_text(ended(1, {"first", "  last one ", "", "  "})), "last one");
   EXPECT_EQ(error_text(ended(1, {"", " "})), "");
   EXPECT_EQ(error_text(wrote("")), "what the interpreter prints after it");
 }
 
-TEST(Signature, NumbersMakeNoDifference) {
+TEST(Signature, IgnoresNumbers) {
   EXPECT_EQ(signature_of(ended(1, {"port 4711 is taken"})),
             signature_of(ended(1, {"port 4712 is taken"})));
   EXPECT_NE(signature_of(ended(1, {"a"})), signature_of(ended(1, {"b"})));
   EXPECT_NE(signature_of(ended(1, {"a"})), signature_of(ended(2, {"a"})));
 }
 
-TEST(StartUp, TheFirstSecondsAre) {
+TEST(StartUp, LastsTheFirstSeconds) {
   using namespace std::chrono_literals;
   WorkerExit end = ended(1);
   end.ended_at = end.started_at + 9s;

@@ -1,4 +1,4 @@
-// What people read when a job fails: the root cause, the failure summary, torchrun's summary.
+// Output after a failed job: the root cause, the failure summary, torchrun's summary.
 #include "common/failure/failure_summary.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ Failure failure_of(std::vector<WorkerExit> ends) {
   return failure;
 }
 
-TEST(FailureSummary, AnErrorFileThatIsNoneIsNotTheWorkersLastWords) {
+TEST(FailureSummary, AnInvalidErrorFileIsNotTheWorkersErrorText) {
   WorkerExit end = ended(0, 3, 10);
   end.error = ErrorReport{};
   end.error->is_readable = false;
@@ -54,15 +54,15 @@ TEST(FailureSummary, AnErrorFileThatIsNoneIsNotTheWorkersLastWords) {
       << text;
 }
 
-TEST(RootCause, TheFirstDeathWhateverTheRank) {
+TEST(RootCause, IsTheFirstDeathOfAnyRank) {
   EXPECT_EQ(root_cause_index({ended(0, -15, 20), ended(1, 0, 5), ended(2, 1, 10)}), 2U);
 }
 
-TEST(RootCause, SuccessesArePassedOver) {
+TEST(RootCause, SkipsSuccesses) {
   EXPECT_EQ(root_cause_index({ended(0, 0, 1), ended(1, 3, 10)}), 1U);
 }
 
-TEST(RootCause, OfTwoAtOneTimeTheOneThatWasSeenFirst) {
+TEST(RootCause, OfTwoAtOneTimeIsTheOneReportedFirst) {
   EXPECT_EQ(root_cause_index({ended(1, 1, 10), ended(0, 1, 10)}), 0U);
 }
 
@@ -73,7 +73,7 @@ TEST(RootCause, AnErrorWrittenBeforeTheFirstDeathCountsWithItsOwnTime) {
       << "files are stamped by a clock that is behind";
 }
 
-TEST(RootCause, WhoDiedFirstWroteHisErrorBefore) {
+TEST(RootCause, AnErrorFileOfTheFirstDeadPrecedesTheDeath) {
   const WorkerExit first = with_error(ended(1, 1, 100'000), 50'000, 99'000);
   EXPECT_EQ(root_cause_index({with_error(ended(0, -15, 110'000), 80'000, 85'000), first}), 1U);
 }
@@ -82,8 +82,8 @@ TEST(RootCause, AnErrorWrittenAfterTheFirstDeathIsAConsequence) {
   EXPECT_EQ(root_cause_index({ended(0, -9, 100), with_error(ended(1, 1, 130), 90, 120)}), 0U);
 }
 
-TEST(RootCause, AHangBeforeWhatFollowedFromTheStop) {
-  WorkerExit hung = ended(1, 0, 200);  // it ended well when it was asked to
+TEST(RootCause, AHangPrecedesTheConsequencesOfTheStop) {
+  WorkerExit hung = ended(1, 0, 200);  // it ended with success on a stop request
   hung.hang = "no heartbeat for 9.0 s";
   EXPECT_EQ(root_cause_index({ended(0, -6, 100), hung}), 1U);
   EXPECT_EQ(describe_end(hung), "hung (no heartbeat for 9.0 s)");
@@ -98,7 +98,7 @@ WorkerExit with_lost_peer(WorkerExit end, int64_t stamp, int64_t file_time) {
   return end;
 }
 
-TEST(RootCause, WhoLostAPeerYieldsToWhoKnowsACause) {
+TEST(RootCause, ALostPeerYieldsToAnotherCause) {
   const WorkerExit lost = with_lost_peer(ended(0, 1, 100), 90, 95);
   EXPECT_EQ(root_cause_index({lost, ended(1, 3, 110)}), 1U);
   WorkerExit stopped = ended(1, -15, 110);
@@ -107,7 +107,7 @@ TEST(RootCause, WhoLostAPeerYieldsToWhoKnowsACause) {
   EXPECT_EQ(root_cause_index({lost, with_error(stopped, 90, 105)}), 1U);
 }
 
-TEST(RootCause, OfTwoWhoLostAPeerTheFirst) {
+TEST(RootCause, OfTwoLostPeersIsTheFirst) {
   const WorkerExit late = with_lost_peer(ended(0, 1, 110), 90, 105);
   EXPECT_EQ(root_cause_index({late, with_lost_peer(ended(1, 1, 100), 90, 95)}), 1U);
   EXPECT_EQ(root_cause_index({ended(1, 0, 5), late}), 1U);
@@ -118,7 +118,7 @@ WorkerExit saying(WorkerExit end, const std::string& line) {
   return end;
 }
 
-TEST(RootCause, WhoseConnectionAPeerClosedYieldsByItsWords) {
+TEST(RootCause, RecognizesAConnectionClosedByAPeer) {
   const WorkerExit lost = saying(ended(0, 1, 100), "RuntimeError: Connection closed by peer [::1]");
   EXPECT_TRUE(is_consequence(lost));
   EXPECT_EQ(root_cause_index({lost, ended(1, 3, 110)}), 1U);
@@ -140,7 +140,7 @@ TEST(RootCause, AnOldWarningIsNoConsequence) {
   EXPECT_FALSE(is_consequence(end));
 }
 
-TEST(HappenedAt, WhenTheErrorWasWritten) {
+TEST(HappenedAt, IsTheTimeOfTheErrorFile) {
   WorkerExit end = with_error(ended(0, 1, 5'000'000), 1, 4'000'000);
   end.ended_at = Instant::from_nanoseconds(9'000'000'000);
   EXPECT_EQ(happened_at(end), Instant::from_nanoseconds(8'010'000'000)) << "at the latest";
@@ -150,18 +150,18 @@ TEST(HappenedAt, WhenTheErrorWasWritten) {
   EXPECT_EQ(happened_at(end), end.ended_at);
 }
 
-TEST(Lived, TimesThatMakeNoSenseAreZero) {
+TEST(WorkerLifetime, InvalidTimesAreZero) {
   WorkerExit end;
   end.started_at = Instant::from_nanoseconds(INT64_MIN);
   end.ended_at = Instant::from_nanoseconds(INT64_MAX);
   EXPECT_EQ(lived(end), Duration{});
 }
 
-TEST(RootCause, AStampOfTheFutureDoesNotExcuse) {
+TEST(RootCause, AFutureTimestampIsNoExcuse) {
   EXPECT_EQ(root_cause_index({with_error(ended(0, 1, 100), 5000, 99), ended(1, 1, 200)}), 0U);
 }
 
-TEST(DescribeEnd, Words) {
+TEST(DescribeEnd, DescribesEveryExit) {
   EXPECT_EQ(describe_end(ended(0, 3, 0)), "exited with code 3");
   WorkerExit killed = ended(0, -9, 0);
   EXPECT_EQ(describe_end(killed), "was killed by SIGKILL");
@@ -175,7 +175,7 @@ TEST(DescribeEnd, Words) {
       << "of another node's making: no signal has that number";
 }
 
-TEST(FailureSummary, WhoHowWhenAndWhatFollowed) {
+TEST(FailureSummary, NamesRankExitTimeAndConsequences) {
   WorkerExit stopped = ended(0, -15, 30);
   stopped.is_stopped_by_us = true;
   EXPECT_EQ(
@@ -185,7 +185,7 @@ TEST(FailureSummary, WhoHowWhenAndWhatFollowed) {
       "stopped by cpprun). Restarts used: 1 of 3.");
 }
 
-TEST(FailureSummary, OfManyOnOtherNodesTheirNumber) {
+TEST(FailureSummary, CountsFailuresOnOtherNodes) {
   Failure failure = failure_of({ended(1, 13, 10)});
   failure.world_size = 64;
   failure.restarts_used = 3;
@@ -194,7 +194,7 @@ TEST(FailureSummary, OfManyOnOtherNodesTheirNumber) {
                                  "of 3: none is left."));
 }
 
-TEST(FailureSummary, HowLongItLivedAndHowOftenItDidThat) {
+TEST(FailureSummary, ShowsLifetimeAndRepetitions) {
   Failure failure = failure_of({ended(1, 13, 10)});
   failure.root_cause.end.started_at = Instant::from_nanoseconds(1'000'000'000);
   failure.root_cause.end.ended_at = Instant::from_nanoseconds(2'500'000'000);
@@ -205,7 +205,7 @@ TEST(FailureSummary, HowLongItLivedAndHowOftenItDidThat) {
               testing::HasSubstr("in the same way in 4 attempts in a row"));
 }
 
-TEST(FailureSummary, WhatCouldNotStart) {
+TEST(FailureSummary, ShowsAStartFailure) {
   Failure failure;
   failure.root_cause = {"node1", {}, "cannot start ./train: No such file or directory"};
   EXPECT_THAT(failure_summary(failure),
@@ -214,7 +214,7 @@ TEST(FailureSummary, WhatCouldNotStart) {
                                   "of 0 (--max-restarts). Hint (program_not_found): "));
 }
 
-TEST(FailureSummary, ItsOwnWords) {
+TEST(FailureSummary, ShowsTheErrorText) {
   WorkerExit end = ended(0, 1, 10);
   end.last_lines = {"Traceback", "KeyError: 'x'", "  "};
   EXPECT_TRUE(failure_summary(failure_of({end})).ends_with(" Its last words: KeyError: 'x'"));
@@ -224,7 +224,7 @@ TEST(FailureSummary, ItsOwnWords) {
   EXPECT_TRUE(failure_summary(failure_of({end})).ends_with(" Its last words: ValueError: no"));
 }
 
-TEST(TorchrunSummary, OneFailureInTorchrunsShape) {
+TEST(TorchrunSummary, PrintsOneFailureInTorchrunsFormat) {
   std::string wide(60, '=');
   std::string thin(60, '-');
   EXPECT_EQ(torchrun_summary(failure_of({ended(0, 1, 10), ended(1, 0, 5)})),
@@ -242,7 +242,7 @@ TEST(TorchrunSummary, OneFailureInTorchrunsShape) {
                 wide + "\n");
 }
 
-TEST(TorchrunSummary, TheRootKeepsItsNumber) {
+TEST(TorchrunSummary, TheRootCauseKeepsItsNumber) {
   std::string text =
       torchrun_summary(failure_of({ended(0, 1, 20), ended(1, -9, 10), ended(2, 1, 30)}));
   size_t root = text.find("Root Cause (first observed failure):\n[1]:\n");
@@ -253,7 +253,7 @@ TEST(TorchrunSummary, TheRootKeepsItsNumber) {
   EXPECT_NE(text.find("traceback : Signal 9 (SIGKILL) received by PID 1001"), std::string::npos);
 }
 
-TEST(TorchrunSummary, ATracebackIsIndented) {
+TEST(TorchrunSummary, IndentsATraceback) {
   WorkerExit end = with_error(ended(0, 1, 10), 10, 10);
   end.error->traceback = "Traceback:\n  File x\nValueError: no";
   std::string text = torchrun_summary(failure_of({end}));
@@ -262,12 +262,12 @@ TEST(TorchrunSummary, ATracebackIsIndented) {
             std::string::npos);
 }
 
-TEST(TorchrunSummary, WithoutATracebackTheMessage) {
+TEST(TorchrunSummary, PrintsTheMessageWithoutATraceback) {
   std::string text = torchrun_summary(failure_of({with_error(ended(0, 1, 10), 10, 10)}));
   EXPECT_NE(text.find("  traceback : ValueError: no\n"), std::string::npos);
 }
 
-TEST(TorchrunSummary, TheRulesAreAtMostSixtyWide) {
+TEST(TorchrunSummary, RulesAreAtMostSixtyWide) {
   Failure failure = failure_of({ended(0, 1, 10)});
   failure.title = std::string(500, 't');
   std::string text = torchrun_summary(failure);

@@ -1,4 +1,4 @@
-// The table of hints: each row fits what it is for, and the page for people is the table.
+// The table of hints: each row matches its errors, and the document equals the table.
 #include "common/failure/hints.hpp"
 
 #include <gmock/gmock.h>
@@ -26,18 +26,18 @@ std::string id_for_words(const std::string& line) {
   return id_of(end, classify(end));
 }
 
-TEST(Hints, EachRowIsFoundByEachOfItsWords) {
+TEST(Hints, EachRowMatchesItsPatterns) {
   for (const Hint& hint : hints()) {
     for (const std::string& word : text::split(hint.words, '|')) {
       EXPECT_FALSE(word.empty()) << hint.id;
       if (word.starts_with("class=") || word.starts_with("signal=")) continue;
-      // A word may stand in an earlier, more special row as well.
+      // A pattern may also be in an earlier, more specific row.
       EXPECT_NE(id_for_words("Error: " + word + " here"), "") << hint.id << ": " << word;
     }
   }
 }
 
-TEST(Hints, RealWordsFindTheirRow) {
+TEST(Hints, RealErrorsMatchTheirRow) {
   const std::vector<std::pair<const char*, const char*>> kSaid{
       {"b left (it is unusable: SIGKILL did not end rank 1 (pid 4711))", "unusable_node"},
       {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 MiB", "gpu_out_of_memory"},
@@ -68,13 +68,13 @@ TEST(Hints, RealWordsFindTheirRow) {
   for (const auto& [line, id] : kSaid) EXPECT_EQ(id_for_words(line), id) << line;
 }
 
-TEST(Hints, WhereNobodyServesTheStoreTheAgentCan) {
+TEST(Hints, AMissingStoreSuggestsTheAgentsStore) {
   const Hint* hint = hint_for({}, FailureClass::UserError, "The client socket has timed out");
   ASSERT_NE(hint, nullptr);
   EXPECT_NE(std::string_view(hint->cure).find("--worker-store=agent"), std::string_view::npos);
 }
 
-TEST(Hints, TheEndItselfCounts) {
+TEST(Hints, TheExitStatusCountsToo) {
   WorkerExit end;
   end.exit_code = -9;
   EXPECT_EQ(id_of(end, classify(end)), "interrupted");
@@ -102,7 +102,7 @@ TEST(Hints, TheEndItselfCounts) {
   for (const auto& [why, id] : kStarts) EXPECT_EQ(id_of({}, FailureClass::StartFailure, why), id);
 }
 
-TEST(FailureClass, EveryKind) {
+TEST(FailureClass, HasAllKinds) {
   WorkerExit end;
   end.exit_code = 13;
   EXPECT_STREQ(name_of(classify(end)), "user_error");
@@ -111,7 +111,7 @@ TEST(FailureClass, EveryKind) {
   end.last_lines = {"MemoryError"};
   EXPECT_STREQ(name_of(classify(end)), "out_of_memory");
   end.last_lines = {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"};
-  EXPECT_STREQ(name_of(classify(end)), "user_error");  // of the GPU: its hint says so
+  EXPECT_STREQ(name_of(classify(end)), "user_error");  // of the GPU: its own hint
   end.exit_code = -15;
   EXPECT_STREQ(name_of(classify(end)), "killed");
   end.exit_code = -6;
@@ -120,7 +120,7 @@ TEST(FailureClass, EveryKind) {
   EXPECT_STREQ(name_of(classify(end)), "out_of_memory");
 }
 
-TEST(Signature, NumbersDoNotCount) {
+TEST(Signature, IgnoresNumbersInMessages) {
   WorkerExit one;
   one.exit_code = 1;
   one.last_lines = {"Error in process 4711"};
@@ -133,8 +133,6 @@ TEST(Signature, NumbersDoNotCount) {
   other.last_lines = {"Another error"};
   EXPECT_NE(signature_of(one), signature_of(other));
 }
-
-// ---------------------------------------------------------------- the page
 
 std::string page() {
   std::string text =
@@ -158,8 +156,8 @@ TEST(Hints, IdsAreUnique) {
   for (const Hint& hint : hints()) EXPECT_TRUE(seen.insert(hint.id).second) << hint.id;
 }
 
-// CPPRUN_UPDATE=1 writes the page anew.
-TEST(Hints, ThePageForPeopleIsTheTable) {
+// CPPRUN_UPDATE=1 rewrites the document.
+TEST(Hints, TheDocumentMatchesTheTable) {
   const char* path = "docs/troubleshooting.md";
   const std::string wanted = page();
   if (std::getenv("CPPRUN_UPDATE") != nullptr) std::ofstream(path) << wanted;

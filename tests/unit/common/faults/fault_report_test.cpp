@@ -29,7 +29,7 @@ class FaultSchedule : public testing::Test {
   Placement here(int64_t round) const { return {round, round - 1, 1, 2, 2, 2, 4}; }
 };
 
-TEST_F(FaultSchedule, ATimeCountsFromTheFirstRound) {
+TEST_F(FaultSchedule, TimeCountsFromTheFirstRound) {
   Schedule schedule(plan_of(R"({"do": "kill", "at": {"rank": 3, "after_s": 5}})"));
   EXPECT_TRUE(schedule.next_deadline().is_never());
   schedule.on_started(at(10), here(1));
@@ -44,7 +44,7 @@ TEST_F(FaultSchedule, ATimeCountsFromTheFirstRound) {
   EXPECT_TRUE(schedule.next_deadline().is_never());
 }
 
-TEST_F(FaultSchedule, ANamedRoundIsWhereTimeCountsFrom) {
+TEST_F(FaultSchedule, TimeCountsFromANamedRound) {
   Schedule schedule(plan_of(R"({"do": "kill", "at": {"rank": 2, "after_s": 5, "round": 2}})"));
   schedule.on_started(at(0), here(1));
   EXPECT_TRUE(schedule.next_deadline().is_never());
@@ -54,7 +54,7 @@ TEST_F(FaultSchedule, ANamedRoundIsWhereTimeCountsFrom) {
   EXPECT_TRUE(schedule.next_deadline().is_never());
 }
 
-TEST_F(FaultSchedule, WhatHitsOtherNodesIsPassedOver) {
+TEST_F(FaultSchedule, SkipsFaultsOfOtherNodes) {
   Schedule schedule(plan_of(R"({"do": "kill", "at": {"rank": 1, "after_s": 1}},
                                {"do": "kill-agent", "at": {"node": 0, "after_s": 1}},
                                {"do": "kill-agent", "at": {"rank": 2, "after_s": 1}})"));
@@ -65,8 +65,8 @@ TEST_F(FaultSchedule, WhatHitsOtherNodesIsPassedOver) {
   EXPECT_FALSE(due[0].rank.has_value());
 }
 
-// Each random strike hits exactly one of the nodes, whoever counts.
-TEST_F(FaultSchedule, RandomFaultsHitOneNodeEach) {
+// Each random fault hits exactly one of the nodes, on whichever node it is computed.
+TEST_F(FaultSchedule, EachRandomFaultHitsOneNode) {
   const Plan plan = plan_of(R"({"do": "kill", "at": {"every_s": 1}, "times": 100})");
   Schedule first(plan);
   Schedule second(plan);
@@ -105,7 +105,7 @@ FaultReport recovered(const std::string& expect) {
   return report;
 }
 
-TEST(FaultAccount, RecoveryAndLossAreMeasured) {
+TEST(FaultAccount, MeasuresRecoveryAndLostWork) {
   const FaultReport report = recovered(R"({"restarts": 1, "max_recovery_s": 0.5,
                                         "max_lost_steps": 2})");
   ASSERT_EQ(report.injections().size(), 1U);
@@ -128,20 +128,20 @@ TEST(FaultAccount, EachExpectationCanFail) {
   EXPECT_FALSE(holds(recovered(hash), "final hash", 0, ""));
 }
 
-TEST(FaultAccount, AFaultThatNeverStruckHasNotHeldUnlessItIsRandom) {
+TEST(FaultAccount, AFaultThatNeverHappenedFailsUnlessItIsRandom) {
   EXPECT_FALSE(holds(FaultReport(plan_of(kKill)), "fault 1"));
   EXPECT_TRUE(
       holds(FaultReport(plan_of(R"({"do": "kill", "at": {"rank": 1, "every_s": 9}})")), "fault 1"));
 }
 
-TEST(FaultAccount, ADeathThatNoRoundFollowedIsNoRecovery) {
+TEST(FaultAccount, ADeathWithoutALaterRoundIsNoRecovery) {
   FaultReport report(plan_of(kKill, R"({"max_recovery_s": 100})"));
   report.on_started(at(0), 1, 0);
   report.on_injected(at(5), 0, 1, "rank 1", {});
   EXPECT_FALSE(holds(report, "recovery"));
 }
 
-TEST(FaultAccount, WhatARoundSurvivesNeedsNoRecovery) {
+TEST(FaultAccount, AFaultWithinARoundNeedsNoRecovery) {
   FaultReport report(plan_of(R"({"do": "slow", "at": {"step": 1}, "for_s": 1})",
                              R"({"max_recovery_s": 1, "max_lost_steps": 0})"));
   report.on_started(at(0), 1, 0);
@@ -166,14 +166,14 @@ TEST(FaultAccount, TextAndJunit) {
               HasSubstr("name=\"restarts\" time=\"0.000\"><failure message=\"1, expected 0\"/>"));
 }
 
-TEST(FaultAccount, JunitIsXmlWhateverWasSaid) {
+TEST(FaultAccount, JunitIsValidXmlForAnyText) {
   const FaultReport report = recovered("{}");
   const std::string xml = junit(report, {{"a<b", false, "x & \"y\"\x01\x7f"}}, 1);
   EXPECT_THAT(xml, HasSubstr("name=\"a&lt;b\""));
   EXPECT_THAT(xml, HasSubstr("message=\"x &amp; &quot;y&quot;??\""));
 }
 
-TEST(FaultAccount, WhatIsNoSummaryIsRefusedOrLeftOut) {
+TEST(FaultAccount, RejectsOrSkipsInvalidSummaries) {
   for (const char* bad :
        {R"({"held": true, "injected": [{}]})", R"({"held": true, "injected": [{"do": 1}]})"}) {
     EXPECT_FALSE(parse_summary(bad).ok()) << bad;
@@ -189,7 +189,7 @@ TEST(FaultAccount, WhatIsNoSummaryIsRefusedOrLeftOut) {
   EXPECT_EQ(read->failed, std::vector<std::string>{"two"});
 }
 
-TEST(FaultAccount, ASummaryIsReadAsItWasWritten) {
+TEST(FaultAccount, ReadsAWrittenSummary) {
   const FaultReport report = recovered(R"({"restarts": 0})");
   const Summary summary = summarize(report, report.check_expectations(0, ""), "0123abcd");
   const Result<Summary> read = parse_summary(encode(summary));
@@ -202,7 +202,7 @@ TEST(FaultAccount, ASummaryIsReadAsItWasWritten) {
   EXPECT_EQ(read->failed, std::vector<std::string>{"restarts: 1, expected 0"});
   for (const char* bad : {"", "[]", "{}", R"({"held": 1})", R"({"held": true, "injected": [1]})",
                           R"({"held": true, "injected": 3})", R"({"held": true, "failed": "x"})"}) {
-    static_cast<void>(parse_summary(bad));  // refused or empty, and no end of us
+    static_cast<void>(parse_summary(bad));  // rejected or empty, without a crash
   }
 }
 

@@ -41,7 +41,7 @@ constexpr const char* kWhole = R"({"plan": [
   "expect": {"exit_code": 1, "restarts": [3, 4], "max_recovery_s": 3, "max_lost_steps": 10,
     "max_lost_epochs": 1, "final_hash": {"file": "w.txt", "is": "0123abcd"}}})";
 
-TEST(FaultPlan, EveryField) {
+TEST(FaultPlan, ParsesEveryField) {
   const Plan plan = parsed(kWhole);
   ASSERT_EQ(plan.faults.size(), 9U);
   EXPECT_EQ(plan.seed, 7U);
@@ -59,13 +59,13 @@ TEST(FaultPlan, EveryField) {
   EXPECT_EQ(plan.expect->final_hash->is, "0123abcd");
 }
 
-TEST(FaultPlan, WrittenAndReadAgainItIsTheSame) {
+TEST(FaultPlan, SurvivesWritingAndReading) {
   const Plan plan = parsed(kWhole);
   EXPECT_EQ(parsed(encode(plan)), plan);
 }
 
-// Every value of kWhole in turn: another one is read as another, and none breaks the reader.
-TEST(FaultPlan, NoValueIsPassedOver) {
+// Replaces every value of kWhole in turn: the parser reads the changed value, and none crashes it.
+TEST(FaultPlan, NoValueIsIgnored) {
   using nlohmann::json;
   const Plan whole = parsed(kWhole);
   const json values = json::parse(kWhole).flatten();
@@ -88,7 +88,7 @@ TEST(FaultPlan, NoValueIsPassedOver) {
   }
 }
 
-TEST(FaultPlan, AnErrorNamesTheFieldItsValueAndTheCure) {
+TEST(FaultPlan, AnErrorNamesFieldValueAndCure) {
   EXPECT_EQ(error_of("{"), "the fault plan p.json: it is no JSON");
   EXPECT_EQ(error_of("{}"),
             "the fault plan p.json: it has no list 'plan'; docs/faults.md has examples");
@@ -105,7 +105,7 @@ TEST(FaultPlan, AnErrorNamesTheFieldItsValueAndTheCure) {
             "step, an epoch or a phase");
 }
 
-TEST(FaultPlan, WhatMakesNoSenseIsRefused) {
+TEST(FaultPlan, RejectsInvalidPlans) {
   for (const char* fault : {R"([])",
                             R"({"at": {}})",
                             R"({"do": 1})",
@@ -138,8 +138,8 @@ TEST(FaultPlan, WhatMakesNoSenseIsRefused) {
   }
 }
 
-// Plans with bytes changed: refused, or the same after they were written and read again.
-TEST(FaultPlan, AnyBytesAreRefusedOrKept) {
+// Plans with changed bytes: rejected, or the same after writing and reading them again.
+TEST(FaultPlan, AcceptsOrRejectsAnyBytes) {
   std::mt19937 random(1);
   const std::string whole = kWhole;
   int kept = 0;
@@ -159,7 +159,7 @@ TEST(FaultPlan, AnyBytesAreRefusedOrKept) {
   EXPECT_GT(kept, 100);
 }
 
-TEST(FaultPlan, DeepAndLargeOnesAreRefused) {
+TEST(FaultPlan, RejectsDeepAndLargePlans) {
   EXPECT_NE(error_of(std::string(100'000, '[')), "no error");
   EXPECT_NE(error_of("{\"plan\": [" + std::string(200'000, '[') + std::string(200'000, ']') + "]}"),
             "no error");
@@ -167,7 +167,7 @@ TEST(FaultPlan, DeepAndLargeOnesAreRefused) {
             std::string::npos);
 }
 
-TEST(FaultPlan, ASeedSettlesWhatIsOpenAlwaysTheSame) {
+TEST(FaultPlan, ASeedResolvesRandomChoicesDeterministically) {
   const Plan plan = parsed(kWhole);
   EXPECT_EQ(drawn(plan, 3), drawn(plan, 3));
   std::set<int64_t> steps, ranks;
@@ -191,7 +191,7 @@ TEST(FaultPlan, GapsHaveTheirMean) {
   EXPECT_NEAR(sum / kMany, 20, 1);
 }
 
-TEST(FaultPlan, ProgramsAreToldOfPlacesAlone) {
+TEST(FaultPlan, ProgramsReceiveOnlyPlaceFaults) {
   const Plan plan = drawn(parsed(kWhole), 0);
   const std::string text = worker_text(plan, 4, 2);
   EXPECT_EQ(text.substr(0, text.find(';')), "ask:fault=0,rank=1,epoch=3");
@@ -202,7 +202,7 @@ TEST(FaultPlan, ProgramsAreToldOfPlacesAlone) {
   EXPECT_EQ(text.find("fault=6"), std::string::npos);
 }
 
-TEST(FaultPlan, WordsAndFilesAreToldApart) {
+TEST(FaultPlan, DistinguishesTextFromFiles) {
   for (const char* words :
        {"kill:rank=1", ";kill:rank=1", ";;", "kill", "explode:rank=1", "kill:a=/x.json"}) {
     EXPECT_TRUE(is_inline(words)) << words;

@@ -7,7 +7,7 @@
 namespace cpprun::faults {
 namespace {
 
-TEST(Percentile, TheSmallestThatSoManyDoNotExceed) {
+TEST(Percentile, IsTheNearestRank) {
   const std::vector<double> values{5, 1, 4, 2, 3};
   EXPECT_EQ(percentile(values, 0), 1);
   EXPECT_EQ(percentile(values, 50), 3);
@@ -31,7 +31,7 @@ TEST(Statistics, SumsByKind) {
   EXPECT_THAT(sums.table(), testing::HasSubstr("freeze                   1          1     2.000"));
 }
 
-TEST(Statistics, NothingButAHeadingOfNoRuns) {
+TEST(Statistics, WithoutRunsIsOnlyAHeading) {
   EXPECT_THAT(Statistics().table(), testing::StartsWith("fault"));
 }
 

@@ -1,4 +1,4 @@
-// Whose name, address and port an endpoint has.
+// Recognition of this host's own names, addresses and ports.
 #include "common/machine/own_addresses.hpp"
 
 #include <gtest/gtest.h>
@@ -6,14 +6,14 @@
 namespace cpprun {
 namespace {
 
-TEST(OwnAddresses, OfAnAddressAndLocalhostAreKnownWithoutALookUp) {
+TEST(OwnAddresses, RecognizesAddressesAndLocalhostWithoutALookup) {
   EXPECT_EQ(known_addresses("10.0.0.5"), std::vector<std::string>{"10.0.0.5"});
   EXPECT_EQ(known_addresses("fe80::1%eth0"), std::vector<std::string>{"fe80::1%eth0"});
   EXPECT_EQ(known_addresses("localhost"), (std::vector<std::string>{"127.0.0.1", "::1"}));
   EXPECT_TRUE(known_addresses("node0").empty());
 }
 
-TEST(OwnAddresses, ANameIsOursByItsFirstLabel) {
+TEST(OwnAddresses, RecognizesTheOwnNameByItsFirstLabel) {
   EXPECT_TRUE(is_same_host_name("train-0.train", "train-0"));
   EXPECT_TRUE(is_same_host_name("train-0", "train-0.example.org"));
   EXPECT_TRUE(is_same_host_name("Train-0.Train.", "train-0"));

@@ -1,4 +1,4 @@
-// Who knows the token, and over which words.
+// Proof of the admin token, and the text that the MAC covers.
 #include "common/proof/hmac.hpp"
 
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@ namespace cpprun::test {
 namespace {
 
 // RFC 4231, test case 2.
-TEST(Proof, IsHmacSha256) {
+TEST(Hmac, IsHmacSha256) {
   EXPECT_EQ(hmac_of("Jefe", "what do ya want for nothing?"),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
-TEST(Proof, AnythingElseIsNone) {
+TEST(Hmac, RejectsAnyOtherText) {
   const std::string right = hmac_of("token", "words");
   EXPECT_TRUE(verify_hmac("token", "words", right));
   EXPECT_FALSE(verify_hmac("token", "other words", right));
@@ -26,7 +26,7 @@ TEST(Proof, AnythingElseIsNone) {
   EXPECT_FALSE(verify_hmac("token", "words", changed));
 }
 
-TEST(OrderProof, TheWordsAreThoseOfTheDocument) {
+TEST(AdminMacInput, TheInputMatchesTheDocument) {
   const control::AdminRequest command{"job",
                                       {7, control::AdminCommandKind::Scale, true, "node 1", 3},
                                       "a proof is no part of them"};
@@ -34,7 +34,7 @@ TEST(OrderProof, TheWordsAreThoseOfTheDocument) {
             "cpprun-admin-1\n5:nonce\n3:job\n6:node 1\n3 3 1\n");
 }
 
-TEST(OrderProof, NoTextPassesForTwo) {
+TEST(AdminMacInput, DifferentTextsHaveDifferentInputs) {
   control::AdminRequest one{"a", {}, ""};
   control::AdminRequest other{"a\n0:", {}, ""};
   EXPECT_NE(control::admin_mac_input("n", one), control::admin_mac_input("n", other));
@@ -42,7 +42,7 @@ TEST(OrderProof, NoTextPassesForTwo) {
   EXPECT_NE(control::admin_mac_input("n", one), control::admin_mac_input("n", {"a", {}, ""}));
 }
 
-TEST(OrderKinds, EachByItsName) {
+TEST(AdminCommandKinds, ConvertByName) {
   for (const control::AdminCommandKind kind : control::kAdminCommandKinds) {
     EXPECT_EQ(control::admin_command_kind(control::name_of(kind)), kind);
   }

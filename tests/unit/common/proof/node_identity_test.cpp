@@ -1,4 +1,4 @@
-// Who is which node (R10): an id that others may know, and the key that it is made from.
+// Node identity (R10): a public id, and the secret key that it is made from.
 #include "common/proof/node_id.hpp"
 
 #include <set>
@@ -10,13 +10,13 @@ namespace {
 
 using control::ReportedPhase;
 
-TEST(NodeId, IsThatOfTheDocument) {
+TEST(NodeId, MatchesTheDocument) {
   constexpr const char* kKey = "0123456789abcdef0123456789abcdef";
   EXPECT_EQ(node_id_of(kKey), Incarnation(0x215fe249268682f2));
   EXPECT_EQ(first_connection_of(kKey), 0x79440edcc69f1dcf >> 2);
 }
 
-TEST(NodeId, ConnectionsCanBeCountedOnFromTheFirst) {
+TEST(NodeId, ConnectionNumbersGrowFromTheFirst) {
   std::set<int64_t> all;
   for (int i = 0; i < 100; ++i) {
     const int64_t first = first_connection_of("key " + std::to_string(i));
@@ -44,7 +44,7 @@ class NodeIdentity : public JobTest {
     player(name).hello.token = key;
     player(name).hello.node.incarnation = node_id_of(key);
   }
-  // It has read the id of `name` somewhere, and knows everything else but the key.
+  // An impostor with the id of `name`, and everything else but the key.
   void claims_to_be(const std::string& stranger, const std::string& name,
                     const std::string& key = "") {
     player(stranger).hello = player(name).hello;
@@ -60,7 +60,7 @@ class NodeIdentity : public JobTest {
   int64_t epochs_ = 7;
 };
 
-TEST_F(NodeIdentity, R10_WhoShowsNoKeyIsRefusedAndTheNodeStays) {
+TEST_F(NodeIdentity, R10_RejectsAnAgentWithoutTheKeyAndKeepsTheNode) {
   has_key("a", "key of a");
   has_key("b", "key of b");
   a_and_b_run();
@@ -78,7 +78,7 @@ TEST_F(NodeIdentity, R10_WhoShowsNoKeyIsRefusedAndTheNodeStays) {
   expect_decided("b", true);
 }
 
-TEST_F(NodeIdentity, R10_ARefusalSaysNeitherIdNorKey) {
+TEST_F(NodeIdentity, R10_ARejectionRevealsNeitherIdNorKey) {
   has_key("a", "key of a");
   join("a");
   claims_to_be("x", "a", "a key that is wrong");
@@ -101,8 +101,8 @@ TEST_F(NodeIdentity, R10_ANodeReplacesItsOwnHalfOpenConnection) {
   EXPECT_EQ(phase(), Phase::Running);
 }
 
-// A coordinator without memory has nobody to compare with.
-TEST_F(NodeIdentity, R10_AfterARestartOfTheCoordinatorNobodyElseIsTheNodeEither) {
+// A restarted coordinator has no earlier registration to compare with.
+TEST_F(NodeIdentity, R10_ARestartedCoordinatorChecksTheKeyToo) {
   has_key("a", "key of a");
   has_key("b", "key of b");
   a_and_b_run();
@@ -112,8 +112,8 @@ TEST_F(NodeIdentity, R10_AfterARestartOfTheCoordinatorNobodyElseIsTheNodeEither)
   EXPECT_TRUE(core.jobs().empty());
 }
 
-// Among many nodes somebody may find a key for the id of one of them.
-TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgents) {
+// Among many nodes an attacker may find a key for the id of one of them.
+TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgent) {
   begin([](const std::string&) { return Incarnation(1); });
   player("a").hello.token = "key of a";
   player("a").hello.node.incarnation = Incarnation(1);
@@ -123,9 +123,7 @@ TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgents) {
   EXPECT_TRUE(player("a").session);
 }
 
-// ---------------------------------------------------------------- orders
-
-class OrderProofs : public NodeIdentity {
+class AdminMacTest : public NodeIdentity {
  public:
   void begin(bool needs_proof) {
     std::destroy_at(&core);
@@ -139,7 +137,7 @@ class OrderProofs : public NodeIdentity {
   int64_t restarts_ = 7;
 };
 
-TEST_F(OrderProofs, AJobWithATokenNeedsThemUnderALaterCoordinatorToo) {
+TEST_F(AdminMacTest, AJobWithATokenNeedsThemAfterACoordinatorRestart) {
   begin(true);
   a_and_b_run();
   EXPECT_TRUE(job().needs_proof());
@@ -155,13 +153,13 @@ TEST_F(OrderProofs, AJobWithATokenNeedsThemUnderALaterCoordinatorToo) {
   EXPECT_TRUE(job().needs_proof()) << "though this one has no token";
 }
 
-TEST_F(OrderProofs, AJobWithoutATokenNeedsNone) {
+TEST_F(AdminMacTest, AJobWithoutATokenNeedsNone) {
   begin(false);
   a_and_b_run();
   EXPECT_FALSE(job().needs_proof());
 }
 
-TEST_F(OrderProofs, AnAgentSpeaksForTheJobThatItHasRegisteredWith) {
+TEST_F(AdminMacTest, AnAgentCommandsOnlyTheJobItRegisteredWith) {
   begin(true);
   connects("a");
   EXPECT_EQ(core.job_of(*player("a").session), nullptr);

@@ -1,4 +1,4 @@
-// What the doctor makes of what nodes found out about each other: one fault at a time.
+// The doctor's conclusions from the nodes' measurements of each other: one fault at a time.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Four nodes between which all is well.
+// Four nodes without a problem between them.
 NodesFacts good() {
   NodesFacts facts;
   facts.wanted = 4;
@@ -43,13 +43,13 @@ void expect(const NodesFacts& facts, std::string_view check, Level level,
   EXPECT_NE(finding.text.find(words), std::string::npos) << finding.text;
 }
 
-TEST(DoctorNodes, NothingIsWrong) {
+TEST(DoctorNodes, AllChecksPass) {
   expect(good(), "reach", Level::Good, "12 ways between nodes are open");
   expect(good(), "latency", Level::Good, "usually 0.1 ms");
   expect(good(), "speed", Level::Good, "usually 8 Gbit/s");
 }
 
-TEST(DoctorNodes, NotAllCame) {
+TEST(DoctorNodes, ANodeIsMissing) {
   NodesFacts facts = good();
   facts.wanted = 5;
   expect(facts, "nodes", Level::Problem, "4 of 5 came within 60 s: n0; n1; n2; n3");
@@ -61,7 +61,7 @@ TEST(DoctorNodes, VersionsDiffer) {
   expect(facts, "versions", Level::Problem, "cpprun 0.2.0 on n2");
 }
 
-TEST(DoctorNodes, OneWayIsBlocked) {
+TEST(DoctorNodes, OneDirectionIsBlocked) {
   NodesFacts facts = good();
   facts.pairs[1].error = "10.0.0.1:40000: no answer in time";
   facts.pairs[1].latency = {};
@@ -69,16 +69,16 @@ TEST(DoctorNodes, OneWayIsBlocked) {
   expect(facts, "reach", Level::Problem, "n0 to n2: 10.0.0.1:40000: no answer in time");
 }
 
-TEST(DoctorNodes, AllWaysAreBlocked) {
+TEST(DoctorNodes, AllDirectionsAreBlocked) {
   NodesFacts facts = good();
   for (PairFacts& pair : facts.pairs) pair.error = "refused";
   expect(facts, "reach", Level::Problem, "; 6 more");
 }
 
-TEST(DoctorNodes, ANameLeadsElsewhere) {
+TEST(DoctorNodes, ANameResolvesToAnotherHost) {
   NodesFacts facts = good();
   facts.pairs[0].name_error = "'n1' is 127.0.1.1 there";
-  expect(facts, "names", Level::LogEvent, "n0 to n1: 'n1' is 127.0.1.1 there");
+  expect(facts, "names", Level::Note, "n0 to n1: 'n1' is 127.0.1.1 there");
 }
 
 TEST(DoctorNodes, AClockIsAhead) {
@@ -106,7 +106,7 @@ TEST(DoctorNodes, APairIsSlow) {
   expect(facts, "latency", Level::Warning, "6 more");
 }
 
-TEST(DoctorNodes, EachMeetsEachOtherOnce) {
+TEST(DoctorNodes, EachNodeTestsEachOtherOnce) {
   for (int64_t count = 2; count <= 33; ++count) {
     std::set<std::pair<int64_t, int64_t>> met;
     for (int64_t round = 0; round < count_rounds(count); ++round) {

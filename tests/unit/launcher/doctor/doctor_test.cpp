@@ -1,4 +1,4 @@
-// What the doctor says of a machine: a healthy one, and the same with one thing wrong at a time.
+// The doctor's report on a machine: a healthy one, and the same with one fault at a time.
 #include "launcher/doctor/checks.hpp"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ Facts healthy() {
   return f;
 }
 
-// Check, level and text of all that is not good.
+// Check, level and text of every result that is not good.
 std::vector<std::string> complaints(const Facts& facts) {
   std::vector<std::string> found;
   for (const Finding& finding : run_checks(facts)) {
@@ -49,7 +49,7 @@ std::vector<std::string> complaints(const Facts& facts) {
   return found;
 }
 
-TEST(Doctor, HasNothingToSayOfAHealthyMachine) {
+TEST(Doctor, ReportsNothingOnAHealthyMachine) {
   EXPECT_THAT(complaints(healthy()), testing::IsEmpty());
   EXPECT_EQ(run_checks(healthy()).size(), 12U);
 }
@@ -57,7 +57,7 @@ TEST(Doctor, HasNothingToSayOfAHealthyMachine) {
 struct Fault {
   const char* name;
   std::function<void(Facts&)> make;
-  const char* said;  // how the one complaint begins
+  const char* said;  // how the one finding begins
 };
 
 void PrintTo(const Fault& fault, std::ostream* out) {
@@ -66,7 +66,7 @@ void PrintTo(const Fault& fault, std::ostream* out) {
 
 class DoctorFault : public testing::TestWithParam<Fault> {};
 
-TEST_P(DoctorFault, IsSaidAloneAndWithACure) {
+TEST_P(DoctorFault, IsReportedAloneWithACure) {
   Facts facts = healthy();
   GetParam().make(facts);
   EXPECT_THAT(complaints(facts), testing::ElementsAre(testing::StartsWith(GetParam().said)));
@@ -133,19 +133,19 @@ const Fault kFaults[] = {
 INSTANTIATE_TEST_SUITE_P(Each, DoctorFault, testing::ValuesIn(kFaults),
                          [](const auto& fault) { return fault.param.name; });
 
-TEST(Doctor, AnEndpointThatAnswersElsewhereIsGood) {
+TEST(Doctor, AnEndpointOnAnotherHostIsAccepted) {
   Facts facts = healthy();
   facts.endpoint->own_address = "";
   facts.endpoint->attempts = {{"fe80::1", "No route to host", {}}, {"10.0.0.2", "", {}}};
   EXPECT_THAT(complaints(facts), testing::IsEmpty());
 }
 
-TEST(Doctor, TheQuickLookTellsWhatIsWrongAndNoMore) {
+TEST(Doctor, ThePreflightReportsOnlyProblems) {
   EXPECT_THAT(preflight_findings(healthy()), testing::IsEmpty());
   Facts facts = healthy();
   facts.limits.is_delegated = false;                 // a note
-  facts.name.addresses.clear();                      // not looked at
-  facts.snapshots->error = "/snap: it isn't there";  // nor this
+  facts.name.addresses.clear();                      // not checked
+  facts.snapshots->error = "/snap: it isn't there";  // not checked either
   facts.machine.shared_memory.reset();
   facts.limits.open_files = 100;
   const std::vector<Finding> found = preflight_findings(facts);
@@ -156,7 +156,7 @@ TEST(Doctor, TheQuickLookTellsWhatIsWrongAndNoMore) {
             std::pair(std::string_view("shm"), Level::Problem));
 }
 
-TEST(Doctor, CpuJobsMayNameGpusThatAreNotThere) {
+TEST(Doctor, CpuJobsMayNameMissingGpus) {
   Facts facts = healthy();
   facts.devices = {{}, {}, "", "0,1"};
   EXPECT_THAT(preflight_findings(facts), testing::IsEmpty());
@@ -168,7 +168,7 @@ void write(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
-TEST(DoctorProbe, ReadsAMadeUpMachine) {
+TEST(DoctorProbe, ReadsASimulatedMachine) {
   const test::TempFolder machine;
   write(machine.path() + "/proc/self/cgroup", "0::/job.slice\n");
   write(machine.path() + "/sys/fs/cgroup/job.slice/pids.max", "77\n");
@@ -189,14 +189,14 @@ TEST(DoctorProbe, ReadsAMadeUpMachine) {
   EXPECT_EQ(devices.driver, "550.54.15");
 }
 
-TEST(DoctorProbe, KnowsNothingOfAnEmptyMachine) {
+TEST(DoctorProbe, HandlesAnEmptyMachine) {
   const test::TempFolder machine;
   EXPECT_EQ(probe_limits(machine.path()).most_tasks, std::nullopt);
   EXPECT_FALSE(probe_limits(machine.path()).is_delegated);
   EXPECT_EQ(probe_devices(machine.path()).driver, "");
 }
 
-TEST(DoctorProbe, TriesAFolderAndLeavesNothingThere) {
+TEST(DoctorProbe, TestsAFolderAndLeavesNoFile) {
   const test::TempFolder folder;
   const FolderFacts facts = probe_folder(folder.path());
   EXPECT_EQ(facts.error, "");

@@ -1,5 +1,4 @@
-// Every value that makes no sense: exit code, and a text of one or two lines that names the value
-// and the cure.
+// Every invalid value: exit code, and a text of one or two lines that names the value and the cure.
 #include <algorithm>
 
 #include "tests/unit/launcher/options/options_support.hpp"
@@ -53,7 +52,7 @@ TEST(OptionsBadValues, Sizes) {
   }
 }
 
-TEST(OptionsBadValues, MeetingPlaces) {
+TEST(OptionsBadValues, Rendezvous) {
   for (const BadCase& c : std::vector<BadCase>{
            {{"--rdzv-backend=carrier-pigeon", "--rdzv-endpoint=localhost:0"},
             "carrier-pigeon",
@@ -128,7 +127,7 @@ TEST(OptionsBadValues, FaultPlans) {
   }
 }
 
-TEST(OptionsBadValues, GpuWithoutGpuIsTwoLinesThatHelp) {
+TEST(OptionsBadValues, GpuWithoutGpuIsExplainedInTwoLines) {
   Machine machine;
   machine.cpus = 8;
   EXPECT_EQ(
@@ -150,7 +149,7 @@ TEST(OptionsBadValues, NumaBindingNeedsAGpuForEachWorker) {
   EXPECT_TRUE(holds(error_of(line(three), machine).text, "worker 2 has no GPU"));
 }
 
-TEST(OptionsBadValues, UsageErrorsAreShownAsTheyAre) {
+TEST(OptionsBadValues, UsageErrorsAreShownUnchanged) {
   EXPECT_EQ(shown_error({ErrorKind::Usage, "usage: x\ncpprun: error: y"}),
             "usage: x\ncpprun: error: y\n");
 }

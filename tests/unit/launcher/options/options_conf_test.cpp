@@ -1,4 +1,4 @@
-// --rdzv-conf: form, values, and what is said about keys that nobody knows.
+// --rdzv-conf: form, values, and warnings about unknown keys.
 #include "common/limits/rendezvous.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "tests/unit/launcher/options/options_support.hpp"
@@ -32,7 +32,7 @@ TEST(OptionsConf, DefaultsDependOnTheBackend) {
   EXPECT_EQ(read("").heartbeat, limits::kHeartbeat);
 }
 
-TEST(OptionsConf, TimesAreReadAndTheLastOneCounts) {
+TEST(OptionsConf, ParsesTimesAndTheLastOneWins) {
   RendezvousConf conf =
       read("join_timeout=15, last_call_timeout = 1 ,scale_up_interval=0,join_timeout=2.5");
   EXPECT_EQ(conf.join_timeout, seconds(2.5));
@@ -46,7 +46,7 @@ TEST(OptionsConf, TimeoutIsForStatic) {
   EXPECT_EQ(read("join_timeout=7,timeout=5", true).join_timeout, seconds(5));
 }
 
-TEST(OptionsConf, QuotesAreTolerated) {
+TEST(OptionsConf, AcceptsQuotes) {
   for (const char* text :
        {"'join_timeout=15,last_call_timeout=1'", "\"join_timeout=15,last_call_timeout=1\"",
         "join_timeout='15',last_call_timeout=\"1\"", " 'join_timeout=15,last_call_timeout=1"}) {
@@ -79,7 +79,7 @@ TEST(OptionsConf, OtherKeys) {
       "0");
 }
 
-TEST(OptionsConf, BadValuesAreNamed) {
+TEST(OptionsConf, NamesInvalidValues) {
   EXPECT_TRUE(holds(error("join_timeout"), "join_timeout has no value"));
   EXPECT_TRUE(holds(error("join_timeout="), "join_timeout has no value"));
   EXPECT_TRUE(holds(error("=5"), "a key is missing"));
@@ -95,7 +95,7 @@ TEST(OptionsConf, BadValuesAreNamed) {
   EXPECT_TRUE(holds(error("store_value_limit_mb=0"), "from 1 to 2048"));
 }
 
-TEST(OptionsConf, TheStoreTypeIsJudgedBeforeTheEndpoint) {
+TEST(OptionsConf, ChecksTheStoreTypeBeforeTheEndpoint) {
   const auto error_with = [](const std::string& conf) {
     return error_of(line({"--rdzv-backend=c10d", "--rdzv-endpoint=/tmp/store", conf})).text;
   };
@@ -105,7 +105,7 @@ TEST(OptionsConf, TheStoreTypeIsJudgedBeforeTheEndpoint) {
   EXPECT_TRUE(holds(error_with("--rdzv-conf=store_type=tcp"), "/tmp/store' is no endpoint"));
 }
 
-TEST(OptionsConf, UnknownKeysAreIgnoredWithAWord) {
+TEST(OptionsConf, IgnoresUnknownKeysWithAWarning) {
   Strings warnings;
   EXPECT_TRUE(read_rdzv_conf("no_such_key=1,jointimeout=5,jointimeout=6,protocol=http",
                              Backend::Cpprun, warnings)

@@ -1,4 +1,4 @@
-// The real surroundings: files of each kind, this process's variables, fresh ids.
+// The real environment: files of each kind, this process's variables, fresh ids.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ class OptionsEnvironment : public testing::Test {
   Strings made_;
 };
 
-TEST_F(OptionsEnvironment, FilesAreToldApart) {
+TEST_F(OptionsEnvironment, DistinguishesFileTypes) {
   Environment real = real_environment();
   auto kind = [&](const std::string& path) { return real.look_at(path).kind; };
   EXPECT_EQ(kind(folder_), FileKind::Directory);
@@ -49,15 +49,15 @@ TEST_F(OptionsEnvironment, FilesAreToldApart) {
   EXPECT_FALSE(real.look_at(folder_ + "/empty").is_executable);
 }
 
-// Opening a pipe would wait for its writer, and reading it would take what the worker is to read.
-TEST_F(OptionsEnvironment, PipesAreNotOpened) {
+// Opening a pipe would wait for its writer, and reading it would take the worker's input.
+TEST_F(OptionsEnvironment, DoesNotOpenPipes) {
   std::string path = folder_ + "/pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   made_.push_back(path);
   EXPECT_EQ(real_environment().look_at(path).kind, FileKind::Other);
 }
 
-TEST_F(OptionsEnvironment, ProgramsAreFoundAsExecFindsThem) {
+TEST_F(OptionsEnvironment, FindsProgramsAsExecDoes) {
   std::string path = make("tool", "#!/bin/sh\n", 0755);
   make("data", "#!/bin/sh\n", 0644);
   Environment environment = real_environment();

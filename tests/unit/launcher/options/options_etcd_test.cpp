@@ -9,7 +9,7 @@ RendezvousConfig rendezvous_of(Strings more, const Machine& machine = {}) {
   return config_of(line(more), machine).rendezvous;
 }
 
-// What is said of it; the exit code is that of a bad value.
+// Its error text; the exit code is that of a bad value.
 std::string said_of(Strings more, const Machine& machine = {}) {
   more.insert(more.begin(), "--rdzv-backend=etcd");
   Result<OptionsResult> options_result = ask(line(more), machine);
@@ -31,7 +31,7 @@ Machine with_files() {
   return machine;
 }
 
-TEST(OptionsEtcd, MembersAreAsManyAsAreNamed) {
+TEST(OptionsEtcd, UsesEveryNamedMember) {
   const RendezvousConfig config =
       rendezvous_of({"--nnodes=2:3", "--rdzv-id=j", "--rdzv-endpoint=h1, h2:23,[::1]:24"});
   EXPECT_EQ(config.backend, Backend::Etcd);
@@ -43,14 +43,14 @@ TEST(OptionsEtcd, MembersAreAsManyAsAreNamed) {
   EXPECT_TRUE(config.etcd.user.empty());
 }
 
-TEST(OptionsEtcd, TorchrunsNameForItMeansTheSameAndSaysSo) {
+TEST(OptionsEtcd, AcceptsTorchrunsNameAndReportsIt) {
   const Launch launch = launch_of(line({"--rdzv-backend=etcd-v2", "--rdzv-endpoint=h"}));
   EXPECT_EQ(launch.config.rendezvous.backend, Backend::Etcd);
   ASSERT_EQ(launch.warnings.size(), 1u);
   EXPECT_TRUE(holds(launch.warnings[0], "v3"));
 }
 
-TEST(OptionsEtcd, WhatIsForOtherBackendsIsSaid) {
+TEST(OptionsEtcd, ReportsOptionsOfOtherBackends) {
   const Launch launch =
       launch_of(line({"--rdzv-backend=etcd", "--rdzv-endpoint=h", "--master-port=1",
                       "--rdzv-conf=is_host=1,etcd_prefix=/a"}));
@@ -60,7 +60,7 @@ TEST(OptionsEtcd, WhatIsForOtherBackendsIsSaid) {
   EXPECT_EQ(launch.config.rendezvous.etcd.prefix, "/a/");
 }
 
-TEST(OptionsEtcd, BadMembers) {
+TEST(OptionsEtcd, RejectsInvalidMembers) {
   EXPECT_TRUE(holds(said_of({}), "needs --rdzv-endpoint"));
   EXPECT_TRUE(holds(said_of({"--rdzv-endpoint=a,,b"}), "has no name"));
   EXPECT_TRUE(holds(said_of({"--rdzv-endpoint=a,https://b:1"}), "protocol=https"));
@@ -70,7 +70,7 @@ TEST(OptionsEtcd, BadMembers) {
   EXPECT_TRUE(holds(said_of({many}), "at most 16"));
 }
 
-TEST(OptionsEtcd, TheNamesOfBothOfTorchrunsBackendsAreTaken) {
+TEST(OptionsEtcd, AcceptsTheNamesOfBothTorchrunBackends) {
   for (const char* conf : {"protocol=https,cacert=ca.pem,cert=me.pem,key=me.key",
                            "protocol=https,ca_cert=ca.pem,ssl_cert=me.pem,ssl_cert_key=me.key"}) {
     const EtcdConfig etcd =
@@ -82,7 +82,7 @@ TEST(OptionsEtcd, TheNamesOfBothOfTorchrunsBackendsAreTaken) {
   }
 }
 
-TEST(OptionsEtcd, BadKeysAndFiles) {
+TEST(OptionsEtcd, RejectsInvalidKeysAndFiles) {
   const auto error = [](const std::string& conf) {
     return said_of({"--rdzv-endpoint=h", "--rdzv-conf=" + conf}, with_files());
   };
@@ -94,7 +94,7 @@ TEST(OptionsEtcd, BadKeysAndFiles) {
   EXPECT_TRUE(holds(error("etcd_prefix=/"), "such as /team"));
 }
 
-TEST(OptionsEtcd, APasswordIsNotForTheCommandLine) {
+TEST(OptionsEtcd, RejectsAPasswordOnTheCommandLine) {
   EXPECT_TRUE(holds(said_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u,password=secret"}),
                     "CPPRUN_ETCD_PASSWORD"));
   EXPECT_FALSE(

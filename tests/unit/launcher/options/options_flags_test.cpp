@@ -140,7 +140,7 @@ TEST(OptionsFlags, EachWorksInBothSpellingsAndByVariable) {
   }
 }
 
-TEST(OptionsFlags, EveryRowOfTheTableIsTestedSomewhere) {
+TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   std::set<std::string> tested = {"no-python", "numa-binding", "help", "version",
                                   "print-completion"};
   for (const FlagCase& c : flag_cases()) tested.insert(c.name);
@@ -158,7 +158,7 @@ TEST(OptionsFlags, NoPythonInBothSpellings) {
   }
 }
 
-TEST(OptionsFlags, DefaultsAreTorchruns) {
+TEST(OptionsFlags, DefaultsMatchTorchrun) {
   AgentConfig config = config_of({"train.py"});
   EXPECT_EQ(config.workers.nproc, 1);
   EXPECT_EQ(config.workers.role, "default");
@@ -179,7 +179,7 @@ TEST(OptionsFlags, DefaultsAreTorchruns) {
   EXPECT_EQ(config.environment, Machine{}.variables);
 }
 
-TEST(OptionsFlags, MoreWorkersThanVisibleGpusIsWarnedOf) {
+TEST(OptionsFlags, WarnsOfMoreWorkersThanVisibleGpus) {
   const auto warnings = [](const std::string& workers, int gpus) {
     Machine machine;
     machine.gpus = GpuProbe{gpus, ""};
@@ -192,12 +192,12 @@ TEST(OptionsFlags, MoreWorkersThanVisibleGpusIsWarnedOf) {
   EXPECT_TRUE(warnings("gpu", 2).empty());
 }
 
-TEST(OptionsFlags, TheLastOneWins) {
+TEST(OptionsFlags, TheLastValueWins) {
   EXPECT_EQ(config_of(line({"--nproc=2", "--nproc_per_node", "3"})).workers.nproc, 3);
   EXPECT_EQ(config_of(line({"--role=a", "--role=b", "--role="})).workers.role, "");
 }
 
-TEST(OptionsFlags, ValuesReachTheConfigurationAsTheyAre) {
+TEST(OptionsFlags, ValuesReachTheConfigurationUnchanged) {
   for (const std::string odd : {"[a,b]", "{x}", "a b", "\"q\"", "a=b", "%%", "日本", "-x", "'"}) {
     EXPECT_EQ(config_of(line({"--role=" + odd})).workers.role, odd);
     EXPECT_EQ(config_of({"train.py", odd, "--role=x"}).workers.arguments,
@@ -205,7 +205,7 @@ TEST(OptionsFlags, ValuesReachTheConfigurationAsTheyAre) {
   }
 }
 
-TEST(OptionsFlags, PassLocalRankHasTheOldSpellingByDefault) {
+TEST(OptionsFlags, PassLocalRankUsesTheOldSpellingByDefault) {
   EXPECT_EQ(config_of(line({"--pass-local-rank"})).workers.pass_local_rank,
             PassLocalRank::Underscore);
   EXPECT_EQ(config_of(line({"--pass-local-rank=dash"})).workers.pass_local_rank,
@@ -214,7 +214,7 @@ TEST(OptionsFlags, PassLocalRankHasTheOldSpellingByDefault) {
                     "underscore or dash"));
 }
 
-TEST(OptionsFlags, SurroundingsAreTakenOver) {
+TEST(OptionsFlags, PassesEnvironmentVariablesOn) {
   Machine machine = Machine{}.with({"TMPDIR=/scratch", "TORCHELASTIC_ERROR_FILE=/e.json",
                                     "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=5",
                                     "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=<${rank}>"});

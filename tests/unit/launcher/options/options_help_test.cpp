@@ -1,4 +1,4 @@
-// What is shown: help, version, completion; and that docs/flags.md says what the table says.
+// Help, version, completion; docs/flags.md equals the table.
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -78,7 +78,7 @@ std::string table_of(bool is_own) {
   return out;
 }
 
-// `text` in place of what stands between the marks.
+// Replaces the part between the marks with `text`.
 std::string with_text(std::string page, const std::string& begin, const std::string& end,
                       const std::string& text) {
   size_t from = page.find(begin);
@@ -97,7 +97,7 @@ std::string with_tables(std::string page) {
   return page;
 }
 
-// For troff: dashes that can be searched for, and no line that begins with a command of its own.
+// For troff: dashes that a search finds, and no line that begins with a request.
 std::string troff(std::string_view text) {
   std::string out;
   for (char c : text) out += c == '-' ? "\\-" : c == '\\' ? "\\e" : std::string(1, c);
@@ -123,7 +123,7 @@ std::string with_options(std::string page) {
                    ".\\\" end of options\n", manual_options());
 }
 
-// CPPRUN_UPDATE=1 writes the page anew.
+// CPPRUN_UPDATE=1 rewrites the page.
 void expect_up_to_date(const std::string& path, std::string (*made)(std::string)) {
   std::ifstream in(path);  // ctest runs the tests in the project's root
   std::stringstream page;
@@ -133,11 +133,11 @@ void expect_up_to_date(const std::string& path, std::string (*made)(std::string)
   EXPECT_EQ(page.str(), wanted) << "run this test once with CPPRUN_UPDATE=1";
 }
 
-TEST(OptionsHelp, TheFlagsPageSaysWhatTheTableSays) {
+TEST(OptionsHelp, TheFlagsPageMatchesTheTable) {
   expect_up_to_date("docs/flags.md", with_tables);
 }
 
-TEST(OptionsHelp, TheManualPageSaysWhatTheTableSays) {
+TEST(OptionsHelp, TheManualPageMatchesTheTable) {
   expect_up_to_date("packaging/man/cpprun.1", with_options);
 }
 

@@ -1,4 +1,4 @@
-// --numa-binding: torch's four modes on a machine of paper, and that machine read from a made-up
+// --numa-binding: torch's four modes on a simulated machine, and that machine read from a simulated
 // /sys.
 #include <filesystem>
 #include <fstream>
@@ -46,21 +46,21 @@ TEST(NumaBinding, ExclusivelyWithoutSharingACore) {
   EXPECT_EQ(near_gpu("exclusive", 2).size(), 8u);
 }
 
-TEST(NumaBinding, TheFirstGetsTheCoreThatIsLeftOver) {
+TEST(NumaBinding, TheFirstRankGetsTheRemainingCore) {
   Topology topology = machine();
   for (int cpu : {7, 23}) topology.cpus.erase(cpu);
   EXPECT_EQ(near_gpu("exclusive", 0, topology), (Cpus{4, 20, 5, 21}));
   EXPECT_EQ(near_gpu("exclusive", 1, topology), (Cpus{6, 22}));
 }
 
-TEST(NumaBinding, ByCoreComplexTheLargestFirst) {
+TEST(NumaBinding, ByCoreComplexLargestFirst) {
   Topology topology = machine();
   topology.cpus.erase(4);
   EXPECT_EQ(near_gpu("core-complex", 0, topology), (Cpus{6, 7, 22, 23}));
   EXPECT_EQ(near_gpu("core-complex", 1, topology), (Cpus{5, 20, 21}));
 }
 
-TEST(NumaBinding, WhatCannotBeIsSaid) {
+TEST(NumaBinding, ReportsImpossibleBindings) {
   EXPECT_TRUE(holds(cpus_near(machine(), "node", 3).error().text, "worker 3 has no GPU"));
   Topology narrow = machine();
   std::erase_if(narrow.cpus, [](const auto& cpu) { return cpu.second.core != 4; });
@@ -68,7 +68,7 @@ TEST(NumaBinding, WhatCannotBeIsSaid) {
   EXPECT_TRUE(holds(cpus_near(narrow, "exclusive", 0).error().text, "2 GPUs near"));
 }
 
-TEST(NumaBinding, RangesAsTheKernelWritesThem) {
+TEST(NumaBinding, FormatsRangesAsTheKernelDoes) {
   EXPECT_EQ(parse_ranges("0-2,4,6-7\n"), (std::set<int>{0, 1, 2, 4, 6, 7}));
   EXPECT_EQ(parse_ranges(""), std::set<int>{});
   EXPECT_EQ(parse_ranges("x,3,9-999999999"), std::set<int>{3});

@@ -1,5 +1,5 @@
-// What is executed: Python with a script or module, or a program by itself; and what is said when
-// it is not there.
+// The executed command: Python with a script or module, or a program by itself; and the error if it
+// is missing.
 #include "tests/unit/launcher/options/options_support.hpp"
 
 namespace cpprun::test {
@@ -35,7 +35,7 @@ TEST(OptionsProgram, PythonRunsScriptsModulesAndFolders) {
   EXPECT_EQ(program_of({"--", "-odd.py"}), (Strings{"/opt/bin/python3", "-u", "-odd.py"}));
 }
 
-TEST(OptionsProgram, AMacroInTheScriptsNameIsAFileForEachWorker) {
+TEST(OptionsProgram, AMacroInTheScriptNameGivesAFilePerWorker) {
   Machine m = machine();
   m.files["s0.py"] = {FileKind::Other, false};
   const Strings typed{"--nproc-per-node=2", "s${local_rank}.py"};
@@ -45,7 +45,7 @@ TEST(OptionsProgram, AMacroInTheScriptsNameIsAFileForEachWorker) {
   EXPECT_TRUE(holds(error_of({"s$rank.py"}, m).text, "s$rank.py: no such file"));
 }
 
-TEST(OptionsProgram, ProgramsStartByThemselves) {
+TEST(OptionsProgram, NoPythonRunsProgramsDirectly) {
   EXPECT_EQ(program_of({"prog", "1"}), Strings{"./prog"});
   EXPECT_EQ(program_of({"bin/prog"}), Strings{"bin/prog"});
   EXPECT_EQ(program_of({"tool"}), Strings{"./tool"});
@@ -53,7 +53,7 @@ TEST(OptionsProgram, ProgramsStartByThemselves) {
   EXPECT_EQ(program_of({"--run-path", "tool"}), (Strings{"/opt/bin/python3", "-u", "tool"}));
 }
 
-TEST(OptionsProgram, RunPathWinsOverTheOthers) {
+TEST(OptionsProgram, RunPathOverridesTheOthers) {
   EXPECT_EQ(program_of({"--run-path", "--no-python", "train.py"}),
             (Strings{"/opt/bin/python3", "-u", "train.py"}));
   EXPECT_EQ(program_of({"--run-path", "-m", "train.py"}),
@@ -62,7 +62,7 @@ TEST(OptionsProgram, RunPathWinsOverTheOthers) {
             (Strings{"/opt/bin/python3", "-u", "train.py"}));
 }
 
-TEST(OptionsProgram, TheInterpreterCanBeChosen) {
+TEST(OptionsProgram, TheInterpreterIsConfigurable) {
   Machine m = machine().with({"PYTHON_EXEC=/my/python"});
   EXPECT_TRUE(holds(error_of({"train.py"}, m).text, "PYTHON_EXEC=/my/python is no program"));
   m.files["/my/python"] = {FileKind::Script, true};
@@ -77,7 +77,7 @@ TEST(OptionsProgram, TheInterpreterCanBeChosen) {
   EXPECT_EQ(program_of({"train.py"}, m)[0], "/bin/python");
 }
 
-TEST(OptionsProgram, WhatIsMissingIsNamedOnce) {
+TEST(OptionsProgram, NamesAMissingProgramOnce) {
   Error error = error_of({"--nproc=8", "nosuch.py"}, machine());
   EXPECT_EQ(exit_code(error), 1);
   EXPECT_TRUE(error.text.starts_with("nosuch.py: no such file")) << error.text;
@@ -97,14 +97,14 @@ TEST(OptionsProgram, WhatIsMissingIsNamedOnce) {
       holds(error_of({"elf.py"}, machine()).text, "elf.py is a program, not a Python script"));
 }
 
-TEST(OptionsProgram, OmpIsSetForSeveralWorkersOnly) {
+TEST(OptionsProgram, SetsOmpForSeveralWorkersOnly) {
   EXPECT_TRUE(config_of({"--nproc=2", "train.py"}).workers.set_omp_num_threads);
   EXPECT_FALSE(config_of({"--nproc=1", "train.py"}).workers.set_omp_num_threads);
   EXPECT_FALSE(config_of({"--nproc=2", "train.py"}, Machine{}.with({"OMP_NUM_THREADS=4"}))
                    .workers.set_omp_num_threads);
 }
 
-TEST(OptionsProgram, NprocWordsAreCounted) {
+TEST(OptionsProgram, CountsNprocKeywords) {
   Machine m;
   m.cpus = 12;
   EXPECT_EQ(config_of({"--nproc=cpu", "train.py"}, m).workers.nproc, 12);
@@ -115,7 +115,7 @@ TEST(OptionsProgram, NprocWordsAreCounted) {
   EXPECT_EQ(config_of({"--nproc=auto", "train.py"}, m).workers.nproc, 4);
 }
 
-TEST(OptionsProgram, VirtualLocalRankNeedsADeviceForEach) {
+TEST(OptionsProgram, VirtualLocalRankNeedsADevicePerWorker) {
   Machine enough = Machine{}.with({"CUDA_VISIBLE_DEVICES=5,7"});
   EXPECT_TRUE(config_of({"--nproc=2", "--virtual-local-rank", "train.py"}, enough)
                   .workers.is_virtual_local_rank);

@@ -1,4 +1,4 @@
-// Random command lines: each is accepted, shown or refused with a text; none crashes. The seed is
+// Random command lines: each is accepted, shown or rejected with a text; none crashes. The seed is
 // fixed.
 #include <random>
 
@@ -94,7 +94,7 @@ class Writer {
   std::mt19937 random_;
 };
 
-TEST(OptionsRandom, NothingCrashesAndEveryErrorHasAText) {
+TEST(OptionsRandom, NeverCrashesAndEveryErrorHasAText) {
   Writer writer(20);
   int accepted = 0;
   for (int i = 0; i < 6'000; ++i) {

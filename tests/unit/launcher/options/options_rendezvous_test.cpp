@@ -1,4 +1,4 @@
-// Which rendezvous a command line means: standalone, implicit standalone, static on one and several
+// The rendezvous of a command line: standalone, implicit standalone, static on one and several
 // nodes, c10d.
 #include "tests/unit/launcher/options/options_support.hpp"
 
@@ -24,7 +24,7 @@ void expect_standalone(const RendezvousConfig& config) {
   EXPECT_FALSE(config.master_port.has_value());
 }
 
-TEST(OptionsRendezvous, StandaloneOverridesTheRestSilently) {
+TEST(OptionsRendezvous, StandaloneOverridesOtherOptionsSilently) {
   Strings options = {"--standalone", "--rdzv-id=mine", "--rdzv-backend=static",
                      "--rdzv-endpoint=10.255.255.1:1"};
   expect_standalone(rendezvous_of(options));
@@ -32,7 +32,7 @@ TEST(OptionsRendezvous, StandaloneOverridesTheRestSilently) {
   expect_standalone(rendezvous_of({"--standalone", "--rdzv-backend=etcd"}));
 }
 
-TEST(OptionsRendezvous, StandaloneWithSeveralNodesIsRefused) {
+TEST(OptionsRendezvous, RejectsStandaloneWithSeveralNodes) {
   const std::string why = error_of(line({"--standalone", "--nnodes=2"})).text;
   EXPECT_TRUE(holds(why, "--nnodes=2 wants more")) << why;
   expect_standalone(rendezvous_of({"--standalone", "--nnodes=1:4"}));
@@ -61,7 +61,7 @@ TEST(OptionsRendezvous, StaticOnOneNodeKeepsItsAddress) {
   EXPECT_EQ(rendezvous_of({"--master-port=1"}).master_addr, "127.0.0.1");
 }
 
-TEST(OptionsRendezvous, StaticOnOneNodeWithTheAgentsStoreMeetsAtTheMaster) {
+TEST(OptionsRendezvous, StaticOnOneNodeWithTheAgentsStoreUsesTheMaster) {
   RendezvousConfig config =
       rendezvous_of({"--master-addr=n0", "--master-port=10086", "--worker-store=agent"});
   EXPECT_EQ(config.backend, Backend::Static);
@@ -76,7 +76,7 @@ TEST(OptionsRendezvous, StaticOnOneNodeWithTheAgentsStoreMeetsAtTheMaster) {
   EXPECT_TRUE(rendezvous_of({"--nnodes=2"}).is_store_at_endpoint());
 }
 
-TEST(OptionsRendezvous, AnEndpointWithoutABackendIsStaticThere) {
+TEST(OptionsRendezvous, AnEndpointWithoutABackendIsStatic) {
   RendezvousConfig config =
       rendezvous_of({"--nnodes=1", "--rdzv-id=101", "--rdzv-endpoint=localhost:2345"});
   EXPECT_EQ(config.backend, Backend::Static);
@@ -85,7 +85,7 @@ TEST(OptionsRendezvous, AnEndpointWithoutABackendIsStaticThere) {
   EXPECT_EQ(config.run_id, "101");
 }
 
-TEST(OptionsRendezvous, MasterAddrMayBeIpv6AndPortZeroIsAFreeOne) {
+TEST(OptionsRendezvous, MasterAddrMayBeIpv6AndPortZeroIsAFreePort) {
   for (const char* addr : {"[::1]", "::1"}) {
     RendezvousConfig config =
         rendezvous_of({std::string("--master_addr=") + addr, "--master_port=0"});
@@ -95,7 +95,7 @@ TEST(OptionsRendezvous, MasterAddrMayBeIpv6AndPortZeroIsAFreeOne) {
   }
 }
 
-TEST(OptionsRendezvous, StaticOverSeveralNodesMeetsAtTheMaster) {
+TEST(OptionsRendezvous, StaticOverSeveralNodesUsesTheMaster) {
   RendezvousConfig config =
       rendezvous_of({"--nnodes=2", "--node-rank=1", "--master-addr=n0", "--master-port=10086"});
   EXPECT_EQ(config.backend, Backend::Static);
@@ -107,7 +107,7 @@ TEST(OptionsRendezvous, StaticOverSeveralNodesMeetsAtTheMaster) {
   EXPECT_EQ(rendezvous_of({"--nnodes=2"}).endpoint, (Endpoint{"127.0.0.1", 29500}));
 }
 
-TEST(OptionsRendezvous, StaticWaitsForAllNodesAndSaysSo) {
+TEST(OptionsRendezvous, StaticWaitsForAllNodesAndReportsIt) {
   RendezvousConfig config = rendezvous_of({"--nnodes=1:3"});
   EXPECT_EQ(config.min_nodes, 3);
   EXPECT_EQ(config.max_nodes, 3);
@@ -134,7 +134,7 @@ TEST(OptionsRendezvous, C10dHasItsOwnDefaults) {
             0);
 }
 
-TEST(OptionsRendezvous, WhatIsNotUsedIsWarnedAbout) {
+TEST(OptionsRendezvous, WarnsOfUnusedOptions) {
   Strings warnings = warnings_of({"--rdzv-backend=c10d", "--node-rank=3"});
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(holds(warnings[0], "--node-rank=3 is only a wish with --rdzv-backend=c10d"));
@@ -158,7 +158,7 @@ TEST(OptionsRendezvous, WorkerStoreCanBeChosen) {
       WorkerStore::Rank0);
 }
 
-TEST(OptionsRendezvous, SignalsThatCanNotBeCaughtAreWarnedAbout) {
+TEST(OptionsRendezvous, WarnsOfUncatchableSignals) {
   Launch launch = launch_of(line({"--signals-to-handle=SIGKILL, SIGTERM,SIGNOPE,SIGSTOP,SIGTERM"}));
   EXPECT_EQ(launch.config.signals, std::vector<int>{15});
   ASSERT_EQ(launch.warnings.size(), 3u);

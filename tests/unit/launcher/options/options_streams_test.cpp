@@ -14,7 +14,7 @@ std::string bits(std::string_view text, int nproc) {
   return out;
 }
 
-TEST(OptionsStreams, OneDigitIsForAll) {
+TEST(OptionsStreams, OneDigitAppliesToAll) {
   EXPECT_EQ(bits("0", 3), "000");
   EXPECT_EQ(bits("3", 3), "333");
 }
@@ -28,7 +28,7 @@ TEST(OptionsStreams, AMappingIsByLocalRank) {
   EXPECT_EQ(parse_stream_spec("3", 2)->highest_rank, -1);
 }
 
-TEST(OptionsStreams, AnythingElseIsBad) {
+TEST(OptionsStreams, RejectsAnythingElse) {
   for (const char* text : {"", "4", "33", " 1", "0:", ":1", "0:4", "a:1", "0:1,", ",0:1", "0:1;1:1",
                            "0:1:1", "+1:1", "-1:1"}) {
     EXPECT_EQ(bits(text, 2), "bad") << text;
@@ -37,7 +37,7 @@ TEST(OptionsStreams, AnythingElseIsBad) {
   EXPECT_EQ(bits("99999999999:1", 2), "00");
 }
 
-TEST(OptionsStreams, RanksThatAreNotThereAreWarnedAbout) {
+TEST(OptionsStreams, WarnsOfMissingRanks) {
   Strings warnings =
       launch_of(line({"--tee=5:1", "-r3", "--local-ranks-filter=0,9", "--nproc=2"})).warnings;
   ASSERT_EQ(warnings.size(), 2u);
@@ -53,7 +53,7 @@ TEST(OptionsStreams, LineFilters) {
   EXPECT_EQ(parse_line_filters(",,,"), (Strings{","}));
 }
 
-TEST(OptionsGpus, TracesOfTheDriver) {
+TEST(OptionsGpus, CountsGpusByDriverAndDeviceFiles) {
   EXPECT_EQ(count_gpus({}), 0);
   EXPECT_EQ(count_gpus({8, 8, true}), 8);
   EXPECT_EQ(count_gpus({8, 1, false}), 1);  // a container with one of eight
@@ -62,7 +62,7 @@ TEST(OptionsGpus, TracesOfTheDriver) {
   EXPECT_EQ(count_gpus({0, 2, false}), 2);
 }
 
-TEST(OptionsGpus, VisibleDevicesAreReadAsCudaDoes) {
+TEST(OptionsGpus, ReadsVisibleDevicesAsCudaDoes) {
   auto visible = [](const char* list) { return visible_gpus(4, std::string(list)).count; };
   EXPECT_EQ(visible_gpus(4, std::nullopt).count, 4);
   EXPECT_EQ(visible("2,3"), 2);
@@ -81,7 +81,7 @@ TEST(OptionsGpus, VisibleDevicesAreReadAsCudaDoes) {
       holds(visible_gpus(4, std::string("9")).why_none, "names none of this machine's 4 GPUs"));
 }
 
-TEST(OptionsGpus, TestsMayPretend) {
+TEST(OptionsGpus, TestsMayOverrideTheCount) {
   EXPECT_EQ(probe_gpus("4", std::nullopt).count, 4);
   EXPECT_EQ(probe_gpus("4", "2,3").count, 2);
   EXPECT_EQ(probe_gpus("0", std::nullopt).count, 0);

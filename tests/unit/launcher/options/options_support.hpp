@@ -1,4 +1,4 @@
-// A made-up machine for tests of the command line: two CPUs, no GPU, python3 and a few files.
+// A simulated machine for tests of the command line: two CPUs, no GPU, python3 and a few files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Machine {
   std::map<std::string, FileFacts> files;
   std::map<std::string, std::string> texts;  // of the files that are read
 
-  // Not inlined: g++ 12 warns of members of temporaries as uninitialised that are not.
+  // Not inlined: g++ 12 warns wrongly of uninitialised members of temporaries.
   [[gnu::noinline]] Machine() : variables{"PATH=/bin:/opt/bin", "HOME=/root"} {
     gpus.why_none = "no NVIDIA driver on this machine";
     files["/opt/bin/python3"] = {FileKind::Program, true};
@@ -61,7 +61,7 @@ inline Result<OptionsResult> ask(const Strings& args, const Machine& machine = {
   return read_options(args, machine.environment());
 }
 
-// The launch that `args` mean; a failed test if they mean none.
+// The launch of `args`; fails the test if there is none.
 inline Launch launch_of(const Strings& args, const Machine& machine = {}) {
   Result<OptionsResult> options_result = ask(args, machine);
   if (!options_result.ok()) {
@@ -83,7 +83,7 @@ inline Strings line(Strings options) {
   return options;
 }
 
-// The error that `args` give; kind and text empty-ish if they give none, with a failed test.
+// The error of `args`; fails the test if there is none.
 inline Error error_of(const Strings& args, const Machine& machine = {}) {
   Result<OptionsResult> options_result = ask(args, machine);
   if (!options_result.ok()) return options_result.error();

@@ -1,4 +1,4 @@
-// The grammar: what is an option, what is its value, where the script begins.
+// The grammar: options, their values, and the beginning of the script.
 #include "launcher/options/tokenizer.hpp"
 #include "tests/unit/launcher/options/options_support.hpp"
 
@@ -31,7 +31,7 @@ void expect_all(const std::vector<Case>& cases) {
   }
 }
 
-TEST(OptionsTokenizer, ValuesStandBehindABlankOrAnEqualsSign) {
+TEST(OptionsTokenizer, ValuesFollowABlankOrAnEqualsSign) {
   expect_all({
       {{"--nnodes", "2", "s"}, "nnodes=2 | s"},
       {{"--nnodes=2", "s"}, "nnodes=2 | s"},
@@ -49,7 +49,7 @@ TEST(OptionsTokenizer, ValuesStandBehindABlankOrAnEqualsSign) {
   });
 }
 
-TEST(OptionsTokenizer, LettersMayBeGlued) {
+TEST(OptionsTokenizer, ShortOptionsMayJoinTheirValue) {
   expect_all({
       {{"-r3", "s"}, "redirects=3 | s"},
       {{"-r", "3", "s"}, "redirects=3 | s"},
@@ -67,7 +67,7 @@ TEST(OptionsTokenizer, LettersMayBeGlued) {
   });
 }
 
-TEST(OptionsTokenizer, AnAbbreviationIsEnoughIfItFitsOneFlagOfTorchrun) {
+TEST(OptionsTokenizer, AnAbbreviationMustMatchOneFlagOfTorchrun) {
   expect_all({
       {{"--nproc=2", "s"}, "nproc-per-node=2 | s"},
       {{"--nproc_per=2", "--rol=x", "s"}, "nproc-per-node=2 role=x | s"},
@@ -89,7 +89,7 @@ TEST(OptionsTokenizer, AnAbbreviationIsEnoughIfItFitsOneFlagOfTorchrun) {
   });
 }
 
-TEST(OptionsTokenizer, EverythingFromTheScriptOnIsTheScripts) {
+TEST(OptionsTokenizer, EverythingAfterTheScriptBelongsToTheScript) {
   expect_all({
       {{"s", "--nnodes=2", "-h", "--", "-m"}, "| s --nnodes=2 -h -- -m"},
       {{"--standalone", "--", "s", "--foo"}, "standalone=true | s --foo"},
@@ -129,7 +129,7 @@ TEST(OptionsTokenizer, SyntaxErrorsAreUsageErrors) {
   });
 }
 
-TEST(OptionsTokenizer, AQuestionEndsTheReading) {
+TEST(OptionsTokenizer, HelpAndVersionEndTheParsing) {
   expect_all({
       {{"--help", "--max-restarts=abc"}, "? help"},
       {{"--nnodes=2", "--version", "--bogus"}, "nnodes=2 ? version"},
@@ -139,7 +139,7 @@ TEST(OptionsTokenizer, AQuestionEndsTheReading) {
   EXPECT_EQ(read({"-h"}, Machine{}.with({"PET_MAX_RESTARTS=lots"})), "? help");
 }
 
-TEST(OptionsTokenizer, VariablesStandInForOptions) {
+TEST(OptionsTokenizer, VariablesReplaceMissingOptions) {
   Machine machine = Machine{}.with(
       {"PET_NPROC_PER_NODE=3", "PET_STANDALONE=1", "PET_NO_PYTHON=0", "PET_MAX_RESTARTS= 4",
        "PET_START_METHOD=bogus", "PET_LOGS_SPECS=x", "PET_NUMA_BINDING=node",
@@ -152,7 +152,7 @@ TEST(OptionsTokenizer, VariablesStandInForOptions) {
             "nproc-per-node=1 no-python=true | s");
 }
 
-TEST(OptionsTokenizer, BadVariablesAreErrorsOnlyWhereTheyCount) {
+TEST(OptionsTokenizer, InvalidVariablesAreErrorsOnlyWhenUsed) {
   EXPECT_EQ(read({"s"}, Machine{}.with({"PET_MAX_RESTARTS=lots"})), "usage");
   EXPECT_EQ(read({"s"}, Machine{}.with({"PET_MAX_RESTARTS="})), "usage");
   EXPECT_EQ(read({"--max-restarts=1", "s"}, Machine{}.with({"PET_MAX_RESTARTS=lots"})),
@@ -162,7 +162,7 @@ TEST(OptionsTokenizer, BadVariablesAreErrorsOnlyWhereTheyCount) {
   EXPECT_EQ(read({"s"}, Machine{}.with({"PET_STANDALONE=2"})), "standalone=true | s");
 }
 
-TEST(OptionsTokenizer, ErrorsSayUsageFirstAndNameWhatWasTyped) {
+TEST(OptionsTokenizer, ErrorsShowUsageFirstAndNameTheInput) {
   std::string text = error_of({"--nnode_s=2", "s"}).text;
   EXPECT_TRUE(text.starts_with("usage: cpprun ")) << text;
   EXPECT_TRUE(holds(text, "\ncpprun: error: unknown option --nnode_s; did you mean --nnodes?"))

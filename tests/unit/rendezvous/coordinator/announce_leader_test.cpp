@@ -1,4 +1,5 @@
-// Who says at the job's endpoint that the job is led from elsewhere (R17), and who may not.
+// Announcements at the job's endpoint that another coordinator leads the job (R17), and rejected
+// ones.
 #include <algorithm>
 
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
@@ -19,7 +20,7 @@ class AnnounceLeader : public JobTest {
   }
 };
 
-TEST_F(AnnounceLeader, R17_AnAddressFromWhichNobodyCanLeadIsRefused) {
+TEST_F(AnnounceLeader, R17_RejectsAnUnusableAddress) {
   const control::AnnounceLeader senseless[] = {{Term(8), "", 4702},
                                                {Term(8), std::string(2000, 'x'), 4702},
                                                {Term(8), "10.0.0.2", 0},
@@ -34,13 +35,13 @@ TEST_F(AnnounceLeader, R17_AnAddressFromWhichNobodyCanLeadIsRefused) {
   EXPECT_FALSE(heard<control::Redirect>("a"));
 }
 
-TEST_F(AnnounceLeader, R17_WhoHasRegisteredIsAnAgentAndNoCoordinator) {
+TEST_F(AnnounceLeader, R17_ARegisteredAgentIsNoCoordinator) {
   join("a");
   says("a", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
   expect_refused("a", "nobody can lead");
 }
 
-TEST_F(AnnounceLeader, R17_AJobThatRunsHereGoesOnHereAndPeopleAreTold) {
+TEST_F(AnnounceLeader, R17_AJobThatRunsHereContinuesHereWithAWarning) {
   a_and_b_run();
   says_who_leads("x");
   EXPECT_TRUE(heard<control::Redirect>("x")) << "it was heard";
@@ -58,7 +59,7 @@ TEST_F(AnnounceLeader, R17_AJobThatRunsHereGoesOnHereAndPeopleAreTold) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(AnnounceLeader, R17_WhatAnAgentSaysBeforeItHearsWhereToGoIsNoFault) {
+TEST_F(AnnounceLeader, R17_AcceptsMessagesSentBeforeTheRedirect) {
   says_who_leads("x");
   join("a");
   says("a", control::Stopped{RoundNumber(1), 40001});
@@ -66,7 +67,7 @@ TEST_F(AnnounceLeader, R17_WhatAnAgentSaysBeforeItHearsWhereToGoIsNoFault) {
   EXPECT_FALSE(heard<control::Refused>("a"));
 }
 
-TEST_F(AnnounceLeader, R17_WhatWasSaidEndsWithItsConnection) {
+TEST_F(AnnounceLeader, R17_AnAnnouncementEndsWithItsConnection) {
   says_who_leads("x");
   join("a");
   EXPECT_TRUE(heard<control::Redirect>("a"));

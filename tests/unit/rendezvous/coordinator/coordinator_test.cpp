@@ -1,4 +1,4 @@
-// Who may speak to a coordinator, in which order, about which job; and what it says of itself.
+// The order of messages to a coordinator, jobs, and its status.
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -24,7 +24,7 @@ TEST_F(Coordinator, TheFirstMessageIsAHello) {
   EXPECT_EQ(core.session_count(), 0U);
 }
 
-TEST_F(Coordinator, TheSecondIsARegister) {
+TEST_F(Coordinator, TheSecondMessageIsARegister) {
   for (const control::AgentMessage& early :
        {control::AgentMessage(control::Ping{1}), control::AgentMessage(control::Done{}),
         control::AgentMessage(control::Ack{true})}) {
@@ -45,8 +45,9 @@ TEST_F(Coordinator, HelloAndRegisterOnceEach) {
   expect_refused("b", "second register");
 }
 
-// What the node that hosts us does next may need this address, and those newcomers.
-TEST_F(Coordinator, WhoOnlyStaysBeginsNoJob) {
+// The next action of the node that hosts the coordinator may need this address, and those of new
+// nodes.
+TEST_F(Coordinator, StartsNoJobAfterTheLocalAgentEnds) {
   join("a");
   call([&](Effects& e) { core.on_host_agent_ended(now, e); });
   EXPECT_FALSE(player("a").session);
@@ -55,7 +56,7 @@ TEST_F(Coordinator, WhoOnlyStaysBeginsNoJob) {
   EXPECT_TRUE(core.jobs().empty());
 }
 
-TEST_F(Coordinator, WhoOnlyStaysGoesOnWithWhatRuns) {
+TEST_F(Coordinator, KeepsRunningJobsAfterTheLocalAgentEnds) {
   a_and_b_run();
   call([&](Effects& e) { core.on_host_agent_ended(now, e); });
   is_cut_off("b");
@@ -65,8 +66,8 @@ TEST_F(Coordinator, WhoOnlyStaysGoesOnWithWhatRuns) {
   expect_decided("b", true);
 }
 
-// The agent beside the coordinator has no lease that could end.
-TEST_F(Coordinator, TheRoundStopsWhenTheAgentBesideItHasEndedWithoutALeave) {
+// The coordinator's local agent has no lease that could end.
+TEST_F(Coordinator, TheRoundStopsWhenTheLocalAgentEndsWithoutALeave) {
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
   is_cut_off("a");
@@ -74,7 +75,7 @@ TEST_F(Coordinator, TheRoundStopsWhenTheAgentBesideItHasEndedWithoutALeave) {
   expect_stop("b", control::StopCause::NodeLeft);
 }
 
-TEST_F(Coordinator, TheRoundStopsWhenTheAgentBesideItEndsAndItsLeaveIsLost) {
+TEST_F(Coordinator, TheRoundStopsWhenTheLocalAgentsLeaveIsLost) {
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
   call([&](Effects& e) { core.on_host_agent_ended(now, e); });
@@ -83,7 +84,7 @@ TEST_F(Coordinator, TheRoundStopsWhenTheAgentBesideItEndsAndItsLeaveIsLost) {
   expect_stop("b", control::StopCause::NodeLeft);
 }
 
-TEST_F(Coordinator, AnotherVersionIsRefusedInWords) {
+TEST_F(Coordinator, RejectsAnotherVersionWithAMessage) {
   player("a").hello.protocol = 99;
   player("a").hello.version = "9.9.9";
   hello_is_refused("a");
@@ -91,7 +92,7 @@ TEST_F(Coordinator, AnotherVersionIsRefusedInWords) {
   expect_refused("a", "use the same cpprun on all nodes");
 }
 
-TEST_F(Coordinator, WhoNamesItselfInControlCharactersIsRefused) {
+TEST_F(Coordinator, RejectsControlCharactersInNames) {
   const control::Hello good = player("a").hello;
   std::vector<control::Hello> all(4, good);
   all[0].version = "\x1b[2J";
@@ -101,7 +102,7 @@ TEST_F(Coordinator, WhoNamesItselfInControlCharactersIsRefused) {
       "2J";
   all[3].version = std::string(65, '1');
   for (control::Hello& bad : all) {
-    bad.protocol = 99;  // whatever else is wrong
+    bad.protocol = 99;  // independent of other errors
     player("a").hello = bad;
     hello_is_refused("a");
     expect_refused("a", "control characters");
@@ -109,7 +110,7 @@ TEST_F(Coordinator, WhoNamesItselfInControlCharactersIsRefused) {
   }
 }
 
-TEST_F(Coordinator, NamesThatAreEmptyOrTooLong) {
+TEST_F(Coordinator, RejectsEmptyAndLongNames) {
   for (const std::string& bad : {std::string(), std::string(2000, 'x')}) {
     player("a").hello.run_id = bad;
     hello_is_refused("a");
@@ -120,7 +121,7 @@ TEST_F(Coordinator, NamesThatAreEmptyOrTooLong) {
   expect_refused("b", "empty or too long");
 }
 
-TEST_F(Coordinator, AnotherMinMaxIsRefusedAndNamesBoth) {
+TEST_F(Coordinator, RejectsAnotherMinMaxAndNamesBoth) {
   nodes(1, 4);
   join("a");
   nodes(2, 4);
@@ -130,7 +131,7 @@ TEST_F(Coordinator, AnotherMinMaxIsRefusedAndNamesBoth) {
   EXPECT_EQ(job().nodes().size(), 1U);
 }
 
-TEST_F(Coordinator, NprocOutOfRangeIsRefusedAndBeginsNoJob) {
+TEST_F(Coordinator, RejectsInvalidNprocAndStartsNoJob) {
   for (int64_t nproc : {int64_t{0}, int64_t{-1}, int64_t{INT64_MIN}, int64_t{INT64_MAX}}) {
     player("a").facts.nproc = nproc;
     join("a");
@@ -139,7 +140,7 @@ TEST_F(Coordinator, NprocOutOfRangeIsRefusedAndBeginsNoJob) {
   }
 }
 
-TEST_F(Coordinator, TermsThatMakeNoSense) {
+TEST_F(Coordinator, RejectsInvalidJobOptions) {
   std::vector<std::function<void(control::Register&)>> spoilers = {
       [](auto& r) { r.job_spec.min_nodes = 0; },
       [](auto& r) { r.job_spec.min_nodes = 3; },
@@ -169,7 +170,7 @@ TEST_F(Coordinator, TermsThatMakeNoSense) {
     control::Register facts = player(name).facts;
     connects(name);
     says_hello(name);
-    // Some can't even be decoded on the other side; then the server ends the connection.
+    // The other side cannot even decode some of them; then the server ends the connection.
     auto body = control::encode(control::AgentMessage(facts));
     if (!control::decode_agent(body)) continue;
     says(name, facts);
@@ -196,7 +197,7 @@ TEST_F(Coordinator, TwoJobsDoNotMix) {
   expect_assignment("b", 2, 0, 2);
 }
 
-TEST_F(Coordinator, OneJobAtMostServesItsStoreAtTheMainPort) {
+TEST_F(Coordinator, AtMostOneJobServesItsStoreAtTheMainPort) {
   job_spec.is_store_on_main_port = true;
   job_spec.is_agent_store = true;
   job_spec.master_port = 29500;
@@ -227,7 +228,7 @@ TEST_F(Coordinator, FixedRanks) {
   expect_assignment("c", 1, 1, 6);
 }
 
-TEST_F(Coordinator, FixedRanks_TwiceOrOutOfRangeIsRefused) {
+TEST_F(Coordinator, FixedRanks_RejectsDuplicatesAndOutOfRange) {
   job_spec.has_fixed_ranks = true;
   join("a");  // without --node-rank it is 0
   player("b").facts.node_rank = 0;
@@ -241,11 +242,11 @@ TEST_F(Coordinator, FixedRanks_TwiceOrOutOfRangeIsRefused) {
   player("e").facts.node_rank = -1;
   join("e");
   expect_refused("e", "--node-rank=-1");
-  returns("a", ReportedPhase::Idle, 0);  // its own rank is not taken from it
+  returns("a", ReportedPhase::Idle, 0);  // does not lose its own rank
   EXPECT_TRUE(player("a").session);
 }
 
-TEST_F(Coordinator, FixedRanks_AfterADeathTheRankIsFree) {
+TEST_F(Coordinator, FixedRanks_ADeathFreesTheRank) {
   job_spec.has_fixed_ranks = true;
   player("b").facts.node_rank = 1;
   a_and_b_run();
@@ -258,7 +259,7 @@ TEST_F(Coordinator, FixedRanks_AfterADeathTheRankIsFree) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(Coordinator, FixedRanks_AReplacementWaitsForTheLeaseOfOneThatIsCutOff) {
+TEST_F(Coordinator, FixedRanks_AReplacementWaitsForTheLeaseOfADisconnectedNode) {
   job_spec.has_fixed_ranks = true;
   player("b").facts.node_rank = 1;
   a_and_b_run();
@@ -272,7 +273,7 @@ TEST_F(Coordinator, FixedRanks_AReplacementWaitsForTheLeaseOfOneThatIsCutOff) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(Coordinator, AConnectionThatSaysNothingCostsNothing) {
+TEST_F(Coordinator, ASilentConnectionCostsNothing) {
   connects("a");
   connects("b");
   says_hello("b");
@@ -282,7 +283,7 @@ TEST_F(Coordinator, AConnectionThatSaysNothingCostsNothing) {
   EXPECT_EQ(core.session_count(), 0U);
 }
 
-TEST_F(Coordinator, OutcomesOfTheLastJobsAreRemembered) {
+TEST_F(Coordinator, RemembersTheOutcomesOfTheLastJobs) {
   nodes(1, 1);
   for (int i = 0; i < 2 * limits::kEndedJobs; ++i) {
     run_id = "job" + std::to_string(i);
@@ -296,7 +297,7 @@ TEST_F(Coordinator, OutcomesOfTheLastJobsAreRemembered) {
   EXPECT_TRUE(core.jobs().contains(run_id));
 }
 
-TEST_F(Coordinator, MeetsAThousandAgents) {
+TEST_F(Coordinator, FormsARoundOfAThousandAgents) {
   nodes(1000, 1000);
   for (int i = 0; i < 1000; ++i) join("n" + std::to_string(i));
   std::set<int64_t> ranks;
@@ -306,7 +307,7 @@ TEST_F(Coordinator, MeetsAThousandAgents) {
   EXPECT_EQ(assignment("n999").world_size, 2000);
 }
 
-TEST_F(Coordinator, StatusSaysWhatItKnows) {
+TEST_F(Coordinator, StatusShowsTheWholeState) {
   run_id = "job \xff";  // not UTF-8
   join("a");
   auto status = nlohmann::json::parse(status_json(core));

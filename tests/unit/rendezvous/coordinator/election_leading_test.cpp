@@ -1,4 +1,4 @@
-// An elected leader (R18): until when it may issue worker leases, what it writes, how it loses or
+// An elected leader (R18): the deadline of its worker leases, its writes, and how it loses or
 // leaves the job.
 #include "tests/unit/rendezvous/coordinator/support_election.hpp"
 
@@ -8,9 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace election;
 
-// ---------------------------------------------------------------- leading
-
-TEST_F(ElectionTest, R18_TheDeadlineCountsFromWhenTheKeepAliveWasSent) {
+TEST_F(ElectionTest, R18_TheDeadlineCountsFromTheSendTimeOfTheKeepAlive) {
   wins();
   const Instant sent = now;
   passes(limits::kLeaseRenewInterval - 50ms);
@@ -30,7 +28,7 @@ TEST_F(ElectionTest, R18_KeepsItsLeaseAlive) {
   EXPECT_FALSE(told<LeadershipLost>());
 }
 
-TEST_F(ElectionTest, R18_AnAnswerThatNeverComesHoldsUpNoOtherKeepAlive) {
+TEST_F(ElectionTest, R18_ALostAnswerDelaysNoOtherKeepAlive) {
   wins();
   const uint64_t lost = id_of<KeepAlive>();
   passes(limits::kLeaseRenewInterval);
@@ -47,7 +45,7 @@ TEST_F(ElectionTest, R18_AnAnswerThatNeverComesHoldsUpNoOtherKeepAlive) {
   EXPECT_FALSE(told<LeadershipLost>()) << "each is answered once";
 }
 
-TEST_F(ElectionTest, R18_ALeaseThatHasEndedIsTheEnd) {
+TEST_F(ElectionTest, R18_AnExpiredLeaseEndsTheLeadership) {
   wins();
   respond_to(id_of<KeepAlive>(), KeepAliveResult{0});
   EXPECT_TRUE(told<LeadershipLost>());
@@ -55,7 +53,7 @@ TEST_F(ElectionTest, R18_ALeaseThatHasEndedIsTheEnd) {
   EXPECT_TRUE(asked<Read>()) << "and it looks who leads now";
 }
 
-TEST_F(ElectionTest, R18_SilenceOfALeaseIsTheEnd) {
+TEST_F(ElectionTest, R18_ASilentEtcdEndsTheLeadership) {
   wins();
   for (int i = 0; i < 100 && !told<LeadershipLost>(); ++i) {
     if (core.is_leading()) respond_to(id_of<KeepAlive>(), Failed{"no answer in time"});
@@ -66,7 +64,7 @@ TEST_F(ElectionTest, R18_SilenceOfALeaseIsTheEnd) {
   EXPECT_TRUE(told<LeadershipLost>());
 }
 
-TEST_F(ElectionTest, R18_WhatIsWrittenIsGuardedByOurKeyAndTheFactsBefore) {
+TEST_F(ElectionTest, R18_WritesAreGuardedByTheKeyAndThePreviousState) {
   wins(facts_of(5, 3));
   writes(facts_of(7, 4));
   const auto* write = asked<Write>();
@@ -81,7 +79,7 @@ TEST_F(ElectionTest, R18_WhatIsWrittenIsGuardedByOurKeyAndTheFactsBefore) {
   EXPECT_EQ(asked<Write>()->mod_revision, 12);
 }
 
-TEST_F(ElectionTest, R18_AGuardThatIsBrokenIsTheEnd) {
+TEST_F(ElectionTest, R18_AFailedGuardEndsTheLeadership) {
   wins();
   writes(facts_of(7, 1));
   respond(ReadResult{false, 20, key(control::encode_leader(place_of(2)), 19, 55), {}});
@@ -89,14 +87,14 @@ TEST_F(ElectionTest, R18_AGuardThatIsBrokenIsTheEnd) {
   EXPECT_FALSE(told<Persisted>());
 }
 
-TEST_F(ElectionTest, R18_AKeyThatIsGoneIsTheEnd) {
+TEST_F(ElectionTest, R18_AMissingKeyEndsTheLeadership) {
   wins();
   writes(facts_of(7, 1));
   respond(ReadResult{false, 20, {}, {}});
   EXPECT_TRUE(told<LeadershipLost>());
 }
 
-TEST_F(ElectionTest, R18_AWriteWithoutAnAnswerIsTriedAgain) {
+TEST_F(ElectionTest, R18_RepeatsAWriteWithoutAnAnswer) {
   wins();
   writes(facts_of(7, 1));
   respond(Failed{"no answer in time"});
@@ -107,7 +105,7 @@ TEST_F(ElectionTest, R18_AWriteWithoutAnAnswerIsTriedAgain) {
   EXPECT_TRUE(told<Persisted>());
 }
 
-TEST_F(ElectionTest, R18_AWriteWhoseAnswerWasLostIsFoundDone) {
+TEST_F(ElectionTest, R18_RecognizesAWriteWhoseAnswerWasLost) {
   wins();
   writes(facts_of(7, 1));
   const KeyValue ours = key(control::encode_leader(place_of(1)), 7, 99);
@@ -117,7 +115,7 @@ TEST_F(ElectionTest, R18_AWriteWhoseAnswerWasLostIsFoundDone) {
   EXPECT_EQ(asked<Write>()->mod_revision, 11);
 }
 
-TEST_F(ElectionTest, R18_AnOlderWriteThatCameLateIsOverwritten) {
+TEST_F(ElectionTest, R18_OverwritesALateOlderWrite) {
   wins();
   writes(facts_of(7, 2));
   const KeyValue ours = key(control::encode_leader(place_of(1)), 7, 99);
@@ -126,7 +124,7 @@ TEST_F(ElectionTest, R18_AnOlderWriteThatCameLateIsOverwritten) {
   EXPECT_EQ(asked<Write>()->mod_revision, 11);
 }
 
-TEST_F(ElectionTest, R18_WhatEtcdRefusesIsNotTriedForEver) {
+TEST_F(ElectionTest, R18_DoesNotRepeatARefusedWriteForever) {
   wins();
   writes(facts_of(7, 1));
   respond(Refused{"etcdserver: mvcc: database space exceeded"});
@@ -134,7 +132,7 @@ TEST_F(ElectionTest, R18_WhatEtcdRefusesIsNotTriedForEver) {
   EXPECT_NE(told<LeadershipLost>()->why.find("space"), std::string::npos);
 }
 
-TEST_F(ElectionTest, R18_WhoHasSleptPastItsDeadlineReleasesNothing) {
+TEST_F(ElectionTest, R18_ReleasesNothingAfterSleepingPastItsDeadline) {
   wins();
   writes(facts_of(7, 1));
   const uint64_t write = id_of<Write>();
@@ -148,9 +146,7 @@ TEST_F(ElectionTest, R18_WhoHasSleptPastItsDeadlineReleasesNothing) {
   EXPECT_TRUE(told<Persisted>()) << "nobody else has led meanwhile";
 }
 
-// ---------------------------------------------------------------- leaving
-
-TEST_F(ElectionTest, R18_WhoGoesWithoutLiveWorkersGivesTheLeaseBack) {
+TEST_F(ElectionTest, R18_RevokesTheLeaseWhenItLeavesWithoutLiveWorkers) {
   wins();
   leaves(true);
   ASSERT_TRUE(asked<Revoke>());
@@ -161,7 +157,7 @@ TEST_F(ElectionTest, R18_WhoGoesWithoutLiveWorkersGivesTheLeaseBack) {
   EXPECT_TRUE(core.next_deadline().is_never());
 }
 
-TEST_F(ElectionTest, R18_WorkersThatMayLiveKeepTheLease) {
+TEST_F(ElectionTest, R18_KeepsTheLeaseWhileWorkersMayLive) {
   wins();
   leaves(false);
   EXPECT_FALSE(asked<Revoke>());
@@ -169,7 +165,7 @@ TEST_F(ElectionTest, R18_WorkersThatMayLiveKeepTheLease) {
   EXPECT_TRUE(core.next_deadline().is_never());
 }
 
-TEST_F(ElectionTest, R18_WhoFollowsJustGoes) {
+TEST_F(ElectionTest, R18_AFollowerLeavesImmediately) {
   starts();
   respond(ReadResult{true, 6, key(control::encode_leader(place_of(2)), 6, 55), {}});
   leaves(true);

@@ -1,4 +1,4 @@
-// Who leads a job whose arbiter is etcd (R18): what is asked, and what is made of the answers.
+// The election of a job's leader by etcd (R18): requests and handling of answers.
 #include "tests/unit/rendezvous/coordinator/support_election.hpp"
 
 namespace cpprun::test {
@@ -7,9 +7,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace election;
 
-// ---------------------------------------------------------------- becoming the leader
-
-TEST_F(ElectionTest, R18_LooksBeforeItCampaigns) {
+TEST_F(ElectionTest, R18_ReadsBeforeItCampaigns) {
   starts();
   ASSERT_TRUE(asked<Read>());
   EXPECT_EQ(asked<Read>()->leader_key, "cpprun/job/leader");
@@ -23,7 +21,7 @@ TEST_F(ElectionTest, R18_LooksBeforeItCampaigns) {
   EXPECT_EQ(*control::decode_leader(asked<Campaign>()->value), place_of(1));
 }
 
-TEST_F(ElectionTest, R18_ALeaseOfPartOfASecondIsRoundedUp) {
+TEST_F(ElectionTest, R18_RoundsAFractionalLeaseUp) {
   std::destroy_at(&core);
   std::construct_at(&core, Election::Options{"job", place_of(1), 1500ms});
   starts();
@@ -31,7 +29,7 @@ TEST_F(ElectionTest, R18_ALeaseOfPartOfASecondIsRoundedUp) {
   EXPECT_EQ(asked<Grant>()->ttl_s, 2);
 }
 
-TEST_F(ElectionTest, R18_TheEpochIsTheRevisionAtWhichTheKeyWasMade) {
+TEST_F(ElectionTest, R18_TheTermIsTheCreateRevisionOfTheKey) {
   wins();
   ASSERT_TRUE(told<Elected>());
   EXPECT_EQ(told<Elected>()->term, Term(7));
@@ -39,19 +37,19 @@ TEST_F(ElectionTest, R18_TheEpochIsTheRevisionAtWhichTheKeyWasMade) {
   EXPECT_TRUE(core.is_leading());
 }
 
-TEST_F(ElectionTest, R18_TheWinnerHasTheFacts) {
+TEST_F(ElectionTest, R18_TheWinnerReadsTheJobState) {
   wins(facts_of(5, 3));
   ASSERT_TRUE(told<Elected>()->facts);
   EXPECT_EQ(told<Elected>()->facts->round, RoundNumber(3));
   EXPECT_EQ(told<Elected>()->term, Term(7));
 }
 
-TEST_F(ElectionTest, R18_EpochsGrowThoughEtcdBeganAnew) {
+TEST_F(ElectionTest, R18_TermsGrowThoughEtcdWasReset) {
   wins(facts_of(50, 3));
   EXPECT_EQ(told<Elected>()->term, Term(51));
 }
 
-TEST_F(ElectionTest, R18_WhoIsLateFollows) {
+TEST_F(ElectionTest, R18_TheLaterCandidateFollows) {
   starts();
   respond(ReadResult{true, 3, {}, {}});
   respond(Granted{99, 5});
@@ -62,7 +60,7 @@ TEST_F(ElectionTest, R18_WhoIsLateFollows) {
   EXPECT_FALSE(core.is_leading());
 }
 
-TEST_F(ElectionTest, R18_ALostAnswerToOurCampaignIsFoundByLooking) {
+TEST_F(ElectionTest, R18_AReadFindsTheCampaignWhoseAnswerWasLost) {
   starts();
   respond(ReadResult{true, 3, {}, {}});
   const Instant sent = now;
@@ -78,7 +76,7 @@ TEST_F(ElectionTest, R18_ALostAnswerToOurCampaignIsFoundByLooking) {
       << "counted from the lease's request";
 }
 
-TEST_F(ElectionTest, R18_ALostCampaignIsTriedUnderTheSameLease) {
+TEST_F(ElectionTest, R18_RepeatsALostCampaignUnderTheSameLease) {
   starts();
   respond(ReadResult{true, 3, {}, {}});
   respond(Granted{99, 5});
@@ -89,7 +87,7 @@ TEST_F(ElectionTest, R18_ALostCampaignIsTriedUnderTheSameLease) {
   EXPECT_EQ(asked<Campaign>()->lease, 99);
 }
 
-TEST_F(ElectionTest, R18_AKeyOfOursUnderAnotherLeaseIsLeftToEnd) {
+TEST_F(ElectionTest, R18_LetsItsKeyUnderAnotherLeaseExpire) {
   starts();
   respond(ReadResult{true, 3, key(control::encode_leader(place_of(1)), 2, 11), {}});
   EXPECT_FALSE(told<FollowLeader>());
@@ -98,7 +96,7 @@ TEST_F(ElectionTest, R18_AKeyOfOursUnderAnotherLeaseIsLeftToEnd) {
   EXPECT_EQ(times<SendRequest>(), 2);
 }
 
-TEST_F(ElectionTest, R18_AShorterLeaseThanAskedForIsNone) {
+TEST_F(ElectionTest, R18_RejectsAShorterLeaseThanRequested) {
   starts();
   respond(ReadResult{true, 3, {}, {}});
   respond(Granted{99, 4});
@@ -106,7 +104,7 @@ TEST_F(ElectionTest, R18_AShorterLeaseThanAskedForIsNone) {
   EXPECT_TRUE(told<Trouble>());
 }
 
-TEST_F(ElectionTest, R18_FactsThatCantBeReadAreLedByNobody) {
+TEST_F(ElectionTest, R18_DoesNotLeadWithUnreadableJobState) {
   starts();
   respond(ReadResult{true, 3, {}, {}});
   respond(Granted{99, 5});
@@ -116,14 +114,14 @@ TEST_F(ElectionTest, R18_FactsThatCantBeReadAreLedByNobody) {
   EXPECT_NE(told<Trouble>()->text.find("cpprun/job/job_state"), std::string::npos);
 }
 
-TEST_F(ElectionTest, R18_ALeaderThatCantBeReadIsNotFollowed) {
+TEST_F(ElectionTest, R18_DoesNotFollowAnUnreadableLeader) {
   starts();
   respond(ReadResult{true, 3, key("garbage", 2, 11), {}});
   EXPECT_FALSE(told<FollowLeader>());
   EXPECT_TRUE(told<Trouble>());
 }
 
-TEST_F(ElectionTest, R18_WhoIsGoingDoesNotCampaign) {
+TEST_F(ElectionTest, R18_DoesNotCampaignWhileLeaving) {
   core.set_candidate(false);
   starts();
   respond(ReadResult{true, 3, {}, {}});
@@ -132,9 +130,7 @@ TEST_F(ElectionTest, R18_WhoIsGoingDoesNotCampaign) {
   EXPECT_EQ(times<SendRequest>(), 2) << "somebody else may lead";
 }
 
-// ---------------------------------------------------------------- following
-
-TEST_F(ElectionTest, R18_WhoIsLedAsksNothing) {
+TEST_F(ElectionTest, R18_AsksNothingWhileItHasALeader) {
   starts();
   respond(ReadResult{true, 6, key(control::encode_leader(place_of(2)), 6, 55), {}});
   is_led(true);
@@ -144,7 +140,7 @@ TEST_F(ElectionTest, R18_WhoIsLedAsksNothing) {
   EXPECT_EQ(times<SendRequest>(), 2);
 }
 
-TEST_F(ElectionTest, R18_ALeaderIsToldOnceAndTheNextOneToo) {
+TEST_F(ElectionTest, R18_ReportsEachLeaderOnce) {
   starts();
   for (int i = 0; i < 3; ++i) {
     respond(ReadResult{true, 6, key(control::encode_leader(place_of(2)), 6, 55), {}});
@@ -155,7 +151,7 @@ TEST_F(ElectionTest, R18_ALeaderIsToldOnceAndTheNextOneToo) {
   EXPECT_EQ(told<FollowLeader>()->leader, place_of(3));
 }
 
-TEST_F(ElectionTest, R18_AnAnswerOfAnEarlierTimeChangesNothing) {
+TEST_F(ElectionTest, R18_IgnoresAnAnswerToAnOlderRequest) {
   starts();
   const uint64_t first = asks.back().id;
   respond(Failed{"no answer in time"});

@@ -8,7 +8,7 @@
 namespace cpprun {
 namespace {
 
-TEST(FaultQuota, AFaultComesAsOftenAsItMay) {
+TEST(FaultQuota, AFaultHappensAtMostItsCount) {
   FaultQuota fault_counts;
   EXPECT_EQ(fault_counts.claim(3, 2), 1);
   EXPECT_EQ(fault_counts.claim(3, 2), 2);
@@ -16,7 +16,7 @@ TEST(FaultQuota, AFaultComesAsOftenAsItMay) {
   EXPECT_EQ(fault_counts.claim(0, 1), 1);
 }
 
-TEST(FaultQuota, WhatAgentsHaveHeardCounts) {
+TEST(FaultQuota, CountsFaultsReportedByAgents) {
   FaultQuota fault_counts;
   fault_counts.learn({0, 1});
   fault_counts.learn({0, 0, 5});
@@ -25,7 +25,7 @@ TEST(FaultQuota, WhatAgentsHaveHeardCounts) {
   EXPECT_EQ(fault_counts.claim(0, 1), 1);
 }
 
-TEST(FaultQuota, NumbersThatNoPlanHasAreRefused) {
+TEST(FaultQuota, RejectsNumbersOutsideThePlan) {
   FaultQuota fault_counts;
   for (int64_t fault : {int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{limits::kFaultsPerPlan}}) {
     EXPECT_EQ(fault_counts.claim(fault, 1), std::nullopt) << fault;
@@ -34,9 +34,9 @@ TEST(FaultQuota, NumbersThatNoPlanHasAreRefused) {
   EXPECT_EQ(fault_counts.claim(0, -1), std::nullopt);
 }
 
-class StrikesOfAJob : public test::JobTest {
+class JobFaultPermits : public test::JobTest {
  protected:
-  // What it was told of faults since the last look.
+  // The faults that it learned since the last call.
   std::vector<control::FaultPermit> told(const std::string& name) {
     std::vector<control::FaultPermit> all;
     for (const control::CoordinatorMessage& message : player(name).heard) {
@@ -47,7 +47,7 @@ class StrikesOfAJob : public test::JobTest {
   }
 };
 
-TEST_F(StrikesOfAJob, OneOfTwoWhoAskIsGivenAndBothHearOfIt) {
+TEST_F(JobFaultPermits, OneOfTwoRequestsIsGrantedAndBothAgentsLearnIt) {
   nodes(2, 2);
   a_and_b_run();
   told("a");
@@ -64,7 +64,7 @@ TEST_F(StrikesOfAJob, OneOfTwoWhoAskIsGivenAndBothHearOfIt) {
   EXPECT_TRUE(!b[1].is_given && b[1].is_answer);
 }
 
-TEST_F(StrikesOfAJob, TheOthersHearOfItBeforeItStrikes) {
+TEST_F(JobFaultPermits, TheOtherAgentsLearnOfAFaultBeforeItHappens) {
   nodes(2, 2);
   a_and_b_run();
   int64_t fault = 0;
@@ -81,7 +81,7 @@ TEST_F(StrikesOfAJob, TheOthersHearOfItBeforeItStrikes) {
   }
 }
 
-TEST_F(StrikesOfAJob, WhoRegistersBringsWhatItHasHeard) {
+TEST_F(JobFaultPermits, ARegisteringAgentReportsKnownFaults) {
   nodes(1, 1);
   player("a").facts.fault_counts = {0, 1};
   join("a");

@@ -1,4 +1,4 @@
-// Orders of operators: what the coordinator makes of them, and what it refuses in words.
+// Admin commands: their effects in the coordinator, and rejections.
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/observe/status.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
@@ -10,9 +10,9 @@ using control::AdminCommandKind;
 using control::ReportedPhase;
 using control::StopCause;
 
-class Orders : public JobTest {
+class AdminCommandsTest : public JobTest {
  public:
-  // `name` says it; the answer is what `name` hears.
+  // `name` sends the command; returns the answer to `name`.
   void orders(const std::string& name, control::AdminCommand order) {
     order.id = ++ids_;
     says(name, order);
@@ -45,14 +45,14 @@ class Orders : public JobTest {
   int64_t ids_ = 0;
 };
 
-TEST_F(Orders, ARestartCostsNoBudgetAndIsCounted) {
+TEST_F(AdminCommandsTest, ARestartUsesNoBudgetAndIsCounted) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   orders_restart("b");
   expect_answer("b", true, "2 nodes are restarted");
   expect_stop("a", StopCause::Operator);
   EXPECT_NE(heard<control::Stop>("a")->why.find("an operator on b"), std::string::npos);
-  says_failed("a", 1);  // its peers were quicker to go
+  says_failed("a", 1);  // its peers left sooner
   all({"a", "b"}, &JobTest::says_saved);
   expect_assignment("a", 2, 0, 4);
   EXPECT_EQ(assignment("a").restart_count, 0);
@@ -63,7 +63,7 @@ TEST_F(Orders, ARestartCostsNoBudgetAndIsCounted) {
   expect_decided("a", false);
 }
 
-TEST_F(Orders, ARestartNeedsARound) {
+TEST_F(AdminCommandsTest, ARestartNeedsARound) {
   join("a");
   orders_restart("a");
   expect_answer("a", false, "1 of at least 2 nodes are here");
@@ -76,7 +76,7 @@ TEST_F(Orders, ARestartNeedsARound) {
   expect_answer("a", false, "the job is over");
 }
 
-TEST_F(Orders, ARestartWhileTheRoundStops) {
+TEST_F(AdminCommandsTest, ARestartWhileTheRoundStops) {
   a_and_b_run();
   says_failed("a");
   orders_restart("b");
@@ -84,7 +84,7 @@ TEST_F(Orders, ARestartWhileTheRoundStops) {
   EXPECT_EQ(job().admin_restarts(), 0);
 }
 
-TEST_F(Orders, WhoIsLostDuringARestartIsWaitedForAsEver) {
+TEST_F(AdminCommandsTest, ARestartWaitsForALostNodesLease) {
   a_and_b_run();
   orders_restart("a");
   says_saved("a");
@@ -96,7 +96,7 @@ TEST_F(Orders, WhoIsLostDuringARestartIsWaitedForAsEver) {
   expect_assignment("a", 2, 0, 4);
 }
 
-TEST_F(Orders, ANodeThatDrainsDuringARestartEndsAJobThatHasSaved) {
+TEST_F(AdminCommandsTest, ANodeThatDrainsDuringARestartEndsASavedJob) {
   a_and_b_run();
   orders_restart("a");
   drains("b");
@@ -107,7 +107,7 @@ TEST_F(Orders, ANodeThatDrainsDuringARestartEndsAJobThatHasSaved) {
   EXPECT_EQ(heard<control::JobResult>("a")->failure_summary, "b was asked to stop");
 }
 
-TEST_F(Orders, AStopReachesAllAndWhoComesBack) {
+TEST_F(AdminCommandsTest, AStopReachesAllNodesAndReturningOnes) {
   nodes(1, 3);
   join("c");
   a_and_b_run();
@@ -127,7 +127,7 @@ TEST_F(Orders, AStopReachesAllAndWhoComesBack) {
   EXPECT_TRUE(job().is_over());
 }
 
-TEST_F(Orders, AfterAStopNoRoundForms) {
+TEST_F(AdminCommandsTest, NoRoundFormsAfterAStop) {
   nodes(1, 2);
   job_spec.lease = 5s;
   a_and_b_run();
@@ -147,7 +147,7 @@ TEST_F(Orders, AfterAStopNoRoundForms) {
   expect_no_assignment("new");
 }
 
-TEST_F(Orders, ADrainNamesItsNode) {
+TEST_F(AdminCommandsTest, ADrainNamesItsNode) {
   a_b_and_c_run();
   orders_drain("a", "1");
   expect_answer("a", true, "asked b to save");
@@ -164,7 +164,7 @@ TEST_F(Orders, ADrainNamesItsNode) {
   expect_answer("a", false, "no connection");
 }
 
-TEST_F(Orders, ANameThatTwoNodesHaveIsNotEnough) {
+TEST_F(AdminCommandsTest, AnAmbiguousNodeNameIsRejected) {
   for (const char* name : {"a", "b"}) player(name).hello.node.name = "same";
   a_and_b_run();
   orders_drain("a", "same");
@@ -173,7 +173,7 @@ TEST_F(Orders, ANameThatTwoNodesHaveIsNotEnough) {
   expect_answer("a", true, "fewer nodes than --nnodes needs");
 }
 
-TEST_F(Orders, ScalingDownLeavesTheLastOnesOut) {
+TEST_F(AdminCommandsTest, ScalingDownRemovesTheLastNodes) {
   a_b_and_c_run();
   orders_scale("c", 2);
   expect_answer("c", true, "become spares");
@@ -189,7 +189,7 @@ TEST_F(Orders, ScalingDownLeavesTheLastOnesOut) {
   EXPECT_NE(status_json(core).find("\"wanted_nodes\": 2"), std::string::npos);
 }
 
-TEST_F(Orders, ASpareTakesThePlaceOfWhoIsLost) {
+TEST_F(AdminCommandsTest, ASpareReplacesALostNode) {
   a_b_and_c_run();
   orders_scale("a", 2);
   all({"a", "b", "c"}, &JobTest::says_saved);
@@ -199,7 +199,7 @@ TEST_F(Orders, ASpareTakesThePlaceOfWhoIsLost) {
   expect_assignment("c", 3, 1, 4);
 }
 
-TEST_F(Orders, ScalingUpTakesSparesAtOnce) {
+TEST_F(AdminCommandsTest, ScalingUpUsesSparesImmediately) {
   a_b_and_c_run();
   orders_scale("a", 1);
   all({"a", "b", "c"}, &JobTest::says_saved);
@@ -211,7 +211,7 @@ TEST_F(Orders, ScalingUpTakesSparesAtOnce) {
   expect_assignment("c", 3, 2, 6);
 }
 
-TEST_F(Orders, ScalingUpWithoutSparesWaitsForThem) {
+TEST_F(AdminCommandsTest, ScalingUpWithoutSparesWaitsForThem) {
   nodes(1, 3);
   a_and_b_run();
   orders_scale("a", 2);
@@ -222,7 +222,7 @@ TEST_F(Orders, ScalingUpWithoutSparesWaitsForThem) {
   expect_stop("a", StopCause::Operator);
 }
 
-TEST_F(Orders, ANumberThatCannotBeIsRefused) {
+TEST_F(AdminCommandsTest, RejectsAnImpossibleNodeCount) {
   a_b_and_c_run();
   for (int64_t wrong : {int64_t{0}, int64_t{4}, INT64_MIN, INT64_MAX}) {
     orders_scale("a", wrong);
@@ -233,13 +233,13 @@ TEST_F(Orders, ANumberThatCannotBeIsRefused) {
   expect_answer("b", false, "has finished its part");
 }
 
-TEST_F(Orders, AFixedJobCannotBeScaled) {
+TEST_F(AdminCommandsTest, AJobOfFixedSizeCannotBeScaled) {
   a_and_b_run();
   orders_scale("a", 2);
   expect_answer("a", false, "only --nnodes=MIN:MAX");
 }
 
-TEST_F(Orders, FromElsewhereTheyNameTheirJob) {
+TEST_F(AdminCommandsTest, RemoteCommandsNameTheirJob) {
   a_and_b_run();
   Effects effects;
   EXPECT_NE(

@@ -1,5 +1,4 @@
-// Stopping on request: what the coordinator makes of it for the other nodes, the budget and the
-// job.
+// Stopping on request: effects on the other nodes, the restart budget and the job.
 #include "common/exit_code.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/observe/status.hpp"
@@ -11,7 +10,7 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-TEST_F(JobTest, Drain_StopsAllAtOnceSoThatTheySaveTogether) {
+TEST_F(JobTest, Drain_StopsAllTogetherSoThatTheySaveTheSameStep) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -25,7 +24,7 @@ TEST_F(JobTest, Drain_StopsAllAtOnceSoThatTheySaveTogether) {
   EXPECT_EQ(assignment("a").restart_count, 0) << "it costs nothing";
 }
 
-TEST_F(JobTest, Drain_TheOthersGoOnWhetherTheySavedOrNot) {
+TEST_F(JobTest, Drain_TheOthersContinueWhetherTheySavedOrNot) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -44,7 +43,7 @@ TEST_F(JobTest, Drain_ASpareTakesThePlace) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(JobTest, Drain_TooFewAreLeftAndAllIsSaved) {
+TEST_F(JobTest, Drain_TooFewNodesRemainAndEverythingIsSaved) {
   a_and_b_run();
   drains("b");
   leaves_saved("b");
@@ -56,7 +55,7 @@ TEST_F(JobTest, Drain_TooFewAreLeftAndAllIsSaved) {
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
 
-TEST_F(JobTest, Drain_TooFewAreLeftAndNotAllIsSaved) {
+TEST_F(JobTest, Drain_TooFewNodesRemainAndSomethingIsNotSaved) {
   a_and_b_run();
   drains("b");
   leaves("b");
@@ -67,7 +66,7 @@ TEST_F(JobTest, Drain_TooFewAreLeftAndNotAllIsSaved) {
   expect_assignment("a", 2, 0, 4);
 }
 
-TEST_F(JobTest, Drain_WhoDiesMeanwhileHasNotSaved) {
+TEST_F(JobTest, Drain_ANodeThatDiesMeanwhileHasNotSaved) {
   a_and_b_run();
   drains("b");
   says_saved("a");
@@ -77,7 +76,7 @@ TEST_F(JobTest, Drain_WhoDiesMeanwhileHasNotSaved) {
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
 }
 
-TEST_F(JobTest, Drain_OfAllNodesAtOnce) {
+TEST_F(JobTest, Drain_OfAllNodesTogether) {
   nodes(1, 2);
   a_and_b_run();
   drains("a");
@@ -87,7 +86,7 @@ TEST_F(JobTest, Drain_OfAllNodesAtOnce) {
   EXPECT_TRUE(job().is_over());
 }
 
-TEST_F(JobTest, Drain_WhoDrainsIsInNoFurtherRound) {
+TEST_F(JobTest, Drain_ADrainedNodeJoinsNoLaterRound) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -121,7 +120,7 @@ TEST_F(JobTest, Drain_OfTheHostAfterAnotherNode) {
   EXPECT_TRUE(heard<control::JobResult>("c")->is_resumable);
 }
 
-TEST_F(JobTest, Drain_OfTheHostWhoseFarewellIsLost) {
+TEST_F(JobTest, Drain_OfTheHostWhoseLeaveIsLost) {
   nodes(1, 2);
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
@@ -148,14 +147,14 @@ TEST_F(JobTest, Drain_FailuresThatFollowCostNothing) {
   EXPECT_EQ(job().budget().used(), 0);
 }
 
-TEST_F(JobTest, Drain_ThatCodeWithoutARequestIsAFailure) {
+TEST_F(JobTest, Drain_TheResumableCodeWithoutARequestIsAFailure) {
   a_and_b_run();
   says_failed("a", kStoppedResumable);
   expect_stop("b", StopCause::Failure);
   EXPECT_EQ(job().budget().used(), 1);
 }
 
-TEST_F(JobTest, Drain_AFailureInTheNextRoundIsOne) {
+TEST_F(JobTest, Drain_AFailureInTheNextRoundCounts) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -167,7 +166,7 @@ TEST_F(JobTest, Drain_AFailureInTheNextRoundIsOne) {
   expect_assignment("a", 3, 0, 2);
 }
 
-TEST_F(JobTest, Drain_IsSaidWithARegistrationToo) {
+TEST_F(JobTest, Drain_MayArriveWithARegistration) {
   nodes(1, 2);
   a_and_b_run();
   is_cut_off("b");

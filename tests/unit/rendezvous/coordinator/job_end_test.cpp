@@ -1,4 +1,4 @@
-// Budget, success, failure and how everybody learns of it: R7, R8, R9, and the stores.
+// Restart budget, success, failure and the delivery of the outcome (R7, R8, R9), and the stores.
 #include "common/limits/rendezvous.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
@@ -8,9 +8,9 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-// ---------------------------------------------------------------- the budget
+// ---------------------------------------------------------------- the restart budget
 
-TEST_F(JobTest, R7_ARoundCostsOneHoweverManyFail) {
+TEST_F(JobTest, R7_ARoundCostsOneRestartForAnyNumberOfFailures) {
   a_and_b_run();
   says_failed("a");
   says_failed("a");
@@ -44,7 +44,7 @@ TEST_F(JobTest, R7_LossesAndGrowthCostNothing) {
   EXPECT_EQ(assignment("a").restart_count, 0);
 }
 
-TEST_F(JobTest, R7_AFailureInTheMomentOfGrowthIsCharged) {
+TEST_F(JobTest, R7_AFailureDuringGrowthIsCharged) {
   nodes(1, 4);
   a_and_b_run();
   join("c");
@@ -53,7 +53,7 @@ TEST_F(JobTest, R7_AFailureInTheMomentOfGrowthIsCharged) {
   EXPECT_EQ(assignment("c").restart_count, 1);
 }
 
-TEST_F(JobTest, R7_HangsAreCountedApart) {
+TEST_F(JobTest, R7_HangsAreCountedSeparately) {
   job_spec.max_restarts = 1;
   a_and_b_run();
   WorkerExit hung;
@@ -75,7 +75,7 @@ TEST_F(JobTest, R7_HangsAreCountedApart) {
       "rank 0 (pid 0, on a) hung (no heartbeat for 9.0 s); restarts used after hangs: 1 of 1");
 }
 
-TEST_F(JobTest, R7_ASpentBudgetEndsTheJob) {
+TEST_F(JobTest, R7_AnExhaustedBudgetEndsTheJob) {
   job_spec.max_restarts = 1;
   a_and_b_run();
   says_failed("b");
@@ -90,7 +90,7 @@ TEST_F(JobTest, R7_ASpentBudgetEndsTheJob) {
             "rank 2 (pid 4711, on b) was killed by SIGKILL; restarts used: 1 of 1");
 }
 
-TEST_F(JobTest, R7_WhatCannotStartIsNotTriedAgain) {
+TEST_F(JobTest, R7_AFatalStartFailureIsNotRepeated) {
   a_and_b_run();
   says_failed("a", 0, true);
   all({"a", "b"}, &JobTest::says_stopped);
@@ -99,7 +99,7 @@ TEST_F(JobTest, R7_WhatCannotStartIsNotTriedAgain) {
             "a worker could not be started on a; restarts used: 0 of 3");
 }
 
-TEST_F(JobTest, R7_ASpentBudgetIsSaidThoughTheNodeIsGone) {
+TEST_F(JobTest, R7_AnExhaustedBudgetEndsTheJobThoughTheNodeIsGone) {
   job_spec.max_restarts = 0;
   nodes(1, 2);
   a_and_b_run();
@@ -121,7 +121,7 @@ TEST_F(JobTest, R8_AllDoneIsSuccess) {
   expect_decided("b", true);
 }
 
-TEST_F(JobTest, R8_NobodysEarlySuccessHidesTheOthersFailure) {
+TEST_F(JobTest, R8_AnEarlySuccessDoesNotHideAnotherNodesFailure) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   says_done("a");
@@ -167,7 +167,7 @@ TEST_F(JobTest, R8_ADoneThatCrossesAStopIsStopped) {
   expect_assignment("a", 2, 0, 4);
 }
 
-// ---------------------------------------------------------------- telling everybody
+// ---------------------------------------------------------------- delivery of the outcome
 
 TEST_F(JobTest, R9_ByeOnlyWhenAllHaveAcknowledged) {
   a_and_b_run();
@@ -179,7 +179,7 @@ TEST_F(JobTest, R9_ByeOnlyWhenAllHaveAcknowledged) {
   EXPECT_NE(heard<control::Bye>("b"), nullptr);
 }
 
-TEST_F(JobTest, R9_StoppedSaidTwiceAcknowledgesNothing) {
+TEST_F(JobTest, R9_ARepeatedStoppedAcknowledgesNothing) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   says_failed("a");
@@ -191,7 +191,7 @@ TEST_F(JobTest, R9_StoppedSaidTwiceAcknowledgesNothing) {
   acks("a");
   EXPECT_NE(heard<control::Bye>("b"), nullptr);
 }
-TEST_F(JobTest, R2_AnAcknowledgementOfNothingStopsNobody) {
+TEST_F(JobTest, R2_AnAcknowledgementOfNothingStopsNoNode) {
   a_and_b_run();
   says_failed("a");
   says_stopped("a");
@@ -199,7 +199,7 @@ TEST_F(JobTest, R2_AnAcknowledgementOfNothingStopsNobody) {
   EXPECT_EQ(phase(), Phase::Stopping);
   EXPECT_EQ(round_of("a"), RoundNumber(1));
 }
-TEST_F(JobTest, R9_TheDeadAndTheLostNeedNotAcknowledge) {
+TEST_F(JobTest, R9_DeadAndLostNodesNeedNotAcknowledge) {
   nodes(3, 3);
   join("a");
   join("b");
@@ -212,7 +212,7 @@ TEST_F(JobTest, R9_TheDeadAndTheLostNeedNotAcknowledge) {
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
 
-TEST_F(JobTest, R9_WhoComesBackIsTold) {
+TEST_F(JobTest, R9_AReturningNodeReceivesTheOutcome) {
   a_and_b_run();
   all({"a", "b"}, &JobTest::says_done);
   is_cut_off("b");
@@ -226,7 +226,7 @@ TEST_F(JobTest, R9_WhoComesBackIsTold) {
 }
 
 // The next job of this name may have begun on its node already.
-TEST_F(JobTest, R9_ANewcomerAfterTheDecisionIsNotOfThisJob) {
+TEST_F(JobTest, R9_ANewNodeAfterTheDecisionIsNotOfThisJob) {
   a_and_b_run();
   all({"a", "b"}, &JobTest::says_done);
   join("late");
@@ -255,7 +255,7 @@ TEST_F(JobTest, Over_TheNameOfTheJobIsFree) {
   EXPECT_GT(heard<control::Registered>("c")->term, before);
 }
 
-TEST_F(JobTest, R9_WhoWasCutOffAtTheEndIsToldTheTruthLater) {
+TEST_F(JobTest, R9_ANodeThatWasCutOffAtTheEndReceivesTheOutcomeLater) {
   a_and_b_run();
   is_cut_off("b");
   passes(limits::kNodeLease);
@@ -274,7 +274,7 @@ TEST_F(JobTest, R9_WhoWasCutOffAtTheEndIsToldTheTruthLater) {
 
 // ---------------------------------------------------------------- the rounds' stores
 
-TEST_F(JobTest, Stores_AFreshOneForEachRoundBeforeItsWorlds) {
+TEST_F(JobTest, Stores_AFreshOneForEachRoundBeforeItsAssignments) {
   a_and_b_run();
   says_failed("a");
   all({"a", "b"}, &JobTest::says_stopped);
@@ -298,7 +298,7 @@ TEST_F(JobTest, Stores_NoRoundBeforeThePortIsOpen) {
   EXPECT_EQ(assignment("a").store_port, 50123);
 }
 
-TEST_F(JobTest, Stores_NoPortAtAllEndsTheJobInWords) {
+TEST_F(JobTest, Stores_NoPortEndsTheJobWithAMessage) {
   are_ports_open = false;
   join("a");
   expect_decided("a", false);
@@ -306,12 +306,12 @@ TEST_F(JobTest, Stores_NoPortAtAllEndsTheJobInWords) {
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
 
-TEST_F(JobTest, Stores_APortThatCouldNotBeHadIsAskedForAgainWhenItIsNeeded) {
+TEST_F(JobTest, Stores_AFailedPortIsRequestedAgainWhenNeeded) {
   are_ports_given = false;
   join("a");
   join("b");
   call([&](Effects& e) { core.on_store_port(now, run_id, 50123, e); });
-  call([&](Effects& e) { core.on_store_port(now, run_id, 0, e); });  // the next one's
+  call([&](Effects& e) { core.on_store_port(now, run_id, 0, e); });  // the next round's
   all({"a", "b"}, &JobTest::says_started);
   passes(1h);
   are_ports_given = true;
@@ -336,7 +336,7 @@ TEST_F(JobTest, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
   EXPECT_NE(heard<control::JobResult>("a")->failure_summary.find("port"), std::string::npos);
 }
 
-TEST_F(JobTest, Stores_ClosedWithTheDecision) {
+TEST_F(JobTest, Stores_CloseWithTheDecision) {
   a_and_b_run();
   all({"a", "b"}, &JobTest::says_done);
   ASSERT_EQ(dropped.size(), 1U);
@@ -346,7 +346,7 @@ TEST_F(JobTest, Stores_ClosedWithTheDecision) {
   EXPECT_EQ(dropped, (std::vector<std::string>{run_id, run_id}));
 }
 
-TEST_F(JobTest, Stores_APortForAJobThatIsGoneChangesNothing) {
+TEST_F(JobTest, Stores_APortForAFinishedJobChangesNothing) {
   call([&](Effects& e) { core.on_store_port(now, "nobody", 50000, e); });
   EXPECT_TRUE(core.jobs().empty());
 }

@@ -1,4 +1,4 @@
-// Who failed first, over all nodes and their clocks, and start-up failures in a row.
+// The first failure over all nodes and their clocks, and repeated failures at startup.
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
 namespace cpprun::test {
@@ -6,11 +6,11 @@ namespace {
 
 class Failures : public JobTest {
  public:
-  // The clock of node b runs so far ahead of the coordinator's.
+  // The clock of node b is this far ahead of the coordinator's.
   static constexpr Duration kAhead = 1h;
 
   Instant clock_of(const std::string& name) const { return name == "b" ? now + kAhead : now; }
-  // A worker of this node ended so long ago.
+  // A worker of this node ended this long ago.
   WorkerExit ended(const std::string& name, Duration ago, int exit_code = 1) {
     WorkerExit end;
     end.rank = Rank(assignment(name).base_rank);
@@ -34,7 +34,7 @@ class Failures : public JobTest {
   }
 };
 
-TEST_F(Failures, TheFirstOnOneClockIsNamedThoughItIsHeardOfLast) {
+TEST_F(Failures, TheFirstOnOneClockIsTheRootCauseThoughReportedLast) {
   run_without_restarts();
   fails("b", ended("b", 10ms));
   fails("a", ended("a", 20ms, 7));
@@ -47,7 +47,7 @@ TEST_F(Failures, TheFirstOnOneClockIsNamedThoughItIsHeardOfLast) {
             "rank 0 (pid 0, on a) exited with code 7; restarts used: 0 of 0");
 }
 
-TEST_F(Failures, AndOfTheNodeWhoseClockIsAhead) {
+TEST_F(Failures, TheFirstIsFoundWhenItsClockIsAhead) {
   run_without_restarts();
   fails("a", ended("a", 10ms));
   fails("b", ended("b", 20ms));
@@ -55,7 +55,7 @@ TEST_F(Failures, AndOfTheNodeWhoseClockIsAhead) {
   EXPECT_EQ(decided().root_cause->node, "b");
 }
 
-TEST_F(Failures, WhatWasOnlyToldWithStoppedCountsOnOneClock) {
+TEST_F(Failures, AFailureReportedOnlyWithStoppedIsOrderedByClock) {
   job_spec.max_restarts = 0;
   for (const char* name : {"a", "b"}) player(name).facts.clock_domain = "one machine";
   run_without_restarts();
@@ -65,7 +65,7 @@ TEST_F(Failures, WhatWasOnlyToldWithStoppedCountsOnOneClock) {
   EXPECT_EQ(decided().root_cause->end.exit_code, 5);
 }
 
-TEST_F(Failures, WhoseClockNobodyKnowsYields) {
+TEST_F(Failures, AFailureOnAnUnknownClockYields) {
   run_without_restarts();
   fails("b", ended("b", 10ms, 5));
   stops_with("a", ended("a", 30ms));
@@ -73,7 +73,7 @@ TEST_F(Failures, WhoseClockNobodyKnowsYields) {
   EXPECT_EQ(decided().root_cause->end.exit_code, 5);
 }
 
-TEST_F(Failures, APeersErrorYieldsToACause) {
+TEST_F(Failures, ALostPeerErrorYieldsToACause) {
   run_without_restarts();
   WorkerExit lost = ended("a", 30ms);
   lost.last_lines = {"RuntimeError: Connection closed by peer"};
@@ -83,18 +83,18 @@ TEST_F(Failures, APeersErrorYieldsToACause) {
   EXPECT_EQ(decided().root_cause->end.exit_code, 5);
 }
 
-TEST_F(Failures, ALateMessageDoesNotMoveAClock) {
+TEST_F(Failures, ALateMessageDoesNotShiftAClock) {
   run_without_restarts();
   fails("b", ended("b", 20ms));
   control::Failed late{round_of("b"), ended("b", 15ms)};
-  late.sent_at = clock_of("b") - 10s;  // it was on its way for 10 s
+  late.sent_at = clock_of("b") - 10s;  // it was in flight for 10 s
   says("b", late);
   fails("a", ended("a", 10ms));
   all({"a", "b"}, &JobTest::says_stopped);
   EXPECT_EQ(decided().root_cause->node, "b");
 }
 
-TEST_F(Failures, OnOneClockNoMessagesTimeCounts) {
+TEST_F(Failures, OnOneClockArrivalTimesDoNotCount) {
   job_spec.max_restarts = 0;
   for (const char* name : {"a", "b"}) player(name).facts.clock_domain = "one machine";
   a_and_b_run();
@@ -106,7 +106,7 @@ TEST_F(Failures, OnOneClockNoMessagesTimeCounts) {
   EXPECT_EQ(decided().root_cause->node, "b");
 }
 
-TEST_F(Failures, TimesOutOfAnyRangeHarmNobody) {
+TEST_F(Failures, AcceptsTimesOutOfRange) {
   run_without_restarts();
   for (int64_t ns : {INT64_MIN, INT64_MAX}) {
     WorkerExit end = ended("b", 0ms);
@@ -121,7 +121,7 @@ TEST_F(Failures, TimesOutOfAnyRangeHarmNobody) {
   EXPECT_TRUE(decided().root_cause);
 }
 
-TEST_F(Failures, OfAnOldRoundCountNoMore) {
+TEST_F(Failures, IgnoresFailuresOfAnOldRound) {
   job_spec.max_restarts = 1;
   a_and_b_run();
   fails("a", ended("a", 50ms, 3));
@@ -132,7 +132,7 @@ TEST_F(Failures, OfAnOldRoundCountNoMore) {
   EXPECT_EQ(decided().root_cause->end.exit_code, 4);
 }
 
-TEST_F(Failures, TheSameAtStartUpEndTheJobEarly) {
+TEST_F(Failures, TheSameFailureAtStartupEndsTheJobEarly) {
   job_spec.max_restarts = 50;
   job_spec.startup_failures = 3;
   a_and_b_run();
@@ -146,7 +146,7 @@ TEST_F(Failures, TheSameAtStartUpEndTheJobEarly) {
   EXPECT_NE(decided().failure_summary.find("--startup-failures"), std::string::npos);
 }
 
-TEST_F(Failures, OthersDoNot) {
+TEST_F(Failures, DifferentFailuresDoNotEndTheJobEarly) {
   job_spec.max_restarts = 50;
   job_spec.startup_failures = 2;
   a_and_b_run();
@@ -159,7 +159,7 @@ TEST_F(Failures, OthersDoNot) {
   }
 }
 
-// As large as a frame of one message may be: what is made of it is larger.
+// As large as a frame of one message; the resulting outcome is larger.
 WorkerExit wordy(WorkerExit end) {
   const std::string most(16'000, 'x');
   end.last_lines = {most, most, most};
@@ -173,7 +173,7 @@ WorkerExit wordy_error(WorkerExit end) {
   return end;
 }
 
-TEST_F(Failures, WhatAnAgentSaysMayBeAsLargeAsAFrameAndDecidesTheJob) {
+TEST_F(Failures, ADecidingMessageMayFillAFrame) {
   a_and_b_run();
   says("b", control::Failed{round_of("b"), wordy(ended("b", 1ms)), true, std::string(15'000, 'y')});
   all({"a", "b"}, &JobTest::says_stopped);
@@ -181,7 +181,7 @@ TEST_F(Failures, WhatAnAgentSaysMayBeAsLargeAsAFrameAndDecidesTheJob) {
   EXPECT_FALSE(decided().root_cause->why.empty());
 }
 
-TEST_F(Failures, SoMayWhatItSaysOfItsError) {
+TEST_F(Failures, AnErrorTextMayFillAFrame) {
   run_without_restarts();
   fails("b", wordy_error(ended("b", 1ms)));
   all({"a", "b"}, &JobTest::says_stopped);
@@ -189,7 +189,7 @@ TEST_F(Failures, SoMayWhatItSaysOfItsError) {
   EXPECT_EQ(decided().root_cause->end.error->message.size(), 16'000U);
 }
 
-TEST_F(Failures, SoMayWhatItSaysWhenItHasStopped) {
+TEST_F(Failures, AStoppedMessageMayFillAFrame) {
   job_spec.max_restarts = 0;
   player("a").facts.clock_domain = player("b").facts.clock_domain = "box";
   a_and_b_run();
@@ -200,7 +200,7 @@ TEST_F(Failures, SoMayWhatItSaysWhenItHasStopped) {
   EXPECT_EQ(decided().root_cause->node, "b");
 }
 
-TEST_F(Failures, WhatAnAgentSaysMovesNobodysCursor) {
+TEST_F(Failures, MessagesCannotMoveTheTerminalCursor) {
   a_and_b_run();
   WorkerExit end = ended("b", 1ms);
   end.last_lines = {"\x1b[2Jline"};
@@ -211,13 +211,13 @@ TEST_F(Failures, WhatAnAgentSaysMovesNobodysCursor) {
   EXPECT_EQ(decided().root_cause->end.last_lines.front(), "?[2Jline");
 }
 
-TEST_F(Failures, NorDoesWhyItLeaves) {
+TEST_F(Failures, LeaveReasonsCannotMoveTheTerminalCursor) {
   a_and_b_run();
   says("b", control::Leave{"bored\x1b[2J\nERROR forged"});
   EXPECT_EQ(heard<control::Stop>("a")->why, "b left (bored?[2J ERROR forged)");
 }
 
-TEST_F(Failures, ManyEmptyLinesAreNotSentOn) {
+TEST_F(Failures, RemovesManyEmptyLines) {
   run_without_restarts();
   WorkerExit end = ended("b", 1ms);
   end.last_lines.resize(60'000);
@@ -226,7 +226,7 @@ TEST_F(Failures, ManyEmptyLinesAreNotSentOn) {
   EXPECT_LE(decided().root_cause->end.last_lines.size(), 20U);
 }
 
-TEST_F(Failures, AnOutcomeThatAnAgentBringsMayBeAsLargeToo) {
+TEST_F(Failures, AReportedOutcomeMayFillAFrame) {
   control::RankAssignment assignment;
   assignment.round = RoundNumber(3);
   assignment.term = Term(3);

@@ -1,4 +1,4 @@
-// A job that has all its nodes, and agents whose user named no job.
+// A full job, and agents without a run id.
 #include <memory>
 
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
@@ -20,7 +20,7 @@ class FullJob : public JobTest {
   }
 };
 
-TEST_F(FullJob, WhoNamedNoJobIsRefusedOnceAllMembersAreHeard) {
+TEST_F(FullJob, RejectsAnAgentWithoutARunIdOnceAllMembersArePresent) {
   player("a").facts.pid = 4711;
   a_and_b_run();
   comes_without_a_run_id("c");
@@ -36,7 +36,7 @@ TEST_F(FullJob, WhoNamedNoJobIsRefusedOnceAllMembersAreHeard) {
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
-TEST_F(FullJob, AtOnceWhereTheCoordinatorsOwnAgentIsTheJob) {
+TEST_F(FullJob, RejectsImmediatelyWhenTheLocalAgentIsTheWholeJob) {
   nodes(1, 1);
   player("a").hello.node.incarnation = kEmbedded;
   join("a");
@@ -45,14 +45,14 @@ TEST_F(FullJob, AtOnceWhereTheCoordinatorsOwnAgentIsTheJob) {
   EXPECT_EQ(heard<control::Wait>("c"), nullptr);
 }
 
-TEST_F(FullJob, WhoNamedTheJobWaitsAsASpare) {
+TEST_F(FullJob, AnAgentWithTheRunIdWaitsAsASpare) {
   a_and_b_run();
   join("c");
   passes(600s);
   expect_spare("c");
 }
 
-TEST_F(FullJob, WhoReplacesAMemberThatIsSilentIsTakenIn) {
+TEST_F(FullJob, AcceptsAReplacementOfASilentMember) {
   a_and_b_run();
   player("b").is_silent = true;
   comes_without_a_run_id("c");
@@ -64,7 +64,7 @@ TEST_F(FullJob, WhoReplacesAMemberThatIsSilentIsTakenIn) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(FullJob, WhoReplacesAMemberThatIsCutOffIsTakenIn) {
+TEST_F(FullJob, AcceptsAReplacementOfADisconnectedMember) {
   a_and_b_run();
   is_cut_off("b");
   comes_without_a_run_id("c");
@@ -73,7 +73,7 @@ TEST_F(FullJob, WhoReplacesAMemberThatIsCutOffIsTakenIn) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(FullJob, WhoReplacesADeadMemberIsTakenIn) {
+TEST_F(FullJob, AcceptsAReplacementOfADeadMember) {
   a_and_b_run();
   dies("b");
   comes_without_a_run_id("c");
@@ -82,7 +82,7 @@ TEST_F(FullJob, WhoReplacesADeadMemberIsTakenIn) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(FullJob, AJobThatMayGrowTakesItIn) {
+TEST_F(FullJob, AJobThatMayGrowAcceptsTheAgent) {
   nodes(1, 3);
   a_and_b_run();
   comes_without_a_run_id("c");
@@ -91,7 +91,7 @@ TEST_F(FullJob, AJobThatMayGrowTakesItIn) {
   expect_assignment("c", 2, 2, 6);
 }
 
-TEST_F(FullJob, WhoeverHadPartInTheJobStaysAsASpare) {
+TEST_F(FullJob, AFormerMemberStaysAsASpare) {
   nodes(1, 2);
   player("b").facts.has_default_run_id = true;
   a_and_b_run();
@@ -102,7 +102,7 @@ TEST_F(FullJob, WhoeverHadPartInTheJobStaysAsASpare) {
   expect_spare("b");
 }
 
-TEST_F(FullJob, ARoundThatFormsWithoutItRefusesIt) {
+TEST_F(FullJob, ARoundThatFormsWithoutTheAgentRejectsIt) {
   a_and_b_run();
   says_failed("a");
   comes_without_a_run_id("z");
@@ -114,7 +114,7 @@ TEST_F(FullJob, ARoundThatFormsWithoutItRefusesIt) {
   EXPECT_EQ(phase(), Phase::Running);
 }
 
-TEST_F(FullJob, NobodyIsQuickerThanTheAgentThatHostsAJobOfOneNode) {
+TEST_F(FullJob, TheHostsAgentPrecedesAllOthersInAJobOfOneNode) {
   nodes(1, 1);
   CoordinatorOptions options;
   options.term = Term(1);

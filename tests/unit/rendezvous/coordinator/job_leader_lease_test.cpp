@@ -1,5 +1,5 @@
-// A coordinator that was elected through etcd (R18): what it writes before it is told, until when
-// it worker leases, and how it goes on with a job that another has led.
+// A coordinator elected through etcd (R18): the state it persists before it sends, the limit of its
+// worker leases, and the continuation of another leader's job.
 #include <memory>
 
 #include "common/limits/election.hpp"
@@ -19,7 +19,7 @@ class JobLeaderLeaseTest : public JobTest {
     nodes(1, 3);
     is_elected("a", 7, std::nullopt);
   }
-  // Another process; it knows what is written, and nothing else.
+  // Another process; it knows only the persisted state.
   void is_elected(const std::string& name, int64_t term,
                   std::optional<control::PersistedJobState> facts) {
     for (auto& [of, p] : players) {
@@ -52,7 +52,7 @@ class JobLeaderLeaseTest : public JobTest {
 
 // ---------------------------------------------------------------- what is written
 
-TEST_F(JobLeaderLeaseTest, R18_ARoundIsWrittenBeforeAnybodyHearsOfIt) {
+TEST_F(JobLeaderLeaseTest, R18_ARoundIsPersistedBeforeItsAssignmentsAreSent) {
   for (const char* name : {"a", "b"}) join(name);
   connects("c");
   says_hello("c");
@@ -79,7 +79,7 @@ TEST_F(JobLeaderLeaseTest, R18_ARoundIsWrittenBeforeAnybodyHearsOfIt) {
   EXPECT_EQ(assignments, 3);
 }
 
-TEST_F(JobLeaderLeaseTest, R18_TheOutcomeIsWrittenBeforeItIsTold) {
+TEST_F(JobLeaderLeaseTest, R18_TheOutcomeIsPersistedBeforeItIsSent) {
   all_run();
   for (const char* name : {"a", "b"}) says_done(name);
   const size_t before = written.size();
@@ -89,7 +89,7 @@ TEST_F(JobLeaderLeaseTest, R18_TheOutcomeIsWrittenBeforeItIsTold) {
   EXPECT_TRUE(written.back().decided->is_success);
 }
 
-TEST_F(JobLeaderLeaseTest, R18_WhatWasChargedIsWrittenWithTheNextRound) {
+TEST_F(JobLeaderLeaseTest, R18_ChargesArePersistedWithTheNextRound) {
   all_run();
   says_failed("c");
   for (const char* name : {"a", "b", "c"}) says_stopped(name);
@@ -97,7 +97,7 @@ TEST_F(JobLeaderLeaseTest, R18_WhatWasChargedIsWrittenWithTheNextRound) {
   EXPECT_EQ(written.back().restart_count, 1);
 }
 
-TEST_F(JobLeaderLeaseTest, R18_WithoutAMandateNothingIsWritten) {
+TEST_F(JobLeaderLeaseTest, R18_WithoutALeaderLeaseNothingIsPersisted) {
   std::destroy_at(&core);
   std::construct_at(
       &core, CoordinatorOptions{"x", Term(7), std::nullopt, limits::kWaitReminderInterval, {}});
@@ -108,7 +108,7 @@ TEST_F(JobLeaderLeaseTest, R18_WithoutAMandateNothingIsWritten) {
 
 // ---------------------------------------------------------------- worker leases
 
-TEST_F(JobLeaderLeaseTest, R18_NoWorkerLeaseGoesBeyondTheLeaderLease) {
+TEST_F(JobLeaderLeaseTest, R18_NoWorkerLeaseOutlastsTheLeaderLease) {
   all_run();
   const auto worker_lease = [&] {
     says("b", control::Ping{++player("b").seq});
@@ -123,13 +123,13 @@ TEST_F(JobLeaderLeaseTest, R18_NoWorkerLeaseGoesBeyondTheLeaderLease) {
   EXPECT_EQ(worker_lease(), worker_lease_of(job_spec.lease));
 }
 
-TEST_F(JobLeaderLeaseTest, R18_PastTheLeaderLeaseNothingMayGoOut) {
+TEST_F(JobLeaderLeaseTest, R18_NothingIsSentAfterTheLeaderLease) {
   core.lead_until(now + 1s);
   EXPECT_TRUE(core.is_in_charge(now));
   EXPECT_FALSE(core.is_in_charge(now + 1s));
 }
 
-TEST_F(JobLeaderLeaseTest, R18_TheHostsOwnAgentIsLeasedToo) {
+TEST_F(JobLeaderLeaseTest, R18_TheLocalAgentHasALeaseToo) {
   all_run();
   EXPECT_GT(heard<control::Registered>("a")->heartbeat, 0s);
   player("a").is_silent = true;
@@ -143,7 +143,7 @@ TEST_F(JobLeaderLeaseTest, R18_ThereIsNoStandby) {
   EXPECT_FALSE(assignment("c").standby);
 }
 
-TEST_F(JobLeaderLeaseTest, R18_ItIsForOneJobOnly) {
+TEST_F(JobLeaderLeaseTest, R18_IsForOneJobOnly) {
   run_id = "other";
   join("x");
   expect_refused("x", "no other");
@@ -151,7 +151,7 @@ TEST_F(JobLeaderLeaseTest, R18_ItIsForOneJobOnly) {
 
 // ---------------------------------------------------------------- going on
 
-TEST_F(JobLeaderLeaseTest, R18_GoesOnAtOnceWhenAllButTheHostAreBack) {
+TEST_F(JobLeaderLeaseTest, R18_ContinuesImmediatelyWhenAllButTheHostReturned) {
   the_host_is_silent();
   comes_back("b", ReportedPhase::Stopped);
   comes_back("c", ReportedPhase::Stopped);
@@ -162,13 +162,13 @@ TEST_F(JobLeaderLeaseTest, R18_GoesOnAtOnceWhenAllButTheHostAreBack) {
   EXPECT_EQ(assignment("b").group_rank, 0) << "ranks stay in order";
 }
 
-TEST_F(JobLeaderLeaseTest, R18_WithTheHostBackThereIsNothingToWaitFor) {
+TEST_F(JobLeaderLeaseTest, R18_ContinuesImmediatelyWhenTheHostReturned) {
   the_host_is_silent();
   for (const char* name : {"c", "a", "b"}) comes_back(name, ReportedPhase::Stopped);
   expect_assignment("a", 2, 0, 6);
 }
 
-TEST_F(JobLeaderLeaseTest, R18_WhoDoesNotComeIsWaitedForASecond) {
+TEST_F(JobLeaderLeaseTest, R18_WaitsASecondForAMissingNode) {
   the_host_is_silent();
   comes_back("b", ReportedPhase::Stopped);
   passes(limits::kHostLossDelay);
@@ -177,7 +177,7 @@ TEST_F(JobLeaderLeaseTest, R18_WhoDoesNotComeIsWaitedForASecond) {
   expect_assignment("b", 2, 0, 2);
 }
 
-TEST_F(JobLeaderLeaseTest, R18_WorkersOfTheFormerCoordinatorNeverGoOn) {
+TEST_F(JobLeaderLeaseTest, R18_NeverContinuesWorkersOfTheFormerCoordinator) {
   the_host_is_silent();
   for (const char* name : {"a", "b", "c"}) comes_back(name, ReportedPhase::Running);
   expect_stop("c", StopCause::NodeLost);
@@ -185,7 +185,7 @@ TEST_F(JobLeaderLeaseTest, R18_WorkersOfTheFormerCoordinatorNeverGoOn) {
   expect_assignment("c", 2, 2, 6);
 }
 
-TEST_F(JobLeaderLeaseTest, R18_TheBudgetGoesOn) {
+TEST_F(JobLeaderLeaseTest, R18_KeepsTheUsedBudget) {
   all_run();
   says_failed("c");
   for (const char* name : {"a", "b", "c"}) says_stopped(name);
@@ -196,7 +196,7 @@ TEST_F(JobLeaderLeaseTest, R18_TheBudgetGoesOn) {
 }
 
 // Of all who were in the round nobody is left, and still its number is not given again.
-TEST_F(JobLeaderLeaseTest, R18_FactsAreEnough) {
+TEST_F(JobLeaderLeaseTest, R18_ThePersistedStateIsEnough) {
   all_run();
   is_elected("x", 8, written.back());
   join("x");
@@ -223,7 +223,7 @@ TEST_F(JobLeaderLeaseTest, R18_AllWereDone) {
   expect_decided("c", true);
 }
 
-TEST_F(JobLeaderLeaseTest, R18_TheOutcomeThatWasWrittenIsToldToWhoTookPart) {
+TEST_F(JobLeaderLeaseTest, R18_APersistedOutcomeIsSentToFormerMembers) {
   all_run();
   for (const char* name : {"a", "b", "c"}) says_done(name);
   is_elected("b", 8, written.back());
@@ -233,7 +233,7 @@ TEST_F(JobLeaderLeaseTest, R18_TheOutcomeThatWasWrittenIsToldToWhoTookPart) {
   EXPECT_TRUE(heard<control::Bye>("b"));
 }
 
-TEST_F(JobLeaderLeaseTest, R18_ADecidedJobMayBeginAnew) {
+TEST_F(JobLeaderLeaseTest, R18_ADecidedJobMayStartAgain) {
   all_run();
   for (const char* name : {"a", "b", "c"}) says_done(name);
   is_elected("x", 8, written.back());
@@ -244,7 +244,7 @@ TEST_F(JobLeaderLeaseTest, R18_ADecidedJobMayBeginAnew) {
 }
 
 // Who led it was the last of three, and does not come back.
-TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatOnlySomeAreLeftForCanBeRead) {
+TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   is_elected("c", 7, std::nullopt);
   all_run();
   control::PersistedJobState facts = written.back();
@@ -260,7 +260,7 @@ TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatOnlySomeAreLeftForCanBeRead) {
 }
 
 // The key was made anew by hand, say: what the agents bring is all there is (R13).
-TEST_F(JobLeaderLeaseTest, R18_WithoutFactsItIsAsAtARestartedEndpoint) {
+TEST_F(JobLeaderLeaseTest, R18_WithoutPersistedStateItRecoversFromReports) {
   all_run();
   is_elected("b", 8, std::nullopt);
   for (const char* name : {"a", "b"}) comes_back(name, ReportedPhase::Stopped);
@@ -272,7 +272,7 @@ TEST_F(JobLeaderLeaseTest, R18_WithoutFactsItIsAsAtARestartedEndpoint) {
 
 // ---------------------------------------------------------------- leaving
 
-TEST_F(JobLeaderLeaseTest, R18_AHostThatDrainsLeavesTheJobToWhomeverIsElected) {
+TEST_F(JobLeaderLeaseTest, R18_ADrainingHostLeavesTheJobToTheNextLeader) {
   all_run();
   drains("a");
   EXPECT_FALSE(core.is_idle()) << "workers live";

@@ -1,5 +1,4 @@
-// What a coordinator believes of nodes that go, are cut off, fall silent and come back: R4, R5,
-// R10.
+// Nodes that leave, disconnect, fall silent and return: R4, R5, R10.
 #include "common/limits/rendezvous.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
@@ -21,7 +20,7 @@ TEST_F(JobTest, R4_FinIsEvidenceAndTheNextRoundWaitsForTheGrace) {
   expect_assignment("a", 2, 0, 2);
 }
 
-TEST_F(JobTest, R4_AResetIsOnlyTheStartOfASilence) {
+TEST_F(JobTest, R4_AResetOnlyStartsASilence) {
   a_and_b_run();
   is_cut_off("b");
   passes(limits::kNodeLease - 1ms);
@@ -65,7 +64,7 @@ TEST_F(JobTest, AnUnusableNodeCostsNoRestart) {
   EXPECT_EQ(assignment("a").restart_count, 0);
 }
 
-TEST_F(JobTest, AnUnusableNodeIsNotWaitedForWhileTheRoundStops) {
+TEST_F(JobTest, AStoppingRoundDoesNotWaitForAnUnusableNode) {
   nodes(1, 2);
   a_and_b_run();
   says_failed("a");
@@ -76,7 +75,7 @@ TEST_F(JobTest, AnUnusableNodeIsNotWaitedForWhileTheRoundStops) {
   EXPECT_EQ(assignment("a").restart_count, 1) << "for the worker's failure, and for nothing else";
 }
 
-TEST_F(JobTest, ASpareTakesThePlaceOfAnUnusableNode) {
+TEST_F(JobTest, ASpareReplacesAnUnusableNode) {
   nodes(2, 2);
   a_and_b_run();
   join("c");
@@ -86,7 +85,7 @@ TEST_F(JobTest, ASpareTakesThePlaceOfAnUnusableNode) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(JobTest, WithoutASpareTheJobEndsWithAnUnusableNode) {
+TEST_F(JobTest, WithoutASpareAnUnusableNodeEndsTheJob) {
   nodes(2, 2);
   a_and_b_run();
   is_unusable("b");
@@ -99,7 +98,7 @@ TEST_F(JobTest, WithoutASpareTheJobEndsWithAnUnusableNode) {
             "here");
 }
 
-TEST_F(JobTest, ASpareThatIsCutOffIsWaitedForInThePlaceOfAnUnusableNode) {
+TEST_F(JobTest, TheJobWaitsForADisconnectedSpareToReplaceAnUnusableNode) {
   nodes(2, 2);
   a_and_b_run();
   join("c");
@@ -111,7 +110,7 @@ TEST_F(JobTest, ASpareThatIsCutOffIsWaitedForInThePlaceOfAnUnusableNode) {
   EXPECT_TRUE(heard<control::JobResult>("a"));
 }
 
-TEST_F(JobTest, WhoWasInNoRoundEndsNoJobByBeingUnusable) {
+TEST_F(JobTest, AnUnusableNodeOutsideTheRoundEndsNoJob) {
   nodes(2, 2);
   a_and_b_run();
   join("c");
@@ -122,7 +121,7 @@ TEST_F(JobTest, WhoWasInNoRoundEndsNoJobByBeingUnusable) {
   EXPECT_FALSE(heard<control::JobResult>("a"));
 }
 
-TEST_F(JobTest, R4_WhatComesAfterALeaveChangesNothing) {
+TEST_F(JobTest, R4_MessagesAfterALeaveChangeNothing) {
   a_and_b_run();
   leaves("b");
   says("b", control::Ping{1});
@@ -131,7 +130,7 @@ TEST_F(JobTest, R4_WhatComesAfterALeaveChangesNothing) {
   EXPECT_EQ(phase(), Phase::Stopping);
 }
 
-TEST_F(JobTest, R4_WhoIsLeftLearnsWhyItWaits) {
+TEST_F(JobTest, R4_TheRemainingNodesLearnTheReasonToWait) {
   nodes(2, 2);
   a_and_b_run();
   dies("b");
@@ -174,7 +173,7 @@ TEST_F(JobTest, R5_AWaitingNodeIsLostToo) {
   expect_no_assignment("b");
 }
 
-TEST_F(JobTest, R6_AnAgentInOurOwnProcessHasNoLeaseAndNoWorkerLease) {
+TEST_F(JobTest, R6_TheLocalAgentHasNeitherNodeLeaseNorWorkerLease) {
   nodes(1, 1);
   player("a").hello.node.incarnation = kEmbedded;
   player("a").is_silent = true;
@@ -214,7 +213,7 @@ TEST_F(JobTest, R10_ARestartedAgentIsAnotherNode) {
   expect_assignment("b2", 2, 1, 4);
 }
 
-TEST_F(JobTest, R10_TheSameIdentityTwiceIsRefused) {
+TEST_F(JobTest, R10_RejectsTheSameIdentityTwice) {
   join("a");
   player("twin").hello.node = player("a").hello.node;
   join("twin");
@@ -222,7 +221,7 @@ TEST_F(JobTest, R10_TheSameIdentityTwiceIsRefused) {
   EXPECT_TRUE(player("a").session);
 }
 
-// ---------------------------------------------------------------- back in every state
+// ---------------------------------------------------------------- returning in every state
 
 TEST_F(JobTest, Back_WhileGathering) {
   join("a");
@@ -233,7 +232,7 @@ TEST_F(JobTest, Back_WhileGathering) {
   expect_assignment("a", 1, 0, 4);
 }
 
-TEST_F(JobTest, Back_BeforeTheOldConnectionIsSeenToBreak) {
+TEST_F(JobTest, Back_BeforeTheOldConnectionBreaks) {
   join("a");
   returns("a", ReportedPhase::Idle, 0);
   join("b");
@@ -318,13 +317,13 @@ TEST_F(JobTest, Back_LostWhileStoppingAndBackAtOnce) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(JobTest, Back_WithAFailureThatWasKnown) {
+TEST_F(JobTest, Back_WithAKnownFailure) {
   a_and_b_run();
   says_failed("b");
   says_stopped("b");
   control::Failed again{RoundNumber(1), {}, false};
   again.end.exit_code = 1;
-  returns("b", ReportedPhase::Running, 1);  // it can't know that its report arrived
+  returns("b", ReportedPhase::Running, 1);  // it cannot know that its report arrived
   says("b", again);
   says("b", control::Stopped{RoundNumber(1), 40002});
   says_stopped("a");
@@ -332,13 +331,13 @@ TEST_F(JobTest, Back_WithAFailureThatWasKnown) {
   EXPECT_EQ(assignment("b").restart_count, 1);
 }
 
-TEST_F(JobTest, Back_WithAFailureOfARoundBeforeTheWorldThatItMissed) {
+TEST_F(JobTest, Back_WithAFailureFromBeforeAMissedAssignment) {
   a_and_b_run();
   says_failed("b");
   says_stopped("b");
   says_stopped("a");
   expect_assignment("b", 2, 1, 4);
-  is_cut_off("b");  // before it saw that world
+  is_cut_off("b");  // before it received that assignment
   forget("b");
   control::Failed again{RoundNumber(1), {}, false};
   returns("b", ReportedPhase::Running, 1);

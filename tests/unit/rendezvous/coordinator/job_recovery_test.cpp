@@ -1,4 +1,4 @@
-// Going on with a job whose coordinator was started anew without memory (R13).
+// Continuing a job after a restart of its coordinator without memory (R13).
 #include <memory>
 
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
@@ -13,7 +13,7 @@ class JobRecoveryTest : public JobTest {
  public:
   JobRecoveryTest() { nodes(2, 3); }
 
-  // Another process listens at the endpoint; it knows nothing.
+  // Another process listens at the endpoint; it has no state.
   void coordinator_restarts(int64_t term = 100) {
     for (auto& [name, p] : players) {
       p.session.reset();
@@ -34,7 +34,7 @@ class JobRecoveryTest : public JobTest {
   }
 };
 
-TEST_F(JobRecoveryTest, R13_ARoundThatAllStillRunGoesOn) {
+TEST_F(JobRecoveryTest, R13_ARoundThatAllNodesStillRunContinues) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Running);
@@ -51,7 +51,7 @@ TEST_F(JobRecoveryTest, R13_ARoundThatAllStillRunGoesOn) {
   expect_decided("a", true);
 }
 
-TEST_F(JobRecoveryTest, R13_TheStoryOfARoundThatIsTakenOverGoesOn) {
+TEST_F(JobRecoveryTest, R13_TheHistoryOfARecoveredRoundContinues) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Running);
@@ -65,7 +65,7 @@ TEST_F(JobRecoveryTest, R13_TheStoryOfARoundThatIsTakenOverGoesOn) {
   EXPECT_EQ(job_history.of(run_id)->recoveries().count(), 0) << "nothing broke";
 }
 
-TEST_F(JobRecoveryTest, R13_NothingIsGrantedBeforeTheNewestRoundIsKnown) {
+TEST_F(JobRecoveryTest, R13_NoWorkerLeaseBeforeTheNewestRoundIsKnown) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Running);
@@ -78,7 +78,7 @@ TEST_F(JobRecoveryTest, R13_NothingIsGrantedBeforeTheNewestRoundIsKnown) {
   EXPECT_TRUE(heard<control::Pong>("a"));
 }
 
-TEST_F(JobRecoveryTest, R13_PingsAreAnsweredWhenItIsKnown) {
+TEST_F(JobRecoveryTest, R13_PingsAreAnsweredOnceTheRoundIsKnown) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Running);
@@ -90,7 +90,7 @@ TEST_F(JobRecoveryTest, R13_PingsAreAnsweredWhenItIsKnown) {
 
 // They may be of an older round than the one that runs where nobody hears of it: only who holds a
 // worker lease proves that there is none.
-TEST_F(JobRecoveryTest, R13_MembersWithoutAGrantProveNothing) {
+TEST_F(JobRecoveryTest, R13_MembersWithoutAWorkerLeaseProveNothing) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Stopped);
@@ -102,7 +102,7 @@ TEST_F(JobRecoveryTest, R13_MembersWithoutAGrantProveNothing) {
   expect_assignment("a", 2, 0, 4);
 }
 
-TEST_F(JobRecoveryTest, R13_AHangThatSomebodyHeardOfIsChargedToTheHangs) {
+TEST_F(JobRecoveryTest, R13_AReportedHangIsChargedToTheHangs) {
   a_and_b_run();
   coordinator_restarts();
   player("a").facts.charged = control::RestartCharge::Hang;
@@ -114,7 +114,7 @@ TEST_F(JobRecoveryTest, R13_AHangThatSomebodyHeardOfIsChargedToTheHangs) {
   EXPECT_EQ(heard<control::Stop>("b")->charged, control::RestartCharge::Hang);
 }
 
-TEST_F(JobRecoveryTest, R13_WhoDoesNotComeBackWithinALeaseIsLost) {
+TEST_F(JobRecoveryTest, R13_ANodeThatDoesNotReturnWithinALeaseIsLost) {
   nodes(1, 3);
   a_and_b_run();
   coordinator_restarts();
@@ -128,7 +128,7 @@ TEST_F(JobRecoveryTest, R13_WhoDoesNotComeBackWithinALeaseIsLost) {
   EXPECT_EQ(assignment("a").term, Term(100));
 }
 
-TEST_F(JobRecoveryTest, R13_TheNewestRoundThatAnyoneKnowsCounts) {
+TEST_F(JobRecoveryTest, R13_TheNewestReportedRoundCounts) {
   nodes(1, 3);
   a_and_b_run();
   is_cut_off("b");
@@ -157,7 +157,7 @@ TEST_F(JobRecoveryTest, R13_TheBudgetIsThatOfTheNewestRound) {
   EXPECT_EQ(job().budget().used(), 1);
 }
 
-TEST_F(JobRecoveryTest, R13_WhoComesBackTooLateStillKnowsOfRestarts) {
+TEST_F(JobRecoveryTest, R13_ALateNodeStillReportsRestarts) {
   nodes(1, 3);
   a_and_b_run();
   coordinator_restarts();
@@ -172,7 +172,7 @@ TEST_F(JobRecoveryTest, R13_WhoComesBackTooLateStillKnowsOfRestarts) {
   EXPECT_EQ(job().hang_restart_budget().used(), 2);
 }
 
-TEST_F(JobRecoveryTest, R13_AFailureThatSomebodyHeardOfIsChargedOnce) {
+TEST_F(JobRecoveryTest, R13_AReportedFailureIsChargedOnce) {
   a_and_b_run();
   says_failed("a");
   coordinator_restarts();
@@ -185,7 +185,7 @@ TEST_F(JobRecoveryTest, R13_AFailureThatSomebodyHeardOfIsChargedOnce) {
   EXPECT_EQ(assignment("a").round, RoundNumber(2));
 }
 
-TEST_F(JobRecoveryTest, R13_AFailureThatSpentTheBudgetEndsTheJob) {
+TEST_F(JobRecoveryTest, R13_AFailureThatExhaustedTheBudgetEndsTheJob) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   says_failed("a");
@@ -198,7 +198,7 @@ TEST_F(JobRecoveryTest, R13_AFailureThatSpentTheBudgetEndsTheJob) {
   expect_decided("a", false);
 }
 
-TEST_F(JobRecoveryTest, R13_AnOutcomeThatSomebodyKnowsIsTheOutcome) {
+TEST_F(JobRecoveryTest, R13_AReportedOutcomeIsTheOutcome) {
   a_and_b_run();
   all({"a", "b"}, &JobRecoveryTest::says_done);
   coordinator_restarts();
@@ -208,7 +208,7 @@ TEST_F(JobRecoveryTest, R13_AnOutcomeThatSomebodyKnowsIsTheOutcome) {
   expect_decided("b", true);
 }
 
-TEST_F(JobRecoveryTest, R13_ANewcomerWaitsUntilTheOthersAreBack) {
+TEST_F(JobRecoveryTest, R13_ANewNodeWaitsUntilTheOthersReturned) {
   nodes(1, 3);
   a_and_b_run();
   coordinator_restarts();
@@ -230,28 +230,28 @@ TEST_F(JobRecoveryTest, R13_ARoundWhoseStoreWasTheCoordinatorsEnds) {
   expect_stop("a", StopCause::NodeLost);
 }
 
-TEST_F(JobRecoveryTest, R13_AnEpochIsGreaterThanAnyThatAnAgentHasSeen) {
+TEST_F(JobRecoveryTest, R13_TheTermIsGreaterThanAnyReportedTerm) {
   a_and_b_run();
-  coordinator_restarts(3);  // the clock was set back: its rounds are as good as those of others
+  coordinator_restarts(3);  // the clock was set back: its rounds count like those of others
   comes_back("a", ReportedPhase::Running);
   comes_back("b", ReportedPhase::Running);
   EXPECT_TRUE(heard<control::Registered>("a"));
 }
 
-TEST_F(JobRecoveryTest, R13_WhoCountsOnMeetsNoStandbyAndNobodyElseWhoDoes) {
+TEST_F(JobRecoveryTest, R13_TermsOfARestartNeverEqualThoseOfAStandby) {
   a_and_b_run();
   coordinator_restarts(2);
   const control::Register known = player("a").facts;
   comes_back("a", ReportedPhase::Running);
   const Term first = job().term();
   coordinator_restarts(3);
-  player("a").facts = known;  // nobody has heard of the one before
+  player("a").facts = known;  // no node knows the one before
   comes_back("a", ReportedPhase::Running);
   EXPECT_NE(job().term(), first);
   EXPECT_GT(first, Term(known.term.value + 900)) << "standbys count by ones";
 }
 
-TEST_F(JobRecoveryTest, R13_AWorldThatMakesNoSenseIsRefused) {
+TEST_F(JobRecoveryTest, R13_RejectsAnInvalidAssignment) {
   a_and_b_run();
   coordinator_restarts();
   player("a").facts.assignment->group_rank = 2;
@@ -259,7 +259,7 @@ TEST_F(JobRecoveryTest, R13_AWorldThatMakesNoSenseIsRefused) {
   expect_refused("a", "make no sense");
 }
 
-TEST_F(JobRecoveryTest, R13_AJobThatHasEndedHereIsNotTakenUpAgain) {
+TEST_F(JobRecoveryTest, R13_AJobThatEndedHereIsNotRecovered) {
   a_and_b_run();
   is_cut_off("b");
   says_failed("a", 1, true);
@@ -275,7 +275,7 @@ TEST_F(JobRecoveryTest, R13_AJobThatHasEndedHereIsNotTakenUpAgain) {
   EXPECT_NE(phase(), Phase::Recovering);
 }
 
-TEST_F(JobRecoveryTest, R13_WhoWasCutOffAllTheTimeIsToldTheOutcome) {
+TEST_F(JobRecoveryTest, R13_ANodeThatWasCutOffThroughoutReceivesTheOutcome) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Stopped);

@@ -1,4 +1,4 @@
-// How rounds form and end: rules R1 to R3, last call, the right number of nodes, growth, spares.
+// Forming and ending rounds: rules R1 to R3, last call, number of nodes, growth, spares.
 #include "common/limits/rendezvous.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-TEST_F(JobTest, R1_TheRoundFormsTheMomentMaxIsThere) {
+TEST_F(JobTest, R1_TheRoundFormsWhenMaxNodesArePresent) {
   join("a");
   expect_no_assignment("a");
   join("b");
@@ -18,14 +18,14 @@ TEST_F(JobTest, R1_TheRoundFormsTheMomentMaxIsThere) {
   EXPECT_EQ(assignment("b").group_size, 2);
 }
 
-TEST_F(JobTest, R1_TheNumberIsGreaterThanAnyThatAMemberHasSeen) {
+TEST_F(JobTest, R1_TheNumberIsGreaterThanAnyThatAMemberKnows) {
   returns("a", ReportedPhase::Idle, 41);
   join("b");
   expect_assignment("a", 42, 0, 4);
   expect_assignment("b", 42, 1, 4);
 }
 
-TEST_F(JobTest, R1_WhoMissedTheFirstWorldGetsTheSameAgain) {
+TEST_F(JobTest, R1_AMissedFirstAssignmentIsSentAgain) {
   join("a");
   join("b");
   control::RankAssignment told = assignment("b");
@@ -38,7 +38,7 @@ TEST_F(JobTest, R1_WhoMissedTheFirstWorldGetsTheSameAgain) {
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
-TEST_F(JobTest, R1_WhoMissedALaterWorldGetsTheSameAgain) {
+TEST_F(JobTest, R1_AMissedLaterAssignmentIsSentAgain) {
   a_and_b_run();
   says_failed("a");
   says_stopped("a");
@@ -52,10 +52,10 @@ TEST_F(JobTest, R1_WhoMissedALaterWorldGetsTheSameAgain) {
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
-TEST_F(JobTest, R1_WhoMissedTheWorldOfARoundThatIsStoppingHoldsNobodyUp) {
+TEST_F(JobTest, R1_AMissedAssignmentOfAStoppingRoundDelaysNoNode) {
   join("a");
   join("b");
-  is_cut_off("b");  // before it saw the world
+  is_cut_off("b");  // before it received the assignment
   says_failed("a");
   says_stopped("a");
   returns("b", ReportedPhase::Idle, 0);
@@ -74,13 +74,13 @@ TEST_F(JobTest, R2_NextRoundWaitsForEveryMember) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(JobTest, R2_AStoppedThatComesLateIsNotOfTheNewRound) {
+TEST_F(JobTest, R2_ALateStoppedIsNotOfTheNewRound) {
   a_and_b_run();
   says_failed("a");
   control::Stopped late{round_of("a"), 40001};
   says_stopped("b");
   says("a", late);
-  says("a", late);  // said again to the stop that crossed it
+  says("a", late);  // repeated after the stop that crossed it
   says_started("a");
   says_started("b");
   says_failed("b");
@@ -108,7 +108,7 @@ TEST_F(JobTest, R3_OneStopForAll) {
   EXPECT_EQ(count_of<control::Stop>(player("b").heard), 1);
 }
 
-TEST_F(JobTest, R3_ANodeThatStoppedOnItsOwnStopsTheRound) {
+TEST_F(JobTest, R3_ANodeThatStoppedItselfStopsTheRound) {
   a_and_b_run();
   says_stopped("b");  // its worker lease had ended
   expect_stop("a", StopCause::NodeLost);
@@ -119,7 +119,7 @@ TEST_F(JobTest, R3_ANodeThatStoppedOnItsOwnStopsTheRound) {
 
 // ---------------------------------------------------------------- how many
 
-TEST_F(JobTest, LastCall_OneSecondOfQuiet) {
+TEST_F(JobTest, LastCall_OneSecondWithoutAnArrival) {
   nodes(2, 5);
   join("a");
   join("b");
@@ -143,7 +143,7 @@ TEST_F(JobTest, LastCall_AtMostThirtySeconds) {
   expect_assignment("n0", 1, 0, 120);
 }
 
-TEST_F(JobTest, LastCall_AnExplicitValueIsCountedFromMin) {
+TEST_F(JobTest, LastCall_AnExplicitValueCountsFromMin) {
   job_spec.last_call = 10s;
   nodes(2, 4);
   join("a");
@@ -164,7 +164,7 @@ TEST_F(JobTest, LastCall_ZeroStartsWithMin) {
   expect_assignment("a", 1, 0, 2);
 }
 
-TEST_F(JobTest, LastCall_BeginsAnewWhenSomebodyLeft) {
+TEST_F(JobTest, LastCall_RestartsWhenANodeLeft) {
   nodes(2, 3);
   join("a");
   join("b");
@@ -177,7 +177,7 @@ TEST_F(JobTest, LastCall_BeginsAnewWhenSomebodyLeft) {
   expect_assignment("a", 1, 0, 4);
 }
 
-TEST_F(JobTest, BelowMinItIsSaidEveryMinute) {
+TEST_F(JobTest, BelowMinIsReportedEveryMinute) {
   join("a");
   forget("a");
   passes(59s);
@@ -195,7 +195,7 @@ TEST_F(JobTest, BelowMinItIsSaidEveryMinute) {
 
 class Growth : public JobTest {
  protected:
-  // A member dies; a and b go on without it.
+  // A member dies; a and b continue without it.
   void loses(const std::string& name) {
     dies(name);
     all({"a", "b"}, &Growth::says_stopped);
@@ -204,7 +204,7 @@ class Growth : public JobTest {
   }
 };
 
-TEST_F(JobTest, Growth_TheFirstIsTakenInAtOnce) {
+TEST_F(JobTest, Growth_TheFirstNodeIsAddedImmediately) {
   nodes(1, 4);
   a_and_b_run();
   join("c");
@@ -215,7 +215,7 @@ TEST_F(JobTest, Growth_TheFirstIsTakenInAtOnce) {
   EXPECT_EQ(assignment("c").restart_count, 0);
 }
 
-TEST_F(JobTest, Growth_FurtherOnesAreBundled) {
+TEST_F(JobTest, Growth_FurtherNodesAreBundled) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
@@ -233,7 +233,7 @@ TEST_F(JobTest, Growth_FurtherOnesAreBundled) {
   expect_assignment("e", 3, 4, 10);
 }
 
-TEST_F(Growth, AReplacementIsTakenInAtOnce) {
+TEST_F(Growth, AReplacementIsAddedImmediately) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
@@ -246,7 +246,7 @@ TEST_F(Growth, AReplacementIsTakenInAtOnce) {
   expect_assignment("d", 4, 2, 6);
 }
 
-TEST_F(Growth, OneWhoComesAndGoesIsHeldUp) {
+TEST_F(Growth, ANodeThatComesAndGoesIsDelayed) {
   nodes(1, 5);
   a_and_b_run();
   for (const char* name : {"c", "d"}) {
@@ -263,7 +263,7 @@ TEST_F(Growth, OneWhoComesAndGoesIsHeldUp) {
   EXPECT_EQ(phase(), Phase::Stopping);
 }
 
-TEST_F(JobTest, Growth_NoneOnceSomebodyIsDone) {
+TEST_F(JobTest, Growth_NoneOnceANodeIsDone) {
   nodes(1, 3);
   a_and_b_run();
   says_done("a");
@@ -274,7 +274,7 @@ TEST_F(JobTest, Growth_NoneOnceSomebodyIsDone) {
   expect_decided("c", true);
 }
 
-TEST_F(JobTest, Growth_NoneForOneWhoLeftAgain) {
+TEST_F(JobTest, Growth_NoneForANodeThatLeftAgain) {
   nodes(1, 5);
   a_and_b_run();
   join("c");

@@ -1,4 +1,4 @@
-// What a round resumes from, who fetches it, and what is made of a fetch that fails.
+// The snapshot that a round resumes from, the nodes that fetch it, and failed fetches.
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/observe/status.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
@@ -20,7 +20,7 @@ TEST_F(JobTest, Snapshots_WithoutAFolderNothingIsResumed) {
   EXPECT_NE(status_json(core).find("\"snapshot\": null"), std::string::npos);
 }
 
-TEST_F(JobTest, Snapshots_OfASharedFolderNothingIsFetched) {
+TEST_F(JobTest, Snapshots_InASharedFolderAreNotFetched) {
   has("a", {30, 20});
   has("b", {30, 20});
   a_and_b_run();
@@ -33,7 +33,7 @@ TEST_F(JobTest, Snapshots_OfASharedFolderNothingIsFetched) {
   EXPECT_NE(status_json(core).find("\"step\": 30"), std::string::npos);
 }
 
-TEST_F(JobTest, Snapshots_ANodeWithoutItFetches) {
+TEST_F(JobTest, Snapshots_ANodeWithoutOneFetches) {
   has("a", {30});
   has("b", {});
   a_and_b_run();
@@ -45,7 +45,7 @@ TEST_F(JobTest, Snapshots_ANodeWithoutItFetches) {
   EXPECT_EQ(assignment("b").snapshot_secret, "secret-1");
 }
 
-TEST_F(JobTest, Snapshots_ANodeWithoutAFolderHasNoSay) {
+TEST_F(JobTest, Snapshots_ANodeWithoutAFolderDoesNotCount) {
   has("a", {30});
   a_and_b_run();
   EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 30);
@@ -68,7 +68,7 @@ TEST_F(JobTest, Snapshots_OfTheLastRoundCountForTheNext) {
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
 
-TEST_F(JobTest, Snapshots_ANewcomerGetsThemFromWhoStayed) {
+TEST_F(JobTest, Snapshots_ANewNodeFetchesFromTheOthers) {
   nodes(2, 2);
   has("a", {});
   has("b", {});
@@ -98,7 +98,7 @@ TEST_F(JobTest, Snapshots_AFailedFetchIsAFailure) {
             failed.why + ", says b; restarts used: 0 of 0");
 }
 
-TEST_F(JobTest, Snapshots_WhatIsDamagedIsNotChosenAgain) {
+TEST_F(JobTest, Snapshots_ADamagedOneIsNotChosenAgain) {
   job_spec.max_restarts = 0;
   has("a", {30, 20});
   has("b", {20});
@@ -121,7 +121,7 @@ TEST_F(JobTest, Snapshots_WhatIsDamagedIsNotChosenAgain) {
   expect_decided("a", false);
 }
 
-TEST_F(JobTest, Snapshots_WhatTheWorkersCouldNotUseIsNotChosenAgain) {
+TEST_F(JobTest, Snapshots_AnUnusableOneIsNotChosenAgain) {
   nodes(2, 2);
   has("a", {30, 20});
   has("b", {30, 20});
@@ -143,7 +143,7 @@ TEST_F(JobTest, Snapshots_WhatTheWorkersCouldNotUseIsNotChosenAgain) {
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
 
-TEST_F(JobTest, Snapshots_WhatMakesNoSense) {
+TEST_F(JobTest, Snapshots_RejectsInvalidReports) {
   has("a", {30});
   player("a").facts.snapshots[0].id = "../../etc/passwd";
   join("a");
@@ -158,7 +158,7 @@ TEST_F(JobTest, Snapshots_WhatMakesNoSense) {
   expect_refused("c", "make no sense");
 }
 
-TEST_F(JobTest, Snapshots_NonsenseLaterOnCountsAsNone) {
+TEST_F(JobTest, Snapshots_InvalidLaterReportsCountAsNone) {
   has("a", {30});
   has("b", {30});
   a_and_b_run();
@@ -169,7 +169,7 @@ TEST_F(JobTest, Snapshots_NonsenseLaterOnCountsAsNone) {
   EXPECT_EQ(resume_of(assignment("a")).source_address, player("b").facts.addresses[0]);
 }
 
-TEST_F(JobTest, Replicas_ANodeInAnothersPlaceIsToldWhereTheyMayLie) {
+TEST_F(JobTest, Replicas_AReplacementLearnsTheirHolders) {
   nodes(2, 2);
   for (const char* name : {"a", "b", "c"}) {
     has(name, {});
@@ -195,7 +195,7 @@ TEST_F(JobTest, Replicas_ANodeInAnothersPlaceIsToldWhereTheyMayLie) {
   EXPECT_EQ(assignment("b").replicas_of, peer_of("c"));
 }
 
-TEST_F(JobTest, Replicas_WithoutTheFlagNobodyKeepsAny) {
+TEST_F(JobTest, Replicas_WithoutTheFlagNoNodeKeepsAny) {
   has("a", {});
   has("b", {});
   a_and_b_run();

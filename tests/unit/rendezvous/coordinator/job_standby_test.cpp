@@ -1,4 +1,4 @@
-// Who leads a job when the agent that hosts its coordinator has died (R14 to R17).
+// The coordinator of a job after the death of the agent that hosts it (R14 to R17).
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ class JobStandbyTest : public JobTest {
   int64_t id_of(const std::string& name) {
     return static_cast<int64_t>(player(name).hello.node.incarnation.value);
   }
-  // Another process; it knows nothing.
+  // Another process; it has no state.
   void is_led_by(const std::string& name, int64_t term, const std::string& standby_of) {
     for (auto& [of, p] : players) {
       p.session.reset();
@@ -53,7 +53,20 @@ class JobStandbyTest : public JobTest {
   }
 };
 
-TEST_F(JobStandbyTest, TheStatusSaysWhoLeadsAndWhoWould) {
+// It receives no rank assignment of a round that stops, so only the wait can name the standby.
+TEST_F(JobStandbyTest, AMemberThatMissedItsRankAssignmentLearnsTheStandby) {
+  for (const char* name : {"a", "b", "c"}) join(name);
+  forget("c");
+  is_cut_off("c");
+  says_failed("a");
+  returns("c", ReportedPhase::Idle, 0);
+  const auto* wait = heard<control::Wait>("c");
+  ASSERT_TRUE(wait);
+  ASSERT_TRUE(wait->standby);
+  EXPECT_EQ(wait->standby->node, player("b").hello.node.incarnation);
+}
+
+TEST_F(JobStandbyTest, StatusShowsLeaderAndStandby) {
   all_run();
   const auto status = nlohmann::json::parse(status_json(core));
   std::map<int64_t, std::pair<bool, bool>> by_rank;
@@ -65,7 +78,7 @@ TEST_F(JobStandbyTest, TheStatusSaysWhoLeadsAndWhoWould) {
   EXPECT_EQ(by_rank, expected);
 }
 
-TEST_F(JobStandbyTest, R14_ASpareIsToldWhoTheStandbyIs) {
+TEST_F(JobStandbyTest, R14_ASpareLearnsTheStandby) {
   all_run();
   join("d");
   const auto* told = heard<control::Wait>("d");
@@ -74,7 +87,7 @@ TEST_F(JobStandbyTest, R14_ASpareIsToldWhoTheStandbyIs) {
   EXPECT_TRUE(told->standby->node == heard<control::RankAssignment>("a")->standby->node);
 }
 
-TEST_F(JobStandbyTest, R14_TheFirstMemberBesideTheHostIsNamed) {
+TEST_F(JobStandbyTest, R14_TheFirstMemberAfterTheHostIsChosen) {
   all_run();
   for (const char* name : {"a", "b", "c"}) {
     ASSERT_TRUE(assignment(name).standby) << name;
@@ -84,7 +97,7 @@ TEST_F(JobStandbyTest, R14_TheFirstMemberBesideTheHostIsNamed) {
   }
 }
 
-TEST_F(JobStandbyTest, R14_ACoordinatorOfItsOwnProcessHasNone) {
+TEST_F(JobStandbyTest, R14_AStandaloneCoordinatorHasNone) {
   std::destroy_at(&core);
   std::construct_at(
       &core, CoordinatorOptions{"x", Term(7), std::nullopt, limits::kWaitReminderInterval, {}});
@@ -92,7 +105,7 @@ TEST_F(JobStandbyTest, R14_ACoordinatorOfItsOwnProcessHasNone) {
   EXPECT_FALSE(assignment("a").standby);
 }
 
-TEST_F(JobStandbyTest, R14_ADeadStandbyIsFollowedByAnother) {
+TEST_F(JobStandbyTest, R14_ADeadStandbyIsReplaced) {
   all_run();
   dies("b");
   passes(limits::kDeathGrace);
@@ -101,7 +114,7 @@ TEST_F(JobStandbyTest, R14_ADeadStandbyIsFollowedByAnother) {
   EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
 }
 
-TEST_F(JobStandbyTest, R14_AnStandbyLostInSilenceIsTheLast) {
+TEST_F(JobStandbyTest, R14_AStandbyLostInSilenceIsTheLast) {
   all_run();
   player("b").is_silent = true;
   passes(limits::kNodeLease);
@@ -111,7 +124,7 @@ TEST_F(JobStandbyTest, R14_AnStandbyLostInSilenceIsTheLast) {
 }
 
 // The next world names none, and does not reach it if it is a spare then: it would take over.
-TEST_F(JobStandbyTest, R14_ALostStandbyThatIsBackBeforeTheNextRoundIsNone) {
+TEST_F(JobStandbyTest, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
   all_run();
   EXPECT_EQ(assignment("c").standby->node, player("b").hello.node.incarnation);
   player("b").is_silent = true;
@@ -125,7 +138,7 @@ TEST_F(JobStandbyTest, R14_ALostStandbyThatIsBackBeforeTheNextRoundIsNone) {
 }
 
 // One of a round before may live, and believe what it was told.
-TEST_F(JobStandbyTest, R14_WhoGoesOnWithARoundWithoutAnStandbyNamesNone) {
+TEST_F(JobStandbyTest, R14_ARecoveredRoundWithoutAStandbyHasNone) {
   all_run();
   player("b").is_silent = true;
   passes(limits::kNodeLease);
@@ -163,7 +176,7 @@ TEST_F(JobStandbyTest, R14_NoRoundFormsWhileTheStandbyIsCutOff) {
 }
 
 // It must not take the coordinator's leaving for its death.
-TEST_F(JobStandbyTest, R14_TheEndWaitsForAnStandbyThatIsCutOff) {
+TEST_F(JobStandbyTest, R14_TheEndWaitsForADisconnectedStandby) {
   all_run();
   says_done("b");
   is_cut_off("b");
@@ -174,7 +187,7 @@ TEST_F(JobStandbyTest, R14_TheEndWaitsForAnStandbyThatIsCutOff) {
   EXPECT_TRUE(heard<control::Bye>("c"));
 }
 
-TEST_F(JobStandbyTest, R16_TheStandbyGoesOnAsSoonAsTheRestIsBack) {
+TEST_F(JobStandbyTest, R16_TheStandbyContinuesOnceTheOthersReturned) {
   all_run();
   is_led_by("b", 8, run_id);
   comes_back("b", ReportedPhase::Running);
@@ -189,7 +202,7 @@ TEST_F(JobStandbyTest, R16_TheStandbyGoesOnAsSoonAsTheRestIsBack) {
   EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
 }
 
-TEST_F(JobStandbyTest, R17_WithoutItsStandbyNobodyGoesOnAtTheEndpoint) {
+TEST_F(JobStandbyTest, R17_TheEndpointContinuesNothingWithoutTheStandby) {
   all_run();
   is_led_by("a", 9, "");
   comes_back("c", ReportedPhase::Running);
@@ -199,7 +212,7 @@ TEST_F(JobStandbyTest, R17_WithoutItsStandbyNobodyGoesOnAtTheEndpoint) {
   EXPECT_NE(phase(), Phase::Recovering) << "it leads nothing";
 }
 
-TEST_F(JobStandbyTest, R17_WhatAnStandbyHasFormedIsLeftToItUnlessItIsDead) {
+TEST_F(JobStandbyTest, R17_ARoundOfTheStandbyStaysThereUnlessItIsDead) {
   all_run();
   is_led_by("b", 8, run_id);
   comes_back("b", ReportedPhase::Running);
@@ -218,7 +231,7 @@ TEST_F(JobStandbyTest, R17_WhatAnStandbyHasFormedIsLeftToItUnlessItIsDead) {
 }
 
 // One that has no workers does not ping before it is welcomed.
-TEST_F(JobStandbyTest, R17_WhoWaitsForAnStandbyIsNotLost) {
+TEST_F(JobStandbyTest, R17_ANodeThatWaitsForAStandbyIsNotLost) {
   all_run();
   is_led_by("a", 9, "");
   comes_back("c", ReportedPhase::Idle);
@@ -233,7 +246,7 @@ TEST_F(JobStandbyTest, R17_WhoWaitsForAnStandbyIsNotLost) {
   EXPECT_EQ(job().nodes().count(player("c").hello.node.incarnation), 0U) << "its lease had begun";
 }
 
-TEST_F(JobStandbyTest, R17_WhoHasGrantedNothingHandsOver) {
+TEST_F(JobStandbyTest, R17_RedirectsIfItIssuedNoWorkerLease) {
   all_run();
   is_led_by("a", 9, "");
   comes_back("c", ReportedPhase::Running);
@@ -255,7 +268,7 @@ TEST_F(JobStandbyTest, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
   EXPECT_TRUE(core.is_left_to_standby());
 }
 
-TEST_F(JobStandbyTest, R15_AHostThatIsUnusableLeavesTheJobToTheStandby) {
+TEST_F(JobStandbyTest, R15_AnUnusableHostLeavesTheJobToTheStandby) {
   all_run();
   is_unusable("a");
   for (const char* name : {"b", "c"}) says_stopped(name);
@@ -264,7 +277,7 @@ TEST_F(JobStandbyTest, R15_AHostThatIsUnusableLeavesTheJobToTheStandby) {
 }
 
 // The signal came while it was cut off from its own coordinator.
-TEST_F(JobStandbyTest, R15_AHostThatComesBackDrainingLeavesTheJobToTheStandbyToo) {
+TEST_F(JobStandbyTest, R15_AHostThatReturnsDrainingLeavesTheJobToTheStandbyToo) {
   all_run();
   says_failed("c");
   is_cut_off("a");

@@ -1,4 +1,4 @@
-// When a coordinator judges by its deadlines, and when it reads its mail first.
+// When a coordinator applies its deadlines immediately, and when it reads its messages first.
 #include "rendezvous/coordinator/late_wakeup_guard.hpp"
 
 #include <gtest/gtest.h>
@@ -10,14 +10,14 @@ using namespace std::chrono_literals;
 
 constexpr Instant kDeadline = Instant::from_nanoseconds(1'000'000'000);
 
-TEST(LateWakeupGuard, R11_whoever_is_on_time_judges_at_once) {
+TEST(LateWakeupGuard, R11_ChecksDeadlinesImmediatelyWhenOnTime) {
   LateWakeupGuard patience;
   EXPECT_EQ(patience.look_at(kDeadline), kDeadline);
   EXPECT_FALSE(patience.may_expire(kDeadline - 1ms, kDeadline));
   EXPECT_TRUE(patience.may_expire(kDeadline + 100ms, kDeadline));
 }
 
-TEST(LateWakeupGuard, R11_whoever_has_slept_reads_first) {
+TEST(LateWakeupGuard, R11_ReadsMessagesFirstAfterALateWakeup) {
   LateWakeupGuard patience;
   Instant woken = kDeadline + 3s;
   EXPECT_FALSE(patience.may_expire(woken, kDeadline));
@@ -26,8 +26,8 @@ TEST(LateWakeupGuard, R11_whoever_has_slept_reads_first) {
   EXPECT_EQ(patience.look_at(kDeadline), kDeadline);
 }
 
-// However much mail there is: the time to judge does not move with it.
-TEST(LateWakeupGuard, R11_mail_that_keeps_coming_puts_nothing_off) {
+// More messages do not move the deadline.
+TEST(LateWakeupGuard, R11_MessagesThatKeepArrivingDelayNothing) {
   LateWakeupGuard patience;
   Instant woken = kDeadline + 3s;
   EXPECT_FALSE(patience.may_expire(woken, kDeadline));
@@ -38,7 +38,7 @@ TEST(LateWakeupGuard, R11_mail_that_keeps_coming_puts_nothing_off) {
   EXPECT_TRUE(patience.may_expire(woken + LateWakeupGuard::kDrainInputFirst, kDeadline));
 }
 
-TEST(LateWakeupGuard, R11_a_second_sleep_is_one_too) {
+TEST(LateWakeupGuard, R11_ASecondLateWakeupCountsToo) {
   LateWakeupGuard patience;
   EXPECT_FALSE(patience.may_expire(kDeadline + 3s, kDeadline));
   EXPECT_FALSE(patience.may_expire(kDeadline + 9s, kDeadline));

@@ -1,4 +1,4 @@
-// Ranks that people can foresee, shares of a world, and the addresses of it.
+// Predictable ranks, rank ranges of a world, and its addresses.
 #include "rendezvous/coordinator/ranking.hpp"
 #include "common/limits/rendezvous.hpp"
 
@@ -40,7 +40,7 @@ class Ranking : public testing::Test {
     for (Node& node : nodes) pointers.push_back(&node);
     return pointers;
   }
-  // Whatever order they come in, the ranks are the same.
+  // The ranks do not depend on the order of arrival.
   std::string ranked(int64_t max = 100, bool has_fixed_ranks = false) {
     std::string first = names(rank_nodes(all(), max, has_fixed_ranks));
     std::mt19937 random(1);
@@ -70,7 +70,7 @@ TEST_F(Ranking, ThePreviousRankComesFirst) {
   EXPECT_EQ(ranked(), "c b a");
 }
 
-TEST_F(Ranking, ThenTheNodeRankWhereGiven) {
+TEST_F(Ranking, ThenTheGivenNodeRank) {
   given({{"a", {}, 7}, {"b"}, {"c", {}, 2}, {"d", 5}});
   EXPECT_EQ(ranked(), "d c a b");
 }
@@ -81,17 +81,17 @@ TEST_F(Ranking, ThenTheOrderOfArrival) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(order[i]->arrival, static_cast<int64_t>(i));
 }
 
-TEST_F(Ranking, FixedRanksAreTheNodeRanksAlone) {
+TEST_F(Ranking, FixedRanksAreTheNodeRanks) {
   given({{"a", 0, 2}, {"b", 1, 1}, {"c", 2, 0}});
   EXPECT_EQ(ranked(3, true), "c b a");
 }
 
-TEST_F(Ranking, SparesAreTheLast) {
+TEST_F(Ranking, SparesComeLast) {
   given({{"a"}, {"b", 1}, {"c", 0}, {"d", {}, 0}});
   EXPECT_EQ(ranked(2), "c b");
 }
 
-TEST_F(Ranking, AgainstASlowAndObviousTwin) {
+TEST_F(Ranking, EqualsASlowReferenceImplementation) {
   std::mt19937 random(4);
   for (int run = 0; run < 300; ++run) {
     nodes.clear();
@@ -115,7 +115,7 @@ TEST_F(Ranking, AgainstASlowAndObviousTwin) {
   }
 }
 
-TEST_F(Ranking, SharesOfUnequalNodesAndRoles) {
+TEST_F(Ranking, RangesOfUnequalNodesAndRoles) {
   given({{"a", {}, {}, 3, "trainer"}, {"b", {}, {}, 1, "reader"}, {"c", {}, {}, 2, "trainer"}});
   std::vector<RankRange> rank_ranges = assign_ranks(all());
   EXPECT_EQ(rank_ranges[0].base_rank, 0);
@@ -128,9 +128,7 @@ TEST_F(Ranking, SharesOfUnequalNodesAndRoles) {
   EXPECT_EQ(rank_ranges[2].base_role_rank, 3);
 }
 
-// ---------------------------------------------------------------- addresses
-
-TEST_F(Ranking, AloneOnOneHostLoopbackIsFine) {
+TEST_F(Ranking, LoopbackIsFineOnASingleHost) {
   given({{"a"}, {"b"}});
   for (Node& node : nodes) {
     node.session_addresses.local_address = "127.0.0.1";
@@ -142,7 +140,7 @@ TEST_F(Ranking, AloneOnOneHostLoopbackIsFine) {
   EXPECT_EQ(reachable_address(nodes[0], all()), "127.0.0.1");
 }
 
-TEST_F(Ranking, WithAPeerElsewhereNoLoopbackIsNamed) {
+TEST_F(Ranking, LoopbackIsNotUsedWithARemotePeer) {
   given({{"host"}, {"far"}});
   nodes[0].session_addresses.local_address = "127.0.0.1";
   nodes[0].facts.addresses = {"127.0.0.1"};
@@ -180,7 +178,7 @@ TEST_F(JobTest, Ranks_StayWhenANodeIsReplaced) {
   expect_assignment("n0", 2, 2, 6);
 }
 
-TEST_F(JobTest, Ranks_UnequalNodesAndRolesReachTheWorld) {
+TEST_F(JobTest, Ranks_UnequalNodesAndRolesReachTheAssignment) {
   player("a").facts.nproc = 4;
   player("a").facts.role = "trainer";
   player("b").facts.role = "reader";
@@ -193,7 +191,7 @@ TEST_F(JobTest, Ranks_UnequalNodesAndRolesReachTheWorld) {
   EXPECT_EQ(assignment("a").role_world_size, 4);
 }
 
-TEST_F(JobTest, Ranks_MasterIsRankZeroWithThePortThatItReserved) {
+TEST_F(JobTest, Ranks_TheMasterIsRankZeroWithItsReservedPort) {
   join("b");
   join("a");
   EXPECT_EQ(assignment("b").master_addr, player("a").facts.addresses[0]);
@@ -223,7 +221,7 @@ TEST_F(JobTest, Ranks_AFixedMasterIsPassedOn) {
   EXPECT_EQ(assignment("b").master_port, 29501);
 }
 
-TEST_F(Ranking, GapsAreFilledByWhoIsNew) {
+TEST_F(Ranking, NewNodesFillGaps) {
   given({{"a", 0}, {"c", 2}, {"new"}});
   EXPECT_EQ(ranked(), "a c new");
   EXPECT_EQ(names(keep_previous_ranks(rank_nodes(all(), 100, false))), "a new c");
@@ -231,7 +229,7 @@ TEST_F(Ranking, GapsAreFilledByWhoIsNew) {
       << "fewer: no place is kept";
 }
 
-TEST_F(Ranking, OfTwoWithOnePlaceTheFirstHasIt) {
+TEST_F(Ranking, TheFirstOfTwoWithOneRankKeepsIt) {
   given({{"b", 1}, {"a", 1}, {"c", 7}, {"new"}});
   EXPECT_EQ(names(keep_previous_ranks(rank_nodes(all(), 100, false))), "b a c new");
   EXPECT_TRUE(keep_previous_ranks({}).empty());

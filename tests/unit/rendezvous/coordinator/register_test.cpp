@@ -1,5 +1,5 @@
-// What a coordinator believes of what an agent brings when it registers: of snapshots, and of the
-// round that it remembers for whoever leads the job next (R13). The rest is in coordinator_test.
+// Validation of an agent's registration: its snapshots, and the round that it reports to the next
+// coordinator (R13). The rest is in coordinator_test.
 #include <functional>
 
 #include "common/limits/faults.hpp"
@@ -15,7 +15,7 @@ class Register : public JobTest {
 
   Register() { nodes(2, 3); }
 
-  // One that remembers a round of another coordinator, with everything in it.
+  // An agent with a complete round of another coordinator.
   control::Register remembering() {
     control::Register facts = player("a").facts;
     facts.reported_phase = control::ReportedPhase::Running;
@@ -35,7 +35,7 @@ class Register : public JobTest {
     assignment.standby = control::Standby{Incarnation(9), "10.0.0.3", 4711};
     return facts;
   }
-  // Of a new agent each time.
+  // From a new agent each time.
   void registers(const control::Register& facts) {
     const std::string name = "n" + std::to_string(++registered_);
     connects(name);
@@ -62,7 +62,7 @@ class Register : public JobTest {
   std::string newest_;
 };
 
-TEST_F(Register, ARoundThatMakesSenseIsGoneOnFrom) {
+TEST_F(Register, ContinuesAValidRound) {
   registers(remembering());
   ASSERT_EQ(core.jobs().size(), 1U);
   EXPECT_EQ(phase(), Phase::Recovering);
@@ -70,7 +70,7 @@ TEST_F(Register, ARoundThatMakesSenseIsGoneOnFrom) {
   EXPECT_EQ(job().budget().used(), 1);
 }
 
-TEST_F(Register, ARoundThatMakesNoSenseIsRefused) {
+TEST_F(Register, RejectsAnInvalidRound) {
   expect_all_refused({
       [](auto& r) { r.assignment->round = RoundNumber(4); },
       [](auto& r) { r.assignment->round = r.round = RoundNumber(0); },
@@ -93,7 +93,7 @@ TEST_F(Register, ARoundThatMakesNoSenseIsRefused) {
   });
 }
 
-TEST_F(Register, NamesAndPortsOfARoundThatCannotBeAreRefused) {
+TEST_F(Register, RejectsInvalidNamesAndPortsOfARound) {
   static const std::string kLong(2000, 'x');
   expect_all_refused({
       [](auto& r) { r.assignment->master_addr = kLong; },
@@ -108,7 +108,7 @@ TEST_F(Register, NamesAndPortsOfARoundThatCannotBeAreRefused) {
   });
 }
 
-TEST_F(Register, SnapshotsThatCannotBeAreRefused) {
+TEST_F(Register, RejectsInvalidSnapshots) {
   expect_all_refused({
       [](auto& r) { r.snapshots.front().step = -1; },
       [](auto& r) { r.snapshots.front().step = INT64_MAX; },
@@ -123,8 +123,8 @@ TEST_F(Register, SnapshotsThatCannotBeAreRefused) {
   });
 }
 
-// Told later, it costs the agent nothing: what it has counts as nothing.
-TEST_F(Register, SnapshotsThatCannotBeAreForgottenWhenTheyAreToldLater) {
+// In a later report it does not reject the agent: its snapshots count as none.
+TEST_F(Register, IgnoresInvalidSnapshotsOfLaterReports) {
   nodes(1, 1);
   has("a", {20});
   join("a");

@@ -1,4 +1,4 @@
-// Which snapshot a round begins with, and who fetches it from whom.
+// The snapshot that a round begins with, and the sources of each fetch.
 #include <gtest/gtest.h>
 
 #include "common/limits/snapshots.hpp"
@@ -31,45 +31,45 @@ void expect_choice(const std::vector<SnapshotView>& nodes, const SnapshotName& s
   EXPECT_EQ(choice->sources, sources);
 }
 
-TEST(SnapshotChoice, NothingIsThere) {
+TEST(SnapshotChoice, NoSnapshotExists) {
   EXPECT_FALSE(choose_snapshot({}, {}));
   EXPECT_FALSE(choose_snapshot({kWithoutFolder, kWithoutFolder}, {}));
   EXPECT_FALSE(choose_snapshot({node({}), node({})}, {}));
 }
 
-TEST(SnapshotChoice, OfASharedFolderTheNewest) {
+TEST(SnapshotChoice, InASharedFolderTheNewestCounts) {
   const auto shared = node({named(30, 'c'), named(20, 'b')});
   expect_choice({shared, shared, shared}, named(30, 'c'), {kNothing, kNothing, kNothing});
   EXPECT_FALSE(choose_snapshot({shared, shared}, {})->is_fetched());
 }
 
-TEST(SnapshotChoice, WhoHasNoFolderHasNoSay) {
+TEST(SnapshotChoice, ANodeWithoutAFolderDoesNotCount) {
   expect_choice({kWithoutFolder, node({named(5, 'a')}, false)}, named(5, 'a'),
                 {kNothing, kNothing});
   EXPECT_FALSE(choose_snapshot({{false, true, {named(5, 'a')}}, node({})}, {}))
       << "what it names all the same is not looked at";
 }
 
-TEST(SnapshotChoice, ANewcomerFetches) {
+TEST(SnapshotChoice, ANewNodeFetches) {
   const auto old = node({named(20, 'b'), named(10, 'a')});
   expect_choice({old, node({})}, named(20, 'b'), {kNothing, 0});
   EXPECT_TRUE(choose_snapshot({old, node({})}, {})->is_fetched());
 }
 
-TEST(SnapshotChoice, WhatOneHasIsFetchedIfItIsNewerThanWhatAllHave) {
+TEST(SnapshotChoice, ANewerSnapshotOfOneNodeIsFetched) {
   expect_choice({node({named(10, 'a')}), node({named(20, 'b'), named(10, 'a')})}, named(20, 'b'),
                 {1, kNothing});
   expect_choice({node({named(20, 'b')}), node({named(20, 'b'), named(10, 'a')})}, named(20, 'b'),
                 {kNothing, kNothing});
 }
 
-TEST(SnapshotChoice, WhoDoesNotServeIsNotFetchedFrom) {
+TEST(SnapshotChoice, FetchesOnlyFromServingNodes) {
   expect_choice({node({named(10, 'a')}), node({named(20, 'b'), named(10, 'a')}, false)},
                 named(10, 'a'), {kNothing, kNothing});
   EXPECT_FALSE(choose_snapshot({node({}), node({named(20, 'b')}, false)}, {}));
 }
 
-TEST(SnapshotChoice, WhatIsDamagedIsFetchedByNobodyMore) {
+TEST(SnapshotChoice, ADamagedOneIsNotFetchedAgain) {
   const std::vector<SnapshotView> nodes{node({named(20, 'b'), named(10, 'a')}), node({})};
   expect_choice(nodes, named(10, 'a'), {kNothing, 0}, {id('b')});
   EXPECT_FALSE(choose_snapshot(nodes, {id('a'), id('b')}));
@@ -77,18 +77,18 @@ TEST(SnapshotChoice, WhatIsDamagedIsFetchedByNobodyMore) {
   expect_choice(alone, named(20, 'b'), {kNothing}, {id('b')});
 }
 
-TEST(SnapshotChoice, OfOneStepTheOneThatMoreNodesHave) {
+TEST(SnapshotChoice, OfOneStepTheMoreFrequentOneCounts) {
   expect_choice({node({named(20, 'c')}), node({named(20, 'b')}), node({named(20, 'b')})},
                 named(20, 'b'), {1, kNothing, kNothing});
 }
 
-TEST(SnapshotChoice, ThoseWhoFetchAreDealtOut) {
+TEST(SnapshotChoice, FetchingNodesAreDistributedOverSources) {
   const auto has = node({named(7, 'a')});
   expect_choice({has, node({}), node({}), has, node({}), kWithoutFolder}, named(7, 'a'),
                 {kNothing, 0, 3, kNothing, 0, kNothing});
 }
 
-TEST(SnapshotChoice, WhatIsSaidTwiceCountsOnce) {
+TEST(SnapshotChoice, DuplicatesCountOnce) {
   expect_choice({node({named(9, 'b'), named(9, 'b')}), node({named(9, 'c')}, false)}, named(9, 'b'),
                 {kNothing, 0});
 }
@@ -104,9 +104,7 @@ TEST(SnapshotChoice, Sanity) {
   EXPECT_FALSE(are_sane(std::vector<SnapshotName>(limits::kSnapshotsReported + 1, named(1, 'a'))));
 }
 
-// ---------------------------------------------------------------- replicas in memory
-
-// "of/at" of each node, by index; "-" is nobody.
+// "of/at" of each node, by index; "-" is none.
 std::string replicas(const std::vector<ReplicaView>& nodes) {
   std::string text;
   const auto name = [](std::optional<size_t> i) { return i ? std::to_string(*i) : "-"; };
@@ -116,7 +114,7 @@ std::string replicas(const std::vector<ReplicaView>& nodes) {
   return text;
 }
 
-TEST(ReplicaChoice, EachKeepsThoseOfTheOneBeforeIt) {
+TEST(ReplicaChoice, EachNodeKeepsTheReplicasOfItsPredecessor) {
   EXPECT_EQ(replicas({}), "");
   EXPECT_EQ(replicas({{true, false}}), "-/-") << "alone";
   EXPECT_EQ(replicas({{true, false}, {true, false}}), "1/- 0/-");
@@ -124,7 +122,7 @@ TEST(ReplicaChoice, EachKeepsThoseOfTheOneBeforeIt) {
   EXPECT_EQ(replicas({{true, false}, {false, false}, {true, false}}), "2/- -/- -/-");
 }
 
-TEST(ReplicaChoice, ANewNodeSeeksAtTheOneBehindIt) {
+TEST(ReplicaChoice, ANewNodeSearchesAtItsSuccessor) {
   EXPECT_EQ(replicas({{true, false}, {true, true}, {true, false}}), "2/- 0/2 1/-");
   EXPECT_EQ(replicas({{true, false}, {true, true}}), "1/- 0/0");
   EXPECT_EQ(replicas({{true, false}, {true, true}, {true, true}}), "2/- 0/- 1/0");

@@ -1,4 +1,4 @@
-// A fixture for tests of Election: it asks, the test answers.
+// A fixture for tests of Election: it sends requests, the test answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ inline control::Leader place_of(uint64_t incarnation) {
 
 class ElectionTest : public testing::Test {
  protected:
-  // ---- what happens
+  // ---- events
   void starts() {
     call([&](election::Effects& e) { core.start(now, e); });
   }
@@ -57,11 +57,11 @@ class ElectionTest : public testing::Test {
     }
   }
 
-  // ---- how it gets there
+  // ---- setup
   static election::KeyValue key(const std::string& value, int64_t revision, int64_t lease = 0) {
     return election::KeyValue{value, revision, revision, lease};
   }
-  // Nobody leads, and what we ask is granted.
+  // No leader exists, and etcd grants every request.
   void wins(std::optional<control::PersistedJobState> facts = std::nullopt, int64_t revision = 7) {
     starts();
     respond(election::ReadResult{true, revision - 1, {}, {}});
@@ -78,7 +78,7 @@ class ElectionTest : public testing::Test {
     return facts;
   }
 
-  // ---- what is expected
+  // ---- expectations
   template <class T>
   const T* asked() const {
     return asks.empty() ? nullptr : std::get_if<T>(&asks.back().what);

@@ -1,5 +1,5 @@
-// JobTest: one coordinator and the agents of a job, played by verbs. The agents here are dumb: they
-// say what the test makes them say, and ping while time passes.
+// JobTest: one coordinator and the agents of a job, driven by short calls. The agents send only the
+// messages of the test, and pings while time passes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace cpprun::test {
 
 using namespace std::chrono_literals;
 
-// The agent in the coordinator's own process has this one.
+// The id of the agent in the coordinator's own process.
 inline constexpr Incarnation kEmbedded{UINT64_MAX};
 
 class JobTest : public testing::Test {
@@ -39,7 +39,7 @@ class JobTest : public testing::Test {
     int64_t seq = 0;
   };
 
-  // ---- the job's terms
+  // ---- the job's options
   void nodes(int64_t min, int64_t max) {
     job_spec.min_nodes = min;
     job_spec.max_nodes = max;
@@ -80,7 +80,7 @@ class JobTest : public testing::Test {
     says_hello(name);
     says(name, player(name).facts);
   }
-  // Again, over a new connection.
+  // Connects again, over a new connection.
   void returns(const std::string& name, control::ReportedPhase reported_phase, int64_t in_round) {
     Player& p = player(name);
     p.facts.reported_phase = reported_phase;
@@ -97,7 +97,7 @@ class JobTest : public testing::Test {
     call([&](Effects& e) { core.on_closed(now, session, how, e); });
   }
 
-  // ---- what agents say
+  // ---- messages of agents
   void says(const std::string& name, const control::AgentMessage& message) {
     Player& p = player(name);
     ASSERT_TRUE(p.session) << name << " is not connected";
@@ -123,14 +123,15 @@ class JobTest : public testing::Test {
   }
   void drains(const std::string& name) { says(name, control::Draining{round_of(name)}); }
   void leaves_saved(const std::string& name) { says(name, control::Leave{"asked to stop", true}); }
-  // It has a --snapshot-dir with the snapshots of these steps, others may fetch; before it joins.
+  // It has a --snapshot-dir with snapshots of these steps, which others may fetch; call it before
+  // the agent joins.
   void has(const std::string& name, const std::vector<int64_t>& steps) {
     control::Register& facts = player(name).facts;
     facts.has_snapshot_dir = true;
     facts.snapshot_port = 4711;
     facts.snapshots = snapshots(steps);
   }
-  // Of equal steps it is the same one everywhere.
+  // Snapshots of equal steps are the same on all nodes.
   static std::vector<control::SnapshotName> snapshots(const std::vector<int64_t>& steps) {
     std::vector<control::SnapshotName> made;
     for (int64_t step : steps) {
@@ -144,7 +145,7 @@ class JobTest : public testing::Test {
     says(name, control::Leave{"it is unusable: SIGKILL did not end rank 1", false, true});
   }
   void acks(const std::string& name) { says(name, control::Ack{true}); }
-  // A round of these two runs.
+  // A round of these two nodes runs.
   void a_and_b_run() {
     join("a");
     join("b");
@@ -155,7 +156,7 @@ class JobTest : public testing::Test {
     for (const std::string& name : names) (this->*verb)(name);
   }
 
-  // ---- time; who is connected and not silent pings every second
+  // ---- time; connected agents that are not silent ping every second
   void passes(Duration duration) {
     Instant end = now + duration;
     for (;;) {
@@ -170,7 +171,7 @@ class JobTest : public testing::Test {
     }
   }
 
-  // ---- what is expected
+  // ---- expectations
   const control::RankAssignment& assignment(const std::string& name) {
     static const control::RankAssignment none{};
     const auto* found = newest<control::RankAssignment>(player(name).heard);
@@ -210,7 +211,7 @@ class JobTest : public testing::Test {
   const cpprun::Job& job() { return *core.jobs().at(run_id); }
   Phase phase() { return job().phase(); }
 
-  // ---- the shell's part
+  // ---- the shell
   template <class Call>
   void call(Call what) {
     Effects effects;
@@ -228,17 +229,17 @@ class JobTest : public testing::Test {
 
   std::string run_id = "job";
   control::JobSpec job_spec = default_job_spec();
-  int secrets = 0;  // how many were asked for
+  int secrets = 0;  // number of requested ports
   cpprun::Coordinator core{
       CoordinatorOptions{"head", Term(7), kEmbedded, limits::kWaitReminderInterval,
                          [this] { return "secret-" + std::to_string(++secrets); }}};
-  cpprun::HistoryRecorder job_history;  // looks after each call, as the server's does
+  cpprun::HistoryRecorder job_history;  // checked after each call, as in the server
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   std::map<std::string, Player> players;
   std::vector<ServeStore> served;
   std::vector<std::string> dropped;  // run ids
   std::vector<LogEvent> notes;
-  std::vector<control::PersistedJobState> written;  // at once, as by an etcd that is quick
+  std::vector<control::PersistedJobState> written;  // persists immediately
   int64_t wanted_ports = 0;
   bool are_ports_given = true;  // false: WantStorePort stays unanswered
   bool are_ports_open = true;   // false: no port can be opened
@@ -281,7 +282,7 @@ class JobTest : public testing::Test {
   void carry_out(const LogEvent& effect) { notes.push_back(effect); }
   void carry_out(const PersistState& effect) { written.push_back(effect.facts); }
 
-  std::deque<Effect> queue_;  // as the server's: effects of effects come behind
+  std::deque<Effect> queue_;  // as in the server: effects of effects come last
   bool is_carrying_out_ = false;
   uint64_t incarnations_ = 0;
   uint64_t sessions_ = 0;

@@ -1,4 +1,4 @@
-// What the dashboard is told.
+// The JSON for the dashboard.
 #include <nlohmann/json.hpp>
 
 #include "common/limits/dashboard.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-class Feed : public JobTest {
+class DashboardJsonTest : public JobTest {
  public:
   json state() { return json::parse(dashboard_state(core, job_history)).at("jobs").at(run_id); }
   json progress() { return json::parse(dashboard_progress(core)).at("jobs"); }
@@ -28,7 +28,7 @@ class Feed : public JobTest {
   }
 };
 
-TEST_F(Feed, NodesComeInTheOrderOfTheirRanks) {
+TEST_F(DashboardJsonTest, NodesAreSortedByRank) {
   nodes(2, 2);
   join("z");
   join("b");
@@ -41,7 +41,7 @@ TEST_F(Feed, NodesComeInTheOrderOfTheirRanks) {
   EXPECT_EQ(rows[2], json({"a-spare", "idle", 2, "default", "10.0.0.9", nullptr, nullptr}));
 }
 
-TEST_F(Feed, ABrokenRoundIsTold) {
+TEST_F(DashboardJsonTest, ShowsABrokenRound) {
   a_and_b_run();
   WorkerExit end;
   end.exit_code = 3;
@@ -57,7 +57,7 @@ TEST_F(Feed, ABrokenRoundIsTold) {
   EXPECT_TRUE(rounds[1].at("started_ms").is_null());
 }
 
-TEST_F(Feed, TheOutcomeIsTold) {
+TEST_F(DashboardJsonTest, ShowsTheOutcome) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   EXPECT_TRUE(state().at("outcome").is_null());
@@ -68,7 +68,7 @@ TEST_F(Feed, TheOutcomeIsTold) {
             std::string::npos);
 }
 
-TEST_F(Feed, OnlyWhoUnderstandsIsAskedHowFarItIs) {
+TEST_F(DashboardJsonTest, AsksOnlySupportingAgentsForProgress) {
   player("a").facts.reports_progress = true;
   a_and_b_run();
   watch(10s);
@@ -77,7 +77,7 @@ TEST_F(Feed, OnlyWhoUnderstandsIsAskedHowFarItIs) {
   EXPECT_FALSE(heard<control::Watch>("b"));
 }
 
-TEST_F(Feed, ProgressIsShownByGlobalRank) {
+TEST_F(DashboardJsonTest, ShowsProgressByGlobalRank) {
   a_and_b_run();
   EXPECT_EQ(progress(), json::object()) << "nobody has told anything";
   says("b", control::Progress{round_of("b"), {70, 71}, {1000, -1}});
@@ -85,7 +85,7 @@ TEST_F(Feed, ProgressIsShownByGlobalRank) {
   EXPECT_EQ(progress().at("job").at("step_us"), json({-1, -1, 1000, -1}));
 }
 
-TEST_F(Feed, SenselessProgressCountsAsNothing) {
+TEST_F(DashboardJsonTest, IgnoresInvalidProgress) {
   a_and_b_run();
   std::vector<int64_t> many(limits::kProgressWorkers + 1, 5);
   says("a", control::Progress{round_of("a"), many, {}});
@@ -98,7 +98,7 @@ TEST_F(Feed, SenselessProgressCountsAsNothing) {
   EXPECT_EQ(progress(), json::object()) << "of an older round";
 }
 
-TEST_F(Feed, StepsAreRememberedForWhoComesLater) {
+TEST_F(DashboardJsonTest, RemembersStepsForLaterReaders) {
   a_and_b_run();
   EXPECT_EQ(steps(), json::object());
   says("a", control::Progress{round_of("a"), {70, 71}, {1000, 3000}});
@@ -115,7 +115,7 @@ TEST_F(Feed, StepsAreRememberedForWhoComesLater) {
   EXPECT_EQ(steps().at("job").back().at(2), 2099);
 }
 
-TEST_F(Feed, ThePointOfRanksThatDoNotTell) {
+TEST_F(DashboardJsonTest, MarksRanksWithoutProgress) {
   const StepPoint nothing = point_of(Instant{}, {RoundNumber(1), {-1, -1}, {-1, -1}});
   EXPECT_EQ(std::pair(nothing.step, nothing.last), std::pair(int64_t{-1}, int64_t{-1}));
   EXPECT_FALSE(nothing.median_us || nothing.slowest_us);
@@ -124,7 +124,7 @@ TEST_F(Feed, ThePointOfRanksThatDoNotTell) {
   EXPECT_EQ(even.slowest_rank, 0);
 }
 
-TEST_F(Feed, TheNodeOfARankIsAskedForItsLines) {
+TEST_F(DashboardJsonTest, AsksTheNodeOfARankForLogLines) {
   player("b").facts.reports_log_lines = true;
   a_and_b_run();
   tail(0);
@@ -139,7 +139,7 @@ TEST_F(Feed, TheNodeOfARankIsAskedForItsLines) {
   EXPECT_EQ(lines(3).at("why"), "waiting for its node");
 }
 
-TEST_F(Feed, LinesAreShownOfTheRankThatIsAskedFor) {
+TEST_F(DashboardJsonTest, ShowsLogLinesOfTheRequestedRank) {
   player("b").facts.reports_log_lines = true;
   a_and_b_run();
   says("b", control::LogLines{round_of("b"), 1, true, {"<b>", "\xff"}, {"oh"}});
@@ -153,7 +153,7 @@ TEST_F(Feed, LinesAreShownOfTheRankThatIsAskedFor) {
   EXPECT_EQ(lines(3).at("out"), json::array());
 }
 
-TEST_F(Feed, SenselessLinesCountAsNothing) {
+TEST_F(DashboardJsonTest, IgnoresInvalidLogLines) {
   player("b").facts.reports_log_lines = true;
   a_and_b_run();
   const RoundNumber round = round_of("b");

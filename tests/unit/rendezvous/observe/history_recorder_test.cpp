@@ -1,4 +1,4 @@
-// What is remembered of a job's rounds, and what /metrics makes of it.
+// The history of a job's rounds, and its form in /metrics.
 #include <algorithm>
 #include <csignal>
 
@@ -25,7 +25,7 @@ class HistoryRecorder : public JobTest {
   }
 };
 
-TEST_F(HistoryRecorder, ARoundIsToldFromFormingToItsEnd) {
+TEST_F(HistoryRecorder, RecordsARoundFromFormingToItsEnd) {
   join("a");
   passes(2s);
   const Instant formed = now;
@@ -44,7 +44,7 @@ TEST_F(HistoryRecorder, ARoundIsToldFromFormingToItsEnd) {
   EXPECT_FALSE(round().failure);
 }
 
-TEST_F(HistoryRecorder, AFailureIsToldWithItsClassAndTheRecoveryIsTimed) {
+TEST_F(HistoryRecorder, RecordsAFailureWithItsClassAndTimesTheRecovery) {
   a_and_b_run();
   const Instant failed = now;
   fails_and_all_stop("b", 400ms);  // and the next round has formed
@@ -64,7 +64,7 @@ TEST_F(HistoryRecorder, AFailureIsToldWithItsClassAndTheRecoveryIsTimed) {
   EXPECT_EQ(record().recoveries().counts.at(3), 1) << "0.5 to 1 s";
 }
 
-TEST_F(HistoryRecorder, ARecoveryLastsOverRoundsThatNeverRan) {
+TEST_F(HistoryRecorder, ARecoverySpansRoundsThatNeverRan) {
   a_and_b_run();
   fails_and_all_stop("a", 1s);
   fails_and_all_stop("a", 1s);
@@ -74,7 +74,7 @@ TEST_F(HistoryRecorder, ARecoveryLastsOverRoundsThatNeverRan) {
   EXPECT_EQ(record().failures().at(FailureClass::UserError), 2);
 }
 
-TEST_F(HistoryRecorder, ALostNodeIsAFailureOfItsOwnClass) {
+TEST_F(HistoryRecorder, ALostNodeHasItsOwnFailureClass) {
   a_and_b_run();
   dies("b");
   says_stopped("a");
@@ -85,7 +85,7 @@ TEST_F(HistoryRecorder, ALostNodeIsAFailureOfItsOwnClass) {
             std::string::npos);
 }
 
-TEST_F(HistoryRecorder, WhatItKeepsIsBounded) {
+TEST_F(HistoryRecorder, RecordsAreBounded) {
   nodes(1, 1);
   job_spec.max_restarts = 1000;
   join("a");
@@ -107,7 +107,7 @@ TEST_F(HistoryRecorder, WhatItKeepsIsBounded) {
             static_cast<ptrdiff_t>(limits::kRoundsWithLines));
 }
 
-TEST_F(HistoryRecorder, AJobThatBeginsAnewUnderItsNameHasANewStory) {
+TEST_F(HistoryRecorder, ARestartedJobHasANewHistory) {
   a_and_b_run();
   all({"a", "b"}, &JobTest::says_done);
   all({"a", "b"}, &JobTest::acks);
@@ -117,7 +117,7 @@ TEST_F(HistoryRecorder, AJobThatBeginsAnewUnderItsNameHasANewStory) {
   EXPECT_TRUE(record().rounds().empty());
 }
 
-TEST_F(HistoryRecorder, MetricsSayWhereAJobStands) {
+TEST_F(HistoryRecorder, MetricsShowTheStateOfAJob) {
   has("a", {300, 200});
   a_and_b_run();
   fails_and_all_stop("b");
@@ -140,7 +140,7 @@ TEST_F(HistoryRecorder, MetricsSayWhereAJobStands) {
   EXPECT_EQ(text.find("cpprun_job_outcome{"), std::string::npos) << "nothing is decided";
 }
 
-TEST(Prometheus, NoValueCanBreakThePage) {
+TEST(Prometheus, NoValueBreaksThePage) {
   prometheus::Text text;
   text.family("x", "gauge", "Help.");
   text.series({{"job", "a\"\\\n\xff%"}}, 1);

@@ -1,4 +1,4 @@
-// How often the same text, and how many different ones, are said.
+// The limit for repetitions of a text, and for different texts.
 #include "rendezvous/server/log_rate_limiter.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 const Instant kBegin = Instant::from_nanoseconds(1'000'000'000);
 
-TEST(LogRateLimiter, TheSameTextOnceAMinute) {
+TEST(LogRateLimiter, AllowsTheSameTextOnceAMinute) {
   LogRateLimiter texts;
   EXPECT_TRUE(texts.may_log(kBegin, "a"));
   EXPECT_FALSE(texts.may_log(kBegin + 1s, "a"));
@@ -19,7 +19,7 @@ TEST(LogRateLimiter, TheSameTextOnceAMinute) {
   EXPECT_TRUE(texts.may_log(kBegin + 60s, "a"));
 }
 
-TEST(LogRateLimiter, DifferentOnesAreBoundedToo) {
+TEST(LogRateLimiter, LimitsDifferentTextsToo) {
   LogRateLimiter texts;
   size_t said = 0;
   for (int i = 0; i < 1000; ++i) said += texts.may_log(kBegin, std::to_string(i)) ? 1 : 0;

@@ -5,15 +5,13 @@
 namespace cpprun {
 namespace {
 
-// --- waits
-
-TEST_F(StoreTest, WaitForPresentKeysOrForNoneIsAnsweredAtOnce) {
+TEST_F(StoreTest, WaitForPresentKeysOrForNoneIsAnsweredImmediately) {
   set(1, "/a", "");
   EXPECT_EQ(list(2, Op::Wait, {"/a"}), "b0");
   EXPECT_EQ(list(2, Op::Wait, {}), "b0");
 }
 
-TEST_F(StoreTest, EveryWayOfWritingWakes) {
+TEST_F(StoreTest, EveryWriteWakesWaiters) {
   struct Way {
     const char* name;
     std::function<void()> write;
@@ -31,13 +29,13 @@ TEST_F(StoreTest, EveryWayOfWritingWakes) {
   EXPECT_EQ(store_.waits(), 0u);
 }
 
-TEST_F(StoreTest, CompareSetThatCreatesNothingWakesNobody) {
+TEST_F(StoreTest, CompareSetWithoutEffectWakesNoWaiter) {
   list(2, Op::Wait, {"/c"});
   compare_set("/c", "expected", "new");
   EXPECT_EQ(heard(2), "");
 }
 
-TEST_F(StoreTest, WaitForManyEndsWithTheLast) {
+TEST_F(StoreTest, WaitForManyKeysEndsWithTheLast) {
   list(2, Op::Wait, {"/a", "/b", "/c"});
   set(1, "/b", "");
   set(1, "/b", "");
@@ -55,7 +53,7 @@ TEST_F(StoreTest, DuplicateKeysInOneWaitCountOnce) {
   EXPECT_EQ(heard(2), "b0");
 }
 
-TEST_F(StoreTest, AKeySeenAndDeletedStillCounts) {
+TEST_F(StoreTest, AKeySetAndDeletedStillCounts) {
   list(2, Op::Wait, {"/a", "/b"});
   set(1, "/a", "");
   key(1, Op::DeleteKey, "/a");
@@ -105,8 +103,6 @@ TEST_F(StoreTest, EachWaiterIsAnsweredOnce) {
   for (uint64_t s = 10; s < 20; ++s) EXPECT_EQ(heard(s), "b0");
 }
 
-// --- queues
-
 TEST_F(StoreTest, QueuesAreFirstInFirstOut) {
   for (std::string_view item : {"a", "", "c"}) write(1, Op::QueuePush, "/q", item);
   EXPECT_EQ(key(1, Op::QueueLen, "/q"), "3");
@@ -117,7 +113,7 @@ TEST_F(StoreTest, QueuesAreFirstInFirstOut) {
   EXPECT_EQ(key(1, Op::QueueLen, "/q"), "0");
 }
 
-TEST_F(StoreTest, AFilledQueueCountsAsPresentForCheckAndWait) {
+TEST_F(StoreTest, ANonEmptyQueueCountsAsPresentForCheckAndWait) {
   write(1, Op::QueuePush, "/q", "x");
   EXPECT_EQ(list(1, Op::Check, {"/q"}), "b0");
   EXPECT_EQ(list(1, Op::Wait, {"/q"}), "b0");
@@ -166,8 +162,6 @@ TEST_F(StoreTest, AnItemWhoseWaiterCancelsWakesTheNext) {
   EXPECT_EQ(bare(2, Op::CancelWait), "b0 b1");
   EXPECT_EQ(heard(3), "b0");
 }
-
-// --- barriers
 
 TEST_F(StoreTest, ABarrierOpensForAllWithTheLastArrival) {
   EXPECT_EQ(number(2, Op::Barrier, "/b", 3), "");

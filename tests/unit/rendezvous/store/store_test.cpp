@@ -3,8 +3,6 @@
 namespace cpprun {
 namespace {
 
-// --- keys
-
 TEST_F(StoreTest, SetHasNoReplyAndReplaces) {
   EXPECT_EQ(set(1, "/a", "one"), "");
   EXPECT_EQ(set(1, "/a", ""), "");
@@ -23,7 +21,7 @@ TEST_F(StoreTest, AppendConcatenatesOrCreates) {
   EXPECT_EQ(get("/a"), "'onetwo'");
 }
 
-TEST_F(StoreTest, AppendAcrossTheSizeFromWhichValuesAreShared) {
+TEST_F(StoreTest, AppendWorksAcrossTheSharedValueSize) {
   std::string want;
   for (int i = 0; i < 40; ++i) {
     std::string piece(5000, static_cast<char>('a' + i % 26));
@@ -41,7 +39,7 @@ TEST_F(StoreTest, AddCountsInDecimalText) {
   EXPECT_EQ(get("/zero"), "'0'");
 }
 
-TEST_F(StoreTest, AddReadsTextAsCDoes) {
+TEST_F(StoreTest, AddParsesTextAsCDoes) {
   set(1, "/a", "  41 apples");
   EXPECT_EQ(number(1, Op::Add, "/a", 1), "42");
   set(1, "/b", "+7");
@@ -50,7 +48,7 @@ TEST_F(StoreTest, AddReadsTextAsCDoes) {
   EXPECT_EQ(number(1, Op::Add, "/c", 0), "-3");
 }
 
-TEST_F(StoreTest, AddToTextThatIsNoNumberEndsTheSessionAndKeepsTheValue) {
+TEST_F(StoreTest, AddToInvalidTextEndsTheSessionAndKeepsTheValue) {
   for (std::string_view text : {"", "abc", " ", "+-5", "-", "99999999999999999999"}) {
     set(1, "/a", text);
     EXPECT_EQ(number(1, Op::Add, "/a", 1), "refused") << text;
@@ -58,7 +56,7 @@ TEST_F(StoreTest, AddToTextThatIsNoNumberEndsTheSessionAndKeepsTheValue) {
   }
 }
 
-TEST_F(StoreTest, AddReachesTheEndsOfTheRange) {
+TEST_F(StoreTest, AddReachesTheLimitsOfTheRange) {
   EXPECT_EQ(number(1, Op::Add, "/n", INT64_MAX), "9223372036854775807");
   EXPECT_EQ(number(1, Op::Add, "/n", 1), "-9223372036854775808");
 }
@@ -69,7 +67,7 @@ TEST_F(StoreTest, CompareSetOfAPresentAndEqualValueReplaces) {
   EXPECT_EQ(get("/c"), "'new'");
 }
 
-TEST_F(StoreTest, CompareSetOfAPresentAndDifferentValueSaysWhatIsThere) {
+TEST_F(StoreTest, CompareSetOfAPresentAndDifferentValueReturnsTheValue) {
   set(1, "/c", "is");
   EXPECT_EQ(compare_set("/c", "expected", "new"), "'is'");
   EXPECT_EQ(get("/c"), "'is'");
@@ -80,7 +78,7 @@ TEST_F(StoreTest, CompareSetOfAMissingKeyExpectingNothingCreates) {
   EXPECT_EQ(get("/c"), "'first'");
 }
 
-TEST_F(StoreTest, CompareSetOfAMissingKeyExpectingSomethingEchoesIt) {
+TEST_F(StoreTest, CompareSetOfAMissingKeyExpectingSomethingReturnsTheExpected) {
   EXPECT_EQ(compare_set("/c", "expected", "new"), "'expected'");
   EXPECT_EQ(list(1, Op::Check, {"/c"}), "b1");
 }
@@ -92,7 +90,7 @@ TEST_F(StoreTest, CheckNeedsAll) {
   EXPECT_EQ(list(1, Op::Check, {}), "b0");
 }
 
-TEST_F(StoreTest, DeleteSaysHowManyAndWakesNobody) {
+TEST_F(StoreTest, DeleteReturnsTheCountAndWakesNoWaiter) {
   set(1, "/a", "1");
   EXPECT_EQ(key(1, Op::DeleteKey, "/a"), "1");
   EXPECT_EQ(key(1, Op::DeleteKey, "/a"), "0");
@@ -121,9 +119,7 @@ TEST_F(StoreTest, PingEchoes) {
   EXPECT_EQ(number(1, Op::Ping, "", 77), "n77");
 }
 
-// --- torch 2.0's watching
-
-TEST_F(StoreTest, AWatcherIsToldOfEveryChange) {
+TEST_F(StoreTest, AnObserverReceivesEveryChange) {
   EXPECT_EQ(key(7, Op::WatchKey, "/w"), "b3");
   set(1, "/w", "one");
   EXPECT_EQ(heard(7), "b1 '/w' '' 'one'");
@@ -136,9 +132,7 @@ TEST_F(StoreTest, AWatcherIsToldOfEveryChange) {
   EXPECT_EQ(heard(7), "");
 }
 
-// --- memory
-
-TEST_F(StoreTest, ALargeValueIsKeptWhereItWasReceived) {
+TEST_F(StoreTest, ALargeValueStaysWhereItWasReceived) {
   auto buffer = std::make_shared<std::string>(2 << 20, 'x');
   Command c;
   c.op = Op::Set;

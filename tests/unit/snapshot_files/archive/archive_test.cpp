@@ -1,5 +1,5 @@
-// Tensor files: how they are laid out, that many writers make the same file as one, and that a file
-// which is not what was written is refused, wherever it differs.
+// Tensor files: their layout, that many writers make the same file as one, and that the reader
+// rejects a file that differs anywhere from the written one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,14 +78,14 @@ std::string storage_of(const TensorFile& file, const std::string& name) {
   return read.ok() ? bytes : "not read";
 }
 
-TEST(Crc32, IsThatOfZip) {
+TEST(Crc32, MatchesZip) {
   EXPECT_EQ(crc32(bytes_of("123456789")), 0xCBF43926U);
   EXPECT_EQ(crc32(bytes_of("6789"), crc32(bytes_of("12345"))), 0xCBF43926U);
   EXPECT_EQ(crc32(ConstBytes(), 0xCBF43926U), 0xCBF43926U);
 }
 
-// Long stretches go another way than short ones, whatever the processor has.
-TEST(Crc32, OfLongBytesIsThatOfTheirPieces) {
+// Long inputs take another code path than short ones, on any processor.
+TEST(Crc32, OfLongBytesCombinesTheirPieces) {
   std::string text(70'000, '\0');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 31 + i / 251);
   for (const size_t begin : std::initializer_list<size_t>{0, 1, 63}) {
@@ -101,8 +101,8 @@ TEST(Crc32, OfLongBytesIsThatOfTheirPieces) {
   }
 }
 
-// Nothing beside them is touched, whether this processor can or not.
-TEST(Crc32, IsFoundWhileCopying) {
+// Bytes beside them stay unchanged, with and without the processor's instructions.
+TEST(Crc32, IsComputedWhileCopying) {
   constexpr auto kBeyond = std::byte{0xA5};
   std::string text(300'000, '\0');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 31 + i / 251);
@@ -134,7 +134,7 @@ TEST(Crc32, CombinesAtAnyCut) {
   }
 }
 
-TEST(Archive, WhatIsWrittenIsReadAgain) {
+TEST(Archive, ReadsAWrittenArchive) {
   const Made made = make_file();
   EXPECT_EQ(made.written.bytes, made.text.size());
   EXPECT_EQ(made.written.crc32, crc32(bytes_of(made.text)));
@@ -151,7 +151,7 @@ TEST(Archive, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(part, bytes_for("w").substr(5'000, 100));
 }
 
-TEST(Archive, BigStoragesHaveBlocksOfTheirOwn) {
+TEST(Archive, LargeStoragesHaveTheirOwnBlocks) {
   const Plan plan({{"s", 10}, {"big", 70'000}, {"t", 0}, {"bigger", 1'000'000}});
   ASSERT_EQ(plan.places().size(), 4U);
   EXPECT_EQ(plan.places()[0].name, "big");
@@ -192,9 +192,9 @@ TEST(Archive, ManyWritersInAnyOrderMakeTheSameFile) {
   EXPECT_EQ(written->crc32, made.written.crc32);
 }
 
-// Each bit that matters is noticed; what is left are bits that no reader looks at (times, versions,
-// padding), which change nothing.
-TEST(Archive, AnyDamageIsNoticedOrHarmless) {
+// Every relevant bit is checked; the others are bits that no reader uses (times, versions,
+// padding).
+TEST(Archive, DetectsAnyHarmfulDamage) {
   const Made made = make_file(pickle::Dict{{{"b", tensor("b", "float32", 3)}, {"n", int64_t{5}}}});
   const Result<TensorFile> whole = open_text(made.text);
   size_t noticed = 0;
@@ -212,7 +212,7 @@ TEST(Archive, AnyDamageIsNoticedOrHarmless) {
   EXPECT_GT(noticed, made.text.size() / 4);
 }
 
-TEST(Archive, AFileCutShortAnywhereIsRefused) {
+TEST(Archive, RejectsAFileCutAnywhere) {
   const Made made = make_file(pickle::Dict{{{"b", tensor("b", "float32", 3)}}});
   for (size_t bytes = 0; bytes < made.text.size(); ++bytes) {
     EXPECT_THAT(refusal(made.text.substr(0, bytes)), HasSubstr("x.pt is no whole tensor file"));
@@ -220,7 +220,7 @@ TEST(Archive, AFileCutShortAnywhereIsRefused) {
   EXPECT_THAT(refusal(made.text.substr(0, 300)), HasSubstr("cut short"));
 }
 
-TEST(Archive, DamagedStoragesAreNamedWithTheCure) {
+TEST(Archive, NamesDamagedStoragesWithTheCure) {
   Made made = make_file();
   const Plan plan(storages_of(some_tree()));
   made.text[plan.find("w")->data_at + 66'000] ^= 1;
@@ -261,7 +261,7 @@ class Sparse final : public Source, public Output {
   uint64_t end_ = 0;
 };
 
-TEST(Archive, MoreThanFourGigabytesAreWrittenAndRead) {
+TEST(Archive, WritesAndReadsMoreThanFourGigabytes) {
   constexpr int64_t kHuge = (int64_t{5} << 30) + 3;
   const pickle::Value tree(pickle::Dict{{{"huge", tensor("0", "uint8", kHuge)},
                                          {"next", tensor("1", "uint8", kHuge)},
@@ -280,7 +280,7 @@ TEST(Archive, MoreThanFourGigabytesAreWrittenAndRead) {
   EXPECT_EQ(storage_of(*opened, "2"), "abcd");
 }
 
-TEST(Archive, MoreRecordsThanAShortDirectoryCounts) {
+TEST(Archive, SupportsMoreRecordsThanAShortDirectoryCounts) {
   std::vector<StorageSize> storages(65'600);
   for (size_t i = 0; i < storages.size(); ++i) storages[i].name = std::to_string(i);
   const Plan plan(storages);
@@ -292,9 +292,9 @@ TEST(Archive, MoreRecordsThanAShortDirectoryCounts) {
   EXPECT_EQ(directory->records().size(), storages.size() + 3);
 }
 
-// --- files that nobody of good will has written
+// --- hostile files
 
-// Changes a number in the directory's entry of `record`.
+// Changes a number in the directory entry of `record`.
 template <class T>
 std::string patched(std::string text, const std::string& record, size_t field, T number) {
   const size_t name = text.rfind("archive/" + record);
@@ -302,7 +302,7 @@ std::string patched(std::string text, const std::string& record, size_t field, T
   return text;
 }
 
-TEST(Archive, HostileDirectoriesAreRefused) {
+TEST(Archive, RejectsHostileDirectories) {
   const std::string text = make_file().text;
   EXPECT_THAT(refusal(patched<uint16_t>(text, "data/b", 10, 8)), HasSubstr("compressed"));
   EXPECT_THAT(refusal(patched<uint16_t>(text, "data/b", 8, 1)), HasSubstr("encrypted"));
@@ -319,7 +319,7 @@ TEST(Archive, HostileDirectoriesAreRefused) {
               HasSubstr("no record 'data.pkl'"));
 }
 
-TEST(Archive, StoragesShorterThanTheirTensorsAreRefused) {
+TEST(Archive, RejectsStoragesShorterThanTheirTensors) {
   Text out;
   const pickle::Value longer(pickle::Dict{{{"b", tensor("b", "float32", 4)}}});
   const Plan plan({{"b", 12}});
@@ -350,7 +350,7 @@ TEST(Safetensors, HasNamesShapesAndElementsInOrder) {
   EXPECT_EQ(out.text.substr(8 + header), "acebdff");
 }
 
-TEST(Safetensors, RefusesWhatTheFormatDoesNotHave) {
+TEST(Safetensors, RejectsWhatTheFormatLacks) {
   const auto refused = [](const TensorRef& ref) {
     Text file, out;
     const std::string bytes(static_cast<size_t>(storages_of(ref)[0].bytes), '\0');

@@ -1,4 +1,4 @@
-// Two slots in an arena: what stays while one is written, and memory that nobody should believe.
+// Two slots in an arena: which one stays during a write, and hostile memory.
 #include "snapshot_files/folders/arena_slots.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class ArenaSlotsTest : public testing::Test {
     memory_.reset(fresh);
     arena_ = {fresh, bytes};
   }
-  // What the next process, or another rank, sees.
+  // The view of the next process, or of another rank.
   std::vector<Slot> slots() const { return slots_of(arena_); }
   std::optional<int64_t> newest() const {
     const std::optional<Slot> slot = ArenaSlots(arena_).newest();
@@ -38,7 +38,7 @@ class ArenaSlotsTest : public testing::Test {
     return found;
   }
 
-  // A share is its step in every byte.
+  // Every byte of a shard equals its step.
   void fill(std::span<std::byte> room, int64_t step) const {
     std::memset(room.data(), static_cast<int>(step), room.size());
   }
@@ -71,7 +71,7 @@ TEST_F(ArenaSlotsTest, FreshMemoryHoldsNothing) {
   EXPECT_FALSE(ArenaSlots(arena_).complete(1));
 }
 
-TEST_F(ArenaSlotsTest, WhatWasCompleteIsFoundByTheNextProcess) {
+TEST_F(ArenaSlotsTest, TheNextProcessFindsACompleteSlot) {
   save(10, 777);
   ASSERT_EQ(slots().size(), 1u);
   const Slot slot = slots()[0];
@@ -85,36 +85,36 @@ TEST_F(ArenaSlotsTest, WhatWasCompleteIsFoundByTheNextProcess) {
   EXPECT_TRUE(is_intact(slot));
 }
 
-TEST_F(ArenaSlotsTest, TheLastCompleteOneStaysWhileAnotherIsWritten) {
+TEST_F(ArenaSlotsTest, TheLastCompleteSlotStaysDuringAWrite) {
   for (int64_t step = 1; step < 9; ++step) {
     save(step);
-    begun(step + 1);  // and here its writer is killed
+    begun(step + 1);  // and here its writer dies
     EXPECT_EQ(steps(), std::vector<int64_t>{step});
     EXPECT_TRUE(is_intact(slots()[0])) << step;
   }
 }
 
-TEST_F(ArenaSlotsTest, StagedIsNotYetComplete) {
+TEST_F(ArenaSlotsTest, AStagedSlotIsNotComplete) {
   save(1);
   begun(2).staged(6);
   EXPECT_EQ(steps(), (std::vector<int64_t>{2, 1}));
   EXPECT_FALSE(slots()[0].is_complete);
   EXPECT_EQ(newest(), 1);
-  // The others had it complete: so it is, says the one that comes after.
+  // The other ranks had it complete, so the next process treats it as complete.
   EXPECT_TRUE(ArenaSlots(arena_).complete(2));
   EXPECT_EQ(newest(), 2);
   EXPECT_FALSE(ArenaSlots(arena_).complete(3));
 }
 
-// Whoever goes back to an older snapshot saves the same steps again; the last words count.
-TEST_F(ArenaSlotsTest, LaterCountsMoreThanFurther) {
+// A job that goes back to an older snapshot saves the same steps again; the later write counts.
+TEST_F(ArenaSlotsTest, ALaterWritePrecedesALargerStep) {
   save(20);
   save(10);
   EXPECT_EQ(newest(), 10);
   EXPECT_EQ(steps(), (std::vector<int64_t>{10, 20}));
 }
 
-TEST_F(ArenaSlotsTest, AnArenaForOneKeepsNothingMeanwhile) {
+TEST_F(ArenaSlotsTest, AnArenaForOneSlotKeepsNothingDuringAWrite) {
   resize(ArenaSlots::arena_bytes(1000) - 64);
   save(1);
   ArenaSlots next = begun(2);
@@ -125,14 +125,14 @@ TEST_F(ArenaSlotsTest, AnArenaForOneKeepsNothingMeanwhile) {
   EXPECT_TRUE(is_intact(slots()[0]));
 }
 
-TEST_F(ArenaSlotsTest, WhatLiesWhereTheNewOneGoesIsForgotten) {
+TEST_F(ArenaSlotsTest, ForgetsAnOverlappedSlot) {
   save(1, 100);
   save(2, 100);
   begun(3, 1950);
   EXPECT_TRUE(slots().empty());
 }
 
-TEST_F(ArenaSlotsTest, WhatIsTooLargeChangesNothing) {
+TEST_F(ArenaSlotsTest, RejectsAnOversizedWriteAndChangesNothing) {
   save(1);
   for (size_t bytes : {size_t{5000}, SIZE_MAX, SIZE_MAX - 63, SIZE_MAX / 2}) {
     EXPECT_FALSE(ArenaSlots(arena_).begin({2, 7, 0, 1}, bytes).ok());
@@ -147,7 +147,7 @@ TEST_F(ArenaSlotsTest, WhatIsTooLargeChangesNothing) {
   EXPECT_TRUE(is_intact(slots()[0]));
 }
 
-TEST_F(ArenaSlotsTest, ALargerArenaKeepsWhatItHeld) {
+TEST_F(ArenaSlotsTest, ALargerArenaKeepsItsSlots) {
   save(1);
   save(2);
   resize(ArenaSlots::arena_bytes(5000));
@@ -157,7 +157,7 @@ TEST_F(ArenaSlotsTest, ALargerArenaKeepsWhatItHeld) {
   EXPECT_TRUE(is_intact(slots()[0]));
 }
 
-TEST_F(ArenaSlotsTest, SharesOfAnySizeNeverTouchTheKeptOne) {
+TEST_F(ArenaSlotsTest, WritesOfAnySizeSpareTheKeptSlot) {
   std::mt19937 random(3);
   resize(ArenaSlots::arena_bytes(10'000));
   for (int64_t step = 1; step < 500; ++step) {
@@ -175,8 +175,8 @@ TEST_F(ArenaSlotsTest, ClearForgetsAll) {
   EXPECT_TRUE(slots().empty());
 }
 
-// Bytes of the head are changed at random: whatever is found lies inside, and new slots work.
-TEST_F(ArenaSlotsTest, HostileMemoryIsNeverBelieved) {
+// Changes random bytes of the header: every slot found lies inside, and new slots work.
+TEST_F(ArenaSlotsTest, RejectsHostileMemory) {
   std::mt19937_64 random(5);
   const auto* begin = arena_.data();
   for (int i = 0; i < 20'000; ++i) {

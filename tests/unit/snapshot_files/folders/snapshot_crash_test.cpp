@@ -1,5 +1,5 @@
-// Every change that a save makes to the disk is failed, cut half way, or the last before the power
-// goes: there is always a whole snapshot, the old or the new one, and the next save succeeds.
+// Fails or cuts short every change of a save on the disk, or makes it the last before a power cut:
+// a complete snapshot always remains, the old or the new one, and the next save succeeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ bool has_drafts(MemoryFiles& files) {
 }
 
 struct Case {
-  int64_t step;            // saved while step 1 'a' and 2 'b' are there
+  int64_t step;            // saved after step 1 'a' and step 2 'b'
   std::string old, saved;  // newest before and after
   bool has_exchange;
 };
@@ -41,7 +41,7 @@ void prepare(MemoryFiles& files, const Case& test) {
   ASSERT_EQ(newest(files, kDir), test.old);
 }
 
-// Saves 'c' with a fault; returns what the save said, nothing when the power went.
+// Saves 'c' with a fault; returns the result of the save, nothing after a power cut.
 std::optional<Status> save_with(MemoryFiles& files, const Case& test, size_t at, Fault fault) {
   files.inject(at, fault);
   try {
@@ -59,14 +59,14 @@ size_t operations_of(const Case& test) {
   return files.operations();
 }
 
-// What must hold whatever happened.
+// Invariants after every fault.
 void expect_whole(MemoryFiles& files, const Case& test, const std::optional<Status>& said) {
   const std::string found = newest(files, kDir);
   if (said && said->ok()) {
     EXPECT_EQ(found, test.saved);
   } else if (test.has_exchange || test.step != 2) {
     EXPECT_TRUE(found == test.old || found == test.saved) << found;
-  } else {  // without an exchange of names, the one before may be the newest for a moment
+  } else {  // without an exchange of names, the previous one may be the newest for a moment
     EXPECT_TRUE(found == test.old || found == test.saved || found == "1a") << found;
   }
   files.heal();
@@ -78,7 +78,7 @@ void expect_whole(MemoryFiles& files, const Case& test, const std::optional<Stat
 
 class SnapshotCrash : public testing::TestWithParam<Case> {};
 
-TEST_P(SnapshotCrash, AnyOneFailureLeavesTheOldOrTheNewWhole) {
+TEST_P(SnapshotCrash, AnyOneFailureLeavesTheOldOrTheNewSnapshot) {
   const size_t count = operations_of(GetParam());
   ASSERT_GT(count, 20U);
   for (const Fault fault : {Fault::Fail, Fault::Half}) {
@@ -88,13 +88,13 @@ TEST_P(SnapshotCrash, AnyOneFailureLeavesTheOldOrTheNewWhole) {
       prepare(files, GetParam());
       const std::optional<Status> said = save_with(files, GetParam(), at, fault);
       ASSERT_TRUE(said.has_value());
-      EXPECT_TRUE(scan(files, kDir)->incomplete.empty());  // nor is half of one to be seen
+      EXPECT_TRUE(scan(files, kDir)->incomplete.empty());  // and no partial one is visible
       expect_whole(files, GetParam(), said);
     }
   }
 }
 
-TEST_P(SnapshotCrash, APowerCutAnywhereLeavesTheOldOrTheNewWhole) {
+TEST_P(SnapshotCrash, APowerCutAnywhereLeavesTheOldOrTheNewSnapshot) {
   const size_t count = operations_of(GetParam());
   for (uint32_t seed = 0; seed < 6; ++seed) {
     for (size_t at = 0; at <= count; ++at) {
@@ -104,7 +104,7 @@ TEST_P(SnapshotCrash, APowerCutAnywhereLeavesTheOldOrTheNewWhole) {
       const Fault fault = seed % 2 == 0 ? Fault::Cut : Fault::HalfAndCut;
       const std::optional<Status> said = save_with(files, GetParam(), at, fault);
       std::mt19937 random(seed);
-      // Seeds 0 and 1: nothing survives that was not synced; 2 and 3: all does; then by chance.
+      // Seeds 0 and 1: no unsynced change survives; 2 and 3: all survive; then by chance.
       files.lose_power([&] { return seed < 2 ? false : seed < 4 || random() % 2 == 0; });
       expect_whole(files, GetParam(), said);
     }

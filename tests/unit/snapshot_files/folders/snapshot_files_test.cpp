@@ -1,4 +1,4 @@
-// Manifests, what a folder holds, what is kept: on a disk in memory.
+// Manifests, folder contents and retention, on a disk in memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ std::string refusal(const std::string& text) {
   return manifest ? "read" : manifest.error().text;
 }
 
-TEST(Manifest, WhatIsWrittenIsReadAgain) {
+TEST(Manifest, ReadsAWrittenManifest) {
   Result<Manifest> again = decode_manifest(encode(some_manifest()));
   ASSERT_TRUE(again.ok()) << again.error().text;
   EXPECT_EQ(*again, some_manifest());
@@ -52,13 +52,13 @@ TEST(Manifest, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(again->find("optim.pt"), nullptr);
 }
 
-TEST(Manifest, UnknownFieldsAreIgnored) {
+TEST(Manifest, IgnoresUnknownFields) {
   Result<Manifest> again = decode_manifest(replaced("{", R"({"new": {"x": [1]},)"));
   ASSERT_TRUE(again.ok()) << again.error().text;
   EXPECT_EQ(*again, some_manifest());
 }
 
-TEST(Manifest, WhatMakesNoSenseIsRefusedByName) {
+TEST(Manifest, RejectsInvalidManifestsByName) {
   EXPECT_THAT(refusal(""), HasSubstr("no JSON object"));
   EXPECT_THAT(refusal("[]"), HasSubstr("no JSON object"));
   EXPECT_THAT(refusal(replaced(R"("format": 1)", R"("format": 2)")), HasSubstr("newer than 1"));
@@ -77,7 +77,7 @@ TEST(Manifest, WhatMakesNoSenseIsRefusedByName) {
       HasSubstr("nested too deeply"));
 }
 
-TEST(Keep, TheNewestAlwaysStays) {
+TEST(SnapshotRetention, TheNewestAlwaysStays) {
   EXPECT_THAT(steps_to_remove({}, {}), IsEmpty());
   EXPECT_THAT(steps_to_remove({4}, {.last = 0}), IsEmpty());
   EXPECT_THAT(steps_to_remove({1, 2, 3}, {.last = 0}), ElementsAre(1, 2));
@@ -86,7 +86,7 @@ TEST(Keep, TheNewestAlwaysStays) {
   EXPECT_THAT(steps_to_remove({10, 20, 30, 40, 50}, {.last = 1, .every = 20}), ElementsAre(10, 30));
 }
 
-TEST(Keep, LaterStepsThanTheNewestDoNotCount) {
+TEST(SnapshotRetention, LaterStepsThanTheNewestDoNotCount) {
   EXPECT_THAT(steps_to_remove({140, 160, 20}, {.last = 2}, 20), IsEmpty());
   EXPECT_THAT(steps_to_remove({140, 160, 20, 40, 60}, {.last = 2}, 60), ElementsAre(20));
 }
@@ -100,7 +100,7 @@ TEST(Catalog, NamesAreDecimalWithoutPadding) {
   }
 }
 
-// A folder with snapshots that need not be whole.
+// A folder with snapshots that may be incomplete.
 class CatalogTest : public testing::Test {
  protected:
   CatalogTest() { EXPECT_TRUE(files_.make_folder("d").ok()); }
@@ -110,7 +110,7 @@ class CatalogTest : public testing::Test {
     ASSERT_TRUE(file.ok());
     ASSERT_TRUE((*file)->write_at(0, archive::bytes_of(text)).ok());
   }
-  // model.pt with five bytes, and a manifest that says so.
+  // model.pt with five bytes, and a manifest for it.
   std::string snapshot(int64_t step, int64_t said = -1) {
     const std::string path = "d/" + snapshot_name(step);
     EXPECT_TRUE(files_.make_folder(path).ok());
@@ -120,7 +120,7 @@ class CatalogTest : public testing::Test {
     put(path + "/manifest.json", encode(manifest));
     return path;
   }
-  // "96 64; 32 its file ...": complete ones; then the others and why.
+  // "96 64; 32 its file ...": complete ones; then the others and the reason.
   std::string look(size_t most = 8) {
     Result<Catalog> catalog = scan(files_, "d", most);
     EXPECT_TRUE(catalog.ok());
@@ -135,7 +135,7 @@ class CatalogTest : public testing::Test {
   MemoryFiles files_;
 };
 
-TEST_F(CatalogTest, FindsTheNewestOfThoseThatAreComplete) {
+TEST_F(CatalogTest, FindsTheNewestCompleteSnapshot) {
   for (const int64_t step : {9, 100, 20}) snapshot(step);
   EXPECT_EQ(look(), "100 20 9 ");
   EXPECT_EQ(look(2), "100 20 ");
@@ -144,7 +144,7 @@ TEST_F(CatalogTest, FindsTheNewestOfThoseThatAreComplete) {
   EXPECT_TRUE(scan(files_, "nowhere")->complete.empty());
 }
 
-TEST_F(CatalogTest, SaysWhyOneIsNotComplete) {
+TEST_F(CatalogTest, ExplainsAnIncompleteSnapshot) {
   snapshot(1);
   const std::string two = snapshot(2), three = snapshot(3), four = snapshot(4);
   snapshot(5, /*said=*/6);
@@ -160,7 +160,7 @@ TEST_F(CatalogTest, SaysWhyOneIsNotComplete) {
   EXPECT_EQ(look(1), look());
 }
 
-TEST_F(CatalogTest, VerifyReadsWhatSizesCanNotTell) {
+TEST_F(CatalogTest, VerifyFindsDamageThatSizesDoNotShow) {
   const std::string path = snapshot(1);
   EXPECT_TRUE(verify(files_, *look_at(files_, path)).ok());
   ASSERT_TRUE(
@@ -170,13 +170,13 @@ TEST_F(CatalogTest, VerifyReadsWhatSizesCanNotTell) {
               HasSubstr("d/step-1/model.pt is not what was written"));
 }
 
-TEST_F(CatalogTest, PruneKeepsTheNewestAndSweepsWhatDeadWritersLeft) {
+TEST_F(CatalogTest, PruneKeepsTheNewestAndRemovesDraftsOfDeadWriters) {
   for (const int64_t step : {1, 2, 3, 4, 5}) snapshot(step);
   ASSERT_TRUE(files_.remove_file("d/step-2/manifest.json").ok());
   ASSERT_TRUE(files_.remove_file("d/step-5/manifest.json").ok());
   Result<Draft> alive = Draft::create(files_, "d", 6, make_nonce());
   ASSERT_TRUE(alive.ok());
-  ASSERT_TRUE(Draft::create(files_, "d", 7, make_nonce()).ok());  // its writer is gone at once
+  ASSERT_TRUE(Draft::create(files_, "d", 7, make_nonce()).ok());  // its writer ends immediately
   put(draft_of("d/snapshot.pt", make_nonce()), "half");
   put("d/.hidden.tmp", "somebody else's");
   const Pruned pruned = prune(files_, "d", {.last = 1, .every = 3});
@@ -191,7 +191,7 @@ TEST_F(CatalogTest, PruneKeepsTheNewestAndSweepsWhatDeadWritersLeft) {
   EXPECT_FALSE(files_.exists(alive->path()));
 }
 
-// Names of what lies in the folder, without nonces.
+// Names of the folder's entries, without nonces.
 std::vector<std::string> names_in(FileLayer& files) {
   std::vector<std::string> names;
   const std::vector<Entry> entries = *files.list("d");
@@ -199,7 +199,7 @@ std::vector<std::string> names_in(FileLayer& files) {
   return names;
 }
 
-TEST_F(CatalogTest, PruneSetsAsideWhatIsLaterThanTheStepJustWritten) {
+TEST_F(CatalogTest, PruneSetsAsideLaterStepsThanTheWrittenOne) {
   for (const int64_t step : {100, 140, 160, 120}) snapshot(step);
   ASSERT_TRUE(files_.remove_file("d/step-160/manifest.json").ok());
   const Pruned pruned = prune(files_, "d", {.last = 2}, 120);
@@ -210,12 +210,12 @@ TEST_F(CatalogTest, PruneSetsAsideWhatIsLaterThanTheStepJustWritten) {
   EXPECT_EQ(look(), "120 100 ");
   EXPECT_THAT(names_in(files_),
               ElementsAre("left-step-140", "left-step-160", "step-100", "step-120"));
-  // Put back by hand, it is what it was.
+  // Renamed back by hand, it is unchanged.
   ASSERT_TRUE(files_.rename(pruned.set_aside[1], "d/step-140").ok());
   EXPECT_EQ(look(), "140 120 100 ");
 }
 
-TEST_F(CatalogTest, NoMoreAreSetAsideThanAreKept) {
+TEST_F(CatalogTest, SetsAsideAtMostAsManyAsItKeeps) {
   snapshot(10);
   for (const int64_t later : {30, 40, 50}) {
     snapshot(later);
@@ -224,13 +224,13 @@ TEST_F(CatalogTest, NoMoreAreSetAsideThanAreKept) {
   EXPECT_THAT(names_in(files_), ElementsAre("left-step-40", "left-step-50", "step-10"));
 }
 
-TEST_F(CatalogTest, PruneRemovesNothingWhileWhatWasWrittenIsNotToBeSeen) {
+TEST_F(CatalogTest, PruneRemovesNothingWhileTheWrittenSnapshotIsInvisible) {
   for (const int64_t step : {1, 2, 9}) snapshot(step);
   EXPECT_THAT(prune(files_, "d", {.last = 1}, 3).removed, IsEmpty());
   EXPECT_EQ(look(), "9 2 1 ");
 }
 
-TEST_F(CatalogTest, DraftsOfOtherMachinesAreLeftForADay) {
+TEST_F(CatalogTest, KeepsDraftsOfOtherMachinesForADay) {
   const std::string far = "d/.step-8.00000000deadbeef.tmp";
   ASSERT_TRUE(files_.make_folder(far).ok());
   EXPECT_THAT(sweep_drafts(files_, "d").removed, ElementsAre(far));  // changed in 1970
@@ -239,7 +239,7 @@ TEST_F(CatalogTest, DraftsOfOtherMachinesAreLeftForADay) {
   EXPECT_THAT(sweep_drafts(files_, "d").removed, IsEmpty());
 }
 
-TEST_F(CatalogTest, AManifestIsNotWrittenOverFilesOfAnotherSize) {
+TEST_F(CatalogTest, RejectsAManifestForFilesOfAnotherSize) {
   Result<Draft> draft = Draft::create(files_, "d/new/deep/", 9, make_nonce());
   ASSERT_TRUE(draft.ok()) << draft.error().text;
   put(draft->path_of("model.pt"), "1234");

@@ -1,4 +1,4 @@
-// Pickles of torch.save: what is read, what is refused, and that what is written is read again.
+// Pickles of torch.save: accepted and rejected input, and reading of written pickles.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::string refusal(const std::string& pickle, const ReadLimits& limits = {}) {
   return value ? "read" : value.error().text;
 }
 
-// A short text, as number 1 of what is remembered.
+// A short text, stored as memo entry 1.
 std::string remembered(const std::string& text) {
   return "U" + std::string(1, static_cast<char>(text.size())) + text + "q\x01";
 }
@@ -36,7 +36,7 @@ TensorRef some_tensor() {
   return {"0", "bfloat16", 12, 2, {2, 3}, {5, 1}, true};
 }
 
-TEST(Pickle, WhatIsWrittenIsReadAgain) {
+TEST(Pickle, ReadsAWrittenPickle) {
   const Value all(Dict{{
       {"none", None{}},
       {"flags", Tuple{{true, false}}},
@@ -65,7 +65,7 @@ TEST(Pickle, FindsByTextKey) {
   EXPECT_EQ(dict.find("y"), nullptr);
 }
 
-TEST(Pickle, WhatPythonCouldNotDecodeIsBytes) {
+TEST(Pickle, TextThatPythonCannotDecodeIsBytes) {
   for (const char* text : {"", "a", "gr\xc3\xbc\xc3\x9f", "\xe2\x82\xac", "\xed\x9f\xbf",
                            "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"}) {
     EXPECT_EQ(text_or_bytes(text), Value(text));
@@ -77,19 +77,19 @@ TEST(Pickle, WhatPythonCouldNotDecodeIsBytes) {
   }
 }
 
-TEST(Pickle, SharedPartsAreThereTwice) {
+TEST(Pickle, SharedPartsAreDuplicated) {
   // l = [1]; (l, l)
   EXPECT_EQ(read_well(bytes("]q\x01K\x01"
                             "ah\x01\x86")),
             Value(Tuple{{List{{int64_t{1}}}, List{{int64_t{1}}}}}));
 }
 
-TEST(Pickle, AttributesOfADictAreLeftOut) {
+TEST(Pickle, IgnoresAttributesOfADict) {
   const std::string dict = "ccollections\nOrderedDict\n)R";
   EXPECT_EQ(read_well(bytes(dict + "}b")), Value(Dict{}));
 }
 
-// MultiStepLR counts its milestones.
+// MultiStepLR stores its milestones in a Counter.
 TEST(Pickle, ACounterIsADict) {
   const std::string counter = "ccollections\nCounter\n";
   EXPECT_EQ(read_well(bytes(counter + "}q\x01K\x02K\x01s\x85R")),
@@ -98,7 +98,7 @@ TEST(Pickle, ACounterIsADict) {
   EXPECT_THAT(refusal(bytes(counter + "N\x85R")), HasSubstr("arguments that it does not have"));
 }
 
-TEST(Pickle, ForeignGlobalsAreRefusedByName) {
+TEST(Pickle, RejectsForeignGlobalsByName) {
   EXPECT_THAT(refusal(bytes("cposix\nsystem\nX\x02\x00\x00\x00ls\x85R")),
               HasSubstr("names posix.system"));
   EXPECT_THAT(refusal(bytes("ctorch._utils\n_rebuild_tensor_v2\n")), HasSubstr("wanted"));
@@ -118,14 +118,14 @@ TEST(Pickle, TensorsStayWithinTheirStorage) {
   }
 }
 
-// What it says of the values must not get lost.
-TEST(Pickle, UnknownMetadataOfATensorIsRefused) {
+// Metadata that changes the values must not get lost.
+TEST(Pickle, RejectsUnknownTensorMetadata) {
   std::string lazy = write(TensorRef{"0", "float32", 4, 0, {4}, {1}, false, false, true});
   lazy.replace(lazy.find("neg"), 3, "abs");
   EXPECT_THAT(refusal(lazy), HasSubstr("arguments that it does not have"));
 }
 
-TEST(Pickle, BrokenBytesAreRefusedWithTheirPlace) {
+TEST(Pickle, RejectsBrokenBytesWithTheirPosition) {
   EXPECT_THAT(refusal(""), HasSubstr("at byte 0: is cut short"));
   EXPECT_THAT(refusal(bytes("")), HasSubstr("ends with other than one value"));
   EXPECT_THAT(refusal(bytes("(")), HasSubstr("ends with other than one value"));
@@ -144,7 +144,7 @@ TEST(Pickle, BrokenBytesAreRefusedWithTheirPlace) {
   EXPECT_THAT(refusal("\x80\x06N."), HasSubstr("newer than 5"));
 }
 
-TEST(Pickle, WhatUnfoldsWithoutEndIsRefused) {
+TEST(Pickle, RejectsUnboundedExpansion) {
   EXPECT_THAT(refusal(bytes("]q\x01h\x01"
                             "a")),
               HasSubstr("nested deeper"));
@@ -156,7 +156,7 @@ TEST(Pickle, WhatUnfoldsWithoutEndIsRefused) {
   EXPECT_THAT(refusal(bytes(repeated + "t"), {.text_bytes = 10'000}), HasSubstr("bytes of text"));
 }
 
-TEST(Pickle, CallsThatCopyWithoutEndAreRefused) {
+TEST(Pickle, RejectsUnboundedCopies) {
   std::string calls = "(" + remembered(std::string(255, 'x'));
   for (int i = 0; i < 100; ++i) calls += "c_codecs\nencode\nh\x01N\x86R";
   EXPECT_THAT(refusal(bytes(calls + "t"), {.text_bytes = 10'000}), HasSubstr("copy too much"));

@@ -1,4 +1,4 @@
-// Which backend serves which device: what a backend string means. Private to dist.
+// Parses a backend string into device types and backends. Private to dist.
 #pragma once
 
 #include <chrono>
@@ -10,17 +10,17 @@
 
 namespace cpprun::dist {
 
-// In the order in which the backends are made, which is the same on all ranks.
+// In the order in which the backends are made; it is the same on all ranks.
 using BackendMap = std::vector<std::pair<c10::DeviceType, std::string>>;
 
-// "gloo" serves cpu and cuda, "nccl" cuda; "cpu:gloo,cuda:nccl" is taken as it is. Throws
+// "gloo" serves cpu and cuda, "nccl" serves cuda; "cpu:gloo,cuda:nccl" is literal. Throws
 // DistArgumentError for anything else.
 BackendMap parse_backend(const std::string& backend);
 
-// What "auto" and "" stand for.
+// The backend for "auto" and "".
 std::string automatic_backend(bool has_gpu);
 
-// Torch's default for collectives on this backend.
+// c10d's default timeout of collectives on this backend.
 std::chrono::milliseconds default_timeout(const std::string& backend);
 
 }  // namespace cpprun::dist

@@ -1,4 +1,3 @@
-// What each backend can do, as a table.
 #include "cpprun/dist/backend/backend_map.hpp"
 #include "cpprun/dist/backend/nccl_plugin.hpp"
 #include "cpprun/dist/process_group.hpp"

@@ -18,8 +18,8 @@ struct Part {
   Class means;
 };
 
-// The first one that is found counts. A peer that died while others waited is a matter of network,
-// even where the text speaks of a store or a timeout as well.
+// The first match decides. A dead peer is a network error, even if the text also mentions a store
+// or a timeout.
 constexpr std::array kParts = {
     Part{"Detected mismatch between collectives", Class::Mismatch},
     Part{"Connection reset by peer", Class::Network},
@@ -67,7 +67,7 @@ std::exception_ptr make(Class which, const std::string& text) {
   return std::make_exception_ptr(DistBackendError(text));
 }
 
-// LibTorch appends where it threw, and a stack; neither says anything to the user.
+// LibTorch appends a source position and a stack, which do not help the user.
 std::string without_stack(std::string text) {
   for (const char* mark : {"\nException raised from", " Exception raised from"}) {
     const size_t at = text.find(mark);
@@ -133,7 +133,7 @@ std::exception_ptr translate(const std::exception_ptr& thrown, const std::string
 
 std::exception_ptr translate(const std::exception_ptr& thrown, const char* call,
                              const ProcessGroup& group) {
-  const auto state = group.state() ? group.state() : world::default_group();
+  const auto state = group.state() ? group.state() : registry::default_group();
   return translate(thrown, state ? std::string(call) + " in " + describe(*state) : call);
 }
 

@@ -1,10 +1,10 @@
-// Makes the exceptions of LibTorch, Gloo and NCCL into those of errors.hpp, in this one place.
-// Private to the SDK.
+// Translates the exceptions of LibTorch, Gloo and NCCL into those of errors.hpp. Private to the
+// SDK.
 //
 //   translated("all_reduce", group, [&] { work->wait(); });
 //
-// What was thrown as a DistError passes as it is. Everything else is sorted by its type, and where
-// the type says nothing by the parts of its text that are the same in all versions of LibTorch.
+// Rethrows a DistError unchanged. Classifies other exceptions by type, and if the type is too
+// general by parts of the text that are the same in all versions of LibTorch.
 #pragma once
 
 #include <exception>
@@ -15,16 +15,16 @@
 
 namespace cpprun::dist {
 
-// `where` begins the text: "all_reduce in group 0 (gloo, rank 1 of 2)".
+// `where` is the beginning of the text: "all_reduce in group 0 (gloo, rank 1 of 2)".
 std::exception_ptr translate(const std::exception_ptr& thrown, const std::string& where);
-// The same, with `where` made of a call and its group (empty: the default one; it may be gone).
+// The same for a call and its group (empty: the default group); the group may be destroyed.
 std::exception_ptr translate(const std::exception_ptr& thrown, const char* call,
                              const ProcessGroup& group);
 
-// Only the sorting, for tests: the name of the class that a foreign text becomes.
+// For tests: the name of the exception class for a text.
 const char* error_class_of(const std::string& text);
 
-// `f`'s result, or a DistError that says where it happened.
+// Returns the result of `f`; translates its exceptions.
 template <class F>
 auto translated(const std::string& where, F&& f) {
   try {

@@ -7,9 +7,9 @@ namespace {
 
 using Gloo = c10d::ProcessGroupGloo;
 
-std::shared_ptr<gloo::transport::Device> make_device(const GlooPlace& place) {
-  if (!place.interface.empty()) return Gloo::createDeviceForInterface(place.interface);
-  if (!place.address.empty()) return Gloo::createDeviceForHostname(place.address);
+std::shared_ptr<gloo::transport::Device> make_device(const GlooEndpoint& endpoint) {
+  if (!endpoint.interface.empty()) return Gloo::createDeviceForInterface(endpoint.interface);
+  if (!endpoint.address.empty()) return Gloo::createDeviceForHostname(endpoint.address);
   return Gloo::createDefaultDevice();
 }
 
@@ -17,10 +17,10 @@ std::shared_ptr<gloo::transport::Device> make_device(const GlooPlace& place) {
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                             int size, std::chrono::milliseconds timeout,
-                                            const GlooPlace& place) {
+                                            const GlooEndpoint& endpoint) {
   auto options = Gloo::Options::create(timeout);
-  options->devices.push_back(make_device(place));
-  options->threads = 2;  // as torch does for one device
+  options->devices.push_back(make_device(endpoint));
+  options->threads = 2;  // c10d's default for one device
   return c10::make_intrusive<Gloo>(store, rank, size, std::move(options));
 }
 

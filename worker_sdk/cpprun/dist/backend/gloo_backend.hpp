@@ -1,5 +1,5 @@
-// Makes Gloo backends. Private to dist; its source is the only one that sees c10d's Gloo header,
-// over the stand-ins of gloo_stubs/, because the wheel ships none of Gloo's own headers.
+// Makes Gloo backends. Private to dist. Only its source includes c10d's Gloo header, with the stubs
+// of gloo_stubs/, because the wheel contains none of Gloo's own headers.
 #pragma once
 
 #include <chrono>
@@ -10,15 +10,15 @@
 
 namespace cpprun::dist {
 
-// What Gloo listens on: an interface or an address; both empty: what the own host name means.
-struct GlooPlace {
+// Where Gloo listens: an interface or an address; both empty: the address of the host name.
+struct GlooEndpoint {
   std::string interface;
   std::string address;
 };
 
-// Blocks until all ranks are connected. Throws what LibTorch, Gloo or the store throw.
+// Blocks until all ranks are connected. Throws the exceptions of LibTorch, Gloo and the store.
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                             int size, std::chrono::milliseconds timeout,
-                                            const GlooPlace& place);
+                                            const GlooEndpoint& endpoint);
 
 }  // namespace cpprun::dist

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kLibrary = "libcpprun_nccl.so";
 constexpr const char* kInstead = "; use backend gloo, or ";
 
-// In the order in which they are tried. The last one is left to the loader.
+// Tried in this order; for the last one dlopen searches the library path.
 std::vector<std::string> candidates() {
   if (const auto named = own_environment("CPPRUN_NCCL_PLUGIN"); named && !named->empty()) {
     return {*named};
@@ -60,7 +60,7 @@ const NcclPlugin& load() {
   return *plugin;
 }
 
-// What the driver leaves in every machine and container that may use a GPU.
+// These device files exist on every machine and in every container that may use a GPU.
 bool looks_like_gpu() {
   const std::string visible = own_environment("CUDA_VISIBLE_DEVICES").value_or("all");
   if (visible.empty() || visible == "-1") return false;
@@ -79,7 +79,7 @@ DistUnsupportedError no_gpu() {
 }  // namespace
 
 const NcclPlugin& nccl_plugin() {
-  static const NcclPlugin& plugin = load();  // a throw leaves it to the next call to try again
+  static const NcclPlugin& plugin = load();  // after an exception the next call tries again
   return plugin;
 }
 

@@ -1,7 +1,7 @@
-// What dist and libcpprun_nccl.so agree on. Private to the SDK.
+// The interface between dist and libcpprun_nccl.so. Private to the SDK.
 //
-// The NCCL backend lives in a library of its own, because it drags in all of LibTorch's CUDA part
-// (230 MiB in memory): it is loaded when nccl is asked for, or "auto" meets a GPU.
+// The NCCL backend is a library of its own, because it loads all of LibTorch's CUDA part (230 MiB
+// of memory). dist loads it for backend nccl, and for "auto" if the machine has a GPU.
 #pragma once
 
 #include <chrono>
@@ -26,23 +26,23 @@ struct NcclPlan {
   std::vector<uint64_t> global_ranks;
 };
 
-// What the symbol returns: a table that lives as long as the process.
+// The table that the symbol returns; it lives as long as the process.
 struct NcclPlugin {
   int version = kNcclPluginVersion;
-  const char* torch_version = "";  // that it was compiled with
+  const char* torch_version = "";  // the version it was compiled with
   int (*gpu_count)() = nullptr;    // 0 without a driver
-  // "" or why the NCCL that was loaded does not fit the one it was compiled with.
+  // Empty, or why the loaded NCCL does not match the one it was compiled with.
   std::string (*complaint)() = nullptr;
-  // Throws what LibTorch throws.
+  // Throws the exceptions of LibTorch.
   c10::intrusive_ptr<c10d::Backend> (*make)(const NcclPlan& plan) = nullptr;
 };
 using NcclPluginEntry = const NcclPlugin* (*)();
 
-// Loads the library at its first call. Throws DistUnsupportedError with the reason and the cure.
+// Loads the library at the first call. Throws DistUnsupportedError with the reason and the remedy.
 const NcclPlugin& nccl_plugin();
-// The same for a GPU that is really there.
+// The same; throws DistUnsupportedError also if this process sees no GPU.
 const NcclPlugin& nccl_plugin_with_gpu();
-// Whether this process sees a GPU; loads the plugin only if the machine looks like it.
+// True if this process sees a GPU. Loads the plugin only if the machine has a GPU device file.
 bool has_gpu();
 
 }  // namespace cpprun::dist

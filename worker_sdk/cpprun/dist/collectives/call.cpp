@@ -1,4 +1,3 @@
-// The part that all calls into a group share.
 #include "cpprun/dist/collectives/call.hpp"
 
 #include <ATen/MemoryOverlap.h>
@@ -14,7 +13,7 @@
 namespace cpprun::dist {
 
 std::string dtype_name(at::ScalarType type) {
-  return std::string(c10::getDtypeNames(type).first);  // a view from 2.15 on
+  return std::string(c10::getDtypeNames(type).first);  // a string_view from LibTorch 2.15 on
 }
 
 std::string describe(const at::Tensor& tensor) {

@@ -1,11 +1,10 @@
-// One call into a group: its checks, its texts, its way into the backend. Private to dist.
+// One call on a group: checks its arguments, describes it in errors, starts it. Private to dist.
 //
 //   Call call("broadcast", options.group);
 //   call.check(tensor, "tensor");
-//   ... call.start(async_op, [&] { return call.pg().broadcast(...); }, ending) ...
+//   ... call.start(async_op, [&] { return call.pg().broadcast(...); }, finish) ...
 //
-// Everything that can be refused is refused before anything is sent, so that a wrong argument
-// leaves the group as it was.
+// Check all arguments before anything is sent, so that a wrong argument leaves the group usable.
 #pragma once
 
 #include <functional>
@@ -24,14 +23,14 @@ namespace cpprun::dist {
 std::string describe(const at::Tensor& tensor);
 std::string dtype_name(at::ScalarType type);  // "float32"
 
-// How many elements this rank sends to each rank of the group, and takes from each.
+// Number of elements that this rank sends to, and receives from, each rank of the group.
 struct Exchange {
   std::vector<int64_t> sends, takes;
 };
 
 class Call {
  public:
-  // DistStateError: no such group, destroyed, broken, or this process is no member.
+  // DistStateError: the group does not exist, is destroyed or broken, or this process is no member.
   Call(const char* name, const ProcessGroup& group);
 
   c10d::ProcessGroup& pg() const { return *pg_; }
@@ -43,38 +42,38 @@ class Call {
   // "all_reduce in group 0 (gloo, rank 1 of 2)".
   std::string where() const;
 
-  // `what` names the value and the cure.
+  // `what` names the value and the remedy.
   [[noreturn]] void refuse(const std::string& what) const;       // DistArgumentError
   [[noreturn]] void unsupported(const std::string& what) const;  // DistUnsupportedError
 
-  // The group's rank of a global one; refuses one that is not in the group.
+  // Converts a global rank to the rank in the group; refuses a rank that is not a member.
   int group_rank(int global_rank, const char* argument) const;
-  // Defined, dense, on a device that the group has a backend for.
+  // Refuses a tensor unless it is defined, dense, and on a device that the group has a backend for.
   void check(const at::Tensor& tensor, const char* argument) const;
-  // Besides `check`, for what the call writes to: each element has its own place in memory. Else
-  // writing the result would fail, when all has been sent.
+  // As `check`, for tensors that the call writes: every element has its own memory. Otherwise
+  // writing the result would fail after everything has been sent.
   void check_written(const at::Tensor& tensor, const char* argument) const;
   void check_written(const std::vector<at::Tensor>& list, const char* argument) const;
-  // One per rank, all like `like` in dtype and device.
+  // One tensor per rank, all with the dtype and device of `like`.
   void check_list(const std::vector<at::Tensor>& list, const char* argument,
                   const at::Tensor& like) const;
   void check_same_dtype(const at::Tensor& tensor, const char* argument,
                         const at::Tensor& like) const;
   void check_same_shape(const at::Tensor& tensor, const char* argument,
                         const at::Tensor& like) const;
-  // "gloo" or "nccl": what serves this tensor's device.
+  // "gloo" or "nccl": the backend for this tensor's device.
   std::string backend_of(const at::Tensor& tensor) const;
   bool is_gloo(const at::Tensor& tensor) const { return backend_of(tensor) == "gloo"; }
 
-  // With debug checks on: all ranks must bring the same text, or all throw. Collectives only.
-  // With an exchange: and each must take what the other sends.
+  // With debug checks on: throws on all ranks unless all pass the same text and every rank receives
+  // what the others send to it. Collectives only.
   void compare(const std::string& text, const Exchange& exchange = {}) const;
 
-  // Starts it, counts it, and waits unless `async_op`. `finish` runs after a good end.
+  // Starts the work, counts it, and waits unless `async_op`. `finish` runs after success.
   using Native = c10::intrusive_ptr<c10d::Work>;
   Work start(bool async_op, const std::function<Native()>& begin,
              std::function<void()> finish = {}) const;
-  // For sends and receives; the caller waits.
+  // For point-to-point calls; the caller waits.
   Work start(Work::State::Kind kind, const std::function<Native()>& begin,
              std::function<void()> finish = {}) const;
 

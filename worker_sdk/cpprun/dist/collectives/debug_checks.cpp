@@ -1,4 +1,4 @@
-// The ranks' fingerprints in the store, one key for each rank and call.
+// Exchanges fingerprints through the store, one key per rank and call.
 #include "cpprun/dist/collectives/debug_checks.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace cpprun::dist {
 namespace {
 
-bool asked_for() {
+bool is_detail_level() {
   const char* value = std::getenv("TORCH_DISTRIBUTED_DEBUG");
   if (value == nullptr) return false;
   std::string text(value);
@@ -24,7 +24,7 @@ bool asked_for() {
 }
 
 std::atomic<bool>& checks() {
-  static std::atomic<bool> on{asked_for()};
+  static std::atomic<bool> on{is_detail_level()};
   return on;
 }
 
@@ -42,8 +42,8 @@ std::string key_of(const std::string& prefix, size_t rank) {
   return prefix + std::to_string(rank);
 }
 
-// What all ranks brought, in the order of ranks. All keys are there.
-std::vector<std::string> brought(const Call& call, const std::string& prefix) {
+// The texts of all ranks, by rank in the group. Requires that all keys exist.
+std::vector<std::string> read_all(const Call& call, const std::string& prefix) {
   const auto store = store_of(call);
   return translated(call.where(), [&] {
     std::vector<std::string> texts;
@@ -55,9 +55,9 @@ std::vector<std::string> brought(const Call& call, const std::string& prefix) {
   });
 }
 
-// Everybody has come to the next call, so nobody reads this one's keys any more. Whether it works
-// does not matter: the store's host may have done its part and gone.
-void forget(c10d::Store& store, const std::string& key) {
+// All ranks have reached the next call, so no rank reads this key any more. Ignores errors: the
+// process that serves the store may have finished and exited.
+void delete_key(c10d::Store& store, const std::string& key) {
   try {
     store.deleteKey(key);
   } catch (const std::exception&) {
@@ -69,18 +69,19 @@ std::string global_rank(const Call& call, size_t rank) {
   return "rank " + std::to_string(call.group()->ranks[rank]);
 }
 
-struct Said {
+struct RankText {
   size_t rank;  // in the group
   std::string text;
 };
 
-[[noreturn]] void differ(const Call& call, uint64_t sequence, const Said& one, const Said& other) {
+[[noreturn]] void differ(const Call& call, uint64_t sequence, const RankText& one,
+                         const RankText& other) {
   throw DistMismatchError("ranks disagree in call " + std::to_string(sequence) + " of group " +
                           call.group()->name + ": " + global_rank(call, one.rank) + ": " +
                           one.text + "; " + global_rank(call, other.rank) + ": " + other.text);
 }
 
-// In the store: the text, and below it what is sent to each rank, and what is taken from each.
+// A value in the store: the text, a line of sent lengths, a line of received lengths.
 constexpr char kLine = '\n', kNumber = ' ';
 
 std::string line_of(const std::vector<int64_t>& numbers) {
@@ -89,31 +90,31 @@ std::string line_of(const std::vector<int64_t>& numbers) {
   return line;
 }
 
-std::string written(const std::string& text, const Exchange& exchange) {
+std::string encoded(const std::string& text, const Exchange& exchange) {
   if (exchange.sends.empty()) return text;
   return text + kLine + line_of(exchange.sends) + kLine + line_of(exchange.takes);
 }
 
-struct Brought {
+struct Fingerprint {
   std::string text;
   std::vector<std::string> sends, takes;
 };
 
-Brought read(const std::string& written) {
-  const auto lines = text::split(written, kLine);
-  if (lines.size() != 3) return {written, {}, {}};
+Fingerprint decoded(const std::string& value) {
+  const auto lines = text::split(value, kLine);
+  if (lines.size() != 3) return {value, {}, {}};
   return {lines[0], text::split(lines[1], kNumber), text::split(lines[2], kNumber)};
 }
 
-// All ranks look at the same texts in the same order, so that all say the same.
-void check_equal(const Call& call, uint64_t sequence, const std::vector<Brought>& all) {
+// All ranks compare the same texts in the same order, so all report the same difference.
+void check_equal(const Call& call, uint64_t sequence, const std::vector<Fingerprint>& all) {
   for (size_t other = 1; other < all.size(); ++other) {
     if (all[other].text == all[0].text) continue;
     differ(call, sequence, {0, all[0].text}, {other, all[other].text});
   }
 }
 
-void check_exchange(const Call& call, uint64_t sequence, const std::vector<Brought>& all) {
+void check_exchange(const Call& call, uint64_t sequence, const std::vector<Fingerprint>& all) {
   if (all[0].sends.empty()) return;
   for (size_t from = 0; from < all.size(); ++from) {
     for (size_t to = 0; to < all.size(); ++to) {
@@ -170,7 +171,7 @@ void compare_across_ranks(const Call& call, const std::string& text, const Excha
   const auto own = static_cast<size_t>(call.rank());
   const auto store = store_of(call);
   translated(call.where(),
-             [&] { store->set(key_of(prefix, own), bytes(written(text, exchange))); });
+             [&] { store->set(key_of(prefix, own), bytes(encoded(text, exchange))); });
   const auto missing = missing_ranks(call, prefix, call.timeout());
   if (!missing.empty()) {
     const std::string why = call.where() + ": missing rank(s): " + listed(missing) +
@@ -179,9 +180,9 @@ void compare_across_ranks(const Call& call, const std::string& text, const Excha
     call.group()->health.mark_broken(why);
     throw DistTimeoutError(why);
   }
-  std::vector<Brought> all;
-  for (const std::string& one : brought(call, prefix)) all.push_back(read(one));
-  if (sequence > 0) forget(*store, key_of(prefix_of(sequence - 1), own));
+  std::vector<Fingerprint> all;
+  for (const std::string& one : read_all(call, prefix)) all.push_back(decoded(one));
+  if (sequence > 0) delete_key(*store, key_of(prefix_of(sequence - 1), own));
   check_equal(call, sequence, all);
   check_exchange(call, sequence, all);
 }

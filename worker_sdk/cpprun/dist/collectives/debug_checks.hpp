@@ -1,5 +1,4 @@
-// Debug checks: before each collective the ranks compare what they are about to do. Private to
-// dist.
+// Debug checks: before each collective the ranks compare their calls. Private to dist.
 #pragma once
 
 #include <string>
@@ -8,13 +7,13 @@
 
 namespace cpprun::dist {
 
-// Through the group's store, so that nothing has gone over the backend when it fails. A difference
-// is a DistMismatchError with the same text on all ranks; a rank that does not come within the
-// group's timeout is a DistTimeoutError that names it.
+// Compares through the group's store, so that nothing has been sent over the backend if it fails. A
+// difference is a DistMismatchError with the same text on all ranks. A rank that does not arrive
+// within the group's timeout is a DistTimeoutError that names it.
 void compare_across_ranks(const Call& call, const std::string& text, const Exchange& exchange);
 
-// The group's ranks whose `prefix` + rank is not in the store at `deadline`, as global ranks.
-// Returns as soon as all are there. Store errors are translated.
+// Waits until the key `prefix` + rank of every rank of the group is in the store, at most
+// `timeout`. Returns the global ranks whose keys are missing. Translates the store's errors.
 std::vector<int> missing_ranks(const Call& call, const std::string& prefix,
                                std::chrono::milliseconds timeout);
 // "1, 3".

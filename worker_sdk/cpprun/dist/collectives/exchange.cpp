@@ -1,4 +1,4 @@
-// reduce_scatter and all_to_all: a part of each rank for each rank.
+// reduce_scatter and all_to_all.
 #include <algorithm>
 #include <numeric>
 
@@ -34,7 +34,7 @@ std::vector<int64_t> equal_splits(const Call& call, int64_t elements) {
   return std::vector<int64_t>(call.group()->ranks.size(), elements / call.size());
 }
 
-// Checks splits along the first dimension and gives them in elements.
+// Checks splits along the first dimension and returns them in elements.
 std::vector<int64_t> splits_of(const Call& call, const at::Tensor& tensor,
                                const std::vector<int64_t>& splits, const char* argument) {
   const int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
@@ -57,8 +57,8 @@ std::vector<int64_t> splits_of(const Call& call, const at::Tensor& tensor,
   return elements;
 }
 
-// The same in elements of the flat tensor, where a complex number is two; none for equal parts,
-// which the backends know how to cut.
+// Converts splits to elements of the flat tensor, where a complex number counts as two. Empty for
+// equal parts, which the backends compute themselves.
 std::vector<int64_t> wire_splits(std::vector<int64_t> splits, bool are_given,
                                  const at::Tensor& tensor, const at::Tensor& flat) {
   if (!are_given) return {};
@@ -81,7 +81,7 @@ void check_equal_parts(const Call& call, const at::Tensor& output, const at::Ten
               " times the elements of output, " + describe(output));
 }
 
-// One buffer to all: gloo has no lists there.
+// Joins the lists into one buffer, because gloo has no all_to_all of lists.
 Work all_to_all_joined(const Call& call, bool async_op, const std::vector<at::Tensor>& output,
                        const std::vector<at::Tensor>& input) {
   TensorPacking packing(Payload::Bytes);

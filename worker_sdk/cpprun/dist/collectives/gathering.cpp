@@ -1,4 +1,4 @@
-// all_gather, gather, scatter: each rank's tensor to or from a list.
+// all_gather, gather, scatter.
 #include <algorithm>
 
 #include "cpprun/dist/collectives.hpp"
@@ -20,7 +20,7 @@ bool have_equal_shapes(const std::vector<at::Tensor>& list) {
                      [&](const at::Tensor& tensor) { return tensor.sizes() == list[0].sizes(); });
 }
 
-// Gloo gathers equal sizes only: all send as much as the longest has, and each takes its part.
+// Gloo gathers equal sizes only: all ranks pad to the longest input, and each takes the real parts.
 Work all_gather_unequal(const Call& call, bool async_op, const std::vector<at::Tensor>& output,
                         const at::Tensor& input, const c10d::AllgatherOptions& native) {
   TensorPacking packing(Payload::Bytes);
@@ -41,7 +41,7 @@ Work all_gather_unequal(const Call& call, bool async_op, const std::vector<at::T
       packing.finish());
 }
 
-// `list` counts on the root only.
+// Only the root passes a list.
 void check_root_list(const Call& call, bool is_root, const std::vector<at::Tensor>& list,
                      const char* argument, const at::Tensor& like, int root) {
   if (!is_root) {

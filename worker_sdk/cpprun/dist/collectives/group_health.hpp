@@ -1,5 +1,5 @@
-// What goes through one group: whether it is still sound, how many calls were compared, and what
-// the backend still needs. Private to dist; part of ProcessGroup::State. Any thread.
+// GroupHealth: whether a group is broken, its sequence numbers, and unfinished works that the
+// backend still needs. Private to dist; part of ProcessGroup::State. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace cpprun::dist {
 
 class GroupHealth {
  public:
-  // After a lost peer or a timeout the connections are closed and the ranks out of step: nothing
-  // that follows can be right. The first error is kept.
+  // After a lost peer or a timeout the connections are closed and the ranks out of step, so no
+  // later call can succeed. Keeps the first error.
   void mark_broken(const std::string& why) {
     const std::lock_guard lock(mutex_);
     if (broken_.empty()) broken_ = why;
   }
-  // Empty: sound.
+  // The first error; empty: the group works.
   std::string broken() const {
     const std::lock_guard lock(mutex_);
     return broken_;
   }
 
-  // Sends and receives that were dropped before their end: Gloo still points to their buffers, and
-  // a connection whose next message has none does not go on. Kept until the group is destroyed.
+  // Keeps a send or receive that was dropped before its end, until the group is destroyed: Gloo
+  // still points to its buffer, and a connection blocks if its next message has no buffer.
   void keep(c10::intrusive_ptr<c10d::Work> work) {
     const std::lock_guard lock(mutex_);
     pending_.push_back(std::move(work));
@@ -37,7 +37,7 @@ class GroupHealth {
     last.swap(pending_);
   }
 
-  // The same on all ranks, as they make the same calls.
+  // Equal on all ranks, because they make the same calls.
   uint64_t next_comparison() { return next(comparisons_); }
   uint64_t next_barrier() { return next(barriers_); }
 

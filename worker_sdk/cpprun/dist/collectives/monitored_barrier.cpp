@@ -1,4 +1,4 @@
-// monitored_barrier: through the store, which knows who has come.
+// monitored_barrier goes through the store, which knows the ranks that have arrived.
 #include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/collectives/debug_checks.hpp"
@@ -6,13 +6,13 @@
 namespace cpprun::dist {
 namespace {
 
-// Others wait this much longer than rank 0, so that they hear its decision.
+// Other ranks wait this much longer than rank 0, so that they receive its decision.
 constexpr std::chrono::milliseconds kDecisionGrace{5'000};
 constexpr const char* kAllCame = "all";
 
 struct Keys {
   std::string arrived;         // + rank
-  std::string missing_report;  // kAllCame, or who is missing
+  std::string missing_report;  // kAllCame or the missing ranks
 };
 
 Keys keys_of(uint64_t sequence) {
@@ -20,16 +20,16 @@ Keys keys_of(uint64_t sequence) {
   return {prefix + "arrived/", prefix + "decision"};
 }
 
-// Everybody has come to `sequence`, so the keys before it are read.
-void forget(c10d::Store& store, uint64_t sequence, int size) {
+// Deletes the keys of the barrier before `sequence`: all ranks have arrived, hence have read them.
+void delete_previous_keys(c10d::Store& store, uint64_t sequence, int size) {
   if (sequence == 0) return;
   const Keys old = keys_of(sequence - 1);
   store.deleteKey(old.missing_report);
   for (int rank = 0; rank < size; ++rank) store.deleteKey(old.arrived + std::to_string(rank));
 }
 
-std::string judge(const Call& call, c10d::Store& store, uint64_t sequence,
-                  std::chrono::milliseconds timeout, bool wait_all_ranks) {
+std::string decide(const Call& call, c10d::Store& store, uint64_t sequence,
+                   std::chrono::milliseconds timeout, bool wait_all_ranks) {
   const Keys keys = keys_of(sequence);
   auto missing = missing_ranks(call, keys.arrived, timeout);
   if (!wait_all_ranks && missing.size() > 1) missing.resize(1);
@@ -37,7 +37,7 @@ std::string judge(const Call& call, c10d::Store& store, uint64_t sequence,
   translated(call.where(), [&] {
     store.set(keys.missing_report,
               std::vector<uint8_t>(missing_report.begin(), missing_report.end()));
-    if (missing.empty()) forget(store, sequence, call.size());
+    if (missing.empty()) delete_previous_keys(store, sequence, call.size());
   });
   return missing_report;
 }
@@ -69,7 +69,7 @@ void monitored_barrier(const ProcessGroup& group, std::optional<std::chrono::mil
     store->set(keys.arrived + std::to_string(call.rank()), std::vector<uint8_t>{1});
   });
   const std::string missing = call.rank() == 0
-                                  ? judge(call, *store, sequence, limit, wait_all_ranks)
+                                  ? decide(call, *store, sequence, limit, wait_all_ranks)
                                   : missing_report_of(call, *store, keys.missing_report, limit);
   if (missing == kAllCame) return;
   throw DistTimeoutError(call.where() + ": missing rank(s): " + missing + ", after " +

@@ -1,4 +1,4 @@
-// send, recv and their kin.
+// send, recv, isend, irecv, batch_isend_irecv.
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/collectives/call.hpp"
 #include "cpprun/dist/objects/tensor_packing.hpp"
@@ -48,7 +48,7 @@ Work start_recv(const Call& call, const at::Tensor& tensor, int src, int tag) {
       kind_of(call, tensor), [&] { return call.pg().recv(flat, from, tag); }, packing.finish());
 }
 
-// Backends that know how make one message of all; the others start them one by one.
+// Backends with coalescing make one operation of all; for others the operations start one by one.
 bool coalesces(const Call& call, const std::vector<P2POp>& ops) {
   if (ops.empty() || !ops[0].tensor.defined()) return false;
   return call.pg().getBackend(ops[0].tensor.device().type())->supportsCoalescing() &&

@@ -1,4 +1,3 @@
-// The table of reduce operations; what requirements call "result or named error".
 #include "cpprun/dist/collectives/reduction.hpp"
 
 namespace cpprun::dist {
@@ -62,13 +61,13 @@ void check_dtype(const Call& call, ReduceOp op, const at::Tensor& tensor,
   if (!is_plain(type)) cannot(call, op, "dtype " + dtype_name(type) + " on " + backend);
 }
 
-// A bool stays one: the sum of three `true` would be 3 in its byte.
+// Keeps a bool valid: SUM of three `true` would store 3 in its byte.
 ReduceOp for_bool(ReduceOp op) {
   if (op == ReduceOp::SUM) return ReduceOp::MAX;
   return op == ReduceOp::PRODUCT ? ReduceOp::MIN : op;
 }
 
-// What c10d's own maker does, whose name differs between versions.
+// Does what c10d's own factory does, whose name differs between versions.
 Native times_before_sum(double factor) {
   Native op;
   op.op_ = Native::PREMUL_SUM;

@@ -1,4 +1,5 @@
-// Which reduce operation a backend does for which dtype, and what the SDK adds. Private to dist.
+// Which reduce operations a backend supports for which dtype, and which the SDK emulates. Private
+// to dist.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Types.hpp>
@@ -11,16 +12,16 @@ namespace cpprun::dist {
 
 struct Reduction {
   c10d::ReduceOp native;
-  // The result is divided by the size of the group afterwards: AVG on gloo.
+  // Divide the result by the size of the group afterwards: AVG on gloo.
   bool divides = false;
 };
 
-// Throws DistUnsupportedError, which names backend, operation and dtype, or DistArgumentError when
-// PREMUL_SUM comes without a factor.
+// Throws DistUnsupportedError with backend, operation and dtype, or DistArgumentError if PREMUL_SUM
+// has no factor.
 Reduction reduction_for(const Call& call, ReduceOp op, const at::Tensor& tensor,
                         std::optional<double> factor);
 
-// Adds the division of `result`, as the backend wrote it, to what `packing` does afterwards.
+// Adds the division of `result`, the backend's buffer, to the steps of `packing`.
 void divide_afterwards(const Call& call, const Reduction& reduction, const at::Tensor& result,
                        TensorPacking& packing);
 

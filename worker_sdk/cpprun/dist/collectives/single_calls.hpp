@@ -1,5 +1,5 @@
-// The calls of c10d::ProcessGroup on one tensor, by the names that this LibTorch prefers: from 2.15
-// on the old ones warn. Private to dist.
+// Calls of c10d::ProcessGroup on one tensor, under the names of this version of LibTorch: the old
+// names print warnings from 2.15 on. Private to dist.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ concept HasSingleCalls = requires(Group& group, at::Tensor& tensor) {
   group.all_gather_single(tensor, tensor);
 };
 
-// Templates, so that the branch which does not fit is never looked at.
+// Templates, so that the compiler ignores the branch that does not exist.
 template <class Group>
 NativeWork single_all_gather(Group& group, at::Tensor& to, at::Tensor& from,
                              const c10d::AllgatherOptions& options) {

@@ -1,5 +1,4 @@
-// What a Work handle stands for: c10d's Work, what is to be done after it, how it ended. Private to
-// dist.
+// The state behind a Work handle: c10d's Work, the steps after it, and its result. Private to dist.
 #pragma once
 
 #include <condition_variable>
@@ -17,12 +16,12 @@ namespace cpprun::dist {
 
 struct Work::State {
  public:
-  // Gloo's sends and receives end only inside a wait, and each may be waited for only once; what
-  // came from anybody knows afterwards from whom. Everything else can be asked at any time.
+  // Gloo's sends and receives end only inside wait(), which may be called once; a receive from any
+  // rank knows its source afterwards. All other works can be polled.
   enum class Kind { Polled, WaitedOnce, FromAnybody };
 
-  // `native` null: c10d has ended it already. `finish` runs once, after a good end, in the thread
-  // that asks first.
+  // `native` null: c10d has ended the work already. `finish` runs once, after success, in the first
+  // thread that sees the end.
   State(Kind kind, std::string where, std::shared_ptr<ProcessGroup::State> group,
         c10::intrusive_ptr<c10d::Work> native, std::function<void()> finish);
   ~State();
@@ -33,7 +32,7 @@ struct Work::State {
   bool wait_for(std::chrono::milliseconds timeout);
   bool is_completed();
   std::exception_ptr exception();
-  // Rank in the group that sent, after the end of a receive.
+  // The rank in the group that sent; valid after a receive has ended.
   int source_rank() const { return source_rank_; }
 
  private:
@@ -46,15 +45,15 @@ struct Work::State {
   const std::string where_;
   const std::shared_ptr<ProcessGroup::State> group_;
 
-  std::mutex waiting_;  // held while somebody waits
+  std::mutex waiting_;  // held while a thread waits
   c10::intrusive_ptr<c10d::Work> native_;
   std::function<void()> finish_;
-  // Waits in place of one who only asks, where asking takes that; `watched_` is what it waits for.
+  // is_completed() of works that only end in wait() needs a thread that waits for `watched_`.
   std::thread watcher_;
   c10::intrusive_ptr<c10d::Work> watched_;
   int source_rank_ = -1;
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // protects the following members
   mutable std::condition_variable ended_now_;
   bool has_ended_ = false;
   std::exception_ptr error_;

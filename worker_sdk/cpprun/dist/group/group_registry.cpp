@@ -9,11 +9,11 @@ namespace {
 struct GroupRegistry {
   std::mutex mutex;
   Group default_group;
-  std::vector<Group> others;  // in the order they were made
+  std::vector<Group> others;  // in the order of creation
   int names = 0;
 };
 
-// Never destroyed: at the end of the process, groups may be stuck in a collective.
+// Never destroyed, because groups may be stuck in a collective when the process exits.
 GroupRegistry& own() {
   static GroupRegistry& registry = *new GroupRegistry;
   return registry;

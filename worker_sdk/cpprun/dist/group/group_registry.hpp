@@ -1,6 +1,5 @@
-// The groups of this process: the default one and those made from it. Private to dist.
-//
-// One lock; no call here blocks or talks to anybody.
+// The process groups of this process: the default group and those made from it. Private to dist.
+// Any thread; no function blocks.
 #pragma once
 
 #include <memory>
@@ -9,23 +8,23 @@
 
 #include "cpprun/dist/group/group_state.hpp"
 
-namespace cpprun::dist::world {
+namespace cpprun::dist::registry {
 
 using Group = std::shared_ptr<ProcessGroup::State>;
 
-// Null when there is none.
+// Null if there is none.
 Group default_group();
-// Throws DistStateError when there is a default group already.
+// Throws DistStateError if there is a default group.
 void check_no_default();
 void set_default(Group group);
 void add(Group group);
-// Takes the group out; false: it was not here (any more).
+// False: the group is not registered (any more).
 bool remove(const Group& group);
-// Takes all out, the newest first, the default one last.
+// Removes all groups and returns them, the newest first, the default group last.
 std::vector<Group> remove_all();
 
-// "0", "1", ...: the names that Python gives to groups, which are part of their keys in the store.
-// All ranks make groups in the same order, so they agree. Starts anew after remove_all().
+// "0", "1", ...: Python's names of groups, which are part of their keys in the store. All ranks
+// make groups in the same order, so the names agree. Starts again after remove_all().
 std::string next_name();
 
-}  // namespace cpprun::dist::world
+}  // namespace cpprun::dist::registry

@@ -1,7 +1,7 @@
-// What a ProcessGroup handle stands for. Private to dist and to those that take `native(group)`.
+// The state behind a ProcessGroup handle. Private to the SDK.
 //
-// `pg` and `store` change once, when the group is destroyed: read them through native(group) or
-// resolve(), which hold the lock and say why there is none.
+// `pg` and `store` become null when the group is destroyed: read them through native(group), or
+// under `mutex` after resolve().
 #pragma once
 
 #include <atomic>
@@ -18,22 +18,22 @@
 namespace cpprun::dist {
 
 struct ProcessGroup::State {
-  // Null: this process does not belong to the group, or the group was destroyed.
+  // Null: this process is not a member, or the group is destroyed.
   c10::intrusive_ptr<c10d::ProcessGroup> pg;
   c10::intrusive_ptr<c10d::Store> store;  // with the group's prefix
-  std::vector<int> ranks;                 // global ranks, in the order of this group's
+  std::vector<int> ranks;                 // global ranks, by group rank
   int rank = -1;                          // within this group
-  std::string name;                       // as messages show it
-  std::string backend;                    // as asked for: "gloo", "cpu:gloo,cuda:nccl"
+  std::string name;                       // for messages
+  std::string backend;                    // resolved: "gloo", "cpu:gloo,cuda:nccl"
   std::chrono::milliseconds timeout{};    // of each collective
-  std::function<void()> leave;            // called once, when the group is destroyed; may be empty
+  std::function<void()> leave;            // called once when the group is destroyed; may be empty
   std::atomic<bool> destroyed{false};
-  mutable std::mutex mutex;  // of pg and store
-  GroupHealth health;        // has its own
+  mutable std::mutex mutex;  // protects pg and store
+  GroupHealth health;        // has its own lock
 };
 
-// The group itself, or the default one for an empty handle. Throws DistStateError, which names
-// `call`, when there is no default group, and when the group was destroyed.
+// The group, or the default group for an empty handle. Throws DistStateError with the name of
+// `call` if there is no default group or the group was destroyed.
 std::shared_ptr<ProcessGroup::State> resolve(const ProcessGroup& group, const char* call);
 
 // "group 0 (gloo, rank 1 of 2)": how messages name a group.

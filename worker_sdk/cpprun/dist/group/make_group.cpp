@@ -18,7 +18,7 @@ namespace {
 using BackendType = c10d::ProcessGroup::BackendType;
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
-// c10d's groups hold their backends for as long as anybody holds the group, a Reducer for instance.
+// A c10d group holds its backends as long as any object, such as a Reducer, holds the group.
 class OwnGroup final : public c10d::ProcessGroup {
  public:
   using c10d::ProcessGroup::ProcessGroup;
@@ -37,23 +37,23 @@ std::string variable(const char* name) {
   return own_environment(name).value_or("");
 }
 
-GlooPlace gloo_place(const GroupPlan& plan) {
-  GlooPlace place;
-  place.interface = plan.options.gloo_interface;
-  if (place.interface.empty()) place.interface = variable("GLOO_SOCKET_IFNAME");
-  // Several names in it mean several devices to torch; the first one serves.
-  place.interface = place.interface.substr(0, place.interface.find(','));
-  if (!place.interface.empty()) return place;
-  place.address = local_address_towards(plan.master_address);
-  if (place.address.empty()) place.address = local_address_towards("");
-  return place;
+GlooEndpoint gloo_endpoint(const GroupPlan& plan) {
+  GlooEndpoint endpoint;
+  endpoint.interface = plan.options.gloo_interface;
+  if (endpoint.interface.empty()) endpoint.interface = variable("GLOO_SOCKET_IFNAME");
+  // torch uses several devices for several names; the SDK uses the first one.
+  endpoint.interface = endpoint.interface.substr(0, endpoint.interface.find(','));
+  if (!endpoint.interface.empty()) return endpoint;
+  endpoint.address = local_address_towards(plan.master_address);
+  if (endpoint.address.empty()) endpoint.address = local_address_towards("");
+  return endpoint;
 }
 
 c10::intrusive_ptr<c10d::Backend> make_backend(const GroupPlan& plan, const std::string& name,
                                                const StorePointer& store) {
   const int size = static_cast<int>(plan.registration.ranks.size());
   if (name == "gloo") {
-    return make_gloo(store, plan.registration.rank, size, plan.timeout, gloo_place(plan));
+    return make_gloo(store, plan.registration.rank, size, plan.timeout, gloo_endpoint(plan));
   }
   NcclPlan nccl{store,
                 plan.registration.rank,
@@ -66,7 +66,7 @@ c10::intrusive_ptr<c10d::Backend> make_backend(const GroupPlan& plan, const std:
   return nccl_plugin_with_gpu().make(nccl);
 }
 
-// One backend for all devices if they have the same name, as Python does.
+// All devices share one backend if it has the same name, as in Python.
 void add_backends(const GroupPlan& plan, const StorePointer& store, c10d::ProcessGroup& group) {
   const BackendMap map = parse_backend(plan.backend);
   std::set<std::string> names;
@@ -88,7 +88,7 @@ std::string shown(const std::vector<int>& ranks) {
   return text::join(words, ", ");
 }
 
-// A timeout alone says nothing; the store knows who never came.
+// Adds the missing ranks, which the store knows, to the text of a timeout.
 std::exception_ptr with_missing(const GroupPlan& plan, const RankRegistration& registration,
                                 const std::exception_ptr& failed) {
   try {
@@ -109,7 +109,7 @@ std::exception_ptr with_missing(const GroupPlan& plan, const RankRegistration& r
   if (others) std::rethrow_exception(others);
   const auto failed =
       with_missing(plan, registration, translate(std::current_exception(), registration.call));
-  // Asked after the missing ranks: who reports a failure sets keys of theirs.
+  // Check after missing_ranks(), because a rank that reports a failure sets keys of other ranks.
   if (const auto theirs = failure_of_other_ranks(registration)) std::rethrow_exception(theirs);
   report_failure(registration, failed);
   std::rethrow_exception(failed);

@@ -1,5 +1,5 @@
-// Makes a group out of a store and a list of ranks: roll call, backends, the c10d object. Private
-// to dist; what init_process_group and new_group share.
+// Makes a group from a store and a list of ranks: registers the rank, makes the backends and c10d's
+// ProcessGroup. Private to dist; for init_process_group and new_group.
 #pragma once
 
 #include <memory>
@@ -11,24 +11,24 @@
 namespace cpprun::dist {
 
 struct GroupPlan {
-  RankRegistration registration;  // its store has no group's prefix yet
-  std::string name;               // Python's: "0", "1"; part of the keys
+  RankRegistration registration;  // its store has no group prefix yet
+  std::string name;               // Python's name: "0", "1"; part of the keys
   std::string shown_name;
   std::string backend;  // resolved: not "auto"
   std::chrono::milliseconds timeout{};
   BackendOptions options;
   std::optional<c10::Device> device;
-  std::string master_address;  // for Gloo's choice of an address; empty: none known
+  std::string master_address;  // to choose Gloo's address; empty: unknown
 };
 
-// Blocks until all ranks are there. Throws DistError; the other ranks learn of it.
+// Blocks until all ranks have joined. Throws DistError and reports it to the other ranks.
 std::shared_ptr<ProcessGroup::State> make_group(const GroupPlan& plan);
 
-// Lets go of a group's backends, which closes their connections even if others still hold the
-// object. Blocks as long as a collective of it runs.
+// Releases a group's backends, which closes their connections even if other objects still hold the
+// group. Blocks while a collective of the group runs.
 void drop_backends(c10d::ProcessGroup& group);
 
-// From now on the end of the process takes groups along that nobody destroyed, within a second.
+// Makes the process end all remaining groups at exit, within a second.
 void retire_at_exit();
 
 }  // namespace cpprun::dist

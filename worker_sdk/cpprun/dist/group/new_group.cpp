@@ -1,4 +1,3 @@
-// Groups made from the default one.
 #include <algorithm>
 #include <numeric>
 
@@ -12,7 +11,7 @@ namespace {
 
 constexpr const char* kCall = "new_group";
 
-// Sorted, as Python does. An empty list means all.
+// Sorts the ranks, as Python does. An empty list means all ranks.
 std::vector<int> checked(std::vector<int> ranks, int world_size) {
   if (ranks.empty()) {
     ranks.resize(static_cast<size_t>(world_size));
@@ -32,7 +31,7 @@ std::vector<int> checked(std::vector<int> ranks, int world_size) {
   return ranks;
 }
 
-// What makes no sense for a group within a group.
+// Refuses options that only the default group has.
 void check_options(const InitOptions& options) {
   if (options.store || !options.init_method.empty() || options.rank != -1 ||
       options.world_size != -1) {
@@ -60,8 +59,8 @@ ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options) {
   plan.registration.rank = place_of(parent->rank, plan.registration.ranks);
   plan.backend = options.backend.empty() ? parent->backend : options.backend;
   parse_backend(plan.backend);
-  // Every rank takes the name, members or not: names are counted, and part of the keys.
-  plan.name = world::next_name();
+  // Every rank takes a name, member or not, because names are counted and part of the keys.
+  plan.name = registry::next_name();
   plan.shown_name = options.group_name.empty() ? plan.name : options.group_name;
   plan.registration.call = std::string(kCall) + " '" + plan.shown_name + "'";
   {
@@ -73,7 +72,7 @@ ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options) {
   plan.device = options.device_id;
   plan.master_address = own_environment("MASTER_ADDR").value_or("");
   const auto state = make_group(plan);
-  world::add(state);
+  registry::add(state);
   return ProcessGroup(state);
 }
 

@@ -1,8 +1,7 @@
-// The end of groups: destroy_process_group, the guard, and the end of a process that called
-// neither.
+// Destroys groups: destroy_process_group, the guard, and the exit of a process that called neither.
 //
-// Gloo can't interrupt a collective: its destructor waits for those that run. So groups end on a
-// thread of their own, for which the caller waits a limited time.
+// Gloo cannot interrupt a collective, and its destructor waits for running ones. Hence a thread of
+// its own destroys each group, and the caller waits for it for a limited time.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,9 +17,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience{5'000};  // destroy_process_group, the end of a scope
-constexpr milliseconds kImpatience{300};  // unwinding: the error matters more
-constexpr milliseconds kAtExit{1'000};
+constexpr milliseconds kDestroyTimeout{5'000};  // destroy_process_group, the end of a scope
+constexpr milliseconds kUnwindTimeout{300};     // unwinding: the error must be reported soon
+constexpr milliseconds kExitTimeout{1'000};
 
 using NativeGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
 
@@ -33,13 +32,13 @@ void end_group(NativeGroup group, const std::function<void()>& leave, bool abort
       group->shutdown();
     }
   } catch (...) {
-    // The peers or the store may be gone; what is left ends with the process.
+    // The peers or the store may be gone; the process's end releases the rest.
   }
   drop_backends(*group);
 }
 
-// False: something of it still runs after `limit`, and is left to itself.
-bool retire(const world::Group& state, milliseconds limit, bool aborts) {
+// False: the group has not ended within `limit`; its thread continues alone.
+bool retire(const registry::Group& state, milliseconds limit, bool aborts) {
   NativeGroup group;
   {
     const std::lock_guard lock(state->mutex);
@@ -61,7 +60,7 @@ bool retire(const world::Group& state, milliseconds limit, bool aborts) {
 
 void retire_all(milliseconds limit, bool aborts) {
   const auto end = std::chrono::steady_clock::now() + limit;
-  for (const world::Group& state : world::remove_all()) {
+  for (const registry::Group& state : registry::remove_all()) {
     const auto left =
         std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
     if (retire(state, std::max(left, milliseconds(0)), aborts) || aborts) continue;
@@ -75,17 +74,17 @@ void retire_all(milliseconds limit, bool aborts) {
 }  // namespace
 
 void retire_at_exit() {
-  static const int registered = std::atexit([] { retire_all(kAtExit, true); });
+  static const int registered = std::atexit([] { retire_all(kExitTimeout, true); });
   static_cast<void>(registered);
 }
 
 void destroy_process_group() {
-  retire_all(kPatience, false);
+  retire_all(kDestroyTimeout, false);
 }
 
 void destroy_process_group(const ProcessGroup& group) {
-  if (!group || group.state() == world::default_group()) return destroy_process_group();
-  if (world::remove(group.state())) retire(group.state(), kPatience, false);
+  if (!group || group.state() == registry::default_group()) return destroy_process_group();
+  if (registry::remove(group.state())) retire(group.state(), kDestroyTimeout, false);
 }
 
 ProcessGroupGuard::ProcessGroupGuard(ProcessGroupGuard&& other) noexcept
@@ -98,12 +97,12 @@ ProcessGroupGuard& ProcessGroupGuard::operator=(ProcessGroupGuard&& other) noexc
 }
 
 ProcessGroupGuard::~ProcessGroupGuard() {
-  if (!is_active_ || group_.state() != world::default_group()) return;
+  if (!is_active_ || group_.state() != registry::default_group()) return;
   try {
     const bool unwinds = std::uncaught_exceptions() > 0;
-    retire_all(unwinds ? kImpatience : kPatience, unwinds);
+    retire_all(unwinds ? kUnwindTimeout : kDestroyTimeout, unwinds);
   } catch (...) {
-    // No thread or no memory: the process ends soon, and then so does the group.
+    // No thread or no memory: the process ends soon, and the group with it.
   }
 }
 

@@ -1,4 +1,3 @@
-// init_process_group and its solo form.
 #include <numeric>
 
 #include "cpprun/dist/backend/backend_map.hpp"
@@ -19,7 +18,7 @@ void check_timeout(const InitOptions& options) {
                           " ms, but must be more than 0");
 }
 
-// Before anybody is met: what can't work here fails without waiting for the others.
+// Fails before the rendezvous if this process cannot use the backend.
 void check_backend(const std::string& backend) {
   for (const auto& [device, name] : parse_backend(backend)) {
     if (name == "nccl") nccl_plugin_with_gpu();
@@ -30,7 +29,7 @@ bool is_automatic(const std::string& backend) {
   return backend.empty() || backend == "auto";
 }
 
-// The place all ranks reach tells which of the own addresses others can reach.
+// The master's address decides which of this host's addresses the other ranks can reach.
 std::string master_of(const InitPlan& plan) {
   if (!plan.host.empty() && !plan.is_hosted_elsewhere) return plan.host;
   return own_environment("MASTER_ADDR").value_or(plan.host);
@@ -42,7 +41,7 @@ GroupPlan group_plan(const InitOptions& options, const InitPlan& plan, const std
   group.registration.rank = plan.rank;
   group.registration.ranks.resize(static_cast<size_t>(plan.world_size));
   std::iota(group.registration.ranks.begin(), group.registration.ranks.end(), 0);
-  group.name = world::next_name();
+  group.name = registry::next_name();
   group.shown_name = options.group_name.empty() ? group.name : options.group_name;
   group.backend = backend;
   group.timeout = options.timeout.value_or(default_timeout(backend));
@@ -60,16 +59,16 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
   if (device) use_device(*device);
   GroupPlan group = group_plan(options, plan, backend);
   try {
-    const StoreRendezvous met = connect_store(plan, options.store, group.timeout);
-    group.registration.store = met.store;
-    group.registration.is_host = met.is_host;
+    const StoreRendezvous rendezvous = connect_store(plan, options.store, group.timeout);
+    group.registration.store = rendezvous.store;
+    group.registration.is_host = rendezvous.is_host;
     const auto state = make_group(group);
     state->leave = [plan, store = state->store] { leave_file(plan, *store); };
-    world::set_default(state);
+    registry::set_default(state);
     retire_at_exit();
     return ProcessGroupGuard(ProcessGroup(state));
   } catch (...) {
-    world::remove_all();  // the next try begins with Python's first name again
+    registry::remove_all();  // the next attempt must use Python's first name again
     throw;
   }
 }
@@ -77,7 +76,7 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
 }  // namespace
 
 ProcessGroupGuard init_process_group(InitOptions options) {
-  world::check_no_default();
+  registry::check_no_default();
   check_timeout(options);
   return start(options, make_init_plan(options, own_environment));
 }

@@ -7,11 +7,11 @@
 namespace cpprun::dist {
 namespace {
 
-constexpr const char* kCure =
+constexpr const char* kRemedy =
     "; start the program with cpprun or torchrun, or set RANK, WORLD_SIZE, MASTER_ADDR and "
     "MASTER_PORT";
 
-// Python takes an empty variable for a missing one, too.
+// Python too treats an empty variable as missing.
 std::optional<std::string> variable(const EnvLookup& environment, const char* name) {
   const auto value = environment(name);
   return value && !value->empty() ? value : std::nullopt;
@@ -21,7 +21,7 @@ std::string needed(const EnvLookup& environment, const char* name, const std::st
   const auto value = variable(environment, name);
   if (value) return *value;
   throw DistArgumentError("init_process_group with " + shown + " needs the variable " + name +
-                          ", which is not set" + kCure);
+                          ", which is not set" + kRemedy);
 }
 
 int number(const std::string& value, const std::string& from) {
@@ -58,33 +58,33 @@ void check_place(const InitPlan& plan) {
                           " in a world of " + std::to_string(plan.world_size));
 }
 
-// The agent's own store, if this start of the group asks for it: by the URL, or by
-// CPPRUN_SDK_STORE. The default is MASTER_ADDR:MASTER_PORT, where Python's ranks are.
+// True if the URL or CPPRUN_SDK_STORE asks for the agent's store. The default is
+// MASTER_ADDR:MASTER_PORT, which Python ranks use.
 bool wants_agent_store(const InitUrl& url, const EnvLookup& environment) {
   const auto found = url.query.find("store");
-  const std::string word = found != url.query.end()
-                               ? found->second
-                               : variable(environment, "CPPRUN_SDK_STORE").value_or("master");
-  if (word == "agent" || word == "master") return word == "agent";
-  throw DistArgumentError("init_process_group: the store is '" + word +
+  const std::string choice = found != url.query.end()
+                                 ? found->second
+                                 : variable(environment, "CPPRUN_SDK_STORE").value_or("master");
+  if (choice == "agent" || choice == "master") return choice == "agent";
+  throw DistArgumentError("init_process_group: the store is '" + choice +
                           "', but must be 'agent' (CPPRUN_STORE) or 'master' "
                           "(MASTER_ADDR:MASTER_PORT)");
 }
 
-void meet_at(InitPlan& plan, const std::string& host_and_port) {
+void use_store_at(InitPlan& plan, const std::string& host_and_port) {
   const InitUrl place = parse_init_url("tcp://" + host_and_port);
   plan.host = place.host;
   plan.port = place.port;
 }
 
-bool is_agents(const EnvLookup& environment) {
+bool is_agent_store(const EnvLookup& environment) {
   return variable(environment, "TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
 }
 
 void plan_env(InitPlan& plan, const InitUrl& url, const EnvLookup& environment) {
   const auto agent = variable(environment, "CPPRUN_STORE");
   if (agent && wants_agent_store(url, environment)) {
-    meet_at(plan, *agent);
+    use_store_at(plan, *agent);
     plan.is_hosted_elsewhere = true;
     return;
   }
@@ -94,19 +94,19 @@ void plan_env(InitPlan& plan, const InitUrl& url, const EnvLookup& environment) 
     throw DistArgumentError("init_process_group: MASTER_PORT is " + std::to_string(plan.port) +
                             ", but must be from 1 to 65535");
   }
-  plan.is_hosted_elsewhere = is_agents(environment);
+  plan.is_hosted_elsewhere = is_agent_store(environment);
 }
 
-// Rank 0 serves tcp:// unless it is the very place where the agent does.
+// Rank 0 serves tcp://, unless the agent serves this address.
 void plan_tcp(InitPlan& plan, const InitUrl& url, const EnvLookup& environment) {
   plan.host = url.host;
   plan.port = url.port;
-  plan.is_hosted_elsewhere = is_agents(environment) &&
+  plan.is_hosted_elsewhere = is_agent_store(environment) &&
                              variable(environment, "MASTER_ADDR") == url.host &&
                              variable(environment, "MASTER_PORT") == std::to_string(url.port);
 }
 
-// Without a launcher there is nothing that tells attempts apart; then keys are Python's.
+// Without a launcher nothing distinguishes attempts; the keys are then Python's.
 std::string attempt_of(const EnvLookup& environment) {
   const auto run_id = variable(environment, "TORCHELASTIC_RUN_ID");
   if (!run_id) return "";

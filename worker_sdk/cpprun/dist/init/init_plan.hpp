@@ -1,6 +1,7 @@
-// Where the ranks meet, and as whom: what arguments, URL and environment come to. Private to dist.
+// Resolves arguments, URL and environment into a plan of how the ranks rendezvous. Private to dist.
 //
-// Pure: no socket, no file. Arguments beat the URL, the URL beats the environment.
+// Pure: opens no socket and no file. Arguments take precedence over the URL, the URL over the
+// environment.
 #pragma once
 
 #include <functional>
@@ -22,7 +23,7 @@ struct InitUrl {
   std::map<std::string, std::string> query;  // rank, world_size, store
 };
 
-// Throws DistArgumentError, which names the URL and what is wrong with it.
+// Throws DistArgumentError with the URL and the error.
 InitUrl parse_init_url(const std::string& url);
 
 struct InitPlan {
@@ -32,14 +33,14 @@ struct InitPlan {
   int world_size = -1;
   std::string host;  // of the store
   int port = 0;
-  bool is_hosted_elsewhere = false;  // the agent serves it: all ranks are clients
+  bool is_hosted_elsewhere = false;  // the agent serves the store, all ranks are clients
   std::string path;                  // of the file
-  std::string attempt;  // what tells this start of the job from earlier ones in the same file
+  std::string attempt;               // distinguishes this start of the job from earlier ones
 };
 
-// Throws DistArgumentError for what is missing or wrong; the text names the argument or variable.
+// Throws DistArgumentError; the text names the missing or wrong argument or variable.
 InitPlan make_init_plan(const InitOptions& options, const EnvLookup& environment);
-// This process's own environment as it is now: programs set MASTER_ADDR before they start a group.
+// Reads the environment at each call, because programs set MASTER_ADDR before they make a group.
 std::optional<std::string> own_environment(const char* name);
 
 }  // namespace cpprun::dist

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-// A public address that is only asked for its route.
+// A documentation address (RFC 5737), used to look up the default route.
 constexpr const char* kFarAway = "192.0.2.1";
 constexpr Milliseconds kFirstPause{2};
 constexpr Milliseconds kLongestPause{50};
@@ -69,7 +69,7 @@ std::string route_to(const addrinfo& target) {
   return numeric(own, length);
 }
 
-// 0, or the errno of a connection that did not come about within `limit`.
+// Returns 0, or the errno of a connection that failed or took longer than `limit`.
 int try_connect(const addrinfo& target, Milliseconds limit) {
   const Socket socket(::socket(target.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0) return errno;
@@ -88,7 +88,7 @@ Milliseconds until(Clock::time_point end) {
   return std::clamp(left, Milliseconds(0), Milliseconds(10'000));
 }
 
-// "" when one of them accepts.
+// Returns "" if one of the addresses accepts.
 std::string try_all(const addrinfo* first, Clock::time_point end) {
   int error = EADDRNOTAVAIL;
   for (const addrinfo* target = first; target != nullptr; target = target->ai_next) {

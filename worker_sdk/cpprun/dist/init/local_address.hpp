@@ -1,4 +1,4 @@
-// Addresses of this machine, and whether somebody listens on another's. Private to dist.
+// Finds addresses of this host, and waits for a listener. Private to dist.
 #pragma once
 
 #include <chrono>
@@ -6,13 +6,12 @@
 
 namespace cpprun::dist {
 
-// The own address from which `host` is reached, by the kernel's routes: no packet is sent, and the
-// own host name is never looked up. Empty host: the one of the default route. Empty result: none.
+// This host's address on the route to `host`, as the kernel's routing table says: sends no packet
+// and does not resolve the own host name. Empty `host`: the default route. Empty result: no route.
 std::string local_address_towards(const std::string& host);
 
-// Returns "" as soon as somebody accepts a connection at host:port, else the last reason why not
-// when `limit` is over. Tries every few milliseconds: c10d's own client sleeps 0.3 s after its
-// first refusal.
+// Waits until a connection to host:port succeeds, and returns "". After `limit` returns the last
+// error. Tries every few milliseconds, because c10d's client sleeps 0.3 s after its first refusal.
 std::string wait_for_listener(const std::string& host, int port, std::chrono::milliseconds limit);
 
 }  // namespace cpprun::dist

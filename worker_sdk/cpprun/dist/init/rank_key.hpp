@@ -1,12 +1,13 @@
-// The key that a rank of this SDK leaves in its group's store, and ranks of Python do not: the roll
-// call writes it, DistributedDataParallel finds its like by it. Private.
+// The key that each rank of this SDK, unlike a Python rank, sets in its group's store.
+// register_rank sets it; DistributedDataParallel looks for it to find out whether all ranks use
+// this SDK. Private.
 #pragma once
 
 #include <string>
 
 namespace cpprun::dist {
 
-// `rank` within the group.
+// `rank`: in the group.
 inline std::string rank_key(int rank) {
   return "cpprun/rank/" + std::to_string(rank);
 }

@@ -18,11 +18,11 @@ using std::chrono::milliseconds;
 constexpr const char* kFailed = "cpprun/failed";
 constexpr const char* kFailedSeen = "cpprun/failed/seen";
 constexpr const char* kShape = "cpprun/shape";
-constexpr milliseconds kLinger{1'500};
+constexpr milliseconds kPeersKnowTimeout{1'500};
 constexpr milliseconds kPoll{20};
-constexpr milliseconds kPatience{30'000};
+constexpr milliseconds kReportMissingAfter{30'000};
 
-// What Gloo of every program sets: the address of one rank.
+// Gloo's own key, set by every program: the address of one rank.
 std::string gloo_key(int rank) {
   return "cpu//0/" + std::to_string(rank);
 }
@@ -37,26 +37,26 @@ std::string own_name() {
   return "process " + std::to_string(getpid()) + " on " + host.data();
 }
 
-// What this key was first set to, by whomever.
-std::string first(c10d::Store& store, const std::string& key, const std::string& value) {
+// Sets `key` to `value` unless it has a value, and returns the value that it has.
+std::string set_if_missing(c10d::Store& store, const std::string& key, const std::string& value) {
   const auto held = store.compareSet(key, bytes(""), bytes(value));
   return {held.begin(), held.end()};
 }
 
-// Default groups differ in their size only; lists of ranks are shown.
+// Default groups differ in their size only; other groups show their ranks.
 std::string shape_of(const std::vector<int>& ranks) {
-  std::vector<std::string> words;
+  std::vector<std::string> names;
   bool is_world = true;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    words.push_back(std::to_string(ranks[i]));
+    names.push_back(std::to_string(ranks[i]));
     is_world = is_world && ranks[i] == static_cast<int>(i);
   }
   return is_world ? "world size " + std::to_string(ranks.size())
-                  : "ranks " + text::join(words, ", ");
+                  : "ranks " + text::join(names, ", ");
 }
 
 void claim_rank(const RankRegistration& registration, const std::string& self) {
-  const std::string holder = first(*registration.store, rank_key(registration.rank), self);
+  const std::string holder = set_if_missing(*registration.store, rank_key(registration.rank), self);
   if (holder == self) return;
   const std::string rank =
       std::to_string(registration.ranks[static_cast<size_t>(registration.rank)]);
@@ -71,7 +71,7 @@ void compare_shape(const RankRegistration& registration, const std::string& self
   const std::string rank =
       std::to_string(registration.ranks[static_cast<size_t>(registration.rank)]);
   const std::string held =
-      first(*registration.store, kShape, shape + "|rank " + rank + " (" + self + ")");
+      set_if_missing(*registration.store, kShape, shape + "|rank " + rank + " (" + self + ")");
   const size_t bar = held.find('|');
   if (held.substr(0, bar) == shape) return;
   const std::string text = registration.call + ": rank " + rank + " has " + shape + ", but " +
@@ -80,7 +80,7 @@ void compare_shape(const RankRegistration& registration, const std::string& self
   throw DistMismatchError(text);
 }
 
-int seats_of_others(const RankRegistration& registration) {
+int registered_peers(const RankRegistration& registration) {
   int taken = 0;
   for (int rank = 0; rank < static_cast<int>(registration.ranks.size()); ++rank) {
     if (rank != registration.rank && registration.store->check({rank_key(rank)})) ++taken;
@@ -88,11 +88,11 @@ int seats_of_others(const RankRegistration& registration) {
   return taken;
 }
 
-// A host that ended at once would take the bad news with it.
-void linger(const RankRegistration& registration) {
+// If the host of the store exits at once, the other ranks cannot read the failure.
+void wait_until_peers_know(const RankRegistration& registration) {
   if (!registration.is_host) return;
-  const int others = seats_of_others(registration);
-  for (milliseconds waited{0}; waited < kLinger; waited += kPoll) {
+  const int others = registered_peers(registration);
+  for (milliseconds waited{0}; waited < kPeersKnowTimeout; waited += kPoll) {
     if (registration.store->add(kFailedSeen, 0) >= others) return;
     std::this_thread::sleep_for(kPoll);
   }
@@ -105,7 +105,7 @@ void report_missing(const RankRegistration& registration) {
                text::join(names, ", ").c_str());
 }
 
-// An error as it travels through the store: one letter for its class, then its text.
+// The form of an error in the store: one letter for its class, then its text.
 std::string packed(const std::exception_ptr& failed) {
   try {
     std::rethrow_exception(failed);
@@ -134,7 +134,7 @@ std::exception_ptr unpacked(const RankRegistration& registration, const std::str
   }
 }
 
-// Null if nobody reported anything.
+// Null if no rank has reported a failure.
 std::exception_ptr reported(const RankRegistration& registration) {
   if (!registration.store->check({kFailed})) return nullptr;
   const auto value = registration.store->get(kFailed);
@@ -142,9 +142,10 @@ std::exception_ptr reported(const RankRegistration& registration) {
   return unpacked(registration, {value.begin(), value.end()});
 }
 
-// Sets what Gloo waits for. The value is some other rank's: Gloo of a Python rank, which does not
-// look for failures, then fails to connect, while it would crash on one that is no address. A late
-// rank overwrites its own key, but looks for failures before. Who waits has set his own.
+// Sets the keys that Gloo waits for, to the address of some other rank: Gloo of a Python rank,
+// which does not look for failures, then fails to connect; a value that is no address would crash
+// it. A late rank overwrites its own key, but looks for failures before. A waiting rank has set its
+// own key.
 void wake_others(const RankRegistration& registration) {
   const int size = static_cast<int>(registration.ranks.size());
   std::vector<uint8_t> address;
@@ -167,7 +168,7 @@ void register_rank(const RankRegistration& registration) {
     claim_rank(registration, self);
     compare_shape(registration, self);
   } catch (const c10::NotImplementedError&) {
-    // A store of the user's own that can't compare and set: then nobody checks the seats.
+    // A user's store without compare-and-set: ranks are not checked then.
   } catch (const DistError&) {
     report_failure(registration, std::current_exception());
     throw;
@@ -179,19 +180,19 @@ void report_failure(const RankRegistration& registration,
   try {
     registration.store->compareSet(kFailed, bytes(""), bytes(packed(failed)));
     wake_others(registration);
-    linger(registration);
+    wait_until_peers_know(registration);
   } catch (...) {
-    // The store is gone, and with it everybody who would want to know.
+    // The store is gone, and with it every rank that waits.
   }
 }
 
 WatchedStore::Watch watch_other_ranks(const RankRegistration& registration,
                                       const std::shared_ptr<std::exception_ptr>& others) {
-  const auto look = [registration, others] {
+  const auto check_failures = [registration, others] {
     *others = reported(registration);
     if (*others) std::rethrow_exception(*others);
   };
-  return {kPatience, [registration] { report_missing(registration); }, look};
+  return {kReportMissingAfter, [registration] { report_missing(registration); }, check_failures};
 }
 
 std::exception_ptr failure_of_other_ranks(const RankRegistration& registration) noexcept {

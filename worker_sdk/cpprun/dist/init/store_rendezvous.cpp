@@ -22,15 +22,16 @@ namespace {
 
 constexpr const char* kLeft = "cpprun/left";
 
-// How often this process has met others. Every rank starts its groups in the same order, so the
-// numbers agree; from the second on they are a prefix, because the old keys may still be there.
+// Number of earlier rendezvous of this process. All ranks make their default groups in the same
+// order, so the numbers agree; from the second on they are a prefix, because the old keys may still
+// exist.
 int next_rendezvous_number() {
-  static std::atomic<int> meetings{0};
-  return meetings++;
+  static std::atomic<int> rendezvous_count{0};
+  return rendezvous_count++;
 }
 
-// Stores that this process serves, kept to its end: other ranks may still be leaving a group when
-// this one has left it.
+// Keeps stores that this process serves until it exits: other ranks may leave a group later than
+// this one.
 void keep(const c10::intrusive_ptr<c10d::Store>& store) {
   static std::mutex mutex;
   static auto& kept = *new std::vector<c10::intrusive_ptr<c10d::Store>>;
@@ -61,32 +62,33 @@ void expect_listener(const InitPlan& plan, const std::string& place,
                                                    : "rank 0 serves it: has it started?"));
 }
 
-StoreRendezvous meet_tcp(const InitPlan& plan, std::chrono::milliseconds timeout) {
-  StoreRendezvous met;
-  met.is_host = plan.rank == 0 && !plan.is_hosted_elsewhere;
-  met.place = "the store at " + plan.host + ":" + std::to_string(plan.port);
-  if (!met.is_host) expect_listener(plan, met.place, timeout);
+StoreRendezvous connect_tcp(const InitPlan& plan, std::chrono::milliseconds timeout) {
+  StoreRendezvous rendezvous;
+  rendezvous.is_host = plan.rank == 0 && !plan.is_hosted_elsewhere;
+  rendezvous.place = "the store at " + plan.host + ":" + std::to_string(plan.port);
+  if (!rendezvous.is_host) expect_listener(plan, rendezvous.place, timeout);
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(plan.port);
-  options.isServer = met.is_host;
+  options.isServer = rendezvous.is_host;
   options.multiTenant = true;
   options.timeout = timeout;
-  // A Python rank 0 waits until all have signed in, which clients do on this condition. A host of
-  // ours does not wait here: the group's own rendezvous does, and knows who is missing.
+  // A Python rank 0 waits until all clients have registered, which c10d's clients do only with
+  // waitWorkers. A host of this SDK does not wait here: the group's registration does, and names
+  // missing ranks.
   options.numWorkers = static_cast<size_t>(plan.world_size);
-  options.waitWorkers = !met.is_host;
-  const char* way = met.is_host ? ": rank 0 can't serve " : ": can't use ";
-  translated("init_process_group with " + plan.shown + way + met.place,
-             [&] { met.store = c10::make_intrusive<c10d::TCPStore>(plan.host, options); });
-  if (met.is_host) keep(met.store);
-  return met;
+  options.waitWorkers = !rendezvous.is_host;
+  const char* way = rendezvous.is_host ? ": rank 0 can't serve " : ": can't use ";
+  translated("init_process_group with " + plan.shown + way + rendezvous.place,
+             [&] { rendezvous.store = c10::make_intrusive<c10d::TCPStore>(plan.host, options); });
+  if (rendezvous.is_host) keep(rendezvous.store);
+  return rendezvous;
 }
 
 [[noreturn]] void refuse_file(const InitPlan& plan, const std::string& why) {
   throw DistArgumentError("init_process_group with " + plan.shown + ": " + why);
 }
 
-// FileStore would wait for a folder that never comes, and throw without a path.
+// FileStore would wait forever for a missing folder, and throw without naming the path.
 void check_file(const InitPlan& plan) {
   const std::filesystem::path folder = std::filesystem::path(plan.path).parent_path();
   std::error_code ignored;
@@ -103,17 +105,18 @@ void check_file(const InitPlan& plan) {
                         "; its file system must support flock");
 }
 
-StoreRendezvous meet_file(const InitPlan& plan, std::chrono::milliseconds timeout) {
+StoreRendezvous connect_file(const InitPlan& plan, std::chrono::milliseconds timeout) {
   check_file(plan);
-  StoreRendezvous met;
-  met.place = "the file '" + plan.path + "'";
-  // -1: FileStore's own count of users is wrong for ever once a user died; see leave_file.
+  StoreRendezvous rendezvous;
+  rendezvous.place = "the file '" + plan.path + "'";
+  // -1: FileStore's own count of users stays wrong once a user has died; see leave_file.
   c10::intrusive_ptr<c10d::Store> file = c10::make_intrusive<c10d::FileStore>(plan.path, -1);
   file->setTimeout(timeout);
-  // Its destructor would write to the file, and so make it anew after the last rank removed it.
+  // FileStore's destructor writes to the file, and would recreate it after the last rank removed
+  // it.
   keep(file);
-  met.store = plan.attempt.empty() ? file : with_prefix(plan.attempt, file);
-  return met;
+  rendezvous.store = plan.attempt.empty() ? file : with_prefix(plan.attempt, file);
+  return rendezvous;
 }
 
 }  // namespace
@@ -126,13 +129,13 @@ void leave_file(const InitPlan& plan, c10d::Store& store) {
 StoreRendezvous connect_store(const InitPlan& plan, const Store& given,
                               std::chrono::milliseconds timeout) {
   if (plan.method == InitPlan::Method::Given) {
-    // As Python: no prefix, and the store's own timeout.
+    // As in Python: no prefix, and the store's own timeout.
     return {native(given), "the given store", false};
   }
-  StoreRendezvous met =
-      plan.method == InitPlan::Method::Tcp ? meet_tcp(plan, timeout) : meet_file(plan, timeout);
-  met.store = with_group_prefix(std::move(met.store));
-  return met;
+  StoreRendezvous rendezvous = plan.method == InitPlan::Method::Tcp ? connect_tcp(plan, timeout)
+                                                                    : connect_file(plan, timeout);
+  rendezvous.store = with_group_prefix(std::move(rendezvous.store));
+  return rendezvous;
 }
 
 }  // namespace cpprun::dist

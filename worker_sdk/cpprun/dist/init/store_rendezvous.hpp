@@ -1,4 +1,4 @@
-// The store where the ranks of a plan meet. Private to dist.
+// Connects to the store through which the ranks of a plan rendezvous. Private to dist.
 #pragma once
 
 #include <chrono>
@@ -10,17 +10,17 @@
 namespace cpprun::dist {
 
 struct StoreRendezvous {
-  c10::intrusive_ptr<c10d::Store> store;  // with the prefix of the default group's keys
+  c10::intrusive_ptr<c10d::Store> store;  // with the prefix of the default group
   std::string place;                      // "the store at 10.0.0.1:29500", for messages
-  bool is_host = false;                   // this process serves it
+  bool is_host = false;                   // this process serves the store
 };
 
-// Throws DistTimeoutError or DistNetworkError, which names the place, when nobody is there within
-// `timeout`; DistArgumentError for a folder that is missing or a file that can't be locked.
+// Throws DistTimeoutError or DistNetworkError with the place if nothing listens there within
+// `timeout`, DistArgumentError if the folder is missing or the file cannot be locked.
 StoreRendezvous connect_store(const InitPlan& plan, const Store& given,
                               std::chrono::milliseconds timeout);
 
-// After the last use of a file's store by this group: the last of the ranks removes the file.
+// Call it after the group's last use of a file store: the last rank removes the file.
 void leave_file(const InitPlan& plan, c10d::Store& store);
 
 }  // namespace cpprun::dist

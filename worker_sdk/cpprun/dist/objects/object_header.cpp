@@ -1,4 +1,4 @@
-// Headers of objects: fixed size, so that they can be gathered without asking for lengths first.
+// Headers have a fixed size, so that one gather exchanges them without exchanging lengths first.
 #include "cpprun/dist/objects/object_header.hpp"
 
 #include "cpprun/dist/bytes.hpp"
@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kMagic = "cpprunO1";
 constexpr size_t kTypeShown = 150;
 
-// FNV-1a: the same on every machine and compiler.
+// FNV-1a: equal on every machine and compiler.
 uint64_t hash_of(std::string_view text) {
   uint64_t hash = 14695981039346656037ULL;
   for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ULL;

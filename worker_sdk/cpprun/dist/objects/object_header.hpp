@@ -1,5 +1,5 @@
-// What each rank says of its object before objects travel: which call, type, root, how many, how
-// long. Private to dist.
+// ObjectHeader: what the ranks compare before they send objects: call, type, root, count, length.
+// Private to dist.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 namespace cpprun::dist {
 
 inline constexpr size_t kObjectHeaderBytes = 256;
-// A peer that claims more is not believed.
+// Limit on the length that a peer may announce.
 inline constexpr uint64_t kObjectBytesMax = uint64_t{16} << 30;
 
 struct ObjectHeader {
   std::string call;   // "all_gather_object"
-  std::string type;   // a type tag; long ones are cut, then their hash tells them apart
+  std::string type;   // a type tag, cut if too long; then `hash` decides
   uint64_t hash = 0;  // of the whole type tag
   int64_t root = -1;  // global rank, -1: none
   uint64_t count = 0;
@@ -30,8 +30,8 @@ struct ObjectHeader {
 ObjectHeader object_header(const Call& call, std::string_view type, int64_t root, uint64_t count,
                            uint64_t bytes);
 
-// Throws DistMismatchError unless all ranks bring the same call, type, version and root, and, where
-// `counts_matter`, as many objects. `packed`: one header per rank, in the order of `ranks`.
+// Throws DistMismatchError unless all ranks have the same call, type, version and root, and, with
+// `counts_matter`, the same count. `packed`: one header per rank, in the order of `ranks`.
 std::vector<ObjectHeader> agreed(const std::string& where, const std::vector<int>& ranks,
                                  const std::vector<std::string>& packed, bool counts_matter);
 

@@ -1,4 +1,3 @@
-// Views of users' tensors for the backends, and copies where a view is not possible.
 #include "cpprun/dist/objects/tensor_packing.hpp"
 
 namespace cpprun::dist {

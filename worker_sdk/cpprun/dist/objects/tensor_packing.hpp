@@ -1,8 +1,9 @@
-// Tensors as backends take them: flat, contiguous, of a dtype that can be sent. Private to dist.
+// TensorPacking: converts tensors to the form that backends accept: flat, contiguous, of a
+// supported dtype. Private to dist.
 //
-//   Parcel parcel;
-//   at::Tensor out = parcel.arriving(output);   // a view of `output` where that is possible
-//   call.start(async_op, [&] { ... out ... }, parcel.finish());
+//   TensorPacking packing(Payload::Numbers);
+//   at::Tensor out = packing.pack_output(output);   // a view of `output` if possible
+//   call.start(async_op, [&] { ... out ... }, packing.finish());
 #pragma once
 
 #include <functional>
@@ -14,26 +15,26 @@
 
 namespace cpprun::dist {
 
-// What a reduction sees keeps its numbers: complex ones as pairs. What is only moved may be bytes.
+// Numbers: for reductions; complex tensors become pairs. Bytes: for calls that only copy.
 enum class Payload { Numbers, Bytes };
 
-// All backends here take it as it is: float16 to float64, bfloat16, (u)int8, int32, int64, bool.
+// Dtypes that all backends here accept: float16 to float64, bfloat16, (u)int8, int32, int64, bool.
 bool is_plain(at::ScalarType type);
 
 class TensorPacking {
  public:
   explicit TensorPacking(Payload payload) : payload_(payload) {}
 
-  // Only read: a copy if it is not contiguous.
+  // For tensors that the call reads: a copy unless contiguous.
   at::Tensor pack_input(const at::Tensor& tensor) const;
-  // Written: if it is not contiguous, a copy that `finish` copies back.
+  // For tensors that the call writes: unless contiguous, a copy that `finish` copies back.
   at::Tensor pack_output(const at::Tensor& tensor);
   std::vector<at::Tensor> pack_input(const std::vector<at::Tensor>& tensors) const;
   std::vector<at::Tensor> pack_output(const std::vector<at::Tensor>& tensors);
 
-  // To be done after the backend and before copies back, in this order.
+  // Adds a step that runs after the backend and before the copies back, in the order of calls.
   void afterwards(std::function<void()> step) { steps_.push_back(std::move(step)); }
-  // All steps as one, without gradients; null when there are none.
+  // All steps and copies as one function, without gradients; null if there are none.
   std::function<void()> finish();
 
  private:

@@ -1,4 +1,4 @@
-// Stores that other processes reach: TCP and file.
+// Stores that other processes can reach: TCP and file.
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 

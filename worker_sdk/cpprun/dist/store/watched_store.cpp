@@ -12,8 +12,8 @@ c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
 
 void WatchedStore::set(const std::string& key, const std::vector<uint8_t>& value) {
   base_->set(key, value);
-  // Who gave up before this key was there did not know that somebody waits.
-  watch_.look();
+  // A rank that failed before this key was set did not know that this rank waits.
+  watch_.check_failures();
 }
 
 std::vector<uint8_t> WatchedStore::compareSet(const std::string& key,
@@ -24,7 +24,7 @@ std::vector<uint8_t> WatchedStore::compareSet(const std::string& key,
 
 std::vector<uint8_t> WatchedStore::get(const std::string& key) {
   wait({key});
-  watch_.look();
+  watch_.check_failures();
   return base_->get(key);
 }
 
@@ -45,13 +45,13 @@ void WatchedStore::wait(const std::vector<std::string>& keys) {
 }
 
 void WatchedStore::wait(const std::vector<std::string>& keys, const milliseconds& timeout) {
-  if (timeout <= watch_.poll_interval) return base_->wait(keys, timeout);
+  if (timeout <= watch_.report_after) return base_->wait(keys, timeout);
   try {
-    base_->wait(keys, watch_.poll_interval);
+    base_->wait(keys, watch_.report_after);
   } catch (const c10::DistStoreError&) {
-    // Nobody set them so far; a broken connection is another class.
-    watch_.tell();
-    base_->wait(keys, timeout - watch_.poll_interval);
+    // The keys are still missing; a broken connection would throw another class.
+    watch_.report();
+    base_->wait(keys, timeout - watch_.report_after);
   }
 }
 
@@ -61,7 +61,7 @@ void WatchedStore::append(const std::string& key, const std::vector<uint8_t>& va
 
 std::vector<std::vector<uint8_t>> WatchedStore::multiGet(const std::vector<std::string>& keys) {
   wait(keys);
-  watch_.look();
+  watch_.check_failures();
   return base_->multiGet(keys);
 }
 

@@ -1,8 +1,8 @@
-// A store that backends get for their rendezvous, so that one rank's error ends all ranks' waiting.
-// Private to dist.
+// WatchedStore: the store that backends use for their rendezvous; one rank's error ends the waiting
+// of all ranks. Private to dist.
 //
-// A rank that gives up sets the keys that others wait for (rank_registration.hpp), and whoever gets
-// a value looks whether that is why: nobody polls.
+// A failing rank sets the keys that other ranks wait for (rank_registration.hpp). Every rank that
+// reads a value then checks for a reported failure, so no rank polls.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ namespace cpprun::dist {
 class WatchedStore : public c10d::Store {
  public:
   struct Watch {
-    std::chrono::milliseconds poll_interval;  // after which `tell` is called, once per wait
-    std::function<void()> tell;
-    std::function<void()> look;  // throws if another rank gave up
+    std::chrono::milliseconds report_after;  // `report` runs once per wait that lasts longer
+    std::function<void()> report;
+    std::function<void()> check_failures;  // throws if another rank has failed
   };
 
   WatchedStore(c10::intrusive_ptr<c10d::Store> base, std::chrono::milliseconds timeout, Watch watch)

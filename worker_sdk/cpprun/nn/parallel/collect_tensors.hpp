@@ -1,14 +1,13 @@
-// The tensors inside what a module's forward takes and returns, by reference.
+// Visits the tensors in a module's inputs and outputs. Python counterpart: torch.utils._pytree.
 //
-// Known: at::Tensor, std::optional, pair, tuple, array, vector and other containers, and maps
-// (their values), nested as you like. An own struct joins in with a function beside it:
+// Known types: at::Tensor, std::optional, pair, tuple, array, vector and other containers, and maps
+// (their values), nested to any depth. A struct of your own needs a function in its namespace:
 //
 //   struct Boxes { at::Tensor corners, scores; };
 //   template <class Visit>
 //   void visit_tensors(Boxes& boxes, Visit&& visit) { visit(boxes.corners); visit(boxes.scores); }
 //
-// Only `find_unused_parameters`, `static_graph` and `device_ids` look inside. Python counterpart:
-// tree_flatten.
+// Needed only for `find_unused_parameters`, `static_graph` and `device_ids`.
 #pragma once
 
 #include <concepts>
@@ -55,7 +54,7 @@ concept IsList =
 
 }  // namespace detail
 
-// A class that nobody taught us to look into: its tensors stay unseen.
+// A class without a known way to visit it: its tensors are not found.
 template <class T>
 inline constexpr bool kIsOpaque =
     std::is_class_v<T> && !detail::IsTensor<T> && !detail::HasOwnVisit<T> && !detail::IsTuple<T> &&

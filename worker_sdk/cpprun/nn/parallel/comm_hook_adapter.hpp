@@ -1,9 +1,9 @@
-// Our CommHook in the Reducer's terms. Private to nn.
+// CommHookAdapter: makes a CommHook usable by c10d::Reducer. Private to nn.
 //
-// The Reducer wants a future per bucket. What a hook leaves for later is kept here instead of in a
-// future's callback and is finished when the Reducer asks for the result: in the order of buckets,
-// on the thread of backward. So collectives that a hook makes in its second half come in the same
-// order on all ranks, which callbacks on the backend's threads do not give.
+// The Reducer expects a future per bucket. The adapter instead stores the second half of a hook and
+// runs it when the Reducer asks for the result: in the order of buckets, on the thread of backward.
+// Hence collectives in the second half have the same order on all ranks, unlike in callbacks on the
+// backend's threads.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ class CommHookAdapter : public c10d::CommHookInterface {
  private:
   CommHook hook_;
   dist::ProcessGroup group_;
-  std::map<int64_t, HookResult> pending_;  // by bucket
+  std::map<int64_t, HookResult> pending_;  // by bucket index
 };
 
 }  // namespace cpprun::nn::parallel

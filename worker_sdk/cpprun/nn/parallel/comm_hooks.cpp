@@ -8,7 +8,7 @@ namespace cpprun::nn::parallel {
 namespace {
 
 HookResult average(const GradBucket& bucket) {
-  // Divided first, so that the sum of small floats does not overflow.
+  // Divides first, so that the sum of half-precision numbers does not overflow.
   const at::Tensor buffer = bucket.buffer().div_(bucket.world_size());
   return [wait = start_sum(bucket.group(), buffer), buffer] {
     wait();

@@ -1,15 +1,15 @@
-// What DistributedDataParallel does with a bucket of gradients instead of averaging it.
+// Communication hooks: what DistributedDataParallel does with a bucket of gradients instead of
+// averaging it. Python counterpart: torch.distributed.algorithms.ddp_comm_hooks.
 //
 //   ddp.register_comm_hook(nn::parallel::fp16_compress_hook());
 //   ddp.register_comm_hook({"half", [](GradBucket& bucket) -> HookResult {
 //     auto sum = bucket.buffer().div(bucket.world_size());
 //     auto work = dist::all_reduce(sum, dist::ReduceOp::SUM, {.async_op = true});
-//     return [=]() mutable { work.wait(); return sum; };   // later, when all buckets are on their
-//     way
+//     return [=]() mutable { work.wait(); return sum; };   // runs when all buckets have started
 //   }});
 //
-// A hook must divide by the world size itself. Once per DistributedDataParallel, before the first
-// backward. Python counterpart: torch.distributed.algorithms.ddp_comm_hooks.
+// A hook divides by the world size itself. Hooks run on the thread of backward, without gradients.
+// Register one hook per DistributedDataParallel, before the first backward.
 #pragma once
 
 #include <concepts>
@@ -30,18 +30,19 @@ class GradBucket;
 
 namespace cpprun::nn::parallel {
 
-// One bucket, valid while the hook runs; its tensors may be kept.
+// One bucket of gradients; valid while the hook runs. Its tensors may be kept. Python counterpart:
+// torch.distributed.GradBucket.
 class GradBucket {
  public:
   GradBucket(c10d::GradBucket& bucket, dist::ProcessGroup group)
       : bucket_(&bucket), group_(std::move(group)) {}
   size_t index() const;
-  at::Tensor buffer() const;  // all gradients, flat; one dimension
+  at::Tensor buffer() const;  // all gradients, flattened; one dimension
   void set_buffer(at::Tensor buffer);
   std::vector<at::Tensor> gradients() const;  // views into buffer(), each of its parameter's shape
   std::vector<at::Tensor> parameters() const;
-  bool is_last() const;                                       // of this backward
-  const dist::ProcessGroup& group() const { return group_; }  // that of the DDP module
+  bool is_last() const;                                       // the last bucket of this backward
+  const dist::ProcessGroup& group() const { return group_; }  // of the DDP module
   int world_size() const { return group_.size(); }
 
  private:
@@ -49,8 +50,9 @@ class GradBucket {
   dist::ProcessGroup group_;
 };
 
-// The new content of a bucket, of the buffer's shape: now, or from a function or future that is
-// asked once all buckets are on their way, in the order of buckets, on the thread of backward.
+// The new content of a bucket, of the buffer's shape: a tensor, or a function or future that yields
+// it. DDP calls it after all buckets have started, in the order of buckets, on the thread of
+// backward.
 class HookResult {
  public:
   HookResult(at::Tensor tensor) : tensor_(std::move(tensor)) {}                   // NOLINT
@@ -60,7 +62,7 @@ class HookResult {
           return it->get();
         }) {}
   template <std::invocable Finish>
-  HookResult(Finish finish) : finish_(std::move(finish)) {}  // NOLINT: a lambda is meant
+  HookResult(Finish finish) : finish_(std::move(finish)) {}  // NOLINT: converts from a lambda
 
   at::Tensor get() { return finish_ ? finish_() : std::move(tensor_); }
 
@@ -74,26 +76,28 @@ struct CommHook {
   std::function<HookResult(GradBucket& bucket)> run;
 };
 
-// Plain averaging, as without a hook.
+// Averages, as without a hook.
 CommHook allreduce_hook();
-// Gradients travel in 16 bits. bf16 keeps float's range.
+// Sends gradients in 16 bits. bf16 keeps the range of float32.
 CommHook fp16_compress_hook();
 CommHook bf16_compress_hook();
-// `inner` sees the bucket in 16 bits.
+// Runs `inner` on the bucket in 16 bits.
 CommHook fp16_compress_wrapper(CommHook inner);
 CommHook bf16_compress_wrapper(CommHook inner);
 
-// Low-rank compression; names, defaults and random numbers of Python's PowerSGDState.
+// Low-rank gradient compression. Python counterpart: PowerSGDState and powerSGD_hook, with the same
+// names, defaults and random numbers.
 struct PowerSgdOptions {
   int64_t matrix_approximation_rank = 1;
-  int64_t start_power_sgd_iter = 1000;  // plain averaging before; > 1 with the two below
+  int64_t start_power_sgd_iter = 1000;  // plain averaging before; at least 2 with the options below
   double min_compression_rate = 2;
   bool use_error_feedback = true;
   bool warm_start = true;
   double orthogonalization_epsilon = 0;
-  uint32_t random_seed = 0;  // the same on all ranks
+  uint32_t random_seed = 0;  // equal on all ranks
 };
-// Throws std::invalid_argument for options that don't fit. The hook has state: one per module.
+// Throws std::invalid_argument for options that do not fit together. The hook has state (P, Q,
+// error feedback, iteration): use one per module; snapshots do not keep it.
 CommHook power_sgd_hook(const PowerSgdOptions& options = {});
 
 }  // namespace cpprun::nn::parallel

@@ -61,7 +61,7 @@ void DdpCore::zero_grad(bool set_to_none) {
       gradient.reset();
       continue;
     }
-    // Not detach_(): it throws for views into buckets.
+    // detach_() throws for views into buckets.
     if (gradient.grad_fn()) gradient = gradient.detach();
     gradient.requires_grad_(false);
     gradient.zero_();
@@ -97,13 +97,11 @@ const std::vector<std::string>& DdpCore::parameter_names() const {
   return state_->model.names;
 }
 
-// ---------------------------------------------------------------- buckets
-
 namespace {
 
 using Buckets = std::vector<std::vector<size_t>>;
 
-// "2 1;0", and the way back; what is no number ends a bucket.
+// "2 1;0" from buckets, and back; a word that is no number ends a bucket.
 std::string text_of(const Buckets& buckets) {
   std::string text;
   for (const auto& bucket : buckets) {
@@ -126,7 +124,7 @@ Buckets buckets_of(const std::string& text) {
   return buckets;
 }
 
-// Each of `count` parameters once, no bucket empty.
+// True if each of `count` parameters occurs once and no bucket is empty.
 bool is_partition(const Buckets& buckets, size_t count) {
   std::vector<bool> seen(count);
   size_t found = 0;
@@ -145,7 +143,7 @@ bool is_partition(const Buckets& buckets, size_t count) {
 
 std::string DdpCore::buckets() {
   try {
-    state_->reducer->rebuild_buckets();  // as the next forward would, with its errors
+    state_->reducer->rebuild_buckets();  // as the next forward would; throws its errors
   } catch (...) {
     std::rethrow_exception(
         state_->explained(std::current_exception(), "DistributedDataParallel::buckets"));

@@ -1,7 +1,8 @@
-// DistributedDataParallel without the module's type: everything that needs no template.
+// DdpCore: the part of DistributedDataParallel that does not depend on the module's type. Private
+// to nn, apart from buckets() and set_buckets().
 //
-// It owns a c10d::Reducer and a c10d::Logger, behind DdpState so that this header stays light. One
-// thread; backward may run its hooks on the autograd thread.
+// DdpState, a separate class to keep this header light, owns c10d's Reducer and Logger. One thread;
+// backward may run the hooks on an autograd thread.
 #pragma once
 
 #include <memory>
@@ -24,21 +25,21 @@ namespace cpprun::nn::parallel {
 
 class DdpCore {
  public:
-  // Collective with init_sync. Throws std::invalid_argument for options that don't fit the module,
-  // DistMismatchError when ranks wrap different models or options.
+  // A collective if init_sync. Throws std::invalid_argument for options that do not fit the module,
+  // DistMismatchError if ranks wrap different models or options.
   DdpCore(const std::shared_ptr<torch::nn::Module>& module, DdpOptions options);
   DdpCore(DdpCore&&) noexcept = default;
   DdpCore& operator=(DdpCore&&) noexcept = default;
   ~DdpCore();
 
-  // Around the module's forward. after_forward may replace the outputs it is given; they are needed
-  // only if wants_outputs().
+  // Call them before and after the module's forward. after_forward needs the outputs only if
+  // wants_outputs(), and may replace them.
   void before_forward();
   bool wants_outputs() const;
   void after_forward(const std::vector<at::Tensor*>& outputs = {});
-  // For outputs of a type that we can't look into: an error if they are needed.
+  // For outputs of a type without visit_tensors: throws std::invalid_argument if they are needed.
   void after_opaque_forward(const char* type);
-  // Where inputs go; none: they stay.
+  // The device to which inputs are moved; none: they are not moved.
   const std::optional<c10::Device>& input_device() const;
 
   NoSyncGuard no_sync_if(bool on);
@@ -46,21 +47,23 @@ class DdpCore {
   void zero_grad(bool set_to_none);
   void register_comm_hook(CommHook hook);
   std::vector<std::pair<std::string, std::string>> logging_data() const;
-  // All of the module's, ignored ones too; each once, where LibTorch's Module::parameters() lists
-  // one of two names twice.
+  // All parameters of the module, ignored ones too, each once; LibTorch's Module::parameters()
+  // lists a parameter with two names twice.
   const std::vector<at::Tensor>& parameters() const;
-  // Names of the parameters that are averaged, in the Reducer's order.
+  // Names of the averaged parameters, in the Reducer's order.
   const std::vector<std::string>& parameter_names() const;
 
-  // Which parameters, by their places in parameter_names(), are summed together: "2 1;0". The
-  // Reducer settles that after the first step. With more than two ranks the last bits of a sum
-  // depend on it, so whoever continues a run exactly sets it as it was. Collective, between steps.
+  // The buckets, that is which parameters are summed together, as indices into parameter_names():
+  // "2 1;0". The Reducer fixes them after the first step. With more than two ranks the last bits of
+  // a sum depend on them, so a run that must resume bit-exactly restores them. A collective; call
+  // it between steps.
   std::string buckets();
-  // Before the first forward, on all ranks; later, and for another model, it has no effect.
+  // Call it on all ranks before the first forward. No effect after it, or for another model's
+  // buckets.
   void set_buckets(const std::string& text);
 
  private:
-  std::shared_ptr<DdpState> state_;  // shared with guards and with graphs that outlive us
+  std::shared_ptr<DdpState> state_;  // shared with guards, and with graphs that outlive this object
 };
 
 }  // namespace cpprun::nn::parallel

@@ -21,7 +21,7 @@ namespace {
 constexpr double kMebibyte = 1024.0 * 1024.0;
 constexpr double kDefaultCap = 25;
 constexpr size_t kBroadcastBytes =
-    size_t{250} * 1024 * 1024;  // as Python: both sides must cut alike
+    size_t{250} * 1024 * 1024;  // Python's value: both must split alike
 
 int64_t bytes(double mebibytes) {
   return static_cast<int64_t>(mebibytes * kMebibyte);
@@ -37,7 +37,7 @@ std::string yes(bool on) {
   return on ? "true" : "false";
 }
 
-// What must be the same on all ranks.
+// Everything that must be equal on all ranks.
 Description describe(const ModuleState& model, const DdpOptions& options) {
   Description lines{
       "find_unused_parameters " + yes(options.find_unused_parameters),
@@ -91,9 +91,9 @@ std::vector<int64_t> cap_list(const DdpOptions& options) {
   return caps;
 }
 
-// Limits of the first step. Later the Reducer rebuilds its buckets in the order in which gradients
-// really came; until then, one bucket is the only order that can't be wrong. With unused parameters
-// it never rebuilds.
+// Bucket limits of the first step. Later the Reducer rebuilds its buckets in the order in which the
+// gradients arrived; until then, only a single bucket is certain to match that order. With
+// find_unused_parameters it never rebuilds.
 std::vector<size_t> first_limits(const DdpOptions& options) {
   const auto list = cap_list(options);
   if (!list.empty()) return {list.begin(), list.end()};
@@ -132,7 +132,7 @@ DdpState::DdpState(torch::nn::Module& wrapped, DdpOptions given)
 
 DdpState::~DdpState() {
   try {
-    // First, so that the destructors of both find nothing left to fail at.
+    // First, so that the destructors of both do not fail.
     if (reducer) reducer->remove_autograd_hooks();
     logger.reset();
     reducer.reset();
@@ -141,7 +141,8 @@ DdpState::~DdpState() {
   }
 }
 
-// The collectives are those of Python's constructor, in its order: ranks of both kinds may meet.
+// The same collectives in the same order as Python's constructor, because Python ranks may take
+// part.
 void DdpState::start_equal() {
   verify_across_ranks(group, describe(model, options));
   dist::translated("DistributedDataParallel", group, [&] {
@@ -162,7 +163,7 @@ void DdpState::broadcast_states(const std::vector<at::Tensor>& tensors, int sour
 void DdpState::make_reducer() {
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
       model.reduced, first_limits(options), model.is_sparse);
-  // The last layers' gradients come first.
+  // The last layers' gradients arrive first.
   std::reverse(buckets.begin(), buckets.end());
   std::unordered_map<size_t, std::string> names;
   for (size_t i = 0; i < model.names.size(); ++i) names[i] = model.names[i];
@@ -210,7 +211,7 @@ void DdpState::sync_buffers() {
 void DdpState::after_forward(const std::vector<at::Tensor*>& outputs) {
   if (c10::GradMode::is_enabled() && requires_backward_sync) {
     requires_forward_sync = true;
-    // For hangs: whoever has come so far waits for the others in its backward pass.
+    // In a hang, ranks that have come this far wait for the others in backward.
     worker::count_collective();
     std::vector<at::Tensor> roots;
     if (options.find_unused_parameters && !is_static) {
@@ -237,9 +238,10 @@ void DdpState::after_forward(const std::vector<at::Tensor*>& outputs) {
 
 namespace {
 
-// "Parameter indices which did not receive grad for rank 1: 2 3" and the like.
-std::string names_behind(const std::string& text, const std::string& mark,
-                         const std::vector<std::string>& names) {
+// Names the parameters of a text like "Parameter indices which did not receive grad for rank 1: 2
+// 3".
+std::string names_after(const std::string& text, const std::string& mark,
+                        const std::vector<std::string>& names) {
   const size_t found = text.find(mark);
   const size_t colon = found == std::string::npos ? found : text.find(':', found);
   if (colon == std::string::npos) return "";
@@ -259,17 +261,18 @@ std::exception_ptr DdpState::explained(const std::exception_ptr& error, const ch
   } catch (const c10::Error& thrown) {
     const std::string text = thrown.what_without_backtrace();
     if (text.find("Expected to have finished reduction") != std::string::npos) {
-      const std::string who = names_behind(text, "did not receive grad for rank", model.names);
+      const std::string parameters =
+          names_after(text, "did not receive grad for rank", model.names);
       return std::make_exception_ptr(UnusedParametersError(
           "DistributedDataParallel: the last backward of rank " + std::to_string(group.rank()) +
-          " gave no gradient to " + (who.empty() ? "some parameters" : who) +
+          " gave no gradient to " + (parameters.empty() ? "some parameters" : parameters) +
           "; without find_unused_parameters, every parameter must take part in the loss on every "
           "rank. Cure: DdpOptions::find_unused_parameters = true, or let the loss use all "
           "outputs. " +
           text));
     }
   } catch (...) {
-    // Sorted below.
+    // Translated below.
   }
   return dist::translate(error, call, group);
 }
@@ -285,20 +288,18 @@ c10::intrusive_ptr<c10d::Work> DdpState::all_reduce(at::Tensor& tensor, c10d::Re
   return pg->allreduce(tensors, how);
 }
 
-// ---------------------------------------------------------------- join
-
 void DdpState::begin_join(const JoinOptions& given) {
   join = given;
   if (join.enable) logger->set_uneven_input_join();
 }
 
-// The Reducer keeps the last count, and would divide by it in every later backward.
+// The Reducer keeps the last count of ranks, and would divide by it in every later backward.
 JoinOptions DdpState::end_join() {
   reducer->set_forward_pass_work_handle(nullptr, /*useStaticWorldSize=*/true);
   return std::exchange(join, JoinOptions{.enable = false});
 }
 
-// An active rank counts itself in, before each forward.
+// An active rank adds itself to the count before each forward.
 void DdpState::notify_join() {
   at::Tensor one = number(1);
   auto counted = all_reduce(one);
@@ -313,7 +314,7 @@ void DdpState::notify_join() {
   reducer->set_forward_pass_work_handle(counted, join.divide_by_initial_world_size);
 }
 
-// Tells joined ranks whether this step averages gradients; nobody here waits for the answer.
+// Tells ranks in finish_join whether this step averages gradients; does not wait for the sum.
 void DdpState::announce_backward_sync() {
   at::Tensor flag = number(requires_backward_sync ? 1 : 0);
   all_reduce(flag);

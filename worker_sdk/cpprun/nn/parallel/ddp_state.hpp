@@ -1,5 +1,5 @@
-// The inside of a DistributedDataParallel, shared by its core, its guards and graphs that outlive
-// it. Private to nn.
+// DdpState: the state of a DistributedDataParallel, shared by DdpCore, the guards, and graphs that
+// outlive it. Private to nn.
 #pragma once
 
 #include <exception>
@@ -22,7 +22,7 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   DdpState(torch::nn::Module& module, DdpOptions options);
   DdpState(const DdpState&) = delete;
   DdpState& operator=(const DdpState&) = delete;
-  ~DdpState();  // quiet, whatever the backend says
+  ~DdpState();  // does not throw
 
   void before_forward();
   void after_forward(const std::vector<at::Tensor*>& outputs);
@@ -33,19 +33,19 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
     return requires_forward_sync && options.broadcast_buffers && !model.buffer_list.empty();
   }
   void broadcast_states(const std::vector<at::Tensor>& tensors, int source);
-  // In the words of `dist`, with parameters' names for the Reducer's numbers.
+  // Translates an error to those of `dist`, with parameters' names instead of the Reducer's
+  // indices.
   std::exception_ptr explained(const std::exception_ptr& error, const char* call) const;
-  // One number, reduced over the ranks on the module's device.
+  // A tensor of one number on the module's device, to be reduced over the ranks.
   at::Tensor number(double value) const;
   c10::intrusive_ptr<c10d::Work> all_reduce(at::Tensor& tensor,
                                             c10d::ReduceOp op = c10d::ReduceOp::SUM);
 
-  // ddp_state.cpp
   void notify_join();
   void announce_backward_sync();
   int last_active_rank(bool is_candidate);
   void begin_join(const JoinOptions& join);
-  JoinOptions end_join();  // returns what it was; later forwards are as without it
+  JoinOptions end_join();  // returns the previous options
   void finish_join();
 
   DdpOptions options;
@@ -55,17 +55,17 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   std::optional<c10::Device> input_device;
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
-  std::optional<ForwardWatch> watch;  // of rank 0: one warning for all
-  CommHookAdapter* hook = nullptr;    // owned by the Reducer; null: none, or one of LibTorch's
-  std::string hook_name;              // empty: none
+  std::optional<ForwardWatch> watch;  // on rank 0 only, so that the job prints one warning
+  CommHookAdapter* hook = nullptr;    // owned by the Reducer; null: no hook
+  std::string hook_name;              // empty: no hook
 
-  bool has_run = false;  // a forward that is followed by a backward
+  bool has_run = false;  // a forward with gradients has run
   bool is_static = false;
   bool static_first_backward_seen = false;
   bool requires_backward_sync = true;
   bool requires_forward_sync = true;
   JoinOptions join{.enable = false};
-  std::exception_ptr broken;  // what a destructor could not throw
+  std::exception_ptr broken;  // an error that a destructor could not throw
 
  private:
   void make_reducer();

@@ -14,7 +14,7 @@ namespace autograd = torch::autograd;
 struct ForwardWatch::Shared {
   std::string model_type;
   std::atomic<bool> expects_gradients{false}, averages{false};
-  std::atomic<bool> sees_end{false};  // of the backward that is running
+  std::atomic<bool> sees_end{false};  // the running backward has a callback at its end
   std::atomic<bool> has_warned{false};
 
   void warn();

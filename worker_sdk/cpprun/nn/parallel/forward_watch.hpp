@@ -1,8 +1,8 @@
-// ForwardWatch: notices gradients without a DistributedDataParallel::forward before them, which a
-// call of the wrapped module's own forward makes. Nothing averages these, so the models of the
-// ranks drift apart while every loss falls. The first one is a warning on stderr.
+// ForwardWatch: detects gradients without a preceding DistributedDataParallel::forward, which are
+// the result of calling the wrapped module's own forward. DDP does not average them, so the ranks'
+// models drift apart although every loss falls. Prints one warning on stderr.
 //
-// Forwards come on the user's thread, gradients on the threads of autograd. Private to nn.
+// Forwards run on the user's thread, gradients on autograd threads. Private to nn.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ class ForwardWatch {
   ForwardWatch& operator=(const ForwardWatch&) = delete;
   ~ForwardWatch();
 
-  // A forward with gradients begins. If it `averages`, it stands for one backward, as with the
-  // Reducer; if not (no_sync), for any number.
+  // Call it before a forward with gradients. `averages`: the forward is for one backward, as in the
+  // Reducer; otherwise (no_sync) for any number.
   void on_forward(bool averages);
 
  private:
-  struct Shared;  // with the hooks, which a backward may still run
+  struct Shared;  // shared with the hooks, which a running backward may still call
   using Hook = std::pair<std::shared_ptr<torch::autograd::Node>, uintptr_t>;
 
   std::shared_ptr<Shared> shared_;

@@ -1,4 +1,4 @@
-// Scopes in which a DistributedDataParallel behaves differently. Both may outlive it, harmlessly.
+// Scope guards of DistributedDataParallel. They may outlive it.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@ namespace cpprun::nn::parallel {
 
 struct DdpState;  // ddp_state.hpp
 
-// While it lives, backward adds up gradients without averaging them. Nests.
+// Within its scope, backward accumulates gradients without averaging. Can be nested. Python:
+// DistributedDataParallel.no_sync.
 class NoSyncGuard {
  public:
   NoSyncGuard(std::shared_ptr<DdpState> state, bool on);
@@ -22,25 +23,25 @@ class NoSyncGuard {
   bool before_;
 };
 
-// Put it around the loop over uneven data. A rank that ran out first stays in finish() and answers
-// the collectives of the others; at the end all have the model of a rank that was last. Beyond
-// Python's: the answers end with the guard, so later forwards cost nothing extra.
+// Put it around a loop over uneven data. A rank that has no more data waits in finish() and answers
+// the collectives of the others; at the end all ranks have the model of a rank that finished last.
+// Python: DistributedDataParallel.join. Unlike there, later forwards have no extra cost.
 class JoinGuard {
  public:
   JoinGuard(std::shared_ptr<DdpState> state, const JoinOptions& options);
   JoinGuard(JoinGuard&& other) noexcept = default;
   JoinGuard& operator=(JoinGuard&&) = delete;
-  // Calls finish() unless that was done or an exception is on its way. What goes wrong here is
-  // thrown by the next forward, since destructors don't throw.
+  // Calls finish(), unless it was called or an exception unwinds the stack. The next forward throws
+  // the errors of that call.
   ~JoinGuard();
 
-  // Blocks until all ranks have got here. Throws JoinTerminatedError with
-  // throw_on_early_termination when others still have data, and errors of the backend.
+  // Blocks until all ranks have finished. Throws JoinTerminatedError if throw_on_early_termination
+  // and other ranks still have data, and errors of the backend.
   void finish();
 
  private:
   std::shared_ptr<DdpState> state_;
-  int exceptions_;  // on their way when the guard was made
+  int exceptions_;  // uncaught when the guard was made
 };
 
 }  // namespace cpprun::nn::parallel

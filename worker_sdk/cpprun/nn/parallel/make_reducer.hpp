@@ -1,5 +1,5 @@
-// c10d::Reducer's constructor, whose arguments grow from version to version of LibTorch. Asked by
-// what compiles instead of by version numbers, the longest form first. Private to nn.
+// Calls c10d::Reducer's constructor, which gets more arguments from version to version of LibTorch.
+// Picks the longest form that compiles. Private to nn.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace cpprun::nn::parallel {
 
 struct ReducerTail {
   bool skip_all_reduce_unused_params = false;
-  std::vector<int64_t> bucket_bytes_cap_list;  // from 2.11
+  std::vector<int64_t> bucket_bytes_cap_list;  // since 2.11
 };
 
 // `prefix`: parameters, buckets, group, expect_sparse, cap, find_unused, views, names, first cap.

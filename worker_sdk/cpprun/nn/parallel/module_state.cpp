@@ -34,7 +34,7 @@ std::string joined(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
 
-// Walks as Python's named_modules does: a module, then its children, each module once.
+// Walks like Python's named_modules: a module, then its children, each module once.
 class Collector {
  public:
   Collector(const DdpOptions& options, ModuleState& state) : options_(options), state_(state) {}

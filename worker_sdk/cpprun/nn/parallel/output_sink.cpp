@@ -27,7 +27,7 @@ struct OutputSink : torch::autograd::Function<OutputSink> {
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto holder = context->saved_data["callback"].toCapsule();
     static_cast<Callback&>(*holder).call();
-    gradients.emplace_back();  // for the callback
+    gradients.emplace_back();  // no gradient for the callback argument
     return gradients;
   }
 };

@@ -1,7 +1,9 @@
-// PowerSGD (Vogels and others, 2019): a gradient matrix M travels as P and Q with M about P Q^T.
+// PowerSGD (Vogels et al., NeurIPS 2019): approximates a gradient matrix M by P Q^T and sends P and
+// Q.
 //
-// Step by step as Python's powerSGD_hook, random numbers included, so that both may be compared.
-// Its collectives come in the order uncompressed, P, Q; P and Q of different buckets may overlap.
+// Follows Python's powerSGD_hook step by step, random numbers included, so that results can be
+// compared. The collectives are in the order uncompressed, P, Q; P and Q of different buckets may
+// overlap.
 #include <algorithm>
 #include <random>
 #include <stdexcept>
@@ -39,18 +41,18 @@ void orthogonalize(const at::Tensor& matrices, double epsilon) {
   }
 }
 
-// One gradient that is worth compressing, as a batch of one matrix, with its parts of P and Q.
+// A gradient worth compressing, as a batch of one matrix, with its parts of P and Q.
 struct Matrix {
   at::Tensor gradient;  // (1, n, m): a view into the bucket
   at::Tensor p, q;      // (1, n, rank), (1, m, rank)
 };
 
-// What one bucket keeps from step to step.
+// State of one bucket between steps.
 struct Memory {
   at::Tensor error, p, q;
 };
 
-// A bucket on its way.
+// State of one bucket within a step.
 struct Pass {
   at::Tensor buffer, before;  // `before` compression, for the error
   std::vector<at::Tensor> plain;
@@ -106,8 +108,8 @@ class PowerSgd : public std::enable_shared_from_this<PowerSgd> {
     return compressed * options_.min_compression_rate < static_cast<double>(matrix.numel());
   }
 
-  // Sorts the gradients into those that travel as they are and those that are compressed, and lays
-  // out P and Q. True: Q is new and has no content.
+  // Separates the gradients that are compressed from those that are not, and allocates P and Q.
+  // Returns true if Q is new and uninitialised.
   bool split(const GradBucket& bucket, Pass& pass) const {
     std::vector<at::Tensor> flat;
     int64_t p_size = 0;
@@ -128,7 +130,7 @@ class PowerSgd : public std::enable_shared_from_this<PowerSgd> {
     return lay_out(pass, p_size, q_size);
   }
 
-  // Python goes through shapes in the order of their first matrix: so must the random numbers.
+  // Python processes shapes in the order of their first matrix, so the random numbers must, too.
   static void group_equal_shapes(Pass& pass) {
     std::vector<Matrix> ordered;
     while (!pass.matrices.empty()) {
@@ -172,8 +174,8 @@ class PowerSgd : public std::enable_shared_from_this<PowerSgd> {
     for (const Matrix& it : pass.matrices) orthogonalize(it.q, options_.orthogonalization_epsilon);
   }
 
-  // numpy's RandomState.randint(1_000_000_000), which Python's hook uses: 30 bits, refused if
-  // above.
+  // numpy's RandomState.randint(1_000_000_000), which Python's hook uses: draws 30 bits until the
+  // number is small enough.
   uint64_t next_seed() {
     for (;;) {
       const auto value = static_cast<uint32_t>(random_()) & 0x3fff'ffffU;

@@ -4,8 +4,8 @@
 
 namespace cpprun::nn::parallel {
 
-// The seats that the roll call of a group leaves in its store (dist/roll_call.hpp). They were taken
-// before the group formed, so all are there by now.
+// Looks for the keys that ranks of this SDK set when they register
+// (dist/init/rank_registration.hpp). They did so before the group formed, so all keys exist by now.
 std::vector<int> sdk_ranks(const dist::ProcessGroup& group) {
   dist::Store store = group.store();
   std::vector<int> ranks;

@@ -1,4 +1,4 @@
-// Which ranks of a group run this SDK? The others run Python. Private to nn.
+// Finds the ranks of a group that run this SDK; the others run Python. Private to nn.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace cpprun::nn::parallel {
 
-// Ranks within the group, rising; this rank among them.
+// Ranks within the group, ascending, including this rank.
 std::vector<int> sdk_ranks(const dist::ProcessGroup& group);
 
 }  // namespace cpprun::nn::parallel

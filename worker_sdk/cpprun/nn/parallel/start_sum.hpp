@@ -1,4 +1,4 @@
-// A sum over the ranks that runs while others are started. Private to nn.
+// An asynchronous sum over the ranks. Private to nn.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace cpprun::nn::parallel {
 
-// Starts it, in place; the result waits for it and throws what went wrong.
+// Starts the sum, in place. Call the result to wait for it; it throws the error of the sum.
 std::function<void()> start_sum(const dist::ProcessGroup& group, const at::Tensor& tensor);
 
 }  // namespace cpprun::nn::parallel

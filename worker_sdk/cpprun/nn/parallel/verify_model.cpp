@@ -10,8 +10,9 @@
 namespace cpprun::nn::parallel {
 namespace {
 
-// The how manieth DistributedDataParallel of this group in this process; the same on all ranks,
-// which construct them in the same order. Groups of later rounds have stores of their own.
+// Number of earlier DistributedDataParallel objects of this group in this process; equal on all
+// ranks, because they construct them in the same order. Groups of later rounds have stores of their
+// own.
 int next_number(const dist::ProcessGroup& group) {
   static std::mutex mutex;
   static std::map<std::weak_ptr<dist::ProcessGroup::State>, int, std::owner_less<>> made;
@@ -19,7 +20,7 @@ int next_number(const dist::ProcessGroup& group) {
   return made[group.state()]++;
 }
 
-// FNV-1a: the same in every build, unlike std::hash.
+// FNV-1a: equal in every build, unlike std::hash.
 uint64_t hash_of(const std::string& text) {
   uint64_t hash = 14695981039346656037U;
   for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211U;
@@ -84,11 +85,11 @@ std::vector<std::string> hashes(dist::Store& store, const Keys& keys,
 
 std::string first_difference(const Description& a, int rank_a, const Description& b, int rank_b) {
   const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  const auto said = [](const auto& at, const Description& lines) {
+  const auto line_at = [](const auto& at, const Description& lines) {
     return at == lines.end() ? std::string("nothing more") : *at;
   };
-  return "rank " + std::to_string(rank_a) + " has " + said(in_a, a) + ", rank " +
-         std::to_string(rank_b) + " has " + said(in_b, b);
+  return "rank " + std::to_string(rank_a) + " has " + line_at(in_a, a) + ", rank " +
+         std::to_string(rank_b) + " has " + line_at(in_b, b);
 }
 
 void verify_across_ranks(const dist::ProcessGroup& group, const Description& own) {
@@ -97,7 +98,7 @@ void verify_across_ranks(const dist::ProcessGroup& group, const Description& own
   const Keys keys(next_number(group));
   dist::Store store = group.store();
   const std::string text = text_of(own);
-  // The text first: whoever sees the hash may read it.
+  // The text first, because ranks read it after they have seen the hash.
   store.set(keys.text(group.rank()), text);
   store.set(keys.hash(group.rank()), std::to_string(hash_of(text)));
   wait_for_all(store, keys, ranks, group);

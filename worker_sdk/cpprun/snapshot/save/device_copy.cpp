@@ -10,7 +10,7 @@
 namespace cpprun::snapshot {
 namespace {
 
-// A stream that runs what is put into it after what stands in the current one.
+// A stream whose work runs after the work that is now in the current stream.
 c10::Stream stream_behind_current(c10::Device device) {
   const c10::impl::VirtualGuardImpl guard(device.type());
   const c10::Stream side = guard.getStreamFromGlobalPool(device);
@@ -72,7 +72,7 @@ void DeviceCopies::add(const at::Tensor& from, std::byte* to) {
   if (is_new) {
     try {
       entry->second = std::make_unique<DeviceCopy>(device);
-    } catch (const c10::Error&) {  // the plain copy says what is really wrong, if anything is
+    } catch (const c10::Error&) {  // the plain copy throws if the device is really unusable
     }
   }
   if (entry->second) return entry->second->add(from, to);

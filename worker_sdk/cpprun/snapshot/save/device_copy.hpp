@@ -1,11 +1,10 @@
-// DeviceCopy: bytes of tensors on a device into memory of ours. They go over two pieces of pinned
-// memory and a stream of their own, so that the device's copy of one piece runs beside our copy of
-// the other. Private to snapshot.
+// DeviceCopy: copies bytes of tensors on a device into host memory, through two pinned buffers and
+// a stream of its own, so that the device fills one buffer while the CPU empties the other. Private
+// to snapshot.
 //
-// It names no device's headers: streams and events are c10's, which whoever brings the device
-// provides. Work that stands in the device's current stream when the object is made comes before
-// all copies. Never run on hardware so far; its order is tested with a device that is none. One
-// thread.
+// Includes no CUDA header: streams and events are c10's. All copies come after the work that was in
+// the device's current stream when the DeviceCopy was constructed. Never run on hardware so far;
+// tests check the order with a fake device. One thread.
 #pragma once
 
 #include <array>
@@ -22,33 +21,32 @@
 
 namespace cpprun::snapshot {
 
-// What it needs of LibTorch; tests bring their own.
+// The calls of LibTorch that it needs; tests replace them.
 struct DeviceCopyCalls {
-  // CPU memory, uint8, of so many bytes, that the device reaches by itself. Throws c10::Error where
-  // there is none.
+  // `bytes` of pinned CPU memory, as uint8. Throws c10::Error if the device has none.
   std::function<at::Tensor(int64_t bytes)> make_pinned;
-  // Puts the copy into the current stream, and returns without waiting for it.
+  // Queues the copy in the current stream and returns without waiting for it.
   std::function<void(const at::Tensor& into, const at::Tensor& from)> start;
 };
 DeviceCopyCalls device_copy_calls();
 
 class DeviceCopy {
  public:
-  static constexpr int64_t kPiece = 16 << 20;  // bytes of each of the two
+  static constexpr int64_t kPiece = 16 << 20;  // bytes of each pinned buffer
 
-  // Throws c10::Error where the device has no streams, events or pinned memory.
+  // Throws c10::Error if the device has no streams, events or pinned memory.
   explicit DeviceCopy(c10::Device device, DeviceCopyCalls calls = device_copy_calls());
 
-  // `from`: uint8 of one dimension, on the device; neither it nor `to` goes before finish().
+  // `from`: uint8 of one dimension, on the device. It and `to` must stay valid until finish().
   void add(const at::Tensor& from, std::byte* to);
-  // Returns when everything is where it belongs.
+  // Waits until all added copies are complete.
   void finish();
 
  private:
   struct Piece {
     at::Tensor pinned;
     c10::Event copied;
-    std::byte* to = nullptr;  // null: it is free
+    std::byte* to = nullptr;  // null: the buffer is free
     int64_t bytes = 0;
   };
   static void empty(Piece& piece);
@@ -59,14 +57,14 @@ class DeviceCopy {
   size_t next_ = 0;
 };
 
-// One for each device; where a device has none, a plain copy that waits.
+// One DeviceCopy for each device; a device without streams gets a plain, waiting copy.
 class DeviceCopies {
  public:
   void add(const at::Tensor& from, std::byte* to);
   void finish();
 
  private:
-  // By type and index; null: it has none.
+  // Null for a device without streams, events or pinned memory.
   std::map<std::pair<c10::DeviceType, c10::DeviceIndex>, std::unique_ptr<DeviceCopy>> copies_;
 };
 

@@ -19,7 +19,7 @@ using snapshot_files::ArenaSlots;
 using snapshot_files::Slot;
 using snapshot_files::SlotLabel;
 
-// The content of a slot ends with the index and its length.
+// A slot's content ends with the index and the length of the index.
 constexpr size_t kLength = sizeof(uint64_t);
 
 Error broken(const std::string& what) {
@@ -41,7 +41,7 @@ Value file_value(const StagedFile& file, std::span<const std::byte> memory) {
 
 struct IndexedPart {
   uint64_t from = 0, bytes = 0;
-  std::optional<uint64_t> at;  // in the slot's content, if this rank has it
+  std::optional<uint64_t> at;  // offset in the slot, if this slot holds the part
 };
 struct IndexedFile {
   std::string name;
@@ -113,10 +113,10 @@ Result<Index> read_index(std::span<const std::byte> content) {
   return found;
 }
 
-// --- slots of this node's ranks as the storages of files
+// --- slots of this node's ranks, read as the storages of files
 
 struct OpenSlot {
-  std::shared_ptr<const worker::Arena> arena;  // null: it is our own
+  std::shared_ptr<const worker::Arena> arena;  // null: the arena of this rank
   std::span<const std::byte> content;
   std::vector<IndexedFile> files;
 };
@@ -153,8 +153,8 @@ class SlotStorages final : public Storages {
   size_t file_;
 };
 
-// Of the whole slot, and on the way of each part, for who writes it: one pass serves both, where
-// two took as long as the copy (97 ms per GiB). Parts lie in the order of the files.
+// The crc32 of the whole slot; the same pass sets those of the parts, which the writer of the files
+// needs. Two passes took as long as the copy (97 ms per GiB). Parts lie in the order of the files.
 uint32_t slot_crc32(Staged& staged, std::span<const std::byte> slot) {
   uint32_t crc = 0;
   const std::byte* done = slot.data();
@@ -164,7 +164,8 @@ uint32_t slot_crc32(Staged& staged, std::span<const std::byte> slot) {
       if (part.data() == nullptr) continue;
       crc = archive::crc32({done, part.data()}, crc);
       if (!file.crc32s[i]) file.crc32s[i] = archive::crc32(part);
-      const bool is_big = part.size() >= archive::kBigStorage;  // else combining takes longer
+      // Below this size combining costs more than a second pass.
+      const bool is_big = part.size() >= archive::kBigStorage;
       crc = is_big ? archive::crc32_combine(crc, *file.crc32s[i], part.size())
                    : archive::crc32(part, crc);
       done = part.data() + part.size();
@@ -179,7 +180,7 @@ bool is_same(const SlotLabel& a, const SlotLabel& b) {
   return a.step == b.step && a.round == b.round && a.world_size == b.world_size;
 }
 
-// The first owner that asks, of this process, has the arena that outlives it.
+// Only the first owner of a process gets the arena that outlives the process.
 bool is_lasting(const std::string& owner) {
   static std::mutex mutex;
   static std::optional<std::string> first;
@@ -197,7 +198,7 @@ std::optional<Slot> slot_of(std::span<const std::byte> arena, const SlotLabel& l
 
 }  // namespace
 
-// What was in the arena stays when it grows.
+// Growing the arena keeps its content.
 Status InMemorySnapshot::grow(size_t bytes) {
   if (arena_ && arena_->bytes().size() >= bytes) return {};
   slots_.reset();
@@ -217,7 +218,7 @@ Status InMemorySnapshot::open(size_t bytes) {
 
 Result<std::span<std::byte>> InMemorySnapshot::begin(const SlotLabel& label, const Staged& staged,
                                                      uint64_t bytes) {
-  // The places of parts are not known yet; numbers of nine bytes stand for them.
+  // The offsets of parts are not known yet; at most nine bytes each are reserved for them.
   const Value index = index_value(owner_, staged, {});
   size_t parts = staged.own.parts.size();
   for (const StagedFile& file : staged.shared) parts += file.parts.size();
@@ -296,7 +297,7 @@ Result<Loaded> InMemorySnapshot::load(const SlotLabel& label, const Group& group
   std::vector<size_t> all(slots->size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   Loaded loaded;
-  const OpenSlot& leader = slots->front();  // whose trees count
+  const OpenSlot& leader = slots->front();  // its value trees are used
   for (size_t i = 0; i + 1 < leader.files.size(); ++i) {
     loaded[leader.files[i].name] = {leader.files[i].value,
                                     std::make_shared<SlotStorages>(slots, all, i)};

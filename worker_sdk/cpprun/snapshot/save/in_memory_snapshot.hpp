@@ -1,11 +1,13 @@
-// InMemorySnapshot: the staged state in a slot of this rank's arena, with an index, so that whoever
-// is started next can resume from it. Private to snapshot.
+// InMemorySnapshot: keeps the staged state and an index of it in a slot of this rank's arena, so
+// that the restarted worker can resume from it. Private to snapshot.
 //
-// A slot holds what its rank staged: its parts of the shared files, its own file, and the trees of
-// all files. The ranks of a group have everything together. Bytes of slots are taken for hostile.
+// A slot holds what its rank staged: its parts of the shared files, its own file, and the value
+// trees of all files. Together the slots of a group hold the whole state. Readers validate every
+// byte of a slot, because another process may have written it.
 //
-// A rank has one arena that outlives it. It is for the Snapshots of one place, the first that asks;
-// others have memory of their own, which nobody resumes from. A slot says whose it is.
+// A rank has one arena that outlives its process. The first location (folder or file) of which a
+// process makes a Snapshot gets this arena; Snapshots of other locations use memory that ends with
+// the process. Each slot names its owner.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +30,11 @@
 
 namespace cpprun::snapshot {
 
-// Where a rank of this node is found; none: it is on another.
+// The ranks of this node.
 struct NodeRanks {
-  int first_rank = 0;  // of this node
+  int first_rank = 0;
   int count = 1;
+  // Empty for a rank of another node.
   std::optional<int> local_rank_of(int rank) const {
     if (rank < first_rank || rank >= first_rank + count) return std::nullopt;
     return rank - first_rank;
@@ -40,24 +43,25 @@ struct NodeRanks {
 
 class InMemorySnapshot {
  public:
-  // `owner` says where the Snapshot lies, in the same words in every process.
+  // `owner` identifies the location of the Snapshot; equal in all processes and runs.
   explicit InMemorySnapshot(std::string owner) : owner_(std::move(owner)) {}
 
-  // Room for the parts of `staged`, whose `bytes` stage::bytes_of says; the index is written behind
-  // them. Error: there is no memory.
+  // Returns memory for the parts of `staged`, of `bytes` bytes (see bytes_of() in stage.hpp), and
+  // reserves room for the index behind it. Error: no memory.
   Result<std::span<std::byte>> begin(const snapshot_files::SlotLabel& label, const Staged& staged,
                                      uint64_t bytes);
-  // By the writing thread: what begin() gave is filled, as `staged` says, whose crc32s this finds.
-  // Then, when all ranks have come so far: it counts.
+  // The writing thread calls write_index() once the memory of begin() is filled; this also sets the
+  // missing crc32s of `staged`. When all ranks have done so it calls complete(), which makes the
+  // slot the one to resume from.
   void write_index(Staged& staged);
   void complete(int64_t step);
 
-  // The newest complete or staged slots of this rank, of a world of this shape.
+  // The complete or staged slots of this rank, from a world of `world` ranks.
   std::vector<snapshot_files::SlotLabel> found(int rank, int world);
-  // Verifies this rank's slot. Error: why it can't be used.
+  // Checks the crc32 of this rank's slot. Error: why the slot cannot be used.
   Status verify(const snapshot_files::SlotLabel& label);
-  // All files, from the slots of all `members`, each verified by its own rank. What is returned
-  // refers to their arenas, which it keeps.
+  // All files, read from the slots of all members of `group`. Each member must have verified its
+  // own slot. The result keeps the arenas of other ranks open and refers to this object's arena.
   Result<Loaded> load(const snapshot_files::SlotLabel& label, const Group& group,
                       const NodeRanks& neighbours);
 
@@ -69,7 +73,7 @@ class InMemorySnapshot {
   std::optional<worker::Arena> arena_;
   std::optional<snapshot_files::ArenaSlots> slots_;
   std::span<std::byte> begun_;
-  std::set<const std::byte*> seen_;  // slots that this process has used, by where they begin
+  std::set<const std::byte*> seen_;  // addresses of slots that this process has used
 };
 
 }  // namespace cpprun::snapshot

@@ -8,7 +8,7 @@
 
 namespace cpprun::snapshot {
 
-// What is left of a training that ends by an exception waits for nobody.
+// If an exception ends the training, the save does not wait for other ranks.
 Saver::~Saver() {
   if (std::uncaught_exceptions() > 0) gives_up_.store(true);
   wait();
@@ -18,7 +18,7 @@ void Saver::start(Job job) {
   CPPRUN_CHECK(!is_busy());
   wait();
   is_busy_.store(true);
-  // Signals are for the threads that know them.
+  // The new thread must not run signal handlers of the program.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);

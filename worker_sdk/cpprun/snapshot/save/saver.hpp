@@ -1,4 +1,5 @@
-// Saver: one save at a time in a thread of its own. Private to snapshot.
+// Saver: runs one save at a time in a thread of its own. Call it from one thread. Private to
+// snapshot.
 #pragma once
 
 #include <atomic>
@@ -16,9 +17,9 @@ class Saver {
 
   ~Saver();
   bool is_busy() const { return is_busy_.load(); }
-  // Requires that it is not busy.
+  // Requires !is_busy().
   void start(Job job);
-  // Until it is not busy; whether the last job went well (true before the first).
+  // Waits for the running job. True if the last job succeeded, or none was started.
   bool wait();
 
  private:

@@ -7,7 +7,7 @@
 namespace cpprun::snapshot {
 namespace {
 
-// Where in `total` bytes writer i begins; a block's worth is never cut.
+// Offset of the first byte of `writer` in `total` bytes.
 uint64_t begins_at(uint64_t total, int writer, int writers) {
   const auto each = total / static_cast<uint64_t>(writers);
   return each * static_cast<uint64_t>(writer);
@@ -25,7 +25,7 @@ std::vector<ShardRange> plan_shards(const std::vector<ShardSource>& storages, in
   uint64_t total = 0;
   for (const ShardSource& each : storages) total += each.is_leaders ? 0 : each.bytes;
   std::vector<ShardRange> parts;
-  uint64_t place = 0;  // of what is shared
+  uint64_t place = 0;  // offset in the bytes that are divided among writers
   for (const ShardSource& each : storages) {
     if (each.is_leaders || each.bytes < archive::kBigStorage) {
       const int writer = each.is_leaders ? 0 : writer_of(place, total, writers);

@@ -1,4 +1,4 @@
-// Who of several writers writes which part of a file's storages. Pure. Private to snapshot.
+// Divides the storages of a file among several writers. Pure. Private to snapshot.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct ShardRange {
   std::string storage;
   uint64_t from = 0;   // bytes into the storage
   uint64_t bytes = 0;  // 0 only of an empty storage
-  int writer = 0;      // place among the writers
+  int writer = 0;      // index among the writers
   bool operator==(const ShardRange&) const = default;
 };
 
-// All bytes of all storages, each in one part, in the order given; parts of one storage ascend.
-// Writers get equal shares, but for blocks: large storages are cut at multiples of archive::kBlock,
-// small ones not at all.
+// Each byte of each storage is in exactly one part. Parts are in the order of the storages, those
+// of one storage ascending. Writers get equal amounts up to a block: large storages are cut at
+// multiples of archive::kBlock, small ones are not cut.
 std::vector<ShardRange> plan_shards(const std::vector<ShardSource>& storages, int writers);
 
 }  // namespace cpprun::snapshot

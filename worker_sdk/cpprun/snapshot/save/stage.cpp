@@ -16,7 +16,7 @@ namespace cpprun::snapshot {
 namespace {
 
 constexpr uint64_t kSmall = 64;
-constexpr size_t kPiece = 4 << 20;  // bytes that are worth a thread
+constexpr size_t kPiece = 4 << 20;  // bytes that one task of the parallel copy handles
 
 StagedFile plan_file(Content& content, int writers) {
   StagedFile file;
@@ -39,7 +39,8 @@ uint64_t aligned(uint64_t at, uint64_t bytes) {
   return (at + to - 1) / to * to;
 }
 
-// Calls f(file, part number, where) for each part of the writer at `place`, own files last.
+// Calls f(file, file number, part number, offset in the memory) for each part of the writer at
+// `place`, those of the rank's own file last. Returns the total size.
 template <class S, class F>
 uint64_t each_part(S& staged, int place, F f) {
   uint64_t at = 0;
@@ -56,7 +57,7 @@ uint64_t each_part(S& staged, int place, F f) {
   return at;
 }
 
-// The crc32 is found on the way where that costs nothing; else the writing thread's.
+// Returns the crc32 where the copy computes it at no extra cost; else the writing thread does.
 std::optional<uint32_t> copy_bytes(const at::Tensor& from, std::byte* to) {
   const archive::ConstBytes bytes(static_cast<const std::byte*>(from.const_data_ptr()),
                                   static_cast<size_t>(from.numel()));
@@ -93,7 +94,7 @@ uint64_t bytes_of(const Staged& staged, int place) {
 }
 
 void copy(const Contents& contents, int place, std::span<std::byte> memory, Staged& staged) {
-  size_t of_file = 0, storage = 0;  // parts stand in the order of the storages
+  size_t of_file = 0, storage = 0;  // parts are in the order of the storages
   DeviceCopies devices;
   each_part(staged, place, [&](StagedFile& file, size_t number, size_t i, uint64_t at) {
     const Content& content =

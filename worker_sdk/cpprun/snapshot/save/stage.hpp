@@ -1,5 +1,5 @@
-// Staging: the contents of a snapshot copied into memory that training does not touch. What this
-// costs is the pause of training. Private to snapshot.
+// Staging: copies the contents of a snapshot into memory that training does not change. Training
+// waits meanwhile. Private to snapshot.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,12 @@
 
 namespace cpprun::snapshot {
 
-// Where everything will be, without its bytes: `mine` is empty. Shared storages are dealt to
-// `writers`.
+// Divides the shared storages among `writers`; copies no bytes yet (`mine` stays empty).
 Staged plan(Contents& contents, int writers);
-// Bytes of memory that the writer at `place` (-1: none) needs for its parts.
+// Bytes of memory that the writer with index `place` (-1: not a writer) needs for its parts.
 uint64_t bytes_of(const Staged& staged, int place);
-// Copies them into `memory`, each at a multiple of a block or 64 bytes, and sets `mine`, and their
-// crc32s where the copy finds them.
+// Copies the writer's parts into `memory`, aligned to archive::kBlock (large parts) or 64 bytes.
+// Sets `mine`, and `crc32s` where the copy computes them.
 void copy(const Contents& contents, int place, std::span<std::byte> memory, Staged& staged);
 
 }  // namespace cpprun::snapshot

@@ -1,4 +1,4 @@
-// Staged: the state of one step, copied; what the writing thread writes. Private to snapshot.
+// Staged: the copied state of one step, which the writing thread writes. Private to snapshot.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,12 @@ struct StagedFile {
   pickle::Value value;
   std::vector<archive::StorageSize> storages;
   std::vector<ShardRange> parts;
-  // Goes with `parts`: the bytes of this rank's, in a slot of the arena; empty for another's.
+  // One for each of `parts`: its bytes in a slot of the arena; empty if another rank writes it.
   std::vector<archive::ConstBytes> mine;
-  // Of `mine`: what the copy found on its way, and all of them once InMemorySnapshot::write_index
-  // has been.
+  // One for each of `mine`. The copy sets some; InMemorySnapshot::write_index() sets the others.
   std::vector<std::optional<uint32_t>> crc32s;
 
-  // The bytes of a storage that this rank has alone, and their crc32.
+  // The bytes of a storage that is one part of this rank, and their crc32.
   archive::Content whole(std::string_view storage) const;
 };
 

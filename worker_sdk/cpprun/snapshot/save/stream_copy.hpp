@@ -1,13 +1,13 @@
-// stream_copy: memcpy for what is larger than the caches and not read soon, as a staged snapshot
-// is. Private to snapshot.
+// stream_copy: memcpy for data that is larger than the caches and not read again soon, such as a
+// staged snapshot. Private to snapshot.
 #pragma once
 
 #include <cstddef>
 
 namespace cpprun::snapshot {
 
-// Copies `bytes` bytes, past the caches where the processor can and it pays. The two don't overlap.
-// Other threads see the copy as they would see memcpy's.
+// Copies `bytes` bytes, bypassing the caches where that is possible and faster. The ranges must not
+// overlap. Visibility to other threads is as with memcpy.
 void stream_copy(std::byte* to, const std::byte* from, size_t bytes);
 
 }  // namespace cpprun::snapshot

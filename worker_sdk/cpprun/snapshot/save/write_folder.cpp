@@ -1,4 +1,4 @@
-// The folder form: <dir>/step-<n>/, written by all ranks that see the folder.
+// The folder form: all ranks that see the folder write <dir>/step-<n>/ together.
 #include <time.h>
 
 #include <algorithm>
@@ -246,8 +246,8 @@ class FolderWriting {
     static_cast<void>(channel_.set(key("published", context_.rank), encode(path)));
   }
 
-  // Once all groups have published: before, the one that goes may be the only one that all have.
-  // What can't be removed is met again by the next save.
+  // Called only after all groups have published: before that, the snapshot to remove may be the
+  // only one that all groups have. The next save tries again what cannot be removed now.
   void prune() {
     const snapshot_files::Pruned pruned =
         snapshot_files::prune(*context_.files, context_.place, context_.keep, staged_.step);

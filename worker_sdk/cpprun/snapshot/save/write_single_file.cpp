@@ -1,4 +1,4 @@
-// The single-file form: rank 0 writes it, with what the others have of their own.
+// The single-file form: rank 0 writes the file and includes the other ranks' own state.
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -29,7 +29,7 @@ class MemoryOutput final : public archive::Output {
   std::string text_;
 };
 
-// A rank's own state as it travels to rank 0: a tensor file.
+// A rank's own state as a tensor file, which it sends to rank 0.
 Result<std::string> pack(const StagedFile& own) {
   MemoryOutput output;
   const auto written = archive::write_file(
@@ -38,7 +38,7 @@ Result<std::string> pack(const StagedFile& own) {
   return output.take();
 }
 
-// The names of storages in a value, each behind `prefix`: those of several ranks go to one file.
+// Adds `prefix` to the names of all storages in `value`, so that those of several ranks differ.
 void rename_storages(Value& value, const std::string& prefix) {
   if (auto* tensor = value.get_if<pickle::TensorRef>()) {
     tensor->storage.insert(0, prefix);

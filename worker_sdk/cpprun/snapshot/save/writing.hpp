@@ -1,8 +1,8 @@
-// Writing a staged snapshot: all ranks together, each its share, to the point where it has its
-// final name or there is nothing of it. Runs in the writing thread. Private to snapshot.
+// Writes a staged snapshot: each rank writes its parts; at the end the snapshot has its final name,
+// or nothing of it is left. Runs in the writing thread. Private to snapshot.
 //
-// Each step of the protocol is a key that is told exactly once, errors as well, so that no rank
-// waits for one that has failed (docs/snapshots.md, "Commit").
+// Each step of the protocol sets a store key exactly once, also on errors, so that no rank waits
+// for a rank that has failed (docs/snapshots.md, "Commit").
 #pragma once
 
 #include <functional>
@@ -18,18 +18,18 @@ namespace cpprun::snapshot {
 
 struct WriteContext {
   snapshot_files::FileLayer* files = nullptr;
-  std::string place;  // the folder, or the file
+  std::string place;  // path of the folder or file
   Group group;
   int rank = 0, world = 1;
   snapshot_files::KeepRule keep;
   std::string run_id, torch, cpprun;
   int64_t round = 0;
-  // Asked by rank 0 before the last rename; an error: no.
+  // Rank 0 calls it before the final rename; an error forbids the rename.
   std::function<Status(int64_t step)> request_commit;
 };
 
-// The folder or file that was written, once every group has it. Error: it was not, and why; the
-// same on all ranks but for what only one knows.
+// Returns the path of the snapshot once every group has committed it, or why it was not written.
+// All ranks return the same outcome, except for errors that only one rank sees.
 Result<std::string> write_folder(const Staged& staged, const WriteContext& context,
                                  StoreChannel& channel);
 Result<std::string> write_single_file(const Staged& staged, const WriteContext& context,

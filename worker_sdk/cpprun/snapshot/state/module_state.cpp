@@ -1,4 +1,4 @@
-// Modules: Python's state_dict, names to tensors.
+// Modules, saved as Python's state_dict: names to tensors.
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Value save(const torch::nn::Module& module, Capture& capture) {
   return dict;
 }
 
-// Collects what does not fit, in Python's words.
+// Collects mismatches, with the words of Python's load_state_dict.
 class Misfits {
  public:
   void add(const std::string& what, const std::string& name) {
@@ -97,7 +97,7 @@ void load(const torch::nn::Module& module, bool is_strict, const Value& value,
   for (const std::string& name : in_file) {
     if (is_strict && !used.contains(name)) misfits.add("unexpected", name);
   }
-  misfits.check();  // before anything is overwritten
+  misfits.check();  // before any parameter is overwritten
   for (const auto& [tensor, ref] : pairs) fill(tensor, *ref, storages);
 }
 
@@ -119,8 +119,8 @@ Tracked track_module(torch::nn::Module& module, bool is_strict) {
                       const Storages& storages) { load(module, is_strict, value, storages); }};
 }
 
-// By the names of their classes: dropout is in a dozen of them. Recurrent ones have it as an option
-// of their own, which is rarely zero when they have several layers.
+// Goes by class names, because a dozen classes have dropout. Recurrent modules, which have dropout
+// as an option, are not detected.
 bool draws_random_numbers(const torch::nn::Module& module) {
   const auto all = module.modules();
   return std::any_of(all.begin(), all.end(), [](const auto& each) {

@@ -13,7 +13,7 @@ size_t common(const std::vector<std::string>& names, const std::set<std::string>
       names.begin(), names.end(), [&](const auto& name) { return wanted.contains(name); }));
 }
 
-// Without the components that torch.compile adds within a name.
+// Removes the components that torch.compile adds within a name.
 std::string without_compiled(std::string name) {
   constexpr std::string_view kPart = "_orig_mod.";
   for (size_t at = name.find(kPart); at != std::string::npos; at = name.find(kPart, at)) {
@@ -35,8 +35,8 @@ std::vector<std::string> strip_prefix(const std::vector<std::string>& names,
   return stripped;
 }
 
-// Each wrapper that all names have comes off as long as more names fit then: a module that really
-// has a part called "module" keeps it.
+// A prefix is removed only if more names match without it, so that a module that really has a
+// submodule called "module" keeps it.
 std::map<std::string, std::string> align(const std::vector<std::string>& in_file,
                                          const std::set<std::string>& wanted) {
   std::vector<std::string> best = in_file, names = in_file;

@@ -1,8 +1,8 @@
-// Names of parameters as files have them, and as a module has them. Pure. Private to snapshot.
+// Matches the names of parameters in a file with those of a module. Pure. Private to snapshot.
 //
-// Python's DDP puts "module." before every name, torch.compile "_orig_mod." before those of what it
-// compiled, which may be a part of the module. Both are taken away where they were put there, and
-// only there: see align().
+// Python's DDP prefixes every name with "module.". torch.compile prefixes the names of the module
+// that it compiled with "_orig_mod."; this may be a submodule. align() removes these prefixes, but
+// keeps equal names that belong to the module itself.
 #pragma once
 
 #include <map>
@@ -13,12 +13,12 @@
 
 namespace cpprun::snapshot {
 
-// The names without `prefix`, if all have it; else as they are. Only the first one is taken away:
-// of "module.module_list.0.weight" remains "module_list.0.weight".
+// Removes `prefix` from all names if all of them have it; else returns them unchanged. Removes it
+// once: "module.module_list.0.weight" becomes "module_list.0.weight".
 std::vector<std::string> strip_prefix(const std::vector<std::string>& names,
                                       std::string_view prefix);
 
-// The file's name of each of `wanted` that the file has, whatever wrappers were saved with it.
+// Maps each of `wanted` that the file has, with or without prefixes, to its name in the file.
 std::map<std::string, std::string> align(const std::vector<std::string>& in_file,
                                          const std::set<std::string>& wanted);
 

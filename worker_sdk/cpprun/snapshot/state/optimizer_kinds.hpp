@@ -1,5 +1,6 @@
-// LibTorch's optimizers in Python's words: the options of a group and the state of a parameter, as
-// one list of fields each that serves saving and loading. Heavy; private to optimizer_state.cpp.
+// Python's names for the options of a parameter group and the state of a parameter, for each of
+// LibTorch's optimizers. One list of fields serves saving and loading. Slow to compile; private to
+// optimizer_state.cpp.
 #pragma once
 
 #include <torch/optim/adagrad.h>
@@ -66,7 +67,7 @@ void fields(torch::optim::RMSpropParamState& s, F&& f) {
   f("momentum_buffer", s.momentum_buffer()), f("grad_avg", s.grad_avg());
 }
 
-// What Python's groups have besides; LibTorch does as these say, and can't do otherwise.
+// Options that only Python's groups have, with the values that describe LibTorch's behaviour.
 using Extras = std::vector<std::pair<std::string, pickle::Value>>;
 template <class Options>
 Extras python_extras() {
@@ -93,7 +94,7 @@ struct OptimizerKind {
   }
 };
 
-// Calls f with the kind. False: none of these.
+// Calls f with the kind of `optimizer`. False: it is none of these.
 template <class F>
 bool with_kind(const torch::optim::Optimizer& optimizer, F&& f) {
   using namespace torch::optim;

@@ -1,5 +1,5 @@
-// Optimizers: Python's state_dict, {"state": {0: {...}}, "param_groups": [...]}, with the names of
-// the parameters where Python keeps them when it is given names ("param_names").
+// Optimizers, saved as Python's state_dict: {"state": {0: {...}}, "param_groups": [...]}, with the
+// names of the parameters as "param_names", as Python does for named parameters.
 #include <torch/optim/lbfgs.h>
 #include <torch/serialize/archive.h>
 
@@ -24,7 +24,7 @@ using torch::optim::Optimizer;
 
 using Names = std::map<const void*, std::string>;  // by TensorImpl
 using Betas = std::tuple<double, double>;
-constexpr int64_t kFloatExact = 1 << 24;  // float32 counts so far
+constexpr int64_t kFloatExact = 1 << 24;  // float32 holds all integers up to here
 
 [[noreturn]] void refuse(const std::string& why) {
   throw std::runtime_error("the file is of another optimizer: " + why);
@@ -43,7 +43,7 @@ const T& as(const Value& value, const char* what) {
   return *held;
 }
 
-// --- fields of options and states, on their way to a file and back
+// --- fields of options and states
 
 struct Saving {
   Dict& dict;
@@ -53,7 +53,7 @@ struct Saving {
   void operator()(const char* name, const Betas& betas) {
     dict.pairs.emplace_back(name, Tuple{{std::get<0>(betas), std::get<1>(betas)}});
   }
-  // Python counts steps in a tensor.
+  // Python keeps the step count in a tensor.
   void operator()(const char* name, int64_t steps) {
     const auto type = steps < kFloatExact ? at::kFloat : at::kDouble;
     dict.pairs.emplace_back(name, capture.add(at::scalar_tensor(static_cast<double>(steps), type)));
@@ -84,7 +84,7 @@ struct Loading {
   void operator()(const char* name, at::Tensor& tensor) {
     const Value* held = dict.find(name);
     const auto* ref = held == nullptr ? nullptr : held->get_if<TensorRef>();
-    tensor.reset();  // Python leaves out, or says None, where there is none
+    tensor.reset();  // Python omits an undefined tensor or writes None
     if (ref == nullptr) return;
     if (parameter.sizes() != at::IntArrayRef(ref->sizes)) {
       std::ostringstream text;
@@ -92,7 +92,7 @@ struct Loading {
            << parameter.sizes();
       refuse(text.str());
     }
-    // As in Python: of the type that the parameter has now.
+    // As in Python, state takes the device and dtype that the parameter has now.
     tensor = make_tensor(*ref, storages).to(parameter.device());
     if (parameter.is_floating_point()) tensor = tensor.to(parameter.scalar_type());
   }
@@ -160,7 +160,7 @@ std::vector<FileGroup> read_groups(const Dict& dict) {
   return groups;
 }
 
-// The file's number for each of our parameters that it knows.
+// Number in the file of each of our parameters that the file has.
 using Ids = std::map<const void*, int64_t>;
 
 Ids ids_by_name(const std::vector<FileGroup>& groups, const Names& names) {
@@ -214,7 +214,7 @@ Ids match(const std::vector<FileGroup>& groups, const Optimizer& optimizer, cons
   return is_named && knows_all ? ids_by_name(groups, names) : ids_by_position(groups, optimizer);
 }
 
-// What Python can do and LibTorch's optimizers can't.
+// Refuses options of Python that LibTorch's optimizers lack.
 void check_extras(const Dict& options, const Extras& extras, const Storages& storages) {
   for (const auto& [name, ours] : extras) {
     const Value* theirs = options.find(name);
@@ -236,11 +236,11 @@ void load_groups(Optimizer& optimizer, const Names& names, const Dict& dict,
   for (const auto& [key, held] : as<Dict>(at(dict, "state"), "state").pairs) {
     in_file[as<int64_t>(key, "a key of the state")] = &as<Dict>(held, "a state");
   }
-  std::vector<std::pair<void*, std::unique_ptr<State>>> states;  // null: has none
+  std::vector<std::pair<void*, std::unique_ptr<State>>> states;  // null: no state in the file
   for (const auto& group : optimizer.param_groups()) {
     for (const at::Tensor& parameter : group.params()) {
       const auto id = ids.find(parameter.unsafeGetTensorImpl());
-      if (id == ids.end()) continue;  // a new one begins as it is
+      if (id == ids.end()) continue;  // a new parameter keeps its state
       auto& [key, state] = states.emplace_back(parameter.unsafeGetTensorImpl(), nullptr);
       const auto found = in_file.find(id->second);
       if (found == in_file.end()) continue;
@@ -262,7 +262,7 @@ void load_groups(Optimizer& optimizer, const Names& names, const Dict& dict,
   }
 }
 
-// --- optimizers that Python has no layout for: LibTorch's own archive, as bytes
+// --- other optimizers: LibTorch's own archive, as bytes
 
 constexpr const char* kArchive = "libtorch_archive";
 

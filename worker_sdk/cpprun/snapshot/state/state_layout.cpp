@@ -37,14 +37,15 @@ Content captured(std::string name, Dict dict, Capture& capture) {
   return {std::move(name), std::move(dict), capture.take_storages()};
 }
 
-// Finds what was captured, whatever form it has.
+// Finds the saved value of a tracked object in either form.
 class Finder {
  public:
   Finder(bool is_single, int rank, size_t modules, const Loaded& loaded)
       : is_single_(is_single), modules_(modules) {
     shared_ = file(loaded, is_single ? kSingleName : kOptimizerName);
     models_ = file(loaded, is_single ? kSingleName : kModelName);
-    own_ = file(loaded, rank_file_name(rank).c_str());  // in memory the single form has it too
+    // An in-memory snapshot of the single-file form has a rank file too.
+    own_ = file(loaded, rank_file_name(rank).c_str());
     if (!is_single || own_ != nullptr) {
       own_dict_ = own_ == nullptr ? nullptr : own_->value.get_if<Dict>();
       return;
@@ -106,7 +107,7 @@ Contents capture(const std::vector<Tracked>& tracked, bool is_single, int rank,
   Capture models, others, own;
   Dict model_dict, other_dict, own_dict;
   const bool is_whole = !is_single && modules_of(tracked) == 1;
-  Value only;  // the one module's
+  Value only;  // state of the only module
   put_counters(other_dict, counters);
   for (const Tracked& each : tracked) {
     const std::string key = key_of(each, is_single);

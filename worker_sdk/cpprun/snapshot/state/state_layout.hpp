@@ -1,8 +1,9 @@
-// Form: which tracked thing stands where in a snapshot's files. Private to snapshot.
+// State layout: where each tracked object is in the files of a snapshot. Private to snapshot.
 //
-// Folder: model.pt is the module's state_dict (of several: by name), optim.pt has everything else
-// that is the same on all ranks, by name, rank-<r>.pt what is a rank's own. Single file:
-// MODEL_STATE, OPTIMIZER_STATE, EPOCHS_RUN ..., and RANKS with one entry per rank.
+// Folder form: model.pt is the module's state_dict (with several modules: a dict of them by name),
+// optim.pt has the other objects that are equal on all ranks, by name, rank-<r>.pt the state of one
+// rank. Single-file form: MODEL_STATE, OPTIMIZER_STATE, EPOCHS_RUN ..., and RANKS with one entry
+// per rank.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,9 @@ inline constexpr const char* kRanksKey = "RANKS";
 inline constexpr const char* kFormatKey = "CPPRUN_FORMAT";
 inline constexpr const char* kStepKey = "STEP";
 inline const std::string kSecondsKey = "TRAINING_SECONDS";
-inline constexpr const char* kSingleName = "snapshot";  // the single file, among Loaded's
+inline constexpr const char* kSingleName = "snapshot";  // key of the single file in Loaded
 
-// What goes into one file.
+// The content of one file.
 struct Content {
   std::string name;
   pickle::Value value;
@@ -31,7 +32,7 @@ struct Contents {
   std::vector<Content> shared;
   Content own;
 };
-// `seconds` of training so far, over all runs.
+// `seconds`: training time so far, summed over all runs.
 struct Counters {
   int64_t step = 0;
   double seconds = 0;
@@ -39,7 +40,7 @@ struct Counters {
 Contents capture(const std::vector<Tracked>& tracked, bool is_single, int rank,
                  const Counters& counters);
 
-// Files that can be read, by name.
+// Readable files, by name.
 struct LoadedFile {
   pickle::Value value;
   std::shared_ptr<const Storages> storages;
@@ -48,14 +49,14 @@ using Loaded = std::map<std::string, LoadedFile>;
 
 struct Applied {
   Counters counters;
-  std::vector<std::string> missing;  // names of what the files do not have, modules excepted
-  bool lacks_rank = false;           // nothing of this rank's own
-  bool is_marked = false;            // written by cpprun
+  std::vector<std::string> missing;  // tracked objects, not modules, that the files do not have
+  bool lacks_rank = false;           // the files have no state of this rank
+  bool is_marked = false;            // cpprun wrote the files
 };
-// Throws std::runtime_error that names what does not fit.
+// Throws std::runtime_error that names the object that does not match.
 Applied apply(const std::vector<Tracked>& tracked, bool is_single, int rank, const Loaded& loaded);
 
-// "MODEL_STATE" of the module "model", "EPOCHS_RUN" of the value "epochs_run".
+// "MODEL_STATE" for the module "model", "EPOCHS_RUN" for the value "epochs_run".
 std::string single_key(const Tracked& tracked);
 
 }  // namespace cpprun::snapshot

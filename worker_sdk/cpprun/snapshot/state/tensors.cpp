@@ -18,7 +18,7 @@ at::ScalarType scalar_type(const std::string& dtype) {
   return found->second;
 }
 
-// Throws where the format has none of that name (bits, integers of less than a byte).
+// Throws for dtypes that the format lacks (bits, integers of less than a byte).
 std::string dtype_name(const at::Tensor& tensor) {
   const std::string name(c10::getDtypeNames(tensor.scalar_type()).first);
   if (!pickle::size_of_dtype(name)) {
@@ -71,10 +71,10 @@ pickle::TensorRef Capture::add(const at::Tensor& given, bool is_leaders) {
           .requires_grad = false};
 }
 
-// Only the stretch of the storage that the tensor sees is read.
+// Reads only the range of the storage that the tensor uses.
 at::Tensor make_tensor(const pickle::TensorRef& ref, const Storages& storages) {
   const auto type = scalar_type(ref.dtype);
-  int64_t seen = 1;  // elements from the first to the last
+  int64_t seen = 1;  // elements from the first to the last one used
   for (size_t i = 0; i < ref.sizes.size(); ++i) {
     seen = ref.sizes[i] == 0 ? 0 : seen == 0 ? 0 : seen + (ref.sizes[i] - 1) * ref.strides[i];
   }

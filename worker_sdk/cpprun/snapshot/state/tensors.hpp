@@ -1,7 +1,7 @@
-// Tensors as a file names them, and the storages behind them. Private to snapshot.
+// Tensors in a file, and the storages behind them. Private to snapshot.
 //
-// Whole storages are kept, each once, as torch.save does: tensors that share one share it in the
-// file as well. One thread.
+// As in torch.save, a file has whole storages, each once: tensors that share a storage share it in
+// the file too. One thread.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,18 @@
 
 namespace cpprun::snapshot {
 
-// A storage that is to be kept.
+// A storage to save.
 struct Storage {
-  std::string name;  // in its file
+  std::string name;  // in the file
   at::Tensor bytes;  // all of it, as uint8 of one dimension, on its own device
-  // Ranks may differ in it (buffers of BatchNorm): the copy of the lowest rank counts.
+  // Ranks may have different values (buffers of BatchNorm): the lowest rank's are saved.
   bool is_leaders = false;
 };
 
 class Capture {
  public:
-  // Throws std::invalid_argument for a tensor that has no storage (sparse, quantised) or a dtype
-  // that files do not have.
+  // Throws std::invalid_argument for a tensor without a strided storage (sparse, quantised) or with
+  // a dtype that the format lacks.
   pickle::TensorRef add(const at::Tensor& tensor, bool is_leaders = false);
   std::vector<Storage> take_storages() { return std::move(storages_); }
 
@@ -40,20 +40,21 @@ class Capture {
   std::map<std::pair<const void*, int>, size_t> known_;  // by storage and dtype
 };
 
-// Where the storages of a file can be read: on a disk, or in memory.
+// Source of a file's storages, on disk or in memory.
 class Storages {
  public:
   virtual ~Storages() = default;
   virtual Status read(const std::string& name, uint64_t from, std::span<std::byte> into) const = 0;
 };
 
-// The tensor, on the CPU. Throws std::runtime_error when it can't be read.
+// Reads a tensor to the CPU. Throws std::runtime_error if it cannot be read.
 at::Tensor make_tensor(const pickle::TensorRef& ref, const Storages& storages);
-// Overwrites `into`, which has the same sizes, on any device and of any dtype. Bytes go where they
-// belong without a copy between, if they lie in the file as they do in `into`.
+// Overwrites `into`, which has the same sizes, any device and any dtype. Reads directly into its
+// memory if dtype and strides are those of the file.
 void fill(const at::Tensor& into, const pickle::TensorRef& ref, const Storages& storages);
-// `value` becomes the tensor: its content, if sizes and dtype are the same and each element has
-// memory of its own (an expanded tensor's have not); else another tensor on the same device.
+// Overwrites the content of `value` if sizes and dtype are equal and each of its elements has
+// memory of its own (those of an expanded tensor do not); else replaces it by a new tensor on its
+// device.
 void assign(at::Tensor& value, const pickle::TensorRef& ref, const Storages& storages);
 
 }  // namespace cpprun::snapshot

@@ -1,4 +1,4 @@
-// Tracked: one thing that a snapshot keeps, whatever its type. Private to snapshot.
+// Tracked: one object that a snapshot saves, independent of its type. Private to snapshot.
 #pragma once
 
 #include <functional>
@@ -31,36 +31,34 @@ struct Tracked {
   std::string name = {};
   Kind kind = Kind::Value;
   bool is_per_rank = false;  // else the same on all ranks
-  bool is_optional = false;  // nothing is said when a snapshot has none
+  bool is_optional = false;  // no warning if a snapshot lacks it
   const void* object = nullptr;
   std::function<pickle::Value(Capture&)> save = {};
-  // Throws std::runtime_error, which names what does not fit.
+  // Throws std::runtime_error that names what does not match.
   std::function<void(const pickle::Value&, const Storages&)> load = {};
-  // For a rank that the snapshot has nothing of: something of its own, the same each time. May be
-  // empty.
+  // Sets a deterministic state for a rank of which the snapshot has none. May be empty.
   std::function<void(uint64_t step, int rank)> derive = {};
 };
 
-// A parameter as optimizers know it, by its name.
 struct NamedParameter {
   std::string name;
   at::Tensor tensor;
 };
 std::vector<NamedParameter> named_parameters(const torch::nn::Module& module);
 
-// Makers; what they are given must outlive what they return. Python's layouts.
+// Saved as Python's state_dict of the object. The object must outlive the Tracked.
 Tracked track_module(torch::nn::Module& module, bool is_strict);
 Tracked track_optimizer(torch::optim::Optimizer& optimizer, std::vector<NamedParameter> names);
 Tracked track_scheduler(optim::LRScheduler& scheduler);
 Tracked track_sampler(data::DistributedSampler& sampler);
-// The CPU's generator, and that of `cuda_device`, if not negative.
+// The CPU's random number generator, and that of `cuda_device` if not negative.
 Tracked track_generators(int cuda_device);
 
-// Number in a file, which may be an int, a float, a bool or a tensor of one element.
+// A number of a file: an int, a float, a bool or a tensor of one element.
 double number_of(const pickle::Value& value, const Storages& storages);
 
-// What the process has that a snapshot should keep (hints.cpp).
+// For the warnings of hints.cpp.
 bool draws_random_numbers(const torch::nn::Module& module);
-bool is_trained(const torch::nn::Module& module);  // a parameter wants gradients
+bool is_trained(const torch::nn::Module& module);  // some parameter requires gradients
 
 }  // namespace cpprun::snapshot

@@ -1,4 +1,4 @@
-// Schedulers, samplers, generators of random numbers.
+// State of schedulers, samplers and random number generators.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
@@ -29,14 +29,14 @@ const Dict& as_dict(const Value& value, const char* what) {
   return *dict;
 }
 
-// Whole numbers as such: Python computes with them.
+// Whole numbers become int: Python uses them as indices and counts.
 Value number(double value) {
   constexpr double kExact = 9007199254740992;
   if (std::trunc(value) == value && std::abs(value) < kExact) return static_cast<int64_t>(value);
   return value;
 }
 
-// "base_lrs.0", "base_lrs.1" are a list in Python.
+// "base_lrs.0", "base_lrs.1" ... become a list, as in Python.
 Value save_scheduler(const optim::LRScheduler& scheduler) {
   Dict dict;
   std::map<std::string, std::map<size_t, double>> lists;
@@ -65,10 +65,10 @@ bool is_number(const Value& value) {
 }
 
 constexpr const char* kMilestones = "milestones";
-// A schedule has a handful, at most one for each step; a file may say any number.
+// Limits what a damaged file can allocate; a real schedule has a few.
 constexpr size_t kMostMilestones = 1'000'000;
 
-// Python's MultiStepLR counts its milestones, {30: 1, 80: 2}; here they are a list.
+// Python's MultiStepLR keeps a count of each milestone, {30: 1, 80: 2}; ours keeps a list.
 List listed(const Dict& counts) {
   std::vector<int64_t> all;
   for (const auto& [milestone, times] : counts.pairs) {
@@ -89,8 +89,8 @@ List listed(const Dict& counts) {
 void flatten(const Dict& dict, const std::string& prefix, const Storages& storages,
              optim::SchedulerState& state);
 
-// Numbers, and dicts of such (the schedulers of a SequentialLR). Else there is nothing here that
-// could take it: the phases of a OneCycleLR, None for a function.
+// Takes numbers, and dicts of numbers (the schedulers of a SequentialLR). Our schedulers have no
+// field for other items: the phases of a OneCycleLR, None in place of a function.
 void flatten_items(const List& list, const std::string& name, const Storages& storages,
                    optim::SchedulerState& state) {
   for (size_t i = 0; i < list.items.size(); ++i) {
@@ -115,15 +115,15 @@ void flatten(const Dict& dict, const std::string& prefix, const Storages& storag
   }
 }
 
-// What Python calls the item: the rates are those that it set last. Those of the schedulers in a
-// SequentialLR are its own, for there is one optimizer.
+// Python's name of our field. Python keeps the current rates only as _last_lr; the schedulers in a
+// SequentialLR share an optimizer, and so the rates of the outer one.
 std::string python_name(const std::string& name) {
   const size_t rates = name.rfind("lr.");
   const bool is_rate = rates == 0 || (rates != std::string::npos && name[rates - 1] == '.');
   return is_rate ? "_last_" + name.substr(rates) : name;
 }
 
-// The one list that may have another length than here: the file's, where it has one.
+// Takes over the file's milestones, the only list whose length may differ from ours.
 void take_milestones(optim::SchedulerState& own, const optim::SchedulerState& state,
                      const std::string& owner) {
   const std::string prefix = owner + kMilestones + '.';
@@ -133,8 +133,8 @@ void take_milestones(optim::SchedulerState& own, const optim::SchedulerState& st
   std::copy_if(state.begin(), state.end(), std::inserter(own, own.end()), is_one);
 }
 
-// Python adds what is its own, and carries along what it does not know: what it has not is as it
-// is here.
+// Converts the state of a Python scheduler: our fields take Python's values; fields that Python
+// lacks keep our values.
 optim::SchedulerState from_python(const optim::LRScheduler& scheduler,
                                   const optim::SchedulerState& state) {
   auto own = scheduler.state_dict();
@@ -189,7 +189,7 @@ void load_sampler(data::DistributedSampler& sampler, const Dict& dict) {
                       .shuffle = is_shuffled == nullptr || *is_shuffled});
 }
 
-// As get_rng_state of Python gives it, and set_rng_state takes it.
+// The bytes of Python's get_rng_state and set_rng_state.
 at::Tensor generator_state(const at::Device& device) {
   at::Generator generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard lock(generator.mutex());
@@ -202,7 +202,7 @@ void set_generator_state(const at::Device& device, const at::Tensor& state) {
   generator.set_state(state);
 }
 
-// A stream of numbers for a rank that had none.
+// Seeds the generators of a rank of which the snapshot has no state.
 void seed_generators(uint64_t step, int rank, int cuda_device) {
   uint64_t seed = step * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(rank) + 1;  // splitmix64
   seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9;
@@ -248,7 +248,7 @@ Tracked track_scheduler(optim::LRScheduler& scheduler) {
 }
 
 Tracked track_sampler(data::DistributedSampler& given) {
-  // Copies are one sampler; ours keeps it alive.
+  // Copies of a sampler share one state; this copy keeps it alive.
   const auto sampler = std::make_shared<data::DistributedSampler>(given);
   return {.name = {},
           .kind = Kind::Sampler,

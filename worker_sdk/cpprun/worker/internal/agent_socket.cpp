@@ -20,7 +20,7 @@
 namespace cpprun::worker {
 namespace {
 
-// Only our own user, or root, hands us memory.
+// Accept memory only from a process of our own user or of root.
 bool is_trusted(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -28,7 +28,8 @@ bool is_trusted(int socket) {
   return peer.uid == ::geteuid() || peer.uid == 0;
 }
 
-// The descriptor beside a message; the last one if there are several, which are then closed.
+// Returns the descriptor passed beside a message. If there are several, keeps the last and closes
+// the others.
 Descriptor descriptor_of(msghdr& message) {
   Descriptor found;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
@@ -55,7 +56,7 @@ AgentSocket AgentSocket::connect(const std::string& name) {
 
 AgentSocket::AgentSocket(AgentSocket&& other) noexcept
     : socket_(std::move(other.socket_)),
-      requesting_(std::move(other.requesting_)),
+      requests_(std::move(other.requests_)),
       page_(std::exchange(other.page_, nullptr)) {}
 
 AgentSocket::~AgentSocket() {
@@ -69,21 +70,21 @@ bool AgentSocket::open(const std::string& name) {
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   socket_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  // Also for connect: where others stand in line, it waits no longer.
+  // SO_SNDTIMEO also limits connect() while the agent's backlog is full.
   const auto limit =
       std::chrono::duration_cast<std::chrono::seconds>(limits::kAgentResponseTimeout);
-  const timeval patience{limit.count(), 0};
-  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const timeval timeout{limit.count(), 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   const auto* whole = reinterpret_cast<const sockaddr*>(&address);
   int refused = 0;
   do {
     refused = ::connect(socket_.get(), whole, size);
-  } while (refused != 0 && errno == EINTR);  // a signal while standing in line: once more
+  } while (refused != 0 && errno == EINTR);  // a signal while the backlog is full
   return refused == 0 && is_trusted(socket_.get());
 }
 
-// Whatever comes next. Nothing: the deadline came first, the agent has hung up, or it was no
-// message.
+// Receives the next message. Empty: the deadline passed, the agent closed the connection, or the
+// bytes are no message.
 std::optional<AgentSocket::Answer> AgentSocket::receive(Deadline until) const {
   if (!poll_until(socket_.get(), POLLIN, until)) return std::nullopt;
   std::array<uint8_t, channel::kMessageBytes + 1> bytes;
@@ -96,10 +97,10 @@ std::optional<AgentSocket::Answer> AgentSocket::receive(Deadline until) const {
   message.msg_controllen = sizeof control;
   const ssize_t size = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (size <= 0) return std::nullopt;
-  Descriptor beside = descriptor_of(message);
+  Descriptor passed_descriptor = descriptor_of(message);
   Result<channel::Message> decoded = channel::decode({bytes.data(), static_cast<size_t>(size)});
   if (!decoded) return std::nullopt;
-  return Answer{std::move(*decoded), std::move(beside)};
+  return Answer{std::move(*decoded), std::move(passed_descriptor)};
 }
 
 bool AgentSocket::receive_page() {
@@ -107,10 +108,10 @@ bool AgentSocket::receive_page() {
   if (::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) < 0) return false;
   const std::optional<Answer> answer = receive(after(limits::kAgentResponseTimeout));
   const bool is_page = answer && std::holds_alternative<channel::Page>(answer->message);
-  return is_page && map(answer->beside.get());
+  return is_page && map(answer->passed_descriptor.get());
 }
 
-// Memory that can't shrink, or the next look at it might be our end.
+// Refuses memory that can shrink: touching it could then kill this process.
 bool AgentSocket::map(int memory) {
   struct stat info {};
   const int seals = ::fcntl(memory, F_GET_SEALS);
@@ -134,12 +135,12 @@ void AgentSocket::send(const channel::Message& message) const {
 }
 
 std::optional<AgentSocket::Answer> AgentSocket::request(
-    const std::function<channel::Message(uint32_t request_id)>& make, Duration patience) const {
-  const Deadline until = after(patience);
-  const std::lock_guard turn(requesting_->mutex);
-  const uint32_t request_id = ++requesting_->last_question;
+    const std::function<channel::Message(uint32_t request_id)>& make, Duration timeout) const {
+  const Deadline until = after(timeout);
+  const std::lock_guard lock(requests_->mutex);
+  const uint32_t request_id = ++requests_->last_request_id;
   const std::string bytes = channel::encode(make(request_id));
-  // Waits while the agent has no room for it, as long as open() has set.
+  // Blocks while the agent's socket is full, at most for the SO_SNDTIMEO set in open().
   if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
   for (;;) {
     std::optional<Answer> answer = receive(until);

@@ -1,5 +1,5 @@
-// AgentSocket: the connection to the agent and the page that came over it, or neither. For the
-// worker's own sources. Once made it may be used by any thread.
+// AgentSocket: the connection to the agent and the shared page received over it, or neither. For
+// the sources of cpprun/worker only. Any thread.
 #pragma once
 
 #include <functional>
@@ -18,31 +18,31 @@ namespace cpprun::worker {
 
 class AgentSocket {
  public:
-  // `name`: of an abstract unix socket, without its leading zero. No error comes of anything:
-  // whatever goes wrong, there is no agent.
+  // `name`: name of an abstract unix socket, without the leading zero. Never fails: after any error
+  // the result is a socket without an agent.
   static AgentSocket connect(const std::string& name);
   AgentSocket(AgentSocket&&) noexcept;
   AgentSocket& operator=(AgentSocket&&) = delete;
   ~AgentSocket();
 
   WorkerPage* page() const { return page_; }  // null: no agent
-  // It knows the messages about snapshots and arenas.
+  // The agent knows the messages about snapshots and arenas.
   bool has_snapshots() const { return page_ != nullptr && page_->version >= 2; }
-  // It wants to know what training goes on from.
+  // The agent knows the message Resumed.
   bool has_resumed() const { return page_ != nullptr && page_->version >= 3; }
-  // It wants to know when the first step is over.
+  // The agent knows the message FirstStep.
   bool has_first_step() const { return page_ != nullptr && page_->version >= 4; }
-  // Sent without waiting; an agent that has gone, or takes nothing, misses it.
+  // Does not wait; the message is lost if the agent has gone or its socket is full.
   void send(const channel::Message& message) const;
 
   struct Answer {
     channel::Message message;
-    Descriptor beside;  // maybe
+    Descriptor passed_descriptor;  // empty if the message has none
   };
-  // Sends the question that `make` makes of its number, and waits for the answer. Nothing if none
-  // came within `patience`. Others who ask stand in line.
+  // Sends the request that `make` builds from a new request id, and waits for the answer. Empty if
+  // none arrives within `timeout`. Concurrent callers take turns.
   std::optional<Answer> request(const std::function<channel::Message(uint32_t request_id)>& make,
-                                Duration patience) const;
+                                Duration timeout) const;
 
  private:
   AgentSocket() = default;
@@ -52,11 +52,11 @@ class AgentSocket {
   bool map(int memory);
 
   Descriptor socket_;
-  struct Asking {
+  struct Requests {
     std::mutex mutex;
-    uint32_t last_question = 0;
+    uint32_t last_request_id = 0;
   };
-  std::unique_ptr<Asking> requesting_ = std::make_unique<Asking>();
+  std::unique_ptr<Requests> requests_ = std::make_unique<Requests>();
   WorkerPage* page_ = nullptr;
 };
 

@@ -32,7 +32,7 @@ uint64_t address_of(Bytes file, const Elf64_Ehdr& header, uint64_t offset) {
   return 0;
 }
 
-// The text at `offset` up to its zero byte.
+// The zero-terminated text at `offset`.
 std::string_view name_at(Bytes file, uint64_t offset) {
   if (offset >= file.size()) return {};
   const auto* begin = reinterpret_cast<const char*>(file.data()) + offset;

@@ -1,4 +1,4 @@
-// The error file's content. Pure; fit for signal handlers.
+// The content of the error file as JSON. Pure; safe in signal handlers.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace cpprun::worker {
 
-// What of each text is kept. The launcher shows 16 KiB per worker.
+// How much of each text is kept. The launcher shows 16 KiB per worker.
 inline constexpr size_t kMessageBytes = 16 * 1024;
 inline constexpr size_t kStackBytes = 24 * 1024;
-// Every byte may need six, and the message stands there twice.
+// JSON may need six bytes for one, and the message occurs twice.
 inline constexpr size_t kErrorJsonBytes = 6 * (2 * kMessageBytes + kStackBytes) + 512;
 
 void put_error_json(FixedText& to, const ErrorText& text, uint64_t unix_seconds) noexcept;

@@ -11,9 +11,9 @@ namespace cpprun::worker {
 namespace {
 
 constexpr int kNestedMax = 16;
-// With these words the text of LibTorch's exceptions goes over into a stack.
+// These words separate message and stack in the text of LibTorch's exceptions.
 constexpr std::string_view kTorchStack = "\nException raised from ";
-// What std::throw_with_nested puts around the type.
+// std::throw_with_nested wraps the exception's type in this template.
 constexpr std::string_view kNested = "std::_Nested_exception<";
 
 std::string readable(const std::type_info* type) {

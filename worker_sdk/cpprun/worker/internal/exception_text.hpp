@@ -1,4 +1,4 @@
-// An exception in words: its type, its text, and what it was nested around.
+// Describes an exception: its type, its text, and the exceptions nested in it.
 #pragma once
 
 #include <exception>
@@ -8,7 +8,7 @@ namespace cpprun::worker {
 
 struct ExceptionText {
   std::string message;  // "std::runtime_error: text\n  caused by std::system_error: text"
-  std::string stack;    // what the text itself says of its stack (c10::Error does); may be empty
+  std::string stack;    // the stack that the text contains (c10::Error has one); may be empty
 };
 
 ExceptionText describe_exception(const std::exception_ptr& exception);

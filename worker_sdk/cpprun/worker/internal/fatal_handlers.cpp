@@ -19,15 +19,15 @@ namespace cpprun::worker {
 namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-constexpr size_t kHandlerStack = 128 * 1024;  // the frames of all this take less than 16 KiB
-constexpr unsigned kReportSeconds = 5;        // for walking a broken stack, or a disk that hangs
+constexpr size_t kHandlerStack = 128 * 1024;  // a report uses less than 16 KiB of stack
+constexpr unsigned kReportSeconds = 5;        // the stack may be corrupt, the disk may hang
 
-// Written before the first signal may come, read by handlers.
+// Set before the handlers are installed, read by them.
 uint64_t own_rank = 0;
-std::atomic<int> dying_of{0};  // the signal that is being reported
+std::atomic<int> fatal_signal{0};  // the signal that is being reported
 std::atomic<pid_t> reporting_thread{0};
 std::atomic<bool> gave_up{false};
-std::string_view dying_words;  // of the reporting thread
+std::string_view report_message;  // message of the report, set by the reporting thread
 char message_memory[1024];
 char stack_memory[kStackBytes];
 char line_memory[kStackBytes + 2048];
@@ -44,8 +44,8 @@ char line_memory[kStackBytes + 2048];
   ::_exit(128 + signal);
 }
 
-// One line where a file holds the rest, else everything.
-void tell(const ErrorText& text, Reported reported) noexcept {
+// Writes one line if a file has the rest, otherwise everything.
+void print_report(const ErrorText& text, Reported reported) noexcept {
   if (reported == Reported::NotTheFirst) return;
   FixedText line(line_memory, sizeof line_memory);
   line.put("cpprun: rank ").put_number(own_rank).put(": ").put(text.message).put("\n");
@@ -54,13 +54,13 @@ void tell(const ErrorText& text, Reported reported) noexcept {
       ::write(STDERR_FILENO, line.view().data(), line.view().size());
 }
 
-// The report went wrong or takes too long: what is known without a stack.
+// The report itself failed or takes too long: reports without a stack.
 [[noreturn]] void give_up() {
   if (!gave_up.exchange(true)) {
-    const ErrorText text{.message = dying_words, .stack = "  (the stack could not be read)\n"};
-    tell(text, write_error_file(text));
+    const ErrorText text{.message = report_message, .stack = "  (the stack could not be read)\n"};
+    print_report(text, write_error_file(text));
   }
-  die(dying_of.load());
+  die(fatal_signal.load());
 }
 
 void on_alarm(int) {
@@ -93,7 +93,7 @@ Interrupted interrupted_at(const void* context) {
 
 void put_cause(FixedText& to, int signal, const siginfo_t& info) {
   const auto address = reinterpret_cast<uintptr_t>(info.si_addr);
-  const bool is_sent = info.si_code <= 0;  // by kill, raise or abort, not by a fault
+  const bool is_sent = info.si_code <= 0;  // sent by kill, raise or abort, not caused by a fault
   if (is_sent && info.si_pid != ::getpid()) {
     to.put("sent by process ").put_number(static_cast<uint64_t>(info.si_pid));
   } else if (is_sent) {
@@ -125,22 +125,22 @@ std::string_view name_of(int signal) {
 void report(const Interrupted* interrupted) noexcept {
   FixedText stack(stack_memory, sizeof stack_memory);
   put_stack_trace(stack, interrupted);
-  const ErrorText text{.message = dying_words, .stack = stack.view()};
-  tell(text, write_error_file(text));
+  const ErrorText text{.message = report_message, .stack = stack.view()};
+  print_report(text, write_error_file(text));
 }
 
 void on_fatal_signal(int signal, siginfo_t* info, void* context) {
-  pid_t nobody = 0;
-  if (!reporting_thread.compare_exchange_strong(nobody, ::gettid())) {
-    if (nobody == ::gettid()) give_up();
-    for (;;) ::pause();  // the other thread ends the process
+  pid_t reporter = 0;
+  if (!reporting_thread.compare_exchange_strong(reporter, ::gettid())) {
+    if (reporter == ::gettid()) give_up();
+    for (;;) ::pause();  // the reporting thread ends the process
   }
-  dying_of.store(signal);
+  fatal_signal.store(signal);
   start_watchdog();
   FixedText message(message_memory, sizeof message_memory);
   message.put(name_of(signal)).put(": ");
   put_cause(message, signal, *info);
-  dying_words = message.view();
+  report_message = message.view();
   const Interrupted place = interrupted_at(context);
   report(&place);
   die(signal);
@@ -153,21 +153,23 @@ std::string termination() {
          "pure virtual function)";
 }
 
-// Reports here, where the exception is known; the signal of abort() finds it reported.
+// Reports here, because the exception is known here. The handler of abort()'s signal would find
+// this thread reporting already.
 [[noreturn]] void on_terminate() {
-  pid_t nobody = 0;
-  if (reporting_thread.compare_exchange_strong(nobody, ::gettid())) {
-    dying_of.store(SIGABRT);
+  pid_t reporter = 0;
+  if (reporting_thread.compare_exchange_strong(reporter, ::gettid())) {
+    fatal_signal.store(SIGABRT);
     start_watchdog();
-    const std::string words = termination();
-    dying_words = words;
+    const std::string message = termination();
+    report_message = message;
     report(nullptr);
     die(SIGABRT);
   }
   std::abort();
 }
 
-// An overflowing stack leaves no room for a handler. Other threads than the first use their own.
+// A stack overflow leaves no room for a handler on the same stack. Other threads than the main
+// thread have no handler stack, so their overflow is not reported.
 void give_main_thread_a_handler_stack() {
   stack_t present{};
   if (::sigaltstack(nullptr, &present) != 0 || (present.ss_flags & SS_DISABLE) == 0) return;
@@ -186,7 +188,8 @@ void handle(int signal) {
   if (present.sa_handler != SIG_DFL) return;
   struct sigaction action {};
   action.sa_sigaction = on_fatal_signal;
-  // Not blocked while it runs: a fault inside must come to us, not end us by another signal.
+  // SA_NODEFER: a fault inside the handler must call it again, not end the process by another
+  // signal.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   ::sigaction(signal, &action, nullptr);
 }

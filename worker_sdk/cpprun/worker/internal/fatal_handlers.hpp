@@ -1,12 +1,12 @@
-// Reports of ends that no `catch` sees: std::terminate and fatal signals (SIGSEGV, SIGBUS, SIGFPE,
-// SIGILL, SIGABRT). The process still ends by the same signal: the handlers report, restore the
-// default action and raise the signal again.
+// Reports ends that no `catch` sees: std::terminate and fatal signals (SIGSEGV, SIGBUS, SIGFPE,
+// SIGILL, SIGABRT). A handler writes the report, restores the default action and raises the signal
+// again, so the process still ends by the same signal.
 #pragma once
 
 namespace cpprun::worker {
 
-// Call it in the main thread, once, after set_error_file. A signal that somebody handles already (a
-// sanitizer, a debugger's library) stays theirs. `rank` is for the line on stderr.
+// Call it once, in the main thread, after set_error_file. Leaves a signal alone that already has a
+// handler (of a sanitizer or a debugging library). `rank` is for the line on stderr.
 void install_fatal_handlers(int rank);
 
 }  // namespace cpprun::worker

@@ -17,7 +17,7 @@ struct Decoded {
   size_t size = 1;
 };
 
-// How many bytes follow the first one of a sequence; -1: it begins none.
+// Number of bytes that follow `first` in a UTF-8 sequence; -1: no sequence begins with it.
 int followers(unsigned char first) {
   if (first < 0x80) return 0;
   if (first >= 0xC2 && first < 0xE0) return 1;
@@ -27,12 +27,12 @@ int followers(unsigned char first) {
 }
 
 bool is_allowed(uint32_t code_point, int count) {
-  constexpr uint32_t kSmallest[] = {0, 0x80, 0x800, 0x10000};  // shorter forms exist below these
+  constexpr uint32_t kSmallest[] = {0, 0x80, 0x800, 0x10000};  // overlong below these
   if (code_point < kSmallest[count] || code_point >= kBeyondUnicode) return false;
   return code_point < kSurrogatesBegin || code_point >= kSurrogatesEnd;
 }
 
-// The first character of `text`, which is not empty.
+// Decodes the first character of `text`, which is not empty.
 Decoded decode(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const int count = followers(first);

@@ -1,5 +1,5 @@
-// Text of bounded length in memory that its owner gives. It allocates nothing and throws nothing,
-// so signal handlers may build reports with it. What does not fit is left out. One thread.
+// FixedText: builds text in memory of fixed size that the caller owns. Neither allocates nor
+// throws, so signal handlers may use it. Drops what does not fit. One thread.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,10 @@ class FixedText {
 
   FixedText& put(std::string_view text) noexcept;
   FixedText& put_number(uint64_t number) noexcept;
-  FixedText& put_hex(uint64_t number) noexcept;  // with 0x in front
-  // As the inside of a JSON string, all of it ASCII: Python reads the file in the locale's
-  // encoding. Bytes that are no UTF-8 become U+FFFD; after `limit` bytes of `text` comes "...".
+  FixedText& put_hex(uint64_t number) noexcept;  // with a leading 0x
+  // Appends `text` as the inside of a JSON string. Pure ASCII, because Python reads the file in the
+  // locale's encoding. Invalid UTF-8 becomes U+FFFD. Only the first `limit` bytes of `text` are
+  // used, followed by "..." if there are more.
   FixedText& put_json(std::string_view text, size_t limit) noexcept;
 
   std::string_view view() const noexcept { return {memory_, used_}; }

@@ -1,4 +1,4 @@
-// This process's one line to its agent. For the worker's own sources.
+// The one connection of this process to its agent. For the sources of cpprun/worker only.
 #pragma once
 
 #include "cpprun/worker/agent_link.hpp"
@@ -6,11 +6,11 @@
 
 namespace cpprun::worker {
 
-// Connected by the first call; without an agent from then on if there was none. Never destroyed:
-// other threads may beat while the program ends.
+// The first call connects; if that fails, the process has no agent from then on. Never destroyed,
+// because other threads may send heartbeats while the program exits.
 AgentSocket& own_agent();
 
-// A heartbeat that says nothing of a step being over.
-void beat(int64_t step, Phase phase);
+// A heartbeat that does not report the first finished step.
+void write_heartbeat(int64_t step, Phase phase);
 
 }  // namespace cpprun::worker

@@ -1,22 +1,22 @@
-// The part of the Itanium name mangling that names of functions need; types are skipped. The
-// library's own demangler allocates memory, which a signal handler must not.
+// Parses the part of the Itanium C++ ABI's name mangling that function names need, and skips types.
+// The runtime's demangler allocates memory, which a signal handler must not do.
 #include "cpprun/worker/internal/elf_symbols.hpp"
 #include "cpprun/worker/internal/fixed_text.hpp"
 
 namespace cpprun::worker {
 namespace {
 
-constexpr std::string_view kOpens = "NIJXFZ";    // each has its E
-constexpr std::string_view kPairs = "tabsiodn";  // after S or D: one thing of two letters
-constexpr int kDepthMax = 8;                     // functions inside of functions
-constexpr int kSkipDepthMax = 32;                // lambdas and values inside of each other
+constexpr std::string_view kOpens = "NIJXFZ";    // each is closed by an E
+constexpr std::string_view kPairs = "tabsiodn";  // after S or D: an abbreviation of two letters
+constexpr int kDepthMax = 8;                     // nested local functions
+constexpr int kSkipDepthMax = 32;                // nested lambdas and values
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// What is left of a mangled name. Every function says false where it finds something else than it
-// wants.
+// The unread part of a mangled name. Functions return false if the next characters are not what
+// they expect.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : rest_(text) {}
@@ -49,7 +49,7 @@ class Cursor {
     return true;
   }
 
-  // Types, values and names up to the E that closes what is open.
+  // Skips types, values and names up to the E that closes the current scope.
   bool skip_to_end() {
     for (int depth = 1; depth > 0;) {
       if (is_done() || !skip_one(depth)) return false;
@@ -57,7 +57,7 @@ class Cursor {
     return true;
   }
 
-  // S_, S1A_ (something named before), T_, T0_ (a template's parameter).
+  // S_, S1A_ (a substitution), T_, T0_ (a template parameter).
   bool skip_reference() {
     skip();
     while (is_digit(peek()) || (peek() >= 'A' && peek() <= 'Z')) skip();
@@ -75,13 +75,13 @@ class Cursor {
     if (take("Ul")) return deeper(&Cursor::skip_to_end) && skip_number();
     if (take("Ut") || take("A") || take("Dv")) return skip_number();
     if (take("DT") || take("Dt")) return ++depth, true;
-    if (take("_")) return skip_digits(), true;  // which of several of one name
+    if (take("_")) return skip_digits(), true;  // distinguishes local entities of one name
     if (kOpens.find(peek()) != std::string_view::npos) ++depth;
     skip();
     return true;
   }
 
-  // A handler's stack is small.
+  // Limits recursion, because a handler's stack is small.
   bool deeper(bool (Cursor::*skips)()) {
     if (depth_ == kSkipDepthMax) return false;
     ++depth_;
@@ -123,7 +123,7 @@ class NameReader {
   NameReader(std::string_view mangled, std::span<char> memory)
       : in_(mangled), out_(memory.data(), memory.size()) {}
 
-  // False: something in it is beyond us.
+  // False: the name has something that this parser does not know.
   bool read() { return in_.take("_Z") && name(kDepthMax); }
   std::string_view text() const { return out_.view(); }
 
@@ -142,7 +142,7 @@ class NameReader {
     return word() && arguments();
   }
 
-  // Z <function> E <what is inside of it>
+  // Z <function> E <entity>
   bool local(int depth) {
     if (!name(depth - 1) || !in_.skip_to_end()) return false;
     return lambda() || name(depth - 1);
@@ -163,13 +163,13 @@ class NameReader {
     std::string_view text;
     if (!in_.word(text)) return false;
     put(text.starts_with("_GLOBAL__N") ? "(anonymous namespace)" : text);
-    while (in_.take("B")) {  // a tag, such as cxx11
+    while (in_.take("B")) {  // an ABI tag, such as cxx11
       if (!in_.word(text)) return false;
     }
     return true;
   }
 
-  // Of a template, if it is one.
+  // Template arguments, if there are any.
   bool arguments() {
     if (!in_.take("I")) return true;
     out_.put("<>");

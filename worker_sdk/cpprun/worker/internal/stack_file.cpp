@@ -13,11 +13,11 @@ namespace {
 
 constexpr size_t kTextBytes = 32 * 1024;
 
-// Written before the signal may come.
+// Set before the handler is installed.
 int stack_file = -1;
 char text_memory[kTextBytes];
 
-void on_asked(int) {
+void write_stack(int) {
   const int error = errno;
   FixedText text(text_memory, sizeof text_memory);
   put_stack_trace(text, nullptr);
@@ -28,15 +28,15 @@ void on_asked(int) {
 
 }  // namespace
 
-void offer_stack(WorkerPage& page) {
+void publish_stack_file(WorkerPage& page) {
   struct sigaction present {};
   if (::sigaction(kStackSignal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) return;
   stack_file = ::memfd_create("cpprun-stack", MFD_CLOEXEC);
   if (stack_file < 0) return;
   prepare_stack_trace();
   struct sigaction action {};
-  action.sa_handler = on_asked;
-  action.sa_flags = SA_RESTART;  // libraries need not expect it
+  action.sa_handler = write_stack;
+  action.sa_flags = SA_RESTART;  // system calls of libraries may not handle EINTR
   ::sigaction(kStackSignal, &action, nullptr);
   page.stack_file.store(static_cast<uint32_t>(stack_file) + 1, std::memory_order_release);
 }

@@ -1,13 +1,14 @@
-// The file into which this process writes the stack of its main thread when its agent asks for it
-// by kStackSignal: evidence of a hang, before it is ended. For the worker's own sources.
+// The file into which this process writes the stack of its main thread when its agent sends
+// kStackSignal: evidence of a hang, collected before the worker is killed. For the sources of
+// cpprun/worker only.
 #pragma once
 
 #include "rendezvous/protocol/worker/worker_page.hpp"
 
 namespace cpprun::worker {
 
-// Once. Without room for a file, or where the program handles the signal itself, nothing is
-// offered.
-void offer_stack(WorkerPage& page);
+// Creates the file, installs the handler and publishes both in `page`. Call it once. Does nothing
+// if there is no descriptor left, or if the program handles the signal itself.
+void publish_stack_file(WorkerPage& page);
 
 }  // namespace cpprun::worker

@@ -18,11 +18,11 @@ namespace cpprun::worker {
 namespace {
 
 constexpr int kFramesMax = 128;
-constexpr size_t kMapsBytes = 512 * 1024;  // a program with LibTorch and CUDA has 100 KiB
+constexpr size_t kMapsBytes = 512 * 1024;  // a program with LibTorch and CUDA needs 100 KiB
 constexpr size_t kPathBytes = 4096;
 constexpr size_t kNameBytes = 512;
 
-// Touched by reports only.
+// Used by reports only.
 char maps_memory[kMapsBytes];
 char path_memory[kPathBytes];
 char name_memory[kNameBytes];
@@ -38,7 +38,7 @@ std::string_view read_maps() {
   return {maps_memory, used};
 }
 
-// A file, mapped for reading.
+// A file mapped for reading.
 class Mapping {
  public:
   explicit Mapping(const char* path) noexcept {
@@ -79,12 +79,12 @@ void put_place(FixedText& to, std::string_view maps, uintptr_t address) {
   to.put(" at ").put(module->path).put("+").put_hex(place.address);
 }
 
-// Writes frames one by one; a run of the same place (a recursion) is one line.
+// Writes frames one by one and merges repeated frames (recursion) into one line.
 class Frames {
  public:
   explicit Frames(FixedText& to) : to_(to), maps_(read_maps()) {}
 
-  // A call lies before the place to which it returns, maybe even in another function.
+  // A return address points behind its call, possibly into the next function.
   void put_call(uintptr_t return_address) { put(return_address - 1); }
 
   void put(uintptr_t address) {
@@ -147,12 +147,13 @@ void put_stack_trace(FixedText& to, const Interrupted* interrupted) noexcept {
   const auto count = static_cast<size_t>(::backtrace(addresses.data(), kFramesMax));
   const auto address = [&](size_t i) { return reinterpret_cast<uintptr_t>(addresses[i]); };
   Frames frames(to);
-  size_t next = 1;  // after this function's own
+  size_t next = 1;  // skips this function
   if (interrupted != nullptr) {
     while (next < count && address(next) != interrupted->program_counter) ++next;
     ++next;
     frames.put(interrupted->program_counter);
-    // The walk does not get past a jump to nowhere.
+    // The walk ends at a jump to an invalid address; the return address is then the only known
+    // caller.
     if (next > count) frames.put_call(*interrupted->return_address);
   }
   for (; next < count; ++next) frames.put_call(address(next));

@@ -22,7 +22,7 @@ TEST(ErrorFile, NestedForm) {
   EXPECT_EQ(report.stamp, WallTime{1'700'000'000'000'000});
 }
 
-TEST(ErrorFile, ALostPeerIsTold) {
+TEST(ErrorFile, ReportsALostPeer) {
   const char* text = R"({"message": {"message": "x", "extraInfo": {"consequence_of": "peer"}}})";
   EXPECT_TRUE(parse(text).is_consequence);
   EXPECT_FALSE(parse(R"({"message": {"message": "x", "extraInfo": {}}})").is_consequence);
@@ -36,7 +36,7 @@ TEST(ErrorFile, PlainForm) {
   EXPECT_EQ(parse(R"({"message": 7})").message, "7");
 }
 
-TEST(ErrorFile, PartsMayBeMissingOrStrange) {
+TEST(ErrorFile, AcceptsMissingAndUnexpectedFields) {
   EXPECT_EQ(parse(R"({"message": {}})").message, "");
   EXPECT_EQ(parse(R"({"message": {"message": ["a", 1]}})").message, R"(["a",1])");
   EXPECT_FALSE(parse(R"({"message": {"extraInfo": {"timestamp": "soon"}}})").stamp.has_value());
@@ -45,7 +45,7 @@ TEST(ErrorFile, PartsMayBeMissingOrStrange) {
   EXPECT_TRUE(parse(R"({"message": {"extraInfo": 3}})").is_readable);
 }
 
-TEST(ErrorFile, BrokenOnesAreToldNotThrown) {
+TEST(ErrorFile, ReportsBrokenFilesWithoutThrowing) {
   const std::string deep = R"({"message": )" + std::string(100'000, '[');
   const std::string deep_and_whole =
       R"({"message": )" + std::string(500, '[') + std::string(500, ']') + "}";

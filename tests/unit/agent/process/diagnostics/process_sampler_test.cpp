@@ -1,4 +1,4 @@
-// What /proc says of a worker, from texts as the kernel writes them.
+// Reading of a worker's /proc files, from texts of the kernel.
 #include "agent/process/diagnostics/process_sampler.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ std::string status(const std::string& state, const std::string& tracer) {
          "\nUid:\t0\n";
 }
 
-TEST(WorkerLook, StatesAreToldApart) {
+TEST(WorkerSamples, DistinguishesStates) {
   EXPECT_EQ(parse_state(status("S (sleeping)", "0")), State::Going);
   EXPECT_EQ(parse_state(status("R (running)", "0")), State::Going);
   EXPECT_EQ(parse_state(status("D (disk sleep)", "0")), State::Blocked);
@@ -24,7 +24,7 @@ TEST(WorkerLook, StatesAreToldApart) {
   EXPECT_EQ(parse_state(""), State::Going) << "it has ended: its end tells more";
 }
 
-TEST(WorkerLook, CpuTimeFaultsAndBytesAreCounted) {
+TEST(WorkerSamples, CountsCpuTimeFaultsAndBytes) {
   const std::string stat =
       "7 (a) b) S 1 7 7 0 -1 4194560 100 200 3 4 50 60 70 80 20 0 1 0 100 0 0 0";
   const std::string io = "rchar: 1000\nwchar: 10\nsyscr: 5\nread_bytes: 99\n";
@@ -34,7 +34,7 @@ TEST(WorkerLook, CpuTimeFaultsAndBytesAreCounted) {
   EXPECT_EQ(parse_usage("", "", 100).bytes, 0u);
 }
 
-TEST(WorkerLook, WeOurselvesGo) {
+TEST(WorkerSamples, SamplesItsOwnProcess) {
   WorkerObservation sight;
   sight.pid = ::getpid();
   sample_process(sight);

@@ -7,7 +7,7 @@
 namespace cpprun {
 namespace {
 
-// Everything that came out, parts marked.
+// The whole output, with marks between the parts.
 class Cut {
  public:
   void feed(std::string_view bytes) {
@@ -22,7 +22,7 @@ class Cut {
   std::string out_;
 };
 
-TEST(LineSplitter, WholeLinesGoAtOnceTheRestWaits) {
+TEST(LineSplitter, PassesWholeLinesAndHoldsTheRest) {
   Cut cut;
   cut.feed("one\ntwo\nthr");
   EXPECT_EQ(cut.take(), "one\ntwo\n");
@@ -32,7 +32,7 @@ TEST(LineSplitter, WholeLinesGoAtOnceTheRestWaits) {
   EXPECT_FALSE(cut.splitter_.has_part());
 }
 
-TEST(LineSplitter, APictureOfAProgressBarIsTakenWhenTheNextOneBegins) {
+TEST(LineSplitter, ShowsAProgressBarLineWhenTheNextOneBegins) {
   Cut cut;
   cut.feed("\r 10%");
   EXPECT_EQ(cut.splitter_.take_progress_bars(), "\r");
@@ -44,7 +44,7 @@ TEST(LineSplitter, APictureOfAProgressBarIsTakenWhenTheNextOneBegins) {
   EXPECT_EQ(cut.take(), " 30%\r\n");
 }
 
-TEST(LineSplitter, CutAnywhereTheTextIsTheSame) {
+TEST(LineSplitter, AnyCutGivesTheSameText) {
   const std::string text = "a\n\nbb\r\nlong line here\n\n\nlast without end";
   for (size_t first = 0; first <= text.size(); ++first) {
     for (size_t second = first; second <= text.size(); ++second) {
@@ -57,7 +57,7 @@ TEST(LineSplitter, CutAnywhereTheTextIsTheSame) {
   }
 }
 
-TEST(LineSplitter, LongLinesComeInPieces) {
+TEST(LineSplitter, SplitsLongLines) {
   Cut cut;
   const std::string piece(limits::kLineBytes, 'x');
   cut.feed(piece + piece + "rest");
@@ -66,7 +66,7 @@ TEST(LineSplitter, LongLinesComeInPieces) {
   EXPECT_EQ(cut.take(), "rest\n");
 }
 
-TEST(LastLines, AreTheLastOnes) {
+TEST(LastLines, KeepsTheLastOnes) {
   EXPECT_EQ(split_last_lines("", 3), std::vector<std::string>{});
   EXPECT_EQ(split_last_lines("a\nb\nc\nd\n", 3), (std::vector<std::string>{"b", "c", "d"}));
   EXPECT_EQ(split_last_lines("a\r\nb", 3), (std::vector<std::string>{"a", "b"}));

@@ -1,4 +1,4 @@
-// What cpprunctl explain says of command lines.
+// The output of cpprunctl explain for command lines.
 #include "launcher/cpprunctl/explain/explain.hpp"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ Result<ctl::LauncherCommand> typed(const std::string& line) {
   return ctl::read_launcher_command(text::split(line, ' '));
 }
 
-TEST(LauncherCommand, WhatStandsBeforeTheOptionsIsKnown) {
+TEST(LauncherCommand, RecognizesLaunchersBeforeTheOptions) {
   for (const char* before :
        {"", "-- ", "cpprun ", "torchrun ", "/x/.venv/bin/torchrun ", "./cpprun ", "env torchrun ",
         "python -m torch.distributed.run ", "/usr/bin/python3.11 -u -m torch.distributed.run ",
@@ -59,21 +59,21 @@ TEST(LauncherCommand, WhatStandsBeforeTheOptionsIsKnown) {
   }
 }
 
-TEST(LauncherCommand, VariablesAreKept) {
+TEST(LauncherCommand, KeepsVariables) {
   const Result<ctl::LauncherCommand> line = typed("A=1 env PET_NNODES=2 torchrun t.py X=1");
   ASSERT_TRUE(line.ok());
   EXPECT_EQ(line->variables, (Strings{"A=1", "PET_NNODES=2"}));
   EXPECT_EQ(line->words, (Strings{"t.py", "X=1"}));
 }
 
-TEST(LauncherCommand, TheOldLauncherHandsTheLocalRankOver) {
+TEST(LauncherCommand, TheOldLauncherPassesTheLocalRank) {
   const std::string launch = "python -m torch.distributed.launch --nproc_per_node=4 ";
   EXPECT_EQ(typed(launch + "t.py --use_env")->words,
             (Strings{"--pass-local-rank=dash", "--nproc_per_node=4", "t.py", "--use_env"}));
   EXPECT_EQ(typed(launch + "--use_env t.py")->words, (Strings{"--nproc_per_node=4", "t.py"}));
 }
 
-TEST(LauncherCommand, OtherLaunchersAreRefusedInOneLine) {
+TEST(LauncherCommand, RejectsOtherLaunchersInOneLine) {
   for (const char* line :
        {"horovodrun -np 8 python t.py", "deepspeed t.py", "accelerate launch t.py",
         "/opt/bin/mpirun -np 4 ./train", "python t.py"}) {

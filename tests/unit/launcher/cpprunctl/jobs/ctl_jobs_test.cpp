@@ -1,4 +1,4 @@
-// What cpprunctl makes of what agents and coordinators say.
+// cpprunctl's display of the answers of agents and coordinators.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ LocalJob job_of(const std::string& run_id, int64_t pid, bool is_host = false) {
   return {{pid, "x"}, view_of(run_id, pid, is_host), ""};
 }
 
-TEST(CtlJobs, AgentsAreFoundByTheNamesOfTheirSockets) {
+TEST(CtlJobs, FindsAgentsByTheirSocketNames) {
   const std::string text =
       "Num       RefCount Protocol Flags    Type St Inode Path\n"
       "0000: 00000002 00000000 00010000 0001 01 100 @cpprun/ctl/70.0123456789abcdef\n"
@@ -53,7 +53,7 @@ TEST(CtlJobs, AgentsAreFoundByTheNamesOfTheirSockets) {
   EXPECT_EQ(agents[1].socket, "cpprun/ctl/70.0123456789abcdef");
 }
 
-TEST(CtlJobs, AViewComesThroughWhole) {
+TEST(CtlJobs, DecodesAWholeView) {
   const admin::NodeView view = view_of("toy", 7, true);
   const Result<admin::NodeView> heard = decode_node_view(encode(view));
   ASSERT_TRUE(heard.ok());
@@ -61,7 +61,7 @@ TEST(CtlJobs, AViewComesThroughWhole) {
   EXPECT_EQ(heard->workers.at(0).progress->step_takes, 12ms);
 }
 
-TEST(CtlJobs, ViewsOfAnyOtherKindDoNoHarm) {
+TEST(CtlJobs, SurvivesInvalidViews) {
   EXPECT_FALSE(decode_node_view("[]").ok());
   EXPECT_FALSE(decode_status("{").ok());
   const Result<admin::NodeView> odd = decode_node_view(
@@ -74,7 +74,7 @@ TEST(CtlJobs, ViewsOfAnyOtherKindDoNoHarm) {
   EXPECT_EQ(jobs->size(), 1u);
 }
 
-TEST(CtlJobs, TheOnlyJobIsMeantUnlessOneIsNamed) {
+TEST(CtlJobs, UsesTheOnlyJobUnlessOneIsNamed) {
   const std::vector<LocalJob> both = {job_of("a", 1), job_of("b", 2), job_of("b", 3, true)};
   EXPECT_THAT(agents_of(both, "").error().text, HasSubstr("name one: a, b"));
   EXPECT_THAT(agents_of(both, "c").error().text, HasSubstr("there is: a, b"));
@@ -86,13 +86,13 @@ TEST(CtlJobs, TheOnlyJobIsMeantUnlessOneIsNamed) {
   EXPECT_EQ(agents_of({job_of("a", 1)}, "")->front().view.run_id, "a");
 }
 
-TEST(CtlJobs, ARankThatIsNotHereIsSaidSo) {
+TEST(CtlJobs, ReportsARankOfAnotherNode) {
   const std::vector<LocalJob> agents = {job_of("a", 1), job_of("a", 2)};
   EXPECT_EQ(worker_of(agents, 2)->job, &agents[1]);
   EXPECT_THAT(worker_of(agents, 5).error().text, HasSubstr("these do: 1, 2"));
 }
 
-TEST(CtlJobs, StatusShowsRanksOfNodesInTheirOrder) {
+TEST(CtlJobs, StatusSortsRanksByNode) {
   const auto jobs = decode_status(
       R"({"jobs":{"toy":{"phase":"running","round":3,"min_nodes":1,"max_nodes":3,"restarts_used":1,
       "max_restarts":4,"snapshot":{"step":90},"nodes":[
@@ -110,7 +110,7 @@ TEST(CtlJobs, StatusShowsRanksOfNodesInTheirOrder) {
   EXPECT_THAT(ps_text({}), HasSubstr("no job of yours"));
 }
 
-TEST(CtlJobs, ManyNodesAreFoldedToWhatDiffers) {
+TEST(CtlJobs, GroupsNodesByDifference) {
   JobStatus job;
   for (int64_t i = 0; i < 1000; ++i) {
     job.nodes.push_back(
@@ -124,7 +124,7 @@ TEST(CtlJobs, ManyNodesAreFoldedToWhatDiffers) {
   EXPECT_THAT(text, HasSubstr("spare         idle     -          10.0.9.9\n"));
 }
 
-TEST(CtlJobs, TheSlowestIsWhoIsFurthestBehindOrElseTakesLongest) {
+TEST(CtlJobs, TheSlowestRankIsBehindOrHasTheLongestStep) {
   std::vector<LocalJob> agents = {job_of("a", 1), job_of("a", 2), job_of("a", 3)};
   agents[1].view.workers[0].progress->step_takes = 30ms;
   EXPECT_EQ(slowest_text(agents), "slowest: rank 2, 30.0 ms a step, at step 42\n");
@@ -139,7 +139,7 @@ TEST(CtlJobs, AFrameFitsItsTerminal) {
   EXPECT_THAT(frame("1\n2\n3\n4\n5\n", 4, 80), HasSubstr("2\x1b[K\r\n... and 3 lines more\x1b[K"));
 }
 
-TEST(CtlJobs, CompletionKnowsVerbsOfVerbs) {
+TEST(CtlJobs, CompletesSubcommands) {
   const std::vector<VerbHelp> verbs = {{"ps", "Jobs", {"--json"}},
                                        {"snapshot ls", "It's a list", {"--json", "-x"}}};
   EXPECT_THAT(completion_script("bash", verbs), HasSubstr("    ' ') words='ps snapshot' ;;\n"));
@@ -148,7 +148,7 @@ TEST(CtlJobs, CompletionKnowsVerbsOfVerbs) {
   EXPECT_THAT(completion_script("zsh", verbs), HasSubstr("#compdef cpprunctl\n"));
 }
 
-TEST(CtlJobs, DurationsAreShort) {
+TEST(CtlJobs, ShortensDurations) {
   EXPECT_EQ(duration_text(0.00034), "340 us");
   EXPECT_EQ(duration_text(0.0124), "12.4 ms");
   EXPECT_EQ(duration_text(3.24), "3.2 s");
@@ -157,7 +157,7 @@ TEST(CtlJobs, DurationsAreShort) {
   EXPECT_EQ(duration_text(-1), "?");
 }
 
-TEST(CtlJobs, MemoryIsShort) {
+TEST(CtlJobs, ShortensMemory) {
   EXPECT_EQ(memory_text(0), "0 KiB");
   EXPECT_EQ(memory_text(348'160), "340 KiB");
   EXPECT_EQ(memory_text(13'002'342), "12.4 MiB");
@@ -165,7 +165,7 @@ TEST(CtlJobs, MemoryIsShort) {
   EXPECT_EQ(memory_text(-1), "?");
 }
 
-TEST(CtlJobs, GpusAreThoseOfNvidiaSmi) {
+TEST(CtlJobs, ParsesNvidiaSmi) {
   const auto gpus = parse_gpus(
       "0, NVIDIA H100 80GB HBM3, 98, 70012, 81559\n1, NVIDIA H100 80GB HBM3, 0, 4, 81559\n"
       "No devices were found\nnonsense, 1, 2, 3, 4\n");

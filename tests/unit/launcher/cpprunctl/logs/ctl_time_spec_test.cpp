@@ -1,4 +1,5 @@
-// `logs --since`: times in words, times in lines, and where in a file what may be newer begins.
+// `logs --since`: times on the command line, times in lines, and the search for the first newer
+// line of a file.
 #include "launcher/cpprunctl/logs/time_spec.hpp"
 
 #include <gtest/gtest.h>
@@ -15,14 +16,14 @@ namespace {
 constexpr int64_t kSecond = 1'000'000;
 constexpr int64_t kNoon = 1'795'694'400 * kSecond;  // 2026-11-26T12:00:00Z
 
-// Three hours east of Greenwich, whatever the machine's zone is.
-class Since : public testing::Test {
+// Three hours east of Greenwich, independent of the machine's time zone.
+class TimeSpecTest : public testing::Test {
  public:
-  Since() {
+  TimeSpecTest() {
     ::setenv("TZ", "EAT-3", 1);
     ::tzset();
   }
-  ~Since() override {
+  ~TimeSpecTest() override {
     ::unsetenv("TZ");
     ::tzset();
   }
@@ -33,7 +34,7 @@ class Since : public testing::Test {
   }
 };
 
-TEST_F(Since, LengthsCountBackFromNow) {
+TEST_F(TimeSpecTest, DurationsCountBackFromNow) {
   EXPECT_EQ(when("30s"), kNoon - 30 * kSecond);
   EXPECT_EQ(when("5m"), kNoon - 300 * kSecond);
   EXPECT_EQ(when("1.5h"), kNoon - 5400 * kSecond);
@@ -41,19 +42,19 @@ TEST_F(Since, LengthsCountBackFromNow) {
   EXPECT_EQ(when("0s"), kNoon);
 }
 
-TEST_F(Since, DatesAreOfTheirZoneElseOfTheMachines) {
+TEST_F(TimeSpecTest, DatesUseTheirZoneOrTheMachines) {
   EXPECT_EQ(when("2026-11-26T12:00:00Z"), kNoon);
   EXPECT_EQ(when("2026-11-26 14:00:00+02:00"), kNoon);
   EXPECT_EQ(when("2026-11-26T15:00"), kNoon);
   EXPECT_EQ(when("2026-11-26T11:59:59.250Z"), kNoon - 750'000);
 }
 
-TEST_F(Since, ATimeOfDayIsItsLastOne) {
+TEST_F(TimeSpecTest, ATimeOfDayIsItsLastOccurrence) {
   EXPECT_EQ(when("14:30"), kNoon - 1800 * kSecond);
   EXPECT_EQ(when("15:00:01"), kNoon + kSecond - 86'400 * kSecond);
 }
 
-TEST_F(Since, WhatIsNoTimeIsRefusedWithTheForms) {
+TEST_F(TimeSpecTest, RejectsInvalidTimesAndShowsTheFormats) {
   for (const char* words : {"", "soon", "5", "m", "-5m", "5 minutes", "25:00", "2026-13-01T00:00",
                             "2026-11-26", "2026-11-26T12:00:00Zx", "1e9s", "nan s"}) {
     const Result<int64_t> at = parse_since(words, kNoon);
@@ -62,7 +63,7 @@ TEST_F(Since, WhatIsNoTimeIsRefusedWithTheForms) {
   }
 }
 
-TEST_F(Since, LinesCarryTimesInManyForms) {
+TEST_F(TimeSpecTest, ParsesTimestampsOfManyFormats) {
   EXPECT_EQ(stamp_of("2026-11-26 15:00:00,500 - root - INFO - step"), kNoon + 500'000);
   EXPECT_EQ(stamp_of("[rank3]: [2026-11-26T12:00:00Z] x"), kNoon);
   EXPECT_EQ(stamp_of(R"({"level":"info","ts":"2026-11-26T12:00:00.000Z"})"), kNoon);
@@ -74,7 +75,7 @@ TEST_F(Since, LinesCarryTimesInManyForms) {
   EXPECT_EQ(stamp_of(""), std::nullopt);
 }
 
-class BehindOlder : public Since {
+class LogLinesSince : public TimeSpecTest {
  public:
   std::optional<int64_t> behind(const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
@@ -85,7 +86,7 @@ class BehindOlder : public Since {
   const std::string path = folder.path() + "/log";
 };
 
-TEST_F(BehindOlder, LinesWithoutTimesBelongToTheOneBefore) {
+TEST_F(LogLinesSince, ALineWithoutATimeBelongsToTheLineBefore) {
   const std::string old = "2026-11-26 14:59:59 old\n";
   EXPECT_EQ(behind(old + "2026-11-26 15:00:00 new\n"), old.size());
   EXPECT_EQ(behind(old + "it may be newer\n2026-11-26 15:00:00 new\n"), old.size());
@@ -95,13 +96,13 @@ TEST_F(BehindOlder, LinesWithoutTimesBelongToTheOneBefore) {
   EXPECT_EQ(behind("2026-11-26 14:59:59 cut of"), 26);
 }
 
-TEST_F(BehindOlder, WithoutAnyTimeNobodyKnows) {
+TEST_F(LogLinesSince, WithoutTimesTheAgeIsUnknown) {
   EXPECT_EQ(behind("step 1\nstep 2\n"), std::nullopt);
   EXPECT_EQ(behind(""), std::nullopt);
   EXPECT_EQ(behind("\n\n"), std::nullopt);
 }
 
-TEST_F(BehindOlder, FilesOfManyPiecesAreReadFromTheirEnd) {
+TEST_F(LogLinesSince, ReadsLargeFilesFromTheirEnd) {
   const std::string old = "2026-11-26 14:00:00 old\n";
   const std::string now = "2026-11-26 15:30:00 " + std::string(70'000, 'x') + "\n";
   std::string many;

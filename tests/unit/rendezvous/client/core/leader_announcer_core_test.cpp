@@ -1,4 +1,4 @@
-// The line on which who leads a job that moved says so at the job's endpoint (R17).
+// The connection on which a promoted standby announces itself at the job's endpoint (R17).
 #include "rendezvous/client/core/leader_announcer_core.hpp"
 
 #include <gtest/gtest.h>
@@ -10,14 +10,14 @@ using Action = LeaderAnnouncerCore::Action;
 
 constexpr auto kTells = limits::kHelloTimeout / limits::kAnnounceInterval;
 
-TEST(LeaderAnnouncerCore, WithoutALineNothingIsSaid) {
+TEST(LeaderAnnouncerCore, SendsNothingWithoutAConnection) {
   LeaderAnnouncerCore core;
   EXPECT_EQ(core.on_time(), Action::Nothing);
-  core.on_answer();  // a last word of a line that has ended
+  core.on_answer();  // a late message of a closed connection
   EXPECT_EQ(core.on_time(), Action::Nothing);
 }
 
-TEST(LeaderAnnouncerCore, WhoAnswersIsToldAgainAndAgain) {
+TEST(LeaderAnnouncerCore, RepeatsTheAnnouncementToAnAnsweringPeer) {
   LeaderAnnouncerCore core;
   core.on_connected();
   for (int i = 0; i < 100; ++i) {
@@ -26,7 +26,7 @@ TEST(LeaderAnnouncerCore, WhoAnswersIsToldAgainAndAgain) {
   }
 }
 
-TEST(LeaderAnnouncerCore, ALineOnWhichNobodyAnswersIsGivenUp) {
+TEST(LeaderAnnouncerCore, GivesUpOnASilentConnection) {
   LeaderAnnouncerCore core;
   core.on_connected();
   core.on_answer();
@@ -37,7 +37,7 @@ TEST(LeaderAnnouncerCore, ALineOnWhichNobodyAnswersIsGivenUp) {
   EXPECT_EQ(core.on_time(), Action::Announce);
 }
 
-TEST(LeaderAnnouncerCore, ALineThatEndedIsNotSpokenOn) {
+TEST(LeaderAnnouncerCore, SendsNothingOnAClosedConnection) {
   LeaderAnnouncerCore core;
   core.on_connected();
   core.on_ended();

@@ -1,4 +1,5 @@
-// What an agent's line to its coordinator decides: back-off, strangers, frames, what people hear.
+// Decisions about an agent's connection to its coordinator: back-off, unexpected peers, frames, log
+// messages.
 #include "rendezvous/client/core/reconnect_policy.hpp"
 #include "common/limits/rendezvous.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class ClientCoreTest : public testing::Test {
+class ReconnectPolicyTest : public testing::Test {
  protected:
   using Effects = ReconnectPolicy::Effects;
 
@@ -44,7 +45,7 @@ class ClientCoreTest : public testing::Test {
     call([&](Effects& e) { found = core.next_message(now, e); });
     return found;
   }
-  // Time until something is due; it is then acted on.
+  // Advances time to the next deadline and runs it.
   Duration next_act() {
     Duration waited = core.next_deadline() - now;
     now = core.next_deadline();
@@ -71,9 +72,9 @@ class ClientCoreTest : public testing::Test {
   std::vector<control::CoordinatorMessage> heard;
 };
 
-using ClientCoreRules = ClientCoreTest;
+using ReconnectPolicyRules = ReconnectPolicyTest;
 
-TEST_F(ClientCoreRules, BacksOffUpToASecondAndStartsAfreshOnceWelcomed) {
+TEST_F(ReconnectPolicyRules, BacksOffUpToASecondAndResetsAfterRegistration) {
   starts();
   EXPECT_EQ(times<ReconnectPolicy::Connect>(), 1);
   for (Duration expected : {50ms, 100ms, 200ms, 400ms, 800ms, 1000ms, 1000ms}) {
@@ -87,7 +88,7 @@ TEST_F(ClientCoreRules, BacksOffUpToASecondAndStartsAfreshOnceWelcomed) {
   EXPECT_EQ(next_act(), Duration(50ms));
 }
 
-TEST_F(ClientCoreRules, WhoDoesNotAnswerIsNoCoordinator) {
+TEST_F(ReconnectPolicyRules, APeerWithoutAnAnswerIsNoCoordinator) {
   starts();
   connects();
   EXPECT_EQ(next_act(), limits::kHelloTimeout);
@@ -100,7 +101,7 @@ TEST_F(ClientCoreRules, WhoDoesNotAnswerIsNoCoordinator) {
   EXPECT_EQ(times<ReconnectPolicy::Trouble>(), 1);
 }
 
-TEST_F(ClientCoreRules, OneProbeAtATime) {
+TEST_F(ReconnectPolicyRules, SendsOneProbeAtATime) {
   starts();
   connects();
   breaks();
@@ -113,7 +114,7 @@ TEST_F(ClientCoreRules, OneProbeAtATime) {
   EXPECT_EQ(times<ReconnectPolicy::Probe>(), 2);
 }
 
-TEST_F(ClientCoreRules, R16_PlacesAreTriedInTurnAndThenThereIsAPause) {
+TEST_F(ReconnectPolicyRules, R16_TriesEndpointsInTurnThenPauses) {
   const Endpoint standby{"10.0.0.2", 4711};
   starts();
   connects();
@@ -131,7 +132,7 @@ TEST_F(ClientCoreRules, R16_PlacesAreTriedInTurnAndThenThereIsAPause) {
   EXPECT_EQ(core.target(), kHead);
 }
 
-TEST_F(ClientCoreRules, R13_WhoAnswersButDoesNotLeadIsAskedLessAndLessOften) {
+TEST_F(ReconnectPolicyRules, R13_ConnectsLessOftenToAPeerThatDoesNotLead) {
   const Endpoint standby{"10.0.0.2", 4711};
   starts();
   core.set_routes({standby}, false, false);
@@ -149,9 +150,9 @@ TEST_F(ClientCoreRules, R13_WhoAnswersButDoesNotLeadIsAskedLessAndLessOften) {
   EXPECT_EQ(next_act(), Duration(50ms)) << "that one did lead";
 }
 
-class ClientCoreElected : public ClientCoreTest {
+class ReconnectPolicyElected : public ReconnectPolicyTest {
  protected:
-  ClientCoreElected() {
+  ReconnectPolicyElected() {
     std::destroy_at(&core);
     std::construct_at(
         &core, ReconnectPolicy::Options{Endpoint{}, false, 60s, limits::kReconnectMax, true});
@@ -160,7 +161,7 @@ class ClientCoreElected : public ClientCoreTest {
   static inline const Endpoint kThere{"10.0.0.3", 4712};
 };
 
-TEST_F(ClientCoreElected, R18_NothingIsDialledBeforeSomebodyLeads) {
+TEST_F(ReconnectPolicyElected, R18_ConnectsNowhereBeforeALeaderIsElected) {
   starts();
   EXPECT_EQ(times<ReconnectPolicy::Connect>(), 0);
   EXPECT_TRUE(core.next_deadline().is_never());
@@ -170,7 +171,7 @@ TEST_F(ClientCoreElected, R18_NothingIsDialledBeforeSomebodyLeads) {
   EXPECT_EQ(core.target(), kHere);
 }
 
-TEST_F(ClientCoreElected, R18_OnlyTheLeaderIsTried) {
+TEST_F(ReconnectPolicyElected, R18_ConnectsOnlyToTheLeader) {
   starts();
   core.set_routes({kHere}, true, false);
   next_act();
@@ -179,7 +180,7 @@ TEST_F(ClientCoreElected, R18_OnlyTheLeaderIsTried) {
   EXPECT_EQ(core.target(), kHere);
 }
 
-TEST_F(ClientCoreElected, R18_AnotherLeaderIsTriedThoughTheFirstHasNotAnswered) {
+TEST_F(ReconnectPolicyElected, R18_ConnectsToANewLeaderBeforeTheOldOneAnswers) {
   starts();
   core.set_routes({kHere}, true, false);
   next_act();
@@ -189,7 +190,7 @@ TEST_F(ClientCoreElected, R18_AnotherLeaderIsTriedThoughTheFirstHasNotAnswered) 
   EXPECT_EQ(core.target(), kThere);
 }
 
-TEST_F(ClientCoreElected, R18_TroubleNamesTheLeader) {
+TEST_F(ReconnectPolicyElected, R18_ErrorsNameTheLeader) {
   starts();
   core.set_routes({kHere}, true, false);
   next_act();
@@ -200,7 +201,7 @@ TEST_F(ClientCoreElected, R18_TroubleNamesTheLeader) {
   EXPECT_NE(newest<ReconnectPolicy::Trouble>(done)->text.find("10.0.0.2:4711"), std::string::npos);
 }
 
-TEST_F(ClientCoreRules, R17_ASurePlaceIsTriedAtOnceAndFirst) {
+TEST_F(ReconnectPolicyRules, R17_TriesAKnownLeaderFirst) {
   const Endpoint there{"10.0.0.2", 4711};
   starts();
   connects();
@@ -209,19 +210,19 @@ TEST_F(ClientCoreRules, R17_ASurePlaceIsTriedAtOnceAndFirst) {
   EXPECT_EQ(core.target(), there);
 }
 
-TEST_F(ClientCoreRules, R4_WhereNobodyListensIsTold) {
+TEST_F(ReconnectPolicyRules, R4_ReportsARefusedConnection) {
   starts();
   dial_fails();
   ASSERT_EQ(times<ReconnectPolicy::Refused>(), 1);
 }
 
-TEST_F(ClientCoreRules, OurOwnCoordinatorMayTakeItsTime) {
+TEST_F(ReconnectPolicyRules, TheOwnCoordinatorMayStartSlowly) {
   ReconnectPolicy own({Endpoint{"127.0.0.1", 29500}, true, 60s});
   own.on_connected(now);
   EXPECT_TRUE(own.next_deadline().is_never());
 }
 
-TEST_F(ClientCoreRules, MessagesComeWholeHoweverTheirBytesCome) {
+TEST_F(ReconnectPolicyRules, DecodesMessagesFromAnyFragments) {
   connects();
   std::vector<uint8_t> bytes = to_frame(control::encode(control::Pong{7, 4s}));
   std::vector<uint8_t> more = to_frame(control::encode(control::Bye{}));
@@ -232,7 +233,7 @@ TEST_F(ClientCoreRules, MessagesComeWholeHoweverTheirBytesCome) {
   EXPECT_TRUE(std::holds_alternative<control::Bye>(heard[1]));
 }
 
-TEST_F(ClientCoreRules, NonsenseEndsTheConnectionOnce) {
+TEST_F(ReconnectPolicyRules, InvalidBytesEndTheConnectionOnce) {
   connects();
   hears(std::vector<uint8_t>{0, 0, 0, 0, 1, 2, 3});
   EXPECT_EQ(times<ReconnectPolicy::Broken>(), 1);
@@ -243,7 +244,7 @@ TEST_F(ClientCoreRules, NonsenseEndsTheConnectionOnce) {
   EXPECT_EQ(times<ReconnectPolicy::Broken>(), 1);
 }
 
-TEST_F(ClientCoreRules, NothingOfAnOldConnectionReachesTheNext) {
+TEST_F(ReconnectPolicyRules, BytesOfAnOldConnectionDoNotReachTheNext) {
   connects();
   std::vector<uint8_t> bytes = to_frame(control::encode(control::Pong{7, 4s}));
   hears(std::span(bytes).first(6));
@@ -253,7 +254,7 @@ TEST_F(ClientCoreRules, NothingOfAnOldConnectionReachesTheNext) {
   EXPECT_EQ(heard.size(), 1U);
 }
 
-TEST_F(ClientCoreRules, TroubleIsSaidOnceItLastsAndThenOnceAMinute) {
+TEST_F(ReconnectPolicyRules, ReportsAPersistentErrorOnceAMinute) {
   starts();
   Instant begun = now;
   while (now < begun + 130s) {
@@ -263,7 +264,7 @@ TEST_F(ClientCoreRules, TroubleIsSaidOnceItLastsAndThenOnceAMinute) {
   EXPECT_EQ(times<ReconnectPolicy::Trouble>(), 3);  // after 2, 62 and 122 s
 }
 
-TEST_F(ClientCoreRules, NothingIsTriedAfterClose) {
+TEST_F(ReconnectPolicyRules, TriesNothingAfterClose) {
   starts();
   core.close();
   dial_fails();

@@ -1,4 +1,4 @@
-// What every test of a core shares: messages that have been on the wire.
+// Shared by the tests of the cores: messages that were encoded and decoded.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ inline std::vector<uint8_t> to_frame(const std::vector<uint8_t>& body) {
   return bytes;
 }
 
-// The same message after it was framed, encoded, cut out and decoded.
+// The same message after encoding, framing and decoding.
 inline control::AgentMessage over_the_wire(const control::AgentMessage& message) {
   std::vector<uint8_t> bytes = to_frame(control::encode(message));
   control::FrameView frame = control::next_frame(bytes);

@@ -1,4 +1,4 @@
-// What is asked of etcd and what it answers, in the JSON of its gateway; and what nobody should.
+// Requests to etcd and its answers, in the JSON of its gateway; and invalid answers.
 #include "rendezvous/client/etcd/api.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ json body_as_json(const Request& request) {
   return json::parse(body_of(request));
 }
 
-TEST(EtcdApi, ATransactionAsTheGatewayWantsIt) {
+TEST(EtcdApi, EncodesATransactionForTheGateway) {
   Txn txn;
   txn.compare = {{Compare::What::Created, "k", 0}, {Compare::What::Written, "k", 7}};
   txn.then = {Put{"k", std::string("\0v", 2), 9}, Put{"d", "", 0}};
@@ -32,7 +32,7 @@ TEST(EtcdApi, ATransactionAsTheGatewayWantsIt) {
     "failure": [{"requestRange": {"key": "aw=="}}]})"));
 }
 
-TEST(EtcdApi, LeasesAndUsers) {
+TEST(EtcdApi, EncodesLeasesAndUsers) {
   EXPECT_EQ(body_as_json(LeaseGrant{std::chrono::milliseconds(2500)}), json({{"TTL", "3"}}));
   EXPECT_EQ(body_as_json(LeaseKeepAlive{12}), json({{"ID", "12"}}));
   EXPECT_EQ(path_of(LeaseGrant{}), "/v3/lease/grant");
@@ -43,8 +43,8 @@ TEST(EtcdApi, LeasesAndUsers) {
   EXPECT_EQ(body_as_json(Authenticate{"u", "p\"\xff"})["name"], "u");
 }
 
-// As etcd 3.4 wrote it, and with the names that other releases take.
-TEST(EtcdApi, WhatATransactionAnswers) {
+// As etcd 3.4 writes it, and with the field names of other releases.
+TEST(EtcdApi, DecodesTransactions) {
   for (const char* body : {R"({"header":{"cluster_id":"1","revision":"42"},"succeeded":true,
         "responses":[{"response_put":{}},{"response_range":{"kvs":[{"key":"aw==",
         "create_revision":"40","mod_revision":"41","version":"2","value":"AHY=","lease":"9"}],
@@ -67,7 +67,7 @@ TEST(EtcdApi, WhatATransactionAnswers) {
   EXPECT_FALSE(parse_txn(R"({"header":{"revision":"1"}})")->held);
 }
 
-TEST(EtcdApi, NonsenseIsAnErrorAndNothingElse) {
+TEST(EtcdApi, RejectsInvalidReplies) {
   for (const char* body :
        {"", "null", "[]", "{", "{}", R"({"header":{}})", R"({"header":{"revision":"-1"}})",
         R"({"header":{"revision":"1e3"}})", R"({"header":{"revision":{}}})",
@@ -86,7 +86,7 @@ TEST(EtcdApi, NonsenseIsAnErrorAndNothingElse) {
   EXPECT_EQ(refusal_in(deep).size(), 300u);
 }
 
-TEST(EtcdApi, LeasesAreGrantedKeptAndGone) {
+TEST(EtcdApi, DecodesLeaseReplies) {
   const Result<LeaseAnswer> granted = parse_lease(R"({"header":{},"ID":"7587848943","TTL":"5"})");
   ASSERT_TRUE(granted.ok());
   EXPECT_EQ(granted->lease, 7587848943);
@@ -105,13 +105,13 @@ TEST(EtcdApi, LeasesAreGrantedKeptAndGone) {
   EXPECT_FALSE(parse_lease(R"({"ID":"5","TTL":"99999999999999"})").ok());
 }
 
-TEST(EtcdApi, ATokenBecomesALineOfAHeader) {
+TEST(EtcdApi, ATokenBecomesAHeaderLine) {
   EXPECT_EQ(*parse_token(R"({"token":"abc.12"})"), "abc.12");
   EXPECT_FALSE(parse_token(R"({"token":"a\r\nX: y"})").ok());
   EXPECT_FALSE(parse_token(R"({"token":""})").ok());
 }
 
-TEST(EtcdApi, WhatItSaysForPeople) {
+TEST(EtcdApi, ErrorTexts) {
   EXPECT_EQ(refusal_in(R"({"error":"etcdserver: user name is empty","code":3})"),
             "etcdserver: user name is empty");
   EXPECT_EQ(refusal_in(R"({"error":{"message":"no\nleader"}})"), "no leader");
@@ -122,9 +122,7 @@ TEST(EtcdApi, WhatItSaysForPeople) {
   EXPECT_EQ(refusal_in(R"({"message":")" + std::string(5000, 'x') + "\"}").size(), 300u);
 }
 
-// ---------------------------------------------------------------- the election's questions
-
-TEST(EtcdQuestions, ACampaignGuardsTheKeyAndReadsWhatIsThere) {
+TEST(ElectionRequestsTest, ACampaignGuardsTheKeyAndReadsIt) {
   const election::Campaign campaign{"l", "me", "f", 9};
   const auto txn = std::get<Txn>(request_of(campaign, "/p/"));
   ASSERT_EQ(txn.compare.size(), 1u);
@@ -143,7 +141,7 @@ TEST(EtcdQuestions, ACampaignGuardsTheKeyAndReadsWhatIsThere) {
   EXPECT_FALSE(seen.facts.has_value());
 }
 
-TEST(EtcdQuestions, AWriteHasBothGuards) {
+TEST(ElectionRequestsTest, AWriteHasBothGuards) {
   const election::Write write{"l", "f", "facts", 3, 4};
   const auto txn = std::get<Txn>(request_of(write, ""));
   ASSERT_EQ(txn.compare.size(), 2u);
@@ -154,7 +152,7 @@ TEST(EtcdQuestions, AWriteHasBothGuards) {
   EXPECT_EQ(std::get<Put>(txn.then[0]).lease, 0) << "facts outlive their coordinator";
 }
 
-TEST(EtcdQuestions, ALeaseIsAskedForKeptAndGivenBack) {
+TEST(ElectionRequestsTest, EncodesLeaseGrantRenewalAndRevocation) {
   const election::Grant grant{5};
   EXPECT_EQ(std::get<LeaseGrant>(request_of(grant, "/p/")).ttl, std::chrono::seconds(5));
   const auto granted = answer_of(grant, "", std::string(R"({"ID":"7","TTL":"6"})"));
@@ -169,7 +167,7 @@ TEST(EtcdQuestions, ALeaseIsAskedForKeptAndGivenBack) {
   EXPECT_TRUE(std::holds_alternative<election::Revoked>(gone));
 }
 
-TEST(EtcdQuestions, ALookAlwaysHolds) {
+TEST(ElectionRequestsTest, AReadAlwaysSucceeds) {
   const election::Read read{"l", "f"};
   const auto txn = std::get<Txn>(request_of(read, "/p/"));
   EXPECT_TRUE(txn.compare.empty());
@@ -185,7 +183,7 @@ TEST(EtcdQuestions, ALookAlwaysHolds) {
   EXPECT_EQ(seen.facts->mod_revision, 4);
 }
 
-TEST(EtcdQuestions, OnlyAPlainNoIsANo) {
+TEST(ElectionRequestsTest, OnlyAFailedCompareIsARefusal) {
   const election::KeepAlive keep{5};
   const auto answer = [&](const Result<std::string>& reply) { return answer_of(keep, "", reply); };
   EXPECT_TRUE(std::holds_alternative<election::Refused>(answer(Error{ErrorKind::Refused, "no"})));

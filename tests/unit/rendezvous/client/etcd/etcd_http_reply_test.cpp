@@ -1,4 +1,4 @@
-// Replies of HTTP, whole, in pieces, and from servers that mean no good.
+// HTTP replies, whole, in pieces, and from hostile servers.
 #include "rendezvous/client/etcd/http_reply.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ const std::vector<std::string> kGood = {
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
 };
 
-TEST(HttpReply, WholeOrInPieces) {
+TEST(HttpReply, ParsesWholeAndInPieces) {
   for (const std::string& text : kGood) {
     for (const size_t piece : {text.size(), size_t{1}, size_t{7}}) {
       HttpReply reply;
@@ -33,7 +33,7 @@ TEST(HttpReply, WholeOrInPieces) {
   }
 }
 
-TEST(HttpReply, ACutReplyIsNone) {
+TEST(HttpReply, RejectsATruncatedReply) {
   for (const std::string& text : kGood) {
     for (size_t size = 0; size < text.size(); ++size) {
       HttpReply reply;
@@ -43,7 +43,7 @@ TEST(HttpReply, ACutReplyIsNone) {
   }
 }
 
-TEST(HttpReply, AConnectionThatEndsMayBeTheEndOfABody) {
+TEST(HttpReply, AClosedConnectionMayEndABody) {
   HttpReply reply;
   EXPECT_EQ(reply.feed("HTTP/1.0 503 Busy\r\n\r\nlater"), State::NeedMore);
   EXPECT_EQ(reply.end(), State::Whole);
@@ -52,13 +52,13 @@ TEST(HttpReply, AConnectionThatEndsMayBeTheEndOfABody) {
   EXPECT_FALSE(reply.keeps_connection());
 }
 
-TEST(HttpReply, WhatSaysMoreThanItWasAskedIsNotKept) {
+TEST(HttpReply, DropsAConnectionWithUnrequestedBytes) {
   HttpReply reply;
   EXPECT_EQ(reply.feed(kGood[0] + "HTTP/1.1 200 OK\r\n"), State::Whole);
   EXPECT_FALSE(reply.keeps_connection());
 }
 
-TEST(HttpReply, HostileServersEndInAnErrorWithoutMuchMemory) {
+TEST(HttpReply, HostileServersCauseAnErrorWithinLittleMemory) {
   const std::vector<std::string> heads = {
       "\x15\x03\x01",  // TLS
       "SSH-2.0-x\r\n",
@@ -71,7 +71,7 @@ TEST(HttpReply, HostileServersEndInAnErrorWithoutMuchMemory) {
     HttpReply reply;
     EXPECT_EQ(reply.feed(head), State::Broken) << head.substr(0, 60);
   }
-  // Without an end: chunk by chunk, header by header, or nothing but a body.
+  // Endless replies: chunk by chunk, header by header, or only a body.
   for (const auto& [start, more] : std::vector<std::pair<std::string, std::string>>{
            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n"},
            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", "extension"},

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 
 namespace cpprun::admin {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-TEST(OperatorWords, AQuestionComesThroughWhole) {
+TEST(AdminProtocol, ARequestSurvivesEncoding) {
   const AdminQuery asked{"signal", {{"rank", "3"}, {"signal", "10"}, {"odd", "\"}\n\\ \xff"}}};
   const Result<AdminQuery> heard = decode_query(encode(asked));
   ASSERT_TRUE(heard.ok()) << heard.error().text;
@@ -24,7 +24,7 @@ TEST(OperatorWords, AQuestionComesThroughWhole) {
   EXPECT_FALSE(heard->parameters.contains("verb"));
 }
 
-TEST(OperatorWords, AnythingButAFlatObjectOfTextsIsRefused) {
+TEST(AdminProtocol, RejectsAnythingButAFlatObjectOfTexts) {
   std::string many = "{\"verb\":\"x\"";
   for (size_t i = 0; i < limits::kAdminParameters; ++i)
     many += ",\"" + std::to_string(i) + "\":\"\"";
@@ -50,17 +50,17 @@ TEST(OperatorWords, AnythingButAFlatObjectOfTextsIsRefused) {
   }
 }
 
-TEST(OperatorWords, ARefusalIsToldFromAnAnswer) {
+TEST(AdminProtocol, DistinguishesARejectionFromAnAnswer) {
   EXPECT_EQ(refusal_reason(refusal("no such \"rank\"")), "no such \"rank\"");
   EXPECT_EQ(refusal_reason(done("sent")), std::nullopt);
   EXPECT_EQ(refusal_reason(encode(NodeView{})), std::nullopt);
 }
 
-TEST(OperatorWords, ARefusalThatCannotBeReadIsOneAllTheSame) {
+TEST(AdminProtocol, AnUnreadableRejectionIsStillARejection) {
   EXPECT_EQ(refusal_reason("{\"refused\":7}"), "the agent gave no reason that can be read");
 }
 
-TEST(OperatorWords, WhatIsNotKnownOfAWorkerIsNull) {
+TEST(AdminProtocol, UnknownWorkerValuesAreNull) {
   NodeView view;
   view.node = "node0";
   view.workers.resize(2);
@@ -86,14 +86,14 @@ TEST(OperatorWords, WhatIsNotKnownOfAWorkerIsNull) {
   EXPECT_TRUE(json::parse(encode(view)).at("workers").at(1).at("step_s").is_null());
 }
 
-TEST(OperatorWords, StacksMayHoldAnyBytes) {
+TEST(AdminProtocol, StacksMayHoldAnyBytes) {
   const json told = json::parse(encode(std::vector<WorkerStack>{{3, 4711, "f()\n\xff\n"}}));
   EXPECT_EQ(told.at("stacks").at(0).at("rank"), 3);
   EXPECT_EQ(told.at("stacks").at(0).at("pid"), 4711);
   EXPECT_EQ(told.at("stacks").at(0).at("text"), "f()\n\uFFFD\n");
 }
 
-TEST(OperatorWords, AFrameSaysItsLength) {
+TEST(AdminProtocol, AFrameContainsItsLength) {
   const std::string frame = framed(std::string(300, 'x'));
   ASSERT_EQ(frame.size(), 304u);
   EXPECT_EQ(frame_length(frame.substr(0, 4), 1000), 300u);

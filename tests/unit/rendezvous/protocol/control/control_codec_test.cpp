@@ -1,4 +1,4 @@
-// Control messages on the wire: what is said arrives, and nothing else is taken for a message.
+// Control messages on the wire: every message survives encoding, and all else is rejected.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -27,7 +27,7 @@ bool is_agent_message(const json& value) {
   return control::decode_agent(pack(value)).ok();
 }
 
-TEST(ControlCodec, EveryMessageComesBackAsItWas) {
+TEST(ControlCodec, EveryMessageSurvivesEncoding) {
   RandomMessages random(20261121);
   for (int i = 0; i < 3000; ++i) {
     AgentMessage said = random.agent(static_cast<size_t>(i) % kAgentKinds);
@@ -44,7 +44,7 @@ TEST(ControlCodec, EveryMessageComesBackAsItWas) {
   }
 }
 
-// A list of lists is right nowhere.
+// A list of lists is valid nowhere.
 template <class Message>
 void expect_each_field_is_checked(const Message& message,
                                   Result<Message> (*decode)(std::span<const uint8_t>)) {
@@ -61,7 +61,7 @@ void expect_each_field_is_checked(const Message& message,
   }
 }
 
-TEST(ControlCodec, AFieldOfAWrongTypeIsRefusedAndOneThatIsMissingIsNot) {
+TEST(ControlCodec, RejectsAWrongTypeAndAcceptsAMissingField) {
   RandomMessages random(20261122);
   for (size_t i = 0; i < kAgentKinds; ++i) {
     expect_each_field_is_checked<AgentMessage>(random.agent(i), control::decode_agent);
@@ -72,7 +72,7 @@ TEST(ControlCodec, AFieldOfAWrongTypeIsRefusedAndOneThatIsMissingIsNot) {
   }
 }
 
-TEST(ControlCodec, FieldsKeepTheirPlaces) {
+TEST(ControlCodec, FieldsKeepTheirPositions) {
   control::Failed said{RoundNumber(4), {}, true};
   said.end.local_rank = LocalRank(1);
   said.end.rank = Rank(9);
@@ -98,8 +98,8 @@ TEST(ControlCodec, FieldsKeepTheirPlaces) {
 }
 
 TEST(ControlCodec, GoldenBytes) {
-  // ["stop", {"cause": 3, "charged": 0, "round": 300, "why": "a node joins"}], as
-  // docs/protocol.md says it.
+  // ["stop", {"cause": 3, "charged": 0, "round": 300, "why": "a node joins"}], as in
+  // docs/protocol.md.
   using std::string_literals::operator""s;
   const std::string golden =
       "\x92\xa4stop\x84\xa5"
@@ -111,7 +111,7 @@ TEST(ControlCodec, GoldenBytes) {
   EXPECT_EQ(std::string(bytes.begin(), bytes.end()), golden);
 }
 
-TEST(ControlCodec, AHelloOfAnotherVersionIsStillUnderstood) {
+TEST(ControlCodec, DecodesAHelloOfAnotherVersion) {
   json hello = json::array({"hello", {{"protocol", 99}, {"version", "9.9"}, {"new", {1, 2}}}});
   Result<AgentMessage> heard = control::decode_agent(pack(hello));
   ASSERT_TRUE(heard.ok());
@@ -126,7 +126,7 @@ TEST(ControlCodec, MissingFieldsKeepTheirDefaults) {
   EXPECT_LT(std::get<control::Register>(*heard).job_spec.last_call, Duration{});
 }
 
-TEST(ControlCodec, EveryTruncationIsRefused) {
+TEST(ControlCodec, RejectsEveryTruncation) {
   RandomMessages random(7);
   for (size_t kind = 0; kind < kAgentKinds; ++kind) {
     Bytes whole = control::encode(random.agent(kind));
@@ -142,13 +142,13 @@ TEST(ControlCodec, EveryTruncationIsRefused) {
   }
 }
 
-TEST(ControlCodec, BytesBehindAMessageAreRefused) {
+TEST(ControlCodec, RejectsBytesAfterAMessage) {
   Bytes bytes = control::encode(AgentMessage(control::Ping{1}));
   bytes.push_back(0);
   EXPECT_FALSE(control::decode_agent(bytes).ok());
 }
 
-TEST(ControlCodec, AnySingleByteChangedIsRefusedOrAMessage) {
+TEST(ControlCodec, AnyChangedByteGivesAMessageOrARejection) {
   RandomMessages random(11);
   for (size_t kind = 0; kind < kAgentKinds; ++kind) {
     Bytes bytes = control::encode(random.agent(kind));
@@ -164,7 +164,7 @@ TEST(ControlCodec, AnySingleByteChangedIsRefusedOrAMessage) {
   }
 }
 
-TEST(ControlCodec, WhatIsNoMessage) {
+TEST(ControlCodec, RejectsInvalidMessages) {
   for (const json& wrong :
        {json(nullptr), json(1), json("ping"), json::object(), json::array(), json::array({"ping"}),
         json::array({"ping", 1}), json::array({"ping", json::array()}),
@@ -177,7 +177,7 @@ TEST(ControlCodec, WhatIsNoMessage) {
   EXPECT_FALSE(control::decode_agent({}).ok());
 }
 
-TEST(ControlCodec, WrongTypesAndRanges) {
+TEST(ControlCodec, RejectsWrongTypesAndRanges) {
   auto with = [](const char* name, const char* field, const json& value) {
     return is_agent_message(json::array({name, {{field, value}}}));
   };
@@ -226,7 +226,7 @@ TEST(ControlCodec, HugeLengthsAllocateNothing) {
   }
 }
 
-TEST(ControlCodec, DeepNestingIsRefusedBeforeAnythingRecurses) {
+TEST(ControlCodec, RejectsDeepNestingBeforeRecursion) {
   for (uint8_t opener : Bytes{0x91, 0x81, 0xdc}) {
     EXPECT_FALSE(control::decode_agent(Bytes(60000, opener)).ok());
   }
@@ -242,16 +242,14 @@ TEST(ControlCodec, DeepNestingIsRefusedBeforeAnythingRecurses) {
   EXPECT_FALSE(is_agent_message(nested(limits::kControlFrameDepth - 1)));
 }
 
-TEST(ControlCodec, WhatNoMessageHas) {
+TEST(ControlCodec, RejectsUnusedTypes) {
   EXPECT_FALSE(is_agent_message(json::array({"ping", {{"unknown", json::binary({1, 2})}}})));
   EXPECT_TRUE(is_agent_message(json::array({"ping", {{"unknown", 1.5}}})));
   Bytes too_long(limits::kControlFrameBytes + 1, 0xc0);
   EXPECT_FALSE(control::decode_agent(too_long).ok());
 }
 
-// ---------------------------------------------------------------- frames
-
-TEST(ControlFrame, CutAtEveryByte) {
+TEST(ControlFrame, DecodesFramesCutAtEveryByte) {
   Bytes stream;
   control::append_frame(stream, Bytes{1, 2, 3});
   control::append_frame(stream, Bytes(300, 7));
@@ -267,7 +265,7 @@ TEST(ControlFrame, CutAtEveryByte) {
   EXPECT_EQ(stream[0], 3) << "little-endian";
 }
 
-TEST(ControlFrame, WhatIsTooLargeIsLeftOut) {
+TEST(ControlFrame, RejectsAnOversizedFrame) {
   Bytes stream{1};
   EXPECT_TRUE(control::try_append_frame(stream, Bytes(limits::kControlFrameBytes, 7)).ok());
   const size_t before = stream.size();
@@ -277,7 +275,7 @@ TEST(ControlFrame, WhatIsTooLargeIsLeftOut) {
   EXPECT_EQ(stream.size(), before);
 }
 
-TEST(ControlFrame, LengthsThatCannotBe) {
+TEST(ControlFrame, RejectsInvalidLengths) {
   auto state = [](Bytes bytes) { return control::next_frame(bytes).state; };
   EXPECT_EQ(state({0, 0, 0, 0}), control::FrameView::State::Broken);
   EXPECT_EQ(state({1, 0, 1, 0}), control::FrameView::State::Broken) << "one more than the limit";

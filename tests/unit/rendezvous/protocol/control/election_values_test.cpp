@@ -1,10 +1,10 @@
-// What stands in etcd for a job (R18), as it is written and read.
+// The values that etcd stores for a job (R18).
 #include "tests/unit/rendezvous/coordinator/support_election.hpp"
 
 namespace cpprun::test {
 namespace {
 
-TEST(ElectionValues, FactsComeBackAsTheyWere) {
+TEST(ElectionValues, JobStateSurvivesEncoding) {
   control::PersistedJobState facts;
   facts.term = Term(7);
   facts.round = RoundNumber(3);
@@ -27,7 +27,7 @@ TEST(ElectionValues, FactsComeBackAsTheyWere) {
   EXPECT_EQ(read->decided->failure_summary, "rank 1 failed");
 }
 
-TEST(ElectionValues, WhatMakesNoSenseIsRefused) {
+TEST(ElectionValues, RejectsInvalidValues) {
   control::PersistedJobState facts;
   facts.term = Term(7);
   const auto is_read = [&](const auto& change) {

@@ -1,4 +1,4 @@
-// A message of every kind, filled at random.
+// A message of every kind with random content.
 #pragma once
 
 #include <random>

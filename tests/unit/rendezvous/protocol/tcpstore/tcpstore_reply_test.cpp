@@ -21,12 +21,12 @@ TEST(TcpStoreReply, NumbersAreLittleEndian) {
   EXPECT_EQ(number_of(head(-7)), -7);
 }
 
-TEST(TcpStoreReply, ALengthUpToTheLimitIsTaken) {
+TEST(TcpStoreReply, AcceptsALengthUpToTheLimit) {
   EXPECT_EQ(*length_of(head(0), 10), 0u);
   EXPECT_EQ(*length_of(head(10), 10), 10u);
 }
 
-TEST(TcpStoreReply, ALengthAboveTheLimitIsRefused) {
+TEST(TcpStoreReply, RejectsALengthAboveTheLimit) {
   for (int64_t number : {int64_t{11}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
     Result<size_t> length = length_of(head(number), 10);
     ASSERT_FALSE(length.ok()) << number;
@@ -41,7 +41,7 @@ TEST(TcpStoreReply, ADeletionIsAnsweredWithZeroOrOne) {
   EXPECT_FALSE(was_deleted(head(2)).ok());
 }
 
-TEST(TcpStoreReply, AQueuesLengthIsNotNegative) {
+TEST(TcpStoreReply, AQueueLengthIsNotNegative) {
   EXPECT_EQ(*queue_length_of(head(3)), 3);
   EXPECT_FALSE(queue_length_of(head(-1)).ok());
 }
@@ -52,7 +52,7 @@ TEST(TcpStoreReply, ACheckIsAnsweredWithZeroForPresent) {
   EXPECT_FALSE(is_present(2).ok());
 }
 
-TEST(TcpStoreWaitReply, IsOverWhenTheKeysHaveCome) {
+TEST(TcpStoreWaitReply, IsCompleteWhenTheKeysArePresent) {
   WaitReply reply;
   EXPECT_FALSE(reply.is_over());
   ASSERT_TRUE(reply.on_byte(kReady).ok());
@@ -76,7 +76,7 @@ TEST(TcpStoreWaitReply, AnAnswerThatCrossedTheCancelCountsAndTheCancelIsStillAns
   EXPECT_TRUE(reply.is_over() && reply.is_ready());
 }
 
-TEST(TcpStoreWaitReply, WhatNoServerSaysIsAnError) {
+TEST(TcpStoreWaitReply, RejectsImpossibleAnswers) {
   WaitReply uncancelled;
   EXPECT_FALSE(uncancelled.on_byte(kWaitCanceled).ok());
   WaitReply twice;

@@ -68,13 +68,13 @@ Parsed parse(std::string_view frame, Command& command, Dialect dialect = Dialect
   return parser.parse(bytes_of(frame), command);
 }
 
-TEST(TcpStoreGolden, SetAsInTheContract) {
+TEST(TcpStoreGolden, SetMatchesTheContract) {
   std::string out;
   put_write(out, Op::Set, "/a", "b");
   EXPECT_EQ(out, "\x01\x02\0\0\0\0\0\0\0/a\x01\0\0\0\0\0\0\0b"sv);
 }
 
-TEST(TcpStoreGolden, CheckInOfAWorldSize) {
+TEST(TcpStoreGolden, CheckInMatchesAWorldSize) {
   std::string out;
   put_number(out, Op::Add, "init/", 1);
   EXPECT_EQ(out, "\x04\x05\0\0\0\0\0\0\0init/\x01\0\0\0\0\0\0\0"sv);
@@ -133,7 +133,7 @@ TEST(TcpStoreParser, ReadsBackEveryCommand) {
   }
 }
 
-TEST(TcpStoreParser, CutAtEveryByteAsksForMoreAndNeverForTooMuch) {
+TEST(TcpStoreParser, ACutAtEveryByteNeverRequestsTooMuch) {
   for (const std::string& frame : one_of_each()) {
     for (size_t cut = 0; cut < frame.size(); ++cut) {
       Command command;
@@ -145,7 +145,7 @@ TEST(TcpStoreParser, CutAtEveryByteAsksForMoreAndNeverForTooMuch) {
   }
 }
 
-TEST(TcpStoreParser, ByteByByteWithOneParserGivesTheSame) {
+TEST(TcpStoreParser, OneParserByteByByteGivesTheSame) {
   std::string stream;
   std::vector<std::string> want;
   for (const std::string& frame : one_of_each()) {
@@ -178,7 +178,7 @@ TEST(TcpStoreParser, ValidateMustComeFirstAndOnce) {
   EXPECT_EQ(twice.parse(bytes_of("\0\xCE\xF7\x85\x3C"sv), command).kind, Parsed::Kind::Broken);
 }
 
-TEST(TcpStoreParser, UnknownCodesAreRefusedAtOnce) {
+TEST(TcpStoreParser, RejectsUnknownCodesImmediately) {
   for (int code = 19; code < 256; ++code) {
     Command command;
     char byte = static_cast<char>(code);
@@ -186,7 +186,7 @@ TEST(TcpStoreParser, UnknownCodesAreRefusedAtOnce) {
   }
 }
 
-TEST(TcpStoreParser, SizesAreJudgedBeforeTheirBytesCome) {
+TEST(TcpStoreParser, ChecksSizesBeforeTheirBytesArrive) {
   Limits limits{16, 32, 4, 100};
   Command command;
   auto with_length = [](uint8_t code, uint64_t length) {
@@ -220,8 +220,8 @@ TEST(TcpStoreParser, AWholeCommandHasALimitToo) {
   EXPECT_EQ(parse(out, command, Dialect::Modern, limits).kind, Parsed::Kind::Broken);
 }
 
-// Every parse of the incomplete list must go on where the last one stopped.
-TEST(TcpStoreParser, ALongListInSmallPiecesIsLinear) {
+// Every parse of the incomplete list must continue where the last one stopped.
+TEST(TcpStoreParser, ALongListInSmallPiecesTakesLinearTime) {
   std::string key(40, 'k');
   std::vector<std::string_view> keys(limits::kStoreListItems, key);
   std::string out;
@@ -237,7 +237,7 @@ TEST(TcpStoreParser, ALongListInSmallPiecesIsLinear) {
   EXPECT_EQ(command.items.size(), limits::kStoreListItems);
 }
 
-TEST(TcpStoreLegacy, CodesAreOneLowerAndNothingComesFirst) {
+TEST(TcpStoreLegacy, CodesAreOneLowerAndValidateIsAbsent) {
   std::string out;
   put_write(out, Op::Set, "/a", "b", Dialect::Legacy21);
   EXPECT_EQ(out[0], 0);
@@ -286,7 +286,7 @@ TEST(TcpStoreLegacy, CodeEightIsDeleteWithoutAndAppendWithAValue) {
   EXPECT_EQ(twentyone.dialect(), Dialect::Legacy21);
 }
 
-TEST(TcpStoreLegacy, CodeSevenIsDeleteUnlessKnownToBe20) {
+TEST(TcpStoreLegacy, CodeSevenIsDeleteUnlessTheClientIsKnownToBe20) {
   std::string out;
   put_key(out, Op::DeleteKey, "/k", Dialect::Legacy21);
   Command command;
@@ -296,7 +296,7 @@ TEST(TcpStoreLegacy, CodeSevenIsDeleteUnlessKnownToBe20) {
   EXPECT_EQ(command.op, Op::WatchKey);
 }
 
-TEST(TcpStoreLegacy, CodesBeyondAreRefused) {
+TEST(TcpStoreLegacy, RejectsLargerCodes) {
   Command command;
   EXPECT_EQ(parse("\x0C", command, Dialect::Legacy).kind, Parsed::Kind::Broken);
   EXPECT_EQ(parse("\x09", command, Dialect::Legacy20).kind, Parsed::Kind::Broken);
@@ -306,7 +306,7 @@ Protocol sniff_text(std::string_view text) {
   return sniff(bytes_of(text));
 }
 
-TEST(Sniff, TellsProtocolsApart) {
+TEST(ProtocolDetection, DistinguishesProtocols) {
   EXPECT_EQ(sniff_text("\x00\xCE\xF7\x85\x3C"sv), Protocol::ModernStore);
   EXPECT_EQ(sniff_text("\x00\x02\0\0\0"sv), Protocol::LegacyStore);
   EXPECT_EQ(sniff_text("\x03"), Protocol::LegacyStore);
@@ -318,7 +318,7 @@ TEST(Sniff, TellsProtocolsApart) {
   EXPECT_EQ(sniff_text("SSH-2"), Protocol::Unknown);
 }
 
-TEST(Sniff, AnyPrefixWaitsForMore) {
+TEST(ProtocolDetection, AnyPrefixWaitsForMore) {
   for (std::string_view whole :
        {"\x00\xCE\xF7\x85\x3C"sv, "\x00\x02\0\0\0"sv, "CPRN"sv, "GET /"sv, "POST "sv}) {
     for (size_t n = 1; n < std::min<size_t>(whole.size(), 4); ++n) {
@@ -327,7 +327,7 @@ TEST(Sniff, AnyPrefixWaitsForMore) {
   }
 }
 
-TEST(Sniff, FiveBytesAlwaysDecide) {
+TEST(ProtocolDetection, FiveBytesAlwaysDecide) {
   std::mt19937 random(7);
   for (int i = 0; i < 100'000; ++i) {
     char text[5];

@@ -18,7 +18,7 @@ Result<Message> decoded(const std::string& bytes) {
   return decode({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
 
-TEST(WorkerChannel, MessagesComeBackAsTheyWere) {
+TEST(WorkerChannel, MessagesSurviveEncoding) {
   Result<Message> hello = decoded(encode(Hello{kVersion + 1}));
   ASSERT_TRUE(hello.ok());
   EXPECT_EQ(std::get<Hello>(*hello).version, kVersion + 1);
@@ -28,7 +28,7 @@ TEST(WorkerChannel, MessagesComeBackAsTheyWere) {
   EXPECT_EQ(std::get<Report>(*decoded(encode(Report{}))).text, "");
 }
 
-TEST(WorkerChannel, MessagesAboutSnapshotsComeBackAsTheyWere) {
+TEST(WorkerChannel, SnapshotMessagesSurviveEncoding) {
   const auto wanted = std::get<ArenaRequest>(*decoded(encode(ArenaRequest{7, 1ULL << 40})));
   EXPECT_EQ(wanted.request_id, 7u);
   EXPECT_EQ(wanted.bytes, 1ULL << 40);
@@ -49,13 +49,13 @@ TEST(WorkerChannel, MessagesAboutSnapshotsComeBackAsTheyWere) {
   EXPECT_EQ(resumed.path, "/a/step-18");
 }
 
-TEST(WorkerChannel, TheFirstStepComesBackAsItWas) {
+TEST(WorkerChannel, TheFirstStepSurvivesEncoding) {
   EXPECT_EQ(encode(FirstStep{41}), "CPRW\15\0\0\0\51\0\0\0\0\0\0\0"s);
   EXPECT_EQ(std::get<FirstStep>(*decoded(encode(FirstStep{-3}))).step, -3);
   EXPECT_FALSE(decoded(encode(FirstStep{1}) + "x").ok());
 }
 
-TEST(WorkerChannel, MessagesAboutFaultsComeBackAsTheyWere) {
+TEST(WorkerChannel, FaultMessagesSurviveEncoding) {
   const auto strike =
       std::get<FaultPermitRequest>(*decoded(encode(FaultPermitRequest{4, 2, 300, -1})));
   EXPECT_EQ(strike.request_id, 4u);
@@ -67,8 +67,8 @@ TEST(WorkerChannel, MessagesAboutFaultsComeBackAsTheyWere) {
   EXPECT_EQ(began.epoch, 3);
 }
 
-TEST(WorkerChannel, ABodyThatEndsInAnyFieldIsRefused) {
-  constexpr size_t kHead = 8;  // magic word and kind
+TEST(WorkerChannel, RejectsABodyCutInAnyField) {
+  constexpr size_t kHead = 8;  // magic number and kind
   for (const Message& message :
        {Message(Hello{}), Message(Page{}), Message(ArenaRequest{}), Message(PeerArenaRequest{}),
         Message(Arena{1, 2, {}}), Message(CommitRequest{}), Message(Permission{}),
@@ -84,14 +84,14 @@ TEST(WorkerChannel, ABodyThatEndsInAnyFieldIsRefused) {
   }
 }
 
-TEST(WorkerChannel, AnswersNameTheirQuestion) {
+TEST(WorkerChannel, AnswersNameTheirRequest) {
   EXPECT_EQ(request_id_of(*decoded(encode(Arena{9, 0, {}}))), 9u);
   EXPECT_EQ(request_id_of(*decoded(encode(Permission{8, false, {}}))), 8u);
   EXPECT_FALSE(request_id_of(ArenaRequest{7}).has_value());
   EXPECT_FALSE(request_id_of(Ready{}).has_value());
 }
 
-TEST(WorkerChannel, CutOrLongerBodiesAreRefused) {
+TEST(WorkerChannel, RejectsCutOrLongerBodies) {
   const std::string longest(limits::kWorkerReportBytes, 'x');
   for (const Message& message :
        {Message(ArenaRequest{}), Message(PeerArenaRequest{}), Message(Arena{1, 2, longest}),
@@ -115,14 +115,14 @@ TEST(WorkerChannel, BytesAreFixed) {
   EXPECT_EQ(encode(Resumed{true, 4, "/p"}), "CPRW\12\0\0\0\1\0\0\0\4\0\0\0\0\0\0\0/p"s);
 }
 
-TEST(WorkerChannel, ALongReportIsCut) {
+TEST(WorkerChannel, CutsALongReport) {
   std::string text(limits::kWorkerReportBytes + 100, 'x');
   std::string bytes = encode(Report{text});
   EXPECT_EQ(bytes.size(), 8 + limits::kWorkerReportBytes);
   EXPECT_EQ(std::get<Report>(*decoded(bytes)).text, text.substr(0, limits::kWorkerReportBytes));
 }
 
-TEST(WorkerChannel, WhatIsNoMessageIsRefused) {
+TEST(WorkerChannel, RejectsInvalidMessages) {
   std::string hello = encode(Hello{});
   for (size_t size = 0; size < hello.size(); ++size) {
     EXPECT_FALSE(decoded(hello.substr(0, size)).ok()) << size;
@@ -146,7 +146,7 @@ TEST(WorkerChannel, RandomBytesNeverCrash) {
   }
 }
 
-// Other programs read and write the page as well: its places are a contract.
+// Other programs read and write the page too: its offsets are a contract.
 TEST(WorkerPage, LayoutIsFixed) {
   EXPECT_EQ(offsetof(WorkerPage, version), 4u);
   EXPECT_EQ(offsetof(WorkerPage, bytes), 8u);

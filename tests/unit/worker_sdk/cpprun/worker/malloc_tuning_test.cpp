@@ -30,11 +30,11 @@ bool can_fill() {
 #endif
 }
 
-// In a process of its own, whose malloc may be changed.
+// In its own process, whose malloc may be changed.
 int fills_by() {
   const char* const nothing[] = {nullptr};
   if (!tune_malloc(nothing)) return -1;
-  // What the tests before have left free is in memory already.
+  // Memory that earlier tests have freed is resident already.
   const void* const end = ::sbrk(0);
   for (int i = 0; i < 100 && ::sbrk(0) == end; ++i) {
     void* volatile kept = std::malloc(1 << 20);
@@ -45,12 +45,12 @@ int fills_by() {
   return static_cast<int>((resident() - before) >> 20);
 }
 
-TEST(MallocTuning, TheHeapIsThereBeforeItIsTouched) {
+TEST(MallocTuning, ReservesTheHeapBeforeUse) {
   if (!can_fill()) GTEST_SKIP() << "Linux before 5.14, or a sanitizer's malloc";
   EXPECT_EXIT(::_exit(fills_by() >= int{kFilled >> 20} ? 0 : 1), testing::ExitedWithCode(0), "");
 }
 
-TEST(MallocTuning, LeavesAloneWhatIsSetAlready) {
+TEST(MallocTuning, KeepsSettingsOfTheUser) {
   for (const char* own : {"CPPRUN_MALLOC=default", "MALLOC_TOP_PAD_=1",
                           "GLIBC_TUNABLES=a.b=1:glibc.malloc.arena_max=2"}) {
     const char* const environment[] = {"HOME=/root", own, nullptr};

@@ -22,7 +22,7 @@ std::string error_of(const Variables& variables) {
   return result ? "no error" : result.error().text;
 }
 
-TEST(WorkerEnvironment, ALauncherSaysItAll) {
+TEST(WorkerEnvironment, ReadsTheLaunchersVariables) {
   const Result<Environment> read = parse({{"RANK", "5"},
                                           {"WORLD_SIZE", "8"},
                                           {"LOCAL_RANK", "1"},
@@ -69,7 +69,7 @@ TEST(WorkerEnvironment, ALauncherSaysItAll) {
   EXPECT_EQ(read->faults, "kill:rank=1");
 }
 
-TEST(WorkerEnvironment, WithoutALauncherItIsAWorldOfOne) {
+TEST(WorkerEnvironment, WithoutALauncherIsAWorldOfOne) {
   const Result<Environment> read = parse({});
   ASSERT_TRUE(read.ok());
   EXPECT_FALSE(read->is_launched);
@@ -77,7 +77,7 @@ TEST(WorkerEnvironment, WithoutALauncherItIsAWorldOfOne) {
   EXPECT_EQ(read->world_size, 1);
 }
 
-TEST(WorkerEnvironment, StartedByHandTheRolesFollowTheRanks) {
+TEST(WorkerEnvironment, WithoutALauncherRoleRanksEqualRanks) {
   const Result<Environment> read = parse({{"RANK", "3"}, {"WORLD_SIZE", "4"}});
   ASSERT_TRUE(read.ok()) << read.error().text;
   EXPECT_EQ(read->role_rank, 3);
@@ -86,7 +86,7 @@ TEST(WorkerEnvironment, StartedByHandTheRolesFollowTheRanks) {
   EXPECT_EQ(read->local_world_size, 1);
 }
 
-TEST(WorkerEnvironment, AMissingHalfIsNamedWithTheCure) {
+TEST(WorkerEnvironment, NamesAMissingVariableWithTheCure) {
   EXPECT_EQ(error_of({{"WORLD_SIZE", "2"}}),
             "RANK is not set, but WORLD_SIZE is; start the program with cpprun or torchrun, or "
             "give rank and world_size");
@@ -95,7 +95,7 @@ TEST(WorkerEnvironment, AMissingHalfIsNamedWithTheCure) {
             "give rank and world_size");
 }
 
-TEST(WorkerEnvironment, WrongNumbersAreNamed) {
+TEST(WorkerEnvironment, NamesInvalidNumbers) {
   const Variables two{{"RANK", "0"}, {"WORLD_SIZE", "2"}};
   const auto with = [&](const char* name, const char* value) {
     Variables changed = two;

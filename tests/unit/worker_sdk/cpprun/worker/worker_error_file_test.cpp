@@ -1,4 +1,4 @@
-// The error file of this process: threads that report at once.
+// The error file of this process: threads that report concurrently.
 #include "cpprun/worker/error_file.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::string content(const std::string& path) {
 }
 
 // One test, since a process has one report.
-TEST(WorkerErrorFile, OfManyReportsAtOnceOneCountsAndIsWhole) {
+TEST(WorkerErrorFile, OneOfManyConcurrentReportsIsWrittenWhole) {
   const std::string path = testing::TempDir() + "error-" + std::to_string(::getpid()) + ".json";
   EXPECT_EQ(write_error_file({.message = "too early"}), Reported::NoFile);
   set_error_file(path);

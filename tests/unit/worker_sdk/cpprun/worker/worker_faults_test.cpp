@@ -18,7 +18,7 @@ std::string error_of(std::string_view text) {
   return faults ? "no error" : faults.error().text;
 }
 
-TEST(WorkerFaults, APlaceAndAKind) {
+TEST(WorkerFaults, ParsesPlaceAndKind) {
   const Fault fault = parsed("kill:rank=1,epoch=2,step=3,attempt=0,round=4");
   EXPECT_EQ(fault.what, FaultKind::Kill);
   EXPECT_EQ(fault.rank, 1);
@@ -28,7 +28,7 @@ TEST(WorkerFaults, APlaceAndAKind) {
   EXPECT_EQ(fault.round, 4);
 }
 
-TEST(WorkerFaults, EveryKind) {
+TEST(WorkerFaults, ParsesEveryKind) {
   EXPECT_EQ(parsed("kill").what, FaultKind::Kill);
   EXPECT_EQ(parsed("stop:rank=0").what, FaultKind::Stop);
   EXPECT_EQ(parsed("throw").what, FaultKind::Throw);
@@ -39,7 +39,7 @@ TEST(WorkerFaults, EveryKind) {
   EXPECT_EQ(parsed("slow:ms=250").slow_ms, 250);
 }
 
-TEST(WorkerFaults, WhatIsWrongIsNamedWithAnExample) {
+TEST(WorkerFaults, NamesTheErrorWithAnExample) {
   EXPECT_EQ(error_of("explode:rank=1"),
             "CPPRUN_FAULTS is 'explode:rank=1': 'explode' is none of kill, stop, exit, throw, "
             "slow; an example is kill:rank=1,epoch=2,attempt=0");
@@ -52,7 +52,7 @@ TEST(WorkerFaults, WhatIsWrongIsNamedWithAnExample) {
   }
 }
 
-TEST(WorkerFaults, SeveralAreSeparatedBySemicolonsAndEmptyPartsSkipped) {
+TEST(WorkerFaults, SemicolonsSeparateFaultsAndEmptyPartsAreSkipped) {
   for (const char* text : {"exit:epoch=1;stop", "exit:epoch=1;stop;", ";exit:epoch=1;;stop;;"}) {
     const auto faults = parse_faults(text);
     ASSERT_TRUE(faults.ok()) << text << ": " << faults.error().text;
@@ -74,12 +74,12 @@ TEST(WorkerFaults, AnErrorShowsTheWholeValue) {
       "example is kill:rank=1,epoch=2,attempt=0");
 }
 
-TEST(WorkerFaults, EveryPlaceThatAnErrorNamesIsTaken) {
+TEST(WorkerFaults, EveryPlaceNamedInAnErrorIsValid) {
   EXPECT_EQ(parsed("kill:node=2").node, 2);
   EXPECT_EQ(parsed("kill:phase=saving").phase, FaultPhase::Saving);
 }
 
-TEST(WorkerFaults, WhatIsLeftOutFitsEverywhere) {
+TEST(WorkerFaults, OmittedFieldsMatchEverything) {
   const FaultPlace place{.rank = 1, .attempt = 2, .round = 3, .step = 4, .epoch = 5};
   EXPECT_TRUE(fits(parsed("kill"), place));
   EXPECT_TRUE(fits(parsed("kill:rank=1,attempt=2,round=3,step=4,epoch=5"), place));
@@ -90,7 +90,7 @@ TEST(WorkerFaults, WhatIsLeftOutFitsEverywhere) {
   EXPECT_FALSE(fits(parsed("kill:epoch=0"), place));
 }
 
-TEST(WorkerFaults, AStepIsNotAtAPlaceWithoutSteps) {
+TEST(WorkerFaults, APlaceWithoutStepsTakesNoStep) {
   const FaultPlace start{.rank = 0, .attempt = 0, .round = 0};
   EXPECT_FALSE(fits(parsed("kill:step=0"), start));
   EXPECT_FALSE(fits(parsed("kill:epoch=0"), start));

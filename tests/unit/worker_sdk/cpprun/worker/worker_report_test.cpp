@@ -1,4 +1,4 @@
-// The parts of an error report: its JSON, read back by the launcher's own reader, and the words for
+// The parts of an error report: its JSON, parsed by the launcher's own reader, and the texts of
 // exceptions.
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ ErrorReport read_back(const ErrorText& text) {
   return parse_error_file("/log/error.json", json_of(text));
 }
 
-TEST(WorkerReport, TheLauncherReadsWhatWasWritten) {
+TEST(WorkerReport, TheLauncherReadsTheWrittenFile) {
   const ErrorReport report = read_back({.message = "Own: \"no\"\n\tdata", .stack = "  #0 main\n"});
   EXPECT_TRUE(report.is_readable);
   EXPECT_EQ(report.message, "Own: \"no\"\n\tdata");
@@ -32,20 +32,20 @@ TEST(WorkerReport, TheLauncherReadsWhatWasWritten) {
   EXPECT_EQ(report.stamp, WallTime{1'700'000'000'000'000});
 }
 
-TEST(WorkerReport, TheShapeIsTorchelastics) {
+TEST(WorkerReport, TheFormatIsTorchelastics) {
   EXPECT_EQ(json_of({.message = "Own: x"}),
             R"({"message": {"message": "Own: x", "extraInfo": {"py_callstack": "Own: x", )"
             R"("timestamp": "1700000000"}}})"
             "\n");
 }
 
-TEST(WorkerReport, ALostPeerIsToldToTheLauncher) {
+TEST(WorkerReport, ALostPeerReachesTheLauncher) {
   EXPECT_TRUE(read_back({.message = "x", .is_consequence = true}).is_consequence);
   EXPECT_FALSE(read_back({.message = "x"}).is_consequence);
 }
 
-// torchrun's agent fails itself where the file is no JSON in the locale's encoding.
-TEST(WorkerReport, TheFileIsAsciiWhateverTheText) {
+// torchrun's agent itself fails if the file is no JSON in the locale's encoding.
+TEST(WorkerReport, TheFileIsAscii) {
   std::string every;
   for (int c = 0; c < 256; ++c) every += static_cast<char>(c);
   const std::string json = json_of({.message = every, .stack = every});
@@ -55,12 +55,12 @@ TEST(WorkerReport, TheFileIsAsciiWhateverTheText) {
   EXPECT_EQ(report.message.substr(0, 128), every.substr(0, 128));
 }
 
-TEST(WorkerReport, CharactersOfEveryLengthSurvive) {
+TEST(WorkerReport, KeepsCharactersOfEveryLength) {
   const std::string text = "\xC3\xB6 \xE2\x82\xAC \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF";
   EXPECT_EQ(read_back({.message = text}).message, text);
 }
 
-TEST(WorkerReport, BytesThatAreNoTextAreReplaced) {
+TEST(WorkerReport, ReplacesInvalidUtf8) {
   const auto shown = [](std::string_view text) { return read_back({.message = text}).message; };
   const std::string bad = "\xEF\xBF\xBD";  // U+FFFD
   EXPECT_EQ(shown("a\x80z"), "a" + bad + "z");
@@ -105,7 +105,7 @@ ExceptionText describe(Throw&& throws) {
   return {"nothing was thrown", ""};
 }
 
-TEST(WorkerReport, AnExceptionHasItsTypeAndText) {
+TEST(WorkerReport, ReportsTypeAndTextOfAnException) {
   EXPECT_EQ(describe([] { throw std::runtime_error("no data"); }).message,
             "std::runtime_error: no data");
   EXPECT_EQ(describe([] { throw 42; }).message, "int");
@@ -125,13 +125,13 @@ void fail_inside() {
   }
 }
 
-TEST(WorkerReport, NestedExceptionsAreAllTold) {
+TEST(WorkerReport, ReportsAllNestedExceptions) {
   EXPECT_EQ(describe(fail_inside).message,
             "std::runtime_error: epoch 7\n  caused by std::logic_error: batch 1\n  caused by "
             "std::out_of_range: index 3");
 }
 
-TEST(WorkerReport, TheStackInsideATextOfLibTorchIsKeptApart) {
+TEST(WorkerReport, SeparatesTheStackFromATextOfLibTorch) {
   const ExceptionText text = describe([] {
     throw std::runtime_error("shape [2] is no [3]\nException raised from f at g.cpp:1\nframe #0");
   });
@@ -139,7 +139,7 @@ TEST(WorkerReport, TheStackInsideATextOfLibTorchIsKeptApart) {
   EXPECT_EQ(text.stack, "Exception raised from f at g.cpp:1\nframe #0");
 }
 
-TEST(WorkerReport, ALostPeerIsRecognised) {
+TEST(WorkerReport, RecognizesALostPeer) {
   EXPECT_TRUE(is_peer_loss("[../pair.cc:534] Connection closed by peer [127.0.0.1]:33"));
   EXPECT_TRUE(is_peer_loss("Read error [127.0.0.1]:33: Connection reset by peer"));
   EXPECT_TRUE(is_peer_loss("writev [127.0.0.1]:33: Broken pipe"));

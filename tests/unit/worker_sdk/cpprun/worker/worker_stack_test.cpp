@@ -1,4 +1,4 @@
-// How addresses become names: maps of a process, symbols of an ELF file (this test's own), names.
+// Symbolization of addresses: maps of a process, symbols of an ELF file (this test's own), names.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -31,12 +31,12 @@ std::span<const std::byte> bytes(const std::string& text) {
   return std::string(text.view());
 }
 
-// Not a jump: the caller stands in the stack.
+// Not a tail call: the caller is in the stack.
 [[gnu::noinline]] std::string stack_at_depth(int depth) {
   return (depth == 0 ? stack_from_here() : stack_at_depth(depth - 1)) + "";
 }
 
-TEST(WorkerStack, ItNamesEvenFunctionsThatOnlyThisFileKnows) {
+TEST(WorkerStack, NamesEvenStaticFunctions) {
   prepare_stack_trace();
   const std::string stack = stack_from_here();
   const size_t at = stack.find(" cpprun::worker::(anonymous namespace)::stack_from_here at /");
@@ -46,13 +46,13 @@ TEST(WorkerStack, ItNamesEvenFunctionsThatOnlyThisFileKnows) {
   EXPECT_NE(stack.find("_start"), std::string::npos) << stack;
 }
 
-TEST(WorkerStack, ARecursionIsToldOnce) {
+TEST(WorkerStack, ShowsARecursionOnce) {
   const std::string stack = stack_at_depth(20);
   EXPECT_NE(stack.find(" more of this)\n"), std::string::npos) << stack;
   EXPECT_NE(stack.find("_start"), std::string::npos) << stack;
 }
 
-TEST(WorkerStack, AfterAJumpToNowhereTheCallerComesNext) {
+TEST(WorkerStack, AfterAJumpToNullTheCallerComesNext) {
   const uintptr_t caller = reinterpret_cast<uintptr_t>(&stack_from_here) + 1;
   const Interrupted nowhere{.program_counter = 1, .return_address = &caller};
   std::string memory(16'384, 0);
@@ -70,7 +70,7 @@ constexpr const char* kMaps =
     "7ffd00000000-7ffd00001000 r-xp 00000000 00:00 0                          [vdso]\n"
     "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]";
 
-TEST(WorkerStack, AModuleIsFoundByAddress) {
+TEST(WorkerStack, FindsAModuleByAddress) {
   const auto found = find_module(kMaps, 0x558a00001234);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->path, "/opt/a b/program");
@@ -78,7 +78,7 @@ TEST(WorkerStack, AModuleIsFoundByAddress) {
   EXPECT_EQ(find_module(kMaps, 0x558a00000fff)->offset, 0xfffu);
 }
 
-TEST(WorkerStack, WhatIsNoFileIsNoModule) {
+TEST(WorkerStack, AMissingFileIsNoModule) {
   for (const uint64_t address :
        {0x558a00002000ull, 0x7f0000000000ull, 0x7ffd00000000ull, 0ull, 0xffffffffff600000ull}) {
     EXPECT_FALSE(find_module(kMaps, address).has_value()) << address;
@@ -92,7 +92,7 @@ uint64_t file_offset_of(const void* function) {
   return find_module(maps, reinterpret_cast<uintptr_t>(function))->offset;
 }
 
-TEST(WorkerStack, AFunctionIsFoundByItsPlaceInTheFile) {
+TEST(WorkerStack, FindsAFunctionByItsFileOffset) {
   const std::string program = content("/proc/self/exe");
   const uint64_t offset = file_offset_of(reinterpret_cast<const void*>(&stack_from_here));
   const ElfPlace place = elf_place(bytes(program), offset);
@@ -101,7 +101,7 @@ TEST(WorkerStack, AFunctionIsFoundByItsPlaceInTheFile) {
   EXPECT_EQ(elf_place(bytes(program), 1ull << 60).address, 0u);
 }
 
-// The least that has a function: `crash`, 16 bytes from address 0x1000 on, which lie at 0x200.
+// A minimal file with a function: `crash`, 16 bytes from address 0x1000 on, at file offset 0x200.
 struct TinyElf {
   Elf64_Ehdr header{};
   Elf64_Phdr part{};
@@ -136,7 +136,7 @@ std::string tiny_elf() {
   return {reinterpret_cast<const char*>(&elf), sizeof elf};
 }
 
-TEST(WorkerStack, AFunctionEndsWhereItsSizeSays) {
+TEST(WorkerStack, AFunctionEndsAtItsSize) {
   const std::string elf = tiny_elf();
   EXPECT_EQ(elf_place(bytes(elf), 0x200).function, "crash");
   EXPECT_EQ(elf_place(bytes(elf), 0x20F).function, "crash");
@@ -152,9 +152,8 @@ bool lies_within(std::string_view part, const std::string& whole) {
          (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
 }
 
-// Every byte in all its values: whatever comes out, nothing is read out of bounds (the sanitizers
-// see it).
-TEST(WorkerStack, DamagedFilesAreHarmless) {
+// Every byte in all its values: the reader never reads out of bounds (the sanitizers check it).
+TEST(WorkerStack, SurvivesDamagedFiles) {
   std::string elf = tiny_elf();
   for (char& byte : elf) {
     const char good = byte;
@@ -166,7 +165,7 @@ TEST(WorkerStack, DamagedFilesAreHarmless) {
   }
 }
 
-TEST(WorkerStack, FilesThatEndEarlyAreHarmless) {
+TEST(WorkerStack, SurvivesTruncatedFiles) {
   const std::string elf = tiny_elf();
   for (size_t size = 0; size < offsetof(TinyElf, names) + 7; ++size) {
     const std::string cut = elf.substr(0, size);
@@ -179,7 +178,7 @@ std::string name(std::string_view mangled) {
   return std::string(readable_name(mangled, memory));
 }
 
-TEST(WorkerStack, NamesAreReadable) {
+TEST(WorkerStack, DemanglesNames) {
   EXPECT_EQ(name("main"), "main");
   EXPECT_EQ(name("_Z5crashi"), "crash");
   EXPECT_EQ(name("_ZL5crashi"), "crash");
@@ -193,7 +192,7 @@ TEST(WorkerStack, NamesAreReadable) {
             "text::split");
 }
 
-TEST(WorkerStack, TemplatesAndLambdasAreReadableToo) {
+TEST(WorkerStack, DemanglesTemplatesAndLambdas) {
   EXPECT_EQ(name("_ZNSt6vectorIiSaIiEE9push_backERKi"), "std::vector<>::push_back");
   EXPECT_EQ(name("_ZN7trainer4stepIN2at6TensorELi3ELb1EEEvT_"), "trainer::step<>");
   EXPECT_EQ(name("_ZZ4mainENKUlN6cpprun4ArgsEE_clES0_"), "main::{lambda}::operator()");
@@ -204,7 +203,7 @@ TEST(WorkerStack, TemplatesAndLambdasAreReadableToo) {
   EXPECT_EQ(name("_ZN1fILN2at10ScalarTypeE6EXadL_ZN1gEvEEE3runEv"), "f<>::run");
 }
 
-TEST(WorkerStack, WhatIsTooIntricateStaysAsItIs) {
+TEST(WorkerStack, KeepsTooComplexNames) {
   for (const char* text :
        {"", "_Z", "_ZN", "_ZNE", "_Z9", "_Z99abc", "_Z99999999999999999999a", "_ZN3foo", "_ZN3fooI",
         "_ZZ1fv", "_ZZ1fvE", "_ZN7TensorplERKS_", "_ZZZZZZZZZZZZZZZZZZZZ1fvEEEEEEEEEEEEEE"}) {
@@ -212,19 +211,19 @@ TEST(WorkerStack, WhatIsTooIntricateStaysAsItIs) {
   }
 }
 
-TEST(WorkerStack, NamesWithoutABottomTakeNoStack) {
+TEST(WorkerStack, UnboundedNamesUseBoundedStack) {
   for (const char* piece : {"Ul", "Lf", "LUl", "Z", "N"}) {
     std::string text = "_Z1fI";
     for (int i = 0; i < 100'000; ++i) text += piece;
-    EXPECT_TRUE(name(text) == text) << piece;  // so many letters are not worth showing
+    EXPECT_TRUE(name(text) == text) << piece;  // longer names are not worth showing
   }
 }
 
-TEST(WorkerStack, NamesThatEndEarlyAreHarmless) {
+TEST(WorkerStack, SurvivesTruncatedNames) {
   const std::string_view whole = "_ZZN3run4loopIN2at6TensorELi3EXadL_Z1gEEEvT_ENKUliE0_clEi";
   for (size_t size = 0; size < whole.size(); ++size) {
     const std::string copy(
-        whole.substr(0, size));  // of its own, so that the sanitizers see its end
+        whole.substr(0, size));  // its own allocation, so that the sanitizers check its end
     EXPECT_LT(name(copy).size(), 128u);
   }
 }

@@ -1,2 +1,2 @@
-// Stands in for Gloo's header of this name: c10d's header wants the file, but nothing out of it.
+// Replaces Gloo's header of this name. c10d's header includes it but uses nothing of it.
 #pragma once

@@ -1,4 +1,4 @@
-// Stands in for Gloo's header of this name. c10d passes contexts on and sets their timeout.
+// Replaces Gloo's header of this name. c10d passes contexts on and sets their timeout.
 #pragma once
 
 #include <chrono>

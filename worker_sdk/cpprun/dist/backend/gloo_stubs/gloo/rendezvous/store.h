@@ -1,7 +1,7 @@
-// Stands in for Gloo's header of this name: the base of c10d's GlooStore.
+// Replaces Gloo's header of this name: the base class of c10d's GlooStore.
 //
-// Gloo's own has more virtual functions. That does no harm as long as nobody here makes, derives
-// from or calls one: such objects live and die within LibTorch.
+// Gloo's own class has more virtual functions. That is harmless as long as the SDK neither creates,
+// nor derives from, nor calls one: such objects are created and destroyed inside LibTorch.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Stands in for Gloo's header of this name: devices and buffers are only passed on.
+// Replaces Gloo's header of this name. This process only passes devices and buffers on.
 #pragma once
 
 namespace gloo::transport {

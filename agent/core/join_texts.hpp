@@ -1,0 +1,29 @@
+// Texts for the user about an agent that waits for its job, or cannot join it. Pure.
+#pragma once
+
+#include <string>
+
+#include "common/time.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun::agent {
+
+// What a node that was in no round yet waits for. `last_wait`: the coordinator's last text about
+// the wait; may be empty.
+std::string waiting_text(bool is_connected, const std::string& last_wait);
+
+// Another job occupies the endpoint: the user gave no --rdzv-id, and both jobs have the default
+// one. `host`: this node's name.
+std::string occupied_text(const std::string& run_id, const std::string& endpoint,
+                          const std::string& host, const control::Occupant& by);
+
+struct JoinTimeout {
+  Duration timeout{};
+  bool is_connected = false;
+  std::string last_wait;      // as for waiting_text()
+  std::string lost;           // the node whose loss ended the last round, and how; may be empty
+  bool has_finished = false;  // the workers of this node finished; the job's result is unknown
+};
+std::string join_timeout_text(const JoinTimeout& why);
+
+}  // namespace cpprun::agent

@@ -1,0 +1,52 @@
+#include "agent/core/worker_exits.hpp"
+
+#include <algorithm>
+
+#include "common/exit_code.hpp"
+
+namespace cpprun::agent {
+
+void WorkerExits::begin_round() {
+  exits_.clear();
+  unstepped_.clear();
+  hung_.reset();
+}
+
+void WorkerExits::add(const WorkerExit& exit) {
+  exits_.push_back(exit);
+  if (hung_ && hung_->local_rank == exit.local_rank) exits_.back().hang = hung_->hang;
+}
+
+// The worker lost no work to the stop: it saved, or had finished no step.
+bool WorkerExits::is_resumable(const WorkerExit& exit) const {
+  return exit.exit_code == kStoppedResumable || unstepped_.contains(exit.local_rank.value);
+}
+
+bool WorkerExits::have_lost_nothing() const {
+  return std::all_of(exits_.begin(), exits_.end(), [this](const WorkerExit& exit) {
+    return exit.is_success() || is_resumable(exit);
+  });
+}
+
+bool WorkerExits::can_resume() const {
+  return std::any_of(exits_.begin(), exits_.end(),
+                     [this](const WorkerExit& exit) { return is_resumable(exit); });
+}
+
+bool WorkerExits::have_saved() const {
+  return std::any_of(exits_.begin(), exits_.end(),
+                     [](const WorkerExit& exit) { return exit.exit_code == kStoppedResumable; });
+}
+
+std::optional<WorkerExit> WorkerExits::own_failure() const {
+  if (!std::any_of(exits_.begin(), exits_.end(), has_own_cause)) return std::nullopt;
+  return for_the_wire(exits_[root_cause_index(exits_)]);
+}
+
+void WorkerExits::keep_if_failed() {
+  const bool has_failed = std::any_of(exits_.begin(), exits_.end(),
+                                      [](const WorkerExit& exit) { return !exit.is_success(); });
+  if (has_failed) last_failed_round_ = exits_;
+}
+
+}  // namespace cpprun::agent

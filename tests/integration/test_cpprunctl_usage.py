@@ -1,0 +1,94 @@
+"""cpprunctl's command line: completion in real shells, and the manual page covers every verb and
+option."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import BIN
+
+CTL = BIN / 'cpprunctl'
+MAN = pathlib.Path(__file__).resolve().parents[2] / 'packaging/man/cpprunctl.1'
+TAKES = 600  # seconds; a busy machine
+
+
+@pytest.fixture(autouse=True)
+def built():
+    if not CTL.exists():
+        pytest.skip(f'{CTL} is not built')
+
+
+def out(*words):
+    done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=TAKES, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(*words):
+    done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=TAKES, check=False)
+    assert done.returncode == 2, done.stdout
+    return done.stderr
+
+
+def test_misspelled_verb_is_named():
+    assert refused('statsu') == "cpprun: there is no verb 'statsu'; did you mean 'status'?\n"
+    assert "no verb 'nonsense'; there is: " in refused('nonsense')
+
+
+def test_missing_verb_lists_all_verbs():
+    said = refused()
+    assert said == out('--help')
+    groups = ['Look at running jobs:', 'Change a running job:', 'Before a job', 'Servers']
+    places = [said.index(group) for group in groups]
+    assert places == sorted(places) and said.index('  ps ') < said.index('  serve ')
+    assert 'Subcommands:' not in said, 'each verb has its group'
+    assert '--help TEXT' not in said and 'cpprunctl [OPTIONS] VERB' in said
+    assert 'INT' not in out('logs', '--help') and '-n,--lines N (10)' in out('logs', '--help')
+
+
+@pytest.mark.parametrize('words, said', [
+    (('snapshot', 'prune', '.', '--keep', '0'), "--keep: '0' is not a number above 0"),
+    (('snapshot', 'prune', '.', '--keep', 'x'), "--keep: 'x' is not a number above 0"),
+    (('snapshot', 'convert', 'a', 'b', '--step=-3'), "--step: '-3' is not a number from 0 on"),
+])
+def test_invalid_number_is_named(words, said):
+    assert refused(*words).splitlines()[0] == said
+
+
+def completed(line):
+    """What bash offers for the last word of this line."""
+    words = line.split(' ')
+    script = (f'eval "$("{CTL}" completion bash)"; COMP_WORDS=({" ".join(map(repr, words))}); '
+              f'COMP_CWORD={len(words) - 1}; _cpprunctl; printf "%s\\n" "${{COMPREPLY[@]}}"')
+    done = subprocess.run(['bash', '-c', script], capture_output=True, text=True, timeout=TAKES,
+                          check=True)
+    assert not done.stderr
+    return done.stdout.split()
+
+
+def test_bash_completes():
+    assert 'status' in completed('cpprunctl ')
+    assert completed('cpprunctl stat') == ['status']
+    assert '--rdzv-endpoint' in completed('cpprunctl status --')
+    assert completed('cpprunctl snapshot pru') == ['prune']
+    assert completed('cpprunctl snapshot prune dir --keep') == ['--keep', '--keep-every']
+
+
+@pytest.mark.parametrize('shell', ['zsh', 'fish'])
+def test_other_shells_accept_their_scripts(shell):
+    script = out('completion', shell)
+    assert 'status' in script and 'prune' in script
+    if shutil.which(shell):
+        subprocess.run([shell, '-n'], input=script, text=True, check=True, timeout=TAKES)
+
+
+def test_manual_page_has_every_verb_and_option():
+    page = MAN.read_text().replace('\\-', '-')
+    verbs = [verb for verb in completed('cpprunctl ') if verb != 'help']
+    assert len(verbs) > 12
+    for verb in verbs:
+        assert re.search(rf'^\.(B|BI|BR) "?{verb}\b', page, re.M), f'{verb} is not in the page'
+        for option in completed(f'cpprunctl {verb} --'):
+            assert option == '--help' or option in page, f'{verb} {option} is not in the page'

@@ -1,0 +1,223 @@
+"""Attackers who can reach the rendezvous port: they can send no admin commands, and are no node of
+the job."""
+
+import json
+import signal
+import subprocess
+import urllib.request
+
+import pytest
+
+from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+from nodes_net import namespaces, net  # noqa: F401
+from nodes_wire import FakeAgent, node_id_of, order_proof
+from test_admin_commands import TOKEN, ctl, good, refused
+
+RESTART, STOP, DRAIN, SCALE = range(4)
+BEYOND = 2**62  # beyond any connection number that an agent counts to
+
+
+@pytest.fixture(autouse=True)
+def built():
+    if not (BIN / 'cpprunctl').exists():
+        pytest.skip('cpprunctl is not built')
+
+
+def orders(node):
+    return [{'kind': RESTART}, {'kind': STOP, 'is_resumable': True}, {'kind': STOP},
+            {'kind': DRAIN, 'node': node}, {'kind': SCALE, 'nodes': 1}]
+
+
+def standby_of(job, nodes):
+    """The node that would lead the job, as a spare learns it."""
+    stranger, heard = spare(job, nodes)
+    return stranger, heard['standby']
+
+
+def spare(job, nodes, **how):
+    """An attacker that has joined as an agent: the facts it needs are in /status."""
+    stranger = FakeAgent(job.port, job.run_id, **how).register(nodes=nodes)
+    return stranger, stranger.hears('wait')
+
+
+def part(agent):
+    agent.tell('leave', why='a test is over')
+    agent.sock.close()
+
+
+def end(cluster, job, world):
+    """The job is unchanged, and succeeds."""
+    assert [w.round for w in cluster.worlds(job.run_id)] == [world.round]
+    assert all(worker.alive() for worker in world)
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents]
+
+
+# ---------------------------------------------------------------- admin commands
+
+
+def test_foreign_member_can_send_no_admin_commands(cluster):
+    job = Job(cluster, '1:2', lease=60, last_call_timeout=600)
+    job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    stranger, _ = spare(job, (1, 2))
+    for number, order in enumerate(orders('0'), 1):
+        stranger.tell('admin_command', id=number, **order)
+        asked = stranger.hears('challenge')
+        assert asked['id'] == number
+        for proof in ('', order_proof('a token of another job', asked['nonce'], job.run_id, order)):
+            stranger.tell('command', run_id=job.run_id, order={'id': number, **order}, proof=proof)
+            assert not stranger.hears('answer')['is_done']
+        wait_for(lambda: is_asked_again(stranger), 'the second after a wrong proof')
+    part(stranger)
+    end(cluster, job, world)
+
+
+def is_asked_again(agent):
+    agent.tell('admin_command', id=99, kind=RESTART)
+    return agent.hear()[0] == 'challenge'
+
+
+def test_agents_mac_is_valid_only_for_its_own_job(cluster):
+    job = Job(cluster, '1:2', last_call_timeout=600)
+    job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    operator, _ = spare(job, (1, 2))
+    order = {'id': 1, 'kind': SCALE, 'nodes': 2}
+    for run_id in ('another', job.run_id):
+        operator.tell('admin_command', **order)
+        proof = order_proof(TOKEN, operator.hears('challenge')['nonce'], run_id, order)
+        operator.tell('command', run_id=run_id, order=order, proof=proof)
+        assert operator.hears('answer')['is_done'] == (run_id == job.run_id)
+    part(operator)
+    end(cluster, job, world)
+
+
+def test_local_admin_needs_no_token(cluster):
+    """The agent proves commands of its own user; cpprunctl has no token here."""
+    job = Job(cluster, 1)
+    agent = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
+    first = cluster.world(0)
+    assert 'are restarted' in good('restart', job.run_id)
+    cluster.world(0, after=first)
+    good('stop', job.run_id)
+    agent.ends(130)
+
+
+def test_agent_without_the_token_reports_it(cluster, net):
+    hosts = net(2)
+    job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
+    job.agent(0, CPPRUN_ADMIN_TOKEN=TOKEN)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    refused('the agent of this node without it', 'stop', wrap=hosts.wrap(1))
+    assert all(worker.alive() for worker in world)
+    good('stop', '--endpoint', f'{hosts.addr(0)}:{job.port}', wrap=hosts.wrap(1), token=TOKEN)
+    [agent.ends(130) for agent in cluster.agents]
+
+
+def test_guessable_token_is_rejected(cluster):
+    job = Job(cluster, 1)
+    agent = job.host(0, CPPRUN_ADMIN_TOKEN='short')
+    cluster.world(0)
+    refused('could be guessed', 'stop', job.run_id)
+    good('stop', '--here', job.run_id)
+    agent.ends(130)
+
+
+def test_job_stays_protected_when_an_agent_without_the_token_leads_it(cluster):
+    job = Job(cluster, '1:2', last_call_timeout=600)
+    host = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
+    job.agent(1)
+    first = cluster.world(0, 1)
+    job.agent(2)
+    job.wait_members(3)
+    _, standby = standby_of(job, (1, 2))
+    host.send(signal.SIGKILL)
+    second = cluster.world(1, 2, after=first)
+    led = Job(cluster, '1:2', port=standby['port'], run_id=job.run_id)
+    stranger, _ = spare(led, (1, 2), key='key of another')
+    stranger.tell('admin_command', id=1, kind=STOP)
+    answer = stranger.hears('answer')
+    assert not answer['is_done'] and 'started with CPPRUN_ADMIN_TOKEN' in answer['text']
+    assert all(worker.alive() for worker in second)
+    part(stranger)
+    cluster.agents.remove(host)
+    host.popen.wait(20)
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents]
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def test_knowing_a_node_id_does_not_give_its_place(cluster):
+    """Neither the id alone suffices, nor /status and a worker's environment."""
+    job = Job(cluster, '1:2', lease=2, last_call_timeout=600)
+    job.host(0)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    stranger, standby = standby_of(job, (1, 2))
+    tokens = {worker.env['CPPRUN_TOKEN'] for worker in world}
+    for key in ('', str(standby['node']), f'{standby["node"]:016x}', *tokens, *(t[:16] for t in tokens)):
+        impostor = FakeAgent(job.port, job.run_id, key, connection=BEYOND,
+                             node={'name': 'impostor', 'incarnation': standby['node']})
+        impostor.register(nodes=(1, 2), standing=1, round=world.round)
+        assert 'shows no key' in impostor.hears('refused')['why']
+        assert impostor.is_closed()
+        impostor.sock.close()
+    assert {n['state'] for n in job.status()['nodes']} == {'running', 'idle'}
+    part(stranger)
+    end(cluster, job, world)
+
+
+def test_workers_environment_hides_the_node_id(cluster):
+    job = Job(cluster, '1:2', last_call_timeout=600)
+    job.host(0)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    stranger, standby = standby_of(job, (1, 2))
+    for worker in world:
+        token = worker.env['CPPRUN_TOKEN']
+        assert standby['node'] not in (int(token[:16], 16), int(token[16:], 16), node_id_of(token))
+    part(stranger)
+    end(cluster, job, world)
+
+
+def test_key_and_connections_of_a_node_stay_secret(cluster):
+    """Two nodes made of sockets: the key in the hello of one reaches no other."""
+    job = Job(cluster, '2:3')
+    job.serve()
+    key, number = 'c0ffee' * 5, 4_711_471_147_114_711
+    heard = []
+    one = FakeAgent(job.port, job.run_id, key, connection=number).register(nodes=(2, 3))
+    other = FakeAgent(job.port, job.run_id, 'key of another').register(nodes=(2, 3))
+    for agent in (one, other):
+        while not heard or heard[-1][0] != 'world':
+            heard.append(agent.hear())
+        heard.append(('-', {}))
+    twin = FakeAgent(job.port, job.run_id, key, connection=number).register(nodes=(2, 3))
+    heard.append(('refused', twin.hears('refused')))
+    for page in ('status', 'metrics', 'healthz', 'steps'):
+        url = f'http://127.0.0.1:{job.port}/{page}'
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            heard.append((page, answer.read().decode()))
+    said = json.dumps(heard)
+    assert 'world' in said and 'same identity' in said
+    assert key not in said and str(number) not in said
+    for agent in (one, other):
+        part(agent)
+
+
+def test_disconnected_node_takes_its_own_place(cluster):
+    """A half-open connection at the coordinator is closed when its node connects again."""
+    job = Job(cluster, '1:2')
+    job.serve()
+    first = FakeAgent(job.port, job.run_id, 'key of a node').register(nodes=(1, 2))
+    first.hears('welcome')
+    again = FakeAgent(job.port, job.run_id, 'key of a node', connection=2).register(nodes=(1, 2))
+    again.hears('welcome')
+    assert first.is_closed() and len(job.status()['nodes']) == 1
+    part(again)
