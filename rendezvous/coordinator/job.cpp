@@ -100,13 +100,11 @@ void Job::place_node(Instant now, Node& node, Effects& effects) {
     return;
   }
   if (state_.round.is_member(incarnation)) {
-    readmit(node, effects);
-    return;
+    return readmit(node, effects);
   }
   if (node.worker_phase == Node::WorkerPhase::Running ||
       node.worker_phase == Node::WorkerPhase::Done) {
-    stop_stale_workers(node, effects);
-    return;
+    return stop_stale_workers(node, effects);
   }
   nodes_.update_ready(node);
   if (phase_ == Phase::Running) grow_if_due(now, effects);
@@ -142,8 +140,7 @@ void Job::readmit(Node& node, Effects& effects) {
     return;
   }
   if (node.worker_phase == Node::WorkerPhase::Done) {
-    on_done(node, node.facts.round, effects);
-    return;
+    return on_done(node, node.facts.round, effects);
   }
   // Its worker lease has ended, or its workers never started: the round can't go on with this node.
   pending_.erase(node.id.incarnation);
@@ -189,12 +186,10 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
   if (const auto* progress = std::get_if<control::Progress>(&message)) return node->take(*progress);
   if (const auto* lines = std::get_if<control::LogLines>(&message)) return node->take(*lines);
   if (const auto* request = std::get_if<control::FaultPermitRequest>(&message)) {
-    on_fault_permit_request(*node, *request, effects);
-    return;
+    return on_fault_permit_request(*node, *request, effects);
   }
   if (const auto* command = std::get_if<control::AdminCommand>(&message)) {
-    reply_to_admin_command(now, *node, *command, effects);
-    return;
+    return reply_to_admin_command(now, *node, *command, effects);
   }
   if (const auto* started = std::get_if<control::Started>(&message)) {
     if (started->round == round() && node->worker_phase == Node::WorkerPhase::Starting) {
@@ -263,8 +258,7 @@ void Job::on_done(Node& node, RoundNumber round, Effects& effects) {
   node.worker_phase = Node::WorkerPhase::Done;
   state_.round.mark_done(node.id.incarnation);
   if (phase_ == Phase::Stopping) {
-    send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
-    return;
+    return send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
   }
   if (phase_ == Phase::Running && state_.round.are_all_done()) {  // R8
     finish_job(control::JobResult{true, ""}, effects);
