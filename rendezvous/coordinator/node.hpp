@@ -59,11 +59,12 @@ struct Node {
     facts.snapshots.clear();
     if (are_sane(snapshots)) facts.snapshots = snapshots;
   }
-  void take(const control::Progress& told) {
-    const size_t longest = std::max(told.steps.size(), told.step_us.size());
+  // A report out of range is ignored.
+  void take(const control::Progress& report) {
+    const size_t longest = std::max(report.steps.size(), report.step_us.size());
     if (longest <= limits::kProgressWorkers) progress = report;
   }
-  void take(const control::LogLines& told) {
+  void take(const control::LogLines& report) {
     const auto is_long = [](const std::string& line) {
       return line.size() > limits::kLineBytesReported;
     };

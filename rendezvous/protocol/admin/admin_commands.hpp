@@ -2,9 +2,9 @@
 // data, included by control.hpp.
 //
 // The operator's tool sends a command to an agent, and the agent forwards it; the coordinator
-// decides what it means (rendezvous/coordinator/job_admin.cpp) and replies. If the job has
-// an admin token, the coordinator sends a Challenge first, and the agent repeats the command with a
-// MAC as an AdminRequest. docs/protocol.md, "Admin commands".
+// decides what it means (rendezvous/coordinator/admin_command_handler.cpp) and replies. If the job
+// has an admin token, the coordinator sends a Challenge first, and the agent repeats the command
+// with a MAC as an AdminRequest. docs/protocol.md, "Admin commands".
 #pragma once
 
 #include <cstdint>

@@ -103,7 +103,7 @@ class Checks {
 
   std::map<Term, Term> continued_;  // a term, and the earlier term that it continues
   std::set<Term> started_over_;     // after an outcome that no remaining node knows
-  std::map<Term, Job> jobs_;        // by the job's first term
+  std::map<Term, JobRecord> jobs_;  // by the job's first term
   std::map<RoundName, int64_t> live_;
   int64_t live_in_all_ = 0;
   std::set<RoundName> failing_rounds_;        // of all jobs
