@@ -604,7 +604,7 @@ void Agent::on_failed_save(const WorkerExit& end, Effects& effects) {
 // This node gets SIGTERM after a drain of another node has ended its workers.
 void Agent::leave_stopped(Instant now, Effects& effects) {
   state_ = State::Saved;
-  leave_at_ = now + limits::kLastLook;
+  leave_at_ = now + limits::kFinalScanTimeout;
   wants_port_for_stopped_ = false;
   if (!std::exchange(wants_scan_for_stopped_, false)) leave_after_drain(effects);
 }
