@@ -47,7 +47,7 @@ void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage sa
   } else if (auto job = jobs_.find(session.hello->run_id);
              job != jobs_.end() && job->second->has_session(id)) {
     job->second->on_message(now, id, message, effects);
-  }  // else an older connection, or one of a node that left or was lost: changes nothing (R4)
+  }  // else an older connection, or a node that left or was lost: ignored (R4)
   if (auto still = sessions_.find(id); still != sessions_.end() && still->second.hello) {
     forget_if_over(std::string(still->second.hello->run_id), effects);
   }
@@ -77,7 +77,7 @@ void Coordinator::on_hello(SessionId id, Session& session, const control::Hello&
   }
 }
 
-// An id is no secret: others than its node may have it from an `assignment`.
+// An id is no secret: it stands in rank assignments.
 bool Coordinator::is_proven(const control::Hello& hello) const {
   if (!options_.node_id_of) return true;
   return hello.token.size() <= limits::kNodeKeyBytes &&
@@ -100,7 +100,7 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
     return;
   }
   if (redirect_if_led_elsewhere(id, session.hello->run_id, effects)) {
-    session.is_registered = true;  // what else it has said already changes nothing
+    session.is_registered = true;  // its later messages are ignored
     return;
   }
   Job* job = job_for(session.hello->run_id, message, id, effects);
@@ -119,7 +119,7 @@ void Coordinator::on_announce_leader(SessionId id, const Session& session,
   }
   const std::string& run_id = session.hello->run_id;
   const control::Redirect where{message.term, message.address, message.port};
-  effects.push_back(Send{id, where});  // we have heard it
+  effects.push_back(Send{id, where});  // the acknowledgement
   auto [known, is_news] = remote_leaders_.try_emplace(run_id, RemoteLeader{id, where});
   if (!is_news && known->second.reported_by == id) return;
   known->second = RemoteLeader{id, where};
@@ -139,7 +139,7 @@ bool Coordinator::redirect_if_led_elsewhere(SessionId id, const std::string& run
   auto it = remote_leaders_.find(run_id);
   if (it == remote_leaders_.end()) return false;
   auto job = jobs_.find(run_id);
-  if (job != jobs_.end() && !job->second->is_over()) return false;  // both go on
+  if (job != jobs_.end() && !job->second->is_over()) return false;  // both jobs go on
   effects.push_back(Send{id, it->second.where});
   return true;
 }
@@ -171,7 +171,7 @@ std::string Coordinator::only_job() const {
   return options_.leader_lease ? options_.leader_lease->run_id : options_.standby_of;
 }
 
-// Where the job was decided, who took part in it is told how, and others begin anew.
+// The agents of an ended job get its result; other agents begin a new job.
 std::optional<LeaderLease> Coordinator::leader_lease_for(const control::Register& first) const {
   if (!options_.leader_lease) return std::nullopt;
   LeaderLease leader_lease{options_.leader_lease->run_id, std::nullopt, until_};
@@ -182,7 +182,7 @@ std::optional<LeaderLease> Coordinator::leader_lease_for(const control::Register
 }
 
 void Coordinator::on_host_agent_ended(Instant now, Effects& effects) {
-  if (options_.leader_lease) return;  // who is elected next begins the next job
+  if (options_.leader_lease) return;  // the next elected coordinator begins the next job
   is_leaving_ = true;
   std::erase_if(jobs_, [&](const auto& entry) {
     const bool is_new = !entry.second->is_over() && entry.second->is_new();
@@ -192,8 +192,8 @@ void Coordinator::on_host_agent_ended(Instant now, Effects& effects) {
   for (const auto& [run_id, job] : jobs_) job->on_host_agent_ended(now, effects);
 }
 
-// A newcomer has come too early: the job of this name has ended, and who took part in it has not
-// gone yet; or we go ourselves.
+// The newcomer is too early: the job with its run id has ended and still has nodes, or this process
+// is about to exit.
 bool Coordinator::must_wait_for_next_job(const Job* job, SessionId session,
                                          const control::Register& message) const {
   const control::Hello& hello = *sessions_.at(session).hello;
@@ -216,7 +216,7 @@ Job* Coordinator::job_for(const std::string& run_id, const control::Register& me
     return nullptr;
   }
   if (it != jobs_.end()) {
-    // Who took part in a job that has ended is told how; others begin anew.
+    // Agents of an ended job get its result; other agents begin a new job.
     const bool goes_on =
         options_.leader_lease && !it->second->has_job_result() && !it->second->is_shutting_down();
     if (!it->second->is_over() || goes_on || it->second->has_led(message.term)) {
@@ -236,7 +236,7 @@ Job* Coordinator::job_for(const std::string& run_id, const control::Register& me
     return nullptr;
   }
   const bool is_standby =
-      !options_.standby_of.empty() && jobs_begun_ == 0;  // a later one begins anew
+      !options_.standby_of.empty() && jobs_begun_ == 0;  // a later job is a new one
   std::optional<LeaderLease> leader_lease = leader_lease_for(message);
   JobOptions options{run_id,
                      options_.host,
@@ -274,11 +274,10 @@ void Coordinator::on_store_port(Instant now, const std::string& run_id, int64_t 
 void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
   auto it = jobs_.find(run_id);
   if (it == jobs_.end() || !it->second->is_over()) return;
-  // By a leader lease it goes on with whoever comes next, as it would under another coordinator
-  // (R18).
+  // Under a leader lease the job goes on with the next agent, as under the next coordinator (R18).
   const bool is_at_an_end = it->second->has_job_result() || it->second->is_shutting_down();
   if (options_.leader_lease && !is_at_an_end) return;
-  // Who was cut off hears how it ended.
+  // An ended job is kept for nodes that were disconnected when its result was sent.
   if (!is_at_an_end) jobs_.erase(it);
   effects.push_back(DropStores{run_id});
 }

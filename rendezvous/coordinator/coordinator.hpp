@@ -1,5 +1,5 @@
-// Coordinator: all jobs of one rendezvous server. Takes decoded messages, checks who speaks, and
-// routes them by run id.
+// Coordinator: all jobs of one rendezvous server. It takes decoded messages, checks their senders,
+// and routes them to jobs by run id.
 //
 // A core: no I/O, no clock. The server carries out the effects.
 #pragma once
@@ -22,25 +22,25 @@
 namespace cpprun {
 
 struct CoordinatorOptions {
-  std::string host;  // our name, for people
-  Term term;         // greater than that of any coordinator before us at this endpoint
-  std::optional<Incarnation> embedded;  // the agent in our own process
+  std::string host;  // the name of this host, for people
+  Term term;         // greater than that of any former coordinator at this endpoint
+  std::optional<Incarnation> embedded;  // the agent in this process
   Duration wait_reminder_interval = limits::kWaitReminderInterval;
   std::function<std::string()> make_secret{};  // as in JobOptions
-  // The one job that our own agent leads as its standby (R16); others are refused. Empty: any job.
+  // The one job that the agent in this process leads as its standby (R16); agents of other jobs are
+  // refused. Empty: any job.
   std::string standby_of{};
-  // The job of the agent in our own process, which alone may begin it: until that has come, others
-  // of it come too early. Empty: whoever comes first begins a job.
+  // The job of the agent in this process. Only that agent may begin it: other agents of the job
+  // that come earlier try again. Empty: the first agent of any job begins it.
   std::string own_job{};
-  // The one job that we were elected for (R18); others are refused.
+  // The one job for which this coordinator was elected (R18); agents of other jobs are refused.
   std::optional<LeaderLease> leader_lease{};
-  // The id that belongs to a node's key (R10). None: ids are taken as they come; for tests of what
-  // has nothing to do with them.
+  // The id that belongs to a node's key (R10). None: ids are not checked, for tests only.
   std::function<Incarnation(const std::string& key)> node_id_of{};
   bool needs_proof = false;  // as in JobOptions
 };
 
-// A worker that somebody wants to know more of: its global rank in the newest round.
+// A worker, by its global rank in the newest round of a job.
 struct JobRank {
   std::string run_id;
   int64_t rank = 0;
@@ -56,38 +56,40 @@ class Coordinator {
   void on_connected(SessionId session, SessionAddresses facts);
   void on_message(Instant now, SessionId session, control::AgentMessage said, Effects& effects);
   void on_closed(Instant now, SessionId session, Job::Ending how, Effects& effects);
-  // Answer to WantStorePort; 0 if no port could be opened.
+  // The answer to WantStorePort; 0 if no port could be opened.
   void on_store_port(Instant now, const std::string& run_id, int64_t port, Effects& effects);
-  // An admin command from elsewhere than an agent; who gives it may. An empty run id means the only
-  // job. The answer is to be delivered before the effects are carried out.
+  // An admin command that does not come from an agent. The caller has checked that the operator may
+  // give it, and delivers the reply before it carries out the effects. An empty run id: the only
+  // job.
   control::AdminReply on_admin_command(Instant now, const std::string& run_id,
                                        const control::AdminCommand& order, const std::string& by,
                                        Effects& effects);
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
 
-  // Asks agents to tell how far their workers are, for so long; zero: no more. Who does not
-  // understand that is not asked.
+  // Asks all agents that understand it to report the progress of their workers for this long; zero:
+  // to stop reporting.
   void watch(Duration lasts, Effects& effects) const;
 
-  // Asks the node of a rank to tell what that worker writes, for so long, if it can.
+  // Asks the node of a rank, if it understands that, to send that worker's log lines for this long.
   void tail(const JobRank& wanted, Duration lasts, Effects& effects) const;
 
   const std::string& host() const { return options_.host; }
   size_t session_count() const { return sessions_.size(); }
-  // Requires: a leader lease. It lasts until then.
+  // The leader lease lasts until then. Requires: a leader lease.
   void lead_until(Instant until);
-  // Past the deadline somebody else may lead: nothing may go out before lead_until() says more.
+  // After the end of the leader lease another coordinator may lead: the runner then carries out no
+  // effect before lead_until() extends the lease.
   bool is_in_charge(Instant now) const { return now < until_; }
-  // The agent in this process has ended, with its workers. The coordinator stays for the nodes
-  // whose job goes on. It turns newcomers of a new job away: they wait for the next listener at
-  // this address, which may be the same node, and that cannot listen before this process has ended.
+  // The agent in this process has ended, with its workers. The coordinator keeps serving running
+  // jobs and closes the connections of agents that would begin a new one: this process is about to
+  // exit, and the next listener at this address serves them.
   void on_host_agent_ended(Instant now, Effects& effects);
-  // No worker of our jobs lives.
+  // No worker of any job here lives.
   bool is_idle() const;
-  // Who is left needs us to go: a standby leads the job then.
+  // A job waits for this process to end, so that its standby can lead it.
   bool is_left_to_standby() const;
-  // The job whose agent speaks on this connection; null: no agent of a job does.
+  // The job of the agent on this connection; nullptr: not a registered agent.
   const Job* job_of(SessionId session) const;
   const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
 
@@ -116,19 +118,18 @@ class Coordinator {
   void forget_if_over(const std::string& run_id, Effects& effects);
 
   const CoordinatorOptions options_;
-  Instant until_;            // of the leader lease
+  Instant until_;            // the end of the leader lease
   bool is_leaving_ = false;  // on_host_agent_ended
-  int64_t jobs_begun_ = 0;   // each job's coordinator is an incarnation of its own
+  int64_t jobs_begun_ = 0;   // each job gets a term of its own
   std::map<SessionId, Session> sessions_;
-  // Jobs that are led from elsewhere, by run id, as long as the connection that says so stands
-  // (R17).
+  // Jobs that are led from elsewhere, by run id. An entry lives as long as the connection that
+  // reported it (R17).
   struct RemoteLeader {
     SessionId reported_by;
     control::Redirect where;
   };
   std::map<std::string, RemoteLeader> remote_leaders_;
-  // By run id. A job that was decided, or told to stop, stays, without nodes, until its name is
-  // used again.
+  // By run id. A job that has ended stays, without nodes, until its run id is used again.
   std::map<std::string, std::unique_ptr<Job>> jobs_;
 };
 

@@ -24,7 +24,8 @@ Election::Election(Options options) : options_(std::move(options)) {}
 
 // ---------------------------------------------------------------- asking
 
-// Several requests must fit into what a lease lasts longer than a grant.
+// Several requests must fit into the time between the end of the worker leases and that of the
+// lease.
 Duration Election::response_timeout() const {
   return std::min(limits::kEtcdResponseTimeout, options_.lease / 5);
 }
@@ -46,14 +47,14 @@ void Election::poll_leader(Instant now, Effects& effects) {
       Read{control::leader_key(options_.run_id), control::job_state_key(options_.run_id)}, effects);
 }
 
-// Who is led need not look again.
+// An agent with a coordinator need not poll.
 void Election::back_off(Instant now, Duration pause) {
   state_ = State::BackingOff;
   awaited_request_ = 0;
   poll_at_ = has_leader_ ? Instant::never() : now + pause;
 }
 
-void Election::say(const std::string& trouble, Effects& effects) const {
+void Election::report_trouble(const std::string& trouble, Effects& effects) const {
   effects.push_back(Trouble{"etcd: " + trouble});
 }
 
@@ -74,7 +75,7 @@ void Election::on_response(Instant now, uint64_t id, const Response& response, E
     if (auto keep = renewals_.extract(id))
       return on_lease_renewed(now, keep.mapped(), response, effects);
     if (id == write_id_) return on_write_response(now, response, effects);
-    return;  // of an earlier time
+    return;  // of an earlier state
   }
   if (id != awaited_request_ || state_ == State::Ended) return;
   awaited_request_ = 0;
@@ -88,13 +89,14 @@ void Election::on_response(Instant now, uint64_t id, const Response& response, E
   } else if (const auto* refused = std::get_if<Refused>(&response)) {
     on_refused(now, refused->why, effects);
   } else {
-    if (const auto* failed = std::get_if<Failed>(&response)) say(failed->why, effects);
-    back_off(now, limits::kLeaderPollInterval);  // what was asked may be done; looking will show it
+    if (const auto* failed = std::get_if<Failed>(&response)) report_trouble(failed->why, effects);
+    back_off(now,
+             limits::kLeaderPollInterval);  // polling shows whether the request was carried out
   }
 }
 
 void Election::on_refused(Instant now, const std::string& why, Effects& effects) {
-  say(why, effects);
+  report_trouble(why, effects);
   lease_.reset();
   back_off(now, limits::kElectionBackOff);
 }
@@ -119,14 +121,13 @@ void Election::on_read(Instant now, const ReadResult& seen, Effects& effects) {
   const bool is_won = state_ == State::Campaigning && seen.is_done;
   if (is_won) return lead(now, seen, seen.revision, effects);
   if (seen.leader) {
-    // The answer to our campaign was lost, or it came late.
+    // The response to the own campaign was lost, or came late.
     const bool is_ours = lease_ && seen.leader->lease == lease_->id;
     if (is_ours) return lead(now, seen, seen.leader->create_revision, effects);
     return follow(now, *seen.leader, effects);
   }
   if (!is_candidate_) return back_off(now, limits::kLeaderPollInterval);
-  // A lease that was granted for a campaign without an answer serves once more: so it is known
-  // which key is ours.
+  // After a campaign without a response the same lease is used again: the own key is known by it.
   if (lease_ && now < until()) return campaign(now, effects);
   lease_.reset();
   ask(now, State::Granting, Grant{whole_seconds(options_.lease)}, effects);
@@ -137,17 +138,17 @@ void Election::follow(Instant now, const KeyValue& key, Effects& effects) {
   if (followed_revision_ == key.create_revision) return;
   Result<control::Leader> leader = control::decode_leader(key.value);
   if (!leader) {
-    return say("who leads can't be read from " + control::leader_key(options_.run_id) + ": " +
-                   leader.error().text,
-               effects);
+    return report_trouble("who leads can't be read from " + control::leader_key(options_.run_id) +
+                              ": " + leader.error().text,
+                          effects);
   }
-  // An earlier key of ours, that we have given up: it ends with its lease.
+  // An own key of an earlier leadership: it ends with its lease.
   if (leader->node.incarnation == options_.self.node.incarnation) return;
   followed_revision_ = key.create_revision;
   effects.push_back(FollowLeader{std::move(*leader), Term(key.create_revision)});
 }
 
-// A job whose facts can't be read is led by nobody: who leads it would contradict what was told.
+// A job with an unreadable state is not led: its new coordinator would contradict the former one.
 void Election::lead(Instant now, const ReadResult& seen, int64_t create_revision,
                     Effects& effects) {
   std::optional<control::PersistedJobState> facts;
@@ -191,9 +192,9 @@ void Election::renew_lease(Instant now, Effects& effects) {
 void Election::on_lease_renewed(Instant now, Instant sent_at, const Response& response,
                                 Effects& effects) {
   const auto* kept = std::get_if<KeepAliveResult>(&response);
-  if (kept == nullptr) return;  // others are under way
+  if (kept == nullptr) return;  // other renewals are under way
   if (kept->ttl_s <= 0) return lose(now, "the lease has ended", effects);
-  if (sent_at < lease_->renewed_at) return;  // overtaken by a newer one
+  if (sent_at < lease_->renewed_at) return;  // a newer renewal was faster
   lease_->renewed_at = sent_at;
   effects.push_back(ExtendLease{until()});
   release(now, effects);
@@ -217,7 +218,7 @@ void Election::send_write(Effects& effects) {
 void Election::on_write_response(Instant now, const Response& response, Effects& effects) {
   write_id_ = 0;
   if (const auto* refused = std::get_if<Refused>(&response)) {
-    return lose(now, refused->why, effects);  // it would refuse again
+    return lose(now, refused->why, effects);  // etcd would refuse again
   }
   const auto* seen = std::get_if<ReadResult>(&response);
   if (seen == nullptr) {
@@ -227,7 +228,7 @@ void Election::on_write_response(Instant now, const Response& response, Effects&
   const bool is_ours =
       seen->is_done || (seen->leader && seen->leader->create_revision == create_revision_);
   if (!is_ours) return lose(now, "somebody else leads the job", effects);
-  // A request whose answer was lost may have been carried out, now or long ago.
+  // A request whose response was lost may have been carried out, now or long ago.
   const bool is_there = seen->is_done || (seen->facts && seen->facts->value == *writing_);
   job_state_revision_ = seen->is_done ? seen->revision
                         : seen->facts ? seen->facts->mod_revision
@@ -237,7 +238,8 @@ void Election::on_write_response(Instant now, const Response& response, Effects&
   release(now, effects);
 }
 
-// Who was frozen meanwhile may have been followed by another, who has read the same.
+// Checks the lease again: if this process was suspended, another leader may hold the key and may
+// have read the same state.
 void Election::release(Instant now, Effects& effects) {
   if (!is_written_ || now >= until()) return;
   is_written_ = false;
@@ -245,7 +247,7 @@ void Election::release(Instant now, Effects& effects) {
   effects.emplace_back(Persisted{});
 }
 
-// Our key may still be there. What matters is that we have stopped before it is gone.
+// The key may still be there. This coordinator has to stop before it is gone.
 void Election::lose(Instant now, const std::string& why, Effects& effects) {
   lease_.reset();
   renewals_.clear();

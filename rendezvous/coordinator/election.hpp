@@ -1,16 +1,16 @@
-// Election: who leads a job whose arbiter is etcd (docs/protocol.md, R18). What one agent asks of
-// etcd, what it makes of the answers, and until when its coordinator may issue worker leases. It
-// knows nothing of HTTP, addresses of etcd or retries elsewhere: rendezvous/client/etcd carries
-// requests out, the simulator on a model.
+// Election: one agent's part in the election of a job's coordinator through etcd (docs/protocol.md,
+// R18): its requests to etcd, its reaction to the responses, and how long its coordinator may issue
+// worker leases. HTTP, addresses and retries are not its concern: rendezvous/client/etcd sends the
+// requests, and the simulator answers them from a model.
 //
-// A core: no I/O, no clock, no randomness. One per agent process; everything on one thread.
+// A core: no I/O, no clock, no randomness. One per agent process, on one thread.
 //
-//   look --key is gone--> grant a lease --> campaign --won--> lead --leave()--> revoke, end
-//    ^ \--somebody leads--> Follow                 |lost        |lease gone, guard broken, silence
-//    +---------------------------------------------+------------+ Lost
+//   poll --no key--> grant a lease --> campaign --won--> lead --leave()--> revoke, end
+//    ^ \--another leads--> FollowLeader       |lost        |lease gone, guard broken, silence
+//    +----------------------------------------+------------+ LeadershipLost
 //
-// The key is gone only when no worker of its coordinator's rounds can live any more: it was revoked
-// by leave(), which asks for that, or its lease has ended, and all worker leases ended before (I1).
+// When the key is gone, no worker of its coordinator's rounds can live: either leave() has revoked
+// it, which requires that, or its lease has ended, and all worker leases ended before it (I1).
 #pragma once
 
 #include <cstdint>
@@ -28,32 +28,32 @@ namespace cpprun {
 
 namespace election {
 
-// ---------------------------------------------------------------- what is asked of etcd
+// ---------------------------------------------------------------- requests to etcd
 
 // LeaseGrant of so many seconds, ID 0. Answered by Granted.
 struct Grant {
   int64_t ttl_s = 0;
 };
 // Txn: if create_revision(leader_key) == 0 then put leader_key = value under `lease`, get
-// leader_key, get job_state_key; else get leader_key, get job_state_key. Answered by Seen.
+// leader_key, get job_state_key; else get leader_key, get job_state_key. Answered by ReadResult.
 struct Campaign {
   std::string leader_key, value, job_state_key;
   int64_t lease = 0;
 };
-// LeaseKeepAlive, once. Answered by Kept.
+// LeaseKeepAlive, once. Answered by KeepAliveResult.
 struct KeepAlive {
   int64_t lease = 0;
 };
 // Txn: if create_revision(leader_key) == create_revision and mod_revision(job_state_key) ==
 // mod_revision (0: there is none) then put job_state_key = value; else get leader_key, get
-// job_state_key. The second guard keeps a request that lingered somewhere from undoing a later one.
-// Answered by Seen.
+// job_state_key. The second guard keeps a delayed request from undoing a later one.
+// Answered by ReadResult.
 struct Write {
   std::string leader_key, job_state_key, value;
   int64_t create_revision = 0;
   int64_t mod_revision = 0;
 };
-// Txn without a guard: get leader_key, get job_state_key; linearizable. Answered by Seen.
+// Txn without a guard: get leader_key, get job_state_key; linearizable. Answered by ReadResult.
 struct Read {
   std::string leader_key, job_state_key;
 };
@@ -64,19 +64,19 @@ struct Revoke {
 
 using Request = std::variant<Grant, Campaign, KeepAlive, Write, Read, Revoke>;
 struct SendRequest {
-  uint64_t id = 0;  // grows; each is answered once, by on_response() with this id
+  uint64_t id = 0;  // grows; on_response() answers each request once
   Request what;
-  Duration most{};  // then Failed is the answer, and whatever comes later is dropped
+  Duration most{};  // after this time the response is Failed; a later one is dropped
 };
 
-// ---------------------------------------------------------------- what etcd answers
+// ---------------------------------------------------------------- responses of etcd
 
 struct Granted {
   int64_t lease = 0;
   int64_t ttl_s = 0;  // etcd may give more than was asked for
 };
 struct KeepAliveResult {
-  int64_t ttl_s = 0;  // 0: there is no such lease any more
+  int64_t ttl_s = 0;  // 0: the lease does not exist any more
 };
 struct KeyValue {
   std::string value;
@@ -84,51 +84,50 @@ struct KeyValue {
   int64_t mod_revision = 0;
   int64_t lease = 0;
 };
-// Of a Txn. `leader` and `facts` as far as it got them; nothing: no such key.
+// Of a Txn. `leader` and `facts`: as far as the Txn read them; nothing: no such key.
 struct ReadResult {
   bool is_done = false;  // the guard held (Read: true)
   int64_t revision = 0;  // header.revision: of this Txn's own puts, if it made any
   std::optional<KeyValue> leader{}, facts{};
 };
 struct Revoked {};
-// etcd says no: nothing was done (no such lease, no permission, too large ...).
+// etcd refuses, and has done nothing (no such lease, no permission, too large ...).
 struct Refused {
   std::string why;
 };
-// No answer came, or none that makes sense: it may have been done, or be done later.
+// No valid response: etcd may have carried out the request, or may do so later.
 struct Failed {
   std::string why;
 };
 using Response = std::variant<Granted, KeepAliveResult, ReadResult, Revoked, Refused, Failed>;
 
-// ---------------------------------------------------------------- what was decided
+// ---------------------------------------------------------------- effects
 
-// Lead the job: CoordinatorOptions::leader lease. `facts`: what it goes on from; nothing: it is
-// new.
+// Lead the job: CoordinatorOptions::leader_lease. `facts`: its persisted state; nothing: it is new.
 struct Elected {
   Term term;  // greater than any before
   std::optional<control::PersistedJobState> facts;
-  Instant until;  // no grant of ours goes beyond
+  Instant until;  // no worker lease of this coordinator lasts longer
 };
-// Leading goes on until then: Coordinator::lead_until().
+// The leader lease lasts until then: Coordinator::lead_until().
 struct ExtendLease {
   Instant until;
 };
-// What was given to write() stands in etcd, and we are in charge: what had to wait for it may go
-// out.
+// etcd has the state that write() was given, and this coordinator still leads: effects that waited
+// for it may be carried out.
 struct Persisted {};
-// Stop leading at once, and tell nobody: reset all connections. Nothing that waited goes out.
+// Stop leading at once: reset all connections and drop all effects that waited.
 struct LeadershipLost {
   std::string why;
 };
-// Somebody else leads: Agent::on_led_from().
+// Another node leads: Agent::on_led_from().
 struct FollowLeader {
   control::Leader leader;
   Term term;
 };
-// After leave(): nothing follows.
+// The end of leave(): no effect follows.
 struct Resigned {};
-// A line for people; the same may come again and again while it lasts.
+// A line for people. It is repeated as long as the trouble lasts.
 struct Trouble {
   std::string text;
 };
@@ -143,26 +142,26 @@ class Election {
  public:
   struct Options {
     std::string run_id;
-    control::Leader self;  // where our coordinator would be reached
-    Duration lease{};      // L, as in the job's terms
+    control::Leader self;  // where other nodes reach the coordinator of this process
+    Duration lease{};      // the node lease L of the job's settings
   };
 
   explicit Election(Options options);
 
-  // Once, before everything else.
+  // Requires: called once, before all others.
   void start(Instant now, election::Effects& effects);
   void on_response(Instant now, uint64_t id, const election::Response& response,
                    election::Effects& effects);
-  // Whether our agent has a coordinator that issues worker leases (Agent::is_led()). Said when it
-  // may have changed, and at least each heartbeat: who is led asks etcd nothing.
+  // Whether the agent has a coordinator that issues worker leases (Agent::is_led()); such an agent
+  // does not poll etcd. The caller calls it after every change, and at least with each heartbeat.
   void set_has_leader(Instant now, bool is_led, election::Effects& effects);
-  // Whether our agent would lead: not one that is leaving. At first it would.
+  // Whether the agent would lead the job: an agent that leaves would not. Initially: yes.
   void set_candidate(bool is_willing) { is_candidate_ = is_willing; }
-  // Facts that must stand before what follows from them goes out; Written or Lost follows.
-  // Requires: leading, and the one before was Written.
+  // Writes the job's state to etcd; Persisted or LeadershipLost follows. Requires: is_leading(),
+  // and the write before was Persisted.
   void write(Instant now, const control::PersistedJobState& facts, election::Effects& effects);
-  // Our process goes. `is_idle`: no worker of the job can live (Coordinator::is_idle()), so that
-  // somebody else may lead at once; otherwise the lease has to end. Left follows soon.
+  // This process exits. `is_idle`: no worker of the job can live (Coordinator::is_idle()), so
+  // another node may lead at once; otherwise the lease has to end first. Resigned follows soon.
   void leave(Instant now, bool is_idle, election::Effects& effects);
   void on_time(Instant now, election::Effects& effects);
   Instant next_deadline() const;
@@ -195,7 +194,7 @@ class Election {
                          election::Effects& effects);
   void release(Instant now, election::Effects& effects);
   void lose(Instant now, const std::string& why, election::Effects& effects);
-  void say(const std::string& trouble, election::Effects& effects) const;
+  void report_trouble(const std::string& trouble, election::Effects& effects) const;
   Instant until() const;
   Duration response_timeout() const;
 
@@ -204,19 +203,20 @@ class Election {
   bool has_leader_ = false;
   bool is_candidate_ = true;
   uint64_t last_request_ = 0;     // the newest id
-  uint64_t awaited_request_ = 0;  // of the request that state_ waits for; 0: none
-  Instant sent_at_;               // of that
+  uint64_t awaited_request_ = 0;  // the id of the request that state_ waits for; 0: none
+  Instant sent_at_;               // of that request
   Instant poll_at_ = Instant::never();
-  std::optional<Lease> lease_;     // the one we campaign with, and lead under
-  int64_t followed_revision_ = 0;  // creation revision of the key that was told by Follow
+  std::optional<Lease> lease_;     // of the campaign, and of the leadership
+  int64_t followed_revision_ = 0;  // creation revision of the key of the last FollowLeader
 
   // Leading.
-  int64_t create_revision_ = 0;           // of our key: the guard
-  int64_t job_state_revision_ = 0;        // of the facts as we know them
-  std::map<uint64_t, Instant> renewals_;  // under way, with the send time; few: each is answered
+  int64_t create_revision_ = 0;     // of the own key: the guard
+  int64_t job_state_revision_ = 0;  // of the last known job state
+  std::map<uint64_t, Instant>
+      renewals_;  // unanswered, with their send times; few: each is answered
   Instant renew_at_ = Instant::never();
-  std::optional<std::string> writing_;  // given to write(), not released yet
-  bool is_written_ = false;             // it stands in etcd
+  std::optional<std::string> writing_;  // from write(), until Persisted
+  bool is_written_ = false;             // etcd has it
   uint64_t write_id_ = 0;
   Instant write_at_ = Instant::never();
 };

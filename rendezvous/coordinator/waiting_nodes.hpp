@@ -1,5 +1,4 @@
-// What nodes without a place in the round are told: what they wait for, or that they should not
-// wait. Pure.
+// What a node without a place in the round is waiting for, and whether it should wait at all. Pure.
 //
 // Without --rdzv-id every job has the same name. An agent that meets a full job of that name most
 // likely belongs to another one: as a spare it would end with the success of a job that is not its
