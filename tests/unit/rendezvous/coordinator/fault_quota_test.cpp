@@ -56,12 +56,12 @@ TEST_F(JobFaultPermits, OneOfTwoRequestsIsGrantedAndBothAgentsLearnIt) {
   says("b", control::FaultPermitRequest{0, 1, "rank 3", 7, 2});
   const auto a = told("a"), b = told("b");
   ASSERT_EQ(a.size(), 1U);
-  EXPECT_TRUE(a[0].is_given && a[0].is_answer);
+  EXPECT_TRUE(a[0].is_permitted && a[0].is_answer);
   EXPECT_EQ(a[0].where, "rank 1");
   EXPECT_EQ(a[0].step, 7);
   ASSERT_EQ(b.size(), 2U);
-  EXPECT_TRUE(b[0].is_given && !b[0].is_answer);
-  EXPECT_TRUE(!b[1].is_given && b[1].is_answer);
+  EXPECT_TRUE(b[0].is_permitted && !b[0].is_answer);
+  EXPECT_TRUE(!b[1].is_permitted && b[1].is_answer);
 }
 
 TEST_F(JobFaultPermits, TheOtherAgentsLearnOfAFaultBeforeItHappens) {
@@ -90,8 +90,8 @@ TEST_F(JobFaultPermits, ARegisteringAgentReportsKnownFaults) {
   says("a", control::FaultPermitRequest{0, 1, "", -1, -1});
   const auto a = told("a");
   ASSERT_EQ(a.size(), 2U);
-  EXPECT_FALSE(a[0].is_given);
-  EXPECT_TRUE(a[1].is_given);
+  EXPECT_FALSE(a[0].is_permitted);
+  EXPECT_TRUE(a[1].is_permitted);
 }
 
 }  // namespace
