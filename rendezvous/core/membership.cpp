@@ -204,7 +204,11 @@ bool Membership::has_missed_world(const Node& node) const {
 void Membership::resume(Node& node, Effects& effects) {
   if (has_missed_world(node)) {
     pending_.erase(node.id.incarnation);  // a stop of that round would mean nothing to it
-    if (phase_ == Phase::Running) send(node, worlds_.at(node.id.incarnation), effects);
+    if (phase_ == Phase::Running) {
+      send(node, worlds_.at(node.id.incarnation), effects);
+    } else {
+      say_wait(node, false, effects);  // else it would not know the heir (R14)
+    }
     return;
   }
   if (phase_ == Phase::Gathering) {  // the round is over; it waits for the next

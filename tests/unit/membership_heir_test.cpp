@@ -53,6 +53,19 @@ class MembershipHeir : public JobTest {
   }
 };
 
+// It receives no world of a round that stops, so only the wait can name the heir.
+TEST_F(MembershipHeir, AMemberThatMissedItsWorldLearnsTheHeir) {
+  for (const char* name : {"a", "b", "c"}) join(name);
+  forget("c");
+  is_cut_off("c");
+  says_failed("a");
+  returns("c", Standing::Idle, 0);
+  const auto* wait = heard<control::Wait>("c");
+  ASSERT_TRUE(wait);
+  ASSERT_TRUE(wait->heir);
+  EXPECT_EQ(wait->heir->node, player("b").hello.node.incarnation);
+}
+
 TEST_F(MembershipHeir, TheStatusSaysWhoLeadsAndWhoWould) {
   all_run();
   const auto status = nlohmann::json::parse(status_json(core));

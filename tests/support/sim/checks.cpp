@@ -126,7 +126,7 @@ void Checks::on_heard(Epoch epoch, Incarnation from, const control::AgentMessage
     const auto newest = job.rounds.find(job.newest);
     const bool is_of_it = newest != job.rounds.end() && newest->second.worlds.contains(from);
     if (leave->is_unusable && is_of_it) job.unusable_in = job.newest.epoch;
-    if (leave->is_unusable) unusable_.insert(from);
+    has_unusable_node_ = has_unusable_node_ || leave->is_unusable;
   }
   const auto* stopped = std::get_if<control::Stopped>(&message);
   if (stopped == nullptr || !unreported_.contains({from, stopped->round})) return;
@@ -245,11 +245,9 @@ void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
     require(live_workers_of(name.epoch, name.round) == 0,
             "R2: failure, though workers of " + name_of(name) + " live");
     bool is_portless = decided.verdict.find("could not open a port") != std::string::npos;
-    // The coordinator may have heard it before it went on with the round of a dead coordinator.
+    // Of any coordinator: the message may have come before the recovery of the node's round.
     const bool is_unusable =
-        decided.verdict.find("it is unusable") != std::string::npos &&
-        std::ranges::any_of(job.rounds[job.newest].worlds,
-                            [&](const auto& member) { return unusable_.contains(member.first); });
+        has_unusable_node_ && decided.verdict.find("it is unusable") != std::string::npos;
     require(is_portless || is_unusable || decided.is_resumable || !failing_rounds_.empty(),
             "R7: failure, though no worker failed");
   }

@@ -108,7 +108,7 @@ class Checks {
   std::set<RoundName> failing_rounds_;        // of all jobs
   std::map<Incarnation, RoundName> started_;  // the newest round of each node
   std::set<Incarnation> acked_;
-  std::set<Incarnation> unusable_;  // nodes that left because SIGKILL did not end a worker there
+  bool has_unusable_node_ = false;  // SIGKILL did not end a worker on some node, and it left
   // Workers of each, as it registered: a round may be told when its members are gone already (R18).
   std::map<Incarnation, int64_t> nproc_;
   std::set<std::pair<Incarnation, RoundNumber>> unreported_;  // failures that agents know of
