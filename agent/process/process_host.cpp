@@ -12,8 +12,6 @@
 #include <utility>
 
 #include "agent/process/diagnostics/process_sampler.hpp"
-#include "agent/process/process_host_impl.hpp"
-#include "agent/process/streams/stream_fds.hpp"
 #include "agent/process/streams/terminal.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
@@ -24,74 +22,14 @@ namespace cpprun {
 
 namespace asio = boost::asio;
 
-ProcessHost::ProcessHost(asio::io_context& loop, Options options, Events events)
-    : impl_(std::make_unique<Impl>(loop, std::move(options), std::move(events))) {}
-ProcessHost::~ProcessHost() {
-  const bool leaves_any = !impl_->kill_everything().empty();
-  impl_.reset();  // restores the default action of SIGCHLD
-  if (leaves_any) ::signal(SIGCHLD, SIG_IGN);
-}
-
-Status ProcessHost::start(const std::vector<WorkerSpec>& workers) {
-  return impl_->start(workers);
-}
-void ProcessHost::stop(int signal, Duration grace) {
-  impl_->stop(signal, grace);
-}
-void ProcessHost::stop_saving(int signal, Duration grace) {
-  impl_->stop_saving(signal, grace);
-}
-void ProcessHost::end_saving(int signal) {
-  impl_->end_saving(signal);
-}
-void ProcessHost::be_urgent() {
-  impl_->be_urgent();
-}
-std::vector<StuckProcess> ProcessHost::stuck() {
-  return impl_->stuck();
-}
-void ProcessHost::hurry() {
-  impl_->hurry();
-}
-void ProcessHost::forward(int signal) {
-  impl_->forward(signal);
-}
-bool ProcessHost::forward_to(LocalRank worker, int signal) {
-  return impl_->forward_to(worker, signal);
-}
-std::vector<StuckProcess> ProcessHost::kill_everything() {
-  return impl_->kill_everything();
-}
-bool ProcessHost::is_idle() const {
-  return impl_->is_idle();
-}
-std::vector<int> ProcessHost::pids() const {
-  return impl_->pids();
-}
-std::vector<LiveWorker> ProcessHost::live() const {
-  return impl_->live();
-}
-std::optional<int> ProcessHost::pid_of(int local_rank) const {
-  return impl_->pid_of(local_rank);
-}
-std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
-  return impl_->step_of(local_rank);
-}
-std::vector<StackTarget> ProcessHost::look() const {
-  return impl_->observe_workers();
-}
-const std::string& ProcessHost::channel_name() const {
-  return impl_->channel_name();
-}
-
 template <class Call>
-void ProcessHost::Impl::post(Call call) {
+void ProcessHost::post(Call call) {
   asio::post(loop_, [alive = std::weak_ptr<int>(lifetime_), call = std::move(call)]() mutable {
     if (!alive.expired()) call();
   });
 }
 
-Status ProcessHost::Impl::open_output() {
+Status ProcessHost::open_output() {
   if (output_) return {};
   Output::Events events;
   events.on_output_drained = [this] { post([this] { on_output_drained(); }); };
@@ -110,13 +48,13 @@ Status ProcessHost::Impl::open_output() {
   return {};
 }
 
-void ProcessHost::Impl::add_streams(std::vector<OutputStream> streams) {
+void ProcessHost::add_streams(std::vector<OutputStream> streams) {
   if (streams.empty()) return;
   is_drained_ = false;
   output_->add(std::move(streams));
 }
 
-void ProcessHost::Impl::watch(WorkerProcess& worker) {
+void ProcessHost::watch(WorkerProcess& worker) {
   const int pid = worker.pid();
   worker.async_wait(
       [this, pid, alive = std::weak_ptr<int>(lifetime_)](boost::system::error_code error) {
@@ -124,7 +62,7 @@ void ProcessHost::Impl::watch(WorkerProcess& worker) {
       });
 }
 
-void ProcessHost::Impl::watch_children() {
+void ProcessHost::watch_children() {
   const auto on_signal = [this, alive = std::weak_ptr<int>(lifetime_)](
                              boost::system::error_code error, int) {
     if (error || alive.expired() || !is_running_) return;
@@ -136,7 +74,7 @@ void ProcessHost::Impl::watch_children() {
 }
 
 // Workers have no controlling terminal, so the kernel does not send them SIGWINCH.
-void ProcessHost::Impl::watch_window() {
+void ProcessHost::watch_window() {
   boost::system::error_code ignored;
   window_signals_.add(SIGWINCH, ignored);
   const auto on_signal = [this, alive = std::weak_ptr<int>(lifetime_)](
@@ -148,13 +86,13 @@ void ProcessHost::Impl::watch_window() {
   window_signals_.async_wait(on_signal);
 }
 
-void ProcessHost::Impl::resize_terminals() {
+void ProcessHost::resize_terminals() {
   const int console = ::isatty(STDOUT_FILENO) == 1 ? STDOUT_FILENO : STDERR_FILENO;
   const Window window = window_of(console);
   if (output_ && window.rows > 0) output_->resize(window.rows, window.columns);
 }
 
-void ProcessHost::Impl::on_dead(int pid) {
+void ProcessHost::on_dead(int pid) {
   WorkerProcess& worker = workers_.at(pid);
   if (!worker.has_status()) {
     traced_.insert(pid);
@@ -187,13 +125,13 @@ void ProcessHost::Impl::on_dead(int pid) {
   report_exits();
 }
 
-void ProcessHost::Impl::on_lines(int local_rank, std::vector<std::string> lines) {
+void ProcessHost::on_lines(int local_rank, std::vector<std::string> lines) {
   ends_.on_lines(local_rank, std::move(lines));
   report_exits();
   finish_if_done();
 }
 
-void ProcessHost::Impl::report_exits() {
+void ProcessHost::report_exits() {
   while (ends_.is_ready(boot_now())) {
     const WorkerExit end = ends_.pop();
     events_.on_end(end);
@@ -201,31 +139,31 @@ void ProcessHost::Impl::report_exits() {
   lines_timer_.set(ends_.next_deadline());
 }
 
-void ProcessHost::Impl::hurry() {
+void ProcessHost::hurry() {
   is_hurried_ = true;
   limit_output_wait();
 }
 
-void ProcessHost::Impl::limit_output_wait() {
+void ProcessHost::limit_output_wait() {
   const bool is_due = (is_hurried_ || is_stopping_) && workers_.empty() && !is_drained_;
   if (!is_due) return;
   const Duration most = is_hurried_ ? limits::kOutputAfterExit : limits::kOutputAfterStop;
   drain_timer_.set(std::min(drain_timer_.at(), boot_now() + most));
 }
 
-void ProcessHost::Impl::on_output_drained() {
+void ProcessHost::on_output_drained() {
   drain_timer_.set(Instant::never());
   is_drained_ = true;
   finish_if_done();
 }
 
-void ProcessHost::Impl::sweep_soon() {
+void ProcessHost::sweep_soon() {
   if (is_sweep_posted_) return;  // one scan serves many exits at once
   is_sweep_posted_ = true;
-  post([this] { look(); });
+  post([this] { sweep(); });
 }
 
-void ProcessHost::Impl::look() {
+void ProcessHost::sweep() {
   is_sweep_posted_ = false;
   if (!is_running_) return;
   for (int pid : std::set<int>(traced_)) on_dead(pid);
@@ -235,7 +173,7 @@ void ProcessHost::Impl::look() {
   finish_if_done();
 }
 
-void ProcessHost::Impl::finish_if_done() {
+void ProcessHost::finish_if_done() {
   if (!is_running_ || is_sweep_posted_ || !workers_.empty() || !ends_.is_empty()) return;
   if (!is_drained_ || !orphan_sweep_.is_clean()) return;
   is_running_ = false;
@@ -246,7 +184,7 @@ void ProcessHost::Impl::finish_if_done() {
   if (events_.on_all_workers_gone) events_.on_all_workers_gone();
 }
 
-void ProcessHost::Impl::stop(int signal, Duration grace) {
+void ProcessHost::stop(int signal, Duration grace) {
   if (!is_running_) return;
   saving_.clear();
   is_stopping_ = true;
@@ -255,7 +193,7 @@ void ProcessHost::Impl::stop(int signal, Duration grace) {
   limit_output_wait();
 }
 
-void ProcessHost::Impl::stop_saving(int signal, Duration grace) {
+void ProcessHost::stop_saving(int signal, Duration grace) {
   if (!is_running_) return;
   for (const auto& [pid, worker] : workers_) {
     const auto rank = static_cast<int>(worker.local_rank().value);
@@ -265,7 +203,7 @@ void ProcessHost::Impl::stop_saving(int signal, Duration grace) {
   stop_all(signal, grace);
 }
 
-void ProcessHost::Impl::end_saving(int signal) {
+void ProcessHost::end_saving(int signal) {
   is_stopping_ = true;
   for (int pid : std::exchange(saving_, {})) {
     const auto worker = workers_.find(pid);
@@ -275,7 +213,7 @@ void ProcessHost::Impl::end_saving(int signal) {
   }
 }
 
-void ProcessHost::Impl::stop_all(int signal, Duration grace) {
+void ProcessHost::stop_all(int signal, Duration grace) {
   orphan_sweep_.set_hard();
   for (auto& [pid, worker] : workers_) {
     if (worker.is_dead()) continue;  // it exited before the stop
@@ -292,7 +230,7 @@ void ProcessHost::Impl::stop_all(int signal, Duration grace) {
   }
 }
 
-void ProcessHost::Impl::on_grace_over() {
+void ProcessHost::on_grace_over() {
   kill_timer_.set(Instant::never());
   for (auto& [pid, worker] : workers_) worker.signal_group(SIGKILL);
   if (cgroup_) cgroup_->kill();
@@ -302,13 +240,13 @@ void ProcessHost::Impl::on_grace_over() {
 
 // ---------------------------------------------------------------- stuck processes
 
-std::optional<Instant> ProcessHost::Impl::first_kill() const {
+std::optional<Instant> ProcessHost::first_kill() const {
   std::optional<Instant> since = orphan_sweep_.first_kill();
   if (killed_at_ && !workers_.empty()) since = std::min(since.value_or(*killed_at_), *killed_at_);
   return since;
 }
 
-void ProcessHost::Impl::watch_killed() {
+void ProcessHost::watch_killed() {
   const std::optional<Instant> since = first_kill();
   const bool is_needed = is_running_ && since && events_.on_stuck;
   const Instant due =
@@ -316,12 +254,12 @@ void ProcessHost::Impl::watch_killed() {
   stuck_timer_.set(due);
 }
 
-void ProcessHost::Impl::be_urgent() {
+void ProcessHost::be_urgent() {
   stuck_after_ = std::min(stuck_after_, limits::kUrgentKillTimeout);
   watch_killed();
 }
 
-std::vector<StuckProcess> ProcessHost::Impl::unended(Duration least) {
+std::vector<StuckProcess> ProcessHost::unended(Duration least) {
   const Instant now = boot_now();
   std::vector<StuckProcess> found;
   orphan_sweep_.look(now, cgroup_ ? &*cgroup_ : nullptr);
@@ -337,7 +275,7 @@ std::vector<StuckProcess> ProcessHost::Impl::unended(Duration least) {
   return found;
 }
 
-void ProcessHost::Impl::on_stuck_time() {
+void ProcessHost::on_stuck_time() {
   const std::vector<StuckProcess> found = stuck();
   if (!found.empty()) next_stuck_report_ = boot_now() + limits::kStuckReadTimeout;
   watch_killed();
@@ -345,11 +283,11 @@ void ProcessHost::Impl::on_stuck_time() {
   events_.on_stuck(found);
 }
 
-void ProcessHost::Impl::forward(int signal) {
+void ProcessHost::forward(int signal) {
   for (auto& [pid, worker] : workers_) worker.signal_group(signal);
 }
 
-bool ProcessHost::Impl::forward_to(LocalRank wanted, int signal) {
+bool ProcessHost::forward_to(LocalRank wanted, int signal) {
   for (auto& [pid, worker] : workers_) {
     if (worker.local_rank() != wanted || worker.is_dead()) continue;
     worker.signal_group(signal);
@@ -358,7 +296,7 @@ bool ProcessHost::Impl::forward_to(LocalRank wanted, int signal) {
   return false;
 }
 
-std::vector<LiveWorker> ProcessHost::Impl::live() const {
+std::vector<LiveWorker> ProcessHost::live() const {
   std::vector<LiveWorker> all;
   for (const auto& [pid, worker] : workers_) {
     const auto rank = static_cast<int>(worker.local_rank().value);
@@ -369,20 +307,20 @@ std::vector<LiveWorker> ProcessHost::Impl::live() const {
   return all;
 }
 
-std::vector<int> ProcessHost::Impl::pids() const {
+std::vector<int> ProcessHost::pids() const {
   std::vector<int> pids;
   for (const LiveWorker& worker : live()) pids.push_back(worker.pid);
   return pids;
 }
 
-std::optional<int> ProcessHost::Impl::pid_of(int local_rank) const {
+std::optional<int> ProcessHost::pid_of(int local_rank) const {
   for (const auto& [pid, worker] : workers_) {
     if (worker.local_rank().value == local_rank) return pid;
   }
   return std::nullopt;
 }
 
-std::optional<int64_t> ProcessHost::Impl::step_of(int local_rank) const {
+std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
   return channel_ ? channel_->step_of(local_rank) : std::nullopt;
 }
 
@@ -396,13 +334,13 @@ bool is_out_of_descriptors(const Error& error) {
 
 }  // namespace
 
-ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events events)
+ProcessHost::ProcessHost(boost::asio::io_context& loop, Options options, Events events)
     : loop_(loop),
       options_(std::move(options)),
       events_(std::move(events)),
       orphan_sweep_(options_.token),
       kill_timer_(loop, [this] { on_grace_over(); }),
-      sweep_timer_(loop, [this] { look(); }),
+      sweep_timer_(loop, [this] { sweep(); }),
       lines_timer_(loop,
                    [this] {
                      report_exits();
@@ -417,9 +355,14 @@ ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events e
   if (!options_.channel_name.empty()) open_channel();
 }
 
-ProcessHost::Impl::~Impl() = default;
+ProcessHost::~ProcessHost() {
+  if (kill_everything().empty()) return;
+  boost::system::error_code ignored;
+  child_signals_.clear(ignored);  // restores the default action, which SIG_IGN replaces
+  ::signal(SIGCHLD, SIG_IGN);
+}
 
-Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
+Status ProcessHost::start(const std::vector<WorkerSpec>& specs) {
   CPPRUN_CHECK(is_idle() && !specs.empty());
   orphan_sweep_.begin_round();
   oom_.begin_round();
@@ -452,7 +395,7 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   return {};
 }
 
-void ProcessHost::Impl::run() {
+void ProcessHost::run() {
   is_running_ = true;
   guard_.emplace(loop_.get_executor());
   watch_children();
@@ -460,8 +403,8 @@ void ProcessHost::Impl::run() {
   watch_killed();
 }
 
-Status ProcessHost::Impl::start_all(const std::vector<WorkerSpec>& specs,
-                                    std::vector<OutputStream>& streams) {
+Status ProcessHost::start_all(const std::vector<WorkerSpec>& specs,
+                              std::vector<OutputStream>& streams) {
   SharedLogFiles shared;
   SpawnContext context;
   const bool is_alone = specs.size() == 1;
@@ -474,8 +417,8 @@ Status ProcessHost::Impl::start_all(const std::vector<WorkerSpec>& specs,
   return {};
 }
 
-Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& context,
-                                    SharedLogFiles& shared, std::vector<OutputStream>& streams) {
+Status ProcessHost::start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& context,
+                              SharedLogFiles& shared, std::vector<OutputStream>& streams) {
   CPPRUN_CHECK(!spec.argv.empty());
   Result<std::string> program = program_of(spec);
   if (!program) return program.error();
@@ -502,7 +445,7 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
 }
 
 // All workers of a round usually run one program, so the host searches it once.
-Result<std::string> ProcessHost::Impl::program_of(const WorkerSpec& spec) {
+Result<std::string> ProcessHost::program_of(const WorkerSpec& spec) {
   const auto path =
       std::find_if(spec.environment.begin(), spec.environment.end(),
                    [](const std::string& entry) { return entry.starts_with("PATH="); });
@@ -517,7 +460,7 @@ Result<std::string> ProcessHost::Impl::program_of(const WorkerSpec& spec) {
 }
 
 // Every worker carries the token, by which the orphan sweep and the reaper process recognise it.
-std::vector<std::string> ProcessHost::Impl::with_token(
+std::vector<std::string> ProcessHost::with_token(
     const std::vector<std::string>& environment) const {
   std::vector<std::string> result = environment;
   const bool has_token = std::any_of(result.begin(), result.end(), [](const std::string& entry) {
@@ -527,7 +470,7 @@ std::vector<std::string> ProcessHost::Impl::with_token(
   return result;
 }
 
-std::vector<StuckProcess> ProcessHost::Impl::kill_everything() {
+std::vector<StuckProcess> ProcessHost::kill_everything() {
   if (workers_.empty() && !is_running_) return {};
   orphan_sweep_.set_hard();
   on_grace_over();
@@ -535,7 +478,7 @@ std::vector<StuckProcess> ProcessHost::Impl::kill_everything() {
   return unended(Duration{});
 }
 
-void ProcessHost::Impl::reap_killed(Instant until) {
+void ProcessHost::reap_killed(Instant until) {
   for (auto next = workers_.begin(); next != workers_.end();) {
     WorkerProcess& worker = next->second;
     const Duration left = std::max(Duration{}, until - boot_now());
@@ -579,7 +522,7 @@ ErrorReport report_of(const std::string& text) {
 
 }  // namespace
 
-void ProcessHost::Impl::open_channel() {
+void ProcessHost::open_channel() {
   WorkerChannel::Events events;
   events.worker_of = [this](int session) -> std::optional<int> {
     // Each worker leads a session whose number is its pid.
@@ -600,7 +543,7 @@ void ProcessHost::Impl::open_channel() {
   options_.channel_name.clear();
 }
 
-void ProcessHost::Impl::on_ready(int local_rank) {
+void ProcessHost::on_ready(int local_rank) {
   if (events_.on_ready) events_.on_ready(LocalRank(local_rank));
   if (++ready_ != started_ || !events_.on_note) return;
   const std::string who =
@@ -610,18 +553,18 @@ void ProcessHost::Impl::on_ready(int local_rank) {
 }
 
 // A worker may give a snapshot its final name only in the job's current round.
-std::string ProcessHost::Impl::commit_refusal() const {
+std::string ProcessHost::commit_refusal() const {
   if (!is_running_ || is_stopping_) return "this round is being stopped";
   const bool is_ours = !events_.holds_worker_lease || events_.holds_worker_lease();
   return is_ours ? "" : "this node has lost its coordinator";
 }
 
-bool ProcessHost::Impl::has_stopped_worker() const {
+bool ProcessHost::has_stopped_worker() const {
   return std::any_of(workers_.begin(), workers_.end(),
                      [](const auto& item) { return item.second.is_stopped(); });
 }
 
-std::vector<StackTarget> ProcessHost::Impl::observe_workers() const {
+std::vector<StackTarget> ProcessHost::look() const {
   std::vector<StackTarget> seen;
   for (const auto& [pid, worker] : workers_) {
     StackTarget target;
@@ -641,15 +584,15 @@ std::vector<StackTarget> ProcessHost::Impl::observe_workers() const {
   return seen;
 }
 
-void ProcessHost::Impl::ask_to_stop() {
+void ProcessHost::ask_to_stop() {
   if (channel_) channel_->ask_to_stop();
 }
 
-bool ProcessHost::Impl::can_save(int local_rank) const {
+bool ProcessHost::can_save(int local_rank) const {
   return channel_ && channel_->can_save(local_rank);
 }
 
-void ProcessHost::Impl::read_final_report(WorkerExit& end) {
+void ProcessHost::read_final_report(WorkerExit& end) {
   const auto rank = static_cast<int>(end.local_rank.value);
   const WorkerChannel::FinalReport last = channel_->worker_exited(rank);
   if (last.made_no_step && events_.on_milestone)

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "agent/process/diagnostics/oom.hpp"
-#include "agent/process/process_host.hpp"
 #include "agent/process/spawn/spawn.hpp"
+#include "agent/process/worker_spec.hpp"
 #include "common/failure/worker_exit.hpp"
 
 namespace cpprun {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "agent/process/process_host.hpp"
 #include "agent/process/streams/output.hpp"
+#include "agent/process/worker_spec.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 
