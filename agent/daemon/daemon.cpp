@@ -15,6 +15,7 @@
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
+#include "common/endpoint.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/identity.hpp"
 #include "common/text.hpp"
@@ -36,7 +37,7 @@ AgentConfig with_whole_paths(AgentConfig config) {
 }
 
 bool is_loopback_name(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  return host == "localhost" || is_loopback(host);
 }
 
 }  // namespace

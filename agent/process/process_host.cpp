@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <cstdio>
 #include <utility>
 
 #include "agent/process/diagnostics/process_sampler.hpp"
@@ -561,12 +560,6 @@ void ProcessHost::Impl::reap_killed(Instant until) {
 
 namespace {
 
-std::string seconds_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f s", to_seconds(duration));
-  return text;
-}
-
 // What a worker said over the channel stands in for the error file that it has not written. No
 // stamp: it counts at the worker's end.
 ErrorReport report_of(const std::string& words) {
@@ -604,7 +597,7 @@ void ProcessHost::Impl::on_ready(int local_rank) {
   if (++ready_ != started_ || !events_.on_note) return;
   const std::string who =
       started_ == 1 ? "the worker is" : "all " + std::to_string(started_) + " workers are";
-  events_.on_note(who + " ready, " + seconds_text(boot_now() - started_at_) +
+  events_.on_note(who + " ready, " + text::seconds(boot_now() - started_at_, 3) +
                   " after the start of the round");
 }
 
@@ -659,8 +652,8 @@ void ProcessHost::Impl::read_final_report(WorkerExit& end) {
   events_.on_note("local rank " + std::to_string(rank) + " was at step " +
                   std::to_string(words.heartbeat->step) + " after " +
                   std::to_string(words.heartbeat->collectives) +
-                  " collectives; its last heartbeat came " + seconds_text(words.heartbeat->age) +
-                  " before its end");
+                  " collectives; its last heartbeat came " +
+                  text::seconds(words.heartbeat->age, 3) + " before its end");
 }
 
 }  // namespace cpprun

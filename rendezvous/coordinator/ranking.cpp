@@ -5,14 +5,11 @@
 #include <tuple>
 #include <utility>
 
+#include "common/endpoint.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
 namespace {
-
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
-}
 
 // A node that reached the coordinator by an address that other hosts can use too.
 const Node* find_elsewhere(const std::vector<Node*>& all) {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "common/hash.hpp"
 #include "cpprun/nn/parallel/sdk_ranks.hpp"
 
 namespace cpprun::nn::parallel {
@@ -17,13 +18,6 @@ int next_number(const dist::ProcessGroup& group) {
   static std::map<std::weak_ptr<dist::ProcessGroup::State>, int, std::owner_less<>> made;
   const std::lock_guard lock(mutex);
   return made[group.state()]++;
-}
-
-// FNV-1a: the same in every build, unlike std::hash.
-uint64_t hash_of(const std::string& text) {
-  uint64_t hash = 14695981039346656037U;
-  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211U;
-  return hash;
 }
 
 std::string text_of(const Description& lines) {
@@ -99,7 +93,7 @@ void verify_across_ranks(const dist::ProcessGroup& group, const Description& own
   const std::string text = text_of(own);
   // The text first: whoever sees the hash may read it.
   store.set(keys.text(group.rank()), text);
-  store.set(keys.hash(group.rank()), std::to_string(hash_of(text)));
+  store.set(keys.hash(group.rank()), std::to_string(fnv1a(text)));
   wait_for_all(store, keys, ranks, group);
   const auto all = hashes(store, keys, ranks);
   const auto other =
