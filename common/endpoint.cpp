@@ -47,6 +47,10 @@ std::string to_string(const Endpoint& endpoint) {
   return host + ":" + std::to_string(endpoint.port);
 }
 
+bool is_loopback(std::string_view address) {
+  return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
+}
+
 Result<Endpoint> parse_endpoint(std::string_view text, std::optional<uint16_t> default_port) {
   std::string_view stripped = text::strip(text);
   Parts parts{"localhost", std::nullopt};

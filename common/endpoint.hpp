@@ -19,6 +19,9 @@ struct Endpoint {
 // "127.0.0.1:29400", "[::1]:29400".
 std::string to_string(const Endpoint& endpoint);
 
+// Whether a numeric address is one of this host's own loopback addresses.
+bool is_loopback(std::string_view address);
+
 // Parses as torchrun does: "" is localhost; "[v6]" and "[v6]:port"; a text with two or more colons
 // is a bare IPv6 host; any other text is split at its last colon. The port has 1 to 5 digits and is
 // below 65536. The host consists of word characters, dots, dashes and colons. `default_port` stands

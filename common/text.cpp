@@ -1,8 +1,10 @@
 #include "common/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 
 namespace cpprun::text {
@@ -164,6 +166,12 @@ std::string hex(std::span<const uint8_t> bytes) {
     out += kDigits[byte & 15];
   }
   return out;
+}
+
+std::string seconds(Duration duration, int decimals) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f s", decimals, to_seconds(duration));
+  return text.data();
 }
 
 std::string count(size_t n, std::string_view noun) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/time.hpp"
+
 namespace cpprun::text {
 
 std::vector<std::string> split(std::string_view text, char separator);
@@ -36,6 +38,9 @@ std::string one_line(std::string_view text, size_t most);
 bool has_control(std::string_view text);
 
 std::string hex(std::span<const uint8_t> bytes);
+
+// "12.5 s".
+std::string seconds(Duration duration, int decimals = 1);
 
 // "1 worker", "2 workers".
 std::string count(size_t n, std::string_view noun);

@@ -122,8 +122,8 @@ ARROWS = {
     },
     'worker_sdk/cpprun/dist': {'worker_sdk/cpprun/worker', 'common'},
     'worker_sdk/cpprun/nccl': {'worker_sdk/cpprun/dist'},
-    'worker_sdk/cpprun/nn': {'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
-    'worker_sdk/cpprun/data': {'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
+    'worker_sdk/cpprun/nn': {'common', 'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
+    'worker_sdk/cpprun/data': {'common', 'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
     'worker_sdk/cpprun/optim': {'worker_sdk/cpprun/dist'},
     'worker_sdk/cpprun/trainer': {
         'worker_sdk/cpprun/worker',

@@ -1,7 +1,6 @@
 #include "agent/core/hang_watch.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "common/limits/hangs.hpp"
@@ -30,12 +29,6 @@ int64_t steps_between(const Heartbeat& before, const Heartbeat& after) {
   int64_t steps = 0;
   const bool overflows = __builtin_sub_overflow(after.step, before.step, &steps);
   return overflows ? 1 : std::max<int64_t>(1, steps);
-}
-
-std::string seconds_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", to_seconds(duration));
-  return text;
 }
 
 // The only worker with the least `value`; null if several have it.
@@ -184,7 +177,7 @@ std::optional<Hang> HangWatch::find_stopped(Instant now,
   for (const WorkerObservation& worker : workers) {
     const Instant since = tracks_.at(worker.local_rank.value).stopped_since;
     if (since.is_never() || now - since < stopped_limit()) continue;
-    return Hang{worker, "stopped by a signal, such as SIGSTOP, for " + seconds_text(now - since),
+    return Hang{worker, "stopped by a signal, such as SIGSTOP, for " + text::seconds(now - since),
                 true};
   }
   return std::nullopt;
@@ -209,10 +202,10 @@ Hang HangWatch::describe(Instant now, const std::vector<WorkerObservation>& work
   std::string how;
   if (worker.beat) {
     const Duration since = now - std::max(track.beat_at, awake_since_);
-    how = "no heartbeat for " + seconds_text(since) + " at step " +
+    how = "no heartbeat for " + text::seconds(since) + " at step " +
           std::to_string(worker.beat->step) + ", " + phase_name(worker.beat->phase);
   } else {
-    how = "no CPU time, input or output for " + seconds_text(now - track.moved_at) +
+    how = "no CPU time, input or output for " + text::seconds(now - track.moved_at) +
           "; it sends no heartbeats, so no more is known";
   }
   return Hang{worker, how + why, false};

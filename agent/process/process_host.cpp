@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <cstdio>
 #include <utility>
 
 #include "agent/process/diagnostics/process_sampler.hpp"
@@ -504,12 +503,6 @@ void ProcessHost::reap_killed(Instant until) {
 
 namespace {
 
-std::string seconds_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f s", to_seconds(duration));
-  return text;
-}
-
 // A report over the channel replaces the error file that the worker did not write. It has no
 // timestamp of its own, so it gets the time of the worker's end.
 ErrorReport report_of(const std::string& text) {
@@ -548,7 +541,7 @@ void ProcessHost::on_ready(int local_rank) {
   if (++ready_ != started_ || !events_.on_note) return;
   const std::string who =
       started_ == 1 ? "the worker is" : "all " + std::to_string(started_) + " workers are";
-  events_.on_note(who + " ready, " + seconds_text(boot_now() - started_at_) +
+  events_.on_note(who + " ready, " + text::seconds(boot_now() - started_at_, 3) +
                   " after the start of the round");
 }
 
@@ -603,7 +596,7 @@ void ProcessHost::read_final_report(WorkerExit& end) {
   events_.on_note("local rank " + std::to_string(rank) + " was at step " +
                   std::to_string(last.heartbeat->step) + " after " +
                   std::to_string(last.heartbeat->collectives) +
-                  " collectives; its last heartbeat came " + seconds_text(last.heartbeat->age) +
+                  " collectives; its last heartbeat came " + text::seconds(last.heartbeat->age, 3) +
                   " before its end");
 }
 

@@ -1,7 +1,6 @@
 #include "common/failure/failure_summary.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "common/check.hpp"
 #include "common/signals.hpp"
@@ -99,9 +98,8 @@ std::string unreadable_text(const WorkerExit& end) {
 }
 
 std::string lived_text(const WorkerExit& end) {
-  char text[48];
-  std::snprintf(text, sizeof text, ", %.1f s after its start", to_seconds(lived(end)));
-  return end.started_at == Instant{} ? "" : text;
+  if (end.started_at == Instant{}) return "";
+  return ", " + text::seconds(lived(end)) + " after its start";
 }
 
 }  // namespace

@@ -1,18 +1,12 @@
 #include "common/faults/fault_report.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "common/limits/faults.hpp"
+#include "common/text.hpp"
 
 namespace cpprun::faults {
 namespace {
-
-std::string shown_seconds(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f s", to_seconds(duration));
-  return text;
-}
 
 std::string shown(const Span& span) {
   const std::string from = std::to_string(span.from);
@@ -28,7 +22,7 @@ std::optional<int64_t> difference(const std::optional<int64_t>& before,
 std::string outcome_text(const InjectedFault& injected, const Fault& fault) {
   std::string text = injected.where;
   if (injected.recovery) {
-    text += "; all workers running again after " + shown_seconds(*injected.recovery);
+    text += "; all workers running again after " + text::seconds(*injected.recovery, 3);
   } else {
     text += fault.is_survived() ? "; the round went on" : "; no round followed";
   }
@@ -51,7 +45,8 @@ ExpectationResult check_recovery(const std::vector<InjectedFault>& injections, c
               "no round followed " + describe(fault) + " (" + injected.where + ")"};
     }
     longest = std::max(longest, *injected.recovery);
-    result.text = "at most " + shown_seconds(longest) + ", expected at most " + shown_seconds(most);
+    result.text =
+        "at most " + text::seconds(longest, 3) + ", expected at most " + text::seconds(most, 3);
   }
   result.is_held = longest <= most;
   result.seconds = to_seconds(longest);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/json.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::faults {
@@ -114,7 +115,7 @@ std::string encode(const Summary& summary) {
     object["injected"].push_back(std::move(one));
   }
   object["failed"] = summary.failed;
-  return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(object, 2) + "\n";
 }
 
 Result<Summary> parse_summary(std::string_view json) {

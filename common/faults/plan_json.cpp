@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/faults/plan.hpp"
+#include "common/json.hpp"
 #include "common/limits/faults.hpp"
 #include "common/text.hpp"
 
@@ -29,7 +30,7 @@ constexpr const char* kPhases[] = {"starting", "training", "saving"};
 
 std::string shown(const ordered_json& value) {
   if (value.is_structured()) return value.is_array() ? "a list" : "an object";
-  return value.dump(-1, ' ', true, ordered_json::error_handler_t::replace).substr(0, 80);
+  return dump_json(value, -1, true).substr(0, 80);
 }
 
 // Reads the fields of one JSON object of the plan; keeps the first error of the whole plan.
@@ -365,7 +366,7 @@ std::string encode(const Plan& plan) {
   for (const Fault& fault : plan.faults) object["plan"].push_back(to_json(fault));
   object["seed"] = plan.seed;
   if (plan.expect) object["expect"] = to_json(*plan.expect);
-  return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(object, 2) + "\n";
 }
 
 }  // namespace cpprun::faults

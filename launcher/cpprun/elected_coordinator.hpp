@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "agent/core/config.hpp"
-#include "agent/daemon/daemon.hpp"
+#include "agent/daemon/agent_daemon.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"

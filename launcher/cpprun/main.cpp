@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "agent/daemon/daemon.hpp"
+#include "agent/daemon/agent_daemon.hpp"
 #include "common/exit_code.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/log.hpp"

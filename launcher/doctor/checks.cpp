@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/endpoint.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::doctor {
@@ -30,10 +31,6 @@ std::string size(uint64_t bytes) {
 std::string milliseconds(Duration time) {
   using std::chrono::duration_cast;
   return std::to_string(duration_cast<std::chrono::milliseconds>(time).count()) + " ms";
-}
-
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address == "::1";
 }
 
 Finding kernel(const Facts& f) {

@@ -22,8 +22,7 @@ std::string numbered(const char* format, double value) {
   return text.data();
 }
 std::string time_text(Duration time) {
-  return time >= 1s ? numbered("%.1f s", to_seconds(time))
-                    : numbered("%.3g ms", to_seconds(time) * 1e3);
+  return time >= 1s ? text::seconds(time) : numbered("%.3g ms", to_seconds(time) * 1e3);
 }
 std::string speed(double bytes_per_s) {
   return numbered("%.3g Gbit/s", bytes_per_s * 8 / 1e9);

@@ -5,14 +5,11 @@
 #include <tuple>
 #include <utility>
 
+#include "common/endpoint.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
 namespace {
-
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
-}
 
 // A node on another host than the coordinator. nullptr: none.
 const Node* find_remote(const std::vector<Node*>& all) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/failure/failure_class.hpp"
+#include "common/json.hpp"
 #include "common/limits/dashboard.hpp"
 #include "rendezvous/coordinator/rank_progress.hpp"
 #include "rendezvous/observe/status.hpp"
@@ -13,10 +14,6 @@ namespace cpprun {
 namespace {
 
 using nlohmann::json;
-
-std::string line(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 json ms(Instant at) {
   return at.nanoseconds() / 1'000'000;
@@ -131,7 +128,7 @@ std::string dashboard_state(const Coordinator& coordinator, const HistoryRecorde
   for (const auto& [run_id, job] : coordinator.jobs()) {
     jobs[run_id] = to_json(*job, job_history.of(run_id));
   }
-  return line({{"version", CPPRUN_VERSION}, {"host", coordinator.host()}, {"jobs", jobs}});
+  return dump_json(json{{"version", CPPRUN_VERSION}, {"host", coordinator.host()}, {"jobs", jobs}});
 }
 
 std::string dashboard_progress(const Coordinator& coordinator) {
@@ -142,7 +139,7 @@ std::string dashboard_progress(const Coordinator& coordinator) {
     jobs[run_id] = {
         {"round", told->round.value}, {"steps", told->steps}, {"step_us", told->step_us}};
   }
-  return line({{"jobs", jobs}});
+  return dump_json(json{{"jobs", jobs}});
 }
 
 std::string dashboard_steps(const StepHistory& history) {
@@ -151,7 +148,7 @@ std::string dashboard_steps(const StepHistory& history) {
     json& all = jobs[run_id] = json::array();
     for (const StepPoint& point : points) all.push_back(to_json(point));
   }
-  return line({{"jobs", jobs}});
+  return dump_json(json{{"jobs", jobs}});
 }
 
 std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wanted) {
@@ -159,7 +156,7 @@ std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wante
   const auto found = coordinator.jobs().find(wanted.run_id);
   if (found == coordinator.jobs().end()) {
     object["why"] = "there is no such job here";
-    return line(object);
+    return dump_json(object);
   }
   const Job& job = *found->second;
   const std::optional<RankLocation> place = place_of(job, wanted.rank);
@@ -170,7 +167,7 @@ std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wante
   const bool is_told = told != nullptr && object["why"] == "";
   object["out"] = is_told ? json(told->out) : json::array();
   object["err"] = is_told ? json(told->err) : json::array();
-  return line(object);
+  return dump_json(object);
 }
 
 }  // namespace cpprun

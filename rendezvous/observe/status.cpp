@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/json.hpp"
+
 namespace cpprun {
 
 const char* name_of(Job::Phase phase) {
@@ -98,7 +100,7 @@ std::string status_json(const Coordinator& coordinator, const std::optional<Serv
     all["connections"] = server->connections;
     all["store"] = {{"keys", server->keys}, {"waits", server->waits}};
   }
-  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return dump_json(all, 2) + "\n";
 }
 
 }  // namespace cpprun

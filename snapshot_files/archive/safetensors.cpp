@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "common/json.hpp"
 #include "snapshot_files/archive/tree.hpp"
 #include "snapshot_files/pickle/dtype.hpp"
 
@@ -102,7 +103,7 @@ Result<std::string> make_header(const std::string& file, const std::vector<Named
     at = end;
   }
   header["__metadata__"] = {{"format", "pt"}};
-  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = dump_json(header);
   text.append((8 - text.size() % 8) % 8, ' ');
   return text;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/check.hpp"
+#include "common/json.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/limits/snapshots.hpp"
 #include "snapshot_files/archive/crc32.hpp"
@@ -108,10 +109,6 @@ void read_elsewhere(const Json& json, Fields& fields, Manifest& manifest) {
   }
 }
 
-std::string dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
 // Discarded if it is not JSON or too deeply nested.
 Json parse(std::string_view text) {
   bool is_too_deep = false;
@@ -155,7 +152,7 @@ std::string encode(const Manifest& manifest) {
                   {"files", std::move(files)},
                   {"elsewhere", manifest.elsewhere},
                   {"user", std::move(user)}};
-  const std::string text = dump(json, 1) + "\n";
+  const std::string text = dump_json(json, 1) + "\n";
   CPPRUN_CHECK(decode_manifest(text).ok());
   return text;
 }
@@ -183,7 +180,7 @@ Result<Manifest> decode_manifest(std::string_view text) {
   if (made.id.size() != 32 || !is_hex(made.id)) fields.fail("id");
   if (const auto user = json.find("user"); user != json.end()) {
     if (!user->is_object()) fields.fail("user");
-    made.user = dump(*user, -1);
+    made.user = dump_json(*user);
   }
   if (fields.bad()) return wrong("'" + *fields.bad() + "' is missing or makes no sense");
   return made;

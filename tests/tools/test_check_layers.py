@@ -55,7 +55,7 @@ def test_allowed_includes(project, path, name):
         ('agent/daemon/a.cpp', '"launcher/options/options.hpp"'),
         ('agent/daemon/a.cpp', '<torch/torch.h>'),
         ('rendezvous/client/a.cpp', '"rendezvous/server/server.hpp"'),
-        ('launcher/cpprunctl/main.cpp', '"agent/daemon/daemon.hpp"'),
+        ('launcher/cpprunctl/main.cpp', '"agent/daemon/agent_daemon.hpp"'),
         ('launcher/cpprun/main.cpp', '<boost/asio/io_context.hpp>'),
         ('worker_sdk/a.cpp', '<boost/asio/io_context.hpp>'),
         ('worker_sdk/a.cpp', '"rendezvous/client/client.hpp"'),
@@ -114,11 +114,12 @@ def test_allowed_calls(project, path, code):
 def test_asio_headers_stay_in_their_modules(project):
     files = {
         'agent/process/host.hpp': include('<boost/asio/io_context.hpp>'),
-        'agent/daemon/daemon.hpp': include('"agent/process/host.hpp"'),
-        'agent/daemon/daemon.cpp': include('"agent/daemon/daemon.hpp"'),
+        'agent/daemon/agent_daemon.hpp': include('"agent/process/host.hpp"'),
+        'agent/daemon/agent_daemon.cpp': include('"agent/daemon/agent_daemon.hpp"'),
     }
     assert findings(project(files)) == []
-    found = findings(project({'launcher/cpprun/main.cpp': include('"agent/daemon/daemon.hpp"')}))
+    daemon = include('"agent/daemon/agent_daemon.hpp"')
+    found = findings(project({'launcher/cpprun/main.cpp': daemon}))
     assert len(found) == 1 and found[0].startswith('agent/process/host.hpp:1: ')
     assert 'launcher/cpprun/main.cpp' in found[0]
 

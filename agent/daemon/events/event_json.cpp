@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/core/config.hpp"
+#include "common/json.hpp"
 #include "common/log/log.hpp"
 #include "common/signals.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string line(const ordered_json& object) {
-  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(object) + "\n";
 }
 
 ordered_json begin(const Stamp& stamp, const char* event) {

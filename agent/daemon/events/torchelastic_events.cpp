@@ -6,16 +6,13 @@
 #include <utility>
 
 #include "agent/core/worker_plan.hpp"
+#include "common/json.hpp"
 #include "common/log/log.hpp"
 
 namespace cpprun {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string text_of(const ordered_json& object) {
-  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
 
 double milliseconds(Duration duration) {
   return to_seconds(duration) * 1e3;
@@ -124,18 +121,19 @@ void TorchelasticEvents::print(const Record& record) const {
   if (record.failure != nullptr) {
     inner["exit_code"] = {record.failure->exit_code};
     inner["worker_pid"] = {record.failure->pid};
-    body["raw_error"] = text_of(raw_error(*record.failure));
+    body["raw_error"] = dump_json(raw_error(*record.failure));
   }
   if (!record.error.empty()) body["raw_error"] = record.error;
-  body["metadata"] = text_of(inner);
+  body["metadata"] = dump_json(inner);
   body["agent_restarts"] = restarts_;
   body["duration_ms"] = nullptr;
   if (record.took) body["duration_ms"] = milliseconds(*record.took);
-  log::plain(text_of({{"name", std::string("torchelastic.worker.status.") + record.state},
-                      {"source", record.worker == nullptr ? "AGENT" : "WORKER"},
-                      {"timestamp", 0},
-                      {"metadata", body}}) +
-             "\n");
+  log::plain(
+      dump_json(ordered_json{{"name", std::string("torchelastic.worker.status.") + record.state},
+                             {"source", record.worker == nullptr ? "AGENT" : "WORKER"},
+                             {"timestamp", 0},
+                             {"metadata", body}}) +
+      "\n");
 }
 
 }  // namespace cpprun

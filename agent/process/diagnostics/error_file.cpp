@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "common/json.hpp"
 #include "common/limits/agent.hpp"
 #include "common/text.hpp"
 
@@ -37,7 +38,7 @@ std::string text_of(const json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end()) return "";
   if (found->is_string()) return found->get<std::string>();
-  return found->dump(-1, ' ', false, json::error_handler_t::replace);
+  return dump_json(*found);
 }
 
 // The nested form; the plain one is a single string.

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 #include "agent/process/clock.hpp"
@@ -118,11 +117,9 @@ std::string summary_of(const WorkerObservation& worker) {
                      std::to_string(worker.local_rank.value) + ", pid " +
                      std::to_string(worker.pid) + "): ";
   if (worker.beat) {
-    char age[32];
-    std::snprintf(age, sizeof age, "%.1f s", to_seconds(worker.beat->age));
     text += "step " + std::to_string(worker.beat->step) + ", " +
-            std::to_string(worker.beat->collectives) + " collectives, last heartbeat " + age +
-            " ago";
+            std::to_string(worker.beat->collectives) + " collectives, last heartbeat " +
+            text::seconds(worker.beat->age) + " ago";
   } else {
     text += "no heartbeats";
   }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <vector>
 
 #include "agent/process/proc_files.hpp"
@@ -60,12 +59,6 @@ std::string blocked_thread(const std::string& process) {
   return found;
 }
 
-std::string seconds_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", to_seconds(duration));
-  return text;
-}
-
 }  // namespace
 
 std::string name_of(const StuckProcess& process) {
@@ -102,7 +95,7 @@ std::string describe(const StuckProcess& process) {
   const std::string what =
       describe_thread(read_small_file(thread + "/status"), read_small_file(thread + "/wchan"),
                       read_small_file(thread + "/stack"));
-  return text::printable(name_of(process) + " has not ended " + seconds_text(process.since) +
+  return text::printable(name_of(process) + " has not ended " + text::seconds(process.since) +
                          " after SIGKILL: " + what);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/endpoint.hpp"
 #include "common/limits/doctor.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/machine/identity.hpp"
@@ -34,7 +35,7 @@ std::vector<std::string> own_addresses(const std::string& first) {
     const bool has_text = is_ip && ::getnameinfo(card->ifa_addr, size, text.data(), text.size(),
                                                  nullptr, 0, NI_NUMERICHOST) == 0;
     const std::string address = text.data();
-    const bool is_own = address.starts_with("127.") || address == "::1" || address == first;
+    const bool is_own = is_loopback(address) || address == first;
     if (has_text && !is_own && all.size() < limits::kAddressesPerNode) all.push_back(address);
   }
   ::freeifaddrs(cards);

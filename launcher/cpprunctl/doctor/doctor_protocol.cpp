@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/json.hpp"
 #include "common/limits/doctor.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
@@ -11,11 +12,6 @@ namespace cpprun::ctl {
 namespace {
 
 using nlohmann::json;
-
-// Host and file names need not be UTF-8.
-std::string dumped(const json& value, int indent = -1) {
-  return value.dump(indent, ' ', false, json::error_handler_t::replace);
-}
 
 Error nonsense() {
   return Error{ErrorKind::Protocol,
@@ -48,11 +44,11 @@ Duration time_at(const json& object, const char* name) {
 }  // namespace
 
 std::string encode(const doctor::NodeCard& card) {
-  return dumped({{"name", card.name},
-                 {"version", card.version},
-                 {"addresses", card.addresses},
-                 {"port", card.port},
-                 {"secret", card.secret}});
+  return dump_json(json{{"name", card.name},
+                        {"version", card.version},
+                        {"addresses", card.addresses},
+                        {"port", card.port},
+                        {"secret", card.secret}});
 }
 
 Result<doctor::NodeCard> decode_card(const std::string& text) {
@@ -85,7 +81,7 @@ std::string encode(const std::vector<doctor::PairFacts>& pairs) {
                    {"clock_ahead_s", to_seconds(pair.clock_ahead)},
                    {"bytes_per_s", pair.bytes_per_s}});
   }
-  return dumped(all);
+  return dump_json(all);
 }
 
 Result<std::vector<doctor::PairFacts>> decode_pairs(const std::string& text, int64_t nodes) {
@@ -142,7 +138,7 @@ std::string json_of(const std::vector<doctor::Finding>& findings) {
                    {"text", finding.text},
                    {"cure", finding.cure}});
   }
-  return dumped(all, 2) + "\n";
+  return dump_json(all, 2) + "\n";
 }
 
 }  // namespace cpprun::ctl

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/json.hpp"
+
 namespace cpprun::ctl {
 namespace {
 
@@ -16,7 +18,7 @@ std::string text_of(const ordered_json& event, const char* name) {
   const auto field = event.find(name);
   if (field == event.end()) return "";
   if (field->is_string()) return field->get<std::string>();
-  return field->dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return dump_json(*field);
 }
 
 int64_t number_of(const ordered_json& event, const char* name) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/json.hpp"
 #include "common/limits/rendezvous.hpp"
 
 namespace cpprun::ctl {
@@ -83,8 +84,8 @@ JobStatus job_of(const Json& json) {
   return job;
 }
 
-std::string dumped(const Json& json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+std::string line_of(const Json& json) {
+  return dump_json(json, 1) + "\n";
 }
 
 }  // namespace
@@ -148,7 +149,7 @@ std::string stacks_json(const std::vector<std::pair<std::string, admin::WorkerSt
     json["stacks"].push_back(
         {{"node", node}, {"rank", one.rank}, {"pid", one.pid}, {"text", one.text}});
   }
-  return dumped(json);
+  return line_of(json);
 }
 
 std::string joined_json(const std::vector<std::string>& agents, const std::string& status) {
@@ -158,11 +159,11 @@ std::string joined_json(const std::vector<std::string>& agents, const std::strin
     if (agent) json["agents"].push_back(std::move(*agent));
   }
   if (Result<Json> whole = object_of(status); whole) json["status"] = std::move(*whole);
-  return dumped(json);
+  return line_of(json);
 }
 
 std::string pid_json(int64_t pid, int64_t rank, const std::string& node) {
-  return dumped({{"pid", pid}, {"rank", rank}, {"node", node}});
+  return line_of({{"pid", pid}, {"rank", rank}, {"node", node}});
 }
 
 std::string done_text(const std::string& body) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/json.hpp"
 #include "common/limits/snapshots.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot_paths.hpp"
@@ -19,7 +20,7 @@ using namespace snapshot_files;
 using Json = nlohmann::ordered_json;
 
 void print_json(const Json& json) {
-  print(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  print(dump_json(json, 1) + "\n");
 }
 
 uint64_t bytes_of(const Manifest& manifest) {

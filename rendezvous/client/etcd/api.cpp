@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/json.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::etcd {
@@ -157,7 +158,7 @@ std::string path_of(const Request& request) {
 
 std::string body_of(const Request& request) {
   const json body = std::visit([](const auto& one) { return to_json(one); }, request);
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  return dump_json(body);
 }
 
 const KeyValue* TxnAnswer::find(std::string_view key) const {

@@ -1,10 +1,9 @@
 #include "rendezvous/client/store/store_client.hpp"
 
-#include <cstdio>
-
 #include "common/check.hpp"
 #include "common/endpoint.hpp"
 #include "common/limits/store.hpp"
+#include "common/text.hpp"
 #include "rendezvous/client/store/dial.hpp"
 #include "rendezvous/client/store/store_calls.hpp"
 
@@ -26,17 +25,11 @@ StoreClient::~StoreClient() = default;
 
 namespace {
 
-std::string text_of(Clock::duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
-  return text;
-}
-
 Error never_reached(const Endpoint& endpoint, int tries, Clock::duration tried_for,
                     const std::string& last) {
   return Error{ErrorKind::Timeout, "no store at " + to_string(endpoint) + ": tried " +
                                        std::to_string(tries) + (tries == 1 ? " time" : " times") +
-                                       " in " + text_of(tried_for) + "; last: " + last +
+                                       " in " + text::seconds(tried_for) + "; last: " + last +
                                        "; check the address, or allow a longer connect_timeout"};
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/check.hpp"
+#include "common/json.hpp"
 #include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
@@ -11,10 +12,6 @@ namespace cpprun::admin {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string dumped(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
 
 Error broken(const std::string& why) {
   return Error{ErrorKind::Protocol, "this is no question that an agent knows: " + why};
@@ -88,7 +85,7 @@ std::optional<int64_t> AdminQuery::number(const std::string& name) const {
 std::string encode(const AdminQuery& query) {
   ordered_json json{{"verb", query.verb}};
   for (const auto& [name, text] : query.parameters) json[name] = text;
-  return dumped(json);
+  return dump_json(json);
 }
 
 Result<AdminQuery> decode_query(std::string_view body) {
@@ -101,10 +98,10 @@ Result<AdminQuery> decode_query(std::string_view body) {
 }
 
 std::string done(const std::string& text) {
-  return dumped({{"done", text}});
+  return dump_json(ordered_json{{"done", text}});
 }
 std::string refusal(const std::string& why) {
-  return dumped({{"refused", why}});
+  return dump_json(ordered_json{{"refused", why}});
 }
 
 std::optional<std::string> refusal_reason(std::string_view body) {
@@ -154,7 +151,7 @@ std::string encode(const NodeView& view) {
       view.snapshot_step ? ordered_json(*view.snapshot_step) : ordered_json(nullptr);
   json["workers"] = ordered_json::array();
   for (const WorkerView& worker : view.workers) json["workers"].push_back(json_of(worker));
-  return dumped(json);
+  return dump_json(json);
 }
 
 std::string encode(const std::vector<WorkerStack>& stacks) {
@@ -162,7 +159,7 @@ std::string encode(const std::vector<WorkerStack>& stacks) {
   for (const WorkerStack& stack : stacks) {
     json["stacks"].push_back({{"rank", stack.rank}, {"pid", stack.pid}, {"text", stack.text}});
   }
-  return dumped(json);
+  return dump_json(json);
 }
 
 }  // namespace cpprun::admin

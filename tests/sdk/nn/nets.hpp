@@ -9,6 +9,8 @@
 
 #include <torch/torch.h>
 
+#include "common/hash.hpp"
+
 namespace cpprun::test {
 
 struct Mlp : torch::nn::Module {
@@ -70,11 +72,10 @@ class Batches {
 
 // FNV-1a over the bytes of all parameters and buffers.
 inline uint64_t hash_of(const torch::nn::Module& module) {
-  uint64_t hash = 14695981039346656037U;
+  uint64_t hash = kFnvBasis;
   const auto add = [&](const at::Tensor& tensor) {
     const at::Tensor flat = tensor.detach().contiguous();
-    const auto* bytes = static_cast<const unsigned char*>(flat.data_ptr());
-    for (size_t i = 0; i < flat.nbytes(); ++i) hash = (hash ^ bytes[i]) * 1099511628211U;
+    hash = fnv1a({static_cast<const std::byte*>(flat.data_ptr()), flat.nbytes()}, hash);
   };
   for (const at::Tensor& parameter : module.parameters()) add(parameter);
   for (const at::Tensor& buffer : module.buffers()) add(buffer);

@@ -17,6 +17,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "common/hash.hpp"
+
 namespace cpprun::test {
 
 struct Net : torch::nn::Module {
@@ -71,11 +73,10 @@ struct Data {
 
 // Hashes all parameters, and the buffers, which may differ between ranks.
 inline std::string fingerprint(const torch::nn::Module& module, bool has_buffers = true) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  uint64_t hash = kFnvBasis;
   const auto add = [&hash](const at::Tensor& tensor) {
     const auto whole = tensor.detach().cpu().contiguous();
-    const auto* bytes = static_cast<const unsigned char*>(whole.data_ptr());
-    for (size_t i = 0; i < whole.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+    hash = fnv1a({static_cast<const std::byte*>(whole.data_ptr()), whole.nbytes()}, hash);
   };
   for (const auto& each : module.parameters()) add(each);
   if (!has_buffers) return std::to_string(hash);

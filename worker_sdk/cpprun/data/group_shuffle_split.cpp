@@ -7,12 +7,15 @@
 #include <set>
 #include <stdexcept>
 
+#include "common/hash.hpp"
+
 namespace cpprun::data {
 namespace {
 
-uint64_t fnv1a(uint64_t hash, uint64_t number) {
+// Little-endian on every machine.
+uint64_t add_number(uint64_t hash, uint64_t number) {
   for (int byte = 0; byte < 8; ++byte, number >>= 8) {
-    hash = (hash ^ (number & 0xff)) * 0x100000001b3;
+    hash = fnv1a(static_cast<uint8_t>(number & 0xff), hash);
   }
   return hash;
 }
@@ -42,9 +45,9 @@ GroupShuffleSplit group_shuffle_split(const std::vector<std::string>& groups, do
 }
 
 uint64_t GroupShuffleSplit::fingerprint() const {
-  uint64_t hash = fnv1a(0xcbf29ce484222325, train.size());
-  for (const size_t index : train) hash = fnv1a(hash, index);
-  for (const size_t index : validation) hash = fnv1a(hash, index);
+  uint64_t hash = add_number(kFnvBasis, train.size());
+  for (const size_t index : train) hash = add_number(hash, index);
+  for (const size_t index : validation) hash = add_number(hash, index);
   return hash;
 }
 

@@ -1,6 +1,7 @@
 // Headers have a fixed size, so that one gather exchanges them without exchanging lengths first.
 #include "cpprun/dist/objects/object_header.hpp"
 
+#include "common/hash.hpp"
 #include "cpprun/dist/bytes.hpp"
 
 namespace cpprun::dist {
@@ -8,13 +9,6 @@ namespace {
 
 constexpr std::string_view kMagic = "cpprunO1";
 constexpr size_t kTypeShown = 150;
-
-// FNV-1a: equal on every machine and compiler.
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 14695981039346656037ULL;
-  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ULL;
-  return hash;
-}
 
 std::string shown(const ObjectHeader& header, bool counts_matter) {
   std::string text = header.call + " of " + header.type;
@@ -74,7 +68,7 @@ ObjectHeader object_header(const Call& call, std::string_view type, int64_t root
     call.refuse("the object takes " + std::to_string(bytes) + " bytes, the limit is " +
                 std::to_string(kObjectBytesMax));
   }
-  return {call.name(), std::string(type.substr(0, kTypeShown)), hash_of(type), root, count, bytes};
+  return {call.name(), std::string(type.substr(0, kTypeShown)), fnv1a(type), root, count, bytes};
 }
 
 std::vector<ObjectHeader> agreed(const std::string& where, const std::vector<int>& ranks,

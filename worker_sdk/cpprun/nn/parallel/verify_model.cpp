@@ -5,6 +5,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "common/hash.hpp"
 #include "cpprun/nn/parallel/sdk_ranks.hpp"
 
 namespace cpprun::nn::parallel {
@@ -18,13 +19,6 @@ int next_number(const dist::ProcessGroup& group) {
   static std::map<std::weak_ptr<dist::ProcessGroup::State>, int, std::owner_less<>> made;
   const std::lock_guard lock(mutex);
   return made[group.state()]++;
-}
-
-// FNV-1a: equal in every build, unlike std::hash.
-uint64_t hash_of(const std::string& text) {
-  uint64_t hash = 14695981039346656037U;
-  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211U;
-  return hash;
 }
 
 std::string text_of(const Description& lines) {
@@ -100,7 +94,7 @@ void verify_across_ranks(const dist::ProcessGroup& group, const Description& own
   const std::string text = text_of(own);
   // The text first, because ranks read it after they have seen the hash.
   store.set(keys.text(group.rank()), text);
-  store.set(keys.hash(group.rank()), std::to_string(hash_of(text)));
+  store.set(keys.hash(group.rank()), std::to_string(fnv1a(text)));
   wait_for_all(store, keys, ranks, group);
   const auto all = hashes(store, keys, ranks);
   const auto other =

@@ -1,23 +1,50 @@
-#include "agent/daemon/daemon.hpp"
+#include "agent/daemon/agent_daemon.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <csignal>
+#include <deque>
 #include <filesystem>
 #include <utility>
 
+#include "agent/core/agent.hpp"
 #include "agent/core/worker_plan.hpp"
-#include "agent/daemon/daemon_impl.hpp"
+#include "agent/daemon/events/console_reporter.hpp"
+#include "agent/daemon/events/event_recorder.hpp"
+#include "agent/daemon/faults/fault_injector.hpp"
 #include "agent/daemon/join_options.hpp"
-#include "agent/daemon/worker_specs.hpp"
+#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/round_starter.hpp"
+#include "agent/daemon/services/admin_service.hpp"
+#include "agent/daemon/services/file_timer_server.hpp"
+#include "agent/daemon/services/hang_monitor.hpp"
+#include "agent/daemon/services/health_server.hpp"
+#include "agent/daemon/services/log_tail_reporter.hpp"
+#include "agent/daemon/services/progress_reporter.hpp"
+#include "agent/daemon/services/store_monitor.hpp"
+#include "agent/daemon/services/stuck_reporter.hpp"
+#include "agent/daemon/snapshots/replica_manager.hpp"
+#include "agent/daemon/snapshots/snapshot_manager.hpp"
+#include "agent/daemon/stream_routes.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
+#include "agent/process/cleanup/reaper.hpp"
+#include "agent/process/clock.hpp"
+#include "agent/process/process_host.hpp"
+#include "agent/process/spawn/port_reservation.hpp"
+#include "agent/process/streams/log_folder.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/identity.hpp"
+#include "common/proof/node_id.hpp"
 #include "common/text.hpp"
+#include "rendezvous/client/control_client.hpp"
 
 namespace cpprun {
 
@@ -36,10 +63,174 @@ AgentConfig with_whole_paths(AgentConfig config) {
 }
 
 bool is_loopback_name(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  return host == "localhost" || is_loopback(host);
 }
 
 }  // namespace
+
+class AgentDaemon::Impl final : public AgentDaemon {
+ public:
+  explicit Impl(AgentConfig given);
+  ~Impl() override;
+
+  Status prepare();
+  Incarnation incarnation() const override { return node_id_of(key_); }
+  void set_start_times(const StartTimes& times) override {
+    event_recorder_->set_start_times(times);
+  }
+  void may_lead(BecomeCoordinator take_over) override { take_over_ = std::move(take_over); }
+  void may_host(HostJob host_job) override { host_job_ = std::move(host_job); }
+  int run(const Endpoint& coordinator, bool is_own) override;
+  Result<uint16_t> keep_port() override;
+  ElectionCallbacks election_callbacks() override;
+  int run_elected(Arbiter arbiter) override;
+  std::optional<Duration> may_stay() const override;
+
+ private:
+  // Executes the effects of one call of the core, and those of the calls that follow from them.
+  template <class Call>
+  void run_core(Call call) {
+    agent::Effects effects;
+    call(effects);
+    for (agent::Effect& effect : effects) queue_.push_back(std::move(effect));
+    if (is_carrying_out_) return;
+    is_carrying_out_ = true;
+    while (!queue_.empty()) {
+      agent::Effect effect = std::move(queue_.front());
+      queue_.pop_front();
+      std::visit([this](const auto& e) { this->carry_out(e); }, effect);
+    }
+    is_carrying_out_ = false;
+    arm_timer();
+    if (arbiter_) notify_arbiter();
+  }
+
+  void carry_out(const agent::SendMessage& effect) {
+    if (connection_) connection_->send(effect.message);
+  }
+  void carry_out(const agent::Disconnect& effect);
+  void carry_out(const agent::Reconnect& e) { connection_->reconnect(e.is_elsewhere); }
+  void carry_out(const agent::Routes& effect);
+  void carry_out(const agent::BecomeCoordinator& effect);
+  void carry_out(const agent::StartWorkers& effect);
+  void carry_out(const agent::StopWorkers& effect);
+  void carry_out(const agent::EndSaving& effect) { host_->end_saving(effect.signal); }
+  void carry_out(const agent::ReservePort&);
+  void carry_out(const agent::SetWorkerLease& effect) {
+    reaper_->set_deadline(effect.deadline);
+    worker_lease_deadline_ = effect.deadline;
+  }
+  void carry_out(const agent::FirstFailure& effect) {
+    event_recorder_->first_failure(reporter_->first_failure(effect));
+  }
+  void carry_out(const agent::LogEvent& effect);
+  void carry_out(const agent::Finish& effect);
+  void carry_out(const agent::ScanSnapshots&) { snapshots_->scan(); }
+  void carry_out(const agent::FetchSnapshot& e) { snapshots_->fetch(e.resume, e.secret); }
+  void carry_out(const agent::DropFetch&) {
+    snapshots_->drop_fetch();
+    if (replicas_) replicas_->cancel_fetch();
+  }
+  void carry_out(const agent::FetchReplicas& effect) {
+    replicas_->fetch(effect.at, effect.assignment);
+  }
+  void carry_out(const agent::KeepReplicas& effect) {
+    replicas_->replicate(effect.of, effect.secret);
+  }
+  void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
+
+  Status start_workers(const control::RankAssignment& assignment);
+  void start_host();
+  void on_milestone(int local_rank, WorkerMilestone milestone);
+  void on_stuck(const std::vector<std::string>& lines);
+  void warn_unended(const std::vector<StuckProcess>& left) const;
+  void keep_control_port();
+  void open_faults();
+  void watch_for_hangs();
+  void watch_workers(const control::RankAssignment& assignment);
+  void unwatch_workers();
+  void answer_probes();
+  void open_replicas();
+  void open_snapshots();
+  void serve_snapshots(const std::vector<std::string>& addresses);
+  void connect();
+  std::optional<Endpoint> host_if_free(const std::vector<std::string>& addresses);
+  void on_led_from(const Endpoint& place);
+  void notify_arbiter();
+  void catch_signals();
+  void wait_for_signal();
+  void watch_reaper();
+  void arm_timer();
+  void on_timer();
+  bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
+  void on_message(const control::CoordinatorMessage& message);
+  void open_admin_service();
+  void open_dashboard();
+  void close(bool is_reset);
+  void end_loop();
+  void close_folder(bool is_well);
+
+  const AgentConfig config_;
+  const std::string host_name_;
+  const std::string token_;  // in the environment of every process of this agent
+  const std::string key_;    // secret; proves to the coordinator that we are this node
+  Endpoint coordinator_;
+  HostJob host_job_;                               // empty: this agent never hosts its job
+  BecomeCoordinator take_over_;                    // empty: this agent is never a standby
+  std::optional<PortReservation> control_port_;    // for a coordinator in this process
+  Arbiter arbiter_;                                // empty: the coordinator is not elected
+  std::optional<std::pair<bool, bool>> reported_;  // the last report to the arbiter
+  Instant reported_at_;
+  std::string no_election_;  // why the leader is unknown; "" once there was a leader
+
+  boost::asio::io_context loop_;
+  boost::asio::steady_timer timer_;
+  boost::asio::signal_set signals_;
+  boost::asio::posix::stream_descriptor reaper_fd_;
+  Instant armed_for_ = Instant::never();
+  Instant worker_lease_deadline_ = Instant::never();  // workers may run until then
+
+  std::unique_ptr<Reaper> reaper_;
+  LogFolder folder_;
+  std::optional<ConsoleReporter> reporter_;
+  std::optional<EventRecorder> event_recorder_;
+  std::optional<PortReservation> port_;
+  std::unique_ptr<ProcessHost> host_;
+  std::optional<RoundStarter> starter_;
+  std::unique_ptr<HangMonitor> hangs_;
+  StoreMonitor store_monitor_{loop_, config_.rendezvous.wait_reminder_interval,
+                              [this](const std::string& text) {
+                                log::warning(text);
+                                event_recorder_->warning(text);
+                              }};
+  std::unique_ptr<FileTimerServer> timers_;     // with TORCHELASTIC_ENABLE_FILE_TIMER only
+  HealthServer health_{loop_};                  // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
+  bool is_own_ = false;                         // the coordinator is in this process
+  Endpoint coordinator_peer_;                   // the coordinator's current or last endpoint
+  std::unique_ptr<ControlClient> connection_;   // nullptr until the first snapshot scan has ended
+  std::unique_ptr<SnapshotManager> snapshots_;  // with --snapshot-dir only
+  std::unique_ptr<ReplicaManager> replicas_;    // with --snapshot-replicas=1 only
+  std::unique_ptr<FaultInjector> faults_;       // with a fault plan only
+  std::unique_ptr<ProgressReporter> progress_;  // created with the connection
+  std::unique_ptr<LogTailReporter> tails_;      // created with the connection
+  std::optional<agent::Agent> core_;
+  std::unique_ptr<AdminService> admin_;
+  StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
+  const Instant begun_at_ = boot_now();
+  const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
+
+  std::deque<agent::Effect> queue_;
+  bool is_carrying_out_ = false;
+  bool is_closing_ = false;
+  std::optional<agent::Finish> finish_;
+};
+
+Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
+  fill_standard_streams();  // before the loop opens its descriptors
+  auto made = std::make_unique<Impl>(std::move(config));
+  if (Status ok = made->prepare(); !ok) return ok.error();
+  return std::unique_ptr<AgentDaemon>(std::move(made));
+}
 
 AgentDaemon::Impl::Impl(AgentConfig given)
     : config_(with_whole_paths(std::move(given))),
@@ -132,6 +323,7 @@ void AgentDaemon::Impl::start_host() {
   open_replicas();
   if (replicas_) options.arenas = replicas_->shard_arenas().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
+  starter_.emplace(config_, host_name_, token_, folder_, *host_);
 }
 
 void AgentDaemon::Impl::watch_for_hangs() {
@@ -166,7 +358,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   catch_signals();
   watch_reaper();
   is_own_ = is_own;
-  open_admin_socket();
+  open_admin_service();
   answer_probes();
   open_faults();
   open_snapshots();
@@ -217,6 +409,43 @@ void AgentDaemon::Impl::open_faults() {
     if (connection_) connection_->reconnect();
   };
   faults_ = std::make_unique<FaultInjector>(loop_, config_.faults, std::move(callbacks));
+}
+
+void AgentDaemon::Impl::open_admin_service() {
+  AdminService::Callbacks callbacks;
+  callbacks.coordinator = [this] {
+    return is_connected() ? std::optional(coordinator_peer_) : std::nullopt;
+  };
+  callbacks.hosts_coordinator = [this] { return is_own_; };
+  callbacks.send = [this](const control::AgentMessage& message) {
+    if (!is_connected()) return false;
+    connection_->send(message);
+    return true;
+  };
+  callbacks.leave = [this](int signal) {
+    host_->hurry();
+    run_core([&](agent::Effects& e) { core_->on_signal(boot_now(), signal, e); });
+  };
+  const AdminService::Node node{config_, host_name_, folder_, *core_, *host_, begun_at_};
+  admin_ = std::make_unique<AdminService>(loop_, node, std::move(callbacks));
+  if (Status ok = admin_->open(); !ok) log::info(ok.error().text);
+}
+
+void AgentDaemon::Impl::open_dashboard() {
+  ProgressReporter::Callbacks progress;
+  progress.live = [this] { return host_->live(); };
+  progress.round = [this] { return core_->assignment().round; };
+  progress.send = [this](const control::Progress& report) { connection_->send(report); };
+  progress_ = std::make_unique<ProgressReporter>(loop_, std::move(progress));
+  LogTailReporter::Callbacks tails;
+  tails.files = [this](int local_rank) {
+    StreamRoutes streams = route_streams(config_.logs, folder_, local_rank, "");
+    return LogTailReporter::Files{std::move(streams.out.file), std::move(streams.err.file)};
+  };
+  tails.round = [this] { return core_->assignment().round; };
+  tails.send = [this](const control::LogLines& lines) { connection_->send(lines); };
+  tails.workers = config_.workers.nproc;
+  tails_ = std::make_unique<LogTailReporter>(loop_, std::move(tails));
 }
 
 void AgentDaemon::Impl::open_replicas() {
@@ -280,7 +509,7 @@ void AgentDaemon::Impl::connect() {
     progress_->on_disconnected();
     tails_->on_disconnected();
     if (faults_) faults_->on_disconnected();
-    admin_commands_.on_disconnected();
+    admin_->on_disconnected();
     run_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
   };
   events.on_refused = [this](const std::vector<Endpoint>& places) {
@@ -304,22 +533,19 @@ std::optional<Endpoint> AgentDaemon::Impl::host_if_free(const std::vector<std::s
 }
 
 void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
-  if (const auto* answer = std::get_if<control::AdminReply>(&message))
-    admin_commands_.on_answer(*answer);
-  if (const auto* asked = std::get_if<control::Challenge>(&message))
-    admin_commands_.on_challenge(*asked);
-  const auto tell = [this](const control::CoordinatorMessage& said) {
-    event_recorder_->on_message(said);
-    run_core([&](agent::Effects& e) { core_->on_message(boot_now(), said, e); });
+  admin_->on_message(message);
+  const auto pass_on = [this](const control::CoordinatorMessage& m) {
+    event_recorder_->on_message(m);
+    run_core([&](agent::Effects& e) { core_->on_message(boot_now(), m, e); });
   };
   // Posted, so that the reply to the admin command leaves first: the core may end the loop at once.
   if (std::holds_alternative<control::ShutdownRequest>(message)) {
     host_->hurry();
-    return asio::post(loop_, [tell, message] { tell(message); });
+    return asio::post(loop_, [pass_on, message] { pass_on(message); });
   }
-  tell(message);
-  const auto* struck = std::get_if<control::FaultPermit>(&message);
-  if (faults_ && struck != nullptr) faults_->on_fault_permit(*struck);
+  pass_on(message);
+  const auto* permit = std::get_if<control::FaultPermit>(&message);
+  if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
   if (const auto* watch = std::get_if<control::Watch>(&message)) progress_->on_watch(*watch);
   if (const auto* tail = std::get_if<control::LogTailRequest>(&message)) tails_->on_tail(*tail);
 }
@@ -374,46 +600,6 @@ void AgentDaemon::Impl::on_timer() {
   run_core([&](agent::Effects& e) { core_->on_time(boot_now(), e); });
 }
 
-AgentDaemon::AgentDaemon(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-AgentDaemon::~AgentDaemon() = default;
-
-Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
-  fill_standard_streams();  // before the loop opens its descriptors
-  auto impl = std::make_unique<Impl>(std::move(config));
-  if (Status ok = impl->prepare(); !ok) return ok.error();
-  return std::unique_ptr<AgentDaemon>(new AgentDaemon(std::move(impl)));
-}
-
-Incarnation AgentDaemon::incarnation() const {
-  return impl_->incarnation();
-}
-void AgentDaemon::may_host(HostJob host_job) {
-  impl_->may_host(std::move(host_job));
-}
-void AgentDaemon::may_lead(BecomeCoordinator take_over) {
-  impl_->may_lead(std::move(take_over));
-}
-void AgentDaemon::set_start_times(const StartTimes& times) {
-  impl_->set_start_times(times);
-}
-Result<uint16_t> AgentDaemon::keep_port() {
-  return impl_->keep_port();
-}
-ElectionCallbacks AgentDaemon::election_callbacks() {
-  return impl_->election_callbacks();
-}
-std::optional<Duration> AgentDaemon::may_stay() const {
-  return impl_->may_stay();
-}
-int AgentDaemon::run_elected(Arbiter arbiter) {
-  return impl_->run_elected(std::move(arbiter));
-}
-int AgentDaemon::run(const Endpoint& coordinator, bool is_own) {
-  return impl_->run(coordinator, is_own);
-}
-
-namespace asio = boost::asio;
-
 void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) {
   close(effect.is_reset);
 }
@@ -449,25 +635,10 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
 }
 
 Status AgentDaemon::Impl::start_workers(const control::RankAssignment& assignment) {
-  int attempt = static_cast<int>(agent::restarts_of(assignment));
-  begin_files(folder_.begin_attempt(attempt, assignment.round.value, config_.workers.nproc));
-  int64_t port = assignment.store_port != 0 ? assignment.store_port : coordinator_.port;
-  agent::LaunchContext place;
-  place.store = to_string(Endpoint{connection_->peer_address(), static_cast<uint16_t>(port)});
-  place.token = token_;
-  place.agent = host_->channel_name();
-  place.host_name = host_name_;
-  const std::vector<WorkerSpec> specs =
-      worker_specs(config_, assignment, folder_, std::move(place));
-  if (timers_) {
-    if (Status open = timers_->begin_round(); !open) return open;
-  }
-  if (!host_->is_idle()) {
-    return Error{ErrorKind::System, "processes of a start that failed have not ended yet"};
-  }
-  if (Status started = host_->start(specs); !started) return started;
+  const int64_t port = assignment.store_port != 0 ? assignment.store_port : coordinator_.port;
+  const Endpoint store{connection_->peer_address(), static_cast<uint16_t>(port)};
+  if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) return ok;
   watch_workers(assignment);
-  report_debugged_worker(specs, assignment.world_size);
   return {};
 }
 
@@ -483,32 +654,6 @@ void AgentDaemon::Impl::watch_workers(const control::RankAssignment& assignment)
 void AgentDaemon::Impl::unwatch_workers() {
   hangs_->end_round();
   store_monitor_.end_round();
-}
-
-// A full disk must not stop the job. Logs the problem once until a later attempt has its files.
-void AgentDaemon::Impl::begin_files(const Status& made) {
-  if (!std::exchange(has_no_files_, !made.ok()) && !made.ok()) {
-    log::warning(made.error().text +
-                 "; this round's workers keep no log and error files, what they say goes to the "
-                 "console");
-  }
-}
-
-void AgentDaemon::Impl::report_debugged_worker(const std::vector<WorkerSpec>& specs,
-                                               int64_t world_size) const {
-  if (config_.debug_rank && *config_.debug_rank >= world_size) {
-    log::warning("--debug-rank=" + std::to_string(*config_.debug_rank) +
-                 ": no worker waits for a debugger, since ranks go from 0 to " +
-                 std::to_string(world_size - 1) + "; and nothing counts as a hang");
-  }
-  const std::vector<int> pids = host_->pids();
-  for (size_t i = 0; i < std::min(specs.size(), pids.size()); ++i) {
-    if (!config_.debug_rank || specs[i].rank.value != *config_.debug_rank) continue;
-    const std::string pid = std::to_string(pids[i]);
-    log::warning("rank " + std::to_string(*config_.debug_rank) + " (pid " + pid +
-                 ") waits for a debugger before its program begins: gdb -p " + pid +
-                 "; without one, kill -CONT " + pid + " lets it begin");
-  }
 }
 
 void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone milestone) {

@@ -1,4 +1,5 @@
-// AgentDaemon: admin queries from tools on this machine, and reports for the dashboard.
+#include "agent/daemon/services/admin_service.hpp"
+
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
@@ -6,17 +7,14 @@
 #include <cstdlib>
 #include <utility>
 
-#include "agent/daemon/daemon_impl.hpp"
 #include "agent/daemon/stream_routes.hpp"
+#include "agent/process/clock.hpp"
 #include "agent/process/proc_files.hpp"
-#include "common/endpoint.hpp"
 #include "common/log/log.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
-
-namespace asio = boost::asio;
 
 namespace {
 
@@ -60,56 +58,69 @@ admin::WorkerView view_of(const LiveWorker& worker) {
   return view;
 }
 
-}  // namespace
-
-std::string AgentDaemon::Impl::operator_token() {
+std::string admin_token() {
   const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
   return token == nullptr ? "" : token;
 }
 
-void AgentDaemon::Impl::open_admin_socket() {
+}  // namespace
+
+AdminService::AdminService(boost::asio::io_context& loop, Node node, Callbacks callbacks)
+    : loop_(loop),
+      node_(node),
+      callbacks_(std::move(callbacks)),
+      commands_(callbacks_.send, node_.config.rendezvous.run_id, admin_token()),
+      stacks_(loop, [this] { return node_.host.look(); }),
+      socket_(loop) {
   using admin::AdminQuery;
   using Answer = AdminSocket::Answer;
-  admin_.on("status", [this](const AdminQuery&, const Answer& answer) {
+  socket_.on("status", [this](const AdminQuery&, const Answer& answer) {
     answer(admin::encode(node_view()));
   });
-  admin_.on("signal", [this](const AdminQuery& query, const Answer& answer) {
-    answer(on_signal_query(query));
+  socket_.on("signal", [this](const AdminQuery& query, const Answer& answer) {
+    answer(signal_workers(query));
   });
-  admin_.on("leave", [this](const AdminQuery& query, const Answer& answer) {
-    answer(on_leave_query(query));
+  socket_.on("leave",
+             [this](const AdminQuery& query, const Answer& answer) { answer(leave(query)); });
+  socket_.on("stacks",
+             [this](const AdminQuery& query, const Answer& answer) { stacks_.ask(query, answer); });
+  socket_.on("admin_command", [this](const AdminQuery& query, const Answer& answer) {
+    commands_.ask(query, answer);
   });
-  admin_.on("stacks",
-            [this](const AdminQuery& query, const Answer& answer) { stacks_.ask(query, answer); });
-  admin_.on("admin_command", [this](const AdminQuery& query, const Answer& answer) {
-    admin_commands_.ask(query, answer);
-  });
-  if (Status ok = admin_.open(); !ok) log::info(ok.error().text);
 }
 
-admin::NodeView AgentDaemon::Impl::node_view() const {
+void AdminService::on_message(const control::CoordinatorMessage& message) {
+  if (const auto* reply = std::get_if<control::AdminReply>(&message)) commands_.on_answer(*reply);
+  if (const auto* challenge = std::get_if<control::Challenge>(&message)) {
+    commands_.on_challenge(*challenge);
+  }
+}
+
+admin::NodeView AdminService::node_view() const {
+  const AgentConfig& config = node_.config;
   admin::NodeView view;
-  view.run_id = config_.rendezvous.run_id;
-  view.node = host_name_;
-  view.title = config_.workers.title;
+  view.run_id = config.rendezvous.run_id;
+  view.node = node_.host_name;
+  view.title = config.workers.title;
   view.pid = ::getpid();
-  view.state = name_of(core_->state());
-  view.is_host = is_own_;
-  if (is_connected()) view.coordinator = to_string(coordinator_peer_);
-  const control::RankAssignment& assignment = core_->assignment();
+  view.state = name_of(node_.core.state());
+  view.is_host = callbacks_.hosts_coordinator();
+  if (const std::optional<Endpoint> at = callbacks_.coordinator())
+    view.coordinator = to_string(*at);
+  const control::RankAssignment& assignment = node_.core.assignment();
   view.round = assignment.round.value;
   view.group_rank = assignment.group_rank;
   view.group_size = assignment.group_size;
   view.world_size = assignment.world_size;
   view.restarts_used = assignment.restart_count;
-  view.max_restarts = config_.max_restarts;
-  view.up = boot_now() - begun_at_;
-  view.run_folder = folder_.run_folder();
-  if (!core_->snapshots().empty()) view.snapshot_step = core_->snapshots().front().step;
-  for (const LiveWorker& worker : host_->live()) {
+  view.max_restarts = config.max_restarts;
+  view.up = boot_now() - node_.begun_at;
+  view.run_folder = node_.folder.run_folder();
+  if (!node_.core.snapshots().empty()) view.snapshot_step = node_.core.snapshots().front().step;
+  for (const LiveWorker& worker : node_.host.live()) {
     admin::WorkerView one = view_of(worker);
     const auto rank = static_cast<int>(worker.local_rank.value);
-    StreamRoutes streams = route_streams(config_.logs, folder_, rank, "");
+    StreamRoutes streams = route_streams(config.logs, node_.folder, rank, "");
     one.stdout_file = std::move(streams.out.file);
     one.stderr_file = std::move(streams.err.file);
     view.workers.push_back(std::move(one));
@@ -117,35 +128,18 @@ admin::NodeView AgentDaemon::Impl::node_view() const {
   return view;
 }
 
-void AgentDaemon::Impl::open_dashboard() {
-  ProgressReporter::Callbacks progress;
-  progress.live = [this] { return host_->live(); };
-  progress.round = [this] { return core_->assignment().round; };
-  progress.send = [this](const control::Progress& told) { connection_->send(told); };
-  progress_ = std::make_unique<ProgressReporter>(loop_, std::move(progress));
-  LogTailReporter::Callbacks tails;
-  tails.files = [this](int local_rank) {
-    StreamRoutes streams = route_streams(config_.logs, folder_, local_rank, "");
-    return LogTailReporter::Files{std::move(streams.out.file), std::move(streams.err.file)};
-  };
-  tails.round = [this] { return core_->assignment().round; };
-  tails.send = [this](const control::LogLines& lines) { connection_->send(lines); };
-  tails.workers = config_.workers.nproc;
-  tails_ = std::make_unique<LogTailReporter>(loop_, std::move(tails));
-}
-
 // Sends a signal to the process group of one worker, or of all workers of this node.
-std::string AgentDaemon::Impl::on_signal_query(const admin::AdminQuery& query) {
+std::string AdminService::signal_workers(const admin::AdminQuery& query) {
   const std::optional<int64_t> number = query.number("signal");
   if (!number || *number < 1 || *number > kLastSignal) {
     return admin::refusal("'" + query.parameter("signal") + "' is no signal's number (1 to 64)");
   }
   const auto signal = static_cast<int>(*number);
   size_t reached = 0;
-  for (const LiveWorker& worker : host_->live()) {
+  for (const LiveWorker& worker : node_.host.live()) {
     const bool is_meant =
         query.parameter("rank").empty() || query.number("rank") == std::optional(worker.rank.value);
-    if (is_meant && host_->forward_to(worker.local_rank, signal)) ++reached;
+    if (is_meant && node_.host.forward_to(worker.local_rank, signal)) ++reached;
   }
   if (reached == 0) return admin::refusal("no such worker lives on this node");
   const std::string what = "sent " + signal_name(signal) + " to " + text::count(reached, "worker");
@@ -155,9 +149,9 @@ std::string AgentDaemon::Impl::on_signal_query(const admin::AdminQuery& query) {
 
 // Acts as if the agent had received a signal: SIGTERM lets the workers of all nodes save first. A
 // second query is refused; only a second real signal stops the workers faster.
-std::string AgentDaemon::Impl::on_leave_query(const admin::AdminQuery& query) {
+std::string AdminService::leave(const admin::AdminQuery& query) {
   using State = agent::Agent::State;
-  const State state = core_->state();
+  const State state = node_.core.state();
   if (state == State::Leaving || state == State::Draining || state == State::Saved) {
     return admin::refusal("this node is leaving already");
   }
@@ -165,10 +159,7 @@ std::string AgentDaemon::Impl::on_leave_query(const admin::AdminQuery& query) {
   log::info(saves ? "an operator asks this node to save and leave"
                   : "an operator asks this node to leave");
   // Posted, so that the reply leaves first: the core may end the loop at once.
-  asio::post(loop_, [this, saves] {
-    host_->hurry();
-    run_core([&](agent::Effects& e) { core_->on_signal(boot_now(), saves ? SIGTERM : SIGINT, e); });
-  });
+  boost::asio::post(loop_, [leave = callbacks_.leave, saves] { leave(saves ? SIGTERM : SIGINT); });
   return admin::done(saves ? "asked to save and leave" : "asked to leave");
 }
 

@@ -1,6 +1,8 @@
 // AgentDaemon: one run of the agent on this node. It connects the agent's core with the processes,
 // the coordinator, signals, log folders and the reaper process, on one loop and one thread.
 //
+// An interface, so that the launcher does not depend on Asio and the parts of the agent.
+//
 // Thread: make() and run() must be called on the main thread, because parent-death signals are tied
 // to the thread that starts the workers.
 #pragma once
@@ -45,38 +47,40 @@ class AgentDaemon {
   // Forks the reaper process, creates the log folder, reserves a fixed master port. Requires: the
   // process has no other thread yet.
   static Result<std::unique_ptr<AgentDaemon>> make(AgentConfig config);
-  ~AgentDaemon();
+  virtual ~AgentDaemon() = default;
+  AgentDaemon(const AgentDaemon&) = delete;
 
   // The id of this node, for a coordinator in this process.
-  Incarnation incarnation() const;
+  virtual Incarnation incarnation() const = 0;
 
   // Lets this agent become the standby coordinator; it reserves a port for that. Before run().
-  void may_lead(BecomeCoordinator take_over);
+  virtual void may_lead(BecomeCoordinator take_over) = 0;
 
   // Lets this agent host the coordinator: until a coordinator has registered it, the agent calls
   // `host_job` before each connection attempt. Before run().
-  void may_host(HostJob host_job);
+  virtual void may_host(HostJob host_job) = 0;
 
   // Reserves a port for an elected coordinator in this process. Before run_elected().
-  Result<uint16_t> keep_port();
-  ElectionCallbacks election_callbacks();
+  virtual Result<uint16_t> keep_port() = 0;
+  virtual ElectionCallbacks election_callbacks() = 0;
 
   // The launcher's measurements of its own start. Before run().
-  void set_start_times(const StartTimes& times);
+  virtual void set_start_times(const StartTimes& times) = 0;
 
   // Runs the job to its end and returns the exit code. Prints messages for the user on stderr.
   // `is_own`: the coordinator is in this process.
-  int run(const Endpoint& coordinator, bool is_own);
+  virtual int run(const Endpoint& coordinator, bool is_own) = 0;
   // The same with the coordinators that election_callbacks() reports.
-  int run_elected(Arbiter arbiter);
+  virtual int run_elected(Arbiter arbiter) = 0;
   // After the run: how long a coordinator in this process may serve other agents. nullopt: as long
   // as they need it. A duration, possibly zero: a signal asked this process to end.
-  std::optional<Duration> may_stay() const;
+  virtual std::optional<Duration> may_stay() const = 0;
+
+ protected:
+  AgentDaemon() = default;
 
  private:
   class Impl;
-  explicit AgentDaemon(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace cpprun

@@ -1,0 +1,41 @@
+// RoundStarter: starts the workers of a round: their log files, arguments, environment and
+// processes. Thread: the loop's. Owner: the daemon.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/core/config.hpp"
+#include "agent/daemon/services/file_timer_server.hpp"
+#include "agent/process/process_host.hpp"
+#include "agent/process/streams/log_folder.hpp"
+#include "common/endpoint.hpp"
+#include "common/result.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun {
+
+class RoundStarter {
+ public:
+  // All arguments must outlive this object. `token`: of the agent's processes.
+  RoundStarter(const AgentConfig& config, const std::string& host_name, const std::string& token,
+               LogFolder& folder, ProcessHost& host)
+      : config_(config), host_name_(host_name), token_(token), folder_(folder), host_(host) {}
+
+  // `store`: the agent's TCPStore. `timers`: nullptr without file timers.
+  Status start(const control::RankAssignment& assignment, const Endpoint& store,
+               FileTimerServer* timers);
+
+ private:
+  void report_missing_files(const Status& made);
+  void report_debugged_worker(const std::vector<WorkerSpec>& specs, int64_t world_size) const;
+
+  const AgentConfig& config_;
+  const std::string& host_name_;
+  const std::string& token_;
+  LogFolder& folder_;
+  ProcessHost& host_;
+  bool has_no_files_ = false;  // the newest attempt has no log folder
+};
+
+}  // namespace cpprun
