@@ -32,8 +32,8 @@ bool SaveSchedule::is_due(int64_t step, const SaveWhen& when, const SaveCost& co
   if (by_steps || !has_interval || !polls_.is_due(step)) return by_steps;
   const bool is_time = seconds() - saved_at_ >= interval;
   const auto agreed =
-      comm_.from_first({is_time ? 1 : 0, polls_.next_look(step, seconds(), interval)});
-  polls_.set_next_look(agreed[1]);
+      comm_.from_first({is_time ? 1 : 0, polls_.next_poll(step, seconds(), interval)});
+  polls_.set_next_poll(agreed[1]);
   return agreed[0] != 0 && step != saved_step_;
 }
 
