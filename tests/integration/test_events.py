@@ -124,7 +124,7 @@ import cpprun_worker as w
 rank, attempt = os.environ['RANK'], int(os.environ['TORCHELASTIC_RESTART_COUNT'])
 def marked(name):
     return os.path.exists(os.environ['MARKS'] + '/' + name)
-w.ready()
+w.report_ready()
 w.report_resumed(7, '/somewhere')
 w.heartbeat(7, w.EVALUATING)
 w.heartbeat(8)
@@ -158,7 +158,7 @@ def test_recovery_is_followed_to_the_first_step(jobs):
 
 def test_worker_without_reports_has_no_first_step(jobs):
     """Reports of one rank are not enough: rank 1 sends none."""
-    code = TRAINER.split('w.ready()')[0] + "rank == '0' and w.heartbeat(1)"
+    code = TRAINER.split('w.report_ready()')[0] + "rank == '0' and w.heartbeat(1)"
     log_dir = f'--log-dir={jobs.folder}/logs'
     job = jobs.cpprun('--nproc-per-node=2', log_dir, jobs.py(code))
     assert job.done(60) == 0, job.output

@@ -115,7 +115,7 @@ def test_programs_exit_throw_and_slow_down_themselves(jobs, plan):
 
 
 def test_snapshot_commit_is_a_fault_place(jobs, plan):
-    code = LOOP + 'assert w.may_commit(10)\n'
+    code = LOOP + 'assert w.request_commit(10)\n'
     path = plan({'do': 'kill', 'at': {'phase': 'saving', 'step': 10}}, expect={'restarts': 1})
     job = launch(jobs, path, code, n=1)
     assert job.done(60) == 0, job.err

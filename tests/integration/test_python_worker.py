@@ -44,7 +44,7 @@ def test_last_heartbeat_of_a_failed_worker_is_reported(jobs):
 
 
 def test_all_ready_is_recorded(jobs):
-    job = workers(jobs, 'w.ready(); w.ready()', n=3, env=INFO)
+    job = workers(jobs, 'w.report_ready(); w.report_ready()', n=3, env=INFO)
     assert job.done() == 0
     assert len(re.findall(r'all 3 workers are ready', job.err)) == 1
 
@@ -67,10 +67,10 @@ if rank == '0':
     until(lambda: marked('asked'))
     sys.exit(7)
 signal.signal(signal.SIGTERM, lambda *_: None)
-say(f'{w.may_commit(7)} {w.should_stop()}')
+say(f'{w.request_commit(7)} {w.should_stop()}')
 mark('asked')
 until(w.should_stop)
-say(f'{w.may_commit(8)}')
+say(f'{w.request_commit(8)}')
 """
     job = workers(jobs, code)
     assert job.done(20) == 1
@@ -80,10 +80,10 @@ say(f'{w.may_commit(8)}')
 
 def test_stop_request_allows_a_commit_and_ends_resumable(jobs):
     code = """
-w.can_save()
+w.enable_graceful_stop()
 mark('up-' + rank)
 until(w.should_stop)
-say(w.may_commit(7))
+say(w.request_commit(7))
 sys.exit(w.STOPPED_RESUMABLE)
 """
     job = workers(jobs, code)
@@ -95,7 +95,7 @@ sys.exit(w.STOPPED_RESUMABLE)
 
 def test_sigterm_still_ends_a_worker_under_an_agent(jobs):
     code = """
-w.can_save()
+w.enable_graceful_stop()
 if rank == '0':
     until(lambda: marked('up'))
     sys.exit(7)
@@ -110,9 +110,9 @@ time.sleep(60)
 def test_without_an_agent_every_call_works(jobs):
     code = """
 say(w.has_agent())
-w.heartbeat(1); w.ready(); w.report_snapshot(1, 'x')
-say(f'{w.should_stop()} {w.may_commit(1)} {w.newest_snapshot()} {w.resume_path()}')
-w.can_save()
+w.heartbeat(1); w.report_ready(); w.report_snapshot(1, 'x')
+say(f'{w.should_stop()} {w.request_commit(1)} {w.newest_snapshot()} {w.resume_path()}')
+w.enable_graceful_stop()
 os.kill(os.getpid(), signal.SIGTERM)
 until(w.should_stop)
 sys.exit(w.STOPPED_RESUMABLE)
@@ -133,10 +133,10 @@ class Step:
     def __index__(self):
         return 5
 w.heartbeat(Step()); w.heartbeat(True)
-assert w.may_commit(Step())
+assert w.request_commit(Step())
 for wrong, name in ((1.5, 'float'), ('x', 'str'), (None, 'NoneType')):
     text = f'TypeError: step must be an integer, not {name}: {wrong!r}'
-    for call in (w.heartbeat, w.may_commit, lambda n: w.report_snapshot(n, 'x'),
+    for call in (w.heartbeat, w.request_commit, lambda n: w.report_snapshot(n, 'x'),
                  lambda n: w.report_resumed(n, 'x')):
         assert told(call, wrong) == text, told(call, wrong)
 assert told(w.heartbeat, 1, 'x').startswith('TypeError: phase must be an integer')
@@ -178,7 +178,7 @@ def test_faults_are_rejected_as_in_cpp():
 def test_own_sigterm_handler_is_kept(jobs):
     code = """
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))
-w.can_save()
+w.enable_graceful_stop()
 os.kill(os.getpid(), signal.SIGTERM)
 time.sleep(20)
 """
@@ -196,7 +196,7 @@ def test_silent_agent_permits_no_commit(jobs):
 assert w.has_agent()
 mark('up')
 until(lambda: marked('go'))
-say(w.may_commit(1))
+say(w.request_commit(1))
 mark('asked')
 """
     job = workers(jobs, code, n=1)

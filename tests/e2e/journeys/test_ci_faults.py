@@ -25,7 +25,7 @@ for epoch in range(state['epochs'], 30):
     w.fault_point(epoch, epoch)
     meet(epoch)
     state = {'epochs': epoch + 1, 'sum': state['sum'] * 31 % 65537 + epoch}
-    if rank == '0' and w.may_commit(epoch + 1):
+    if rank == '0' and w.request_commit(epoch + 1):
         with open('state.json.new', 'w') as file:
             json.dump(state, file)
         os.replace('state.json.new', 'state.json')

@@ -53,9 +53,9 @@ void clip(const Json& setting) {
   const auto parameters = make_parameters(setting);
   const double norm_type = std::stod(setting.at("norm_type").get<std::string>());
   const at::Tensor norm =
-      cpprun::optim::clip_grad_norm_(parameters, setting.at("max_norm"), norm_type);
+      cpprun::nn::utils::clip_grad_norm_(parameters, setting.at("max_norm"), norm_type);
   std::printf("%.17g %" PRId64, norm.item<double>(), digest(norm));
-  cpprun::optim::clip_grad_value_(parameters, setting.at("clip_value"));
+  cpprun::nn::utils::clip_grad_value_(parameters, setting.at("clip_value"));
   for (const at::Tensor& parameter : parameters) {
     if (parameter.grad().defined()) std::printf(" %" PRId64, digest(parameter.grad()));
   }
@@ -66,10 +66,10 @@ void scale(const Json& setting) {
   torch::manual_seed(1);
   const at::Tensor weights = torch::randn({7, 3}).requires_grad_();
   torch::optim::SGD sgd({weights}, torch::optim::SGDOptions(0.1).momentum(0.9));
-  cpprun::optim::GradScaler scaler({.init_scale = setting.at("init_scale"),
-                                    .growth_factor = setting.at("growth_factor"),
-                                    .backoff_factor = setting.at("backoff_factor"),
-                                    .growth_interval = setting.at("growth_interval")});
+  cpprun::amp::GradScaler scaler({.init_scale = setting.at("init_scale"),
+                                  .growth_factor = setting.at("growth_factor"),
+                                  .backoff_factor = setting.at("backoff_factor"),
+                                  .growth_interval = setting.at("growth_interval")});
   for (const std::string kind : setting.at("steps")) {
     sgd.zero_grad();
     at::Tensor input = torch::randn({5, 7});
@@ -81,7 +81,7 @@ void scale(const Json& setting) {
         .backward();
     if (setting.at("clips")) {
       scaler.unscale_(sgd);
-      cpprun::optim::clip_grad_norm_({weights}, 0.5);
+      cpprun::nn::utils::clip_grad_norm_({weights}, 0.5);
     }
     scaler.step(sgd);
     scaler.update();
@@ -168,7 +168,7 @@ SDK_CASE(scaler_sync) {
   const auto group = cpprun::dist::init_process_group();
   const at::Tensor weight = torch::ones({1}).requires_grad_();
   torch::optim::SGD sgd({weight}, 1.0);
-  cpprun::optim::GradScaler scaler({.init_scale = 8, .sync_found_inf = args.at(0) == "sync"});
+  cpprun::amp::GradScaler scaler({.init_scale = 8, .sync_found_inf = args.at(0) == "sync"});
   const bool is_last = cpprun::dist::get_rank() == cpprun::dist::get_world_size() - 1;
   for (const float factor : {1.0F, is_last ? INFINITY : 1.0F}) {
     sgd.zero_grad();

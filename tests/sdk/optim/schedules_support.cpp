@@ -29,7 +29,8 @@ optim::OneCycleLROptions one_cycle(const Json& from) {
   take(from, "epochs", options.epochs);
   take(from, "steps_per_epoch", options.steps_per_epoch);
   take(from, "pct_start", options.pct_start);
-  options.cosine = from.value("anneal_strategy", "cos") == "cos";
+  const bool is_cosine = from.value("anneal_strategy", "cos") == "cos";
+  options.anneal_strategy = is_cosine ? optim::AnnealStrategy::Cos : optim::AnnealStrategy::Linear;
   take(from, "cycle_momentum", options.cycle_momentum);
   take(from, "base_momentum", options.base_momentum);
   take(from, "max_momentum", options.max_momentum);
@@ -41,8 +42,10 @@ optim::OneCycleLROptions one_cycle(const Json& from) {
 
 optim::ReduceLROnPlateauOptions plateau(const Json& from) {
   optim::ReduceLROnPlateauOptions options;
-  options.is_max = from.value("mode", "min") == "max";
-  options.is_absolute = from.value("threshold_mode", "rel") == "abs";
+  const bool is_max = from.value("mode", "min") == "max";
+  const bool is_absolute = from.value("threshold_mode", "rel") == "abs";
+  options.mode = is_max ? optim::PlateauMode::Max : optim::PlateauMode::Min;
+  options.threshold_mode = is_absolute ? optim::ThresholdMode::Abs : optim::ThresholdMode::Rel;
   take(from, "factor", options.factor);
   take(from, "patience", options.patience);
   take(from, "threshold", options.threshold);

@@ -176,13 +176,13 @@ TEST(SnapshotInterval, IsYoungsIntervalWithinLimits) {
 }
 
 TEST(SnapshotInterval, ReadsTheClockOftenEnough) {
-  PollSchedule look_out;
-  EXPECT_TRUE(look_out.is_due(0));
-  look_out.set_next_look(look_out.next_look(0, 0, 60));
-  EXPECT_TRUE(look_out.is_due(1));
-  const int64_t next = look_out.next_look(1, 0.1, 60);  // 0.1 s a step: each second
+  PollSchedule polls;
+  EXPECT_TRUE(polls.is_due(0));
+  polls.set_next_poll(polls.next_poll(0, 0, 60));
+  EXPECT_TRUE(polls.is_due(1));
+  const int64_t next = polls.next_poll(1, 0.1, 60);  // 0.1 s a step: each second
   EXPECT_EQ(next, 11);
-  EXPECT_EQ(look_out.next_look(11, 1.1, 0.5), 12);  // half a second between checks
+  EXPECT_EQ(polls.next_poll(11, 1.1, 0.5), 12);  // half a second between checks
 }
 
 TEST(SnapshotReport, OutcomesAndShardsSurviveEncoding) {

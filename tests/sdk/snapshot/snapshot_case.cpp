@@ -125,7 +125,7 @@ class Training {
   const test::Data data_;
   nn::parallel::DistributedDataParallel<test::Net> model_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  optim::StepLR schedule_;
+  optim::lr_scheduler::StepLR schedule_;
   data::DistributedSampler sampler_;
   int64_t epoch_ = 0, step_ = 0, seen_ = 0;
   Snapshot snapshot_;

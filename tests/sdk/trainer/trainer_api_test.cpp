@@ -43,7 +43,7 @@ class Noting : public Trainer<Net, test::ToyBatches, S> {
 
 class TrainerApi : public ::testing::Test {
  protected:
-  TrainerOptions quiet() const { return {.batch_size = 8, .save_every = 2, .is_quiet = true}; }
+  TrainerOptions quiet() const { return {.batch_size = 8, .save_every = 2, .verbose = false}; }
 
   dist::ProcessGroupGuard group_ = dist::init_process_group_or_single();
   std::shared_ptr<Net> net_ = test::toy_net();
@@ -96,7 +96,7 @@ TEST_F(TrainerApi, AccumulatedBatchesEqualOneLargeBatch) {
   const auto weights_after = [](TrainerOptions options) {
     const auto net = test::toy_net();
     torch::optim::SGD sgd(net->parameters(), 0.01);
-    options.is_quiet = true;
+    options.verbose = false;
     options.sampler.shuffle = false;
     Noting<> trainer(net, test::toy_data(40), sgd, options);
     trainer.train(2);
@@ -144,7 +144,7 @@ class OwnSampler {
 
 TEST_F(TrainerApi, AcceptsACustomSampler) {
   Noting<OwnSampler> trainer(net_, test::toy_data(32), std::make_shared<OwnSampler>(), sgd_,
-                             {.batch_size = 3, .is_quiet = true});
+                             {.batch_size = 3, .verbose = false});
   trainer.train(1);
   EXPECT_EQ(trainer.sampler().state(), 3);
 }

@@ -126,7 +126,7 @@ SDK_CASE(trainer_stop) {
   torch::optim::SGD sgd(net->parameters(), 0.01);
   const bool is_within = args.at(0) == "within";
   Toy trainer(net, test::toy_data(), sgd,
-              {.save_every = 0, .stop_check_batches = is_within ? 3 : -1, .is_quiet = true});
+              {.save_every = 0, .stop_check_batches = is_within ? 3 : -1, .verbose = false});
   trainer.stops_in = 2;
   trainer.train(5);
   std::printf("rank %d ended %d epochs stopped %d\n", dist::get_rank(), trainer.epochs_run(),

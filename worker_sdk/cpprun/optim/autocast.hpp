@@ -37,3 +37,9 @@ class Autocast {
 };
 
 }  // namespace cpprun::optim
+
+// The namespace of torch.amp.
+namespace cpprun::amp {
+using optim::Autocast;
+using optim::AutocastOptions;
+}  // namespace cpprun::amp

@@ -21,3 +21,9 @@ at::Tensor clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max
 void clip_grad_value_(const std::vector<at::Tensor>& parameters, double clip_value);
 
 }  // namespace cpprun::optim
+
+// The namespace of torch.nn.utils.
+namespace cpprun::nn::utils {
+using optim::clip_grad_norm_;
+using optim::clip_grad_value_;
+}  // namespace cpprun::nn::utils

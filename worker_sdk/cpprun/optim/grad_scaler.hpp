@@ -79,3 +79,9 @@ class GradScaler {
 };
 
 }  // namespace cpprun::optim
+
+// The namespace of torch.amp.
+namespace cpprun::amp {
+using optim::GradScaler;
+using optim::GradScalerOptions;
+}  // namespace cpprun::amp

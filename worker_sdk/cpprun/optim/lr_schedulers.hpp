@@ -164,6 +164,26 @@ class LambdaLR : public LRScheduler {
 
 }  // namespace cpprun::optim
 
+// Python's name of the module, for the same classes.
+namespace cpprun::optim::lr_scheduler {
+using optim::ConstantLR;
+using optim::ConstantLROptions;
+using optim::CosineAnnealingLR;
+using optim::CosineAnnealingLROptions;
+using optim::CosineAnnealingWarmRestarts;
+using optim::CosineAnnealingWarmRestartsOptions;
+using optim::ExponentialLR;
+using optim::ExponentialLROptions;
+using optim::LambdaLR;
+using optim::LinearLR;
+using optim::LinearLROptions;
+using optim::LRScheduler;
+using optim::MultiStepLR;
+using optim::MultiStepLROptions;
+using optim::StepLR;
+using optim::StepLROptions;
+}  // namespace cpprun::optim::lr_scheduler
+
 #include "cpprun/optim/one_cycle_lr.hpp"
 #include "cpprun/optim/reduce_lr_on_plateau.hpp"
 #include "cpprun/optim/sequential_lr.hpp"

@@ -33,7 +33,7 @@ OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptio
     : LRScheduler(optimizer),
       total_steps_(steps_of(options)),
       pct_start_(options.pct_start),
-      is_cosine_(options.cosine),
+      is_cosine_(options.anneal_strategy == AnnealStrategy::Cos),
       cycle_momentum_(options.cycle_momentum),
       three_phase_(options.three_phase),
       max_lr_(options.max_lr.expand("max_lr", group_count())) {

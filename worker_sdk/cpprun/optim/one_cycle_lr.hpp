@@ -12,13 +12,15 @@
 
 namespace cpprun::optim {
 
+enum class AnnealStrategy { Cos, Linear };
+
 struct OneCycleLROptions {
   PerGroup max_lr = 0;
   int64_t total_steps = 0;  // 0: epochs * steps_per_epoch
   int64_t epochs = 0;
   int64_t steps_per_epoch = 0;
-  double pct_start = 0.3;      // fraction of the steps that raise the rate
-  bool cosine = true;          // Python: anneal_strategy 'cos'; false: 'linear'
+  double pct_start = 0.3;  // fraction of the steps that raise the rate
+  AnnealStrategy anneal_strategy = AnnealStrategy::Cos;
   bool cycle_momentum = true;  // only with SGD, RMSprop, Adam or AdamW
   PerGroup base_momentum = 0.85, max_momentum = 0.95;
   double div_factor = 25, final_div_factor = 1e4;
@@ -53,3 +55,9 @@ class OneCycleLR : public LRScheduler {
 };
 
 }  // namespace cpprun::optim
+
+namespace cpprun::optim::lr_scheduler {
+using optim::AnnealStrategy;
+using optim::OneCycleLR;
+using optim::OneCycleLROptions;
+}  // namespace cpprun::optim::lr_scheduler

@@ -18,7 +18,7 @@ ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                                 std::to_string(options.factor));
   }
   const double worst = std::numeric_limits<double>::infinity();
-  best_ = options.is_max ? -worst : worst;
+  best_ = options.mode == PlateauMode::Max ? -worst : worst;
   last_epoch_ = 0;
   last_lr_ = current_lr();
 }
@@ -58,28 +58,32 @@ std::vector<double> ReduceLROnPlateau::get_lr() {
 
 // The comparisons have the direction of Python's, so that NaN is never better.
 bool ReduceLROnPlateau::is_better(double metrics) const {
-  if (options_.is_absolute) {
-    return options_.is_max ? metrics > best_ + options_.threshold
-                           : metrics < best_ - options_.threshold;
+  const bool is_max = options_.mode == PlateauMode::Max;
+  if (options_.threshold_mode == ThresholdMode::Abs) {
+    return is_max ? metrics > best_ + options_.threshold : metrics < best_ - options_.threshold;
   }
-  return options_.is_max ? metrics > best_ * (options_.threshold + 1.0)
-                         : metrics < best_ * (1.0 - options_.threshold);
+  return is_max ? metrics > best_ * (options_.threshold + 1.0)
+                : metrics < best_ * (1.0 - options_.threshold);
 }
 
 void ReduceLROnPlateau::fields(StateFields& fields) {
   fields.kind("ReduceLROnPlateau");
   LRScheduler::fields(fields);
-  fields("is_max", options_.is_max);
+  bool is_max = options_.mode == PlateauMode::Max;
+  bool is_absolute = options_.threshold_mode == ThresholdMode::Abs;
+  fields("is_max", is_max);
   fields("factor", options_.factor);
   fields("patience", options_.patience);
   fields("threshold", options_.threshold);
-  fields("is_absolute", options_.is_absolute);
+  fields("is_absolute", is_absolute);
   fields("cooldown", options_.cooldown);
   fields("eps", options_.eps);
   fields("min_lrs", min_lrs_);
   fields("best", best_);
   fields("num_bad_epochs", num_bad_epochs_);
   fields("cooldown_counter", cooldown_counter_);
+  options_.mode = is_max ? PlateauMode::Max : PlateauMode::Min;
+  options_.threshold_mode = is_absolute ? ThresholdMode::Abs : ThresholdMode::Rel;
 }
 
 }  // namespace cpprun::optim

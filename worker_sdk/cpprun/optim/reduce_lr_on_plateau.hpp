@@ -11,12 +11,15 @@
 
 namespace cpprun::optim {
 
+enum class PlateauMode { Min, Max };    // the metric should fall, or grow
+enum class ThresholdMode { Rel, Abs };  // the threshold is relative to the best metric, or absolute
+
 struct ReduceLROnPlateauOptions {
-  bool is_max = false;  // Python: mode 'max'; the number should grow
+  PlateauMode mode = PlateauMode::Min;
   double factor = 0.1;
   int64_t patience = 10;
   double threshold = 1e-4;
-  bool is_absolute = false;  // Python: threshold_mode 'abs'
+  ThresholdMode threshold_mode = ThresholdMode::Rel;
   int64_t cooldown = 0;
   PerGroup min_lr = 0;
   double eps = 1e-8;
@@ -44,3 +47,10 @@ class ReduceLROnPlateau : public LRScheduler {
 };
 
 }  // namespace cpprun::optim
+
+namespace cpprun::optim::lr_scheduler {
+using optim::PlateauMode;
+using optim::ReduceLROnPlateau;
+using optim::ReduceLROnPlateauOptions;
+using optim::ThresholdMode;
+}  // namespace cpprun::optim::lr_scheduler

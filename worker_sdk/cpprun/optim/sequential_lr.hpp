@@ -38,3 +38,7 @@ class SequentialLR : public LRScheduler {
 };
 
 }  // namespace cpprun::optim
+
+namespace cpprun::optim::lr_scheduler {
+using optim::SequentialLR;
+}  // namespace cpprun::optim::lr_scheduler

@@ -19,7 +19,7 @@ double time_between_failures(double seconds, int64_t failures) {
   return (seconds + kUnseen) / static_cast<double>(failures + 1);
 }
 
-int64_t PollSchedule::next_look(int64_t step, double now, double interval) {
+int64_t PollSchedule::next_poll(int64_t step, double now, double interval) {
   int64_t ahead = 1;
   if (last_ && now > last_->second && step > last_->first) {
     const double each = (now - last_->second) / static_cast<double>(step - last_->first);

@@ -20,13 +20,13 @@ double time_between_failures(double seconds, int64_t failures);
 // of the interval, and within a second.
 class PollSchedule {
  public:
-  bool is_due(int64_t step) const { return step >= next_look_; }
-  // Records that the clock read `now` seconds at `step`; returns the step of the next look.
-  int64_t next_look(int64_t step, double now, double interval);
-  void set_next_look(int64_t step) { next_look_ = step; }
+  bool is_due(int64_t step) const { return step >= next_poll_; }
+  // Records that the clock read `now` seconds at `step`; returns the step of the next poll.
+  int64_t next_poll(int64_t step, double now, double interval);
+  void set_next_poll(int64_t step) { next_poll_ = step; }
 
  private:
-  int64_t next_look_ = 0;
+  int64_t next_poll_ = 0;
   std::optional<std::pair<int64_t, double>> last_;  // step and time
 };
 

@@ -1,10 +1,23 @@
 #include "cpprun/snapshot/snapshot.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "cpprun/dist/process_group.hpp"
-#include "cpprun/snapshot/impl.hpp"
+#include "cpprun/snapshot/folder_group.hpp"
+#include "cpprun/snapshot/hints.hpp"
+#include "cpprun/snapshot/save/in_memory_snapshot.hpp"
+#include "cpprun/snapshot/save_schedule.hpp"
+#include "cpprun/snapshot/snapshot_comm.hpp"
+#include "cpprun/snapshot/snapshot_loader.hpp"
+#include "cpprun/snapshot/snapshot_location.hpp"
+#include "cpprun/snapshot/snapshot_writer.hpp"
+#include "cpprun/snapshot/state/state_layout.hpp"
+#include "cpprun/snapshot/state/tracked.hpp"
+#include "cpprun/snapshot/tracked_objects.hpp"
 
 namespace cpprun {
 namespace {
@@ -63,151 +76,187 @@ const char* name(SnapshotSource source) {
   return "none";
 }
 
+struct Snapshot::Impl {
+  explicit Impl(SnapshotOptions given);
+  bool start_save(int64_t step);
+  Resumed resume();
+  Resumed apply(const snapshot::LoadedSnapshot& loaded);
+
+  const SnapshotOptions options;
+  const snapshot::SnapshotLocation location;
+  const snapshot::SnapshotComm comm = snapshot::SnapshotComm::here();
+  snapshot::TrackedObjects objects;
+  snapshot::FolderGroup group{location, comm};
+  snapshot::InMemorySnapshot memory;
+  snapshot::SaveSchedule schedule{comm};
+  bool has_hinted = false;
+  snapshot::SnapshotWriter writer;  // the last member: its thread uses `memory` and must end first
+};
+
+Snapshot::Impl::Impl(SnapshotOptions given)
+    : options(std::move(given)),
+      location(snapshot::locate(options)),
+      memory(location.path + '\n' + options.file),
+      writer(location, comm, group, memory,
+             {static_cast<size_t>(options.keep), options.keep_every}) {
+  if (options.keep < 1 || options.keep_every < 0) {
+    throw std::invalid_argument("a Snapshot keeps at least one, and keep_every is not negative");
+  }
+}
+
+bool Snapshot::Impl::start_save(int64_t step) {
+  if (step < 0) throw std::invalid_argument("a snapshot's step is negative");
+  if (writer.is_busy(step)) return false;
+  if (!std::exchange(has_hinted, true) && options.hints) {
+    snapshot::warn_about_mistakes(objects, comm, group);
+  }
+  writer.start(objects.all(), step, schedule.begin_save());
+  schedule.set_saved_step(step);
+  return true;
+}
+
+Resumed Snapshot::Impl::resume() {
+  writer.wait();
+  // Destroyed after apply(): it holds files that rank 0 has sent.
+  snapshot::SnapshotLoader loader(location, comm, group, memory, options.in_memory);
+  const auto loaded = loader.load();
+  return loaded ? apply(*loaded) : Resumed{};
+}
+
+Resumed Snapshot::Impl::apply(const snapshot::LoadedSnapshot& loaded) {
+  const auto& [candidate, path, files] = loaded;
+  const std::vector<Tracked>& tracked = objects.all();
+  const snapshot::Applied applied =
+      snapshot::apply(tracked, location.is_single_file, comm.rank(), files);
+  schedule.resume(candidate.step, applied.counters.seconds);
+  if (comm.is_first() && !applied.missing.empty()) {
+    std::string names;
+    for (const std::string& name : applied.missing) names += (names.empty() ? "" : ", ") + name;
+    std::fprintf(stderr, "cpprun: %s has nothing of: %s; it begins as it is\n",
+                 candidate.name.c_str(), names.c_str());
+  }
+  const bool keeps_own = std::any_of(tracked.begin(), tracked.end(),
+                                     [](const auto& each) { return each.is_per_rank; });
+  const bool is_new_rank = comm.any(keeps_own && applied.lacks_rank && applied.is_marked);
+  if (is_new_rank && comm.is_first()) {
+    std::fprintf(stderr,
+                 "cpprun: %s was saved by another number of ranks than %d: those that are new "
+                 "have random states of their own, derived from the step\n",
+                 candidate.name.c_str(), comm.world());
+  }
+  const bool is_memory = candidate.where == snapshot::Candidate::Where::InMemorySnapshot;
+  return {is_memory ? SnapshotSource::InMemorySnapshot : SnapshotSource::Disk, candidate.step,
+          path};
+}
+
 Snapshot::Snapshot(SnapshotOptions options) : impl_(new Impl(std::move(options))) {}
 Snapshot::~Snapshot() = default;
 
-void Snapshot::Impl::add(const std::string& name, Tracked added) {
-  for (const Tracked& each : tracked) {
-    const bool is_same = added.object != nullptr && each.object == added.object;
-    if (each.name == name || is_same) {
-      throw std::invalid_argument("a Snapshot tracks '" + name + "'" +
-                                  (is_same ? " already, as '" + each.name + "'" : " twice") +
-                                  ": each thing is tracked once");
-    }
-  }
-  added.name = name;
-  const std::string key = snapshot::single_key(added);
-  const bool is_taken = std::any_of(tracked.begin(), tracked.end(), [&](const Tracked& each) {
-    return snapshot::single_key(each) == key;
-  });
-  if (name.empty() || is_taken || key == snapshot::kRanksKey || key == snapshot::kStepKey ||
-      key == snapshot::kFormatKey || key == snapshot::kSecondsKey) {
-    throw std::invalid_argument("a Snapshot can't track anything as '" + name +
-                                "': the name is taken" +
-                                (key == snapshot::kStepKey ? " (resume() returns the step)" : ""));
-  }
-  tracked.push_back(std::move(added));
-}
-
-// With several tracked modules, names are prefixed with the name of their module.
-std::vector<snapshot::NamedParameter> Snapshot::Impl::known_parameters() const {
-  std::vector<snapshot::NamedParameter> all;
-  for (const Tracked& each : tracked) {
-    if (each.kind != snapshot::Kind::Module) continue;
-    const auto* module = static_cast<const torch::nn::Module*>(each.object);
-    for (auto& own : snapshot::named_parameters(*module)) {
-      if (modules.size() > 1) own.name.insert(0, each.name + ".");
-      all.push_back(std::move(own));
-    }
-  }
-  return all;
-}
-
 Snapshot& Snapshot::track(const std::string& name, torch::nn::Module& model, TrackModule options) {
-  impl_->add(name, snapshot::track_module(model, options.strict));
-  impl_->modules.push_back(&model);
+  impl_->objects.add(name, snapshot::track_module(model, options.strict));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, torch::optim::Optimizer& optimizer,
                           const torch::nn::Module& model) {
-  impl_->add(name, snapshot::track_optimizer(optimizer, snapshot::named_parameters(model)));
+  impl_->objects.add(name, snapshot::track_optimizer(optimizer, snapshot::named_parameters(model)));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, torch::optim::Optimizer& optimizer) {
-  impl_->add(name, snapshot::track_optimizer(optimizer, impl_->known_parameters()));
+  impl_->objects.add(name, snapshot::track_optimizer(optimizer, impl_->objects.parameters()));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, optim::LRScheduler& scheduler) {
-  impl_->add(name, snapshot::track_scheduler(scheduler));
+  impl_->objects.add(name, snapshot::track_scheduler(scheduler));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, data::DistributedSampler& sampler) {
-  impl_->add(name, snapshot::track_sampler(sampler));
+  impl_->objects.add(name, snapshot::track_sampler(sampler));
   return *this;
 }
 
 Snapshot& Snapshot::track_rng() {
-  impl_->add("rng", snapshot::track_generators(cuda_device()));
+  impl_->objects.add("rng", snapshot::track_generators(cuda_device()));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, bool& value, TrackValue options) {
   Tracked tracked = track_number(value);
   tracked.is_per_rank = options.is_per_rank;
-  impl_->add(name, std::move(tracked));
+  impl_->objects.add(name, std::move(tracked));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, int& value, TrackValue options) {
   Tracked tracked = track_number(value);
   tracked.is_per_rank = options.is_per_rank;
-  impl_->add(name, std::move(tracked));
+  impl_->objects.add(name, std::move(tracked));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, int64_t& value, TrackValue options) {
   Tracked tracked = track_number(value);
   tracked.is_per_rank = options.is_per_rank;
-  impl_->add(name, std::move(tracked));
+  impl_->objects.add(name, std::move(tracked));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, double& value, TrackValue options) {
   Tracked tracked = track_number(value);
   tracked.is_per_rank = options.is_per_rank;
-  impl_->add(name, std::move(tracked));
+  impl_->objects.add(name, std::move(tracked));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, std::string& value, TrackValue options) {
-  impl_->add(name, {.is_per_rank = options.is_per_rank,
-                    .object = &value,
-                    .save = [&value](Capture&) { return pickle::text_or_bytes(value); },
-                    .load =
-                        [&value](const Value& held, const Storages&) {
-                          const auto* bytes = held.get_if<pickle::Bytes>();
-                          value = bytes != nullptr ? bytes->bytes : text_of(held);
-                        }});
+  impl_->objects.add(name, {.is_per_rank = options.is_per_rank,
+                            .object = &value,
+                            .save = [&value](Capture&) { return pickle::text_or_bytes(value); },
+                            .load =
+                                [&value](const Value& held, const Storages&) {
+                                  const auto* bytes = held.get_if<pickle::Bytes>();
+                                  value = bytes != nullptr ? bytes->bytes : text_of(held);
+                                }});
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, at::Tensor& value, TrackValue options) {
-  impl_->add(name, {.is_per_rank = options.is_per_rank,
-                    .object = &value,
-                    .save = [&value](Capture& capture) { return capture.add(value, true); },
-                    .load =
-                        [&value](const Value& held, const Storages& storages) {
-                          const auto* ref = held.get_if<pickle::TensorRef>();
-                          if (ref == nullptr) throw std::runtime_error("the file has no tensor");
-                          snapshot::assign(value, *ref, storages);
-                        }});
+  impl_->objects.add(name, {.is_per_rank = options.is_per_rank,
+                            .object = &value,
+                            .save = [&value](Capture& capture) { return capture.add(value, true); },
+                            .load =
+                                [&value](const Value& held, const Storages& storages) {
+                                  const auto* ref = held.get_if<pickle::TensorRef>();
+                                  if (ref == nullptr)
+                                    throw std::runtime_error("the file has no tensor");
+                                  snapshot::assign(value, *ref, storages);
+                                }});
   return *this;
 }
 
 void Snapshot::track_buckets(const std::string& model, std::function<std::string()> save,
                              std::function<void(const std::string&)> load) {
   track_state(model + "_buckets", std::move(save), std::move(load));
-  impl_->tracked.back().is_optional = true;
+  impl_->objects.make_last_optional();
 }
 
 Snapshot& Snapshot::track_state(const std::string& name, std::function<std::string()> save,
                                 std::function<void(const std::string&)> load, TrackValue options) {
-  impl_->add(name, {.is_per_rank = options.is_per_rank,
-                    .save =
-                        [save = std::move(save)](Capture&) {
-                          std::string text = save();
-                          return is_ascii(text) ? Value(std::move(text))
-                                                : Value(pickle::Bytes{std::move(text)});
-                        },
-                    .load =
-                        [load = std::move(load)](const Value& held, const Storages&) {
-                          const auto* bytes = held.get_if<pickle::Bytes>();
-                          load(bytes != nullptr ? bytes->bytes : text_of(held));
-                        }});
+  impl_->objects.add(name, {.is_per_rank = options.is_per_rank,
+                            .save =
+                                [save = std::move(save)](Capture&) {
+                                  std::string text = save();
+                                  return is_ascii(text) ? Value(std::move(text))
+                                                        : Value(pickle::Bytes{std::move(text)});
+                                },
+                            .load =
+                                [load = std::move(load)](const Value& held, const Storages&) {
+                                  const auto* bytes = held.get_if<pickle::Bytes>();
+                                  load(bytes != nullptr ? bytes->bytes : text_of(held));
+                                }});
   return *this;
 }
 
@@ -220,21 +269,21 @@ bool Snapshot::save_async(int64_t step) {
 }
 
 bool Snapshot::save(int64_t step) {
-  impl_->saver.wait();
-  return impl_->start_save(step) && impl_->saver.wait();
+  impl_->writer.wait();
+  return impl_->start_save(step) && impl_->writer.wait();
 }
 
 bool Snapshot::maybe_save(int64_t step, const SaveWhen& when) {
-  return impl_->is_due(step, when) && impl_->start_save(step);
+  return impl_->schedule.is_due(step, when, impl_->writer.cost()) && impl_->start_save(step);
 }
 
 bool Snapshot::wait() {
-  return impl_->saver.wait();
+  return impl_->writer.wait();
 }
 
 std::string Snapshot::last_path() const {
-  impl_->saver.wait();
-  return impl_->last_path;
+  impl_->writer.wait();
+  return impl_->writer.last_path();
 }
 
 }  // namespace cpprun

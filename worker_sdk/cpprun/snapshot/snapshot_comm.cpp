@@ -11,7 +11,6 @@
 #include "cpprun/dist/native.hpp"
 #include "cpprun/dist/objects.hpp"
 #include "cpprun/dist/process_group.hpp"
-#include "cpprun/worker/environment.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -25,6 +24,12 @@ Error peer_error(const std::string& key, const char* what) {
 }
 
 }  // namespace
+
+const worker::Environment& own_environment() {
+  static const worker::Environment kNone;
+  const Result<worker::Environment>& own = worker::environment();
+  return own ? *own : kNone;
+}
 
 SnapshotComm SnapshotComm::here() {
   SnapshotComm ranks;
@@ -40,6 +45,11 @@ SnapshotComm SnapshotComm::here() {
         "dist::init_process_group() first");
   }
   return ranks;
+}
+
+NodeRanks SnapshotComm::node() const {
+  const worker::Environment& own = own_environment();
+  return {rank_ - own.local_rank, own.local_world_size};
 }
 
 std::vector<std::string> SnapshotComm::gather(const std::string& text) const {

@@ -5,13 +5,29 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/result.hpp"
 #include "cpprun/dist/store.hpp"
+#include "cpprun/worker/environment.hpp"
 
 namespace cpprun::snapshot {
+
+// The environment that the launcher set; without a launcher, its defaults.
+const worker::Environment& own_environment();
+
+// The ranks of this node.
+struct NodeRanks {
+  int first_rank = 0;
+  int count = 1;
+  // Empty for a rank of another node.
+  std::optional<int> local_rank_of(int rank) const {
+    if (rank < first_rank || rank >= first_rank + count) return std::nullopt;
+    return rank - first_rank;
+  }
+};
 
 class SnapshotComm {
  public:
@@ -22,6 +38,7 @@ class SnapshotComm {
   int rank() const { return rank_; }
   int world() const { return world_; }
   bool is_first() const { return rank_ == 0; }
+  NodeRanks node() const;
 
   // Collectives: all ranks call them in the same order.
   std::vector<std::string> gather(const std::string& text) const;

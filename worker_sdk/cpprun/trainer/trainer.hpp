@@ -69,7 +69,7 @@ class Trainer {
   void train(int max_epochs) {
     if (!std::exchange(has_loaded_, true)) load_snapshot();
     core_.announce();
-    if (epochs_run_ >= max_epochs) return core_.say_done(max_epochs);
+    if (epochs_run_ >= max_epochs) return core_.print_done(max_epochs);
     bool is_saved = true;
     for (int epoch = epochs_run_; epoch < max_epochs && !is_stopped_; ++epoch) {
       run_epoch(epoch);

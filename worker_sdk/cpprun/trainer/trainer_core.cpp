@@ -23,7 +23,7 @@ void print_line(std::FILE* out, const std::string& line) {
   std::fflush(out);
 }
 
-constexpr double kLookEvery = 10;  // seconds; PollSchedule checks ten times as often
+constexpr double kStopInterval = 10;  // seconds; PollSchedule checks ten times as often
 
 int64_t batches_of(size_t samples, size_t batch_size) {
   return static_cast<int64_t>((samples + batch_size - 1) / batch_size);
@@ -50,7 +50,7 @@ TrainerCore::TrainerCore(const TrainerOptions& options)
 }
 
 void TrainerCore::announce() {
-  if (!is_announced_ && is_main_process_ && !options_.is_quiet) {
+  if (!is_announced_ && is_main_process_ && options_.verbose) {
     const auto world = static_cast<size_t>(dist::get_world_size());
     const auto accumulate = static_cast<size_t>(options_.accumulate);
     std::string text = "effective batch size " +
@@ -67,7 +67,7 @@ void TrainerCore::begin_epoch(int epoch, size_t samples, size_t remaining) {
   epoch_ = epoch;
   batches_ = batches_of(samples, options_.batch_size);
   at_batch_ = first_batch_ = batches_ - batches_of(remaining, options_.batch_size);
-  if (options_.is_quiet) return;
+  if (!options_.verbose) return;
   print_line(stdout, "[GPU" + std::to_string(gpu_id_) + "] Epoch " + std::to_string(epoch) +
                          " | Batchsize: " + std::to_string(std::min(options_.batch_size, samples)) +
                          " | Steps: " + std::to_string(batches_));
@@ -85,7 +85,7 @@ bool TrainerCore::resume(const int& epochs_run) {
   const Resumed from = snapshot_.resume();
   if (!from) return false;
   step_ = from.step;
-  if (options_.is_quiet) return true;
+  if (!options_.verbose) return true;
   print_line(stdout, "loading snapshot");
   print_line(stdout, "Resuming training from snapshot at Epoch " + std::to_string(epochs_run));
   return true;
@@ -93,13 +93,13 @@ bool TrainerCore::resume(const int& epochs_run) {
 
 void TrainerCore::save(int epoch) {
   is_saved_ = snapshot_.save(step_);
-  if (!is_saved_ || !is_main_process_ || options_.is_quiet) return;
+  if (!is_saved_ || !is_main_process_ || !options_.verbose) return;
   print_line(stdout, "Epoch " + std::to_string(epoch) + " | Training snapshot saved at " +
                          snapshot_.last_path());
 }
 
-void TrainerCore::say_done(int max_epochs) const {
-  if (options_.is_quiet) return;
+void TrainerCore::print_done(int max_epochs) const {
+  if (!options_.verbose) return;
   print_line(stdout,
              "Nothing to do: all " + std::to_string(max_epochs) + " training epochs are done");
 }
@@ -115,19 +115,19 @@ bool TrainerCore::end_batch() {
   if (!is_step) return false;  // a snapshot cannot hold partly accumulated gradients
   ++step_;
   snapshot_.maybe_save(step_, options_.save_when);
-  return look_for_stop();
+  return poll_stop();
 }
 
 // All ranks check at the same steps: each check also agrees on the step of the next one.
-bool TrainerCore::look_for_stop() {
-  if (options_.stop_check_batches < 0 || !look_out_.is_due(step_)) return false;
+bool TrainerCore::poll_stop() {
+  if (options_.stop_check_batches < 0 || !stop_polls_.is_due(step_)) return false;
   const double now =
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   const int64_t ahead = std::max<int64_t>(options_.stop_check_batches / options_.accumulate, 1);
   const int64_t next =
-      options_.stop_check_batches > 0 ? step_ + ahead : look_out_.next_look(step_, now, kLookEvery);
+      options_.stop_check_batches > 0 ? step_ + ahead : stop_polls_.next_poll(step_, now, kStopInterval);
   const Agreed agreed = agree(next);
-  look_out_.set_next_look(agreed.number);
+  stop_polls_.set_next_poll(agreed.number);
   return agreed.is_stop;
 }
 

@@ -36,7 +36,7 @@ struct TrainerOptions {
   // Batches between two checks for a stop request of any rank; each check is a small all-reduce.
   // 0: about one check per second; negative: only after each epoch.
   int64_t stop_check_batches = 0;
-  bool is_quiet = false;  // prints nothing
+  bool verbose = true;  // prints the tutorial's lines
   data::DistributedSamplerOptions sampler = {};
   nn::parallel::DdpOptions ddp = {};
 };
@@ -75,7 +75,7 @@ class TrainerCore {
   // Rank 0 prints "Epoch 1 | Training snapshot saved at snapshot.pt".
   void save(int epoch);
   bool is_saved() const { return is_saved_; }  // by the last save()
-  void say_done(int max_epochs) const;
+  void print_done(int max_epochs) const;
 
   // begin_batch() injects the faults of CPPRUN_FAULTS. end_batch() sends a heartbeat and may save;
   // true: all ranks stop now.
@@ -91,7 +91,7 @@ class TrainerCore {
     int64_t number;  // maximum over all ranks
   };
   Agreed agree(int64_t number) const;
-  bool look_for_stop();
+  bool poll_stop();
 
   const TrainerOptions& options_;
   int gpu_id_;
@@ -101,7 +101,7 @@ class TrainerCore {
   int64_t step_ = 0;  // optimizer steps, summed over all runs
   int epoch_ = 0;
   int64_t batches_ = 0, at_batch_ = 0;  // of this epoch: in all, completed
-  snapshot::PollSchedule look_out_;     // of checks for stop requests
+  snapshot::PollSchedule stop_polls_;     // for stop requests
   int64_t first_batch_ = 0;             // of an epoch that was resumed in the middle
 };
 

@@ -34,7 +34,7 @@ STARTING, READY, TRAINING, EVALUATING, SAVING, ENDING = range(6)
 
 _lock = threading.Lock()
 _connected = []  # empty before the first call, then the agent or None
-_asked_by_signal = threading.Event()
+_stop_signal = threading.Event()
 _plan = []  # empty before the first fault point, then the fault plan
 
 
@@ -106,7 +106,7 @@ def should_stop():
     """True if the agent has requested a stop; without an agent, if SIGTERM has arrived after
     enable_graceful_stop()."""
     agent = _own_agent()
-    return _asked_by_signal.is_set() or (agent is not None and agent.wants_stop())
+    return _stop_signal.is_set() or (agent is not None and agent.wants_stop())
 
 
 def enable_graceful_stop():
@@ -118,11 +118,11 @@ def enable_graceful_stop():
     """
     agent = _own_agent()
     if agent:
-        agent.send_can_save()
+        agent.set_can_save()
         return
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda *_: _asked_by_signal.set())
+        signal.signal(signal.SIGTERM, lambda *_: _stop_signal.set())
 
 
 def resume_path():
@@ -149,7 +149,7 @@ def request_commit(step):
     reason on stderr.
     """
     step = _whole('step', step)
-    _own_plan().pass_by(None, step, _faults.SAVING)
+    _own_plan().inject_due(None, step, _faults.SAVING)
     agent = _own_agent()
     if not agent:
         return True
@@ -182,7 +182,7 @@ def fault_point(epoch=None, step=None):
         epoch = _whole('epoch', epoch)
     if step is not None:
         step = _whole('step', step)
-    _own_plan().pass_by(epoch, step, _faults.TRAINING)
+    _own_plan().inject_due(epoch, step, _faults.TRAINING)
 
 
 def _own_plan():
@@ -194,4 +194,4 @@ def _own_plan():
 
 
 if os.environ.get('CPPRUN_FAULTS'):
-    _own_plan().pass_by(None, None, _faults.STARTING)
+    _own_plan().inject_due(None, None, _faults.STARTING)

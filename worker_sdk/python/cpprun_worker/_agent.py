@@ -16,8 +16,10 @@ import time
 
 MAGIC = b'CPRW'
 VERSION = 4
-HELLO, PAGE, READY, REPORT, ARENA_WANTED, ARENA_OF, ARENA, MAY_COMMIT, LEAVE, SNAPSHOT = range(10)
-RESUMED, STRIKE, BEGAN, FIRST_STEP = 10, 11, 12, 13
+# Types of messages.
+HELLO, PAGE, READY, REPORT, ARENA_REQUEST, PEER_ARENA_REQUEST, ARENA = range(7)
+COMMIT_REQUEST, PERMISSION, SNAPSHOT, RESUMED = range(7, 11)
+FAULT_PERMIT_REQUEST, BEGAN, FIRST_STEP = range(11, 14)
 
 MESSAGE_BYTES = 20 + 4096
 PAGE_BYTES = 4096
@@ -98,13 +100,13 @@ class Agent:
 
     def __init__(self, sock, page):
         self._sock = sock
-        self._words = memoryview(page).cast('q')
-        self._halves = memoryview(page).cast('I')
-        self._version = self._halves[1]
-        self._asking = threading.Lock()
-        self._last_question = 0
+        self._int64s = memoryview(page).cast('q')
+        self._uint32s = memoryview(page).cast('I')
+        self._version = self._uint32s[1]
+        self._request_lock = threading.Lock()
+        self._last_request_id = 0
         self._has_stepped = False
-        self._count = threading.Lock()
+        self._count_lock = threading.Lock()
         if self._version >= 3:
             self._offer_stack()
 
@@ -115,21 +117,21 @@ class Agent:
             faulthandler.register(STACK_SIGNAL, file=file, all_threads=True)
         except (OSError, ValueError, RuntimeError, AttributeError):
             return
-        self._halves[STACK_FILE] = file + 1
+        self._uint32s[STACK_FILE] = file + 1
 
     def count(self):
-        with self._count:
-            self._words[COLLECTIVES] += 1
+        with self._count_lock:
+            self._int64s[COLLECTIVES] += 1
 
     def beat(self, step, phase):
-        now, words = time.monotonic_ns(), self._words
+        now, words = time.monotonic_ns(), self._int64s
         steps, mean = step - words[STEP], words[STEP_NS]
-        was_training = self._halves[PHASE] > READY_PHASE
+        was_training = self._uint32s[PHASE] > READY_PHASE
         if steps > 0 and words[HEARTBEAT_NS] and was_training:
             takes = (now - words[HEARTBEAT_NS]) // steps
             words[STEP_NS] = mean + (takes - mean) // STEPS_OF_MEAN if mean else takes
         words[STEP] = step
-        self._halves[PHASE] = phase
+        self._uint32s[PHASE] = phase
         words[HEARTBEAT_NS] = now
 
     def send_first_step(self, step):
@@ -140,21 +142,21 @@ class Agent:
                 self._send(_message(FIRST_STEP, struct.pack('=q', step)))
 
     def send_ready(self):
-        if not self._halves[IS_READY]:
-            self._halves[IS_READY] = 1
+        if not self._uint32s[IS_READY]:
+            self._uint32s[IS_READY] = 1
             self._send(_message(READY))
 
     def wants_stop(self):
-        return self._halves[WANTS_STOP] != 0
+        return self._uint32s[WANTS_STOP] != 0
 
-    def send_can_save(self):
-        self._halves[CAN_SAVE] = 1
+    def set_can_save(self):
+        self._uint32s[CAN_SAVE] = 1
 
     def newest_snapshot(self):
-        return self._words[SNAPSHOT_NEWEST] or None
+        return self._int64s[SNAPSHOT_NEWEST] or None
 
     def send_snapshot(self, step, path):
-        self._words[SNAPSHOT_WRITTEN] = step
+        self._int64s[SNAPSHOT_WRITTEN] = step
         if self._version >= 2:
             self._send(_message(SNAPSHOT, struct.pack('=q', step) + os.fsencode(path)))
 
@@ -166,25 +168,26 @@ class Agent:
         """(True, ''), or False and the reason."""
         if self._version < 2:
             return True, ''
-        return self._request(MAY_COMMIT, struct.pack('=q', step))
+        return self._request(COMMIT_REQUEST, struct.pack('=q', step))
 
     def request_fault_permit(self, fault, epoch, step):
         """True if the agent permits to inject this fault of the plan here."""
-        is_given, _ = self._request(STRIKE, struct.pack('=I', fault) + _progress(epoch, step))
+        body = struct.pack('=I', fault) + _progress(epoch, step)
+        is_given, _ = self._request(FAULT_PERMIT_REQUEST, body)
         return is_given
 
     def send_began(self, epoch, step):
         self._send(_message(BEGAN, _progress(epoch, step)))
 
     def _request(self, kind, body):
-        with self._asking:
-            self._last_question += 1
-            question = struct.pack('=I', self._last_question)
-            if not self._send(_message(kind, question + body)):
+        with self._request_lock:
+            self._last_request_id += 1
+            request_id = struct.pack('=I', self._last_request_id)
+            if not self._send(_message(kind, request_id + body)):
                 return False, 'the agent has gone'
-            return self._await_permission(question, time.monotonic() + ANSWER_TAKES)
+            return self._await_permission(request_id, time.monotonic() + ANSWER_TAKES)
 
-    def _await_permission(self, question, until):
+    def _await_permission(self, request_id, until):
         """Skips late answers to earlier requests."""
         waiting = select.poll()
         waiting.register(self._sock, select.POLLIN)
@@ -195,7 +198,7 @@ class Agent:
                 answer = b''
             if not answer:
                 return False, 'the agent has gone'
-            if answer[:12] == _message(LEAVE, question) and len(answer) >= 16:
+            if answer[:12] == _message(PERMISSION, request_id) and len(answer) >= 16:
                 return answer[12:16] == struct.pack('=I', 1), answer[16:].decode(errors='replace')
         return False, 'the agent does not answer'
 

@@ -71,7 +71,7 @@ class Fault:
         wanted = {name: n for name, n in self.numbers.items() if name in place}
         return all(place[name] == n for name, n in wanted.items())
 
-    def carry_out(self, where):
+    def inject(self, where):
         if self.kind == 'ask':
             return  # the agent injects and logs it
         print(f'cpprun: fault {self.text} at {where}', file=sys.stderr, flush=True)
@@ -101,9 +101,9 @@ class Plan:
         self._agent = agent
         self._faults = [Fault(one, text) for one in text.split(';') if one]
         self._tells = any(fault.kind == 'tell' for fault in self._faults)
-        self._has_begun = False
+        self._has_sent_begin = False
 
-    def pass_by(self, epoch, step, phase):
+    def inject_due(self, epoch, step, phase):
         if not self._faults:
             return
         place = {
@@ -118,7 +118,7 @@ class Plan:
             self._report_progress(epoch, step)
         for fault in self._faults:
             if fault.fits(place, phase) and self._is_due(fault, epoch, step):
-                fault.carry_out(_describe(place))
+                fault.inject(_describe(place))
 
     def _is_due(self, fault, epoch, step):
         if fault.number is not None:
@@ -134,8 +134,8 @@ class Plan:
             return
         if step is not None:
             agent.beat(step, TRAINING_PHASE)
-        if not self._has_begun:
-            self._has_begun = True
+        if not self._has_sent_begin:
+            self._has_sent_begin = True
             agent.send_began(epoch, step)
 
 

@@ -30,17 +30,6 @@
 
 namespace cpprun::snapshot {
 
-// The ranks of this node.
-struct NodeRanks {
-  int first_rank = 0;
-  int count = 1;
-  // Empty for a rank of another node.
-  std::optional<int> local_rank_of(int rank) const {
-    if (rank < first_rank || rank >= first_rank + count) return std::nullopt;
-    return rank - first_rank;
-  }
-};
-
 class InMemorySnapshot {
  public:
   // `owner` identifies the location of the Snapshot; equal in all processes and runs.

@@ -1,0 +1,186 @@
+#include "cpprun/snapshot/snapshot_writer.hpp"
+
+#include <torch/version.h>
+
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "cpprun/snapshot/outcome_codec.hpp"
+#include "cpprun/snapshot/save/stage.hpp"
+#include "cpprun/snapshot/state/state_layout.hpp"
+#include "cpprun/worker/snapshot_notice.hpp"
+#include "snapshot_files/folders/commit.hpp"
+
+namespace cpprun::snapshot {
+namespace {
+
+using std::chrono::steady_clock;
+
+int next_instance() {
+  static int next = 0;
+  return next++;
+}
+
+double seconds_since(steady_clock::time_point start) {
+  return std::chrono::duration<double>(steady_clock::now() - start).count();
+}
+
+// Removes the names of temporary files, which differ in each save.
+std::string lasting(std::string why) {
+  for (size_t at = why.find("/."); at != std::string::npos; at = why.find("/.", at)) {
+    const size_t end = why.find(".tmp", at);
+    if (end == std::string::npos) break;
+    why.erase(at, end + 4 - at);
+  }
+  return why;
+}
+
+int64_t epoch_of(const std::vector<Tracked>& tracked, const Contents& contents) {
+  for (const auto& each : tracked) {
+    if (each.name != "epochs_run" && each.name != "epoch" && each.name != "epochs_done") continue;
+    for (const auto& content : contents.shared) {
+      const auto* dict = content.value.get_if<pickle::Dict>();
+      if (dict == nullptr) continue;
+      for (const std::string& key : {each.name, single_key(each)}) {
+        const pickle::Value* held = dict->find(key);
+        const auto* number = held == nullptr ? nullptr : held->get_if<int64_t>();
+        if (number != nullptr) return *number;
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+SnapshotWriter::SnapshotWriter(const SnapshotLocation& location, const SnapshotComm& comm,
+                               FolderGroup& group, InMemorySnapshot& memory,
+                               snapshot_files::KeepRule keep)
+    : location_(location),
+      comm_(comm),
+      group_(group),
+      memory_(memory),
+      keep_(keep),
+      instance_(next_instance()) {}
+
+bool SnapshotWriter::is_busy(int64_t step) {
+  if (!comm_.any(saver_.is_busy())) return false;
+  if (comm_.is_first() && !has_reported_busy_) {
+    std::fprintf(stderr,
+                 "cpprun: the snapshot of step %lld is left out: the last one is still being "
+                 "written; this is said once\n",
+                 static_cast<long long>(step));
+  }
+  has_reported_busy_ = true;
+  return true;
+}
+
+void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, double seconds) {
+  const auto began = steady_clock::now();
+  group_.forget_if_uncertain();
+  const Group& own = group_.get();
+  Contents contents = capture(tracked, location_.is_single_file, comm_.rank(), {step, seconds});
+  const int writers = location_.is_single_file ? 1 : static_cast<int>(own.members.size());
+  const int of_writers = own.place_of(comm_.rank());
+  const int64_t epoch = epoch_of(tracked, contents);
+  auto staged = std::make_shared<Staged>(plan(contents, writers));
+  staged->step = step;
+  staged->epoch = epoch;
+  const uint64_t bytes = bytes_of(*staged, of_writers);
+  const auto slot = memory_.begin({.step = step,
+                                   .round = own_environment().round,
+                                   .rank = comm_.rank(),
+                                   .world_size = comm_.world()},
+                                  *staged, bytes);
+  if (slot) copy(contents, of_writers, *slot, *staged);
+  const Status has_slot = slot ? Status() : slot.error();
+  if (!store_) store_ = comm_.connect();
+  pause_ = seconds_since(began);
+  const std::string prefix =
+      "cpprun/snapshot/" + std::to_string(instance_) + "/" + std::to_string(saves_++) + "/";
+  saver_.start([this, staged, has_slot, prefix,
+                context = write_context()](const std::atomic<bool>& gives_up) {
+    const auto write_began = steady_clock::now();
+    auto channel = std::make_unique<StoreChannel>(store_, prefix, gives_up);
+    const Status status = has_slot ? write(*staged, context, *channel) : fail(has_slot, *channel);
+    if (last_channel_) last_channel_->delete_keys();
+    last_channel_ = std::move(channel);
+    writing_ = seconds_since(write_began);
+    report(staged->step, status);
+    return status;
+  });
+}
+
+// Returns once every rank has its state in memory, or the reason of the first rank that has not.
+Status SnapshotWriter::agree_staged(const Status& own, StoreChannel& channel) {
+  const Status sent = channel.set("staged/" + std::to_string(comm_.rank()), encode(own));
+  if (comm_.is_first()) {
+    Status failed;
+    for (int rank = 0; rank < comm_.world(); ++rank) {
+      const auto received = decode_outcome(channel.get("staged/" + std::to_string(rank)), rank);
+      if (!received && failed) failed = received.error();
+    }
+    const Status reported_all = channel.set("all_staged", encode(failed));
+    if (!reported_all) return reported_all;
+  }
+  const auto all = decode_outcome(channel.get("all_staged"), 0);
+  return all ? sent : all.error();
+}
+
+Status SnapshotWriter::fail(const Status& why, StoreChannel& channel) {
+  static_cast<void>(agree_staged(why, channel));
+  return why;
+}
+
+Status SnapshotWriter::write(Staged& staged, const WriteContext& context, StoreChannel& channel) {
+  memory_.write_index(staged);
+  const Status agreed = agree_staged({}, channel);
+  if (!agreed) return agreed;
+  memory_.complete(staged.step);
+  const auto path = location_.is_single_file ? write_single_file(staged, context, channel)
+                                             : write_folder(staged, context, channel);
+  if (!path) return path.error();
+  last_path_ = *path;
+  // One rank per node reports, so that every agent knows the snapshot.
+  if (!location_.is_single_file && comm_.rank() == comm_.node().first_rank) {
+    worker::report_snapshot(staged.step, *path);
+  }
+  return {};
+}
+
+WriteContext SnapshotWriter::write_context() {
+  const worker::Environment& own = own_environment();
+  return {.files = &snapshot_files::real_files(),
+          .place = location_.path,
+          .group = group_.get(),
+          .rank = comm_.rank(),
+          .world = comm_.world(),
+          .keep = keep_,
+          .run_id = own.run_id,
+          .torch = TORCH_VERSION,
+          .cpprun = CPPRUN_VERSION,
+          .round = own.round,
+          .request_commit = [](int64_t step) -> Status {
+            const worker::CommitPermission permission = worker::request_commit(step);
+            if (permission) return {};
+            return Error{ErrorKind::Refused, permission.why};
+          }};
+}
+
+// Reports only changes of the outcome: a full disk fails every save for a long time.
+void SnapshotWriter::report(int64_t step, const Status& outcome) {
+  const std::string why = outcome ? "" : lasting(outcome.error().text);
+  if (std::exchange(last_error_, why) == why || !comm_.is_first()) return;
+  if (outcome) {
+    std::fprintf(stderr, "cpprun: snapshots are written again, from step %lld on\n",
+                 static_cast<long long>(step));
+  } else {
+    std::fprintf(stderr,
+                 "cpprun: the snapshot of step %lld was not written: %s; training goes on, and "
+                 "each later save tries again\n",
+                 static_cast<long long>(step), outcome.error().text.c_str());
+  }
+}
+
+}  // namespace cpprun::snapshot
