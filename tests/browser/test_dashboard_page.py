@@ -113,7 +113,8 @@ def test_steps_from_before_the_page_was_opened(browser, feed):
 
 def test_outcome_of_a_failed_job(browser, feed, pictures):
     whole = job([], [finished(1, T0, 300, 9000, 50, ('failure', 'crash', 'rank 0 crashed'), 2, 8)],
-                phase='ended', outcome='failure', failure_summary='rank 0 crashed; restarts used: 0 of 0')
+                phase='ended', outcome='failure',
+                failure_summary='rank 0 crashed; restarts used: 0 of 0')
     open_with(browser, feed, T0 + 20_000, lost=whole)
     assert browser.text('#phase') == 'failure'
     assert browser.text('#failure_summary-title') == 'The job has failed'

@@ -53,7 +53,7 @@ def launch(jobs, plan, code, *flags, n=2, **options):
     return jobs.cpprun(*words, *flags, jobs.py(STEPS + code), **options)
 
 
-def strikes(job):
+def injected_faults(job):
     return re.findall(r'fault (\d+) is injected at (.*): ', job.err)
 
 
@@ -63,7 +63,7 @@ def test_step_fault_happens_once_per_job_and_is_reported(jobs, plan, tmp_path):
     junit = tmp_path / 'out.xml'
     job = launch(jobs, path, LOOP, f'--junit={junit}')
     assert job.done(60) == 0, job.err
-    assert strikes(job) == [('1', 'rank 1 in round 1, training epoch 1, step 6')]
+    assert injected_faults(job) == [('1', 'rank 1 in round 1, training epoch 1, step 6')]
     assert 'lost steps: 3; lost training epochs: 1' in job.err
     assert 'cpprun: 6 held, 0 did not' in job.err
     cases = ET.parse(junit).getroot().findall('.//testcase')
@@ -111,7 +111,7 @@ def test_programs_exit_throw_and_slow_down_themselves(jobs, plan):
     assert job.done(60) == 0, job.err
     assert 'exited with code 13' in job.err
     assert 'FaultError: fault throw:' in job.err
-    assert {number for number, _ in strikes(job)} == {'1', '2', '3'}
+    assert {number for number, _ in injected_faults(job)} == {'1', '2', '3'}
 
 
 def test_snapshot_commit_is_a_fault_place(jobs, plan):
@@ -119,7 +119,7 @@ def test_snapshot_commit_is_a_fault_place(jobs, plan):
     path = plan({'do': 'kill', 'at': {'phase': 'saving', 'step': 10}}, expect={'restarts': 1})
     job = launch(jobs, path, code, n=1)
     assert job.done(60) == 0, job.err
-    assert strikes(job) == [('1', 'rank 0 in round 1, step 10')]
+    assert injected_faults(job) == [('1', 'rank 0 in round 1, step 10')]
 
 
 def test_timed_fault_hits_any_program(jobs, plan):
@@ -127,29 +127,33 @@ def test_timed_fault_hits_any_program(jobs, plan):
     path = plan(fault, expect={'restarts': 1})
     job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'attempt == 1'))
     assert job.done(60) == 0, job.err
-    assert len(strikes(job)) == 1
+    assert len(injected_faults(job)) == 1
 
 
 def test_same_seed_gives_the_same_faults(jobs, plan):
     path = plan({'do': 'kill', 'at': {'rank': 'any', 'step': [0, 9]}}, expect={'restarts': 1})
     whole = LOOP.replace('0 if attempt == 0 else 3', '0')
 
-    def struck(seed):
+    def injected_with(seed):
         job = launch(jobs, path, whole, f'--seed={seed}', n=3)
         assert job.done(60) == 0, job.err
-        return strikes(job)
+        return injected_faults(job)
 
-    assert struck(4) == struck(4)
+    assert injected_with(4) == injected_with(4)
 
 
 def test_random_faults_happen_until_the_job_ends(jobs, plan):
     """Two faults may happen within one round: restarts are fewer then."""
     path = plan({'do': 'kill', 'at': {'every_s': 0.05}, 'times': 3}, expect={'restarts': [1, 3]})
     job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
-    poll(lambda: len(strikes(job)) == 3 or job.process.poll() is not None, 60, lambda: job.err)
+    poll(
+        lambda: len(injected_faults(job)) == 3 or job.process.poll() is not None,
+        60,
+        lambda: job.err,
+    )
     (jobs.marks / 'go').touch()
     assert job.done(60) == 0, job.err
-    assert len(strikes(job)) == 3
+    assert len(injected_faults(job)) == 3
 
 
 def test_stopped_worker_continues_after_its_time(jobs, plan):
@@ -215,7 +219,7 @@ def test_variable_may_name_the_plan(jobs, plan):
     words = ('--standalone', '--nproc-per-node=2', '--max-restarts=3')
     job = jobs.cpprun(*words, jobs.py(STEPS + LOOP), env=env)
     assert job.done(60) == 0, job.err
-    assert len(strikes(job)) == 1
+    assert len(injected_faults(job)) == 1
 
 
 def test_two_nodes_share_one_plan(jobs, plan, tmp_path):
@@ -226,7 +230,7 @@ def test_two_nodes_share_one_plan(jobs, plan, tmp_path):
     script = jobs.py(STEPS + LOOP)
     both = [jobs.cpprun(*words, script) for _ in range(2)]
     assert [job.done(90) for job in both] == [0, 0], [job.err for job in both]
-    assert sum(len(strikes(job)) for job in both) == 1
+    assert sum(len(injected_faults(job)) for job in both) == 1
     assert all('ok      fault 1: kill at step 5: rank' in job.err for job in both)
 
 

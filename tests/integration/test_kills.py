@@ -282,7 +282,8 @@ def test_end_of_an_inner_launcher_spares_the_outer(jobs):
     running = nested(jobs, UP + 'exit 0')
     jobs.numbers(['up0', 'up1'])
     sibling = int(jobs.mark('upsibling'))
-    poll(lambda: len(jobs.alive()) <= 4, what='outer, its reaper process, the sibling and its sleep')
+    left = 'outer, its reaper process, the sibling and its sleep'
+    poll(lambda: len(jobs.alive()) <= 4, what=left)
     assert is_alive(sibling)
     kill(sibling, signal.SIGTERM)
     assert running.done(20) == 1

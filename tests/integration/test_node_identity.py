@@ -161,7 +161,8 @@ def test_knowing_a_node_id_does_not_give_its_place(cluster):
     world = cluster.world(0, 1)
     stranger, standby = standby_of(job, (1, 2))
     tokens = {worker.env['CPPRUN_TOKEN'] for worker in world}
-    for key in ('', str(standby['node']), f'{standby["node"]:016x}', *tokens, *(t[:16] for t in tokens)):
+    guesses = ['', str(standby['node']), f'{standby["node"]:016x}']
+    for key in (*guesses, *tokens, *(t[:16] for t in tokens)):
         impostor = FakeAgent(job.port, job.run_id, key, connection=BEYOND,
                              node={'name': 'impostor', 'incarnation': standby['node']})
         impostor.register(nodes=(1, 2), standing=1, round=world.round)

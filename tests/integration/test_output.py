@@ -98,13 +98,13 @@ def test_last_output_of_a_dying_worker_is_shown(jobs, words):
 
 def test_output_while_being_stopped_is_shown(jobs):
     worker = jobs.sh(
-        'trap "echo farewell; exit 0" TERM; echo up >"$MARKS/up$RANK"; while :; do sleep 0.05; done'
+        'trap "echo stopped; exit 0" TERM; echo up >"$MARKS/up$RANK"; while :; do sleep 0.05; done'
     )
     running = jobs.cpprun('--nproc-per-node=2', worker)
     jobs.mark('up0'), jobs.mark('up1')
     running.send(signal.SIGTERM)
     running.done(20)
-    assert running.out.count('farewell') == 2
+    assert running.out.count('stopped') == 2
 
 
 def test_head_ends_the_job(jobs):

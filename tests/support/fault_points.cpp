@@ -45,7 +45,7 @@ double draw() {  // splitmix64
   return static_cast<double>((z ^ (z >> 31)) >> 11) / static_cast<double>(uint64_t{1} << 53);
 }
 
-bool strikes(Kind kind) {
+bool is_fault_due(Kind kind) {
   if (shares[kind] == 0 || draw() >= shares[kind]) return false;
   const int before = errno;
   if (log_fd >= 0) ::syscall(SYS_write, log_fd, kNames[kind].data(), 1);
@@ -54,7 +54,7 @@ bool strikes(Kind kind) {
 }
 
 bool fails(Kind kind, int error) {
-  if (!strikes(kind)) return false;
+  if (!is_fault_due(kind)) return false;
   errno = error;
   return true;
 }
@@ -80,7 +80,7 @@ bool is_interrupted(int fd) {
 }
 
 size_t part_of(int fd, size_t size) {
-  if (shares[kShort] == 0 || size < 2 || !(is_stream(fd) || is_file(fd)) || !strikes(kShort)) {
+  if (shares[kShort] == 0 || size < 2 || !(is_stream(fd) || is_file(fd)) || !is_fault_due(kShort)) {
     return size;
   }
   return 1 + static_cast<size_t>(draw() * static_cast<double>(std::min<size_t>(size - 1, 64)));
@@ -132,7 +132,7 @@ size_t size_of(const iovec* parts, size_t count) {
 }
 
 void wait_a_moment() {
-  if (strikes(kFsync)) ::poll(nullptr, 0, kFsyncTakesMs);
+  if (is_fault_due(kFsync)) ::poll(nullptr, 0, kFsyncTakesMs);
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 """File systems that misbehave. For /usr/bin/python3 with python3-fusepy; ends with its mount or by
 SIGTERM.
 
-    hanging_files.py FOLDER                  has two files, as those of a file server which has gone:
-                                             `stuck` can be opened and never read, `sink` can be read
-                                             and never written. SIGKILL does not end a process inside
-                                             write() of `sink`
-    hanging_files.py FOLDER BEHIND WORD...   shows the folder BEHIND; what WORDs name (unlink, rmdir)
-                                             is never answered. A file that is removed while it is
-                                             open stays as .fuse_hidden... until its last close
+    hanging_files.py FOLDER
+        has two files, as on a file server that does not answer: `stuck` can be opened and never
+        read, `sink` can be read and never written. SIGKILL does not end a process inside write()
+        of `sink`
+    hanging_files.py FOLDER BEHIND OPERATION...
+        shows the folder BEHIND, and never answers the OPERATIONs (unlink, rmdir). A file that is
+        removed while it is open stays as .fuse_hidden... until its last close
 """
 
 import errno

@@ -66,7 +66,7 @@ def test_good_project_has_no_findings(project):
         ('withdrawn-word', 'a.cpp', 'struct Hei' + 'rLost {};\n'),
         ('withdrawn-word', 'a.cpp', 'int a;  // the buri' + 'al of a node\n'),
         ('withdrawn-word', 'a.py', 'VERD' + 'ICTS = 1\n'),
-        ('withdrawn-word', 'a.md', 'The herald' + ' waits.\n'),
+        ('withdrawn-word', 'a.md', 'The her' + 'ald waits.\n'),
     ],
 )
 def test_rule_findings(project, rule, name, text):

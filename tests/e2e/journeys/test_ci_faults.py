@@ -97,7 +97,8 @@ def test_same_seed_gives_the_same_order(train):
     for _ in range(2):
         code, output = train(anywhere, '--faults', 'plan.json', '--seed', 11)
         assert code == 0, output
-        told.append(re.findall(r'fault (\d) is injected at (rank \d) .*training epoch (\d+)', output))
+        line = r'fault (\d) is injected at (rank \d) .*training epoch (\d+)'
+        told.append(re.findall(line, output))
     assert told[0] == told[1] and len(told[0]) == 2
 
 

@@ -36,7 +36,7 @@ ORPHANS_S = 1.0  # until every process of a killed agent must be gone
 TURN_S = 0.02
 
 
-class Strike:
+class InjectedFault:
     """A fault that ended a round, and the time until the next one."""
 
     def __init__(self, fault, at, round_number):
@@ -52,7 +52,7 @@ class Campaign:
     def __init__(self, cluster, plan, say):
         self.cluster, self.plan, self.say = cluster, list(plan), say
         self.watch = Watch(cluster)
-        self.strikes, self.later, self.wrong = [], [], []
+        self.injected, self.later, self.wrong = [], [], []
         self.step, self.moved_at = 0, None
         self.ready_at = None  # the time of the next fault
         self.view = None  # roles at the last fault
@@ -67,12 +67,12 @@ class Campaign:
             self.note_recoveries()
             self.look_for_ended_agents()
             if self.plan:
-                self.strike_if_due()
+                self.inject_if_due()
             time.sleep(TURN_S)  # events are files: polling is the only way
         self.watch.look()
         self.note_recoveries()
         if self.plan:
-            self.wrong.append(f'the job was over before {len(self.plan)} faults could strike')
+            self.wrong.append(f'the job was over before {len(self.plan)} faults were injected')
         self.wrong += self.watch.wrong
 
     def do_later(self, seconds, action):
@@ -91,13 +91,13 @@ class Campaign:
         assert time.monotonic() < self.moved_at + STUCK_S, 'the job stands still'
 
     def note_recoveries(self):
-        for strike in self.strikes:
-            if strike.is_overcome():
+        for injection in self.injected:
+            if injection.is_overcome():
                 continue
-            then = self.watch.after(strike.round)
+            then = self.watch.after(injection.round)
             if then:
-                strike.recovery = then.complete_at - strike.at
-            assert now() < strike.at + STUCK_S, f'{strike.fault.text()}: no round came after it'
+                injection.recovery = then.complete_at - injection.at
+            assert now() < injection.at + STUCK_S, f'{injection.fault.text()}: no round came after it'
 
     def look_for_ended_agents(self):
         for agent in self.cluster.at.values():
@@ -107,12 +107,12 @@ class Campaign:
 
     # ------------------------------------------------------------ faults
 
-    def strike_if_due(self):
+    def inject_if_due(self):
         fault = self.plan[0]
         if fault.is_close:
-            if now() >= self.strikes[-1].at + fault.wait_s:
-                self.strikes[-1].row = CLOSE
-                self.strike(self.plan.pop(0), self.view)
+            if now() >= self.injected[-1].at + fault.wait_s:
+                self.injected[-1].row = CLOSE
+                self.inject(self.plan.pop(0), self.view)
             return
         if self.ready_at is None and self.is_ready_for(fault):
             self.ready_at = now() + fault.wait_s
@@ -123,41 +123,41 @@ class Campaign:
         if view and view.is_settled():
             self.expect_the_same_world(view)
             self.view = view
-            self.strike(self.plan.pop(0), view)
+            self.inject(self.plan.pop(0), view)
 
     def is_ready_for(self, fault):
         """The steps are made, and the job has recovered from earlier faults."""
-        is_over = all(strike.is_overcome() for strike in self.strikes)
+        is_over = all(injection.is_overcome() for injection in self.injected)
         newest = self.watch.newest
         is_running = newest is not None and newest.number == self.watch.newest_formed
         return self.step >= fault.step and is_over and is_running and not self.later
 
     def expect_the_same_world(self, view):
-        last = self.strikes[-1] if self.strikes else None
+        last = self.injected[-1] if self.injected else None
         if last is None or last.is_noticed or last.fault.is_close:
             return
         if view.job['round'] != last.round:
             what = f'{last.fault.text()}: round {last.round} was given up for it'
             self.wrong.append(what)
 
-    def strike(self, fault, view):
+    def inject(self, fault, view):
         is_there = fault.who == 'worker' or fault.who in view.parts
         if not is_there or (fault.who == 'host' and 'standby' not in view.parts):
             self.say(f'  (a worker is killed instead; host, standby and so on: {view.parts})')
             fault = Fault(WORKER, 'kill', 'worker', step=fault.step, rank=fault.rank)
-        strike = Strike(fault, now(), self.watch.newest_formed)
-        self.strikes.append(strike)
-        self.say(f'{len(self.strikes)}: {fault.text()} (round {strike.round}, step {self.step})')
+        injection = InjectedFault(fault, now(), self.watch.newest_formed)
+        self.injected.append(injection)
+        self.say(f'{len(self.injected)}: {fault.text()} (round {injection.round}, step {self.step})')
         if fault.row == FROZEN_HOST:
-            strike.at += fault.for_s  # nothing can start before it wakes
+            injection.at += fault.for_s  # nothing can start before it wakes
         if fault.do == 'kill' and fault.who == 'host' and view.parts['host'] not in view.members:
-            strike.row, strike.is_noticed = SPARE, False  # it led the job, and had no workers
+            injection.row, injection.is_noticed = SPARE, False  # it led the job, and had no workers
         if fault.who == 'worker':
-            strike.is_noticed = self.strike_worker(fault) and fault.is_noticed
+            injection.is_noticed = self.inject_into_worker(fault) and fault.is_noticed
         else:
-            self.strike_node(fault, view.parts[fault.who])
+            self.inject_into_node(fault, view.parts[fault.who])
 
-    def strike_worker(self, fault):
+    def inject_into_worker(self, fault):
         """False: the round is ending, and there is no such worker just now."""
         newest = self.watch.rounds[self.watch.newest_formed]
         pid = newest.pids.get(fault.rank)
@@ -168,7 +168,7 @@ class Campaign:
         self.do_later(fault.for_s, lambda: send(pid, signal.SIGCONT))
         return send(pid, signal.SIGSTOP)
 
-    def strike_node(self, fault, host):
+    def inject_into_node(self, fault, host):
         agent = self.cluster.at[host]
         if fault.do == 'kill':
             agent.is_killed = True
@@ -219,13 +219,13 @@ def share(values, part):
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
-def table_of(strikes):
-    lines = ['fault                strikes    p50 s    p95 s    max s   target s  within']
+def table_of(injected):
+    lines = ['fault               injected    p50 s    p95 s    max s   target s  within']
     for row in ROWS:
-        of_row = [strike for strike in strikes if strike.row == row]
+        of_row = [injection for injection in injected if injection.row == row]
         if not of_row:
             continue
-        took = [strike.recovery for strike in of_row if strike.recovery is not None]
+        took = [injection.recovery for injection in of_row if injection.recovery is not None]
         line = f'{row:<20} {len(of_row):>7}'
         if took:
             line += ''.join(f'{value:9.3f}' for value in
@@ -238,11 +238,11 @@ def table_of(strikes):
     return '\n'.join(lines)
 
 
-def missed_targets(strikes, times=1):
+def missed_targets(injected, times=1):
     """Rows of which half or more took longer than that many times their target."""
     missed = []
     for row, target in TARGETS.items():
-        took = [s.recovery for s in strikes if s.row == row and s.recovery is not None]
+        took = [s.recovery for s in injected if s.row == row and s.recovery is not None]
         if took and share(took, 0.5) > times * target:
             missed.append(f'{row}: half took longer than {times * target} s')
     return missed
@@ -264,8 +264,8 @@ def run(folder, faults, seed, say=print):
     finally:
         campaign.watch.close()
         cluster.close()
-    say(table_of(campaign.strikes))
-    return campaign.wrong, campaign.strikes
+    say(table_of(campaign.injected))
+    return campaign.wrong, campaign.injected
 
 
 def main():
@@ -282,8 +282,8 @@ def main():
         sys.exit(why)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit('asked to stop'))  # ends all nodes
     with tempfile.TemporaryDirectory() as temporary:
-        wrong, strikes = run(options.folder or temporary, options.faults, options.seed)
-    wrong += missed_targets(strikes)
+        wrong, injected = run(options.folder or temporary, options.faults, options.seed)
+    wrong += missed_targets(injected)
     print('\n'.join(wrong) or f'seed {options.seed}: all held')
     sys.exit(1 if wrong else 0)
 

@@ -21,8 +21,8 @@ def test_training_survives_its_faults(tmp_path):
         pytest.skip(f'{TRAINING.name} is not built')
     if why := why_not():
         pytest.skip(why)
-    wrong, strikes = run(tmp_path, FAULTS, SEED)
+    wrong, injected = run(tmp_path, FAULTS, SEED)
     assert not wrong, '\n'.join(wrong)
-    assert len(strikes) == FAULTS
+    assert len(injected) == FAULTS
     if FAULTS > SHORT:  # a few faults, beside other tests, give no meaningful times
-        assert not missed_targets(strikes, times=2)  # campaign.py itself is strict: it runs alone
+        assert not missed_targets(injected, times=2)  # campaign.py itself is strict: it runs alone

@@ -43,8 +43,8 @@ void CoordinatorChecks::on_message(const Job* job, const control::Hello& from,
                            was->second.resume->snapshot.id == told->unusable;
     if (is_of_now) unusable_.insert(told->unusable);
     if (!told->unusable.empty()) reported_unusable_.insert(told->unusable);
-  } else if (const auto* strike = std::get_if<control::FaultPermitRequest>(&message)) {
-    member.questions.emplace_back(strike->fault, strike->times);
+  } else if (const auto* request = std::get_if<control::FaultPermitRequest>(&message)) {
+    member.questions.emplace_back(request->fault, request->times);
   } else if (std::holds_alternative<control::Draining>(message)) {
     leaving_.insert(from.node.incarnation);
   } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
@@ -101,8 +101,8 @@ void CoordinatorChecks::on_sent(Term term, Incarnation to,
     if (!is_known) formed_in_call_[to] = *assignment;
   } else if (std::holds_alternative<control::Registered>(message)) {
     check_continuation();
-  } else if (const auto* struck = std::get_if<control::FaultPermit>(&message)) {
-    on_fault_permit(members_[to], *struck);
+  } else if (const auto* permit = std::get_if<control::FaultPermit>(&message)) {
+    on_fault_permit(members_[to], *permit);
   }
 }
 
@@ -234,7 +234,7 @@ void CoordinatorChecks::on_fault_permit(Member& member, const control::FaultPerm
     const int64_t times = std::exchange(member.questions.front().second, 0);
     member.questions.erase(member.questions.begin());
     checks_->require(!message.is_permitted || message.count <= times,
-                     where + "strikes more often than it may");
+                     where + "injects a fault more often than it may");
   }
   if (!message.is_permitted) return;
   int64_t& known = fault_quota_[message.fault];

@@ -268,8 +268,8 @@ void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
   handovers_.on_ended(connection);
   const std::optional<control::Hello>& hello = session.mapped().hello;
   const bool is_nodes = hello && !session.mapped().is_impostors();
-  const bool is_farewell = how == Ending::Fin && is_nodes && heard_.contains(hello->run_id);
-  if (is_farewell) heard_.at(hello->run_id).on_fin(hello->node.incarnation);
+  const bool is_leave = how == Ending::Fin && is_nodes && heard_.contains(hello->run_id);
+  if (is_leave) heard_.at(hello->run_id).on_fin(hello->node.incarnation);
   context_.network.close(program_, connection, Ending::Fin);
   auto kind = how == Ending::Fin ? Job::Ending::Fin : Job::Ending::Reset;
   run_core([&](Instant now, Effects& e) { core_->on_closed(now, SessionId(connection), kind, e); });

@@ -118,7 +118,7 @@ void Node::carry_out(const agent::SendMessage& effect) {
   if (after_message_) context_.event_queue.in(1us, std::exchange(after_message_, nullptr));
 }
 
-void Node::strike(int64_t fault, int64_t times) {
+void Node::request_fault_permit(int64_t fault, int64_t times) {
   control::FaultPermitRequest asked;
   asked.fault = fault;
   asked.times = times;

@@ -49,7 +49,7 @@ class Node final : public Program {
   void read_again();              // ends the pause
   void fill_disk(Instant until);  // true time: saves and fetches fail here until then
   // A fault of the job's plan is about to be injected here.
-  void strike(int64_t fault, int64_t times);
+  void request_fault_permit(int64_t fault, int64_t times);
   void signal(int number);
   // An admin command on this host; without a connection it has no effect.
   void order(const control::AdminCommand& order) { carry_out(agent::SendMessage{order}); }

@@ -15,7 +15,7 @@ void LeaderFaults::again(Duration mean, std::function<void()> fault) {
 
 void LeaderFaults::on_leader(Duration mean, std::function<void(Node&)> fault) {
   again(mean, [this, fault = std::move(fault)] {
-    if (Node* struck = leader()) fault(*struck);
+    if (Node* target = leader()) fault(*target);
   });
 }
 

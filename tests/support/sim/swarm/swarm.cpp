@@ -140,8 +140,9 @@ class Liveness {
     on_node(f.disk_full, [this](Node& n) {
       n.fill_disk(cluster_.now() + extra_dice_.up_to(plan_.fault_lasts_max));
     });
-    on_node(f.strike,
-            [this](Node& n) { n.strike(extra_dice_.below(3), extra_dice_.between(1, 4)); });
+    on_node(f.planned_fault, [this](Node& n) {
+      n.request_fault_permit(extra_dice_.below(3), extra_dice_.between(1, 4));
+    });
     plan_orders(f.order);
     again(f.kill_coordinator, [this] { kill_coordinator(); });
     again(f.freeze_coordinator, [this] {

@@ -19,7 +19,7 @@ struct FaultRates {
   Duration kill{}, power{}, freeze{}, pause{}, signal{}, arrive{}, fail_worker{};
   Duration kill_coordinator{}, freeze_coordinator{}, cut_coordinator{};
   Duration order{};   // of an admin command, at some node
-  Duration strike{};  // of a fault of the job's plan, at some node
+  Duration planned_fault{};  // of a fault of the job's plan, at some node
   Duration slow_reader{}, slow_coordinator{}, disk_full{};
   bool does_coordinator_return = true;
   Duration coordinator_is_away_max{};  // zero: as long as any fault

@@ -32,7 +32,7 @@ constexpr std::array<Kind, 15> kKinds{{
 // From a separate generator.
 constexpr std::array<Kind, 5> kMoreKinds{{
     {"order", &FaultRates::order, 0},
-    {"strike", &FaultRates::strike, 0},
+    {"planned_fault", &FaultRates::planned_fault, 0},
     {"slow-reader", &FaultRates::slow_reader, 0},
     {"slow-coordinator", &FaultRates::slow_coordinator, 0},
     {"disk-full", &FaultRates::disk_full, 0},
@@ -93,7 +93,7 @@ void draw_extras(Prng prng, Size size, SwarmPlan& plan) {
   FaultRates& faults = plan.faults;
   if (prng.chance(0.4)) faults.slow_reader = mean();
   if (prng.chance(0.3)) faults.slow_coordinator = mean();
-  if (prng.chance(0.5)) faults.strike = mean();
+  if (prng.chance(0.5)) faults.planned_fault = mean();
   if (prng.chance(0.4)) faults.worker_is_late = prng.share();
   plan.worker_ready_max = prng.between(Duration(100ms), Duration(4s));
   if (!plan.cluster.has_snapshots) return;

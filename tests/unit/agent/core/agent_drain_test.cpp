@@ -29,7 +29,7 @@ TEST_F(Agent, Drain_SigtermLetsTheWorkersSaveAndEndsResumable) {
   all_quiet();
   EXPECT_EQ(said<control::Failed>(), nullptr) << "no failure";
   EXPECT_TRUE(said<control::Leave>()->has_saved);
-  EXPECT_FALSE(disconnect->is_reset) << "a farewell";
+  EXPECT_FALSE(disconnect->is_reset) << "the leave message must arrive";
   expect_finish(How::Stopped);
   EXPECT_TRUE(finish->ends.empty()) << "not in the summary";
   EXPECT_TRUE(failures.empty());

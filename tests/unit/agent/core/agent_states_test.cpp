@@ -32,7 +32,7 @@ TEST_F(Agent, RunsAndSucceeds) {
   expect_no_finish();
   bye();
   expect_finish(How::Success);
-  EXPECT_FALSE(disconnect->is_reset) << "a farewell";
+  EXPECT_FALSE(disconnect->is_reset) << "the leave message must arrive";
 }
 
 TEST_F(Agent, AFailureStopsTheSiblingsImmediately) {

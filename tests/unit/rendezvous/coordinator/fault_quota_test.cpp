@@ -40,7 +40,7 @@ class JobFaultPermits : public test::JobTest {
   std::vector<control::FaultPermit> told(const std::string& name) {
     std::vector<control::FaultPermit> all;
     for (const control::CoordinatorMessage& message : player(name).heard) {
-      if (const auto* struck = std::get_if<control::FaultPermit>(&message)) all.push_back(*struck);
+      if (const auto* permit = std::get_if<control::FaultPermit>(&message)) all.push_back(*permit);
     }
     player(name).heard.clear();
     return all;

@@ -126,7 +126,7 @@ TEST_F(JobTest, Drain_OfTheHostWhoseLeaveIsLost) {
   a_and_b_run();
   drains("a");
   EXPECT_EQ(heard<control::Stop>("a"), nullptr)
-      << "mail that nobody reads makes its farewell a reset";
+      << "unread input would turn the close after its leave message into a reset";
   is_cut_off("a");
   says_saved("b");
   EXPECT_EQ(round_of("b"), RoundNumber(1));

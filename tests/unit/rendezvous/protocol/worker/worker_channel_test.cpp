@@ -56,12 +56,12 @@ TEST(WorkerChannel, TheFirstStepSurvivesEncoding) {
 }
 
 TEST(WorkerChannel, FaultMessagesSurviveEncoding) {
-  const auto strike =
+  const auto request =
       std::get<FaultPermitRequest>(*decoded(encode(FaultPermitRequest{4, 2, 300, -1})));
-  EXPECT_EQ(strike.request_id, 4u);
-  EXPECT_EQ(strike.fault, 2u);
-  EXPECT_EQ(strike.step, 300);
-  EXPECT_EQ(strike.epoch, -1);
+  EXPECT_EQ(request.request_id, 4u);
+  EXPECT_EQ(request.fault, 2u);
+  EXPECT_EQ(request.step, 300);
+  EXPECT_EQ(request.epoch, -1);
   const auto began = std::get<Began>(*decoded(encode(Began{20, 3})));
   EXPECT_EQ(began.step, 20);
   EXPECT_EQ(began.epoch, 3);
