@@ -199,6 +199,7 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
   assignment_ = message;
   exits_.begin_round();
   unreported_failure_.reset();  // that round is over
+  is_exit_awaited_ = false;
   is_spare_ = false;
   is_drained_ = false;
   fell_back_ = false;
@@ -271,10 +272,8 @@ void Agent::stop_past_worker_lease(Duration grace, Effects& effects) {
   stop_workers(grace, false, effects);
 }
 
-void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects) {
-  exits_.add(end);
-  if (is_drained_) return on_failed_save(end, effects);
-  if (end.is_success() || state_ != State::Running) return;
+void Agent::on_worker_failed(Instant now, const WorkerExit& end, Effects& effects) {
+  if (is_drained_ || state_ != State::Running) return;
   // The agent was frozen, and the reaper process killed the workers (R11).
   if (is_leased() && now >= worker_lease_.deadline()) {
     stop_past_worker_lease(Duration{}, effects);
@@ -283,10 +282,18 @@ void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects)
   // Stop the other workers at once, without waiting for the coordinator. A worker that exits with
   // kStoppedResumable shows that another node drains; the coordinator's Stop is on its way, and the
   // other workers here save as well.
-  const bool is_on_request = end.exit_code == kStoppedResumable;
-  stop_workers(options_.stop_grace, is_on_request, effects);
+  stop_workers(options_.stop_grace, end.exit_code == kStoppedResumable, effects);
+  is_exit_awaited_ = true;
+}
+
+void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects) {
+  exits_.add(end);
+  if (is_drained_) return on_failed_save(end, effects);
+  if (end.is_success()) return;
+  on_worker_failed(now, end, effects);
+  if (!std::exchange(is_exit_awaited_, false)) return;
   held_failure_ = FirstFailure{end, assignment_};
-  if (!is_on_request) flush_held_failure(effects);
+  if (end.exit_code != kStoppedResumable) flush_held_failure(effects);
   unreported_failure_ = control::Failed{assignment_.round, for_the_wire(end), false};
   unreported_failure_->sent_at = now;
   effects.push_back(SendMessage{*unreported_failure_});

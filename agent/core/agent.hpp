@@ -81,6 +81,9 @@ class Agent {
   // This worker reports its steps and has finished none in this round. Comes before
   // on_worker_exit().
   void on_no_step(LocalRank worker) { exits_.on_no_step(worker); }
+  // A worker has failed; on_worker_exit() with its last lines follows. The agent stops the other
+  // workers at once, because the lines may take limits::kLastLinesTimeout.
+  void on_worker_failed(Instant now, const WorkerExit& end, Effects& effects);
   void on_worker_exit(Instant now, const WorkerExit& end, Effects& effects);
   // All workers are reaped, no process of theirs is left, and their output is written.
   void on_all_workers_gone(Instant now, Effects& effects);
@@ -214,6 +217,7 @@ class Agent {
   WorkerExits exits_;                   // of assignment_
   // Sent, perhaps not received; every new connection sends it again.
   std::optional<control::Failed> unreported_failure_;
+  bool is_exit_awaited_ = false;  // on_worker_failed() stopped the round; its exit follows
   // Not shown yet: if another node drains, this exit belongs to the drain and is no failure.
   std::optional<FirstFailure> held_failure_;
   std::optional<control::JobResult> job_result_;

@@ -281,6 +281,9 @@ void AgentDaemon::Impl::start_host() {
   events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
     on_milestone(local_rank, milestone);
   };
+  events.on_failure = [this](const WorkerExit& end) {
+    run_core([&](agent::Effects& e) { core_->on_worker_failed(boot_now(), end, e); });
+  };
   events.on_end = [this](const WorkerExit& end) {
     event_recorder_->worker_exited(end);
     run_core([&](agent::Effects& e) { core_->on_worker_exit(boot_now(), end, e); });

@@ -114,6 +114,7 @@ void ProcessHost::on_dead(int pid) {
   const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
   const bool wants_lines = is_failure && is_own && has_lines_[rank];
   if (wants_lines) output_->ask_tail(rank);
+  const WorkerExit failed = end;
   ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTimeout : Instant::never());
   if (workers_.empty()) {
     kill_timer_.set(Instant::never());
@@ -121,6 +122,7 @@ void ProcessHost::on_dead(int pid) {
     limit_output_wait();
   }
   sweep_soon();
+  if (is_failure && is_own && events_.on_failure) events_.on_failure(failed);
   report_exits();
 }
 

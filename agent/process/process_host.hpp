@@ -71,6 +71,9 @@ class ProcessHost {
     // A worker's milestones on the way to its first step (worker_channel.hpp). EndedBeforeStep
     // comes before on_end.
     std::function<void(int local_rank, WorkerMilestone word)> on_milestone{};
+    // A worker has failed. Its on_end() follows, once the exits before it are reported and its last
+    // lines are read. Not called for a worker that the agent's signal ended.
+    std::function<void(const WorkerExit&)> on_failure{};
     // A worker's exit; once for each started worker, in the kernel's order. Must be set.
     std::function<void(const WorkerExit&)> on_end;
     // After the last worker's exit: none of its processes is left, and all output is written. Once

@@ -120,6 +120,9 @@ void ProcessTest::receive() {
 ProcessHost& ProcessTest::host() {
   if (host_) return *host_;
   ProcessHost::Events events;
+  events.on_failure = [this](const WorkerExit& end) {
+    if (on_failure_) on_failure_(end);
+  };
   events.on_end = [this](const WorkerExit& end) {
     ends_.push_back(end);
     if (also_on_end_) also_on_end_(end);

@@ -82,6 +82,7 @@ class ProcessTest : public ::testing::Test {
   std::vector<WorkerExit> ends_;
   std::vector<StuckProcess> stuck_;  // as last reported
   int stuck_count_ = 0;              // number of reports
+  std::function<void(const WorkerExit&)> on_failure_;
   std::function<void(const WorkerExit&)> also_on_end_;
   int quiet_count_ = 0;
   int stdout_closed_count_ = 0;

@@ -121,5 +121,22 @@ TEST_F(ProcessEnd, ReportsTheLastLinesOfStderrWithAFailure) {
   EXPECT_EQ(end_of(0).last_lines.back(), "line29");
 }
 
+TEST_F(ProcessEnd, AFailureIsReportedBeforeItsLastLinesAreRead) {
+  CaughtStream err(2);
+  WorkerSpec failing = worker(0, {"eprint why; exit 3"});
+  failing.err.to_console = true;
+  std::vector<std::pair<int, bool>> failures;  // exit code; whether on_end() came before
+  on_failure_ = [&](const WorkerExit& end) {
+    failures.emplace_back(end.exit_code, !ends_.empty());
+    host().stop(SIGTERM, 30s);
+  };
+  start({failing, worker(1, {"sleep_ms 600000"})});
+  run_until_quiet();
+  err.restore();
+  EXPECT_EQ(failures, (std::vector<std::pair<int, bool>>{{3, false}}));
+  EXPECT_EQ(end_of(0).last_lines, std::vector<std::string>{"why"});
+  EXPECT_EQ(end_of(1).exit_code, -SIGTERM);
+}
+
 }  // namespace
 }  // namespace cpprun::testing

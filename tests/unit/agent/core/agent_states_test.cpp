@@ -51,6 +51,43 @@ TEST_F(Agent, AFailureStopsTheSiblingsImmediately) {
   EXPECT_EQ(said<control::Stopped>()->reserved_port, 40002);
 }
 
+TEST_F(Agent, StopsTheSiblingsBeforeTheLastLinesOfAFailedWorkerArrive) {
+  runs();
+  worker_fails(1, 3);
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].signal, 15);
+  EXPECT_EQ(said<control::Failed>(), nullptr) << "the report needs the last lines";
+  worker_fails(0, 4);
+  worker_ends(1, 3);
+  EXPECT_EQ(said<control::Failed>()->end.exit_code, 3);
+  worker_ends(0, 4);
+  EXPECT_EQ(times<control::Failed>(), 1);
+  EXPECT_EQ(stops.size(), 1U);
+  EXPECT_EQ(failures.size(), 1U);
+}
+
+TEST_F(Agent, AStopByTheCoordinatorDoesNotHideAFailureWhoseLastLinesAreMissing) {
+  runs();
+  worker_fails(1, 3);
+  is_stopped(1, StopCause::NodeLost);
+  worker_ends(1, 3);
+  EXPECT_EQ(said<control::Failed>()->end.exit_code, 3);
+  EXPECT_EQ(times<control::Failed>(), 1);
+  all_quiet();
+  is_stopped(1);
+  gets_assignment(2);
+  worker_ends(0, 0);
+  EXPECT_EQ(times<control::Failed>(), 1);
+}
+
+TEST_F(Agent, AFailureWithinADrainIsNotReported) {
+  runs();
+  worker_fails(1, 3);
+  is_stopped(1, StopCause::Drain);
+  worker_ends(1, 3);
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+}
+
 TEST_F(Agent, TheLargestReportFitsIntoAFrame) {
   WorkerExit end;
   end.exit_code = 1;

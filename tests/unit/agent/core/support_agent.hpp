@@ -126,6 +126,13 @@ class AgentTest : public testing::Test {
     end.exit_code = exit_code;
     call([&](agent::Effects& e) { core.on_worker_exit(now, end, e); });
   }
+  // The exit with the last lines follows with worker_ends().
+  void worker_fails(int64_t local_rank, int exit_code) {
+    WorkerExit end;
+    end.local_rank = LocalRank(local_rank);
+    end.exit_code = exit_code;
+    call([&](agent::Effects& e) { core.on_worker_failed(now, end, e); });
+  }
   // The worker reports its steps, and has made none; before its exit.
   void makes_no_step(int64_t local_rank) { core.on_no_step(LocalRank(local_rank)); }
   void all_quiet() {
