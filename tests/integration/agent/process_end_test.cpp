@@ -1,6 +1,7 @@
 // Exit reports of workers are complete and in order.
 #include <signal.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "tests/support/process_fixture.hpp"
@@ -128,7 +129,7 @@ TEST_F(ProcessEnd, AFailureIsReportedBeforeItsLastLinesAreRead) {
   std::vector<std::pair<int, bool>> failures;  // exit code; whether on_end() came before
   on_failure_ = [&](const WorkerExit& end) {
     failures.emplace_back(end.exit_code, !ends_.empty());
-    host().stop(SIGTERM, 30s);
+    host().stop(SIGTERM, std::chrono::seconds(30));
   };
   start({failing, worker(1, {"sleep_ms 600000"})});
   run_until_quiet();
