@@ -8,8 +8,8 @@ import pytest
     ('sentence', 'check'),
     [
         ('S1: workers of round 1 live beside those of round 2', 'S1'),
-        ('R13: round 4 of epoch 2000: restarts that agents know of are forgotten', 'R13'),
-        ('round 1 of epoch 1000: group ranks have a gap', 'ranks'),
+        ('R13: round 4 of term 2000: restarts that agents know of are forgotten', 'R13'),
+        ('round 1 of term 1000: group ranks have a gap', 'ranks'),
         ('store: a wait is answered by something else', 'store'),
         ('the same seed gave two different runs', 'same-run'),
         ('it ends with -6: terminate called', 'other'),
@@ -42,7 +42,7 @@ def test_all_found(paths, capsys):
     text = capsys.readouterr().out
     assert 'seed    7, by R2 S1: S1: two worlds' in text
     assert '2 mutants, 2 found, 0 not found, 0 not tried' in text
-    assert ' S1' not in text.split('no mutant has set off:')[1]
+    assert ' S1' not in text.split('checks that found no mutant:')[1]
 
 
 def test_one_missed_mutant_fails(paths, capsys):

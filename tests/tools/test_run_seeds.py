@@ -58,5 +58,5 @@ def test_continues_until_the_wanted_number_ran_on_this_tree(place, monkeypatch):
 
 def test_duration_is_required(place, monkeypatch):
     monkeypatch.setattr(run_seeds.sys, 'argv', ['run_seeds'])
-    with pytest.raises(SystemExit, match='say how long'):
+    with pytest.raises(SystemExit, match='give a limit'):
         run_seeds.main()
