@@ -141,6 +141,22 @@ def methods(source):
     return found
 
 
+CLASS = re.compile(
+    r'^(?:struct|class)\s+(?:\[\[\w+\]\]\s+)?(\w+)(?:\s+final)?\s*(?::(?!:)[^{;]*)?\{', re.M
+)
+
+
+def classes(source):
+    """(line, qualified name) of each class that is defined in a namespace with a name."""
+    found, spaces = [], namespaces(source)
+    for match in CLASS.finditer(source.code):  # a nested class is indented
+        line = source.line(match.start())
+        around = [name for begin, end, name in spaces if begin <= line <= end]
+        if '' not in around:
+            found.append((line, '::'.join([*around, match[1]])))
+    return found
+
+
 def functions(source):
     """(first line, last line, head) of each function; lambdas belong to the enclosing one."""
     code, at, start = source.code, 0, 0

@@ -299,6 +299,16 @@ def check_split_classes(report, sources, known):
             report.add('tools/tidy.py', 1, 'split-class', text)
 
 
+def check_class_names(report, sources):
+    """Two classes with one name in one program are undefined behaviour that no linker reports."""
+    first = {}
+    for source in sources:
+        for line, name in cpp_source.classes(source):
+            other = first.setdefault(name, source.path)
+            if other != source.path:
+                report.add(source.path, line, 'class-name', f'{name} is defined in {other} already')
+
+
 def check(root, names=None, split_classes=None):
     """Returns the findings for these files, or all, as (path, line, rule, text)."""
     report, sources = Report(), []
@@ -326,6 +336,7 @@ def check(root, names=None, split_classes=None):
     if names is None:
         check_folders(report, sources)
         check_split_classes(report, sources, split_classes or {})
+        check_class_names(report, sources)
     return sorted(report.findings)
 
 

@@ -48,8 +48,9 @@ const CLI::Validator kAboveZero = number("above 0", [](double value) { return va
 const CLI::Validator kFromZero = number("from 0 on", [](double value) { return value >= 0; });
 
 // The verbs of `cpprunctl snapshot`. Parsing sets `chosen` to the verb's function.
-using SnapshotVerb = cpprun::Status (*)(const cpprun::SnapshotOptions&);
-void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotOptions& options, SnapshotVerb& chosen) {
+using SnapshotVerb = cpprun::Status (*)(const cpprun::SnapshotCommandOptions&);
+void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotCommandOptions& options,
+                        SnapshotVerb& chosen) {
   CLI::App* snapshot = app.add_subcommand("snapshot", "Look at snapshots, check, convert, remove");
   snapshot->require_subcommand(1);
   const auto add = [&](const char* name, const char* help, const char* path, SnapshotVerb verb) {
@@ -133,11 +134,11 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
 }
 
 // The verbs for running jobs. Parsing sets `chosen` to the verb's function.
-using JobVerb = cpprun::Status (*)(const cpprun::JobOptions&);
+using JobVerb = cpprun::Status (*)(const cpprun::JobCommandOptions&);
 
 class JobVerbs {
  public:
-  JobVerbs(CLI::App& app, cpprun::JobOptions& options, JobVerb& chosen)
+  JobVerbs(CLI::App& app, cpprun::JobCommandOptions& options, JobVerb& chosen)
       : app_(app), options_(options), chosen_(chosen) {}
 
   void add_lookers() {
@@ -221,7 +222,7 @@ class JobVerbs {
   }
 
   CLI::App& app_;
-  cpprun::JobOptions& options_;
+  cpprun::JobCommandOptions& options_;
   JobVerb& chosen_;
 };
 
@@ -330,7 +331,7 @@ int main(int argc, char** argv) {
   const auto formatter = std::make_shared<HelpFormatter>();
   formatter->label("SUBCOMMAND", "VERB");
   app.formatter(formatter);
-  cpprun::JobOptions job;
+  cpprun::JobCommandOptions job;
   JobVerb job_verb = nullptr;
   JobVerbs job_verbs(app, job, job_verb);
   job_verbs.add_lookers();
@@ -343,7 +344,7 @@ int main(int argc, char** argv) {
   CLI::App* explain = app.add_subcommand(
       "explain", "What a command line of cpprun would do, and where that differs from torchrun");
   explain->prefix_command();
-  cpprun::SnapshotOptions snapshot;
+  cpprun::SnapshotCommandOptions snapshot;
   SnapshotVerb snapshot_verb = nullptr;
   add_snapshot_verbs(app, snapshot, snapshot_verb);
   cpprun::ChaosOptions chaos;

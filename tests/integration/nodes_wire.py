@@ -6,7 +6,7 @@ import socket
 import struct
 
 MAGIC = b'CPRN'
-PROTOCOL = 4
+PROTOCOL = 5
 
 
 def pack(value):

@@ -51,7 +51,7 @@ def test_commands_of_the_page_print_its_output(jobs):
 
 def test_schema_knows_the_fields_of_the_reader():
     reader = (ROOT / 'common/faults/plan_json.cpp').read_text()
-    calls = re.findall(r'know\(\{(.*?)\}', reader, re.S)
+    calls = re.findall(r'allow_only\(\s*\{(.*?)\}', reader, re.S)
     known = [set(re.findall(r'"(\w+)"', keys)) for keys in calls]
     faults = SCHEMA['$defs']
     parts = [

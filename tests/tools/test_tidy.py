@@ -236,6 +236,28 @@ def test_list_of_split_classes_only_shrinks(project):
     assert found({'n::A': 2, 'n::B': 2}) == ['split-class']
 
 
+CLASS = 'namespace n {\nstruct A {\n  int a;\n};\n}  // namespace n\n'
+
+
+def test_class_is_defined_once(project):
+    found = tidy.check(project({'a/one.cpp': CLASS, 'a/two.cpp': CLASS}))
+    assert [finding[:3] for finding in found] == [('a/two.cpp', 2, 'class-name')]
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        CLASS.replace('namespace n', 'namespace m'),
+        CLASS.replace('A {', 'B {'),
+        'namespace n {\nstruct A;\n}  // namespace n\n',
+        CLASS.replace('namespace n {', 'namespace n {\nnamespace {', 1).replace('};', '};\n}'),
+        'namespace n {\nstruct B {\n  struct A {\n  };\n};\n}  // namespace n\n',
+    ],
+)
+def test_other_classes_have_names_of_their_own(project, text):
+    assert rules(project({'a/one.cpp': CLASS, 'a/two.cpp': text})) == []
+
+
 def test_data_is_skipped(project):
     root = project({'tests/fuzz/corpus/1': 'a\t \n\n', 'x/data/y.csv': 'a \n', 'a.golden': 'a \n'})
     assert rules(root) == []

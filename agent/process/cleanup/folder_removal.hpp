@@ -10,8 +10,8 @@
 
 namespace cpprun {
 
-// Error: a part of it is left, with the reason. Takes limits::kFolderRemovalTimeout plus one call of the
-// file system at most.
+// Error: a part of it is left, with the reason. Takes limits::kFolderRemovalTimeout and one call
+// of the file system at most.
 Status remove_folder(const std::string& path);
 
 // Whether the file system is local, so that its calls return.

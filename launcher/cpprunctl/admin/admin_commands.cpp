@@ -16,7 +16,7 @@ namespace {
 using namespace ctl;
 using control::AdminCommandKind;
 
-Status send_to_endpoint(const JobOptions& options, const control::AdminCommand& command) {
+Status send_to_endpoint(const JobCommandOptions& options, const control::AdminCommand& command) {
   Result<Endpoint> where = parse_endpoint(options.endpoint, kRendezvousPort);
   if (!where) return Error{ErrorKind::Usage, where.error().text};
   const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
@@ -32,7 +32,7 @@ Status send_to_endpoint(const JobOptions& options, const control::AdminCommand& 
 }
 
 // Sends it through one local agent of the job, preferably the one beside the coordinator.
-Status send_command(const JobOptions& options, const control::AdminCommand& command) {
+Status send_command(const JobCommandOptions& options, const control::AdminCommand& command) {
   if (!options.endpoint.empty()) return send_to_endpoint(options, command);
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
   if (!agents) return agents.error();
@@ -49,7 +49,7 @@ Status send_command(const JobOptions& options, const control::AdminCommand& comm
 }
 
 // Asks every local agent, even after a failure: a half stopped job is useless.
-Status stop_here(const JobOptions& options) {
+Status stop_here(const JobCommandOptions& options) {
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
   if (!agents) return agents.error();
   Status all;
@@ -65,20 +65,20 @@ Status stop_here(const JobOptions& options) {
 
 }  // namespace
 
-Status restart(const JobOptions& options) {
+Status restart(const JobCommandOptions& options) {
   return send_command(options, {0, AdminCommandKind::Restart});
 }
 
-Status drain(const JobOptions& options) {
+Status drain(const JobCommandOptions& options) {
   return send_command(options, {0, AdminCommandKind::Drain, false, options.node});
 }
 
-Status stop(const JobOptions& options) {
+Status stop(const JobCommandOptions& options) {
   if (options.is_here) return stop_here(options);
   return send_command(options, {0, AdminCommandKind::Stop, options.is_resumable});
 }
 
-Status scale(const JobOptions& options) {
+Status scale(const JobCommandOptions& options) {
   return send_command(options, {0, AdminCommandKind::Scale, false, "", options.nodes});
 }
 

@@ -8,7 +8,7 @@ namespace cpprun {
 
 using namespace ctl;
 
-Status stacks(const JobOptions& options) {
+Status stacks(const JobCommandOptions& options) {
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
   if (!agents) return agents.error();
   if (!options.node.empty()) {

@@ -22,7 +22,7 @@ constexpr Duration kCoordinatorTakes = 5s;
 constexpr Duration kGpuQueryTimeout =
     3s;  // without persistence mode nvidia-smi first loads the driver
 
-Result<std::vector<LocalJob>> chosen(const JobOptions& options) {
+Result<std::vector<LocalJob>> chosen(const JobCommandOptions& options) {
   return agents_of(local_jobs(), options.job);
 }
 
@@ -47,7 +47,7 @@ Result<JobStatus> job_in(const std::string& body, std::string& run_id) {
                                      text::join(names, ", ")};
 }
 
-Result<std::string> remote_status_text(const JobOptions& options) {
+Result<std::string> remote_status_text(const JobCommandOptions& options) {
   Result<std::string> body = status_at(options.endpoint);
   if (!body) return body.error();
   std::string run_id = options.job;
@@ -67,7 +67,7 @@ Result<int> signal_of(const std::string& given) {
 
 }  // namespace
 
-Status ps(const JobOptions& options) {
+Status ps(const JobCommandOptions& options) {
   const std::vector<LocalJob> jobs = local_jobs();
   if (options.is_json) {
     std::vector<std::string> bodies;
@@ -79,7 +79,7 @@ Status ps(const JobOptions& options) {
   return {};
 }
 
-Result<std::string> status_text_of(const JobOptions& options, bool is_top) {
+Result<std::string> status_text_of(const JobCommandOptions& options, bool is_top) {
   if (!options.endpoint.empty()) return remote_status_text(options);
   Result<std::vector<LocalJob>> agents = chosen(options);
   if (!agents) return agents.error();
@@ -100,14 +100,14 @@ Result<std::string> status_text_of(const JobOptions& options, bool is_top) {
   return text;
 }
 
-Status status(const JobOptions& options) {
+Status status(const JobCommandOptions& options) {
   Result<std::string> text = status_text_of(options);
   if (!text) return text.error();
   print(*text);
   return {};
 }
 
-Status pid(const JobOptions& options) {
+Status pid(const JobCommandOptions& options) {
   Result<std::vector<LocalJob>> agents = chosen(options);
   if (!agents) return agents.error();
   Result<LocalWorker> found = worker_of(*agents, options.rank.value_or(0));
@@ -118,7 +118,7 @@ Status pid(const JobOptions& options) {
   return {};
 }
 
-Status send_signal(const JobOptions& options) {
+Status send_signal(const JobCommandOptions& options) {
   Result<int> number = signal_of(options.signal);
   if (!number) return number.error();
   Result<std::vector<LocalJob>> agents = chosen(options);

@@ -9,7 +9,7 @@
 
 namespace cpprun {
 
-struct JobOptions {
+struct JobCommandOptions {
   std::string job;       // run id; empty: the only job here
   std::string endpoint;  // of a coordinator: ask it instead of the agents here
   std::string node;
@@ -27,32 +27,32 @@ struct JobOptions {
 };
 
 // Lists the jobs with an agent on this machine.
-Status ps(const JobOptions& options);
+Status ps(const JobCommandOptions& options);
 // Shows one job: its nodes, and the workers on this machine.
-Status status(const JobOptions& options);
+Status status(const JobCommandOptions& options);
 // Repeats the status until the job ends: a full screen on a terminal, else one table after another.
-Status top(const JobOptions& options);
+Status top(const JobCommandOptions& options);
 // The text that status prints, with the slowest rank at its end. With `is_top` it includes the GPUs
 // of this machine. Prints nothing.
-Result<std::string> status_text_of(const JobOptions& options, bool is_top = false);
+Result<std::string> status_text_of(const JobCommandOptions& options, bool is_top = false);
 // Prints the pid of a rank on this machine.
-Status pid(const JobOptions& options);
+Status pid(const JobCommandOptions& options);
 // Prints the last lines of the workers' log files here, or everything since a time; with `follows`
 // also new lines, until the job ends.
-Status logs(const JobOptions& options);
+Status logs(const JobCommandOptions& options);
 // Prints the call stack of one rank here, or of all. The workers keep running.
-Status stacks(const JobOptions& options);
+Status stacks(const JobCommandOptions& options);
 // Sends a signal to one rank here, or to all workers here.
-Status send_signal(const JobOptions& options);
+Status send_signal(const JobCommandOptions& options);
 
 // Admin commands for the whole job, which the coordinator executes (admin_commands.cpp). restart
 // starts all workers anew; workers that can save a snapshot do so first.
-Status restart(const JobOptions& options);
+Status restart(const JobCommandOptions& options);
 // Removes a node, on any machine, from the job; the workers of all nodes save first.
-Status drain(const JobOptions& options);
+Status drain(const JobCommandOptions& options);
 // Ends the job on all nodes; with `is_here` only on this machine, without the coordinator.
-Status stop(const JobOptions& options);
+Status stop(const JobCommandOptions& options);
 // Sets the job's number of nodes; with fewer nodes available it runs on those.
-Status scale(const JobOptions& options);
+Status scale(const JobCommandOptions& options);
 
 }  // namespace cpprun

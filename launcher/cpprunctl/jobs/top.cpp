@@ -57,8 +57,8 @@ class Keys {
 }  // namespace
 
 // Ends when a job that was shown before can no longer be found.
-Status top(const JobOptions& options) {
-  JobOptions one = options;
+Status top(const JobCommandOptions& options) {
+  JobCommandOptions one = options;
   if (::isatty(STDOUT_FILENO) == 1) print("\x1b[2J");
   const Keys keys;
   for (int64_t shown = 0; options.frames == 0 || shown < options.frames; ++shown) {

@@ -33,7 +33,7 @@ class RunFolder {
     }
   }
 
-  void add_files(const JobOptions& options, std::vector<LogFile>& files) const {
+  void add_files(const JobCommandOptions& options, std::vector<LogFile>& files) const {
     for (const LogEvent& worker : started_) {
       if (options.rank && worker.rank != *options.rank) continue;
       const std::string folder = folder_of(worker.round) + "/" + std::to_string(worker.local_rank);
@@ -59,13 +59,14 @@ class RunFolder {
   std::vector<LogEvent> started_;
 };
 
-bool is_meant(const LocalJob& job, const JobOptions& options) {
+bool is_meant(const LocalJob& job, const JobCommandOptions& options) {
   return options.node.empty() || job.view.node == options.node;
 }
 
 }  // namespace
 
-std::vector<LogFile> living_files(const std::vector<LocalJob>& agents, const JobOptions& options) {
+std::vector<LogFile> living_files(const std::vector<LocalJob>& agents,
+                                  const JobCommandOptions& options) {
   std::vector<LogFile> files;
   for (const LocalJob& job : agents) {
     if (!is_meant(job, options)) continue;
@@ -79,7 +80,8 @@ std::vector<LogFile> living_files(const std::vector<LocalJob>& agents, const Job
   return files;
 }
 
-std::vector<LogFile> all_files(const std::vector<LocalJob>& agents, const JobOptions& options) {
+std::vector<LogFile> all_files(const std::vector<LocalJob>& agents,
+                               const JobCommandOptions& options) {
   std::vector<LogFile> files;
   for (const LocalJob& job : agents) {
     if (is_meant(job, options) && !job.view.run_folder.empty()) {

@@ -19,9 +19,11 @@ struct LogFile {
 };
 
 // Of the running workers that `options` selects (rank, node).
-std::vector<LogFile> living_files(const std::vector<LocalJob>& agents, const JobOptions& options);
+std::vector<LogFile> living_files(const std::vector<LocalJob>& agents,
+                                  const JobCommandOptions& options);
 // The same, preceded by earlier rounds from events.jsonl, oldest first.
-std::vector<LogFile> all_files(const std::vector<LocalJob>& agents, const JobOptions& options);
+std::vector<LogFile> all_files(const std::vector<LocalJob>& agents,
+                               const JobCommandOptions& options);
 
 // The position in a file at which the requested lines begin.
 struct LogBegin {

@@ -46,7 +46,7 @@ std::string clock_text(int64_t microseconds) {
 
 class Logs {
  public:
-  explicit Logs(const JobOptions& options) : options_(options) {}
+  explicit Logs(const JobCommandOptions& options) : options_(options) {}
 
   // Adds files not seen yet: from their last lines, or, in a later round, from their beginning.
   void take(const std::vector<LogFile>& files) {
@@ -94,7 +94,7 @@ class Logs {
     tails_.emplace_back(std::move(tail), who);
   }
 
-  const JobOptions& options_;
+  const JobCommandOptions& options_;
   bool is_first_ = true;
   std::list<std::pair<Tail, std::string>> tails_;  // with the prefix of each line
 };
@@ -105,7 +105,8 @@ int64_t now_us() {
 }
 
 // Adds the files that exist now. Error: there are none.
-Status take_first(const std::vector<LocalJob>& agents, const JobOptions& options, Logs& logs) {
+Status take_first(const std::vector<LocalJob>& agents, const JobCommandOptions& options,
+                  Logs& logs) {
   std::optional<int64_t> since;
   if (!options.since.empty()) {
     Result<int64_t> when = parse_since(options.since, now_us());
@@ -127,7 +128,7 @@ Status take_first(const std::vector<LocalJob>& agents, const JobOptions& options
 
 }  // namespace
 
-Status logs(const JobOptions& options) {
+Status logs(const JobCommandOptions& options) {
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
   if (!agents) return agents.error();
   Logs logs(options);

@@ -8,7 +8,7 @@
 
 namespace cpprun {
 
-struct SnapshotOptions {
+struct SnapshotCommandOptions {
   std::string path;  // a folder of snapshots, a snapshot, or a file of torch.save
   std::string to;    // convert: the output path
   bool is_json = false;
@@ -20,11 +20,11 @@ struct SnapshotOptions {
 };
 
 // Each prints to stdout. Errors name the path and the cure.
-Status snapshot_ls(const SnapshotOptions& options);
-Status snapshot_show(const SnapshotOptions& options);
-Status snapshot_verify(const SnapshotOptions& options);
-Status snapshot_latest(const SnapshotOptions& options);
-Status snapshot_convert(const SnapshotOptions& options);
-Status snapshot_prune(const SnapshotOptions& options);
+Status snapshot_ls(const SnapshotCommandOptions& options);
+Status snapshot_show(const SnapshotCommandOptions& options);
+Status snapshot_verify(const SnapshotCommandOptions& options);
+Status snapshot_latest(const SnapshotCommandOptions& options);
+Status snapshot_convert(const SnapshotCommandOptions& options);
+Status snapshot_prune(const SnapshotCommandOptions& options);
 
 }  // namespace cpprun

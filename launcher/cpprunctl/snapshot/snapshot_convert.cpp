@@ -109,7 +109,7 @@ Status write_single(const Input& read, const std::string& path) {
 }
 
 // --strip-prefix changes only the names; the elements are found by their storages.
-Status write_safetensors_file(const SnapshotOptions& options, const std::string& source) {
+Status write_safetensors_file(const SnapshotCommandOptions& options, const std::string& source) {
   Result<std::shared_ptr<const TensorFile>> file = open_shared(source);
   if (!file) return file.error();
   pickle::Value model = model_of((*file)->value());
@@ -147,7 +147,7 @@ Status write_files(const Input& read, const FolderFormat& form, Draft& draft, Ma
   return done;
 }
 
-Status write_folder(const SnapshotOptions& options, const Input& read) {
+Status write_folder(const SnapshotCommandOptions& options, const Input& read) {
   Result<FolderFormat> form = to_folder(read.value);
   if (!form) return Error{ErrorKind::BadValue, options.path + ": " + form.error().text};
   Manifest manifest;
@@ -179,7 +179,7 @@ bool is_file_name(const std::string& path) {
 
 }  // namespace
 
-Status snapshot_convert(const SnapshotOptions& options) {
+Status snapshot_convert(const SnapshotCommandOptions& options) {
   Result<PathKind> kind = kind_of_path(options.path);
   if (!kind) return kind.error();
   if (*kind == PathKind::Folder) {
@@ -200,7 +200,7 @@ Status snapshot_convert(const SnapshotOptions& options) {
   return is_file_name(options.to) ? write_single(*read, options.to) : write_folder(options, *read);
 }
 
-Status snapshot_prune(const SnapshotOptions& options) {
+Status snapshot_prune(const SnapshotCommandOptions& options) {
   if (!real_files().exists(options.path)) {
     return Error{ErrorKind::BadValue, options.path + " is not there; check the path"};
   }

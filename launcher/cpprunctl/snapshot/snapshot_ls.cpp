@@ -51,7 +51,7 @@ std::string line_of(const FoundSnapshot& found) {
          (manifest.saved_at.empty() ? "" : "  " + manifest.saved_at) + "\n";
 }
 
-Status ls_folder(const SnapshotOptions& options) {
+Status ls_folder(const SnapshotCommandOptions& options) {
   Result<Catalog> catalog = scan_all(options.path);
   if (!catalog) return catalog.error();
   if (options.is_json) {
@@ -74,7 +74,7 @@ Status ls_folder(const SnapshotOptions& options) {
   return {};
 }
 
-Status ls_tensors(const SnapshotOptions& options, PathKind kind) {
+Status ls_tensors(const SnapshotCommandOptions& options, PathKind kind) {
   Result<std::vector<NamedFile>> files = open_files(options.path, kind);
   if (!files) return files.error();
   Json all = Json::array();
@@ -104,7 +104,7 @@ Status ls_tensors(const SnapshotOptions& options, PathKind kind) {
   return {};
 }
 
-Status show_snapshot(const SnapshotOptions& options) {
+Status show_snapshot(const SnapshotCommandOptions& options) {
   Result<FoundSnapshot> found = complete_snapshot(options.path);
   if (!found) return found.error();
   const Manifest& manifest = found->manifest;
@@ -135,7 +135,7 @@ Status show_snapshot(const SnapshotOptions& options) {
 }
 
 // Shows a single file: its size, and the values that are not tensors.
-Status show_file(const SnapshotOptions& options) {
+Status show_file(const SnapshotCommandOptions& options) {
   Result<archive::TensorFile> file = open_tensor_file(real_files(), options.path);
   if (!file) return file.error();
   Json json{{"path", options.path}, {"tensors", 0}, {"values", Json::object()}};
@@ -195,20 +195,20 @@ Result<std::vector<Checked>> check_path(const std::string& path) {
 
 }  // namespace
 
-Status snapshot_ls(const SnapshotOptions& options) {
+Status snapshot_ls(const SnapshotCommandOptions& options) {
   Result<PathKind> kind = kind_of_path(options.path);
   if (!kind) return kind.error();
   return *kind == PathKind::Folder ? ls_folder(options) : ls_tensors(options, *kind);
 }
 
-Status snapshot_show(const SnapshotOptions& options) {
+Status snapshot_show(const SnapshotCommandOptions& options) {
   Result<PathKind> kind = kind_of_path(options.path);
   if (!kind) return kind.error();
   if (*kind == PathKind::Snapshot) return show_snapshot(options);
   return *kind == PathKind::File ? show_file(options) : ls_folder(options);
 }
 
-Status snapshot_verify(const SnapshotOptions& options) {
+Status snapshot_verify(const SnapshotCommandOptions& options) {
   Result<std::vector<Checked>> all = check_path(options.path);
   if (!all) return all.error();
   size_t bad = 0;
@@ -226,7 +226,7 @@ Status snapshot_verify(const SnapshotOptions& options) {
                                         " did not verify; resume from an older one"};
 }
 
-Status snapshot_latest(const SnapshotOptions& options) {
+Status snapshot_latest(const SnapshotCommandOptions& options) {
   FileLayer& files = real_files();
   Result<Catalog> catalog = scan(files, options.path, 1);
   if (!catalog) return catalog.error();

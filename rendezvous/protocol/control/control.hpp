@@ -19,7 +19,7 @@
 
 namespace cpprun::control {
 
-inline constexpr int kProtocolVersion = 4;
+inline constexpr int kProtocolVersion = 5;
 
 // ---------------------------------------------------------------- agent to coordinator
 

@@ -97,7 +97,8 @@ class Campaign:
             then = self.watch.after(injection.round)
             if then:
                 injection.recovery = then.complete_at - injection.at
-            assert now() < injection.at + STUCK_S, f'{injection.fault.text()}: no round came after it'
+            text = f'{injection.fault.text()}: no round came after it'
+            assert now() < injection.at + STUCK_S, text
 
     def look_for_ended_agents(self):
         for agent in self.cluster.at.values():
@@ -147,7 +148,8 @@ class Campaign:
             fault = Fault(WORKER, 'kill', 'worker', step=fault.step, rank=fault.rank)
         injection = InjectedFault(fault, now(), self.watch.newest_formed)
         self.injected.append(injection)
-        self.say(f'{len(self.injected)}: {fault.text()} (round {injection.round}, step {self.step})')
+        where = f'round {injection.round}, step {self.step}'
+        self.say(f'{len(self.injected)}: {fault.text()} ({where})')
         if fault.row == FROZEN_HOST:
             injection.at += fault.for_s  # nothing can start before it wakes
         if fault.do == 'kill' and fault.who == 'host' and view.parts['host'] not in view.members:

@@ -7,10 +7,10 @@ at that moment:
   host     its process leads the job        standby   it would lead if the host died
   member   the third node that trains       spare  it waits; whoever is lost is replaced by it
 
-Silences longer than the lease are injected into members only: a standby that was lost in silence is the job's
-last one, and a silent host ends the whole job. From the death of a host or of a standby on nothing
-else happens until the job runs again: without both no node can lead it, and it is lost
-(docs/protocol.md, R14 to R17). A host that returns before its standby has detected the loss leads
+Silences longer than the lease are injected into members only: a standby that was lost in silence
+is the job's last one, and a silent host ends the whole job. After the death of a host or of a
+standby nothing else is injected until the job runs again: without both no node can lead it, and it
+is lost (docs/protocol.md, R14 to R17). A host that returns before its standby has detected the loss leads
 the job again; it waits a lease for the node that died with it (R13), so this has its own row.
 """
 

@@ -124,8 +124,9 @@ bool TrainerCore::poll_stop() {
   const double now =
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   const int64_t ahead = std::max<int64_t>(options_.stop_check_batches / options_.accumulate, 1);
-  const int64_t next =
-      options_.stop_check_batches > 0 ? step_ + ahead : stop_polls_.next_poll(step_, now, kStopInterval);
+  const int64_t next = options_.stop_check_batches > 0
+                           ? step_ + ahead
+                           : stop_polls_.next_poll(step_, now, kStopInterval);
   const Agreed agreed = agree(next);
   stop_polls_.set_next_poll(agreed.number);
   return agreed.is_stop;
