@@ -10,8 +10,8 @@ at that moment:
 Silences longer than the lease are injected into members only: a standby that was lost in silence
 is the job's last one, and a silent host ends the whole job. After the death of a host or of a
 standby nothing else is injected until the job runs again: without both no node can lead it, and it
-is lost (docs/protocol.md, R14 to R17). A host that returns before its standby has detected the loss leads
-the job again; it waits a lease for the node that died with it (R13), so this has its own row.
+is lost (docs/protocol.md, R14 to R17). A host that returns before its standby has detected the loss
+leads the job again; it waits a lease for the node that died with it (R13), so this has its own row.
 """
 
 import dataclasses
