@@ -104,19 +104,20 @@ class Line:
             return True
 
 
-def proof_of(secret, words):
+def hmac_of(secret, words):
     return hmac.new(secret.encode(), words.encode(), hashlib.sha256).hexdigest()
 
 
 def node_id_of(key):
     """The public id that belongs to a node's key."""
-    return int(proof_of(key, 'cpprun-node-1')[:16], 16)
+    return int(hmac_of(key, 'cpprun-node-1')[:16], 16)
 
 
-def order_proof(token, nonce, run_id, order):
-    texts = ''.join(f'{len(text)}:{text}\n' for text in (nonce, run_id, order.get('node', '')))
-    numbers = f'{order["kind"]} {order.get("nodes", 0)} {int(order.get("is_resumable", False))}\n'
-    return proof_of(token, 'cpprun-admin-1\n' + texts + numbers)
+def mac_of(token, nonce, run_id, command):
+    texts = ''.join(f'{len(text)}:{text}\n' for text in (nonce, run_id, command.get('node', '')))
+    kind, nodes = command['kind'], command.get('nodes', 0)
+    numbers = f'{kind} {nodes} {int(command.get("is_resumable", False))}\n'
+    return hmac_of(token, 'cpprun-admin-1\n' + texts + numbers)
 
 
 class FakeAgent(Line):

@@ -10,7 +10,7 @@ import pytest
 
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
-from nodes_wire import FakeAgent, node_id_of, order_proof
+from nodes_wire import FakeAgent, node_id_of, mac_of
 from test_admin_commands import TOKEN, ctl, good, refused
 
 RESTART, STOP, DRAIN, SCALE = range(4)
@@ -23,7 +23,7 @@ def built():
         pytest.skip('cpprunctl is not built')
 
 
-def orders(node):
+def commands(node):
     return [{'kind': RESTART}, {'kind': STOP, 'is_resumable': True}, {'kind': STOP},
             {'kind': DRAIN, 'node': node}, {'kind': SCALE, 'nodes': 1}]
 
@@ -62,14 +62,15 @@ def test_foreign_member_can_send_no_admin_commands(cluster):
     job.agent(1)
     world = cluster.world(0, 1)
     stranger, _ = spare(job, (1, 2))
-    for number, order in enumerate(orders('0'), 1):
-        stranger.tell('admin_command', id=number, **order)
+    for number, command in enumerate(commands('0'), 1):
+        stranger.tell('admin_command', id=number, **command)
         asked = stranger.hears('challenge')
         assert asked['id'] == number
-        for proof in ('', order_proof('a token of another job', asked['nonce'], job.run_id, order)):
-            stranger.tell('command', run_id=job.run_id, order={'id': number, **order}, proof=proof)
-            assert not stranger.hears('answer')['is_done']
-        wait_for(lambda: is_asked_again(stranger), 'the second after a wrong proof')
+        for mac in ('', mac_of('a token of another job', asked['nonce'], job.run_id, command)):
+            request = {'id': number, **command}
+            stranger.tell('admin_request', run_id=job.run_id, admin_command=request, mac=mac)
+            assert not stranger.hears('admin_reply')['is_done']
+        wait_for(lambda: is_asked_again(stranger), 'the second after a wrong mac')
     part(stranger)
     end(cluster, job, world)
 
@@ -85,12 +86,12 @@ def test_agents_mac_is_valid_only_for_its_own_job(cluster):
     job.agent(1)
     world = cluster.world(0, 1)
     operator, _ = spare(job, (1, 2))
-    order = {'id': 1, 'kind': SCALE, 'nodes': 2}
+    command = {'id': 1, 'kind': SCALE, 'nodes': 2}
     for run_id in ('another', job.run_id):
-        operator.tell('admin_command', **order)
-        proof = order_proof(TOKEN, operator.hears('challenge')['nonce'], run_id, order)
-        operator.tell('command', run_id=run_id, order=order, proof=proof)
-        assert operator.hears('answer')['is_done'] == (run_id == job.run_id)
+        operator.tell('admin_command', **command)
+        mac = mac_of(TOKEN, operator.hears('challenge')['nonce'], run_id, command)
+        operator.tell('admin_request', run_id=run_id, admin_command=command, mac=mac)
+        assert operator.hears('admin_reply')['is_done'] == (run_id == job.run_id)
     part(operator)
     end(cluster, job, world)
 
@@ -140,7 +141,7 @@ def test_job_stays_protected_when_an_agent_without_the_token_leads_it(cluster):
     led = Job(cluster, '1:2', port=standby['port'], run_id=job.run_id)
     stranger, _ = spare(led, (1, 2), key='key of another')
     stranger.tell('admin_command', id=1, kind=STOP)
-    answer = stranger.hears('answer')
+    answer = stranger.hears('admin_reply')
     assert not answer['is_done'] and 'started with CPPRUN_ADMIN_TOKEN' in answer['text']
     assert all(worker.alive() for worker in second)
     part(stranger)
@@ -165,7 +166,7 @@ def test_knowing_a_node_id_does_not_give_its_place(cluster):
     for key in (*guesses, *tokens, *(t[:16] for t in tokens)):
         impostor = FakeAgent(job.port, job.run_id, key, connection=BEYOND,
                              node={'name': 'impostor', 'incarnation': standby['node']})
-        impostor.register(nodes=(1, 2), standing=1, round=world.round)
+        impostor.register(nodes=(1, 2), reported_phase=1, round=world.round)
         assert 'shows no key' in impostor.hears('refused')['why']
         assert impostor.is_closed()
         impostor.sock.close()
@@ -196,7 +197,7 @@ def test_key_and_connections_of_a_node_stay_secret(cluster):
     one = FakeAgent(job.port, job.run_id, key, connection=number).register(nodes=(2, 3))
     other = FakeAgent(job.port, job.run_id, 'key of another').register(nodes=(2, 3))
     for agent in (one, other):
-        while not heard or heard[-1][0] != 'world':
+        while not heard or heard[-1][0] != 'rank_assignment':
             heard.append(agent.hear())
         heard.append(('-', {}))
     twin = FakeAgent(job.port, job.run_id, key, connection=number).register(nodes=(2, 3))
@@ -217,8 +218,8 @@ def test_disconnected_node_takes_its_own_place(cluster):
     job = Job(cluster, '1:2')
     job.serve()
     first = FakeAgent(job.port, job.run_id, 'key of a node').register(nodes=(1, 2))
-    first.hears('welcome')
+    first.hears('registered')
     again = FakeAgent(job.port, job.run_id, 'key of a node', connection=2).register(nodes=(1, 2))
-    again.hears('welcome')
+    again.hears('registered')
     assert first.is_closed() and len(job.status()['nodes']) == 1
     part(again)
