@@ -10,6 +10,7 @@
 
 #include "common/check.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
 #include "rendezvous/coordinator/late_wakeup_guard.hpp"
 #include "rendezvous/observe/history_recorder.hpp"
 #include "rendezvous/observe/job_metrics.hpp"
@@ -17,7 +18,6 @@
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/server/admin_authenticator.hpp"
-#include "rendezvous/server/clock.hpp"
 #include "rendezvous/server/control_session.hpp"
 #include "rendezvous/server/dashboard/dashboard_service.hpp"
 #include "rendezvous/server/log_rate_limiter.hpp"
@@ -60,7 +60,7 @@ class ControlService::Impl {
 
   void when_idle(std::function<void()> then) {
     on_idle_ = std::move(then);
-    run_core([&](Effects& effects) { core_.on_host_agent_ended(server_time(), effects); });
+    run_core([&](Effects& effects) { core_.on_host_agent_ended(boot_now(), effects); });
     check_idle();
   }
 
@@ -104,7 +104,7 @@ class ControlService::Impl {
     agents_.insert(session);
     // The peer is a coordinator.
     if (std::holds_alternative<control::AnnounceLeader>(message)) agents_.erase(session);
-    run_core([&](Effects& e) { core_.on_message(server_time(), session, std::move(message), e); });
+    run_core([&](Effects& e) { core_.on_message(boot_now(), session, std::move(message), e); });
   }
 
   void on_closed(SessionId session, CloseKind kind) {
@@ -112,7 +112,7 @@ class ControlService::Impl {
     agents_.erase(session);
     authenticator_.on_closed(session);
     auto how = kind == CloseKind::Fin ? Job::Ending::Fin : Job::Ending::Reset;
-    run_core([&](Effects& e) { core_.on_closed(server_time(), session, how, e); });
+    run_core([&](Effects& e) { core_.on_closed(boot_now(), session, how, e); });
     check_idle();
   }
 
@@ -133,7 +133,7 @@ class ControlService::Impl {
 
   void on_admin_hello(SessionId session, const control::AdminHello& message) {
     Result<std::string> nonce =
-        authenticator_.on_admin_hello(server_time(), session, address_of(session), message);
+        authenticator_.on_admin_hello(boot_now(), session, address_of(session), message);
     if (!nonce) return refuse(session, nonce.error().text);
     carry_out(Send{session, control::Challenge{*nonce}});
   }
@@ -147,7 +147,7 @@ class ControlService::Impl {
                               "machine"});
     }
     Result<std::string> nonce =
-        authenticator_.on_admin_command(server_time(), session, address_of(session), order.id);
+        authenticator_.on_admin_command(boot_now(), session, address_of(session), order.id);
     if (!nonce) return answer(session, {order.id, false, nonce.error().text});
     carry_out(Send{session, control::Challenge{*nonce, order.id}});
   }
@@ -171,19 +171,18 @@ class ControlService::Impl {
   void on_command(SessionId session, const control::AdminRequest& command) {
     const std::string peer = address_of(session);
     const bool is_agents = core_.job_of(session) != nullptr;
-    if (Status may = may_do(server_time(), session, peer, command); !may) {
+    if (Status may = may_do(boot_now(), session, peer, command); !may) {
       if (is_agents) return answer(session, {command.order.id, false, may.error().text});
       log_refusal("refused an admin command from " + peer + ": " + may.error().text);
       return refuse(session, may.error().text);
     }
     if (is_agents) {
-      return run_core(
-          [&](Effects& e) { core_.on_message(server_time(), session, command.order, e); });
+      return run_core([&](Effects& e) { core_.on_message(boot_now(), session, command.order, e); });
     }
     run_core([&](Effects& effects) {
       Effects follows;
       const control::AdminReply answer =
-          core_.on_admin_command(server_time(), command.run_id, command.order, peer, follows);
+          core_.on_admin_command(boot_now(), command.run_id, command.order, peer, follows);
       effects.push_back(Send{session, answer});
       effects.emplace_back(Close{session, false});
       effects.insert(effects.end(), follows.begin(), follows.end());
@@ -191,7 +190,7 @@ class ControlService::Impl {
   }
 
   void log_refusal(const std::string& text) {
-    if (refusals_.may_log(server_time(), text)) log::warning(text);
+    if (refusals_.may_log(boot_now(), text)) log::warning(text);
   }
 
   void refuse(SessionId session, const std::string& why) {
@@ -204,14 +203,14 @@ class ControlService::Impl {
     if (is_closed_) return;
     Effects effects;
     call(effects);
-    job_history_.update(server_time(), core_);
+    job_history_.update(boot_now(), core_);
     for (Effect& effect : effects) queue_.push_back(std::move(effect));
     if (!is_carrying_out_) carry_out_queue();
   }
 
   // After a suspend, or without contact to etcd, another coordinator may have been elected.
   bool may_speak() const {
-    return !is_writing_ && (persist_state_ == nullptr || core_.is_in_charge(server_time()));
+    return !is_writing_ && (persist_state_ == nullptr || core_.is_in_charge(boot_now()));
   }
 
   void carry_out_queue() {
@@ -259,7 +258,7 @@ class ControlService::Impl {
     if (!port) log::warning(port.error().text);
     int64_t number = port ? *port : 0;
     if (port) stores_[effect.run_id].next = *port;
-    run_core([&](Effects& e) { core_.on_store_port(server_time(), effect.run_id, number, e); });
+    run_core([&](Effects& e) { core_.on_store_port(boot_now(), effect.run_id, number, e); });
   }
 
   void carry_out(const ServeStore& effect) {
@@ -303,7 +302,7 @@ class ControlService::Impl {
     armed_for_ = next;
     timer_.cancel();
     if (next.is_never()) return;
-    timer_.expires_after(std::max(Duration{}, next - server_time()));
+    timer_.expires_after(std::max(Duration{}, next - boot_now()));
     timer_.async_wait([this](boost::system::error_code error) {
       if (!error) on_timer();
     });
@@ -311,7 +310,7 @@ class ControlService::Impl {
 
   void on_timer() {
     armed_for_ = Instant::never();
-    Instant now = server_time();
+    Instant now = boot_now();
     const bool may_expire = late_wakeup_guard_.may_expire(now, core_.next_deadline());
     run_core([&](Effects& e) {
       if (may_expire) core_.on_time(now, e);
