@@ -33,7 +33,6 @@ Result<etcd::ElectorOptions> elector_options(const RendezvousConfig& config, Inc
   options.election.self =
       control::Leader{NodeId{coordinator_options().host, embedded}, config.local_addr, port};
   options.election.lease = config.conf.lease;
-  options.now = boot_now;
   return options;
 }
 
