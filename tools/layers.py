@@ -13,6 +13,7 @@ ARROWS = {
     'common': set(),
     **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof')},
     'common/log': {'common', 'common/machine'},
+    'common/loop': {'common', 'common/machine'},
     'snapshot_files/pickle': {'common'},
     'snapshot_files/archive': {'common', 'snapshot_files/pickle'},
     'snapshot_files/folders': {'common', 'snapshot_files/archive'},
@@ -29,6 +30,7 @@ ARROWS = {
     'rendezvous/server': {
         'common',
         'common/log',
+        'common/loop',
         'common/machine',
         'common/proof',
         'rendezvous/protocol',
@@ -36,11 +38,18 @@ ARROWS = {
         'rendezvous/coordinator',
         'rendezvous/observe',
     },
-    'rendezvous/client': {'common', 'common/log', 'rendezvous/client/core', 'rendezvous/protocol'},
+    'rendezvous/client': {
+        'common',
+        'common/log',
+        'common/loop',
+        'rendezvous/client/core',
+        'rendezvous/protocol',
+    },
     'rendezvous/client/core': {'common', 'rendezvous/protocol'},
     'rendezvous/client/store': {'common', 'rendezvous/protocol'},
     'rendezvous/client/etcd': {
         'common',
+        'common/loop',
         'rendezvous/client',  # connecting
         'rendezvous/coordinator',
         'rendezvous/protocol',
@@ -49,6 +58,7 @@ ARROWS = {
     'agent/process': {
         'common',
         'common/log',
+        'common/loop',
         'common/machine',
         'rendezvous/protocol/worker',
     },
@@ -56,6 +66,7 @@ ARROWS = {
         'common',
         'common/faults',
         'common/log',
+        'common/loop',
         'common/machine',
         'common/proof',  # the node's key, the MAC of an admin command
         'rendezvous/protocol',
@@ -166,6 +177,7 @@ PURE = {
     'agent/core',
 }
 ASIO = {
+    'common/loop',
     'rendezvous/server',
     'rendezvous/client',
     'rendezvous/client/etcd',
@@ -190,7 +202,7 @@ OUTSIDE = [
     (
         r'boost/(asio|beast)|cpprun_asio$',
         ASIO,
-        'Asio stays in server, client, etcd, daemon and process',
+        'Asio stays in common/loop, server, client, etcd, daemon and process',
     ),
     (r'boost/process', {'agent/process', 'agent/daemon'}, 'only the agent manages processes'),
     (r'spdlog|cpprun_spdlog$', {'common/log'}, 'the log library stays behind common/log'),

@@ -7,9 +7,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <csignal>
-#include <deque>
 #include <filesystem>
 #include <utility>
 
@@ -34,13 +32,14 @@
 #include "agent/daemon/stream_routes.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/cleanup/reaper.hpp"
-#include "agent/process/clock.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/spawn/port_reservation.hpp"
 #include "agent/process/streams/log_folder.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
 #include "common/log/log.hpp"
+#include "common/loop/effect_runner.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/identity.hpp"
 #include "common/proof/node_id.hpp"
 #include "common/text.hpp"
@@ -87,24 +86,6 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<Duration> may_stay() const override;
 
  private:
-  // Executes the effects of one call of the core, and those of the calls that follow from them.
-  template <class Call>
-  void run_core(Call call) {
-    agent::Effects effects;
-    call(effects);
-    for (agent::Effect& effect : effects) queue_.push_back(std::move(effect));
-    if (is_carrying_out_) return;
-    is_carrying_out_ = true;
-    while (!queue_.empty()) {
-      agent::Effect effect = std::move(queue_.front());
-      queue_.pop_front();
-      std::visit([this](const auto& e) { this->carry_out(e); }, effect);
-    }
-    is_carrying_out_ = false;
-    arm_timer();
-    if (arbiter_) notify_arbiter();
-  }
-
   void carry_out(const agent::SendMessage& effect) {
     if (connection_) connection_->send(effect.message);
   }
@@ -160,8 +141,6 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void catch_signals();
   void wait_for_signal();
   void watch_reaper();
-  void arm_timer();
-  void on_timer();
   bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
   void on_message(const control::CoordinatorMessage& message);
   void open_admin_service();
@@ -184,10 +163,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::string no_election_;  // why the leader is unknown; "" once there was a leader
 
   boost::asio::io_context loop_;
-  boost::asio::steady_timer timer_;
   boost::asio::signal_set signals_;
   boost::asio::posix::stream_descriptor reaper_fd_;
-  Instant armed_for_ = Instant::never();
   Instant worker_lease_deadline_ = Instant::never();  // workers may run until then
 
   std::unique_ptr<Reaper> reaper_;
@@ -214,13 +191,14 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::unique_ptr<ProgressReporter> progress_;  // created with the connection
   std::unique_ptr<LogTailReporter> tails_;      // created with the connection
   std::optional<agent::Agent> core_;
+  // Handles the expired timer before messages that have arrived: after a suspend or freeze the
+  // worker lease may have ended, and then the workers must be killed first (R11).
+  std::optional<EffectRunner<agent::Agent, agent::Effects>> runner_;
   std::unique_ptr<AdminService> admin_;
   StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
   const Instant begun_at_ = boot_now();
   const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
 
-  std::deque<agent::Effect> queue_;
-  bool is_carrying_out_ = false;
   bool is_closing_ = false;
   std::optional<agent::Finish> finish_;
 };
@@ -238,7 +216,6 @@ AgentDaemon::Impl::Impl(AgentConfig given)
       token_(text::hex(random_bytes())),
       key_(text::hex(random_bytes())),
       loop_(1),
-      timer_(loop_),
       signals_(loop_),
       reaper_fd_(loop_) {}
 
@@ -282,18 +259,18 @@ void AgentDaemon::Impl::start_host() {
     on_milestone(local_rank, milestone);
   };
   events.on_failure = [this](const WorkerExit& end) {
-    run_core([&](agent::Effects& e) { core_->on_worker_failed(boot_now(), end, e); });
+    runner_->run(&agent::Agent::on_worker_failed, end);
   };
   events.on_end = [this](const WorkerExit& end) {
     event_recorder_->worker_exited(end);
-    run_core([&](agent::Effects& e) { core_->on_worker_exit(boot_now(), end, e); });
+    runner_->run(&agent::Agent::on_worker_exit, end);
   };
   events.on_all_workers_gone = [this] {
     event_recorder_->workers_gone();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
     if (timers_) timers_->end_round();
-    run_core([&](agent::Effects& e) { core_->on_all_workers_gone(boot_now(), e); });
+    runner_->run(&agent::Agent::on_all_workers_gone);
   };
   events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
   events.on_stdout_closed = [](bool goes_on) {
@@ -308,7 +285,7 @@ void AgentDaemon::Impl::start_host() {
     if (snapshots_) snapshots_->scan();
   };
   events.on_fell_back = [this](int, int64_t step) {
-    run_core([&](agent::Effects& e) { core_->on_fell_back(step, e); });
+    runner_->run([&](auto& core, Instant, auto& effects) { core.on_fell_back(step, effects); });
   };
   if (config_.faults.plan) {
     events.on_fault_permit_request = [this](int rank, const channel::FaultPermitRequest& query,
@@ -332,9 +309,7 @@ void AgentDaemon::Impl::start_host() {
 void AgentDaemon::Impl::watch_for_hangs() {
   HangMonitor::Events events;
   events.sample = [this] { return host_->look(); };
-  events.on_hang = [this](const WorkerExit& hung) {
-    run_core([&](agent::Effects& e) { core_->on_hang(boot_now(), hung, e); });
-  };
+  events.on_hang = [this](const WorkerExit& hung) { runner_->run(&agent::Agent::on_hang, hung); };
   events.on_warning = [this](const std::string& text) {
     log::warning(text);
     event_recorder_->warning(text);
@@ -357,6 +332,10 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   if (config_.workers.set_omp_num_threads) reporter_->omp_banner();
   event_recorder_->run_started();
   core_.emplace(join_options(config_, host_name_, key_));
+  EffectRunnerHooks hooks;
+  if (arbiter_) hooks.after_effects = [this] { notify_arbiter(); };
+  runner_.emplace(
+      loop_, *core_, [this](const auto& effect) { carry_out(effect); }, hooks);
   keep_control_port();
   catch_signals();
   watch_reaper();
@@ -366,7 +345,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   open_faults();
   open_snapshots();
   if (!snapshots_) connect();
-  run_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
+  runner_->run(&agent::Agent::start);
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
   warn_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
@@ -427,7 +406,7 @@ void AgentDaemon::Impl::open_admin_service() {
   };
   callbacks.leave = [this](int signal) {
     host_->hurry();
-    run_core([&](agent::Effects& e) { core_->on_signal(boot_now(), signal, e); });
+    runner_->run(&agent::Agent::on_signal, signal);
   };
   const AdminService::Node node{config_, host_name_, folder_, *core_, *host_, begun_at_};
   admin_ = std::make_unique<AdminService>(loop_, node, std::move(callbacks));
@@ -454,9 +433,7 @@ void AgentDaemon::Impl::open_dashboard() {
 void AgentDaemon::Impl::open_replicas() {
   if (!config_.keeps_replicas) return;
   ReplicaManager::Events events;
-  events.on_fetch_ended = [this] {
-    run_core([&](agent::Effects& e) { core_->on_replicas_fetched(boot_now(), e); });
-  };
+  events.on_fetch_ended = [this] { runner_->run(&agent::Agent::on_replicas_fetched); };
   events.on_note = [](bool is_rare, const std::string& text) {
     is_rare ? log::info(text) : log::debug(text);
   };
@@ -473,13 +450,11 @@ void AgentDaemon::Impl::open_snapshots() {
   SnapshotManager::Events events;
   events.on_snapshots = [this](std::vector<control::SnapshotName> found) {
     if (!connection_ && !finish_) connect();
-    run_core([&](agent::Effects& e) { core_->on_snapshots(boot_now(), std::move(found), e); });
+    runner_->run(&agent::Agent::on_snapshots, std::move(found));
   };
-  events.on_fetched = [this] {
-    run_core([&](agent::Effects& e) { core_->on_fetched(boot_now(), e); });
-  };
+  events.on_fetched = [this] { runner_->run(&agent::Agent::on_fetched); };
   events.on_fetch_failed = [this](const Error& error, bool is_damaged) {
-    run_core([&](agent::Effects& e) { core_->on_fetch_failed(boot_now(), error, is_damaged, e); });
+    runner_->run(&agent::Agent::on_fetch_failed, error, is_damaged);
   };
   events.on_warning = [](const std::string& text) { log::warning(text); };
   snapshots_ =
@@ -504,7 +479,7 @@ void AgentDaemon::Impl::connect() {
   events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
     serve_snapshots(addresses);
     coordinator_peer_ = peer;
-    run_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, peer, e); });
+    runner_->run(&agent::Agent::on_connected, addresses, peer);
     if (faults_) faults_->on_connected();
   };
   events.on_message = [this](const control::CoordinatorMessage& message) { on_message(message); };
@@ -513,10 +488,10 @@ void AgentDaemon::Impl::connect() {
     tails_->on_disconnected();
     if (faults_) faults_->on_disconnected();
     admin_->on_disconnected();
-    run_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
+    runner_->run(&agent::Agent::on_disconnected);
   };
   events.on_refused = [this](const std::vector<Endpoint>& places) {
-    run_core([&](agent::Effects& e) { core_->on_refused(boot_now(), places, e); });
+    runner_->run(&agent::Agent::on_refused, places);
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
   events.on_found = [this](const auto& addresses) { return host_if_free(addresses); };
@@ -539,7 +514,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   admin_->on_message(message);
   const auto pass_on = [this](const control::CoordinatorMessage& m) {
     event_recorder_->on_message(m);
-    run_core([&](agent::Effects& e) { core_->on_message(boot_now(), m, e); });
+    runner_->run(&agent::Agent::on_message, m);
   };
   // Posted, so that the reply to the admin command leaves first: the core may end the loop at once.
   if (std::holds_alternative<control::ShutdownRequest>(message)) {
@@ -565,7 +540,7 @@ void AgentDaemon::Impl::wait_for_signal() {
     wait_for_signal();
     host_->hurry();
     event_recorder_->on_signal(number);
-    run_core([&](agent::Effects& e) { core_->on_signal(boot_now(), number, e); });
+    runner_->run(&agent::Agent::on_signal, number);
   });
 }
 
@@ -582,25 +557,6 @@ void AgentDaemon::Impl::watch_reaper() {
       log::warning(ok.error().text);
     }
   });
-}
-
-void AgentDaemon::Impl::arm_timer() {
-  Instant next = finish_ ? Instant::never() : core_->next_deadline();
-  if (next == armed_for_) return;
-  armed_for_ = next;
-  timer_.cancel();
-  if (next.is_never()) return;
-  timer_.expires_after(std::max(Duration{}, next - boot_now()));
-  timer_.async_wait([this](error_code error) {
-    if (!error) on_timer();
-  });
-}
-
-// After a suspend or freeze the expired timer is handled before messages that have arrived: the
-// worker lease may have ended, and then the workers must be killed first (R11).
-void AgentDaemon::Impl::on_timer() {
-  armed_for_ = Instant::never();
-  run_core([&](agent::Effects& e) { core_->on_time(boot_now(), e); });
 }
 
 void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) {
@@ -630,7 +586,7 @@ void AgentDaemon::Impl::carry_out(const agent::Routes& effect) {
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   event_recorder_->starting();
   if (Status ok = start_workers(effect.assignment); !ok) {
-    run_core([&](agent::Effects& e) { core_->on_start_failed(boot_now(), ok.error(), e); });
+    runner_->run(&agent::Agent::on_start_failed, ok.error());
     return;
   }
   event_recorder_->round_started();
@@ -677,7 +633,7 @@ void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
   }
   std::string what = name_of(stuck.front());
   if (stuck.size() > 1) what += " and " + text::count(stuck.size() - 1, "other");
-  run_core([&](agent::Effects& e) { core_->on_stuck(what, e); });
+  runner_->run([&](auto& core, Instant, auto& effects) { core.on_stuck(what, effects); });
 }
 
 // Reports processes that are still alive at the end of the run.
@@ -706,13 +662,13 @@ void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
     port_.reset();
     Result<PortReservation> fresh = PortReservation::make(std::nullopt);
     if (!fresh) {
-      run_core([&](agent::Effects& e) { core_->on_unreachable(boot_now(), fresh.error(), e); });
+      runner_->run(&agent::Agent::on_unreachable, fresh.error());
       return;
     }
     port_.emplace(std::move(*fresh));
   }
   int64_t number = port_ ? port_->port() : 0;
-  run_core([&](agent::Effects& e) { core_->on_port(boot_now(), number, e); });
+  runner_->run(&agent::Agent::on_port, number);
 }
 
 void AgentDaemon::Impl::carry_out(const agent::LogEvent& effect) {
@@ -776,7 +732,7 @@ void AgentDaemon::Impl::on_led_from(const Endpoint& place) {
   no_election_.clear();
   coordinator_ = place;
   log::info("the job is led from " + to_string(place));
-  run_core([&](agent::Effects& e) { core_->on_led_from(place, e); });
+  runner_->run([&](auto& core, Instant, auto& effects) { core.on_led_from(place, effects); });
 }
 
 void AgentDaemon::Impl::notify_arbiter() {

@@ -23,9 +23,7 @@ namespace asio = boost::asio;
 
 template <class Call>
 void ProcessHost::post(Call call) {
-  asio::post(loop_, [alive = std::weak_ptr<int>(lifetime_), call = std::move(call)]() mutable {
-    if (!alive.expired()) call();
-  });
+  asio::post(loop_, lifetime_.guard(std::move(call)));
 }
 
 Status ProcessHost::open_output() {
@@ -55,34 +53,29 @@ void ProcessHost::add_streams(std::vector<OutputStream> streams) {
 
 void ProcessHost::watch(WorkerProcess& worker) {
   const int pid = worker.pid();
-  worker.async_wait(
-      [this, pid, alive = std::weak_ptr<int>(lifetime_)](boost::system::error_code error) {
-        if (!error && !alive.expired() && workers_.contains(pid)) on_dead(pid);
-      });
+  worker.async_wait(lifetime_.guard([this, pid](boost::system::error_code error) {
+    if (!error && workers_.contains(pid)) on_dead(pid);
+  }));
 }
 
 void ProcessHost::watch_children() {
-  const auto on_signal = [this, alive = std::weak_ptr<int>(lifetime_)](
-                             boost::system::error_code error, int) {
-    if (error || alive.expired() || !is_running_) return;
+  child_signals_.async_wait(lifetime_.guard([this](boost::system::error_code error, int) {
+    if (error || !is_running_) return;
     sweep_soon();
     watch_children();
     if (events_.on_stopped && has_stopped_worker()) events_.on_stopped();
-  };
-  child_signals_.async_wait(on_signal);
+  }));
 }
 
 // Workers have no controlling terminal, so the kernel does not send them SIGWINCH.
 void ProcessHost::watch_window() {
   boost::system::error_code ignored;
   window_signals_.add(SIGWINCH, ignored);
-  const auto on_signal = [this, alive = std::weak_ptr<int>(lifetime_)](
-                             boost::system::error_code error, int) {
-    if (error || alive.expired()) return;
+  window_signals_.async_wait(lifetime_.guard([this](boost::system::error_code error, int) {
+    if (error) return;
     resize_terminals();
     watch_window();
-  };
-  window_signals_.async_wait(on_signal);
+  }));
 }
 
 void ProcessHost::resize_terminals() {

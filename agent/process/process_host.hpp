@@ -28,12 +28,13 @@
 #include "agent/process/exit_queue.hpp"
 #include "agent/process/streams/output.hpp"
 #include "agent/process/streams/stream_fds.hpp"
-#include "agent/process/timer.hpp"
 #include "agent/process/worker_process.hpp"
 #include "agent/process/worker_spec.hpp"
 #include "common/failure/worker_exit.hpp"
 #include "common/heartbeat.hpp"
 #include "common/ids.hpp"
+#include "common/lifetime.hpp"
+#include "common/loop/timer.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/worker/worker_channel.hpp"
@@ -205,8 +206,7 @@ class ProcessHost {
   boost::asio::io_context& loop_;
   Options options_;
   Events events_;
-  std::shared_ptr<int> lifetime_ =
-      std::make_shared<int>();  // shared: pending handlers test whether this object still exists
+  Lifetime lifetime_;
   std::optional<Cgroup> cgroup_;
   rlimit descriptors_{};  // the limit that workers get: the one before the launcher raised it
   OrphanSweep orphan_sweep_;

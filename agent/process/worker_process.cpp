@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/process/clock.hpp"
 #include "agent/process/diagnostics/error_file.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
+#include "common/machine/clock.hpp"
 
 namespace cpprun {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "common/limits/etcd.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
 #include "launcher/cpprun/coordinator_instance.hpp"
 #include "launcher/cpprun/loop_thread.hpp"
 #include "rendezvous/client/etcd/elector.hpp"
-#include "rendezvous/server/clock.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 
 namespace cpprun {
@@ -33,7 +33,6 @@ Result<etcd::ElectorOptions> elector_options(const RendezvousConfig& config, Inc
   options.election.self =
       control::Leader{NodeId{coordinator_options().host, embedded}, config.local_addr, port};
   options.election.lease = config.conf.lease;
-  options.now = server_time;
   return options;
 }
 
@@ -145,7 +144,7 @@ class ElectedCoordinator::Impl {
   // Warns once the trouble has lasted for a while, then at each reminder interval.
   void on_trouble(const std::string& why) {
     election_callbacks_.no_election(why);
-    const Instant now = server_time();
+    const Instant now = boot_now();
     if (!trouble_) trouble_.emplace(Trouble{now, now + limits::kHelloTimeout});
     if (now < trouble_->report_at) return;
     trouble_->report_at = now + config_.wait_reminder_interval;

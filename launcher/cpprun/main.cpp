@@ -1,6 +1,5 @@
 // cpprun: torchrun's command line in C++.
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "common/limits/election.hpp"
 #include "common/limits/log.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
@@ -73,13 +73,6 @@ void report_preflight_findings(int workers) {
   }
 }
 
-// The clock of events.jsonl (CLOCK_BOOTTIME).
-Instant boot_clock(clockid_t clock = CLOCK_BOOTTIME) {
-  timespec t{};
-  ::clock_gettime(clock, &t);
-  return Instant::from_nanoseconds(int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec);
-}
-
 // With the etcd backend this process or another one leads.
 int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaemon> agent,
                    StartTimes times) {
@@ -88,7 +81,7 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
   auto host = ElectedCoordinator::start(rendezvous, agent->incarnation(), *port,
                                         agent->election_callbacks());
   if (!host) return fail(host.error());
-  times.listening = boot_clock();
+  times.listening = boot_now();
   agent->set_start_times(times);
   const int code = agent->run_elected((*host)->arbiter());
   std::optional<Duration> most = agent->may_stay();
@@ -107,14 +100,14 @@ int launch(const Launch& launch_options, StartTimes times) {
   for (const std::string& warning : launch_options.warnings) log::warning(warning);
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
-  times.prepared = boot_clock();
+  times.prepared = boot_now();
   const RendezvousConfig& rendezvous = launch_options.config.rendezvous;
   if (rendezvous.backend == Backend::Etcd)
     return launch_elected(rendezvous, std::move(*agent), times);
   Result<std::unique_ptr<EmbeddedCoordinator>> host =
       EmbeddedCoordinator::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
-  times.listening = boot_clock();
+  times.listening = boot_now();
   report_preflight_findings(
       launch_options.config.workers.nproc);  // while the server's thread comes up
   (*agent)->set_start_times(times);
@@ -150,8 +143,8 @@ int launch(const Launch& launch_options, StartTimes times) {
 
 int main(int argc, char** argv) {
   StartTimes times;
-  times.main_at = boot_clock();
-  times.exec = boot_clock(CLOCK_PROCESS_CPUTIME_ID) - Instant{};
+  times.main_at = boot_now();
+  times.exec = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   Environment environment = real_environment();
   log::set_level(log::parse_level(environment.text("LOGLEVEL")));
   std::vector<std::string> args(argv + 1, argv + argc);
@@ -161,6 +154,6 @@ int main(int argc, char** argv) {
     std::fputs(shown->text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
-  times.options = boot_clock();
+  times.options = boot_now();
   return run_guarded([&] { return launch(std::get<Launch>(*options_result), times); });
 }

@@ -1,16 +1,15 @@
 #include "rendezvous/client/control_client.hpp"
 
-#include <algorithm>
 #include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <span>
 
 #include "common/log/log.hpp"
+#include "common/loop/effect_runner.hpp"
 #include "rendezvous/client/connector.hpp"
 #include "rendezvous/client/core/reconnect_policy.hpp"
 #include "rendezvous/client/store_probe.hpp"
@@ -23,28 +22,18 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-namespace {
-
-// Only differences matter, so any steady clock works.
-Instant steady_now() {
-  auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return Instant::from_nanoseconds(std::chrono::nanoseconds(since).count());
-}
-
-}  // namespace
-
 class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& loop, Endpoint endpoint, Options options, Events events)
       : loop_(loop),
         endpoint_(endpoint),
         events_(std::move(events)),
-        timer_(loop),
         core_({std::move(endpoint), options.is_own, options.wait_reminder_interval,
-               options.back_off_max, options.is_led_by_election}) {}
+               options.back_off_max, options.is_led_by_election}),
+        runner_(loop, core_, [this](const auto& effect) { carry_out(effect); }) {}
 
   void start() {
-    run_core([&](ReconnectPolicy::Effects& e) { core_.start(e); });
+    runner_.run([](auto& core, Instant, auto& effects) { core.start(effects); });
   }
 
   void send(const control::AgentMessage& message) {
@@ -86,7 +75,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 
   void set_routes(const std::vector<Endpoint>& places, bool is_sure, bool is_own) {
     core_.set_routes(places, is_sure, is_own);
-    arm_timer();
+    runner_.resume();
   }
 
   const std::string& trouble() const { return core_.trouble(); }
@@ -98,20 +87,6 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
-  template <class Call>
-  void run_core(Call call) {
-    ReconnectPolicy::Effects effects;
-    call(effects);
-    carry_out(effects);
-  }
-
-  void carry_out(const ReconnectPolicy::Effects& effects) {
-    for (const ReconnectPolicy::Effect& effect : effects) {
-      std::visit([this](const auto& e) { carry_out(e); }, effect);
-    }
-    arm_timer();
-  }
-
   void carry_out(const ReconnectPolicy::Connect&) {
     if (connector_) connector_->cancel();  // its target is outdated
     Connector::Found found;
@@ -132,8 +107,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   void carry_out(const ReconnectPolicy::Probe&) {
     probe_ = StoreProbe::start(loop_, core_.target(), [self = shared_from_this()](bool is_store) {
       self->probe_.reset();
-      self->run_core(
-          [&](ReconnectPolicy::Effects& e) { self->core_.on_probed(steady_now(), is_store, e); });
+      self->runner_.run(&ReconnectPolicy::on_probed, is_store);
     });
   }
   void carry_out(const ReconnectPolicy::Refused& refused) {
@@ -143,23 +117,9 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     if (events_.on_trouble) events_.on_trouble(trouble.text);
   }
 
-  // A removed deadline leaves the timer running: a cancelled Asio timer would wake an idle agent
-  // too.
-  void arm_timer() {
-    Instant next = core_.next_deadline();
-    if (next.is_never() || next == armed_for_) return;
-    armed_for_ = next;
-    timer_.expires_after(std::max(Duration{}, next - steady_now()));
-    timer_.async_wait([self = shared_from_this()](error_code error) {
-      if (error) return;
-      self->armed_for_ = Instant::never();
-      self->run_core([&](ReconnectPolicy::Effects& e) { self->core_.on_time(steady_now(), e); });
-    });
-  }
-
   void stop_trying() {
     core_.close();
-    timer_.cancel();
+    runner_.resume();
     if (connector_) connector_->cancel();
     if (probe_) probe_->cancel();
   }
@@ -168,15 +128,12 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     connector_.reset();
     if (is_closing_) return;
     if (!outcome.socket) {
-      run_core([&](ReconnectPolicy::Effects& e) {
-        core_.on_connect_failed(steady_now(), outcome.why, outcome.refused, e);
-      });
+      runner_.run(&ReconnectPolicy::on_connect_failed, outcome.why, outcome.refused);
       return;
     }
     socket_ = std::move(outcome.socket);
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
-    core_.on_connected(steady_now());
-    arm_timer();
+    runner_.run([](auto& core, Instant now, auto&) { core.on_connected(now); });
     read();
     error_code ignored;
     std::vector<std::string> own{unmapped(socket_->local_endpoint(ignored).address())};
@@ -203,10 +160,10 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   bool take_messages() {
     const tcp::socket* current = socket_.get();
     while (socket_.get() == current) {
-      ReconnectPolicy::Effects effects;
-      std::optional<control::CoordinatorMessage> message =
-          core_.next_message(steady_now(), effects);
-      carry_out(effects);
+      std::optional<control::CoordinatorMessage> message;
+      runner_.run([&](auto& core, Instant now, auto& effects) {
+        message = core.next_message(now, effects);
+      });
       if (!message) return socket_.get() == current;
       if (events_.on_message) events_.on_message(*message);
     }
@@ -236,7 +193,9 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void broken(bool is_elsewhere = false) {
-    run_core([&](ReconnectPolicy::Effects& e) { core_.on_broken(steady_now(), e, is_elsewhere); });
+    runner_.run([&](auto& core, Instant now, auto& effects) {
+      core.on_broken(now, effects, is_elsewhere);
+    });
     if (is_closing_) shut();
   }
 
@@ -269,9 +228,8 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   asio::io_context& loop_;
   const Endpoint endpoint_;  // the job's
   Events events_;
-  asio::steady_timer timer_;  // set to the core's deadline, or to one that the core has dropped
-  Instant armed_for_ = Instant::never();
   ReconnectPolicy core_;
+  EffectRunner<ReconnectPolicy, ReconnectPolicy::Effects> runner_;
   std::shared_ptr<Connector> connector_;
   std::shared_ptr<StoreProbe> probe_;
   std::unique_ptr<tcp::socket> socket_;
@@ -283,11 +241,6 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   bool is_closing_ = false;
   bool is_reset_ = false;
   std::function<void()> on_gone_;
-
-  std::chrono::steady_clock::time_point connected_at_;
-  std::optional<std::chrono::steady_clock::time_point> trouble_since_;
-  std::optional<std::chrono::steady_clock::time_point> reported_at_;
-  std::string last_trouble_;
 };
 
 ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Options options,

@@ -1,9 +1,9 @@
 #include "rendezvous/client/leader_announcer.hpp"
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <utility>
 
+#include "common/loop/timer.hpp"
 #include "rendezvous/client/control_client.hpp"
 #include "rendezvous/client/core/leader_announcer_core.hpp"
 
@@ -16,7 +16,7 @@ class LeaderAnnouncer::Impl {
       : hello_(std::move(hello)),
         acting_(std::move(acting)),
         client_(loop, endpoint, options(), events()),
-        timer_(loop) {
+        timer_(loop, [this] { on_time(); }) {
     plan();
   }
 
@@ -41,12 +41,7 @@ class LeaderAnnouncer::Impl {
     client_.send(acting_);
   }
 
-  void plan() {
-    timer_.expires_after(limits::kAnnounceInterval);
-    timer_.async_wait([this](const boost::system::error_code& cancelled) {
-      if (!cancelled) on_time();
-    });
-  }
+  void plan() { timer_.set(boot_now() + limits::kAnnounceInterval); }
 
   void on_time() {
     const LeaderAnnouncerCore::Action what = core_.on_time();
@@ -59,7 +54,7 @@ class LeaderAnnouncer::Impl {
   const control::AnnounceLeader acting_;
   LeaderAnnouncerCore core_;
   ControlClient client_;
-  boost::asio::steady_timer timer_;
+  Timer timer_;
 };
 
 LeaderAnnouncer::LeaderAnnouncer(boost::asio::io_context& loop, const Endpoint& endpoint,

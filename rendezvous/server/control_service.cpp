@@ -1,15 +1,13 @@
 #include "rendezvous/server/control_service.hpp"
 
-#include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <deque>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "common/check.hpp"
 #include "common/log/log.hpp"
+#include "common/loop/effect_runner.hpp"
 #include "rendezvous/coordinator/late_wakeup_guard.hpp"
 #include "rendezvous/observe/history_recorder.hpp"
 #include "rendezvous/observe/job_metrics.hpp"
@@ -17,7 +15,6 @@
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/server/admin_authenticator.hpp"
-#include "rendezvous/server/clock.hpp"
 #include "rendezvous/server/control_session.hpp"
 #include "rendezvous/server/dashboard/dashboard_service.hpp"
 #include "rendezvous/server/log_rate_limiter.hpp"
@@ -34,14 +31,33 @@ CoordinatorOptions with_keys(CoordinatorOptions options) {
   return options;
 }
 
+// Expires deadlines only as LateWakeupGuard permits.
+class GuardedCoordinator : public Coordinator {
+ public:
+  using Coordinator::Coordinator;
+  Instant next_deadline() const { return guard_.look_at(Coordinator::next_deadline()); }
+  void on_time(Instant now, Effects& effects) {
+    if (guard_.may_expire(now, Coordinator::next_deadline())) Coordinator::on_time(now, effects);
+  }
+
+ private:
+  LateWakeupGuard guard_;
+};
+
 }  // namespace
 
 class ControlService::Impl {
  public:
   Impl(asio::io_context& loop, CoordinatorOptions options)
       : core_(with_keys(std::move(options))),
-        dashboard_(core_, job_history_, [this](const auto& call) { run_core(call); }),
-        timer_(loop) {}
+        dashboard_(core_, job_history_,
+                   [this](const auto& call) {
+                     runner_.run([&](Coordinator&, Instant, Effects& e) { call(e); });
+                   }),
+        runner_(loop, core_, [this](const auto& effect) { carry_out(effect); },
+                {.after_event = [this](Instant now) { job_history_.update(now, core_); },
+                 .may_carry_out = [this] { return may_speak(); },
+                 .after_effects = [this] { check_idle(); }}) {}
 
   void fill(ServerHooks& hooks) {
     hooks.make_control_session = [this](Connection& c) { return make_session(c); };
@@ -60,15 +76,11 @@ class ControlService::Impl {
 
   void when_idle(std::function<void()> then) {
     on_idle_ = std::move(then);
-    run_core([&](Effects& effects) { core_.on_host_agent_ended(server_time(), effects); });
+    runner_.run(&Coordinator::on_host_agent_ended);
     check_idle();
   }
 
-  void close() {
-    is_closed_ = true;
-    queue_.clear();
-    timer_.cancel();
-  }
+  void close() { runner_.close(); }
 
   size_t session_count() const { return connections_.size(); }
 
@@ -77,11 +89,11 @@ class ControlService::Impl {
   }
   void on_persisted() {
     is_writing_ = false;
-    if (!is_carrying_out_ && !is_closed_) carry_out_queue();
+    runner_.resume();
   }
   void lead_until(Instant until) {
     core_.lead_until(until);
-    if (!is_carrying_out_) carry_out_queue();
+    runner_.resume();
   }
   bool is_idle() const { return core_.is_idle(); }
 
@@ -104,7 +116,7 @@ class ControlService::Impl {
     agents_.insert(session);
     // The peer is a coordinator.
     if (std::holds_alternative<control::AnnounceLeader>(message)) agents_.erase(session);
-    run_core([&](Effects& e) { core_.on_message(server_time(), session, std::move(message), e); });
+    runner_.run(&Coordinator::on_message, session, std::move(message));
   }
 
   void on_closed(SessionId session, CloseKind kind) {
@@ -112,7 +124,7 @@ class ControlService::Impl {
     agents_.erase(session);
     authenticator_.on_closed(session);
     auto how = kind == CloseKind::Fin ? Job::Ending::Fin : Job::Ending::Reset;
-    run_core([&](Effects& e) { core_.on_closed(server_time(), session, how, e); });
+    runner_.run(&Coordinator::on_closed, session, how);
     check_idle();
   }
 
@@ -133,7 +145,7 @@ class ControlService::Impl {
 
   void on_admin_hello(SessionId session, const control::AdminHello& message) {
     Result<std::string> nonce =
-        authenticator_.on_admin_hello(server_time(), session, address_of(session), message);
+        authenticator_.on_admin_hello(boot_now(), session, address_of(session), message);
     if (!nonce) return refuse(session, nonce.error().text);
     carry_out(Send{session, control::Challenge{*nonce}});
   }
@@ -147,7 +159,7 @@ class ControlService::Impl {
                               "machine"});
     }
     Result<std::string> nonce =
-        authenticator_.on_admin_command(server_time(), session, address_of(session), order.id);
+        authenticator_.on_admin_command(boot_now(), session, address_of(session), order.id);
     if (!nonce) return answer(session, {order.id, false, nonce.error().text});
     carry_out(Send{session, control::Challenge{*nonce, order.id}});
   }
@@ -171,19 +183,18 @@ class ControlService::Impl {
   void on_command(SessionId session, const control::AdminRequest& command) {
     const std::string peer = address_of(session);
     const bool is_agents = core_.job_of(session) != nullptr;
-    if (Status may = may_do(server_time(), session, peer, command); !may) {
+    if (Status may = may_do(boot_now(), session, peer, command); !may) {
       if (is_agents) return answer(session, {command.order.id, false, may.error().text});
       log_refusal("refused an admin command from " + peer + ": " + may.error().text);
       return refuse(session, may.error().text);
     }
     if (is_agents) {
-      return run_core(
-          [&](Effects& e) { core_.on_message(server_time(), session, command.order, e); });
+      return runner_.run(&Coordinator::on_message, session, command.order);
     }
-    run_core([&](Effects& effects) {
+    runner_.run([&](Coordinator& core, Instant now, Effects& effects) {
       Effects follows;
       const control::AdminReply answer =
-          core_.on_admin_command(server_time(), command.run_id, command.order, peer, follows);
+          core.on_admin_command(now, command.run_id, command.order, peer, follows);
       effects.push_back(Send{session, answer});
       effects.emplace_back(Close{session, false});
       effects.insert(effects.end(), follows.begin(), follows.end());
@@ -191,7 +202,7 @@ class ControlService::Impl {
   }
 
   void log_refusal(const std::string& text) {
-    if (refusals_.may_log(server_time(), text)) log::warning(text);
+    if (refusals_.may_log(boot_now(), text)) log::warning(text);
   }
 
   void refuse(SessionId session, const std::string& why) {
@@ -199,31 +210,9 @@ class ControlService::Impl {
     carry_out(Close{session, false});
   }
 
-  template <class Call>
-  void run_core(Call call) {
-    if (is_closed_) return;
-    Effects effects;
-    call(effects);
-    job_history_.update(server_time(), core_);
-    for (Effect& effect : effects) queue_.push_back(std::move(effect));
-    if (!is_carrying_out_) carry_out_queue();
-  }
-
   // After a suspend, or without contact to etcd, another coordinator may have been elected.
   bool may_speak() const {
-    return !is_writing_ && (persist_state_ == nullptr || core_.is_in_charge(server_time()));
-  }
-
-  void carry_out_queue() {
-    is_carrying_out_ = true;
-    while (!queue_.empty() && may_speak()) {
-      Effect effect = std::move(queue_.front());
-      queue_.pop_front();
-      std::visit([this](const auto& e) { this->carry_out(e); }, effect);
-    }
-    is_carrying_out_ = false;
-    arm_timer();
-    check_idle();
+    return !is_writing_ && (persist_state_ == nullptr || core_.is_in_charge(boot_now()));
   }
 
   void carry_out(const Send& effect) {
@@ -259,7 +248,7 @@ class ControlService::Impl {
     if (!port) log::warning(port.error().text);
     int64_t number = port ? *port : 0;
     if (port) stores_[effect.run_id].next = *port;
-    run_core([&](Effects& e) { core_.on_store_port(server_time(), effect.run_id, number, e); });
+    runner_.run(&Coordinator::on_store_port, effect.run_id, number);
   }
 
   void carry_out(const ServeStore& effect) {
@@ -297,50 +286,24 @@ class ControlService::Impl {
     log::warning(effect.text);
   }
 
-  void arm_timer() {
-    Instant next = late_wakeup_guard_.look_at(core_.next_deadline());
-    if (next == armed_for_) return;
-    armed_for_ = next;
-    timer_.cancel();
-    if (next.is_never()) return;
-    timer_.expires_after(std::max(Duration{}, next - server_time()));
-    timer_.async_wait([this](boost::system::error_code error) {
-      if (!error) on_timer();
-    });
-  }
-
-  void on_timer() {
-    armed_for_ = Instant::never();
-    Instant now = server_time();
-    const bool may_expire = late_wakeup_guard_.may_expire(now, core_.next_deadline());
-    run_core([&](Effects& e) {
-      if (may_expire) core_.on_time(now, e);
-    });
-  }
-
   void check_idle() {
     const bool is_needed = !agents_.empty() && !core_.is_left_to_standby();
     if (!is_needed && on_idle_) std::exchange(on_idle_, nullptr)();
   }
 
-  Coordinator core_;
+  GuardedCoordinator core_;
   HistoryRecorder job_history_;
   AdminAuthenticator authenticator_;
   DashboardService dashboard_;
-  LateWakeupGuard late_wakeup_guard_;
   LogRateLimiter refusals_;
-  asio::steady_timer timer_;
-  Instant armed_for_ = Instant::never();
+  EffectRunner<GuardedCoordinator, Effects> runner_;
   Server* server_ = nullptr;
   std::string address_;
   std::shared_ptr<Store> main_store_;
   std::map<std::string, Stores> stores_;  // by run id
   std::map<SessionId, Connection*> connections_;
   std::set<SessionId> agents_;  // connections that sent a whole message of an agent
-  std::deque<Effect> queue_;
-  bool is_carrying_out_ = false;
-  bool is_closed_ = false;
-  bool is_writing_ = false;  // the state is being written; the queue waits for it
+  bool is_writing_ = false;     // the state is being written; the queue waits for it
   std::function<void(const control::PersistedJobState&)> persist_state_;
   std::function<void()> on_idle_;
 };

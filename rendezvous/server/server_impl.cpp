@@ -8,10 +8,10 @@
 
 #include "common/limits/dashboard.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
 #include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 #include "rendezvous/server/addresses.hpp"
-#include "rendezvous/server/clock.hpp"
 #include "rendezvous/server/dashboard/dashboard_page.hpp"
 #include "rendezvous/server/descriptor_limits.hpp"
 #include "rendezvous/server/one_shot_timer.hpp"
@@ -382,7 +382,7 @@ void Server::Impl::stream_ended(SessionId id) {
 void Server::Impl::tick_streams() {
   if (is_stopped_ || streams_.empty()) return;
   begin_batch();
-  streams_.tick(server_time().nanoseconds() / 1'000'000, hooks_.topics(streams_.private_ones()));
+  streams_.tick(boot_now().nanoseconds() / 1'000'000, hooks_.topics(streams_.private_ones()));
   end_batch();
   if (is_stopped_ || streams_.empty() || stream_alarm_->is_set()) return;
   stream_alarm_->set(limits::kStreamTick, [this] { tick_streams(); });

@@ -13,7 +13,7 @@
 
 #include "agent/daemon/snapshots/snapshot_fetch.hpp"
 #include "agent/daemon/snapshots/snapshot_server.hpp"
-#include "agent/process/clock.hpp"
+#include "common/machine/clock.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/catalog.hpp"

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "agent/process/clock.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
 #include "common/signals.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 

@@ -9,11 +9,11 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/process/clock.hpp"
 #include "common/exit_code.hpp"
 #include "common/faults/fault_report_text.hpp"
 #include "common/limits/faults.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
 #include "snapshot_files/archive/bytes.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 

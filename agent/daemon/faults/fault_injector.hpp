@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "agent/core/config.hpp"
-#include "agent/process/timer.hpp"
 #include "common/faults/fault_report.hpp"
 #include "common/faults/schedule.hpp"
+#include "common/loop/timer.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/protocol/worker/worker_channel.hpp"
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "agent/daemon/stream_routes.hpp"
-#include "agent/process/clock.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 

@@ -16,10 +16,11 @@
 #include <set>
 #include <utility>
 
-#include "agent/process/timer.hpp"
+#include "common/lifetime.hpp"
 #include "common/limits/admin.hpp"
 #include "common/limits/channel.hpp"
 #include "common/limits/server.hpp"
+#include "common/loop/timer.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
@@ -143,10 +144,9 @@ class AdminSocket::Impl {
 
  private:
   void watch() {
-    listener_.async_wait(stream_descriptor::wait_read,
-                         [this, alive = std::weak_ptr<int>(life_)](error_code error) {
-                           if (!error && !alive.expired()) accept_some();
-                         });
+    listener_.async_wait(stream_descriptor::wait_read, lifetime_.guard([this](error_code error) {
+      if (!error) accept_some();
+    }));
   }
 
   void accept_some() {
@@ -168,10 +168,9 @@ class AdminSocket::Impl {
     std::erase_if(peers_, [](const std::weak_ptr<Peer>& peer) { return peer.expired(); });
     if (peers_.size() >= limits::kAdminConnections || !may_ask(socket.get())) return;
     auto peer = std::make_shared<Peer>(
-        loop_, std::move(socket),
-        [this, alive = std::weak_ptr<int>(life_)](const AdminQuery& query, Answer answer) {
-          if (!alive.expired()) handle(query, std::move(answer));
-        });
+        loop_, std::move(socket), lifetime_.guard([this](const AdminQuery& query, Answer answer) {
+          handle(query, std::move(answer));
+        }));
     peers_.push_back(peer);
     peer->start();
   }
@@ -190,7 +189,7 @@ class AdminSocket::Impl {
   Timer pause_;
   std::map<std::string, Verb> verbs_;
   std::vector<std::weak_ptr<Peer>> peers_;
-  std::shared_ptr<int> life_ = std::make_shared<int>();  // handlers check whether it is expired
+  Lifetime lifetime_;
 };
 
 AdminSocket::AdminSocket(asio::io_context& loop) : impl_(std::make_unique<Impl>(loop)) {}

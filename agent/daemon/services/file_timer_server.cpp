@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "agent/daemon/events/event_json.hpp"
-#include "agent/process/clock.hpp"
 #include "common/limits/file_timers.hpp"
+#include "common/machine/clock.hpp"
 #include "common/signals.hpp"
 
 namespace cpprun {
@@ -64,11 +64,11 @@ void FileTimerServer::end_round() {
 
 void FileTimerServer::read_more() {
   fifo_.async_wait(stream_descriptor::wait_read,
-                   [this, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
-                     if (error || alive.expired() || !fifo_.is_open()) return;
+                   lifetime_.guard([this](boost::system::error_code error) {
+                     if (error || !fifo_.is_open()) return;
                      take_lines();
                      read_more();
-                   });
+                   }));
 }
 
 // A message is at most PIPE_BUF long, so that the kernel writes it atomically.

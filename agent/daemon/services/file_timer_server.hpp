@@ -9,12 +9,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "agent/core/file_timers.hpp"
-#include "agent/process/timer.hpp"
+#include "common/lifetime.hpp"
+#include "common/loop/timer.hpp"
 #include "common/result.hpp"
 
 namespace cpprun {
@@ -46,7 +46,7 @@ class FileTimerServer {
   Timer timer_;
   agent::FileTimers timers_;
   std::string text_;
-  std::shared_ptr<int> life_ = std::make_shared<int>();  // handlers check whether it is expired
+  Lifetime lifetime_;
 };
 
 }  // namespace cpprun

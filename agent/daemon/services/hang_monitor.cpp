@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "agent/daemon/loop_poster.hpp"
-#include "agent/process/clock.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
+#include "common/machine/clock.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

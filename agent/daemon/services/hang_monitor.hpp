@@ -14,8 +14,8 @@
 #include "agent/core/hang_watch.hpp"
 #include "agent/daemon/loop_poster.hpp"
 #include "agent/process/process_host.hpp"
-#include "agent/process/timer.hpp"
 #include "common/failure/worker_exit.hpp"
+#include "common/loop/timer.hpp"
 
 namespace cpprun {
 

@@ -97,20 +97,13 @@ Status HealthServer::open(uint16_t port) {
 void HealthServer::accept() {
   acceptor_.async_accept([this](error_code error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
-    if (error) return accept_later();
+    // Without free descriptors or memory the connection stays in the queue, and an immediate
+    // accept would fail again in a busy loop.
+    if (error) return retry_.set(boot_now() + limits::kHealthRetry);
     if (*probes_ < limits::kHealthProbes) {
       std::make_shared<Probe>(std::move(socket), probes_)->begin();
     }
     accept();
-  });
-}
-
-// Without free descriptors or memory the connection stays in the queue, and an immediate accept
-// would fail again in a busy loop.
-void HealthServer::accept_later() {
-  retry_.expires_after(limits::kHealthRetry);
-  retry_.async_wait([this](error_code error) {
-    if (!error) accept();
   });
 }
 

@@ -9,17 +9,18 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
 
+#include "common/loop/timer.hpp"
 #include "common/result.hpp"
 
 namespace cpprun {
 
 class HealthServer {
  public:
-  explicit HealthServer(boost::asio::io_context& loop) : acceptor_(loop), retry_(loop) {}
+  explicit HealthServer(boost::asio::io_context& loop)
+      : acceptor_(loop), retry_(loop, [this] { accept(); }) {}
   HealthServer(const HealthServer&) = delete;
 
   // Listens on all addresses. Errors name the port.
@@ -29,10 +30,9 @@ class HealthServer {
   class Probe;
 
   void accept();
-  void accept_later();
 
   boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::steady_timer retry_;
+  Timer retry_;
   // Number of open probes; shared with them, because they may outlive this object.
   std::shared_ptr<size_t> probes_ = std::make_shared<size_t>(0);
 };

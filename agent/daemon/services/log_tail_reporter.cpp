@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "agent/daemon/loop_poster.hpp"
-#include "agent/process/clock.hpp"
 #include "common/limits/dashboard.hpp"
+#include "common/machine/clock.hpp"
 
 namespace cpprun {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "agent/daemon/loop_poster.hpp"
-#include "agent/process/timer.hpp"
 #include "common/ids.hpp"
+#include "common/loop/timer.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "agent/process/clock.hpp"
 #include "common/limits/dashboard.hpp"
+#include "common/machine/clock.hpp"
 
 namespace cpprun {
 
@@ -32,7 +32,7 @@ std::optional<control::Progress> progress_of(RoundNumber round,
 }
 
 ProgressReporter::ProgressReporter(boost::asio::io_context& loop, Callbacks callbacks)
-    : callbacks_(std::move(callbacks)), timer_(loop) {}
+    : callbacks_(std::move(callbacks)), timer_(loop, [this] { report(); }) {}
 
 void ProgressReporter::on_watch(const control::Watch& watch) {
   watched_until_ = boot_now() + std::clamp(watch.lasts, Duration{}, limits::kWatchDuration);
@@ -44,7 +44,7 @@ void ProgressReporter::on_disconnected() {
   watched_until_ = Instant{};
   last_sent_.reset();
   is_ticking_ = false;
-  timer_.cancel();
+  timer_.set(Instant::never());
 }
 
 // Sends a report only if it differs from the last one, at most once per limits::kProgressEvery.
@@ -56,10 +56,7 @@ void ProgressReporter::report() {
     callbacks_.send(*now);
     last_sent_ = std::move(now);
   }
-  timer_.expires_after(limits::kProgressEvery);
-  timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) report();
-  });
+  timer_.set(boot_now() + limits::kProgressEvery);
 }
 
 }  // namespace cpprun

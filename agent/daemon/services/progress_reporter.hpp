@@ -6,13 +6,13 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <optional>
 #include <vector>
 
 #include "agent/process/process_host.hpp"
 #include "common/ids.hpp"
+#include "common/loop/timer.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -36,7 +36,7 @@ class ProgressReporter {
   void report();
 
   Callbacks callbacks_;
-  boost::asio::steady_timer timer_;
+  Timer timer_;
   bool is_ticking_ = false;
   Instant watched_until_;
   std::optional<control::Progress> last_sent_;

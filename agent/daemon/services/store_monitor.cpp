@@ -18,15 +18,12 @@ constexpr int kAtOnce = 64;  // messages read before the loop does other work
 void StoreMonitor::begin_round(uint16_t port) {
   end_round();
   port_ = port;
-  timer_.expires_after(timeout_);
-  timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) check();
-  });
+  timer_.set(boot_now() + timeout_);
 }
 
 void StoreMonitor::end_round() {
   boost::system::error_code ignored;
-  timer_.cancel();
+  timer_.set(Instant::never());
   closed_sockets_.close(ignored);
 }
 

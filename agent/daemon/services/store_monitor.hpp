@@ -8,11 +8,11 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include "common/loop/timer.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -22,7 +22,10 @@ class StoreMonitor {
   // `timeout`: how long worker 0 may take to listen.
   StoreMonitor(boost::asio::io_context& loop, Duration timeout,
                std::function<void(const std::string&)> warn)
-      : timeout_(timeout), warn_(std::move(warn)), timer_(loop), closed_sockets_(loop) {}
+      : timeout_(timeout),
+        warn_(std::move(warn)),
+        timer_(loop, [this] { check(); }),
+        closed_sockets_(loop) {}
   StoreMonitor(const StoreMonitor&) = delete;
 
   void begin_round(uint16_t port);
@@ -36,7 +39,7 @@ class StoreMonitor {
 
   Duration timeout_;
   std::function<void(const std::string&)> warn_;
-  boost::asio::steady_timer timer_;
+  Timer timer_;
   boost::asio::posix::stream_descriptor closed_sockets_;
   uint16_t port_ = 0;
 };

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "agent/daemon/loop_poster.hpp"
-#include "agent/process/clock.hpp"
 #include "common/limits/agent.hpp"
+#include "common/machine/clock.hpp"
 
 namespace cpprun {
 

@@ -12,7 +12,7 @@
 
 #include "agent/daemon/loop_poster.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
-#include "agent/process/timer.hpp"
+#include "common/loop/timer.hpp"
 
 namespace cpprun {
 

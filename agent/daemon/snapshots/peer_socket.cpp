@@ -13,8 +13,8 @@
 #include <array>
 #include <utility>
 
-#include "agent/process/clock.hpp"
 #include "common/check.hpp"
+#include "common/machine/clock.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 
 namespace cpprun {

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "agent/process/clock.hpp"
+#include "common/machine/clock.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 
 namespace cpprun {

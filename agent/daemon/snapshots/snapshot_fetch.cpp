@@ -3,10 +3,10 @@
 #include <optional>
 #include <vector>
 
-#include "agent/process/clock.hpp"
 #include "common/endpoint.hpp"
 #include "common/limits/fetch.hpp"
 #include "common/limits/snapshots.hpp"
+#include "common/machine/clock.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/catalog.hpp"

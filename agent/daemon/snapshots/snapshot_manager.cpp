@@ -8,10 +8,10 @@
 #include "agent/daemon/loop_poster.hpp"
 #include "agent/daemon/snapshots/snapshot_fetch.hpp"
 #include "agent/daemon/snapshots/snapshot_server.hpp"
-#include "agent/process/timer.hpp"
 #include "common/endpoint.hpp"
 #include "common/limits/fetch.hpp"
 #include "common/limits/snapshots.hpp"
+#include "common/loop/timer.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 
 namespace cpprun {

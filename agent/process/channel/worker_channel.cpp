@@ -39,13 +39,6 @@ UniqueFd listen_at(const std::string& name) {
   return socket;
 }
 
-// Workers stamp their heartbeats with CLOCK_MONOTONIC.
-int64_t monotonic_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
-
 std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   const int64_t at = page.heartbeat_ns.load(std::memory_order_acquire);
   if (at <= 0) return std::nullopt;
@@ -53,7 +46,8 @@ std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   beat.step = page.step.load(std::memory_order_relaxed);
   beat.collectives = page.collectives.load(std::memory_order_relaxed);
   beat.phase = page.phase.load(std::memory_order_relaxed);
-  beat.age = Duration(std::max<int64_t>(0, monotonic_ns() - at));
+  // Workers stamp their heartbeats with CLOCK_MONOTONIC.
+  beat.age = std::max(Duration{}, read_clock(CLOCK_MONOTONIC) - Duration(at));
   const int64_t takes = page.step_ns.load(std::memory_order_relaxed);
   beat.step_takes = std::clamp(Duration(takes), Duration{}, limits::kWireDurationMax);
   return beat;
@@ -158,10 +152,10 @@ WorkerChannel::FinalReport WorkerChannel::worker_exited(int local_rank) {
 // ---------------------------------------------------------------- connections
 
 void WorkerChannel::watch_listener() {
-  listener_.async_wait(stream_descriptor::wait_read, [this, alive = std::weak_ptr<int>(lifetime_)](
-                                                         boost::system::error_code error) {
-    if (!error && !alive.expired()) accept_some();
-  });
+  listener_.async_wait(stream_descriptor::wait_read,
+                       lifetime_.guard([this](boost::system::error_code error) {
+                         if (!error) accept_some();
+                       }));
 }
 
 void WorkerChannel::accept_some() {
@@ -208,11 +202,10 @@ std::optional<int> WorkerChannel::local_rank_of(int socket) const {
 }
 
 void WorkerChannel::watch(uint64_t id) {
-  peers_.at(id).socket.async_wait(
-      stream_descriptor::wait_read,
-      [this, id, alive = std::weak_ptr<int>(lifetime_)](boost::system::error_code error) {
-        if (!error && !alive.expired() && peers_.contains(id)) on_readable(id);
-      });
+  peers_.at(id).socket.async_wait(stream_descriptor::wait_read,
+                                  lifetime_.guard([this, id](boost::system::error_code error) {
+                                    if (!error && peers_.contains(id)) on_readable(id);
+                                  }));
 }
 
 void WorkerChannel::on_readable(uint64_t id) {
@@ -397,13 +390,11 @@ bool WorkerChannel::on(Peer& peer, const channel::Resumed& resumed) {
 bool WorkerChannel::on(Peer& peer, const channel::FaultPermitRequest& request) {
   if (!events_.on_fault_permit_request)
     return answer(peer, channel::Permission{request.request_id, false, "no plan"});
-  const auto reply = [this, id = peer.id, number = request.request_id,
-                      alive = std::weak_ptr<int>(lifetime_)](bool is_permitted) {
-    if (alive.expired()) return;
+  const auto reply = [this, id = peer.id, number = request.request_id](bool is_permitted) {
     const auto asker = peers_.find(id);  // the peer may have gone meanwhile
     if (asker != peers_.end()) answer(asker->second, channel::Permission{number, is_permitted, {}});
   };
-  events_.on_fault_permit_request(peer.local_rank, request, reply);
+  events_.on_fault_permit_request(peer.local_rank, request, lifetime_.guard(reply));
   return true;
 }
 

@@ -23,7 +23,8 @@
 
 #include "agent/process/channel/arenas.hpp"
 #include "agent/process/channel/shared_page.hpp"
-#include "agent/process/timer.hpp"
+#include "common/lifetime.hpp"
+#include "common/loop/timer.hpp"
 #include "common/worker_observation.hpp"
 #include "rendezvous/protocol/worker/worker_channel.hpp"
 
@@ -147,8 +148,7 @@ class WorkerChannel {
   int rejected_ = 0;             // since the last pause
   bool is_stopping_ = false;
   std::array<uint8_t, channel::kMessageBytes + 1> buffer_{};
-  std::shared_ptr<int> lifetime_ =
-      std::make_shared<int>();  // shared: pending handlers test whether this object still exists
+  Lifetime lifetime_;
 };
 
 }  // namespace cpprun

@@ -15,9 +15,9 @@
 #include <string_view>
 
 #include "agent/process/cleanup/orphan_sweep.hpp"
-#include "agent/process/clock.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/limits/agent.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/unique_fd.hpp"
 
 namespace cpprun {

@@ -16,9 +16,9 @@
 #include <array>
 
 #include "agent/process/cleanup/cgroup.hpp"
-#include "agent/process/clock.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/limits/agent.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/unique_fd.hpp"
 
 namespace cpprun {

@@ -17,8 +17,8 @@
 #include <boost/process/pipe.hpp>
 
 #include "agent/process/cleanup/orphan_sweep.hpp"
-#include "agent/process/clock.hpp"
 #include "agent/process/spawn/spawn.hpp"
+#include "common/machine/clock.hpp"
 
 namespace cpprun {
 namespace {

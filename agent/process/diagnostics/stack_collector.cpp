@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "agent/process/clock.hpp"
 #include "agent/process/diagnostics/external_tool.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/limits/hangs.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
 #include "rendezvous/protocol/worker/worker_page.hpp"

@@ -11,9 +11,9 @@
 
 #include <string_view>
 
-#include "agent/process/clock.hpp"
 #include "agent/process/spawn/child_exec_setup.hpp"
 #include "common/check.hpp"
+#include "common/machine/clock.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <array>
 
-#include "agent/process/clock.hpp"
 #include "agent/process/streams/terminal.hpp"
 #include "common/limits/agent.hpp"
+#include "common/machine/clock.hpp"
 
 namespace cpprun {
 namespace {

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "common/limits/doctor.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
@@ -30,9 +30,7 @@ constexpr std::string_view kFront = "cpprun-doctor-1 ";
 constexpr size_t kPiece = 256 * 1024;
 
 int64_t wall_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_REALTIME, &t);
-  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  return read_clock(CLOCK_REALTIME).count();
 }
 
 std::string packed(int64_t value) {

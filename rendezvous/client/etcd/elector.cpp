@@ -1,20 +1,17 @@
 #include "rendezvous/client/etcd/elector.hpp"
 
-#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <deque>
 #include <optional>
 #include <utility>
 
 #include "common/limits/etcd.hpp"
+#include "common/loop/effect_runner.hpp"
 #include "rendezvous/client/etcd/questions.hpp"
 
 namespace cpprun::etcd {
 
 namespace asio = boost::asio;
-using boost::system::error_code;
 
 class Elector::Impl : public std::enable_shared_from_this<Impl> {
  public:
@@ -23,7 +20,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
         options_(std::move(options)),
         events_(std::move(events)),
         client_(std::make_unique<EtcdClient>(loop, options_.etcd)),
-        timer_(loop) {}
+        greet_timer_(loop, [this] { greet(); }) {}
 
   // Posted, because a decision could change state that the caller is using.
   template <class RpcCall>
@@ -43,26 +40,8 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
                  });
   }
 
-  template <class RpcCall>
-  void run_core(RpcCall call) {
-    if (!core_) return;
-    election::Effects effects;
-    call(*core_, effects);
-    for (election::Effect& effect : effects) queue_.push_back(std::move(effect));
-    if (std::exchange(is_carrying_out_, true)) return;
-    while (!queue_.empty() && !is_closed_) {
-      const election::Effect effect = std::move(queue_.front());
-      queue_.pop_front();
-      std::visit([this](const auto& e) { this->carry_out(e); }, effect);
-    }
-    is_carrying_out_ = false;
-    arm_timer();
-  }
-
-  Instant now() const { return options_.now(); }
-
   void set_has_leader(bool is_led) {
-    run_core([&](Election& core, auto& effects) { core.set_has_leader(now(), is_led, effects); });
+    if (core_) runner_->run(&Election::set_has_leader, is_led);
   }
 
   void set_candidate(bool is_willing) {
@@ -72,17 +51,18 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
 
   void write(const control::PersistedJobState& facts) {
     if (!core_ || !core_->is_leading()) return;  // leadership was lost: no one waits for the write
-    run_core([&](Election& core, auto& effects) { core.write(now(), facts, effects); });
+    runner_->run(&Election::write, facts);
   }
 
   void leave(bool is_idle) {
     if (!core_) return carry_out(election::Resigned{});
-    run_core([&](Election& core, auto& effects) { core.leave(now(), is_idle, effects); });
+    runner_->run(&Election::leave, is_idle);
   }
 
   void close() {
     is_closed_ = true;
-    timer_.cancel();
+    greet_timer_.set(Instant::never());
+    if (runner_) runner_->close();
     client_.reset();
   }
 
@@ -95,10 +75,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
     } else if (const auto* failed = std::get_if<election::Failed>(&response)) {
       events_.on_trouble("etcd: " + failed->why);
     }
-    timer_.expires_after(limits::kEtcdRetryInterval);
-    timer_.async_wait([self = shared_from_this()](error_code error) {
-      if (!error && !self->is_closed_) self->greet();
-    });
+    greet_timer_.set(boot_now() + limits::kEtcdRetryInterval);
   }
 
   void begin() {
@@ -106,7 +83,8 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
     if (options.self.address.empty()) options.self.address = client_->own_address();
     core_.emplace(std::move(options));
     core_->set_candidate(is_candidate_);
-    run_core([&](Election& core, auto& effects) { core.start(now(), effects); });
+    runner_.emplace(loop_, *core_, [this](const auto& effect) { carry_out(effect); });
+    runner_->run(&Election::start);
   }
 
   void carry_out(const election::SendRequest& ask) {
@@ -115,9 +93,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
                    if (self->is_closed_) return;
                    const election::Response response =
                        answer_of(ask.what, self->options_.prefix, reply);
-                   self->run_core([&](Election& core, auto& effects) {
-                     core.on_response(self->now(), ask.id, response, effects);
-                   });
+                   self->runner_->run(&Election::on_response, ask.id, response);
                  });
   }
   void carry_out(const election::Elected& lead) { events_.on_elected(lead); }
@@ -128,30 +104,14 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
   void carry_out(const election::Resigned&) { events_.on_resigned(); }
   void carry_out(const election::Trouble& trouble) { events_.on_trouble(trouble.text); }
 
-  void arm_timer() {
-    const Instant next = core_->next_deadline();
-    if (next == armed_for_) return;
-    armed_for_ = next;
-    timer_.cancel();
-    if (next.is_never()) return;
-    timer_.expires_after(std::max(Duration{}, next - now()));
-    timer_.async_wait([self = shared_from_this()](error_code error) {
-      if (error || self->is_closed_) return;
-      self->armed_for_ = Instant::never();
-      self->run_core([&](Election& core, auto& effects) { core.on_time(self->now(), effects); });
-    });
-  }
-
   asio::io_context& loop_;
   const ElectorOptions options_;
   const ElectorEvents events_;
   std::unique_ptr<EtcdClient> client_;
-  asio::steady_timer timer_;
-  Instant armed_for_ = Instant::never();
-  std::optional<Election> core_;  // set after etcd's first reply
+  Timer greet_timer_;
+  std::optional<Election> core_;  // this and runner_: set after etcd's first reply
+  std::optional<EffectRunner<Election, election::Effects>> runner_;
   bool is_candidate_ = true;
-  std::deque<election::Effect> queue_;
-  bool is_carrying_out_ = false;
   bool is_closed_ = false;
 };
 

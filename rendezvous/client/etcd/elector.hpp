@@ -23,7 +23,6 @@ struct ElectorOptions {
   ClientOptions etcd;
   std::string prefix{};        // prefix of all keys: "" or "/..."
   Election::Options election;  // self.address "": the local address of the connection to etcd
-  std::function<Instant()> now;
 };
 
 // As the effects of Election.

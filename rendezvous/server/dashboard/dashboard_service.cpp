@@ -5,9 +5,9 @@
 
 #include "common/limits/dashboard.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
 #include "common/text.hpp"
 #include "rendezvous/observe/dashboard_json.hpp"
-#include "rendezvous/server/clock.hpp"
 
 namespace cpprun {
 namespace {
@@ -43,7 +43,7 @@ void DashboardService::fill(ServerHooks& hooks) {
 }
 
 std::vector<Topic> DashboardService::topics(const std::set<std::string>& private_ones) {
-  const Instant now = server_time();
+  const Instant now = boot_now();
   if (watched_.must_be_renewed(now)) watch(limits::kWatchDuration);
   history_.update(now, core_);
   std::vector<Topic> all = {{"state", dashboard_state(core_, job_history_)},
@@ -64,12 +64,12 @@ void DashboardService::unwatched() {
 }
 
 void DashboardService::watch(Duration lasts) {
-  watched_.until = server_time() + lasts;
+  watched_.until = boot_now() + lasts;
   run_core_([&](Effects& e) { core_.watch(lasts, e); });
 }
 
 void DashboardService::read_lines(const JobRank& wanted) {
-  const Instant now = server_time();
+  const Instant now = boot_now();
   Subscription& asked = tails_[wanted];
   if (!asked.must_be_renewed(now)) return;
   asked.until = now + limits::kWatchDuration;
@@ -78,7 +78,7 @@ void DashboardService::read_lines(const JobRank& wanted) {
 
 HttpResponse DashboardService::log_page(std::string_view path, std::string_view query,
                                         const std::string& peer) {
-  const Instant now = server_time();
+  const Instant now = boot_now();
   if (path == "/log/nonce") {
     const Result<std::string> nonce = authenticator_.on_nonce(now, peer);
     if (!nonce) return forbidden(nonce.error());

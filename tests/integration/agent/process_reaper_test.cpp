@@ -12,8 +12,8 @@
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/cleanup/reaper.hpp"
 #include "agent/process/cleanup/reaper_process.hpp"
-#include "agent/process/clock.hpp"
 #include "agent/process/proc_files.hpp"
+#include "common/machine/clock.hpp"
 #include "tests/support/process_fixture.hpp"
 
 namespace cpprun::testing {

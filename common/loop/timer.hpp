@@ -1,13 +1,14 @@
 // Timer: one deadline on the loop, as an Instant. A new deadline replaces the old one. No callback
-// comes after the timer's destruction.
+// comes after the timer's destruction. Thread: the loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
-#include <memory>
+#include <utility>
 
-#include "agent/process/clock.hpp"
+#include "common/lifetime.hpp"
+#include "common/machine/clock.hpp"
 
 namespace cpprun {
 
@@ -26,20 +27,18 @@ class Timer {
     timer_.expires_after(at - boot_now());
     // Asio still calls the handler of a wait that ended just before its cancellation; then the
     // deadline differs or the timer is destroyed.
-    timer_.async_wait(
-        [this, alive = std::weak_ptr<int>(lifetime_), at](boost::system::error_code error) {
-          if (error || alive.expired() || at != at_) return;
-          at_ = Instant::never();
-          on_time_();
-        });
+    timer_.async_wait(lifetime_.guard([this, at](boost::system::error_code error) {
+      if (error || at != at_) return;
+      at_ = Instant::never();
+      on_time_();
+    }));
   }
 
  private:
   boost::asio::steady_timer timer_;
   std::function<void()> on_time_;
   Instant at_ = Instant::never();
-  std::shared_ptr<int> lifetime_ =
-      std::make_shared<int>();  // shared: pending handlers test whether this object still exists
+  Lifetime lifetime_;
 };
 
 }  // namespace cpprun
