@@ -8,9 +8,9 @@
 
 #include "common/limits/dashboard.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/sockets.hpp"
 #include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
-#include "rendezvous/server/addresses.hpp"
 #include "rendezvous/server/clock.hpp"
 #include "rendezvous/server/dashboard/dashboard_page.hpp"
 #include "rendezvous/server/descriptor_limits.hpp"
@@ -117,7 +117,8 @@ void Server::Impl::on_accept(int listen_port, int fd, const sockaddr_storage& pe
     return;
   }
   SessionId id(next_id_++);
-  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd, numeric_name(peer));
+  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd,
+                                         numeric_name(reinterpret_cast<const sockaddr&>(peer)));
   if (!connection) {
     ::close(fd);
     ++dropped_;

@@ -1,9 +1,7 @@
 #include "agent/daemon/services/admin_socket.hpp"
 
-#include <stddef.h>
-#include <string.h>
+#include <errno.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -21,7 +19,7 @@
 #include "common/limits/channel.hpp"
 #include "common/limits/server.hpp"
 #include "common/machine/identity.hpp"
-#include "common/machine/unique_fd.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -37,22 +35,6 @@ constexpr int kBacklog = 16;
 std::string fresh_name() {
   return std::string(admin::kSocketPrefix) + std::to_string(::getpid()) + "." +
          text::hex(random_bytes()).substr(0, 16);
-}
-
-Result<UniqueFd> listen_at(const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  ::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading 0: abstract
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const auto* whole = reinterpret_cast<const sockaddr*>(&address);
-  if (!socket.is_open() || ::bind(socket.get(), whole, size) < 0 ||
-      ::listen(socket.get(), kBacklog) < 0) {
-    return Error{ErrorKind::System, std::string("cpprunctl can't reach this agent: no unix socket "
-                                                "could be opened: ") +
-                                        ::strerror(errno)};
-  }
-  return socket;
 }
 
 bool may_ask(int socket) {
@@ -134,9 +116,12 @@ class AdminSocket::Impl {
   void on(const std::string& verb, Verb answerer) { verbs_[verb] = std::move(answerer); }
 
   Status open() {
-    Result<UniqueFd> socket = listen_at(fresh_name());
-    if (!socket) return socket.error();
-    listener_.assign(socket->release());
+    UniqueFd socket = listen_abstract(fresh_name(), SOCK_STREAM, kBacklog);
+    if (!socket.is_open()) {
+      return system_error("cpprunctl can't reach this agent: no unix socket could be opened",
+                          errno);
+    }
+    listener_.assign(socket.release());
     watch();
     return {};
   }

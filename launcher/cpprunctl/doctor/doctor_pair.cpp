@@ -17,9 +17,9 @@
 
 #include "common/limits/doctor.hpp"
 #include "common/machine/own_addresses.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
-#include "rendezvous/server/addresses.hpp"
 
 namespace cpprun::ctl {
 namespace {

@@ -3,9 +3,9 @@
 #include <thread>
 
 #include "common/machine/own_addresses.hpp"
+#include "common/machine/sockets.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
 #include "rendezvous/client/store/store_client.hpp"
-#include "rendezvous/server/addresses.hpp"
 #include "rendezvous/server/loop.hpp"
 #include "rendezvous/server/server.hpp"
 

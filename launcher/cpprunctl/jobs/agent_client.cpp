@@ -1,10 +1,7 @@
 #include "launcher/cpprunctl/jobs/agent_client.hpp"
 
 #include <errno.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +11,7 @@
 #include <sstream>
 
 #include "common/limits/admin.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
 
@@ -25,13 +23,9 @@ Error about(const LocalAgent& agent, const std::string& why) {
 }
 
 Status reach(BlockingSocket& line, const LocalAgent& agent) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (agent.socket.size() >= sizeof address.sun_path) return about(agent, "its name is too long");
-  ::memcpy(address.sun_path + 1, agent.socket.data(), agent.socket.size());
-  const auto size =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + agent.socket.size());
-  if (Status ok = line.connect(reinterpret_cast<const sockaddr*>(&address), size); !ok) {
+  const std::optional<SocketAddress> address = abstract_address(agent.socket);
+  if (!address) return about(agent, "its name is too long");
+  if (Status ok = line.connect(address->get(), address->size); !ok) {
     return about(agent, "it can't be reached: " + ok.error().text);
   }
   // Any user may listen under such a name; only agents of this user and of root are trusted.
