@@ -283,11 +283,6 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   bool is_closing_ = false;
   bool is_reset_ = false;
   std::function<void()> on_gone_;
-
-  std::chrono::steady_clock::time_point connected_at_;
-  std::optional<std::chrono::steady_clock::time_point> trouble_since_;
-  std::optional<std::chrono::steady_clock::time_point> reported_at_;
-  std::string last_trouble_;
 };
 
 ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Options options,
