@@ -51,10 +51,7 @@ admin::WorkerView view_of(const LiveWorker& worker) {
   view.local_rank = worker.local_rank.value;
   view.pid = worker.pid;
   view.memory_bytes = resident_bytes(worker.pid);
-  if (const auto& beat = worker.heartbeat) {
-    view.progress = admin::WorkerProgress{beat->step, beat->collectives, beat->phase, beat->age,
-                                          beat->step_takes};
-  }
+  view.progress = worker.heartbeat;
   return view;
 }
 

@@ -65,7 +65,7 @@ TEST(AdminProtocol, UnknownWorkerValuesAreNull) {
   view.node = "node0";
   view.workers.resize(2);
   view.workers[1].rank = 1;
-  view.workers[1].progress = WorkerProgress{40, 7, 2, 500ms, 250ms};
+  view.workers[1].progress = Heartbeat{40, 7, 2, 500ms, 250ms};
   view.workers[1].memory_bytes = 4096;
   view.snapshot_step = 20;
   const json told = json::parse(encode(view));
