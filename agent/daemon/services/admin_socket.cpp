@@ -21,6 +21,7 @@
 #include "common/machine/identity.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
+#include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun {
 namespace {
@@ -69,7 +70,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
  private:
   void read_body() {
     const std::string_view four(length_.data(), length_.size());
-    const auto bytes = admin::frame_length(four, limits::kControlFrameBytes);
+    const auto bytes = control::frame_length(four, limits::kControlFrameBytes);
     if (!bytes) return;
     body_.resize(*bytes);
     asio::async_read(socket_, asio::buffer(body_),
@@ -88,7 +89,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void answer(const std::string& body) {
     if (!socket_.is_open() || std::exchange(is_answered_, true)) return;
     const bool fits = !body.empty() && body.size() <= limits::kAdminReplyBytes;
-    body_ = admin::framed(fits ? body : admin::refusal("the answer is too long"));
+    body_.clear();
+    control::append_frame(body_, fits ? body : admin::refusal("the answer is too long"));
     asio::async_write(socket_, asio::buffer(body_),
                       [self = shared_from_this()](error_code, size_t) { self->close(); });
   }

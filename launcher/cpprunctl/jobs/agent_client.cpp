@@ -14,6 +14,7 @@
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
+#include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -67,15 +68,15 @@ std::vector<LocalAgent> local_agents() {
 Result<std::string> ask(const LocalAgent& agent, const admin::AdminQuery& query, Duration limit) {
   BlockingSocket line(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), limit);
   if (Status ok = reach(line, agent); !ok) return ok.error();
-  if (Status ok = line.send(admin::framed(admin::encode(query))); !ok) {
-    return about(agent, ok.error().text);
-  }
+  std::string frame;
+  control::append_frame(frame, admin::encode(query));
+  if (Status ok = line.send(frame); !ok) return about(agent, ok.error().text);
   Result<std::string> four = line.receive(4);
   if (!four) return about(agent, four.error().text);
   if (four->size() != 4) {
     return about(agent, "it has hung up; it answers its own user and root only");
   }
-  const auto bytes = admin::frame_length(*four, limits::kAdminReplyBytes);
+  const auto bytes = control::frame_length(*four, limits::kAdminReplyBytes);
   if (!bytes) return about(agent, "its answer has an impossible length");
   Result<std::string> body = line.receive(*bytes);
   if (!body) return about(agent, body.error().text);

@@ -1,7 +1,7 @@
 // The admin protocol: what cpprunctl and an agent exchange over the agent's unix socket. A query is
 // a flat JSON object of strings; the reply is JSON too. docs/protocol.md, "Admin socket".
 //
-// On the wire each is one frame: length (u32, little-endian, without itself), then the JSON. A
+// On the wire each is one frame (frame.hpp); a reply has at most limits::kAdminReplyBytes. A
 // connection carries one query and one reply. Pure: no sockets here.
 #pragma once
 
@@ -42,11 +42,6 @@ std::string done(const std::string& text);
 std::string refusal(const std::string& why);
 // The reason if the reply is a refusal; otherwise empty.
 std::optional<std::string> refusal_reason(std::string_view body);
-
-// The frame around a body. Requires: at most limits::kAdminReplyBytes.
-std::string framed(std::string_view body);
-// The length that these four bytes encode; empty if it is 0 or above `most`.
-std::optional<size_t> frame_length(std::string_view four, size_t most);
 
 struct WorkerView {
   int64_t rank = 0;
