@@ -8,11 +8,11 @@
 #include <sstream>
 
 #include "common/limits/doctor.hpp"
+#include "common/machine/files.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/port_owner.hpp"
 #include "common/machine/sockets.hpp"
 #include "launcher/doctor/probe.hpp"
-#include "launcher/doctor/small_files.hpp"
 
 namespace cpprun::doctor {
 namespace {
@@ -77,7 +77,7 @@ EndpointFacts probe_endpoint(const Endpoint& endpoint, const std::string& root) 
   found.host = endpoint.host;
   found.port = endpoint.port;
   std::istringstream range(
-      read_small_file(root + "/proc/sys/net/ipv4/ip_local_port_range").value_or("0 0"));
+      read_file(root + "/proc/sys/net/ipv4/ip_local_port_range").value_or("0 0"));
   range >> found.ephemeral_first >> found.ephemeral_last;
   Result<ResolvedHost> host = resolve_host(endpoint.host);
   if (!host) {

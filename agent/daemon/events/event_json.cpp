@@ -1,13 +1,12 @@
 #include "agent/daemon/events/event_json.hpp"
 
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "agent/core/config.hpp"
 #include "common/json.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/files.hpp"
 #include "common/signals.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -295,23 +294,14 @@ std::optional<agent::TimerRequest> timer_request(const std::string& text) {
   return request;
 }
 
-void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << bytes;
-  out.close();
-  if (!out) log::warning(path + " could not be written");
-}
-
 void copy_error_file(const WorkerExit& root, const std::string& to) {
-  std::ifstream in(root.error->path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  const std::string bytes = read_file(root.error->path).value_or("");
   ordered_json body = parse_if_shallow(bytes);
   bool is_nested = body.is_object() && body.contains("message") && body["message"].is_object();
   if (is_nested && root.exit_code != 0) body["message"]["errorCode"] = root.exit_code;
-  std::ofstream out(to, std::ios::binary | std::ios::trunc);
-  out << (is_nested ? line(body) : bytes);
-  out.close();
-  if (!out) log::warning("the root cause's error file could not be copied to '" + to + "'");
+  if (!write_file(to, is_nested ? line(body) : bytes)) {
+    log::warning("the root cause's error file could not be copied to '" + to + "'");
+  }
 }
 
 }  // namespace cpprun::event_json

@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <sstream>
 
 #include "common/limits/admin.hpp"
+#include "common/machine/files.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
@@ -61,8 +60,7 @@ std::vector<LocalAgent> agents_in(const std::string& proc_net_unix) {
 }
 
 std::vector<LocalAgent> local_agents() {
-  std::ifstream file("/proc/net/unix");
-  return agents_in({std::istreambuf_iterator<char>(file), {}});
+  return agents_in(read_file("/proc/net/unix").value_or(""));
 }
 
 Result<std::string> ask(const LocalAgent& agent, const admin::AdminQuery& query, Duration limit) {
