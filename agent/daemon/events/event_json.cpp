@@ -65,6 +65,16 @@ ordered_json parse_if_shallow(const std::string& bytes) {
   return is_shallow(bytes) ? ordered_json::parse(bytes, nullptr, false) : ordered_json(nullptr);
 }
 
+void add_exit(const WorkerExit& end, ordered_json& object) {
+  object["rank"] = end.rank.value;
+  object["local_rank"] = end.local_rank.value;
+  object["pid"] = end.pid;
+  object["exit_code"] = end.exit_code;
+  if (end.signal() != 0) object["signal"] = signal_name(end.signal());
+  object["has_core"] = end.has_core;
+  object["is_oom_kill"] = end.is_oom_kill;
+}
+
 }  // namespace
 
 std::string run_started(const Stamp& stamp, const AgentConfig& config, int pid) {
@@ -165,13 +175,7 @@ std::string snapshot_complete(const Stamp& stamp, LocalRank local_rank, int64_t 
 std::string worker_exited(const std::string& node, RoundNumber round, const WorkerExit& end) {
   ordered_json object = begin({end.ended_at_wall, end.ended_at, node}, "worker_exited");
   object["round"] = round.value;
-  object["rank"] = end.rank.value;
-  object["local_rank"] = end.local_rank.value;
-  object["pid"] = end.pid;
-  object["exit_code"] = end.exit_code;
-  if (end.signal() != 0) object["signal"] = signal_name(end.signal());
-  object["has_core"] = end.has_core;
-  object["is_oom_kill"] = end.is_oom_kill;
+  add_exit(end, object);
   object["is_stopped_by_us"] = end.is_stopped_by_us;
   object["lived_ms"] = lived(end) / std::chrono::milliseconds(1);
   if (!end.is_success()) object["class"] = name_of(classify(end));
@@ -227,13 +231,7 @@ std::string failure_summary(const Stamp& stamp, const Failure& failure, const st
   object["class"] = name_of(class_of(root_cause));
   object["failed_on"] = root_cause.node;
   if (root_cause.why.empty()) {
-    object["rank"] = end.rank.value;
-    object["local_rank"] = end.local_rank.value;
-    object["pid"] = end.pid;
-    object["exit_code"] = end.exit_code;
-    if (end.signal() != 0) object["signal"] = signal_name(end.signal());
-    object["has_core"] = end.has_core;
-    object["is_oom_kill"] = end.is_oom_kill;
+    add_exit(end, object);
     object["failed_at_us"] = end.ended_at_wall.microseconds;
     object["lived_ms"] = lived(end) / std::chrono::milliseconds(1);
     object["words"] = error_text(end);

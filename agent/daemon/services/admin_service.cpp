@@ -4,13 +4,13 @@
 
 #include <boost/asio/post.hpp>
 #include <csignal>
-#include <cstdlib>
 #include <utility>
 
 #include "agent/daemon/stream_routes.hpp"
 #include "agent/process/clock.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/identity.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 
@@ -53,11 +53,6 @@ admin::WorkerView view_of(const LiveWorker& worker) {
   view.memory_bytes = resident_bytes(worker.pid);
   view.progress = worker.heartbeat;
   return view;
-}
-
-std::string admin_token() {
-  const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
-  return token == nullptr ? "" : token;
 }
 
 }  // namespace
