@@ -110,7 +110,7 @@ struct WorkerConfig {
   std::vector<std::string> arguments;
   std::string title;  // the job's name in summaries: the script, else the program
   PassLocalRank pass_local_rank = PassLocalRank::No;
-  bool is_virtual_local_rank = false;  // CUDA_VISIBLE_DEVICES, if set, has nproc entries
+  bool is_virtual_local_rank = false;
   bool tunes_malloc = false;           // sets kMallocVariables that the environment lacks
   std::vector<std::vector<int>> cpus;  // for each local rank; empty: all CPUs
   // to 1, with a log line: nproc > 1 and the user set neither variable nor option
