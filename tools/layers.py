@@ -46,7 +46,7 @@ ARROWS = {
         'rendezvous/protocol',
     },
     'rendezvous/client/core': {'common', 'rendezvous/protocol'},
-    'rendezvous/client/store': {'common', 'rendezvous/protocol'},
+    'rendezvous/client/store': {'common', 'common/machine', 'rendezvous/protocol'},
     'rendezvous/client/etcd': {
         'common',
         'common/loop',
@@ -118,6 +118,7 @@ ARROWS = {
     'worker_sdk': SDK_PARTS,  # the target that links all parts
     'worker_sdk/cpprun/worker': {
         'common',
+        'common/machine',  # UniqueFd, a header alone
         'rendezvous/protocol/worker',
         'rendezvous/client/store',
     },
@@ -131,7 +132,7 @@ ARROWS = {
         'worker_sdk/cpprun/data',
         'worker_sdk/cpprun/optim',
     },
-    'worker_sdk/cpprun/dist': {'worker_sdk/cpprun/worker', 'common'},
+    'worker_sdk/cpprun/dist': {'worker_sdk/cpprun/worker', 'common', 'common/machine'},
     'worker_sdk/cpprun/nccl': {'worker_sdk/cpprun/dist'},
     'worker_sdk/cpprun/nn': {'common', 'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
     'worker_sdk/cpprun/data': {'common', 'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},

@@ -189,14 +189,4 @@ std::string line_prefix(const AgentConfig& config, const control::RankAssignment
   return safe_substitute(config.logs.prefix_template.value_or(kDefaultPrefix), macros);
 }
 
-Status check_virtual_devices(const AgentConfig& config) {
-  size_t listed = device_list(config).size();
-  auto needed = static_cast<size_t>(config.workers.nproc);
-  if (!config.workers.is_virtual_local_rank || listed == 0 || listed >= needed) return {};
-  return Error{ErrorKind::BadValue,
-               "--virtual-local-rank needs a device for each of " + text::count(needed, "worker") +
-                   ", but CUDA_VISIBLE_DEVICES lists " + std::to_string(listed) +
-                   "; list more, or lower --nproc-per-node"};
-}
-
 }  // namespace cpprun::agent

@@ -41,7 +41,4 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
 std::string line_prefix(const AgentConfig& config, const control::RankAssignment& assignment,
                         const LaunchContext& context, int local_rank);
 
-// --virtual-local-rank: an error if the environment lists fewer devices than workers.
-Status check_virtual_devices(const AgentConfig& config);
-
 }  // namespace cpprun::agent

@@ -39,7 +39,6 @@ class ExitQueue {
   Instant next_deadline() const {
     return ends_.empty() ? Instant::never() : ends_.front().lines_until;
   }
-  void clear() { ends_.clear(); }
 
  private:
   struct Item {

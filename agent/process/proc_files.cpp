@@ -1,7 +1,6 @@
 #include "agent/process/proc_files.hpp"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -57,19 +56,6 @@ std::vector<int> children_by_scan() {
 }
 
 }  // namespace
-
-std::string read_small_file(const std::string& path) {
-  std::string result;
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  char buffer[4096];
-  while (file.is_open()) {
-    const ssize_t size = ::read(file.get(), buffer, sizeof buffer);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) break;
-    result.append(buffer, static_cast<size_t>(size));
-  }
-  return result;
-}
 
 std::string read_environment(int pid) {
   return read_small_file(proc_path(pid, "environ"));

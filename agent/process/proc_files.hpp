@@ -11,10 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "common/machine/files.hpp"
+
 namespace cpprun {
 
 // The whole text of a file; "": unreadable.
-std::string read_small_file(const std::string& path);
+inline std::string read_small_file(const std::string& path) {
+  return read_file(path).value_or("");
+}
 
 // The environment of a process: NAME=value entries, each ended by a zero byte; "": it has ended, or
 // the kernel denies the access.

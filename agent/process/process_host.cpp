@@ -511,7 +511,7 @@ ErrorReport report_of(const std::string& text) {
 }  // namespace
 
 void ProcessHost::open_channel() {
-  WorkerChannel::Events events;
+  WorkerChannel::Events events{events_};
   events.worker_of = [this](int session) -> std::optional<int> {
     // Each worker leads a session whose number is its pid.
     const auto worker = workers_.find(session);
@@ -519,12 +519,7 @@ void ProcessHost::open_channel() {
     return static_cast<int>(worker->second.local_rank().value);
   };
   events.on_ready = [this](int rank) { on_ready(rank); };
-  events.on_milestone = events_.on_milestone;
   events.commit_refusal = [this] { return commit_refusal(); };
-  events.on_snapshot = events_.on_snapshot;
-  events.on_fell_back = events_.on_fell_back;
-  events.on_fault_permit_request = events_.on_fault_permit_request;
-  events.on_began = events_.on_began;
   channel_.emplace(loop_, options_.channel_name, std::move(events), arenas_);
   if (channel_->is_open()) return;
   channel_.reset();

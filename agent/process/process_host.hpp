@@ -63,15 +63,13 @@ class ProcessHost {
     // makes its own.
     std::shared_ptr<Arenas> arenas{};
   };
-  struct Events {
+  // EndedBeforeStep of on_milestone comes before on_end.
+  struct Events : WorkerEvents {
     // Called within start() for each spawned worker; a later worker may still fail to start. May be
     // unset, like all events without another note.
     std::function<void(LocalRank, Rank, int pid)> on_start{};
     // A worker reported that it is ready; once per worker and round.
     std::function<void(LocalRank)> on_ready{};
-    // A worker's milestones on the way to its first step (worker_channel.hpp). EndedBeforeStep
-    // comes before on_end.
-    std::function<void(int local_rank, WorkerMilestone word)> on_milestone{};
     // A worker has failed. Its on_end() follows, once the exits before it are reported and its last
     // lines are read. Not called for a worker that the agent's signal ended.
     std::function<void(const WorkerExit&)> on_failure{};
@@ -93,17 +91,6 @@ class ProcessHost {
     // Whether this node holds a worker lease now. Asked before a worker gives a snapshot its final
     // name. Unset: always true.
     std::function<bool()> holds_worker_lease;
-    // A worker committed the snapshot of `step`. `path` is absolute and otherwise unchecked input
-    // of the worker. May come often, and more than once for a step.
-    std::function<void(int local_rank, int64_t step, const std::string& path)> on_snapshot;
-    // A worker could not load the round's snapshot and resumed from the one of `step` instead (-1:
-    // none). Unchecked input; may come often.
-    std::function<void(int local_rank, int64_t step)> on_fell_back;
-    // Used with a fault plan: worker_channel.hpp.
-    std::function<void(int local_rank, const channel::FaultPermitRequest&,
-                       std::function<void(bool)> answer)>
-        on_fault_permit_request;
-    std::function<void(int local_rank, const channel::Began&)> on_began;
   };
 
   ProcessHost(boost::asio::io_context& loop, Options options, Events events);

@@ -61,10 +61,12 @@ bool WorkerProcess::is_dead() const {
   return wait_dead(0);
 }
 
+int WorkerProcess::pidfd() const {
+  return const_cast<boost::asio::posix::stream_descriptor&>(pidfd_).native_handle();
+}
+
 bool WorkerProcess::wait_dead(int milliseconds) const {
-  auto& pidfd =
-      const_cast<boost::asio::posix::stream_descriptor&>(pidfd_);  // asks for a number only
-  pollfd end{pidfd.native_handle(), POLLIN, 0};
+  pollfd end{pidfd(), POLLIN, 0};
   int ready = 0;
   do {
     ready = ::poll(&end, 1, milliseconds);
@@ -72,22 +74,18 @@ bool WorkerProcess::wait_dead(int milliseconds) const {
   return ready == 1;
 }
 
-bool WorkerProcess::has_status() const {
-  auto& pidfd =
-      const_cast<boost::asio::posix::stream_descriptor&>(pidfd_);  // asks for a number only
+siginfo_t WorkerProcess::peek(int states) const {
   siginfo_t info{};
-  const int flags = WEXITED | WNOHANG | WNOWAIT;
-  const int done = ::waitid(kPidfdType, static_cast<id_t>(pidfd.native_handle()), &info, flags);
-  return done == 0 && info.si_pid == pid_;
+  ::waitid(kPidfdType, static_cast<id_t>(pidfd()), &info, states | WNOHANG | WNOWAIT);
+  return info;
+}
+
+bool WorkerProcess::has_status() const {
+  return peek(WEXITED).si_pid == pid_;
 }
 
 bool WorkerProcess::is_stopped() const {
-  auto& pidfd =
-      const_cast<boost::asio::posix::stream_descriptor&>(pidfd_);  // asks for a number only
-  siginfo_t info{};
-  const int flags = WSTOPPED | WNOHANG | WNOWAIT;
-  const int done = ::waitid(kPidfdType, static_cast<id_t>(pidfd.native_handle()), &info, flags);
-  return done == 0 && info.si_pid == pid_;
+  return peek(WSTOPPED).si_pid == pid_;
 }
 
 void WorkerProcess::signal_group(int signal) const {
@@ -95,10 +93,8 @@ void WorkerProcess::signal_group(int signal) const {
 }
 
 const WorkerExit& WorkerProcess::record_exit(OomCounter& oom) {
-  siginfo_t info{};
-  const int flags = WEXITED | WNOHANG | WNOWAIT;
-  const int done = ::waitid(kPidfdType, static_cast<id_t>(pidfd_.native_handle()), &info, flags);
-  CPPRUN_CHECK(done == 0 && info.si_pid == pid_);  // otherwise other code waited for this child
+  const siginfo_t info = peek(WEXITED);
+  CPPRUN_CHECK(info.si_pid == pid_);  // otherwise other code waited for this child
   end_.ended_at = boot_now();
   end_.ended_at_wall = wall_now();
   const bool is_exit = info.si_code == CLD_EXITED;
@@ -111,7 +107,7 @@ const WorkerExit& WorkerProcess::record_exit(OomCounter& oom) {
 
 WorkerExit WorkerProcess::take_exit() {
   siginfo_t info{};
-  ::waitid(kPidfdType, static_cast<id_t>(pidfd_.native_handle()), &info, WEXITED | WNOHANG);
+  ::waitid(kPidfdType, static_cast<id_t>(pidfd()), &info, WEXITED | WNOHANG);
   boost::system::error_code ignored;
   pidfd_.close(ignored);
   if (!end_.is_success()) end_.error = read_error_file(error_file_);

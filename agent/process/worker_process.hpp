@@ -2,6 +2,8 @@
 // and records facts; the owner decides what follows. Thread: the loop's.
 #pragma once
 
+#include <signal.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
@@ -42,6 +44,10 @@ class WorkerProcess {
   WorkerExit take_exit();
 
  private:
+  int pidfd() const;  // the const_cast in it only asks for a number
+  // The child's state, if it is one of `states` (of waitid()); does not reap.
+  siginfo_t peek(int states) const;
+
   int pid_;
   boost::asio::posix::stream_descriptor pidfd_;
   std::string error_file_;

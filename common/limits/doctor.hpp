@@ -16,9 +16,8 @@ inline constexpr size_t kProbeAddresses = 8;
 
 // Checks between nodes. Up to this many nodes check all pairs; of more, each checks so many others.
 inline constexpr int64_t kDoctorNodes = 64;
-inline constexpr Duration kDoctorRendezvousTimeout = 60s;  // until all nodes have arrived
-inline constexpr Duration kDoctorConnectTimeout = 3s;      // to another node
-inline constexpr Duration kDoctorPairTimeout = 20s;        // all checks of one pair
+inline constexpr Duration kDoctorConnectTimeout = 3s;  // to another node
+inline constexpr Duration kDoctorPairTimeout = 20s;    // all checks of one pair
 // The throughput test ends at whichever limit it reaches first.
 inline constexpr Duration kDoctorThroughputDuration = 500ms;
 inline constexpr size_t kDoctorThroughputBytes = 64 << 20;

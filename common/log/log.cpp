@@ -81,10 +81,6 @@ void set_level(Level level) {
   logger().set_pattern(level <= Level::Info ? "cpprun %H:%M:%S.%e %L: %v" : "cpprun: %v");
 }
 
-bool is_on(Level level) {
-  return logger().should_log(to_spdlog(level));
-}
-
 void debug(std::string_view text) {
   logger().debug(text);
 }

@@ -16,7 +16,6 @@ enum class Level { Debug, Info, Warning, Error, Off };
 Level parse_level(std::string_view name);
 
 void set_level(Level level);
-bool is_on(Level level);
 
 void debug(std::string_view text);
 void info(std::string_view text);

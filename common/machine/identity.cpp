@@ -3,6 +3,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "common/check.hpp"
 
 namespace cpprun {
@@ -11,6 +13,11 @@ std::array<uint8_t, 16> random_bytes() {
   std::array<uint8_t, 16> bytes{};
   CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   return bytes;
+}
+
+std::string admin_token() {
+  const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
+  return token == nullptr ? "" : token;
 }
 
 std::string own_host_name() {

@@ -1,4 +1,4 @@
-// Identity of a process and its machine: random bytes and the host name.
+// Identity of a process and its machine: random bytes, the admin token and the host name.
 #pragma once
 
 #include <array>
@@ -9,6 +9,9 @@ namespace cpprun {
 
 // From the kernel; fit for secrets.
 std::array<uint8_t, 16> random_bytes();
+
+// The value of CPPRUN_ADMIN_TOKEN; "" if unset.
+std::string admin_token();
 
 // "localhost" if the machine has no name.
 std::string own_host_name();

@@ -4,28 +4,16 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cctype>
 #include <memory>
 #include <set>
 
+#include "common/machine/sockets.hpp"
+
 namespace cpprun {
 namespace {
-
-std::string numeric(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address->sa_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
-    inet_ntop(AF_INET, &v4->sin_addr, text.data(), text.size());
-  } else if (address->sa_family == AF_INET6) {
-    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
-    inet_ntop(AF_INET6, &v6->sin6_addr, text.data(), text.size());
-  }
-  return text.data();
-}
 
 bool is_numeric(const std::string& host) {
   std::array<uint8_t, sizeof(in6_addr)> ignored{};
@@ -39,7 +27,7 @@ std::set<std::string> interface_addresses() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return all;
   for (ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr != nullptr) all.insert(numeric(entry->ifa_addr));
+    if (entry->ifa_addr != nullptr) all.insert(numeric_name(*entry->ifa_addr));
   }
   freeifaddrs(list);
   return all;
@@ -67,7 +55,7 @@ Result<ResolvedHost> resolve_host(const std::string& host) {
   std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
   ResolvedHost resolved;
   for (addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    resolved.addresses.push_back(numeric(entry->ai_addr));
+    resolved.addresses.push_back(numeric_name(*entry->ai_addr));
   }
   return resolved;
 }
@@ -94,27 +82,8 @@ bool is_same_host_name(const std::string& host, const std::string& own) {
 }
 
 bool is_port_free(const std::string& address, uint16_t port) {
-  sockaddr_storage place{};
-  socklen_t size = sizeof(sockaddr_in);
-  auto& v4 = reinterpret_cast<sockaddr_in&>(place);
-  auto& v6 = reinterpret_cast<sockaddr_in6&>(place);
-  if (inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1) {
-    place.ss_family = AF_INET;
-    v4.sin_port = htons(port);
-  } else if (inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) == 1) {
-    place.ss_family = AF_INET6;
-    v6.sin6_port = htons(port);
-    size = sizeof(sockaddr_in6);
-  } else {
-    return true;  // for instance with a scope; the server's own attempt to listen decides
-  }
-  const int fd = ::socket(place.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  const int on = 1;
-  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const bool is_free = ::bind(fd, reinterpret_cast<const sockaddr*>(&place), size) == 0;
-  ::close(fd);
-  return is_free;
+  const std::optional<SocketAddress> place = tcp_address(address, port);
+  return !place || bind_tcp(*place).is_open();
 }
 
 }  // namespace cpprun

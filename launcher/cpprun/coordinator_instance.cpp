@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/machine/identity.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 
 namespace cpprun {
@@ -11,7 +12,7 @@ CoordinatorInstance::CoordinatorInstance(ServerLoop& loop, const RendezvousConfi
     : service_(loop.context(), std::move(options)) {
   ServerHooks hooks;
   service_.fill(hooks);
-  service_.accept_admin_commands(operator_token(), random_secret);
+  service_.accept_admin_commands(admin_token(), random_secret);
   ServerOptions server_options;
   server_options.store.value_bytes = config.conf.store_value_bytes;
   server_ = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));

@@ -9,9 +9,9 @@
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "launcher/cpprun/coordinator_instance.hpp"
-#include "launcher/cpprun/loop_thread.hpp"
 #include "rendezvous/client/etcd/elector.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
+#include "rendezvous/server/loop_thread.hpp"
 
 namespace cpprun {
 

@@ -6,9 +6,9 @@
 #include "common/machine/identity.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "launcher/cpprun/coordinator_instance.hpp"
-#include "launcher/cpprun/loop_thread.hpp"
 #include "rendezvous/client/leader_announcer.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
+#include "rendezvous/server/loop_thread.hpp"
 
 namespace cpprun {
 

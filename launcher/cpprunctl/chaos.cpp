@@ -9,8 +9,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "common/faults/fault_report_text.hpp"
 #include "common/faults/plan.hpp"
 #include "common/faults/statistics.hpp"
+#include "common/machine/files.hpp"
 #include "common/text.hpp"
 #include "snapshot_files/archive/bytes.hpp"
 #include "snapshot_files/archive/crc32.hpp"
@@ -27,12 +26,6 @@ namespace cpprun {
 namespace {
 
 constexpr const char* kFaultFree = "fault-free";  // replaces the seed in the reference run
-
-std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return std::nullopt;
-  return std::string{std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string with_seed(std::string text, const std::string& seed) {
   for (size_t at = 0; (at = text.find("{seed}", at)) != std::string::npos; at += seed.size()) {
@@ -147,10 +140,8 @@ class Campaign {
       plan.expect->final_hash->file = with_seed(plan.expect->final_hash->file, seed);
     }
     if (!plan.expect) plan.expect.emplace();  // expect at least success
-    std::ofstream out(folder_.file("plan.json"), std::ios::trunc);
-    out << faults::encode(plan);
-    out.close();
-    return out ? Status{} : system_error(folder_.file("plan.json"), errno);
+    const std::string file = folder_.file("plan.json");
+    return write_file(file, faults::encode(plan)) ? Status{} : system_error(file, errno);
   }
 
   // Runs one seed. Returns the signal that interrupted the campaign; 0: none.

@@ -7,6 +7,7 @@
 
 #include "common/endpoint.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/identity.hpp"
 #include "rendezvous/server/control_service.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 #include "rendezvous/server/loop.hpp"
@@ -34,7 +35,7 @@ Status serve(const ServeOptions& options) {
   ServerLoop loop;
   auto store = std::make_shared<Store>();
   ControlService service(loop.context(), coordinator_options());
-  service.accept_admin_commands(operator_token(), random_secret);
+  service.accept_admin_commands(admin_token(), random_secret);
   std::unique_ptr<Server> server;
   ServerOptions server_options;
   server_options.store.value_bytes = options.store_value_limit_mb * kMiB;

@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -5,19 +6,37 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <memory>
 
 #include "common/gpu_file.hpp"
+#include "common/machine/files.hpp"
 #include "common/text.hpp"
 #include "launcher/doctor/disk_space.hpp"
 #include "launcher/doctor/probe.hpp"
-#include "launcher/doctor/small_files.hpp"
 
 namespace cpprun::doctor {
 namespace {
 
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+// The names in a folder that `is_meant` accepts, sorted; empty if it cannot be read.
+std::vector<std::string> list_folder(const std::string& path,
+                                     bool (*is_meant)(std::string_view name)) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
+  while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
+    if (is_meant(entry->d_name)) names.emplace_back(entry->d_name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::optional<uint64_t> number_in(const std::string& path) {
-  const std::optional<std::string> text = read_small_file(path);
+  const std::optional<std::string> text = read_file(path);
   const std::optional<int64_t> number = text ? text::parse_int(*text) : std::nullopt;
   if (!number || *number < 0) return std::nullopt;
   return static_cast<uint64_t>(*number);
@@ -25,7 +44,7 @@ std::optional<uint64_t> number_in(const std::string& path) {
 
 // Our group in the cgroup v2 hierarchy: the line "0::/path" of /proc/self/cgroup.
 std::string own_group(const std::string& root) {
-  const std::string all = read_small_file(root + "/proc/self/cgroup").value_or("");
+  const std::string all = read_file(root + "/proc/self/cgroup").value_or("");
   for (const std::string& line : text::split(all, '\n')) {
     if (line.starts_with("0::/")) return root + "/sys/fs/cgroup" + line.substr(3);
   }
@@ -46,7 +65,7 @@ std::optional<bool> clock_state() {
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …": the first word that starts
 // with a digit and contains a dot.
 std::string driver_version(const std::string& root) {
-  const std::string all = read_small_file(root + "/proc/driver/nvidia/version").value_or("");
+  const std::string all = read_file(root + "/proc/driver/nvidia/version").value_or("");
   for (const std::string& word : text::split(all.substr(0, all.find('\n')), ' ')) {
     const bool is_number = !word.empty() && word.front() >= '0' && word.front() <= '9';
     if (is_number && word.find('.') != std::string::npos) return word;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/machine/files.hpp"
 #include "common/machine/identity.hpp"
 #include "common/text.hpp"
 #include "launcher/options/gpus.hpp"
@@ -37,20 +38,6 @@ FileFacts look_at_file(const std::string& path) {
   if (S_ISDIR(status.st_mode)) return {FileKind::Directory, is_executable};
   if (!S_ISREG(status.st_mode)) return {FileKind::Other, false};
   return {kind_of_content(path), is_executable};
-}
-
-std::optional<std::string> read_file(const std::string& path, size_t most) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> piece{};
-  ssize_t n = 0;
-  while (text.size() < most && (n = ::read(file, piece.data(), piece.size())) > 0) {
-    text.append(piece.data(), static_cast<size_t>(n));
-  }
-  ::close(file);
-  if (n < 0) return std::nullopt;
-  return text;
 }
 
 int count_online_cpus() {

@@ -9,8 +9,8 @@
 #include <cerrno>
 
 #include "common/log/log.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/text.hpp"
-#include "rendezvous/server/addresses.hpp"
 
 namespace cpprun {
 namespace {

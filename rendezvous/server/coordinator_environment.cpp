@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <string>
 
 #include "common/machine/identity.hpp"
@@ -25,18 +24,13 @@ std::string random_secret() {
   return text::hex(random_bytes());
 }
 
-std::string operator_token() {
-  const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
-  return token == nullptr ? "" : token;
-}
-
 CoordinatorOptions coordinator_options() {
   CoordinatorOptions options;
   options.host = own_host_name();
   options.term = term_now();
   options.make_secret = random_secret;
   options.node_id_of = node_id_of;
-  options.needs_proof = !operator_token().empty();
+  options.needs_proof = !admin_token().empty();
   return options;
 }
 

@@ -15,9 +15,6 @@ CoordinatorOptions coordinator_options();
 // 32 random hex digits: the secret of snapshot transfers, and nonces.
 std::string random_secret();
 
-// The value of CPPRUN_ADMIN_TOKEN; "" if unset.
-std::string operator_token();
-
 // Raises the soft limit to the hard limit: each agent and each store client needs a descriptor.
 void raise_descriptor_limit();
 

@@ -9,9 +9,9 @@
 #include "common/limits/dashboard.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/sockets.hpp"
 #include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
-#include "rendezvous/server/addresses.hpp"
 #include "rendezvous/server/dashboard/dashboard_page.hpp"
 #include "rendezvous/server/descriptor_limits.hpp"
 #include "rendezvous/server/one_shot_timer.hpp"
@@ -117,7 +117,8 @@ void Server::Impl::on_accept(int listen_port, int fd, const sockaddr_storage& pe
     return;
   }
   SessionId id(next_id_++);
-  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd, numeric_name(peer));
+  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd,
+                                         numeric_name(reinterpret_cast<const sockaddr&>(peer)));
   if (!connection) {
     ::close(fd);
     ++dropped_;
@@ -426,6 +427,33 @@ std::vector<std::shared_ptr<Store>> Server::Impl::stores() const {
   for (const auto& [number, listen_port] : listen_ports_) all.push_back(listen_port.store);
   std::erase(all, nullptr);
   return all;
+}
+
+Server::Server(boost::asio::io_context& loop, ServerOptions options, ServerHooks hooks)
+    : impl_(std::make_shared<Impl>(loop, options, std::move(hooks))) {}
+
+Server::~Server() {
+  stop();
+}
+
+Result<uint16_t> Server::listen(const Endpoint& endpoint) {
+  return impl_->listen(endpoint, nullptr);
+}
+
+Result<uint16_t> Server::open_store_listener(const std::string& address, uint16_t port,
+                                             std::shared_ptr<Store> store) {
+  CPPRUN_CHECK(store != nullptr);
+  return impl_->listen({address, port}, std::move(store));
+}
+
+void Server::close_store_listener(uint16_t port) {
+  impl_->close_store_listener(port);
+}
+void Server::stop() {
+  impl_->stop();
+}
+size_t Server::connections() const {
+  return impl_->connections();
 }
 
 }  // namespace cpprun

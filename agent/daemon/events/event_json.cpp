@@ -1,13 +1,12 @@
 #include "agent/daemon/events/event_json.hpp"
 
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "agent/core/config.hpp"
 #include "common/json.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/files.hpp"
 #include "common/signals.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -64,6 +63,16 @@ bool is_shallow(const std::string& bytes) {
 
 ordered_json parse_if_shallow(const std::string& bytes) {
   return is_shallow(bytes) ? ordered_json::parse(bytes, nullptr, false) : ordered_json(nullptr);
+}
+
+void add_exit(const WorkerExit& end, ordered_json& object) {
+  object["rank"] = end.rank.value;
+  object["local_rank"] = end.local_rank.value;
+  object["pid"] = end.pid;
+  object["exit_code"] = end.exit_code;
+  if (end.signal() != 0) object["signal"] = signal_name(end.signal());
+  object["has_core"] = end.has_core;
+  object["is_oom_kill"] = end.is_oom_kill;
 }
 
 }  // namespace
@@ -166,13 +175,7 @@ std::string snapshot_complete(const Stamp& stamp, LocalRank local_rank, int64_t 
 std::string worker_exited(const std::string& node, RoundNumber round, const WorkerExit& end) {
   ordered_json object = begin({end.ended_at_wall, end.ended_at, node}, "worker_exited");
   object["round"] = round.value;
-  object["rank"] = end.rank.value;
-  object["local_rank"] = end.local_rank.value;
-  object["pid"] = end.pid;
-  object["exit_code"] = end.exit_code;
-  if (end.signal() != 0) object["signal"] = signal_name(end.signal());
-  object["has_core"] = end.has_core;
-  object["is_oom_kill"] = end.is_oom_kill;
+  add_exit(end, object);
   object["is_stopped_by_us"] = end.is_stopped_by_us;
   object["lived_ms"] = lived(end) / std::chrono::milliseconds(1);
   if (!end.is_success()) object["class"] = name_of(classify(end));
@@ -228,13 +231,7 @@ std::string failure_summary(const Stamp& stamp, const Failure& failure, const st
   object["class"] = name_of(class_of(root_cause));
   object["failed_on"] = root_cause.node;
   if (root_cause.why.empty()) {
-    object["rank"] = end.rank.value;
-    object["local_rank"] = end.local_rank.value;
-    object["pid"] = end.pid;
-    object["exit_code"] = end.exit_code;
-    if (end.signal() != 0) object["signal"] = signal_name(end.signal());
-    object["has_core"] = end.has_core;
-    object["is_oom_kill"] = end.is_oom_kill;
+    add_exit(end, object);
     object["failed_at_us"] = end.ended_at_wall.microseconds;
     object["lived_ms"] = lived(end) / std::chrono::milliseconds(1);
     object["words"] = error_text(end);
@@ -295,23 +292,14 @@ std::optional<agent::TimerRequest> timer_request(const std::string& text) {
   return request;
 }
 
-void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << bytes;
-  out.close();
-  if (!out) log::warning(path + " could not be written");
-}
-
 void copy_error_file(const WorkerExit& root, const std::string& to) {
-  std::ifstream in(root.error->path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  const std::string bytes = read_file(root.error->path).value_or("");
   ordered_json body = parse_if_shallow(bytes);
   bool is_nested = body.is_object() && body.contains("message") && body["message"].is_object();
   if (is_nested && root.exit_code != 0) body["message"]["errorCode"] = root.exit_code;
-  std::ofstream out(to, std::ios::binary | std::ios::trunc);
-  out << (is_nested ? line(body) : bytes);
-  out.close();
-  if (!out) log::warning("the root cause's error file could not be copied to '" + to + "'");
+  if (!write_file(to, is_nested ? line(body) : bytes)) {
+    log::warning("the root cause's error file could not be copied to '" + to + "'");
+  }
 }
 
 }  // namespace cpprun::event_json

@@ -65,9 +65,6 @@ std::string failure_summary(const Stamp& stamp, const Failure& failure, const st
 std::string lost_node(const Stamp& stamp, const agent::Finish& finish, int64_t max_restarts);
 std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_code);
 
-// Writes a whole file. Logs a warning on failure.
-void write_file(const std::string& path, const std::string& bytes);
-
 // Copies the root cause's error file to the launcher's own error file, as torchelastic does for
 // nested launchers; adds the worker's exit code in the nested form. Logs a warning on failure.
 void copy_error_file(const WorkerExit& root, const std::string& to);

@@ -6,6 +6,7 @@
 
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 #include "common/signals.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -210,7 +211,8 @@ void EventRecorder::lost_node(const agent::Finish& finish) {
 
 void EventRecorder::keep_failure_summary(const std::string& line) {
   log_.write(line);
-  if (!run_folder_.empty()) event_json::write_file(run_folder_ + "/failure_summary.json", line);
+  const std::string path = run_folder_ + "/failure_summary.json";
+  if (!run_folder_.empty() && !write_file(path, line)) log::warning(path + " could not be written");
 }
 
 void EventRecorder::finished(const agent::Finish& finish, int exit_code) {

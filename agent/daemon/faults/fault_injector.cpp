@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "common/exit_code.hpp"
@@ -14,6 +12,7 @@
 #include "common/limits/faults.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 #include "snapshot_files/archive/bytes.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 
@@ -240,19 +239,14 @@ int FaultInjector::finish(int exit_code) {
 std::string FaultInjector::final_hash() const {
   const auto& expect = config_.plan->expect;
   if (!expect || !expect->final_hash) return "";
-  std::ifstream in(expect->final_hash->file, std::ios::binary);
-  if (!in) return "";
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  return in.bad() ? "" : archive::crc32_text(archive::crc32(archive::bytes_of(bytes)));
+  const std::optional<std::string> bytes = read_file(expect->final_hash->file);
+  return bytes ? archive::crc32_text(archive::crc32(archive::bytes_of(*bytes))) : "";
 }
 
 bool FaultInjector::write(const std::string& path, const std::string& text) const {
-  if (path.empty()) return true;
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (!out) log::error("the account of the faults could not be written to '" + path + "'");
-  return static_cast<bool>(out);
+  if (path.empty() || write_file(path, text)) return true;
+  log::error("the account of the faults could not be written to '" + path + "'");
+  return false;
 }
 
 }  // namespace cpprun

@@ -4,13 +4,13 @@
 
 #include <boost/asio/post.hpp>
 #include <csignal>
-#include <cstdlib>
 #include <utility>
 
 #include "agent/daemon/stream_routes.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/identity.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 
@@ -51,16 +51,8 @@ admin::WorkerView view_of(const LiveWorker& worker) {
   view.local_rank = worker.local_rank.value;
   view.pid = worker.pid;
   view.memory_bytes = resident_bytes(worker.pid);
-  if (const auto& beat = worker.heartbeat) {
-    view.progress = admin::WorkerProgress{beat->step, beat->collectives, beat->phase, beat->age,
-                                          beat->step_takes};
-  }
+  view.progress = worker.heartbeat;
   return view;
-}
-
-std::string admin_token() {
-  const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
-  return token == nullptr ? "" : token;
 }
 
 }  // namespace

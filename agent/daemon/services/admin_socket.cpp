@@ -1,9 +1,7 @@
 #include "agent/daemon/services/admin_socket.hpp"
 
-#include <stddef.h>
-#include <string.h>
+#include <errno.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -22,8 +20,9 @@
 #include "common/limits/server.hpp"
 #include "common/loop/timer.hpp"
 #include "common/machine/identity.hpp"
-#include "common/machine/unique_fd.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/text.hpp"
+#include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun {
 namespace {
@@ -38,22 +37,6 @@ constexpr int kBacklog = 16;
 std::string fresh_name() {
   return std::string(admin::kSocketPrefix) + std::to_string(::getpid()) + "." +
          text::hex(random_bytes()).substr(0, 16);
-}
-
-Result<UniqueFd> listen_at(const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  ::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading 0: abstract
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const auto* whole = reinterpret_cast<const sockaddr*>(&address);
-  if (!socket.is_open() || ::bind(socket.get(), whole, size) < 0 ||
-      ::listen(socket.get(), kBacklog) < 0) {
-    return Error{ErrorKind::System, std::string("cpprunctl can't reach this agent: no unix socket "
-                                                "could be opened: ") +
-                                        ::strerror(errno)};
-  }
-  return socket;
 }
 
 bool may_ask(int socket) {
@@ -88,7 +71,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
  private:
   void read_body() {
     const std::string_view four(length_.data(), length_.size());
-    const auto bytes = admin::frame_length(four, limits::kControlFrameBytes);
+    const auto bytes = control::frame_length(four, limits::kControlFrameBytes);
     if (!bytes) return;
     body_.resize(*bytes);
     asio::async_read(socket_, asio::buffer(body_),
@@ -107,7 +90,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void answer(const std::string& body) {
     if (!socket_.is_open() || std::exchange(is_answered_, true)) return;
     const bool fits = !body.empty() && body.size() <= limits::kAdminReplyBytes;
-    body_ = admin::framed(fits ? body : admin::refusal("the answer is too long"));
+    body_.clear();
+    control::append_frame(body_, fits ? body : admin::refusal("the answer is too long"));
     asio::async_write(socket_, asio::buffer(body_),
                       [self = shared_from_this()](error_code, size_t) { self->close(); });
   }
@@ -135,9 +119,12 @@ class AdminSocket::Impl {
   void on(const std::string& verb, Verb answerer) { verbs_[verb] = std::move(answerer); }
 
   Status open() {
-    Result<UniqueFd> socket = listen_at(fresh_name());
-    if (!socket) return socket.error();
-    listener_.assign(socket->release());
+    UniqueFd socket = listen_abstract(fresh_name(), SOCK_STREAM, kBacklog);
+    if (!socket.is_open()) {
+      return system_error("cpprunctl can't reach this agent: no unix socket could be opened",
+                          errno);
+    }
+    listener_.assign(socket.release());
     watch();
     return {};
   }

@@ -1,7 +1,8 @@
 #include "agent/daemon/services/health_server.hpp"
 
+#include <errno.h>
+
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "common/limits/health.hpp"
+#include "common/machine/sockets.hpp"
 
 namespace cpprun {
 namespace {
@@ -21,21 +23,6 @@ using boost::system::error_code;
 constexpr std::string_view kAlive =
     "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\n"
     "Connection: close\r\n\r\nok\n";
-
-// A v6 socket also takes IPv4 connections; v4 is for machines without IPv6.
-error_code listen_on(tcp::acceptor& acceptor, const tcp& family, uint16_t port) {
-  error_code error;
-  acceptor.open(family, error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error && family == tcp::v6()) acceptor.set_option(asio::ip::v6_only(false), error);
-  if (!error) acceptor.bind({family, port}, error);
-  if (!error) acceptor.listen(static_cast<int>(limits::kHealthProbes), error);
-  if (error) {
-    error_code ignored;
-    acceptor.close(ignored);
-  }
-  return error;
-}
 
 }  // namespace
 
@@ -80,15 +67,13 @@ class HealthServer::Probe : public std::enable_shared_from_this<HealthServer::Pr
 };
 
 Status HealthServer::open(uint16_t port) {
-  error_code error = listen_on(acceptor_, tcp::v6(), port);
-  if (error == asio::error::address_family_not_supported) {
-    error = listen_on(acceptor_, tcp::v4(), port);
-  }
-  if (error) {
+  UniqueFd socket = bind_all(port);
+  if (!socket.is_open() || ::listen(socket.get(), static_cast<int>(limits::kHealthProbes)) < 0) {
     return system_error("health probes are not answered: port " + std::to_string(port) +
                             " (TORCHELASTIC_HEALTH_CHECK_PORT) cannot be had",
-                        error.value());
+                        errno);
   }
+  acceptor_.assign(tcp::v6(), socket.release());
   accept();
   return {};
 }

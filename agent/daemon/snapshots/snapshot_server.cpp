@@ -1,8 +1,6 @@
 #include "agent/daemon/snapshots/snapshot_server.hpp"
 
 #include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +14,7 @@
 #include "common/limits/fetch.hpp"
 #include "common/limits/server.hpp"
 #include "common/limits/snapshots.hpp"
+#include "common/machine/sockets.hpp"
 #include "rendezvous/protocol/transfer/replica_protocol.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/folders/catalog.hpp"
@@ -39,39 +38,13 @@ bool are_same(const std::string& a, const std::string& b) {
   return difference == 0;
 }
 
+// At a free port; on all interfaces without an address.
 UniqueFd listen_on(const std::string& address) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
-  addrinfo* found = nullptr;
-  const char* host = address.empty() ? nullptr : address.c_str();
-  if (::getaddrinfo(host, "0", &hints, &found) != 0) return UniqueFd();
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
-  const addrinfo* best = found;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    if (address.empty() && a->ai_family == AF_INET6) best = a;  // accepts IPv4 too
-  }
-  for (const addrinfo* a : {best, static_cast<const addrinfo*>(found)}) {
-    UniqueFd socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket.is_open()) continue;
-    const int no = 0;
-    if (a->ai_family == AF_INET6) {
-      ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    }
-    if (::bind(socket.get(), a->ai_addr, a->ai_addrlen) < 0) continue;
-    if (::listen(socket.get(), kBacklog) == 0) return socket;
-  }
-  return UniqueFd();
-}
-
-uint16_t port_of(int socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  if (address.ss_family == AF_INET6) {
-    return ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port);
-  }
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+  const std::optional<SocketAddress> place = tcp_address(address, 0);
+  UniqueFd socket = place ? bind_tcp(*place) : UniqueFd();
+  if (address.empty()) socket = bind_all(0);
+  const bool is_listening = socket.is_open() && ::listen(socket.get(), kBacklog) == 0;
+  return is_listening ? std::move(socket) : UniqueFd();
 }
 
 // Opens a regular file of exactly this size; does not follow links.
@@ -91,7 +64,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
       : dir_(std::move(dir)),
         shards_(std::move(shards)),
         listener_(std::move(listener)),
-        port_(port_of(listener_.get())) {}
+        port_(local_port(listener_.get())) {}
 
   Status start() {
     return start_detached_thread([self = shared_from_this()] { self->accept_all(); });

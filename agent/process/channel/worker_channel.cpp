@@ -1,10 +1,8 @@
 #include "agent/process/channel/worker_channel.hpp"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 
 #include "common/limits/channel.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/machine/sockets.hpp"
 
 namespace cpprun {
 namespace {
@@ -23,21 +22,6 @@ using boost::asio::posix::stream_descriptor;
 constexpr int kBacklog = 256;  // beyond it workers wait in connect()
 
 constexpr uint32_t kStarting = 0, kReady = 1;  // values of worker::Phase on the worker's page
-
-UniqueFd listen_at(const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (name.empty() || name.size() >= sizeof address.sun_path) return UniqueFd();
-  ::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading zero byte: abstract
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return socket;
-  const auto* whole = reinterpret_cast<const sockaddr*>(&address);
-  if (::bind(socket.get(), whole, size) < 0 || ::listen(socket.get(), kBacklog) < 0) {
-    return UniqueFd();
-  }
-  return socket;
-}
 
 std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   const int64_t at = page.heartbeat_ns.load(std::memory_order_acquire);
@@ -63,7 +47,7 @@ WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& n
       pause_(loop, [this] { watch_listener(); }),
       next_turn_(loop, [this] { resume_reading(); }),
       arenas_(std::move(arenas)) {
-  UniqueFd socket = listen_at(name);
+  UniqueFd socket = listen_abstract(name, SOCK_SEQPACKET, kBacklog);
   if (!socket.is_open()) return;
   listener_.assign(socket.release());
   watch_listener();

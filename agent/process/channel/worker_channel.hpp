@@ -30,29 +30,33 @@
 
 namespace cpprun {
 
+// Messages of workers that the agent passes on. Unset: no receiver.
+struct WorkerEvents {
+  // A worker's milestones on the way to its first step. Resumed may come often, the others once per
+  // worker and round.
+  std::function<void(int local_rank, WorkerMilestone milestone)> on_milestone{};
+  // A worker committed the snapshot of this step. `path` is absolute and otherwise unchecked. May
+  // come often, and more than once for a step.
+  std::function<void(int local_rank, int64_t step, const std::string& path)> on_snapshot{};
+  // A worker could not load the round's snapshot and resumed from the one of `step` instead; -1:
+  // from the beginning. Unchecked; may come often.
+  std::function<void(int local_rank, int64_t step)> on_fell_back{};
+  // A worker asks for permission to inject a fault of the plan. The receiver calls `answer` at most
+  // once, at any time. Unset: no fault is permitted.
+  std::function<void(int local_rank, const channel::FaultPermitRequest&,
+                     std::function<void(bool)> answer)>
+      on_fault_permit_request{};
+  std::function<void(int local_rank, const channel::Began&)> on_began{};  // may come often
+};
+
 class WorkerChannel {
  public:
-  struct Events {
+  struct Events : WorkerEvents {
     // The local rank of the live worker that leads this session; unset: there is none.
-    std::function<std::optional<int>(int session)> worker_of;
-    std::function<void(int local_rank)> on_ready;  // once per worker and round
-    // A worker's milestones on the way to its first step. Resumed may come often, the others once
-    // per worker and round. May be unset.
-    std::function<void(int local_rank, WorkerMilestone milestone)> on_milestone;
+    std::function<std::optional<int>(int session)> worker_of{};
+    std::function<void(int local_rank)> on_ready{};  // once per worker and round
     // The reason why no worker may give a snapshot its final name now; empty: it may.
-    std::function<std::string()> commit_refusal;
-    // A worker committed the snapshot of this step. `path` is absolute and otherwise unchecked. May
-    // come often, and more than once for a step.
-    std::function<void(int local_rank, int64_t step, const std::string& path)> on_snapshot;
-    // A worker could not load the round's snapshot and resumed from the one of `step` instead; -1:
-    // from the beginning. May come often.
-    std::function<void(int local_rank, int64_t step)> on_fell_back;
-    // A worker asks for permission to inject a fault of the plan. The receiver calls `answer` at
-    // most once, at any time. Unset: no fault is permitted.
-    std::function<void(int local_rank, const channel::FaultPermitRequest&,
-                       std::function<void(bool)> answer)>
-        on_fault_permit_request;
-    std::function<void(int local_rank, const channel::Began&)> on_began;  // may come often
+    std::function<std::string()> commit_refusal{};
   };
   // The last report of an ended worker.
   struct FinalReport {

@@ -33,7 +33,6 @@ class OrphanSweep {
 
   // The round failed or was stopped: orphans get SIGKILL instead of SIGTERM from now on.
   void set_hard() { is_hard_ = true; }
-  bool is_hard() const { return is_hard_; }
 
   // Visits all children: reaps the dead ones, sends SIGTERM, and SIGKILL after the grace. Call it
   // after each end of a child and at next_deadline().

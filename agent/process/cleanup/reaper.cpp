@@ -13,7 +13,6 @@
 #include "agent/process/cleanup/orphan_sweep.hpp"
 #include "agent/process/cleanup/reaper_process.hpp"
 #include "common/check.hpp"
-#include "common/machine/unique_fd.hpp"
 
 namespace cpprun {
 namespace {
@@ -24,113 +23,78 @@ UniqueFd open_pidfd(int pid) {
 
 }  // namespace
 
-class Reaper::Impl {
- public:
-  Impl(std::string token, std::string cgroup)
-      : token_(std::move(token)), cgroup_(std::move(cgroup)) {}
-  ~Impl() {
-    end_child();
-    if (page_ != nullptr) ::munmap(page_, sizeof *page_);
-  }
-
-  Status prepare() {
-    wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake_.is_open()) return system_error("reaper process: eventfd", errno);
-    void* page =
-        ::mmap(nullptr, sizeof *page_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return system_error("reaper process: shared page", errno);
-    page_ = new (page) ReaperPage;
-    return {};
-  }
-
-  Status fork_child() {
-    end_child();
-    const UniqueFd agent = open_pidfd(::getpid());
-    if (!agent.is_open()) return system_error("reaper process: a handle of our own process", errno);
-    ReaperTask task;
-    task.page = page_;
-    task.agent = agent.get();
-    task.agent_pid = ::getpid();
-    task.wake = wake_.get();
-    task.token = token_;
-    task.cgroup = cgroup_.c_str();
-    page_->wakes_at.store(0);
-    // A signal (Ctrl-C) must not end the reaper process before it ignores signals.
-    sigset_t all, old;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &old);
-    const int pid = ::fork();
-    if (pid == 0) run_reaper(task);
-    const int error = errno;
-    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    if (pid < 0) return system_error("cannot start the reaper process", error);
-    pid_ = pid;
-    register_helper(pid);
-    pidfd_ = open_pidfd(pid);
-    return pidfd_.is_open() ? Status() : system_error("reaper process: its handle", errno);
-  }
-
-  void set_deadline(Instant deadline) {
-    page_->deadline.store(deadline.nanoseconds());
-    // The reaper process wakes before that and reads it.
-    if (deadline.nanoseconds() >= page_->wakes_at.load()) return;
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
-  }
-
-  // The reaper process holds no state, so SIGKILL is safe.
-  void dismiss() const {
-    if (pid_ != 0) ::kill(pid_, SIGKILL);
-  }
-
-  int pidfd() const { return pidfd_.get(); }
-  int pid() const { return pid_; }
-
- private:
-  void end_child() {
-    if (pid_ == 0) return;
-    dismiss();
-    siginfo_t info{};
-    while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
-    }
-    unregister_helper(pid_);
-    pid_ = 0;
-    pidfd_.reset();
-  }
-
-  std::string token_;
-  std::string cgroup_;
-  ReaperPage* page_ = nullptr;
-  UniqueFd wake_;
-  UniqueFd pidfd_;
-  int pid_ = 0;
-};
-
-Reaper::Reaper(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Reaper::~Reaper() = default;
+Reaper::~Reaper() {
+  end_child();
+  if (page_ != nullptr) ::munmap(page_, sizeof *page_);
+}
 
 Result<std::unique_ptr<Reaper>> Reaper::start(const std::string& token, const std::string& cgroup) {
   CPPRUN_CHECK(!token.empty());
-  auto impl = std::make_unique<Impl>(token, cgroup);
-  if (Status ready = impl->prepare(); !ready) return ready.error();
-  if (Status forked = impl->fork_child(); !forked) return forked.error();
-  return std::unique_ptr<Reaper>(new Reaper(std::move(impl)));
+  std::unique_ptr<Reaper> made(new Reaper(token, cgroup));
+  if (Status ready = made->prepare(); !ready) return ready.error();
+  if (Status forked = made->renew(); !forked) return forked.error();
+  return made;
+}
+
+Status Reaper::prepare() {
+  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_.is_open()) return system_error("reaper process: eventfd", errno);
+  void* page =
+      ::mmap(nullptr, sizeof *page_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return system_error("reaper process: shared page", errno);
+  page_ = new (page) ReaperPage;
+  return {};
+}
+
+Status Reaper::renew() {
+  end_child();
+  const UniqueFd agent = open_pidfd(::getpid());
+  if (!agent.is_open()) return system_error("reaper process: a handle of our own process", errno);
+  ReaperTask task;
+  task.page = page_;
+  task.agent = agent.get();
+  task.agent_pid = ::getpid();
+  task.wake = wake_.get();
+  task.token = token_;
+  task.cgroup = cgroup_.c_str();
+  page_->wakes_at.store(0);
+  // A signal (Ctrl-C) must not end the reaper process before it ignores signals.
+  sigset_t all, old;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  const int pid = ::fork();
+  if (pid == 0) run_reaper(task);
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (pid < 0) return system_error("cannot start the reaper process", error);
+  pid_ = pid;
+  register_helper(pid);
+  pidfd_ = open_pidfd(pid);
+  return pidfd_.is_open() ? Status() : system_error("reaper process: its handle", errno);
 }
 
 void Reaper::set_deadline(Instant deadline) {
-  impl_->set_deadline(deadline);
+  page_->deadline.store(deadline.nanoseconds());
+  // The reaper process wakes before that and reads it.
+  if (deadline.nanoseconds() >= page_->wakes_at.load()) return;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
 }
-int Reaper::pidfd() const {
-  return impl_->pidfd();
+
+// The reaper process holds no state, so SIGKILL is safe.
+void Reaper::dismiss() const {
+  if (pid_ != 0) ::kill(pid_, SIGKILL);
 }
-int Reaper::pid() const {
-  return impl_->pid();
-}
-Status Reaper::renew() {
-  return impl_->fork_child();
-}
-void Reaper::dismiss() {
-  impl_->dismiss();
+
+void Reaper::end_child() {
+  if (pid_ == 0) return;
+  dismiss();
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
+  }
+  unregister_helper(pid_);
+  pid_ = 0;
+  pidfd_.reset();
 }
 
 }  // namespace cpprun

@@ -9,11 +9,15 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
+
+struct ReaperPage;
 
 class Reaper {
  public:
@@ -27,18 +31,26 @@ class Reaper {
 
   // Readable when the reaper process itself has died; the owner then calls renew(), which forks
   // another one.
-  int pidfd() const;
-  int pid() const;
+  int pidfd() const { return pidfd_.get(); }
+  int pid() const { return pid_; }
   Status renew();
 
   // Kills the reaper process early, because no worker is left. The destructor reaps it, so its exit
   // runs in parallel with the agent's.
-  void dismiss();
+  void dismiss() const;
 
  private:
-  class Impl;
-  explicit Reaper(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  Reaper(std::string token, std::string cgroup)
+      : token_(std::move(token)), cgroup_(std::move(cgroup)) {}
+  Status prepare();
+  void end_child();
+
+  const std::string token_;
+  const std::string cgroup_;
+  ReaperPage* page_ = nullptr;
+  UniqueFd wake_;
+  UniqueFd pidfd_;
+  int pid_ = 0;
 };
 
 }  // namespace cpprun

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 
 namespace cpprun {
@@ -21,20 +22,15 @@ class PortReservation {
   // its owner (program and pid).
   static Result<PortReservation> make(std::optional<uint16_t> port);
 
-  PortReservation(PortReservation&& other) noexcept;
-  PortReservation& operator=(PortReservation&& other) noexcept;
-  ~PortReservation();
-
   uint16_t port() const { return port_; }
 
  private:
-  PortReservation(uint16_t port, int socket, int name)
-      : port_(port), socket_(socket), name_(name) {}
-  void drop();
+  PortReservation(uint16_t port, UniqueFd socket, UniqueFd name)
+      : port_(port), socket_(std::move(socket)), name_(std::move(name)) {}
 
   uint16_t port_ = 0;
-  int socket_ = -1;  // bound TCP socket
-  int name_ = -1;    // abstract unix socket
+  UniqueFd socket_;  // bound TCP socket
+  UniqueFd name_;    // abstract unix socket
 };
 
 }  // namespace cpprun

@@ -1,14 +1,13 @@
 // The verbs that change a whole job. The coordinator executes the admin command; a local agent
 // relays it, or with --endpoint this process sends it itself.
-#include <cstdlib>
-
+#include "rendezvous/protocol/admin/admin_commands.hpp"
 #include "common/limits/admin.hpp"
+#include "common/machine/identity.hpp"
 #include "common/ports.hpp"
 #include "launcher/cpprunctl/admin/remote_admin.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/cpprunctl/text/output.hpp"
-#include "rendezvous/protocol/admin/admin_commands.hpp"
 
 namespace cpprun {
 namespace {
@@ -19,8 +18,8 @@ using control::AdminCommandKind;
 Status send_to_endpoint(const JobCommandOptions& options, const control::AdminCommand& command) {
   Result<Endpoint> where = parse_endpoint(options.endpoint, kRendezvousPort);
   if (!where) return Error{ErrorKind::Usage, where.error().text};
-  const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
-  if (token == nullptr || *token == '\0') {
+  const std::string token = admin_token();
+  if (token.empty()) {
     return Error{ErrorKind::Usage,
                  "over TCP nothing is changed without a token: set CPPRUN_ADMIN_TOKEN to what "
                  "the job was started with"};

@@ -14,9 +14,9 @@ namespace cpprun::ctl {
 namespace {
 
 std::string framed(const control::AgentMessage& message) {
-  std::vector<uint8_t> frame;
+  std::string frame;
   control::append_frame(frame, control::encode(message));
-  return {frame.begin(), frame.end()};
+  return frame;
 }
 
 Error no_coordinator() {
@@ -29,12 +29,9 @@ Result<control::CoordinatorMessage> next_message(BlockingSocket& socket) {
   Result<std::string> bytes = socket.receive(kLength);
   if (!bytes) return bytes.error();
   if (bytes->size() < kLength) return no_coordinator();
-  size_t length = 0;
-  for (size_t i = 0; i < kLength; ++i) {
-    length |= static_cast<size_t>(static_cast<unsigned char>((*bytes)[i])) << (8 * i);
-  }
-  if (length == 0 || length > limits::kControlFrameBytes) return no_coordinator();
-  Result<std::string> body = socket.receive(length);
+  const auto length = control::frame_length(*bytes, limits::kControlFrameBytes);
+  if (!length) return no_coordinator();
+  Result<std::string> body = socket.receive(*length);
   if (!body) return body.error();
   const auto* data = reinterpret_cast<const uint8_t*>(body->data());
   auto message = control::decode_coordinator(std::span(data, body->size()));

@@ -11,15 +11,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "common/limits/doctor.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/own_addresses.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
-#include "rendezvous/server/addresses.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -144,46 +143,36 @@ std::string name_error_of(const doctor::NodeCard& node) {
 
 }  // namespace
 
-struct PairResponder::Impl {
-  int listener = -1;
-  int stop = -1;  // eventfd
-  uint16_t port = 0;
-  std::string secret;
-  std::thread thread{};
-
-  void run() const {
-    for (;;) {
-      pollfd both[2] = {{listener, POLLIN, 0}, {stop, POLLIN, 0}};
-      if (::poll(both, 2, -1) < 0 && errno != EINTR) return;
-      if (both[1].revents != 0) return;
-      const int socket = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (socket >= 0) serve_client(socket, secret);
-    }
+void PairResponder::run() const {
+  for (;;) {
+    pollfd both[2] = {{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    if (::poll(both, 2, -1) < 0 && errno != EINTR) return;
+    if (both[1].revents != 0) return;
+    const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket >= 0) serve_client(socket, secret_);
   }
-};
+}
 
-PairResponder::PairResponder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PairResponder::PairResponder(int listener, std::string secret)
+    : listener_(listener),
+      stop_(::eventfd(0, EFD_CLOEXEC)),
+      secret_(std::move(secret)),
+      thread_([this] { run(); }) {}
+
 PairResponder::~PairResponder() {
   const uint64_t one = 1;
-  (void)!::write(impl_->stop, &one, sizeof one);
-  impl_->thread.join();
-  ::close(impl_->listener);
-  ::close(impl_->stop);
+  (void)!::write(stop_.get(), &one, sizeof one);
+  thread_.join();
 }
 
 Result<std::unique_ptr<PairResponder>> PairResponder::start(uint16_t port, std::string secret) {
   const Result<std::vector<int>> opened = open_listeners({"", port});  // one for all interfaces
   if (!opened) return opened.error();
-  auto impl = std::make_unique<Impl>();
-  impl->listener = opened->front();
-  impl->stop = ::eventfd(0, EFD_CLOEXEC);
-  impl->secret = std::move(secret);
-  impl->port = local_port(impl->listener);
-  impl->thread = std::thread([raw = impl.get()] { raw->run(); });
-  return std::unique_ptr<PairResponder>(new PairResponder(std::move(impl)));
+  return std::unique_ptr<PairResponder>(new PairResponder(opened->front(), std::move(secret)));
 }
+
 uint16_t PairResponder::port() const {
-  return impl_->port;
+  return local_port(listener_.get());
 }
 
 doctor::PairFacts measure_pair(const doctor::NodeCard& node) {

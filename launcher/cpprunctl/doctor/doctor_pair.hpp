@@ -10,7 +10,9 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "launcher/doctor/node_facts.hpp"
 
@@ -25,9 +27,13 @@ class PairResponder {
   uint16_t port() const;
 
  private:
-  struct Impl;
-  explicit PairResponder(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  PairResponder(int listener, std::string secret);
+  void run() const;
+
+  const UniqueFd listener_;
+  const UniqueFd stop_;  // eventfd
+  const std::string secret_;
+  std::thread thread_;
 };
 
 // Measures the connection to the node. Blocks for limits::kDoctorPairTimeout at most.

@@ -1,22 +1,17 @@
 #include "launcher/cpprunctl/doctor/doctor_rendezvous.hpp"
 
-#include <thread>
-
 #include "common/machine/own_addresses.hpp"
+#include "common/machine/sockets.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
-#include "rendezvous/client/store/store_client.hpp"
-#include "rendezvous/server/addresses.hpp"
-#include "rendezvous/server/loop.hpp"
+#include "rendezvous/server/loop_thread.hpp"
 #include "rendezvous/server/server.hpp"
 
 namespace cpprun::ctl {
-namespace {
-
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 // A TCPStore server on a thread of its own.
-class StoreHost {
+class DoctorRendezvous::StoreHost {
  public:
   // Null: the endpoint is not an address of this machine, or its port is taken.
   static std::unique_ptr<StoreHost> try_start(const Endpoint& endpoint) {
@@ -26,42 +21,24 @@ class StoreHost {
     // A name means all interfaces: other nodes may resolve it to other addresses.
     const std::string address = host->is_numeric ? endpoint.host : "";
     if (!made->server_->listen({address, endpoint.port})) return nullptr;
-    made->loop_.hold();
-    made->thread_ = std::thread([raw = made.get()] { raw->loop_.run(); });
+    made->thread_.start();
     return made;
   }
   StoreHost() {
     ServerHooks hooks;
     hooks.store_for_main_port = [store = store_] { return store; };
-    server_ = std::make_unique<Server>(loop_.context(), ServerOptions{}, std::move(hooks));
+    server_ = std::make_unique<Server>(thread_.loop().context(), ServerOptions{}, std::move(hooks));
   }
   ~StoreHost() {
-    if (!thread_.joinable()) return;
-    loop_.post([this] {
-      server_->stop();
-      loop_.stop();
-    });
-    thread_.join();
+    thread_.end([this] { server_->stop(); });
   }
 
  private:
-  ServerLoop loop_;
+  LoopThread thread_;
   std::shared_ptr<Store> store_ = std::make_shared<Store>();  // shared: connections may outlive us
   std::unique_ptr<Server> server_;
-  std::thread thread_;
 };
 
-}  // namespace
-
-struct DoctorRendezvous::Impl {
-  std::unique_ptr<StoreHost> host;
-  worker::StoreClient store;
-  int64_t number = 0;
-  std::string rendezvous;  // key prefix: a store that another program serves may hold earlier runs
-  std::string own_address;
-};
-
-DoctorRendezvous::DoctorRendezvous(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 DoctorRendezvous::~DoctorRendezvous() = default;
 
 Result<std::unique_ptr<DoctorRendezvous>> DoctorRendezvous::join(const Endpoint& endpoint,
@@ -77,28 +54,27 @@ Result<std::unique_ptr<DoctorRendezvous>> DoctorRendezvous::join(const Endpoint&
   if (!arrival) return arrival.error();
   std::string own_address;
   if (auto connection = dial(endpoint, limit)) own_address = local_name((*connection)->fd());
-  const std::string rendezvous = std::to_string((*arrival - 1) / count) + "/";
-  auto impl =
-      std::make_unique<Impl>(Impl{std::move(host), std::move(*store), (*arrival - 1) % count,
-                                  rendezvous, std::move(own_address)});
-  return std::unique_ptr<DoctorRendezvous>(new DoctorRendezvous(std::move(impl)));
+  return std::unique_ptr<DoctorRendezvous>(
+      new DoctorRendezvous(std::move(host), std::move(*store), (*arrival - 1) % count,
+                           std::to_string((*arrival - 1) / count) + "/", std::move(own_address)));
 }
 
-int64_t DoctorRendezvous::number() const {
-  return impl_->number;
-}
-std::string DoctorRendezvous::own_address() const {
-  return impl_->own_address;
-}
+DoctorRendezvous::DoctorRendezvous(std::unique_ptr<StoreHost> host, worker::StoreClient store,
+                                   int64_t number, std::string prefix, std::string own_address)
+    : host_(std::move(host)),
+      store_(std::move(store)),
+      number_(number),
+      prefix_(std::move(prefix)),
+      own_address_(std::move(own_address)) {}
 
 Status DoctorRendezvous::publish(const std::string& key, const std::string& text) {
-  return impl_->store.set(impl_->rendezvous + key, text);
+  return store_.set(prefix_ + key, text);
 }
 
 std::optional<std::string> DoctorRendezvous::await(const std::string& key, Duration limit) {
-  const std::string whole = impl_->rendezvous + key;
-  if (!impl_->store.wait({whole}, duration_cast<milliseconds>(limit))) return std::nullopt;
-  Result<std::string> text = impl_->store.get(whole);
+  const std::string whole = prefix_ + key;
+  if (!store_.wait({whole}, duration_cast<milliseconds>(limit))) return std::nullopt;
+  Result<std::string> text = store_.get(whole);
   return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 

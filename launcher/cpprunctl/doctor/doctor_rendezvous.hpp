@@ -9,6 +9,7 @@
 #include "common/endpoint.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
+#include "rendezvous/client/store/store_client.hpp"
 
 namespace cpprun::ctl {
 
@@ -19,18 +20,24 @@ class DoctorRendezvous {
                                                         Duration limit);
   ~DoctorRendezvous();
 
-  int64_t number() const;  // of this node, in the order of arrival
+  int64_t number() const { return number_; }  // of this node, in the order of arrival
   // Our own address on the route to the endpoint; "" if unknown.
-  std::string own_address() const;
+  const std::string& own_address() const { return own_address_; }
 
   Status publish(const std::string& key, const std::string& text);
   // Nothing if no node publishes it within `limit`.
   std::optional<std::string> await(const std::string& key, Duration limit);
 
  private:
-  struct Impl;
-  explicit DoctorRendezvous(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  class StoreHost;
+  DoctorRendezvous(std::unique_ptr<StoreHost> host, worker::StoreClient store, int64_t number,
+                   std::string prefix, std::string own_address);
+
+  std::unique_ptr<StoreHost> host_;
+  worker::StoreClient store_;
+  int64_t number_;
+  std::string prefix_;  // of keys: a store that another program serves may hold earlier runs
+  std::string own_address_;
 };
 
 }  // namespace cpprun::ctl

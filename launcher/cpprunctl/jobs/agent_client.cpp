@@ -1,21 +1,19 @@
 #include "launcher/cpprunctl/jobs/agent_client.hpp"
 
 #include <errno.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <sstream>
 
 #include "common/limits/admin.hpp"
+#include "common/machine/files.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
+#include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -25,13 +23,9 @@ Error about(const LocalAgent& agent, const std::string& why) {
 }
 
 Status reach(BlockingSocket& line, const LocalAgent& agent) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (agent.socket.size() >= sizeof address.sun_path) return about(agent, "its name is too long");
-  ::memcpy(address.sun_path + 1, agent.socket.data(), agent.socket.size());
-  const auto size =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + agent.socket.size());
-  if (Status ok = line.connect(reinterpret_cast<const sockaddr*>(&address), size); !ok) {
+  const std::optional<SocketAddress> address = abstract_address(agent.socket);
+  if (!address) return about(agent, "its name is too long");
+  if (Status ok = line.connect(address->get(), address->size); !ok) {
     return about(agent, "it can't be reached: " + ok.error().text);
   }
   // Any user may listen under such a name; only agents of this user and of root are trusted.
@@ -66,22 +60,21 @@ std::vector<LocalAgent> agents_in(const std::string& proc_net_unix) {
 }
 
 std::vector<LocalAgent> local_agents() {
-  std::ifstream file("/proc/net/unix");
-  return agents_in({std::istreambuf_iterator<char>(file), {}});
+  return agents_in(read_file("/proc/net/unix").value_or(""));
 }
 
 Result<std::string> ask(const LocalAgent& agent, const admin::AdminQuery& query, Duration limit) {
   BlockingSocket line(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), limit);
   if (Status ok = reach(line, agent); !ok) return ok.error();
-  if (Status ok = line.send(admin::framed(admin::encode(query))); !ok) {
-    return about(agent, ok.error().text);
-  }
+  std::string frame;
+  control::append_frame(frame, admin::encode(query));
+  if (Status ok = line.send(frame); !ok) return about(agent, ok.error().text);
   Result<std::string> four = line.receive(4);
   if (!four) return about(agent, four.error().text);
   if (four->size() != 4) {
     return about(agent, "it has hung up; it answers its own user and root only");
   }
-  const auto bytes = admin::frame_length(*four, limits::kAdminReplyBytes);
+  const auto bytes = control::frame_length(*four, limits::kAdminReplyBytes);
   if (!bytes) return about(agent, "its answer has an impossible length");
   Result<std::string> body = line.receive(*bytes);
   if (!body) return about(agent, body.error().text);

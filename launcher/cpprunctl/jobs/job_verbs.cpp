@@ -26,6 +26,17 @@ Result<std::vector<LocalJob>> chosen(const JobCommandOptions& options) {
   return agents_of(local_jobs(), options.job);
 }
 
+// With options.rank: asks about this worker only, and only its agent.
+Status choose_rank(const JobCommandOptions& options, std::vector<LocalJob>& agents,
+                   admin::AdminQuery& query) {
+  if (!options.rank) return {};
+  Result<LocalWorker> found = worker_of(agents, *options.rank);
+  if (!found) return found.error();
+  query.parameters["rank"] = std::to_string(*options.rank);
+  std::erase_if(agents, [&](const LocalJob& job) { return &job != found->job; });
+  return {};
+}
+
 Result<std::string> status_at(const std::string& endpoint) {
   Result<Endpoint> where = parse_endpoint(endpoint, kRendezvousPort);
   if (!where) return Error{ErrorKind::Usage, where.error().text};
@@ -124,17 +135,36 @@ Status send_signal(const JobCommandOptions& options) {
   Result<std::vector<LocalJob>> agents = chosen(options);
   if (!agents) return agents.error();
   admin::AdminQuery query{"signal", {{"signal", std::to_string(*number)}}};
-  if (options.rank) {
-    Result<LocalWorker> found = worker_of(*agents, *options.rank);
-    if (!found) return found.error();
-    query.parameters["rank"] = std::to_string(*options.rank);
-    std::erase_if(*agents, [&](const LocalJob& job) { return &job != found->job; });
-  }
+  if (Status ok = choose_rank(options, *agents, query); !ok) return ok;
   for (const LocalJob& job : *agents) {
     Result<std::string> body = ask(job.agent, query, limits::kAdminReplyTimeout);
     if (!body) return body.error();
     print(job.view.node + ": " + done_text(*body) + "\n");
   }
+  return {};
+}
+
+Status stacks(const JobCommandOptions& options) {
+  Result<std::vector<LocalJob>> agents = chosen(options);
+  if (!agents) return agents.error();
+  if (!options.node.empty()) {
+    std::erase_if(*agents, [&](const LocalJob& job) { return job.view.node != options.node; });
+    if (agents->empty()) {
+      return Error{ErrorKind::BadValue, "no node '" + options.node + "' of the job is here"};
+    }
+  }
+  admin::AdminQuery query{"stacks", {}};
+  if (Status ok = choose_rank(options, *agents, query); !ok) return ok;
+  std::vector<std::pair<std::string, admin::WorkerStack>> all;
+  for (const LocalJob& job : *agents) {
+    Result<std::string> body = ask(job.agent, query, limits::kAdminReplyTimeout);
+    if (!body) return body.error();
+    for (admin::WorkerStack& stack : decode_stacks(*body)) {
+      if (!options.is_json) print(stack.text + "\n");
+      all.emplace_back(job.view.node, std::move(stack));
+    }
+  }
+  if (options.is_json) print(stacks_json(all));
   return {};
 }
 

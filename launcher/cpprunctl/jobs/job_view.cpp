@@ -49,8 +49,8 @@ admin::WorkerView worker_of(const Json& json) {
   worker.stderr_file = text(json, "stderr");
   if (const auto step = number(json, "step")) {
     worker.progress =
-        admin::WorkerProgress{*step, whole(json, "collectives"), whole(json, "phase"),
-                              time_of(json, "heartbeat_age_s"), time_of(json, "step_s")};
+        Heartbeat{*step, whole(json, "collectives"), static_cast<uint32_t>(whole(json, "phase")),
+                  time_of(json, "heartbeat_age_s"), time_of(json, "step_s")};
   }
   return worker;
 }

@@ -22,7 +22,7 @@ std::string slowest_text(const std::vector<LocalJob>& agents) {
     }
   }
   if (slowest == nullptr) return "";
-  const admin::WorkerProgress& progress = *slowest->progress;
+  const Heartbeat& progress = *slowest->progress;
   std::string text = "slowest: rank " + std::to_string(slowest->rank);
   if (progress.step_takes > Duration{}) {
     text += ", " + duration_text(to_seconds(progress.step_takes)) + " a step";

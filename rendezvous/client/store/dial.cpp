@@ -44,9 +44,9 @@ std::string text_of(const addrinfo& address) {
   return (is_v6 ? "[" + std::string(host) + "]:" : std::string(host) + ":") + port;
 }
 
-Result<Descriptor> dial_one(const addrinfo& address, Deadline deadline) {
+Result<UniqueFd> dial_one(const addrinfo& address, Deadline deadline) {
   const int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  Descriptor fd(::socket(address.ai_family, type, 0));
+  UniqueFd fd(::socket(address.ai_family, type, 0));
   if (!fd.is_open()) return unreachable(text_of(address), errno);
   int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -63,10 +63,10 @@ Result<Descriptor> dial_one(const addrinfo& address, Deadline deadline) {
 
 }  // namespace
 
-Result<Descriptor> dial(const Endpoint& endpoint, Deadline deadline) {
+Result<UniqueFd> dial(const Endpoint& endpoint, Deadline deadline) {
   Result<Addresses> addresses = look_up(endpoint);
   if (!addresses) return addresses.error();
-  Result<Descriptor> last = Error{ErrorKind::Network, "'" + endpoint.host + "' has no address"};
+  Result<UniqueFd> last = Error{ErrorKind::Network, "'" + endpoint.host + "' has no address"};
   for (const addrinfo* one = addresses->get(); one != nullptr; one = one->ai_next) {
     last = dial_one(*one, std::min(deadline, after(limits::kStoreConnectTimeout)));
     if (last) break;

@@ -3,15 +3,15 @@
 #pragma once
 
 #include "common/endpoint.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "rendezvous/client/store/deadline.hpp"
-#include "rendezvous/client/store/descriptor.hpp"
 
 namespace cpprun::worker {
 
 // Returns a connected socket: non-blocking, no delay, close-on-exec. Resolves a name each time,
 // with the resolver's own time limit only. The error (Network) names the last address tried and its
 // errno.
-Result<Descriptor> dial(const Endpoint& endpoint, Deadline deadline);
+Result<UniqueFd> dial(const Endpoint& endpoint, Deadline deadline);
 
 }  // namespace cpprun::worker

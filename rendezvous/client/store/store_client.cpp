@@ -43,7 +43,7 @@ Result<StoreClient> StoreClient::connect(const std::string& address, StoreClient
   Duration pause = limits::kStoreConnectRetryFirst;
   for (int tries = 1;; ++tries) {
     std::string trouble;
-    if (Result<Descriptor> socket = dial(*endpoint, until)) {
+    if (Result<UniqueFd> socket = dial(*endpoint, until)) {
       auto impl = std::make_unique<Impl>(StoreLink(std::move(*socket), to_string(*endpoint)),
                                          options.prefix, options.timeout);
       Status greeted = impl->greet(options.checks_in, until);

@@ -18,11 +18,11 @@ bool is_later(int number) {
 
 }  // namespace
 
-StoreLink::StoreLink(Descriptor socket, std::string peer)
+StoreLink::StoreLink(UniqueFd socket, std::string peer)
     : socket_(std::move(socket)), peer_(std::move(peer)) {}
 
 Error StoreLink::close(Error why) {
-  socket_.close();
+  socket_.reset();
   if (trouble_.empty()) trouble_ = why.text;
   return why;
 }

@@ -9,16 +9,16 @@
 #include <string>
 #include <string_view>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "rendezvous/client/store/deadline.hpp"
-#include "rendezvous/client/store/descriptor.hpp"
 
 namespace cpprun::worker {
 
 class StoreLink {
  public:
   // `peer`: name of the server, for errors.
-  StoreLink(Descriptor socket, std::string peer);
+  StoreLink(UniqueFd socket, std::string peer);
 
   // Sends everything. Refused if unread bytes of the peer are left.
   Status send(std::string_view bytes, Deadline deadline);
@@ -39,7 +39,7 @@ class StoreLink {
   size_t take(void* into, size_t room);
   Status refusal() const;
 
-  Descriptor socket_;
+  UniqueFd socket_;
   std::string peer_;
   std::string trouble_;  // why the socket is closed
   std::array<char, 4096> held_{};

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/check.hpp"
 #include "common/json.hpp"
 #include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
@@ -111,24 +110,6 @@ std::optional<std::string> refusal_reason(std::string_view body) {
       decode_query("{\"verb\":\"refused\"," + std::string(body.substr(1)));
   return parameters ? parameters->parameter("refused")
                     : "the agent gave no reason that can be read";
-}
-
-std::string framed(std::string_view body) {
-  CPPRUN_CHECK(!body.empty() && body.size() <= limits::kAdminReplyBytes);
-  std::string frame;
-  for (int shift = 0; shift < 32; shift += 8) {
-    frame += static_cast<char>(static_cast<uint32_t>(body.size()) >> shift);
-  }
-  return frame.append(body);
-}
-
-std::optional<size_t> frame_length(std::string_view four, size_t most) {
-  CPPRUN_CHECK(four.size() == 4);
-  size_t length = 0;
-  for (size_t i = 0; i < 4; ++i) {
-    length |= static_cast<size_t>(static_cast<unsigned char>(four[i])) << (8 * i);
-  }
-  return length == 0 || length > most ? std::nullopt : std::optional(length);
 }
 
 std::string encode(const NodeView& view) {

@@ -1,7 +1,7 @@
 // The admin protocol: what cpprunctl and an agent exchange over the agent's unix socket. A query is
 // a flat JSON object of strings; the reply is JSON too. docs/protocol.md, "Admin socket".
 //
-// On the wire each is one frame: length (u32, little-endian, without itself), then the JSON. A
+// On the wire each is one frame (frame.hpp); a reply has at most limits::kAdminReplyBytes. A
 // connection carries one query and one reply. Pure: no sockets here.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/heartbeat.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 
@@ -42,24 +43,11 @@ std::string refusal(const std::string& why);
 // The reason if the reply is a refusal; otherwise empty.
 std::optional<std::string> refusal_reason(std::string_view body);
 
-// The frame around a body. Requires: at most limits::kAdminReplyBytes.
-std::string framed(std::string_view body);
-// The length that these four bytes encode; empty if it is 0 or above `most`.
-std::optional<size_t> frame_length(std::string_view four, size_t most);
-
-// A worker's progress as the worker itself reports it; the agent checks none of it.
-struct WorkerProgress {
-  int64_t step = 0;
-  int64_t collectives = 0;
-  int64_t phase = 0;      // worker::Phase
-  Duration age{};         // of the last heartbeat
-  Duration step_takes{};  // zero: unknown
-};
 struct WorkerView {
   int64_t rank = 0;
   int64_t local_rank = 0;
   int64_t pid = 0;
-  std::optional<WorkerProgress> progress{};  // empty: the worker reports none (no SDK, no helper)
+  std::optional<Heartbeat> progress{};  // empty: the worker reports none (no SDK, no helper)
   // Resident, of the worker process alone; empty: it has ended.
   std::optional<int64_t> memory_bytes{};
   std::string stdout_file{};  // log file; empty: none

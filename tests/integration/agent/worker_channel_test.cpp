@@ -25,7 +25,6 @@ namespace cpprun {
 namespace {
 
 using worker::AgentSocket;
-using worker::Descriptor;
 
 constexpr int kRank = 3;
 const auto arena_memory = [] { return uint64_t{64} << 20; };
@@ -81,23 +80,23 @@ class WorkerChannelTest : public testing::Test {
   }
 
   // A socket that sends arbitrary bytes.
-  Descriptor raw() const {
+  UniqueFd raw() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path + 1, name_.data(), name_.size());
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name_.size());
-    Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const timeval limit{10, 0};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     const auto* whole = reinterpret_cast<const sockaddr*>(&address);
     EXPECT_EQ(::connect(fd.get(), whole, size), 0);
     return fd;
   }
-  static bool say(const Descriptor& fd, const std::string& bytes) {
+  static bool say(const UniqueFd& fd, const std::string& bytes) {
     return ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
   }
   // Expects the agent to disconnect; ignores earlier answers.
-  static bool is_hung_up_on(const Descriptor& fd) {
+  static bool is_hung_up_on(const UniqueFd& fd) {
     char bytes[64];
     ssize_t size = 0;
     while ((size = ::recv(fd.get(), bytes, sizeof bytes, 0)) > 0) continue;
@@ -151,7 +150,7 @@ TEST_F(WorkerChannelTest, ANewRoundHasNewPages) {
 }
 
 TEST_F(WorkerChannelTest, APageCannotBeTruncated) {
-  Descriptor fd = raw();
+  UniqueFd fd = raw();
   ASSERT_TRUE(say(fd, channel::encode(channel::Hello{})));
   char bytes[64];
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -166,14 +165,14 @@ TEST_F(WorkerChannelTest, APageCannotBeTruncated) {
   ASSERT_NE(head, nullptr);
   int memory = -1;
   std::memcpy(&memory, CMSG_DATA(head), sizeof memory);
-  Descriptor page(memory);
+  UniqueFd page(memory);
   EXPECT_LT(::ftruncate(memory, 100), 0);
   EXPECT_LT(::ftruncate(memory, 1 << 20), 0);
 }
 
 TEST_F(WorkerChannelTest, DisconnectsForeignProcesses) {
   is_strange_ = true;
-  Descriptor fd = raw();
+  UniqueFd fd = raw();
   say(fd, channel::encode(channel::Hello{}));
   EXPECT_TRUE(is_hung_up_on(fd));
   EXPECT_FALSE(is_alive());
@@ -184,9 +183,9 @@ TEST_F(WorkerChannelTest, DisconnectsForeignProcesses) {
 TEST_F(WorkerChannelTest, RejectsForeignProcessesInBursts) {
   is_strange_ = true;
   const auto start = std::chrono::steady_clock::now();
-  std::vector<Descriptor> knocking;
+  std::vector<UniqueFd> knocking;
   for (int i = 0; i < 3 * limits::kChannelBurst + 1; ++i) knocking.push_back(raw());
-  for (const Descriptor& fd : knocking) EXPECT_TRUE(is_hung_up_on(fd));
+  for (const UniqueFd& fd : knocking) EXPECT_TRUE(is_hung_up_on(fd));
   EXPECT_GE(std::chrono::steady_clock::now() - start, 3 * limits::kChannelPause);
 }
 
@@ -267,13 +266,13 @@ TEST_F(WorkerChannelTest, RecordsWhichWorkersCanSave) {
 
 // Version 1 has a page, readiness and reports.
 TEST_F(WorkerChannelTest, SupportsAnOlderWorkerProtocol) {
-  Descriptor fd = raw();
+  UniqueFd fd = raw();
   ASSERT_TRUE(say(fd, channel::encode(channel::Hello{1})));
   char bytes[64];
   ASSERT_GT(::recv(fd.get(), bytes, sizeof bytes, 0), 0);
   say(fd, channel::encode(channel::Report{"old"}));
   EXPECT_EQ(end_worker().report, "old");
-  Descriptor other = raw();
+  UniqueFd other = raw();
   say(other, channel::encode(channel::Hello{1}));
   say(other, channel::encode(channel::CommitRequest{1, 1}));
   EXPECT_TRUE(is_hung_up_on(other));
@@ -298,7 +297,7 @@ TEST_F(WorkerChannelTest, AnInvalidMessageEndsTheConnection) {
        {std::string("x"), std::string(60'000, '\0'), report + "x", encode(channel::Ready{}), report,
         encode(channel::Hello{99}), encode(channel::Hello{0}), encode(channel::Page{4096}),
         encode(channel::CommitRequest{1, 1}), encode(channel::ArenaRequest{1, 1})}) {
-    Descriptor fd = raw();
+    UniqueFd fd = raw();
     say(fd, bytes);
     EXPECT_TRUE(is_hung_up_on(fd)) << bytes.substr(0, 12);
   }
@@ -306,13 +305,13 @@ TEST_F(WorkerChannelTest, AnInvalidMessageEndsTheConnection) {
        {encode(channel::Page{4096}), encode(channel::Arena{1, 0, {}}),
         encode(channel::Permission{1, true, {}}), encode(channel::Snapshot{-1, "/x"}),
         encode(channel::Snapshot{1, "x"}), encode(channel::Snapshot{1, std::string("/x\0y", 4)})}) {
-    Descriptor fd = raw();
+    UniqueFd fd = raw();
     say(fd, hello);
     say(fd, bytes);
     EXPECT_TRUE(is_hung_up_on(fd)) << bytes.substr(0, 12);
   }
   EXPECT_TRUE(told().empty());
-  Descriptor twice = raw();
+  UniqueFd twice = raw();
   say(twice, hello);
   say(twice, hello);
   EXPECT_TRUE(is_hung_up_on(twice));
@@ -328,7 +327,7 @@ TEST_F(WorkerChannelTest, ThrottlesAFloodingWorker) {
 }
 
 TEST_F(WorkerChannelTest, DisconnectsAWorkerThatReadsNoAnswers) {
-  Descriptor fd = raw();
+  UniqueFd fd = raw();
   say(fd, channel::encode(channel::Hello{}));
   const std::string question = channel::encode(channel::ArenaRequest{1, 1});
   while (say(fd, question)) continue;
@@ -336,26 +335,26 @@ TEST_F(WorkerChannelTest, DisconnectsAWorkerThatReadsNoAnswers) {
 }
 
 TEST_F(WorkerChannelTest, LimitsConnectionsPerWorker) {
-  std::vector<Descriptor> open;
+  std::vector<UniqueFd> open;
   for (size_t i = 0; i < limits::kWorkerConnections; ++i) {
     open.push_back(raw());
     ASSERT_TRUE(say(open.back(), channel::encode(channel::Hello{})));
     char byte = 0;
     ASSERT_EQ(::recv(open.back().get(), &byte, 1, 0), 1);
   }
-  Descriptor more = raw();
+  UniqueFd more = raw();
   EXPECT_TRUE(is_hung_up_on(more));
   open.pop_back();
   EXPECT_TRUE(eventually([&] { return is_alive(); }));
 }
 
 TEST_F(WorkerChannelTest, ClosesDescriptorsReceivedFromAWorker) {
-  Descriptor fd = raw();
+  UniqueFd fd = raw();
   say(fd, channel::encode(channel::Hello{}));
   const std::string ready = channel::encode(channel::Ready{});
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  Descriptor read_end(ends[0]);
+  UniqueFd read_end(ends[0]);
   iovec body{const_cast<char*>(ready.data()), ready.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};

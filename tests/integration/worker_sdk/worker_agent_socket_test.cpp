@@ -22,13 +22,13 @@ namespace {
 // An agent for one client that sends a given answer, with or without a descriptor.
 class FakeAgent {
  public:
-  FakeAgent(std::string answer, Descriptor beside)
+  FakeAgent(std::string answer, UniqueFd beside)
       : answer_(std::move(answer)), beside_(std::move(beside)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path + 1, name().data(), name().size());
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name().size());
-    listener_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    listener_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const auto* whole = reinterpret_cast<const sockaddr*>(&address);
     EXPECT_EQ(::bind(listener_.get(), whole, size), 0);
     EXPECT_EQ(::listen(listener_.get(), 1), 0);
@@ -42,7 +42,7 @@ class FakeAgent {
 
  private:
   void serve() {
-    Descriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     char hello[64];
     if (::recv(client.get(), hello, sizeof hello, 0) <= 0) return;
     iovec body{answer_.data(), answer_.size()};
@@ -68,13 +68,13 @@ class FakeAgent {
   }
 
   std::string answer_;
-  Descriptor beside_;
-  Descriptor listener_;
+  UniqueFd beside_;
+  UniqueFd listener_;
   std::thread thread_;
 };
 
-Descriptor memory(off_t size, bool is_sealed, const WorkerPage* content = nullptr) {
-  Descriptor made(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+UniqueFd memory(off_t size, bool is_sealed, const WorkerPage* content = nullptr) {
+  UniqueFd made(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(::ftruncate(made.get(), size), 0);
   if (content != nullptr) {
     EXPECT_EQ(::pwrite(made.get(), content, sizeof *content, 0), ssize_t{sizeof *content});
@@ -84,7 +84,7 @@ Descriptor memory(off_t size, bool is_sealed, const WorkerPage* content = nullpt
   return made;
 }
 
-AgentSocket met(std::string answer, Descriptor beside) {
+AgentSocket met(std::string answer, UniqueFd beside) {
   FakeAgent agent(std::move(answer), std::move(beside));
   return AgentSocket::connect(FakeAgent::name());
 }
@@ -98,14 +98,14 @@ TEST(WorkerAgentSocket, RejectsAForeignAgentSocket) {
   EXPECT_EQ(met(page, memory(4096, true, &strange)).page(), nullptr);
   EXPECT_EQ(met(page, memory(4096, false, &good)).page(), nullptr) << "it might shrink";
   EXPECT_EQ(met(page, memory(100, true)).page(), nullptr);
-  EXPECT_EQ(met(page, Descriptor(::open("/dev/zero", O_RDWR | O_CLOEXEC))).page(), nullptr);
-  EXPECT_EQ(met(page, Descriptor()).page(), nullptr);
+  EXPECT_EQ(met(page, UniqueFd(::open("/dev/zero", O_RDWR | O_CLOEXEC))).page(), nullptr);
+  EXPECT_EQ(met(page, UniqueFd()).page(), nullptr);
   EXPECT_EQ(met("garbage", memory(4096, true, &good)).page(), nullptr);
   EXPECT_EQ(met(channel::encode(channel::Ready{}), memory(4096, true, &good)).page(), nullptr);
 }
 
 TEST(WorkerAgentSocket, GivesUpOnASilentAgent) {
-  EXPECT_EQ(met("", Descriptor()).page(), nullptr);
+  EXPECT_EQ(met("", UniqueFd()).page(), nullptr);
 }
 
 TEST(WorkerAgentSocket, ReportsAMissingAgent) {

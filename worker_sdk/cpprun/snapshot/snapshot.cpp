@@ -29,9 +29,10 @@ using snapshot::Tracked;
 
 // Files keep int as int64_t: Python has one integer type.
 template <class T>
-Tracked track_number(T& value) {
+Tracked track_number(T& value, TrackValue options) {
   using Kept = std::conditional_t<std::is_same_v<T, int>, int64_t, T>;
-  return {.object = &value,
+  return {.is_per_rank = options.is_per_rank,
+          .object = &value,
           .save = [&value](Capture&) { return Value(static_cast<Kept>(value)); },
           .load =
               [&value](const Value& held, const Storages& storages) {
@@ -184,30 +185,22 @@ Snapshot& Snapshot::track_rng() {
 }
 
 Snapshot& Snapshot::track(const std::string& name, bool& value, TrackValue options) {
-  Tracked tracked = track_number(value);
-  tracked.is_per_rank = options.is_per_rank;
-  impl_->objects.add(name, std::move(tracked));
+  impl_->objects.add(name, track_number(value, options));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, int& value, TrackValue options) {
-  Tracked tracked = track_number(value);
-  tracked.is_per_rank = options.is_per_rank;
-  impl_->objects.add(name, std::move(tracked));
+  impl_->objects.add(name, track_number(value, options));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, int64_t& value, TrackValue options) {
-  Tracked tracked = track_number(value);
-  tracked.is_per_rank = options.is_per_rank;
-  impl_->objects.add(name, std::move(tracked));
+  impl_->objects.add(name, track_number(value, options));
   return *this;
 }
 
 Snapshot& Snapshot::track(const std::string& name, double& value, TrackValue options) {
-  Tracked tracked = track_number(value);
-  tracked.is_per_rank = options.is_per_rank;
-  impl_->objects.add(name, std::move(tracked));
+  impl_->objects.add(name, track_number(value, options));
   return *this;
 }
 

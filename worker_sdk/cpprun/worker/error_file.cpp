@@ -11,9 +11,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "common/machine/unique_fd.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/internal/error_json.hpp"
-#include "rendezvous/client/store/descriptor.hpp"
 
 namespace cpprun::worker {
 namespace {
@@ -45,7 +45,7 @@ bool write_all(int fd, std::string_view text) {
 }
 
 bool write_part(std::string_view content) {
-  const Descriptor file(
+  const UniqueFd file(
       ::open(prepared.written_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
   return file.is_open() && write_all(file.get(), content);
 }

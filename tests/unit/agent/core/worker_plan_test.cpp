@@ -164,15 +164,8 @@ TEST_F(WorkerPlan, VirtualLocalRanks) {
   EXPECT_EQ(environment(1)["CUDA_VISIBLE_DEVICES"], "1");
   config.environment = {"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c"};
   EXPECT_EQ(environment(1)["CUDA_VISIBLE_DEVICES"], "GPU-b");
-  EXPECT_TRUE(check_virtual_devices(config).ok());
   config.environment = {"CUDA_VISIBLE_DEVICES=GPU-a, 3 ,MIG-b"};
   EXPECT_EQ(environment(1)["CUDA_VISIBLE_DEVICES"], "3");
-  config.environment = {"CUDA_VISIBLE_DEVICES=3"};
-  Status too_few = check_virtual_devices(config);
-  ASSERT_FALSE(too_few.ok());
-  EXPECT_NE(too_few.error().text.find("lists 1"), std::string::npos) << too_few.error().text;
-  config.workers.is_virtual_local_rank = false;
-  EXPECT_TRUE(check_virtual_devices(config).ok());
 }
 
 TEST_F(WorkerPlan, Arguments) {

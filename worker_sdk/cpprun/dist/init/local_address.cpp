@@ -6,13 +6,14 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <thread>
+
+#include "common/machine/unique_fd.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -29,20 +30,6 @@ struct Freed {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 using Addresses = std::unique_ptr<addrinfo, Freed>;
-
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Addresses addresses_of(const std::string& host, int port, int type, std::string& why) {
   addrinfo hints{};
@@ -61,25 +48,25 @@ std::string numeric(const sockaddr_storage& address, socklen_t length) {
 }
 
 std::string route_to(const addrinfo& target) {
-  const Socket socket(::socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (socket.fd() < 0 || connect(socket.fd(), target.ai_addr, target.ai_addrlen) != 0) return "";
+  const UniqueFd socket(::socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0 || connect(socket.get(), target.ai_addr, target.ai_addrlen) != 0) return "";
   sockaddr_storage own{};
   socklen_t length = sizeof own;
-  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&own), &length) != 0) return "";
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0) return "";
   return numeric(own, length);
 }
 
 // Returns 0, or the errno of a connection that failed or took longer than `limit`.
 int try_connect(const addrinfo& target, Milliseconds limit) {
-  const Socket socket(::socket(target.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (socket.fd() < 0) return errno;
-  if (connect(socket.fd(), target.ai_addr, target.ai_addrlen) == 0) return 0;
+  const UniqueFd socket(::socket(target.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return errno;
+  if (connect(socket.get(), target.ai_addr, target.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  pollfd wanted{socket.fd(), POLLOUT, 0};
+  pollfd wanted{socket.get(), POLLOUT, 0};
   if (poll(&wanted, 1, static_cast<int>(limit.count())) <= 0) return ETIMEDOUT;
   int error = 0;
   socklen_t length = sizeof error;
-  getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
   return error;
 }
 

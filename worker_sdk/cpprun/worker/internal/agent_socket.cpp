@@ -30,8 +30,8 @@ bool is_trusted(int socket) {
 
 // Returns the descriptor passed beside a message. If there are several, keeps the last and closes
 // the others.
-Descriptor descriptor_of(msghdr& message) {
-  Descriptor found;
+UniqueFd descriptor_of(msghdr& message) {
+  UniqueFd found;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
        head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
@@ -39,7 +39,7 @@ Descriptor descriptor_of(msghdr& message) {
     for (size_t i = 0; i < count; ++i) {
       int descriptor = -1;
       std::memcpy(&descriptor, CMSG_DATA(head) + i * sizeof(int), sizeof descriptor);
-      found = Descriptor(descriptor);
+      found = UniqueFd(descriptor);
     }
   }
   return found;
@@ -50,7 +50,7 @@ Descriptor descriptor_of(msghdr& message) {
 AgentSocket AgentSocket::connect(const std::string& name) {
   AgentSocket link;
   const bool is_there = link.open(name) && link.receive_page();
-  if (!is_there) link.socket_.close();
+  if (!is_there) link.socket_.reset();
   return link;
 }
 
@@ -69,7 +69,7 @@ bool AgentSocket::open(const std::string& name) {
   if (name.empty() || name.size() >= sizeof address.sun_path) return false;
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  socket_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   // SO_SNDTIMEO also limits connect() while the agent's backlog is full.
   const auto limit =
       std::chrono::duration_cast<std::chrono::seconds>(limits::kAgentResponseTimeout);
@@ -97,7 +97,7 @@ std::optional<AgentSocket::Answer> AgentSocket::receive(Deadline until) const {
   message.msg_controllen = sizeof control;
   const ssize_t size = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (size <= 0) return std::nullopt;
-  Descriptor passed_descriptor = descriptor_of(message);
+  UniqueFd passed_descriptor = descriptor_of(message);
   Result<channel::Message> decoded = channel::decode({bytes.data(), static_cast<size_t>(size)});
   if (!decoded) return std::nullopt;
   return Answer{std::move(*decoded), std::move(passed_descriptor)};

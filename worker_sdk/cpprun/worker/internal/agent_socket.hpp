@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/time.hpp"
 #include "rendezvous/client/store/deadline.hpp"
-#include "rendezvous/client/store/descriptor.hpp"
 #include "rendezvous/protocol/worker/worker_channel.hpp"
 #include "rendezvous/protocol/worker/worker_page.hpp"
 
@@ -37,7 +37,7 @@ class AgentSocket {
 
   struct Answer {
     channel::Message message;
-    Descriptor passed_descriptor;  // empty if the message has none
+    UniqueFd passed_descriptor;  // empty if the message has none
   };
   // Sends the request that `make` builds from a new request id, and waits for the answer. Empty if
   // none arrives within `timeout`. Concurrent callers take turns.
@@ -51,7 +51,7 @@ class AgentSocket {
   bool receive_page();
   bool map(int memory);
 
-  Descriptor socket_;
+  UniqueFd socket_;
   struct Requests {
     std::mutex mutex;
     uint32_t last_request_id = 0;

@@ -11,8 +11,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "common/machine/unique_fd.hpp"
 #include "cpprun/worker/internal/elf_symbols.hpp"
-#include "rendezvous/client/store/descriptor.hpp"
 
 namespace cpprun::worker {
 namespace {
@@ -28,7 +28,7 @@ char path_memory[kPathBytes];
 char name_memory[kNameBytes];
 
 std::string_view read_maps() {
-  const Descriptor file(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
   size_t used = 0;
   while (used < kMapsBytes) {
     const ssize_t count = ::read(file.get(), maps_memory + used, kMapsBytes - used);
@@ -42,7 +42,7 @@ std::string_view read_maps() {
 class Mapping {
  public:
   explicit Mapping(const char* path) noexcept {
-    const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+    const UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
     struct stat status {};
     if (::fstat(file.get(), &status) != 0 || status.st_size <= 0) return;
     const auto size = static_cast<size_t>(status.st_size);

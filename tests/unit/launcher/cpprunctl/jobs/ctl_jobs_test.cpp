@@ -26,7 +26,7 @@ admin::NodeView view_of(const std::string& run_id, int64_t pid, bool is_host) {
   view.state = "running";
   view.snapshot_step = 120;
   admin::WorkerView worker{pid, 0, pid + 1};
-  worker.progress = admin::WorkerProgress{42, 7, 2, 250ms, 12ms};
+  worker.progress = Heartbeat{42, 7, 2, 250ms, 12ms};
   worker.memory_bytes = 3LL << 29;
   worker.stderr_file = "/logs/stderr.log";
   view.workers.push_back(worker);

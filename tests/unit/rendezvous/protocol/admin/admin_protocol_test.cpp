@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/limits/admin.hpp"
+#include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun::admin {
 namespace {
@@ -65,7 +66,7 @@ TEST(AdminProtocol, UnknownWorkerValuesAreNull) {
   view.node = "node0";
   view.workers.resize(2);
   view.workers[1].rank = 1;
-  view.workers[1].progress = WorkerProgress{40, 7, 2, 500ms, 250ms};
+  view.workers[1].progress = Heartbeat{40, 7, 2, 500ms, 250ms};
   view.workers[1].memory_bytes = 4096;
   view.snapshot_step = 20;
   const json told = json::parse(encode(view));
@@ -94,12 +95,13 @@ TEST(AdminProtocol, StacksMayHoldAnyBytes) {
 }
 
 TEST(AdminProtocol, AFrameContainsItsLength) {
-  const std::string frame = framed(std::string(300, 'x'));
+  std::string frame;
+  control::append_frame(frame, std::string(300, 'x'));
   ASSERT_EQ(frame.size(), 304u);
-  EXPECT_EQ(frame_length(frame.substr(0, 4), 1000), 300u);
-  EXPECT_EQ(frame_length(frame.substr(0, 4), 299), std::nullopt);
-  EXPECT_EQ(frame_length(std::string(4, '\0'), 1000), std::nullopt);
-  EXPECT_EQ(frame_length("\xff\xff\xff\xff", limits::kAdminReplyBytes), std::nullopt);
+  EXPECT_EQ(control::frame_length(frame.substr(0, 4), 1000), 300u);
+  EXPECT_EQ(control::frame_length(frame.substr(0, 4), 299), std::nullopt);
+  EXPECT_EQ(control::frame_length(std::string(4, '\0'), 1000), std::nullopt);
+  EXPECT_EQ(control::frame_length("\xff\xff\xff\xff", limits::kAdminReplyBytes), std::nullopt);
 }
 
 }  // namespace

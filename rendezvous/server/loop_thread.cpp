@@ -1,4 +1,4 @@
-#include "launcher/cpprun/loop_thread.hpp"
+#include "rendezvous/server/loop_thread.hpp"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-// LoopThread: a ServerLoop and the thread that runs it, beside the agent's thread.
+// LoopThread: a ServerLoop and the thread that runs it, beside the program's main thread.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,7 @@ class LoopThread {
   LoopThread() { loop_.hold(); }
 
   ServerLoop& loop() { return loop_; }
-  // Nothing on the loop runs before. The thread blocks all signals: the agent's thread handles
-  // them.
+  // Nothing on the loop runs before. The thread blocks all signals: the main thread handles them.
   void start();
   // Runs `last` on the thread, then ends the thread without waiting for pending work. Does nothing
   // if the thread was never started.

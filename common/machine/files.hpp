@@ -1,0 +1,17 @@
+// Whole files as text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace cpprun {
+
+// At most `most` bytes of it; nothing if it cannot be read. Calls the kernel directly, without
+// streams: each start of a job reads several files of /proc and /sys.
+std::optional<std::string> read_file(const std::string& path, size_t most = SIZE_MAX);
+// Replaces its content. False: it could not be written.
+bool write_file(const std::string& path, const std::string& text);
+
+}  // namespace cpprun
