@@ -40,8 +40,7 @@ class JobPage {
     }
   }
   // One number per job.
-  void gauge(const char* name, const char* help,
-             const std::function<int64_t(const Job&)>& value) {
+  void gauge(const char* name, const char* help, const std::function<int64_t(const Job&)>& value) {
     text_.family(name, "gauge", help);
     each([&](std::string_view id, const Job& job) { text_.series({{"run_id", id}}, value(job)); });
   }

@@ -139,8 +139,7 @@ void CoordinatorProcess::carry_out_queue() {
       if (wish.to && is_said) {
         context_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
         handovers_.on_sent(send->session.value, *wish.to, send->message);
-        if (const Job* led = job(wish.run_id);
-            led != nullptr && spec_.options.leader_lease) {
+        if (const Job* led = job(wish.run_id); led != nullptr && spec_.options.leader_lease) {
           context_.etcd->watch().on_told(wish.run_id, led->term(), send->message);
         }
         if (auto heard = heard_.find(wish.run_id); heard != heard_.end()) {

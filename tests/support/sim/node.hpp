@@ -201,7 +201,7 @@ class Node final : public Program {
   Instant worker_lease_deadline_ =
       Instant::never();               // the reaper process's deadline, in the host's time
   std::optional<Instant> killed_at_;  // true time: when its agent first sent SIGKILL
-  Duration stuck_after_{};      // from then on
+  Duration stuck_after_{};            // from then on
 
   Term term_;
   std::optional<control::RankAssignment> assignment_;  // of the workers started last

@@ -2,8 +2,8 @@
 
 namespace cpprun::sim {
 
-void RedirectChecks::on_message(ConnectionId connection, const control::Hello& from,
-                                const Job* job, const control::AgentMessage& message) {
+void RedirectChecks::on_message(ConnectionId connection, const control::Hello& from, const Job* job,
+                                const control::AgentMessage& message) {
   const bool is_here = job != nullptr && !job->is_over();
   if (std::holds_alternative<control::AnnounceLeader>(message)) {
     leader_announcers_.insert(connection);

@@ -101,7 +101,7 @@ class TrainerCore {
   int64_t step_ = 0;  // optimizer steps, summed over all runs
   int epoch_ = 0;
   int64_t batches_ = 0, at_batch_ = 0;  // of this epoch: in all, completed
-  snapshot::PollSchedule stop_polls_;     // for stop requests
+  snapshot::PollSchedule stop_polls_;   // for stop requests
   int64_t first_batch_ = 0;             // of an epoch that was resumed in the middle
 };
 

@@ -18,7 +18,7 @@ struct FaultRates {
   Duration break_connection{}, black_hole{}, clog{}, cut_off{}, one_way_cut{};
   Duration kill{}, power{}, freeze{}, pause{}, signal{}, arrive{}, fail_worker{};
   Duration kill_coordinator{}, freeze_coordinator{}, cut_coordinator{};
-  Duration order{};   // of an admin command, at some node
+  Duration order{};          // of an admin command, at some node
   Duration planned_fault{};  // of a fault of the job's plan, at some node
   Duration slow_reader{}, slow_coordinator{}, disk_full{};
   bool does_coordinator_return = true;
