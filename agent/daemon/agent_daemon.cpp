@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "agent/core/agent.hpp"
-#include "agent/core/worker_plan.hpp"
+#include "agent/core/worker_environment.hpp"
 #include "agent/daemon/events/console_reporter.hpp"
 #include "agent/daemon/events/event_recorder.hpp"
 #include "agent/daemon/faults/fault_injector.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/core/worker_plan.hpp"
+#include "agent/core/worker_environment.hpp"
 #include "agent/daemon/worker_specs.hpp"
 #include "common/log/log.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "agent/core/config.hpp"
-#include "agent/core/worker_plan.hpp"
+#include "agent/core/worker_environment.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/streams/log_folder.hpp"
 #include "rendezvous/protocol/control/control.hpp"

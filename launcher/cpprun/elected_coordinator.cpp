@@ -82,7 +82,7 @@ class ElectedCoordinator::Impl {
     });
   }
 
-  void leave(Stay& stay) {
+  void leave(IdleWait& stay) {
     wait_until_idle(stay);
     auto left = std::make_shared<std::promise<void>>();
     auto done = left->get_future();
@@ -152,7 +152,7 @@ class ElectedCoordinator::Impl {
     log::warning(why + " (for " + std::to_string(lasts) + " s)");
   }
 
-  void wait_until_idle(Stay& stay) {
+  void wait_until_idle(IdleWait& stay) {
     loop().post([this, idle = stay.when_idle()] {
       on_idle_ = idle;
       if (!coordinator_) return resign();
@@ -201,7 +201,7 @@ Arbiter ElectedCoordinator::arbiter() {
       [impl = impl_.get()](bool is_led, bool would_lead) { impl->on_standing(is_led, would_lead); };
 }
 
-void ElectedCoordinator::leave(Stay& stay) {
+void ElectedCoordinator::leave(IdleWait& stay) {
   impl_->leave(stay);
 }
 

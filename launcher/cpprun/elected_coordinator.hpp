@@ -14,7 +14,7 @@
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
-#include "launcher/cpprun/stay.hpp"
+#include "launcher/cpprun/idle_wait.hpp"
 
 namespace cpprun {
 
@@ -31,7 +31,7 @@ class ElectedCoordinator {
 
   // Call it when the agent has ended. Waits as long as other agents need the coordinator here, or
   // until `stay` is over, and then resigns.
-  void leave(Stay& stay);
+  void leave(IdleWait& stay);
 
  private:
   class Impl;

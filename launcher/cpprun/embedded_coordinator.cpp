@@ -103,7 +103,7 @@ class EmbeddedCoordinator::Impl {
 
   void start_thread() { thread_.start(); }
 
-  void wait_until_idle(Stay& stay) {
+  void wait_until_idle(IdleWait& stay) {
     thread_.loop().post(
         [this, idle = stay.when_idle()] { coordinator_.service().when_idle(idle); });
     if (stay.is_over_within(kStayReminderInterval)) return;
@@ -172,7 +172,7 @@ Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::take_over(
 const Endpoint& EmbeddedCoordinator::endpoint() const {
   return impl_->endpoint();
 }
-void EmbeddedCoordinator::wait_until_idle(Stay& stay) {
+void EmbeddedCoordinator::wait_until_idle(IdleWait& stay) {
   impl_->wait_until_idle(stay);
 }
 

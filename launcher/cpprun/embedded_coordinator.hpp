@@ -15,7 +15,7 @@
 #include "common/endpoint.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
-#include "launcher/cpprun/stay.hpp"
+#include "launcher/cpprun/idle_wait.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
@@ -45,7 +45,7 @@ class EmbeddedCoordinator {
 
   // Returns when no agent needs the coordinator any more, or when `stay` is over. Warns if that
   // takes a while.
-  void wait_until_idle(Stay& stay);
+  void wait_until_idle(IdleWait& stay);
 
  private:
   class Impl;

@@ -22,7 +22,7 @@
 #include "common/text.hpp"
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
-#include "launcher/cpprun/stay.hpp"
+#include "launcher/cpprun/idle_wait.hpp"
 #include "launcher/doctor/preflight.hpp"
 #include "launcher/options/options.hpp"
 
@@ -87,7 +87,7 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
   std::optional<Duration> most = agent->may_stay();
   const bool is_urgent = code > kSignalBase && code != kSignalBase + SIGTERM;
   if (most && !is_urgent) most = std::max(*most, limits::kLeaderLeaveTimeout);
-  Stay stay(most);
+  IdleWait stay(most);
   agent.reset();  // restores the default actions of the other signals
   (*host)->leave(stay);
   if (stay.is_asked()) log::finish(limits::kLogFlushTimeout);
@@ -129,7 +129,7 @@ int launch(const Launch& launch_options, StartTimes times) {
   const int code =
       (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
   const std::optional<Duration> most = (*agent)->may_stay();
-  Stay stay(most);
+  IdleWait stay(most);
   agent->reset();  // restores the default actions of the other signals
   // Other agents may still need the coordinator in this process.
   const bool may_stay = !most || *most > Duration{};

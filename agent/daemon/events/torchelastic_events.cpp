@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "agent/core/worker_plan.hpp"
+#include "agent/core/worker_environment.hpp"
 #include "common/json.hpp"
 #include "common/log/log.hpp"
 

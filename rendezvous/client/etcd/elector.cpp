@@ -7,7 +7,7 @@
 
 #include "common/limits/etcd.hpp"
 #include "common/loop/effect_runner.hpp"
-#include "rendezvous/client/etcd/questions.hpp"
+#include "rendezvous/client/etcd/election_requests.hpp"
 
 namespace cpprun::etcd {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rendezvous/client/etcd/questions.hpp"
+#include "rendezvous/client/etcd/election_requests.hpp"
 
 namespace cpprun::etcd {
 namespace {

@@ -1,4 +1,4 @@
-// Stay: the wait of a launcher whose agent has ended, because other agents still need the
+// IdleWait: the wait of a launcher whose agent has ended, because other agents still need the
 // coordinator in its process. SIGTERM ends only the wait: the exit code is already fixed.
 //
 // The constructor blocks SIGTERM in this thread; all other threads block it already. So construct
@@ -16,13 +16,13 @@
 
 namespace cpprun {
 
-class Stay {
+class IdleWait {
  public:
   // `most` is given if a signal has asked this process to exit: the wait takes no longer, and a
   // further SIGTERM has no effect.
-  explicit Stay(std::optional<Duration> most);
-  ~Stay();  // unblocks SIGTERM, unless the process was asked to exit and so is about to end
-  Stay(const Stay&) = delete;
+  explicit IdleWait(std::optional<Duration> most);
+  ~IdleWait();  // unblocks SIGTERM, unless the process was asked to exit and so is about to end
+  IdleWait(const IdleWait&) = delete;
 
   // The callback ends the wait. Callable from any thread, at any time.
   std::function<void()> when_idle() const;

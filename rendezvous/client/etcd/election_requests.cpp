@@ -1,4 +1,4 @@
-#include "rendezvous/client/etcd/questions.hpp"
+#include "rendezvous/client/etcd/election_requests.hpp"
 
 #include <chrono>
 #include <optional>

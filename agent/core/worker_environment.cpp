@@ -1,4 +1,4 @@
-#include "agent/core/worker_plan.hpp"
+#include "agent/core/worker_environment.hpp"
 
 #include <array>
 #include <optional>

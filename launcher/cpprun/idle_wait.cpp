@@ -1,4 +1,4 @@
-#include "launcher/cpprun/stay.hpp"
+#include "launcher/cpprun/idle_wait.hpp"
 
 #include <poll.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ sigset_t only_sigterm() {
 
 }  // namespace
 
-Stay::Stay(std::optional<Duration> most)
+IdleWait::IdleWait(std::optional<Duration> most)
     : is_asked_(most.has_value()),
       idle_(std::make_shared<UniqueFd>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
   if (most) until_ = begun_ + *most;
@@ -31,17 +31,17 @@ Stay::Stay(std::optional<Duration> most)
   if (!is_asked_) signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-Stay::~Stay() {
+IdleWait::~IdleWait() {
   if (is_asked_) return;
   const sigset_t set = only_sigterm();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
-std::function<void()> Stay::when_idle() const {
+std::function<void()> IdleWait::when_idle() const {
   return [idle = idle_] { ::eventfd_write(idle->get(), 1); };
 }
 
-bool Stay::is_over_within(std::optional<Duration> piece) {
+bool IdleWait::is_over_within(std::optional<Duration> piece) {
   if (!idle_->is_open()) return true;  // out of descriptors: when_idle() could not wake us
   std::optional<Clock::time_point> end = until_;
   if (piece) end = std::min(end.value_or(Clock::time_point::max()), Clock::now() + *piece);
@@ -59,7 +59,7 @@ bool Stay::is_over_within(std::optional<Duration> piece) {
   }
 }
 
-std::string Stay::limit_text() const {
+std::string IdleWait::limit_text() const {
   if (!until_) return "";
   const auto seconds = ceil<std::chrono::seconds>(*until_ - begun_).count();
   return ", for " + std::to_string(seconds) + " s at most";
