@@ -9,9 +9,9 @@
 namespace cpprun::agent {
 namespace {
 
-class WorkerEnvironment : public testing::Test {
+class AgentWorkerEnvironment : public testing::Test {
  protected:
-  WorkerEnvironment() {
+  AgentWorkerEnvironment() {
     config.rendezvous.run_id = "my-job";
     config.workers.nproc = 2;
     config.workers.role = "trainer";
@@ -48,7 +48,7 @@ class WorkerEnvironment : public testing::Test {
   LaunchContext place;
 };
 
-TEST_F(WorkerEnvironment, SetsTheVariablesOfTheContract) {
+TEST_F(AgentWorkerEnvironment, SetsTheVariablesOfTheContract) {
   auto variables = environment(1);
   std::map<std::string, std::string> expected = {
       {"LOCAL_RANK", "1"},
@@ -81,41 +81,41 @@ TEST_F(WorkerEnvironment, SetsTheVariablesOfTheContract) {
   EXPECT_FALSE(variables.contains("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST_F(WorkerEnvironment, KeepsVariablesOfTheUser) {
+TEST_F(AgentWorkerEnvironment, KeepsVariablesOfTheUser) {
   config.environment = {"TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "OMP_NUM_THREADS=8"};
   EXPECT_EQ(environment(0)["TORCH_NCCL_ASYNC_ERROR_HANDLING"], "0");
   EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "8");
 }
 
-TEST_F(WorkerEnvironment, SetsOneThreadByDefault) {
+TEST_F(AgentWorkerEnvironment, SetsOneThreadByDefault) {
   config.workers.set_omp_num_threads = true;
   EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "1");
 }
 
-TEST_F(WorkerEnvironment, AChosenThreadCountOverridesTheVariable) {
+TEST_F(AgentWorkerEnvironment, AChosenThreadCountOverridesTheVariable) {
   config.environment = {"OMP_NUM_THREADS=8"};
   config.workers.omp_threads = 3;
   EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "3");
 }
 
-TEST_F(WorkerEnvironment, HidesTheAgentsCredentials) {
+TEST_F(AgentWorkerEnvironment, HidesTheAgentsCredentials) {
   config.environment = {"CPPRUN_ADMIN_TOKEN=secret", "CPPRUN_ETCD_PASSWORD=secret", "HOME=/me"};
   for (const auto& [name, value] : environment(0)) EXPECT_NE(value, "secret") << name;
   EXPECT_EQ(environment(0)["HOME"], "/me");
 }
 
-TEST_F(WorkerEnvironment, NamesTheTimerFileIfThereIsOne) {
+TEST_F(AgentWorkerEnvironment, NamesTheTimerFileIfThereIsOne) {
   EXPECT_FALSE(environment(0).contains("TORCHELASTIC_TIMER_FILE"));
   config.timer_file = "/tmp/timers";
   EXPECT_EQ(environment(0)["TORCHELASTIC_TIMER_FILE"], "/tmp/timers");
 }
 
-TEST_F(WorkerEnvironment, HangsCountAsRestartsForWorkers) {
+TEST_F(AgentWorkerEnvironment, HangsCountAsRestartsForWorkers) {
   assignment.hang_restarts = 5;
   EXPECT_EQ(environment(0)["TORCHELASTIC_RESTART_COUNT"], "7");
 }
 
-TEST_F(WorkerEnvironment, PlannedFaultsExtendTheUsersOwn) {
+TEST_F(AgentWorkerEnvironment, PlannedFaultsExtendTheUsersOwn) {
   config.environment = {"CPPRUN_FAULTS=kill:rank=5,step=3"};
   EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], "kill:rank=5,step=3") << "without a plan";
   const auto plan = faults::parse_plan(
@@ -131,7 +131,7 @@ TEST_F(WorkerEnvironment, PlannedFaultsExtendTheUsersOwn) {
   EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], ours + ";tell");
 }
 
-TEST_F(WorkerEnvironment, TunesMallocByDefault) {
+TEST_F(AgentWorkerEnvironment, TunesMallocByDefault) {
   EXPECT_FALSE(environment(0).contains("MALLOC_TOP_PAD_"));
   config.workers.tunes_malloc = true;
   config.environment = {"MALLOC_TRIM_THRESHOLD_=5"};
@@ -141,7 +141,7 @@ TEST_F(WorkerEnvironment, TunesMallocByDefault) {
   EXPECT_EQ(variables["MALLOC_TOP_PAD_"], "67108864");
 }
 
-TEST_F(WorkerEnvironment, NamesTheSnapshotOfTheRound) {
+TEST_F(AgentWorkerEnvironment, NamesTheSnapshotOfTheRound) {
   config.environment = {"CPPRUN_RESUME_FROM=/inherited", "CPPRUN_SNAPSHOT_DIR=/inherited"};
   assignment.resume = control::ResumePoint{{20, "an id"}, "10.0.0.3", 4711};
   EXPECT_EQ(environment(0)["CPPRUN_RESUME_FROM"], "/inherited") << "without the flag";
@@ -152,12 +152,12 @@ TEST_F(WorkerEnvironment, NamesTheSnapshotOfTheRound) {
   EXPECT_FALSE(environment(0).contains("CPPRUN_RESUME_FROM")) << "from the beginning";
 }
 
-TEST_F(WorkerEnvironment, NamesTheAgentsStoreAsPythonDoes) {
+TEST_F(AgentWorkerEnvironment, NamesTheAgentsStoreAsPythonDoes) {
   assignment.is_agent_store = true;
   EXPECT_EQ(environment(0)["TORCHELASTIC_USE_AGENT_STORE"], "True");
 }
 
-TEST_F(WorkerEnvironment, VirtualLocalRanks) {
+TEST_F(AgentWorkerEnvironment, VirtualLocalRanks) {
   config.workers.is_virtual_local_rank = true;
   EXPECT_EQ(environment(1)["LOCAL_RANK"], "0");
   EXPECT_EQ(environment(1)["RANK"], "5");
@@ -168,7 +168,7 @@ TEST_F(WorkerEnvironment, VirtualLocalRanks) {
   EXPECT_EQ(environment(1)["CUDA_VISIBLE_DEVICES"], "3");
 }
 
-TEST_F(WorkerEnvironment, Arguments) {
+TEST_F(AgentWorkerEnvironment, Arguments) {
   config.workers.arguments = {"--out=${local_rank}.txt", "$$HOME", "--x", ""};
   EXPECT_EQ(
       worker_argv(config.workers, 1),
@@ -179,13 +179,13 @@ TEST_F(WorkerEnvironment, Arguments) {
   EXPECT_EQ(worker_argv(config.workers, 0)[3], "--local_rank=0");
 }
 
-TEST_F(WorkerEnvironment, KeepsTheProgramAndExpandsMacrosOfTheScript) {
+TEST_F(AgentWorkerEnvironment, KeepsTheProgramAndExpandsMacrosOfTheScript) {
   config.workers.program = {"/opt/${local_rank}/python3", "-u", "s${local_rank}$$.py"};
   EXPECT_EQ(worker_argv(config.workers, 1),
             (std::vector<std::string>{"/opt/${local_rank}/python3", "-u", "s1$.py"}));
 }
 
-TEST_F(WorkerEnvironment, LinePrefix) {
+TEST_F(AgentWorkerEnvironment, LinePrefix) {
   EXPECT_EQ(line_prefix(config, assignment, place, 1), "[trainer1]:");
   config.logs.prefix_template = "${hostname}/${rank}/${local_rank}/${role_name} ${other}> ";
   EXPECT_EQ(line_prefix(config, assignment, place, 1), "node1/5/1/trainer ${other}> ");
