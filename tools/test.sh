@@ -242,6 +242,10 @@ stage_tidy() {
   list=$(for file in $list; do
     if grep -qF "/$file\"" build/tidy/compile_commands.json; then echo "$file"; fi; done)
   [ -n "$list" ] || { echo "nothing differs"; return 0; }
+  if [ "$all" = no ] && [ "$(echo "$list" | wc -l)" -gt 100 ]; then
+    echo "$(echo "$list" | wc -l) files differ: 100 of them; the others only with --all"
+    list=$(echo "$list" | head -n 100)
+  fi
   echo "clang-tidy: $(echo "$list" | wc -l) files"
   if ! echo "$list" | timeout "$([ "$all" = yes ] && echo 14400 || echo 1800)" \
       xargs -P "$slots" -n 1 clang-tidy-14 -p build/tidy --quiet >"$log" 2>&1; then
