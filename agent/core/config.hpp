@@ -1,5 +1,5 @@
 // AgentConfig: the complete, checked settings of one run. The launcher builds it from flags and
-// environment. The daemon reads settings from here only: it calls no getenv() and has no defaults.
+// environment. The daemon takes its settings from here only, and has no defaults.
 #pragma once
 
 #include <cstdint>

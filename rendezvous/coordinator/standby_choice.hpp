@@ -14,7 +14,7 @@ namespace cpprun {
 
 class StandbyChoice {
  public:
-  // `has_leader_lease`: etcd decides who leads next, so there is no standby.
+  // `has_leader_lease`: etcd elects the next coordinator, so there is no standby.
   StandbyChoice(const control::JobSpec& job_spec, bool has_leader_lease)
       : can_move_(job_spec.master_addr.empty() && !job_spec.is_store_on_main_port &&
                   !job_spec.has_fixed_ranks && !has_leader_lease) {}
@@ -34,7 +34,7 @@ class StandbyChoice {
   bool is_chosen(Incarnation node) const { return standby_ && standby_->node == node; }
   // nullptr: there is none, it is lost, or it leaves and takes over no more.
   const Node* node(const NodeTable& nodes) const;
-  // Until the standby is ready no round forms: it would not learn who its successor is.
+  // Until the standby is ready no round forms: it would not learn which node succeeds it.
   bool is_awaited(const NodeTable& nodes) const;
 
  private:

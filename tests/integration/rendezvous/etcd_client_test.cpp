@@ -314,7 +314,7 @@ TEST(HostileEtcd, RefusesExcessRequestsAndAnswersAll) {
     client->ask(LeaseKeepAlive{1}, 200ms, count);
   }
   loop.run();
-  EXPECT_EQ(answered, limits::kEtcdCalls + 5) << "nothing is told once the client has gone";
+  EXPECT_EQ(answered, limits::kEtcdCalls + 5) << "no callback comes after the client is destroyed";
 }
 
 }  // namespace

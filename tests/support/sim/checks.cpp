@@ -186,7 +186,7 @@ void Checks::on_assignment(JobRecord& job, Incarnation to,
                        known->second.base_rank == assignment.base_rank),
           "R1: " + where + "the place of " + name_of(to) + " has changed");
   require(!is_first || formed_in_call_.contains(name),
-          "R1: " + where + name_of(to) + " is told a round that was formed without it");
+          "R1: " + where + name_of(to) + " receives a round that was formed without it");
 }
 
 void Checks::on_new_round(JobRecord& job, const control::RankAssignment& assignment) {
@@ -230,7 +230,7 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
   const bool is_same_judge = job.decided_in == led.term();
   require(job.decided->is_success == decided.is_success &&
               (!is_same_judge || job.decided->failure_summary == decided.failure_summary),
-          "S5: " + name_of(to) + " is told another outcome than others");
+          "S5: " + name_of(to) + " receives another outcome than others");
   if (led.phase() == Job::Phase::Finishing) job.must_acknowledge.insert(to);
   if (!is_first) return;
   RoundName name{led.term(), led.round()};

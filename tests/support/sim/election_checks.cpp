@@ -54,10 +54,10 @@ void ElectionChecks::on_told(const std::string& run_id, Term by,
     const auto written = job.newest.find(assignment->term);
     checks_.require(
         written != job.newest.end() && written->second.round >= assignment->round,
-        "R18: " + name_of(assignment->term, assignment->round) + " is told before it is written");
+        "R18: " + name_of(assignment->term, assignment->round) + " is sent before it is written");
   } else if (std::holds_alternative<control::JobResult>(message)) {
     const bool is_written = !job.decided.empty() && *job.decided.begin() <= by;
-    checks_.require(is_written, "R18: an outcome is told before it is written");
+    checks_.require(is_written, "R18: an outcome is sent before it is written");
   } else if (std::holds_alternative<control::ShutdownRequest>(message)) {
     job.left.insert(by);
   }

@@ -70,7 +70,7 @@ TEST_F(Agent, R13_IgnoresACoordinatorOfAnOlderTerm) {
   connects();
   is_welcomed();
   EXPECT_EQ(reconnects, 2);
-  EXPECT_EQ(warnings, 1) << "it is told once, however often it is met";
+  EXPECT_EQ(warnings, 1) << "the agent warns once about each such coordinator";
   term = 2;
   disconnects();
   connects();

@@ -153,7 +153,7 @@ TEST_F(Agent, StopWhileStoppingOrStopped) {
   EXPECT_EQ(stops.size(), 1U);
   all_quiet();
   is_stopped(1);
-  EXPECT_EQ(times<control::Stopped>(), 2) << "it says so again";
+  EXPECT_EQ(times<control::Stopped>(), 2) << "the agent sends Stopped again";
 }
 
 TEST_F(Agent, R1_IgnoresAnOldAssignment) {

@@ -23,7 +23,7 @@ TEST(StartupProgress, APhaseEndsWithItsLastWorker) {
   EXPECT_FALSE(way.stepped(kSecond)) << "one worker is not two";
   EXPECT_TRUE(way.stepped(kFirst));
   EXPECT_FALSE(way.stepped(kFirst)) << "only once";
-  EXPECT_FALSE(way.loaded_at().has_value()) << "nobody has said so";
+  EXPECT_FALSE(way.loaded_at().has_value()) << "no worker has reported it";
 }
 
 TEST(StartupProgress, TheLaterOfReadyAndResumedCounts) {

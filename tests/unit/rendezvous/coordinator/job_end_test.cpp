@@ -82,7 +82,7 @@ TEST_F(JobTest, R7_AnExhaustedBudgetEndsTheJob) {
   all({"a", "b"}, &JobTest::says_stopped);
   says_failed("b", -9);
   says_stopped("b");
-  EXPECT_EQ(phase(), Phase::Stopping) << "nobody is told before all have stopped";
+  EXPECT_EQ(phase(), Phase::Stopping) << "no node receives the result before all have stopped";
   says_stopped("a");
   expect_decided("a", false);
   expect_decided("b", false);

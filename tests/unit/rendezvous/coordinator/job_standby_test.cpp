@@ -137,7 +137,7 @@ TEST_F(JobStandbyTest, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
   EXPECT_FALSE(assignment("c").standby);
 }
 
-// One of a round before may live, and believe what it was told.
+// A standby of an earlier round may still run, and act on its last `registered`.
 TEST_F(JobStandbyTest, R14_ARecoveredRoundWithoutAStandbyHasNone) {
   all_run();
   player("b").is_silent = true;
@@ -150,7 +150,7 @@ TEST_F(JobStandbyTest, R14_ARecoveredRoundWithoutAStandbyHasNone) {
   EXPECT_FALSE(assignment("c").standby);
 }
 
-// It is connected, and believes what it was told.
+// The standby is connected, and acts on its last `registered`.
 TEST_F(JobStandbyTest, R14_TheStandbyStaysWhenARoundHasNoPlaceForIt) {
   all_run();
   control::AdminCommand order;
@@ -256,7 +256,7 @@ TEST_F(JobStandbyTest, R17_RedirectsIfItIssuedNoWorkerLease) {
   ASSERT_TRUE(heard<control::Redirect>("c"));
   EXPECT_EQ(heard<control::Redirect>("c")->port, 4702);
   join("d");
-  EXPECT_TRUE(heard<control::Redirect>("d")) << "who comes later is told too";
+  EXPECT_TRUE(heard<control::Redirect>("d")) << "the coordinator redirects later nodes too";
 }
 
 TEST_F(JobStandbyTest, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
