@@ -34,9 +34,7 @@ LogEvent::Level level_of(control::StopCause cause) {
 
 // A person at a keyboard sends these. Schedulers repeat SIGTERM within milliseconds, and a terminal
 // that closes adds SIGHUP: the repetition is no second request.
-bool is_urgent(int signal) {
-  return signal == kSigInt || signal == kSigQuit;
-}
+bool is_urgent(int signal) { return signal == kSigInt || signal == kSigQuit; }
 
 }  // namespace
 
@@ -327,16 +325,14 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
       }
       become_stopped(now, effects);
       return;
-    case State::Leaving:
-      return leave(effects);
+    case State::Leaving: return leave(effects);
     case State::Draining:
       state_ = State::Saved;
       if (!options_.facts.has_snapshot_dir) return leave_after_drain(effects);
       leave_at_ = now + limits::kFinalScanTimeout;
       effects.push_back(ScanSnapshots{});
       return;
-    default:
-      CPPRUN_CHECK(false);
+    default: CPPRUN_CHECK(false);
   }
 }
 
@@ -471,8 +467,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
     case State::Stopped:
       if (!is_stopped_unreported()) send_stopped(effects);
       return;
-    default:
-      return;
+    default: return;
   }
 }
 
@@ -597,9 +592,7 @@ void Agent::drain(Effects& effects) {
 }
 
 // Every worker has saved, has finished, or had not begun.
-bool Agent::has_saved() const {
-  return is_drained_ && exits_.have_lost_nothing();
-}
+bool Agent::has_saved() const { return is_drained_ && exits_.have_lost_nothing(); }
 
 // A snapshot needs all workers: when one has failed, the others cannot complete it.
 void Agent::on_failed_save(const WorkerExit& end, Effects& effects) {
@@ -737,9 +730,7 @@ bool Agent::is_led(Instant now) const {
   return is_connected_ && is_registered_ && now < worker_lease_.sigterm_at();
 }
 
-bool Agent::would_lead() const {
-  return !is_leaving() && state_ != State::Ended && !job_result_;
-}
+bool Agent::would_lead() const { return !is_leaving() && state_ != State::Ended && !job_result_; }
 
 // ---------------------------------------------------------------- time
 

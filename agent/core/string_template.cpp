@@ -3,12 +3,8 @@
 namespace cpprun::agent {
 namespace {
 
-bool is_name_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_name(char c) {
-  return is_name_start(c) || (c >= '0' && c <= '9');
-}
+bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_name(char c) { return is_name_start(c) || (c >= '0' && c <= '9'); }
 
 size_t name_length(std::string_view text) {
   if (text.empty() || !is_name_start(text.front())) return 0;

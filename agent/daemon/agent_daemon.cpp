@@ -61,9 +61,7 @@ AgentConfig with_whole_paths(AgentConfig config) {
   return config;
 }
 
-bool is_loopback_name(const std::string& host) {
-  return host == "localhost" || is_loopback(host);
-}
+bool is_loopback_name(const std::string& host) { return host == "localhost" || is_loopback(host); }
 
 }  // namespace
 
@@ -558,9 +556,7 @@ void AgentDaemon::Impl::watch_reaper() {
   });
 }
 
-void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) {
-  close(effect.is_reset);
-}
+void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) { close(effect.is_reset); }
 
 void AgentDaemon::Impl::close(bool is_reset) {
   if (std::exchange(is_closing_, true)) return;
@@ -672,12 +668,8 @@ void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
 
 void AgentDaemon::Impl::carry_out(const agent::LogEvent& effect) {
   switch (effect.level) {
-    case agent::LogEvent::Level::Debug:
-      log::debug(effect.text);
-      return;
-    case agent::LogEvent::Level::Info:
-      log::info(effect.text);
-      return;
+    case agent::LogEvent::Level::Debug: log::debug(effect.text); return;
+    case agent::LogEvent::Level::Info: log::info(effect.text); return;
     case agent::LogEvent::Level::Warning:
       log::warning(effect.text);
       event_recorder_->warning(effect.text);

@@ -57,9 +57,7 @@ std::vector<int> children_by_scan() {
 
 }  // namespace
 
-std::string read_environment(int pid) {
-  return read_small_file(proc_path(pid, "environ"));
-}
+std::string read_environment(int pid) { return read_small_file(proc_path(pid, "environ")); }
 
 int64_t read_entries(int folder, char* buffer, size_t size) {
   return ::syscall(SYS_getdents64, folder, buffer, size);

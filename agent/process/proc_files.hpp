@@ -16,9 +16,7 @@
 namespace cpprun {
 
 // The whole text of a file; "": unreadable.
-inline std::string read_small_file(const std::string& path) {
-  return read_file(path).value_or("");
-}
+inline std::string read_small_file(const std::string& path) { return read_file(path).value_or(""); }
 
 // The environment of a process: NAME=value entries, each ended by a zero byte; "": it has ended, or
 // the kernel denies the access.

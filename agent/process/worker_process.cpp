@@ -57,9 +57,7 @@ void WorkerProcess::async_wait(std::function<void(boost::system::error_code)> on
   pidfd_.async_wait(boost::asio::posix::stream_descriptor::wait_read, std::move(on_dead));
 }
 
-bool WorkerProcess::is_dead() const {
-  return wait_dead(0);
-}
+bool WorkerProcess::is_dead() const { return wait_dead(0); }
 
 int WorkerProcess::pidfd() const {
   return const_cast<boost::asio::posix::stream_descriptor&>(pidfd_).native_handle();
@@ -80,17 +78,11 @@ siginfo_t WorkerProcess::peek(int states) const {
   return info;
 }
 
-bool WorkerProcess::has_status() const {
-  return peek(WEXITED).si_pid == pid_;
-}
+bool WorkerProcess::has_status() const { return peek(WEXITED).si_pid == pid_; }
 
-bool WorkerProcess::is_stopped() const {
-  return peek(WSTOPPED).si_pid == pid_;
-}
+bool WorkerProcess::is_stopped() const { return peek(WSTOPPED).si_pid == pid_; }
 
-void WorkerProcess::signal_group(int signal) const {
-  ::kill(-pid_, signal);
-}
+void WorkerProcess::signal_group(int signal) const { ::kill(-pid_, signal); }
 
 const WorkerExit& WorkerProcess::record_exit(OomCounter& oom) {
   const siginfo_t info = peek(WEXITED);

@@ -140,6 +140,4 @@ int run(Args args) {
 }  // namespace
 }  // namespace cpprun::bench
 
-int main(int argc, char** argv) {
-  return cpprun::main(argc, argv, cpprun::bench::run);
-}
+int main(int argc, char** argv) { return cpprun::main(argc, argv, cpprun::bench::run); }

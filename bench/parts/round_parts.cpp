@@ -73,20 +73,10 @@ Loop recoveries(int nodes) {
 
 }  // namespace
 
-BENCH_PART(round_10_nodes) {
-  return recoveries(10);
-}
-BENCH_PART(round_100_nodes) {
-  return recoveries(100);
-}
-BENCH_PART(round_1000_nodes) {
-  return recoveries(1000);
-}
-BENCH_PART(round_10000_nodes) {
-  return recoveries(10'000);
-}
-BENCH_PART(round_100000_nodes) {
-  return recoveries(100'000);
-}
+BENCH_PART(round_10_nodes) { return recoveries(10); }
+BENCH_PART(round_100_nodes) { return recoveries(100); }
+BENCH_PART(round_1000_nodes) { return recoveries(1000); }
+BENCH_PART(round_10000_nodes) { return recoveries(10'000); }
+BENCH_PART(round_100000_nodes) { return recoveries(100'000); }
 
 }  // namespace cpprun::bench

@@ -45,9 +45,7 @@ class Text final : public archive::Output {
 };
 
 const std::string kStorage(kNumel * 4, 'x');
-archive::ConstBytes bytes_of_storage(const std::string&) {
-  return archive::bytes_of(kStorage);
-}
+archive::ConstBytes bytes_of_storage(const std::string&) { return archive::bytes_of(kStorage); }
 
 }  // namespace
 

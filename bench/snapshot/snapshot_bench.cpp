@@ -42,12 +42,8 @@ double seconds_of(clockid_t clock) {
 }
 
 // CPU time instead of wall time: valid on a busy machine too.
-double thread_cpu() {
-  return seconds_of(CLOCK_THREAD_CPUTIME_ID);
-}
-double process_cpu() {
-  return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-}
+double thread_cpu() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+double process_cpu() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
 
 void print(const nlohmann::json& line) {
   std::printf("%s\n", line.dump().c_str());
@@ -199,6 +195,4 @@ int run(Args args) {
 }  // namespace
 }  // namespace cpprun::bench
 
-int main(int argc, char** argv) {
-  return cpprun::main(argc, argv, cpprun::bench::run);
-}
+int main(int argc, char** argv) { return cpprun::main(argc, argv, cpprun::bench::run); }

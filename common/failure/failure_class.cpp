@@ -25,30 +25,20 @@ bool is_short_of_memory(std::string_view words) {
          words.find("DefaultCPUAllocator: can't allocate memory") != words.npos;
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
 const char* name_of(FailureClass kind) {
   switch (kind) {
-    case FailureClass::UserError:
-      return "user_error";
-    case FailureClass::Crash:
-      return "crash";
-    case FailureClass::Killed:
-      return "killed";
-    case FailureClass::OutOfMemory:
-      return "out_of_memory";
-    case FailureClass::LostPeer:
-      return "lost_peer";
-    case FailureClass::StartFailure:
-      return "start_failure";
-    case FailureClass::LostNode:
-      return "lost_node";
-    case FailureClass::Hang:
-      return "hang";
+    case FailureClass::UserError: return "user_error";
+    case FailureClass::Crash: return "crash";
+    case FailureClass::Killed: return "killed";
+    case FailureClass::OutOfMemory: return "out_of_memory";
+    case FailureClass::LostPeer: return "lost_peer";
+    case FailureClass::StartFailure: return "start_failure";
+    case FailureClass::LostNode: return "lost_node";
+    case FailureClass::Hang: return "hang";
   }
   return "unknown";
 }
@@ -82,8 +72,6 @@ std::string signature_of(const WorkerExit& end) {
   return text;
 }
 
-bool is_startup_failure(const WorkerExit& end) {
-  return lived(end) < limits::kStartUp;
-}
+bool is_startup_failure(const WorkerExit& end) { return lived(end) < limits::kStartUp; }
 
 }  // namespace cpprun

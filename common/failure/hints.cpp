@@ -150,9 +150,7 @@ bool matches(const std::string& pattern, const std::string& text) {
 
 }  // namespace
 
-std::span<const Hint> hints() {
-  return kHints;
-}
+std::span<const Hint> hints() { return kHints; }
 
 const Hint* hint_for(const WorkerExit& end, FailureClass kind, std::string_view why) {
   const std::string text = searched_text(end, kind, why);

@@ -74,9 +74,7 @@ bool failed_before_stop(const WorkerExit& end) {
   return is_exception && !has_any(said, kStopErrors);
 }
 
-bool is_hang(const WorkerExit& end) {
-  return end.is_hang();
-}
+bool is_hang(const WorkerExit& end) { return end.is_hang(); }
 
 // The newest lines that fit into limits::kLastLinesWireBytes.
 std::vector<std::string> newest_lines(const std::vector<std::string>& lines) {

@@ -12,9 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-bool is_held(const ExpectationResult& result) {
-  return result.is_held;
-}
+bool is_held(const ExpectationResult& result) { return result.is_held; }
 
 // XML 1.0 cannot represent most control characters, even escaped.
 std::string escaped(const std::string& text) {

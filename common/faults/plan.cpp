@@ -70,9 +70,7 @@ bool is_inline(std::string_view value) {
   return !word.empty() && word.find_first_of("/.") == std::string_view::npos;
 }
 
-const char* name_of(FaultKind what) {
-  return kNames[static_cast<size_t>(what)];
-}
+const char* name_of(FaultKind what) { return kNames[static_cast<size_t>(what)]; }
 
 std::string describe(const Fault& fault) {
   std::vector<std::string> at;

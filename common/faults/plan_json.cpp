@@ -290,9 +290,7 @@ ordered_json to_json(const Span& span) {
   return ordered_json::array({span.from, span.to});
 }
 
-double in_seconds(int64_t nanoseconds) {
-  return static_cast<double>(nanoseconds) / 1e9;
-}
+double in_seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 ordered_json to_json(const Fault& fault) {
   ordered_json at = ordered_json::object();

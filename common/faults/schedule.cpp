@@ -11,9 +11,7 @@ bool fits(const std::optional<Span>& wanted, int64_t number) {
   return !wanted || wanted->from == number;
 }
 
-bool names_round(const Fault& fault) {
-  return fault.round || fault.attempt;
-}
+bool names_round(const Fault& fault) { return fault.round || fault.attempt; }
 
 }  // namespace
 

@@ -20,16 +20,11 @@ namespace {
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
-    case Level::Debug:
-      return spdlog::level::debug;
-    case Level::Info:
-      return spdlog::level::info;
-    case Level::Warning:
-      return spdlog::level::warn;
-    case Level::Error:
-      return spdlog::level::err;
-    case Level::Off:
-      return spdlog::level::off;
+    case Level::Debug: return spdlog::level::debug;
+    case Level::Info: return spdlog::level::info;
+    case Level::Warning: return spdlog::level::warn;
+    case Level::Error: return spdlog::level::err;
+    case Level::Off: return spdlog::level::off;
   }
   return spdlog::level::warn;
 }
@@ -81,25 +76,13 @@ void set_level(Level level) {
   logger().set_pattern(level <= Level::Info ? "cpprun %H:%M:%S.%e %L: %v" : "cpprun: %v");
 }
 
-void debug(std::string_view text) {
-  logger().debug(text);
-}
-void info(std::string_view text) {
-  logger().info(text);
-}
-void warning(std::string_view text) {
-  logger().warn(text);
-}
-void error(std::string_view text) {
-  logger().error(text);
-}
+void debug(std::string_view text) { logger().debug(text); }
+void info(std::string_view text) { logger().info(text); }
+void warning(std::string_view text) { logger().warn(text); }
+void error(std::string_view text) { logger().error(text); }
 
-void plain(std::string_view text) {
-  err().write(text);
-}
+void plain(std::string_view text) { err().write(text); }
 
-void finish(Duration most) {
-  err().finish(most);
-}
+void finish(Duration most) { err().finish(most); }
 
 }  // namespace cpprun::log

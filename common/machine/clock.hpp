@@ -14,12 +14,8 @@ inline Duration read_clock(clockid_t clock) {
 }
 
 // Monotonic; includes the time in suspend.
-inline Instant boot_now() {
-  return Instant() + read_clock(CLOCK_BOOTTIME);
-}
+inline Instant boot_now() { return Instant() + read_clock(CLOCK_BOOTTIME); }
 
-inline WallTime wall_now() {
-  return WallTime{read_clock(CLOCK_REALTIME).count() / 1000};
-}
+inline WallTime wall_now() { return WallTime{read_clock(CLOCK_REALTIME).count() / 1000}; }
 
 }  // namespace cpprun

@@ -31,10 +31,8 @@ NonblockingOutput::~NonblockingOutput() {
 
 ssize_t NonblockingOutput::write_some(std::string_view text) {
   switch (method_) {
-    case Method::Socket:
-      return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    case Method::Reopened:
-      return ::write(own_fd_, text.data(), text.size());
+    case Method::Socket: return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    case Method::Reopened: return ::write(own_fd_, text.data(), text.size());
     case Method::SmallSteps: {
       // A pipe that polls writable takes PIPE_BUF bytes without blocking.
       pollfd ready{fd_, POLLOUT, 0};
@@ -44,8 +42,7 @@ ssize_t NonblockingOutput::write_some(std::string_view text) {
       }
       return ::write(fd_, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
     }
-    case Method::Plain:
-      break;
+    case Method::Plain: break;
   }
   return ::write(fd_, text.data(), text.size());
 }

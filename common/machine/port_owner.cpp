@@ -56,9 +56,7 @@ std::string describe_process(int pid) {
   return "pid " + std::to_string(pid) + (program.empty() ? "" : " (" + program + ")");
 }
 
-bool is_served(uint16_t port) {
-  return !listening_inode(port).empty();
-}
+bool is_served(uint16_t port) { return !listening_inode(port).empty(); }
 
 std::string port_owner(uint16_t port) {
   const std::string inode = listening_inode(port);

@@ -35,6 +35,4 @@ int train(cpprun::Args) {
   return 0;
 }
 
-int main(int argc, char** argv) {
-  return cpprun::main(argc, argv, train);
-}
+int main(int argc, char** argv) { return cpprun::main(argc, argv, train); }

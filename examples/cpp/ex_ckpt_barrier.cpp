@@ -36,9 +36,7 @@ struct Settings {
   bool evaluates = false, prints_count = false;
 };
 
-void pause(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-}
+void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 // The checkpoint's content: the round's number, and a thousand copies to detect a partial file.
 struct Generation : torch::nn::Module {

@@ -33,18 +33,14 @@ struct Settings {
   int skip_rank = -1;
 };
 
-at::Tensor one(int64_t value) {
-  return torch::tensor({value});
-}
+at::Tensor one(int64_t value) { return torch::tensor({value}); }
 // A tensor for each rank, for a collective to fill.
 std::vector<at::Tensor> tensors_to_fill() {
   std::vector<at::Tensor> outputs;
   for (int i = 0; i < dist::get_world_size(); ++i) outputs.push_back(one(-1));
   return outputs;
 }
-std::string list_all(const std::vector<at::Tensor>& tensors) {
-  return list(torch::cat(tensors));
-}
+std::string list_all(const std::vector<at::Tensor>& tensors) { return list(torch::cat(tensors)); }
 // Rank r's input for reductions: [r + 1, 6].
 at::Tensor sample(at::ScalarType type) {
   return torch::tensor({dist::get_rank() + 1, 6}, torch::TensorOptions(type));

@@ -24,12 +24,8 @@ namespace dist = cpprun::dist;
 struct Machine {
   std::string name;
 };
-std::string to_bytes(const Machine& machine) {
-  return machine.name;
-}
-void from_bytes(std::string_view bytes, Machine& machine) {
-  machine.name = bytes;
-}
+std::string to_bytes(const Machine& machine) { return machine.name; }
+void from_bytes(std::string_view bytes, Machine& machine) { machine.name = bytes; }
 
 namespace {
 

@@ -52,6 +52,4 @@ int train(cpprun::Args args) {
   return 0;
 }
 
-int main(int argc, char** argv) {
-  return cpprun::main(argc, argv, train);
-}
+int main(int argc, char** argv) { return cpprun::main(argc, argv, train); }

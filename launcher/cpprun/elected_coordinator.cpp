@@ -201,8 +201,6 @@ Arbiter ElectedCoordinator::arbiter() {
       [impl = impl_.get()](bool is_led, bool would_lead) { impl->on_standing(is_led, would_lead); };
 }
 
-void ElectedCoordinator::leave(IdleWait& stay) {
-  impl_->leave(stay);
-}
+void ElectedCoordinator::leave(IdleWait& stay) { impl_->leave(stay); }
 
 }  // namespace cpprun

@@ -169,11 +169,7 @@ Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::take_over(
   return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(impl)));
 }
 
-const Endpoint& EmbeddedCoordinator::endpoint() const {
-  return impl_->endpoint();
-}
-void EmbeddedCoordinator::wait_until_idle(IdleWait& stay) {
-  impl_->wait_until_idle(stay);
-}
+const Endpoint& EmbeddedCoordinator::endpoint() const { return impl_->endpoint(); }
+void EmbeddedCoordinator::wait_until_idle(IdleWait& stay) { impl_->wait_until_idle(stay); }
 
 }  // namespace cpprun

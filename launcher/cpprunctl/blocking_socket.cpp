@@ -11,9 +11,7 @@
 namespace cpprun::ctl {
 namespace {
 
-Error trouble() {
-  return Error{ErrorKind::System, ::strerror(errno)};
-}
+Error trouble() { return Error{ErrorKind::System, ::strerror(errno)}; }
 
 }  // namespace
 

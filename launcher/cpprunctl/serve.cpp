@@ -21,9 +21,7 @@ constexpr size_t kMiB = 1024 * 1024;
 // After freeing the first large value, glibc would keep later ones on the heap, where they fragment
 // it and growing copies them. A fixed threshold maps each value on its own and unmaps it when
 // freed.
-void keep_large_values_apart() {
-  ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kMiB));
-}
+void keep_large_values_apart() { ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kMiB)); }
 
 }  // namespace
 

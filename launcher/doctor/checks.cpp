@@ -195,9 +195,7 @@ Finding devices(const Facts& f) {
   return {"gpus", Level::Good, d.files.empty() ? "none" : count + ", driver " + d.driver, ""};
 }
 
-std::string endpoint_text(const EndpointFacts& e) {
-  return e.host + ":" + std::to_string(e.port);
-}
+std::string endpoint_text(const EndpointFacts& e) { return e.host + ":" + std::to_string(e.port); }
 
 Finding own_endpoint(const EndpointFacts& e) {
   const std::string text = endpoint_text(e) + " is this machine, " + e.own_address;

@@ -24,9 +24,7 @@ std::string numbered(const char* format, double value) {
 std::string time_text(Duration time) {
   return time >= 1s ? text::seconds(time) : numbered("%.3g ms", to_seconds(time) * 1e3);
 }
-std::string speed(double bytes_per_s) {
-  return numbered("%.3g Gbit/s", bytes_per_s * 8 / 1e9);
-}
+std::string speed(double bytes_per_s) { return numbered("%.3g Gbit/s", bytes_per_s * 8 / 1e9); }
 
 std::string name_of(const NodesFacts& f, int64_t number) {
   return f.nodes.at(static_cast<size_t>(number)).name;
@@ -179,9 +177,7 @@ std::vector<Finding> run_cross_node_checks(const NodesFacts& facts) {
 // The circle method: the players are an even number, with a dummy as the last one if `count` is
 // odd. In round r the players whose numbers add up to r (modulo circle) meet; a player whose
 // partner would be himself meets the last one.
-int64_t count_rounds(int64_t count) {
-  return count < 2 ? 0 : count - 1 + count % 2;
-}
+int64_t count_rounds(int64_t count) { return count < 2 ? 0 : count - 1 + count % 2; }
 int64_t partner_of(int64_t number, int64_t round, int64_t count) {
   const int64_t circle = count_rounds(count);  // odd
   const int64_t last = circle;

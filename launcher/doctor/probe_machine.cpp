@@ -51,9 +51,7 @@ std::string own_group(const std::string& root) {
   return "";
 }
 
-bool is_writable(const std::string& path) {
-  return ::access(path.c_str(), W_OK) == 0;
-}
+bool is_writable(const std::string& path) { return ::access(path.c_str(), W_OK) == 0; }
 
 std::optional<bool> clock_state() {
   timex state{};  // modes = 0: read only

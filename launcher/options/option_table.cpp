@@ -355,9 +355,7 @@ bool OptionRow::takes_value() const {
          kind != OptionKind::OptionalChoice;
 }
 
-std::span<const OptionRow> option_table() {
-  return kTable;
-}
+std::span<const OptionRow> option_table() { return kTable; }
 
 const OptionRow* find_option(std::string_view dashed_name) {
   for (const OptionRow& row : kTable) {
@@ -366,12 +364,8 @@ const OptionRow* find_option(std::string_view dashed_name) {
   return nullptr;
 }
 
-std::string dashed(std::string_view name) {
-  return replaced(name, '_', '-');
-}
-std::string underscored(std::string_view name) {
-  return replaced(name, '-', '_');
-}
+std::string dashed(std::string_view name) { return replaced(name, '_', '-'); }
+std::string underscored(std::string_view name) { return replaced(name, '-', '_'); }
 
 std::string variable_name(const OptionRow& row) {
   std::string name = "PET_";

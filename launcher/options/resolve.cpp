@@ -2,9 +2,7 @@
 
 namespace cpprun {
 
-Error bad_value(std::string text) {
-  return Error{ErrorKind::BadValue, std::move(text)};
-}
+Error bad_value(std::string text) { return Error{ErrorKind::BadValue, std::move(text)}; }
 
 Result<Launch> resolve(const ParsedOptions& options, const Environment& environment) {
   Launch launch;

@@ -13,9 +13,7 @@ constexpr std::string_view kUsage =
     "usage: cpprun [options] script [arguments of the script]\n"
     "       cpprun --help lists the options\n";
 
-std::string quoted(std::string_view text) {
-  return "'" + std::string(text) + "'";
-}
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 // argparse's negative numbers, which are values, not options: -1, -.5, -1.5.
 bool is_negative_number(std::string_view arg) {

@@ -248,26 +248,16 @@ ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Options 
     : impl_(std::make_shared<Impl>(loop, std::move(endpoint), options, std::move(events))) {
   impl_->start();
 }
-ControlClient::~ControlClient() {
-  impl_->abandon();
-}
-void ControlClient::send(const control::AgentMessage& message) {
-  impl_->send(message);
-}
+ControlClient::~ControlClient() { impl_->abandon(); }
+void ControlClient::send(const control::AgentMessage& message) { impl_->send(message); }
 void ControlClient::close(bool is_reset, std::function<void()> on_gone) {
   impl_->close(is_reset, std::move(on_gone));
 }
-void ControlClient::reconnect(bool is_elsewhere) {
-  impl_->reconnect(is_elsewhere);
-}
+void ControlClient::reconnect(bool is_elsewhere) { impl_->reconnect(is_elsewhere); }
 void ControlClient::set_routes(const std::vector<Endpoint>& places, bool is_sure, bool is_own) {
   impl_->set_routes(places, is_sure, is_own);
 }
-const std::string& ControlClient::trouble() const {
-  return impl_->trouble();
-}
-std::string ControlClient::peer_address() const {
-  return impl_->peer_address();
-}
+const std::string& ControlClient::trouble() const { return impl_->trouble(); }
+std::string ControlClient::peer_address() const { return impl_->peer_address(); }
 
 }  // namespace cpprun

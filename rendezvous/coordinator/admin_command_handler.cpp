@@ -8,13 +8,9 @@
 namespace cpprun {
 namespace {
 
-Error refuse(const std::string& why) {
-  return Error{ErrorKind::Refused, why};
-}
+Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
-Error refuse_because_stopping() {
-  return refuse("the job is stopping, as an operator has asked");
-}
+Error refuse_because_stopping() { return refuse("the job is stopping, as an operator has asked"); }
 
 // By group rank or by name. Several nodes may have the same name, and then only the rank will do.
 Result<const Node*> find_node(const std::string& name, const AdminCommandHandler::JobView& job) {
@@ -45,14 +41,10 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::carry_out(
     const control::AdminCommand& command, const std::string& by, const JobView& job,
     Effects& effects) {
   switch (command.kind) {
-    case control::AdminCommandKind::Restart:
-      return restart(by, job);
-    case control::AdminCommandKind::Stop:
-      return stop(command.is_resumable, by, job, effects);
-    case control::AdminCommandKind::Drain:
-      return drain(command.node, by, job, effects);
-    case control::AdminCommandKind::Scale:
-      return scale(command.nodes, by, job);
+    case control::AdminCommandKind::Restart: return restart(by, job);
+    case control::AdminCommandKind::Stop: return stop(command.is_resumable, by, job, effects);
+    case control::AdminCommandKind::Drain: return drain(command.node, by, job, effects);
+    case control::AdminCommandKind::Scale: return scale(command.nodes, by, job);
   }
   return refuse("this coordinator knows no such admin command");
 }

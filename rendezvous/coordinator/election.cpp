@@ -58,9 +58,7 @@ void Election::report_trouble(const std::string& trouble, Effects& effects) cons
   effects.push_back(Trouble{"etcd: " + trouble});
 }
 
-void Election::start(Instant now, Effects& effects) {
-  poll_leader(now, effects);
-}
+void Election::start(Instant now, Effects& effects) { poll_leader(now, effects); }
 
 void Election::set_has_leader(Instant now, bool is_led, Effects& effects) {
   if (std::exchange(has_leader_, is_led) == is_led || state_ != State::BackingOff) return;
@@ -180,9 +178,7 @@ void Election::lead(Instant now, const ReadResult& seen, int64_t create_revision
 
 // ---------------------------------------------------------------- leading
 
-Instant Election::until() const {
-  return lease_->renewed_at + worker_lease_of(options_.lease);
-}
+Instant Election::until() const { return lease_->renewed_at + worker_lease_of(options_.lease); }
 
 void Election::renew_lease(Instant now, Effects& effects) {
   renew_at_ = now + std::min(limits::kLeaseRenewInterval, options_.lease / 20);

@@ -8,14 +8,10 @@ namespace {
 
 Node::WorkerPhase worker_phase_of(control::ReportedPhase reported_phase) {
   switch (reported_phase) {
-    case control::ReportedPhase::Idle:
-      return Node::WorkerPhase::Idle;
-    case control::ReportedPhase::Running:
-      return Node::WorkerPhase::Running;
-    case control::ReportedPhase::Stopped:
-      return Node::WorkerPhase::Stopped;
-    case control::ReportedPhase::Done:
-      return Node::WorkerPhase::Done;
+    case control::ReportedPhase::Idle: return Node::WorkerPhase::Idle;
+    case control::ReportedPhase::Running: return Node::WorkerPhase::Running;
+    case control::ReportedPhase::Stopped: return Node::WorkerPhase::Stopped;
+    case control::ReportedPhase::Done: return Node::WorkerPhase::Done;
   }
   return Node::WorkerPhase::Idle;
 }

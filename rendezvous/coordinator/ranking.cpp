@@ -20,9 +20,7 @@ const Node* find_remote(const std::vector<Node*>& all) {
 }
 
 // No value sorts behind every value.
-int64_t or_last(const std::optional<int64_t>& value) {
-  return value.value_or(INT64_MAX);
-}
+int64_t or_last(const std::optional<int64_t>& value) { return value.value_or(INT64_MAX); }
 
 bool comes_first(const Node* a, const Node* b, bool has_fixed_ranks) {
   auto wanted = [&](const Node* n) {

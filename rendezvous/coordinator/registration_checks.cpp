@@ -9,12 +9,8 @@
 
 namespace cpprun {
 
-bool is_port(int64_t number) {
-  return number >= 0 && number <= 65535;
-}
-bool is_short(const std::string& name) {
-  return name.size() <= limits::kNameBytes;
-}
+bool is_port(int64_t number) { return number >= 0 && number <= 65535; }
+bool is_short(const std::string& name) { return name.size() <= limits::kNameBytes; }
 
 bool is_sane(const control::Hello& hello) {
   const bool is_plain = !text::has_control(hello.version) && !text::has_control(hello.run_id) &&
@@ -76,9 +72,7 @@ bool is_sane(const control::Register& message) {
 
 namespace {
 
-Error refuse(const std::string& why) {
-  return Error{ErrorKind::Refused, why};
-}
+Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
 std::string range_of(const control::JobSpec& job_spec) {
   std::string min = std::to_string(job_spec.min_nodes);

@@ -44,8 +44,7 @@ std::string why_no_round(JobPhase phase, const JobState& state, const control::J
                   ? ""
                   : " (at most " + std::to_string(job_spec.max_nodes) + ")");
     case JobPhase::Finishing:
-    case JobPhase::Ended:
-      return "the job is over";
+    case JobPhase::Ended: return "the job is over";
   }
   return "";
 }

@@ -15,12 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-json ms(Instant at) {
-  return at.nanoseconds() / 1'000'000;
-}
-json ms(const std::optional<Instant>& at) {
-  return at ? ms(*at) : json(nullptr);
-}
+json ms(Instant at) { return at.nanoseconds() / 1'000'000; }
+json ms(const std::optional<Instant>& at) { return at ? ms(*at) : json(nullptr); }
 
 json step_of(const std::optional<control::SnapshotName>& snapshot) {
   return snapshot ? json(snapshot->step) : json(nullptr);
@@ -98,9 +94,7 @@ json to_json(const Job& job, const JobHistory* record) {
           {"rounds", rounds}};
 }
 
-json number(const std::optional<int64_t>& value) {
-  return value ? json(*value) : json(nullptr);
-}
+json number(const std::optional<int64_t>& value) { return value ? json(*value) : json(nullptr); }
 
 // An array for compactness; docs/dashboard.md lists the elements.
 json to_json(const StepPoint& point) {

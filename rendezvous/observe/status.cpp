@@ -8,18 +8,12 @@ namespace cpprun {
 
 const char* name_of(Job::Phase phase) {
   switch (phase) {
-    case Job::Phase::Recovering:
-      return "recovering";
-    case Job::Phase::WaitingForNodes:
-      return "waiting_for_nodes";
-    case Job::Phase::Running:
-      return "running";
-    case Job::Phase::Stopping:
-      return "stopping";
-    case Job::Phase::Finishing:
-      return "finishing";
-    case Job::Phase::Ended:
-      return "ended";
+    case Job::Phase::Recovering: return "recovering";
+    case Job::Phase::WaitingForNodes: return "waiting_for_nodes";
+    case Job::Phase::Running: return "running";
+    case Job::Phase::Stopping: return "stopping";
+    case Job::Phase::Finishing: return "finishing";
+    case Job::Phase::Ended: return "ended";
   }
   return "unknown";
 }
@@ -29,16 +23,11 @@ const char* name_of(const Node& node) {
   if (!node.session) return "silent";
   if (node.is_draining()) return "draining";
   switch (node.worker_phase) {
-    case Node::WorkerPhase::Idle:
-      return "idle";
-    case Node::WorkerPhase::Starting:
-      return "starting";
-    case Node::WorkerPhase::Running:
-      return "running";
-    case Node::WorkerPhase::Stopped:
-      return "stopped";
-    case Node::WorkerPhase::Done:
-      return "done";
+    case Node::WorkerPhase::Idle: return "idle";
+    case Node::WorkerPhase::Starting: return "starting";
+    case Node::WorkerPhase::Running: return "running";
+    case Node::WorkerPhase::Stopped: return "stopped";
+    case Node::WorkerPhase::Done: return "done";
   }
   return "unknown";
 }

@@ -46,11 +46,7 @@ void fields(V&& v, LogLines& m) {
   v("err", m.err);
 }
 
-inline const char* name_of(const LogTailRequest&) {
-  return "log_tail_request";
-}
-inline const char* name_of(const LogLines&) {
-  return "log_lines";
-}
+inline const char* name_of(const LogTailRequest&) { return "log_tail_request"; }
+inline const char* name_of(const LogLines&) { return "log_lines"; }
 
 }  // namespace cpprun::control

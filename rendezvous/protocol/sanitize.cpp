@@ -25,9 +25,7 @@ void make_plain(Failed& message) {
 void make_plain(Stopped& message) {
   if (message.failure) message.failure = for_the_wire(*std::move(message.failure));
 }
-void make_plain(Leave& message) {
-  message.why = text::one_line(message.why, limits::kReasonBytes);
-}
+void make_plain(Leave& message) { message.why = text::one_line(message.why, limits::kReasonBytes); }
 void make_plain(FaultPermitRequest& message) {
   message.where = text::one_line(message.where, limits::kNameBytes);
 }

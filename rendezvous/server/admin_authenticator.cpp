@@ -8,9 +8,7 @@
 namespace cpprun {
 namespace {
 
-Error refuse(const std::string& why) {
-  return Error{ErrorKind::Refused, why};
-}
+Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
 }  // namespace
 

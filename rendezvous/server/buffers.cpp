@@ -17,9 +17,7 @@ constexpr size_t kCompactFrom = 64 * 1024;
 
 }  // namespace
 
-InputBuffer::Block::~Block() {
-  std::free(data);
-}
+InputBuffer::Block::~Block() { std::free(data); }
 
 std::span<uint8_t> InputBuffer::space(size_t total) {
   size_t wanted = std::max(total, held_ + 1);

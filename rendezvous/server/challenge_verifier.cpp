@@ -12,9 +12,7 @@ void ChallengeVerifier::open(std::string token, MakeNonce make_nonce) {
   make_nonce_ = std::move(make_nonce);
 }
 
-bool ChallengeVerifier::can_be_guessed() const {
-  return token_.size() < limits::kAdminTokenBytes;
-}
+bool ChallengeVerifier::can_be_guessed() const { return token_.size() < limits::kAdminTokenBytes; }
 
 Result<std::string> ChallengeVerifier::nonce_for(Instant now, const std::string& peer,
                                                  size_t waiting) {

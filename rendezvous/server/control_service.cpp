@@ -318,9 +318,7 @@ std::unique_ptr<Session> ControlService::Impl::make_session(Connection& connecti
 ControlService::ControlService(asio::io_context& loop, CoordinatorOptions options)
     : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
 ControlService::~ControlService() = default;
-void ControlService::fill(ServerHooks& hooks) {
-  impl_->fill(hooks);
-}
+void ControlService::fill(ServerHooks& hooks) { impl_->fill(hooks); }
 std::string ControlService::status(const ServerStats& server) const {
   return impl_->status(server);
 }
@@ -331,26 +329,14 @@ void ControlService::accept_admin_commands(std::string token,
 void ControlService::attach(Server& server, std::string address) {
   impl_->attach(server, std::move(address));
 }
-void ControlService::when_idle(std::function<void()> then) {
-  impl_->when_idle(std::move(then));
-}
+void ControlService::when_idle(std::function<void()> then) { impl_->when_idle(std::move(then)); }
 void ControlService::when_persisting(std::function<void(const control::PersistedJobState&)> write) {
   impl_->when_persisting(std::move(write));
 }
-void ControlService::on_persisted() {
-  impl_->on_persisted();
-}
-void ControlService::lead_until(Instant until) {
-  impl_->lead_until(until);
-}
-bool ControlService::is_idle() const {
-  return impl_->is_idle();
-}
-void ControlService::close() {
-  impl_->close();
-}
-size_t ControlService::session_count() const {
-  return impl_->session_count();
-}
+void ControlService::on_persisted() { impl_->on_persisted(); }
+void ControlService::lead_until(Instant until) { impl_->lead_until(until); }
+bool ControlService::is_idle() const { return impl_->is_idle(); }
+void ControlService::close() { impl_->close(); }
+size_t ControlService::session_count() const { return impl_->session_count(); }
 
 }  // namespace cpprun

@@ -20,9 +20,7 @@ Term term_now() {
 
 }  // namespace
 
-std::string random_secret() {
-  return text::hex(random_bytes());
-}
+std::string random_secret() { return text::hex(random_bytes()); }
 
 CoordinatorOptions coordinator_options() {
   CoordinatorOptions options;

@@ -20,9 +20,7 @@ using boost::system::error_code;
 
 constexpr int kAtOnce = 64;  // accepted connections before other handlers run
 
-int open_spare() {
-  return ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
+int open_spare() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 }  // namespace
 
@@ -37,13 +35,9 @@ Listener::Listener(asio::io_context& loop, int fd, OnAccept on_accept)
   io_->acceptor.assign(asio::ip::tcp::v6(), fd);
 }
 
-Listener::~Listener() {
-  close();
-}
+Listener::~Listener() { close(); }
 
-void Listener::start() {
-  wait();
-}
+void Listener::start() { wait(); }
 
 void Listener::close() {
   if (is_closed_) return;

@@ -20,24 +20,12 @@ struct ServerLoop::Io {
 ServerLoop::ServerLoop() : io_(std::make_unique<Io>()) {}
 ServerLoop::~ServerLoop() = default;
 
-asio::io_context& ServerLoop::context() {
-  return io_->context;
-}
-void ServerLoop::run() {
-  io_->context.run();
-}
-void ServerLoop::hold() {
-  io_->guard.emplace(io_->context.get_executor());
-}
-void ServerLoop::release() {
-  io_->guard.reset();
-}
-void ServerLoop::stop() {
-  io_->context.stop();
-}
-void ServerLoop::post(std::function<void()> f) {
-  asio::post(io_->context, std::move(f));
-}
+asio::io_context& ServerLoop::context() { return io_->context; }
+void ServerLoop::run() { io_->context.run(); }
+void ServerLoop::hold() { io_->guard.emplace(io_->context.get_executor()); }
+void ServerLoop::release() { io_->guard.reset(); }
+void ServerLoop::stop() { io_->context.stop(); }
+void ServerLoop::post(std::function<void()> f) { asio::post(io_->context, std::move(f)); }
 
 void ServerLoop::on_signal(const std::vector<int>& numbers, std::function<void(int)> f) {
   for (int number : numbers) io_->signals.add(number);

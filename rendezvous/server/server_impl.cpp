@@ -140,8 +140,7 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
   if (needs_more) return nullptr;
   bool is_main = listen_ports_[connection.listener()].store == nullptr;
   switch (protocol) {
-    case Protocol::ModernStore:
-      return make_store_session(connection, tcpstore::Dialect::Modern);
+    case Protocol::ModernStore: return make_store_session(connection, tcpstore::Dialect::Modern);
     case Protocol::LegacyStore:
       connection.is_legacy = true;
       return make_store_session(connection, options_.legacy);
@@ -152,8 +151,7 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
       if (is_main) return std::make_unique<HttpSession>(connection, pages_);
       break;
     case Protocol::NeedMore:
-    case Protocol::Unknown:
-      break;
+    case Protocol::Unknown: break;
   }
   log::info(connection.peer_address() + " speaks none of our protocols; closed");
   return nullptr;
@@ -432,9 +430,7 @@ std::vector<std::shared_ptr<Store>> Server::Impl::stores() const {
 Server::Server(boost::asio::io_context& loop, ServerOptions options, ServerHooks hooks)
     : impl_(std::make_shared<Impl>(loop, options, std::move(hooks))) {}
 
-Server::~Server() {
-  stop();
-}
+Server::~Server() { stop(); }
 
 Result<uint16_t> Server::listen(const Endpoint& endpoint) {
   return impl_->listen(endpoint, nullptr);
@@ -446,14 +442,8 @@ Result<uint16_t> Server::open_store_listener(const std::string& address, uint16_
   return impl_->listen({address, port}, std::move(store));
 }
 
-void Server::close_store_listener(uint16_t port) {
-  impl_->close_store_listener(port);
-}
-void Server::stop() {
-  impl_->stop();
-}
-size_t Server::connections() const {
-  return impl_->connections();
-}
+void Server::close_store_listener(uint16_t port) { impl_->close_store_listener(port); }
+void Server::stop() { impl_->stop(); }
+size_t Server::connections() const { return impl_->connections(); }
 
 }  // namespace cpprun

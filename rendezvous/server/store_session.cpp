@@ -56,9 +56,7 @@ size_t StoreSession::on_bytes(std::span<const uint8_t> bytes) {
   return used;
 }
 
-void StoreSession::on_closed(CloseKind) {
-  store_->session_closed(connection_.id(), sink_);
-}
+void StoreSession::on_closed(CloseKind) { store_->session_closed(connection_.id(), sink_); }
 
 RejectingSession::RejectingSession(Connection& connection, tcpstore::Dialect dialect,
                                    const tcpstore::Limits& limits,

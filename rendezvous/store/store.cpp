@@ -52,48 +52,31 @@ void Store::apply(SessionId session, const Command& command, ReplySink& sink,
   Call call{session, command, sink, owner, owned_bytes};
   if (!promised_.empty()) settle_promise(call);
   switch (command.op) {
-    case Op::Validate:
-      return;
-    case Op::Set:
-      return write(call);
-    case Op::CompareSet:
-      return compare_set(call);
-    case Op::Get:
-      return get(call, command.key);
-    case Op::Add:
-      return add(call);
-    case Op::Check:
-      return check(call);
-    case Op::Wait:
-      return wait(call);
-    case Op::GetNumKeys:
-      return sink.reply_number(session, static_cast<int64_t>(values_.size()));
-    case Op::DeleteKey:
-      return remove(call);
-    case Op::Append:
-      return append(call);
+    case Op::Validate: return;
+    case Op::Set: return write(call);
+    case Op::CompareSet: return compare_set(call);
+    case Op::Get: return get(call, command.key);
+    case Op::Add: return add(call);
+    case Op::Check: return check(call);
+    case Op::Wait: return wait(call);
+    case Op::GetNumKeys: return sink.reply_number(session, static_cast<int64_t>(values_.size()));
+    case Op::DeleteKey: return remove(call);
+    case Op::Append: return append(call);
     case Op::MultiGet:
       for (std::string_view key : command.items) get(call, key);
       return;
-    case Op::MultiSet:
-      return multi_set(call);
+    case Op::MultiSet: return multi_set(call);
     case Op::CancelWait:
       blocked_clients_.forget(session);
       return sink.reply_byte(session, tcpstore::kWaitCanceled);
-    case Op::Ping:
-      return sink.reply_nonce(session, static_cast<uint32_t>(command.number));
-    case Op::QueuePush:
-      return queue_push(call);
-    case Op::QueuePop:
-      return queue_pop(call);
+    case Op::Ping: return sink.reply_nonce(session, static_cast<uint32_t>(command.number));
+    case Op::QueuePush: return queue_push(call);
+    case Op::QueuePop: return queue_pop(call);
     case Op::QueueLen:
       return sink.reply_number(session, static_cast<int64_t>(queue_length(command.key)));
-    case Op::ListKeys:
-      return list_keys(call);
-    case Op::Barrier:
-      return barrier(call);
-    case Op::WatchKey:
-      return watch(call);
+    case Op::ListKeys: return list_keys(call);
+    case Op::Barrier: return barrier(call);
+    case Op::WatchKey: return watch(call);
   }
 }
 
@@ -140,9 +123,7 @@ void Store::keep(const Call& call, Value& value, std::string_view bytes) {
   }
 }
 
-void Store::write(Call& call) {
-  put(call, call.command.key, call.command.value);
-}
+void Store::write(Call& call) { put(call, call.command.key, call.command.value); }
 
 void Store::append(Call& call) {
   auto found = values_.find(call.command.key);

@@ -18,23 +18,13 @@ constexpr std::string_view kFolder = "archive/";  // any name works; readers tak
 constexpr uint64_t kAlignment = 64;               // of small records, as in torch
 constexpr size_t kStretch = 4 << 20;              // fits the cache: crc32 first, then the write
 
-uint64_t align_up(uint64_t at, uint64_t to) {
-  return (at + to - 1) / to * to;
-}
+uint64_t align_up(uint64_t at, uint64_t to) { return (at + to - 1) / to * to; }
 
-std::string full_name(std::string_view record) {
-  return std::string(kFolder).append(record);
-}
-std::string storage_record(std::string_view storage) {
-  return "data/" + std::string(storage);
-}
+std::string full_name(std::string_view record) { return std::string(kFolder).append(record); }
+std::string storage_record(std::string_view storage) { return "data/" + std::string(storage); }
 
-bool is_long(uint64_t number) {
-  return number >= zip::kIn64;
-}
-size_t local_extra_bytes(uint64_t bytes) {
-  return is_long(bytes) ? zip::kExtraBytes + 16 : 0;
-}
+bool is_long(uint64_t number) { return number >= zip::kIn64; }
+size_t local_extra_bytes(uint64_t bytes) { return is_long(bytes) ? zip::kExtraBytes + 16 : 0; }
 // The minimum distance between a header's offset and its data.
 uint64_t header_bytes(std::string_view record, uint64_t bytes) {
   return zip::kLocalBytes + kFolder.size() + record.size() + local_extra_bytes(bytes) +

@@ -29,9 +29,7 @@ struct Head {
 constexpr size_t kHeadBytes = 4096;
 static_assert(sizeof(Head) <= kHeadBytes && std::atomic<uint64_t>::is_always_lock_free);
 
-size_t rounded(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
+size_t rounded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 template <class T>
 T now(const std::atomic<T>& field) {
@@ -147,9 +145,7 @@ std::vector<Slot> slots_of(std::span<const std::byte> arena) {
   return slots;
 }
 
-size_t ArenaSlots::arena_bytes(size_t bytes) {
-  return kHeadBytes + 2 * rounded(bytes);
-}
+size_t ArenaSlots::arena_bytes(size_t bytes) { return kHeadBytes + 2 * rounded(bytes); }
 
 Result<std::span<std::byte>> ArenaSlots::begin(const SlotLabel& label, size_t bytes) {
   CPPRUN_CHECK(is_valid(label, label.rank, label.world_size));

@@ -13,13 +13,9 @@ namespace {
 constexpr std::string_view kPrefix = "step-";
 constexpr size_t kStretch = 4 << 20;
 
-std::string_view last_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
+std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-Error incomplete(const std::string& why) {
-  return Error{ErrorKind::Protocol, why};
-}
+Error incomplete(const std::string& why) { return Error{ErrorKind::Protocol, why}; }
 
 Result<Manifest> read_manifest(FileLayer& files, const std::string& path) {
   const std::string name = path + "/" + kManifestName;
@@ -68,9 +64,7 @@ Status verify_file(FileLayer& files, const std::string& path, const ManifestFile
 
 }  // namespace
 
-std::string snapshot_name(int64_t step) {
-  return std::string(kPrefix) + std::to_string(step);
-}
+std::string snapshot_name(int64_t step) { return std::string(kPrefix) + std::to_string(step); }
 
 std::optional<int64_t> step_of_name(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;

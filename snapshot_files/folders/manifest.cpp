@@ -122,9 +122,7 @@ Json parse(std::string_view text) {
 
 }  // namespace
 
-std::string rank_file_name(int rank) {
-  return "rank-" + std::to_string(rank) + ".pt";
-}
+std::string rank_file_name(int rank) { return "rank-" + std::to_string(rank) + ".pt"; }
 
 const ManifestFile* Manifest::find(std::string_view name) const {
   const auto found = std::ranges::find(files, name, &ManifestFile::name);

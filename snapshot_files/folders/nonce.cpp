@@ -53,9 +53,7 @@ std::string make_nonce() {
   return this_boot() + hex8(random());
 }
 
-bool is_of_this_boot(std::string_view nonce) {
-  return nonce.starts_with(this_boot());
-}
+bool is_of_this_boot(std::string_view nonce) { return nonce.starts_with(this_boot()); }
 
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();

@@ -73,8 +73,6 @@ class Nodes::Unfolding {
   size_t text_bytes_ = 0;
 };
 
-Result<Value> Nodes::unfold(NodeId id) const {
-  return Unfolding(*this, limits_).value(id, 1);
-}
+Result<Value> Nodes::unfold(NodeId id) const { return Unfolding(*this, limits_).value(id, 1); }
 
 }  // namespace cpprun::pickle

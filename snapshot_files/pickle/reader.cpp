@@ -72,58 +72,31 @@ class Machine {
       case kProto:
         if (in_.take<uint8_t>() > 5) fail("is of a protocol newer than 5");
         return;
-      case kFrame:
-        in_.take<uint64_t>();
-        return;
-      case kStop:
-        is_done_ = true;
-        return;
+      case kFrame: in_.take<uint64_t>(); return;
+      case kStop: is_done_ = true; return;
       case kGlobal: {
         std::string module = in_.take_line();
         return push_global(module + "." + in_.take_line());
       }
-      case kStackGlobal:
-        return stack_global();
-      case kReduce:
-        return reduce();
-      case kBuild:
-        return build();
-      case kBinPersId:
-        return storage();
-      default:
-        fail("has code " + std::to_string(code) + ", which no checkpoint needs");
+      case kStackGlobal: return stack_global();
+      case kReduce: return reduce();
+      case kBuild: return build();
+      case kBinPersId: return storage();
+      default: fail("has code " + std::to_string(code) + ", which no checkpoint needs");
     }
   }
 
   bool step_simple(uint8_t code) {
     switch (code) {
-      case kNone:
-        push_value(None{});
-        return true;
-      case kNewTrue:
-        push_value(true);
-        return true;
-      case kNewFalse:
-        push_value(false);
-        return true;
-      case kBinInt:
-        push_value(int64_t{in_.take<int32_t>()});
-        return true;
-      case kBinInt1:
-        push_value(int64_t{in_.take<uint8_t>()});
-        return true;
-      case kBinInt2:
-        push_value(int64_t{in_.take<uint16_t>()});
-        return true;
-      case kLong1:
-        push_value(in_.take_long(in_.take<uint8_t>()));
-        return true;
-      case kBinFloat:
-        push_value(in_.take_double());
-        return true;
-      case kBinUnicode:
-        push_value(std::string(in_.take_bytes(in_.take<uint32_t>())));
-        return true;
+      case kNone: push_value(None{}); return true;
+      case kNewTrue: push_value(true); return true;
+      case kNewFalse: push_value(false); return true;
+      case kBinInt: push_value(int64_t{in_.take<int32_t>()}); return true;
+      case kBinInt1: push_value(int64_t{in_.take<uint8_t>()}); return true;
+      case kBinInt2: push_value(int64_t{in_.take<uint16_t>()}); return true;
+      case kLong1: push_value(in_.take_long(in_.take<uint8_t>())); return true;
+      case kBinFloat: push_value(in_.take_double()); return true;
+      case kBinUnicode: push_value(std::string(in_.take_bytes(in_.take<uint32_t>()))); return true;
       case kShortBinUnicode:
       case kShortBinString:
         push_value(std::string(in_.take_bytes(in_.take<uint8_t>())));
@@ -134,76 +107,41 @@ class Machine {
       case kShortBinBytes:
         push_value(Bytes{std::string(in_.take_bytes(in_.take<uint8_t>()))});
         return true;
-      default:
-        return false;
+      default: return false;
     }
   }
 
   bool step_container(uint8_t code) {
     switch (code) {
-      case kMark:
-        stack_.push_back(kMarkNode);
-        return true;
-      case kEmptyTuple:
-        push_tuple(0);
-        return true;
-      case kTuple1:
-        push_tuple(1);
-        return true;
-      case kTuple2:
-        push_tuple(2);
-        return true;
-      case kTuple3:
-        push_tuple(3);
-        return true;
-      case kTuple:
-        push(TupleNode{pop_to_mark()});
-        return true;
-      case kEmptyList:
-        push(ListNode{});
-        return true;
-      case kEmptyDict:
-        push(DictNode{});
-        return true;
-      case kAppend:
-        append({pop()});
-        return true;
-      case kAppends:
-        append(pop_to_mark());
-        return true;
+      case kMark: stack_.push_back(kMarkNode); return true;
+      case kEmptyTuple: push_tuple(0); return true;
+      case kTuple1: push_tuple(1); return true;
+      case kTuple2: push_tuple(2); return true;
+      case kTuple3: push_tuple(3); return true;
+      case kTuple: push(TupleNode{pop_to_mark()}); return true;
+      case kEmptyList: push(ListNode{}); return true;
+      case kEmptyDict: push(DictNode{}); return true;
+      case kAppend: append({pop()}); return true;
+      case kAppends: append(pop_to_mark()); return true;
       case kSetItem: {
         const NodeId value = pop();
         const NodeId key = pop();
         set_items({key, value});
         return true;
       }
-      case kSetItems:
-        set_items(pop_to_mark());
-        return true;
-      default:
-        return false;
+      case kSetItems: set_items(pop_to_mark()); return true;
+      default: return false;
     }
   }
 
   bool step_memo(uint8_t code) {
     switch (code) {
-      case kBinPut:
-        remember(in_.take<uint8_t>());
-        return true;
-      case kLongBinPut:
-        remember(in_.take<uint32_t>());
-        return true;
-      case kMemoize:
-        remember(memo_.size());
-        return true;
-      case kBinGet:
-        recall(in_.take<uint8_t>());
-        return true;
-      case kLongBinGet:
-        recall(in_.take<uint32_t>());
-        return true;
-      default:
-        return false;
+      case kBinPut: remember(in_.take<uint8_t>()); return true;
+      case kLongBinPut: remember(in_.take<uint32_t>()); return true;
+      case kMemoize: remember(memo_.size()); return true;
+      case kBinGet: recall(in_.take<uint8_t>()); return true;
+      case kLongBinGet: recall(in_.take<uint32_t>()); return true;
+      default: return false;
     }
   }
 

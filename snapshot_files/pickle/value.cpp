@@ -41,18 +41,10 @@ bool is_utf8(std::string_view text) {
 }  // namespace
 
 // Not defaulted: clang 14 crashes on defaulted comparisons that depend on each other.
-bool List::operator==(const List& other) const {
-  return items == other.items;
-}
-bool Tuple::operator==(const Tuple& other) const {
-  return items == other.items;
-}
-bool Dict::operator==(const Dict& other) const {
-  return pairs == other.pairs;
-}
-bool Value::operator==(const Value& other) const {
-  return held_ == other.held_;
-}
+bool List::operator==(const List& other) const { return items == other.items; }
+bool Tuple::operator==(const Tuple& other) const { return items == other.items; }
+bool Dict::operator==(const Dict& other) const { return pairs == other.pairs; }
+bool Value::operator==(const Value& other) const { return held_ == other.held_; }
 
 const Value* Dict::find(std::string_view key) const {
   const auto found = std::find_if(pairs.begin(), pairs.end(), [key](const auto& pair) {

@@ -136,8 +136,6 @@ class Writer {
 
 }  // namespace
 
-std::string write(const Value& value) {
-  return Writer().finish(value);
-}
+std::string write(const Value& value) { return Writer().finish(value); }
 
 }  // namespace cpprun::pickle

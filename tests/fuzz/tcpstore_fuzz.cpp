@@ -94,15 +94,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)cpprun::sniff(rest);
   size_t step = static_cast<size_t>(data[0] >> 2) + 1;
   switch (data[0] & 3) {
-    case 0:
-      cpprun::compare(Dialect::Modern, rest, step);
-      break;
-    case 1:
-      cpprun::compare(Dialect::Legacy21, rest, step);
-      break;
-    case 2:
-      cpprun::compare(Dialect::Legacy20, rest, step);
-      break;
+    case 0: cpprun::compare(Dialect::Modern, rest, step); break;
+    case 1: cpprun::compare(Dialect::Legacy21, rest, step); break;
+    case 2: cpprun::compare(Dialect::Legacy20, rest, step); break;
     default: {
       // The choice between 2.0 and 2.1 depends on the first piece, so only the whole input is
       // tried.

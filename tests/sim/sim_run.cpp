@@ -74,9 +74,7 @@ bool parse(int count, char** words, Request& request) {
   return !request.kept.empty() || request.last >= request.first;
 }
 
-void print_line(const std::string& line) {
-  std::printf("%s\n", line.c_str());
-}
+void print_line(const std::string& line) { std::printf("%s\n", line.c_str()); }
 
 const char* option_of(Size size) {
   return size == Size::Large ? " --large" : size == Size::Elected ? " --etcd" : "";

@@ -41,9 +41,7 @@ void put(int fd, const char* data, size_t size) {
   }
 }
 
-void put(int fd, const std::string& text) {
-  put(fd, text.data(), text.size());
-}
+void put(int fd, const std::string& text) { put(fd, text.data(), text.size()); }
 
 void report(const std::string& text) {
   sockaddr_un address{};
@@ -56,9 +54,7 @@ void report(const std::string& text) {
   ::close(fd);
 }
 
-const char* script(const std::string& number) {
-  return arguments[atoi(number.c_str())];
-}
+const char* script(const std::string& number) { return arguments[atoi(number.c_str())]; }
 
 void fork_script(const std::string& number) {
   if (::fork() != 0) return;

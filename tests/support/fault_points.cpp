@@ -75,9 +75,7 @@ bool is_stream(int fd) {
           type == SOCK_STREAM);
 }
 
-bool is_interrupted(int fd) {
-  return shares[kEintr] > 0 && is_stream(fd) && fails(kEintr, EINTR);
-}
+bool is_interrupted(int fd) { return shares[kEintr] > 0 && is_stream(fd) && fails(kEintr, EINTR); }
 
 size_t part_of(int fd, size_t size) {
   if (shares[kShort] == 0 || size < 2 || !(is_stream(fd) || is_file(fd)) || !is_fault_due(kShort)) {
@@ -88,13 +86,9 @@ size_t part_of(int fd, size_t size) {
 
 // Whether the sender repeats a partial write itself. Asio treats a partial send as a full socket
 // and waits for the next edge of epoll(7), which never comes after our partial write.
-bool goes_on(int flags) {
-  return (flags & MSG_DONTWAIT) != 0;
-}
+bool goes_on(int flags) { return (flags & MSG_DONTWAIT) != 0; }
 
-bool is_full(int fd) {
-  return shares[kFull] > 0 && fd > 2 && is_file(fd) && fails(kFull, ENOSPC);
-}
+bool is_full(int fd) { return shares[kFull] > 0 && fd > 2 && is_file(fd) && fails(kFull, ENOSPC); }
 
 __attribute__((constructor)) void read_settings() {
   const std::string_view program = program_invocation_short_name;

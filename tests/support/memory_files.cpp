@@ -73,9 +73,7 @@ Error refused(const std::string& what, int errno_value) {
 
 }  // namespace
 
-MemoryFiles::MemoryFiles() : root_(std::make_shared<Node>()) {
-  root_->is_folder = true;
-}
+MemoryFiles::MemoryFiles() : root_(std::make_shared<Node>()) { root_->is_folder = true; }
 
 void MemoryFiles::inject(size_t operation, Fault fault) {
   next_ = 0;
@@ -229,9 +227,7 @@ Result<Info> MemoryFiles::info(const std::string& path) {
               changed_at};
 }
 
-bool MemoryFiles::exists(const std::string& path) {
-  return find(path) != nullptr;
-}
+bool MemoryFiles::exists(const std::string& path) { return find(path) != nullptr; }
 
 std::unique_ptr<Lock> MemoryFiles::lock_shared(const std::string& path) {
   const NodePtr node = find(path);

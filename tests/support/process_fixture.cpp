@@ -137,12 +137,8 @@ ProcessHost& ProcessTest::host() {
   return *host_;
 }
 
-std::string ProcessTest::bad_worker() const {
-  return BAD_WORKER;
-}
-std::string ProcessTest::mini_agent() const {
-  return MINI_AGENT;
-}
+std::string ProcessTest::bad_worker() const { return BAD_WORKER; }
+std::string ProcessTest::mini_agent() const { return MINI_AGENT; }
 
 std::vector<std::string> ProcessTest::environment(int rank) const {
   return {"PATH=/usr/bin:/bin", "TEST_SOCKET=" + socket_name_,

@@ -60,13 +60,9 @@ void throw_nested() {
   return overflow_the_stack(depth) + room[0];
 }
 
-void throw_own() {
-  throw OwnError("nobody catches this");
-}
+void throw_own() { throw OwnError("nobody catches this"); }
 
-[[gnu::noinline]] void break_a_promise(void (*may_throw)()) noexcept {
-  may_throw();
-}
+[[gnu::noinline]] void break_a_promise(void (*may_throw)()) noexcept { may_throw(); }
 
 [[gnu::noinline]] int jump_to_nowhere() {
   int (*volatile nowhere)() = nullptr;

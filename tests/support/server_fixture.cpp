@@ -158,9 +158,7 @@ bool Client::has_ended_by_now() const {
   return ::recv(fd_, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
 }
 
-void Client::finish() const {
-  ::shutdown(fd_, SHUT_WR);
-}
+void Client::finish() const { ::shutdown(fd_, SHUT_WR); }
 
 void Client::reset() {
   linger now{1, 0};

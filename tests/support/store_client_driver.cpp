@@ -44,15 +44,9 @@ Words unhexed(const Words& words, size_t first) {
   return all;
 }
 
-std::string text_of(const std::string& value) {
-  return hexed(value);
-}
-std::string text_of(int64_t value) {
-  return std::to_string(value);
-}
-std::string text_of(bool value) {
-  return value ? "true" : "false";
-}
+std::string text_of(const std::string& value) { return hexed(value); }
+std::string text_of(int64_t value) { return std::to_string(value); }
+std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(const Words& values) {
   std::string all;
   for (const std::string& value : values) all += (all.empty() ? "" : " ") + hexed(value);
@@ -64,9 +58,7 @@ std::string say(const Error& error) {
                                        "Protocol", "Timeout",  "Refused"};
   return "error " + std::string(kKinds[static_cast<int>(error.kind)]) + " " + error.text;
 }
-std::string say(const Status& status) {
-  return status ? "ok" : say(status.error());
-}
+std::string say(const Status& status) { return status ? "ok" : say(status.error()); }
 template <class T>
 std::string say(const Result<T>& result) {
   return result ? "ok " + text_of(*result) : say(result.error());

@@ -27,9 +27,7 @@ std::string format(WallTime time, const char* pattern) {
 }
 
 // "2026-11-21_14:03:59", as in torchrun's summary
-std::string local_stamp(WallTime time) {
-  return format(time, "%Y-%m-%d_%H:%M:%S");
-}
+std::string local_stamp(WallTime time) { return format(time, "%Y-%m-%d_%H:%M:%S"); }
 
 // "14:03:59.113"
 std::string local_clock(WallTime time) {
@@ -93,15 +91,12 @@ int ConsoleReporter::finish(const agent::Finish& finish, EventRecorder& recorder
 
 int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& recorder) const {
   switch (finish.how) {
-    case agent::Finish::How::Success:
-      return kSuccess;
+    case agent::Finish::How::Success: return kSuccess;
     case agent::Finish::How::Signal:
       log::warning("ended by " + signal_name(finish.signal) +
                    (finish.text.empty() ? "; the workers are stopped" : " " + finish.text));
       return kSignalBase + finish.signal;
-    case agent::Finish::How::Stopped:
-      log::warning(stopped_text(finish));
-      return kStoppedResumable;
+    case agent::Finish::How::Stopped: log::warning(stopped_text(finish)); return kStoppedResumable;
     case agent::Finish::How::Unusable:
       log::error("this node is unusable: SIGKILL did not end " + finish.text +
                  "; start nothing on it before that has gone");
@@ -110,9 +105,7 @@ int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& 
       log::error(finish.text);
       if (!finish.lost.empty()) recorder.lost_node(finish);
       return kFailure;
-    case agent::Finish::How::Failure:
-      torchrun_summary(finish, recorder);
-      return kFailure;
+    case agent::Finish::How::Failure: torchrun_summary(finish, recorder); return kFailure;
   }
   return kFailure;
 }

@@ -15,9 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string line(const ordered_json& object) {
-  return dump_json(object) + "\n";
-}
+std::string line(const ordered_json& object) { return dump_json(object) + "\n"; }
 
 ordered_json begin(const Stamp& stamp, const char* event) {
   return {{"time_us", stamp.wall.microseconds},
@@ -28,18 +26,12 @@ ordered_json begin(const Stamp& stamp, const char* event) {
 
 const char* name_of(agent::Finish::How how) {
   switch (how) {
-    case agent::Finish::How::Success:
-      return "success";
-    case agent::Finish::How::Failure:
-      return "failure";
-    case agent::Finish::How::Error:
-      return "error";
-    case agent::Finish::How::Signal:
-      return "signal";
-    case agent::Finish::How::Stopped:
-      return "stopped";
-    case agent::Finish::How::Unusable:
-      return "unusable";
+    case agent::Finish::How::Success: return "success";
+    case agent::Finish::How::Failure: return "failure";
+    case agent::Finish::How::Error: return "error";
+    case agent::Finish::How::Signal: return "signal";
+    case agent::Finish::How::Stopped: return "stopped";
+    case agent::Finish::How::Unusable: return "unusable";
   }
   return "unknown";
 }

@@ -19,9 +19,7 @@ EventLog::EventLog(const std::string& path) : path_(path) {
   if (file_ < 0) give_up(system_error("it cannot be opened", errno).text);
 }
 
-EventLog::~EventLog() {
-  close();
-}
+EventLog::~EventLog() { close(); }
 
 void EventLog::close() {
   if (file_ >= 0) ::close(file_);

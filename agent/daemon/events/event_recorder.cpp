@@ -32,9 +32,7 @@ EventRecorder::EventRecorder(const AgentConfig& config, std::string node,
       log_(file_in(run_folder)),
       torch_(config, node_) {}
 
-event_json::Stamp EventRecorder::now() const {
-  return {wall_now(), boot_now(), node_};
-}
+event_json::Stamp EventRecorder::now() const { return {wall_now(), boot_now(), node_}; }
 
 void EventRecorder::run_started() {
   log_.write(event_json::run_started(now(), config_, ::getpid()));
@@ -169,9 +167,7 @@ void EventRecorder::worker_exited(const WorkerExit& end) {
   torch_.worker_exited(end);
 }
 
-void EventRecorder::first_failure(const std::string& text) {
-  begin_stop("failure", text);
-}
+void EventRecorder::first_failure(const std::string& text) { begin_stop("failure", text); }
 
 void EventRecorder::stopping() {
   if (stop_reported_at_) return;

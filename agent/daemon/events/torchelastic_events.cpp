@@ -14,9 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-double milliseconds(Duration duration) {
-  return to_seconds(duration) * 1e3;
-}
+double milliseconds(Duration duration) { return to_seconds(duration) * 1e3; }
 
 // torchelastic's record for a worker without an error file.
 ordered_json raw_error(const WorkerExit& end) {

@@ -171,9 +171,7 @@ void FaultInjector::carry_out(const PermitRequest& permit_request) {
 void FaultInjector::inject_into_worker(const PermitRequest& permit_request, int pid) {
   const faults::Fault& fault = config_.plan->faults[permit_request.fault];
   switch (fault.what) {
-    case faults::FaultKind::Kill:
-      ::kill(pid, SIGKILL);
-      return;
+    case faults::FaultKind::Kill: ::kill(pid, SIGKILL); return;
     case faults::FaultKind::Stop:
       ::kill(pid, SIGSTOP);
       if (fault.lasts > Duration{}) {
@@ -181,10 +179,8 @@ void FaultInjector::inject_into_worker(const PermitRequest& permit_request, int 
         arm();
       }
       return;
-    case faults::FaultKind::DiskFull:
-      return fill_disk(pid, fault.lasts);
-    default:
-      return;  // the program injects it itself
+    case faults::FaultKind::DiskFull: return fill_disk(pid, fault.lasts);
+    default: return;  // the program injects it itself
   }
 }
 

@@ -21,26 +21,16 @@ namespace {
 const char* name_of(agent::Agent::State state) {
   using State = agent::Agent::State;
   switch (state) {
-    case State::Joining:
-      return "joining";
-    case State::Starting:
-      return "starting";
-    case State::Running:
-      return "running";
-    case State::Stopping:
-      return "stopping";
-    case State::Stopped:
-      return "stopped";
-    case State::Done:
-      return "done";
-    case State::Leaving:
-      return "leaving";
-    case State::Draining:
-      return "draining";
-    case State::Saved:
-      return "saved";
-    case State::Ended:
-      return "ended";
+    case State::Joining: return "joining";
+    case State::Starting: return "starting";
+    case State::Running: return "running";
+    case State::Stopping: return "stopping";
+    case State::Stopped: return "stopped";
+    case State::Done: return "done";
+    case State::Leaving: return "leaving";
+    case State::Draining: return "draining";
+    case State::Saved: return "saved";
+    case State::Ended: return "ended";
   }
   return "unknown";
 }

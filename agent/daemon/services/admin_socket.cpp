@@ -184,8 +184,6 @@ AdminSocket::~AdminSocket() = default;
 void AdminSocket::on(const std::string& verb, Verb answerer) {
   impl_->on(verb, std::move(answerer));
 }
-Status AdminSocket::open() {
-  return impl_->open();
-}
+Status AdminSocket::open() { return impl_->open(); }
 
 }  // namespace cpprun

@@ -21,9 +21,7 @@ namespace {
 
 using boost::asio::posix::stream_descriptor;
 
-double wall_seconds() {
-  return static_cast<double>(wall_now().microseconds) / 1e6;
-}
+double wall_seconds() { return static_cast<double>(wall_now().microseconds) / 1e6; }
 
 }  // namespace
 
@@ -33,9 +31,7 @@ FileTimerServer::FileTimerServer(boost::asio::io_context& loop, std::string path
       fifo_(loop),
       timer_(loop, [this] { on_time(); }) {}
 
-FileTimerServer::~FileTimerServer() {
-  end_round();
-}
+FileTimerServer::~FileTimerServer() { end_round(); }
 
 Status FileTimerServer::begin_round() {
   end_round();

@@ -57,9 +57,7 @@ HangMonitor::HangMonitor(boost::asio::io_context& loop, HangConfig config, Event
       timer_(loop, [this] { sample(); }),
       poster_(std::make_shared<LoopPoster>(loop)) {}
 
-HangMonitor::~HangMonitor() {
-  poster_->close();
-}
+HangMonitor::~HangMonitor() { poster_->close(); }
 
 void HangMonitor::begin_round(const std::string& report) {
   ++round_;

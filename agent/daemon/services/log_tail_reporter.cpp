@@ -35,9 +35,7 @@ LogTailReporter::LogTailReporter(boost::asio::io_context& loop, Callbacks callba
       poster_(std::make_shared<LoopPoster>(loop)),
       timer_(loop, [this] { read_files(); }) {}
 
-LogTailReporter::~LogTailReporter() {
-  poster_->close();
-}
+LogTailReporter::~LogTailReporter() { poster_->close(); }
 
 void LogTailReporter::on_tail(const control::LogTailRequest& tail) {
   if (tail.local_rank < 0 || tail.local_rank >= callbacks_.workers) return;

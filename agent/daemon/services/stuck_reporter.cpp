@@ -14,9 +14,7 @@ StuckReporter::StuckReporter(boost::asio::io_context& loop, Done done)
       timer_(loop, [this] { on_time(); }),
       poster_(std::make_shared<LoopPoster>(loop)) {}
 
-StuckReporter::~StuckReporter() {
-  poster_->close();
-}
+StuckReporter::~StuckReporter() { poster_->close(); }
 
 void StuckReporter::inspect(std::vector<StuckProcess> processes) {
   if (!processes_.empty() || processes.empty()) return;

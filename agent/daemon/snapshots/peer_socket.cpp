@@ -20,9 +20,7 @@
 namespace cpprun {
 namespace {
 
-Error trouble(const std::string& what) {
-  return Error{ErrorKind::System, what};
-}
+Error trouble(const std::string& what) { return Error{ErrorKind::System, what}; }
 Error trouble_of_errno() {
   std::array<char, 128> text{};
   return trouble(::strerror_r(errno, text.data(), text.size()));
@@ -34,9 +32,7 @@ int to_ms(Duration duration) {
   return static_cast<int>(std::min<int64_t>(ms, 1'000'000'000));
 }
 
-bool is_later() {
-  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-}
+bool is_later() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 // Starts a non-blocking connect; the result is not open after an immediate failure.
 UniqueFd begin_connect(const addrinfo& address) {

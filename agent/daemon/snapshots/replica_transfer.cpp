@@ -66,12 +66,9 @@ class PeerConnection {
     if (!answer) return answer.error();
     switch (answer->kind) {
       case Answer::Kind::Busy:
-      case Answer::Kind::Secret:
-        return Error{ErrorKind::System, answer->why};
-      case Answer::Kind::No:
-        return Error{ErrorKind::Refused, answer->why};
-      case Answer::Kind::Bytes:
-        break;
+      case Answer::Kind::Secret: return Error{ErrorKind::System, answer->why};
+      case Answer::Kind::No: return Error{ErrorKind::Refused, answer->why};
+      case Answer::Kind::Bytes: break;
     }
     if (answer->bytes > most) return Error{ErrorKind::Protocol, "more came than may come"};
     return answer->bytes;

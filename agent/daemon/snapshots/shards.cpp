@@ -93,12 +93,8 @@ Status ShardWriter::check() {
   return {};
 }
 
-void ShardWriter::complete() {
-  slots_.complete(name_.label.step);
-}
+void ShardWriter::complete() { slots_.complete(name_.label.step); }
 
-void ShardWriter::Unmap::operator()(std::byte* at) const {
-  ::munmap(at, bytes);
-}
+void ShardWriter::Unmap::operator()(std::byte* at) const { ::munmap(at, bytes); }
 
 }  // namespace cpprun

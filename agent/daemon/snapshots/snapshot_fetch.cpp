@@ -36,15 +36,9 @@ struct Trouble {
 };
 using Outcome = std::optional<Trouble>;  // nullopt: success
 
-Trouble again(const Error& error) {
-  return {Trouble::Then::TryAgain, error.text};
-}
-Trouble give_up(const std::string& text) {
-  return {Trouble::Then::GiveUp, text};
-}
-Trouble damaged(const std::string& text) {
-  return {Trouble::Then::Damaged, text};
-}
+Trouble again(const Error& error) { return {Trouble::Then::TryAgain, error.text}; }
+Trouble give_up(const std::string& text) { return {Trouble::Then::GiveUp, text}; }
+Trouble damaged(const std::string& text) { return {Trouble::Then::Damaged, text}; }
 
 class Fetch {
  public:
@@ -111,14 +105,10 @@ class Fetch {
     Result<Answer> answer = snapshot_protocol::decode_answer(*said);
     if (!answer) return give_up(answer.error().text);
     switch (answer->kind) {
-      case Answer::Kind::Busy:
-        return Trouble{Trouble::Then::Queue, answer->why};
-      case Answer::Kind::Secret:
-        return Trouble{Trouble::Then::TryAgain, answer->why};
-      case Answer::Kind::No:
-        return give_up(answer->why);
-      case Answer::Kind::Bytes:
-        break;
+      case Answer::Kind::Busy: return Trouble{Trouble::Then::Queue, answer->why};
+      case Answer::Kind::Secret: return Trouble{Trouble::Then::TryAgain, answer->why};
+      case Answer::Kind::No: return give_up(answer->why);
+      case Answer::Kind::Bytes: break;
     }
     bytes = answer->bytes;
     if (bytes > most) return damaged(file + " is larger there than it may be");

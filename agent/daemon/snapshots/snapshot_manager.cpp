@@ -183,20 +183,12 @@ SnapshotManager::SnapshotManager(boost::asio::io_context& loop, std::string dir,
                                  ShardArenas shards)
     : impl_(std::make_unique<Impl>(loop, std::move(dir), std::move(events), std::move(shards))) {}
 SnapshotManager::~SnapshotManager() = default;
-void SnapshotManager::scan() {
-  impl_->scan();
-}
-uint16_t SnapshotManager::serve(const std::string& address) {
-  return impl_->serve(address);
-}
-void SnapshotManager::allow(const std::string& secret) {
-  impl_->allow(secret);
-}
+void SnapshotManager::scan() { impl_->scan(); }
+uint16_t SnapshotManager::serve(const std::string& address) { return impl_->serve(address); }
+void SnapshotManager::allow(const std::string& secret) { impl_->allow(secret); }
 void SnapshotManager::fetch(const control::ResumePoint& resume, const std::string& secret) {
   impl_->fetch(resume, secret);
 }
-void SnapshotManager::drop_fetch() {
-  impl_->drop_fetch();
-}
+void SnapshotManager::drop_fetch() { impl_->drop_fetch(); }
 
 }  // namespace cpprun

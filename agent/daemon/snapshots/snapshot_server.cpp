@@ -240,14 +240,8 @@ Result<std::unique_ptr<SnapshotServer>> SnapshotServer::start(const std::string&
 }
 
 SnapshotServer::SnapshotServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-SnapshotServer::~SnapshotServer() {
-  impl_->stop();
-}
-uint16_t SnapshotServer::port() const {
-  return impl_->port();
-}
-void SnapshotServer::allow(const std::string& secret) {
-  impl_->allow(secret);
-}
+SnapshotServer::~SnapshotServer() { impl_->stop(); }
+uint16_t SnapshotServer::port() const { return impl_->port(); }
+void SnapshotServer::allow(const std::string& secret) { impl_->allow(secret); }
 
 }  // namespace cpprun

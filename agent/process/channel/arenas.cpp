@@ -50,9 +50,7 @@ uint64_t usable_memory() {
       {machine, cgroup_limit("", "memory.max"), cgroup_limit("memory", "memory.limit_in_bytes")});
 }
 
-uint64_t memory_for_arenas() {
-  return usable_memory() / 100 * limits::kArenaMemoryPercent;
-}
+uint64_t memory_for_arenas() { return usable_memory() / 100 * limits::kArenaMemoryPercent; }
 
 void Arenas::set_workers(size_t workers) {
   const std::lock_guard lock(mutex_);

@@ -43,9 +43,7 @@ void OrphanSweep::begin_round() {
   deadlines_.clear();
 }
 
-void OrphanSweep::on_worker_started(int pid, LocalRank rank) {
-  alive_.emplace(pid, rank);
-}
+void OrphanSweep::on_worker_started(int pid, LocalRank rank) { alive_.emplace(pid, rank); }
 
 void OrphanSweep::on_worker_ended(int pid, Instant now) {
   const auto found = alive_.find(pid);

@@ -26,9 +26,7 @@ int64_t OomCounter::read() const {
   return -1;
 }
 
-void OomCounter::begin_round() {
-  seen_ = read();
-}
+void OomCounter::begin_round() { seen_ = read(); }
 
 bool OomCounter::take_kill() {
   if (seen_ < 0 || read() <= seen_) return false;

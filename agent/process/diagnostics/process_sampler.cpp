@@ -32,9 +32,7 @@ uint64_t number_of(std::string_view text) {
   return number;
 }
 
-std::string proc_of(int pid) {
-  return "/proc/" + std::to_string(pid) + "/";
-}
+std::string proc_of(int pid) { return "/proc/" + std::to_string(pid) + "/"; }
 
 // Children of all its threads.
 void append_children(int pid, std::vector<int>& pids) {

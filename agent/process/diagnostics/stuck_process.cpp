@@ -38,9 +38,7 @@ std::string stack_text(const std::string& stack) {
   return text;
 }
 
-bool is_done(char state) {
-  return state == 'Z' || state == 'X' || state == '?';
-}
+bool is_done(char state) { return state == 'Z' || state == 'X' || state == '?'; }
 
 // The folder of a thread that has not exited. The folder of the process if all have: a tracer may
 // hold the status of a dead process.

@@ -136,9 +136,7 @@ int clone_child_into(ChildPlan& plan, char* stack, size_t stack_size, int cgroup
 
 #else
 
-int clone_child_into(ChildPlan&, char*, size_t, int, int&) {
-  return -ENOSYS;
-}
+int clone_child_into(ChildPlan&, char*, size_t, int, int&) { return -ENOSYS; }
 
 #endif
 

@@ -15,9 +15,7 @@ constexpr int kTries = 64;  // free ports that another reservation already holds
 // Connections from processes that look up the owner; each stays in the backlog.
 constexpr int kBacklog = 128;
 
-std::string name_of(uint16_t port) {
-  return "cpprun/port/" + std::to_string(port);
-}
+std::string name_of(uint16_t port) { return "cpprun/port/" + std::to_string(port); }
 
 std::string name_owner(uint16_t port) {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -46,10 +46,8 @@ std::string exec_reason(const std::string& program, int error) {
     case ENOEXEC:
       return "it is neither a binary for this machine nor a script with a first line such as "
              "#!/bin/sh";
-    case E2BIG:
-      return "its arguments and environment are too long together";
-    default:
-      return ::strerror(error);
+    case E2BIG: return "its arguments and environment are too long together";
+    default: return ::strerror(error);
   }
 }
 
@@ -64,26 +62,19 @@ bool is_permanent(int error) {
     case EISDIR:
     case ELOOP:
     case ENAMETOOLONG:
-    case E2BIG:
-      return true;
-    default:
-      return false;
+    case E2BIG: return true;
+    default: return false;
   }
 }
 
 Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
   const std::string start = "cannot start " + plan.program + ": ";
   switch (step) {
-    case ChildStep::Session:
-      return system_error(start + "setsid", error);
-    case ChildStep::Cgroup:
-      return system_error(start + "joining the cgroup", error);
-    case ChildStep::ParentDeath:
-      return system_error(start + "parent-death signal", error);
-    case ChildStep::Cpus:
-      return system_error(start + "its CPUs", error);
-    case ChildStep::Stdio:
-      return system_error(start + "its standard streams", error);
+    case ChildStep::Session: return system_error(start + "setsid", error);
+    case ChildStep::Cgroup: return system_error(start + "joining the cgroup", error);
+    case ChildStep::ParentDeath: return system_error(start + "parent-death signal", error);
+    case ChildStep::Cpus: return system_error(start + "its CPUs", error);
+    case ChildStep::Stdio: return system_error(start + "its standard streams", error);
     default:
       return Error{is_permanent(error) ? ErrorKind::BadValue : ErrorKind::System,
                    start + exec_reason(plan.program, error)};

@@ -57,9 +57,7 @@ void Console::forget(const void* writer) {
   if (open_line_ == writer) open_line_ = &kEndedWriter;
 }
 
-bool Console::is_full() const {
-  return text_.size() - at_ >= limits::kOutputBufferBytes;
-}
+bool Console::is_full() const { return text_.size() - at_ >= limits::kOutputBufferBytes; }
 
 Console::Outcome Console::fail(int error) {
   text_.clear();

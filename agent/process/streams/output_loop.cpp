@@ -19,9 +19,7 @@ constexpr uint64_t kWake = 0, kOut = 1, kErr = 2;
 // Reads of an ended worker's pipe, which another process may hold open and fill.
 constexpr int kLateReads = 16;
 
-bool has_stdout(const OutputStream& stream) {
-  return !stream.is_stderr || stream.has_stdout;
-}
+bool has_stdout(const OutputStream& stream) { return !stream.is_stderr || stream.has_stdout; }
 
 }  // namespace
 
@@ -40,9 +38,7 @@ void OutputLoop::watch(int fd, uint64_t key, uint32_t events) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
-void OutputLoop::unwatch(int fd) {
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-}
+void OutputLoop::unwatch(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
 int OutputLoop::timeout(Instant now) const {
   Instant next = Instant::never();
@@ -209,8 +205,6 @@ void OutputLoop::resize(int rows, int columns) {
   events_.on_resized();
 }
 
-void OutputLoop::finish() {
-  is_finishing_ = true;
-}
+void OutputLoop::finish() { is_finishing_ = true; }
 
 }  // namespace cpprun

@@ -28,9 +28,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::string_view kFront = "cpprun-doctor-1 ";
 constexpr size_t kPiece = 256 * 1024;
 
-int64_t wall_ns() {
-  return read_clock(CLOCK_REALTIME).count();
-}
+int64_t wall_ns() { return read_clock(CLOCK_REALTIME).count(); }
 
 std::string packed(int64_t value) {
   std::string bytes;
@@ -171,9 +169,7 @@ Result<std::unique_ptr<PairResponder>> PairResponder::start(uint16_t port, std::
   return std::unique_ptr<PairResponder>(new PairResponder(opened->front(), std::move(secret)));
 }
 
-uint16_t PairResponder::port() const {
-  return local_port(listener_.get());
-}
+uint16_t PairResponder::port() const { return local_port(listener_.get()); }
 
 doctor::PairFacts measure_pair(const doctor::NodeCard& node) {
   doctor::PairFacts facts;

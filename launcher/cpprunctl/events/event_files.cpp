@@ -73,9 +73,7 @@ std::string of_kept_jobs() {
   return newest.path();
 }
 
-Error nothing(const std::string& text) {
-  return Error{ErrorKind::BadValue, text};
-}
+Error nothing(const std::string& text) { return Error{ErrorKind::BadValue, text}; }
 
 }  // namespace
 

@@ -13,9 +13,7 @@ using Rest = std::span<const std::string>;
 constexpr const char* kOthers[] = {"horovodrun", "deepspeed", "accelerate", "torchx",
                                    "mpirun",     "mpiexec",   "orterun"};
 
-std::string file_name_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
+std::string file_name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_ours(const std::string& word) {
   const std::string name = file_name_of(word);

@@ -30,9 +30,7 @@ std::optional<int64_t> number(const Json& json, const char* name) {
   const Json& found = at(json, name);
   return found.is_number_integer() ? std::optional(found.get<int64_t>()) : std::nullopt;
 }
-int64_t whole(const Json& json, const char* name) {
-  return number(json, name).value_or(0);
-}
+int64_t whole(const Json& json, const char* name) { return number(json, name).value_or(0); }
 Duration time_of(const Json& json, const char* name) {
   const Json& found = at(json, name);
   const double value = found.is_number() ? found.get<double>() : 0;
@@ -84,9 +82,7 @@ JobStatus job_of(const Json& json) {
   return job;
 }
 
-std::string line_of(const Json& json) {
-  return dump_json(json, 1) + "\n";
-}
+std::string line_of(const Json& json) { return dump_json(json, 1) + "\n"; }
 
 }  // namespace
 

@@ -15,9 +15,7 @@ constexpr size_t kStampBegins = 64;  // room for a level, a rank's prefix or {"t
 constexpr int64_t kPiece = 256 * 1024;
 constexpr int64_t kLookBack = 64 << 20;  // no timestamp within so much: assume that there is none
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Consumes a text from its front. A failed match consumes nothing.
 class Reader {

@@ -17,9 +17,7 @@ constexpr std::string_view kStateEnding = "_STATE";
 // Keys that are the same in both forms.
 constexpr std::string_view kMarks[] = {"CPPRUN_FORMAT", "STEP", "TRAINING_SECONDS"};
 
-bool is_mark(const std::string& key) {
-  return std::ranges::find(kMarks, key) != std::end(kMarks);
-}
+bool is_mark(const std::string& key) { return std::ranges::find(kMarks, key) != std::end(kMarks); }
 
 template <int (*change)(int)>
 std::string changed(std::string text) {

@@ -19,9 +19,7 @@ using namespace ctl;
 using namespace snapshot_files;
 using Json = nlohmann::ordered_json;
 
-void print_json(const Json& json) {
-  print(dump_json(json, 1) + "\n");
-}
+void print_json(const Json& json) { print(dump_json(json, 1) + "\n"); }
 
 uint64_t bytes_of(const Manifest& manifest) {
   uint64_t bytes = 0;

@@ -6,8 +6,6 @@
 
 namespace cpprun::ctl {
 
-inline void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
+inline void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace cpprun::ctl

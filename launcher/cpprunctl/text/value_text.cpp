@@ -59,8 +59,6 @@ std::string clean(std::string text) {
   return text;
 }
 
-std::string value_text(const pickle::Value& value) {
-  return std::visit(Words(), value.held());
-}
+std::string value_text(const pickle::Value& value) { return std::visit(Words(), value.held()); }
 
 }  // namespace cpprun::ctl

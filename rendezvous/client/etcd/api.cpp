@@ -27,18 +27,14 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-std::string number(int64_t value) {
-  return std::to_string(value);
-}
+std::string number(int64_t value) { return std::to_string(value); }
 
 json to_json(const Put& put) {
   json made = {{"key", base64(put.key)}, {"value", base64(put.value)}};
   if (put.lease != 0) made["lease"] = number(put.lease);
   return {{"requestPut", std::move(made)}};
 }
-json to_json(const Get& get) {
-  return {{"requestRange", {{"key", base64(get.key)}}}};
-}
+json to_json(const Get& get) { return {{"requestRange", {{"key", base64(get.key)}}}}; }
 
 json to_json(const std::vector<Operation>& operations) {
   json list = json::array();
@@ -65,15 +61,9 @@ json to_json(const LeaseGrant& grant) {
   const auto whole = std::chrono::ceil<std::chrono::seconds>(grant.ttl);
   return {{"TTL", number(whole.count())}};
 }
-json to_json(const LeaseKeepAlive& keep) {
-  return {{"ID", number(keep.lease)}};
-}
-json to_json(const LeaseRevoke& revoke) {
-  return {{"ID", number(revoke.lease)}};
-}
-json to_json(const Authenticate& who) {
-  return {{"name", who.user}, {"password", who.password}};
-}
+json to_json(const LeaseKeepAlive& keep) { return {{"ID", number(keep.lease)}}; }
+json to_json(const LeaseRevoke& revoke) { return {{"ID", number(revoke.lease)}}; }
+json to_json(const Authenticate& who) { return {{"name", who.user}, {"password", who.password}}; }
 
 struct PathOf {
   const char* operator()(const Txn&) const { return "/v3/kv/txn"; }
@@ -146,15 +136,11 @@ void take_key_values(const json& range, std::vector<KeyValue>& found, bool& is_w
   }
 }
 
-std::string shown(std::string_view text) {
-  return text::one_line(text, kShownBytes);
-}
+std::string shown(std::string_view text) { return text::one_line(text, kShownBytes); }
 
 }  // namespace
 
-std::string path_of(const Request& request) {
-  return std::visit(PathOf{}, request);
-}
+std::string path_of(const Request& request) { return std::visit(PathOf{}, request); }
 
 std::string body_of(const Request& request) {
   const json body = std::visit([](const auto& one) { return to_json(one); }, request);

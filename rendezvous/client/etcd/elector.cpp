@@ -117,9 +117,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
 
 Elector::Elector(asio::io_context& loop, ElectorOptions options, ElectorEvents events)
     : impl_(std::make_shared<Impl>(loop, std::move(options), std::move(events))) {}
-Elector::~Elector() {
-  impl_->close();
-}
+Elector::~Elector() { impl_->close(); }
 void Elector::start() {
   impl_->later([](Impl& impl) { impl.greet(); });
 }

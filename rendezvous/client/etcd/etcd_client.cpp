@@ -60,14 +60,10 @@ class EtcdClient::Impl : public std::enable_shared_from_this<Impl> {
 
 EtcdClient::EtcdClient(boost::asio::io_context& loop, ClientOptions options)
     : impl_(std::make_shared<Impl>(loop, std::move(options))) {}
-EtcdClient::~EtcdClient() {
-  impl_->close();
-}
+EtcdClient::~EtcdClient() { impl_->close(); }
 void EtcdClient::ask(const Request& request, Duration limit, Done done) {
   impl_->ask(request, limit, std::move(done));
 }
-const std::string& EtcdClient::own_address() const {
-  return impl_->own_address();
-}
+const std::string& EtcdClient::own_address() const { return impl_->own_address(); }
 
 }  // namespace cpprun::etcd

@@ -51,10 +51,8 @@ void HttpExchange::on_read(const error_code& error, size_t size) {
   const HttpReply::State state =
       has_ended ? reply_.end() : reply_.feed(std::string_view(room_.data(), size));
   switch (state) {
-    case HttpReply::State::NeedMore:
-      return read();
-    case HttpReply::State::Broken:
-      return finish({reply_.why()});
+    case HttpReply::State::NeedMore: return read();
+    case HttpReply::State::Broken: return finish({reply_.why()});
     case HttpReply::State::Whole:
       return finish({"", reply_.status(), reply_.body(), reply_.keeps_connection()});
   }

@@ -55,12 +55,8 @@ HttpReply::State HttpReply::end() {
   return state_ = State::Whole;
 }
 
-int HttpReply::status() const {
-  return static_cast<int>(parser_->whole.get().result_int());
-}
-const std::string& HttpReply::body() const {
-  return parser_->whole.get().body();
-}
+int HttpReply::status() const { return static_cast<int>(parser_->whole.get().result_int()); }
+const std::string& HttpReply::body() const { return parser_->whole.get().body(); }
 bool HttpReply::keeps_connection() const {
   return state_ == State::Whole && input_.empty() && parser_->whole.keep_alive();
 }

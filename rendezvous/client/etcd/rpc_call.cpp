@@ -56,9 +56,7 @@ void RpcCall::cancel() {
   if (transport_) std::exchange(transport_, nullptr)->close();
 }
 
-std::string RpcCall::member() const {
-  return to_string(session_->options.endpoints[member_]);
-}
+std::string RpcCall::member() const { return to_string(session_->options.endpoints[member_]); }
 
 // ---------------------------------------------------------------- connection to a member
 

@@ -171,9 +171,7 @@ Result<std::shared_ptr<Tls>> Tls::make(const TlsFiles& files) {
   return std::shared_ptr<Tls>(new Tls(std::move(inner)));
 }
 
-Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files) {
-  return Tls::make(files);
-}
+Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files) { return Tls::make(files); }
 
 std::shared_ptr<Transport> Tls::start(std::unique_ptr<tcp::socket> socket, const std::string& host,
                                       Done done) {

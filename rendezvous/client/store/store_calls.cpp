@@ -44,9 +44,7 @@ Error wait_timeout(const std::vector<std::string>& keys, std::chrono::millisecon
 
 }  // namespace
 
-Deadline answer_by(Deadline until) {
-  return std::max(until, after(limits::kStoreReplyTimeout));
-}
+Deadline answer_by(Deadline until) { return std::max(until, after(limits::kStoreReplyTimeout)); }
 
 StoreCalls::StoreCalls(StoreLink link, std::string prefix, std::chrono::milliseconds timeout)
     : link_(std::move(link)),

@@ -12,9 +12,7 @@ namespace {
 
 constexpr size_t kFirstPiece = 64 * 1024;  // first allocation for a long value
 
-bool is_later(int number) {
-  return number == EAGAIN || number == EWOULDBLOCK || number == EINTR;
-}
+bool is_later(int number) { return number == EAGAIN || number == EWOULDBLOCK || number == EINTR; }
 
 }  // namespace
 

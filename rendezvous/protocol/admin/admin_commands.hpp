@@ -76,14 +76,10 @@ inline constexpr AdminCommandKind kAdminCommandKinds[] = {
 
 constexpr const char* name_of(AdminCommandKind kind) {
   switch (kind) {
-    case AdminCommandKind::Restart:
-      return "restart";
-    case AdminCommandKind::Stop:
-      return "stop";
-    case AdminCommandKind::Drain:
-      return "drain";
-    case AdminCommandKind::Scale:
-      return "scale";
+    case AdminCommandKind::Restart: return "restart";
+    case AdminCommandKind::Stop: return "stop";
+    case AdminCommandKind::Drain: return "drain";
+    case AdminCommandKind::Scale: return "scale";
   }
   return "";
 }

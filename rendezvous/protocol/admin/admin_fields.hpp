@@ -46,23 +46,11 @@ inline int64_t last_value(AdminCommandKind) {
   return static_cast<int64_t>(AdminCommandKind::Scale);
 }
 
-inline const char* name_of(const AdminCommand&) {
-  return "admin_command";
-}
-inline const char* name_of(const AdminReply&) {
-  return "admin_reply";
-}
-inline const char* name_of(const ShutdownRequest&) {
-  return "shutdown_request";
-}
-inline const char* name_of(const AdminHello&) {
-  return "admin_hello";
-}
-inline const char* name_of(const AdminRequest&) {
-  return "admin_request";
-}
-inline const char* name_of(const Challenge&) {
-  return "challenge";
-}
+inline const char* name_of(const AdminCommand&) { return "admin_command"; }
+inline const char* name_of(const AdminReply&) { return "admin_reply"; }
+inline const char* name_of(const ShutdownRequest&) { return "shutdown_request"; }
+inline const char* name_of(const AdminHello&) { return "admin_hello"; }
+inline const char* name_of(const AdminRequest&) { return "admin_request"; }
+inline const char* name_of(const Challenge&) { return "challenge"; }
 
 }  // namespace cpprun::control

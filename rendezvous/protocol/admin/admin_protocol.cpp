@@ -96,12 +96,8 @@ Result<AdminQuery> decode_query(std::string_view body) {
   return query;
 }
 
-std::string done(const std::string& text) {
-  return dump_json(ordered_json{{"done", text}});
-}
-std::string refusal(const std::string& why) {
-  return dump_json(ordered_json{{"refused", why}});
-}
+std::string done(const std::string& text) { return dump_json(ordered_json{{"done", text}}); }
+std::string refusal(const std::string& why) { return dump_json(ordered_json{{"refused", why}}); }
 
 std::optional<std::string> refusal_reason(std::string_view body) {
   constexpr std::string_view kFront = "{\"refused\":";

@@ -304,20 +304,13 @@ using CoordinatorMessage =
 // Names of the causes, as events, metrics and pages show them (docs/events.md, "A round").
 constexpr const char* name_of(StopCause cause) {
   switch (cause) {
-    case StopCause::Failure:
-      return "failure";
-    case StopCause::NodeLost:
-      return "node_lost";
-    case StopCause::NodeLeft:
-      return "node_left";
-    case StopCause::Growth:
-      return "growth";
-    case StopCause::Operator:
-      return "admin";
-    case StopCause::Drain:
-      return "drain";
-    case StopCause::Snapshot:
-      return "snapshot";
+    case StopCause::Failure: return "failure";
+    case StopCause::NodeLost: return "node_lost";
+    case StopCause::NodeLeft: return "node_left";
+    case StopCause::Growth: return "growth";
+    case StopCause::Operator: return "admin";
+    case StopCause::Drain: return "drain";
+    case StopCause::Snapshot: return "snapshot";
   }
   return "unknown";
 }

@@ -50,35 +50,19 @@ class DepthCheck : public nlohmann::json_sax<json> {
 
 // ---------------------------------------------------------------- encoding
 
-json to_json(int64_t value) {
-  return value;
-}
-json to_json(bool value) {
-  return value;
-}
-json to_json(const std::string& value) {
-  return value.substr(0, limits::kSummaryTextBytes);
-}
-json to_json(Duration value) {
-  return value.count();
-}
-json to_json(Instant value) {
-  return value.nanoseconds();
-}
-json to_json(WallTime value) {
-  return value.microseconds;
-}
+json to_json(int64_t value) { return value; }
+json to_json(bool value) { return value; }
+json to_json(const std::string& value) { return value.substr(0, limits::kSummaryTextBytes); }
+json to_json(Duration value) { return value.count(); }
+json to_json(Instant value) { return value.nanoseconds(); }
+json to_json(WallTime value) { return value.microseconds; }
 template <class Tag, class Number>
 json to_json(Id<Tag, Number> value) {
   return value.value;
 }
 template <class Enum>
-requires std::is_enum_v<Enum> json to_json(Enum value) {
-  return static_cast<int64_t>(value);
-}
-json to_json(int value) {
-  return value;
-}
+requires std::is_enum_v<Enum> json to_json(Enum value) { return static_cast<int64_t>(value); }
+json to_json(int value) { return value; }
 
 template <HasFields T>
 json to_json(const T& value);
@@ -143,9 +127,7 @@ bool from_json(const json& j, Instant& value) {
   value = Instant::from_nanoseconds(ns);
   return true;
 }
-bool from_json(const json& j, WallTime& value) {
-  return from_json(j, value.microseconds);
-}
+bool from_json(const json& j, WallTime& value) { return from_json(j, value.microseconds); }
 template <class Tag, class Number>
 bool from_json(const json& j, Id<Tag, Number>& value) {
   return from_json(j, value.value);
@@ -230,9 +212,7 @@ bool is_sane(const Leader& leader) {
          leader.node.name.size() <= limits::kNameBytes && leader.port > 0 && leader.port <= 65535;
 }
 
-bool is_count(int64_t number) {
-  return number >= 0 && number <= INT64_MAX / 2;
-}
+bool is_count(int64_t number) { return number >= 0 && number <= INT64_MAX / 2; }
 
 bool is_sane(const PersistedJobState& facts) {
   return facts.term > Term() && is_count(facts.term.value) && is_count(facts.round.value) &&
@@ -277,12 +257,8 @@ Result<T> decode_value(std::string_view bytes) {
 
 }  // namespace
 
-std::vector<uint8_t> encode(const AgentMessage& message) {
-  return encode_any(message);
-}
-std::vector<uint8_t> encode(const CoordinatorMessage& message) {
-  return encode_any(message);
-}
+std::vector<uint8_t> encode(const AgentMessage& message) { return encode_any(message); }
+std::vector<uint8_t> encode(const CoordinatorMessage& message) { return encode_any(message); }
 
 Result<AgentMessage> decode_agent(std::span<const uint8_t> bytes) {
   return decode_any<AgentMessage>(bytes);
@@ -291,21 +267,11 @@ Result<CoordinatorMessage> decode_coordinator(std::span<const uint8_t> bytes) {
   return decode_any<CoordinatorMessage>(bytes);
 }
 
-std::string leader_key(const std::string& run_id) {
-  return "cpprun/" + run_id + "/leader";
-}
-std::string job_state_key(const std::string& run_id) {
-  return "cpprun/" + run_id + "/job_state";
-}
-std::string encode_leader(const Leader& leader) {
-  return encode_value(leader);
-}
-std::string encode_job_state(const PersistedJobState& facts) {
-  return encode_value(facts);
-}
-Result<Leader> decode_leader(std::string_view bytes) {
-  return decode_value<Leader>(bytes);
-}
+std::string leader_key(const std::string& run_id) { return "cpprun/" + run_id + "/leader"; }
+std::string job_state_key(const std::string& run_id) { return "cpprun/" + run_id + "/job_state"; }
+std::string encode_leader(const Leader& leader) { return encode_value(leader); }
+std::string encode_job_state(const PersistedJobState& facts) { return encode_value(facts); }
+Result<Leader> decode_leader(std::string_view bytes) { return decode_value<Leader>(bytes); }
 Result<PersistedJobState> decode_job_state(std::string_view bytes) {
   return decode_value<PersistedJobState>(bytes);
 }

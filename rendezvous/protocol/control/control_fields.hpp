@@ -302,91 +302,35 @@ void fields(V&& v, PersistedJobState& m) {
 }
 
 // The greatest valid number of the enum.
-inline int64_t last_value(ReportedPhase) {
-  return static_cast<int64_t>(ReportedPhase::Done);
-}
-inline int64_t last_value(StopCause) {
-  return static_cast<int64_t>(StopCause::Snapshot);
-}
-inline int64_t last_value(RestartCharge) {
-  return static_cast<int64_t>(RestartCharge::Hang);
-}
+inline int64_t last_value(ReportedPhase) { return static_cast<int64_t>(ReportedPhase::Done); }
+inline int64_t last_value(StopCause) { return static_cast<int64_t>(StopCause::Snapshot); }
+inline int64_t last_value(RestartCharge) { return static_cast<int64_t>(RestartCharge::Hang); }
 
-inline const char* name_of(const Hello&) {
-  return "hello";
-}
-inline const char* name_of(const Register&) {
-  return "register";
-}
-inline const char* name_of(const Ping&) {
-  return "ping";
-}
-inline const char* name_of(const Started&) {
-  return "started";
-}
-inline const char* name_of(const Failed&) {
-  return "failed";
-}
-inline const char* name_of(const Done&) {
-  return "done";
-}
-inline const char* name_of(const Stopped&) {
-  return "stopped";
-}
-inline const char* name_of(const Leave&) {
-  return "leave";
-}
-inline const char* name_of(const Ack&) {
-  return "ack";
-}
-inline const char* name_of(const Draining&) {
-  return "draining";
-}
-inline const char* name_of(const Snapshots&) {
-  return "snapshots";
-}
-inline const char* name_of(const FaultPermitRequest&) {
-  return "fault_permit_request";
-}
-inline const char* name_of(const FaultPermit&) {
-  return "fault_permit";
-}
-inline const char* name_of(const Registered&) {
-  return "registered";
-}
-inline const char* name_of(const Refused&) {
-  return "refused";
-}
-inline const char* name_of(const Wait&) {
-  return "wait";
-}
-inline const char* name_of(const RankAssignment&) {
-  return "rank_assignment";
-}
-inline const char* name_of(const Pong&) {
-  return "pong";
-}
-inline const char* name_of(const Stop&) {
-  return "stop";
-}
-inline const char* name_of(const JobResult&) {
-  return "job_result";
-}
-inline const char* name_of(const Bye&) {
-  return "bye";
-}
+inline const char* name_of(const Hello&) { return "hello"; }
+inline const char* name_of(const Register&) { return "register"; }
+inline const char* name_of(const Ping&) { return "ping"; }
+inline const char* name_of(const Started&) { return "started"; }
+inline const char* name_of(const Failed&) { return "failed"; }
+inline const char* name_of(const Done&) { return "done"; }
+inline const char* name_of(const Stopped&) { return "stopped"; }
+inline const char* name_of(const Leave&) { return "leave"; }
+inline const char* name_of(const Ack&) { return "ack"; }
+inline const char* name_of(const Draining&) { return "draining"; }
+inline const char* name_of(const Snapshots&) { return "snapshots"; }
+inline const char* name_of(const FaultPermitRequest&) { return "fault_permit_request"; }
+inline const char* name_of(const FaultPermit&) { return "fault_permit"; }
+inline const char* name_of(const Registered&) { return "registered"; }
+inline const char* name_of(const Refused&) { return "refused"; }
+inline const char* name_of(const Wait&) { return "wait"; }
+inline const char* name_of(const RankAssignment&) { return "rank_assignment"; }
+inline const char* name_of(const Pong&) { return "pong"; }
+inline const char* name_of(const Stop&) { return "stop"; }
+inline const char* name_of(const JobResult&) { return "job_result"; }
+inline const char* name_of(const Bye&) { return "bye"; }
 
-inline const char* name_of(const AnnounceLeader&) {
-  return "announce_leader";
-}
-inline const char* name_of(const Redirect&) {
-  return "redirect";
-}
-inline const char* name_of(const Leader&) {
-  return "leader";
-}
-inline const char* name_of(const PersistedJobState&) {
-  return "job_state";
-}
+inline const char* name_of(const AnnounceLeader&) { return "announce_leader"; }
+inline const char* name_of(const Redirect&) { return "redirect"; }
+inline const char* name_of(const Leader&) { return "leader"; }
+inline const char* name_of(const PersistedJobState&) { return "job_state"; }
 
 }  // namespace cpprun::control

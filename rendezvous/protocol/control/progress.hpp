@@ -38,11 +38,7 @@ void fields(V&& v, Progress& m) {
   v("step_us", m.step_us);
 }
 
-inline const char* name_of(const Watch&) {
-  return "watch";
-}
-inline const char* name_of(const Progress&) {
-  return "progress";
-}
+inline const char* name_of(const Watch&) { return "watch"; }
+inline const char* name_of(const Progress&) { return "progress"; }
 
 }  // namespace cpprun::control

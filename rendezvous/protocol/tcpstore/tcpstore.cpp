@@ -25,9 +25,7 @@ constexpr uint8_t kAmbiguous = 8;       // 2.0: DELETE_KEY, 2.1: APPEND
 
 }  // namespace
 
-const char* name(Op op) {
-  return kNames[static_cast<size_t>(op)];
-}
+const char* name(Op op) { return kNames[static_cast<size_t>(op)]; }
 
 std::string_view Strings::Iterator::operator*() const {
   return {at_ + sizeof(uint64_t), load<uint64_t>(at_)};
@@ -100,12 +98,10 @@ bool Parser::read(Cursor& cursor, uint8_t code, Command& command) {
   if (dialect_ == Dialect::Legacy && code == kAmbiguous) return read_ambiguous(cursor, command);
   if (!decode(code, command.op)) return cursor.fail("an unknown command");
   switch (command.op) {
-    case Op::Validate:
-      return cursor.fail("VALIDATE came twice");
+    case Op::Validate: return cursor.fail("VALIDATE came twice");
     case Op::Set:
     case Op::Append:
-    case Op::QueuePush:
-      return cursor.key(command.key) && cursor.value(command.value);
+    case Op::QueuePush: return cursor.key(command.key) && cursor.value(command.value);
     case Op::CompareSet:
       return cursor.key(command.key) && cursor.value(command.expected) &&
              cursor.value(command.value);
@@ -113,21 +109,16 @@ bool Parser::read(Cursor& cursor, uint8_t code, Command& command) {
     case Op::DeleteKey:
     case Op::QueuePop:
     case Op::QueueLen:
-    case Op::WatchKey:
-      return cursor.key(command.key);
+    case Op::WatchKey: return cursor.key(command.key);
     case Op::Add:
-    case Op::Barrier:
-      return cursor.key(command.key) && cursor.number(command.number);
+    case Op::Barrier: return cursor.key(command.key) && cursor.number(command.number);
     case Op::Check:
     case Op::Wait:
-    case Op::MultiGet:
-      return read_strings(cursor, false, command);
-    case Op::MultiSet:
-      return read_strings(cursor, true, command);
+    case Op::MultiGet: return read_strings(cursor, false, command);
+    case Op::MultiSet: return read_strings(cursor, true, command);
     case Op::GetNumKeys:
     case Op::CancelWait:
-    case Op::ListKeys:
-      return true;
+    case Op::ListKeys: return true;
     case Op::Ping: {
       uint32_t nonce = 0;
       if (!cursor.number(nonce)) return false;

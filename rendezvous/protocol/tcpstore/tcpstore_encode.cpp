@@ -78,21 +78,11 @@ void put_multi_set(std::string& out, Keys keys, Keys values, Dialect dialect) {
   }
 }
 
-void put_bare(std::string& out, Op op, Dialect dialect) {
-  put(out, code_of(op, dialect));
-}
+void put_bare(std::string& out, Op op, Dialect dialect) { put(out, code_of(op, dialect)); }
 
-void reply_byte(std::string& out, uint8_t value) {
-  put(out, value);
-}
-void reply_number(std::string& out, int64_t value) {
-  put(out, value);
-}
-void reply_nonce(std::string& out, uint32_t value) {
-  put(out, value);
-}
-void reply_bytes(std::string& out, std::string_view value) {
-  put_string(out, value);
-}
+void reply_byte(std::string& out, uint8_t value) { put(out, value); }
+void reply_number(std::string& out, int64_t value) { put(out, value); }
+void reply_nonce(std::string& out, uint32_t value) { put(out, value); }
+void reply_bytes(std::string& out, std::string_view value) { put_string(out, value); }
 
 }  // namespace cpprun::tcpstore

@@ -14,9 +14,7 @@ constexpr std::string_view kOwn = "own";
 constexpr std::string_view kReplicas = "replicas";
 constexpr size_t kNumbers = 8;
 
-Error broken() {
-  return Error{ErrorKind::Protocol, "what came is no word about shards in memory"};
-}
+Error broken() { return Error{ErrorKind::Protocol, "what came is no word about shards in memory"}; }
 
 std::string words_of(const ShardId& shard) {
   std::string text;

@@ -11,9 +11,7 @@ constexpr std::string_view kFetch = "cpprun-snapshot-1";
 constexpr std::string_view kBytes = "bytes ";
 constexpr std::string_view kNo = "no ";
 
-Error broken() {
-  return Error{ErrorKind::Protocol, "what came is no word about snapshots"};
-}
+Error broken() { return Error{ErrorKind::Protocol, "what came is no word about snapshots"}; }
 
 // Keeps the text on one line.
 std::string flat(std::string text) {
@@ -38,14 +36,10 @@ std::string encode(const Request& request) {
 
 std::string encode(const Answer& answer) {
   switch (answer.kind) {
-    case Answer::Kind::Bytes:
-      return ended(std::string(kBytes) + std::to_string(answer.bytes));
-    case Answer::Kind::Busy:
-      return "busy\n";
-    case Answer::Kind::Secret:
-      return "secret\n";
-    case Answer::Kind::No:
-      break;
+    case Answer::Kind::Bytes: return ended(std::string(kBytes) + std::to_string(answer.bytes));
+    case Answer::Kind::Busy: return "busy\n";
+    case Answer::Kind::Secret: return "secret\n";
+    case Answer::Kind::No: break;
   }
   return ended(std::string(kNo) + flat(answer.why));
 }

@@ -9,13 +9,9 @@
 namespace cpprun {
 namespace {
 
-Error refuse(const std::string& why) {
-  return Error{ErrorKind::Refused, why};
-}
+Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
-Error senseless(const std::string& why) {
-  return Error{ErrorKind::BadValue, why};
-}
+Error senseless(const std::string& why) { return Error{ErrorKind::BadValue, why}; }
 
 std::optional<int> hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';

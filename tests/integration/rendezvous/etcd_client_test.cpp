@@ -55,9 +55,7 @@ class Silent {
   uint16_t port_ = 0;
 };
 
-uint16_t free_port() {
-  return Silent().endpoint().port;
-}
+uint16_t free_port() { return Silent().endpoint().port; }
 
 // One member, from `tools/deps.sh --test`, or from PATH.
 class Member {

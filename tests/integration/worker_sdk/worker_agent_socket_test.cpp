@@ -104,9 +104,7 @@ TEST(WorkerAgentSocket, RejectsAForeignAgentSocket) {
   EXPECT_EQ(met(channel::encode(channel::Ready{}), memory(4096, true, &good)).page(), nullptr);
 }
 
-TEST(WorkerAgentSocket, GivesUpOnASilentAgent) {
-  EXPECT_EQ(met("", UniqueFd()).page(), nullptr);
-}
+TEST(WorkerAgentSocket, GivesUpOnASilentAgent) { EXPECT_EQ(met("", UniqueFd()).page(), nullptr); }
 
 TEST(WorkerAgentSocket, ReportsAMissingAgent) {
   EXPECT_EQ(AgentSocket::connect("").page(), nullptr);

@@ -49,9 +49,7 @@ void all_reduce_twice(const std::function<void()>& between) {
   tell("third", [&] { dist::all_reduce(x); });
 }
 
-bool is_rank(int rank) {
-  return dist::get_rank() == rank;
-}
+bool is_rank(int rank) { return dist::get_rank() == rank; }
 
 // For a rank that must stay alive without taking part: waits until the others set `key`.
 void wait_for_others(const char* key) {

@@ -21,9 +21,7 @@ std::string self() {
          std::to_string(dist::get_world_size());
 }
 
-void say_sum() {
-  say(self() + " sum " + std::to_string(sum_of_ranks()));
-}
+void say_sum() { say(self() + " sum " + std::to_string(sum_of_ranks())); }
 
 // A collective that no other rank joins.
 c10::intrusive_ptr<c10d::Work> lonely_collective(std::vector<at::Tensor>& tensors) {

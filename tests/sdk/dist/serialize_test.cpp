@@ -19,9 +19,7 @@ struct Order {
   bool operator==(const Order&) const = default;
 };
 
-std::string to_bytes(const Order& order) {
-  return std::to_string(order.amount) + ":" + order.what;
-}
+std::string to_bytes(const Order& order) { return std::to_string(order.amount) + ":" + order.what; }
 
 void from_bytes(std::string_view bytes, Order& order) {
   const size_t colon = bytes.find(':');
@@ -133,9 +131,7 @@ TEST(Serialize, RejectsWrongTypes) {
       ThrowsMessage<DistMismatchError>(HasSubstr("from_bytes of shop::Order says: no colon")));
 }
 
-std::string count_of(uint64_t count) {
-  return serialize(count);
-}
+std::string count_of(uint64_t count) { return serialize(count); }
 
 TEST(Serialize, RejectsHostileLengths) {
   for (const uint64_t count : {uint64_t{1}, uint64_t{1} << 40, ~uint64_t{0}}) {

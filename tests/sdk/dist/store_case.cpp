@@ -7,9 +7,7 @@
 namespace cpprun::test {
 namespace {
 
-std::string shown(bool value) {
-  return value ? "True" : "False";
-}
+std::string shown(bool value) { return value ? "True" : "False"; }
 
 // Makes every call once and returns the results.
 void talk(dist::Store& store, const std::string& me) {

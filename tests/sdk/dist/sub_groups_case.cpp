@@ -7,9 +7,7 @@
 namespace cpprun::test {
 namespace {
 
-std::string self() {
-  return "rank " + std::to_string(dist::get_rank());
-}
+std::string self() { return "rank " + std::to_string(dist::get_rank()); }
 
 void say_sum(const std::string& where, const dist::ProcessGroup& group) {
   say(self() + " in " + where + " sum " + std::to_string(sum_of_ranks(group)));

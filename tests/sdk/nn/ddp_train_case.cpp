@@ -143,9 +143,7 @@ const auto kStaticViews = [](DdpOptions& o) {
   o.gradient_as_bucket_view = true;
 };
 
-Setup hooked(parallel::CommHook hook) {
-  return {with(kSmall), std::move(hook)};
-}
+Setup hooked(parallel::CommHook hook) { return {with(kSmall), std::move(hook)}; }
 
 parallel::CommHook power_sgd() {
   return parallel::power_sgd_hook(

@@ -153,15 +153,9 @@ int each_line(const std::string& path, void (*run)(const Json&)) {
 
 }  // namespace
 
-SDK_CASE(clip) {
-  return each_line(args.at(0), clip);
-}
-SDK_CASE(fused) {
-  return each_line(args.at(0), fused);
-}
-SDK_CASE(scaler) {
-  return each_line(args.at(0), scale);
-}
+SDK_CASE(clip) { return each_line(args.at(0), clip); }
+SDK_CASE(fused) { return each_line(args.at(0), fused); }
+SDK_CASE(scaler) { return each_line(args.at(0), scale); }
 
 // Only one rank has an infinity; all skip the step.
 SDK_CASE(scaler_sync) {

@@ -24,13 +24,9 @@ struct Fake {
   size_t happened = 0;
 } fake;
 
-c10::Device device() {
-  return {c10::DeviceType::PrivateUse1, 0};
-}
+c10::Device device() { return {c10::DeviceType::PrivateUse1, 0}; }
 
-std::string name(const c10::Stream& stream) {
-  return stream.id() == kSide ? "side" : "compute";
-}
+std::string name(const c10::Stream& stream) { return stream.id() == kSide ? "side" : "compute"; }
 
 struct FakeGuard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::PrivateUse1> {
   c10::Device getDevice() const override { return device(); }

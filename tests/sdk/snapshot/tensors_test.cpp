@@ -25,9 +25,7 @@ at::Tensor kept(const at::Tensor& tensor) {
   return make_tensor(ref, HeldStorages(capture.take_storages()));
 }
 
-at::Tensor waves() {
-  return at::complex(at::tensor({1.F, 3.F}), at::tensor({2.F, -4.F}));
-}
+at::Tensor waves() { return at::complex(at::tensor({1.F, 3.F}), at::tensor({2.F, -4.F})); }
 
 // torch.imag(z.conj()) is a negative view of z's storage.
 TEST(SnapshotTensors, SavesLazyNegativesAndConjugatesByValue) {

@@ -11,9 +11,7 @@ std::string name_of(const RoundName& name) {
   return "round " + std::to_string(name.round.value) + " of epoch " +
          std::to_string(name.term.value);
 }
-std::string name_of(Incarnation node) {
-  return "node " + std::to_string(node.value);
-}
+std::string name_of(Incarnation node) { return "node " + std::to_string(node.value); }
 
 }  // namespace
 

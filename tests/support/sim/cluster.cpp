@@ -154,13 +154,9 @@ void Cluster::kill(Node& node, bool is_reset) {
   node.kill(is_reset);
 }
 
-void Cluster::freeze(Node& node) {
-  node.freeze();
-}
+void Cluster::freeze(Node& node) { node.freeze(); }
 
-void Cluster::thaw(Node& node) {
-  node.thaw();
-}
+void Cluster::thaw(Node& node) { node.thaw(); }
 
 // The agent in the coordinator's process, if there is one.
 Node* Cluster::embedded_node() {

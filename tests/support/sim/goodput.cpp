@@ -148,8 +148,6 @@ std::string GoodputResult::text() const {
   return text.data();
 }
 
-GoodputResult run_goodput(const GoodputOptions& options) {
-  return Liveness(options).run();
-}
+GoodputResult run_goodput(const GoodputOptions& options) { return Liveness(options).run(); }
 
 }  // namespace cpprun::sim

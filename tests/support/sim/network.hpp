@@ -26,9 +26,7 @@ using ProgramId = int;
 using ConnectionId = uint64_t;
 using Bytes = std::vector<uint8_t>;
 
-inline std::string address_of(HostId host) {
-  return "10.0.0." + std::to_string(host);
-}
+inline std::string address_of(HostId host) { return "10.0.0." + std::to_string(host); }
 inline constexpr int kJobPort = 29500;  // of the job's endpoint, on the coordinator's host
 
 enum class Ending { Fin, Reset };

@@ -23,18 +23,12 @@ namespace {
 
 const char* how_text(agent::Finish::How how) {
   switch (how) {
-    case agent::Finish::How::Success:
-      return "success";
-    case agent::Finish::How::Failure:
-      return "failure";
-    case agent::Finish::How::Error:
-      return "an error";
-    case agent::Finish::How::Signal:
-      return "a signal";
-    case agent::Finish::How::Unusable:
-      return "its node unusable";
-    default:
-      return "nothing lost";
+    case agent::Finish::How::Success: return "success";
+    case agent::Finish::How::Failure: return "failure";
+    case agent::Finish::How::Error: return "an error";
+    case agent::Finish::How::Signal: return "a signal";
+    case agent::Finish::How::Unusable: return "its node unusable";
+    default: return "nothing lost";
   }
 }
 
@@ -206,9 +200,7 @@ void Node::carry_out(const ReconnectPolicy::Connect&) {
                             : std::atoi(dialled_.host.substr(dialled_.host.rfind('.') + 1).c_str());
   dialling_ = context_.network.dial(program_, to, dialled_.port);
 }
-void Node::carry_out(const ReconnectPolicy::ResetConnection&) {
-  hang_up(Ending::Reset);
-}
+void Node::carry_out(const ReconnectPolicy::ResetConnection&) { hang_up(Ending::Reset); }
 void Node::carry_out(const ReconnectPolicy::Broken&) {
   trace("loses its connection");
   run_core([this](Instant now, agent::Effects& e) { core_.on_disconnected(now, e); });
@@ -224,9 +216,7 @@ void Node::carry_out(const ReconnectPolicy::Probe&) {
 void Node::carry_out(const ReconnectPolicy::Refused& effect) {
   run_core([&](Instant now, agent::Effects& e) { core_.on_refused(now, effect.places, e); });
 }
-void Node::carry_out(const ReconnectPolicy::Trouble& trouble) {
-  trace("says: " + trouble.text);
-}
+void Node::carry_out(const ReconnectPolicy::Trouble& trouble) { trace("says: " + trouble.text); }
 
 void Node::hang_up(Ending how) {
   dialling_.reset();

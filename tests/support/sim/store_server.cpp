@@ -21,9 +21,7 @@ int64_t StoreServer::overdue() const {
   });
 }
 
-void StoreServer::on_accepted(ConnectionId connection) {
-  lines_[connection];
-}
+void StoreServer::on_accepted(ConnectionId connection) { lines_[connection]; }
 
 void StoreServer::on_bytes(ConnectionId connection, std::span<const uint8_t> bytes) {
   auto it = lines_.find(connection);
@@ -61,15 +59,9 @@ void StoreServer::apply(ConnectionId connection, const tcpstore::Command& comman
 void StoreServer::foresee(ConnectionId connection, const tcpstore::Command& command) {
   switch (command.op) {
     case Op::Set:
-    case Op::Add:
-      foresee_key(std::string(command.key));
-      return;
-    case Op::DeleteKey:
-      present_.erase(std::string(command.key));
-      return;
-    case Op::CancelWait:
-      waits_.erase(connection);
-      return;
+    case Op::Add: foresee_key(std::string(command.key)); return;
+    case Op::DeleteKey: present_.erase(std::string(command.key)); return;
+    case Op::CancelWait: waits_.erase(connection); return;
     case Op::Wait: {
       Wait wait;
       wait.number = ++waits_begun_;
@@ -84,8 +76,7 @@ void StoreServer::foresee(ConnectionId connection, const tcpstore::Command& comm
       }
       return;
     }
-    default:
-      return;
+    default: return;
   }
 }
 
@@ -144,9 +135,7 @@ void StoreServer::reply_bytes(SessionId to, std::string_view value) {
   tcpstore::reply_bytes(bytes, value);
   send(to, bytes);
 }
-void StoreServer::reply_value(SessionId to, const Value& value) {
-  reply_bytes(to, value.view());
-}
+void StoreServer::reply_value(SessionId to, const Value& value) { reply_bytes(to, value.view()); }
 void StoreServer::refuse(SessionId, std::string_view why) {
   broken("refused: " + std::string(why));
 }

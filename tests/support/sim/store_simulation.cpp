@@ -220,8 +220,6 @@ class Liveness {
 
 }  // namespace
 
-StoreResult run_store_simulation(uint64_t seed) {
-  return Liveness(seed).run();
-}
+StoreResult run_store_simulation(uint64_t seed) { return Liveness(seed).run(); }
 
 }  // namespace cpprun::sim

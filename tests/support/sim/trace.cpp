@@ -13,9 +13,7 @@ namespace {
 
 using namespace control;  // the messages
 
-std::string round_text(RoundNumber round) {
-  return " round " + std::to_string(round.value);
-}
+std::string round_text(RoundNumber round) { return " round " + std::to_string(round.value); }
 
 std::string details(const Register& m) {
   static constexpr std::array<const char*, 4> kStandings{"idle", "running", "stopped", "done"};
@@ -35,18 +33,12 @@ std::string details(const RankAssignment& m) {
 }
 const char* cause_text(StopCause cause) {
   switch (cause) {
-    case StopCause::Failure:
-      return "failure";
-    case StopCause::NodeLost:
-      return "a node is lost";
-    case StopCause::NodeLeft:
-      return "a node left";
-    case StopCause::Growth:
-      return "growth";
-    case StopCause::Snapshot:
-      return "a damaged snapshot";
-    default:
-      return "on request";
+    case StopCause::Failure: return "failure";
+    case StopCause::NodeLost: return "a node is lost";
+    case StopCause::NodeLeft: return "a node left";
+    case StopCause::Growth: return "growth";
+    case StopCause::Snapshot: return "a damaged snapshot";
+    default: return "on request";
   }
 }
 std::string details(const Stop& m) {
@@ -58,31 +50,21 @@ std::string details(const Wait& m) {
 std::string details(const JobResult& m) {
   return m.is_success ? ": success" : ": failure: " + m.failure_summary;
 }
-std::string details(const Leave& m) {
-  return ": " + m.why;
-}
+std::string details(const Leave& m) { return ": " + m.why; }
 std::string details(const AdminCommand& m) {
   switch (m.kind) {
-    case AdminCommandKind::Restart:
-      return ": restart";
-    case AdminCommandKind::Stop:
-      return m.is_resumable ? ": stop, saving" : ": stop";
-    case AdminCommandKind::Drain:
-      return ": drain " + m.node;
-    case AdminCommandKind::Scale:
-      return ": scale " + std::to_string(m.nodes);
+    case AdminCommandKind::Restart: return ": restart";
+    case AdminCommandKind::Stop: return m.is_resumable ? ": stop, saving" : ": stop";
+    case AdminCommandKind::Drain: return ": drain " + m.node;
+    case AdminCommandKind::Scale: return ": scale " + std::to_string(m.nodes);
   }
   return "";
 }
-std::string details(const AdminReply& m) {
-  return (m.is_done ? ": " : ": refused: ") + m.text;
-}
+std::string details(const AdminReply& m) { return (m.is_done ? ": " : ": refused: ") + m.text; }
 std::string details(const ShutdownRequest& m) {
   return std::string(m.saves ? " saving: " : ": ") + m.why;
 }
-std::string details(const Refused& m) {
-  return ": " + m.why;
-}
+std::string details(const Refused& m) { return ": " + m.why; }
 template <class Message>
 std::string details(const Message& m) {
   if constexpr (requires { m.round; }) return round_text(m.round);
@@ -99,18 +81,12 @@ bool is_upkeep(std::string_view name) {
   return name == "ping" || name == "pong" || name == "hello" || name == "registered" ||
          name == "ack" || name == "started";
 }
-bool is_noise(std::string_view name) {
-  return name == "ping" || name == "pong";
-}
+bool is_noise(std::string_view name) { return name == "ping" || name == "pong"; }
 
 }  // namespace
 
-std::string describe(const AgentMessage& message) {
-  return describe_any(message);
-}
-std::string describe(const CoordinatorMessage& message) {
-  return describe_any(message);
-}
+std::string describe(const AgentMessage& message) { return describe_any(message); }
+std::string describe(const CoordinatorMessage& message) { return describe_any(message); }
 
 void Trace::fold(std::span<const uint8_t> bytes) {
   while (bytes.size() >= 8) {

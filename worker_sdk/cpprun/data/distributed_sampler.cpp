@@ -93,9 +93,7 @@ void DistributedSampler::set_epoch(int64_t epoch) {
   shared_->begin(0);
 }
 
-int64_t DistributedSampler::epoch() const {
-  return shared_->epoch;
-}
+int64_t DistributedSampler::epoch() const { return shared_->epoch; }
 
 void DistributedSampler::reset(std::optional<size_t> new_size) {
   if (new_size && *new_size != shared_->size) {

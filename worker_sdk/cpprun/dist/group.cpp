@@ -47,24 +47,12 @@ c10::intrusive_ptr<c10d::ProcessGroup> native(const ProcessGroup& group) {
   return state->pg;
 }
 
-int ProcessGroup::rank() const {
-  return state_of(*this).rank;
-}
-int ProcessGroup::size() const {
-  return static_cast<int>(state_of(*this).ranks.size());
-}
-const std::string& ProcessGroup::name() const {
-  return state_of(*this).name;
-}
-std::string ProcessGroup::backend() const {
-  return state_of(*this).backend;
-}
-std::chrono::milliseconds ProcessGroup::timeout() const {
-  return state_of(*this).timeout;
-}
-const std::vector<int>& ProcessGroup::ranks() const {
-  return state_of(*this).ranks;
-}
+int ProcessGroup::rank() const { return state_of(*this).rank; }
+int ProcessGroup::size() const { return static_cast<int>(state_of(*this).ranks.size()); }
+const std::string& ProcessGroup::name() const { return state_of(*this).name; }
+std::string ProcessGroup::backend() const { return state_of(*this).backend; }
+std::chrono::milliseconds ProcessGroup::timeout() const { return state_of(*this).timeout; }
+const std::vector<int>& ProcessGroup::ranks() const { return state_of(*this).ranks; }
 
 Store ProcessGroup::store() const {
   const auto state = resolve(*this, "store");
@@ -73,21 +61,15 @@ Store ProcessGroup::store() const {
   return wrap(state->store);
 }
 
-bool is_initialized() {
-  return registry::default_group() != nullptr;
-}
+bool is_initialized() { return registry::default_group() != nullptr; }
 
 bool is_torchelastic_launched() {
   // As in Python; unlike MPI or Slurm, both launchers set TORCHELASTIC_RUN_ID.
   return !worker::environment().ok() ? false : !worker::environment()->run_id.empty();
 }
 
-ProcessGroup default_group() {
-  return ProcessGroup(resolve({}, "default_group"));
-}
-int get_rank(const ProcessGroup& group) {
-  return resolve(group, "get_rank")->rank;
-}
+ProcessGroup default_group() { return ProcessGroup(resolve({}, "default_group")); }
+int get_rank(const ProcessGroup& group) { return resolve(group, "get_rank")->rank; }
 
 int get_world_size(const ProcessGroup& group) {
   return static_cast<int>(resolve(group, "get_world_size")->ranks.size());
@@ -97,12 +79,8 @@ std::string get_backend(const ProcessGroup& group) {
   return resolve(group, "get_backend")->backend;
 }
 
-int get_local_rank() {
-  return worker::environment().ok() ? worker::environment()->local_rank : 0;
-}
-bool is_main_process() {
-  return get_rank() == 0;
-}
+int get_local_rank() { return worker::environment().ok() ? worker::environment()->local_rank : 0; }
+bool is_main_process() { return get_rank() == 0; }
 
 c10::Device local_device() {
   const auto pg = native();

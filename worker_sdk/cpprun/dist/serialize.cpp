@@ -33,10 +33,8 @@ bool is_known(uint8_t type) {
     case at::ScalarType::UInt32:
     case at::ScalarType::UInt64:
     case at::ScalarType::Float8_e5m2:
-    case at::ScalarType::Float8_e4m3fn:
-      return true;
-    default:
-      return false;
+    case at::ScalarType::Float8_e4m3fn: return true;
+    default: return false;
   }
 }
 

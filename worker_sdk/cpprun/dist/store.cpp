@@ -16,12 +16,8 @@ std::string joined(const std::vector<std::string>& keys) {
   return all;
 }
 
-std::vector<uint8_t> bytes(const std::string& text) {
-  return {text.begin(), text.end()};
-}
-std::string text(const std::vector<uint8_t>& value) {
-  return {value.begin(), value.end()};
-}
+std::vector<uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
+std::string text(const std::vector<uint8_t>& value) { return {value.begin(), value.end()}; }
 
 // Calls `f` on the native store; errors name the call and the keys.
 template <class F>
@@ -111,9 +107,7 @@ void Store::set_timeout(std::chrono::milliseconds timeout) {
   cpprun::dist::native(*this)->setTimeout(timeout);
 }
 
-Store make_hash_store() {
-  return wrap(c10::make_intrusive<c10d::HashStore>());
-}
+Store make_hash_store() { return wrap(c10::make_intrusive<c10d::HashStore>()); }
 
 Store make_prefix_store(const std::string& prefix, const Store& store) {
   return wrap(c10::make_intrusive<c10d::PrefixStore>(prefix, native(store)));

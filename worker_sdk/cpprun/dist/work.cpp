@@ -128,12 +128,8 @@ bool Work::wait_for(std::chrono::milliseconds timeout) {
   return !state_ || state_->wait_for(timeout);
 }
 
-bool Work::is_completed() const {
-  return !state_ || state_->is_completed();
-}
+bool Work::is_completed() const { return !state_ || state_->is_completed(); }
 
-std::exception_ptr Work::exception() const {
-  return state_ ? state_->exception() : nullptr;
-}
+std::exception_ptr Work::exception() const { return state_ ? state_->exception() : nullptr; }
 
 }  // namespace cpprun::dist

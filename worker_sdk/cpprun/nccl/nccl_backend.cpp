@@ -11,9 +11,7 @@
 namespace cpprun::dist {
 namespace {
 
-int gpu_count() {
-  return c10::cuda::device_count();
-}
+int gpu_count() { return c10::cuda::device_count(); }
 
 std::string dotted(int version) {
   return std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) + "." +
@@ -44,6 +42,4 @@ constexpr NcclPlugin kPlugin{kNcclPluginVersion, TORCH_VERSION, gpu_count, compl
 }  // namespace
 }  // namespace cpprun::dist
 
-extern "C" const cpprun::dist::NcclPlugin* cpprun_nccl_plugin() {
-  return &cpprun::dist::kPlugin;
-}
+extern "C" const cpprun::dist::NcclPlugin* cpprun_nccl_plugin() { return &cpprun::dist::kPlugin; }

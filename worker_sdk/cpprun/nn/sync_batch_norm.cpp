@@ -27,9 +27,7 @@ SyncBatchNormImpl::Tensors fresh(const torch::nn::BatchNormOptions& options) {
 }
 
 // Keeps the parameters of a frozen layer frozen.
-bool gradients(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.requires_grad();
-}
+bool gradients(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
 
 }  // namespace
 

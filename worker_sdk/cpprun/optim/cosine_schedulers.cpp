@@ -12,9 +12,7 @@ namespace {
 
 constexpr double kPi = std::numbers::pi;
 
-double real(int64_t number) {
-  return static_cast<double>(number);
-}
+double real(int64_t number) { return static_cast<double>(number); }
 
 }  // namespace
 

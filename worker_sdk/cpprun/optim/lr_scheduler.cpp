@@ -49,9 +49,7 @@ LRScheduler::LRScheduler(torch::optim::Optimizer& optimizer)
   ++dist::LiveObjects::schedulers;
 }
 
-LRScheduler::~LRScheduler() {
-  --dist::LiveObjects::schedulers;
-}
+LRScheduler::~LRScheduler() { --dist::LiveObjects::schedulers; }
 
 std::vector<double> LRScheduler::current_lr() const {
   std::vector<double> rates;
@@ -70,9 +68,7 @@ void LRScheduler::set_lr(const std::vector<double>& lr) {
   last_lr_ = lr;
 }
 
-std::vector<double> LRScheduler::initial_lr() const {
-  return initial_rates_->rates;
-}
+std::vector<double> LRScheduler::initial_lr() const { return initial_rates_->rates; }
 
 void LRScheduler::set_initial_lr(const std::vector<double>& lr) {
   initial_rates_->rates = base_lrs_ = lr;

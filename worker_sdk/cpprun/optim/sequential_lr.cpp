@@ -8,9 +8,7 @@
 namespace cpprun::optim {
 namespace {
 
-std::string prefix_of(size_t scheduler) {
-  return "_schedulers." + std::to_string(scheduler) + '.';
-}
+std::string prefix_of(size_t scheduler) { return "_schedulers." + std::to_string(scheduler) + '.'; }
 
 // The entries of `state` whose names begin with `prefix`, without the prefix.
 SchedulerState part_of(const SchedulerState& state, const std::string& prefix) {

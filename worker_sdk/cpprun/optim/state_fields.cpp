@@ -54,15 +54,9 @@ void StateFields::list(const std::string& name, std::vector<T>& values) {
   for (size_t i = 0; i < values.size(); ++i) number(name + '.' + std::to_string(i), values[i]);
 }
 
-void StateFields::operator()(const std::string& name, double& value) {
-  number(name, value);
-}
-void StateFields::operator()(const std::string& name, int64_t& value) {
-  number(name, value);
-}
-void StateFields::operator()(const std::string& name, bool& value) {
-  number(name, value);
-}
+void StateFields::operator()(const std::string& name, double& value) { number(name, value); }
+void StateFields::operator()(const std::string& name, int64_t& value) { number(name, value); }
+void StateFields::operator()(const std::string& name, bool& value) { number(name, value); }
 void StateFields::operator()(const std::string& name, std::vector<double>& values) {
   list(name, values);
 }

@@ -19,9 +19,7 @@ std::string encode(const Result<std::string>& outcome) {
   return outcome ? "+" + *outcome : "-" + outcome.error().text;
 }
 
-std::string encode(const Status& outcome) {
-  return outcome ? "+" : "-" + outcome.error().text;
-}
+std::string encode(const Status& outcome) { return outcome ? "+" : "-" + outcome.error().text; }
 
 Result<std::string> decode_outcome(const Result<std::string>& heard, int from_rank) {
   if (!heard) return heard.error();

@@ -67,12 +67,9 @@ int cuda_device() {
 
 const char* name(SnapshotSource source) {
   switch (source) {
-    case SnapshotSource::InMemorySnapshot:
-      return "memory";
-    case SnapshotSource::Disk:
-      return "disk";
-    case SnapshotSource::None:
-      break;
+    case SnapshotSource::InMemorySnapshot: return "memory";
+    case SnapshotSource::Disk: return "disk";
+    case SnapshotSource::None: break;
   }
   return "none";
 }
@@ -253,13 +250,9 @@ Snapshot& Snapshot::track_state(const std::string& name, std::function<std::stri
   return *this;
 }
 
-Resumed Snapshot::resume() {
-  return impl_->resume();
-}
+Resumed Snapshot::resume() { return impl_->resume(); }
 
-bool Snapshot::save_async(int64_t step) {
-  return impl_->start_save(step);
-}
+bool Snapshot::save_async(int64_t step) { return impl_->start_save(step); }
 
 bool Snapshot::save(int64_t step) {
   impl_->writer.wait();
@@ -270,9 +263,7 @@ bool Snapshot::maybe_save(int64_t step, const SaveWhen& when) {
   return impl_->schedule.is_due(step, when, impl_->writer.cost()) && impl_->start_save(step);
 }
 
-bool Snapshot::wait() {
-  return impl_->writer.wait();
-}
+bool Snapshot::wait() { return impl_->writer.wait(); }
 
 std::string Snapshot::last_path() const {
   impl_->writer.wait();

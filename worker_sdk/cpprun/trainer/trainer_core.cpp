@@ -104,9 +104,7 @@ void TrainerCore::print_done(int max_epochs) const {
              "Nothing to do: all " + std::to_string(max_epochs) + " training epochs are done");
 }
 
-void TrainerCore::begin_batch() {
-  worker::fault_point(epoch_, epoch_ * batches_ + at_batch_);
-}
+void TrainerCore::begin_batch() { worker::fault_point(epoch_, epoch_ * batches_ + at_batch_); }
 
 bool TrainerCore::end_batch() {
   const bool is_step = window().is_last;

@@ -81,8 +81,6 @@ bool should_stop() {
   return page != nullptr && page->wants_stop.load(std::memory_order_acquire) != 0;
 }
 
-bool has_agent() {
-  return own_agent().page() != nullptr;
-}
+bool has_agent() { return own_agent().page() != nullptr; }
 
 }  // namespace cpprun::worker

@@ -53,9 +53,7 @@ Mapped map(size_t bytes, int protection, int flags, int memory) {
   return std::span<std::byte>(static_cast<std::byte*>(at), bytes);
 }
 
-Error refused(const std::string& why) {
-  return Error{ErrorKind::Refused, why};
-}
+Error refused(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
 // Maps the memory of the agent's answer. Refuses memory that can shrink: touching it could then
 // kill this process.

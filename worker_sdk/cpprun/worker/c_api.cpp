@@ -37,18 +37,12 @@ cpprun_status failed(const Error& error) {
   last_error = error.text;
   switch (error.kind) {
     case ErrorKind::Usage:
-    case ErrorKind::BadValue:
-      return CPPRUN_BAD_VALUE;
-    case ErrorKind::System:
-      return CPPRUN_SYSTEM;
-    case ErrorKind::Network:
-      return CPPRUN_NETWORK;
-    case ErrorKind::Protocol:
-      return CPPRUN_PROTOCOL;
-    case ErrorKind::Timeout:
-      return CPPRUN_TIMEOUT;
-    case ErrorKind::Refused:
-      return CPPRUN_REFUSED;
+    case ErrorKind::BadValue: return CPPRUN_BAD_VALUE;
+    case ErrorKind::System: return CPPRUN_SYSTEM;
+    case ErrorKind::Network: return CPPRUN_NETWORK;
+    case ErrorKind::Protocol: return CPPRUN_PROTOCOL;
+    case ErrorKind::Timeout: return CPPRUN_TIMEOUT;
+    case ErrorKind::Refused: return CPPRUN_REFUSED;
   }
   return CPPRUN_SYSTEM;
 }
@@ -85,9 +79,7 @@ cpprun::Result<std::string> address_or_own(const char* address) {
 
 extern "C" {
 
-const char* cpprun_last_error() {
-  return last_error.c_str();
-}
+const char* cpprun_last_error() { return last_error.c_str(); }
 
 void cpprun_start(unsigned options) {
   try {
@@ -102,76 +94,36 @@ const char* cpprun_environment_error() {
   const auto& read = worker::environment();
   return read ? nullptr : read.error().text.c_str();
 }
-int cpprun_is_launched() {
-  return own().is_launched ? 1 : 0;
-}
-int cpprun_rank() {
-  return own().rank;
-}
-int cpprun_local_rank() {
-  return own().local_rank;
-}
-int cpprun_world_size() {
-  return own().world_size;
-}
-int cpprun_local_world_size() {
-  return own().local_world_size;
-}
-int cpprun_group_rank() {
-  return own().group_rank;
-}
-int cpprun_group_world_size() {
-  return own().group_world_size;
-}
-const char* cpprun_master_addr() {
-  return own().master_addr.c_str();
-}
-int cpprun_master_port() {
-  return own().master_port;
-}
-int cpprun_restart_count() {
-  return own().restart_count;
-}
-int cpprun_max_restarts() {
-  return own().max_restarts;
-}
-int64_t cpprun_round() {
-  return own().round;
-}
-const char* cpprun_run_id() {
-  return own().run_id.c_str();
-}
-const char* cpprun_store_address() {
-  return own().store.c_str();
-}
-const char* cpprun_resume_from() {
-  return own().resume_from.c_str();
-}
+int cpprun_is_launched() { return own().is_launched ? 1 : 0; }
+int cpprun_rank() { return own().rank; }
+int cpprun_local_rank() { return own().local_rank; }
+int cpprun_world_size() { return own().world_size; }
+int cpprun_local_world_size() { return own().local_world_size; }
+int cpprun_group_rank() { return own().group_rank; }
+int cpprun_group_world_size() { return own().group_world_size; }
+const char* cpprun_master_addr() { return own().master_addr.c_str(); }
+int cpprun_master_port() { return own().master_port; }
+int cpprun_restart_count() { return own().restart_count; }
+int cpprun_max_restarts() { return own().max_restarts; }
+int64_t cpprun_round() { return own().round; }
+const char* cpprun_run_id() { return own().run_id.c_str(); }
+const char* cpprun_store_address() { return own().store.c_str(); }
+const char* cpprun_resume_from() { return own().resume_from.c_str(); }
 
 void cpprun_heartbeat(int64_t step, cpprun_phase phase) {
   worker::heartbeat(step, static_cast<worker::Phase>(phase));
 }
-void cpprun_report_ready() {
-  worker::report_ready();
-}
-int cpprun_should_stop() {
-  return worker::should_stop() ? 1 : 0;
-}
-int cpprun_has_agent() {
-  return worker::has_agent() ? 1 : 0;
-}
+void cpprun_report_ready() { worker::report_ready(); }
+int cpprun_should_stop() { return worker::should_stop() ? 1 : 0; }
+int cpprun_has_agent() { return worker::has_agent() ? 1 : 0; }
 
-void cpprun_enable_graceful_stop() {
-  worker::enable_graceful_stop();
-}
+void cpprun_enable_graceful_stop() { worker::enable_graceful_stop(); }
 int cpprun_request_commit(int64_t step) {
   const worker::CommitPermission permission = worker::request_commit(step);
   if (!permission) last_error = permission.why;
   return permission ? 1 : 0;
 }
-void cpprun_report_snapshot(int64_t step, const char* path) {
-  worker::report_snapshot(step, path);
-}
+void cpprun_report_snapshot(int64_t step, const char* path) { worker::report_snapshot(step, path); }
 
 cpprun_status cpprun_store_open(const char* address, int64_t timeout_ms, cpprun_store** store) {
   const cpprun::Result<std::string> target = address_or_own(address);
@@ -213,9 +165,7 @@ cpprun_status cpprun_store_wait(cpprun_store* store, const char* const* keys, si
   return result(store->client.wait(std::vector<std::string>(keys, keys + count)));
 }
 
-void cpprun_store_close(cpprun_store* store) {
-  delete store;
-}
+void cpprun_store_close(cpprun_store* store) { delete store; }
 
 int cpprun_report_error(const char* text) {
   return worker::report_error(text) == worker::Reported::Written ? 1 : 0;

@@ -116,9 +116,7 @@ Result<Fault> parse_one(std::string_view text, std::string_view whole) {
   return fault;
 }
 
-bool matches(const Optional& wanted, const Optional& here) {
-  return !wanted || wanted == here;
-}
+bool matches(const Optional& wanted, const Optional& here) { return !wanted || wanted == here; }
 
 struct PlannedFault {
   explicit PlannedFault(const NamedFault& named) : fault(named.fault), text(named.text) {}
@@ -170,22 +168,15 @@ void carry_out(const PlannedFault& planned, const FaultPlace& place) {
   ::fprintf(stderr, "cpprun: fault %s\n", text.c_str());
   ::fflush(nullptr);
   switch (fault.what) {
-    case FaultKind::Kill:
-      ::kill(::getpid(), SIGKILL);
-      break;
-    case FaultKind::Stop:
-      ::kill(::getpid(), SIGSTOP);
-      break;
-    case FaultKind::Exit:
-      ::_exit(fault.code);
-    case FaultKind::Throw:
-      throw FaultError("fault " + text);
+    case FaultKind::Kill: ::kill(::getpid(), SIGKILL); break;
+    case FaultKind::Stop: ::kill(::getpid(), SIGSTOP); break;
+    case FaultKind::Exit: ::_exit(fault.code);
+    case FaultKind::Throw: throw FaultError("fault " + text);
     case FaultKind::Slow:
       std::this_thread::sleep_for(std::chrono::milliseconds(fault.slow_ms));
       break;
     case FaultKind::Request:
-    case FaultKind::ReportProgress:
-      break;
+    case FaultKind::ReportProgress: break;
   }
 }
 
@@ -252,16 +243,10 @@ bool fits(const Fault& fault, const FaultPlace& place) {
          matches(fault.step, place.step) && matches(fault.epoch, place.epoch);
 }
 
-void fault_point(Optional epoch, Optional step) {
-  pass(epoch, step, FaultPhase::Training);
-}
+void fault_point(Optional epoch, Optional step) { pass(epoch, step, FaultPhase::Training); }
 
-void fault_point_at_start() {
-  pass({}, {}, FaultPhase::Starting);
-}
+void fault_point_at_start() { pass({}, {}, FaultPhase::Starting); }
 
-void fault_point_at_save(int64_t step) {
-  pass({}, step, FaultPhase::Saving);
-}
+void fault_point_at_save(int64_t step) { pass({}, step, FaultPhase::Saving); }
 
 }  // namespace cpprun::worker

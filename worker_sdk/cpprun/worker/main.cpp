@@ -34,9 +34,7 @@ Environment known_environment() {
   return own ? *own : Environment{};
 }
 
-void on_sigterm(int) {
-  request_stop();
-}
+void on_sigterm(int) { request_stop(); }
 
 void handle_sigterm() {
   struct sigaction action {};

@@ -10,12 +10,8 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 }  // namespace
 
-void request_stop() noexcept {
-  is_requested.store(true, std::memory_order_relaxed);
-}
+void request_stop() noexcept { is_requested.store(true, std::memory_order_relaxed); }
 
-bool stop_requested() noexcept {
-  return is_requested.load(std::memory_order_relaxed);
-}
+bool stop_requested() noexcept { return is_requested.load(std::memory_order_relaxed); }
 
 }  // namespace cpprun::worker

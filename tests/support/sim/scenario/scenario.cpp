@@ -249,12 +249,8 @@ bool Player::stubborn(const Words& words) {
   return true;
 }
 
-bool Player::spawn_fails(const Words& words) {
-  return without_program_.insert(words[4]).second;
-}
-bool Player::spawn_works(const Words& words) {
-  return without_program_.erase(words[4]) > 0;
-}
+bool Player::spawn_fails(const Words& words) { return without_program_.insert(words[4]).second; }
+bool Player::spawn_works(const Words& words) { return without_program_.erase(words[4]) > 0; }
 
 // ---------------------------------------------------------------- faults
 

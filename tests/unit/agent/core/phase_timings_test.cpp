@@ -6,9 +6,7 @@
 namespace cpprun::agent::test {
 namespace {
 
-Instant at_us(int64_t microseconds) {
-  return Instant::from_nanoseconds(microseconds * 1000);
-}
+Instant at_us(int64_t microseconds) { return Instant::from_nanoseconds(microseconds * 1000); }
 
 TEST(PhaseTimings, MeasureBetweenTwoPoints) {
   PhaseTimings phases;

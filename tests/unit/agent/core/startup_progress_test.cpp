@@ -8,9 +8,7 @@ namespace {
 
 constexpr LocalRank kFirst{0}, kSecond{1};
 
-Instant at(int64_t ns) {
-  return Instant::from_nanoseconds(ns);
-}
+Instant at(int64_t ns) { return Instant::from_nanoseconds(ns); }
 
 TEST(StartupProgress, APhaseEndsWithItsLastWorker) {
   StartupProgress way;

@@ -21,9 +21,7 @@ WorkerExit wrote(const std::string& message) {
   return end;
 }
 
-std::string word_of(const WorkerExit& end) {
-  return name_of(classify(end));
-}
+std::string word_of(const WorkerExit& end) { return name_of(classify(end)); }
 
 TEST(FailureClass, ACrashSignalIsACrash) {
   for (int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {

@@ -19,9 +19,7 @@ Plan plan_of(const std::string& faults, const std::string& expect = "{}") {
   return drawn(plan ? *plan : Plan{}, 1);
 }
 
-Instant at(double when) {
-  return Instant() + seconds(when);
-}
+Instant at(double when) { return Instant() + seconds(when); }
 
 class FaultSchedule : public testing::Test {
  protected:

@@ -60,9 +60,7 @@ struct Fault {
   const char* said;  // how the one finding begins
 };
 
-void PrintTo(const Fault& fault, std::ostream* out) {
-  *out << fault.name;
-}
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 
 class DoctorFault : public testing::TestWithParam<Fault> {};
 

@@ -43,12 +43,9 @@ TEST(OptionsHelp, CompletionKnowsEveryFlag) {
 
 std::string dealt_with(const OptionRow& row) {
   switch (row.treatment) {
-    case Treatment::Full:
-      return "full";
-    case Treatment::NoEffect:
-      return "checked, without effect";
-    case Treatment::Refused:
-      return "refused";
+    case Treatment::Full: return "full";
+    case Treatment::NoEffect: return "checked, without effect";
+    case Treatment::Refused: return "refused";
   }
   return "";
 }
@@ -133,9 +130,7 @@ void expect_up_to_date(const std::string& path, std::string (*made)(std::string)
   EXPECT_EQ(page.str(), wanted) << "run this test once with CPPRUN_UPDATE=1";
 }
 
-TEST(OptionsHelp, TheFlagsPageMatchesTheTable) {
-  expect_up_to_date("docs/flags.md", with_tables);
-}
+TEST(OptionsHelp, TheFlagsPageMatchesTheTable) { expect_up_to_date("docs/flags.md", with_tables); }
 
 TEST(OptionsHelp, TheManualPageMatchesTheTable) {
   expect_up_to_date("packaging/man/cpprun.1", with_options);

@@ -63,14 +63,10 @@ class Writer {
     static const Strings kOdd = {"-", "--",       "-r", "-t3", "-m", "-h",  "-mr",
                                  "-", "train.py", "",   "--=", "-=", "---", "-5"};
     switch (below(6)) {
-      case 0:
-        return value();
-      case 1:
-        return kOdd[below(kOdd.size())];
-      case 2:
-        return name();
-      default:
-        return name() + "=" + value();
+      case 0: return value();
+      case 1: return kOdd[below(kOdd.size())];
+      case 2: return name();
+      default: return name() + "=" + value();
     }
   }
 

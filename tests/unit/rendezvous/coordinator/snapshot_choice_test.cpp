@@ -10,12 +10,8 @@ namespace {
 using Sources = std::vector<std::optional<size_t>>;
 using control::SnapshotName;
 
-std::string id(char c) {
-  return std::string(32, c);
-}
-SnapshotName named(int64_t step, char c) {
-  return {step, id(c)};
-}
+std::string id(char c) { return std::string(32, c); }
+SnapshotName named(int64_t step, char c) { return {step, id(c)}; }
 SnapshotView node(std::vector<SnapshotName> complete, bool serves = true) {
   return {true, serves, std::move(complete)};
 }

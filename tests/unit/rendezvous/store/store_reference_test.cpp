@@ -30,50 +30,34 @@ class Twin {
     for (std::string_view item : c.items) items[i++] = item;
     std::string& me = out[from];
     switch (c.op) {
-      case Op::Set:
-        return put(key, value, out);
-      case Op::Append:
-        return put(key, keys_[key] + value, out);
-      case Op::CompareSet:
-        return compare_set(key, std::string(c.expected), value, me, out);
-      case Op::Get:
-        return tcpstore::reply_bytes(me, read(key));
+      case Op::Set: return put(key, value, out);
+      case Op::Append: return put(key, keys_[key] + value, out);
+      case Op::CompareSet: return compare_set(key, std::string(c.expected), value, me, out);
+      case Op::Get: return tcpstore::reply_bytes(me, read(key));
       case Op::Add:
         if (auto sum = counted(key, c.number, me)) {
           put(key, std::to_string(*sum), out);
           tcpstore::reply_number(me, *sum);
         }
         return;
-      case Op::Check:
-        return tcpstore::reply_byte(me, missing(items).empty() ? 0 : 1);
-      case Op::Wait:
-        return wait(from, items, me);
-      case Op::GetNumKeys:
-        return tcpstore::reply_number(me, static_cast<int64_t>(keys_.size()));
-      case Op::DeleteKey:
-        return tcpstore::reply_number(me, static_cast<int64_t>(keys_.erase(key)));
+      case Op::Check: return tcpstore::reply_byte(me, missing(items).empty() ? 0 : 1);
+      case Op::Wait: return wait(from, items, me);
+      case Op::GetNumKeys: return tcpstore::reply_number(me, static_cast<int64_t>(keys_.size()));
+      case Op::DeleteKey: return tcpstore::reply_number(me, static_cast<int64_t>(keys_.erase(key)));
       case Op::MultiGet:
         for (const std::string& item : items) tcpstore::reply_bytes(me, read(item));
         return;
       case Op::MultiSet:
         for (size_t k = 0; k < items.size(); k += 2) put(items[k], items[k + 1], out);
         return;
-      case Op::CancelWait:
-        closed(from);
-        return tcpstore::reply_byte(me, 1);
-      case Op::QueuePush:
-        queues_[key].push_back(value);
-        return pushed(key, out);
-      case Op::QueuePop:
-        return pop(key, me);
+      case Op::CancelWait: closed(from); return tcpstore::reply_byte(me, 1);
+      case Op::QueuePush: queues_[key].push_back(value); return pushed(key, out);
+      case Op::QueuePop: return pop(key, me);
       case Op::QueueLen:
         return tcpstore::reply_number(me, static_cast<int64_t>(queues_[key].size()));
-      case Op::ListKeys:
-        return list(me);
-      case Op::Barrier:
-        return barrier(from, key, c.number, me, out);
-      default:
-        return tcpstore::reply_nonce(me, static_cast<uint32_t>(c.number));
+      case Op::ListKeys: return list(me);
+      case Op::Barrier: return barrier(from, key, c.number, me, out);
+      default: return tcpstore::reply_nonce(me, static_cast<uint32_t>(c.number));
     }
   }
   void gone(uint64_t session, Said& out) {

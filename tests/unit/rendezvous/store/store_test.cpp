@@ -11,9 +11,7 @@ TEST_F(StoreTest, SetHasNoReplyAndReplaces) {
   EXPECT_EQ(get("/a"), "'two'");
 }
 
-TEST_F(StoreTest, GetOfAMissingKeyIsEmpty) {
-  EXPECT_EQ(get("/a"), "''");
-}
+TEST_F(StoreTest, GetOfAMissingKeyIsEmpty) { EXPECT_EQ(get("/a"), "''"); }
 
 TEST_F(StoreTest, AppendConcatenatesOrCreates) {
   EXPECT_EQ(write(1, Op::Append, "/a", "one"), "");
@@ -115,9 +113,7 @@ TEST_F(StoreTest, MultiSetAndMultiGet) {
   EXPECT_EQ(list(1, Op::MultiGet, {"/b", "/a", "/none", "/a"}), "'2' '3' '' '3'");
 }
 
-TEST_F(StoreTest, PingEchoes) {
-  EXPECT_EQ(number(1, Op::Ping, "", 77), "n77");
-}
+TEST_F(StoreTest, PingEchoes) { EXPECT_EQ(number(1, Op::Ping, "", 77), "n77"); }
 
 TEST_F(StoreTest, AnObserverReceivesEveryChange) {
   EXPECT_EQ(key(7, Op::WatchKey, "/w"), "b3");

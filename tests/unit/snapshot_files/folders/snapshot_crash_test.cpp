@@ -30,9 +30,7 @@ struct Case {
   bool has_exchange;
 };
 
-void PrintTo(const Case& test, std::ostream* out) {
-  *out << test.step;
-}
+void PrintTo(const Case& test, std::ostream* out) { *out << test.step; }
 
 void prepare(MemoryFiles& files, const Case& test) {
   files.has_exchange = test.has_exchange;

@@ -12,9 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string bytes(std::string_view text) {
-  return "\x80\x02" + std::string(text) + ".";
-}
+std::string bytes(std::string_view text) { return "\x80\x02" + std::string(text) + "."; }
 
 Value read_well(const std::string& pickle) {
   Result<Value> value = read(pickle);
@@ -32,9 +30,7 @@ std::string remembered(const std::string& text) {
   return "U" + std::string(1, static_cast<char>(text.size())) + text + "q\x01";
 }
 
-TensorRef some_tensor() {
-  return {"0", "bfloat16", 12, 2, {2, 3}, {5, 1}, true};
-}
+TensorRef some_tensor() { return {"0", "bfloat16", 12, 2, {2, 3}, {5, 1}, true}; }
 
 TEST(Pickle, ReadsAWrittenPickle) {
   const Value all(Dict{{

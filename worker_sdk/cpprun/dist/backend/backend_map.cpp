@@ -51,9 +51,7 @@ BackendMap parse_backend(const std::string& backend) {
   return map;
 }
 
-std::string automatic_backend(bool has_gpu) {
-  return has_gpu ? "cpu:gloo,cuda:nccl" : "gloo";
-}
+std::string automatic_backend(bool has_gpu) { return has_gpu ? "cpu:gloo,cuda:nccl" : "gloo"; }
 
 std::chrono::milliseconds default_timeout(const std::string& backend) {
   return lower(backend) == "nccl" ? kNcclTimeout : kGlooTimeout;

@@ -51,18 +51,12 @@ Class class_of(std::string_view text, Class otherwise) {
 
 std::exception_ptr make(Class which, const std::string& text) {
   switch (which) {
-    case Class::Argument:
-      return std::make_exception_ptr(DistArgumentError(text));
-    case Class::Network:
-      return std::make_exception_ptr(DistNetworkError(text));
-    case Class::Timeout:
-      return std::make_exception_ptr(DistTimeoutError(text));
-    case Class::Unsupported:
-      return std::make_exception_ptr(DistUnsupportedError(text));
-    case Class::Mismatch:
-      return std::make_exception_ptr(DistMismatchError(text));
-    case Class::Backend:
-      break;
+    case Class::Argument: return std::make_exception_ptr(DistArgumentError(text));
+    case Class::Network: return std::make_exception_ptr(DistNetworkError(text));
+    case Class::Timeout: return std::make_exception_ptr(DistTimeoutError(text));
+    case Class::Unsupported: return std::make_exception_ptr(DistUnsupportedError(text));
+    case Class::Mismatch: return std::make_exception_ptr(DistMismatchError(text));
+    case Class::Backend: break;
   }
   return std::make_exception_ptr(DistBackendError(text));
 }
@@ -87,18 +81,12 @@ std::exception_ptr sorted(const std::string& where, const std::string& said, Cla
 
 const char* error_class_of(const std::string& text) {
   switch (class_of(text, Class::Backend)) {
-    case Class::Argument:
-      return "DistArgumentError";
-    case Class::Network:
-      return "DistNetworkError";
-    case Class::Timeout:
-      return "DistTimeoutError";
-    case Class::Unsupported:
-      return "DistUnsupportedError";
-    case Class::Mismatch:
-      return "DistMismatchError";
-    case Class::Backend:
-      break;
+    case Class::Argument: return "DistArgumentError";
+    case Class::Network: return "DistNetworkError";
+    case Class::Timeout: return "DistTimeoutError";
+    case Class::Unsupported: return "DistUnsupportedError";
+    case Class::Mismatch: return "DistMismatchError";
+    case Class::Backend: break;
   }
   return "DistBackendError";
 }

@@ -37,12 +37,8 @@ Call::Call(const char* name, const ProcessGroup& group)
   if (!pg_) throw DistStateError(where() + ": this process does not belong to the group");
 }
 
-std::string Call::where() const {
-  return std::string(name_) + " in " + describe(*group_);
-}
-void Call::refuse(const std::string& what) const {
-  throw DistArgumentError(where() + ": " + what);
-}
+std::string Call::where() const { return std::string(name_) + " in " + describe(*group_); }
+void Call::refuse(const std::string& what) const { throw DistArgumentError(where() + ": " + what); }
 void Call::unsupported(const std::string& what) const {
   throw DistUnsupportedError(where() + ": " + what);
 }

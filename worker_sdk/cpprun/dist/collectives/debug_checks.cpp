@@ -28,9 +28,7 @@ std::atomic<bool>& checks() {
   return on;
 }
 
-std::vector<uint8_t> bytes(std::string_view text) {
-  return {text.begin(), text.end()};
-}
+std::vector<uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
 
 c10::intrusive_ptr<c10d::Store> store_of(const Call& call) {
   const std::lock_guard lock(call.group()->mutex);
@@ -38,9 +36,7 @@ c10::intrusive_ptr<c10d::Store> store_of(const Call& call) {
   throw DistStateError(call.where() + ": the group has no store any more");
 }
 
-std::string key_of(const std::string& prefix, size_t rank) {
-  return prefix + std::to_string(rank);
-}
+std::string key_of(const std::string& prefix, size_t rank) { return prefix + std::to_string(rank); }
 
 // The texts of all ranks, by rank in the group. Requires that all keys exist.
 std::vector<std::string> read_all(const Call& call, const std::string& prefix) {
@@ -129,12 +125,8 @@ void check_exchange(const Call& call, uint64_t sequence, const std::vector<Finge
 
 }  // namespace
 
-void set_debug_checks(bool on) {
-  checks() = on;
-}
-bool debug_checks() {
-  return checks();
-}
+void set_debug_checks(bool on) { checks() = on; }
+bool debug_checks() { return checks(); }
 
 std::string listed(const std::vector<int>& ranks) {
   std::string text;

@@ -15,24 +15,15 @@ bool is_bitwise(ReduceOp op) {
 
 Native::RedOpType native_of(ReduceOp op) {
   switch (op) {
-    case ReduceOp::SUM:
-      return Native::SUM;
-    case ReduceOp::AVG:
-      return Native::AVG;
-    case ReduceOp::PRODUCT:
-      return Native::PRODUCT;
-    case ReduceOp::MIN:
-      return Native::MIN;
-    case ReduceOp::MAX:
-      return Native::MAX;
-    case ReduceOp::BAND:
-      return Native::BAND;
-    case ReduceOp::BOR:
-      return Native::BOR;
-    case ReduceOp::BXOR:
-      return Native::BXOR;
-    case ReduceOp::PREMUL_SUM:
-      break;
+    case ReduceOp::SUM: return Native::SUM;
+    case ReduceOp::AVG: return Native::AVG;
+    case ReduceOp::PRODUCT: return Native::PRODUCT;
+    case ReduceOp::MIN: return Native::MIN;
+    case ReduceOp::MAX: return Native::MAX;
+    case ReduceOp::BAND: return Native::BAND;
+    case ReduceOp::BOR: return Native::BOR;
+    case ReduceOp::BXOR: return Native::BXOR;
+    case ReduceOp::PREMUL_SUM: break;
   }
   return Native::PREMUL_SUM;
 }
@@ -79,24 +70,15 @@ Native times_before_sum(double factor) {
 
 const char* name(ReduceOp op) {
   switch (op) {
-    case ReduceOp::SUM:
-      return "SUM";
-    case ReduceOp::AVG:
-      return "AVG";
-    case ReduceOp::PRODUCT:
-      return "PRODUCT";
-    case ReduceOp::MIN:
-      return "MIN";
-    case ReduceOp::MAX:
-      return "MAX";
-    case ReduceOp::BAND:
-      return "BAND";
-    case ReduceOp::BOR:
-      return "BOR";
-    case ReduceOp::BXOR:
-      return "BXOR";
-    case ReduceOp::PREMUL_SUM:
-      break;
+    case ReduceOp::SUM: return "SUM";
+    case ReduceOp::AVG: return "AVG";
+    case ReduceOp::PRODUCT: return "PRODUCT";
+    case ReduceOp::MIN: return "MIN";
+    case ReduceOp::MAX: return "MAX";
+    case ReduceOp::BAND: return "BAND";
+    case ReduceOp::BOR: return "BOR";
+    case ReduceOp::BXOR: return "BXOR";
+    case ReduceOp::PREMUL_SUM: break;
   }
   return "PREMUL_SUM";
 }

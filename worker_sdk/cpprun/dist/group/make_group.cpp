@@ -33,9 +33,7 @@ BackendType type_of(const std::string& backend) {
   return backend == "nccl" ? BackendType::NCCL : BackendType::GLOO;
 }
 
-std::string variable(const char* name) {
-  return own_environment(name).value_or("");
-}
+std::string variable(const char* name) { return own_environment(name).value_or(""); }
 
 GlooEndpoint gloo_endpoint(const GroupPlan& plan) {
   GlooEndpoint endpoint;

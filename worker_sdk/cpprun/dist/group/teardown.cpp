@@ -78,9 +78,7 @@ void retire_at_exit() {
   static_cast<void>(registered);
 }
 
-void destroy_process_group() {
-  retire_all(kDestroyTimeout, false);
-}
+void destroy_process_group() { retire_all(kDestroyTimeout, false); }
 
 void destroy_process_group(const ProcessGroup& group) {
   if (!group || group.state() == registry::default_group()) return destroy_process_group();

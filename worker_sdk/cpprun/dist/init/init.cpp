@@ -25,9 +25,7 @@ void check_backend(const std::string& backend) {
   }
 }
 
-bool is_automatic(const std::string& backend) {
-  return backend.empty() || backend == "auto";
-}
+bool is_automatic(const std::string& backend) { return backend.empty() || backend == "auto"; }
 
 // The master's address decides which of this host's addresses the other ranks can reach.
 std::string master_of(const InitPlan& plan) {

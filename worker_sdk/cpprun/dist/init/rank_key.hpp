@@ -8,8 +8,6 @@
 namespace cpprun::dist {
 
 // `rank`: in the group.
-inline std::string rank_key(int rank) {
-  return "cpprun/rank/" + std::to_string(rank);
-}
+inline std::string rank_key(int rank) { return "cpprun/rank/" + std::to_string(rank); }
 
 }  // namespace cpprun::dist

@@ -23,13 +23,9 @@ constexpr milliseconds kPoll{20};
 constexpr milliseconds kReportMissingAfter{30'000};
 
 // Gloo's own key, set by every program: the address of one rank.
-std::string gloo_key(int rank) {
-  return "cpu//0/" + std::to_string(rank);
-}
+std::string gloo_key(int rank) { return "cpu//0/" + std::to_string(rank); }
 
-std::vector<uint8_t> bytes(const std::string& text) {
-  return {text.begin(), text.end()};
-}
+std::vector<uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 std::string own_name() {
   std::array<char, 256> host{};
@@ -123,14 +119,10 @@ std::string packed(const std::exception_ptr& failed) {
 std::exception_ptr unpacked(const RankRegistration& registration, const std::string& packed_error) {
   const std::string text = registration.call + ": another rank gave up: " + packed_error.substr(1);
   switch (packed_error.front()) {
-    case 'A':
-      return std::make_exception_ptr(DistArgumentError(text));
-    case 'M':
-      return std::make_exception_ptr(DistMismatchError(text));
-    case 'T':
-      return std::make_exception_ptr(DistTimeoutError(text));
-    default:
-      return std::make_exception_ptr(DistBackendError(text));
+    case 'A': return std::make_exception_ptr(DistArgumentError(text));
+    case 'M': return std::make_exception_ptr(DistMismatchError(text));
+    case 'T': return std::make_exception_ptr(DistTimeoutError(text));
+    default: return std::make_exception_ptr(DistBackendError(text));
   }
 }
 

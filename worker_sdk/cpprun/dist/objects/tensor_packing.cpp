@@ -12,10 +12,8 @@ bool is_plain(at::ScalarType type) {
     case at::kByte:
     case at::kInt:
     case at::kLong:
-    case at::kBool:
-      return true;
-    default:
-      return false;
+    case at::kBool: return true;
+    default: return false;
   }
 }
 

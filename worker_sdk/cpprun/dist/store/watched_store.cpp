@@ -28,21 +28,11 @@ std::vector<uint8_t> WatchedStore::get(const std::string& key) {
   return base_->get(key);
 }
 
-int64_t WatchedStore::add(const std::string& key, int64_t value) {
-  return base_->add(key, value);
-}
-bool WatchedStore::deleteKey(const std::string& key) {
-  return base_->deleteKey(key);
-}
-bool WatchedStore::check(const std::vector<std::string>& keys) {
-  return base_->check(keys);
-}
-int64_t WatchedStore::getNumKeys() {
-  return base_->getNumKeys();
-}
-void WatchedStore::wait(const std::vector<std::string>& keys) {
-  wait(keys, timeout_);
-}
+int64_t WatchedStore::add(const std::string& key, int64_t value) { return base_->add(key, value); }
+bool WatchedStore::deleteKey(const std::string& key) { return base_->deleteKey(key); }
+bool WatchedStore::check(const std::vector<std::string>& keys) { return base_->check(keys); }
+int64_t WatchedStore::getNumKeys() { return base_->getNumKeys(); }
+void WatchedStore::wait(const std::vector<std::string>& keys) { wait(keys, timeout_); }
 
 void WatchedStore::wait(const std::vector<std::string>& keys, const milliseconds& timeout) {
   if (timeout <= watch_.report_after) return base_->wait(keys, timeout);
@@ -70,8 +60,6 @@ void WatchedStore::multiSet(const std::vector<std::string>& keys,
   base_->multiSet(keys, values);
 }
 
-bool WatchedStore::hasExtendedApi() const {
-  return base_->hasExtendedApi();
-}
+bool WatchedStore::hasExtendedApi() const { return base_->hasExtendedApi(); }
 
 }  // namespace cpprun::dist

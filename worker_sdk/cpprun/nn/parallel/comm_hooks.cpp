@@ -46,28 +46,14 @@ std::function<void()> start_sum(const dist::ProcessGroup& group, const at::Tenso
   return [work, tensors] { work->wait(); };
 }
 
-size_t GradBucket::index() const {
-  return bucket_->getIndex();
-}
-at::Tensor GradBucket::buffer() const {
-  return bucket_->getBuffer();
-}
-void GradBucket::set_buffer(at::Tensor buffer) {
-  bucket_->setBuffer(buffer);
-}
-std::vector<at::Tensor> GradBucket::gradients() const {
-  return bucket_->getGradients();
-}
-std::vector<at::Tensor> GradBucket::parameters() const {
-  return bucket_->getParameters();
-}
-bool GradBucket::is_last() const {
-  return bucket_->isLast();
-}
+size_t GradBucket::index() const { return bucket_->getIndex(); }
+at::Tensor GradBucket::buffer() const { return bucket_->getBuffer(); }
+void GradBucket::set_buffer(at::Tensor buffer) { bucket_->setBuffer(buffer); }
+std::vector<at::Tensor> GradBucket::gradients() const { return bucket_->getGradients(); }
+std::vector<at::Tensor> GradBucket::parameters() const { return bucket_->getParameters(); }
+bool GradBucket::is_last() const { return bucket_->isLast(); }
 
-CommHook allreduce_hook() {
-  return {"allreduce_hook", average};
-}
+CommHook allreduce_hook() { return {"allreduce_hook", average}; }
 
 CommHook fp16_compress_hook() {
   return {"fp16_compress_hook",

@@ -22,12 +22,8 @@ DdpCore::DdpCore(const std::shared_ptr<torch::nn::Module>& module, DdpOptions op
     : state_(std::make_shared<DdpState>(existing(module), std::move(options))) {}
 DdpCore::~DdpCore() = default;
 
-void DdpCore::before_forward() {
-  state_->before_forward();
-}
-bool DdpCore::wants_outputs() const {
-  return state_->wants_outputs();
-}
+void DdpCore::before_forward() { state_->before_forward(); }
+bool DdpCore::wants_outputs() const { return state_->wants_outputs(); }
 
 void DdpCore::after_forward(const std::vector<at::Tensor*>& outputs) {
   state_->after_forward(outputs);
@@ -43,15 +39,9 @@ void DdpCore::after_opaque_forward(const char* type) {
   state_->after_forward({});
 }
 
-const std::optional<c10::Device>& DdpCore::input_device() const {
-  return state_->input_device;
-}
-NoSyncGuard DdpCore::no_sync_if(bool on) {
-  return {state_, on};
-}
-JoinGuard DdpCore::join(const JoinOptions& options) {
-  return {state_, options};
-}
+const std::optional<c10::Device>& DdpCore::input_device() const { return state_->input_device; }
+NoSyncGuard DdpCore::no_sync_if(bool on) { return {state_, on}; }
+JoinGuard DdpCore::join(const JoinOptions& options) { return {state_, options}; }
 
 void DdpCore::zero_grad(bool set_to_none) {
   for (const at::Tensor& parameter : state_->model.all_parameters) {
@@ -90,12 +80,8 @@ std::vector<std::pair<std::string, std::string>> DdpCore::logging_data() const {
   return all;
 }
 
-const std::vector<at::Tensor>& DdpCore::parameters() const {
-  return state_->model.all_parameters;
-}
-const std::vector<std::string>& DdpCore::parameter_names() const {
-  return state_->model.names;
-}
+const std::vector<at::Tensor>& DdpCore::parameters() const { return state_->model.all_parameters; }
+const std::vector<std::string>& DdpCore::parameter_names() const { return state_->model.names; }
 
 namespace {
 

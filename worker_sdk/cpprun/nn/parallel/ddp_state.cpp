@@ -23,9 +23,7 @@ constexpr double kDefaultCap = 25;
 constexpr size_t kBroadcastBytes =
     size_t{250} * 1024 * 1024;  // Python's value: both must split alike
 
-int64_t bytes(double mebibytes) {
-  return static_cast<int64_t>(mebibytes * kMebibyte);
-}
+int64_t bytes(double mebibytes) { return static_cast<int64_t>(mebibytes * kMebibyte); }
 
 std::string shape_of(const at::Tensor& tensor) {
   std::ostringstream text;
@@ -33,9 +31,7 @@ std::string shape_of(const at::Tensor& tensor) {
   return text.str();
 }
 
-std::string yes(bool on) {
-  return on ? "true" : "false";
-}
+std::string yes(bool on) { return on ? "true" : "false"; }
 
 // Everything that must be equal on all ranks.
 Description describe(const ModuleState& model, const DdpOptions& options) {

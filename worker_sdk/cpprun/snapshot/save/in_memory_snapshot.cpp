@@ -243,9 +243,7 @@ void InMemorySnapshot::write_index(Staged& staged) {
   slots_->staged(slot_crc32(staged, begun_));
 }
 
-void InMemorySnapshot::complete(int64_t step) {
-  slots_->complete(step);
-}
+void InMemorySnapshot::complete(int64_t step) { slots_->complete(step); }
 
 std::vector<SlotLabel> InMemorySnapshot::found(int rank, int world) {
   if (!arena_ && !open(0)) return {};

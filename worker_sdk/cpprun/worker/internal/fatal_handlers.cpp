@@ -63,9 +63,7 @@ void print_report(const ErrorText& text, Reported reported) noexcept {
   die(fatal_signal.load());
 }
 
-void on_alarm(int) {
-  give_up();
-}
+void on_alarm(int) { give_up(); }
 
 void start_watchdog() {
   struct sigaction action {};
@@ -109,16 +107,11 @@ void put_cause(FixedText& to, int signal, const siginfo_t& info) {
 
 std::string_view name_of(int signal) {
   switch (signal) {
-    case SIGSEGV:
-      return "SIGSEGV";
-    case SIGBUS:
-      return "SIGBUS";
-    case SIGFPE:
-      return "SIGFPE";
-    case SIGILL:
-      return "SIGILL";
-    default:
-      return "SIGABRT";
+    case SIGSEGV: return "SIGSEGV";
+    case SIGBUS: return "SIGBUS";
+    case SIGFPE: return "SIGFPE";
+    case SIGILL: return "SIGILL";
+    default: return "SIGABRT";
   }
 }
 

@@ -11,9 +11,7 @@ constexpr std::string_view kPairs = "tabsiodn";  // after S or D: an abbreviatio
 constexpr int kDepthMax = 8;                     // nested local functions
 constexpr int kSkipDepthMax = 32;                // nested lambdas and values
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The unread part of a mangled name. Functions return false if the next characters are not what
 // they expect.

@@ -7,9 +7,7 @@
 namespace cpprun {
 namespace {
 
-ErrorReport parse(std::string_view bytes) {
-  return parse_error_file("/log/error.json", bytes);
-}
+ErrorReport parse(std::string_view bytes) { return parse_error_file("/log/error.json", bytes); }
 
 TEST(ErrorFile, NestedForm) {
   const ErrorReport report =

@@ -13,9 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::string explained(const Strings& options) {
-  return ctl::explanation(config_of(line(options)));
-}
+std::string explained(const Strings& options) { return ctl::explanation(config_of(line(options))); }
 
 TEST(Explanation, OfOneNode) {
   const std::string text = explained({"--standalone", "--nproc_per_node=2"});

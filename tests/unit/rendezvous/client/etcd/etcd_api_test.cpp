@@ -12,9 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-json body_as_json(const Request& request) {
-  return json::parse(body_of(request));
-}
+json body_as_json(const Request& request) { return json::parse(body_of(request)); }
 
 TEST(EtcdApi, EncodesATransactionForTheGateway) {
   Txn txn;

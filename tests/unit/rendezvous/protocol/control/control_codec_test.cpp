@@ -20,12 +20,8 @@ using Bytes = std::vector<uint8_t>;
 constexpr size_t kAgentKinds = std::variant_size_v<AgentMessage>;
 constexpr size_t kCoordinatorKinds = std::variant_size_v<CoordinatorMessage>;
 
-Bytes pack(const json& value) {
-  return json::to_msgpack(value);
-}
-bool is_agent_message(const json& value) {
-  return control::decode_agent(pack(value)).ok();
-}
+Bytes pack(const json& value) { return json::to_msgpack(value); }
+bool is_agent_message(const json& value) { return control::decode_agent(pack(value)).ok(); }
 
 TEST(ControlCodec, EveryMessageSurvivesEncoding) {
   RandomMessages random(20261121);

@@ -302,9 +302,7 @@ TEST(TcpStoreLegacy, RejectsLargerCodes) {
   EXPECT_EQ(parse("\x09", command, Dialect::Legacy20).kind, Parsed::Kind::Broken);
 }
 
-Protocol sniff_text(std::string_view text) {
-  return sniff(bytes_of(text));
-}
+Protocol sniff_text(std::string_view text) { return sniff(bytes_of(text)); }
 
 TEST(ProtocolDetection, DistinguishesProtocols) {
   EXPECT_EQ(sniff_text("\x00\xCE\xF7\x85\x3C"sv), Protocol::ModernStore);
