@@ -107,15 +107,14 @@ void ProcessHost::on_dead(int pid) {
   const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
   const bool wants_lines = is_failure && is_own && has_lines_[rank];
   if (wants_lines) output_->ask_tail(rank);
-  const WorkerExit failed = end;
+  sweep_soon();  // so the host is not done before the exit is reported
+  if (is_failure && is_own && events_.on_failure) events_.on_failure(end);
   ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTimeout : Instant::never());
   if (workers_.empty()) {
     kill_timer_.set(Instant::never());
     if (!is_drained_) output_->finish();
     limit_output_wait();
   }
-  sweep_soon();
-  if (is_failure && is_own && events_.on_failure) events_.on_failure(failed);
   report_exits();
 }
 
