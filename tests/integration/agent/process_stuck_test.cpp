@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "tests/support/process_fixture.hpp"
 
@@ -73,7 +75,10 @@ class Tracer {
  private:
   char answer() {
     char byte = 0;
-    return ::read(answers_[0], &byte, 1) == 1 ? byte : '\0';
+    ssize_t got = -1;
+    do got = ::read(answers_[0], &byte, 1);
+    while (got < 0 && errno == EINTR);  // SIGCHLD of another worker
+    return got == 1 ? byte : '\0';
   }
 
   int orders_[2];
