@@ -82,6 +82,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   if (assignment_.round > RoundNumber()) facts.assignment = assignment_;
   // The process that listens at our coordinator's address knows whether it is that coordinator.
   facts.has_evidence = has_evidence_ || led_by_ == peer;
+  facts.knows_standby = knows_standby_;
   facts.has_worker_lease = has_worker_lease(now);
   facts.charged = charged_;
   facts.decided = job_result_;
@@ -391,7 +392,7 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   const bool is_new_wait = is_spare_ && !message.is_spare && !has_workers();
   if (is_new_wait) join_deadline_ = now + options_.join_timeout;
   is_spare_ = message.is_spare;
-  knows_standby_ = message.standby.has_value();
+  knows_standby_ = message.standby || (knows_standby_ && message.awaits_redirect);
   // A spare node may wait for as long as the job runs and shows no other sign of life, so its user
   // sees this line.
   const bool is_news = message.is_spare && message.why != last_wait_;

@@ -156,14 +156,20 @@ void Job::stop_stale_workers(const Node& node, Effects& effects) const {
        effects);
 }
 
+std::string Job::why_no_round() const {
+  if (awaits_redirect()) return "its standby coordinator leads this job; waiting for the address";
+  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_.ready_count(), pending_.size());
+}
+
 void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const {
   const bool is_spare = phase_ == Phase::Running;
   const Node* standby = state_.standby.node(nodes_);
   const bool has_other_standby = standby != nullptr && standby != &node;
-  send(node,
-       control::Wait{why_no_round(), is_spare, is_reminder,
-                     has_other_standby ? state_.standby.standby() : std::nullopt},
-       effects);
+  send(
+      node,
+      control::Wait{why_no_round(), is_spare, is_reminder,
+                    has_other_standby ? state_.standby.standby() : std::nullopt, awaits_redirect()},
+      effects);
 }
 
 // ---------------------------------------------------------------- messages of registered nodes
@@ -672,6 +678,7 @@ void Job::try_form(Instant now, Effects& effects) {
   schedule_.on_enough_nodes(now);
   if (!has_store_port()) return;  // on_store_port() follows
   if (state_.standby.is_awaited(nodes_) || (is_host_leaving_ && has_successor())) return;
+  if (awaits_redirect()) return;
   const bool may_wait = state_.round.is_empty() && nodes_.ready_count() < state_.admin.max_nodes();
   if (may_wait && now < last_call_deadline()) return;
   form(effects);
@@ -785,6 +792,15 @@ void Job::persist(Effects& effects) const {
 // Another process leads the job when this one has ended. Under a leader lease any node can.
 bool Job::has_successor() const {
   return options_.leader_lease ? nodes_.has_candidate() : state_.standby.node(nodes_) != nullptr;
+}
+
+// A restarted coordinator at the endpoint, to which only nodes have returned that were in no round:
+// the standby that they know leads the job elsewhere, or is about to.
+bool Job::awaits_redirect() const {
+  if (round() != RoundNumber() || options_.is_standby) return false;
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
+    return entry.second.is_connected() && entry.second.facts.knows_standby;
+  });
 }
 
 bool Job::is_left_to_standby() const {

@@ -132,9 +132,7 @@ class Job {
   // Whether this node leads the job when this process has died (R14).
   bool is_standby(const Node& node) const { return &node == state_.standby.node(nodes_); }
   // For nodes that wait, and for operators.
-  std::string why_no_round() const {
-    return cpprun::why_no_round(phase_, state_, job_spec_, nodes_.ready_count(), pending_.size());
-  }
+  std::string why_no_round() const;
   const std::optional<control::SnapshotName>& resume() const { return state_.snapshots.resume(); }
   std::optional<control::SnapshotName> newest_snapshot() const { return nodes_.newest_snapshot(); }
   // The term of the round, formed by another coordinator, from which this one goes on.
@@ -216,6 +214,7 @@ class Job {
   bool has_store_port() const { return job_spec_.is_store_on_main_port || store_port_.has_value(); }
   bool has_too_few_ready() const { return nodes_.ready_count() < job_spec_.min_nodes; }
   bool has_successor() const;
+  bool awaits_redirect() const;
   void persist(Effects& effects) const;
 
   const JobOptions options_;

@@ -155,6 +155,7 @@ struct Register {
   // A coordinator that does not know the job restores its state from these (R13).
   std::optional<RankAssignment> assignment{};   // of `round`
   bool has_evidence = false;                    // proof that its last coordinator is dead (R4)
+  bool knows_standby = false;                   // another node is the standby, or leads (R14)
   bool has_worker_lease = false;                // workers of `round` may run; no Stopped was sent
   RestartCharge charged = RestartCharge::None;  // for `round`, as far as the node knows
   std::optional<JobResult> decided{};           // if the node knows the outcome
@@ -264,6 +265,8 @@ struct Wait {
   bool is_spare = false;     // a round runs without the node; the join timeout does not count
   bool is_reminder = false;  // repeated after limits::kWaitReminderInterval; the agent prints it
   std::optional<Standby> standby{};  // for a node that has no rank assignment yet (R14)
+  // The coordinator does not know the job that a standby leads, and waits for a redirect (R17).
+  bool awaits_redirect = false;
 };
 struct Pong {
   int64_t seq = 0;

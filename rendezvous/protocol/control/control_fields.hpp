@@ -121,6 +121,7 @@ void fields(V&& v, Register& m) {
   v("control_port", m.control_port);
   v("assignment", m.assignment);
   v("has_evidence", m.has_evidence);
+  v("knows_standby", m.knows_standby);
   v("has_worker_lease", m.has_worker_lease);
   v("charged", m.charged);
   v("job_result", m.decided);
@@ -242,6 +243,7 @@ void fields(V&& v, Wait& m) {
   v("is_spare", m.is_spare);
   v("is_reminder", m.is_reminder);
   v("standby", m.standby);
+  v("awaits_redirect", m.awaits_redirect);
 }
 template <class V>
 void fields(V&& v, Pong& m) {

@@ -130,6 +130,28 @@ TEST_F(AgentStandby, R14_DoesNotLeadAfterLosingTheStandbyRole) {
   EXPECT_FALSE(taken_over);
 }
 
+TEST_F(Agent, R17_ASpareReportsThatItKnowsAStandby) {
+  connects();
+  is_welcomed();
+  EXPECT_FALSE(said<control::Register>()->knows_standby);
+  control::Wait wait{"a round runs", true, false};
+  wait.standby = control::Standby{Incarnation(12), "10.0.0.3", 4711};
+  hears(wait);
+  disconnects();
+  connects();
+  EXPECT_TRUE(said<control::Register>()->knows_standby);
+  control::Wait blank{"a standby leads", false, false};
+  blank.awaits_redirect = true;
+  hears(blank);
+  disconnects();
+  connects();
+  EXPECT_TRUE(said<control::Register>()->knows_standby) << "this coordinator does not know the job";
+  waits(true);
+  disconnects();
+  connects();
+  EXPECT_FALSE(said<control::Register>()->knows_standby) << "the job has no standby any more";
+}
+
 TEST_F(Agent, R17_TriesOtherEndpointsWithoutAnAnswer) {
   connects();
   waits(false);

@@ -87,6 +87,26 @@ TEST_F(JobStandbyTest, R14_ASpareLearnsTheStandby) {
   EXPECT_TRUE(told->standby->node == heard<control::RankAssignment>("a")->standby->node);
 }
 
+TEST_F(JobStandbyTest, R17_SparesThatKnowAStandbyFormNoRoundOfTheirOwn) {
+  is_led_by("a", 8, "");
+  nodes(2, 3);
+  for (const char* name : {"c", "d"}) {
+    player(name).facts.knows_standby = true;
+    join(name);
+  }
+  join("e");  // knows nothing of the job
+  EXPECT_EQ(heard<control::RankAssignment>("c"), nullptr);
+  EXPECT_EQ(heard<control::RankAssignment>("e"), nullptr);
+  ASSERT_TRUE(heard<control::Wait>("c"));
+  EXPECT_TRUE(heard<control::Wait>("c")->awaits_redirect);
+  EXPECT_TRUE(heard<control::Wait>("c")->why.starts_with("its standby coordinator leads"));
+  leaves("c");
+  EXPECT_EQ(heard<control::RankAssignment>("e"), nullptr) << "d knows it too";
+  leaves("d");
+  join("f");
+  EXPECT_NE(heard<control::RankAssignment>("e"), nullptr) << "no node here knows of a standby";
+}
+
 TEST_F(JobStandbyTest, R14_TheFirstMemberAfterTheHostIsChosen) {
   all_run();
   for (const char* name : {"a", "b", "c"}) {
