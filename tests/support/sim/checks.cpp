@@ -114,10 +114,14 @@ void Checks::on_promotion(Incarnation node, Term welcomed) {
                                                 ", and is not its standby");
 }
 
-void Checks::on_heard(Term term, Incarnation from, const control::AgentMessage& message) {
+void Checks::on_heard(Term coordinator, Term term, Incarnation from,
+                      const control::AgentMessage& message) {
+  if (const auto* facts = std::get_if<control::Register>(&message)) {
+    nproc_[from] = facts->nproc;
+    if (facts->decided) informed_of_outcome_.insert(coordinator);
+  }
   term = root(term);
   if (std::holds_alternative<control::Ack>(message)) acked_.insert(from);
-  if (const auto* facts = std::get_if<control::Register>(&message)) nproc_[from] = facts->nproc;
   if (const auto* failed = std::get_if<control::Failed>(&message)) {
     unreported_failure_.erase({from, failed->round});
   }
@@ -224,10 +228,10 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
     job.decided = decided;
     job.decided_in = led.term();
   }
-  // A later coordinator that nobody told may judge anew; its words may be others.
-  const bool is_same_judge = job.decided_in == led.term();
+  // A later coordinator that no node has informed decides again; its text may differ.
+  const bool is_same_coordinator = job.decided_in == led.term();
   require(job.decided->is_success == decided.is_success &&
-              (!is_same_judge || job.decided->failure_summary == decided.failure_summary),
+              (!is_same_coordinator || job.decided->failure_summary == decided.failure_summary),
           "S5: " + name_of(to) + " receives another outcome than others");
   if (led.phase() == Job::Phase::Finishing) job.must_acknowledge.insert(to);
   if (!is_first) return;
@@ -238,8 +242,10 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
     require(live_workers_of(name.term, name.round) == 0,
             "R8: success, though workers of " + name_of(name) + " live");
     require(led.round() > RoundNumber(), "R8: success without a round");
-    // An outcome that an elected coordinator found written was decided while the store lived (R18).
-    const bool is_decided_here = is_same_judge && led.phase() == Job::Phase::Finishing;
+    // An outcome that an elected coordinator reads from etcd (R18), or that a node reports, was
+    // decided while the store lived.
+    const bool is_decided_here = is_same_coordinator && led.phase() == Job::Phase::Finishing &&
+                                 !informed_of_outcome_.contains(led.term());
     const bool is_storeless = job.rounds[job.newest].first.is_agent_store &&
                               job.newest.term != led.term() && is_decided_here;
     require(!is_storeless, "R13: success of a round whose store died with its coordinator");

@@ -60,8 +60,10 @@ class Checks {
   void after_call(const Job* job);
   // A coordinator goes on from a round that another one has formed: one job in two epochs.
   void on_continued(const Job& by, Term formed_in);
-  // What an agent says, when the coordinator hears it.
-  void on_heard(Term term, Incarnation from, const control::AgentMessage& message);
+  // `coordinator`, which received the message, has this term; `term` is that of the job that it
+  // leads, if it knows one already.
+  void on_heard(Term coordinator, Term term, Incarnation from,
+                const control::AgentMessage& message);
 
   int64_t rounds_formed() const { return rounds_formed_; }
 
@@ -109,7 +111,8 @@ class Checks {
   std::set<RoundName> failing_rounds_;        // of all jobs
   std::map<Incarnation, RoundName> started_;  // the newest round of each node
   std::set<Incarnation> acked_;
-  bool has_unusable_node_ = false;  // SIGKILL did not end a worker on some node, and it left
+  std::set<Term> informed_of_outcome_;  // coordinators to which a node reported the outcome
+  bool has_unusable_node_ = false;      // SIGKILL did not end a worker on some node, and it left
   // Workers of each, as it registered: a round may be told when its members are gone already (R18).
   std::map<Incarnation, int64_t> nproc_;
   std::set<std::pair<Incarnation, RoundNumber>> unreported_failure_;  // failures that agents know

@@ -243,7 +243,7 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
   if (session.hello && !session.is_impostors()) {
     const Job* of = job(session.hello->run_id);
     const Term term = of == nullptr ? Term() : of->term();
-    context_.checks.on_heard(term, session.hello->node.incarnation, message);
+    context_.checks.on_heard(spec_.options.term, term, session.hello->node.incarnation, message);
     handovers_.on_message(connection, *session.hello, of, message);
     if (!spec_.options.leader_lease) hear_as_memory(of, *session.hello, message);
   }
