@@ -348,7 +348,8 @@ class Liveness {
     const bool must = must_go_on(here);
     if (must) {
       const int64_t before = cluster_.checks().rounds_formed();
-      bool has_gone_on = cluster_.run_until([&] { return is_going_on(before); }, bound());
+      const auto is_settled = [&] { return is_going_on(before) || lacks_usable_nodes(here); };
+      bool has_gone_on = cluster_.run_until(is_settled, bound());
       cluster_.checks().require(has_gone_on, "L1: no round runs, and nothing is decided, within " +
                                                  std::to_string(to_seconds(bound())) + " s");
     }
@@ -365,6 +366,18 @@ class Liveness {
       cluster_.checks().require(is_good,
                                 "L1: " + node->label() + " gave up: " + node->finish()->text);
     }
+  }
+
+  // Nodes that have ended as unusable leave too few for a round, and possibly none that could
+  // receive an outcome.
+  bool lacks_usable_nodes(const std::map<Incarnation, Term>& here) const {
+    int64_t usable = 0;
+    for (const auto& node : const_cast<Cluster&>(cluster_).nodes()) {
+      const bool is_unusable =
+          node->finish() && node->finish()->how == agent::Finish::How::Unusable;
+      usable += here.contains(node->id().incarnation) && !is_unusable ? 1 : 0;
+    }
+    return usable < plan_.cluster.job_spec.min_nodes;
   }
 
   bool is_going_on(int64_t rounds_before) {
