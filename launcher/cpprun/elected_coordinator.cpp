@@ -153,10 +153,10 @@ class ElectedCoordinator::Impl {
   }
 
   void wait_until_idle(IdleWait& stay) {
-    loop().post([this, idle = stay.when_idle()] {
+    loop().post([this, is_exiting = stay.is_asked(), idle = stay.when_idle()] {
       on_idle_ = idle;
       if (!coordinator_) return resign();
-      coordinator_->service().when_idle([this] {
+      coordinator_->service().when_idle(is_exiting, [this] {
         if (on_idle_) std::exchange(on_idle_, nullptr)();
       });
     });

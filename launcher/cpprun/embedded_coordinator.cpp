@@ -104,8 +104,9 @@ class EmbeddedCoordinator::Impl {
   void start_thread() { thread_.start(); }
 
   void wait_until_idle(IdleWait& stay) {
-    thread_.loop().post(
-        [this, idle = stay.when_idle()] { coordinator_.service().when_idle(idle); });
+    thread_.loop().post([this, is_exiting = stay.is_asked(), idle = stay.when_idle()] {
+      coordinator_.service().when_idle(is_exiting, idle);
+    });
     if (stay.is_over_within(kStayReminderInterval)) return;
     log::warning("other agents still need the rendezvous at " + to_string(endpoint_) +
                  "; staying until they end" + stay.limit_text());

@@ -73,6 +73,14 @@ void report_preflight_findings(int workers) {
   }
 }
 
+// How long this process may serve other agents after its own has ended; nothing: without limit.
+// After SIGTERM there is time at least to tell them that they need another coordinator.
+std::optional<Duration> may_stay(const AgentDaemon& agent, int code) {
+  const std::optional<Duration> most = agent.may_stay();
+  const bool is_urgent = code > kSignalBase && code != kSignalBase + SIGTERM;
+  return most && !is_urgent ? std::max(*most, limits::kLeaderLeaveTimeout) : most;
+}
+
 // With the etcd backend this process or another one leads.
 int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaemon> agent,
                    StartTimes times) {
@@ -84,10 +92,7 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
   times.listening = boot_now();
   agent->set_start_times(times);
   const int code = agent->run_elected((*host)->arbiter());
-  std::optional<Duration> most = agent->may_stay();
-  const bool is_urgent = code > kSignalBase && code != kSignalBase + SIGTERM;
-  if (most && !is_urgent) most = std::max(*most, limits::kLeaderLeaveTimeout);
-  IdleWait stay(most);
+  IdleWait stay(may_stay(*agent, code));
   agent.reset();  // restores the default actions of the other signals
   (*host)->leave(stay);
   if (stay.is_asked()) log::finish(limits::kLogFlushTimeout);
@@ -128,13 +133,13 @@ int launch(const Launch& launch_options, StartTimes times) {
   }
   const int code =
       (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
-  const std::optional<Duration> most = (*agent)->may_stay();
+  const std::optional<Duration> most = may_stay(**agent, code);
   IdleWait stay(most);
   agent->reset();  // restores the default actions of the other signals
   // Other agents may still need the coordinator in this process.
-  const bool may_stay = !most || *most > Duration{};
-  if (*host && may_stay) (*host)->wait_until_idle(stay);
-  if (taken_over && may_stay) taken_over->wait_until_idle(stay);
+  const bool has_time = !most || *most > Duration{};
+  if (*host && has_time) (*host)->wait_until_idle(stay);
+  if (taken_over && has_time) taken_over->wait_until_idle(stay);
   if (stay.is_asked()) log::finish(limits::kLogFlushTimeout);
   return code;
 }

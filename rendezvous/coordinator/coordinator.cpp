@@ -19,9 +19,8 @@ void Coordinator::on_connected(SessionId session, SessionAddresses facts) {
 }
 
 void Coordinator::refuse(SessionId session, const std::string& why, Effects& effects) const {
-  effects.push_back(LogEvent{LogEvent::Level::Warning, "refused", "refused an agent: " + why});
-  effects.push_back(Send{session, control::Refused{why}});
-  effects.emplace_back(Close{session, false});
+  log_warning(effects, "refused", "refused an agent: " + why);
+  cpprun::refuse(effects, session, why);
 }
 
 void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage said,
@@ -128,9 +127,9 @@ void Coordinator::on_announce_leader(SessionId id, const Session& session,
   if (job->second->can_be_redirected()) {
     job->second->redirect_members(where, effects);
   } else {
-    effects.push_back(LogEvent{LogEvent::Level::Warning, "two_jobs",
-                               "job '" + run_id + "' is led from here and from " + message.address +
-                                   " too: agents of it were started anew while others went on"});
+    log_warning(effects, "two_jobs",
+                "job '" + run_id + "' is led from here and from " + message.address +
+                    " too: agents of it were started anew while others went on");
   }
 }
 
@@ -181,7 +180,7 @@ std::optional<LeaderLease> Coordinator::leader_lease_for(const control::Register
   return leader_lease;
 }
 
-void Coordinator::on_host_agent_ended(Instant now, Effects& effects) {
+void Coordinator::on_host_agent_ended(Instant now, bool is_exiting, Effects& effects) {
   if (options_.leader_lease) return;  // the next elected coordinator begins the next job
   is_leaving_ = true;
   std::erase_if(jobs_, [&](const auto& entry) {
@@ -189,7 +188,7 @@ void Coordinator::on_host_agent_ended(Instant now, Effects& effects) {
     if (is_new) entry.second->disconnect_all(effects);
     return is_new;
   });
-  for (const auto& [run_id, job] : jobs_) job->on_host_agent_ended(now, effects);
+  for (const auto& [run_id, job] : jobs_) job->on_host_agent_ended(now, is_exiting, effects);
 }
 
 // The newcomer is too early: the job with its run id has ended and still has nodes, or this process

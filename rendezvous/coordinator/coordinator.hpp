@@ -83,8 +83,9 @@ class Coordinator {
   bool is_in_charge(Instant now) const { return now < until_; }
   // The agent in this process has ended, with its workers. The coordinator keeps serving running
   // jobs and closes the connections of agents that would begin a new one: this process is about to
-  // exit, and the next listener at this address serves them.
-  void on_host_agent_ended(Instant now, Effects& effects);
+  // exit, and the next listener at this address serves them. `is_exiting`: a signal has asked this
+  // process to exit, so it cannot serve running jobs for long; those without a standby end.
+  void on_host_agent_ended(Instant now, bool is_exiting, Effects& effects);
   // No worker of any job here lives.
   bool is_idle() const;
   // A job waits for this process to end, so that its standby can lead it.

@@ -67,4 +67,14 @@ inline void log_info(Effects& effects, std::string event, std::string text) {
   effects.push_back(LogEvent{LogEvent::Level::Info, std::move(event), std::move(text)});
 }
 
+inline void log_warning(Effects& effects, std::string event, std::string text) {
+  effects.push_back(LogEvent{LogEvent::Level::Warning, std::move(event), std::move(text)});
+}
+
+// Tells an agent why the coordinator refuses it, and closes its connection.
+inline void refuse(Effects& effects, SessionId session, const std::string& why) {
+  effects.push_back(Send{session, control::Refused{why}});
+  effects.emplace_back(Close{session, false});
+}
+
 }  // namespace cpprun

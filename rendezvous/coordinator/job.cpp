@@ -38,12 +38,10 @@ void Job::on_register(Instant now, SessionId session, const control::Hello& hell
                       Effects& effects) {
   const Status ok = check_registration(nodes_, hello, message, job_spec_, options_.run_id);
   if (!ok) {
-    effects.push_back(LogEvent{LogEvent::Level::Warning, "refused",
-                               "refused the agent on " + hello.node.name + " (" +
-                                   addresses.peer_address + "): " + ok.error().text});
-    effects.push_back(Send{session, control::Refused{ok.error().text}});
-    effects.emplace_back(Close{session, false});
-    return;
+    log_warning(effects, "refused",
+                "refused the agent on " + hello.node.name + " (" + addresses.peer_address +
+                    "): " + ok.error().text);
+    return refuse(effects, session, ok.error().text);
   }
   restore_from_report(now, message);
   Node& node = add_node(now, session, hello, message, addresses, effects);
@@ -99,9 +97,7 @@ void Job::place_node(Instant now, Node& node, Effects& effects) {
     pending_.insert(incarnation);
     return;
   }
-  if (state_.round.is_member(incarnation)) {
-    return readmit(node, effects);
-  }
+  if (state_.round.is_member(incarnation)) return readmit(node, effects);
   if (node.worker_phase == Node::WorkerPhase::Running ||
       node.worker_phase == Node::WorkerPhase::Done) {
     return stop_stale_workers(node, effects);
@@ -128,20 +124,17 @@ void Job::readmit(Node& node, Effects& effects) {
     }
     return;
   }
-  if (phase_ == Phase::WaitingForNodes) {
-    if (!node.has_workers() && node.worker_phase != Node::WorkerPhase::Done) return;
-    send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
-    return;
+  const bool is_done = node.worker_phase == Node::WorkerPhase::Done;
+  const bool is_running = node.worker_phase == Node::WorkerPhase::Running;
+  if (phase_ == Phase::WaitingForNodes && !is_done && !node.has_workers()) return;
+  if (phase_ != Phase::WaitingForNodes && is_running && node.is_draining()) {
+    return request_drain(node, effects);
   }
-  if (node.worker_phase == Node::WorkerPhase::Running) {
-    if (node.is_draining()) return request_drain(node, effects);
-    if (phase_ != Phase::Stopping) return;
-    send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
-    return;
+  if (phase_ == Phase::WaitingForNodes || (phase_ == Phase::Stopping && is_running)) {
+    return send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
   }
-  if (node.worker_phase == Node::WorkerPhase::Done) {
-    return on_done(node, node.facts.round, effects);
-  }
+  if (is_running) return;
+  if (is_done) return on_done(node, node.facts.round, effects);
   // Its worker lease has ended, or its workers never started: the round can't go on with this node.
   pending_.erase(node.id.incarnation);
   request_stop(StopCause::NodeLost, node.id.name + " lost its workers while it was cut off",
@@ -243,9 +236,7 @@ void Job::on_failed(Node& node, const control::Failed& message, Effects& effects
   const std::string what = describe(cause);
   if (state_.snapshots.is_new_damage(message)) {
     state_.snapshots.mark_damaged(message.damaged_snapshot);
-    if (phase_ == Phase::Running) {
-      effects.push_back(LogEvent{LogEvent::Level::Warning, "damaged_snapshot", what});
-    }
+    if (phase_ == Phase::Running) log_warning(effects, "damaged_snapshot", what);
     request_stop(StopCause::Snapshot, what, effects);
     return;
   }
@@ -253,9 +244,8 @@ void Job::on_failed(Node& node, const control::Failed& message, Effects& effects
   failures_.add(node, cause.end, cause.why);
   // A failure that a restart can't heal costs none (R7).
   const bool is_hang = message.end.is_hang();
-  if (message.is_fatal || !state_.budgets.charge(round(), is_hang)) {
-    failures_.fail_job(what + state_.budgets.used_text(is_hang));
-  }
+  const bool may_restart = !message.is_fatal && state_.budgets.charge(round(), is_hang);
+  if (!may_restart) failures_.fail_job(what + state_.budgets.used_text(is_hang));
   request_stop(StopCause::Failure, what, effects);
 }
 
@@ -314,7 +304,7 @@ void Job::on_leave(const Node& node, const control::Leave& message, Effects& eff
     unusable_node_ = why;
     // Its process ends, and with it this coordinator, if another node can lead the job (R15).
     is_host_leaving_ = is_host_leaving_ || node.is_embedded;
-    effects.push_back(LogEvent{LogEvent::Level::Warning, "node_unusable", why});
+    log_warning(effects, "node_unusable", why);
   }
   on_node_lost(incarnation, StopCause::NodeLeft, why, effects);
 }
@@ -385,8 +375,9 @@ void Job::on_closed(Instant now, SessionId session, Ending how, Effects& effects
 
 // The connection of that agent may have broken before it could send that it leaves, and it has no
 // lease that would end.
-void Job::on_host_agent_ended(Instant now, Effects& effects) {
+void Job::on_host_agent_ended(Instant now, bool is_exiting, Effects& effects) {
   is_host_agent_ended_ = true;
+  is_exiting_ = is_exiting;
   for (const auto& [incarnation, node] : nodes_) {
     if (!node.is_embedded) continue;
     is_host_leaving_ = true;
@@ -416,8 +407,7 @@ void Job::on_lease_ended(Incarnation incarnation, Effects& effects) {
                           std::to_string(static_cast<int64_t>(to_seconds(job_spec_.lease))) + " s";
   // If a round ends because of it, the agents whose workers stop warn of it.
   const bool is_warned_of = phase_ == Phase::Running && state_.round.needs(incarnation);
-  effects.push_back(
-      LogEvent{is_warned_of ? LogEvent::Level::Info : LogEvent::Level::Warning, "node_lost", why});
+  is_warned_of ? log_info(effects, "node_lost", why) : log_warning(effects, "node_lost", why);
   if (node.session) effects.emplace_back(Close{*node.session, true});
   state_.standby.on_silent(incarnation);
   on_node_lost(incarnation, StopCause::NodeLost, why, effects);
@@ -440,8 +430,6 @@ Instant Job::next_deadline() const {
   return std::min({leases_.next_deadline(), last_call_deadline(), growth_deadline(),
                    report_waiting_at_, recovery_end});
 }
-
-// ---------------------------------------------------------------- nodes without a place
 
 void Job::turn_unwanted_away(Effects& effects) {
   if (phase_ != Phase::Running) return;
@@ -550,11 +538,10 @@ void Job::resume_job(Instant now, Effects& effects) {
   }
   leases_.restart(now);
   if (known.result()) return finish_job(*known.result(), effects);
-  effects.push_back(LogEvent{
-      LogEvent::Level::Info, "recovered",
-      "going on with job '" + options_.run_id + "' from round " + std::to_string(round().value) +
-          ": " + std::to_string(known.seen_count()) + " of " +
-          text::count(static_cast<size_t>(known.newest().group_size), "node") + " came back"});
+  log_info(effects, "recovered",
+           "going on with job '" + options_.run_id + "' from round " +
+               std::to_string(round().value) + ": " + std::to_string(known.seen_count()) + " of " +
+               text::count(static_cast<size_t>(known.newest().group_size), "node") + " came back");
   if (known.must_stop()) {
     request_stop(StopCause::NodeLost, "its coordinator was lost, and not all of it is left",
                  effects);
@@ -598,7 +585,12 @@ void Job::advance(Instant now, Effects& effects) {
   // can start it elsewhere.
   if (phase_ == Phase::WaitingForNodes && !unusable_node_.empty() &&
       nodes_.usable_count() < job_spec_.min_nodes) {
-    finish_job(control::JobResult{false, unusable_node_ + ", and " + why_no_round()}, effects);
+    fail_job(unusable_node_ + ", and " + why_no_round(), false, effects);
+  }
+  // The other nodes could otherwise only try to reach this process until their join timeout.
+  if (phase_ == Phase::WaitingForNodes && is_exiting_ && !has_successor()) {
+    fail_job("the node that hosts the rendezvous was asked to stop, and no standby can take over",
+             requested_stop_.is_saved_drain(), effects);
   }
   if (phase_ == Phase::WaitingForNodes) try_form(now, effects);
   if (is_over && phase_ == Phase::WaitingForNodes && has_too_few_ready()) {
@@ -642,8 +634,7 @@ void Job::end_round(Instant now, Effects& effects) {
   // Everything is saved and no round can follow: the remaining nodes need not wait for others.
   const bool can_follow = !has_too_few_ready() && (!is_host_leaving_ || has_successor());
   if (requested_stop_.is_saved_drain() && !can_follow) {
-    finish_job(control::JobResult{false, requested_stop_.drained_by() + " was asked to stop", true},
-               effects);
+    fail_job(requested_stop_.drained_by() + " was asked to stop", true, effects);
   }
 }
 
@@ -662,7 +653,8 @@ void Job::grow_if_due(Instant now, Effects& effects) {
 }
 
 Instant Job::last_call_deadline() const {
-  const bool is_waiting = phase_ == Phase::WaitingForNodes && state_.round.is_empty();
+  const bool is_waiting =
+      phase_ == Phase::WaitingForNodes && state_.round.is_empty() && !awaits_redirect();
   return is_waiting && has_store_port() ? schedule_.last_call_deadline() : Instant::never();
 }
 
@@ -687,15 +679,12 @@ void Job::try_form(Instant now, Effects& effects) {
 void Job::form(Effects& effects) {
   std::vector<Node*> ready;
   RoundNumber newest = round();
-  bool is_any_replica_kept = false;
   for (Incarnation incarnation : nodes_.ready()) {
     ready.push_back(&nodes_.at(incarnation));
     newest = std::max(newest, ready.back()->facts.round);
   }
-  std::vector<Node*> ranked =
+  const std::vector<Node*> ranked =
       rank_nodes(ready, state_.admin.max_nodes(), job_spec_.has_fixed_ranks);
-  for (const Node* node : ranked) is_any_replica_kept |= node->facts.keeps_replicas;
-  if (is_any_replica_kept) ranked = keep_previous_ranks(std::move(ranked));
   begin_round(RoundNumber(newest.value + 1));
   const int64_t store_port = job_spec_.is_store_on_main_port ? 0 : *store_port_;
   const std::vector<control::RankAssignment> assignments =
@@ -743,13 +732,10 @@ void Job::on_store_port(Instant now, int64_t port, Effects& effects) {
     advance(now, effects);
     return;
   }
-  effects.push_back(LogEvent{LogEvent::Level::Warning, "no_store_port",
-                             "no port for the next round's store could be opened"});
+  log_warning(effects, "no_store_port", "no port for the next round's store could be opened");
   is_port_refused_ = phase_ != Phase::WaitingForNodes;  // try_form() asks again
   if (is_port_refused_) return;
-  finish_job(
-      control::JobResult{false, "the coordinator could not open a port for the round's store"},
-      effects);
+  fail_job("the coordinator could not open a port for the round's store", false, effects);
   advance(now, effects);
 }
 
@@ -771,6 +757,10 @@ void Job::finish_job(control::JobResult result, Effects& effects) {
            job_result_.is_success ? "all workers ended well" : job_result_.failure_summary);
 }
 
+void Job::fail_job(std::string why, bool is_resumable, Effects& effects) {
+  finish_job(control::JobResult{false, std::move(why), is_resumable}, effects);
+}
+
 void Job::report_waiting(Instant now, Effects& effects) {
   report_waiting_at_ = now + options_.wait_reminder_interval;
   for (const auto& [incarnation, node] : nodes_) {
@@ -778,8 +768,6 @@ void Job::report_waiting(Instant now, Effects& effects) {
     if (waits) send_wait(node, true, effects);
   }
 }
-
-// ---------------------------------------------------------------- leading
 
 // The state is persisted before any node hears of it, so the next elected coordinator knows it.
 void Job::persist(Effects& effects) const {

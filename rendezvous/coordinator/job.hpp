@@ -78,8 +78,8 @@ class Job {
   void on_message(Instant now, SessionId session, const control::AgentMessage& message,
                   Effects& effects);
   void on_closed(Instant now, SessionId session, Ending how, Effects& effects);
-  // The agent in this process has ended, and with it its workers.
-  void on_host_agent_ended(Instant now, Effects& effects);
+  // The agent in this process has ended, and with it its workers; as Coordinator's.
+  void on_host_agent_ended(Instant now, bool is_exiting, Effects& effects);
   // The port that WantStorePort asked for; 0 if none could be opened.
   void on_store_port(Instant now, int64_t port, Effects& effects);
   // `by`: where the operator is, for people. The caller delivers the reply before it carries out
@@ -209,6 +209,7 @@ class Job {
   void form(Effects& effects);
   void begin_round(RoundNumber number);
   void finish_job(control::JobResult result, Effects& effects);
+  void fail_job(std::string why, bool is_resumable, Effects& effects);
   void report_waiting(Instant now, Effects& effects);
 
   bool has_store_port() const { return job_spec_.is_store_on_main_port || store_port_.has_value(); }
@@ -237,6 +238,7 @@ class Job {
   Instant report_waiting_at_ = Instant::never();
   bool is_host_leaving_ = false;  // the node in this process goes: no round of ours can follow
   bool is_host_agent_ended_ = false;
+  bool is_exiting_ = false;    // a signal has asked this process to exit
   std::string unusable_node_;  // which node is, and why, since the last round formed; empty: none
   control::Stop last_stop_;
   control::JobResult job_result_;

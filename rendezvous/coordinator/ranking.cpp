@@ -38,7 +38,9 @@ std::vector<Node*> rank_nodes(std::vector<Node*> nodes, int64_t max, bool has_fi
   std::sort(nodes.begin(), nodes.end(),
             [&](const Node* a, const Node* b) { return comes_first(a, b, has_fixed_ranks); });
   if (static_cast<int64_t>(nodes.size()) > max) nodes.resize(static_cast<size_t>(max));
-  return nodes;
+  const bool is_any_replica_kept = std::any_of(
+      nodes.begin(), nodes.end(), [](const Node* node) { return node->facts.keeps_replicas; });
+  return is_any_replica_kept ? keep_previous_ranks(std::move(nodes)) : nodes;
 }
 
 std::vector<Node*> keep_previous_ranks(std::vector<Node*> ranked) {

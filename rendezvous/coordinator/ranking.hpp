@@ -11,7 +11,7 @@ namespace cpprun {
 
 // The nodes in the order of their group ranks: previous group rank first, then the node rank where
 // given, then natural order of host name, then arrival. With fixed ranks (static) the node rank
-// alone decides. At most `max` are kept.
+// alone decides. At most `max` are kept; if one of them keeps replicas, as keep_previous_ranks().
 std::vector<Node*> rank_nodes(std::vector<Node*> nodes, int64_t max, bool has_fixed_ranks);
 
 // The same nodes. A node with a previous group rank keeps it, if the round has that rank and no

@@ -74,9 +74,9 @@ class ControlService::Impl {
     address_ = std::move(address);
   }
 
-  void when_idle(std::function<void()> then) {
+  void when_idle(bool is_exiting, std::function<void()> then) {
     on_idle_ = std::move(then);
-    runner_.run(&Coordinator::on_host_agent_ended);
+    runner_.run(&Coordinator::on_host_agent_ended, is_exiting);
     check_idle();
   }
 
@@ -329,7 +329,9 @@ void ControlService::accept_admin_commands(std::string token,
 void ControlService::attach(Server& server, std::string address) {
   impl_->attach(server, std::move(address));
 }
-void ControlService::when_idle(std::function<void()> then) { impl_->when_idle(std::move(then)); }
+void ControlService::when_idle(bool is_exiting, std::function<void()> then) {
+  impl_->when_idle(is_exiting, std::move(then));
+}
 void ControlService::when_persisting(std::function<void(const control::PersistedJobState&)> write) {
   impl_->when_persisting(std::move(write));
 }

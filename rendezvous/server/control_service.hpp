@@ -50,7 +50,8 @@ class ControlService {
   void close();
 
   // Calls `then` once no agent is connected or the job is left to the standby; maybe at once.
-  void when_idle(std::function<void()> then);
+  // `is_exiting`: as Coordinator::on_host_agent_ended().
+  void when_idle(bool is_exiting, std::function<void()> then);
   size_t session_count() const;
 
  private:

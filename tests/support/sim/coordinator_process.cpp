@@ -75,10 +75,10 @@ void CoordinatorProcess::lead_until(Instant until) {
   if (is_alive_ && !is_carrying_out_) carry_out_queue();
 }
 
-void CoordinatorProcess::end_when_idle() {
+void CoordinatorProcess::end_when_idle(bool is_exiting) {
   is_ending_ = true;
   run_core([&](Instant now, Effects& effects) {
-    if (core_) core_->on_host_agent_ended(now, effects);
+    if (core_) core_->on_host_agent_ended(now, is_exiting, effects);
   });
   check_idle();
 }

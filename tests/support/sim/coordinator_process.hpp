@@ -48,7 +48,8 @@ class CoordinatorProcess final : public Program {
   bool is_idle() const { return core_ == nullptr || core_->is_idle(); }
   void when_ended(std::function<void()> then) { on_ended_ = std::move(then); }
   // The agent of this process has ended; the coordinator ends when no node needs it any more.
-  void end_when_idle();
+  // `is_exiting`: as Coordinator::on_host_agent_ended().
+  void end_when_idle(bool is_exiting);
 
   // ---- faults
   void kill(bool is_reset);

@@ -183,11 +183,16 @@ void Node::carry_out(const agent::Finish& effect) {
   kill_workers(limits::kDeathGrace - 10ms);
   if (lead_ == nullptr) return;
   if (candidate_) return leave_election(effect);
-  // A process that a signal asked to leave keeps nothing, except for a while after a save.
+  // A process that SIGTERM asked to leave has a short time to inform the other nodes.
+  const bool is_signal = effect.signal != 0;
   const Duration stays = effect.stays_until - local_now();
-  if (!lead_->is_awake() || (effect.signal != 0 && stays <= Duration{})) return lead_->kill(false);
-  lead_->end_when_idle();
-  if (effect.signal != 0) context_.event_queue.in(stays, [this] { lead_->kill(false); });
+  const bool is_urgent = is_signal && effect.signal != SIGTERM && stays <= Duration{};
+  if (!lead_->is_awake() || is_urgent) return lead_->kill(false);
+  lead_->end_when_idle(is_signal);
+  if (is_signal) {
+    context_.event_queue.in(std::max(stays, limits::kLeaderLeaveTimeout),
+                            [this] { lead_->kill(false); });
+  }
 }
 
 // ---------------------------------------------------------------- the connection to the
@@ -738,7 +743,7 @@ void Node::leave_election(const agent::Finish& finish) {
     candidate_->leave(false);
   };
   if (!candidate_->is_leading() || (is_signal && finish.signal != SIGTERM)) return go();
-  lead_->end_when_idle();
+  lead_->end_when_idle(is_signal);
   const Duration stays = finish.stays_until - local_now();
   if (is_signal) context_.event_queue.in(std::max(stays, limits::kLeaderLeaveTimeout), go);
 }

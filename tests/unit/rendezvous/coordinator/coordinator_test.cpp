@@ -49,7 +49,7 @@ TEST_F(Coordinator, HelloAndRegisterOnceEach) {
 // nodes.
 TEST_F(Coordinator, StartsNoJobAfterTheLocalAgentEnds) {
   join("a");
-  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  call([&](Effects& e) { core.on_host_agent_ended(now, false, e); });
   EXPECT_FALSE(player("a").session);
   join("a");
   EXPECT_FALSE(player("a").session);
@@ -58,7 +58,7 @@ TEST_F(Coordinator, StartsNoJobAfterTheLocalAgentEnds) {
 
 TEST_F(Coordinator, KeepsRunningJobsAfterTheLocalAgentEnds) {
   a_and_b_run();
-  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  call([&](Effects& e) { core.on_host_agent_ended(now, false, e); });
   is_cut_off("b");
   returns("b", ReportedPhase::Running, 1);
   EXPECT_TRUE(player("b").session);
@@ -71,17 +71,31 @@ TEST_F(Coordinator, TheRoundStopsWhenTheLocalAgentEndsWithoutALeave) {
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
   is_cut_off("a");
-  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  call([&](Effects& e) { core.on_host_agent_ended(now, false, e); });
   expect_stop("b", control::StopCause::NodeLeft);
 }
 
 TEST_F(Coordinator, TheRoundStopsWhenTheLocalAgentsLeaveIsLost) {
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
-  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  call([&](Effects& e) { core.on_host_agent_ended(now, false, e); });
   EXPECT_EQ(heard<control::Stop>("b"), nullptr);
   is_cut_off("a");
   expect_stop("b", control::StopCause::NodeLeft);
+}
+
+// Without a standby nobody could serve the remaining nodes; they would wait until their join
+// timeout.
+TEST_F(Coordinator, TheJobEndsWhenItsHostWasAskedToStopAndNoStandbyIsLeft) {
+  player("a").hello.node.incarnation = kEmbedded;
+  a_and_b_run();
+  is_cut_off("a");
+  call([&](Effects& e) { core.on_host_agent_ended(now, true, e); });
+  expect_stop("b", control::StopCause::NodeLeft);
+  says("b", control::Stopped{RoundNumber(1)});
+  expect_decided("b", false);
+  EXPECT_NE(heard<control::JobResult>("b")->failure_summary.find("was asked to stop"),
+            std::string::npos);
 }
 
 TEST_F(Coordinator, RejectsAnotherVersionWithAMessage) {
