@@ -151,9 +151,9 @@ const Job* Coordinator::job_of(SessionId session) const {
   return is_its ? job->second.get() : nullptr;
 }
 
-bool Coordinator::is_left_to_standby() const {
+bool Coordinator::may_exit() const {
   return std::any_of(jobs_.begin(), jobs_.end(),
-                     [](const auto& entry) { return entry.second->is_left_to_standby(); });
+                     [](const auto& entry) { return entry.second->may_exit(); });
 }
 
 void Coordinator::lead_until(Instant until) {

@@ -84,12 +84,12 @@ class Coordinator {
   // The agent in this process has ended, with its workers. The coordinator keeps serving running
   // jobs and closes the connections of agents that would begin a new one: this process is about to
   // exit, and the next listener at this address serves them. `is_exiting`: a signal has asked this
-  // process to exit, so it cannot serve running jobs for long; those without a standby end.
+  // process to exit, so it forms no further round.
   void on_host_agent_ended(Instant now, bool is_exiting, Effects& effects);
   // No worker of any job here lives.
   bool is_idle() const;
-  // A job waits for this process to end, so that its standby can lead it.
-  bool is_left_to_standby() const;
+  // A job waits for this process to end, so that its standby can lead it, or can't be served here.
+  bool may_exit() const;
   // The job of the agent on this connection; nullptr: not a registered agent.
   const Job* job_of(SessionId session) const;
   const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }

@@ -587,11 +587,6 @@ void Job::advance(Instant now, Effects& effects) {
       nodes_.usable_count() < job_spec_.min_nodes) {
     fail_job(unusable_node_ + ", and " + why_no_round(), false, effects);
   }
-  // The other nodes could otherwise only try to reach this process until their join timeout.
-  if (phase_ == Phase::WaitingForNodes && is_exiting_ && !has_successor()) {
-    fail_job("the node that hosts the rendezvous was asked to stop, and no standby can take over",
-             requested_stop_.is_saved_drain(), effects);
-  }
   if (phase_ == Phase::WaitingForNodes) try_form(now, effects);
   if (is_over && phase_ == Phase::WaitingForNodes && has_too_few_ready()) {
     for (Incarnation waiting : nodes_.ready()) send_wait(nodes_.at(waiting), false, effects);
@@ -669,7 +664,8 @@ void Job::try_form(Instant now, Effects& effects) {
   if (std::exchange(is_port_refused_, false)) effects.push_back(WantStorePort{options_.run_id});
   schedule_.on_enough_nodes(now);
   if (!has_store_port()) return;  // on_store_port() follows
-  if (state_.standby.is_awaited(nodes_) || (is_host_leaving_ && has_successor())) return;
+  if (state_.standby.is_awaited(nodes_)) return;
+  if (is_exiting_ || (is_host_leaving_ && has_successor())) return;
   if (awaits_redirect()) return;
   const bool may_wait = state_.round.is_empty() && nodes_.ready_count() < state_.admin.max_nodes();
   if (may_wait && now < last_call_deadline()) return;
@@ -791,10 +787,11 @@ bool Job::awaits_redirect() const {
   });
 }
 
-bool Job::is_left_to_standby() const {
+bool Job::may_exit() const {
   if (!is_host_leaving_ || phase_ != Phase::WaitingForNodes) return false;
   const Node* standby = state_.standby.node(nodes_);
-  return options_.leader_lease ? has_successor() : standby != nullptr && standby->is_connected();
+  if (options_.leader_lease) return has_successor();
+  return standby != nullptr ? standby->is_connected() : is_exiting_;
 }
 
 }  // namespace cpprun

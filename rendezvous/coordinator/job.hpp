@@ -107,8 +107,9 @@ class Job {
   bool is_idle() const {
     return phase_ == Phase::WaitingForNodes || phase_ == Phase::Finishing || phase_ == Phase::Ended;
   }
-  // The node in this process leaves, and a standby leads the job when this process has ended (R15).
-  bool is_left_to_standby() const;
+  // The node in this process leaves, no round runs, and this process serves the job by ending: its
+  // standby leads the job then (R15), or a signal has asked this process to exit anyway.
+  bool may_exit() const;
   // This coordinator has issued no worker lease and formed no round: the job may be led from
   // elsewhere (R17).
   bool can_be_redirected() const { return is_recovering() || is_new(); }

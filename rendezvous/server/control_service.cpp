@@ -287,7 +287,7 @@ class ControlService::Impl {
   }
 
   void check_idle() {
-    const bool is_needed = !agents_.empty() && !core_.is_left_to_standby();
+    const bool is_needed = !agents_.empty() && !core_.may_exit();
     if (!is_needed && on_idle_) std::exchange(on_idle_, nullptr)();
   }
 

@@ -149,6 +149,20 @@ def test_spare_hosts_when_the_job_died_with_its_host(cluster):
     spare.ends(0)
 
 
+def test_spare_hosts_when_the_host_was_asked_to_stop(cluster):
+    """Nothing is saved. The round stops before the host exits, and the spare forms the next one."""
+    job = Job(cluster, 1, lease=2)
+    host = job.host(0)
+    first = cluster.world(0)
+    spare = job.agent(1).says('this node is a spare')
+    host.send(signal.SIGTERM)
+    host.ends(128 + signal.SIGTERM)
+    again = wait_for(lambda: [w for w in cluster.workers() if w.node == 1], spare.story, 60)
+    assert again[0].world == 1 and not first[0].alive()
+    cluster.say(0)
+    spare.ends(0)
+
+
 # ---------------------------------------------------------------- names
 
 

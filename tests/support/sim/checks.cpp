@@ -256,10 +256,7 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
     // Of any coordinator: the message may have come before the recovery of the node's round.
     const bool is_unusable =
         has_unusable_node_ && decided.failure_summary.find("it is unusable") != std::string::npos;
-    const bool is_host_gone =
-        decided.failure_summary.find("hosts the rendezvous was asked to stop") != std::string::npos;
-    require(is_portless || is_unusable || is_host_gone || decided.is_resumable ||
-                !failing_rounds_.empty(),
+    require(is_portless || is_unusable || decided.is_resumable || !failing_rounds_.empty(),
             "R7: failure, though no worker failed");
   }
 }

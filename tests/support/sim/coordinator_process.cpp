@@ -85,7 +85,7 @@ void CoordinatorProcess::end_when_idle(bool is_exiting) {
 
 void CoordinatorProcess::check_idle() {
   if (!is_ending_ || !is_alive_ || is_carrying_out_) return;
-  const bool is_needed = core_ && !sessions_.empty() && !core_->is_left_to_standby();
+  const bool is_needed = core_ && !sessions_.empty() && !core_->may_exit();
   if (is_needed) return;
   trace("the coordinator ends with its agent");
   lose_power();

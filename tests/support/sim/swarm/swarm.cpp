@@ -348,7 +348,9 @@ class Liveness {
     const bool must = must_go_on(here);
     if (must) {
       const int64_t before = cluster_.checks().rounds_formed();
-      const auto is_settled = [&] { return is_going_on(before) || lacks_usable_nodes(here); };
+      const auto is_settled = [&] {
+        return is_going_on(before) || lacks_usable_nodes(here) || was_host_asked_to_stop();
+      };
       bool has_gone_on = cluster_.run_until(is_settled, bound());
       cluster_.checks().require(has_gone_on, "L1: no round runs, and nothing is decided, within " +
                                                  std::to_string(to_seconds(bound())) + " s");
@@ -361,7 +363,7 @@ class Liveness {
       const bool is_asked = cluster_.job() != nullptr && cluster_.job()->is_shutting_down();
       bool is_of_it =
           !is_asked && was != here.end() && was->second > Term() && was->second == node->term();
-      if (!must || !node->finish() || !is_of_it) continue;
+      if (!must || !node->finish() || !is_of_it || was_host_asked_to_stop()) continue;
       bool is_good = node->finish()->how != agent::Finish::How::Error;
       cluster_.checks().require(is_good,
                                 "L1: " + node->label() + " gave up: " + node->finish()->text);
@@ -378,6 +380,14 @@ class Liveness {
       usable += here.contains(node->id().incarnation) && !is_unusable ? 1 : 0;
     }
     return usable < plan_.cluster.job_spec.min_nodes;
+  }
+
+  // No standby leads the job: its nodes wait until a launcher hosts a coordinator at the endpoint.
+  bool was_host_asked_to_stop() const {
+    Cluster& cluster = const_cast<Cluster&>(cluster_);
+    const Node* host = cluster.embedded_node();
+    const bool is_alive = cluster.coordinator()->is_alive() || cluster.leader()->is_alive();
+    return host != nullptr && host->finish() && host->finish()->signal != 0 && !is_alive;
   }
 
   bool is_going_on(int64_t rounds_before) {

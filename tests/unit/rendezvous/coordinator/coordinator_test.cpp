@@ -84,18 +84,18 @@ TEST_F(Coordinator, TheRoundStopsWhenTheLocalAgentsLeaveIsLost) {
   expect_stop("b", control::StopCause::NodeLeft);
 }
 
-// Without a standby nobody could serve the remaining nodes; they would wait until their join
-// timeout.
-TEST_F(Coordinator, TheJobEndsWhenItsHostWasAskedToStopAndNoStandbyIsLeft) {
+// The round would end with this process.
+TEST_F(Coordinator, FormsNoRoundWhenItsProcessWasAskedToExit) {
+  nodes(1, 1);
   player("a").hello.node.incarnation = kEmbedded;
-  a_and_b_run();
-  is_cut_off("a");
+  join("a");
+  says_started("a");
+  join("b");
   call([&](Effects& e) { core.on_host_agent_ended(now, true, e); });
-  expect_stop("b", control::StopCause::NodeLeft);
-  says("b", control::Stopped{RoundNumber(1)});
-  expect_decided("b", false);
-  EXPECT_NE(heard<control::JobResult>("b")->failure_summary.find("was asked to stop"),
-            std::string::npos);
+  EXPECT_FALSE(core.may_exit());
+  is_cut_off("a");
+  EXPECT_EQ(heard<control::RankAssignment>("b"), nullptr);
+  EXPECT_TRUE(core.may_exit());
 }
 
 TEST_F(Coordinator, RejectsAnotherVersionWithAMessage) {

@@ -278,7 +278,7 @@ TEST_F(JobLeaderLeaseTest, R18_ADrainingHostLeavesTheJobToTheNextLeader) {
   EXPECT_FALSE(core.is_idle()) << "workers live";
   says("a", control::Leave{"asked to stop", false});
   for (const char* name : {"b", "c"}) says_stopped(name);
-  EXPECT_TRUE(core.is_left_to_standby());
+  EXPECT_TRUE(core.may_exit());
   EXPECT_TRUE(core.is_idle());
   EXPECT_EQ(round_of("b"), RoundNumber(1)) << "it forms nothing more";
 }

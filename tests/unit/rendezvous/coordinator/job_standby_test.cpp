@@ -285,7 +285,7 @@ TEST_F(JobStandbyTest, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
   says("a", control::Leave{"asked to stop", false});
   for (const char* name : {"b", "c"}) says_stopped(name);
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
-  EXPECT_TRUE(core.is_left_to_standby());
+  EXPECT_TRUE(core.may_exit());
 }
 
 TEST_F(JobStandbyTest, R15_AnUnusableHostLeavesTheJobToTheStandby) {
@@ -293,7 +293,7 @@ TEST_F(JobStandbyTest, R15_AnUnusableHostLeavesTheJobToTheStandby) {
   is_unusable("a");
   for (const char* name : {"b", "c"}) says_stopped(name);
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
-  EXPECT_TRUE(core.is_left_to_standby());
+  EXPECT_TRUE(core.may_exit());
 }
 
 // The signal came while it was cut off from its own coordinator.
@@ -306,7 +306,7 @@ TEST_F(JobStandbyTest, R15_AHostThatReturnsDrainingLeavesTheJobToTheStandbyToo) 
   says("a", control::Leave{"asked to stop", false});
   for (const char* name : {"b", "c"}) says_stopped(name);
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
-  EXPECT_TRUE(core.is_left_to_standby());
+  EXPECT_TRUE(core.may_exit());
 }
 
 }  // namespace
