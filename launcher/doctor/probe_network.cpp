@@ -7,7 +7,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "common/limits/doctor.hpp"
+#include "common/limits/admin.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/port_owner.hpp"

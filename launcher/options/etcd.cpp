@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits/etcd.hpp"
+#include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/ports.hpp"
 #include "common/text.hpp"

@@ -9,7 +9,7 @@
 #include <array>
 
 #include "common/endpoint.hpp"
-#include "common/limits/doctor.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/machine/identity.hpp"
 #include "launcher/cpprunctl/doctor/doctor_pair.hpp"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/json.hpp"
-#include "common/limits/doctor.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 
