@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
   times.main_at = boot_now();
   times.exec = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   Environment environment = real_environment();
-  log::set_level(log::parse_level(environment.text("LOGLEVEL")));
+  log::set_level(environment.text("LOGLEVEL"));
   std::vector<std::string> args(argv + 1, argv + argc);
   Result<OptionsResult> options_result = read_options(args, environment);
   if (!options_result) return fail(options_result.error());
