@@ -3,7 +3,6 @@
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 #include "common/limits/admin.hpp"
 #include "common/machine/identity.hpp"
-#include "common/ports.hpp"
 #include "launcher/cpprunctl/admin/remote_admin.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "common/ports.hpp"
 #include "launcher/cpprunctl/doctor/doctor_protocol.hpp"
 #include "launcher/cpprunctl/text/output.hpp"
 #include "launcher/doctor/checks.hpp"

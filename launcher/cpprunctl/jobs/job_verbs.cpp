@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/limits/admin.hpp"
-#include "common/ports.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/jobs/gpus.hpp"
