@@ -23,7 +23,8 @@
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
-#include "launcher/doctor/preflight.hpp"
+#include "launcher/doctor/checks.hpp"
+#include "launcher/doctor/probe.hpp"
 #include "launcher/options/options.hpp"
 
 namespace {
