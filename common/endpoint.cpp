@@ -9,8 +9,7 @@ namespace {
 
 Error bad(std::string_view text, const std::string& why) {
   return Error{ErrorKind::BadValue, "'" + std::string(text) + "' is no endpoint: " + why +
-                                        "; write host:port, such as "
-                                        "node0:29400 or [::1]:29400"};
+                                        "; write host:port, such as node0:29400 or [::1]:29400"};
 }
 
 bool is_host_character(char c) {

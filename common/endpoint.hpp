@@ -10,6 +10,10 @@
 
 namespace cpprun {
 
+// Default ports.
+inline constexpr uint16_t kRendezvousPort = 29400;  // torchrun's c10d backend
+inline constexpr uint16_t kEtcdPort = 2379;         // etcd's client port
+
 struct Endpoint {
   std::string host;
   uint16_t port = 0;

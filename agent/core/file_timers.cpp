@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits/file_timers.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun::agent {
 

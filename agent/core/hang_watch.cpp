@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/limits/hangs.hpp"
+#include "common/limits/agent.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::agent {

@@ -30,17 +30,9 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 const char* name_of(FailureClass kind) {
-  switch (kind) {
-    case FailureClass::UserError: return "user_error";
-    case FailureClass::Crash: return "crash";
-    case FailureClass::Killed: return "killed";
-    case FailureClass::OutOfMemory: return "out_of_memory";
-    case FailureClass::LostPeer: return "lost_peer";
-    case FailureClass::StartFailure: return "start_failure";
-    case FailureClass::LostNode: return "lost_node";
-    case FailureClass::Hang: return "hang";
-  }
-  return "unknown";
+  constexpr std::array kNames{"user_error", "crash",         "killed",    "out_of_memory",
+                              "lost_peer",  "start_failure", "lost_node", "hang"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 FailureClass classify(const WorkerExit& end) {

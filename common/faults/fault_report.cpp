@@ -8,11 +8,6 @@
 namespace cpprun::faults {
 namespace {
 
-std::string shown(const Span& span) {
-  const std::string from = std::to_string(span.from);
-  return span.from == span.to ? from : from + " to " + std::to_string(span.to);
-}
-
 std::optional<int64_t> difference(const std::optional<int64_t>& before,
                                   const std::optional<int64_t>& after) {
   if (!before || !after) return std::nullopt;
@@ -118,8 +113,8 @@ std::vector<ExpectationResult> FaultReport::check_expectations(int exit_code,
                  std::to_string(exit_code) + ", expected " + std::to_string(expect.exit_code)});
   if (expect.restarts) {
     const bool is_held = restarts_ >= expect.restarts->from && restarts_ <= expect.restarts->to;
-    all.push_back(
-        {"restarts", is_held, std::to_string(restarts_) + ", expected " + shown(*expect.restarts)});
+    all.push_back({"restarts", is_held,
+                   std::to_string(restarts_) + ", expected " + text_of(*expect.restarts)});
   }
   if (expect.recovery_max) all.push_back(check_recovery(injections_, plan_));
   if (expect.lost_steps_max) {

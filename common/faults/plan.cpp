@@ -1,21 +1,11 @@
 #include "common/faults/plan.hpp"
 
-#include <array>
 #include <cstdio>
 
 #include "common/text.hpp"
 
 namespace cpprun::faults {
 namespace {
-
-constexpr std::array kNames = {
-    "kill", "stop", "exit", "throw", "slow", "kill-agent", "drop-coordinator", "disk-full"};
-constexpr std::array kPhases = {"starting", "training", "saving"};
-
-std::string shown(const Span& span) {
-  std::string text = std::to_string(span.from);
-  return span.from == span.to ? text : text + " to " + std::to_string(span.to);
-}
 
 std::string shown_seconds(int64_t nanoseconds) {
   char text[32];
@@ -52,7 +42,7 @@ std::string program_text(const Fault& fault, size_t index, int64_t ranks, int64_
   add_place(text, "epoch", fault.epoch);
   add_place(text, "round", fault.round);
   add_place(text, "attempt", fault.attempt);
-  if (fault.phase) text += std::string(",phase=") + kPhases[static_cast<size_t>(*fault.phase)];
+  if (fault.phase) text += std::string(",phase=") + name_of(*fault.phase);
   if (fault.what == FaultKind::Exit) text += ",code=" + std::to_string(fault.exit_code);
   if (fault.what == FaultKind::Slow)
     text += ",ms=" + std::to_string(fault.lasts.count() / 1'000'000);
@@ -70,18 +60,21 @@ bool is_inline(std::string_view value) {
   return !word.empty() && word.find_first_of("/.") == std::string_view::npos;
 }
 
-const char* name_of(FaultKind what) { return kNames[static_cast<size_t>(what)]; }
+std::string text_of(const Span& span) {
+  const std::string from = std::to_string(span.from);
+  return span.from == span.to ? from : from + " to " + std::to_string(span.to);
+}
 
 std::string describe(const Fault& fault) {
   std::vector<std::string> at;
   const auto add = [&at](const char* noun, const std::optional<Span>& number) {
-    if (number) at.push_back(std::string(noun) + " " + shown(*number));
+    if (number) at.push_back(std::string(noun) + " " + text_of(*number));
   };
   add("training epoch", fault.epoch);
   add("step", fault.step);
   add("round", fault.round);
   add("attempt", fault.attempt);
-  if (fault.phase) at.push_back(std::string("phase ") + kPhases[static_cast<size_t>(*fault.phase)]);
+  if (fault.phase) at.push_back(std::string("phase ") + name_of(*fault.phase));
   std::string text =
       std::string(name_of(fault.what)) + shown("rank", fault.rank) + shown("node", fault.node);
   if (!at.empty()) text += " at " + text::join(at, ", ");

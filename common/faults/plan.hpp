@@ -24,6 +24,13 @@ enum class Phase {
   Saving     // just before a snapshot gets its final name
 };
 
+// Their names in plans, in the order of the values.
+inline constexpr const char* kFaultNames[] = {
+    "kill", "stop", "exit", "throw", "slow", "kill-agent", "drop-coordinator", "disk-full"};
+inline constexpr const char* kPhaseNames[] = {"starting", "training", "saving"};
+inline const char* name_of(FaultKind what) { return kFaultNames[static_cast<size_t>(what)]; }
+inline const char* name_of(Phase phase) { return kPhaseNames[static_cast<size_t>(phase)]; }
+
 // A number, or an inclusive range from which the seed draws one.
 struct Span {
   int64_t from = 0;
@@ -108,8 +115,8 @@ std::string encode(const Plan& plan);
 // Whether a value of CPPRUN_FAULTS contains faults (kill:rank=1), not the path of a plan.
 bool is_inline(std::string_view value);
 
-// The name in plans: "kill-agent".
-const char* name_of(FaultKind what);
+// "3", or "3 to 5".
+std::string text_of(const Span& span);
 // For people: "kill rank 1 at training epoch 3, step 12".
 std::string describe(const Fault& fault);
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "common/faults/plan.hpp"
 #include "common/json.hpp"
@@ -18,15 +19,6 @@ using nlohmann::ordered_json;
 constexpr int64_t kNumberMax = std::numeric_limits<int64_t>::max() / 2;
 constexpr int kExitCodeMax = 255;
 constexpr double kSecondsMax = 1e6;  // eleven days; a double is exact to the nanosecond there
-constexpr FaultKind kWhats[] = {FaultKind::Kill,
-                                FaultKind::Stop,
-                                FaultKind::Exit,
-                                FaultKind::Throw,
-                                FaultKind::Slow,
-                                FaultKind::KillAgent,
-                                FaultKind::DropCoordinator,
-                                FaultKind::DiskFull};
-constexpr const char* kPhases[] = {"starting", "training", "saving"};
 
 std::string shown(const ordered_json& value) {
   if (value.is_structured()) return value.is_array() ? "a list" : "an object";
@@ -149,20 +141,17 @@ class Fields {
   std::optional<Error>& error_;
 };
 
-template <class Value, size_t kCount, class Name>
-void read_word(Fields& fields, const char* key, Value& into, const Value (&all)[kCount],
-               Name name_of_value) {
+// `names`: the words of the values of an enum, in its order.
+template <class Value>
+void read_word(Fields& fields, const char* key, Value& into, std::span<const char* const> names) {
   const ordered_json* value = fields.find(key);
-  std::vector<std::string> known;
-  for (const Value& one : all) {
-    known.emplace_back(name_of_value(one));
-    if (value != nullptr && *value == known.back()) {
-      into = one;
-      return;
-    }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (value == nullptr || *value != names[i]) continue;
+    into = static_cast<Value>(i);
+    return;
   }
   fields.refuse(key, value == nullptr ? ordered_json("missing") : *value,
-                "one of " + text::join(known, ", "));
+                "one of " + text::join({names.begin(), names.end()}, ", "));
 }
 
 void read_place(Fields& at, Fault& fault) {
@@ -176,10 +165,8 @@ void read_place(Fields& at, Fault& fault) {
   at.span("attempt", fault.attempt);
   at.seconds_span("after_s", fault.after_ns);
   if (at.has("phase")) {
-    constexpr Phase kAll[] = {Phase::Starting, Phase::Training, Phase::Saving};
     fault.phase.emplace();
-    read_word(at, "phase", *fault.phase, kAll,
-              [](Phase phase) { return kPhases[static_cast<size_t>(phase)]; });
+    read_word(at, "phase", *fault.phase, kPhaseNames);
   }
   if (at.has("every_s")) {
     fault.every.emplace();
@@ -226,7 +213,7 @@ Fault read_fault(const ordered_json& json, const std::string& path, std::optiona
   Fields own(json, path, error);
   own.allow_only({"do", "at", "code", "for_s", "times"});
   if (error) return fault;
-  read_word(own, "do", fault.what, kWhats, name_of);
+  read_word(own, "do", fault.what, kFaultNames);
   own.number("code", fault.exit_code, 0, kExitCodeMax);
   own.seconds("for_s", fault.lasts, "seconds above 0");
   if (const ordered_json* at = own.find("at")) {
@@ -306,7 +293,7 @@ ordered_json to_json(const Fault& fault) {
   span("epoch", fault.epoch);
   span("round", fault.round);
   span("attempt", fault.attempt);
-  if (fault.phase) at["phase"] = kPhases[static_cast<size_t>(*fault.phase)];
+  if (fault.phase) at["phase"] = name_of(*fault.phase);
   if (fault.after_ns) {
     at["after_s"] =
         ordered_json::array({in_seconds(fault.after_ns->from), in_seconds(fault.after_ns->to)});

@@ -1,4 +1,5 @@
-// Limits of an agent and its workers: stopping, output, data for the failure summary.
+// Limits of an agent and its workers: stopping, hangs, output, data for the failure summary,
+// torch's file timers, the port for health probes.
 #pragma once
 
 #include <chrono>
@@ -60,6 +61,30 @@ inline constexpr size_t kSummaryTextBytes =
 // A worker's last lines on the wire. With two texts of 16 KiB, a failure summary and the other
 // fields they must fit into a frame of 64 KiB.
 inline constexpr size_t kLastLinesWireBytes = 8 * 1024;
+
+// Hang detection. A timeout must be longer than a long import, validation or snapshot.
+inline constexpr Duration kHangPollInterval = 60s;       // checks wake an idle agent no more often
+inline constexpr Duration kHangPollIntervalMin = 100ms;  // however short --hang-timeout is
+// With --hang-timeout auto: a user may stop a worker for a moment.
+inline constexpr Duration kHangStoppedTimeout = 30s;
+inline constexpr Duration kHangSilence = 300s;       // auto: all workers of a node, in training
+inline constexpr Duration kHangSilenceLong = 1800s;  // auto: in any other phase
+inline constexpr Duration kStackCollectionTimeout = 30s;  // all workers of a node together
+inline constexpr Duration kStackToolTimeout = 10s;        // one tool at one worker
+inline constexpr Duration kOwnStackTimeout = 2s;          // a worker writes its own stack
+inline constexpr size_t kStackTextBytes = 64 * 1024;      // of one worker's stack
+inline constexpr size_t kProcessesSampled = 256;          // of one worker's descendants
+
+// torch's file timers.
+inline constexpr size_t kFileTimers = 4'096;  // of one node; a worker has one or two
+// Deadlines are wall clock times, and the wall clock may be set while a timer runs.
+inline constexpr Duration kFileTimerPollInterval = 60s;
+
+// The port for health probes.
+inline constexpr size_t kHealthProbes = 16;  // at a time; each ends within kHealthRequestTimeout
+inline constexpr size_t kHealthRequestBytes = 8 * 1024;  // a probe's request is below 1 KiB
+inline constexpr Duration kHealthRequestTimeout = 5s;    // from connection to request
+inline constexpr Duration kHealthRetry = 1s;  // after a failed accept; probes wait 1 s or more
 
 // Size of events.jsonl: a worker that commits snapshots without end must not fill the disk.
 inline constexpr uint64_t kEventsBytes = 256 << 20;

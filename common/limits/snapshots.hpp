@@ -1,8 +1,9 @@
-// Limits of snapshots and their files.
+// Limits of snapshots, their files, and their transfer between agents.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "common/time.hpp"
 
@@ -23,5 +24,28 @@ inline constexpr Duration kDraftAbandoned = std::chrono::hours(24);
 inline constexpr size_t kArchiveRecords = 1'000'000;  // storages of one file; a big model: 10,000
 inline constexpr size_t kArchiveDirectoryBytes = 256 << 20;
 inline constexpr size_t kArchivePickleBytes = 256 << 20;
+
+// Transfer between agents.
+// A folder that does not answer (a network file system that is gone) must not stop a node.
+inline constexpr Duration kSnapshotScanTimeout = 10s;
+// A fetch without a byte for so long has failed. Longer than a node lease, so that the coordinator
+// reports the loss of the other node first.
+inline constexpr Duration kSnapshotStallTimeout = 10s;
+inline constexpr Duration kSnapshotQueueTimeout = 600s;  // behind other nodes that fetch there
+inline constexpr uint64_t kSnapshotBytesPerSecond = 64 * 1024;     // average; a slower fetch fails
+inline constexpr uint64_t kSnapshotFileBytes = uint64_t{1} << 44;  // of one fetched file
+inline constexpr Duration kSnapshotSlow = 2s;                      // longer fetches are logged
+inline constexpr size_t kSnapshotPeers = 8;                        // served by one node at a time
+inline constexpr size_t kSnapshotConnections = 64;       // served, queued and not yet authenticated
+inline constexpr Duration kSnapshotRequestTimeout = 2s;  // from connection to request
+
+// Shards in memory (--snapshot-replicas).
+inline constexpr int kShardsPerNode = 4'096;           // as many as workers
+inline constexpr size_t kShardListBytes = 1 << 20;     // their names
+inline constexpr Duration kShardPollInterval = 500ms;  // between two checks for a newer shard
+inline constexpr Duration kReplicaFetchTimeout = 10s;  // for the neighbour's answer
+// Average. A slower copy fails: the copy on disk is quicker.
+inline constexpr uint64_t kShardBytesPerSecond = 16 << 20;
+inline constexpr int kReplicaNice = 10;  // of the replicating thread; training comes first
 
 }  // namespace cpprun::limits

@@ -18,14 +18,12 @@
 namespace cpprun::log {
 namespace {
 
-spdlog::level::level_enum to_spdlog(Level level) {
-  switch (level) {
-    case Level::Debug: return spdlog::level::debug;
-    case Level::Info: return spdlog::level::info;
-    case Level::Warning: return spdlog::level::warn;
-    case Level::Error: return spdlog::level::err;
-    case Level::Off: return spdlog::level::off;
-  }
+// Python's names, in capital letters.
+spdlog::level::level_enum level_of(std::string_view name) {
+  if (name == "DEBUG" || name == "NOTSET") return spdlog::level::debug;
+  if (name == "INFO") return spdlog::level::info;
+  if (name == "ERROR") return spdlog::level::err;
+  if (name == "CRITICAL" || name == "FATAL") return spdlog::level::off;
   return spdlog::level::warn;
 }
 
@@ -61,19 +59,12 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-Level parse_level(std::string_view name) {
+void set_level(std::string_view name) {
   std::string upper;
   for (char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  if (upper == "DEBUG" || upper == "NOTSET") return Level::Debug;
-  if (upper == "INFO") return Level::Info;
-  if (upper == "ERROR") return Level::Error;
-  if (upper == "CRITICAL" || upper == "FATAL") return Level::Off;
-  return Level::Warning;
-}
-
-void set_level(Level level) {
-  logger().set_level(to_spdlog(level));
-  logger().set_pattern(level <= Level::Info ? "cpprun %H:%M:%S.%e %L: %v" : "cpprun: %v");
+  const spdlog::level::level_enum level = level_of(upper);
+  logger().set_level(level);
+  logger().set_pattern(level <= spdlog::level::info ? "cpprun %H:%M:%S.%e %L: %v" : "cpprun: %v");
 }
 
 void debug(std::string_view text) { logger().debug(text); }

@@ -10,12 +10,9 @@
 
 namespace cpprun::log {
 
-enum class Level { Debug, Info, Warning, Error, Off };
-
-// Parses LOGLEVEL (Python's names, any case). Unknown or empty means Warning, as in torchrun.
-Level parse_level(std::string_view name);
-
-void set_level(Level level);
+// `name`: the value of LOGLEVEL, one of Python's names in any case. Unknown or empty means WARNING,
+// as in torchrun.
+void set_level(std::string_view name);
 
 void debug(std::string_view text);
 void info(std::string_view text);

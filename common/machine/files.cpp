@@ -4,7 +4,10 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <system_error>
 
 #include "common/machine/unique_fd.hpp"
 
@@ -30,6 +33,27 @@ bool write_file(const std::string& path, const std::string& text) {
   out << text;
   out.close();
   return static_cast<bool>(out);
+}
+
+std::vector<std::string> list_folder(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  return names;
+}
+
+std::vector<std::string> list_gpu_files(const std::string& folder) {
+  constexpr std::string_view kStart = "nvidia";
+  std::vector<std::string> names = list_folder(folder);
+  std::erase_if(names, [&](const std::string& name) {
+    return name.size() == kStart.size() || !name.starts_with(kStart) ||
+           name.find_first_not_of("0123456789", kStart.size()) != std::string::npos;
+  });
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace cpprun

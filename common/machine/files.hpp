@@ -1,10 +1,11 @@
-// Whole files as text.
+// Whole files as text, and the names in folders.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace cpprun {
 
@@ -13,5 +14,11 @@ namespace cpprun {
 std::optional<std::string> read_file(const std::string& path, size_t most = SIZE_MAX);
 // Replaces its content. False: it could not be written.
 bool write_file(const std::string& path, const std::string& text);
+
+// The names in a folder, in no order; none if it cannot be read.
+std::vector<std::string> list_folder(const std::string& path);
+// The names of NVIDIA's device files in a folder such as /dev, one per GPU, sorted: "nvidia0", but
+// not "nvidiactl".
+std::vector<std::string> list_gpu_files(const std::string& folder);
 
 }  // namespace cpprun

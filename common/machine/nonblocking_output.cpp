@@ -21,18 +21,14 @@ NonblockingOutput::NonblockingOutput(int fd) : fd_(fd) {
     return;
   }
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  own_fd_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  method_ = own_fd_ >= 0 ? Method::Reopened : Method::SmallSteps;
-}
-
-NonblockingOutput::~NonblockingOutput() {
-  if (own_fd_ >= 0) ::close(own_fd_);
+  own_fd_.reset(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  method_ = own_fd_.is_open() ? Method::Reopened : Method::SmallSteps;
 }
 
 ssize_t NonblockingOutput::write_some(std::string_view text) {
   switch (method_) {
     case Method::Socket: return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    case Method::Reopened: return ::write(own_fd_, text.data(), text.size());
+    case Method::Reopened: return ::write(own_fd_.get(), text.data(), text.size());
     case Method::SmallSteps: {
       // A pipe that polls writable takes PIPE_BUF bytes without blocking.
       pollfd ready{fd_, POLLOUT, 0};

@@ -10,25 +10,25 @@
 
 #include <string_view>
 
+#include "common/machine/unique_fd.hpp"
+
 namespace cpprun {
 
 class NonblockingOutput {
  public:
   // The caller keeps `fd`, which must outlive this object.
   explicit NonblockingOutput(int fd);
-  ~NonblockingOutput();
-  NonblockingOutput(const NonblockingOutput&) = delete;
 
   // As write(2); EAGAIN if the reader takes nothing now.
   ssize_t write_some(std::string_view text);
   // The descriptor to poll for POLLOUT after EAGAIN.
-  int poll_fd() const { return own_fd_ >= 0 ? own_fd_ : fd_; }
+  int poll_fd() const { return own_fd_.is_open() ? own_fd_.get() : fd_; }
 
  private:
   enum class Method { Plain, Reopened, Socket, SmallSteps };
 
   const int fd_;
-  int own_fd_ = -1;
+  UniqueFd own_fd_;
   Method method_ = Method::Plain;
 };
 

@@ -1,5 +1,6 @@
 #include "common/machine/port_owner.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -7,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "common/machine/files.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -37,14 +39,11 @@ std::string listening_inode(uint16_t port) {
   return inode.empty() ? listening_inode("/proc/net/tcp6", port) : inode;
 }
 
-bool holds_socket(const fs::path& fd_folder, const std::string& link) {
-  std::error_code error;
-  for (fs::directory_iterator entry(fd_folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+bool holds_socket(const std::string& fd_folder, const std::string& link) {
+  return std::ranges::any_of(list_folder(fd_folder), [&](const std::string& name) {
     std::error_code gone;
-    if (fs::read_symlink(entry->path(), gone).native() == link) return true;
-  }
-  return false;
+    return fs::read_symlink(fd_folder + "/" + name, gone).native() == link;
+  });
 }
 
 }  // namespace
@@ -62,11 +61,9 @@ std::string port_owner(uint16_t port) {
   const std::string inode = listening_inode(port);
   if (inode.empty()) return "";
   const std::string link = "socket:[" + inode + "]";
-  std::error_code error;
-  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const auto pid = text::parse_int(entry->path().filename().native());
-    if (pid && holds_socket(entry->path() / "fd", link)) {
+  for (const std::string& name : list_folder("/proc")) {
+    const auto pid = text::parse_int(name);
+    if (pid && holds_socket("/proc/" + name + "/fd", link)) {
       return describe_process(static_cast<int>(*pid));
     }
   }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "common/limits/etcd.hpp"
+#include "common/limits/election.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "launcher/cpprun/coordinator_instance.hpp"

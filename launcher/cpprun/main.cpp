@@ -23,7 +23,8 @@
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
-#include "launcher/doctor/preflight.hpp"
+#include "launcher/doctor/checks.hpp"
+#include "launcher/doctor/probe.hpp"
 #include "launcher/options/options.hpp"
 
 namespace {
@@ -151,7 +152,7 @@ int main(int argc, char** argv) {
   times.main_at = boot_now();
   times.exec = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   Environment environment = real_environment();
-  log::set_level(log::parse_level(environment.text("LOGLEVEL")));
+  log::set_level(environment.text("LOGLEVEL"));
   std::vector<std::string> args(argv + 1, argv + argc);
   Result<OptionsResult> options_result = read_options(args, environment);
   if (!options_result) return fail(options_result.error());

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -15,24 +14,20 @@ Error trouble() { return Error{ErrorKind::System, ::strerror(errno)}; }
 
 }  // namespace
 
-BlockingSocket::~BlockingSocket() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Status BlockingSocket::connect(const sockaddr* address, socklen_t size) {
-  if (::connect(fd_, address, size) == 0) return {};
+  if (::connect(fd(), address, size) == 0) return {};
   if (errno != EINPROGRESS && errno != EAGAIN) return trouble();
   if (Status ok = wait(POLLOUT); !ok) return ok;
   int error = 0;
   socklen_t length = sizeof error;
-  ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
+  ::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &length);
   errno = error;
   return error == 0 ? Status() : trouble();
 }
 
 Status BlockingSocket::send(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
       bytes.remove_prefix(static_cast<size_t>(sent));
     } else if (errno != EAGAIN && errno != EINTR) {
@@ -48,7 +43,7 @@ Result<std::string> BlockingSocket::receive(size_t bytes) {
   std::string all;
   char piece[16 * 1024];
   while (all.size() < bytes) {
-    const ssize_t got = ::recv(fd_, piece, std::min(sizeof piece, bytes - all.size()), 0);
+    const ssize_t got = ::recv(fd(), piece, std::min(sizeof piece, bytes - all.size()), 0);
     if (got > 0) {
       all.append(piece, static_cast<size_t>(got));
     } else if (got == 0) {
@@ -67,7 +62,7 @@ Status BlockingSocket::wait(short events) const {
   using std::chrono::milliseconds;
   const auto left =
       duration_cast<milliseconds>(until_ - std::chrono::steady_clock::now()).count() + 1;
-  pollfd one{fd_, events, 0};
+  pollfd one{fd(), events, 0};
   if (left > 0 && ::poll(&one, 1, static_cast<int>(left)) != 0) return {};
   return Error{ErrorKind::System, "no answer in time"};
 }

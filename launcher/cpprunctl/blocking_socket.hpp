@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "common/endpoint.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 
@@ -20,9 +21,7 @@ class BlockingSocket {
   // Takes ownership of `fd`, a non-blocking socket; a negative one fails at the first use.
   BlockingSocket(int fd, Duration limit)
       : fd_(fd), until_(std::chrono::steady_clock::now() + limit) {}
-  BlockingSocket(const BlockingSocket&) = delete;
-  ~BlockingSocket();
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
   // Sets the deadline to `limit` from now.
   void extend(Duration limit) { until_ = std::chrono::steady_clock::now() + limit; }
 
@@ -34,7 +33,7 @@ class BlockingSocket {
  private:
   Status wait(short events) const;
 
-  int fd_;
+  const UniqueFd fd_;
   std::chrono::steady_clock::time_point until_;
 };
 

@@ -20,7 +20,7 @@
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/serve.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
-#include "launcher/cpprunctl/text/output.hpp"
+#include "launcher/cpprunctl/text/text_table.hpp"
 #include "launcher/options/options.hpp"
 
 namespace {
@@ -74,10 +74,9 @@ void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotCommandOptions& options,
   CLI::App* convert = add("convert", "Write a snapshot in another form", "a snapshot or a .pt file",
                           cpprun::snapshot_convert);
   convert
-      ->add_option(
-          "to", options.to,
-          "x.pt: one file; x.safetensors: the model's tensors; else a folder of snapshots. "
-          "A file that is there stays as <to>.prev")
+      ->add_option("to", options.to,
+                   "x.pt: one file; x.safetensors: the model's tensors; else a folder of "
+                   "snapshots. A file that is there stays as <to>.prev")
       ->required();
   convert->add_option("--strip-prefix", options.strip_prefix,
                       "take this from the front of names, where all have it");
@@ -202,8 +201,8 @@ class JobVerbs {
     add_job(stop);
     for (CLI::App* verb : {restart, drain, scale, stop}) {
       verb->add_option("--endpoint", options_.endpoint,
-                       "HOST:PORT of a job elsewhere; needs CPPRUN_ADMIN_TOKEN, as its "
-                       "coordinator was started with");
+                       "HOST:PORT of a job elsewhere; needs CPPRUN_ADMIN_TOKEN, as its coordinator "
+                       "was started with");
     }
     here->excludes("--endpoint");
   }
@@ -366,9 +365,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   group_verbs(app);
   if (const std::optional<int> code = parse(app, argc, argv)) return *code;
-  if (const char* level = std::getenv("LOGLEVEL")) {
-    cpprun::log::set_level(cpprun::log::parse_level(level));
-  }
+  if (const char* level = std::getenv("LOGLEVEL")) cpprun::log::set_level(level);
   if (events_verb->parsed()) {
     const cpprun::Status shown = cpprun::show_events(events);
     return shown.ok() ? cpprun::kSuccess : fail(shown.error());

@@ -9,6 +9,8 @@
 namespace cpprun::doctor {
 namespace {
 
+using enum Level;
+
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;
 // A PyTorch process opens about 40 files, a data loader 10; a rank also connects to its peers.
@@ -38,18 +40,17 @@ Finding kernel(const Facts& f) {
       std::to_string(f.machine.kernel_major) + "." + std::to_string(f.machine.kernel_minor);
   // waitid on a pidfd: 5.4.
   if (std::pair(f.machine.kernel_major, f.machine.kernel_minor) < std::pair(5, 4)) {
-    return {"kernel", Level::Problem, "Linux " + version + " can't wait on a pidfd",
-            "use Linux 5.4 or newer"};
+    return {Problem, "Linux " + version + " can't wait on a pidfd", "use Linux 5.4 or newer"};
   }
-  return {"kernel", Level::Good, "Linux " + version, ""};
+  return {Good, "Linux " + version};
 }
 
 Finding open_files(const Facts& f) {
   const uint64_t need = kFilesOfAgent + kFilesPerWorker * static_cast<uint64_t>(f.nproc);
   const std::string text = std::to_string(f.limits.open_files) + " open files";
-  if (f.limits.open_files >= need) return {"files", Level::Good, text, ""};
+  if (f.limits.open_files >= need) return {Good, text};
   const bool can_raise = f.limits.open_files_most >= need;
-  return {"files", Level::Warning,
+  return {Warning,
           text + " for " + text::count(static_cast<size_t>(f.nproc), "worker") + " that may need " +
               std::to_string(need),
           can_raise ? "ulimit -n " + std::to_string(need)
@@ -58,19 +59,18 @@ Finding open_files(const Facts& f) {
 }
 
 Finding tasks(const Facts& f) {
-  if (!f.limits.most_tasks) return {"tasks", Level::Good, "no limit on processes", ""};
+  if (!f.limits.most_tasks) return {Good, "no limit on processes"};
   const uint64_t need = static_cast<uint64_t>(f.nproc) *
                         (kTasksPerWorker + static_cast<uint64_t>(std::max(f.machine.cpus, 1)));
   const std::string text = std::to_string(*f.limits.most_tasks) + " processes and threads";
-  if (*f.limits.most_tasks >= need) return {"tasks", Level::Good, text, ""};
-  return {"tasks", Level::Warning,
-          text + " in this control group; workers may need " + std::to_string(need),
+  if (*f.limits.most_tasks >= need) return {Good, text};
+  return {Warning, text + " in this control group; workers may need " + std::to_string(need),
           "raise pids.max: TasksMax= of the systemd unit, docker run --pids-limit"};
 }
 
 Finding cgroup(const Facts& f) {
-  if (f.limits.is_delegated) return {"cgroup", Level::Good, "may make control groups", ""};
-  return {"cgroup", Level::Note,
+  if (f.limits.is_delegated) return {Good, "may make control groups"};
+  return {Note,
           "no control groups of our own: after kill -9 of cpprun, a process of a worker that has "
           "cleared its environment and left its session lives on",
           "systemd-run --user --scope -p Delegate=yes cpprun …"};
@@ -78,9 +78,9 @@ Finding cgroup(const Facts& f) {
 
 Finding tracing(const Facts& f) {
   if (f.limits.is_root || f.limits.ptrace_scope == 0) {
-    return {"tracing", Level::Good, "stacks of processes can be read", ""};
+    return {Good, "stacks of processes can be read"};
   }
-  return {"tracing", Level::Note,
+  return {Note,
           "kernel.yama.ptrace_scope is " + std::to_string(f.limits.ptrace_scope) +
               ": debuggers can't read the stacks of a worker that hangs",
           "sysctl kernel.yama.ptrace_scope=0, as root"};
@@ -88,64 +88,61 @@ Finding tracing(const Facts& f) {
 
 Finding shared_memory(const Facts& f) {
   if (!f.machine.shared_memory) {
-    return {"shm", Level::Problem, "there is no /dev/shm",
+    return {Problem, "there is no /dev/shm",
             "mount a tmpfs there: loaders with worker processes need it"};
   }
   const DiskSpace& disk_space = *f.machine.shared_memory;
   const std::string text =
       size(disk_space.free_bytes) + " of " + size(disk_space.total_bytes) + " free in /dev/shm";
-  if (disk_space.free_bytes >= kSharedMemory) return {"shm", Level::Good, text, ""};
-  return {"shm", Level::Warning, text + "; data loaders and NCCL keep shared memory there",
+  if (disk_space.free_bytes >= kSharedMemory) return {Good, text};
+  return {Warning, text + "; data loaders and NCCL keep shared memory there",
           disk_space.total_bytes < kSharedMemory
-              ? "docker run --shm-size=8g or --ipc=host; in Kubernetes an emptyDir with "
-                "medium: Memory at /dev/shm"
+              ? "docker run --shm-size=8g or --ipc=host; in Kubernetes an emptyDir with medium: "
+                "Memory at /dev/shm"
               : "ls -l /dev/shm, and remove what dead processes left"};
 }
 
 Finding temp_folder(const Facts& f) {
   if (!f.machine.temp_folder) {
-    return {"temp", Level::Problem, "no temporary folder '" + f.machine.temp_path + "'",
+    return {Problem, "no temporary folder '" + f.machine.temp_path + "'",
             "set TMPDIR to a folder that exists"};
   }
   const std::string text =
       size(f.machine.temp_folder->free_bytes) + " free in " + f.machine.temp_path;
-  if (f.machine.temp_folder->free_bytes >= kTempDiskSpace) return {"temp", Level::Good, text, ""};
-  return {"temp", Level::Warning, text + ", where logs go without --log-dir",
+  if (f.machine.temp_folder->free_bytes >= kTempDiskSpace) return {Good, text};
+  return {Warning, text + ", where logs go without --log-dir",
           "make room there, or set TMPDIR or --log-dir"};
 }
 
 Finding clock(const Facts& f) {
   if (f.machine.is_clock_synchronised.value_or(true)) {
-    return {"clock", Level::Good, "synchronised, or nothing known", ""};
+    return {Good, "synchronised, or nothing known"};
   }
-  return {
-      "clock", Level::Note,
-      "the kernel says that nothing keeps the clock right; cpprun does not rely on it, but times "
-      "in the logs of several nodes will not agree",
-      "install chrony, or timedatectl set-ntp true"};
+  return {Note,
+          "the kernel says that nothing keeps the clock right; cpprun does not rely on it, but "
+          "times in the logs of several nodes will not agree",
+          "install chrony, or timedatectl set-ntp true"};
 }
 
 Finding host_name(const Facts& f) {
   const std::string& own = f.name.host_name;
   if (f.name.addresses.empty()) {
-    return {"name", Level::Warning,
-            "this machine's name '" + own +
-                "' can't be resolved: Gloo then listens on loopback "
-                "only",
-            "add it to /etc/hosts with the address that other nodes reach, or set "
-            "GLOO_SOCKET_IFNAME"};
+    return {
+        Warning,
+        "this machine's name '" + own + "' can't be resolved: Gloo then listens on loopback only",
+        "add it to /etc/hosts with the address that other nodes reach, or set GLOO_SOCKET_IFNAME"};
   }
   const std::string all = text::join(f.name.addresses, ", ");
   if (std::all_of(f.name.addresses.begin(), f.name.addresses.end(), is_loopback)) {
-    return {"name", Level::Note,
+    return {Note,
             "'" + own + "' is " + all + ": with several nodes Gloo would offer that to the others",
             "give it the address of the network in /etc/hosts, or set GLOO_SOCKET_IFNAME"};
   }
   if (f.name.took > kSlowName) {
-    return {"name", Level::Warning, "'" + own + "' took " + milliseconds(f.name.took),
+    return {Warning, "'" + own + "' took " + milliseconds(f.name.took),
             "repair the name server in /etc/resolv.conf, or add the names to /etc/hosts"};
   }
-  return {"name", Level::Good, "'" + own + "' is " + all, ""};
+  return {Good, "'" + own + "' is " + all};
 }
 
 std::vector<std::string> visible_entries(const DeviceFacts& devices) {
@@ -168,31 +165,30 @@ Finding devices(const Facts& f) {
   const DeviceFacts& d = f.devices;
   const std::string count = text::count(d.files.size(), "GPU");
   if (!d.unreadable.empty()) {
-    return {"gpus", Level::Problem, "no permission to open " + text::join(d.unreadable, ", "),
+    return {Problem, "no permission to open " + text::join(d.unreadable, ", "),
             "join the group that owns it (ls -l " + d.unreadable.front() + ")"};
   }
   if (d.files.empty() != d.driver.empty()) {
     return d.driver.empty()
-               ? Finding{"gpus", Level::Problem, count + " in /dev, but no NVIDIA driver",
+               ? Finding{Problem, count + " in /dev, but no NVIDIA driver",
                          "load it (modprobe nvidia), or run the container with --gpus all"}
-               : Finding{"gpus", Level::Warning,
-                         "NVIDIA driver " + d.driver + ", but no /dev/nvidia0",
+               : Finding{Warning, "NVIDIA driver " + d.driver + ", but no /dev/nvidia0",
                          "nvidia-modprobe -u -c 0, or run the container with --gpus all"};
   }
   if (const std::string wrong = beyond(d); !wrong.empty()) {
-    return {"gpus", Level::Problem,
+    return {Problem,
             "CUDA_VISIBLE_DEVICES=" + *d.visible + " names device " + wrong +
                 ", and the machine has " + count + ": CUDA ignores it and what follows",
             "unset it, or name existing ones"};
   }
   const std::vector<std::string> seen = visible_entries(d);
   if (!d.files.empty() && !seen.empty() && static_cast<size_t>(f.nproc) > seen.size()) {
-    return {"gpus", Level::Warning,
+    return {Warning,
             text::count(static_cast<size_t>(f.nproc), "worker") + " but " +
                 text::count(seen.size(), "visible GPU"),
             "--nproc_per_node=gpu starts one per GPU"};
   }
-  return {"gpus", Level::Good, d.files.empty() ? "none" : count + ", driver " + d.driver, ""};
+  return {Good, d.files.empty() ? "none" : count + ", driver " + d.driver};
 }
 
 std::string endpoint_text(const EndpointFacts& e) { return e.host + ":" + std::to_string(e.port); }
@@ -201,75 +197,96 @@ Finding own_endpoint(const EndpointFacts& e) {
   const std::string text = endpoint_text(e) + " is this machine, " + e.own_address;
   if (e.is_port_taken) {
     const std::string holder = e.port_owner.empty() ? "" : " by " + e.port_owner;
-    return {"endpoint", Level::Warning, text + ", and its port is taken" + holder,
+    return {Warning, text + ", and its port is taken" + holder,
             "end it if it is no rendezvous of cpprun, or choose another port on all nodes"};
   }
   if (e.port >= e.ephemeral_first && e.port <= e.ephemeral_last) {
-    return {"endpoint", Level::Note,
+    return {Note,
             text + "; outgoing connections draw from " + std::to_string(e.ephemeral_first) + "-" +
                 std::to_string(e.ephemeral_last) + " and may take its port",
             "choose one outside, such as 29400"};
   }
-  return {"endpoint", Level::Good, text + " and would host; the port is free", ""};
+  return {Good, text + " and would host; the port is free"};
 }
 
 Finding other_endpoint(const EndpointFacts& e) {
   std::vector<std::string> failed;
   for (const AddressAttempt& attempt : e.attempts) {
     if (attempt.error.empty()) {
-      return {"endpoint", Level::Good,
-              endpoint_text(e) + " answers at " + attempt.address + " after " +
-                  milliseconds(attempt.took),
-              ""};
+      return {Good, endpoint_text(e) + " answers at " + attempt.address + " after " +
+                        milliseconds(attempt.took)};
     }
     failed.push_back(attempt.address + " (" + attempt.error + ", " + milliseconds(attempt.took) +
                      ")");
   }
-  return {"endpoint", Level::Warning,
-          endpoint_text(e) + " does not answer; tried " + text::join(failed, ", "),
+  return {Warning, endpoint_text(e) + " does not answer; tried " + text::join(failed, ", "),
           "start its node first to tell a firewall from a rendezvous that is not there yet"};
 }
 
 Finding endpoint(const Facts& f) {
-  if (!f.endpoint) return {"endpoint", Level::Good, "not asked for (--rdzv-endpoint)", ""};
+  if (!f.endpoint) return {Good, "not asked for (--rdzv-endpoint)"};
   if (!f.endpoint->resolve_error.empty()) {
-    return {"endpoint", Level::Problem, f.endpoint->resolve_error,
+    return {Problem, f.endpoint->resolve_error,
             "repair the name on this node, or give the address"};
   }
   return f.endpoint->own_address.empty() ? other_endpoint(*f.endpoint) : own_endpoint(*f.endpoint);
 }
 
 Finding snapshots(const Facts& f) {
-  if (!f.snapshots) return {"snapshots", Level::Good, "not asked for (--snapshot-dir)", ""};
+  if (!f.snapshots) return {Good, "not asked for (--snapshot-dir)"};
   const FolderFacts& folder = *f.snapshots;
   if (!folder.error.empty()) {
-    return {"snapshots", Level::Problem, folder.error,
-            "give a folder that exists and that this user may write to"};
+    return {Problem, folder.error, "give a folder that exists and that this user may write to"};
   }
   const std::string text = folder.path + ": write, fsync " + milliseconds(folder.fsync_took) +
                            ", rename, fsync of the folder work";
   if (folder.disk_space && folder.disk_space->free_bytes < kSnapshotDiskSpace) {
-    return {"snapshots", Level::Warning,
-            folder.path + " has " + size(folder.disk_space->free_bytes) + " free",
+    return {Warning, folder.path + " has " + size(folder.disk_space->free_bytes) + " free",
             "cpprunctl snapshot prune " + folder.path + " --keep 2, or another folder"};
   }
   if (folder.fsync_took > kSlowSync) {
-    return {"snapshots", Level::Warning, text, "save less often, or to a disk nearer by"};
+    return {Warning, text, "save less often, or to a disk nearer by"};
   }
-  return {"snapshots", Level::Good, text, ""};
+  return {Good, text};
 }
 
-using Check = Finding (*)(const Facts&);
-constexpr std::array<Check, 12> kChecks = {kernel,  open_files, tasks,         cgroup,
-                                           tracing, devices,    shared_memory, temp_folder,
-                                           clock,   host_name,  endpoint,      snapshots};
+struct Check {
+  std::string_view name;
+  Finding (*find)(const Facts&);
+  bool is_quick = false;  // part of preflight_findings()
+};
+constexpr Check kChecks[] = {
+    {"kernel", kernel, true},     {"files", open_files, true}, {"tasks", tasks, true},
+    {"cgroup", cgroup},           {"tracing", tracing},        {"gpus", devices, true},
+    {"shm", shared_memory, true}, {"temp", temp_folder, true}, {"clock", clock},
+    {"name", host_name},          {"endpoint", endpoint},      {"snapshots", snapshots}};
+
+Finding find(const Check& check, const Facts& facts) {
+  Finding found = check.find(facts);
+  found.check = check.name;
+  return found;
+}
 
 }  // namespace
 
 std::vector<Finding> run_checks(const Facts& facts) {
   std::vector<Finding> all;
-  for (const Check check : kChecks) all.push_back(check(facts));
+  for (const Check& check : kChecks) all.push_back(find(check, facts));
   return all;
+}
+
+std::vector<Finding> preflight_findings(Facts facts) {
+  if (facts.devices.files.empty() && facts.devices.driver.empty()) facts.devices.visible.reset();
+  std::vector<Finding> found;
+  for (const Check& check : kChecks) {
+    if (check.is_quick) found.push_back(find(check, facts));
+  }
+  std::erase_if(found, [](const Finding& finding) { return finding.level < Warning; });
+  return found;
+}
+
+bool is_well(const std::vector<Finding>& findings) {
+  return std::ranges::count(findings, Problem, &Finding::level) == 0;
 }
 
 std::string_view name(Level level) {

@@ -10,6 +10,8 @@
 namespace cpprun::doctor {
 namespace {
 
+using enum Level;
+
 using namespace std::chrono_literals;
 
 constexpr Duration kClocksApart = 500ms;  // beyond it, merged events of two nodes get out of order
@@ -58,49 +60,44 @@ Finding nodes(const NodesFacts& f) {
   for (const NodeCard& node : f.nodes) names.push_back(node.name);
   const std::string here = some_of(names);
   if (static_cast<int64_t>(f.nodes.size()) >= f.wanted) {
-    return {"nodes", Level::Good, std::to_string(f.wanted) + " met: " + here, ""};
+    return {Good, std::to_string(f.wanted) + " met: " + here};
   }
-  return {
-      "nodes", Level::Problem,
-      std::to_string(f.nodes.size()) + " of " + std::to_string(f.wanted) + " came within " +
-          std::to_string(f.waited / 1s) + " s: " + here,
-      "start it with the same --endpoint and --nnodes on every node; if it was, the others can't "
-      "reach the endpoint"};
+  return {Problem,
+          std::to_string(f.nodes.size()) + " of " + std::to_string(f.wanted) + " came within " +
+              std::to_string(f.waited / 1s) + " s: " + here,
+          "start it with the same --endpoint and --nnodes on every node; if it was, the others "
+          "can't reach the endpoint"};
 }
 
 Finding versions(const NodesFacts& f) {
   std::map<std::string, std::vector<std::string>> by_version;
   for (const NodeCard& node : f.nodes) by_version[node.version].push_back(node.name);
   if (by_version.size() <= 1) {
-    return {"versions", Level::Good, f.nodes.empty() ? "" : "cpprun " + by_version.begin()->first,
-            ""};
+    return {Good, f.nodes.empty() ? "" : "cpprun " + by_version.begin()->first};
   }
   std::vector<std::string> texts;
   for (const auto& [version, names] : by_version) {
     texts.push_back("cpprun " + version + " on " + some_of(names));
   }
-  return {"versions", Level::Problem, text::join(texts, "; "),
-          "install the same cpprun on all nodes"};
+  return {Problem, text::join(texts, "; "), "install the same cpprun on all nodes"};
 }
 
 Finding reach(const NodesFacts& f) {
   const auto blocked = pair_texts(f, [](const PairFacts& pair) { return pair.error; });
   if (blocked.empty()) {
-    return {"reach", Level::Good, std::to_string(f.pairs.size()) + " ways between nodes are open",
-            ""};
+    return {Good, std::to_string(f.pairs.size()) + " ways between nodes are open"};
   }
-  return {
-      "reach", Level::Problem, some_of(blocked),
-      "open all TCP ports between the nodes (workers take free ones): firewall, security group, "
-      "or another network by --local-addr"};
+  return {Problem, some_of(blocked),
+          "open all TCP ports between the nodes (workers take free ones): firewall, security "
+          "group, or another network by --local-addr"};
 }
 
 Finding names(const NodesFacts& f) {
   const auto wrong = pair_texts(f, [](const PairFacts& pair) { return pair.name_error; });
-  if (wrong.empty()) return {"names", Level::Good, "names of nodes lead to them", ""};
-  return {"names", Level::Note, some_of(wrong),
-          "cpprun itself uses addresses; for programs that use names: DNS, or /etc/hosts on all "
-          "nodes"};
+  if (wrong.empty()) return {Good, "names of nodes lead to them"};
+  return {
+      Note, some_of(wrong),
+      "cpprun itself uses addresses; for programs that use names: DNS, or /etc/hosts on all nodes"};
 }
 
 Finding clocks(const NodesFacts& f) {
@@ -109,14 +106,14 @@ Finding clocks(const NodesFacts& f) {
     if (pair.error.empty()) most = std::max(most, std::chrono::abs(pair.clock_ahead));
   }
   if (most <= kClocksApart) {
-    return {"clocks", Level::Good, "at most " + time_text(most) + " apart", ""};
+    return {Good, "at most " + time_text(most) + " apart"};
   }
   // One direction per pair: the other one shows the same offset.
   const auto apart = pair_texts(f, [](const PairFacts& pair) -> std::string {
     if (!pair.error.empty() || pair.clock_ahead <= kClocksApart) return "";
     return "its clock is ahead by " + time_text(pair.clock_ahead);
   });
-  return {"clocks", Level::Warning, some_of(apart),
+  return {Warning, some_of(apart),
           "synchronise the clocks (chrony, systemd-timesyncd) on all nodes"};
 }
 
@@ -141,8 +138,8 @@ Finding latency(const NodesFacts& f) {
     return pair.error.empty() && pair.latency > most ? time_text(pair.latency) : "";
   });
   const std::string text = "usually " + time_text(usual) + " there and back";
-  if (slow.empty()) return {"latency", Level::Good, text, ""};
-  return {"latency", Level::Warning, some_of(slow) + " (" + text + ")",
+  if (slow.empty()) return {Good, text};
+  return {Warning, some_of(slow) + " (" + text + ")",
           "see which way these nodes' packets take: another switch, or a network that is busy"};
 }
 
@@ -157,20 +154,28 @@ Finding speeds(const NodesFacts& f) {
     return pair.error.empty() && pair.bytes_per_s < least ? speed(pair.bytes_per_s) : "";
   });
   const std::string text = "usually " + speed(usual) + " over one connection";
-  if (slow.empty()) return {"speed", Level::Good, text, ""};
-  return {"speed", Level::Warning, some_of(slow) + " (" + text + ")",
+  if (slow.empty()) return {Good, text};
+  return {Warning, some_of(slow) + " (" + text + ")",
           "look at these nodes' cards: negotiated speed (ethtool), errors (ip -s link), which card "
           "the address is on (--local-addr)"};
 }
 
-using Check = Finding (*)(const NodesFacts&);
-constexpr std::array<Check, 7> kChecks = {nodes, versions, reach, names, clocks, latency, speeds};
+struct Check {
+  std::string_view name;
+  Finding (*find)(const NodesFacts&);
+};
+constexpr Check kChecks[] = {{"nodes", nodes}, {"versions", versions}, {"reach", reach},
+                             {"names", names}, {"clocks", clocks},     {"latency", latency},
+                             {"speed", speeds}};
 
 }  // namespace
 
 std::vector<Finding> run_cross_node_checks(const NodesFacts& facts) {
   std::vector<Finding> all;
-  for (const Check check : kChecks) all.push_back(check(facts));
+  for (const Check& check : kChecks) {
+    all.push_back(check.find(facts));
+    all.back().check = check.name;
+  }
   return all;
 }
 

@@ -26,5 +26,11 @@ DeviceFacts probe_devices(const std::string& root);
 NameFacts probe_name();
 EndpointFacts probe_endpoint(const Endpoint& endpoint, const std::string& root);
 FolderFacts probe_folder(const std::string& path);
+// Of the file system that holds `path`; nothing if it cannot be read.
+std::optional<DiskSpace> disk_space_of(const std::string& path);
+
+// The facts that preflight_findings() needs. Takes about a millisecond: without the network and
+// without a trial file.
+Facts preflight_facts(int nproc);
 
 }  // namespace cpprun::doctor

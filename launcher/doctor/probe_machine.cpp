@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -6,34 +5,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <memory>
 
-#include "common/gpu_file.hpp"
 #include "common/machine/files.hpp"
 #include "common/text.hpp"
-#include "launcher/doctor/disk_space.hpp"
 #include "launcher/doctor/probe.hpp"
 
 namespace cpprun::doctor {
 namespace {
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
-// The names in a folder that `is_meant` accepts, sorted; empty if it cannot be read.
-std::vector<std::string> list_folder(const std::string& path,
-                                     bool (*is_meant)(std::string_view name)) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
-  while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
-    if (is_meant(entry->d_name)) names.emplace_back(entry->d_name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::optional<uint64_t> number_in(const std::string& path) {
   const std::optional<std::string> text = read_file(path);
@@ -119,7 +98,7 @@ MachineFacts probe_machine() {
 
 DeviceFacts probe_devices(const std::string& root) {
   DeviceFacts found;
-  for (const std::string& name : list_folder(root + "/dev", is_gpu_file)) {
+  for (const std::string& name : list_gpu_files(root + "/dev")) {
     found.files.push_back("/dev/" + name);
     if (::access((root + "/dev/" + name).c_str(), R_OK | W_OK) != 0) {
       found.unreadable.push_back("/dev/" + name);
@@ -128,6 +107,18 @@ DeviceFacts probe_devices(const std::string& root) {
   found.driver = driver_version(root);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) found.visible = visible;
   return found;
+}
+
+// Most of the time would go into reading /dev, so it is read only where GPUs are likely.
+Facts preflight_facts(int nproc) {
+  Facts facts;
+  facts.nproc = nproc;
+  facts.limits = probe_limits("");
+  facts.machine = probe_machine();
+  const bool may_have_gpus =
+      ::access("/dev/nvidia0", F_OK) == 0 || ::access("/proc/driver/nvidia", F_OK) == 0;
+  if (may_have_gpus) facts.devices = probe_devices("");
+  return facts;
 }
 
 Facts probe(const ProbeRequest& question) {

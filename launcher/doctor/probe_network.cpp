@@ -7,7 +7,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "common/limits/doctor.hpp"
+#include "common/limits/admin.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/port_owner.hpp"
@@ -36,17 +36,16 @@ AddressAttempt attempt(const std::string& numeric, uint16_t port) {
   AddressAttempt made{numeric, "no address", {}};
   const std::optional<SocketAddress> address = tcp_address(numeric, port);
   if (!address) return made;
-  const int socket =
-      ::socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (socket < 0) {
+  const UniqueFd socket(
+      ::socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) {
     made.error = std::strerror(errno);
     return made;
   }
   const Clock::time_point start = Clock::now();
-  const int error = connect_within(socket, *address, limits::kProbeConnectTimeout);
+  const int error = connect_within(socket.get(), *address, limits::kProbeConnectTimeout);
   made.took = Clock::now() - start;
   made.error = error == 0 ? "" : std::strerror(error);
-  ::close(socket);
   return made;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "common/limits/hangs.hpp"
+#include "common/limits/agent.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 #include "launcher/options/resolve.hpp"

@@ -1,10 +1,8 @@
-#include "launcher/options/completion.hpp"
-
 #include <vector>
 
 #include "common/check.hpp"
 #include "common/text.hpp"
-#include "launcher/options/option_table.hpp"
+#include "launcher/options/parse.hpp"
 
 namespace cpprun {
 namespace {
@@ -12,7 +10,8 @@ namespace {
 std::string all_options(std::string_view before, bool has_letters) {
   std::vector<std::string> tokens;
   for (const OptionRow& row : option_table()) {
-    if (has_letters && row.letter != '\0') tokens.push_back(std::string("-") + row.letter);
+    if (has_letters && row.details.letter != '\0')
+      tokens.push_back(std::string("-") + row.details.letter);
     tokens.push_back(std::string(before) + std::string(row.name));
   }
   return text::join(tokens, " ");
@@ -35,11 +34,11 @@ std::string zsh_text(std::string_view text) {
 std::string bash_cases() {
   std::string cases;
   for (const OptionRow& row : option_table()) {
-    if (row.choices.empty() || !row.takes_value()) continue;
+    if (row.details.choices.empty() || !row.takes_value()) continue;
     std::string name(row.name);
     std::string other = underscored(name);
     cases += "    --" + name + (other == name ? "" : "|--" + other) + ") words='" +
-             std::string(row.choices) + "' ;;\n";
+             std::string(row.details.choices) + "' ;;\n";
   }
   return cases;
 }
@@ -71,12 +70,13 @@ std::string zsh_script() {
   for (const OptionRow& row : option_table()) {
     std::string value;
     if (row.takes_value()) {
-      std::string tokens = row.choices.empty() ? "" : "(" + std::string(row.choices) + ")";
+      std::string tokens =
+          row.details.choices.empty() ? "" : "(" + std::string(row.details.choices) + ")";
       if (row.name == "log-dir") tokens = "_files -/";
       value = ":" + zsh_text(row.value) + ":" + tokens;
     }
     std::string help = "[" + zsh_text(row.help) + "]" + value + "' \\\n";
-    if (row.letter != '\0') script += std::string("  '-") + row.letter + help;
+    if (row.details.letter != '\0') script += std::string("  '-") + row.details.letter + help;
     script += "  '--" + std::string(row.name) + (row.takes_value() ? "=" : "") + help;
   }
   return script + "  '(-)1:script:_files' '(-)*::argument:_files'\n";

@@ -1,10 +1,6 @@
-#include "launcher/options/etcd.hpp"
-
-#include <algorithm>
-
-#include "common/limits/etcd.hpp"
+// etcd's members, keys, TLS and user.
+#include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
-#include "common/ports.hpp"
 #include "common/text.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "launcher/options/resolve.hpp"
@@ -41,54 +37,41 @@ Result<std::vector<Endpoint>> read_members(const ParsedOptions& options) {
   return members;
 }
 
-class Conf {
- public:
-  explicit Conf(KeyValues values) : values_(std::move(values)) {}
-
-  // torchrun's two etcd backends name the same setting differently. "": not given; the last counts.
-  std::string text(std::string_view key, std::string_view other = "") const {
-    auto found = std::find_if(values_.rbegin(), values_.rend(),
-                              [&](const auto& kv) { return kv.first == key || kv.first == other; });
-    return found == values_.rend() ? "" : found->second;
-  }
-
- private:
-  KeyValues values_;
-};
-
-Error bad(const std::string& key, const std::string& value, const std::string& why) {
-  return bad_value("--rdzv-conf " + key + "=" + value + ": " + why);
+// torchrun's two etcd backends name the same setting differently. "": not given.
+std::string text_of(const KeyValues& conf, std::string_view key, std::string_view other = "") {
+  const std::string* found = find_value(conf, key, other);
+  return found == nullptr ? "" : *found;
 }
 
-Status read_prefix(const Conf& conf, EtcdConfig& etcd) {
-  const std::string given = conf.text("etcd_prefix");
+Status read_prefix(const KeyValues& conf, EtcdConfig& etcd) {
+  const std::string given = text_of(conf, "etcd_prefix");
   if (given.empty()) return {};
   std::string prefix = given;
   while (prefix.ends_with('/')) prefix.pop_back();
   if (prefix.empty() || prefix.front() != '/' || prefix.size() > limits::kNameBytes) {
-    return bad("etcd_prefix", given, "write a path such as /team");
+    return bad_conf("etcd_prefix", given, "write a path such as /team");
   }
   etcd.prefix = prefix + "/";
   return {};
 }
 
-Status read_tls(const Conf& conf, const Environment& environment, EtcdConfig& etcd) {
-  const std::string protocol = conf.text("protocol");
+Status read_tls(const KeyValues& conf, const Environment& environment, EtcdConfig& etcd) {
+  const std::string protocol = text_of(conf, "protocol");
   if (!protocol.empty() && protocol != "http" && protocol != "https") {
-    return bad("protocol", protocol, "write http or https");
+    return bad_conf("protocol", protocol, "write http or https");
   }
   etcd.is_https = protocol == "https";
-  etcd.ca_file = conf.text("cacert", "ca_cert");
-  etcd.cert_file = conf.text("cert", "ssl_cert");
-  etcd.key_file = conf.text("key", "ssl_cert_key");
+  etcd.ca_file = text_of(conf, "cacert", "ca_cert");
+  etcd.cert_file = text_of(conf, "cert", "ssl_cert");
+  etcd.key_file = text_of(conf, "key", "ssl_cert_key");
   const std::pair<const char*, const std::string*> files[] = {
       {"cacert", &etcd.ca_file}, {"cert", &etcd.cert_file}, {"key", &etcd.key_file}};
   for (const auto& [key, path] : files) {
     if (path->empty()) continue;
-    if (!etcd.is_https) return bad(key, *path, "is for TLS; add protocol=https");
+    if (!etcd.is_https) return bad_conf(key, *path, "is for TLS; add protocol=https");
     const FileKind kind = environment.look_at(*path).kind;
     if (kind == FileKind::Missing || kind == FileKind::Directory) {
-      return bad(key, *path, "there is no such file");
+      return bad_conf(key, *path, "there is no such file");
     }
   }
   if (etcd.cert_file.empty() != etcd.key_file.empty()) {
@@ -97,30 +80,28 @@ Status read_tls(const Conf& conf, const Environment& environment, EtcdConfig& et
   return {};
 }
 
-Status read_user(const Conf& conf, const Environment& environment, EtcdConfig& etcd) {
-  if (!conf.text("password").empty()) {
+Status read_user(const KeyValues& conf, const Environment& environment, EtcdConfig& etcd) {
+  if (!text_of(conf, "password").empty()) {
     return bad_value(std::string("--rdzv-conf password=...: what is on a command line everybody on "
                                  "this machine can read; put it into ") +
                      kPassword);
   }
-  etcd.user = conf.text("user");
+  etcd.user = text_of(conf, "user");
   etcd.password = environment.text(kPassword);
   if (!etcd.user.empty() && etcd.password.empty()) {
-    return bad("user", etcd.user, std::string("its password must be in ") + kPassword);
+    return bad_conf("user", etcd.user, std::string("its password must be in ") + kPassword);
   }
   return {};
 }
 
 }  // namespace
 
-Result<EtcdConfig> read_etcd(const ParsedOptions& options, const Environment& environment) {
+Result<EtcdConfig> read_etcd(const ParsedOptions& options, const KeyValues& conf,
+                             const Environment& environment) {
   EtcdConfig etcd;
   Result<std::vector<Endpoint>> members = read_members(options);
   if (!members) return members.error();
   etcd.endpoints = std::move(*members);
-  Result<KeyValues> values = split_rdzv_conf(options.rdzv_conf);
-  if (!values) return values.error();
-  const Conf conf(std::move(*values));
   if (Status ok = read_prefix(conf, etcd); !ok) return ok.error();
   if (Status ok = read_tls(conf, environment, etcd); !ok) return ok.error();
   if (Status ok = read_user(conf, environment, etcd); !ok) return ok.error();

@@ -1,34 +1,20 @@
 #include "launcher/options/gpus.hpp"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
-#include "common/gpu_file.hpp"
+#include "common/machine/files.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
 namespace {
 
-int count_entries(const char* folder, const std::function<bool(std::string_view)>& is_wanted) {
-  DIR* open = ::opendir(folder);
-  if (open == nullptr) return 0;
-  int count = 0;
-  while (const dirent* entry = ::readdir(open)) {
-    if (is_wanted(entry->d_name)) ++count;
-  }
-  ::closedir(open);
-  return count;
-}
-
 GpuTraces look() {
   GpuTraces traces;
-  traces.proc_gpus = count_entries("/proc/driver/nvidia/gpus",
-                                   [](std::string_view name) { return name.front() != '.'; });
-  traces.device_files = count_entries("/dev", is_gpu_file);
+  traces.proc_gpus = static_cast<int>(list_folder("/proc/driver/nvidia/gpus").size());
+  traces.device_files = static_cast<int>(list_gpu_files("/dev").size());
   traces.has_modprobe = ::access("/usr/bin/nvidia-modprobe", X_OK) == 0;
   return traces;
 }

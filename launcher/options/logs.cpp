@@ -1,12 +1,23 @@
-// Options of the workers' output: folder, redirects, tee, filters, prefix.
-#include <charconv>
+#include "launcher/options/logs.hpp"
+
+#include <algorithm>
 
 #include "common/text.hpp"
 #include "launcher/options/resolve.hpp"
-#include "launcher/options/streams.hpp"
 
 namespace cpprun {
 namespace {
+
+std::optional<StreamBits> parse_bits(std::string_view text) {
+  if (text.size() != 1 || text[0] < '0' || text[0] > '3') return std::nullopt;
+  return StreamBits{static_cast<uint8_t>(text[0] - '0')};
+}
+
+std::optional<int64_t> parse_rank(std::string_view text) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos)
+    return std::nullopt;
+  return text::parse_int(text);
+}
 
 void warn_of_missing_rank(const std::string& what, int rank, int nproc, Launch& launch) {
   if (rank < nproc) return;
@@ -20,10 +31,9 @@ Status read_streams(const ParsedOptions& options, std::string_view name, const s
   std::string what = options.shown(name, text);
   std::optional<StreamSpec> spec = parse_stream_spec(text, nproc);
   if (!spec) {
-    return bad_value(
-        what +
-        " is not understood; write 0, 1 (stdout), 2 (stderr) or 3 (both) for all workers, or "
-        "such by local rank: 0:3,1:1");
+    return bad_value(what +
+                     " is not understood; write 0, 1 (stdout), 2 (stderr) or 3 (both) for all "
+                     "workers, or such by local rank: 0:3,1:1");
   }
   warn_of_missing_rank(what, spec->highest_rank, nproc, launch);
   out = std::move(spec->by_rank);
@@ -50,13 +60,47 @@ Status read_ranks_filter(const ParsedOptions& options, Launch& launch) {
 // --logs-specs names a Python entry point, which cpprun cannot load; only the default is accepted.
 Status check_logs_specs(const ParsedOptions& options) {
   if (options.logs_specs.empty() || options.logs_specs == "default") return {};
-  return bad_value(
-      options.shown("logs-specs", options.logs_specs) +
-      " names a Python plug-in, which cpprun has no Python to load into; leave it out and use "
-      "--log-dir, --redirects and --tee");
+  return bad_value(options.shown("logs-specs", options.logs_specs) +
+                   " names a Python plug-in, which cpprun has no Python to load into; leave it out "
+                   "and use --log-dir, --redirects and --tee");
 }
 
 }  // namespace
+
+std::optional<StreamSpec> parse_stream_spec(std::string_view text, int nproc) {
+  StreamSpec spec;
+  spec.by_rank.resize(static_cast<size_t>(nproc));
+  if (std::optional<StreamBits> bits = parse_bits(text)) {
+    std::fill(spec.by_rank.begin(), spec.by_rank.end(), *bits);
+    return spec;
+  }
+  for (const std::string& entry : text::split(text, ',')) {
+    size_t colon = entry.find(':');
+    if (colon == std::string::npos) return std::nullopt;
+    std::optional<int64_t> rank = parse_rank(std::string_view(entry).substr(0, colon));
+    std::optional<StreamBits> bits = parse_bits(std::string_view(entry).substr(colon + 1));
+    if (!rank || !bits) return std::nullopt;
+    spec.highest_rank = static_cast<int>(std::clamp<int64_t>(*rank, spec.highest_rank, INT32_MAX));
+    if (*rank < nproc) spec.by_rank[static_cast<size_t>(*rank)] = *bits;
+  }
+  return spec;
+}
+
+std::vector<std::string> parse_line_filters(std::string_view text) {
+  std::vector<std::string> filters(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    bool is_comma = text[i] == ',';
+    bool is_double = is_comma && i + 1 < text.size() && text[i + 1] == ',';
+    if (is_comma && !is_double) {
+      filters.emplace_back();
+      continue;
+    }
+    filters.back() += text[i];
+    if (is_double) ++i;
+  }
+  std::erase(filters, "");
+  return filters;
+}
 
 Status resolve_logs(const ParsedOptions& options, const Environment& environment, Launch& launch) {
   if (Status status = check_logs_specs(options); !status) return status;

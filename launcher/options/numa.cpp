@@ -3,11 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <utility>
 
+#include "common/machine/files.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -89,13 +89,11 @@ int least_of(const fs::path& list, int cpu) {
 }
 
 int cache_of(const fs::path& cpu_folder, int cpu) {
-  std::error_code error;
   int best = 0;
   int shared_by = cpu;
-  for (fs::directory_iterator entry(cpu_folder / "cache", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const fs::path folder = entry->path();
-    if (!folder.filename().string().starts_with("index")) continue;
+  for (const std::string& name : list_folder(cpu_folder / "cache")) {
+    if (!name.starts_with("index")) continue;
+    const fs::path folder = cpu_folder / "cache" / name;
     const int level = read_number(folder / "level");
     if (read_word(folder / "type") == "Instruction" || level <= best) continue;
     best = level;
@@ -110,12 +108,11 @@ struct Gpu {
 };
 
 std::vector<Gpu> read_gpus(const std::string& root) {
+  const fs::path folder = root + "/proc/driver/nvidia/gpus";
   std::vector<Gpu> gpus;
-  std::error_code error;
-  for (fs::directory_iterator entry(root + "/proc/driver/nvidia/gpus", error), end;
-       !error && entry != end; entry.increment(error)) {
-    Gpu gpu{entry->path().filename().string(), ""};
-    std::ifstream file(entry->path() / "information");
+  for (const std::string& address : list_folder(folder)) {
+    Gpu gpu{address, ""};
+    std::ifstream file(folder / address / "information");
     for (std::string line; std::getline(file, line);) {
       constexpr std::string_view kIdentity = "GPU UUID:";
       if (line.starts_with(kIdentity)) gpu.identity = text::strip(line.substr(kIdentity.size()));
@@ -186,14 +183,11 @@ Topology read_topology(const std::string& root, const std::set<int>& allowed,
                        const std::optional<int>& pretended) {
   const fs::path system = root + "/sys/devices/system";
   Topology topology;
-  std::error_code error;
-  for (fs::directory_iterator entry(system / "node", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : list_folder(system / "node")) {
     const std::optional<int64_t> node =
         name.starts_with("node") ? text::parse_int(name.substr(4)) : std::nullopt;
     if (!node) continue;
-    for (int cpu : parse_ranges(read_word(entry->path() / "cpulist"))) {
+    for (int cpu : parse_ranges(read_word(system / "node" / name / "cpulist"))) {
       if (!allowed.contains(cpu)) continue;
       const fs::path folder = system / "cpu" / ("cpu" + std::to_string(cpu));
       topology.cpus[cpu] = {

@@ -7,339 +7,197 @@
 namespace cpprun {
 namespace {
 
-constexpr std::string_view kSize = "Nodes and workers";
-constexpr std::string_view kMeet = "Where nodes meet";
-constexpr std::string_view kProgram = "The program";
-constexpr std::string_view kFailures = "Failures and stopping";
-constexpr std::string_view kOutput = "Output and logs";
-constexpr std::string_view kOwn = "Only in cpprun";
-constexpr std::string_view kAsk = "Information";
-
-using enum OptionKind;
-
 constexpr OptionRow kTable[] = {
-    // Nodes and workers
-    {.name = "nnodes",
-     .value = "N|MIN:MAX",
-     .group = kSize,
-     .since = "1.9",
-     .help = "Number of nodes, or a range for an elastic job. Default: 1."},
-    {.name = "nproc-per-node",
-     .value = "N|WORD",
-     .group = kSize,
-     .since = "1.9",
-     .help = "Workers on this node: a number, cpu, gpu, xpu or auto. Default: 1.",
-     .note = "gpu counts NVIDIA devices without loading CUDA; xpu finds none; cpu is the number of "
-             "CPUs online"},
-    {.name = "node-rank",
-     .kind = Int,
-     .value = "N",
-     .group = kSize,
-     .since = "1.9",
-     .help = "Rank of this node; needed by static jobs with several nodes. Default: 0.",
-     .note = "with c10d it is a wish that counts before host names; torchrun ignores it there"},
-    {.name = "role",
-     .value = "NAME",
-     .group = kSize,
-     .since = "1.9",
-     .help = "Name of this node's workers, for their ranks by role and for line prefixes. Default: "
-             "default."},
-    {.name = "virtual-local-rank",
-     .kind = Flag,
-     .group = kSize,
-     .since = "2.10",
-     .help = "Each worker sees LOCAL_RANK=0 and only its own device in CUDA_VISIBLE_DEVICES."},
-    {.name = "numa-binding",
-     .kind = Choice,
-     .value = "WORD",
-     .choices = "node socket exclusive core-complex",
-     .has_variable = false,
-     .group = kSize,
-     .since = "2.9",
-     .help = "Bind each worker to CPUs near its GPU: node, socket, exclusive or core-complex.",
-     .note = "needs no numactl; a worker without a GPU: exit 1, as torchrun"},
+    // name, field, value in help, since, help, note for docs/flags.md, details
+    {"nnodes", &ParsedOptions::nnodes, "N|MIN:MAX", "1.9",
+     "Number of nodes, or a range for an elastic job. Default: 1."},
+    {"nproc-per-node", &ParsedOptions::nproc_per_node, "N|WORD", "1.9",
+     "Workers on this node: a number, cpu, gpu, xpu or auto. Default: 1.",
+     "gpu counts NVIDIA devices without loading CUDA; xpu finds none; cpu is the number of CPUs "
+     "online"},
+    {"node-rank", &ParsedOptions::node_rank, "N", "1.9",
+     "Rank of this node; needed by static jobs with several nodes. Default: 0.",
+     "with c10d it is a wish that counts before host names; torchrun ignores it there"},
+    {"role", &ParsedOptions::role, "NAME", "1.9",
+     "Name of this node's workers, for their ranks by role and for line prefixes. Default: "
+     "default."},
+    {"virtual-local-rank", &ParsedOptions::virtual_local_rank, "", "2.10",
+     "Each worker sees LOCAL_RANK=0 and only its own device in CUDA_VISIBLE_DEVICES."},
+    {"numa-binding",
+     &ParsedOptions::numa_binding,
+     "WORD",
+     "2.9",
+     "Bind each worker to CPUs near its GPU: node, socket, exclusive or core-complex.",
+     "needs no numactl; a worker without a GPU: exit 1, as torchrun",
+     {.choices = "node socket exclusive core-complex", .has_variable = false}},
+    {"standalone", &ParsedOptions::standalone, "", "1.9",
+     "One node with a rendezvous of its own; overrides the other rendezvous options. Also what "
+     "happens when neither endpoint nor master port is given for one node.",
+     "listens on loopback only; refused if --nnodes asks for two or more, for whom torchrun waits "
+     "in vain"},
+    {"rdzv-backend", &ParsedOptions::rdzv_backend, "NAME", "1.9",
+     "static, c10d, cpprun (another name of c10d), or etcd. Default: static.",
+     "c10d is cpprun's own rendezvous and does not mix with torchrun agents; etcd is asked by its "
+     "v3 interface (docs/etcd.md), also as etcd-v2"},
+    {"rdzv-endpoint", &ParsedOptions::rdzv_endpoint, "HOST[:PORT]", "1.9",
+     "Where the nodes meet. Default with c10d: localhost:29400. With etcd: its members, "
+     "HOST[:PORT],..."},
+    {"rdzv-id", &ParsedOptions::rdzv_id, "ID", "1.9",
+     "Name of the job, the same on each node. Default: none, which an agent shares with other "
+     "jobs: where that job is full, it ends with 1."},
+    {"rdzv-conf", &ParsedOptions::rdzv_conf, "K=V,...", "1.9",
+     "Details of the rendezvous, such as join_timeout=600,last_call_timeout=30.",
+     "an unknown key is warned about; store_type=file is refused; keys below"},
+    {"local-addr", &ParsedOptions::local_addr, "ADDRESS", "2.0",
+     "Address by which other nodes reach this one. Default: found out."},
+    {"master-addr", &ParsedOptions::master_addr, "HOST", "1.9",
+     "Static jobs: address of the node with rank 0. Default: 127.0.0.1."},
+    {"master-port", &ParsedOptions::master_port, "PORT", "1.9",
+     "Static jobs: port on that node. Default: 29500 where one is needed.",
+     "unset by default as in torch 2.12; 0 on one node: any free port"},
+    {"module",
+     &ParsedOptions::module,
+     "",
+     "1.9",
+     "The script is the name of a Python module, as in python -m.",
+     "",
+     {.letter = 'm'}},
+    {"no-python", &ParsedOptions::no_python, "", "1.9", "Start the script itself, without Python.",
+     "not needed for an ELF file, or an executable #! script that is neither .py nor for Python"},
+    {"run-path", &ParsedOptions::run_path, "", "1.9",
+     "Run the script with Python whatever the two options above say.",
+     "python -u SCRIPT, as a launcher without Python has no interpreter to run it in"},
+    {"start-method",
+     &ParsedOptions::start_method,
+     "WORD",
+     "1.9",
+     "spawn, fork or forkserver. Without effect: workers are always new programs.",
+     "the word is checked; only torchrun's in-process workers know the difference",
+     {.choices = "spawn fork forkserver", .treatment = Treatment::NoEffect}},
+    {"max-restarts", &ParsedOptions::max_restarts, "N", "1.9",
+     "How often all workers are started again after a failure. Default: 0.",
+     "one budget for the whole job, not one for each node"},
+    {"monitor-interval",
+     &ParsedOptions::monitor_interval,
+     "SECONDS",
+     "1.9",
+     "Without effect: the end of a worker is an event, nothing is polled.",
+     "must still be above 0",
+     {.treatment = Treatment::NoEffect}},
+    {"signals-to-handle", &ParsedOptions::signals_to_handle, "LIST", "2.9",
+     "Signals to catch and pass on. Default: SIGTERM,SIGINT,SIGHUP,SIGQUIT."},
+    {"shutdown-timeout", &ParsedOptions::shutdown_timeout, "SECONDS", "2.12",
+     "Time between SIGTERM and SIGKILL when workers are stopped. Default: "
+     "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30."},
+    {"log-dir", &ParsedOptions::log_dir, "DIR", "1.9",
+     "Folder for log files. Default: a temporary one, kept after a failure.",
+     "torchrun keeps the temporary one always; /dev/null: no files"},
+    {"redirects",
+     &ParsedOptions::redirects,
+     "SPEC",
+     "1.9",
+     "Write output to files: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank: 0:3,1:1.",
+     "ranks above 9 work too",
+     {.letter = 'r'}},
+    {"tee",
+     &ParsedOptions::tee,
+     "SPEC",
+     "1.9",
+     "The same, and show it too, each line with a prefix.",
+     "",
+     {.letter = 't'}},
+    {"local-ranks-filter", &ParsedOptions::local_ranks_filter, "LIST", "2.3",
+     "Only these local ranks reach the console, such as 0,2."},
+    {"duplicate-stdout-filters", &ParsedOptions::duplicate_stdout_filters, "LIST", "2.10",
+     "Copy tee'd stdout lines that hold one of these texts into filtered_stdout.log; a double "
+     "comma is a comma."},
+    {"duplicate-stderr-filters", &ParsedOptions::duplicate_stderr_filters, "LIST", "2.10",
+     "The same for stderr and filtered_stderr.log."},
+    {"log-line-prefix-template", &ParsedOptions::log_line_prefix_template, "TEXT", "2.15",
+     "Prefix of tee'd lines, with ${role_name} ${local_rank} ${rank} ${hostname}. Default: "
+     "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, else [${role_name}${local_rank}]:."},
+    {"logs-specs",
+     &ParsedOptions::logs_specs,
+     "NAME",
+     "2.3",
+     "Refused, except for the word default: it names a Python plug-in.",
+     "the plug-in is Python code inside torchrun's process; exit 1",
+     {.has_variable = false, .treatment = Treatment::Refused}},
+    {"event-log-handler", &ParsedOptions::event_log_handler, "NAME", "2.9",
+     "console prints torchrun's event records on stderr; null prints none. Default: null.",
+     "dynamic_rendezvous is silent, as under torchrun; other names: exit 1"},
+    {"worker-store",
+     &ParsedOptions::worker_store,
+     "WORD",
+     "",
+     "Who serves MASTER_PORT: rank0 (worker 0 itself) or agent (as torchrun). Default: rank0, but "
+     "agent for static jobs with several nodes.",
+     "rank0 is refused for static jobs with several nodes, where the port is the agents' own",
+     {.choices = "rank0 agent"}},
+    {"pass-local-rank",
+     &ParsedOptions::pass_local_rank,
+     "WORD",
+     "",
+     "For scripts of the old launcher: put --local_rank=N before the script's arguments; with "
+     "=dash it is --local-rank=N.",
+     "PET_PASS_LOCAL_RANK takes underscore or dash",
+     {.choices = "underscore dash", .is_value_optional = true}},
+    {"tune-malloc", &ParsedOptions::tune_malloc, "", "",
+     "Let glibc's malloc in the workers keep big blocks instead of giving them back at every step; "
+     "what is set already stays.",
+     "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_"},
+    {"startup-failures", &ParsedOptions::startup_failures, "N", "",
+     "End the job when a worker has failed within 10 s of its start in the same way in N rounds in "
+     "a row, whatever --max-restarts allows. Default: 0, never.",
+     "job-wide, the first agent's value counts; the failure summary tells of such failures always"},
+    {"timing", &ParsedOptions::timing, "", "",
+     "Print on stderr where the time of the start and of each recovery went, phase by phase.",
+     "events.jsonl has the same"},
+    {"snapshot-dir", &ParsedOptions::snapshot_dir, "DIR", "",
+     "Folder in which the workers keep their snapshots (step-<n>): each round begins with the "
+     "newest complete one.",
+     "may be shared by the nodes, or each node's own: what a node lacks it fetches from another"},
+    {"snapshot-replicas", &ParsedOptions::snapshot_replicas, "0|1", "",
+     "1: a neighbour node keeps a copy of what the workers keep in memory, so that a node that is "
+     "replaced resumes from memory too. Default: 0.",
+     "with --snapshot-dir, each node's own; takes half of the memory for snapshots"},
+    {"faults", &ParsedOptions::faults, "FILE", "",
+     "Inject the faults of this plan into the job, and check what it expects: exit 3 if that has "
+     "not held.",
+     "CPPRUN_FAULTS may name the file too; docs/faults.md"},
+    {"seed", &ParsedOptions::seed, "N", "",
+     "Draws what the fault plan leaves open. Default: the plan's own seed, else 0.",
+     "the same seed, the same faults"},
+    {"junit", &ParsedOptions::junit, "FILE", "",
+     "Write there what became of the faults and expectations, as JUnit's XML."},
+    {"hang-timeout", &ParsedOptions::hang_timeout, "auto|off|SECONDS", "",
+     "How long workers may go without a sign of life before their stacks are collected and they "
+     "are restarted. auto learns it, and acts only where it is sure. Default: auto.",
+     "hangs are counted apart, up to --max-restarts too; docs/supervision.md"},
+    {"debug-rank", &ParsedOptions::debug_rank, "N", "",
+     "The worker with this global rank waits for a debugger before its program begins; nothing "
+     "counts as a hang then.",
+     "gdb -p attaches, SIGCONT lets it begin without one"},
+    {"omp-threads", &ParsedOptions::omp_threads, "N|auto", "",
+     "OMP_NUM_THREADS of each worker; auto shares this node's CPUs out evenly. Default: as "
+     "torchrun, 1 where it is unset and there are several workers."},
+    {"help", {}, "", "1.9", "Show this text.", "", {.letter = 'h', .has_variable = false}},
+    {"version", {}, "", "", "Show the version.", "", {.has_variable = false}},
+    {"print-completion",
+     &ParsedOptions::print_completion,
+     "SHELL",
+     "2.15",
+     "Show a completion script for bash, zsh or tcsh.",
+     "needs nothing installed",
+     {.choices = "bash zsh tcsh", .has_variable = false}},
+};
 
-    // Rendezvous
-    {.name = "standalone",
-     .kind = Flag,
-     .group = kMeet,
-     .since = "1.9",
-     .help = "One node with a rendezvous of its own; overrides the other rendezvous options. Also "
-             "what happens when neither endpoint nor master port is given for one node.",
-     .note = "listens on loopback only; refused if --nnodes asks for two or more, for whom "
-             "torchrun waits in vain"},
-    {.name = "rdzv-backend",
-     .value = "NAME",
-     .group = kMeet,
-     .since = "1.9",
-     .help = "static, c10d, cpprun (another name of c10d), or etcd. Default: static.",
-     .note = "c10d is cpprun's own rendezvous and does not mix with torchrun agents; etcd is asked "
-             "by its v3 interface (docs/etcd.md), also as etcd-v2"},
-    {.name = "rdzv-endpoint",
-     .value = "HOST[:PORT]",
-     .group = kMeet,
-     .since = "1.9",
-     .help = "Where the nodes meet. Default with c10d: localhost:29400. With etcd: its members, "
-             "HOST[:PORT],..."},
-    {.name = "rdzv-id",
-     .value = "ID",
-     .group = kMeet,
-     .since = "1.9",
-     .help = "Name of the job, the same on each node. Default: none, which an agent shares "
-             "with other jobs: where that job is full, it ends with 1."},
-    {.name = "rdzv-conf",
-     .value = "K=V,...",
-     .group = kMeet,
-     .since = "1.9",
-     .help = "Details of the rendezvous, such as join_timeout=600,last_call_timeout=30.",
-     .note = "an unknown key is warned about; store_type=file is refused; keys below"},
-    {.name = "local-addr",
-     .value = "ADDRESS",
-     .group = kMeet,
-     .since = "2.0",
-     .help = "Address by which other nodes reach this one. Default: found out."},
-    {.name = "master-addr",
-     .value = "HOST",
-     .group = kMeet,
-     .since = "1.9",
-     .help = "Static jobs: address of the node with rank 0. Default: 127.0.0.1."},
-    {.name = "master-port",
-     .kind = Int,
-     .value = "PORT",
-     .group = kMeet,
-     .since = "1.9",
-     .help = "Static jobs: port on that node. Default: 29500 where one is needed.",
-     .note = "unset by default as in torch 2.12; 0 on one node: any free port"},
-
-    // The program
-    {.name = "module",
-     .letter = 'm',
-     .kind = Flag,
-     .group = kProgram,
-     .since = "1.9",
-     .help = "The script is the name of a Python module, as in python -m."},
-    {.name = "no-python",
-     .kind = Flag,
-     .group = kProgram,
-     .since = "1.9",
-     .help = "Start the script itself, without Python.",
-     .note = "not needed for an ELF file, or an executable #! script that is neither .py nor for "
-             "Python"},
-    {.name = "run-path",
-     .kind = Flag,
-     .group = kProgram,
-     .since = "1.9",
-     .help = "Run the script with Python whatever the two options above say.",
-     .note = "python -u SCRIPT, as a launcher without Python has no interpreter to run it in"},
-    {.name = "start-method",
-     .kind = Choice,
-     .value = "WORD",
-     .choices = "spawn fork forkserver",
-     .group = kProgram,
-     .since = "1.9",
-     .treatment = Treatment::NoEffect,
-     .help = "spawn, fork or forkserver. Without effect: workers are always new programs.",
-     .note = "the word is checked; only torchrun's in-process workers know the difference"},
-
-    // Failures and stopping
-    {.name = "max-restarts",
-     .kind = Int,
-     .value = "N",
-     .group = kFailures,
-     .since = "1.9",
-     .help = "How often all workers are started again after a failure. Default: 0.",
-     .note = "one budget for the whole job, not one for each node"},
-    {.name = "monitor-interval",
-     .kind = Float,
-     .value = "SECONDS",
-     .group = kFailures,
-     .since = "1.9",
-     .treatment = Treatment::NoEffect,
-     .help = "Without effect: the end of a worker is an event, nothing is polled.",
-     .note = "must still be above 0"},
-    {.name = "signals-to-handle",
-     .value = "LIST",
-     .group = kFailures,
-     .since = "2.9",
-     .help = "Signals to catch and pass on. Default: SIGTERM,SIGINT,SIGHUP,SIGQUIT."},
-    {.name = "shutdown-timeout",
-     .kind = Int,
-     .value = "SECONDS",
-     .group = kFailures,
-     .since = "2.12",
-     .help = "Time between SIGTERM and SIGKILL when workers are stopped. Default: "
-             "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30."},
-
-    // Output and logs
-    {.name = "log-dir",
-     .value = "DIR",
-     .group = kOutput,
-     .since = "1.9",
-     .help = "Folder for log files. Default: a temporary one, kept after a failure.",
-     .note = "torchrun keeps the temporary one always; /dev/null: no files"},
-    {.name = "redirects",
-     .letter = 'r',
-     .value = "SPEC",
-     .group = kOutput,
-     .since = "1.9",
-     .help =
-         "Write output to files: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank: 0:3,1:1.",
-     .note = "ranks above 9 work too"},
-    {.name = "tee",
-     .letter = 't',
-     .value = "SPEC",
-     .group = kOutput,
-     .since = "1.9",
-     .help = "The same, and show it too, each line with a prefix."},
-    {.name = "local-ranks-filter",
-     .value = "LIST",
-     .group = kOutput,
-     .since = "2.3",
-     .help = "Only these local ranks reach the console, such as 0,2."},
-    {.name = "duplicate-stdout-filters",
-     .value = "LIST",
-     .group = kOutput,
-     .since = "2.10",
-     .help =
-         "Copy tee'd stdout lines that hold one of these texts into filtered_stdout.log; a double "
-         "comma is a comma."},
-    {.name = "duplicate-stderr-filters",
-     .value = "LIST",
-     .group = kOutput,
-     .since = "2.10",
-     .help = "The same for stderr and filtered_stderr.log."},
-    {.name = "log-line-prefix-template",
-     .value = "TEXT",
-     .group = kOutput,
-     .since = "2.15",
-     .help = "Prefix of tee'd lines, with ${role_name} ${local_rank} ${rank} ${hostname}. Default: "
-             "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, else [${role_name}${local_rank}]:."},
-    {.name = "logs-specs",
-     .value = "NAME",
-     .has_variable = false,
-     .group = kOutput,
-     .since = "2.3",
-     .treatment = Treatment::Refused,
-     .help = "Refused, except for the word default: it names a Python plug-in.",
-     .note = "the plug-in is Python code inside torchrun's process; exit 1"},
-    {.name = "event-log-handler",
-     .value = "NAME",
-     .group = kOutput,
-     .since = "2.9",
-     .help = "console prints torchrun's event records on stderr; null prints none. Default: null.",
-     .note = "dynamic_rendezvous is silent, as under torchrun; other names: exit 1"},
-
-    // cpprun's own options
-    {.name = "worker-store",
-     .kind = Choice,
-     .value = "WORD",
-     .choices = "rank0 agent",
-     .group = kOwn,
-     .help =
-         "Who serves MASTER_PORT: rank0 (worker 0 itself) or agent (as torchrun). Default: rank0, "
-         "but agent for static jobs with several nodes.",
-     .note =
-         "rank0 is refused for static jobs with several nodes, where the port is the agents' own"},
-    {.name = "pass-local-rank",
-     .kind = OptionalChoice,
-     .value = "WORD",
-     .choices = "underscore dash",
-     .group = kOwn,
-     .help = "For scripts of the old launcher: put --local_rank=N before the script's arguments; "
-             "with =dash it is --local-rank=N.",
-     .note = "PET_PASS_LOCAL_RANK takes underscore or dash"},
-    {.name = "tune-malloc",
-     .kind = Flag,
-     .group = kOwn,
-     .help = "Let glibc's malloc in the workers keep big blocks instead of giving them back at "
-             "every step; what is set already stays.",
-     .note = "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_"},
-
-    {.name = "startup-failures",
-     .kind = Int,
-     .value = "N",
-     .group = kOwn,
-     .help = "End the job when a worker has failed within 10 s of its start in the same way in N "
-             "rounds in a row, whatever --max-restarts allows. Default: 0, never.",
-     .note = "job-wide, the first agent's value counts; the failure summary tells of such failures "
-             "always"},
-    {.name = "timing",
-     .kind = Flag,
-     .group = kOwn,
-     .help = "Print on stderr where the time of the start and of each recovery went, phase by "
-             "phase.",
-     .note = "events.jsonl has the same"},
-    {.name = "snapshot-dir",
-     .value = "DIR",
-     .group = kOwn,
-     .help = "Folder in which the workers keep their snapshots (step-<n>): each round begins with "
-             "the newest complete one.",
-     .note = "may be shared by the nodes, or each node's own: what a node lacks it fetches from "
-             "another"},
-    {.name = "snapshot-replicas",
-     .kind = Int,
-     .value = "0|1",
-     .group = kOwn,
-     .help = "1: a neighbour node keeps a copy of what the workers keep in memory, so that a node "
-             "that is replaced resumes from memory too. Default: 0.",
-     .note = "with --snapshot-dir, each node's own; takes half of the memory for snapshots"},
-    {.name = "faults",
-     .value = "FILE",
-     .group = kOwn,
-     .help = "Inject the faults of this plan into the job, and check what it expects: exit 3 if "
-             "that has not held.",
-     .note = "CPPRUN_FAULTS may name the file too; docs/faults.md"},
-    {.name = "seed",
-     .kind = Int,
-     .value = "N",
-     .group = kOwn,
-     .help = "Draws what the fault plan leaves open. Default: the plan's own seed, else 0.",
-     .note = "the same seed, the same faults"},
-    {.name = "junit",
-     .value = "FILE",
-     .group = kOwn,
-     .help = "Write there what became of the faults and expectations, as JUnit's XML."},
-    {.name = "hang-timeout",
-     .value = "auto|off|SECONDS",
-     .group = kOwn,
-     .help = "How long workers may go without a sign of life before their stacks are collected and "
-             "they are restarted. auto learns it, and acts only where it is sure. Default: auto.",
-     .note = "hangs are counted apart, up to --max-restarts too; docs/supervision.md"},
-    {.name = "debug-rank",
-     .kind = Int,
-     .value = "N",
-     .group = kOwn,
-     .help = "The worker with this global rank waits for a debugger before its program begins; "
-             "nothing counts as a hang then.",
-     .note = "gdb -p attaches, SIGCONT lets it begin without one"},
-    {.name = "omp-threads",
-     .value = "N|auto",
-     .group = kOwn,
-     .help = "OMP_NUM_THREADS of each worker; auto shares this node's CPUs out evenly. Default: as "
-             "torchrun, 1 where it is unset and there are several workers."},
-
-    // Information
-    {.name = "help",
-     .letter = 'h',
-     .kind = Question,
-     .has_variable = false,
-     .group = kAsk,
-     .since = "1.9",
-     .help = "Show this text."},
-    {.name = "version",
-     .kind = Question,
-     .has_variable = false,
-     .group = kAsk,
-     .help = "Show the version."},
-    {.name = "print-completion",
-     .kind = Choice,
-     .value = "SHELL",
-     .choices = "bash zsh tcsh",
-     .has_variable = false,
-     .group = kAsk,
-     .since = "2.15",
-     .help = "Show a completion script for bash, zsh or tcsh.",
-     .note = "needs nothing installed"},
+// The headings of the groups in help, by the first option of each.
+constexpr std::pair<std::string_view, std::string_view> kHeadings[] = {
+    {"nnodes", "Nodes and workers"}, {"standalone", "Where nodes meet"},
+    {"module", "The program"},       {"max-restarts", "Failures and stopping"},
+    {"log-dir", "Output and logs"},  {"worker-store", "Only in cpprun"},
+    {"help", "Information"},
 };
 
 std::string replaced(std::string_view name, char from, char to) {
@@ -350,9 +208,15 @@ std::string replaced(std::string_view name, char from, char to) {
 
 }  // namespace
 
+OptionKind OptionRow::kind() const {
+  using enum OptionKind;
+  constexpr OptionKind kKinds[] = {Question, Flag, Int, Int, Float, Text};
+  static_assert(std::size(kKinds) == std::variant_size_v<OptionField>);
+  return kKinds[field.index()];
+}
+
 bool OptionRow::takes_value() const {
-  return kind != OptionKind::Flag && kind != OptionKind::Question &&
-         kind != OptionKind::OptionalChoice;
+  return kind() != OptionKind::Flag && kind() != OptionKind::Question && !details.is_value_optional;
 }
 
 std::span<const OptionRow> option_table() { return kTable; }
@@ -362,6 +226,13 @@ const OptionRow* find_option(std::string_view dashed_name) {
     if (row.name == dashed_name) return &row;
   }
   return nullptr;
+}
+
+std::string_view heading_before(const OptionRow& row) {
+  for (const auto& [first, heading] : kHeadings) {
+    if (row.name == first) return heading;
+  }
+  return "";
 }
 
 std::string dashed(std::string_view name) { return replaced(name, '_', '-'); }
@@ -376,7 +247,8 @@ std::string variable_name(const OptionRow& row) {
 }
 
 std::vector<std::string> choice_words(const OptionRow& row) {
-  return row.choices.empty() ? std::vector<std::string>{} : text::split(row.choices, ' ');
+  if (row.details.choices.empty()) return {};
+  return text::split(row.details.choices, ' ');
 }
 
 }  // namespace cpprun

@@ -8,35 +8,48 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
+
+#include "launcher/options/parsed_options.hpp"
 
 namespace cpprun {
 
 enum class OptionKind {
-  Flag,            // no value; its environment variable is an integer, 0 is off
-  Int,             // a whole number as Python's int() reads it
-  Float,           //
-  Text,            //
-  Choice,          // one of `choices`; a variable's value is not checked, as under torchrun
-  OptionalChoice,  // "--name" or "--name=word"
-  Question,        // prints a text and exits: --help, --version
+  Question,  // prints a text and exits: --help, --version
+  Flag,      // no value; its environment variable is an integer, 0 is off
+  Int,       // a whole number as Python's int() reads it
+  Float,
+  Text,
 };
+
+// Where an option's value goes; nowhere for a Question.
+using OptionField = std::variant<std::monostate, bool ParsedOptions::*, int64_t ParsedOptions::*,
+                                 std::optional<int64_t> ParsedOptions::*, double ParsedOptions::*,
+                                 std::string ParsedOptions::*>;
 
 enum class Treatment { Full, NoEffect, Refused };
 
-struct OptionRow {
-  std::string_view name;  // with dashes: "nproc-per-node"
-  char letter = '\0';     // 'r' for -r
-  OptionKind kind = OptionKind::Text;
-  std::string_view value = {};    // placeholder of the value in help: "N|MIN:MAX"
-  std::string_view choices = {};  // "spawn fork forkserver"
-  bool has_variable = true;       // PET_<NAME> sets it too
-  std::string_view group = {};    // heading in help
-  std::string_view since = {};    // first torch release that has it; empty: cpprun's own
+struct OptionDetails {
+  char letter = '\0';  // 'r' for -r
+  // "spawn fork forkserver": all accepted words. A variable's value is not checked, as under
+  // torchrun.
+  std::string_view choices{};
+  bool is_value_optional = false;  // "--name" or "--name=word"
+  bool has_variable = true;        // PET_<NAME> sets it too
   Treatment treatment = Treatment::Full;
-  std::string_view help = {};  // one sentence or two
-  std::string_view note = {};  // for docs/flags.md: the difference from torchrun; may be empty
+};
 
+struct OptionRow {
+  std::string_view name;    // with dashes: "nproc-per-node"
+  OptionField field;        // its type is the kind of the option
+  std::string_view value;   // placeholder of the value in help: "N|MIN:MAX"
+  std::string_view since;   // first torch release that has it; empty: cpprun's own
+  std::string_view help;    // one sentence or two
+  std::string_view note{};  // for docs/flags.md: the difference from torchrun; may be empty
+  OptionDetails details{};
+
+  OptionKind kind() const;
   bool is_own() const { return since.empty(); }
   bool takes_value() const;
 };
@@ -45,6 +58,9 @@ std::span<const OptionRow> option_table();
 
 // By its exact dashed name; nullptr if unknown.
 const OptionRow* find_option(std::string_view dashed_name);
+
+// The heading in help above this option, the first of its group; "" for the others.
+std::string_view heading_before(const OptionRow& row);
 
 std::string dashed(std::string_view name);        // "nproc_per_node" -> "nproc-per-node"
 std::string underscored(std::string_view name);   // the inverse

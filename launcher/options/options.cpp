@@ -1,7 +1,6 @@
 #include "launcher/options/options.hpp"
 
 #include "common/text.hpp"
-#include "launcher/options/completion.hpp"
 #include "launcher/options/parse.hpp"
 #include "launcher/options/tokenizer.hpp"
 
@@ -22,6 +21,17 @@ template <class Part>
 }
 
 }  // namespace
+
+Error bad_value(std::string text) { return Error{ErrorKind::BadValue, std::move(text)}; }
+
+Result<Launch> resolve(const ParsedOptions& options, const Environment& environment) {
+  Launch launch;
+  for (auto* part : {resolve_workers, resolve_program, resolve_logs, resolve_rendezvous,
+                     resolve_agent, resolve_faults}) {
+    if (Status status = part(options, environment, launch); !status) return status.error();
+  }
+  return launch;
+}
 
 Result<OptionsResult> read_options(std::span<const std::string> args,
                                    const Environment& environment) {

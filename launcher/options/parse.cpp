@@ -9,7 +9,6 @@
 #include <memory>
 #include <set>
 
-#include "common/check.hpp"
 #include "common/text.hpp"
 #include "launcher/options/option_table.hpp"
 
@@ -21,7 +20,7 @@ constexpr std::string_view kHelpIndent = "        ";
 
 std::string cli_names(const OptionRow& row) {
   std::string names;
-  if (row.letter != '\0') names = std::string("-") + row.letter + ",";
+  if (row.details.letter != '\0') names = std::string("-") + row.details.letter + ",";
   names += "--" + std::string(row.name);
   std::string other = underscored(row.name);
   if (other != row.name) names += ",--" + other;
@@ -59,7 +58,7 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_group(std::string group, bool,
                          std::vector<const CLI::Option*> options) const override {
-    std::string out = (group == option_table().front().group ? "\n" : "") + group + ":\n";
+    std::string out = (group == heading_before(option_table().front()) ? "\n" : "") + group + ":\n";
     for (const CLI::Option* option : options) out += make_option(option, false);
     return out;
   }
@@ -82,8 +81,10 @@ class CommandLine {
     app_.formatter(std::make_shared<HelpFormatter>());
   }
 
-  void know(const OptionRow& row) {
-    if (known_.insert(&row).second) bind(row, options_);
+  // `group`: the heading above it in help.
+  void know(const OptionRow& row, const std::string& group = "") {
+    if (!known_.insert(&row).second) return;
+    std::visit([&](auto field) { add(row, field)->group(group); }, row.field);
   }
 
   void take(const Token& token) {
@@ -100,75 +101,22 @@ class CommandLine {
   std::string help() const { return app_.help(); }
 
  private:
-  void bind(const OptionRow& row, ParsedOptions& options);
-  template <class Field>
-  void add(const OptionRow& row, Field& field);
+  CLI::Option* add(const OptionRow& row, std::monostate) {
+    const std::string help(row.help);
+    return app_.add_flag(cli_names(row), help);
+  }
+  template <class Value>
+  CLI::Option* add(const OptionRow& row, Value ParsedOptions::*field) {
+    const std::string value(row.value);
+    return app_.add_option(cli_names(row), options_.*field, std::string(row.help))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+        ->option_text(row.details.is_value_optional ? "[=" + value + "]" : value);
+  }
 
   ParsedOptions& options_;
   std::set<const OptionRow*> known_;
   CLI::App app_;
 };
-
-template <class Field>
-void CommandLine::add(const OptionRow& row, Field& field) {
-  CLI::Option* option = app_.add_option(cli_names(row), field, std::string(row.help));
-  option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  option->group(std::string(row.group));
-  std::string value(row.value);
-  if (row.kind == OptionKind::OptionalChoice) value = "[=" + value + "]";
-  option->option_text(value);
-}
-
-void CommandLine::bind(const OptionRow& row, ParsedOptions& o) {
-  if (row.name == "nnodes") return add(row, o.nnodes);
-  if (row.name == "nproc-per-node") return add(row, o.nproc_per_node);
-  if (row.name == "node-rank") return add(row, o.node_rank);
-  if (row.name == "role") return add(row, o.role);
-  if (row.name == "virtual-local-rank") return add(row, o.virtual_local_rank);
-  if (row.name == "numa-binding") return add(row, o.numa_binding);
-  if (row.name == "standalone") return add(row, o.standalone);
-  if (row.name == "rdzv-backend") return add(row, o.rdzv_backend);
-  if (row.name == "rdzv-endpoint") return add(row, o.rdzv_endpoint);
-  if (row.name == "rdzv-id") return add(row, o.rdzv_id);
-  if (row.name == "rdzv-conf") return add(row, o.rdzv_conf);
-  if (row.name == "local-addr") return add(row, o.local_addr);
-  if (row.name == "master-addr") return add(row, o.master_addr);
-  if (row.name == "master-port") return add(row, o.master_port);
-  if (row.name == "module") return add(row, o.module);
-  if (row.name == "no-python") return add(row, o.no_python);
-  if (row.name == "run-path") return add(row, o.run_path);
-  if (row.name == "start-method") return add(row, o.start_method);
-  if (row.name == "max-restarts") return add(row, o.max_restarts);
-  if (row.name == "monitor-interval") return add(row, o.monitor_interval);
-  if (row.name == "signals-to-handle") return add(row, o.signals_to_handle);
-  if (row.name == "shutdown-timeout") return add(row, o.shutdown_timeout);
-  if (row.name == "log-dir") return add(row, o.log_dir);
-  if (row.name == "redirects") return add(row, o.redirects);
-  if (row.name == "tee") return add(row, o.tee);
-  if (row.name == "local-ranks-filter") return add(row, o.local_ranks_filter);
-  if (row.name == "duplicate-stdout-filters") return add(row, o.duplicate_stdout_filters);
-  if (row.name == "duplicate-stderr-filters") return add(row, o.duplicate_stderr_filters);
-  if (row.name == "log-line-prefix-template") return add(row, o.log_line_prefix_template);
-  if (row.name == "logs-specs") return add(row, o.logs_specs);
-  if (row.name == "event-log-handler") return add(row, o.event_log_handler);
-  if (row.name == "worker-store") return add(row, o.worker_store);
-  if (row.name == "pass-local-rank") return add(row, o.pass_local_rank);
-  if (row.name == "startup-failures") return add(row, o.startup_failures);
-  if (row.name == "timing") return add(row, o.timing);
-  if (row.name == "tune-malloc") return add(row, o.tune_malloc);
-  if (row.name == "snapshot-dir") return add(row, o.snapshot_dir);
-  if (row.name == "snapshot-replicas") return add(row, o.snapshot_replicas);
-  if (row.name == "faults") return add(row, o.faults);
-  if (row.name == "seed") return add(row, o.seed);
-  if (row.name == "junit") return add(row, o.junit);
-  if (row.name == "hang-timeout") return add(row, o.hang_timeout);
-  if (row.name == "debug-rank") return add(row, o.debug_rank);
-  if (row.name == "omp-threads") return add(row, o.omp_threads);
-  if (row.name == "print-completion") return add(row, o.print_completion);
-  CPPRUN_CHECK(row.kind == OptionKind::Question);
-  const std::string help(row.help);
-  app_.add_flag(cli_names(row), help)->group(std::string(row.group));
-}
 
 }  // namespace
 
@@ -200,7 +148,11 @@ Result<ParsedOptions> parse_tokens(const TokenList& tokens) {
 std::string help_text() {
   ParsedOptions unused;
   CommandLine line(unused);
-  for (const OptionRow& row : option_table()) line.know(row);
+  std::string group;
+  for (const OptionRow& row : option_table()) {
+    if (const std::string_view heading = heading_before(row); !heading.empty()) group = heading;
+    line.know(row, group);
+  }
   return line.help();
 }
 

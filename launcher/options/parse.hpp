@@ -1,4 +1,5 @@
-// Converts tokens into typed options and formats the help text, with CLI11.
+// Converts tokens into typed options; the texts that the option table gives: help (both with CLI11)
+// and completion scripts (completion.cpp).
 #pragma once
 
 #include <string>
@@ -14,5 +15,8 @@ Result<ParsedOptions> parse_tokens(const TokenList& tokens);
 
 // What --help shows: grouped, both spellings, at most 80 columns.
 std::string help_text();
+
+// `shell`: bash, zsh or tcsh.
+std::string completion_script(std::string_view shell);
 
 }  // namespace cpprun

@@ -22,9 +22,10 @@ constexpr std::array kOnlyEtcd = {"protocol", "ssl_cert", "ssl_cert_key", "ca_ce
 // Without effect with etcd, where the elected node hosts.
 constexpr const char* kIsHost = "is_host";
 
+constexpr double kAboveZero = 1e-3;   // a millisecond: the shortest useful time
 constexpr double kMaxSeconds = 1e8;   // three years; keeps times far from overflow
 constexpr double kTorchInterval = 5;  // torchrun's default, used if only the attempts are given
-constexpr double kTorchAttempts = 3;
+constexpr int64_t kTorchAttempts = 3;
 
 bool is_in(const auto& list, std::string_view key) {
   return std::find(list.begin(), list.end(), key) != list.end();
@@ -40,97 +41,76 @@ std::string_view unquoted(std::string_view text) {
   return text::strip(text);
 }
 
-Error bad(const std::string& key, const std::string& value, const std::string& why) {
-  return bad_value("--rdzv-conf " + key + "=" + value + ": " + why);
+// The readers leave `out` unchanged if the key is missing.
+template <class Out>
+Status read_number(const KeyValues& conf, const std::string& key, double least, Out& out) {
+  const std::string* text = find_value(conf, key);
+  if (text == nullptr) return {};
+  std::optional<double> value = text::parse_double(*text);
+  if (!value) return bad_conf(key, *text, "not a number of seconds");
+  if (*value < least || *value > kMaxSeconds) {
+    return bad_conf(
+        key, *text,
+        least > 0 ? "must be above 0 (and below 1e8)" : "must be 0 or more (and below 1e8)");
+  }
+  out = *value;
+  return {};
 }
 
-class Reader {
- public:
-  explicit Reader(KeyValues values) : values_(std::move(values)) {}
+Status read_time(const KeyValues& conf, const std::string& key, double least, auto& out) {
+  std::optional<double> value;
+  if (Status status = read_number(conf, key, least, value); !status) return status;
+  if (value) out = seconds(*value);
+  return {};
+}
 
-  // nullptr if not given; the last one counts.
-  const std::string* find(std::string_view key) const {
-    auto found = std::find_if(values_.rbegin(), values_.rend(),
-                              [&](const auto& kv) { return kv.first == key; });
-    return found == values_.rend() ? nullptr : &found->second;
-  }
+Status read_int(const KeyValues& conf, const std::string& key, int64_t most,
+                const std::string& wanted, int64_t& out) {
+  const std::string* text = find_value(conf, key);
+  if (text == nullptr) return {};
+  std::optional<int64_t> value = text::parse_int(*text);
+  if (!value || *value < 1 || *value > most) return bad_conf(key, *text, wanted);
+  out = *value;
+  return {};
+}
 
-  // Leaves `out` unchanged if the key is missing.
-  template <class Out>
-  Status number(const std::string& key, double least, Out& out) const {
-    const std::string* text = find(key);
-    if (text == nullptr) return {};
-    std::optional<double> value = text::parse_double(*text);
-    if (!value) return bad(key, *text, "not a number of seconds");
-    if (*value < least || *value > kMaxSeconds) {
-      return bad(
-          key, *text,
-          least > 0 ? "must be above 0 (and below 1e8)" : "must be 0 or more (and below 1e8)");
-    }
-    out = *value;
-    return {};
-  }
-
-  Status time(const std::string& key, double least, auto& out) const {
-    std::optional<double> value;
-    if (Status status = number(key, least, value); !status) return status;
-    if (value) out = seconds(*value);
-    return {};
-  }
-
-  Status boolean(const std::string& key, std::optional<bool>& out) const;
-  Status megabytes(const std::string& key, size_t& out) const;
-  Status lease(RendezvousConf& conf) const;
-  Status checked_only() const;
-  void warn(Backend backend, std::vector<std::string>& warnings) const;
-
- private:
-  KeyValues values_;
-};
-
-constexpr double kAboveZero = 1e-3;  // a millisecond: the shortest useful time
-
-Status Reader::boolean(const std::string& key, std::optional<bool>& out) const {
-  const std::string* text = find(key);
+Status read_boolean(const KeyValues& conf, const std::string& key, std::optional<bool>& out) {
+  const std::string* text = find_value(conf, key);
   if (text == nullptr) return {};
   std::string lower = *text;
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   constexpr std::array kYes = {"1", "true", "t", "yes", "y"};
   constexpr std::array kNo = {"0", "false", "f", "no", "n"};
-  if (!is_in(kYes, lower) && !is_in(kNo, lower)) return bad(key, *text, "write true or false");
+  if (!is_in(kYes, lower) && !is_in(kNo, lower)) return bad_conf(key, *text, "write true or false");
   out = is_in(kYes, lower);
   return {};
 }
 
-Status Reader::megabytes(const std::string& key, size_t& out) const {
-  const std::string* text = find(key);
-  if (text == nullptr) return {};
+Status read_megabytes(const KeyValues& conf, const std::string& key, size_t& out) {
   constexpr int64_t kMost = static_cast<int64_t>(limits::kStoreCommandBytes >> 20);
-  std::optional<int64_t> value = text::parse_int(*text);
-  if (!value || *value < 1 || *value > kMost) {
-    return bad(key, *text, "write a whole number of megabytes from 1 to " + std::to_string(kMost));
-  }
-  out = static_cast<size_t>(*value) << 20;
-  return {};
+  int64_t megabytes = 0;
+  Status status =
+      read_int(conf, key, kMost,
+               "write a whole number of megabytes from 1 to " + std::to_string(kMost), megabytes);
+  if (megabytes > 0) out = static_cast<size_t>(megabytes) << 20;
+  return status;
 }
 
 // If only one of the two keys is given, the other one has torchrun's default, so that the lease is
 // the one that torchrun's documentation gives.
-Status Reader::lease(RendezvousConf& conf) const {
-  const std::string* interval_text = find("keep_alive_interval");
-  const std::string* attempts_text = find("keep_alive_max_attempt");
-  if (interval_text == nullptr && attempts_text == nullptr) return {};
-  double interval = kTorchInterval;
-  if (Status status = number("keep_alive_interval", kAboveZero, interval); !status) return status;
-  int64_t attempts = static_cast<int64_t>(kTorchAttempts);
-  if (attempts_text != nullptr) {
-    std::optional<int64_t> value = text::parse_int(*attempts_text);
-    if (!value || *value < 1 || *value > 1'000'000) {
-      return bad("keep_alive_max_attempt", *attempts_text, "write a whole number from 1 on");
-    }
-    attempts = *value;
+Status read_lease(const KeyValues& values, RendezvousConf& conf) {
+  constexpr const char* kInterval = "keep_alive_interval";
+  constexpr const char* kAttempts = "keep_alive_max_attempt";
+  if (find_value(values, kInterval) == nullptr && find_value(values, kAttempts) == nullptr) {
+    return {};
   }
+  double interval = kTorchInterval;
+  int64_t attempts = kTorchAttempts;
+  if (Status status = read_number(values, kInterval, kAboveZero, interval); !status) return status;
+  Status status =
+      read_int(values, kAttempts, 1'000'000, "write a whole number from 1 on", attempts);
+  if (!status) return status;
   double lease = interval * static_cast<double>(attempts);
   if (lease > kMaxSeconds)
     return bad_value(
@@ -147,21 +127,21 @@ Status Reader::lease(RendezvousConf& conf) const {
 }
 
 // These have no effect here, but a malformed value is an error under torchrun too.
-Status Reader::checked_only() const {
+Status check_only(const KeyValues& conf) {
   for (const char* key : {"close_timeout", "heartbeat_timeout", "read_timeout"}) {
     double unused = 0;
-    if (Status status = number(key, kAboveZero, unused); !status) return status;
+    if (Status status = read_number(conf, key, kAboveZero, unused); !status) return status;
   }
   double unused = 0;
-  return number("cas_backoff_max_seconds", 0, unused);
+  return read_number(conf, "cas_backoff_max_seconds", 0, unused);
 }
 
-void Reader::warn(Backend backend, std::vector<std::string>& warnings) const {
+void warn_of_keys(const KeyValues& conf, Backend backend, std::vector<std::string>& warnings) {
   const bool is_etcd = backend == Backend::Etcd;
   std::vector<std::string> known(kWithEffect.begin(), kWithEffect.end());
   known.insert(known.end(), kWithoutEffect.begin(), kWithoutEffect.end());
   if (is_etcd) known.insert(known.end(), kOnlyEtcd.begin(), kOnlyEtcd.end());
-  for (const auto& [key, value] : values_) {
+  for (const auto& [key, value] : conf) {
     const bool is_moot = is_etcd && key == kIsHost;
     if (is_in(known, key) && !is_moot) continue;
     std::string text = "--rdzv-conf: ";
@@ -202,43 +182,47 @@ Result<KeyValues> split_rdzv_conf(std::string_view text) {
   return values;
 }
 
-Status check_store_type(std::string_view conf) {
-  Result<KeyValues> values = split_rdzv_conf(conf);
-  if (!values) return values.error();
-  const Reader reader(std::move(*values));
-  const std::string* type = reader.find("store_type");
-  if (type == nullptr || *type == "tcp") return {};
-  if (*type == "file") {
-    return bad("store_type", *type,
-               "a shared file can't tell when a node is gone; leave it out and give "
-               "--rdzv-endpoint=HOST:PORT");
-  }
-  return bad("store_type", *type, "only tcp is known");
+const std::string* find_value(const KeyValues& conf, std::string_view key, std::string_view other) {
+  auto found = std::find_if(conf.rbegin(), conf.rend(),
+                            [&](const auto& kv) { return kv.first == key || kv.first == other; });
+  return found == conf.rend() ? nullptr : &found->second;
 }
 
-Result<RendezvousConf> read_rdzv_conf(std::string_view text, Backend backend,
+Error bad_conf(const std::string& key, const std::string& value, const std::string& why) {
+  return bad_value("--rdzv-conf " + key + "=" + value + ": " + why);
+}
+
+Status check_store_type(const KeyValues& conf) {
+  const std::string* type = find_value(conf, "store_type");
+  if (type == nullptr || *type == "tcp") return {};
+  if (*type == "file") {
+    return bad_conf("store_type", *type,
+                    "a shared file can't tell when a node is gone; leave it out and give "
+                    "--rdzv-endpoint=HOST:PORT");
+  }
+  return bad_conf("store_type", *type, "only tcp is known");
+}
+
+Result<RendezvousConf> read_rdzv_conf(const KeyValues& values, Backend backend,
                                       std::vector<std::string>& warnings) {
   const bool is_static = backend == Backend::Static;
-  Result<KeyValues> values = split_rdzv_conf(text);
-  if (!values) return values.error();
-  Reader reader(std::move(*values));
   RendezvousConf conf;
   if (is_static) conf.join_timeout = limits::kStaticTimeout;
   Duration unused{};
   const Status read[] = {
-      reader.time("join_timeout", kAboveZero, conf.join_timeout),
-      reader.time("timeout", kAboveZero, is_static ? conf.join_timeout : unused),
-      reader.time("last_call_timeout", kAboveZero, conf.last_call),
-      reader.time("scale_up_interval", 0, conf.scale_up_interval),
-      reader.lease(conf),
-      reader.boolean("is_host", conf.is_host),
-      reader.megabytes("store_value_limit_mb", conf.store_value_bytes),
-      reader.checked_only(),
+      read_time(values, "join_timeout", kAboveZero, conf.join_timeout),
+      read_time(values, "timeout", kAboveZero, is_static ? conf.join_timeout : unused),
+      read_time(values, "last_call_timeout", kAboveZero, conf.last_call),
+      read_time(values, "scale_up_interval", 0, conf.scale_up_interval),
+      read_lease(values, conf),
+      read_boolean(values, "is_host", conf.is_host),
+      read_megabytes(values, "store_value_limit_mb", conf.store_value_bytes),
+      check_only(values),
   };
   for (const Status& status : read) {
     if (!status) return status.error();
   }
-  reader.warn(backend, warnings);
+  warn_of_keys(values, backend, warnings);
   return conf;
 }
 

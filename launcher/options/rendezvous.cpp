@@ -2,9 +2,7 @@
 #include <algorithm>
 
 #include "common/limits/rendezvous.hpp"
-#include "common/ports.hpp"
 #include "common/text.hpp"
-#include "launcher/options/etcd.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "launcher/options/resolve.hpp"
 
@@ -104,14 +102,16 @@ Result<std::string> read_master_addr(const ParsedOptions& options) {
                    " is no host; write a name or an address, and the port as --master-port=PORT");
 }
 
+Result<Endpoint> read_rdzv_endpoint(const ParsedOptions& options,
+                                    std::optional<uint16_t> default_port) {
+  Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint, default_port);
+  if (endpoint) return endpoint;
+  return bad_value(options.shown("rdzv-endpoint", options.rdzv_endpoint) + ": " +
+                   endpoint.error().text);
+}
+
 Result<Endpoint> read_static_endpoint(const ParsedOptions& options) {
-  if (!text::strip(options.rdzv_endpoint).empty()) {
-    Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint, std::nullopt);
-    if (!endpoint)
-      return bad_value(options.shown("rdzv-endpoint", options.rdzv_endpoint) + ": " +
-                       endpoint.error().text);
-    return endpoint;
-  }
+  if (!text::strip(options.rdzv_endpoint).empty()) return read_rdzv_endpoint(options, std::nullopt);
   Result<std::string> host = read_master_addr(options);
   if (!host) return host.error();
   int64_t port = options.master_port.value_or(kStaticPort);
@@ -171,10 +171,8 @@ Status read_wished_rank(const ParsedOptions& options, Launch& launch) {
 Status use_meeting(const ParsedOptions& options, Launch& launch) {
   RendezvousConfig& config = launch.config.rendezvous;
   config.backend = Backend::Cpprun;
-  Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint, kRendezvousPort);
-  if (!endpoint)
-    return bad_value(options.shown("rdzv-endpoint", options.rdzv_endpoint) + ": " +
-                     endpoint.error().text);
+  Result<Endpoint> endpoint = read_rdzv_endpoint(options, kRendezvousPort);
+  if (!endpoint) return endpoint.error();
   if (endpoint->port == 0 && config.min_nodes > 1) {
     return bad_value(
         options.shown("rdzv-endpoint", options.rdzv_endpoint) +
@@ -193,10 +191,11 @@ Status use_meeting(const ParsedOptions& options, Launch& launch) {
   return read_wished_rank(options, launch);
 }
 
-Status use_etcd(const ParsedOptions& options, const Environment& environment, Launch& launch) {
+Status use_etcd(const ParsedOptions& options, const KeyValues& conf, const Environment& environment,
+                Launch& launch) {
   RendezvousConfig& config = launch.config.rendezvous;
   config.backend = Backend::Etcd;
-  Result<EtcdConfig> etcd = read_etcd(options, environment);
+  Result<EtcdConfig> etcd = read_etcd(options, conf, environment);
   if (!etcd) return etcd.error();
   config.etcd = std::move(*etcd);
   config.endpoint = config.etcd.endpoints.front();
@@ -212,9 +211,9 @@ Status use_etcd(const ParsedOptions& options, const Environment& environment, La
 }
 
 Error refused_backend(const ParsedOptions& options) {
-  return bad_value(options.shown("rdzv-backend", options.rdzv_backend) +
-                   " is not known; accepted are static, c10d, cpprun (another name of c10d) and "
-                   "etcd");
+  return bad_value(
+      options.shown("rdzv-backend", options.rdzv_backend) +
+      " is not known; accepted are static, c10d, cpprun (another name of c10d) and etcd");
 }
 
 Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config) {
@@ -225,16 +224,16 @@ Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config)
   std::string what = options.shown("worker-store", token);
   if (token != "rank0" && token != "agent") return bad_value(what + ": write rank0 or agent");
   if (token == "rank0" && is_static_many) {
-    return bad_value(
-        what +
-        ": the nodes of a static job know one address only, and the agents already meet there; "
-        "use --rdzv-backend=c10d, or leave it out");
+    return bad_value(what +
+                     ": the nodes of a static job know one address only, and the agents already "
+                     "meet there; use --rdzv-backend=c10d, or leave it out");
   }
   config.worker_store = token == "agent" ? WorkerStore::Agent : WorkerStore::Rank0;
   return {};
 }
 
-Status use_backend(const ParsedOptions& options, const Environment& environment, Launch& launch) {
+Status use_backend(const ParsedOptions& options, const KeyValues& conf,
+                   const Environment& environment, Launch& launch) {
   if (is_standalone(options, launch.config.rendezvous)) {
     return use_standalone(options, environment, launch);
   }
@@ -242,7 +241,7 @@ Status use_backend(const ParsedOptions& options, const Environment& environment,
   if (options.rdzv_backend == "c10d" || options.rdzv_backend == "cpprun")
     return use_meeting(options, launch);
   if (options.rdzv_backend == "etcd" || options.rdzv_backend == "etcd-v2")
-    return use_etcd(options, environment, launch);
+    return use_etcd(options, conf, environment, launch);
   return refused_backend(options);
 }
 
@@ -253,9 +252,11 @@ Status resolve_rendezvous(const ParsedOptions& options, const Environment& envir
   RendezvousConfig& config = launch.config.rendezvous;
   if (Status status = read_nnodes(options, config); !status) return status;
   if (Status status = read_names(options, config); !status) return status;
-  if (Status status = check_store_type(options.rdzv_conf); !status) return status;
-  if (Status status = use_backend(options, environment, launch); !status) return status;
-  Result<RendezvousConf> conf = read_rdzv_conf(options.rdzv_conf, config.backend, launch.warnings);
+  Result<KeyValues> values = split_rdzv_conf(options.rdzv_conf);
+  if (!values) return values.error();
+  if (Status status = check_store_type(*values); !status) return status;
+  if (Status status = use_backend(options, *values, environment, launch); !status) return status;
+  Result<RendezvousConf> conf = read_rdzv_conf(*values, config.backend, launch.warnings);
   if (!conf) return conf.error();
   config.conf = *conf;
   if (auto minute = text::parse_double(environment.text("CPPRUN_TEST_MINUTE")); minute) {

@@ -41,7 +41,7 @@ std::vector<const OptionRow*> candidates(std::string_view name) {
 
 const OptionRow* by_letter(char letter) {
   for (const OptionRow& row : option_table()) {
-    if (row.letter == letter && letter != '\0') return &row;
+    if (row.details.letter == letter && letter != '\0') return &row;
   }
   return nullptr;
 }
@@ -98,15 +98,15 @@ Error ambiguous_option(const Option& option) {
 Result<std::string> checked(const OptionRow& row, const std::string& spelling, std::string value,
                             bool is_free) {
   std::string what = "option " + spelling + ": " + quoted(value);
-  if (row.kind == OptionKind::Int) {
+  if (row.kind() == OptionKind::Int) {
     std::optional<int64_t> number = text::parse_int(value);
     if (!number) return usage_error(what + " is not a whole number");
     return std::to_string(*number);
   }
-  if (row.kind == OptionKind::Float && !text::parse_double(value)) {
+  if (row.kind() == OptionKind::Float && !text::parse_double(value)) {
     return usage_error(what + " is not a number");
   }
-  if (is_free || row.choices.empty()) return value;
+  if (is_free || row.details.choices.empty()) return value;
   std::vector<std::string> tokens = choice_words(row);
   if (std::find(tokens.begin(), tokens.end(), value) != tokens.end()) return value;
   return usage_error(what + " is none of " + text::join(tokens, ", "));
@@ -162,7 +162,7 @@ Status Tokenizer::read_option(Option option) {
   if (option.fitting.size() > 1) return ambiguous_option(option);
   const OptionRow& row = *option.fitting.front();
   if (row.takes_value()) return read_value(row, std::move(option));
-  if (row.kind == OptionKind::OptionalChoice) {
+  if (row.details.is_value_optional) {
     if (!option.value) return add(row, option.spelling, choice_words(row).front());
     return read_value(row, std::move(option));
   }
@@ -175,7 +175,7 @@ Status Tokenizer::read_flag(const OptionRow& row, const Option& option) {
     return usage_error("option " + option.spelling + " takes no value, but has " +
                        quoted(*option.value));
   }
-  if (row.kind == OptionKind::Question) {
+  if (row.kind() == OptionKind::Question) {
     tokens_.question = &row;
     return {};
   }
@@ -212,11 +212,11 @@ bool Tokenizer::has(const OptionRow& row) const {
 Status Tokenizer::read_variables(const Environment& environment) {
   std::vector<Token> found;
   for (const OptionRow& row : option_table()) {
-    if (!row.has_variable || has(row)) continue;
+    if (!row.details.has_variable || has(row)) continue;
     std::string name = variable_name(row);
     std::optional<std::string_view> given = environment.variable(name);
     if (!given) continue;
-    if (row.kind == OptionKind::Flag) {
+    if (row.kind() == OptionKind::Flag) {
       std::optional<int64_t> number = text::parse_int(*given);
       if (!number) {
         return Error{ErrorKind::BadValue,

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "agent/daemon/events/event_json.hpp"
-#include "common/limits/file_timers.hpp"
+#include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/signals.hpp"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/limits/health.hpp"
+#include "common/limits/agent.hpp"
 #include "common/machine/sockets.hpp"
 
 namespace cpprun {

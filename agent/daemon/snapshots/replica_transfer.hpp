@@ -11,7 +11,7 @@
 
 #include "agent/daemon/snapshots/peer_socket.hpp"
 #include "agent/daemon/snapshots/replica_plan.hpp"
-#include "common/limits/fetch.hpp"
+#include "common/limits/snapshots.hpp"
 #include "common/result.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/protocol/transfer/replica_protocol.hpp"

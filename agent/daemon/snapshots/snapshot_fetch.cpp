@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "common/endpoint.hpp"
-#include "common/limits/fetch.hpp"
 #include "common/limits/snapshots.hpp"
 #include "common/machine/clock.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"

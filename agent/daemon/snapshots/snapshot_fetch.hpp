@@ -9,7 +9,7 @@
 #include <string>
 
 #include "agent/daemon/snapshots/peer_socket.hpp"
-#include "common/limits/fetch.hpp"
+#include "common/limits/snapshots.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control/control.hpp"

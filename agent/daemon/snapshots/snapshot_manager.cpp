@@ -9,7 +9,6 @@
 #include "agent/daemon/snapshots/snapshot_fetch.hpp"
 #include "agent/daemon/snapshots/snapshot_server.hpp"
 #include "common/endpoint.hpp"
-#include "common/limits/fetch.hpp"
 #include "common/limits/snapshots.hpp"
 #include "common/loop/timer.hpp"
 #include "snapshot_files/folders/catalog.hpp"

@@ -11,7 +11,6 @@
 
 #include "agent/daemon/loop_poster.hpp"
 #include "agent/daemon/snapshots/peer_socket.hpp"
-#include "common/limits/fetch.hpp"
 #include "common/limits/server.hpp"
 #include "common/limits/snapshots.hpp"
 #include "common/machine/sockets.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/process/proc_files.hpp"
-#include "common/limits/hangs.hpp"
+#include "common/limits/agent.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
 

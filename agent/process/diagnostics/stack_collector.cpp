@@ -11,7 +11,7 @@
 
 #include "agent/process/diagnostics/external_tool.hpp"
 #include "agent/process/proc_files.hpp"
-#include "common/limits/hangs.hpp"
+#include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"

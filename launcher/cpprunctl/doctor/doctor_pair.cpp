@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/limits/doctor.hpp"
+#include "common/limits/admin.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/sockets.hpp"

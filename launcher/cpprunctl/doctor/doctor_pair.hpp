@@ -14,7 +14,7 @@
 
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
-#include "launcher/doctor/node_facts.hpp"
+#include "launcher/doctor/cross_node_checks.hpp"
 
 namespace cpprun::ctl {
 

@@ -4,9 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/json.hpp"
-#include "common/limits/doctor.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
+#include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -122,15 +123,15 @@ std::string text_of(const std::vector<doctor::Finding>& findings) {
     const auto found = std::ranges::count(findings, level, &doctor::Finding::level);
     return found == 0 ? "no " + std::string(noun) : text::count(static_cast<size_t>(found), noun);
   };
-  const bool is_well =
-      std::ranges::count(findings, doctor::Level::Problem, &doctor::Finding::level) == 0;
-  return text + "\n" + (is_well ? "nothing that makes jobs fail" : "jobs will fail here") + ": " +
+  return text + "\n" +
+         (is_well(findings) ? "nothing that makes jobs fail" : "jobs will fail here") + ": " +
          count(doctor::Level::Problem, "problem") + ", " +
          count(doctor::Level::Warning, "warning") + ", " + count(doctor::Level::Note, "note") +
          "\n";
 }
 
-std::string json_of(const std::vector<doctor::Finding>& findings) {
+void print_findings(const std::vector<doctor::Finding>& findings, bool is_json) {
+  if (!is_json) return print(text_of(findings));
   json all = json::array();
   for (const doctor::Finding& finding : findings) {
     all.push_back({{"check", finding.check},
@@ -138,7 +139,7 @@ std::string json_of(const std::vector<doctor::Finding>& findings) {
                    {"text", finding.text},
                    {"cure", finding.cure}});
   }
-  return dump_json(all, 2) + "\n";
+  print(dump_json(all, 2) + "\n");
 }
 
 }  // namespace cpprun::ctl

@@ -1,13 +1,12 @@
-// JSON messages that doctors exchange through the store; and findings as text and as JSON. Pure;
-// decoding accepts any input and returns an error for malformed data.
+// JSON messages that doctors exchange through the store; and findings as text and as JSON.
+// Decoding accepts any input and returns an error for malformed data.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "common/result.hpp"
-#include "launcher/doctor/checks.hpp"
-#include "launcher/doctor/node_facts.hpp"
+#include "launcher/doctor/cross_node_checks.hpp"
 
 namespace cpprun::ctl {
 
@@ -22,7 +21,7 @@ Result<std::vector<doctor::PairFacts>> decode_pairs(const std::string& json, int
 std::string text_of(const doctor::Finding& finding);
 // All findings, and a last line that says whether jobs would fail.
 std::string text_of(const std::vector<doctor::Finding>& findings);
-// An array of {"check", "level", "text", "cure"}.
-std::string json_of(const std::vector<doctor::Finding>& findings);
+// Prints that text; with `is_json` an array of {"check", "level", "text", "cure"}.
+void print_findings(const std::vector<doctor::Finding>& findings, bool is_json);
 
 }  // namespace cpprun::ctl

@@ -1,13 +1,14 @@
-#include "launcher/cpprunctl/events/event_files.hpp"
-
+// Finds the events files of jobs on this machine.
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <vector>
 
-namespace cpprun::ctl {
+#include "common/machine/files.hpp"
+#include "launcher/cpprunctl/events/events.hpp"
+
+namespace cpprun {
 namespace {
 
 namespace fs = std::filesystem;
@@ -17,6 +18,10 @@ constexpr const char* kFile = "events.jsonl";
 // Keeps the path that was modified last.
 class Newest {
  public:
+  // The files in the run folders of a job.
+  void offer_runs(const fs::path& job) {
+    for (const std::string& run : list_folder(job)) offer(job / run / kFile);
+  }
   void offer(const fs::path& file) {
     std::error_code error;
     const fs::file_time_type time = fs::last_write_time(file, error);
@@ -31,15 +36,6 @@ class Newest {
   fs::file_time_type time_{};
 };
 
-template <class Call>
-void for_each_entry(const fs::path& folder, Call call) {
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    call(entry->path());
-  }
-}
-
 std::string link_target(const fs::path& link) {
   std::error_code error;
   return fs::read_symlink(link, error).string();
@@ -48,15 +44,15 @@ std::string link_target(const fs::path& link) {
 // Running agents keep their file open; /proc shows it to their user.
 std::string of_running_jobs() {
   Newest newest;
-  for_each_entry("/proc", [&](const fs::path& process) {
-    const std::string name = process.filename().string();
+  for (const std::string& name : list_folder("/proc")) {
+    const fs::path process = fs::path("/proc") / name;
     const bool is_process = name.find_first_not_of("0123456789") == std::string::npos;
-    if (!is_process || fs::path(link_target(process / "exe")).filename() != "cpprun") return;
-    for_each_entry(process / "fd", [&](const fs::path& link) {
-      const fs::path file = link_target(link);
+    if (!is_process || fs::path(link_target(process / "exe")).filename() != "cpprun") continue;
+    for (const std::string& fd : list_folder(process / "fd")) {
+      const fs::path file = link_target(process / "fd" / fd);
       if (file.filename() == kFile) newest.offer(file);
-    });
-  });
+    }
+  }
   return newest.path();
 }
 
@@ -66,10 +62,9 @@ std::string of_kept_jobs() {
   const bool is_usable = named != nullptr && *named != '\0' && ::access(named, W_OK) == 0;
   const fs::path temporary = is_usable ? named : "/tmp";
   Newest newest;
-  for_each_entry(temporary, [&](const fs::path& folder) {
-    if (!folder.filename().string().starts_with("torchelastic_")) return;
-    for_each_entry(folder, [&](const fs::path& run) { newest.offer(run / kFile); });
-  });
+  for (const std::string& name : list_folder(temporary)) {
+    if (name.starts_with("torchelastic_")) newest.offer_runs(temporary / name);
+  }
   return newest.path();
 }
 
@@ -92,9 +87,9 @@ Result<std::string> find_events(const std::string& path) {
   const fs::path own = fs::path(path) / kFile;
   if (fs::exists(own, error)) return own.string();
   Newest newest;
-  for_each_entry(path, [&](const fs::path& run) { newest.offer(run / kFile); });
+  newest.offer_runs(path);
   if (!newest.path().empty()) return newest.path();
   return nothing("there is no events.jsonl in " + path + " and none in the folders in it");
 }
 
-}  // namespace cpprun::ctl
+}  // namespace cpprun

@@ -1,5 +1,6 @@
 #include "launcher/cpprunctl/events/event_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <ctime>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "common/json.hpp"
+#include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -139,21 +141,14 @@ std::string fields_of(const ordered_json& event) {
   return text;
 }
 
-std::string printable(std::string text) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = c == '\n' ? ' ' : '?';
-  }
-  return text;
-}
-
 }  // namespace
 
 std::optional<std::string> event_text(std::string_view line) {
   const ordered_json event = ordered_json::parse(line, nullptr, false);
   if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
-  const std::string what = words(event).value_or(fields_of(event));
-  return clock_of(event) + "  " + printable(text_of(event, "node") + "  " + what) + "\n";
+  std::string text = text_of(event, "node") + "  " + words(event).value_or(fields_of(event));
+  std::ranges::replace(text, '\n', ' ');
+  return clock_of(event) + "  " + clean(std::move(text)) + "\n";
 }
 
 std::optional<LogEvent> log_event(std::string_view line) {

@@ -2,45 +2,31 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <optional>
 
 #include "common/limits/server.hpp"
-#include "launcher/cpprunctl/events/event_files.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "launcher/cpprunctl/events/event_text.hpp"
-#include "launcher/cpprunctl/text/output.hpp"
+#include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun {
 namespace {
 
 constexpr int kPollMilliseconds = 50;  // no inotify: the file may be on a network file system
 
-class File {
- public:
-  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-
-  bool is_open() const { return fd_ >= 0; }
-  // Appends the next bytes; 0 at the current end, negative on error.
-  ssize_t read_more(std::string& text) const {
-    std::array<char, 64 * 1024> bytes{};
-    ssize_t got = 0;
-    do {
-      got = ::read(fd_, bytes.data(), bytes.size());
-    } while (got < 0 && errno == EINTR);
-    if (got > 0) text.append(bytes.data(), static_cast<size_t>(got));
-    return got;
-  }
-
- private:
-  int fd_;
-};
+// Appends the next bytes; 0 at the current end, negative on error.
+ssize_t read_more(int file, std::string& text) {
+  std::array<char, 64 * 1024> bytes{};
+  ssize_t got = 0;
+  do {
+    got = ::read(file, bytes.data(), bytes.size());
+  } while (got < 0 && errno == EINTR);
+  if (got > 0) text.append(bytes.data(), static_cast<size_t>(got));
+  return got;
+}
 
 // Skips lines that are no event, such as a partial line from a full disk.
 void show(const std::string& line, bool is_json) {
@@ -66,14 +52,14 @@ bool show_lines(std::string& text, bool is_json) {
 }  // namespace
 
 Status show_events(const EventsOptions& options) {
-  Result<std::string> path = ctl::find_events(options.path);
+  Result<std::string> path = find_events(options.path);
   if (!path) return path.error();
-  const File file(*path);
+  const UniqueFd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return system_error("cannot read " + *path, errno);
   std::string text;
   bool has_finished = false;
   for (;;) {
-    const ssize_t got = file.read_more(text);
+    const ssize_t got = read_more(file.get(), text);
     if (got < 0) return system_error("cannot read " + *path, errno);
     has_finished = show_lines(text, options.is_json) || has_finished;
     if (got > 0) continue;

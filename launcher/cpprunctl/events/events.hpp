@@ -16,6 +16,9 @@ struct EventsOptions {
   bool is_json = false;  // print the lines unchanged
 };
 
+// Finds an events.jsonl. `path` as in EventsOptions. An error names the places searched.
+Result<std::string> find_events(const std::string& path);
+
 // Prints to stdout. Blocks until the run finishes if `follows` is set.
 Status show_events(const EventsOptions& options);
 

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "common/text.hpp"
-#include "launcher/cpprunctl/explain/launcher_command.hpp"
 #include "launcher/options/options.hpp"
 
 namespace cpprun {

@@ -1,8 +1,8 @@
-#include "launcher/cpprunctl/explain/launcher_command.hpp"
-
 #include <algorithm>
 #include <span>
 #include <utility>
+
+#include "launcher/cpprunctl/explain/explain.hpp"
 
 namespace cpprun::ctl {
 namespace {

@@ -10,6 +10,7 @@
 
 #include <chrono>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 
@@ -24,8 +25,8 @@ class CapturedProgram {
   explicit CapturedProgram(std::vector<std::string> command) {
     int ends[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC) != 0) return;
-    from_ = ends[0];
-    ::fcntl(from_, F_SETFL, O_NONBLOCK);  // our end only
+    from_.reset(ends[0]);
+    ::fcntl(from_.get(), F_SETFL, O_NONBLOCK);  // our end only
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -39,7 +40,7 @@ class CapturedProgram {
     ::close(ends[1]);
   }
   ~CapturedProgram() {
-    if (from_ >= 0) ::close(from_);
+    from_.reset();
     if (pid_ < 0) return;
     ::kill(pid_, SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -53,21 +54,21 @@ class CapturedProgram {
     const auto until = steady_clock::now() + limit;
     std::string all;
     for (char bytes[4096]; pid_ > 0 && all.size() < kMostBytes;) {
-      const ssize_t got = ::read(from_, bytes, sizeof bytes);
+      const ssize_t got = ::read(from_.get(), bytes, sizeof bytes);
       if (got == 0) return all;
       if (got > 0) {
         all.append(bytes, static_cast<size_t>(got));
         continue;
       }
       const auto left = duration_cast<milliseconds>(until - steady_clock::now()).count();
-      pollfd more{from_, POLLIN, 0};
+      pollfd more{from_.get(), POLLIN, 0};
       if (left <= 0 || ::poll(&more, 1, static_cast<int>(left)) == 0) return "";
     }
     return "";
   }
 
  private:
-  int from_ = -1;
+  UniqueFd from_;
   pid_t pid_ = -1;
 };
 

@@ -16,4 +16,11 @@ std::string ps_text(const std::vector<LocalJob>& jobs);
 std::string status_text(const std::string& run_id, const JobStatus* job,
                         const std::vector<LocalJob>& agents);
 
+// "slowest: rank 3, 52.0 ms a step, at step 1200, 3 behind"; "" until workers report steps.
+std::string slowest_text(const std::vector<LocalJob>& agents);
+
+// One frame of `top`: `text` cut to the size of a terminal, with the codes that overwrite the
+// previous frame in place (clearing the screen first would flicker).
+std::string frame(const std::string& text, size_t rows, size_t columns);
+
 }  // namespace cpprun::ctl

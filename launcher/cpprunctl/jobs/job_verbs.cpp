@@ -3,14 +3,12 @@
 #include <algorithm>
 
 #include "common/limits/admin.hpp"
-#include "common/ports.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/jobs/top_frame.hpp"
-#include "launcher/cpprunctl/text/output.hpp"
+#include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <optional>
 
+#include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
-#include "launcher/cpprunctl/jobs/top_frame.hpp"
-#include "launcher/cpprunctl/text/output.hpp"
+#include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun {
 namespace {

@@ -13,7 +13,7 @@
 #include "launcher/cpprunctl/logs/log_files.hpp"
 #include "launcher/cpprunctl/logs/tail.hpp"
 #include "launcher/cpprunctl/logs/time_spec.hpp"
-#include "launcher/cpprunctl/text/output.hpp"
+#include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun {
 namespace {

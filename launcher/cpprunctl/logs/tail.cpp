@@ -1,7 +1,6 @@
 #include "launcher/cpprunctl/logs/tail.hpp"
 
 #include <algorithm>
-#include <fstream>
 
 namespace cpprun::ctl {
 namespace {
@@ -14,6 +13,8 @@ int64_t size_of(std::ifstream& file) {
   return static_cast<int64_t>(file.tellg());
 }
 
+}  // namespace
+
 std::string read_at(std::ifstream& file, int64_t from, int64_t bytes) {
   std::string text(static_cast<size_t>(bytes), '\0');
   file.clear();
@@ -22,8 +23,6 @@ std::string read_at(std::ifstream& file, int64_t from, int64_t bytes) {
   text.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
   return text;
 }
-
-}  // namespace
 
 size_t last_lines_at(const std::string& text, int64_t lines) {
   if (lines <= 0 || text.empty()) return text.size();

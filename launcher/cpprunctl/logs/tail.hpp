@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <fstream>
 #include <string>
 
 namespace cpprun::ctl {
@@ -25,6 +26,9 @@ class Tail {
   int64_t at_ = -1;   // bytes consumed, rest_ included; -1: not opened yet
   std::string rest_;  // an incomplete line
 };
+
+// Up to `bytes` bytes of a file from `from` on.
+std::string read_at(std::ifstream& file, int64_t from, int64_t bytes);
 
 // The offset of the last `lines` lines in a text; an incomplete last line counts. Pure.
 size_t last_lines_at(const std::string& text, int64_t lines);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/text.hpp"
+#include "launcher/cpprunctl/logs/tail.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -190,14 +191,9 @@ std::optional<int64_t> behind_older(std::ifstream& file, int64_t since) {
   file.seekg(0, std::ios::end);
   const int64_t size = file.tellg();
   bool has_times = false;
-  std::string piece;
   for (int64_t end = size; end > 0;) {
     const int64_t from = std::max<int64_t>(0, end - kPiece);
-    piece.resize(static_cast<size_t>(end - from));
-    file.clear();
-    file.seekg(from);
-    file.read(piece.data(), end - from);
-    piece.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
+    const std::string piece = read_at(file, from, end - from);
     if (piece.empty()) break;  // the file was truncated meanwhile
     // The part before the first newline is the end of a line in the next piece towards the front,
     // unless the piece has no other newline.

@@ -1,13 +1,13 @@
 // The verbs that read: ls, show, verify, latest.
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "common/json.hpp"
 #include "common/limits/snapshots.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot_paths.hpp"
-#include "launcher/cpprunctl/text/output.hpp"
-#include "launcher/cpprunctl/text/value_text.hpp"
+#include "launcher/cpprunctl/text/text_table.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/archive/tree.hpp"
@@ -18,6 +18,53 @@ namespace {
 using namespace ctl;
 using namespace snapshot_files;
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kTextBytes = 60;  // longer texts are cut
+
+std::string quoted(const std::string& text) {
+  const bool is_long = text.size() > kTextBytes;
+  return "\"" + clean(text.substr(0, kTextBytes)) + (is_long ? "...\"" : "\"");
+}
+
+std::string number(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return {text, end.ptr};
+}
+
+struct Words {
+  std::string operator()(const pickle::TensorRef& tensor) const {
+    std::string text = tensor.dtype + " [";
+    for (size_t i = 0; i < tensor.sizes.size(); ++i) {
+      text += (i == 0 ? "" : ", ") + std::to_string(tensor.sizes[i]);
+    }
+    return text + "]";
+  }
+  std::string operator()(const pickle::None&) const { return "None"; }
+  std::string operator()(bool value) const { return value ? "bool True" : "bool False"; }
+  std::string operator()(int64_t value) const { return "int " + std::to_string(value); }
+  std::string operator()(double value) const { return "float " + number(value); }
+  std::string operator()(const std::string& text) const { return "str " + quoted(text); }
+  std::string operator()(const pickle::Bytes& value) const {
+    return "bytes, " + std::to_string(value.bytes.size());
+  }
+  std::string operator()(const pickle::List& list) const {
+    return "list, " + std::to_string(list.items.size());
+  }
+  std::string operator()(const pickle::Tuple& tuple) const {
+    return "tuple, " + std::to_string(tuple.items.size());
+  }
+  std::string operator()(const pickle::Dict& dict) const {
+    return "dict, " + std::to_string(dict.pairs.size());
+  }
+  std::string operator()(const pickle::Dtype& dtype) const { return "dtype " + dtype.name; }
+  std::string operator()(const pickle::Complex& value) const {
+    return "complex " + number(value.real) + " " + number(value.imaginary);
+  }
+};
+
+// A short description of a value in a tensor file: "float32 [1, 20]", "int 3".
+std::string value_text(const pickle::Value& value) { return std::visit(Words(), value.held()); }
 
 void print_json(const Json& json) { print(dump_json(json, 1) + "\n"); }
 

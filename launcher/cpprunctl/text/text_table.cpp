@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "launcher/cpprunctl/text/value_text.hpp"
-
 namespace cpprun::ctl {
 
 void TextTable::add(std::vector<std::string> row) {
@@ -66,5 +64,15 @@ std::string memory_text(int64_t bytes) {
   }
   return text;
 }
+
+std::string clean(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = '?';
+  }
+  return text;
+}
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace cpprun::ctl

@@ -1,8 +1,10 @@
-// TextTable: rows of cells, with columns as wide as their widest cell. Pure.
+// TextTable: rows of cells, with columns as wide as their widest cell; and texts for the terminal.
+// Results go to stdout through print(), errors through common/log. The rest is pure.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cpprun::ctl {
@@ -23,5 +25,10 @@ class TextTable {
 std::string duration_text(double seconds);
 // "340 KiB", "12.4 MiB", "3.2 GiB".
 std::string memory_text(int64_t bytes);
+
+// Replaces control characters, which a terminal would execute, by '?'.
+std::string clean(std::string text);
+
+void print(std::string_view text);
 
 }  // namespace cpprun::ctl

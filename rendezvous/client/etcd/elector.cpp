@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "common/limits/etcd.hpp"
+#include "common/limits/election.hpp"
 #include "common/loop/effect_runner.hpp"
 #include "rendezvous/client/etcd/election_requests.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/check.hpp"
-#include "common/limits/etcd.hpp"
+#include "common/limits/election.hpp"
 #include "rendezvous/client/etcd/rpc_call.hpp"
 
 namespace cpprun::etcd {

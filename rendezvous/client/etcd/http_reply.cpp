@@ -6,7 +6,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <utility>
 
-#include "common/limits/etcd.hpp"
+#include "common/limits/election.hpp"
 
 namespace cpprun::etcd {
 

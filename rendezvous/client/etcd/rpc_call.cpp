@@ -4,7 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "common/limits/etcd.hpp"
+#include "common/limits/election.hpp"
 #include "rendezvous/client/etcd/tls.hpp"
 
 namespace cpprun::etcd {

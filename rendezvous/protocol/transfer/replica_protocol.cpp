@@ -3,7 +3,7 @@
 #include <array>
 #include <limits>
 
-#include "common/limits/fetch.hpp"
+#include "common/limits/snapshots.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::replica_protocol {

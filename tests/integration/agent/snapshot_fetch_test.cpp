@@ -1,5 +1,4 @@
 // Fetching a snapshot from another agent, including broken and hostile ones.
-#include "common/limits/fetch.hpp"
 #include "common/limits/snapshots.hpp"
 #include "tests/support/transfer_fixture.hpp"
 

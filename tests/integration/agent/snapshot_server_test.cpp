@@ -1,5 +1,5 @@
 // Which files of a snapshot folder a server sends to whom, and hostile clients.
-#include "common/limits/fetch.hpp"
+#include "common/limits/snapshots.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
 namespace cpprun::test {

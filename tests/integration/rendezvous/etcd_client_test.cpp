@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-#include "common/limits/etcd.hpp"
+#include "common/limits/election.hpp"
 #include "rendezvous/server/loop.hpp"
 #include "tests/support/hostile_server.hpp"
 #include "tests/support/temp_folder.hpp"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/limits/file_timers.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "common/limits/hangs.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun::test {
 namespace {

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <functional>
 
-#include "launcher/doctor/preflight.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "tests/support/temp_folder.hpp"
 

@@ -6,10 +6,16 @@
 namespace cpprun::test {
 namespace {
 
+Result<RendezvousConf> conf_of(std::string_view text, Backend backend, Strings& warnings) {
+  Result<KeyValues> values = split_rdzv_conf(text);
+  if (!values) return values.error();
+  return read_rdzv_conf(*values, backend, warnings);
+}
+
 RendezvousConf read(std::string_view text, bool is_static = false) {
   Strings warnings;
   const Backend backend = is_static ? Backend::Static : Backend::Cpprun;
-  Result<RendezvousConf> conf = read_rdzv_conf(text, backend, warnings);
+  Result<RendezvousConf> conf = conf_of(text, backend, warnings);
   EXPECT_TRUE(conf.ok()) << (conf.ok() ? "" : conf.error().text);
   EXPECT_TRUE(warnings.empty()) << warnings.front();
   return conf.ok() ? *conf : RendezvousConf{};
@@ -17,7 +23,7 @@ RendezvousConf read(std::string_view text, bool is_static = false) {
 
 std::string error(std::string_view text) {
   Strings warnings;
-  Result<RendezvousConf> conf = read_rdzv_conf(text, Backend::Cpprun, warnings);
+  Result<RendezvousConf> conf = conf_of(text, Backend::Cpprun, warnings);
   EXPECT_FALSE(conf.ok()) << text;
   if (conf.ok()) return "";
   EXPECT_EQ(exit_code(conf.error()), 1);
@@ -107,9 +113,9 @@ TEST(OptionsConf, ChecksTheStoreTypeBeforeTheEndpoint) {
 
 TEST(OptionsConf, IgnoresUnknownKeysWithAWarning) {
   Strings warnings;
-  EXPECT_TRUE(read_rdzv_conf("no_such_key=1,jointimeout=5,jointimeout=6,protocol=http",
-                             Backend::Cpprun, warnings)
-                  .ok());
+  EXPECT_TRUE(
+      conf_of("no_such_key=1,jointimeout=5,jointimeout=6,protocol=http", Backend::Cpprun, warnings)
+          .ok());
   ASSERT_EQ(warnings.size(), 3u);
   EXPECT_EQ(warnings[0], "--rdzv-conf: unknown key no_such_key is ignored");
   EXPECT_EQ(warnings[1],

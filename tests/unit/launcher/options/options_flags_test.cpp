@@ -133,7 +133,7 @@ TEST(OptionsFlags, EachWorksInBothSpellingsAndByVariable) {
       args.push_back("--" + name + (c.value.empty() ? "" : "=" + c.value));
       EXPECT_TRUE(c.is_there(config_of(line(args)))) << name;
     }
-    if (row->has_variable) {
+    if (row->details.has_variable) {
       std::string entry = variable_name(*row) + "=" + (c.value.empty() ? "1" : c.value);
       EXPECT_TRUE(c.is_there(config_of(line(c.more), Machine{}.with({entry})))) << entry;
     }

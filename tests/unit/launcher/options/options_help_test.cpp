@@ -17,7 +17,8 @@ TEST(OptionsHelp, ListsEveryFlagInBothSpellings) {
   for (const OptionRow& row : option_table()) {
     EXPECT_TRUE(holds(help, "--" + std::string(row.name))) << row.name;
     EXPECT_TRUE(holds(help, "--" + underscored(row.name))) << row.name;
-    EXPECT_TRUE(holds(help, std::string(row.group) + ":\n")) << row.group;
+    const std::string heading(heading_before(row));
+    EXPECT_TRUE(heading.empty() || holds(help, "\n" + heading + ":\n")) << heading;
   }
 }
 
@@ -42,7 +43,7 @@ TEST(OptionsHelp, CompletionKnowsEveryFlag) {
 }
 
 std::string dealt_with(const OptionRow& row) {
-  switch (row.treatment) {
+  switch (row.details.treatment) {
     case Treatment::Full: return "full";
     case Treatment::NoEffect: return "checked, without effect";
     case Treatment::Refused: return "refused";
@@ -62,12 +63,13 @@ std::string table_of(bool is_own) {
                              "| --- | --- | --- | --- | --- | --- |\n";
   for (const OptionRow& row : option_table()) {
     if (row.is_own() != is_own) continue;
-    std::string name = row.letter == '\0' ? "" : std::string("`-") + row.letter + "`, ";
+    std::string name =
+        row.details.letter == '\0' ? "" : std::string("`-") + row.details.letter + "`, ";
     out += "| " + name + "`--" + std::string(row.name) + "` | " +
            (row.value.empty() ? "" : "`" + escaped(row.value) + "`") + " | ";
     if (!is_own) out += std::string(row.since) + " | " + dealt_with(row) + " | ";
     out += escaped(row.help) + " | " + escaped(row.note) +
-           (row.has_variable || row.kind == OptionKind::Question
+           (row.details.has_variable || row.kind() == OptionKind::Question
                 ? ""
                 : std::string(row.note.empty() ? "" : "; ") + "no PET_ variable") +
            " |\n";
@@ -103,11 +105,12 @@ std::string troff(std::string_view text) {
 
 std::string manual_options() {
   std::string out;
-  std::string_view group;
   for (const OptionRow& row : option_table()) {
-    if (row.group != std::exchange(group, row.group)) out += ".SS " + troff(row.group) + "\n";
+    const std::string_view heading = heading_before(row);
+    if (!heading.empty()) out += ".SS " + troff(heading) + "\n";
     out += ".TP\n";
-    if (row.letter != '\0') out += "\\fB\\-" + std::string(1, row.letter) + "\\fR, ";
+    if (row.details.letter != '\0')
+      out += "\\fB\\-" + std::string(1, row.details.letter) + "\\fR, ";
     out += "\\fB\\-\\-" + troff(row.name) + "\\fR";
     if (row.takes_value()) out += "=\\fI" + troff(row.value) + "\\fR";
     out += "\n" + troff(row.help) + "\n";

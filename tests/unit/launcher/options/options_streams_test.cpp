@@ -1,6 +1,6 @@
 // Specs of --redirects and --tee, line filters, and the counting of GPUs.
 #include "launcher/options/gpus.hpp"
-#include "launcher/options/streams.hpp"
+#include "launcher/options/logs.hpp"
 #include "tests/unit/launcher/options/options_support.hpp"
 
 namespace cpprun::test {

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include "common/text.hpp"
-#include "launcher/cpprunctl/explain/launcher_command.hpp"
 #include "tests/unit/launcher/options/options_support.hpp"
 
 namespace cpprun::test {

@@ -6,7 +6,6 @@
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/jobs/top_frame.hpp"
 #include "launcher/cpprunctl/logs/tail.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 

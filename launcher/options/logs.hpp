@@ -1,4 +1,5 @@
-// Parses --redirects and --tee, and the comma lists of the output options.
+// Options of the workers' output: folder, redirects, tee, filters, prefix. resolve_logs() reads
+// them; here are the parsers of --redirects, --tee and the comma lists. Pure.
 #pragma once
 
 #include <optional>
