@@ -29,7 +29,6 @@
 #include "agent/daemon/services/stuck_reporter.hpp"
 #include "agent/daemon/snapshots/replica_manager.hpp"
 #include "agent/daemon/snapshots/snapshot_manager.hpp"
-#include "agent/daemon/stream_routes.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/cleanup/reaper.hpp"
 #include "agent/process/process_host.hpp"

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <utility>
 
-#include "agent/daemon/stream_routes.hpp"
+#include "agent/daemon/round_starter.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
