@@ -182,7 +182,6 @@ void ProcessHost::stop(int signal, Duration grace) {
   if (!is_running_) return;
   saving_.clear();
   is_stopping_ = true;
-  ask_to_stop();
   stop_all(signal, grace);
   limit_output_wait();
 }
@@ -191,9 +190,8 @@ void ProcessHost::stop_saving(int signal, Duration grace) {
   if (!is_running_) return;
   for (const auto& [pid, worker] : workers_) {
     const auto rank = static_cast<int>(worker.local_rank().value);
-    if (can_save(rank)) saving_.insert(pid);
+    if (channel_ && channel_->can_save(rank)) saving_.insert(pid);
   }
-  ask_to_stop();
   stop_all(signal, grace);
 }
 
@@ -208,6 +206,7 @@ void ProcessHost::end_saving(int signal) {
 }
 
 void ProcessHost::stop_all(int signal, Duration grace) {
+  if (channel_) channel_->ask_to_stop();
   orphan_sweep_.set_hard();
   for (auto& [pid, worker] : workers_) {
     if (worker.is_dead()) continue;  // it exited before the stop
@@ -315,7 +314,8 @@ std::optional<int> ProcessHost::pid_of(int local_rank) const {
 }
 
 std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
-  return channel_ ? channel_->step_of(local_rank) : std::nullopt;
+  const auto beat = channel_ ? channel_->heartbeat(local_rank) : std::nullopt;
+  return beat ? std::optional(beat->step) : std::nullopt;
 }
 
 // ---------------------------------------------------------------- start of a round, hard end
@@ -565,14 +565,6 @@ std::vector<StackTarget> ProcessHost::look() const {
   };
   std::sort(seen.begin(), seen.end(), by_rank);
   return seen;
-}
-
-void ProcessHost::ask_to_stop() {
-  if (channel_) channel_->ask_to_stop();
-}
-
-bool ProcessHost::can_save(int local_rank) const {
-  return channel_ && channel_->can_save(local_rank);
 }
 
 void ProcessHost::read_final_report(WorkerExit& end) {

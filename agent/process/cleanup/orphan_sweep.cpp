@@ -99,7 +99,8 @@ OrphanSweep::Orphan OrphanSweep::identify(int pid) const {
   // A process in state D may hold the lock of its memory for ever; reading its environment would
   // block this thread.
   orphan.is_known = !stat || stat->state != 'D';
-  const Origin origin = parse_origin(orphan.is_known ? read_environment(pid) : "", token_);
+  const Origin origin =
+      parse_origin(orphan.is_known ? read_small_file(proc_path(pid, "environ")) : "", token_);
   orphan.is_foreign = has_foreign_ && !origin.is_ours;
   if (!origin.is_ours || origin.is_nested || !origin.local_rank) return orphan;
   for (const auto* workers : {&alive_, &dead_}) {
