@@ -606,9 +606,7 @@ void AgentDaemon::Impl::unwatch_workers() {
 
 void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone milestone) {
   const LocalRank worker(local_rank);
-  if (milestone == WorkerMilestone::Connected) event_recorder_->worker_connected(worker);
-  if (milestone == WorkerMilestone::Resumed) event_recorder_->worker_resumed(worker);
-  if (milestone == WorkerMilestone::Stepped) event_recorder_->worker_stepped(worker);
+  event_recorder_->on_milestone(worker, milestone);
   if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
 }
 

@@ -144,7 +144,7 @@ std::string ConsoleReporter::stopped_text(const agent::Finish& finish) const {
 // The failure as the coordinator knows it from all nodes, else from this node's workers; nullopt if
 // no worker is known to have failed.
 std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) const {
-  const bool has_own = std::any_of(finish.ends.begin(), finish.ends.end(), is_own_failure);
+  const bool has_own = std::ranges::any_of(finish.ends, is_own_failure);
   Failure failure;
   failure.title = config_.workers.title;
   failure.host = host_name_;
@@ -177,7 +177,7 @@ void ConsoleReporter::torchrun_summary(const agent::Finish& finish, EventRecorde
   log::error(text);
   log::plain(last_lines_text(failure->root_cause));
   recorder.failure_summary(*failure, text);
-  if (std::none_of(finish.ends.begin(), finish.ends.end(), is_own_failure)) return;
+  if (std::ranges::none_of(finish.ends, is_own_failure)) return;
   log::plain("cpprun: ChildFailedError: " + cpprun::torchrun_summary(*failure));
   const WorkerExit& root = finish.ends[root_cause_index(finish.ends)];
   if (!config_.own_error_file.empty() && root.error && !root.error->path.empty()) {

@@ -206,17 +206,15 @@ void EventRecorder::write_timing(const char* until) {
   log::plain("timing: " + agent::timings_text(what, phases_) + "\n");
 }
 
-void EventRecorder::worker_connected(LocalRank local_rank) {
-  startup_progress_.connected(local_rank, boot_now());
+void EventRecorder::on_milestone(LocalRank local_rank, WorkerMilestone milestone) {
+  if (milestone == WorkerMilestone::Connected) startup_progress_.connected(local_rank, boot_now());
+  if (milestone == WorkerMilestone::Resumed) startup_progress_.loaded(local_rank, boot_now());
+  if (milestone == WorkerMilestone::Stepped && startup_progress_.stepped(local_rank)) end_timing();
 }
 
-void EventRecorder::worker_resumed(LocalRank local_rank) {
-  startup_progress_.loaded(local_rank, boot_now());
-}
-
-// Ends the measurement: after the first step the workers train.
-void EventRecorder::worker_stepped(LocalRank local_rank) {
-  if (!startup_progress_.stepped(local_rank) || !is_running_ || is_stopping_) return;
+// All workers have made their first step: from now on they train.
+void EventRecorder::end_timing() {
+  if (!is_running_ || is_stopping_) return;
   if (startup_progress_.connected_at()) phases_.reach("import", *startup_progress_.connected_at());
   if (startup_progress_.loaded_at()) phases_.reach("load", *startup_progress_.loaded_at());
   phases_.reach("first_step", boot_now());

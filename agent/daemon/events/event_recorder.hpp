@@ -15,6 +15,7 @@
 #include "agent/daemon/events/event_log.hpp"
 #include "agent/daemon/events/torchelastic_events.hpp"
 #include "common/failure/failure_summary.hpp"
+#include "common/heartbeat.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
@@ -36,10 +37,8 @@ class EventRecorder {
   void worker_started(LocalRank local_rank, Rank rank, int pid);
   void round_started();  // all workers here were spawned
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
-  void worker_connected(LocalRank local_rank);
   void worker_ready(LocalRank local_rank);
-  void worker_resumed(LocalRank local_rank);
-  void worker_stepped(LocalRank local_rank);
+  void on_milestone(LocalRank local_rank, WorkerMilestone milestone);
   void snapshot_complete(LocalRank local_rank, int64_t step, const std::string& path);
   void worker_exited(const WorkerExit& end);
   void first_failure(const std::string& text);
@@ -76,6 +75,7 @@ class EventRecorder {
   void write(const char* event, const nlohmann::ordered_json& fields);
   void begin_stop(const std::string& cause, const std::string& why);
   void take_start_times();
+  void end_timing();
   void keep_failure_summary(const nlohmann::ordered_json& fields);
   // `until`: the milestone reached, "spawn" or "first_step".
   void write_timing(const char* until);

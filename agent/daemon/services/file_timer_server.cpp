@@ -120,7 +120,7 @@ void FileTimerServer::on_time() {
   for (const agent::TimerRequest& timer : timers_.expire(wall_seconds())) {
     const std::vector<int> workers = events_.workers();
     const int session = ::getsid(timer.pid);
-    if (std::find(workers.begin(), workers.end(), session) == workers.end()) continue;
+    if (std::ranges::find(workers, session) == workers.end()) continue;
     events_.on_warning("the timer '" + timer.scope + "' of process " + std::to_string(timer.pid) +
                        " is over; it gets " + signal_name(timer.signal));
     ::kill(timer.pid, timer.signal);

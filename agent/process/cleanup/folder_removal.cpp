@@ -94,7 +94,7 @@ bool is_local_folder(const std::string& path) {
   struct statfs found {};
   if (::statfs(path.c_str(), &found) < 0) return false;
   const auto kind = static_cast<int64_t>(static_cast<uint32_t>(found.f_type));
-  return std::find(kLocal.begin(), kLocal.end(), kind) != kLocal.end();
+  return std::ranges::find(kLocal, kind) != kLocal.end();
 }
 
 Result<std::string> run_apart(const std::function<std::string()>& work, Duration most) {

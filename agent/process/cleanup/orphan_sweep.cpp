@@ -145,8 +145,7 @@ Instant OrphanSweep::next_deadline() const {
 }
 
 bool OrphanSweep::is_clean() const {
-  return std::none_of(orphans_.begin(), orphans_.end(),
-                      [this](const auto& item) { return is_due(item.second); });
+  return std::ranges::none_of(orphans_, [this](const auto& item) { return is_due(item.second); });
 }
 
 std::vector<OrphanSweep::Unended> OrphanSweep::unended() const {
