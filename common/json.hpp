@@ -1,7 +1,8 @@
-// dump_json(): JSON as text. A template, so that common does not depend on nlohmann_json. Pure.
+// JSON from and to text. Templates, so that common does not depend on nlohmann_json. Pure.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace cpprun {
 
@@ -11,6 +12,19 @@ namespace cpprun {
 template <class Json>
 std::string dump_json(const Json& json, int indent = -1, bool is_ascii = false) {
   return json.dump(indent, ' ', is_ascii, Json::error_handler_t::replace);
+}
+
+// Untrusted JSON, nested at most `depth_max` deep, so that code that walks it recurses no deeper.
+// Discarded value: no JSON, or nested more deeply.
+template <class Json>
+Json parse_json(std::string_view bytes, int depth_max) {
+  bool is_too_deep = false;
+  const auto look = [&](int depth, typename Json::parse_event_t, Json&) {
+    is_too_deep = is_too_deep || depth > depth_max;
+    return !is_too_deep;
+  };
+  Json json = Json::parse(bytes.begin(), bytes.end(), look, /*allow_exceptions=*/false);
+  return is_too_deep ? Json(Json::value_t::discarded) : json;
 }
 
 }  // namespace cpprun

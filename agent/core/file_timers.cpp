@@ -24,14 +24,10 @@ std::vector<TimerRequest> FileTimers::expire(double now) {
     over.push_back(item.second);
     return true;
   });
-  std::stable_sort(over.begin(), over.end(), [](const TimerRequest& a, const TimerRequest& b) {
-    return a.expires_at < b.expires_at;
-  });
+  std::ranges::stable_sort(over, {}, &TimerRequest::expires_at);
   std::vector<TimerRequest> first;
   for (const TimerRequest& timer : over) {
-    const bool is_known = std::any_of(first.begin(), first.end(), [&](const TimerRequest& other) {
-      return other.pid == timer.pid;
-    });
+    const bool is_known = std::ranges::count(first, timer.pid, &TimerRequest::pid) > 0;
     if (timer.signal <= 0 || is_known) continue;
     first.push_back(timer);
     std::erase_if(timers_, [&](const auto& item) { return item.first.first == timer.pid; });

@@ -34,12 +34,12 @@ int64_t steps_between(const Heartbeat& before, const Heartbeat& after) {
 // The only worker with the least `value`; null if several have it.
 template <class Value>
 const WorkerObservation* only_least(const std::vector<WorkerObservation>& workers, Value value) {
-  const auto by_value = [&](const WorkerObservation& a, const WorkerObservation& b) {
-    return value(a) < value(b);
-  };
-  const auto least = std::min_element(workers.begin(), workers.end(), by_value);
-  const auto is_as_low = [&](const WorkerObservation& w) { return value(w) == value(*least); };
-  return std::count_if(workers.begin(), workers.end(), is_as_low) == 1 ? &*least : nullptr;
+  const auto least = std::ranges::min_element(workers, {}, value);
+  return std::ranges::count(workers, value(*least), value) == 1 ? &*least : nullptr;
+}
+
+bool all_beat(const std::vector<WorkerObservation>& workers) {
+  return std::ranges::all_of(workers, [](const auto& w) { return w.beat.has_value(); });
 }
 
 }  // namespace
@@ -110,8 +110,7 @@ std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerObserva
   }
   tracks_ = std::move(kept);
   const bool is_debugged =
-      std::any_of(workers.begin(), workers.end(),
-                  [](const WorkerObservation& w) { return w.state == State::Traced; });
+      std::ranges::count(workers, State::Traced, &WorkerObservation::state) > 0;
   if (has_slept || is_debugged) restart_silence(now);
   observed_at_ = now;
   next_observation_ = now + interval();
@@ -165,9 +164,7 @@ std::optional<Hang> HangWatch::detect(Instant now, const std::vector<WorkerObser
   if (std::optional<Hang> stopped = find_stopped(now, workers)) return stopped;
   if (!is_breach(now)) return std::nullopt;
   Hang hang = describe(now, workers);
-  const bool all_beat = std::all_of(workers.begin(), workers.end(),
-                                    [](const WorkerObservation& w) { return w.beat.has_value(); });
-  hang.is_sure = config_.mode == HangConfig::Mode::Fixed || all_beat;
+  hang.is_sure = config_.mode == HangConfig::Mode::Fixed || all_beat(workers);
   if (!hang.is_sure && std::exchange(is_reported_, true)) return std::nullopt;
   return hang;
 }
@@ -188,11 +185,10 @@ bool HangWatch::is_breach(Instant now) const {
     return silence(item.second, now) >= limit(item.second);
   };
   if (config_.mode == HangConfig::Mode::Auto) {
-    return std::all_of(tracks_.begin(), tracks_.end(), is_silent);
+    return std::ranges::all_of(tracks_, is_silent);
   }
   const auto is_at_work = [&](const auto& item) { return is_in_long_work(item.second, now); };
-  return std::any_of(tracks_.begin(), tracks_.end(), is_silent) &&
-         std::none_of(tracks_.begin(), tracks_.end(), is_at_work);
+  return std::ranges::any_of(tracks_, is_silent) && std::ranges::none_of(tracks_, is_at_work);
 }
 
 Hang HangWatch::describe(Instant now, const std::vector<WorkerObservation>& workers) const {
@@ -223,16 +219,12 @@ const WorkerObservation& HangWatch::find_outlier(Instant now,
       return worker;
     }
   }
-  const auto least_silent_first = [&](const WorkerObservation& a, const WorkerObservation& b) {
-    return silence(tracks_.at(a.local_rank.value), now) <
-           silence(tracks_.at(b.local_rank.value), now);
+  const auto silence_of = [&](const WorkerObservation& w) {
+    return silence(tracks_.at(w.local_rank.value), now);
   };
-  const WorkerObservation& most_silent =
-      *std::max_element(workers.begin(), workers.end(), least_silent_first);
+  const WorkerObservation& most_silent = *std::ranges::max_element(workers, {}, silence_of);
   if (workers.size() == 1) return most_silent;
-  const bool all_beat = std::all_of(workers.begin(), workers.end(),
-                                    [](const WorkerObservation& w) { return w.beat.has_value(); });
-  if (all_beat) {
+  if (all_beat(workers)) {
     const auto collectives = [](const WorkerObservation& w) { return w.beat->collectives; };
     if (const WorkerObservation* odd = only_least(workers, collectives)) {
       why = "; it has come to fewer collectives than the others (" +

@@ -39,7 +39,7 @@ std::string timings_text(const std::string& what, const PhaseTimings& phases) {
   const char* before = ": ";
   for (const Phase& phase : phases.all()) {
     std::string name = phase.name;
-    std::replace(name.begin(), name.end(), '_', ' ');
+    std::ranges::replace(name, '_', ' ');
     text += before + name + " " + milliseconds(phase.took);
     before = ", ";
   }

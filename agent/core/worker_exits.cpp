@@ -23,29 +23,26 @@ bool WorkerExits::is_resumable(const WorkerExit& exit) const {
 }
 
 bool WorkerExits::have_lost_nothing() const {
-  return std::all_of(exits_.begin(), exits_.end(), [this](const WorkerExit& exit) {
-    return exit.is_success() || is_resumable(exit);
-  });
+  return std::ranges::all_of(
+      exits_, [this](const WorkerExit& exit) { return exit.is_success() || is_resumable(exit); });
 }
 
 bool WorkerExits::can_resume() const {
-  return std::any_of(exits_.begin(), exits_.end(),
-                     [this](const WorkerExit& exit) { return is_resumable(exit); });
+  return std::ranges::any_of(exits_, [this](const WorkerExit& exit) { return is_resumable(exit); });
 }
 
 bool WorkerExits::have_saved() const {
-  return std::any_of(exits_.begin(), exits_.end(),
-                     [](const WorkerExit& exit) { return exit.exit_code == kStoppedResumable; });
+  return std::ranges::count(exits_, kStoppedResumable, &WorkerExit::exit_code) > 0;
 }
 
 std::optional<WorkerExit> WorkerExits::own_failure() const {
-  if (!std::any_of(exits_.begin(), exits_.end(), has_own_cause)) return std::nullopt;
+  if (!std::ranges::any_of(exits_, has_own_cause)) return std::nullopt;
   return for_the_wire(exits_[root_cause_index(exits_)]);
 }
 
 void WorkerExits::keep_if_failed() {
-  const bool has_failed = std::any_of(exits_.begin(), exits_.end(),
-                                      [](const WorkerExit& exit) { return !exit.is_success(); });
+  const bool has_failed =
+      std::ranges::any_of(exits_, [](const WorkerExit& exit) { return !exit.is_success(); });
   if (has_failed) last_failed_round_ = exits_;
 }
 

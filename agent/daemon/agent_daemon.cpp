@@ -29,7 +29,6 @@
 #include "agent/daemon/services/stuck_reporter.hpp"
 #include "agent/daemon/snapshots/replica_manager.hpp"
 #include "agent/daemon/snapshots/snapshot_manager.hpp"
-#include "agent/daemon/stream_routes.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/cleanup/reaper.hpp"
 #include "agent/process/process_host.hpp"
@@ -121,6 +120,10 @@ class AgentDaemon::Impl final : public AgentDaemon {
   Status start_workers(const control::RankAssignment& assignment);
   void start_host();
   void on_milestone(int local_rank, WorkerMilestone milestone);
+  void warn(const std::string& text) {  // in the log and as an event
+    log::warning(text);
+    event_recorder_->warning(text);
+  }
   void on_stuck(const std::vector<std::string>& lines);
   void warn_unended(const std::vector<StuckProcess>& left) const;
   void keep_control_port();
@@ -174,10 +177,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<RoundStarter> starter_;
   std::unique_ptr<HangMonitor> hangs_;
   StoreMonitor store_monitor_{loop_, config_.rendezvous.wait_reminder_interval,
-                              [this](const std::string& text) {
-                                log::warning(text);
-                                event_recorder_->warning(text);
-                              }};
+                              [this](const std::string& text) { warn(text); }};
   std::unique_ptr<FileTimerServer> timers_;     // with TORCHELASTIC_ENABLE_FILE_TIMER only
   HealthServer health_{loop_};                  // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
   bool is_own_ = false;                         // the coordinator is in this process
@@ -307,10 +307,7 @@ void AgentDaemon::Impl::watch_for_hangs() {
   HangMonitor::Events events;
   events.sample = [this] { return host_->look(); };
   events.on_hang = [this](const WorkerExit& hung) { runner_->run(&agent::Agent::on_hang, hung); };
-  events.on_warning = [this](const std::string& text) {
-    log::warning(text);
-    event_recorder_->warning(text);
-  };
+  events.on_warning = [this](const std::string& text) { warn(text); };
   hangs_ = std::make_unique<HangMonitor>(loop_, config_.hangs, std::move(events));
   if (config_.timer_file.empty()) return;
   FileTimerServer::Events timer_events{[this] { return host_->pids(); },
@@ -434,10 +431,7 @@ void AgentDaemon::Impl::open_replicas() {
   events.on_note = [](bool is_rare, const std::string& text) {
     is_rare ? log::info(text) : log::debug(text);
   };
-  events.on_warning = [this](const std::string& text) {
-    log::warning(text);
-    event_recorder_->warning(text);
-  };
+  events.on_warning = [this](const std::string& text) { warn(text); };
   const auto workers = static_cast<size_t>(config_.workers.nproc);
   replicas_ = std::make_unique<ReplicaManager>(loop_, workers, std::move(events));
 }
@@ -612,9 +606,7 @@ void AgentDaemon::Impl::unwatch_workers() {
 
 void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone milestone) {
   const LocalRank worker(local_rank);
-  if (milestone == WorkerMilestone::Connected) event_recorder_->worker_connected(worker);
-  if (milestone == WorkerMilestone::Resumed) event_recorder_->worker_resumed(worker);
-  if (milestone == WorkerMilestone::Stepped) event_recorder_->worker_stepped(worker);
+  event_recorder_->on_milestone(worker, milestone);
   if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
 }
 
@@ -622,10 +614,7 @@ void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone milestone) 
 void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
   const std::vector<StuckProcess> stuck = host_->stuck();
   if (stuck.empty() || finish_) return;
-  for (const std::string& line : lines) {
-    log::warning(line);
-    event_recorder_->warning(line);
-  }
+  for (const std::string& line : lines) warn(line);
   std::string what = name_of(stuck.front());
   if (stuck.size() > 1) what += " and " + text::count(stuck.size() - 1, "other");
   runner_->run([&](auto& core, Instant, auto& effects) { core.on_stuck(what, effects); });
@@ -670,10 +659,7 @@ void AgentDaemon::Impl::carry_out(const agent::LogEvent& effect) {
   switch (effect.level) {
     case agent::LogEvent::Level::Debug: log::debug(effect.text); return;
     case agent::LogEvent::Level::Info: log::info(effect.text); return;
-    case agent::LogEvent::Level::Warning:
-      log::warning(effect.text);
-      event_recorder_->warning(effect.text);
-      return;
+    case agent::LogEvent::Level::Warning: warn(effect.text); return;
   }
 }
 

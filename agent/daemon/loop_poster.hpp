@@ -1,5 +1,6 @@
 // LoopPoster: posts calls from other threads to the agent's loop, as long as the receiver lives.
-// Private to daemon. Threads: post() may be called on any thread, close() on the loop's only.
+// BackgroundWork: runs work on threads of its own and passes the results to the loop. Private to
+// daemon. Threads: post() may be called on any thread, everything else on the loop's only.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -37,5 +38,26 @@ class LoopPoster {
 // Starts a detached thread with all signals blocked: the agent's main thread handles them. `run`
 // must own or share everything it uses. Error (System) if the system cannot start a thread.
 Status start_detached_thread(std::function<void()> run);
+
+class BackgroundWork {
+ public:
+  explicit BackgroundWork(boost::asio::io_context& loop)
+      : poster_(std::make_shared<LoopPoster>(loop)) {}
+  ~BackgroundWork() { poster_->close(); }
+  BackgroundWork(const BackgroundWork&) = delete;
+
+  // Calls `work` on a new thread, and then `done` with its result on the loop, unless this object
+  // has been destroyed. `work` must own everything it uses. Calls neither after an error.
+  template <class Work, class Done>
+  Status run(Work work, Done done) {
+    return start_detached_thread(
+        [way = poster_, work = std::move(work), done = std::move(done)]() mutable {
+          LoopPoster::post(way, [done, result = work()] { done(result); });
+        });
+  }
+
+ private:
+  const std::shared_ptr<LoopPoster> poster_;  // shared with the threads
+};
 
 }  // namespace cpprun

@@ -1,4 +1,4 @@
-// RoundStarter: starts the workers of a round: their log files, arguments, environment and
+// RoundStarter: starts the workers of a round: their log files, arguments, environment, streams and
 // processes. Thread: the loop's. Owner: the daemon.
 #pragma once
 
@@ -27,6 +27,9 @@ class RoundStarter {
                FileTimerServer* timers);
 
  private:
+  // One per local rank, in order.
+  std::vector<WorkerSpec> worker_specs(const control::RankAssignment& assignment,
+                                       const Endpoint& store) const;
   void report_missing_files(const Status& made);
   void report_debugged_worker(const std::vector<WorkerSpec>& specs, int64_t world_size) const;
 
@@ -37,5 +40,14 @@ class RoundStarter {
   ProcessHost& host_;
   bool has_no_files_ = false;  // the newest attempt has no log folder
 };
+
+// Routes of a worker's stdout and stderr, from --redirects, --tee and the filters. The rules are
+// torchrun's: docs/supervision.md.
+struct StreamRoutes {
+  StreamRoute out;
+  StreamRoute err;
+};
+StreamRoutes route_streams(const LogConfig& config, const LogFolder& folder, int local_rank,
+                           const std::string& prefix);
 
 }  // namespace cpprun

@@ -1,10 +1,6 @@
 #include "agent/process/proc_files.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <charconv>
 
@@ -14,18 +10,6 @@
 namespace cpprun {
 namespace {
 
-struct KernelEntry {  // linux_dirent64
-  uint64_t inode;
-  int64_t offset;
-  uint16_t length;
-  uint8_t type;
-  char name[1];
-};
-
-std::string proc_path(int pid, const char* file) {
-  return "/proc/" + std::to_string(pid) + "/" + file;
-}
-
 std::optional<int> to_int(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -34,10 +18,8 @@ std::optional<int> to_int(std::string_view text) {
 }
 
 void append_pids(std::string_view text, std::vector<int>& pids) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    if (const auto pid = to_int(text.substr(0, end))) pids.push_back(*pid);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const std::string& word : text::split(text, ' ')) {
+    if (const auto pid = to_int(word)) pids.push_back(*pid);
   }
 }
 
@@ -57,15 +39,17 @@ std::vector<int> children_by_scan() {
 
 }  // namespace
 
-std::string read_environment(int pid) { return read_small_file(proc_path(pid, "environ")); }
-
-int64_t read_entries(int folder, char* buffer, size_t size) {
-  return ::syscall(SYS_getdents64, folder, buffer, size);
+std::string proc_path(int pid, const char* name) {
+  return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
-Entry entry_at(const char* record) {
-  const auto* entry = reinterpret_cast<const KernelEntry*>(record);
-  return Entry{entry->name, entry->type == DT_DIR, entry->length};
+std::string_view value_of(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.starts_with(name)) return text::strip(line.substr(name.size()));
+  }
+  return {};
 }
 
 std::optional<ProcessStat> parse_stat(std::string_view text) {
@@ -83,15 +67,10 @@ std::optional<ProcessStat> read_stat(int pid) {
 }
 
 std::optional<int64_t> resident_bytes(int pid) {
-  const std::string pages = read_small_file("/proc/" + std::to_string(pid) + "/statm");
-  const size_t blank = pages.find(' ');  // the first number is the size of the address space
-  if (blank == std::string::npos) return std::nullopt;
-  int64_t resident = 0;
-  const char* first = pages.data() + blank + 1;
-  if (std::from_chars(first, pages.data() + pages.size(), resident).ec != std::errc()) {
-    return std::nullopt;
-  }
-  return resident * ::sysconf(_SC_PAGESIZE);
+  // The first number is the size of the address space.
+  const auto words = text::split(read_small_file(proc_path(pid, "statm")), ' ');
+  const auto pages = words.size() > 1 ? text::parse_int(words[1]) : std::nullopt;
+  return pages ? std::optional(*pages * ::sysconf(_SC_PAGESIZE)) : std::nullopt;
 }
 
 std::vector<int> own_children() {

@@ -3,9 +3,12 @@
 // The functions that the reaper process uses after its fork allocate nothing. Any thread.
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include <dirent.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,13 +21,12 @@ namespace cpprun {
 // The whole text of a file; "": unreadable.
 inline std::string read_small_file(const std::string& path) { return read_file(path).value_or(""); }
 
-// The environment of a process: NAME=value entries, each ended by a zero byte; "": it has ended, or
-// the kernel denies the access.
-std::string read_environment(int pid);
+// "/proc/<pid>/<name>".
+std::string proc_path(int pid, const char* name);
 
-// Calls `visit(name, is_folder)` for each entry of an open folder. Allocates nothing.
-template <class Visit>
-void for_each_entry(int folder, Visit&& visit);
+// The value in a line "Name:\tvalue" of a text such as /proc/<pid>/status, for `name` with its
+// colon; "": not there.
+std::string_view value_of(std::string_view text, std::string_view name);
 
 struct ProcessStat {
   char state = '?';  // 'Z': a zombie
@@ -56,26 +58,18 @@ bool carries_token(std::string_view environment, std::string_view token);
 // The value of a variable in an environment block; unset: not there. Allocates nothing.
 std::optional<std::string_view> find_variable(std::string_view environment, std::string_view name);
 
-// Buffer for one call of getdents64; fits on the reaper process's stack.
-inline constexpr size_t kEntryBufferBytes = 16 * 1024;
-int64_t read_entries(int folder, char* buffer, size_t size);
-struct Entry {
-  const char* name;
-  bool is_folder;
-  size_t length;  // of the record
-};
-Entry entry_at(const char* record);
-
+// Calls `visit(name, is_folder)` for each entry of an open folder. Allocates nothing; the buffer
+// fits on the reaper process's stack.
 template <class Visit>
 void for_each_entry(int folder, Visit&& visit) {
-  alignas(8) char buffer[kEntryBufferBytes];
+  alignas(dirent64) char buffer[16 * 1024];
   for (;;) {
-    const int64_t size = read_entries(folder, buffer, sizeof buffer);
+    const int64_t size = ::syscall(SYS_getdents64, folder, buffer, sizeof buffer);
     if (size <= 0) return;
     for (int64_t at = 0; at < size;) {
-      const Entry entry = entry_at(buffer + at);
-      visit(entry.name, entry.is_folder);
-      at += static_cast<int64_t>(entry.length);
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+      at += entry->d_reclen;
+      visit(entry->d_name, entry->d_type == DT_DIR);
     }
   }
 }

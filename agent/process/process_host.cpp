@@ -181,7 +181,6 @@ void ProcessHost::stop(int signal, Duration grace) {
   if (!is_running_) return;
   saving_.clear();
   is_stopping_ = true;
-  ask_to_stop();
   stop_all(signal, grace);
   limit_output_wait();
 }
@@ -190,9 +189,8 @@ void ProcessHost::stop_saving(int signal, Duration grace) {
   if (!is_running_) return;
   for (const auto& [pid, worker] : workers_) {
     const auto rank = static_cast<int>(worker.local_rank().value);
-    if (can_save(rank)) saving_.insert(pid);
+    if (channel_ && channel_->can_save(rank)) saving_.insert(pid);
   }
-  ask_to_stop();
   stop_all(signal, grace);
 }
 
@@ -207,6 +205,7 @@ void ProcessHost::end_saving(int signal) {
 }
 
 void ProcessHost::stop_all(int signal, Duration grace) {
+  if (channel_) channel_->ask_to_stop();
   orphan_sweep_.set_hard();
   for (auto& [pid, worker] : workers_) {
     if (worker.is_dead()) continue;  // it exited before the stop
@@ -314,7 +313,8 @@ std::optional<int> ProcessHost::pid_of(int local_rank) const {
 }
 
 std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
-  return channel_ ? channel_->step_of(local_rank) : std::nullopt;
+  const auto beat = channel_ ? channel_->heartbeat(local_rank) : std::nullopt;
+  return beat ? std::optional(beat->step) : std::nullopt;
 }
 
 // ---------------------------------------------------------------- start of a round, hard end
@@ -380,8 +380,7 @@ Status ProcessHost::start(const std::vector<WorkerSpec>& specs) {
     if (stream.is_stderr) has_lines_[stream.local_rank] = true;
   }
   const bool has_terminals =
-      std::any_of(streams.begin(), streams.end(),
-                  [](const OutputStream& stream) { return stream.is_terminal; });
+      std::ranges::any_of(streams, [](const OutputStream& stream) { return stream.is_terminal; });
   if (has_terminals && !std::exchange(has_terminals_, true)) watch_window();
   add_streams(std::move(streams));
   run();
@@ -439,9 +438,8 @@ Status ProcessHost::start_one(const WorkerSpec& spec, bool is_alone, SpawnContex
 
 // All workers of a round usually run one program, so the host searches it once.
 Result<std::string> ProcessHost::program_of(const WorkerSpec& spec) {
-  const auto path =
-      std::find_if(spec.environment.begin(), spec.environment.end(),
-                   [](const std::string& entry) { return entry.starts_with("PATH="); });
+  const auto path = std::ranges::find_if(
+      spec.environment, [](const std::string& entry) { return entry.starts_with("PATH="); });
   const std::string path_text = path == spec.environment.end() ? "" : *path;
   if (found_name_ == spec.argv[0] && found_path_ == path_text) return found_program_;
   Result<std::string> program = find_program(spec.argv[0], spec.environment);
@@ -456,9 +454,8 @@ Result<std::string> ProcessHost::program_of(const WorkerSpec& spec) {
 std::vector<std::string> ProcessHost::with_token(
     const std::vector<std::string>& environment) const {
   std::vector<std::string> result = environment;
-  const bool has_token = std::any_of(result.begin(), result.end(), [](const std::string& entry) {
-    return entry.starts_with("CPPRUN_TOKEN=");
-  });
+  const bool has_token = std::ranges::any_of(
+      result, [](const std::string& entry) { return entry.starts_with("CPPRUN_TOKEN="); });
   if (!has_token) result.push_back("CPPRUN_TOKEN=" + options_.token);
   return result;
 }
@@ -542,8 +539,7 @@ std::string ProcessHost::commit_refusal() const {
 }
 
 bool ProcessHost::has_stopped_worker() const {
-  return std::any_of(workers_.begin(), workers_.end(),
-                     [](const auto& item) { return item.second.is_stopped(); });
+  return std::ranges::any_of(workers_, [](const auto& item) { return item.second.is_stopped(); });
 }
 
 std::vector<StackTarget> ProcessHost::look() const {
@@ -559,19 +555,8 @@ std::vector<StackTarget> ProcessHost::look() const {
     if (channel_) target.stack_file = channel_->stack_file(rank);
     seen.push_back(std::move(target));
   }
-  const auto by_rank = [](const StackTarget& a, const StackTarget& b) {
-    return a.worker.local_rank < b.worker.local_rank;
-  };
-  std::sort(seen.begin(), seen.end(), by_rank);
+  std::ranges::sort(seen, {}, [](const StackTarget& t) { return t.worker.local_rank.value; });
   return seen;
-}
-
-void ProcessHost::ask_to_stop() {
-  if (channel_) channel_->ask_to_stop();
-}
-
-bool ProcessHost::can_save(int local_rank) const {
-  return channel_ && channel_->can_save(local_rank);
 }
 
 void ProcessHost::read_final_report(WorkerExit& end) {

@@ -22,7 +22,6 @@
 #include "agent/process/channel/worker_channel.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/cleanup/orphan_sweep.hpp"
-#include "agent/process/diagnostics/oom.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "agent/process/exit_queue.hpp"
@@ -170,8 +169,6 @@ class ProcessHost {
   void open_channel();
   void on_ready(int local_rank);
   std::string commit_refusal() const;
-  void ask_to_stop();
-  bool can_save(int local_rank) const;
   void read_final_report(WorkerExit& end);
   void stop_all(int signal, Duration grace);
   void on_grace_over();

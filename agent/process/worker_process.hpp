@@ -1,20 +1,36 @@
 // WorkerProcess: one started worker, from its spawn until it is reaped. It waits for the process
-// and records facts; the owner decides what follows. Thread: the loop's.
+// and records facts; the owner decides what follows. OomCounter: whether the kernel's OOM killer
+// ended a worker. Thread: the loop's.
 #pragma once
 
 #include <signal.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 
-#include "agent/process/diagnostics/oom.hpp"
 #include "agent/process/spawn/spawn.hpp"
 #include "agent/process/worker_spec.hpp"
 #include "common/failure/worker_exit.hpp"
 
 namespace cpprun {
+
+// Each OOM kill counts for one worker. Reads the nearest counter of the kernel that exists: that of
+// the agent's own cgroup (v2, then v1), otherwise the machine's.
+class OomCounter {
+ public:
+  OomCounter();
+  void begin_round() { seen_ = read(); }  // forgets earlier kills
+  bool take_kill();                       // true: a kill since then that no call has taken yet
+
+ private:
+  int64_t read() const;
+
+  std::string file_;
+  int64_t seen_ = 0;
+};
 
 class WorkerProcess {
  public:

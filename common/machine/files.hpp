@@ -1,4 +1,4 @@
-// Whole files as text, and the names in folders.
+// Whole files, the names in folders, and the output of a pipe as text.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "common/time.hpp"
+
 namespace cpprun {
 
 // At most `most` bytes of it; nothing if it cannot be read. Calls the kernel directly, without
 // streams: each start of a job reads several files of /proc and /sys.
 std::optional<std::string> read_file(const std::string& path, size_t most = SIZE_MAX);
+// Appends what a pipe delivers until its end, or until `text` has `most` bytes. False: neither came
+// before `until`.
+bool read_until(int fd, Instant until, size_t most, std::string& text);
 // Replaces its content. False: it could not be written.
 bool write_file(const std::string& path, const std::string& text);
 

@@ -4,12 +4,14 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <string>
 
-#include "agent/daemon/events/event_json.hpp"
 #include "common/exit_code.hpp"
 #include "common/failure/failure_summary.hpp"
+#include "common/json.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/files.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 #include "common/time.hpp"
@@ -57,6 +59,20 @@ std::string restarts_text(const WorkerExit& end, const control::RankAssignment& 
 
 bool is_own_failure(const WorkerExit& end) {
   return !end.is_success() && (end.is_hang() || !end.is_stopped_by_us);
+}
+
+// Copies the root cause's error file to the launcher's own, as torchelastic does for nested
+// launchers; adds the worker's exit code in the nested form.
+void copy_error_file(const WorkerExit& root, const std::string& to) {
+  constexpr int kDepthMax = 64;
+  const std::string bytes = read_file(root.error->path).value_or("");
+  auto body = parse_json<nlohmann::ordered_json>(bytes, kDepthMax);
+  const bool is_nested =
+      body.is_object() && body.contains("message") && body["message"].is_object();
+  if (is_nested && root.exit_code != 0) body["message"]["errorCode"] = root.exit_code;
+  if (!write_file(to, is_nested ? dump_json(body) + "\n" : bytes)) {
+    log::warning("the root cause's error file could not be copied to '" + to + "'");
+  }
 }
 
 }  // namespace
@@ -128,7 +144,7 @@ std::string ConsoleReporter::stopped_text(const agent::Finish& finish) const {
 // The failure as the coordinator knows it from all nodes, else from this node's workers; nullopt if
 // no worker is known to have failed.
 std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) const {
-  const bool has_own = std::any_of(finish.ends.begin(), finish.ends.end(), is_own_failure);
+  const bool has_own = std::ranges::any_of(finish.ends, is_own_failure);
   Failure failure;
   failure.title = config_.workers.title;
   failure.host = host_name_;
@@ -161,11 +177,11 @@ void ConsoleReporter::torchrun_summary(const agent::Finish& finish, EventRecorde
   log::error(text);
   log::plain(last_lines_text(failure->root_cause));
   recorder.failure_summary(*failure, text);
-  if (std::none_of(finish.ends.begin(), finish.ends.end(), is_own_failure)) return;
+  if (std::ranges::none_of(finish.ends, is_own_failure)) return;
   log::plain("cpprun: ChildFailedError: " + cpprun::torchrun_summary(*failure));
   const WorkerExit& root = finish.ends[root_cause_index(finish.ends)];
   if (!config_.own_error_file.empty() && root.error && !root.error->path.empty()) {
-    event_json::copy_error_file(root, config_.own_error_file);
+    copy_error_file(root, config_.own_error_file);
   }
 }
 

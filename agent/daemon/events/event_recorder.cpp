@@ -2,16 +2,20 @@
 
 #include <unistd.h>
 
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/json.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
 #include "common/signals.hpp"
-#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
 namespace {
+
+using nlohmann::ordered_json;
 
 std::string file_in(const std::string& run_folder) {
   return run_folder.empty() ? "" : run_folder + "/events.jsonl";
@@ -20,6 +24,33 @@ std::string file_in(const std::string& run_folder) {
 bool is_about_a_node(control::StopCause cause) {
   using control::StopCause;
   return cause == StopCause::NodeLost || cause == StopCause::NodeLeft || cause == StopCause::Growth;
+}
+
+const char* name_of(agent::Finish::How how) {
+  switch (how) {
+    case agent::Finish::How::Success: return "success";
+    case agent::Finish::How::Failure: return "failure";
+    case agent::Finish::How::Error: return "error";
+    case agent::Finish::How::Signal: return "signal";
+    case agent::Finish::How::Stopped: return "stopped";
+    case agent::Finish::How::Unusable: return "unusable";
+  }
+  return "unknown";
+}
+
+double milliseconds(Duration duration) {
+  constexpr double kSteps = 1000;  // to the microsecond
+  return std::round(to_seconds(duration) * 1e3 * kSteps) / kSteps;
+}
+
+void add_exit(const WorkerExit& end, ordered_json& fields) {
+  fields["rank"] = end.rank.value;
+  fields["local_rank"] = end.local_rank.value;
+  fields["pid"] = end.pid;
+  fields["exit_code"] = end.exit_code;
+  if (end.signal() != 0) fields["signal"] = signal_name(end.signal());
+  fields["has_core"] = end.has_core;
+  fields["is_oom_kill"] = end.is_oom_kill;
 }
 
 }  // namespace
@@ -32,10 +63,31 @@ EventRecorder::EventRecorder(const AgentConfig& config, std::string node,
       log_(file_in(run_folder)),
       torch_(config, node_) {}
 
-event_json::Stamp EventRecorder::now() const { return {wall_now(), boot_now(), node_}; }
+EventRecorder::Stamp EventRecorder::now() { return {wall_now(), boot_now()}; }
+
+std::string EventRecorder::line(const Stamp& stamp, const char* event,
+                                const ordered_json& fields) const {
+  ordered_json object{{"time_us", stamp.wall.microseconds},
+                      {"mono_ns", stamp.at.nanoseconds()},
+                      {"node", node_},
+                      {"event", event}};
+  object.update(fields);
+  return dump_json(object) + "\n";
+}
+
+void EventRecorder::write(const char* event, const ordered_json& fields) {
+  log_.write(line(now(), event, fields));
+}
 
 void EventRecorder::run_started() {
-  log_.write(event_json::run_started(now(), config_, ::getpid()));
+  write("run_started", {{"version", CPPRUN_VERSION},
+                        {"run_id", config_.rendezvous.run_id},
+                        {"pid", ::getpid()},
+                        {"nproc", config_.workers.nproc},
+                        {"min_nodes", config_.rendezvous.min_nodes},
+                        {"max_nodes", config_.rendezvous.max_nodes},
+                        {"max_restarts", config_.max_restarts},
+                        {"program", config_.workers.title}});
   torch_.waits_for_round(boot_now());
   take_start_times();
 }
@@ -60,7 +112,7 @@ void EventRecorder::on(const control::Registered&) {
 
 void EventRecorder::on(const control::Wait& message) {
   if (std::exchange(waiting_reason_, message.why) == message.why) return;
-  log_.write(event_json::waiting(now(), message));
+  write("waiting", {{"why", message.why}, {"is_spare", message.is_spare}});
 }
 
 void EventRecorder::on(const control::RankAssignment& message) {
@@ -69,22 +121,38 @@ void EventRecorder::on(const control::RankAssignment& message) {
   round_ = message.round;
   is_fetching_ = message.resume && !message.resume->source_address.empty();
   waiting_reason_.clear();
-  const event_json::Stamp stamp = now();
-  std::string lines = event_json::round_formed(stamp, message);
-  if (message.resume) lines += event_json::snapshot_chosen(stamp, message);
-  log_.write(lines);
+  write("round_formed", {{"round", message.round.value},
+                         {"restart_count", message.restart_count},
+                         {"admin_restarts", message.admin_restarts},
+                         {"max_restarts", message.max_restarts},
+                         {"group_rank", message.group_rank},
+                         {"group_size", message.group_size},
+                         {"base_rank", message.base_rank},
+                         {"world_size", message.world_size},
+                         {"master_addr", message.master_addr},
+                         {"master_port", message.master_port}});
+  if (!message.resume) return;
+  write("snapshot_chosen", {{"round", message.round.value},
+                            {"step", message.resume->snapshot.step},
+                            {"id", message.resume->snapshot.id},
+                            {"fetched_from", message.resume->source_address}});
 }
 
 void EventRecorder::on(const control::Stop& message) {
   if (message.round != round_) return;
   if (is_about_a_node(message.cause) && is_running_ && !is_stopping_) {
-    log_.write(event_json::node_event(now(), message));
+    const bool is_growth = message.cause == control::StopCause::Growth;
+    write(is_growth ? "node_joined" : "node_lost", {{"round", message.round.value},
+                                                    {"how", control::name_of(message.cause)},
+                                                    {"why", message.why}});
   }
   begin_stop(control::name_of(message.cause), message.why);
 }
 
 void EventRecorder::on(const control::JobResult& message) {
-  log_.write(event_json::job_result(now(), message));
+  write("job_result", {{"is_success", message.is_success},
+                       {"is_resumable", message.is_resumable},
+                       {"failure_summary", message.failure_summary}});
   begin_stop("job_result", "the job is over");
 }
 
@@ -100,7 +168,11 @@ void EventRecorder::starting() {
 void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid) {
   if (started_.empty()) phases_.reach("spawn_first", boot_now());
   torch_.worker_started(local_rank, pid);
-  started_ += event_json::worker_started(now(), round_, {rank, local_rank, pid});
+  started_ += line(now(), "worker_started",
+                   {{"round", round_.value},
+                    {"rank", rank.value},
+                    {"local_rank", local_rank.value},
+                    {"pid", pid}});
 }
 
 void EventRecorder::round_started() {
@@ -113,7 +185,8 @@ void EventRecorder::round_started() {
   workers_ = static_cast<size_t>(config_.workers.nproc);
   spawned_at_ = boot_now();
   phases_.reach("spawn_last", spawned_at_);
-  log_.write(std::exchange(started_, "") + event_json::round_started(now(), round_, workers_));
+  log_.write(std::exchange(started_, "") +
+             line(now(), "round_started", {{"round", round_.value}, {"workers", workers_}}));
   torch_.round_started();
   startup_progress_.begin(workers_);
   write_timing("spawn");
@@ -121,23 +194,27 @@ void EventRecorder::round_started() {
 
 void EventRecorder::write_timing(const char* until) {
   if (!phases_.is_open()) return;
-  log_.write(event_json::timing(now(), round_, cause_, until, phases_));
+  ordered_json each = ordered_json::object();
+  for (const agent::Phase& phase : phases_.all()) each[phase.name] = milliseconds(phase.took);
+  write("timing", {{"round", round_.value},
+                   {"cause", cause_},
+                   {"until", until},
+                   {"total_ms", milliseconds(phases_.total())},
+                   {"phases_ms", each}});
   if (!config_.shows_timing) return;
   const std::string what = cause_ == "start" ? cause_ : "recovery (" + cause_ + ")";
   log::plain("timing: " + agent::timings_text(what, phases_) + "\n");
 }
 
-void EventRecorder::worker_connected(LocalRank local_rank) {
-  startup_progress_.connected(local_rank, boot_now());
+void EventRecorder::on_milestone(LocalRank local_rank, WorkerMilestone milestone) {
+  if (milestone == WorkerMilestone::Connected) startup_progress_.connected(local_rank, boot_now());
+  if (milestone == WorkerMilestone::Resumed) startup_progress_.loaded(local_rank, boot_now());
+  if (milestone == WorkerMilestone::Stepped && startup_progress_.stepped(local_rank)) end_timing();
 }
 
-void EventRecorder::worker_resumed(LocalRank local_rank) {
-  startup_progress_.loaded(local_rank, boot_now());
-}
-
-// Ends the measurement: after the first step the workers train.
-void EventRecorder::worker_stepped(LocalRank local_rank) {
-  if (!startup_progress_.stepped(local_rank) || !is_running_ || is_stopping_) return;
+// All workers have made their first step: from now on they train.
+void EventRecorder::end_timing() {
+  if (!is_running_ || is_stopping_) return;
   if (startup_progress_.connected_at()) phases_.reach("import", *startup_progress_.connected_at());
   if (startup_progress_.loaded_at()) phases_.reach("load", *startup_progress_.loaded_at());
   phases_.reach("first_step", boot_now());
@@ -147,23 +224,31 @@ void EventRecorder::worker_stepped(LocalRank local_rank) {
 
 void EventRecorder::worker_ready(LocalRank local_rank) {
   startup_progress_.loaded(local_rank, boot_now());
-  std::string lines = event_json::worker_ready(now(), round_, local_rank);
-  if (++ready_ == workers_) {
-    lines += event_json::round_ready(now(), round_, boot_now() - spawned_at_);
-  }
-  log_.write(lines);
+  write("worker_ready", {{"round", round_.value}, {"local_rank", local_rank.value}});
+  if (++ready_ != workers_) return;
+  const Duration after = boot_now() - spawned_at_;
+  write("round_ready", {{"round", round_.value}, {"after_ms", milliseconds(after)}});
 }
 
 // Workers may repeat a step; only a new step is an event.
 void EventRecorder::snapshot_complete(LocalRank local_rank, int64_t step, const std::string& path) {
   if (step <= newest_snapshot_) return;
   newest_snapshot_ = step;
-  log_.write(event_json::snapshot_complete(now(), local_rank, step, path));
+  write("snapshot_complete", {{"local_rank", local_rank.value}, {"step", step}, {"path", path}});
 }
 
 void EventRecorder::worker_exited(const WorkerExit& end) {
   if (!end.is_success() && !failed_at_) failed_at_ = end.ended_at;
-  log_.write(event_json::worker_exited(node_, round_, end));
+  ordered_json fields{{"round", round_.value}};
+  add_exit(end, fields);
+  fields["is_stopped_by_us"] = end.is_stopped_by_us;
+  fields["lived_ms"] = lived(end) / std::chrono::milliseconds(1);
+  if (!end.is_success()) fields["class"] = name_of(classify(end));
+  if (end.error) {
+    fields["error"] = end.error->message;
+    fields["is_consequence"] = is_consequence(end);
+  }
+  log_.write(line({end.ended_at_wall, end.ended_at}, "worker_exited", fields));
   torch_.worker_exited(end);
 }
 
@@ -180,7 +265,8 @@ void EventRecorder::stopping() {
 void EventRecorder::begin_stop(const std::string& cause, const std::string& why) {
   if (!is_running_ || std::exchange(is_stopping_, true)) return;
   cause_ = cause;
-  log_.write(event_json::round_stopping(stop_reported_at_.value_or(now()), round_, cause, why));
+  log_.write(line(stop_reported_at_.value_or(now()), "round_stopping",
+                  {{"round", round_.value}, {"cause", cause}, {"why", why}}));
 }
 
 void EventRecorder::workers_gone() {
@@ -190,29 +276,57 @@ void EventRecorder::workers_gone() {
   is_running_ = false;
   phases_.reach("stop", boot_now());
   torch_.waits_for_round(boot_now());
-  log_.write(event_json::round_stopped(now(), round_));
+  write("round_stopped", {{"round", round_.value}});
 }
 
-void EventRecorder::warning(const std::string& text) {
-  log_.write(event_json::warning(now(), text));
-}
+void EventRecorder::warning(const std::string& text) { write("warning", {{"text", text}}); }
 
 void EventRecorder::failure_summary(const Failure& failure, const std::string& text) {
-  keep_failure_summary(event_json::failure_summary(now(), failure, text));
+  const RootCause& root_cause = failure.root_cause;
+  const WorkerExit& end = root_cause.end;
+  ordered_json fields{{"class", name_of(class_of(root_cause))}, {"failed_on", root_cause.node}};
+  if (root_cause.why.empty()) {
+    add_exit(end, fields);
+    fields["failed_at_us"] = end.ended_at_wall.microseconds;
+    fields["lived_ms"] = lived(end) / std::chrono::milliseconds(1);
+    fields["words"] = error_text(end);
+    fields["last_lines"] = end.last_lines;
+    fields["world_size"] = failure.world_size;
+  } else {
+    fields["why"] = root_cause.why;
+  }
+  const Hint* hint = hint_for(root_cause);
+  fields["hint"] = hint == nullptr ? "" : std::string(hint->id);
+  fields["restarts_used"] = failure.restarts_used;
+  fields["admin_restarts"] = failure.admin_restarts;
+  fields["max_restarts"] = failure.max_restarts;
+  fields["same_startup_failures"] = failure.same_startup_failures;
+  fields["text"] = text;
+  keep_failure_summary(fields);
 }
 
 void EventRecorder::lost_node(const agent::Finish& finish) {
-  keep_failure_summary(event_json::lost_node(now(), finish, config_.max_restarts));
+  keep_failure_summary({{"class", name_of(FailureClass::LostNode)},
+                        {"why", finish.lost},
+                        {"hint", ""},
+                        {"restarts_used", finish.restarts_used},
+                        {"max_restarts", config_.max_restarts},
+                        {"text", finish.text}});
 }
 
-void EventRecorder::keep_failure_summary(const std::string& line) {
-  log_.write(line);
+void EventRecorder::keep_failure_summary(const ordered_json& fields) {
+  const std::string text = line(now(), "failure_summary", fields);
+  log_.write(text);
   const std::string path = run_folder_ + "/failure_summary.json";
-  if (!run_folder_.empty() && !write_file(path, line)) log::warning(path + " could not be written");
+  if (!run_folder_.empty() && !write_file(path, text)) log::warning(path + " could not be written");
 }
 
 void EventRecorder::finished(const agent::Finish& finish, int exit_code) {
-  log_.write(event_json::finished(now(), finish, exit_code));
+  ordered_json fields{{"outcome", name_of(finish.how)},
+                      {"exit_code", exit_code},
+                      {"restarts_used", finish.restarts_used}};
+  if (!finish.text.empty()) fields["text"] = finish.text;
+  write("finished", fields);
   torch_.finished(boot_now(), finish);
 }
 

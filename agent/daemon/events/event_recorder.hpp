@@ -4,18 +4,19 @@
 // error in it stops the agent. Thread: the loop's.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "agent/core/config.hpp"
 #include "agent/core/effects.hpp"
 #include "agent/core/phase_timings.hpp"
 #include "agent/core/startup_progress.hpp"
-#include "agent/daemon/events/event_json.hpp"
 #include "agent/daemon/events/event_log.hpp"
 #include "agent/daemon/events/torchelastic_events.hpp"
 #include "common/failure/failure_summary.hpp"
+#include "common/heartbeat.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
 
@@ -36,10 +37,8 @@ class EventRecorder {
   void worker_started(LocalRank local_rank, Rank rank, int pid);
   void round_started();  // all workers here were spawned
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
-  void worker_connected(LocalRank local_rank);
   void worker_ready(LocalRank local_rank);
-  void worker_resumed(LocalRank local_rank);
-  void worker_stepped(LocalRank local_rank);
+  void on_milestone(LocalRank local_rank, WorkerMilestone milestone);
   void snapshot_complete(LocalRank local_rank, int64_t step, const std::string& path);
   void worker_exited(const WorkerExit& end);
   void first_failure(const std::string& text);
@@ -49,12 +48,17 @@ class EventRecorder {
   void warning(const std::string& text);
   // Also writes failure_summary.json. `text`: the paragraph on the console.
   void failure_summary(const Failure& failure, const std::string& text);
-  // The same for a job that ended because no node replaced a lost one.
+  // The same for a job that ended because no node replaced a lost one before the join timeout.
   void lost_node(const agent::Finish& finish);
   void finished(const agent::Finish& finish, int exit_code);
   void close() { log_.close(); }  // later events are dropped
 
  private:
+  struct Stamp {
+    WallTime wall;
+    Instant at;  // monotonic; comparable within one node
+  };
+
   void on(const control::Registered& message);
   void on(const control::Wait& message);
   void on(const control::RankAssignment& message);
@@ -64,10 +68,15 @@ class EventRecorder {
   template <class Other>
   void on(const Other&) {}
 
-  event_json::Stamp now() const;
+  static Stamp now();
+  // One line of events.jsonl with its newline; docs/events.md describes every field.
+  std::string line(const Stamp& stamp, const char* event,
+                   const nlohmann::ordered_json& fields) const;
+  void write(const char* event, const nlohmann::ordered_json& fields);
   void begin_stop(const std::string& cause, const std::string& why);
   void take_start_times();
-  void keep_failure_summary(const std::string& line);
+  void end_timing();
+  void keep_failure_summary(const nlohmann::ordered_json& fields);
   // `until`: the milestone reached, "spawn" or "first_step".
   void write_timing(const char* until);
 
@@ -89,7 +98,7 @@ class EventRecorder {
   std::optional<Instant> failed_at_;  // the first failure of this round on this node
   bool is_running_ = false;           // there are workers
   bool is_stopping_ = false;          // the round_stopping event is written
-  std::optional<event_json::Stamp> stop_reported_at_;
+  std::optional<Stamp> stop_reported_at_;
   std::string waiting_reason_;  // reason of the last `waiting` event; repeats are skipped
   int64_t newest_snapshot_ = 0;
 };

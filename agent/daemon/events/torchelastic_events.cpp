@@ -73,7 +73,7 @@ void TorchelasticEvents::finished(Instant now, const agent::Finish& finish) {
   if (!is_cut_off) {
     for (const Worker& worker : workers_) {
       const auto is_its = [&](const WorkerExit& end) { return end.pid == worker.pid; };
-      const auto end = std::find_if(ends_.begin(), ends_.end(), is_its);
+      const auto end = std::ranges::find_if(ends_, is_its);
       print_end(worker, end == ends_.end() ? nullptr : &*end, finish.how == How::Failure);
     }
   }

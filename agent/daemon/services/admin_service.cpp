@@ -4,15 +4,20 @@
 
 #include <boost/asio/post.hpp>
 #include <csignal>
+#include <functional>
 #include <utility>
 
-#include "agent/daemon/stream_routes.hpp"
+#include "agent/daemon/round_starter.hpp"
+#include "agent/process/diagnostics/stack_collector.hpp"
 #include "agent/process/proc_files.hpp"
+#include "common/limits/admin.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/identity.hpp"
+#include "common/proof/hmac.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
+#include "rendezvous/protocol/admin/admin_commands.hpp"
 
 namespace cpprun {
 
@@ -45,37 +50,57 @@ admin::WorkerView view_of(const LiveWorker& worker) {
   return view;
 }
 
+std::vector<admin::WorkerStack> stacks_of(const std::vector<StackTarget>& targets) {
+  size_t room = limits::kAdminReplyBytes / 3;  // bytes of plain text; as JSON they may double
+  std::vector<admin::WorkerStack> stacks;
+  const std::vector<std::string> texts = cpprun::collect_stacks(targets);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const WorkerObservation& worker = targets[i].worker;
+    const bool fits = texts[i].size() <= room;
+    room -= fits ? texts[i].size() : 0;
+    stacks.push_back({worker.rank.value, worker.pid,
+                      fits ? texts[i] : summary_of(worker) + "; ask for it with --rank\n"});
+  }
+  return stacks;
+}
+
+Result<control::AdminCommand> command_of(const admin::AdminQuery& query) {
+  const std::optional<control::AdminCommandKind> kind =
+      control::admin_command_kind(query.parameter("kind"));
+  if (!kind) {
+    return Error{ErrorKind::BadValue,
+                 "'" + query.parameter("kind") +
+                     "' is no admin command; there are restart, stop, drain, scale"};
+  }
+  control::AdminCommand command;
+  command.kind = *kind;
+  command.is_resumable = query.number("resumable") == 1;
+  command.node = query.parameter("node");
+  command.nodes = query.number("nodes").value_or(0);
+  return command;
+}
+
 }  // namespace
 
 AdminService::AdminService(boost::asio::io_context& loop, Node node, Callbacks callbacks)
     : loop_(loop),
       node_(node),
       callbacks_(std::move(callbacks)),
-      commands_(callbacks_.send, node_.config.rendezvous.run_id, admin_token()),
-      stacks_(loop, [this] { return node_.host.look(); }),
+      token_(admin_token()),
+      background_(loop),
       socket_(loop) {
   using admin::AdminQuery;
   using Answer = AdminSocket::Answer;
-  socket_.on("status", [this](const AdminQuery&, const Answer& answer) {
-    answer(admin::encode(node_view()));
-  });
-  socket_.on("signal", [this](const AdminQuery& query, const Answer& answer) {
-    answer(signal_workers(query));
-  });
-  socket_.on("leave",
-             [this](const AdminQuery& query, const Answer& answer) { answer(leave(query)); });
-  socket_.on("stacks",
-             [this](const AdminQuery& query, const Answer& answer) { stacks_.ask(query, answer); });
-  socket_.on("admin_command", [this](const AdminQuery& query, const Answer& answer) {
-    commands_.ask(query, answer);
-  });
-}
-
-void AdminService::on_message(const control::CoordinatorMessage& message) {
-  if (const auto* reply = std::get_if<control::AdminReply>(&message)) commands_.on_answer(*reply);
-  if (const auto* challenge = std::get_if<control::Challenge>(&message)) {
-    commands_.on_challenge(*challenge);
-  }
+  const auto on_verb = [this](const char* verb, auto answer_of) {
+    socket_.on(verb, [answer_of](const AdminQuery& query, const Answer& answer) {
+      answer(answer_of(query));
+    });
+  };
+  on_verb("status", [this](const AdminQuery&) { return admin::encode(node_view()); });
+  on_verb("signal", [this](const AdminQuery& query) { return signal_workers(query); });
+  on_verb("leave", [this](const AdminQuery& query) { return leave(query); });
+  socket_.on("stacks", std::bind_front(&AdminService::collect_stacks, this));
+  socket_.on("admin_command", std::bind_front(&AdminService::relay, this));
 }
 
 admin::NodeView AdminService::node_view() const {
@@ -143,6 +168,71 @@ std::string AdminService::leave(const admin::AdminQuery& query) {
   // Posted, so that the reply leaves first: the core may end the loop at once.
   boost::asio::post(loop_, [leave = callbacks_.leave, saves] { leave(saves ? SIGTERM : SIGINT); });
   return admin::done(saves ? "asked to save and leave" : "asked to leave");
+}
+
+void AdminService::collect_stacks(const admin::AdminQuery& query,
+                                  const AdminSocket::Answer& answer) {
+  if (stacks_answer_) {
+    return answer(admin::refusal("somebody looks at the stacks already; try again"));
+  }
+  std::vector<StackTarget> targets = node_.host.look();
+  if (const std::optional<int64_t> rank = query.number("rank")) {
+    std::erase_if(targets, [&](const StackTarget& w) { return w.worker.rank.value != *rank; });
+  }
+  if (targets.empty()) return answer(admin::refusal("no such worker lives on this node"));
+  stacks_answer_ = answer;
+  const auto done = [this](const std::vector<admin::WorkerStack>& stacks) {
+    std::exchange(stacks_answer_, nullptr)(admin::encode(stacks));
+  };
+  const Status started =
+      background_.run([targets = std::move(targets)] { return stacks_of(targets); }, done);
+  if (!started) std::exchange(stacks_answer_, nullptr)(admin::refusal(started.error().text));
+}
+
+// ---------------------------------------------------------------- admin commands
+
+void AdminService::relay(const admin::AdminQuery& query, const AdminSocket::Answer& answer) {
+  Result<control::AdminCommand> command = command_of(query);
+  if (!command) return answer(admin::refusal(command.error().text));
+  if (relayed_.size() >= limits::kAdminConnections) {
+    return answer(admin::refusal("the coordinator has not answered earlier admin commands yet"));
+  }
+  command->id = ++last_command_;
+  if (!callbacks_.send(*command)) {
+    return answer(admin::refusal(
+        "this node has no connection to the coordinator, which would have to decide; "
+        "cpprunctl stop --here stops the nodes of this machine"));
+  }
+  relayed_[command->id] = {*command, answer};
+}
+
+void AdminService::on(const control::Challenge& challenge) {
+  const auto found = relayed_.find(challenge.id);
+  if (found == relayed_.end()) return;
+  if (token_.empty()) {
+    return relayed_.extract(found).mapped().answer(admin::refusal(
+        "the job was started with CPPRUN_ADMIN_TOKEN, and the agent of this node without it; "
+        "set it on all nodes, or give the command with the token in the environment and --endpoint "
+        "HOST:PORT of the job's rendezvous"));
+  }
+  control::AdminRequest command{node_.config.rendezvous.run_id, found->second.command};
+  command.mac = hmac_of(token_, control::admin_mac_input(challenge.nonce, command));
+  callbacks_.send(command);
+}
+
+void AdminService::on(const control::AdminReply& reply) {
+  const auto found = relayed_.extract(reply.id);
+  if (found.empty()) return;
+  found.mapped().answer(reply.is_done ? admin::done(reply.text) : admin::refusal(reply.text));
+}
+
+void AdminService::on_disconnected() {
+  for (const auto& [id, relayed] : std::exchange(relayed_, {})) {
+    relayed.answer(
+        admin::refusal("the connection to the coordinator broke; whether it has received the "
+                       "command is not known, "
+                       "cpprunctl status shows it"));
+  }
 }
 
 }  // namespace cpprun

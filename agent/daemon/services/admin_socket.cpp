@@ -6,19 +6,13 @@
 
 #include <array>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
-#include <map>
-#include <set>
 #include <utility>
 
-#include "common/lifetime.hpp"
 #include "common/limits/admin.hpp"
 #include "common/limits/channel.hpp"
 #include "common/limits/server.hpp"
-#include "common/loop/timer.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
@@ -46,12 +40,12 @@ bool may_ask(int socket) {
   return peer.uid == 0 || peer.uid == ::geteuid();
 }
 
-// One connection. Its pending operations own it.
-class Peer : public std::enable_shared_from_this<Peer> {
- public:
-  using Handler = std::function<void(const AdminQuery&, AdminSocket::Answer)>;
+}  // namespace
 
-  Peer(asio::io_context& loop, UniqueFd socket, Handler heard)
+// One connection. Its pending operations own it.
+class AdminSocket::Peer : public std::enable_shared_from_this<AdminSocket::Peer> {
+ public:
+  Peer(asio::io_context& loop, UniqueFd socket, Verb heard)
       : socket_(loop, socket.release()),
         timer_(loop, [this] { close(); }),
         heard_(std::move(heard)) {}
@@ -98,92 +92,67 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   stream_descriptor socket_;
   Timer timer_;
-  Handler heard_;
+  Verb heard_;
   std::array<char, 4> length_{};
   std::string body_;
   bool is_answered_ = false;
 };
 
-}  // namespace
-
-class AdminSocket::Impl {
- public:
-  explicit Impl(asio::io_context& loop)
-      : loop_(loop), listener_(loop), pause_(loop, [this] { watch(); }) {}
-  ~Impl() {
-    for (const std::weak_ptr<Peer>& peer : peers_) {
-      if (auto alive = peer.lock()) alive->close();
-    }
+AdminSocket::~AdminSocket() {
+  for (const std::weak_ptr<Peer>& peer : peers_) {
+    if (auto alive = peer.lock()) alive->close();
   }
-
-  void on(const std::string& verb, Verb answerer) { verbs_[verb] = std::move(answerer); }
-
-  Status open() {
-    UniqueFd socket = listen_abstract(fresh_name(), SOCK_STREAM, kBacklog);
-    if (!socket.is_open()) {
-      return system_error("cpprunctl can't reach this agent: no unix socket could be opened",
-                          errno);
-    }
-    listener_.assign(socket.release());
-    watch();
-    return {};
-  }
-
- private:
-  void watch() {
-    listener_.async_wait(stream_descriptor::wait_read, lifetime_.guard([this](error_code error) {
-      if (!error) accept_some();
-    }));
-  }
-
-  void accept_some() {
-    for (int n = 0; n < limits::kChannelBurst; ++n) {
-      UniqueFd socket(
-          ::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (socket.is_open()) {
-        take(std::move(socket));
-      } else if (errno == EAGAIN) {
-        return watch();
-      } else if (errno != EINTR && errno != ECONNABORTED) {
-        break;  // out of descriptors: try again after the pause
-      }
-    }
-    pause_.set(boot_now() + limits::kChannelPause);
-  }
-
-  void take(UniqueFd socket) {
-    std::erase_if(peers_, [](const std::weak_ptr<Peer>& peer) { return peer.expired(); });
-    if (peers_.size() >= limits::kAdminConnections || !may_ask(socket.get())) return;
-    auto peer = std::make_shared<Peer>(
-        loop_, std::move(socket), lifetime_.guard([this](const AdminQuery& query, Answer answer) {
-          handle(query, std::move(answer));
-        }));
-    peers_.push_back(peer);
-    peer->start();
-  }
-
-  void handle(const AdminQuery& query, Answer answer) {
-    const auto verb = verbs_.find(query.verb);
-    if (verb == verbs_.end()) {
-      return answer(admin::refusal("this agent (cpprun " CPPRUN_VERSION ") knows no '" +
-                                   query.verb + "'; use the cpprunctl of its version"));
-    }
-    verb->second(query, std::move(answer));
-  }
-
-  asio::io_context& loop_;
-  stream_descriptor listener_;
-  Timer pause_;
-  std::map<std::string, Verb> verbs_;
-  std::vector<std::weak_ptr<Peer>> peers_;
-  Lifetime lifetime_;
-};
-
-AdminSocket::AdminSocket(asio::io_context& loop) : impl_(std::make_unique<Impl>(loop)) {}
-AdminSocket::~AdminSocket() = default;
-void AdminSocket::on(const std::string& verb, Verb answerer) {
-  impl_->on(verb, std::move(answerer));
 }
-Status AdminSocket::open() { return impl_->open(); }
+
+Status AdminSocket::open() {
+  UniqueFd socket = listen_abstract(fresh_name(), SOCK_STREAM, kBacklog);
+  if (!socket.is_open()) {
+    return system_error("cpprunctl can't reach this agent: no unix socket could be opened", errno);
+  }
+  listener_.assign(socket.release());
+  watch();
+  return {};
+}
+
+void AdminSocket::watch() {
+  listener_.async_wait(stream_descriptor::wait_read, lifetime_.guard([this](error_code error) {
+    if (!error) accept_some();
+  }));
+}
+
+void AdminSocket::accept_some() {
+  for (int n = 0; n < limits::kChannelBurst; ++n) {
+    UniqueFd socket(
+        ::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.is_open()) {
+      take(std::move(socket));
+    } else if (errno == EAGAIN) {
+      return watch();
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      break;  // out of descriptors: try again after the pause
+    }
+  }
+  pause_.set(boot_now() + limits::kChannelPause);
+}
+
+void AdminSocket::take(UniqueFd socket) {
+  std::erase_if(peers_, [](const std::weak_ptr<Peer>& peer) { return peer.expired(); });
+  if (peers_.size() >= limits::kAdminConnections || !may_ask(socket.get())) return;
+  const auto heard = [this](const AdminQuery& query, Answer answer) {
+    handle(query, std::move(answer));
+  };
+  auto peer = std::make_shared<Peer>(loop_, std::move(socket), lifetime_.guard(heard));
+  peers_.push_back(peer);
+  peer->start();
+}
+
+void AdminSocket::handle(const AdminQuery& query, Answer answer) {
+  const auto verb = verbs_.find(query.verb);
+  if (verb == verbs_.end()) {
+    return answer(admin::refusal("this agent (cpprun " CPPRUN_VERSION ") knows no '" + query.verb +
+                                 "'; use the cpprunctl of its version"));
+  }
+  verb->second(query, std::move(answer));
+}
 
 }  // namespace cpprun

@@ -9,9 +9,10 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "agent/daemon/events/event_json.hpp"
+#include "common/json.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/signals.hpp"
@@ -20,6 +21,25 @@ namespace cpprun {
 namespace {
 
 using boost::asio::posix::stream_descriptor;
+
+// A message of torch's file timers; nullopt if `line` is none.
+std::optional<agent::TimerRequest> timer_request(std::string_view line) {
+  constexpr int kDepthMax = 64;
+  constexpr double kPidMax = 1 << 22;
+  const auto body = parse_json<nlohmann::json>(line, kDepthMax);
+  if (!body.is_object() || !body.contains("version") || body["version"] != 1) return std::nullopt;
+  const auto number = [&](const char* name) {
+    return body.contains(name) && body[name].is_number() ? body[name].get<double>() : 0.0;
+  };
+  const double pid = number("pid");
+  const double signal = number("signal");
+  const bool has_scope = body.contains("scope_id") && body["scope_id"].is_string();
+  if (!has_scope || !(pid > 1) || pid > kPidMax || !(signal >= 0) || signal > kLastSignal) {
+    return std::nullopt;
+  }
+  return agent::TimerRequest{static_cast<int>(pid), body["scope_id"].get<std::string>(),
+                             number("expiration_time"), static_cast<int>(signal)};
+}
 
 double wall_seconds() { return static_cast<double>(wall_now().microseconds) / 1e6; }
 
@@ -74,7 +94,7 @@ void FileTimerServer::take_lines() {
   if (size <= 0) return;
   text_.append(buffer.data(), static_cast<size_t>(size));
   for (size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
-    const auto request = event_json::timer_request(text_.substr(0, end));
+    const auto request = timer_request(text_.substr(0, end));
     text_.erase(0, end + 1);
     if (!request) {
       events_.on_warning("what stands in the timers' FIFO " + path_ + " is no timer; ignored");
@@ -100,7 +120,7 @@ void FileTimerServer::on_time() {
   for (const agent::TimerRequest& timer : timers_.expire(wall_seconds())) {
     const std::vector<int> workers = events_.workers();
     const int session = ::getsid(timer.pid);
-    if (std::find(workers.begin(), workers.end(), session) == workers.end()) continue;
+    if (std::ranges::find(workers, session) == workers.end()) continue;
     events_.on_warning("the timer '" + timer.scope + "' of process " + std::to_string(timer.pid) +
                        " is over; it gets " + signal_name(timer.signal));
     ::kill(timer.pid, timer.signal);

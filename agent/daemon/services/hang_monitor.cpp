@@ -4,7 +4,6 @@
 #include <fstream>
 #include <utility>
 
-#include "agent/daemon/loop_poster.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
 #include "common/machine/clock.hpp"
 #include "common/text.hpp"
@@ -43,22 +42,6 @@ std::string first_lines(const std::string& text, size_t count) {
 
 }  // namespace
 
-struct HangMonitor::Evidence {
-  uint64_t round = 0;
-  agent::Hang hang;
-  std::vector<StackTarget> targets;
-  std::vector<std::string> texts;  // one per target
-  bool is_written = false;
-};
-
-HangMonitor::HangMonitor(boost::asio::io_context& loop, HangConfig config, Events events)
-    : events_(std::move(events)),
-      watch_(config),
-      timer_(loop, [this] { sample(); }),
-      poster_(std::make_shared<LoopPoster>(loop)) {}
-
-HangMonitor::~HangMonitor() { poster_->close(); }
-
 void HangMonitor::begin_round(const std::string& report) {
   ++round_;
   report_ = report;
@@ -81,30 +64,25 @@ void HangMonitor::sample() {
   const std::optional<agent::Hang> hang = watch_.look(boot_now(), observations_of(targets));
   timer_.set(watch_.next_look());
   if (!hang) return;
-  if (hang->is_sure) return collect(*hang, std::move(targets));
+  if (hang->is_sure) return collect({*hang, std::move(targets)});
   events_.on_warning("the workers may hang: " + summary_of(hang->worker) + "; " + hang->how +
                      ". Nothing is done about it; --hang-timeout=SECONDS would restart them");
 }
 
-void HangMonitor::collect(const agent::Hang& hang, std::vector<StackTarget> targets) {
-  auto evidence = std::make_shared<Evidence>();  // shared with the thread, which may outlive us
-  evidence->round = round_;
-  evidence->hang = hang;
-  evidence->targets = std::move(targets);
-  const auto done = [this, evidence] {
-    if (evidence->round == round_) on_evidence(*evidence);
+void HangMonitor::collect(Evidence evidence) {
+  const auto done = [this, round = round_](const Evidence& collected) {
+    if (round == round_) on_evidence(collected);
   };
-  const auto run = [evidence, done, report = report_, way = poster_] {
-    evidence->texts = collect_stacks(evidence->targets);
-    if (!report.empty()) {
-      std::ofstream file(report);
-      for (const std::string& text : evidence->texts) file << text << "\n";
-      file.close();
-      evidence->is_written = !file.fail();
-    }
-    LoopPoster::post(way, done);
+  const auto run = [evidence, report = report_]() mutable {
+    evidence.texts = collect_stacks(evidence.targets);
+    if (report.empty()) return evidence;
+    std::ofstream file(report);
+    for (const std::string& text : evidence.texts) file << text << "\n";
+    file.close();
+    evidence.is_written = !file.fail();
+    return evidence;
   };
-  if (Status started = start_detached_thread(run); !started) done();
+  if (Status started = background_.run(run, done); !started) done(evidence);
 }
 
 // Whether the worker has made progress since `before`, so that it was only slow.

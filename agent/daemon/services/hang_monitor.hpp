@@ -7,7 +7,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,9 +27,11 @@ class HangMonitor {
     std::function<void(const std::string&)> on_warning;  // may have several lines
   };
 
-  HangMonitor(boost::asio::io_context& loop, HangConfig config, Events events);
-  ~HangMonitor();
-  HangMonitor(const HangMonitor&) = delete;
+  HangMonitor(boost::asio::io_context& loop, HangConfig config, Events events)
+      : events_(std::move(events)),
+        watch_(config),
+        timer_(loop, [this] { sample(); }),
+        background_(loop) {}
 
   // The workers of a round have started. Stacks of a hang are also written to the file `report`
   // unless it is "".
@@ -40,10 +41,15 @@ class HangMonitor {
   void on_stopped();  // a signal stopped a worker (state T): samples at once
 
  private:
-  struct Evidence;
+  struct Evidence {
+    agent::Hang hang;
+    std::vector<StackTarget> targets;
+    std::vector<std::string> texts{};  // one per target
+    bool is_written = false;
+  };
 
   void sample();
-  void collect(const agent::Hang& hang, std::vector<StackTarget> targets);
+  void collect(Evidence evidence);
   void on_evidence(const Evidence& evidence);
   bool has_progressed(const WorkerObservation& before);
 
@@ -52,7 +58,7 @@ class HangMonitor {
   Timer timer_;
   std::string report_;
   uint64_t round_ = 0;  // own counter; a collection from an older round is dropped
-  const std::shared_ptr<LoopPoster> poster_;
+  BackgroundWork background_;
 };
 
 }  // namespace cpprun

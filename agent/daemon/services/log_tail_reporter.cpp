@@ -5,7 +5,6 @@
 #include <fstream>
 #include <utility>
 
-#include "agent/daemon/loop_poster.hpp"
 #include "common/limits/dashboard.hpp"
 #include "common/machine/clock.hpp"
 
@@ -29,13 +28,6 @@ std::vector<control::LogLines> read_all(std::vector<ReadRequest> requests) {
 }
 
 }  // namespace
-
-LogTailReporter::LogTailReporter(boost::asio::io_context& loop, Callbacks callbacks)
-    : callbacks_(std::move(callbacks)),
-      poster_(std::make_shared<LoopPoster>(loop)),
-      timer_(loop, [this] { read_files(); }) {}
-
-LogTailReporter::~LogTailReporter() { poster_->close(); }
 
 void LogTailReporter::on_tail(const control::LogTailRequest& tail) {
   if (tail.local_rank < 0 || tail.local_rank >= callbacks_.workers) return;
@@ -68,12 +60,9 @@ void LogTailReporter::read_files() {
     request.lines.local_rank = local_rank;
     request.files = callbacks_.files(static_cast<int>(local_rank));
   }
-  const Status ok =
-      start_detached_thread([this, number, way = poster_, requests = std::move(requests)] {
-        LoopPoster::post(
-            way, [this, number, lines_read = read_all(requests)] { on_read(number, lines_read); });
-      });
-  if (!ok) on_read(number, {});
+  const auto done = [this, number](const auto& lines_read) { on_read(number, lines_read); };
+  const auto read = [requests = std::move(requests)] { return read_all(requests); };
+  if (!background_.run(read, done)) on_read(number, {});
 }
 
 void LogTailReporter::on_read(int64_t number, const std::vector<control::LogLines>& lines_read) {

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,9 +32,10 @@ class LogTailReporter {
     int workers = 0;
   };
 
-  LogTailReporter(boost::asio::io_context& loop, Callbacks callbacks);
-  ~LogTailReporter();
-  LogTailReporter(const LogTailReporter&) = delete;
+  LogTailReporter(boost::asio::io_context& loop, Callbacks callbacks)
+      : callbacks_(std::move(callbacks)),
+        background_(loop),
+        timer_(loop, [this] { read_files(); }) {}
 
   void on_tail(const control::LogTailRequest& tail);
   // Forgets all requests: the next coordinator repeats those that it needs.
@@ -46,7 +46,7 @@ class LogTailReporter {
   void on_read(int64_t number, const std::vector<control::LogLines>& lines_read);
 
   Callbacks callbacks_;
-  const std::shared_ptr<LoopPoster> poster_;  // shared with threads, which may outlive us
+  BackgroundWork background_;
   Timer timer_;
   std::map<int64_t, Instant> watched_until_;  // by local rank
   std::map<int64_t, control::LogLines> last_sent_;

@@ -6,7 +6,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,11 +20,10 @@ class StuckReporter {
   // One line per process.
   using Done = std::function<void(const std::vector<std::string>& lines)>;
 
-  StuckReporter(boost::asio::io_context& loop, Done done);
-  ~StuckReporter();
-  StuckReporter(const StuckReporter&) = delete;
+  StuckReporter(boost::asio::io_context& loop, Done done)
+      : done_(std::move(done)), timer_(loop, [this] { on_time(); }), background_(loop) {}
 
-  // No effect while an earlier call is still running.
+  // Describes the first limits::kStuckProcesses. No effect while an earlier call is still running.
   void inspect(std::vector<StuckProcess> processes);
 
  private:
@@ -36,7 +34,7 @@ class StuckReporter {
   Timer timer_;
   std::vector<StuckProcess> processes_;  // empty: no inspection is running
   uint64_t generation_ = 0;
-  const std::shared_ptr<LoopPoster> poster_;
+  BackgroundWork background_;
 };
 
 }  // namespace cpprun

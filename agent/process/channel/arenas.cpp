@@ -52,6 +52,16 @@ uint64_t usable_memory() {
 
 uint64_t memory_for_arenas() { return usable_memory() / 100 * limits::kArenaMemoryPercent; }
 
+Result<UniqueFd> sealed_memory(const char* name, uint64_t bytes, const std::string& what) {
+  UniqueFd memory(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory.is_open()) return system_error("memfd_create", errno);
+  const bool is_sealed =
+      ::ftruncate(memory.get(), static_cast<off_t>(bytes)) == 0 &&
+      ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  if (!is_sealed) return system_error("sealing " + what, errno);
+  return memory;
+}
+
 void Arenas::set_workers(size_t workers) {
   const std::lock_guard lock(mutex_);
   workers_ = workers;
@@ -81,16 +91,12 @@ Result<Arenas::Piece> Arenas::want(int local_rank, uint64_t bytes) {
 Result<Arenas::Arena> Arenas::make() const {
   Arena arena;
   arena.size = memory_() / std::max<size_t>(workers_, 1) / kStep * kStep;
-  arena.memory = UniqueFd(::memfd_create("cpprun-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!arena.memory.is_open()) return system_error("memfd_create", errno);
-  const int memory = arena.memory.get();
+  Result<UniqueFd> memory = sealed_memory("cpprun-arena", arena.size, "memory for snapshots");
+  if (!memory) return memory.error();
+  arena.memory = std::move(*memory);
   // A reader must not reopen the memory for writing through /proc.
-  const bool is_sealed =
-      ::ftruncate(memory, static_cast<off_t>(arena.size)) == 0 &&
-      ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
-      ::fchmod(memory, 0400) == 0;
-  if (!is_sealed) return system_error("sealing memory for snapshots", errno);
-  return arena;
+  if (::fchmod(arena.memory.get(), 0400) == 0) return arena;
+  return system_error("sealing memory for snapshots", errno);
 }
 
 std::vector<int> Arenas::local_ranks() const {

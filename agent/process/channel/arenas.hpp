@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,10 @@ uint64_t usable_memory();
 
 // The part of it that all arenas of an agent may take, in bytes.
 uint64_t memory_for_arenas();
+
+// Shared memory that no process can shrink or grow, so that no reader of it gets SIGBUS. Errors
+// call it `what`.
+Result<UniqueFd> sealed_memory(const char* name, uint64_t bytes, const std::string& what);
 
 class Arenas {
  public:

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -68,14 +70,13 @@ void WorkerChannel::begin_round(size_t workers) {
 void WorkerChannel::ask_to_stop() {
   is_stopping_ = true;
   for (auto& [rank, worker] : workers_) {
-    if (worker.page) worker.page->page().wants_stop.store(1, std::memory_order_release);
+    if (worker.page) worker.page->wants_stop.store(1, std::memory_order_release);
   }
 }
 
 const WorkerPage* WorkerChannel::page_of(int local_rank) const {
   const auto worker = workers_.find(local_rank);
-  if (worker == workers_.end() || !worker->second.page) return nullptr;
-  return &worker->second.page->page();
+  return worker == workers_.end() ? nullptr : worker->second.page.get();
 }
 
 bool WorkerChannel::can_save(int local_rank) const {
@@ -93,13 +94,6 @@ std::optional<int> WorkerChannel::stack_file(int local_rank) const {
   const uint32_t file = page != nullptr ? page->stack_file.load(std::memory_order_acquire) : 0;
   if (file == 0 || file > INT32_MAX) return std::nullopt;
   return static_cast<int>(file) - 1;
-}
-
-std::optional<int64_t> WorkerChannel::step_of(int local_rank) const {
-  const auto worker = workers_.find(local_rank);
-  if (worker == workers_.end() || !worker->second.page) return std::nullopt;
-  const std::optional<Heartbeat> beat = heartbeat_of(worker->second.page->page());
-  return beat ? std::optional(beat->step) : std::nullopt;
 }
 
 // Not every program on the channel reports steps. One does if it reports that it starts, or if it
@@ -129,7 +123,7 @@ WorkerChannel::FinalReport WorkerChannel::worker_exited(int local_rank) {
   Worker& worker = found->second;
   worker.connections = 0;
   last.report = std::move(worker.report);
-  if (worker.page) last.heartbeat = heartbeat_of(worker.page->page());
+  if (worker.page) last.heartbeat = heartbeat_of(*worker.page);
   return last;
 }
 
@@ -244,8 +238,6 @@ bool WorkerChannel::read_one(Peer& peer) {
   return is_taken;
 }
 
-// ---------------------------------------------------------------- messages
-
 namespace {
 
 // Sends without waiting; `descriptor` -1: none. False: the peer has gone or reads nothing.
@@ -287,15 +279,29 @@ bool WorkerChannel::on_hello(Peer& peer, const channel::Hello& hello) {
   if (peer.version != 0 || hello.version == 0 || hello.version > channel::kVersion) return false;
   Worker& worker = workers_.at(peer.local_rank);
   if (!worker.page) {
-    Result<SharedPage> page = SharedPage::make();
-    if (!page) return false;
-    worker.page.emplace(std::move(*page));
-    worker.page->page().wants_stop.store(is_stopping_ ? 1 : 0, std::memory_order_release);
-    worker.page->page().snapshot_newest.store(newest_snapshot_, std::memory_order_release);
+    if (!make_page(worker)) return false;
     report_milestone(WorkerMilestone::Connected, peer.local_rank);
   }
   peer.version = hello.version;
-  return answer(peer, channel::Page{sizeof(WorkerPage)}, worker.page->descriptor());
+  return answer(peer, channel::Page{sizeof(WorkerPage)}, worker.page_memory.get());
+}
+
+bool WorkerChannel::make_page(Worker& worker) {
+  Result<UniqueFd> memory = sealed_memory("cpprun-worker-page", sizeof(WorkerPage), "a page");
+  if (!memory) return false;
+  void* at =
+      ::mmap(nullptr, sizeof(WorkerPage), PROT_READ | PROT_WRITE, MAP_SHARED, memory->get(), 0);
+  if (at == MAP_FAILED) return false;
+  worker.page.reset(new (at) WorkerPage);
+  worker.page_memory = std::move(*memory);
+  worker.page->bytes = sizeof(WorkerPage);
+  worker.page->wants_stop.store(is_stopping_ ? 1 : 0, std::memory_order_release);
+  worker.page->snapshot_newest.store(newest_snapshot_, std::memory_order_release);
+  return true;
+}
+
+void WorkerChannel::Unmap::operator()(WorkerPage* page) const {
+  ::munmap(page, sizeof(WorkerPage));
 }
 
 bool WorkerChannel::on(Peer& peer, const channel::Ready&) {
@@ -355,8 +361,8 @@ bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
   if (!is_sensible) return false;
   newest_snapshot_ = std::max(newest_snapshot_, snapshot.step);
   for (auto& [rank, worker] : workers_) {
-    if (!worker.page) continue;
-    worker.page->page().snapshot_newest.store(newest_snapshot_, std::memory_order_release);
+    if (worker.page)
+      worker.page->snapshot_newest.store(newest_snapshot_, std::memory_order_release);
   }
   if (events_.on_snapshot) events_.on_snapshot(peer.local_rank, snapshot.step, snapshot.path);
   return true;

@@ -22,11 +22,12 @@
 #include <vector>
 
 #include "agent/process/channel/arenas.hpp"
-#include "agent/process/channel/shared_page.hpp"
 #include "common/lifetime.hpp"
 #include "common/loop/timer.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/worker_observation.hpp"
 #include "rendezvous/protocol/worker/worker_channel.hpp"
+#include "rendezvous/protocol/worker/worker_page.hpp"
 
 namespace cpprun {
 
@@ -78,8 +79,6 @@ class WorkerChannel {
   bool can_save(int local_rank) const;
   // Its newest heartbeat; unset: it has sent none.
   std::optional<Heartbeat> heartbeat(int local_rank) const;
-  // The step of its newest heartbeat; unset: it has sent none.
-  std::optional<int64_t> step_of(int local_rank) const;
   // The number of the descriptor, inside the worker, of the file to which the worker writes its
   // stack on kStackSignal (worker_page.hpp); unset: it has none. Unchecked input of the worker.
   std::optional<int> stack_file(int local_rank) const;
@@ -87,8 +86,12 @@ class WorkerChannel {
   FinalReport worker_exited(int local_rank);
 
  private:
+  struct Unmap {
+    void operator()(WorkerPage* page) const;
+  };
   struct Worker {
-    std::optional<SharedPage> page;
+    std::unique_ptr<WorkerPage, Unmap> page;  // null: no process of it has connected
+    UniqueFd page_memory;                     // the descriptor for the worker
     std::string report;
     bool is_ready = false;
     bool has_stepped = false;
@@ -119,6 +122,7 @@ class WorkerChannel {
 
   bool handle(Peer& peer, const channel::Message& message);
   bool on_hello(Peer& peer, const channel::Hello& hello);
+  bool make_page(Worker& worker);
   bool on(Peer& peer, const channel::Ready& ready);
   bool on(Peer& peer, const channel::Report& report);
   bool on(Peer& peer, const channel::ArenaRequest& request);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -18,6 +17,7 @@
 #include "agent/process/proc_files.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 #include "common/machine/unique_fd.hpp"
 
 namespace cpprun {
@@ -82,21 +82,6 @@ bool remove_at(int parent, const char* name, int depth, Instant until) {
   ::_exit(0);
 }
 
-// Reads until the end of the output. False: the end did not come before `until`.
-bool read_all(int from, Instant until, std::string& text) {
-  char buffer[4096];
-  while (boot_now() < until) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - boot_now()).count();
-    pollfd readable{from, POLLIN, 0};
-    if (::poll(&readable, 1, static_cast<int>(std::max<int64_t>(0, left))) <= 0) continue;
-    const ssize_t got = ::read(from, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return true;
-    text.append(buffer, static_cast<size_t>(got));
-  }
-  return false;
-}
-
 }  // namespace
 
 Status remove_folder(const std::string& path) {
@@ -109,7 +94,7 @@ bool is_local_folder(const std::string& path) {
   struct statfs found {};
   if (::statfs(path.c_str(), &found) < 0) return false;
   const auto kind = static_cast<int64_t>(static_cast<uint32_t>(found.f_type));
-  return std::find(kLocal.begin(), kLocal.end(), kind) != kLocal.end();
+  return std::ranges::find(kLocal, kind) != kLocal.end();
 }
 
 Result<std::string> run_apart(const std::function<std::string()>& work, Duration most) {
@@ -123,7 +108,7 @@ Result<std::string> run_apart(const std::function<std::string()>& work, Duration
   register_helper(pid);
   to.reset();
   std::string text;
-  if (read_all(from.get(), boot_now() + most, text)) {
+  if (read_until(from.get(), boot_now() + most, SIZE_MAX, text)) {
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
     unregister_helper(pid);
     return text;

@@ -99,7 +99,8 @@ OrphanSweep::Orphan OrphanSweep::identify(int pid) const {
   // A process in state D may hold the lock of its memory for ever; reading its environment would
   // block this thread.
   orphan.is_known = !stat || stat->state != 'D';
-  const Origin origin = parse_origin(orphan.is_known ? read_environment(pid) : "", token_);
+  const Origin origin =
+      parse_origin(orphan.is_known ? read_small_file(proc_path(pid, "environ")) : "", token_);
   orphan.is_foreign = has_foreign_ && !origin.is_ours;
   if (!origin.is_ours || origin.is_nested || !origin.local_rank) return orphan;
   for (const auto* workers : {&alive_, &dead_}) {
@@ -144,8 +145,7 @@ Instant OrphanSweep::next_deadline() const {
 }
 
 bool OrphanSweep::is_clean() const {
-  return std::none_of(orphans_.begin(), orphans_.end(),
-                      [this](const auto& item) { return is_due(item.second); });
+  return std::ranges::none_of(orphans_, [this](const auto& item) { return is_due(item.second); });
 }
 
 std::vector<OrphanSweep::Unended> OrphanSweep::unended() const {

@@ -50,7 +50,7 @@ void drop_streams() {
 }
 
 void close_all_but(std::array<int, 2> kept) {
-  std::sort(kept.begin(), kept.end());
+  std::ranges::sort(kept);
   unsigned from = 3;
   for (int fd : kept) {
     const auto number = static_cast<unsigned>(fd);

@@ -16,27 +16,15 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;  // size of a page that a major fault reads from a file
 
-// The value of "Name:\tvalue"; "": not there.
-std::string_view value_of(std::string_view text, std::string_view name) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (line.starts_with(name)) return text::strip(line.substr(name.size()));
-  }
-  return {};
-}
-
 uint64_t number_of(std::string_view text) {
   uint64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
 
-std::string proc_of(int pid) { return "/proc/" + std::to_string(pid) + "/"; }
-
 // Children of all its threads.
 void append_children(int pid, std::vector<int>& pids) {
-  const std::string tasks = proc_of(pid) + "task/";
+  const std::string tasks = proc_path(pid, "task/");
   const UniqueFd folder(::open(tasks.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.is_open()) return;
   for_each_entry(folder.get(), [&](const char* name, bool) {
@@ -76,12 +64,12 @@ ResourceUsage parse_usage(std::string_view stat, std::string_view io, long ticks
 
 void sample_process(WorkerObservation& worker) {
   static const long ticks_per_second = ::sysconf(_SC_CLK_TCK);
-  worker.state = parse_state(read_small_file(proc_of(worker.pid) + "status"));
+  worker.state = parse_state(read_small_file(proc_path(worker.pid, "status")));
   std::vector<int> pids{worker.pid};
   for (size_t i = 0; i < pids.size(); ++i) {
-    const std::string proc = proc_of(pids[i]);
     const ResourceUsage used =
-        parse_usage(read_small_file(proc + "stat"), read_small_file(proc + "io"), ticks_per_second);
+        parse_usage(read_small_file(proc_path(pids[i], "stat")),
+                    read_small_file(proc_path(pids[i], "io")), ticks_per_second);
     worker.cpu += used.cpu;
     worker.bytes += used.bytes;
     append_children(pids[i], pids);

@@ -3,7 +3,8 @@
 // messages about other ports.
 //
 // It sees refusals of non-blocking connect() calls, which torch's clients use. A blocking connect()
-// that is refused leaves no port in the message. Any thread.
+// that is refused leaves no port in the message. The kernel's headers that it needs conflict with
+// those of Asio. Any thread.
 #pragma once
 
 #include <cstddef>

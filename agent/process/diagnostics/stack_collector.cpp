@@ -2,17 +2,27 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/process/args.hpp>
+#include <boost/process/child.hpp>
+#include <boost/process/exe.hpp>
+#include <boost/process/extend.hpp>
+#include <boost/process/io.hpp>
+#include <boost/process/pipe.hpp>
 #include <cstdlib>
 
-#include "agent/process/diagnostics/external_tool.hpp"
+#include "agent/process/cleanup/orphan_sweep.hpp"
 #include "agent/process/proc_files.hpp"
+#include "agent/process/spawn/spawn.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
 #include "rendezvous/protocol/worker/worker_page.hpp"
@@ -21,20 +31,16 @@ namespace cpprun {
 namespace {
 
 using State = WorkerObservation::State;
+namespace bp = boost::process;
 using namespace std::chrono_literals;
 
 constexpr Duration kOwnStackStep = 20ms;  // between two checks of the stack file
 
-std::string proc_file(int pid, const char* name) {
-  return "/proc/" + std::to_string(pid) + "/" + name;
-}
-
 // Checked before the signal is sent, because an uncaught one would end the worker.
 bool catches_signal(int pid, int signal) {
-  const std::string status = read_small_file(proc_file(pid, "status"));
-  const size_t at = status.find("SigCgt:");
-  if (at == std::string::npos) return false;
-  const uint64_t caught = std::strtoull(status.c_str() + at + 7, nullptr, 16);
+  const std::string status = read_small_file(proc_path(pid, "status"));
+  const std::string mask(value_of(status, "SigCgt:"));
+  const uint64_t caught = std::strtoull(mask.c_str(), nullptr, 16);
   return (caught >> (signal - 1) & 1) != 0;
 }
 
@@ -66,7 +72,7 @@ std::string own_stack(const StackTarget& target) {
   const bool can_speak = target.worker.state == State::Going;
   if (!target.stack_file || !can_speak) return "";
   const int pid = target.worker.pid;
-  const std::string path = proc_file(pid, "fd/") + std::to_string(*target.stack_file);
+  const std::string path = proc_path(pid, "fd/") + std::to_string(*target.stack_file);
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   const off_t before = file.is_open() ? size_of(file.get()) : -1;
   if (before < 0 || !catches_signal(pid, kStackSignal) ||
@@ -76,30 +82,72 @@ std::string own_stack(const StackTarget& target) {
   return read_from(file.get(), before);
 }
 
+// The agent's threads block all signals, and the tool would inherit that. The tool dies with the
+// thread that started it.
+void prepare_child() {
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+// Path of the program on the agent's own PATH; "": not found.
+std::string find_tool(const std::string& name) {
+  const char* path = ::getenv("PATH");
+  const Result<std::string> found =
+      find_program(name, {"PATH=" + std::string(path != nullptr ? path : "/usr/bin:/bin")});
+  return found ? *found : "";
+}
+
+// Returns stdout and stderr of `program` in one text, cut after limits::kStackTextBytes; stdin is
+// empty. Kills the program after `takes` and returns its output so far; "": it could not be
+// started.
+std::string run_tool(const std::string& program, const std::vector<std::string>& arguments,
+                     Duration takes) {
+  bp::pipe output;
+  std::error_code error;
+  const auto on_exec = [](auto&) { prepare_child(); };
+  bp::child tool(bp::exe = program, bp::args = arguments,
+                 bp::std_in<bp::null, (bp::std_out & bp::std_err)> output,
+                 bp::extend::on_exec_setup = on_exec, error);
+  if (error) return "";
+  register_helper(tool.id());  // it is no orphan of a worker
+  if (output.native_sink() >= 0) {
+    ::close(output.native_sink());
+    output.assign_sink(-1);
+  }
+  std::string text;
+  read_until(output.native_source(), boot_now() + takes, limits::kStackTextBytes, text);
+  const int pid = tool.id();
+  tool.terminate(error);  // also after its end; waits for it
+  unregister_helper(pid);
+  return text;
+}
+
 std::string tool_stack(const WorkerObservation& worker, Instant until) {
   const Duration takes = std::min(limits::kStackToolTimeout, until - boot_now());
   if (takes <= Duration{} || worker.state == State::Blocked) return "";
   const std::string pid = std::to_string(worker.pid);
   if (const std::string spy = find_tool("py-spy"); !spy.empty()) {
-    const auto output = run_tool(spy, {"dump", "--pid", pid}, takes, limits::kStackTextBytes);
-    if (output && output->find("Thread ") != std::string::npos) return *output;
+    std::string output = run_tool(spy, {"dump", "--pid", pid}, takes);
+    if (output.find("Thread ") != std::string::npos) return output;
   }
   if (const std::string gdb = find_tool("gdb"); !gdb.empty()) {
-    const auto output = run_tool(
+    const std::string output = run_tool(
         gdb, {"-nx", "-batch", "-p", pid, "-ex", "set width 0", "-ex", "thread apply all bt 30"},
-        takes, limits::kStackTextBytes);
-    const size_t begin = output ? output->find("\nThread ") : std::string::npos;
-    if (begin != std::string::npos) return output->substr(begin + 1);
+        takes);
+    const size_t begin = output.find("\nThread ");
+    if (begin != std::string::npos) return output.substr(begin + 1);
   }
   return "";
 }
 
 std::string kernel_view(int pid) {
   std::string view = "kernel: waits in ";
-  const std::string channel = read_small_file(proc_file(pid, "wchan"));
+  const std::string channel = read_small_file(proc_path(pid, "wchan"));
   view += channel.empty() || channel == "0" ? "nothing that it tells" : channel;
   view += "\n";
-  return view + read_small_file(proc_file(pid, "stack"));  // only root may read it
+  return view + read_small_file(proc_path(pid, "stack"));  // only root may read it
 }
 
 std::string indented(const std::string& text) {

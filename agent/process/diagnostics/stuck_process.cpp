@@ -13,14 +13,6 @@
 namespace cpprun {
 namespace {
 
-// The value of "Name:\tvalue"; "": not there.
-std::string value_of(const std::string& text, std::string_view name) {
-  for (const std::string& line : text::split(text, '\n')) {
-    if (line.starts_with(name)) return std::string(text::strip(line.substr(name.size())));
-  }
-  return "";
-}
-
 // "[<0>] fuse_request_wait+0x1d/0x30" gives "fuse_request_wait".
 std::string function_of(const std::string& frame) {
   std::string name = frame.substr(std::min(frame.size(), frame.find("] ") + 2));
@@ -69,9 +61,9 @@ std::string name_of(const StuckProcess& process) {
 
 std::string describe_thread(const std::string& status, const std::string& wait_channel,
                             const std::string& stack) {
-  const std::string state = value_of(status, "State:");
+  const std::string state(value_of(status, "State:"));
   if (state.empty()) return "its state cannot be read";
-  const std::string tracer = value_of(status, "TracerPid:");
+  const std::string tracer(value_of(status, "TracerPid:"));
   const bool is_traced = !tracer.empty() && tracer != "0";
   std::string text = "state " + state;
   if (is_traced) text += ", held by the tracer with pid " + tracer;

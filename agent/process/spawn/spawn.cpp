@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "agent/process/spawn/child_exec_setup.hpp"
@@ -53,18 +55,9 @@ std::string exec_reason(const std::string& program, int error) {
 
 // Whether a retry would fail in the same way.
 bool is_permanent(int error) {
-  switch (error) {
-    case ENOENT:
-    case EACCES:
-    case EPERM:
-    case ENOEXEC:
-    case ENOTDIR:
-    case EISDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case E2BIG: return true;
-    default: return false;
-  }
+  constexpr std::array kPermanent{ENOENT, EACCES, EPERM,        ENOEXEC, ENOTDIR,
+                                  EISDIR, ELOOP,  ENAMETOOLONG, E2BIG};
+  return std::ranges::find(kPermanent, error) != kPermanent.end();
 }
 
 Error step_error(const SpawnPlan& plan, ChildStep step, int error) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "agent/process/cleanup/folder_removal.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/identity.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 namespace {
@@ -35,21 +37,10 @@ std::string random_suffix() {
   return suffix;
 }
 
-// The run id as part of a file name: without slashes, and cut to the allowed length, but not inside
-// a UTF-8 character.
+// The run id as part of a file name: without slashes, and cut to the allowed length.
 std::string file_name_of(std::string run_id) {
-  for (char& c : run_id) {
-    if (c == '/') c = '_';
-  }
-  size_t size = std::min<size_t>(run_id.size(), NAME_MAX - kSuffix - 1);
-  const auto is_inside = [&](size_t at) {
-    return (static_cast<unsigned char>(run_id[at]) & 0xC0U) == 0x80U;
-  };
-  if (size < run_id.size()) {
-    while (size > 0 && is_inside(size)) --size;
-  }
-  run_id.resize(size);
-  return run_id;
+  std::ranges::replace(run_id, '/', '_');
+  return text::cut(run_id, NAME_MAX - kSuffix - 1);
 }
 
 Error folder_error(const std::string& path, int error) {

@@ -7,71 +7,54 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <mutex>
-#include <thread>
-
 #include "agent/process/streams/output_loop.hpp"
 
 namespace cpprun {
 
-// The thread, its command queue under a lock, and the descriptor that wakes it.
-class Output::Thread {
- public:
-  Thread(Events events, UniqueFd wake, UniqueFd epoll)
-      : events_(std::move(events)), wake_(std::move(wake)), epoll_(std::move(epoll)) {
-    // The loop's thread handles signals, and a broken pipe must be an error here. The new thread
-    // inherits the mask.
-    sigset_t all, old;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &old);
-    thread_ = std::thread([this] { run(); });
-    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  }
+Output::Output(Events events, UniqueFd wake, UniqueFd epoll)
+    : events_(std::move(events)), wake_(std::move(wake)), epoll_(std::move(epoll)) {
+  // The loop's thread handles signals, and a broken pipe must be an error here. The new thread
+  // inherits the mask.
+  sigset_t all, old;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  thread_ = std::thread([this] { run(); });
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
 
-  ~Thread() {
-    post(nullptr);
-    thread_.join();
-  }
+Output::~Output() {
+  post(nullptr);
+  thread_.join();
+}
 
-  using Command = std::function<void(OutputLoop&)>;
-
-  void post(Command command) {  // nullptr: the thread ends
-    {
-      const std::lock_guard lock(mutex_);
-      commands_.push_back(std::move(command));
-    }
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
-  }
-
- private:
-  void run() {
-    ::pthread_setname_np(::pthread_self(), "cpprun-output");
-    OutputLoop loop(events_, std::move(epoll_));
-    for (;;) {
-      if (!loop.wait_and_work(wake_.get())) continue;
-      uint64_t count = 0;
-      [[maybe_unused]] const ssize_t done = ::read(wake_.get(), &count, sizeof count);
-      for (Command& command : take()) {
-        if (!command) return;
-        command(loop);
-      }
-      loop.settle();
-    }
-  }
-
-  std::vector<Command> take() {
+void Output::post(Command command) {
+  {
     const std::lock_guard lock(mutex_);
-    return std::exchange(commands_, {});
+    commands_.push_back(std::move(command));
   }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
+}
 
-  Events events_;
-  UniqueFd wake_;
-  UniqueFd epoll_;  // run() moves it to the OutputLoop
-  std::mutex mutex_;
-  std::vector<Command> commands_;
-  std::thread thread_;
-};
+void Output::run() {
+  ::pthread_setname_np(::pthread_self(), "cpprun-output");
+  OutputLoop loop(events_, std::move(epoll_));
+  for (;;) {
+    if (!loop.wait_and_work(wake_.get())) continue;
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t done = ::read(wake_.get(), &count, sizeof count);
+    for (Command& command : take()) {
+      if (!command) return;
+      command(loop);
+    }
+    loop.settle();
+  }
+}
+
+std::vector<Output::Command> Output::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(commands_, {});
+}
 
 Result<std::unique_ptr<Output>> Output::start(Events events) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -79,33 +62,29 @@ Result<std::unique_ptr<Output>> Output::start(Events events) {
   if (!wake.is_open() || !epoll.is_open()) {
     return system_error("cannot carry the workers' output", errno);
   }
-  auto thread = std::make_unique<Thread>(std::move(events), std::move(wake), std::move(epoll));
-  return std::unique_ptr<Output>(new Output(std::move(thread)));
+  return std::unique_ptr<Output>(new Output(std::move(events), std::move(wake), std::move(epoll)));
 }
-
-Output::Output(std::unique_ptr<Thread> thread) : thread_(std::move(thread)) {}
-Output::~Output() = default;
 
 void Output::add(std::vector<OutputStream> streams) {
   // std::function requires copyable captures.
   auto held = std::make_shared<std::vector<OutputStream>>(std::move(streams));
-  thread_->post([held](OutputLoop& loop) { loop.add(std::move(*held)); });
+  post([held](OutputLoop& loop) { loop.add(std::move(*held)); });
 }
 
 void Output::on_worker_exit(int local_rank) {
-  thread_->post([local_rank](OutputLoop& loop) { loop.on_worker_exit(local_rank); });
+  post([local_rank](OutputLoop& loop) { loop.on_worker_exit(local_rank); });
 }
 
 void Output::ask_tail(int local_rank) {
-  thread_->post([local_rank](OutputLoop& loop) { loop.send_tail(local_rank); });
+  post([local_rank](OutputLoop& loop) { loop.send_tail(local_rank); });
 }
 
 void Output::resize(int rows, int columns) {
-  thread_->post([rows, columns](OutputLoop& loop) { loop.resize(rows, columns); });
+  post([rows, columns](OutputLoop& loop) { loop.resize(rows, columns); });
 }
 
 void Output::finish() {
-  thread_->post([](OutputLoop& loop) { loop.finish(); });
+  post([](OutputLoop& loop) { loop.finish(); });
 }
 
 }  // namespace cpprun

@@ -7,7 +7,9 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/machine/unique_fd.hpp"
@@ -37,6 +39,8 @@ struct OutputStream {
       duplicate_file;  // shared: all workers of a round write to it, and the last one closes it
 };
 
+class OutputLoop;
+
 class Output {
  public:
   struct Events {
@@ -59,9 +63,19 @@ class Output {
   void finish();  // on_output_drained follows when all streams have ended and all output is written
 
  private:
-  class Thread;
-  explicit Output(std::unique_ptr<Thread> thread);
-  std::unique_ptr<Thread> thread_;
+  using Command = std::function<void(OutputLoop&)>;
+
+  Output(Events events, UniqueFd wake, UniqueFd epoll);
+  void post(Command command);  // nullptr: the thread ends
+  void run();
+  std::vector<Command> take();
+
+  const Events events_;
+  UniqueFd wake_;
+  UniqueFd epoll_;  // run() moves it to the OutputLoop
+  std::mutex mutex_;
+  std::vector<Command> commands_;
+  std::thread thread_;
 };
 
 }  // namespace cpprun

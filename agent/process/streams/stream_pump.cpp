@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kTailBytes = limits::kSummaryTextBytes;
 
 bool contains_any(std::string_view line, const std::vector<std::string>& filters) {
-  return std::any_of(filters.begin(), filters.end(), [&](const std::string& filter) {
+  return std::ranges::any_of(filters, [&](const std::string& filter) {
     return line.find(filter) != std::string_view::npos;
   });
 }
@@ -122,7 +122,7 @@ std::vector<std::string> split_last_lines(std::string_view tail, size_t count) {
     lines.emplace_back(line);
     tail = is_first ? std::string_view() : tail.substr(0, start);
   }
-  std::reverse(lines.begin(), lines.end());
+  std::ranges::reverse(lines);
   return lines;
 }
 
