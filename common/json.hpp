@@ -1,6 +1,7 @@
-// dump_json(): JSON as text. A template, so that common does not depend on nlohmann_json. Pure.
+// Helpers for JSON. Templates, so that common does not depend on nlohmann_json. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace cpprun {
@@ -11,6 +12,11 @@ namespace cpprun {
 template <class Json>
 std::string dump_json(const Json& json, int indent = -1, bool is_ascii = false) {
   return json.dump(indent, ' ', is_ascii, Json::error_handler_t::replace);
+}
+
+template <class Json, class T>
+Json json_or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
 }  // namespace cpprun
