@@ -46,8 +46,7 @@ class GuardedCoordinator : public Coordinator {
 
 }  // namespace
 
-class ControlService::Impl {
- public:
+struct ControlService::Impl {
   Impl(asio::io_context& loop, CoordinatorOptions options)
       : core_(with_keys(std::move(options))),
         dashboard_(core_, job_history_,
@@ -65,41 +64,6 @@ class ControlService::Impl {
     hooks.status_json = [this] { return status_json(core_); };
     dashboard_.fill(hooks);
     hooks.metrics = [this] { return job_metrics(core_, job_history_); };
-  }
-
-  std::string status(const ServerStats& server) const { return status_json(core_, server); }
-
-  void attach(Server& server, std::string address) {
-    server_ = &server;
-    address_ = std::move(address);
-  }
-
-  void when_idle(std::function<void()> then) {
-    on_idle_ = std::move(then);
-    runner_.run(&Coordinator::on_host_agent_ended);
-    check_idle();
-  }
-
-  void close() { runner_.close(); }
-
-  size_t session_count() const { return connections_.size(); }
-
-  void when_persisting(std::function<void(const control::PersistedJobState&)> write) {
-    persist_state_ = std::move(write);
-  }
-  void on_persisted() {
-    is_writing_ = false;
-    runner_.resume();
-  }
-  void lead_until(Instant until) {
-    core_.lead_until(until);
-    runner_.resume();
-  }
-  bool is_idle() const { return core_.is_idle(); }
-
-  void accept_admin_commands(std::string token, std::function<std::string()> make_nonce) {
-    dashboard_.open_logs(token, make_nonce);
-    authenticator_.open(std::move(token), std::move(make_nonce));
   }
 
   void on_message(SessionId session, control::AgentMessage message) {
@@ -128,7 +92,6 @@ class ControlService::Impl {
     check_idle();
   }
 
- private:
   // Ports of the store of a job's running round and of the one prepared for the next.
   struct Stores {
     uint16_t current = 0;
@@ -136,7 +99,11 @@ class ControlService::Impl {
     bool is_on_main_port = false;
   };
 
-  std::unique_ptr<Session> make_session(Connection& connection);
+  std::unique_ptr<Session> make_session(Connection& connection) {
+    connections_[connection.id()] = &connection;
+    core_.on_connected(connection.id(), {connection.peer_address(), connection.local_address()});
+    return std::make_unique<ControlSession<Impl>>(*this, connection);
+  }
 
   std::string address_of(SessionId session) const {
     const auto found = connections_.find(session);
@@ -308,35 +275,49 @@ class ControlService::Impl {
   std::function<void()> on_idle_;
 };
 
-std::unique_ptr<Session> ControlService::Impl::make_session(Connection& connection) {
-  connections_[connection.id()] = &connection;
-  core_.on_connected(connection.id(),
-                     SessionAddresses{connection.peer_address(), connection.local_address()});
-  return std::make_unique<ControlSession<Impl>>(*this, connection);
-}
-
 ControlService::ControlService(asio::io_context& loop, CoordinatorOptions options)
     : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
 ControlService::~ControlService() = default;
+
 void ControlService::fill(ServerHooks& hooks) { impl_->fill(hooks); }
+
 std::string ControlService::status(const ServerStats& server) const {
-  return impl_->status(server);
+  return status_json(impl_->core_, server);
 }
+
 void ControlService::accept_admin_commands(std::string token,
                                            std::function<std::string()> make_nonce) {
-  impl_->accept_admin_commands(std::move(token), std::move(make_nonce));
+  impl_->dashboard_.open_logs(token, make_nonce);
+  impl_->authenticator_.open(std::move(token), std::move(make_nonce));
 }
+
 void ControlService::attach(Server& server, std::string address) {
-  impl_->attach(server, std::move(address));
+  impl_->server_ = &server;
+  impl_->address_ = std::move(address);
 }
-void ControlService::when_idle(std::function<void()> then) { impl_->when_idle(std::move(then)); }
+
+void ControlService::when_idle(std::function<void()> then) {
+  impl_->on_idle_ = std::move(then);
+  impl_->runner_.run(&Coordinator::on_host_agent_ended);
+  impl_->check_idle();
+}
+
 void ControlService::when_persisting(std::function<void(const control::PersistedJobState&)> write) {
-  impl_->when_persisting(std::move(write));
+  impl_->persist_state_ = std::move(write);
 }
-void ControlService::on_persisted() { impl_->on_persisted(); }
-void ControlService::lead_until(Instant until) { impl_->lead_until(until); }
-bool ControlService::is_idle() const { return impl_->is_idle(); }
-void ControlService::close() { impl_->close(); }
-size_t ControlService::session_count() const { return impl_->session_count(); }
+
+void ControlService::on_persisted() {
+  impl_->is_writing_ = false;
+  impl_->runner_.resume();
+}
+
+void ControlService::lead_until(Instant until) {
+  impl_->core_.lead_until(until);
+  impl_->runner_.resume();
+}
+
+bool ControlService::is_idle() const { return impl_->core_.is_idle(); }
+void ControlService::close() { impl_->runner_.close(); }
+size_t ControlService::session_count() const { return impl_->connections_.size(); }
 
 }  // namespace cpprun

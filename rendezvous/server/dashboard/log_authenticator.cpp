@@ -1,5 +1,6 @@
 #include "rendezvous/server/dashboard/log_authenticator.hpp"
 
+#include <charconv>
 #include <optional>
 
 #include "common/limits/admin.hpp"
@@ -13,24 +14,16 @@ Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
 Error senseless(const std::string& why) { return Error{ErrorKind::BadValue, why}; }
 
-std::optional<int> hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
-
 std::string decoded(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    const auto high = i + 2 < text.size() ? hex_value(text[i + 1]) : std::nullopt;
-    const auto low = high ? hex_value(text[i + 2]) : std::nullopt;
-    if (text[i] != '%' || !low) {
-      out += text[i];
-      continue;
-    }
-    out += static_cast<char>(*high * 16 + *low);
-    i += 2;
+    const std::string_view digits = text.substr(i + 1, 2);
+    const char* end = digits.data() + digits.size();
+    uint8_t byte = 0;
+    const bool is_escape = text[i] == '%' && digits.size() == 2 &&
+                           std::from_chars(digits.data(), end, byte, 16).ptr == end;
+    out += is_escape ? static_cast<char>(byte) : text[i];
+    if (is_escape) i += 2;
   }
   return out;
 }
