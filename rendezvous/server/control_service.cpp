@@ -1,8 +1,10 @@
 #include "rendezvous/server/control_service.hpp"
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "common/check.hpp"
@@ -15,7 +17,6 @@
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/server/admin_authenticator.hpp"
-#include "rendezvous/server/control_session.hpp"
 #include "rendezvous/server/dashboard/dashboard_service.hpp"
 #include "rendezvous/server/log_rate_limiter.hpp"
 
@@ -99,11 +100,8 @@ struct ControlService::Impl {
     bool is_on_main_port = false;
   };
 
-  std::unique_ptr<Session> make_session(Connection& connection) {
-    connections_[connection.id()] = &connection;
-    core_.on_connected(connection.id(), {connection.peer_address(), connection.local_address()});
-    return std::make_unique<ControlSession<Impl>>(*this, connection);
-  }
+  class AgentSession;
+  std::unique_ptr<Session> make_session(Connection& connection);
 
   std::string address_of(SessionId session) const {
     const auto found = connections_.find(session);
@@ -274,6 +272,70 @@ struct ControlService::Impl {
   std::function<void(const control::PersistedJobState&)> persist_state_;
   std::function<void()> on_idle_;
 };
+
+// The framing of one agent's connection: magic, then frames. Owner: its connection.
+class ControlService::Impl::AgentSession final : public Session {
+ public:
+  AgentSession(Impl& service, Connection& connection)
+      : service_(service), connection_(connection), id_(connection.id()) {}
+
+  size_t on_bytes(std::span<const uint8_t> bytes) override {
+    size_t used = 0;
+    if (!has_completed_handshake_) {
+      if (bytes.size() < sizeof(control::kMagic)) return 0;
+      if (!std::equal(std::begin(control::kMagic), std::end(control::kMagic), bytes.begin())) {
+        return broken("its first bytes are wrong", bytes.size());
+      }
+      used = sizeof(control::kMagic);
+    }
+    while (connection_.is_open()) {
+      control::FrameView frame = control::next_frame(bytes.subspan(used));
+      // The magic alone does not complete the handshake: such a peer counts as silent and is
+      // dropped.
+      if (frame.state == control::FrameView::State::NeedMore)
+        return has_completed_handshake_ ? used : 0;
+      if (frame.state == control::FrameView::State::Broken) {
+        return broken("a frame has an impossible length", bytes.size());
+      }
+      Result<control::AgentMessage> message = control::decode_agent(frame.body);
+      if (!message) return broken(message.error().text, bytes.size());
+      used += frame.consumed;
+      has_completed_handshake_ = true;
+      is_settled_ = is_settled_ || !is_greeting(*message);
+      service_.on_message(id_, *std::move(message));
+    }
+    return bytes.size();
+  }
+
+  bool is_settled() const override { return is_settled_; }
+
+  void on_closed(CloseKind kind) override { service_.on_closed(id_, kind); }
+
+ private:
+  static bool is_greeting(const control::AgentMessage& message) {
+    return std::holds_alternative<control::Hello>(message) ||
+           std::holds_alternative<control::AdminHello>(message);
+  }
+
+  // A bad peer loses its own connection and nothing else.
+  size_t broken(const std::string& why, size_t all) {
+    log::info("closing the control connection from " + connection_.peer_address() + ": " + why);
+    connection_.reset();
+    return all;
+  }
+
+  Impl& service_;
+  Connection& connection_;
+  const SessionId id_;
+  bool has_completed_handshake_ = false;
+  bool is_settled_ = false;
+};
+
+std::unique_ptr<Session> ControlService::Impl::make_session(Connection& connection) {
+  connections_[connection.id()] = &connection;
+  core_.on_connected(connection.id(), {connection.peer_address(), connection.local_address()});
+  return std::make_unique<AgentSession>(*this, connection);
+}
 
 ControlService::ControlService(asio::io_context& loop, CoordinatorOptions options)
     : impl_(std::make_unique<Impl>(loop, std::move(options))) {}

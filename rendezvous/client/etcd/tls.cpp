@@ -20,12 +20,6 @@ namespace {
 
 constexpr size_t kRoom = 16 * 1024;  // one TLS record
 
-bool is_address(const std::string& host) {
-  error_code error;
-  asio::ip::make_address(host, error);
-  return !error;
-}
-
 // One operation at a time: the handshake, then a write or a read. OpenSSL works on memory buffers,
 // and this class moves their bytes to and from the socket.
 class TlsTransport final : public SocketTransport,
@@ -164,7 +158,9 @@ std::shared_ptr<Transport> Tls::start(std::unique_ptr<tcp::socket> socket, const
                                       Done done) {
   SSL* session = api_.SSL_new(context_);
   X509_VERIFY_PARAM* wanted = api_.SSL_get0_param(session);
-  if (is_address(host)) {
+  error_code no_address;
+  asio::ip::make_address(host, no_address);
+  if (!no_address) {
     api_.X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str());
   } else {
     api_.X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size());

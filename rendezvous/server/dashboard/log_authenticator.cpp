@@ -10,8 +10,6 @@
 namespace cpprun {
 namespace {
 
-Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
-
 Error senseless(const std::string& why) { return Error{ErrorKind::BadValue, why}; }
 
 std::string decoded(std::string_view text) {
@@ -50,14 +48,14 @@ void LogAuthenticator::forget_old(Instant now) {
 }
 
 Result<std::string> LogAuthenticator::on_nonce(Instant now, const std::string& peer) {
-  if (verifier_.can_be_guessed()) {
+  if (can_be_guessed()) {
     return refuse(
         "log lines are shown to who knows the job's token only, and the agent that hosts the "
         "rendezvous was started without CPPRUN_ADMIN_TOKEN (" +
         std::to_string(limits::kAdminTokenBytes) + " characters or more)");
   }
   forget_old(now);
-  Result<std::string> nonce = verifier_.nonce_for(now, peer, nonces_.size());
+  Result<std::string> nonce = nonce_for(now, peer, nonces_.size());
   if (nonce) nonces_[*nonce] = now;
   return nonce;
 }
@@ -75,7 +73,7 @@ Result<JobRank> LogAuthenticator::on_query(Instant now, const std::string& peer,
   const std::string nonce = word("nonce");
   if (nonces_.erase(nonce) == 0) return senseless("a nonce from /log/nonce does for one request");
   const JobRank wanted{word("job"), *rank};
-  if (verifier_.accepts(now, peer, log_mac_input(nonce, wanted), word("mac"))) return wanted;
+  if (accepts(now, peer, log_mac_input(nonce, wanted), word("mac"))) return wanted;
   return refuse("the token is wrong: it must be the CPPRUN_ADMIN_TOKEN of the coordinator");
 }
 
