@@ -1,6 +1,7 @@
 // JSON from and to text. Templates, so that common does not depend on nlohmann_json. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,11 @@ Json parse_json(std::string_view bytes, int depth_max) {
   };
   Json json = Json::parse(bytes.begin(), bytes.end(), look, /*allow_exceptions=*/false);
   return is_too_deep ? Json(Json::value_t::discarded) : json;
+}
+
+template <class Json, class T>
+Json json_or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
 }  // namespace cpprun

@@ -22,8 +22,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
- public:
+struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   Impl(asio::io_context& loop, Endpoint endpoint, Options options, Events events)
       : loop_(loop),
         endpoint_(endpoint),
@@ -56,15 +55,6 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
-  // The owner is gone: no callback follows.
-  void abandon() {
-    events_ = Events{};
-    on_gone_ = nullptr;
-    is_closing_ = true;
-    stop_trying();
-    drop_socket(true);
-  }
-
   // The caller found the connection useless, for a reason unknown here; a new one may work.
   void reconnect(bool is_elsewhere) {
     asio::post(loop_, [self = shared_from_this(), current = socket_.get(), is_elsewhere] {
@@ -73,20 +63,6 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
-  void set_routes(const std::vector<Endpoint>& places, bool is_sure, bool is_own) {
-    core_.set_routes(places, is_sure, is_own);
-    runner_.resume();
-  }
-
-  const std::string& trouble() const { return core_.trouble(); }
-
-  std::string peer_address() const {
-    if (!socket_) return "";
-    error_code ignored;
-    return unmapped(socket_->remote_endpoint(ignored).address());
-  }
-
- private:
   void carry_out(const ReconnectPolicy::Connect&) {
     if (connector_) connector_->cancel();  // its target is outdated
     Connector::Found found;
@@ -248,16 +224,27 @@ ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Options 
     : impl_(std::make_shared<Impl>(loop, std::move(endpoint), options, std::move(events))) {
   impl_->start();
 }
-ControlClient::~ControlClient() { impl_->abandon(); }
+ControlClient::~ControlClient() {
+  impl_->events_ = Events{};  // no callback follows
+  impl_->on_gone_ = nullptr;
+  impl_->is_closing_ = true;
+  impl_->stop_trying();
+  impl_->drop_socket(true);
+}
 void ControlClient::send(const control::AgentMessage& message) { impl_->send(message); }
 void ControlClient::close(bool is_reset, std::function<void()> on_gone) {
   impl_->close(is_reset, std::move(on_gone));
 }
 void ControlClient::reconnect(bool is_elsewhere) { impl_->reconnect(is_elsewhere); }
 void ControlClient::set_routes(const std::vector<Endpoint>& places, bool is_sure, bool is_own) {
-  impl_->set_routes(places, is_sure, is_own);
+  impl_->core_.set_routes(places, is_sure, is_own);
+  impl_->runner_.resume();
 }
-const std::string& ControlClient::trouble() const { return impl_->trouble(); }
-std::string ControlClient::peer_address() const { return impl_->peer_address(); }
+const std::string& ControlClient::trouble() const { return impl_->core_.trouble(); }
+std::string ControlClient::peer_address() const {
+  if (!impl_->socket_) return "";
+  error_code ignored;
+  return unmapped(impl_->socket_->remote_endpoint(ignored).address());
+}
 
 }  // namespace cpprun

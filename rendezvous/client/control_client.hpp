@@ -71,7 +71,7 @@ class ControlClient {
   std::string peer_address() const;    // numeric; "" while not connected
 
  private:
-  class Impl;
+  struct Impl;
   std::shared_ptr<Impl> impl_;  // shared with pending operations
 };
 

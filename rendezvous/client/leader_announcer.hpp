@@ -6,13 +6,13 @@
 #include <memory>
 
 #include "common/endpoint.hpp"
+#include "rendezvous/client/control_client.hpp"
+#include "rendezvous/client/core/leader_announcer_core.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
-namespace boost::asio {
-class io_context;
-}
-
 namespace cpprun {
+
+class Timer;
 
 class LeaderAnnouncer {
  public:
@@ -23,8 +23,14 @@ class LeaderAnnouncer {
   LeaderAnnouncer(const LeaderAnnouncer&) = delete;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  ControlClient::Events events();
+  void on_time();
+
+  const control::Hello hello_;
+  const control::AnnounceLeader acting_;
+  LeaderAnnouncerCore core_;
+  ControlClient client_;
+  std::unique_ptr<Timer> timer_;
 };
 
 }  // namespace cpprun

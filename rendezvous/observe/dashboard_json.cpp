@@ -94,12 +94,14 @@ json to_json(const Job& job, const JobHistory* record) {
           {"rounds", rounds}};
 }
 
-json number(const std::optional<int64_t>& value) { return value ? json(*value) : json(nullptr); }
-
 // An array for compactness; docs/dashboard.md lists the elements.
 json to_json(const StepPoint& point) {
-  return {ms(point.at),      point.round.value,       point.step,
-          point.last,        number(point.median_us), number(point.slowest_us),
+  return {ms(point.at),
+          point.round.value,
+          point.step,
+          point.last,
+          json_or_null<json>(point.median_us),
+          json_or_null<json>(point.slowest_us),
           point.slowest_rank};
 }
 

@@ -1,6 +1,7 @@
 #include "rendezvous/observe/history_recorder.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/failure/failure_summary.hpp"
 #include "common/limits/dashboard.hpp"
@@ -16,11 +17,9 @@ bool runs(const Job& job, Incarnation incarnation) {
 }
 
 std::vector<std::string> clipped(const std::vector<std::string>& lines) {
-  const size_t first = lines.size() - std::min(lines.size(), limits::kLinesReported);
-  std::vector<std::string> kept;
-  for (size_t i = first; i < lines.size(); ++i) {
-    kept.push_back(lines[i].substr(0, limits::kLineBytesReported));
-  }
+  const size_t count = std::min(lines.size(), limits::kLinesReported);
+  std::vector<std::string> kept(lines.end() - static_cast<ptrdiff_t>(count), lines.end());
+  for (std::string& line : kept) line = line.substr(0, limits::kLineBytesReported);
   return kept;
 }
 
@@ -34,9 +33,7 @@ void Recoveries::add(Duration took) {
 }
 
 int64_t Recoveries::count() const {
-  int64_t all = 0;
-  for (int64_t each : counts) all += each;
-  return all;
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
 
 // A whole round may start and stop between two updates; the stop's reason and the failure that it

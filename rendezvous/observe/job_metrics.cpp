@@ -40,9 +40,27 @@ class JobPage {
     }
   }
   // One number per job.
-  void gauge(const char* name, const char* help, const std::function<int64_t(const Job&)>& value) {
-    text_.family(name, "gauge", help);
+  void number(const char* kind, const char* name, const char* help,
+              const std::function<int64_t(const Job&)>& value) {
+    text_.family(name, kind, help);
     each([&](std::string_view id, const Job& job) { text_.series({{"run_id", id}}, value(job)); });
+  }
+  void gauge(const char* name, const char* help, const std::function<int64_t(const Job&)>& value) {
+    number("gauge", name, help, value);
+  }
+  // A counter per job and value of an enum, from 0 to `last`; the label is the value's name.
+  template <class Enum>
+  void counts(const char* name, const char* help, std::string_view label, Enum last,
+              const std::map<Enum, int64_t>& (JobHistory::*counts_of)() const) {
+    text_.family(name, "counter", help);
+    each_history([&](std::string_view id, const JobHistory& record) {
+      const std::map<Enum, int64_t>& all = (record.*counts_of)();
+      for (int i = 0; i <= static_cast<int>(last); ++i) {
+        const auto found = all.find(static_cast<Enum>(i));
+        text_.series({{"run_id", id}, {label, name_of(static_cast<Enum>(i))}},
+                     found == all.end() ? 0 : found->second);
+      }
+    });
   }
   void nodes();
 
@@ -105,11 +123,9 @@ void JobPage::restarts() {
   both([](const RestartBudget& budget) { return budget.used(); });
   text_.family("cpprun_job_restarts_left", "gauge", "Restarts that the job may still use.");
   both([](const RestartBudget& budget) { return budget.max() - budget.used(); });
-  text_.family("cpprun_job_admin_restarts_total", "counter",
-               "Restarts that operators asked for; they cost nothing of the budget.");
-  each([&](std::string_view id, const Job& job) {
-    text_.series({{"run_id", id}}, job.admin_restarts());
-  });
+  number("counter", "cpprun_job_admin_restarts_total",
+         "Restarts that operators asked for; they cost nothing of the budget.",
+         [](const Job& job) { return job.admin_restarts(); });
 }
 
 void JobPage::history() {
@@ -118,25 +134,11 @@ void JobPage::history() {
   each_history([&](std::string_view id, const JobHistory& record) {
     text_.series({{"run_id", id}}, record.rounds_formed());
   });
-  text_.family("cpprun_job_stops_total", "counter", "Rounds that were stopped, by cause.");
-  each_history([&](std::string_view id, const JobHistory& record) {
-    for (int i = 0; i <= static_cast<int>(StopCause::Snapshot); ++i) {
-      const auto cause = static_cast<StopCause>(i);
-      auto it = record.stops().find(cause);
-      text_.series({{"run_id", id}, {"cause", control::name_of(cause)}},
-                   it == record.stops().end() ? 0 : it->second);
-    }
-  });
-  text_.family("cpprun_job_failures_total", "counter",
-               "Rounds that ended by a failure or a lost node, by the class of what came first.");
-  each_history([&](std::string_view id, const JobHistory& record) {
-    for (int i = 0; i <= static_cast<int>(FailureClass::Hang); ++i) {
-      const auto kind = static_cast<FailureClass>(i);
-      auto it = record.failures().find(kind);
-      text_.series({{"run_id", id}, {"class", name_of(kind)}},
-                   it == record.failures().end() ? 0 : it->second);
-    }
-  });
+  counts("cpprun_job_stops_total", "Rounds that were stopped, by cause.", "cause",
+         StopCause::Snapshot, &JobHistory::stops);
+  counts("cpprun_job_failures_total",
+         "Rounds that ended by a failure or a lost node, by the class of what came first.", "class",
+         FailureClass::Hang, &JobHistory::failures);
 }
 
 void JobPage::recoveries() {

@@ -43,15 +43,14 @@ namespace {
 using nlohmann::json;
 
 json to_json(const Node& node, bool is_standby) {
-  json object = {{"name", node.id.name},
-                 {"state", name_of(node)},
-                 {"nproc", node.facts.nproc},
-                 {"role", node.facts.role},
-                 {"address", node.session_addresses.peer_address},
-                 {"is_host", node.is_embedded},
-                 {"is_standby", is_standby}};
-  object["group_rank"] = node.group_rank ? json(*node.group_rank) : json(nullptr);
-  return object;
+  return {{"name", node.id.name},
+          {"state", name_of(node)},
+          {"nproc", node.facts.nproc},
+          {"role", node.facts.role},
+          {"address", node.session_addresses.peer_address},
+          {"is_host", node.is_embedded},
+          {"is_standby", is_standby},
+          {"group_rank", json_or_null<json>(node.group_rank)}};
 }
 
 json to_json(const std::optional<control::SnapshotName>& snapshot) {
@@ -72,7 +71,7 @@ json to_json(const Job& job) {
           {"hang_restarts_used", job.hang_restart_budget().used()},
           {"admin_restarts", job.admin_restarts()},
           {"max_restarts", job.budget().max()},
-          {"wanted_nodes", job.wanted_nodes() ? json(*job.wanted_nodes()) : json(nullptr)},
+          {"wanted_nodes", json_or_null<json>(job.wanted_nodes())},
           {"why_no_round", job.phase() == Job::Phase::Running ? "" : job.why_no_round()},
           {"snapshot", to_json(job.newest_snapshot())},
           {"resumed_from", to_json(job.resume())},

@@ -6,11 +6,6 @@
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 
 namespace cpprun {
-namespace {
-
-Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
-
-}  // namespace
 
 void AdminAuthenticator::forget_old(Instant now) {
   std::erase_if(pending_challenges_, [&](const auto& entry) {
@@ -26,7 +21,7 @@ Result<std::string> AdminAuthenticator::on_admin_hello(Instant now, SessionId se
                   std::to_string(control::kProtocolVersion) +
                   " of the control protocol; use the cpprunctl of its version");
   }
-  if (!verifier_.has_token()) {
+  if (!has_token()) {
     return refuse(
         "the coordinator was started without CPPRUN_ADMIN_TOKEN, so nothing can be changed over "
         "TCP; use cpprunctl on a node of the job");
@@ -36,13 +31,13 @@ Result<std::string> AdminAuthenticator::on_admin_hello(Instant now, SessionId se
 
 Result<std::string> AdminAuthenticator::on_admin_command(Instant now, SessionId session,
                                                          const std::string& peer, int64_t id) {
-  if (verifier_.can_be_guessed()) {
+  if (can_be_guessed()) {
     return refuse("the coordinator's CPPRUN_ADMIN_TOKEN has fewer than " +
                   std::to_string(limits::kAdminTokenBytes) +
                   " characters and could be guessed, so nothing can be changed by it");
   }
   forget_old(now);
-  Result<std::string> nonce = verifier_.nonce_for(now, peer, pending_challenges_.size());
+  Result<std::string> nonce = nonce_for(now, peer, pending_challenges_.size());
   if (nonce) pending_challenges_[{session, id}] = PendingChallenge{*nonce, now};
   return nonce;
 }
@@ -53,7 +48,7 @@ Status AdminAuthenticator::on_command(Instant now, SessionId session, const std:
   const auto asked = pending_challenges_.extract({session, command.order.id});
   if (asked.empty()) return refuse("an admin command needs a nonce that was asked for just before");
   const std::string words = control::admin_mac_input(asked.mapped().nonce, command);
-  if (verifier_.accepts(now, peer, words, command.mac)) return {};
+  if (accepts(now, peer, words, command.mac)) return {};
   return refuse("the token is wrong: CPPRUN_ADMIN_TOKEN must be what the coordinator has");
 }
 

@@ -17,12 +17,10 @@
 
 namespace cpprun {
 
-class AdminAuthenticator {
+class AdminAuthenticator : private ChallengeVerifier {
  public:
-  // As ChallengeVerifier::open().
-  void open(std::string token, ChallengeVerifier::MakeNonce make_nonce) {
-    verifier_.open(std::move(token), std::move(make_nonce));
-  }
+  using ChallengeVerifier::has_token;
+  using ChallengeVerifier::open;
 
   // Returns the nonce for the session of a tool at `peer`, or why there is none. A tool's command
   // has the id 0.
@@ -36,8 +34,6 @@ class AdminAuthenticator {
                     const control::AdminRequest& command);
   void on_closed(SessionId session);
 
-  bool has_token() const { return verifier_.has_token(); }
-
  private:
   struct PendingChallenge {
     std::string nonce;
@@ -46,7 +42,6 @@ class AdminAuthenticator {
 
   void forget_old(Instant now);
 
-  ChallengeVerifier verifier_;
   // By connection and id of the command.
   std::map<std::pair<SessionId, int64_t>, PendingChallenge> pending_challenges_;
 };

@@ -19,11 +19,10 @@ Result<std::string> ChallengeVerifier::nonce_for(Instant now, const std::string&
   std::erase_if(
       wrong_, [&](const auto& entry) { return now - entry.second >= limits::kAdminFailureDelay; });
   if (wrong_.contains(peer) || wrong_.size() >= limits::kAdminFailuresKept) {
-    return Error{ErrorKind::Refused,
-                 "a wrong token came from there just now; try again in a second"};
+    return refuse("a wrong token came from there just now; try again in a second");
   }
   if (waiting >= limits::kAdminChallengesPending) {
-    return Error{ErrorKind::Refused, "too many ask at once; try again"};
+    return refuse("too many ask at once; try again");
   }
   return make_nonce_();
 }

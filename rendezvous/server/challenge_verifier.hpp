@@ -1,6 +1,6 @@
 // ChallengeVerifier: checks that a peer knows the job's admin token. The peer gets a nonce and
-// returns an HMAC; the token itself never travels. Each authenticator (admin commands, log lines)
-// has its own verifier and keeps the nonces that it issued. No I/O and no clock. After a wrong MAC,
+// returns an HMAC; the token itself never travels. Base of the authenticators (admin commands, log
+// lines), which keep the nonces that they issued. No I/O and no clock. After a wrong MAC,
 // an address must wait before its next attempt.
 #pragma once
 
@@ -21,6 +21,8 @@ class ChallengeVerifier {
   // Accepts this token from now on. With an empty token, or one short enough to guess, the
   // authenticators reject everybody.
   void open(std::string token, MakeNonce make_nonce);
+
+  static Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
   bool has_token() const { return !token_.empty(); }
   bool can_be_guessed() const;

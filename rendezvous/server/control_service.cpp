@@ -1,8 +1,10 @@
 #include "rendezvous/server/control_service.hpp"
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "common/check.hpp"
@@ -15,7 +17,6 @@
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/server/admin_authenticator.hpp"
-#include "rendezvous/server/control_session.hpp"
 #include "rendezvous/server/dashboard/dashboard_service.hpp"
 #include "rendezvous/server/log_rate_limiter.hpp"
 
@@ -46,8 +47,7 @@ class GuardedCoordinator : public Coordinator {
 
 }  // namespace
 
-class ControlService::Impl {
- public:
+struct ControlService::Impl {
   Impl(asio::io_context& loop, CoordinatorOptions options)
       : core_(with_keys(std::move(options))),
         dashboard_(core_, job_history_,
@@ -65,41 +65,6 @@ class ControlService::Impl {
     hooks.status_json = [this] { return status_json(core_); };
     dashboard_.fill(hooks);
     hooks.metrics = [this] { return job_metrics(core_, job_history_); };
-  }
-
-  std::string status(const ServerStats& server) const { return status_json(core_, server); }
-
-  void attach(Server& server, std::string address) {
-    server_ = &server;
-    address_ = std::move(address);
-  }
-
-  void when_idle(bool is_exiting, std::function<void()> then) {
-    on_idle_ = std::move(then);
-    runner_.run(&Coordinator::on_host_agent_ended, is_exiting);
-    check_idle();
-  }
-
-  void close() { runner_.close(); }
-
-  size_t session_count() const { return connections_.size(); }
-
-  void when_persisting(std::function<void(const control::PersistedJobState&)> write) {
-    persist_state_ = std::move(write);
-  }
-  void on_persisted() {
-    is_writing_ = false;
-    runner_.resume();
-  }
-  void lead_until(Instant until) {
-    core_.lead_until(until);
-    runner_.resume();
-  }
-  bool is_idle() const { return core_.is_idle(); }
-
-  void accept_admin_commands(std::string token, std::function<std::string()> make_nonce) {
-    dashboard_.open_logs(token, make_nonce);
-    authenticator_.open(std::move(token), std::move(make_nonce));
   }
 
   void on_message(SessionId session, control::AgentMessage message) {
@@ -128,7 +93,6 @@ class ControlService::Impl {
     check_idle();
   }
 
- private:
   // Ports of the store of a job's running round and of the one prepared for the next.
   struct Stores {
     uint16_t current = 0;
@@ -136,6 +100,7 @@ class ControlService::Impl {
     bool is_on_main_port = false;
   };
 
+  class AgentSession;
   std::unique_ptr<Session> make_session(Connection& connection);
 
   std::string address_of(SessionId session) const {
@@ -308,37 +273,113 @@ class ControlService::Impl {
   std::function<void()> on_idle_;
 };
 
+// The framing of one agent's connection: magic, then frames. Owner: its connection.
+class ControlService::Impl::AgentSession final : public Session {
+ public:
+  AgentSession(Impl& service, Connection& connection)
+      : service_(service), connection_(connection), id_(connection.id()) {}
+
+  size_t on_bytes(std::span<const uint8_t> bytes) override {
+    size_t used = 0;
+    if (!has_completed_handshake_) {
+      if (bytes.size() < sizeof(control::kMagic)) return 0;
+      if (!std::equal(std::begin(control::kMagic), std::end(control::kMagic), bytes.begin())) {
+        return broken("its first bytes are wrong", bytes.size());
+      }
+      used = sizeof(control::kMagic);
+    }
+    while (connection_.is_open()) {
+      control::FrameView frame = control::next_frame(bytes.subspan(used));
+      // The magic alone does not complete the handshake: such a peer counts as silent and is
+      // dropped.
+      if (frame.state == control::FrameView::State::NeedMore)
+        return has_completed_handshake_ ? used : 0;
+      if (frame.state == control::FrameView::State::Broken) {
+        return broken("a frame has an impossible length", bytes.size());
+      }
+      Result<control::AgentMessage> message = control::decode_agent(frame.body);
+      if (!message) return broken(message.error().text, bytes.size());
+      used += frame.consumed;
+      has_completed_handshake_ = true;
+      is_settled_ = is_settled_ || !is_greeting(*message);
+      service_.on_message(id_, *std::move(message));
+    }
+    return bytes.size();
+  }
+
+  bool is_settled() const override { return is_settled_; }
+
+  void on_closed(CloseKind kind) override { service_.on_closed(id_, kind); }
+
+ private:
+  static bool is_greeting(const control::AgentMessage& message) {
+    return std::holds_alternative<control::Hello>(message) ||
+           std::holds_alternative<control::AdminHello>(message);
+  }
+
+  // A bad peer loses its own connection and nothing else.
+  size_t broken(const std::string& why, size_t all) {
+    log::info("closing the control connection from " + connection_.peer_address() + ": " + why);
+    connection_.reset();
+    return all;
+  }
+
+  Impl& service_;
+  Connection& connection_;
+  const SessionId id_;
+  bool has_completed_handshake_ = false;
+  bool is_settled_ = false;
+};
+
 std::unique_ptr<Session> ControlService::Impl::make_session(Connection& connection) {
   connections_[connection.id()] = &connection;
-  core_.on_connected(connection.id(),
-                     SessionAddresses{connection.peer_address(), connection.local_address()});
-  return std::make_unique<ControlSession<Impl>>(*this, connection);
+  core_.on_connected(connection.id(), {connection.peer_address(), connection.local_address()});
+  return std::make_unique<AgentSession>(*this, connection);
 }
 
 ControlService::ControlService(asio::io_context& loop, CoordinatorOptions options)
     : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
 ControlService::~ControlService() = default;
+
 void ControlService::fill(ServerHooks& hooks) { impl_->fill(hooks); }
+
 std::string ControlService::status(const ServerStats& server) const {
-  return impl_->status(server);
+  return status_json(impl_->core_, server);
 }
+
 void ControlService::accept_admin_commands(std::string token,
                                            std::function<std::string()> make_nonce) {
-  impl_->accept_admin_commands(std::move(token), std::move(make_nonce));
+  impl_->dashboard_.open_logs(token, make_nonce);
+  impl_->authenticator_.open(std::move(token), std::move(make_nonce));
 }
+
 void ControlService::attach(Server& server, std::string address) {
-  impl_->attach(server, std::move(address));
+  impl_->server_ = &server;
+  impl_->address_ = std::move(address);
 }
+
 void ControlService::when_idle(bool is_exiting, std::function<void()> then) {
-  impl_->when_idle(is_exiting, std::move(then));
+  impl_->on_idle_ = std::move(then);
+  impl_->runner_.run(&Coordinator::on_host_agent_ended, is_exiting);
+  impl_->check_idle();
 }
+
 void ControlService::when_persisting(std::function<void(const control::PersistedJobState&)> write) {
-  impl_->when_persisting(std::move(write));
+  impl_->persist_state_ = std::move(write);
 }
-void ControlService::on_persisted() { impl_->on_persisted(); }
-void ControlService::lead_until(Instant until) { impl_->lead_until(until); }
-bool ControlService::is_idle() const { return impl_->is_idle(); }
-void ControlService::close() { impl_->close(); }
-size_t ControlService::session_count() const { return impl_->session_count(); }
+
+void ControlService::on_persisted() {
+  impl_->is_writing_ = false;
+  impl_->runner_.resume();
+}
+
+void ControlService::lead_until(Instant until) {
+  impl_->core_.lead_until(until);
+  impl_->runner_.resume();
+}
+
+bool ControlService::is_idle() const { return impl_->core_.is_idle(); }
+void ControlService::close() { impl_->runner_.close(); }
+size_t ControlService::session_count() const { return impl_->connections_.size(); }
 
 }  // namespace cpprun

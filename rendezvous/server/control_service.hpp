@@ -55,7 +55,7 @@ class ControlService {
   size_t session_count() const;
 
  private:
-  class Impl;
+  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

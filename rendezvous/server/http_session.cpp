@@ -85,7 +85,7 @@ HttpResponse HttpSession::answer(std::string_view request, bool& has_body) {
   std::string_view path(target.data(), target.size());
   const size_t mark = std::min(path.find('?'), path.size());
   const std::string_view query = path.substr(std::min(mark + 1, path.size()));
-  return pages_.answer(path.substr(0, mark), query, connection_.peer_address());
+  return pages_.page(path.substr(0, mark), query, connection_.peer_address());
 }
 
 }  // namespace cpprun

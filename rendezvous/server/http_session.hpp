@@ -4,7 +4,6 @@
 // No Asio here; Beast's parser lives in the .cpp file only. Thread: the server's loop.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -21,22 +20,22 @@ struct HttpResponse {
   std::string topic{};    // the private topic of the stream, if any
 };
 
-struct HttpPages {
+class HttpPages {
+ public:
+  virtual ~HttpPages() = default;
   // Makes the response to a path and a query (without the question mark) of `peer`. Called once for
   // each valid GET or HEAD.
-  std::function<HttpResponse(std::string_view path, std::string_view query,
-                             const std::string& peer)>
-      answer;
+  virtual HttpResponse page(std::string_view path, std::string_view query,
+                            const std::string& peer) = 0;
   // A stream begins (false: too many streams) and ends.
-  std::function<bool(Connection&, const std::string& topic)> stream_began;
-  std::function<void(SessionId)> stream_ended;
+  virtual bool stream_began(Connection& connection, const std::string& topic) = 0;
+  virtual void stream_ended(SessionId id) = 0;
 };
 
 class HttpSession final : public Session {
  public:
   // `pages` outlives the session.
-  HttpSession(Connection& connection, const HttpPages& pages)
-      : connection_(connection), pages_(pages) {}
+  HttpSession(Connection& connection, HttpPages& pages) : connection_(connection), pages_(pages) {}
   size_t on_bytes(std::span<const uint8_t> bytes) override;
   size_t wants() const override { return wants_; }
   void on_closed(CloseKind) override;
@@ -46,7 +45,7 @@ class HttpSession final : public Session {
   HttpResponse answer(std::string_view request, bool& has_body);
 
   Connection& connection_;
-  const HttpPages& pages_;
+  HttpPages& pages_;
   size_t wants_ = 1;
   bool is_stream_ = false;
 };

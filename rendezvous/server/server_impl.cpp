@@ -34,13 +34,6 @@ Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerH
     : loop_(loop),
       options_(options),
       hooks_(std::move(hooks)),
-      pages_{[this](std::string_view path, std::string_view query, const std::string& peer) {
-               return page(path, query, peer);
-             },
-             [this](Connection& connection, const std::string& topic) {
-               return stream_began(connection, topic);
-             },
-             [this](SessionId id) { stream_ended(id); }},
       alarm_(std::make_unique<OneShotTimer>(loop)),
       stream_alarm_(std::make_unique<OneShotTimer>(loop)) {
   size_t largest = options_.store.key_bytes + options_.store.value_bytes + 64;
@@ -76,15 +69,19 @@ void Server::Impl::close_store_listener(uint16_t port) {
       continue;
     }
     for (std::shared_ptr<Listener>& listener : listen_port->second.listeners) listener->close();
-    std::vector<std::shared_ptr<TcpConnection>> mine;
-    for (auto& [id, connection] : table_) {
-      if (connection->listener() == listen_port->first) mine.push_back(connection);
-    }
-    std::sort(mine.begin(), mine.end(), [](auto& a, auto& b) { return a->id() < b->id(); });
-    for (std::shared_ptr<TcpConnection>& connection : mine) connection->abort(CloseKind::ByUs);
+    abort_connections(listen_port->first);
     listen_port = listen_ports_.erase(listen_port);
   }
   end_batch();
+}
+
+void Server::Impl::abort_connections(std::optional<int> listen_port) {
+  std::vector<std::shared_ptr<TcpConnection>> found;
+  for (const auto& [id, connection] : table_) {
+    if (!listen_port || connection->listener() == *listen_port) found.push_back(connection);
+  }
+  std::ranges::sort(found, {}, [](const auto& connection) { return connection->id(); });
+  for (const auto& connection : found) connection->abort(CloseKind::ByUs);
 }
 
 void Server::Impl::stop() {
@@ -94,10 +91,7 @@ void Server::Impl::stop() {
   for (auto& [number, listen_port] : listen_ports_) {
     for (std::shared_ptr<Listener>& listener : listen_port.listeners) listener->close();
   }
-  std::vector<std::shared_ptr<TcpConnection>> all;
-  for (auto& [id, connection] : table_) all.push_back(connection);
-  std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a->id() < b->id(); });
-  for (std::shared_ptr<TcpConnection>& connection : all) connection->abort(CloseKind::ByUs);
+  abort_connections(std::nullopt);
   alarm_->close();
   stream_alarm_->close();
   end_batch();
@@ -148,7 +142,7 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
       if (is_main) return make_control_session(connection);
       break;
     case Protocol::Http:
-      if (is_main) return std::make_unique<HttpSession>(connection, pages_);
+      if (is_main) return std::make_unique<HttpSession>(connection, *this);
       break;
     case Protocol::NeedMore:
     case Protocol::Unknown: break;
@@ -288,34 +282,26 @@ TcpConnection* Server::Impl::find(SessionId id) {
   return latest_;
 }
 
+template <class T>
+void Server::Impl::reply(SessionId to, void (*encode)(std::string&, T), T value) {
+  TcpConnection* connection = find(to);
+  if (connection == nullptr || !connection->is_open()) return;
+  encode(connection->reply(), value);
+  connection->mark();
+}
+
 void Server::Impl::reply_byte(SessionId to, uint8_t value) {
-  TcpConnection* connection = find(to);
-  if (connection == nullptr || !connection->is_open()) return;
-  tcpstore::reply_byte(connection->reply(), value);
-  connection->mark();
+  reply(to, &tcpstore::reply_byte, value);
 }
-
 void Server::Impl::reply_number(SessionId to, int64_t value) {
-  TcpConnection* connection = find(to);
-  if (connection == nullptr || !connection->is_open()) return;
-  tcpstore::reply_number(connection->reply(), value);
-  connection->mark();
+  reply(to, &tcpstore::reply_number, value);
 }
-
 void Server::Impl::reply_nonce(SessionId to, uint32_t value) {
-  TcpConnection* connection = find(to);
-  if (connection == nullptr || !connection->is_open()) return;
-  tcpstore::reply_nonce(connection->reply(), value);
-  connection->mark();
+  reply(to, &tcpstore::reply_nonce, value);
 }
-
 void Server::Impl::reply_bytes(SessionId to, std::string_view value) {
-  TcpConnection* connection = find(to);
-  if (connection == nullptr || !connection->is_open()) return;
-  tcpstore::reply_bytes(connection->reply(), value);
-  connection->mark();
+  reply(to, &tcpstore::reply_bytes, value);
 }
-
 void Server::Impl::reply_value(SessionId to, const Value& value) {
   const SharedBytes* shared = value.shared();
   if (shared == nullptr) return reply_bytes(to, value.view());
@@ -344,7 +330,7 @@ constexpr const char* kPagePolicy =
 }  // namespace
 
 HttpResponse Server::Impl::page(std::string_view path, std::string_view query,
-                                const std::string& peer) const {
+                                const std::string& peer) {
   if (path == "/") {
     return {200, "text/html; charset=utf-8", std::string(dashboard_page()), kPagePolicy};
   }

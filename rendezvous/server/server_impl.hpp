@@ -12,6 +12,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -30,6 +31,7 @@ class OneShotTimer;
 
 class Server::Impl final : public ConnectionHost,
                            public ReplySink,
+                           public HttpPages,
                            public std::enable_shared_from_this<Impl> {
  public:
   Impl(boost::asio::io_context& loop, const ServerOptions& options, ServerHooks hooks);
@@ -60,6 +62,12 @@ class Server::Impl final : public ConnectionHost,
   void reply_value(SessionId to, const Value& value) override;
   void refuse(SessionId to, std::string_view why) override;
 
+  // HttpPages
+  HttpResponse page(std::string_view path, std::string_view query,
+                    const std::string& peer) override;
+  bool stream_began(Connection& connection, const std::string& topic) override;
+  void stream_ended(SessionId id) override;
+
  private:
   using Clock = std::chrono::steady_clock;
   struct ListenPort {
@@ -75,16 +83,17 @@ class Server::Impl final : public ConnectionHost,
   void on_accept(int listen_port, int fd, const sockaddr_storage& peer);
   std::unique_ptr<Session> make_store_session(TcpConnection& connection, tcpstore::Dialect dialect);
   std::unique_ptr<Session> make_control_session(TcpConnection& connection);
+  // Closes those that `listen_port` accepted (empty: all), in the order of their ids.
+  void abort_connections(std::optional<int> listen_port);
   void settle();
   TcpConnection* find(SessionId id);
+  template <class T>
+  void reply(SessionId to, void (*encode)(std::string&, T), T value);
   void watch(SessionId id);
   void forget_identified_connections();
   void arm();
   void on_time();
   bool is_legacy_companion(const TcpConnection& silent);
-  HttpResponse page(std::string_view path, std::string_view query, const std::string& peer) const;
-  bool stream_began(Connection& connection, const std::string& topic);
-  void stream_ended(SessionId id);
   void tick_streams();
   std::string metrics() const;
   std::vector<std::shared_ptr<Store>> stores() const;
@@ -92,7 +101,6 @@ class Server::Impl final : public ConnectionHost,
   boost::asio::io_context& loop_;
   ServerOptions options_;
   ServerHooks hooks_;
-  HttpPages pages_;
   std::unordered_map<int, ListenPort> listen_ports_;
   int next_listen_port_ = 0;
   StringPool string_pool_;

@@ -16,6 +16,12 @@
 
 namespace cpprun {
 
+// Of strings in maps that are also searched by string_view.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+};
+
 class BlockedClients {
  public:
   enum class Kind : uint8_t { Keys, Barrier };
@@ -44,16 +50,11 @@ class BlockedClients {
  private:
   struct Wait;
   struct Node;
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
-
   struct WaitList {  // a key's waiters in the order of their waits
     Node* first = nullptr;
     Node* last = nullptr;
   };
-  using WaitLists = std::unordered_map<std::string, WaitList, Hash, std::equal_to<>>;
+  using WaitLists = std::unordered_map<std::string, WaitList, TextHash, std::equal_to<>>;
   struct Node {
     Wait* wait = nullptr;
     WaitLists::value_type* line = nullptr;  // null once the key has arrived

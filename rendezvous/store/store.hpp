@@ -59,12 +59,8 @@ class Store {
   size_t waits() const { return blocked_clients_.size(); }
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
   template <class T>
-  using Map = std::unordered_map<std::string, T, Hash, std::equal_to<>>;
+  using Map = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
   struct Call;  // one apply(): command, session and sink together
 
   void settle_promise(Call& call);

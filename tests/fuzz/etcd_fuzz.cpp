@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "rendezvous/client/etcd/api.hpp"
+#include "rendezvous/client/etcd/gateway.hpp"
 #include "rendezvous/client/etcd/http_reply.hpp"
 
 namespace {
@@ -12,8 +12,8 @@ using namespace cpprun;
 using State = etcd::HttpReply::State;
 
 void as_body(std::string_view text) {
-  (void)etcd::parse_txn(text);
-  (void)etcd::parse_lease(text);
+  (void)etcd::response_of(election::Read{"l", "f"}, "", std::string(text));
+  (void)etcd::response_of(election::Grant{}, "", std::string(text));
   (void)etcd::parse_token(text);
   (void)etcd::refusal_in(text);
 }

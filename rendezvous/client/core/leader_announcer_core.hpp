@@ -21,7 +21,15 @@ class LeaderAnnouncerCore {
   }
   void on_ended() { unanswered_.reset(); }
   // Called each limits::kAnnounceInterval. Reconnect: the caller must drop the connection.
-  Action on_time();
+  Action on_time() {
+    if (!unanswered_) return Action::Nothing;
+    if (*unanswered_ * limits::kAnnounceInterval >= limits::kHelloTimeout) {
+      on_ended();
+      return Action::Reconnect;
+    }
+    ++*unanswered_;
+    return Action::Announce;
+  }
 
  private:
   std::optional<int> unanswered_;  // announcements since the last reply; empty: disconnected

@@ -7,14 +7,12 @@
 
 #include "common/limits/election.hpp"
 #include "common/loop/effect_runner.hpp"
-#include "rendezvous/client/etcd/election_requests.hpp"
 
 namespace cpprun::etcd {
 
 namespace asio = boost::asio;
 
-class Elector::Impl : public std::enable_shared_from_this<Impl> {
- public:
+struct Elector::Impl : std::enable_shared_from_this<Impl> {
   Impl(asio::io_context& loop, ElectorOptions options, ElectorEvents events)
       : loop_(loop),
         options_(std::move(options)),
@@ -23,52 +21,29 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
         greet_timer_(loop, [this] { greet(); }) {}
 
   // Posted, because a decision could change state that the caller is using.
-  template <class RpcCall>
-  void later(RpcCall call) {
+  template <class Call>
+  void later(Call call) {
     asio::post(loop_, [self = shared_from_this(), call] {
       if (!self->is_closed_) call(*self);
     });
   }
 
-  // A candidate needs its own address, which the first connection to etcd determines.
-  void greet() {
-    const std::string& run_id = options_.election.run_id;
-    const election::Read read{control::leader_key(run_id), control::job_state_key(run_id)};
-    client_->ask(request_of(read, options_.prefix), limits::kEtcdRetryTimeout,
-                 [self = shared_from_this(), read](const Result<std::string>& reply) {
-                   self->on_greeted(answer_of(read, self->options_.prefix, reply));
+  void ask(const election::Request& what, Duration most, auto then) {
+    client_->ask(request_of(what, options_.prefix), most,
+                 [self = shared_from_this(), what, then](const Result<std::string>& reply) {
+                   then(response_of(what, self->options_.prefix, reply));
                  });
   }
 
-  void set_has_leader(bool is_led) {
-    if (core_) runner_->run(&Election::set_has_leader, is_led);
+  // A candidate needs its own address, which the first connection to etcd determines.
+  void greet() {
+    const std::string& run_id = options_.election.run_id;
+    ask(election::Read{control::leader_key(run_id), control::job_state_key(run_id)},
+        limits::kEtcdRetryTimeout,
+        [this](const election::Response& response) { on_greeted(response); });
   }
 
-  void set_candidate(bool is_willing) {
-    is_candidate_ = is_willing;
-    if (core_) core_->set_candidate(is_willing);
-  }
-
-  void write(const control::PersistedJobState& facts) {
-    if (!core_ || !core_->is_leading()) return;  // leadership was lost: no one waits for the write
-    runner_->run(&Election::write, facts);
-  }
-
-  void leave(bool is_idle) {
-    if (!core_) return carry_out(election::Resigned{});
-    runner_->run(&Election::leave, is_idle);
-  }
-
-  void close() {
-    is_closed_ = true;
-    greet_timer_.set(Instant::never());
-    if (runner_) runner_->close();
-    client_.reset();
-  }
-
- private:
   void on_greeted(const election::Response& response) {
-    if (is_closed_) return;
     if (std::holds_alternative<election::ReadResult>(response)) return begin();
     if (const auto* refused = std::get_if<election::Refused>(&response)) {
       events_.on_trouble("etcd: " + refused->why);
@@ -87,14 +62,10 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
     runner_->run(&Election::start);
   }
 
-  void carry_out(const election::SendRequest& ask) {
-    client_->ask(request_of(ask.what, options_.prefix), ask.most,
-                 [self = shared_from_this(), ask](const Result<std::string>& reply) {
-                   if (self->is_closed_) return;
-                   const election::Response response =
-                       answer_of(ask.what, self->options_.prefix, reply);
-                   self->runner_->run(&Election::on_response, ask.id, response);
-                 });
+  void carry_out(const election::SendRequest& request) {
+    ask(request.what, request.most, [this, id = request.id](const election::Response& response) {
+      runner_->run(&Election::on_response, id, response);
+    });
   }
   void carry_out(const election::Elected& lead) { events_.on_elected(lead); }
   void carry_out(const election::ExtendLease& prolong) { events_.on_lease_extended(prolong.until); }
@@ -117,21 +88,37 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
 
 Elector::Elector(asio::io_context& loop, ElectorOptions options, ElectorEvents events)
     : impl_(std::make_shared<Impl>(loop, std::move(options), std::move(events))) {}
-Elector::~Elector() { impl_->close(); }
+Elector::~Elector() {
+  impl_->is_closed_ = true;
+  impl_->greet_timer_.set(Instant::never());
+  if (impl_->runner_) impl_->runner_->close();
+  impl_->client_.reset();
+}
 void Elector::start() {
   impl_->later([](Impl& impl) { impl.greet(); });
 }
 void Elector::set_has_leader(bool is_led) {
-  impl_->later([is_led](Impl& impl) { impl.set_has_leader(is_led); });
+  impl_->later([is_led](Impl& impl) {
+    if (impl.core_) impl.runner_->run(&Election::set_has_leader, is_led);
+  });
 }
 void Elector::set_candidate(bool is_willing) {
-  impl_->later([is_willing](Impl& impl) { impl.set_candidate(is_willing); });
+  impl_->later([is_willing](Impl& impl) {
+    impl.is_candidate_ = is_willing;
+    if (impl.core_) impl.core_->set_candidate(is_willing);
+  });
 }
 void Elector::write(const control::PersistedJobState& facts) {
-  impl_->later([facts](Impl& impl) { impl.write(facts); });
+  impl_->later([facts](Impl& impl) {
+    // Otherwise leadership was lost: no one waits for the write.
+    if (impl.core_ && impl.core_->is_leading()) impl.runner_->run(&Election::write, facts);
+  });
 }
 void Elector::leave(bool is_idle) {
-  impl_->later([is_idle](Impl& impl) { impl.leave(is_idle); });
+  impl_->later([is_idle](Impl& impl) {
+    if (!impl.core_) return impl.carry_out(election::Resigned{});
+    impl.runner_->run(&Election::leave, is_idle);
+  });
 }
 
 }  // namespace cpprun::etcd

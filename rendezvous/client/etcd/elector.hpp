@@ -50,7 +50,7 @@ class Elector {
   void leave(bool is_idle);
 
  private:
-  class Impl;
+  struct Impl;
   std::shared_ptr<Impl> impl_;  // shared with pending operations
 };
 

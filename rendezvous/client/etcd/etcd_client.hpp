@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 #include "common/endpoint.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
-#include "rendezvous/client/etcd/api.hpp"
+#include "rendezvous/client/etcd/gateway.hpp"
 
 namespace boost::asio {
 class io_context;
@@ -20,7 +21,9 @@ class io_context;
 
 namespace cpprun::etcd {
 
+class RpcCall;
 class Tls;
+struct EtcdSession;
 
 // PEM files. `ca` "": the system's certificates; `cert` and `key` "": no client certificate.
 struct TlsFiles {
@@ -49,14 +52,16 @@ class EtcdClient {
   EtcdClient(const EtcdClient&) = delete;
 
   // `done` is called within `limit`.
-  void ask(const Request& request, Duration limit, Done done);
+  void ask(GatewayRequest request, Duration limit, Done done);
 
   // Local numeric address of the newest connection to etcd; "" before the first.
   const std::string& own_address() const;
 
  private:
-  class Impl;
-  std::shared_ptr<Impl> impl_;  // shared with pending operations
+  boost::asio::io_context& loop_;
+  std::shared_ptr<EtcdSession> session_;  // shared with pending operations
+  std::map<int, std::shared_ptr<RpcCall>> calls_;
+  int next_ = 0;
 };
 
 }  // namespace cpprun::etcd

@@ -64,14 +64,12 @@ void HttpExchange::finish(Outcome outcome) {
   if (done) done(std::move(outcome));
 }
 
-std::string post_request(const std::string& host, const std::string& path, const std::string& token,
-                         const std::string& body) {
-  std::string request =
-      "POST " + path + " HTTP/1.1\r\nHost: " + host +
-      "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
-      "\r\n";
-  if (!token.empty()) request += "Authorization: " + token + "\r\n";
-  return request + "\r\n" + body;
+std::string post_request(const std::string& host, const GatewayRequest& request,
+                         const std::string& token) {
+  const std::string authorization = token.empty() ? "" : "Authorization: " + token + "\r\n";
+  return "POST " + request.path + " HTTP/1.1\r\nHost: " + host +
+         "\r\nContent-Type: application/json\r\nContent-Length: " +
+         std::to_string(request.body.size()) + "\r\n" + authorization + "\r\n" + request.body;
 }
 
 }  // namespace cpprun::etcd

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "rendezvous/client/etcd/gateway.hpp"
 #include "rendezvous/client/etcd/http_reply.hpp"
 #include "rendezvous/client/etcd/transport.hpp"
 
@@ -44,7 +45,7 @@ class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
 };
 
 // A POST request with a JSON body; `token`: of a user, or "".
-std::string post_request(const std::string& host, const std::string& path, const std::string& token,
-                         const std::string& body);
+std::string post_request(const std::string& host, const GatewayRequest& request,
+                         const std::string& token);
 
 }  // namespace cpprun::etcd

@@ -31,11 +31,10 @@ void EtcdSession::rotate_endpoint(size_t member) {
 }
 
 RpcCall::RpcCall(boost::asio::io_context& loop, std::shared_ptr<EtcdSession> session,
-                 const Request& request, Duration limit, Done done)
+                 GatewayRequest request, Duration limit, Done done)
     : loop_(loop),
       session_(std::move(session)),
-      path_(path_of(request)),
-      body_(body_of(request)),
+      request_(std::move(request)),
       ends_at_(steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(limit)),
       done_(std::move(done)),
       timer_(loop) {}
@@ -137,7 +136,7 @@ void RpcCall::log_in() {
     return finish(Error{ErrorKind::Network, member() + ": logging in takes its time"});
   }
   wait_until(ends_at_);
-  const Authenticate who{session_->options.user, session_->options.password};
+  const GatewayRequest who = login_request(session_->options.user, session_->options.password);
   auto limit = std::make_shared<boost::asio::steady_timer>(loop_, limits::kEtcdLoginTimeout);
   std::shared_ptr<Transport> transport = std::exchange(transport_, nullptr);
   const auto on_outcome = [session = session_, limit, transport,
@@ -150,8 +149,7 @@ void RpcCall::log_in() {
     if (self && self->done_) return self->on_token(outcome, transport);
     transport->close();
   };
-  session_->login = HttpExchange::start(
-      transport, post_request(member(), path_of(who), "", body_of(who)), on_outcome);
+  session_->login = HttpExchange::start(transport, post_request(member(), who, ""), on_outcome);
   limit->async_wait([session = session_, limit, member = member_, call = weak_from_this(),
                      login = std::weak_ptr(session_->login)](error_code error) {
     if (error || !session->login || session->login != login.lock()) return;
@@ -182,7 +180,7 @@ void RpcCall::ask() {
   was_asked_ = true;
   wait_until(ends_at_);
   exchange_ = HttpExchange::start(
-      transport_, post_request(member(), path_, session_->token, body_),
+      transport_, post_request(member(), request_, session_->token),
       [self = shared_from_this()](HttpExchange::Outcome outcome) { self->on_answer(outcome); });
 }
 

@@ -30,6 +30,7 @@ struct EtcdSession {
   std::string token;                             // of options.user
   std::shared_ptr<HttpExchange> login;           // pending login, shared by all calls
   std::string own_address;
+  bool is_closed = false;  // its client is gone
 
   // `member` failed. Moves `at` to the next one unless another call has done so.
   void rotate_endpoint(size_t member);
@@ -40,7 +41,7 @@ class RpcCall : public std::enable_shared_from_this<RpcCall> {
   using Done = std::function<void(Result<std::string>)>;
 
   RpcCall(boost::asio::io_context& loop, std::shared_ptr<EtcdSession> session,
-          const Request& request, Duration limit, Done done);
+          GatewayRequest request, Duration limit, Done done);
   void start();
   void cancel();
 
@@ -62,8 +63,7 @@ class RpcCall : public std::enable_shared_from_this<RpcCall> {
 
   boost::asio::io_context& loop_;
   std::shared_ptr<EtcdSession> session_;
-  const std::string path_;
-  const std::string body_;
+  const GatewayRequest request_;
   const std::chrono::steady_clock::time_point ends_at_;
   Done done_;
   boost::asio::steady_timer timer_;

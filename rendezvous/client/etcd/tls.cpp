@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/client/etcd/openssl.hpp"
+#include "rendezvous/client/etcd/etcd_client.hpp"
 
 namespace cpprun::etcd {
 
@@ -19,12 +19,6 @@ using boost::system::error_code;
 namespace {
 
 constexpr size_t kRoom = 16 * 1024;  // one TLS record
-
-bool is_address(const std::string& host) {
-  error_code error;
-  asio::ip::make_address(host, error);
-  return !error;
-}
 
 // One operation at a time: the handshake, then a write or a read. OpenSSL works on memory buffers,
 // and this class moves their bytes to and from the socket.
@@ -122,77 +116,61 @@ class TlsTransport final : public SocketTransport,
   std::string reason_;
 };
 
-}  // namespace
-
-struct Tls::Inner {
-  Inner(const OpenSsl& functions, SSL_CTX* made) : api(functions), context(made) {}
-  ~Inner() { api.SSL_CTX_free(context); }
-  Inner(const Inner&) = delete;
-
-  Error bad(const std::string& what, const std::string& file) const {
-    return Error{ErrorKind::BadValue,
-                 "--rdzv-conf " + what + "=" + file + ": " + api.newest_error()};
-  }
-
-  Status take(const TlsFiles& files) const {
-    api.ERR_clear_error();
-    api.SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr);
-    api.SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
-    if (files.ca.empty()) {
-      api.SSL_CTX_set_default_verify_paths(context);
-    } else if (api.SSL_CTX_load_verify_locations(context, files.ca.c_str(), nullptr) != 1) {
-      return bad("cacert", files.ca);
-    }
-    if (files.cert.empty()) return {};
-    if (api.SSL_CTX_use_certificate_chain_file(context, files.cert.c_str()) != 1) {
-      return bad("cert", files.cert);
-    }
-    const bool has_key =
-        api.SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) == 1;
-    if (!has_key || api.SSL_CTX_check_private_key(context) != 1) return bad("key", files.key);
-    return {};
-  }
-
-  const OpenSsl& api;
-  SSL_CTX* context;
-};
-
-Tls::Tls(std::unique_ptr<Inner> inner) : inner_(std::move(inner)) {}
-Tls::~Tls() = default;
-
-Result<std::shared_ptr<Tls>> Tls::make(const TlsFiles& files) {
-  Result<const OpenSsl*> api = OpenSsl::load();
-  if (!api) return api.error();
-  auto inner = std::make_unique<Inner>(**api, (*api)->SSL_CTX_new((*api)->TLS_client_method()));
-  if (inner->context == nullptr) {
-    return Error{ErrorKind::System, "OpenSSL: " + (*api)->newest_error()};
-  }
-  if (Status ok = inner->take(files); !ok) return ok.error();
-  return std::shared_ptr<Tls>(new Tls(std::move(inner)));
+Error bad_file(const OpenSsl& api, const std::string& what, const std::string& file) {
+  return Error{ErrorKind::BadValue, "--rdzv-conf " + what + "=" + file + ": " + api.newest_error()};
 }
 
-Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files) { return Tls::make(files); }
+Status configure(const OpenSsl& api, SSL_CTX* context, const TlsFiles& files) {
+  api.ERR_clear_error();
+  api.SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr);
+  api.SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  if (files.ca.empty()) {
+    api.SSL_CTX_set_default_verify_paths(context);
+  } else if (api.SSL_CTX_load_verify_locations(context, files.ca.c_str(), nullptr) != 1) {
+    return bad_file(api, "cacert", files.ca);
+  }
+  if (files.cert.empty()) return {};
+  if (api.SSL_CTX_use_certificate_chain_file(context, files.cert.c_str()) != 1) {
+    return bad_file(api, "cert", files.cert);
+  }
+  const bool has_key =
+      api.SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) == 1;
+  if (!has_key || api.SSL_CTX_check_private_key(context) != 1) {
+    return bad_file(api, "key", files.key);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files) {
+  Result<const OpenSsl*> found = OpenSsl::load();
+  if (!found) return found.error();
+  const OpenSsl& api = **found;
+  SSL_CTX* context = api.SSL_CTX_new(api.TLS_client_method());
+  if (context == nullptr) return Error{ErrorKind::System, "OpenSSL: " + api.newest_error()};
+  auto tls = std::make_shared<Tls>(api, context);
+  if (Status ok = configure(api, context, files); !ok) return ok.error();
+  return tls;
+}
 
 std::shared_ptr<Transport> Tls::start(std::unique_ptr<tcp::socket> socket, const std::string& host,
                                       Done done) {
-  const OpenSsl& api = inner_->api;
-  SSL* session = api.SSL_new(inner_->context);
-  X509_VERIFY_PARAM* wanted = api.SSL_get0_param(session);
-  if (is_address(host)) {
-    api.X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str());
+  SSL* session = api_.SSL_new(context_);
+  X509_VERIFY_PARAM* wanted = api_.SSL_get0_param(session);
+  error_code no_address;
+  asio::ip::make_address(host, no_address);
+  if (!no_address) {
+    api_.X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str());
   } else {
-    api.X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size());
-    api.SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                 const_cast<char*>(host.c_str()));
+    api_.X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size());
+    api_.SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                  const_cast<char*>(host.c_str()));
   }
-  auto transport = std::make_shared<TlsTransport>(api, session, std::move(socket));
+  auto transport = std::make_shared<TlsTransport>(api_, session, std::move(socket));
   transport->shake_hands(
       [transport, done = std::move(done)](const error_code& error, const std::string& why) {
-        if (error) {
-          done(nullptr, why);
-        } else {
-          done(transport, "");
-        }
+        done(error ? nullptr : transport, why);
       });
   return transport;
 }

@@ -8,8 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "common/result.hpp"
-#include "rendezvous/client/etcd/etcd_client.hpp"
+#include "rendezvous/client/etcd/openssl.hpp"
 #include "rendezvous/client/etcd/transport.hpp"
 
 namespace cpprun::etcd {
@@ -19,9 +18,10 @@ class Tls {
   // Called once, from the loop; null and the reason if the handshake fails.
   using Done = std::function<void(std::shared_ptr<Transport>, const std::string& why)>;
 
-  // Errors: no OpenSSL on this machine; files that cannot be read or do not match.
-  static Result<std::shared_ptr<Tls>> make(const TlsFiles& files);
-  ~Tls();
+  // Takes the context. load_tls() makes and configures it.
+  Tls(const OpenSsl& api, SSL_CTX* context) : api_(api), context_(context) {}
+  ~Tls() { api_.SSL_CTX_free(context_); }
+  Tls(const Tls&) = delete;
 
   // Starts the handshake over a connected socket. Closing the returned transport cancels it; no
   // callback follows then.
@@ -29,9 +29,8 @@ class Tls {
                                    const std::string& host, Done done);
 
  private:
-  struct Inner;
-  explicit Tls(std::unique_ptr<Inner> inner);
-  std::unique_ptr<Inner> inner_;
+  const OpenSsl& api_;
+  SSL_CTX* context_;
 };
 
 }  // namespace cpprun::etcd

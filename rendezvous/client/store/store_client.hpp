@@ -73,7 +73,7 @@ class StoreClient {
   Status barrier(std::string_view key, int world_size);
 
  private:
-  struct Impl;
+  class Impl;
   explicit StoreClient(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -1,4 +1,4 @@
-// StoreLink: a connected socket to a store, with a deadline for every call. Bytes only; StoreCalls
+// StoreLink: a connected socket to a store, with a deadline for every call. Bytes only; StoreClient
 // interprets them. Internal to the worker SDK; one thread at a time. The first error closes the
 // socket, and every later call returns it again.
 #pragma once
@@ -9,11 +9,17 @@
 #include <string>
 #include <string_view>
 
+#include "common/endpoint.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "rendezvous/client/store/deadline.hpp"
 
 namespace cpprun::worker {
+
+// One attempt to connect by TCP, at every address of the endpoint's name. Returns a connected
+// socket: non-blocking, no delay, close-on-exec. Resolves a name each time, with the resolver's own
+// time limit only. The error (Network) names the last address tried and its errno.
+Result<UniqueFd> dial(const Endpoint& endpoint, Deadline deadline);
 
 class StoreLink {
  public:

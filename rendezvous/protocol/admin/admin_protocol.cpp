@@ -16,54 +16,17 @@ Error broken(const std::string& why) {
   return Error{ErrorKind::Protocol, "this is no question that an agent knows: " + why};
 }
 
-// Reads a flat object of strings and rejects everything else. Nothing nests, so nothing recurses.
-class FlatReader : public nlohmann::json_sax<ordered_json> {
- public:
-  std::map<std::string, std::string> parameters;
-
-  bool start_object(std::size_t) override { return depth_++ == 0; }
-  bool end_object() override { return true; }
-  bool key(string_t& name) override {
-    name_ = name;
-    return name.size() <= limits::kNameBytes && parameters.size() < limits::kAdminParameters;
-  }
-  bool string(string_t& text) override {
-    if (depth_ != 1 || text.size() > limits::kAdminParameterBytes) return false;
-    parameters[name_] = text;
-    return true;
-  }
-  bool null() override { return false; }
-  bool boolean(bool) override { return false; }
-  bool number_integer(number_integer_t) override { return false; }
-  bool number_unsigned(number_unsigned_t) override { return false; }
-  bool number_float(number_float_t, const string_t&) override { return false; }
-  bool binary(binary_t&) override { return false; }
-  bool start_array(std::size_t) override { return false; }
-  bool end_array() override { return false; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
-  }
-
- private:
-  int depth_ = 0;
-  std::string name_;
-};
-
 ordered_json json_of(const WorkerView& worker) {
-  ordered_json json{{"rank", worker.rank}, {"local_rank", worker.local_rank}, {"pid", worker.pid}};
-  const auto& progress = worker.progress;
-  json["step"] = progress ? ordered_json(progress->step) : ordered_json(nullptr);
-  json["heartbeat_age_s"] =
-      progress ? ordered_json(to_seconds(progress->age)) : ordered_json(nullptr);
-  const bool has_time = progress && progress->step_takes > Duration{};
-  json["step_s"] =
-      has_time ? ordered_json(to_seconds(progress->step_takes)) : ordered_json(nullptr);
-  if (progress) {
+  ordered_json json{{"rank", worker.rank}, {"local_rank", worker.local_rank}, {"pid", worker.pid},
+                    {"step", nullptr},     {"heartbeat_age_s", nullptr},      {"step_s", nullptr}};
+  if (const std::optional<Heartbeat>& progress = worker.progress) {
+    json["step"] = progress->step;
+    json["heartbeat_age_s"] = to_seconds(progress->age);
+    if (progress->step_takes > Duration{}) json["step_s"] = to_seconds(progress->step_takes);
     json["collectives"] = progress->collectives;
     json["phase"] = progress->phase;
   }
-  json["memory_bytes"] =
-      worker.memory_bytes ? ordered_json(*worker.memory_bytes) : ordered_json(nullptr);
+  json["memory_bytes"] = json_or_null<ordered_json>(worker.memory_bytes);
   json["stdout"] = worker.stdout_file;
   json["stderr"] = worker.stderr_file;
   return json;
@@ -88,9 +51,17 @@ std::string encode(const AdminQuery& query) {
 }
 
 Result<AdminQuery> decode_query(std::string_view body) {
-  FlatReader reader;
-  if (!ordered_json::sax_parse(body, &reader)) return broken("it is no flat object of texts");
-  AdminQuery query{reader.parameters["verb"], reader.parameters};
+  const nlohmann::json object = nlohmann::json::parse(body, nullptr, false);
+  bool is_flat = object.is_object() && object.size() <= limits::kAdminParameters;
+  AdminQuery query;
+  for (auto item = object.begin(); is_flat && item != object.end(); ++item) {
+    const auto* text = item->get_ptr<const std::string*>();
+    is_flat = item.key().size() <= limits::kNameBytes && text != nullptr &&
+              text->size() <= limits::kAdminParameterBytes;
+    if (is_flat) query.parameters.emplace(item.key(), *text);
+  }
+  if (!is_flat) return broken("it is no flat object of texts");
+  query.verb = query.parameter("verb");
   query.parameters.erase("verb");
   if (query.verb.empty()) return broken("it has no verb");
   return query;
@@ -123,10 +94,9 @@ std::string encode(const NodeView& view) {
                     {"restarts_used", view.restarts_used},
                     {"max_restarts", view.max_restarts},
                     {"up_s", to_seconds(view.up)},
-                    {"run_folder", view.run_folder}};
-  json["snapshot_step"] =
-      view.snapshot_step ? ordered_json(*view.snapshot_step) : ordered_json(nullptr);
-  json["workers"] = ordered_json::array();
+                    {"run_folder", view.run_folder},
+                    {"snapshot_step", json_or_null<ordered_json>(view.snapshot_step)},
+                    {"workers", ordered_json::array()}};
   for (const WorkerView& worker : view.workers) json["workers"].push_back(json_of(worker));
   return dump_json(json);
 }

@@ -14,8 +14,6 @@
 #include "common/ids.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/admin/admin_commands.hpp"
-#include "rendezvous/protocol/control/progress.hpp"
-#include "rendezvous/protocol/log_tail.hpp"
 
 namespace cpprun::control {
 
@@ -159,8 +157,8 @@ struct Register {
   bool has_worker_lease = false;                // workers of `round` may run; no Stopped was sent
   RestartCharge charged = RestartCharge::None;  // for `round`, as far as the node knows
   std::optional<JobResult> decided{};           // if the node knows the outcome
-  bool reports_progress = false;                // supports Watch (progress.hpp)
-  bool reports_log_lines = false;               // supports LogTailRequest (log_tail.hpp)
+  bool reports_progress = false;                // supports Watch
+  bool reports_log_lines = false;               // supports LogTailRequest
   // The user gave no --rdzv-id. Where the job is full, the coordinator refuses such an agent
   // instead of keeping it as a spare.
   bool has_default_run_id = false;
@@ -234,6 +232,27 @@ struct AnnounceLeader {
   int64_t port = 0;
 };
 
+// Progress of the workers, for the dashboard (Watch); no decision depends on it. The agent sends it
+// at most once a second, and only when a value changed. Indexed by local rank, at most
+// limits::kProgressWorkers; -1: unknown.
+struct Progress {
+  RoundNumber round;
+  std::vector<int64_t> steps;
+  std::vector<int64_t> step_us;  // duration of the last step, in microseconds
+  bool operator==(const Progress&) const = default;
+};
+// The last log lines of one worker, for the dashboard (LogTailRequest). The agent sends them at
+// most once a second, and only when there are new ones. At most limits::kTailLines of each stream,
+// each at most limits::kLineBytesReported, unchanged as the worker wrote them.
+struct LogLines {
+  RoundNumber round;
+  int64_t local_rank = 0;
+  bool has_files = false;  // the job keeps log files of that worker; false: no lines exist
+  std::vector<std::string> out;
+  std::vector<std::string> err;
+  bool operator==(const LogLines&) const = default;
+};
+
 using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
                                   Draining, Snapshots, FaultPermitRequest, AdminCommand, AdminHello,
                                   AdminRequest, Progress, LogLines, AnnounceLeader>;
@@ -298,6 +317,18 @@ struct Redirect {
   Term term;
   std::string address;
   int64_t port = 0;
+};
+
+// Report progress for this long; zero: stop. Sent while a browser shows the dashboard, to agents
+// whose registration announced support.
+struct Watch {
+  Duration lasts{};
+};
+// Send the last lines of this worker for this long. Sent while an authenticated browser shows them,
+// to agents whose registration announced support.
+struct LogTailRequest {
+  int64_t local_rank = 0;
+  Duration lasts{};
 };
 
 using CoordinatorMessage =

@@ -16,13 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-struct AnyField {
-  template <class T>
-  void operator()(const char*, T&) {}
-};
 template <class T>
 concept HasFields = requires(T& message) {
-  fields(AnyField{}, message);
+  fields([](const char*, auto&) {}, message);
 };
 
 // Rejects input that nests deeper than the limit or holds binary values. Builds nothing.
@@ -181,10 +177,7 @@ template <class Variant>
 std::vector<uint8_t> encode_any(const Variant& message) {
   json whole = std::visit(
       [](const auto& m) {
-        json pair = json::array();
-        pair.push_back(name_of(m));
-        pair.push_back(to_json(m));
-        return pair;
+        return json::array({name_of(m), to_json(m)});
       },
       message);
   return json::to_msgpack(whole);

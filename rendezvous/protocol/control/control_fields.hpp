@@ -4,19 +4,16 @@
 // wire.
 #pragma once
 
-#include "rendezvous/protocol/admin/admin_fields.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/protocol/control/election_values.hpp"
 
 namespace cpprun::control {
 
-template <class V>
-void fields(V&& v, NodeId& m) {
+void fields(auto&& v, NodeId& m) {
   v("name", m.name);
   v("incarnation", m.incarnation);
 }
-template <class V>
-void fields(V&& v, Hello& m) {
+void fields(auto&& v, Hello& m) {
   v("protocol", m.protocol);
   v("version", m.version);
   v("run_id", m.run_id);
@@ -24,8 +21,7 @@ void fields(V&& v, Hello& m) {
   v("connection", m.connection);
   v("token", m.token);
 }
-template <class V>
-void fields(V&& v, JobSpec& m) {
+void fields(auto&& v, JobSpec& m) {
   v("min_nodes", m.min_nodes);
   v("max_nodes", m.max_nodes);
   v("max_restarts", m.max_restarts);
@@ -40,30 +36,25 @@ void fields(V&& v, JobSpec& m) {
   v("node_lease_ns", m.lease);
   v("startup_failures", m.startup_failures);
 }
-template <class V>
-void fields(V&& v, SnapshotName& m) {
+void fields(auto&& v, SnapshotName& m) {
   v("step", m.step);
   v("id", m.id);
 }
-template <class V>
-void fields(V&& v, PeerAddress& m) {
+void fields(auto&& v, PeerAddress& m) {
   v("address", m.address);
   v("port", m.port);
 }
-template <class V>
-void fields(V&& v, Standby& m) {
+void fields(auto&& v, Standby& m) {
   v("node", m.node);
   v("address", m.address);
   v("port", m.port);
 }
-template <class V>
-void fields(V&& v, ResumePoint& m) {
+void fields(auto&& v, ResumePoint& m) {
   v("snapshot", m.snapshot);
   v("source_address", m.source_address);
   v("source_port", m.source_port);
 }
-template <class V>
-void fields(V&& v, RankAssignment& m) {
+void fields(auto&& v, RankAssignment& m) {
   v("term", m.term);
   v("round", m.round);
   v("group_rank", m.group_rank);
@@ -90,8 +81,7 @@ void fields(V&& v, RankAssignment& m) {
   v("needs_proof", m.needs_proof);
   v("standby", m.standby);
 }
-template <class V>
-void fields(V&& v, JobResult& m) {
+void fields(auto&& v, JobResult& m) {
   v("is_success", m.is_success);
   v("failure_summary", m.failure_summary);
   v("is_resumable", m.is_resumable);
@@ -99,8 +89,7 @@ void fields(V&& v, JobResult& m) {
   v("world_size", m.world_size);
   v("same_startup_failures", m.same_startup_failures);
 }
-template <class V>
-void fields(V&& v, Register& m) {
+void fields(auto&& v, Register& m) {
   v("job_spec", m.job_spec);
   v("addresses", m.addresses);
   v("local_addr", m.local_addr);
@@ -130,16 +119,9 @@ void fields(V&& v, Register& m) {
   v("has_default_run_id", m.has_default_run_id);
   v("pid", m.pid);
 }
-template <class V>
-void fields(V&& v, Ping& m) {
-  v("seq", m.seq);
-}
-template <class V>
-void fields(V&& v, Started& m) {
-  v("round", m.round);
-}
-template <class V>
-void fields(V&& v, ErrorReport& m) {
+void fields(auto&& v, Ping& m) { v("seq", m.seq); }
+void fields(auto&& v, Started& m) { v("round", m.round); }
+void fields(auto&& v, ErrorReport& m) {
   v("path", m.path);
   v("message", m.message);
   v("traceback", m.traceback);
@@ -148,8 +130,7 @@ void fields(V&& v, ErrorReport& m) {
   v("is_readable", m.is_readable);
   v("is_consequence", m.is_consequence);
 }
-template <class V>
-void fields(V&& v, WorkerExit& m) {
+void fields(auto&& v, WorkerExit& m) {
   v("local_rank", m.local_rank);
   v("rank", m.rank);
   v("pid", m.pid);
@@ -164,14 +145,12 @@ void fields(V&& v, WorkerExit& m) {
   v("error", m.error);
   v("last_lines", m.last_lines);
 }
-template <class V>
-void fields(V&& v, RootCause& m) {
+void fields(auto&& v, RootCause& m) {
   v("node", m.node);
   v("end", m.end);
   v("why", m.why);
 }
-template <class V>
-void fields(V&& v, Failed& m) {
+void fields(auto&& v, Failed& m) {
   v("round", m.round);
   v("end", m.end);
   v("is_fatal", m.is_fatal);
@@ -179,47 +158,33 @@ void fields(V&& v, Failed& m) {
   v("damaged_snapshot", m.damaged_snapshot);
   v("sent_at_ns", m.sent_at);
 }
-template <class V>
-void fields(V&& v, Done& m) {
-  v("round", m.round);
-}
-template <class V>
-void fields(V&& v, Stopped& m) {
+void fields(auto&& v, Done& m) { v("round", m.round); }
+void fields(auto&& v, Stopped& m) {
   v("round", m.round);
   v("reserved_port", m.reserved_port);
   v("snapshots", m.snapshots);
   v("has_saved", m.has_saved);
   v("failure", m.failure);
 }
-template <class V>
-void fields(V&& v, Leave& m) {
+void fields(auto&& v, Leave& m) {
   v("why", m.why);
   v("has_saved", m.has_saved);
   v("is_unusable", m.is_unusable);
 }
-template <class V>
-void fields(V&& v, Draining& m) {
-  v("round", m.round);
-}
-template <class V>
-void fields(V&& v, Snapshots& m) {
+void fields(auto&& v, Draining& m) { v("round", m.round); }
+void fields(auto&& v, Snapshots& m) {
   v("snapshots", m.snapshots);
   v("unusable", m.unusable);
 }
-template <class V>
-void fields(V&& v, FaultPermitRequest& m) {
+void fields(auto&& v, FaultPermitRequest& m) {
   v("fault", m.fault);
   v("times", m.times);
   v("where", m.where);
   v("step", m.step);
   v("epoch", m.epoch);
 }
-template <class V>
-void fields(V&& v, Ack& m) {
-  v("is_success", m.is_success);
-}
-template <class V>
-void fields(V&& v, Registered& m) {
+void fields(auto&& v, Ack& m) { v("is_success", m.is_success); }
+void fields(auto&& v, Registered& m) {
   v("term", m.term);
   v("coordinator", m.coordinator);
   v("version", m.version);
@@ -227,40 +192,33 @@ void fields(V&& v, Registered& m) {
   v("node_lease_ns", m.lease);
   v("is_standby", m.is_standby);
 }
-template <class V>
-void fields(V&& v, Occupant& m) {
+void fields(auto&& v, Occupant& m) {
   v("host", m.host);
   v("pid", m.pid);
 }
-template <class V>
-void fields(V&& v, Refused& m) {
+void fields(auto&& v, Refused& m) {
   v("why", m.why);
   v("occupant", m.occupant);
 }
-template <class V>
-void fields(V&& v, Wait& m) {
+void fields(auto&& v, Wait& m) {
   v("why", m.why);
   v("is_spare", m.is_spare);
   v("is_reminder", m.is_reminder);
   v("standby", m.standby);
   v("awaits_redirect", m.awaits_redirect);
 }
-template <class V>
-void fields(V&& v, Pong& m) {
+void fields(auto&& v, Pong& m) {
   v("seq", m.seq);
   v("worker_lease_ns", m.worker_lease);
 }
-template <class V>
-void fields(V&& v, Stop& m) {
+void fields(auto&& v, Stop& m) {
   v("round", m.round);
   v("cause", m.cause);
   v("why", m.why);
   v("charged", m.charged);
 }
-template <class V>
-void fields(V&&, Bye&) {}
-template <class V>
-void fields(V&& v, FaultPermit& m) {
+void fields(auto&&, Bye&) {}
+void fields(auto&& v, FaultPermit& m) {
   v("fault", m.fault);
   v("count", m.count);
   v("is_permitted", m.is_permitted);
@@ -269,27 +227,68 @@ void fields(V&& v, FaultPermit& m) {
   v("step", m.step);
   v("epoch", m.epoch);
 }
-
-template <class V>
-void fields(V&& v, AnnounceLeader& m) {
+void fields(auto&& v, AdminCommand& m) {
+  v("id", m.id);
+  v("kind", m.kind);
+  v("is_resumable", m.is_resumable);
+  v("node", m.node);
+  v("nodes", m.nodes);
+}
+void fields(auto&& v, AdminReply& m) {
+  v("id", m.id);
+  v("is_done", m.is_done);
+  v("text", m.text);
+}
+void fields(auto&& v, ShutdownRequest& m) {
+  v("saves", m.saves);
+  v("why", m.why);
+}
+void fields(auto&& v, AdminHello& m) {
+  v("protocol", m.protocol);
+  v("version", m.version);
+}
+void fields(auto&& v, AdminRequest& m) {
+  v("run_id", m.run_id);
+  v("admin_command", m.order);
+  v("mac", m.mac);
+}
+void fields(auto&& v, Challenge& m) {
+  v("nonce", m.nonce);
+  v("id", m.id);
+}
+void fields(auto&& v, Watch& m) { v("lasts_ns", m.lasts); }
+void fields(auto&& v, Progress& m) {
+  v("round", m.round);
+  v("steps", m.steps);
+  v("step_us", m.step_us);
+}
+void fields(auto&& v, LogTailRequest& m) {
+  v("local_rank", m.local_rank);
+  v("lasts_ns", m.lasts);
+}
+void fields(auto&& v, LogLines& m) {
+  v("round", m.round);
+  v("local_rank", m.local_rank);
+  v("has_files", m.has_files);
+  v("out", m.out);
+  v("err", m.err);
+}
+void fields(auto&& v, AnnounceLeader& m) {
   v("term", m.term);
   v("address", m.address);
   v("port", m.port);
 }
-template <class V>
-void fields(V&& v, Redirect& m) {
+void fields(auto&& v, Redirect& m) {
   v("term", m.term);
   v("address", m.address);
   v("port", m.port);
 }
-template <class V>
-void fields(V&& v, Leader& m) {
+void fields(auto&& v, Leader& m) {
   v("node", m.node);
   v("address", m.address);
   v("port", m.port);
 }
-template <class V>
-void fields(V&& v, PersistedJobState& m) {
+void fields(auto&& v, PersistedJobState& m) {
   v("term", m.term);
   v("round", m.round);
   v("group_size", m.group_size);
@@ -307,6 +306,9 @@ void fields(V&& v, PersistedJobState& m) {
 inline int64_t last_value(ReportedPhase) { return static_cast<int64_t>(ReportedPhase::Done); }
 inline int64_t last_value(StopCause) { return static_cast<int64_t>(StopCause::Snapshot); }
 inline int64_t last_value(RestartCharge) { return static_cast<int64_t>(RestartCharge::Hang); }
+inline int64_t last_value(AdminCommandKind) {
+  return static_cast<int64_t>(AdminCommandKind::Scale);
+}
 
 inline const char* name_of(const Hello&) { return "hello"; }
 inline const char* name_of(const Register&) { return "register"; }
@@ -329,7 +331,16 @@ inline const char* name_of(const Pong&) { return "pong"; }
 inline const char* name_of(const Stop&) { return "stop"; }
 inline const char* name_of(const JobResult&) { return "job_result"; }
 inline const char* name_of(const Bye&) { return "bye"; }
-
+inline const char* name_of(const AdminCommand&) { return "admin_command"; }
+inline const char* name_of(const AdminReply&) { return "admin_reply"; }
+inline const char* name_of(const ShutdownRequest&) { return "shutdown_request"; }
+inline const char* name_of(const AdminHello&) { return "admin_hello"; }
+inline const char* name_of(const AdminRequest&) { return "admin_request"; }
+inline const char* name_of(const Challenge&) { return "challenge"; }
+inline const char* name_of(const Watch&) { return "watch"; }
+inline const char* name_of(const Progress&) { return "progress"; }
+inline const char* name_of(const LogTailRequest&) { return "log_tail_request"; }
+inline const char* name_of(const LogLines&) { return "log_lines"; }
 inline const char* name_of(const AnnounceLeader&) { return "announce_leader"; }
 inline const char* name_of(const Redirect&) { return "redirect"; }
 inline const char* name_of(const Leader&) { return "leader"; }

@@ -33,22 +33,11 @@ std::string words_of(const ShardId& shard) {
   return text;
 }
 
-std::vector<std::string_view> split(std::string_view line, size_t most) {
-  std::vector<std::string_view> words;
-  while (words.size() <= most) {
-    const size_t end = line.find(' ');
-    words.push_back(line.substr(0, end));
-    if (end == std::string_view::npos) break;
-    line.remove_prefix(end + 1);
-  }
-  return words;
-}
-
-std::optional<ShardId> shard_of(const std::vector<std::string_view>& words, size_t first) {
+std::optional<ShardId> shard_of(const std::vector<std::string>& words, size_t first) {
   if (words.size() != first + kNumbers) return std::nullopt;
   std::array<int64_t, kNumbers> numbers{};
   for (size_t i = 0; i < kNumbers; ++i) {
-    const std::optional<int64_t> number = text::parse_int(std::string(words[first + i]));
+    const std::optional<int64_t> number = text::parse_int(words[first + i]);
     if (!number || *number < 0) return std::nullopt;
     numbers[i] = *number;
   }
@@ -79,11 +68,10 @@ std::string encode(const Request& request) {
 
 Result<Request> decode_request(std::string_view line) {
   constexpr size_t kFirst = 3;  // fields before those of a shard
-  const std::vector<std::string_view> words = split(line, kFirst + kNumbers);
+  const std::vector<std::string> words = text::split(line, ' ');
   if (words.size() < kFirst || words[0] != kWord || words[1].empty()) return broken();
   if (words[2] != kOwn && words[2] != kReplicas) return broken();
-  Request request{
-      std::string(words[1]), words[2] == kOwn ? ShardNamespace::Own : ShardNamespace::Replicas, {}};
+  Request request{words[1], words[2] == kOwn ? ShardNamespace::Own : ShardNamespace::Replicas, {}};
   if (words.size() == kFirst) return request;
   request.shard = shard_of(words, kFirst);
   if (!request.shard) return broken();
@@ -101,7 +89,7 @@ Result<std::vector<ShardId>> decode_shards(std::string_view text) {
   while (!text.empty()) {
     const size_t end = text.find('\n');
     if (end == std::string_view::npos) return broken();
-    const std::optional<ShardId> shard = shard_of(split(text.substr(0, end), kNumbers), 0);
+    const std::optional<ShardId> shard = shard_of(text::split(text.substr(0, end), ' '), 0);
     if (!shard || shards.size() >= 2 * size_t{limits::kShardsPerNode}) return broken();
     shards.push_back(*shard);
     text.remove_prefix(end + 1);

@@ -15,18 +15,19 @@ constexpr uint32_t kMagic = 0x57525043;  // "CPRW"
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
+  void operator()(const auto&... fields) { (put(fields), ...); }
 
+ private:
   template <class Number>
-  void number(Number value) {
+  void put(Number value) {
     out_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
-  void flag(bool value) { number(uint32_t{value}); }
+  void put(bool value) { put(uint32_t{value}); }
   // Last field of a body; has no length.
-  void text(const std::string& value) {
+  void put(const std::string& value) {
     out_.append(std::string_view(value).substr(0, limits::kWorkerReportBytes));
   }
 
- private:
   std::string& out_;
 };
 
@@ -34,28 +35,29 @@ class Writer {
 class Reader {
  public:
   explicit Reader(std::span<const uint8_t> body) : rest_(body) {}
+  void operator()(auto&... fields) { (get(fields), ...); }
+  bool is_done() const { return is_good_ && rest_.empty(); }
 
+ private:
   template <class Number>
-  void number(Number& into) {
+  void get(Number& into) {
     is_good_ = is_good_ && rest_.size() >= sizeof into;
     if (!is_good_) return;
     std::memcpy(&into, rest_.data(), sizeof into);
     rest_ = rest_.subspan(sizeof into);
   }
-  void flag(bool& into) {
+  void get(bool& into) {
     uint32_t value = 0;
-    number(value);
+    get(value);
     is_good_ = is_good_ && value <= 1;
     into = value == 1;
   }
-  void text(std::string& into) {
+  void get(std::string& into) {
     is_good_ = is_good_ && rest_.size() <= limits::kWorkerReportBytes;
     if (is_good_) into.assign(rest_.begin(), rest_.end());
     rest_ = {};
   }
-  bool is_done() const { return is_good_ && rest_.empty(); }
 
- private:
   std::span<const uint8_t> rest_;
   bool is_good_ = true;
 };
@@ -64,75 +66,22 @@ class Reader {
 template <class M, class T>
 concept Of = std::is_same_v<std::remove_const_t<M>, T>;
 
-template <class Body, Of<Hello> M>
-void walk(Body& body, M& message) {
-  body.number(message.version);
+void walk(auto& body, Of<Hello> auto& m) { body(m.version); }
+void walk(auto& body, Of<Page> auto& m) { body(m.bytes); }
+void walk(auto&, Of<Ready> auto&) {}
+void walk(auto& body, Of<Report> auto& m) { body(m.text); }
+void walk(auto& body, Of<ArenaRequest> auto& m) { body(m.request_id, m.bytes); }
+void walk(auto& body, Of<PeerArenaRequest> auto& m) { body(m.request_id, m.local_rank); }
+void walk(auto& body, Of<Arena> auto& m) { body(m.request_id, m.bytes, m.refusal); }
+void walk(auto& body, Of<CommitRequest> auto& m) { body(m.request_id, m.step); }
+void walk(auto& body, Of<Permission> auto& m) { body(m.request_id, m.is_permitted, m.why); }
+void walk(auto& body, Of<Snapshot> auto& m) { body(m.step, m.path); }
+void walk(auto& body, Of<Resumed> auto& m) { body(m.fell_back, m.step, m.path); }
+void walk(auto& body, Of<FaultPermitRequest> auto& m) {
+  body(m.request_id, m.fault, m.step, m.epoch);
 }
-template <class Body, Of<Page> M>
-void walk(Body& body, M& message) {
-  body.number(message.bytes);
-}
-template <class Body, Of<Ready> M>
-void walk(Body&, M&) {}
-template <class Body, Of<Report> M>
-void walk(Body& body, M& message) {
-  body.text(message.text);
-}
-template <class Body, Of<ArenaRequest> M>
-void walk(Body& body, M& message) {
-  body.number(message.request_id);
-  body.number(message.bytes);
-}
-template <class Body, Of<PeerArenaRequest> M>
-void walk(Body& body, M& message) {
-  body.number(message.request_id);
-  body.number(message.local_rank);
-}
-template <class Body, Of<Arena> M>
-void walk(Body& body, M& message) {
-  body.number(message.request_id);
-  body.number(message.bytes);
-  body.text(message.refusal);
-}
-template <class Body, Of<CommitRequest> M>
-void walk(Body& body, M& message) {
-  body.number(message.request_id);
-  body.number(message.step);
-}
-template <class Body, Of<Permission> M>
-void walk(Body& body, M& message) {
-  body.number(message.request_id);
-  body.flag(message.is_permitted);
-  body.text(message.why);
-}
-template <class Body, Of<Snapshot> M>
-void walk(Body& body, M& message) {
-  body.number(message.step);
-  body.text(message.path);
-}
-template <class Body, Of<Resumed> M>
-void walk(Body& body, M& message) {
-  body.flag(message.fell_back);
-  body.number(message.step);
-  body.text(message.path);
-}
-
-template <class Body, Of<FaultPermitRequest> M>
-void walk(Body& body, M& message) {
-  body.number(message.request_id);
-  body.number(message.fault);
-  body.number(message.step);
-  body.number(message.epoch);
-}
-template <class Body, Of<Began> M>
-void walk(Body& body, M& message) {
-  body.number(message.step);
-  body.number(message.epoch);
-}
-template <class Body, Of<FirstStep> M>
-void walk(Body& body, M& message) {
-  body.number(message.step);
-}
+void walk(auto& body, Of<Began> auto& m) { body(m.step, m.epoch); }
+void walk(auto& body, Of<FirstStep> auto& m) { body(m.step); }
 
 // A message's type on the wire is its index in the variant.
 template <size_t... kTypes>
@@ -153,8 +102,7 @@ Error bad(const char* why) {
 std::string encode(const Message& message) {
   std::string out;
   Writer writer(out);
-  writer.number(kMagic);
-  writer.number(static_cast<uint32_t>(message.index()));
+  writer(kMagic, static_cast<uint32_t>(message.index()));
   std::visit([&writer](const auto& m) { walk(writer, m); }, message);
   return out;
 }
@@ -163,8 +111,7 @@ Result<Message> decode(std::span<const uint8_t> bytes) {
   if (bytes.size() > kMessageBytes) return bad("it is too long");
   uint32_t magic = 0, type = 0;
   Reader reader(bytes);
-  reader.number(magic);
-  reader.number(type);
+  reader(magic, type);
   if (magic != kMagic) return bad("it has another magic number");
   if (bytes.size() < 8) return bad("it is too short");
   Message message;

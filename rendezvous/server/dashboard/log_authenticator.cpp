@@ -1,5 +1,6 @@
 #include "rendezvous/server/dashboard/log_authenticator.hpp"
 
+#include <charconv>
 #include <optional>
 
 #include "common/limits/admin.hpp"
@@ -9,28 +10,18 @@
 namespace cpprun {
 namespace {
 
-Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
-
 Error senseless(const std::string& why) { return Error{ErrorKind::BadValue, why}; }
-
-std::optional<int> hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
 
 std::string decoded(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    const auto high = i + 2 < text.size() ? hex_value(text[i + 1]) : std::nullopt;
-    const auto low = high ? hex_value(text[i + 2]) : std::nullopt;
-    if (text[i] != '%' || !low) {
-      out += text[i];
-      continue;
-    }
-    out += static_cast<char>(*high * 16 + *low);
-    i += 2;
+    const std::string_view digits = text.substr(i + 1, 2);
+    const char* end = digits.data() + digits.size();
+    uint8_t byte = 0;
+    const bool is_escape = text[i] == '%' && digits.size() == 2 &&
+                           std::from_chars(digits.data(), end, byte, 16).ptr == end;
+    out += is_escape ? static_cast<char>(byte) : text[i];
+    if (is_escape) i += 2;
   }
   return out;
 }
@@ -57,14 +48,14 @@ void LogAuthenticator::forget_old(Instant now) {
 }
 
 Result<std::string> LogAuthenticator::on_nonce(Instant now, const std::string& peer) {
-  if (verifier_.can_be_guessed()) {
+  if (can_be_guessed()) {
     return refuse(
         "log lines are shown to who knows the job's token only, and the agent that hosts the "
         "rendezvous was started without CPPRUN_ADMIN_TOKEN (" +
         std::to_string(limits::kAdminTokenBytes) + " characters or more)");
   }
   forget_old(now);
-  Result<std::string> nonce = verifier_.nonce_for(now, peer, nonces_.size());
+  Result<std::string> nonce = nonce_for(now, peer, nonces_.size());
   if (nonce) nonces_[*nonce] = now;
   return nonce;
 }
@@ -82,7 +73,7 @@ Result<JobRank> LogAuthenticator::on_query(Instant now, const std::string& peer,
   const std::string nonce = word("nonce");
   if (nonces_.erase(nonce) == 0) return senseless("a nonce from /log/nonce does for one request");
   const JobRank wanted{word("job"), *rank};
-  if (verifier_.accepts(now, peer, log_mac_input(nonce, wanted), word("mac"))) return wanted;
+  if (accepts(now, peer, log_mac_input(nonce, wanted), word("mac"))) return wanted;
   return refuse("the token is wrong: it must be the CPPRUN_ADMIN_TOKEN of the coordinator");
 }
 

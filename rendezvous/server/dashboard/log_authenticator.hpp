@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "common/result.hpp"
 #include "common/time.hpp"
@@ -16,12 +15,9 @@
 
 namespace cpprun {
 
-class LogAuthenticator {
+class LogAuthenticator : private ChallengeVerifier {
  public:
-  // As ChallengeVerifier::open().
-  void open(std::string token, ChallengeVerifier::MakeNonce make_nonce) {
-    verifier_.open(std::move(token), std::move(make_nonce));
-  }
+  using ChallengeVerifier::open;
 
   // Returns a nonce for `peer`, or why there is none.
   Result<std::string> on_nonce(Instant now, const std::string& peer);
@@ -32,7 +28,6 @@ class LogAuthenticator {
  private:
   void forget_old(Instant now);
 
-  ChallengeVerifier verifier_;
   std::map<std::string, Instant> nonces_;  // issued and unused, with their time
 };
 

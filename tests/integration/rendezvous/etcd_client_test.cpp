@@ -31,6 +31,7 @@ using namespace std::chrono_literals;
 using namespace etcd;  // NOLINT: what this test is about
 
 constexpr Duration kLimit = 10s;
+const election::Read kRead{"k", "f"};
 
 // A socket that listens and never answers; after its end, a free port.
 class Silent {
@@ -125,25 +126,21 @@ class Asker {
   }
   Asker(const Asker&) = delete;
 
-  Result<std::string> ask(const Request& request, Duration limit = kLimit) {
+  Result<std::string> ask(const election::Request& request, Duration limit = kLimit) {
     std::promise<Result<std::string>> got;
     loop_.post([&] {
-      client_->ask(request, limit,
+      client_->ask(request_of(request, ""), limit,
                    [&](Result<std::string> result) { got.set_value(std::move(result)); });
     });
     return got.get_future().get();
   }
-  TxnAnswer txn(const Txn& asked) {
-    const Result<std::string> body = ask(asked);
-    EXPECT_TRUE(body.ok()) << body.error().text;
-    const Result<TxnAnswer> answer = parse_txn(body.ok() ? *body : "");
-    EXPECT_TRUE(answer.ok());
-    return answer.ok() ? *answer : TxnAnswer{};
-  }
-  LeaseAnswer lease(const Request& request) {
-    const Result<LeaseAnswer> answer = parse_lease(*ask(request));
-    EXPECT_TRUE(answer.ok());
-    return answer.ok() ? *answer : LeaseAnswer{};
+  // Fails the test if the response is of another type.
+  template <class Response>
+  Response get(const election::Request& request) {
+    const election::Response response = response_of(request, "", ask(request));
+    EXPECT_TRUE(std::holds_alternative<Response>(response));
+    const auto* wanted = std::get_if<Response>(&response);
+    return wanted != nullptr ? *wanted : Response{};
   }
   std::string own_address() const { return client_->own_address(); }
 
@@ -159,7 +156,7 @@ class EtcdClientTest : public testing::Test {
     if (!member.is_there()) GTEST_SKIP() << "no etcd; tools/deps.sh --test fetches it";
     Asker asker({member.endpoint()});
     const auto end = std::chrono::steady_clock::now() + 20s;
-    while (!asker.ask(Txn{{}, {Get{"x"}}, {}}, 1s).ok()) {
+    while (!asker.ask(kRead, 1s).ok()) {
       ASSERT_LT(std::chrono::steady_clock::now(), end) << "etcd does not come up";
     }
   }
@@ -169,35 +166,35 @@ class EtcdClientTest : public testing::Test {
 
 TEST_F(EtcdClientTest, OneCandidateWinsAndTheKeyExpiresWithItsLease) {
   Asker asker({member.endpoint()});
-  const LeaseAnswer lease = asker.lease(LeaseGrant{30s});
-  EXPECT_GE(lease.ttl, 30s);
-  const Txn campaign{
-      {{Compare::What::Created, "k", 0}}, {Put{"k", "mine", lease.lease}, Get{"k"}}, {Get{"k"}}};
-  const TxnAnswer won = asker.txn(campaign);
-  EXPECT_TRUE(won.held);
-  ASSERT_NE(won.find("k"), nullptr);
-  EXPECT_EQ(won.find("k")->create_revision, won.revision);
-  EXPECT_EQ(won.find("k")->lease, lease.lease);
-  const TxnAnswer lost = asker.txn(campaign);
-  EXPECT_FALSE(lost.held);
-  EXPECT_EQ(lost.find("k")->value, "mine");
-  const Txn guarded{{{Compare::What::Created, "k", won.revision}, {Compare::What::Written, "f", 0}},
-                    {Put{"f", std::string("\0facts", 6)}},
-                    {}};
-  EXPECT_TRUE(asker.txn(guarded).held);
-  EXPECT_FALSE(asker.txn(guarded).held) << "it was written meanwhile";
-  EXPECT_GE(asker.lease(LeaseKeepAlive{lease.lease}).ttl, 29s);
-  EXPECT_TRUE(asker.ask(LeaseRevoke{lease.lease}).ok());
-  EXPECT_EQ(asker.lease(LeaseKeepAlive{lease.lease}).ttl, Duration{});
-  const TxnAnswer after = asker.txn({{}, {Get{"k"}, Get{"f"}}, {}});
-  EXPECT_EQ(after.find("k"), nullptr);
-  EXPECT_EQ(after.find("f")->value, std::string("\0facts", 6));
+  const auto lease = asker.get<election::Granted>(election::Grant{30});
+  EXPECT_GE(lease.ttl_s, 30);
+  const election::Campaign campaign{"k", "mine", "f", lease.lease};
+  const auto won = asker.get<election::ReadResult>(campaign);
+  EXPECT_TRUE(won.is_done);
+  ASSERT_TRUE(won.leader.has_value());
+  EXPECT_EQ(won.leader->create_revision, won.revision);
+  EXPECT_EQ(won.leader->lease, lease.lease);
+  const auto lost = asker.get<election::ReadResult>(campaign);
+  EXPECT_FALSE(lost.is_done);
+  ASSERT_TRUE(lost.leader.has_value());
+  EXPECT_EQ(lost.leader->value, "mine");
+  const election::Write guarded{"k", "f", std::string("\0facts", 6), won.revision, 0};
+  EXPECT_TRUE(asker.get<election::ReadResult>(guarded).is_done);
+  EXPECT_FALSE(asker.get<election::ReadResult>(guarded).is_done) << "it was written meanwhile";
+  const election::KeepAlive keep{lease.lease};
+  EXPECT_GE(asker.get<election::KeepAliveResult>(keep).ttl_s, 29);
+  EXPECT_TRUE(asker.ask(election::Revoke{lease.lease}).ok());
+  EXPECT_EQ(asker.get<election::KeepAliveResult>(keep).ttl_s, 0);
+  const auto after = asker.get<election::ReadResult>(kRead);
+  EXPECT_FALSE(after.leader.has_value());
+  ASSERT_TRUE(after.facts.has_value());
+  EXPECT_EQ(after.facts->value, std::string("\0facts", 6));
   EXPECT_EQ(asker.own_address(), "127.0.0.1");
 }
 
 TEST_F(EtcdClientTest, AFailedCompareIsNoError) {
   Asker asker({member.endpoint()});
-  const Result<std::string> none = asker.ask(LeaseRevoke{4711});
+  const Result<std::string> none = asker.ask(election::Revoke{4711});
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::Refused);
   EXPECT_NE(none.error().text.find("lease not found"), std::string::npos) << none.error().text;
@@ -205,34 +202,37 @@ TEST_F(EtcdClientTest, AFailedCompareIsNoError) {
 
 TEST_F(EtcdClientTest, SkipsUnreachableEndpoints) {
   Asker asker({{"127.0.0.1", free_port()}, {"127.0.0.1", free_port()}, member.endpoint()});
-  EXPECT_TRUE(asker.ask(Txn{{}, {Get{"x"}}, {}}).ok());
+  EXPECT_TRUE(asker.ask(kRead).ok());
 }
 
 TEST_F(EtcdClientTest, ASilentEndpointCostsOneRequest) {
   const Silent silent;
   Asker asker({silent.endpoint(), member.endpoint()});
   const auto begun = std::chrono::steady_clock::now();
-  const Result<std::string> none = asker.ask(Txn{{}, {Get{"x"}}, {}}, 300ms);
+  const Result<std::string> none = asker.ask(kRead, 300ms);
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::Timeout) << "it may have been carried out";
   EXPECT_GE(std::chrono::steady_clock::now() - begun, 300ms);
-  EXPECT_TRUE(asker.ask(Txn{{}, {Get{"x"}}, {}}).ok());
+  EXPECT_TRUE(asker.ask(kRead).ok());
 }
 
 TEST_F(EtcdClientTest, FindsARestartedMember) {
   Asker asker({member.endpoint()});
-  ASSERT_TRUE(asker.ask(Txn{{}, {Put{"k", "v"}}, {}}).ok());
+  const election::Write write{"k", "f", "v", 0, 0};
+  ASSERT_TRUE(asker.get<election::ReadResult>(write).is_done);
   member.kill();
-  const Result<std::string> none = asker.ask(Txn{{}, {Get{"k"}}, {}});
+  const Result<std::string> none = asker.ask(kRead);
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::Network);
   EXPECT_NE(none.error().text.find("Connection refused"), std::string::npos) << none.error().text;
   member.start();
   const auto end = std::chrono::steady_clock::now() + 20s;
-  while (!asker.ask(Txn{{}, {Get{"k"}}, {}}, 1s).ok()) {
+  while (!asker.ask(kRead, 1s).ok()) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);
   }
-  EXPECT_EQ(asker.txn({{}, {Get{"k"}}, {}}).find("k")->value, "v");
+  const auto kept = asker.get<election::ReadResult>(kRead);
+  ASSERT_TRUE(kept.facts.has_value());
+  EXPECT_EQ(kept.facts->value, "v");
 }
 
 // Answers one request of each connection; delays the first answer, to a token request.
@@ -277,7 +277,7 @@ class SlowLogin {
 TEST(HostileEtcd, LoginMayTakeLongerThanTheRequestThatNeedsIt) {
   SlowLogin member;
   Asker asker(ClientOptions{{member.endpoint()}, "user", "password"});
-  const Request question = Txn{{}, {Get{"x"}}, {}};
+  const election::Request question = kRead;
   EXPECT_FALSE(asker.ask(question, 100ms).ok());
   const Result<std::string> meanwhile = asker.ask(question, kLimit);
   ASSERT_FALSE(meanwhile.ok());
@@ -292,7 +292,7 @@ TEST(HostileEtcd, ANonHttpPeerIsAnImmediateError) {
   const size_t colon = stranger.address().rfind(':');
   const auto port = static_cast<uint16_t>(std::stoi(stranger.address().substr(colon + 1)));
   Asker asker({{"127.0.0.1", port}});
-  const Result<std::string> none = asker.ask(Txn{{}, {Get{"x"}}, {}});
+  const Result<std::string> none = asker.ask(kRead);
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::Network);
 }
@@ -305,11 +305,12 @@ TEST(HostileEtcd, RefusesExcessRequestsAndAnswersAll) {
   const auto count = [&](const Result<std::string>& result) {
     EXPECT_FALSE(result.ok());
     if (++answered < limits::kEtcdCalls + 5) return;
-    client->ask(LeaseKeepAlive{1}, 200ms, [&](const Result<std::string>&) { ++answered; });
+    client->ask(request_of(election::KeepAlive{1}, ""), 200ms,
+                [&](const Result<std::string>&) { ++answered; });
     client.reset();
   };
   for (size_t i = 0; i < limits::kEtcdCalls + 5; ++i) {
-    client->ask(LeaseKeepAlive{1}, 200ms, count);
+    client->ask(request_of(election::KeepAlive{1}, ""), 200ms, count);
   }
   loop.run();
   EXPECT_EQ(answered, limits::kEtcdCalls + 5) << "no callback comes after the client is destroyed";
