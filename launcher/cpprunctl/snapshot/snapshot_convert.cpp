@@ -10,6 +10,7 @@
 #include "launcher/cpprunctl/text/output.hpp"
 #include "snapshot_files/archive/safetensors.hpp"
 #include "snapshot_files/folders/commit.hpp"
+#include "snapshot_files/folders/prune.hpp"
 
 namespace cpprun {
 namespace {
