@@ -4,6 +4,12 @@
 
 namespace cpprun::archive {
 
+Result<std::string> Source::read_text(uint64_t offset, size_t bytes) const {
+  std::string text(bytes, '\0');
+  if (Status read = read_at(offset, writable_bytes_of(text)); !read) return read.error();
+  return text;
+}
+
 Status MemorySource::read_at(uint64_t offset, Bytes into) const {
   if (offset > bytes_.size() || into.size() > bytes_.size() - offset) {
     return Error{ErrorKind::Protocol, name_ + " ends before what is wanted of it"};

@@ -18,6 +18,9 @@ using Bytes = std::span<std::byte>;
 inline ConstBytes bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
+inline Bytes writable_bytes_of(std::string& text) {
+  return std::as_writable_bytes(std::span(text.data(), text.size()));
+}
 
 // Bytes that can be read at any offset. Concurrent calls are safe.
 class Source {
@@ -28,6 +31,7 @@ class Source {
   virtual Result<uint64_t> size() const = 0;
   // Fills `into` from `offset` on; it is an error if fewer bytes are available.
   virtual Status read_at(uint64_t offset, Bytes into) const = 0;
+  Result<std::string> read_text(uint64_t offset, size_t bytes) const;
 };
 
 // Bytes that can be written at any offset, also by several processes at a time.

@@ -9,7 +9,7 @@
 #include "snapshot_files/archive/tree.hpp"
 #include "snapshot_files/archive/zip_format.hpp"
 #include "snapshot_files/pickle/dtype.hpp"
-#include "snapshot_files/pickle/writer.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 
 namespace cpprun::archive {
 namespace {
@@ -30,12 +30,9 @@ uint64_t header_bytes(std::string_view record, uint64_t bytes) {
   return zip::kLocalBytes + kFolder.size() + record.size() + local_extra_bytes(bytes) +
          zip::kExtraBytes;
 }
-Place small_place(uint64_t at, std::string_view record, uint64_t bytes) {
-  return {"", at, align_up(at + header_bytes(record, bytes), kAlignment), bytes};
-}
-Place big_place(uint64_t at, std::string_view record, uint64_t bytes) {
-  const uint64_t header_at = align_up(at, kBlock);
-  return {"", header_at, align_up(header_at + header_bytes(record, bytes), kBlock), bytes};
+// `alignment`: of the data.
+Place place_at(uint64_t header_at, std::string_view record, uint64_t bytes, uint64_t alignment) {
+  return {"", header_at, align_up(header_at + header_bytes(record, bytes), alignment), bytes};
 }
 
 // Version, flags, method and time, which are the same in both headers.
@@ -103,9 +100,9 @@ std::vector<StorageSize> storages_of(const pickle::Value& value) {
   std::vector<StorageSize> all;
   std::map<std::string, size_t, std::less<>> known;
   for_each_tensor(value, [&](const pickle::TensorRef& tensor) {
-    const auto element = pickle::size_of_dtype(tensor.dtype);
-    CPPRUN_CHECK(element.has_value() && tensor.storage_numel >= 0);
-    const auto bytes = static_cast<uint64_t>(tensor.storage_numel * *element);
+    const pickle::DtypeInfo* dtype = pickle::find_dtype(tensor.dtype);
+    CPPRUN_CHECK(dtype != nullptr && tensor.storage_numel >= 0);
+    const auto bytes = static_cast<uint64_t>(tensor.storage_numel * dtype->bytes);
     const auto [found, is_new] = known.try_emplace(tensor.storage, all.size());
     if (is_new) all.push_back({tensor.storage, 0});
     all[found->second].bytes = std::max(all[found->second].bytes, bytes);
@@ -120,8 +117,8 @@ Plan::Plan(const std::vector<StorageSize>& storages) {
     CPPRUN_CHECK(storage.name.size() <= kNameMax);
     CPPRUN_CHECK(by_name_.try_emplace(storage.name, places_.size()).second);
     const std::string record = storage_record(storage.name);
-    places_.push_back(is_big ? big_place(at, record, storage.bytes)
-                             : small_place(at, record, storage.bytes));
+    places_.push_back(is_big ? place_at(align_up(at, kBlock), record, storage.bytes, kBlock)
+                             : place_at(at, record, storage.bytes, kAlignment));
     places_.back().name = storage.name;
     at = places_.back().data_at + storage.bytes;
   };
@@ -152,7 +149,7 @@ std::string Plan::tail(std::string_view pickle, std::span<const uint32_t> crc32s
   const std::array<std::pair<std::string_view, std::string_view>, 3> records{
       {{"data.pkl", pickle}, {"byteorder", "little"}, {"version", "3\n"}}};
   for (const auto& [name, content] : records) {
-    const Place place = small_place(tail_at_ + out.size(), name, content.size());
+    const Place place = place_at(tail_at_ + out.size(), name, content.size(), kAlignment);
     const uint32_t crc = crc32(bytes_of(content));
     out.text(local_header(name, place, crc)).text(content);
     put_central(directory, name, place, crc);

@@ -45,9 +45,8 @@ Result<std::string> read_text(const Source& source, const ZipDirectory& director
                              std::to_string(most) + " bytes");
   }
   std::string text(record->bytes, '\0');
-  Status read = read_record(source, name, *record,
-                            std::as_writable_bytes(std::span(text.data(), text.size())));
-  if (!read.ok()) return read.error();
+  Status read = read_record(source, name, *record, writable_bytes_of(text));
+  if (!read) return read.error();
   return text;
 }
 
@@ -81,7 +80,7 @@ Status TensorFile::check_storages() const {
   std::string missing;
   for_each_tensor(value_, [&](const pickle::TensorRef& tensor) {
     const Record* record = record_of(tensor.storage);
-    const auto element = static_cast<uint64_t>(*pickle::size_of_dtype(tensor.dtype));
+    const auto element = static_cast<uint64_t>(pickle::find_dtype(tensor.dtype)->bytes);
     if (record == nullptr ||
         record->bytes / element < static_cast<uint64_t>(tensor.storage_numel)) {
       missing = tensor.storage;

@@ -1,5 +1,5 @@
 // TensorFile: reads files of torch.save (C++ or Python): a tree of values, and the storages of its
-// tensors. Runs no code of the file (pickle/reader.hpp).
+// tensors. Runs no code of the file (pickle/pickle.hpp).
 //
 // The file may be hostile. Thread-safe after open if its Source is. Python counterpart:
 // torch.load(path, weights_only=True).
@@ -13,7 +13,7 @@
 #include "common/result.hpp"
 #include "snapshot_files/archive/bytes.hpp"
 #include "snapshot_files/archive/zip_directory.hpp"
-#include "snapshot_files/pickle/reader.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 #include "snapshot_files/pickle/value.hpp"
 
 namespace cpprun::archive {

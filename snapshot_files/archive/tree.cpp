@@ -9,41 +9,25 @@ std::string key_text(const pickle::Value& key) {
   return std::string("<") + pickle::kind_name(key) + ">";
 }
 
-class Collector {
- public:
-  Collector(char separator, std::vector<Leaf>& out) : separator_(separator), out_(out) {}
-
-  void visit(const pickle::Value& value, const std::string& path) {
-    if (const auto* list = value.get_if<pickle::List>()) {
-      items(value, list->items, path);
-    } else if (const auto* tuple = value.get_if<pickle::Tuple>()) {
-      items(value, tuple->items, path);
-    } else if (const auto* dict = value.get_if<pickle::Dict>()) {
-      for (const auto& [key, held] : dict->pairs) visit(held, below(path, key_text(key)));
-      if (dict->pairs.empty()) out_.push_back({path, &value});
-    } else {
-      out_.push_back({path, &value});
-    }
+void add_leaves(const pickle::Value& value, const std::string& path, char separator,
+                std::vector<Leaf>& leaves) {
+  const size_t before = leaves.size();
+  const auto add_below = [&](const std::string& key, const pickle::Value& held) {
+    add_leaves(held, path.empty() ? key : path + separator + key, separator, leaves);
+  };
+  if (const pickle::Values* items = value.items()) {
+    for (size_t i = 0; i < items->size(); ++i) add_below(std::to_string(i), (*items)[i]);
+  } else if (const auto* dict = value.get_if<pickle::Dict>()) {
+    for (const auto& [key, held] : dict->pairs) add_below(key_text(key), held);
   }
-
- private:
-  void items(const pickle::Value& whole, const pickle::Values& items, const std::string& path) {
-    for (size_t i = 0; i < items.size(); ++i) visit(items[i], below(path, std::to_string(i)));
-    if (items.empty()) out_.push_back({path, &whole});
-  }
-  std::string below(const std::string& path, const std::string& key) const {
-    return path.empty() ? key : path + separator_ + key;
-  }
-
-  const char separator_;
-  std::vector<Leaf>& out_;
-};
+  if (leaves.size() == before) leaves.push_back({path, &value});  // each child adds a leaf
+}
 
 }  // namespace
 
 std::vector<Leaf> leaves_of(const pickle::Value& value, char separator) {
   std::vector<Leaf> all;
-  Collector(separator, all).visit(value, "");
+  add_leaves(value, "", separator, all);
   return all;
 }
 

@@ -12,11 +12,8 @@ namespace cpprun::archive {
 template <class Visit>
 void for_each_tensor(const pickle::Value& value, const Visit& visit) {
   if (const auto* tensor = value.get_if<pickle::TensorRef>()) visit(*tensor);
-  if (const auto* list = value.get_if<pickle::List>()) {
-    for (const pickle::Value& item : list->items) for_each_tensor(item, visit);
-  }
-  if (const auto* tuple = value.get_if<pickle::Tuple>()) {
-    for (const pickle::Value& item : tuple->items) for_each_tensor(item, visit);
+  if (const pickle::Values* items = value.items()) {
+    for (const pickle::Value& item : *items) for_each_tensor(item, visit);
   }
   if (const auto* dict = value.get_if<pickle::Dict>()) {
     for (const auto& [key, held] : dict->pairs) for_each_tensor(held, visit);

@@ -13,13 +13,6 @@ Error wrong(const Source& source, const std::string& why) {
   return Error{ErrorKind::Protocol, source.name() + " is no whole tensor file: " + why};
 }
 
-Result<std::string> take(const Source& source, uint64_t offset, size_t bytes) {
-  std::string text(bytes, '\0');
-  Status read = source.read_at(offset, std::as_writable_bytes(std::span(text.data(), bytes)));
-  if (!read.ok()) return read.error();
-  return text;
-}
-
 // The position of the directory.
 struct Extent {
   uint64_t at = 0, bytes = 0, records = 0;
@@ -40,12 +33,12 @@ size_t find_end(std::string_view last) {
 Status read_end64(const Source& source, uint64_t end_at, Extent& extent) {
   if (end_at < zip::kLocator64Bytes + zip::kEnd64Bytes) return {};
   const uint64_t locator_at = end_at - zip::kLocator64Bytes;
-  Result<std::string> locator = take(source, locator_at, zip::kLocator64Bytes);
+  Result<std::string> locator = source.read_text(locator_at, zip::kLocator64Bytes);
   if (!locator) return locator.error();
   if (zip::get<uint32_t>(*locator, 0) != zip::kLocator64) return {};
   const auto at = zip::get<uint64_t>(*locator, 8);
   if (at > locator_at - zip::kEnd64Bytes) return wrong(source, "its end points beyond itself");
-  Result<std::string> end = take(source, at, zip::kEnd64Bytes);
+  Result<std::string> end = source.read_text(at, zip::kEnd64Bytes);
   if (!end) return end.error();
   if (zip::get<uint32_t>(*end, 0) != zip::kEnd64) return wrong(source, "its long end is none");
   extent = {zip::get<uint64_t>(*end, 48), zip::get<uint64_t>(*end, 40),
@@ -59,7 +52,7 @@ Result<Extent> find_directory(const Source& source) {
   if (*size < zip::kEndBytes) return wrong(source, "it has " + std::to_string(*size) + " bytes");
   const auto looked_at =
       static_cast<size_t>(std::min<uint64_t>(*size, zip::kEndBytes + zip::kCommentMax));
-  Result<std::string> last = take(source, *size - looked_at, looked_at);
+  Result<std::string> last = source.read_text(*size - looked_at, looked_at);
   if (!last) return last.error();
   const size_t at = find_end(*last);
   if (at == std::string_view::npos) {
@@ -165,7 +158,7 @@ bool are_apart(std::vector<Entry>& entries, uint64_t directory_at) {
 Result<ZipDirectory> ZipDirectory::read(const Source& source) {
   Result<Extent> extent = find_directory(source);
   if (!extent) return extent.error();
-  Result<std::string> text = take(source, extent->at, extent->bytes);
+  Result<std::string> text = source.read_text(extent->at, extent->bytes);
   if (!text) return text.error();
   std::string_view rest = *text;
   std::vector<Entry> entries;
@@ -190,7 +183,7 @@ const Record* ZipDirectory::find(std::string_view name) const {
 }
 
 Result<uint64_t> data_place(const Source& source, const Record& record) {
-  Result<std::string> header = take(source, record.header_at, zip::kLocalBytes);
+  Result<std::string> header = source.read_text(record.header_at, zip::kLocalBytes);
   if (!header) return header.error();
   const uint64_t at = record.header_at + zip::kLocalBytes + zip::get<uint16_t>(*header, 26) +
                       zip::get<uint16_t>(*header, 28);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <limits>
 #include <string>
 
@@ -54,13 +55,15 @@ bool is_valid(const SlotLabel& label, int64_t rank, int64_t world_size) {
 }
 
 // Reads every field once and checks the copies: other processes may write meanwhile.
-std::optional<Slot> read_slot(std::span<const std::byte> arena, const Record& record) {
+std::optional<Slot> read_slot(std::span<const std::byte> arena, const Head& head, size_t index) {
+  const Record& record = head.records[index];
   const uint64_t state = record.state.load(std::memory_order_acquire);
   if (state != Staged && state != Complete) return std::nullopt;
   const uint64_t offset = now(record.offset), bytes = now(record.bytes);
   const uint64_t crc32 = now(record.crc32);
   const int64_t rank = now(record.rank), world_size = now(record.world_size);
   Slot slot;
+  slot.index = index;
   slot.label.step = now(record.step);
   slot.label.round = now(record.round);
   slot.number = now(record.number);
@@ -76,33 +79,6 @@ std::optional<Slot> read_slot(std::span<const std::byte> arena, const Record& re
   slot.crc32 = static_cast<uint32_t>(crc32);
   slot.content = arena.subspan(offset, bytes);
   return slot;
-}
-
-struct Found {
-  size_t which;
-  Slot slot;
-};
-
-// The slot that was begun last comes first.
-std::vector<Found> found_in(std::span<const std::byte> arena) {
-  std::vector<Found> found;
-  const Head* head = head_of(arena);
-  if (head == nullptr || head->magic.load(std::memory_order_acquire) != kMagic) return found;
-  for (size_t which = 0; which < 2; ++which) {
-    const std::optional<Slot> slot = read_slot(arena, head->records[which]);
-    if (slot) found.push_back({which, *slot});
-  }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Found& a, const Found& b) { return a.slot.number > b.slot.number; });
-  return found;
-}
-
-// The complete slot that was begun last; begin() preserves it.
-std::optional<Found> newest_in(std::span<const std::byte> arena) {
-  for (const Found& found : found_in(arena)) {
-    if (found.slot.is_complete) return found;
-  }
-  return std::nullopt;
 }
 
 // The offset of a slot of `bytes` beside `kept`: at the front or at the very end, so that the free
@@ -141,7 +117,12 @@ void write(Record& record, const SlotLabel& label, uint64_t number, size_t offse
 
 std::vector<Slot> slots_of(std::span<const std::byte> arena) {
   std::vector<Slot> slots;
-  for (const Found& found : found_in(arena)) slots.push_back(found.slot);
+  const Head* head = head_of(arena);
+  if (head == nullptr || head->magic.load(std::memory_order_acquire) != kMagic) return slots;
+  for (size_t index = 0; index < head->records.size(); ++index) {
+    if (const auto slot = read_slot(arena, *head, index)) slots.push_back(*slot);
+  }
+  std::ranges::stable_sort(slots, std::greater(), &Slot::number);
   return slots;
 }
 
@@ -155,12 +136,12 @@ Result<std::span<std::byte>> ArenaSlots::begin(const SlotLabel& label, size_t by
                                           " bytes has no room for " + std::to_string(bytes)};
   }
   Head& head = formatted(arena_);
-  const std::vector<Found> found = found_in(arena_);
-  const std::optional<Found> kept = newest_in(arena_);
+  const std::vector<Slot> slots = slots_of(arena_);
+  const std::optional<Slot> kept = newest();
   std::optional<size_t> offset;
-  if (kept) offset = place_beside(kept->slot, arena_, rounded(bytes));
-  const uint64_t number = found.empty() ? 1 : found.front().slot.number + 1;
-  begun_ = kept && offset ? 1 - kept->which : 0;
+  if (kept) offset = place_beside(*kept, arena_, rounded(bytes));
+  const uint64_t number = slots.empty() ? 1 : slots.front().number + 1;
+  begun_ = kept && offset ? 1 - kept->index : 0;
   // Before any other field or the content changes: the slot must not look complete meanwhile.
   head.records[*begun_].state.exchange(Empty, std::memory_order_acq_rel);
   if (!offset) head.records[1].state.exchange(Empty, std::memory_order_acq_rel);
@@ -177,26 +158,19 @@ void ArenaSlots::staged(uint32_t crc32) {
 }
 
 bool ArenaSlots::complete(int64_t step) {
-  for (const Found& found : found_in(arena_)) {
-    if (found.slot.label.step != step) continue;
-    formatted(arena_).records[found.which].state.store(Complete, std::memory_order_release);
+  for (const Slot& slot : slots_of(arena_)) {
+    if (slot.label.step != step) continue;
+    formatted(arena_).records[slot.index].state.store(Complete, std::memory_order_release);
     return true;
   }
   return false;
 }
 
-void ArenaSlots::clear() {
-  begun_.reset();
-  if (head_of(arena_) == nullptr) return;
-  for (Record& record : formatted(arena_).records) {
-    record.state.exchange(Empty, std::memory_order_acq_rel);
-  }
-}
-
 std::optional<Slot> ArenaSlots::newest() const {
-  const std::optional<Found> found = newest_in(arena_);
-  if (!found) return std::nullopt;
-  return found->slot;
+  for (const Slot& slot : slots_of(arena_)) {
+    if (slot.is_complete) return slot;
+  }
+  return std::nullopt;
 }
 
 }  // namespace cpprun::snapshot_files

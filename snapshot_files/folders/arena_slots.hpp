@@ -27,6 +27,7 @@ struct SlotLabel {
 };
 
 struct Slot {
+  size_t index = 0;  // in the arena: 0 or 1
   SlotLabel label;
   uint64_t number = 0;                 // grows with each begin() in this memory
   uint32_t crc32 = 0;                  // of `content`, according to its writer
@@ -56,9 +57,6 @@ class ArenaSlots {
   // Marks the staged slot of this step as complete; an earlier process may have staged it. False:
   // there is none. Requires: all ranks have staged this step.
   bool complete(int64_t step);
-  // Discards all slots.
-  void clear();
-
   // The complete slot that was begun last.
   std::optional<Slot> newest() const;
 

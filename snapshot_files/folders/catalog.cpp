@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "common/limits/snapshots.hpp"
 #include "common/text.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/nonce.hpp"
@@ -25,10 +24,9 @@ Result<Manifest> read_manifest(FileLayer& files, const std::string& path) {
   Result<uint64_t> size = (*file)->size();
   if (!size) return size.error();
   if (*size > limits::kManifestBytes) return incomplete(name + " is too large");
-  std::string text(*size, '\0');
-  Status read = (*file)->read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-  if (!read.ok()) return read.error();
-  Result<Manifest> manifest = decode_manifest(text);
+  Result<std::string> text = (*file)->read_text(0, *size);
+  if (!text) return text.error();
+  Result<Manifest> manifest = decode_manifest(*text);
   if (!manifest) return incomplete(name + " " + manifest.error().text);
   return manifest;
 }
@@ -114,8 +112,8 @@ Result<Catalog> scan(FileLayer& files, const std::string& given, size_t most) {
 
 Status verify(FileLayer& files, const FoundSnapshot& snapshot) {
   for (const ManifestFile& file : snapshot.manifest.files) {
-    Status verified = verify_file(files, snapshot.path + "/" + file.name, file);
-    if (!verified.ok()) return verified;
+    const std::string path = snapshot.path + "/" + file.name;
+    if (Status verified = verify_file(files, path, file); !verified) return verified;
   }
   return {};
 }

@@ -9,13 +9,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "common/result.hpp"
 #include "snapshot_files/folders/file_layer.hpp"
-#include "snapshot_files/folders/keep.hpp"
 #include "snapshot_files/folders/manifest.hpp"
 
 namespace cpprun::snapshot_files {
@@ -68,26 +65,5 @@ struct FileDraft {
   std::unique_ptr<File> file;
 };
 Result<FileDraft> create_file_draft(FileLayer& files, const std::string& path);
-
-// Removes the snapshot folders that `rule` does not keep, incomplete ones older than the newest
-// complete one, and drafts of dead writers. Returns the removed paths. Error: the first failure;
-// the others are removed nevertheless.
-//
-// A writer counts as dead if it wrote on this machine since its boot, no process holds the draft's
-// lock, and nothing in the draft has changed for limits::kDraftMinAge. If it wrote on another
-// machine, or the file system has no locks: if nothing has changed for limits::kDraftAbandoned.
-//
-// `written` is the step that a training has just published, which makes it the newest: it has
-// resumed from an earlier step, so folders of later steps are obsolete. They are renamed to
-// left-step-<n>.<nonce>, which no reader opens; the `rule.last` last saved of those stay.
-struct Pruned {
-  std::vector<std::string> removed;
-  std::vector<std::string> set_aside;  // by their new paths
-  Status status;
-};
-Pruned prune(FileLayer& files, const std::string& dir, const KeepRule& rule,
-             std::optional<int64_t> written = std::nullopt);
-// Removes only drafts of dead writers.
-Pruned sweep_drafts(FileLayer& files, const std::string& dir);
 
 }  // namespace cpprun::snapshot_files

@@ -10,6 +10,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/limits/snapshots.hpp"
 #include "snapshot_files/archive/crc32.hpp"
+#include "snapshot_files/folders/nonce.hpp"
 
 namespace cpprun::snapshot_files {
 namespace {
@@ -23,9 +24,6 @@ Error wrong(const std::string& why) {
   return Error{ErrorKind::Protocol, "is no manifest that this version reads: " + why};
 }
 
-bool is_hex(std::string_view text) {
-  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 // Neither a path nor a hidden file.
 bool is_file_name(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytes && name.front() != '.' &&

@@ -1,10 +1,8 @@
 #include "snapshot_files/folders/nonce.hpp"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <fstream>
 #include <random>
 
@@ -20,16 +18,7 @@ constexpr size_t kNonceBytes = 16;
 constexpr std::string_view kEnding = ".tmp";
 constexpr std::string_view kLeft = "left-";
 
-std::string hex8(uint32_t number) {
-  char text[9];
-  std::snprintf(text, sizeof text, "%08x", number);
-  return text;
-}
-
-bool is_nonce(std::string_view text) {
-  return text.size() == kNonceBytes &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
+bool is_nonce(std::string_view text) { return text.size() == kNonceBytes && is_hex(text); }
 
 // Identifies this boot: writers from before it are dead.
 const std::string& this_boot() {
@@ -41,16 +30,20 @@ const std::string& this_boot() {
       ::gethostname(host.data(), host.size() - 1);
       boot = host.data();
     }
-    return hex8(archive::crc32(archive::bytes_of(boot)));
+    return archive::crc32_text(archive::crc32(archive::bytes_of(boot)));
   }();
   return name;
 }
 
 }  // namespace
 
+bool is_hex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string make_nonce() {
   std::random_device random;
-  return this_boot() + hex8(random());
+  return this_boot() + archive::crc32_text(random());
 }
 
 bool is_of_this_boot(std::string_view nonce) { return nonce.starts_with(this_boot()); }

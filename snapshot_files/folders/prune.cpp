@@ -47,9 +47,10 @@ Status remove_snapshot(FileLayer& files, const std::string& dir, const std::stri
   return renamed.ok() ? remove_tree(files, gone) : renamed;
 }
 
-void note(Pruned& pruned, const std::string& path, Status removed) {
-  if (removed.ok()) pruned.removed.push_back(path);
-  if (!removed.ok() && pruned.status.ok()) pruned.status = std::move(removed);
+// `done`: the paths for which it succeeded.
+void note(Pruned& pruned, std::vector<std::string>& done, const std::string& path, Status status) {
+  if (status) done.push_back(path);
+  if (!status && pruned.status) pruned.status = std::move(status);
 }
 
 // Keeps these snapshots for the user, but under names that no reader opens.
@@ -58,9 +59,7 @@ void set_aside(FileLayer& files, const std::string& dir, const std::vector<int64
   for (const int64_t step : steps) {
     const std::string name = snapshot_name(step);
     const std::string left = dir + "/" + left_name(name, make_nonce());
-    Status renamed = files.rename(dir + "/" + name, left);
-    if (renamed.ok()) pruned.set_aside.push_back(left);
-    if (!renamed.ok() && pruned.status.ok()) pruned.status = std::move(renamed);
+    note(pruned, pruned.set_aside, left, files.rename(dir + "/" + name, left));
   }
 }
 
@@ -76,11 +75,22 @@ void limit_left(FileLayer& files, const std::string& dir, size_t most, Pruned& p
   std::ranges::sort(left);
   left.resize(left.size() - std::min(std::max<size_t>(most, 1), left.size()));
   for (const auto& [saved_at, name] : left) {
-    note(pruned, dir + "/" + name, remove_snapshot(files, dir, name));
+    note(pruned, pruned.removed, dir + "/" + name, remove_snapshot(files, dir, name));
   }
 }
 
 }  // namespace
+
+std::vector<int64_t> steps_to_remove(std::vector<int64_t> complete, const KeepRule& rule,
+                                     int64_t newest) {
+  std::erase_if(complete, [newest](int64_t step) { return step > newest; });
+  std::ranges::sort(complete);
+  const size_t kept = std::min(std::max<size_t>(rule.last, 1), complete.size());
+  complete.resize(complete.size() - kept);
+  std::erase_if(complete,
+                [&rule](int64_t step) { return rule.every > 0 && step % rule.every == 0; });
+  return complete;
+}
 
 Status remove_tree(FileLayer& files, const std::string& path) {
   Result<Info> info = files.info(path);
@@ -105,7 +115,7 @@ Pruned sweep_drafts(FileLayer& files, const std::string& given) {
     const std::optional<std::string> nonce = nonce_of_draft(entry.name);
     const std::string path = dir + "/" + entry.name;
     if (!nonce || entry.kind == EntryKind::Other || !is_abandoned(files, path, *nonce)) continue;
-    note(pruned, path, remove_tree(files, path));
+    note(pruned, pruned.removed, path, remove_tree(files, path));
   }
   return pruned;
 }
@@ -133,7 +143,7 @@ Pruned prune(FileLayer& files, const std::string& given, const KeepRule& rule,
   set_aside(files, dir, later, pruned);
   for (const int64_t step : going) {
     const std::string name = snapshot_name(step);
-    note(pruned, dir + "/" + name, remove_snapshot(files, dir, name));
+    note(pruned, pruned.removed, dir + "/" + name, remove_snapshot(files, dir, name));
   }
   limit_left(files, dir, rule.last, pruned);
   return pruned;

@@ -8,44 +8,9 @@
 namespace cpprun::pickle {
 namespace {
 
-struct StorageType {
-  std::string_view storage;
-  std::string_view dtype;
-};
-constexpr std::array<StorageType, 15> kStorages{{
-    {"torch.DoubleStorage", "float64"},
-    {"torch.FloatStorage", "float32"},
-    {"torch.HalfStorage", "float16"},
-    {"torch.BFloat16Storage", "bfloat16"},
-    {"torch.LongStorage", "int64"},
-    {"torch.IntStorage", "int32"},
-    {"torch.ShortStorage", "int16"},
-    {"torch.CharStorage", "int8"},
-    {"torch.ByteStorage", "uint8"},
-    {"torch.BoolStorage", "bool"},
-    {"torch.ComplexDoubleStorage", "complex128"},
-    {"torch.ComplexFloatStorage", "complex64"},
-    {"torch.storage.UntypedStorage", ""},
-    {"torch.UntypedStorage", ""},
-    {"torch.storage._UntypedStorage", ""},
-}};
-struct DtypeSize {
-  std::string_view name;
-  int64_t bytes;
-};
-constexpr std::array<DtypeSize, 21> kDtypes{{
-    {"float64", 8},         {"float32", 4},
-    {"float16", 2},         {"bfloat16", 2},
-    {"int64", 8},           {"int32", 4},
-    {"int16", 2},           {"int8", 1},
-    {"uint8", 1},           {"bool", 1},
-    {"complex128", 16},     {"complex64", 8},
-    {"uint16", 2},          {"uint32", 4},
-    {"uint64", 8},          {"float8_e4m3fn", 1},
-    {"float8_e5m2", 1},     {"float8_e4m3fnuz", 1},
-    {"float8_e5m2fnuz", 1}, {"float8_e8m0fnu", 1},
-    {"complex32", 4},
-}};
+constexpr std::string_view kTorch = "torch.";
+constexpr std::array<std::string_view, 3> kUntyped{
+    "torch.storage.UntypedStorage", "torch.UntypedStorage", "torch.storage._UntypedStorage"};
 
 Error bad_arguments(const std::string& global) {
   return Error{ErrorKind::Protocol, global + " is called with arguments that it does not have"};
@@ -118,17 +83,17 @@ Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const Nod
   TensorRef made{storage->key,      storage->dtype,      storage->numel, *offset,
                  std::move(*sizes), std::move(*strides), *grad};
   if (has_dtype) {
-    const auto* dtype = nodes.get_if<GlobalNode>(arguments[6]);
-    if (dtype == nullptr || !dtype->name.starts_with("torch.")) return bad_arguments(global);
-    made.dtype = dtype->name.substr(6);
+    const auto* named = nodes.get_if<GlobalNode>(arguments[6]);
+    if (named == nullptr) return bad_arguments(global);
+    made.dtype = in_torch(named->name);
   }
   const size_t metadata = has_dtype ? 7 : 6;
   if (arguments.size() > metadata && !read_metadata(nodes, arguments[metadata], made)) {
     return bad_arguments(global);
   }
-  const std::optional<int64_t> size = size_of_dtype(made.dtype);
-  if (!size) return bad_arguments(global);
-  if (storage->dtype.empty()) made.storage_numel /= *size;
+  const DtypeInfo* dtype = find_dtype(made.dtype);
+  if (dtype == nullptr) return bad_arguments(global);
+  if (storage->dtype.empty()) made.storage_numel /= dtype->bytes;
   if (!is_within(made)) {
     return Error{ErrorKind::Protocol, "a tensor reaches beyond storage '" + made.storage + "'"};
   }
@@ -155,11 +120,7 @@ Result<NodeId> ordered_dict(Nodes& nodes, const std::string& global, const NodeI
     return bad_arguments(global);
   }
   for (const NodeId item : list == nullptr ? NodeIds{} : list->items) {
-    const auto* as_tuple = nodes.get_if<TupleNode>(item);
-    const auto* as_list = nodes.get_if<ListNode>(item);
-    const NodeIds* pair = as_tuple != nullptr  ? &as_tuple->items
-                          : as_list != nullptr ? &as_list->items
-                                               : nullptr;
+    const NodeIds* pair = nodes.items(item);
     if (pair == nullptr || pair->size() != 2) return bad_arguments(global);
     made.keys_and_values.insert(made.keys_and_values.end(), pair->begin(), pair->end());
   }
@@ -210,8 +171,7 @@ Result<NodeId> itself(Nodes&, const std::string& global, const NodeIds& argument
 // The amount that a call with this argument may copy.
 size_t size_of(Nodes& nodes, NodeId id) {
   if (const auto* text = nodes.simple<std::string>(id)) return text->size();
-  if (const auto* list = nodes.get_if<ListNode>(id)) return list->items.size();
-  if (const auto* tuple = nodes.get_if<TupleNode>(id)) return tuple->items.size();
+  if (const NodeIds* items = nodes.items(id)) return items->size();
   if (const auto* dict = nodes.get_if<DictNode>(id)) return dict->keys_and_values.size();
   if (const auto* tensor = nodes.simple<TensorRef>(id)) return tensor->sizes.size();
   return 0;
@@ -239,31 +199,25 @@ const std::map<std::string_view, Call>& callables() {
 
 }  // namespace
 
+std::string in_torch(std::string_view global) {
+  return global.starts_with(kTorch) ? std::string(global.substr(kTorch.size())) : "";
+}
+
 std::optional<std::string> dtype_of_storage(std::string_view name) {
-  const auto found = std::find_if(kStorages.begin(), kStorages.end(),
-                                  [name](const StorageType& t) { return t.storage == name; });
-  if (found == kStorages.end()) return std::nullopt;
-  return std::string(found->dtype);
+  if (std::ranges::count(kUntyped, name) != 0) return "";
+  const std::string storage = in_torch(name);
+  const auto* found = std::ranges::find(kDtypes, storage, &DtypeInfo::storage);
+  if (storage.empty() || found == kDtypes.end()) return std::nullopt;
+  return std::string(found->name);
 }
 
-std::optional<std::string> storage_of_dtype(std::string_view dtype) {
-  const auto found = std::find_if(kStorages.begin(), kStorages.end(),
-                                  [dtype](const StorageType& t) { return t.dtype == dtype; });
-  if (found == kStorages.end() || dtype.empty()) return std::nullopt;
-  return std::string(found->storage.substr(std::string_view("torch.").size()));
-}
-
-std::optional<int64_t> size_of_dtype(std::string_view dtype) {
-  const auto found = std::find_if(kDtypes.begin(), kDtypes.end(),
-                                  [dtype](const DtypeSize& d) { return d.name == dtype; });
-  if (found == kDtypes.end()) return std::nullopt;
-  return found->bytes;
+const DtypeInfo* find_dtype(std::string_view name) {
+  const auto* found = std::ranges::find(kDtypes, name, &DtypeInfo::name);
+  return found == kDtypes.end() ? nullptr : found;
 }
 
 bool is_known_global(std::string_view name) {
-  if (callables().contains(name) || dtype_of_storage(name)) return true;
-  constexpr std::string_view kTorch = "torch.";
-  return name.starts_with(kTorch) && size_of_dtype(name.substr(kTorch.size()));
+  return callables().contains(name) || dtype_of_storage(name) || find_dtype(in_torch(name));
 }
 
 Result<NodeId> call(Nodes& nodes, const std::string& global, const NodeIds& arguments) {

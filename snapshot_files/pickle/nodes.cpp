@@ -59,11 +59,8 @@ class Nodes::Unfolding {
 
   // Of the globals only dtypes are values.
   static Result<Value> named(const std::string& name) {
-    constexpr std::string_view kTorch = "torch.";
-    const std::string rest = name.starts_with(kTorch) ? name.substr(kTorch.size()) : "";
-    if (size_of_dtype(rest)) {
-      return Value(Dtype{rest});
-    }
+    const std::string dtype = in_torch(name);
+    if (find_dtype(dtype) != nullptr) return Value(Dtype{dtype});
     return Error{ErrorKind::Protocol, name + " stands where a value is wanted"};
   }
 

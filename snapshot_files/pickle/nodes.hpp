@@ -11,7 +11,7 @@
 
 #include "common/result.hpp"
 #include "snapshot_files/pickle/dtype.hpp"
-#include "snapshot_files/pickle/reader.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 #include "snapshot_files/pickle/value.hpp"
 
 namespace cpprun::pickle {
@@ -58,6 +58,12 @@ class Nodes {
   T* get_if(NodeId id) {
     return std::get_if<T>(&nodes_[id]);
   }
+  // The items of a list or tuple, or null.
+  const NodeIds* items(NodeId id) {
+    if (const auto* list = get_if<ListNode>(id)) return &list->items;
+    const auto* tuple = get_if<TupleNode>(id);
+    return tuple == nullptr ? nullptr : &tuple->items;
+  }
   // The value of a node without children, or null.
   template <class T>
   const T* simple(NodeId id) {
@@ -81,7 +87,7 @@ Result<NodeId> call(Nodes& nodes, const std::string& global, const NodeIds& argu
 bool is_known_global(std::string_view name);
 // "float32" for "torch.FloatStorage"; empty for an untyped one; nothing if it is not a storage.
 std::optional<std::string> dtype_of_storage(std::string_view name);
-// "FloatStorage" for "float32"; nothing for newer dtypes, which torch keeps in untyped storages.
-std::optional<std::string> storage_of_dtype(std::string_view dtype);
+// "Size" for "torch.Size"; empty for a name of another module.
+std::string in_torch(std::string_view global);
 
 }  // namespace cpprun::pickle

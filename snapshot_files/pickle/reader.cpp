@@ -1,5 +1,3 @@
-#include "snapshot_files/pickle/reader.hpp"
-
 #include <unordered_map>
 
 #include "snapshot_files/pickle/byte_reader.hpp"

@@ -47,11 +47,22 @@ bool Dict::operator==(const Dict& other) const { return pairs == other.pairs; }
 bool Value::operator==(const Value& other) const { return held_ == other.held_; }
 
 const Value* Dict::find(std::string_view key) const {
-  const auto found = std::find_if(pairs.begin(), pairs.end(), [key](const auto& pair) {
+  const auto found = std::ranges::find_if(pairs, [key](const auto& pair) {
     const auto* name = pair.first.template get_if<std::string>();
     return name != nullptr && *name == key;
   });
   return found == pairs.end() ? nullptr : &found->second;
+}
+
+const Value* Value::find(std::string_view key) const {
+  const auto* dict = get_if<Dict>();
+  return dict == nullptr ? nullptr : dict->find(key);
+}
+
+const Values* Value::items() const {
+  if (const auto* list = get_if<List>()) return &list->items;
+  const auto* tuple = get_if<Tuple>();
+  return tuple == nullptr ? nullptr : &tuple->items;
 }
 
 Value text_or_bytes(std::string bytes) {

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -44,6 +46,8 @@ struct Dict {
   Pairs pairs;
   // The value of a text key, or null.
   const Value* find(std::string_view key) const;
+  template <class T>
+  const T* find_as(std::string_view key) const;  // null also for a value of another type
   bool operator==(const Dict&) const;
 };
 // A dtype ("float32"): torch.float32 in Python.
@@ -86,11 +90,39 @@ class Value {
     return std::get_if<T>(&held_);
   }
   const Held& held() const { return held_; }
+  // The value of a text key of a dict, or null.
+  const Value* find(std::string_view key) const;
+  template <class T>
+  const T* find_as(std::string_view key) const {
+    const Value* found = find(key);
+    return found == nullptr ? nullptr : found->get_if<T>();
+  }
+  // The items of a list or tuple, or null.
+  const Values* items() const;
   bool operator==(const Value&) const;
 
  private:
   Held held_;
 };
+
+template <class T>
+const T* Dict::find_as(std::string_view key) const {
+  const Value* found = find(key);
+  return found == nullptr ? nullptr : found->get_if<T>();
+}
+
+// Pointers to the items of a list or tuple; nothing if there are more or fewer, or a type differs.
+template <class... T>
+std::optional<std::tuple<const T*...>> unpack(const Value& value) {
+  const Values* items = value.items();
+  if (items == nullptr || items->size() != sizeof...(T)) return std::nullopt;
+  return [&]<size_t... kItem>(std::index_sequence<kItem...>) {
+    const std::tuple<const T*...> fields{(*items)[kItem].template get_if<T>()...};
+    const bool is_whole = ((std::get<kItem>(fields) != nullptr) && ...);
+    return is_whole ? std::optional(fields) : std::nullopt;
+  }
+  (std::index_sequence_for<T...>());
+}
 
 // A text if `bytes` are valid UTF-8, else Bytes.
 Value text_or_bytes(std::string bytes);

@@ -1,8 +1,5 @@
-#include "snapshot_files/pickle/writer.hpp"
-
 #include <bit>
 #include <cstring>
-#include <map>
 
 #include "common/check.hpp"
 #include "snapshot_files/pickle/nodes.hpp"
@@ -88,16 +85,16 @@ class Writer {
     out_ += "tR";
   }
   void put_held(const TensorRef& tensor) {
-    const auto storage = storage_of_dtype(tensor.dtype);
-    const auto size = size_of_dtype(tensor.dtype);
-    CPPRUN_CHECK(size.has_value());
-    global("torch._utils", storage ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
+    const DtypeInfo* dtype = find_dtype(tensor.dtype);
+    CPPRUN_CHECK(dtype != nullptr);
+    const bool is_typed = !dtype->storage.empty();
+    global("torch._utils", is_typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
     out_ += "((";
     put_held(std::string("storage"));
-    storage ? global("torch", *storage) : global("torch.storage", "UntypedStorage");
+    is_typed ? global("torch", dtype->storage) : global("torch.storage", "UntypedStorage");
     put_held(tensor.storage);
     put_held(std::string("cpu"));
-    put_held(storage ? tensor.storage_numel : tensor.storage_numel * *size);
+    put_held(is_typed ? tensor.storage_numel : tensor.storage_numel * dtype->bytes);
     out_ += "tQ";
     put_held(tensor.offset);
     numbers(tensor.sizes);
@@ -105,7 +102,7 @@ class Writer {
     put_held(tensor.requires_grad);
     global("collections", "OrderedDict");
     out_ += ")R";
-    if (!storage) global("torch", tensor.dtype);
+    if (!is_typed) global("torch", tensor.dtype);
     if (tensor.is_conjugate || tensor.is_negative) metadata(tensor);
     out_ += "tR";
   }

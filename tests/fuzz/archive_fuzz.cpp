@@ -7,7 +7,7 @@
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/archive/safetensors.hpp"
 #include "snapshot_files/archive/tensor_file.hpp"
-#include "snapshot_files/pickle/writer.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 
 namespace {
 

@@ -2,8 +2,7 @@
 // value must be the same after writing and reading it again.
 #include <cstdlib>
 
-#include "snapshot_files/pickle/reader.hpp"
-#include "snapshot_files/pickle/writer.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cpprun::pickle;

@@ -6,6 +6,7 @@
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 #include "snapshot_files/folders/commit.hpp"
+#include "snapshot_files/folders/prune.hpp"
 
 namespace cpprun::test {
 

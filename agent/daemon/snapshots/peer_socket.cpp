@@ -20,7 +20,7 @@
 namespace cpprun {
 namespace {
 
-Error trouble(const std::string& what) { return Error{ErrorKind::System, what}; }
+Error trouble(const std::string& what) { return Error{ErrorKind::Network, what}; }
 Error trouble_of_errno() {
   std::array<char, 128> text{};
   return trouble(::strerror_r(errno, text.data(), text.size()));
@@ -165,6 +165,22 @@ Result<std::string> PeerSocket::receive_line(Duration limit) {
     }
     if (line.size() >= snapshot_protocol::kLineBytes) return trouble("its words have no end");
   }
+}
+
+Result<uint64_t> PeerSocket::ask(std::string_view request, Duration limit) {
+  using snapshot_protocol::Answer;
+  if (Status sent = send(request, limit); !sent) return sent.error();
+  const Result<std::string> line = receive_line(limit);
+  if (!line) return line.error();
+  const Result<Answer> answer = snapshot_protocol::decode_answer(*line);
+  if (!answer) return answer.error();
+  switch (answer->kind) {
+    case Answer::Kind::Secret: return Error{ErrorKind::Network, answer->why};
+    case Answer::Kind::Busy: return Error{ErrorKind::Timeout, answer->why};
+    case Answer::Kind::No: return Error{ErrorKind::Refused, answer->why};
+    case Answer::Kind::Bytes: break;
+  }
+  return answer->bytes;
 }
 
 }  // namespace cpprun

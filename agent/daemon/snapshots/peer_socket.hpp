@@ -31,6 +31,7 @@ class CancelToken {
   UniqueFd event_;
 };
 
+// Errors are of kind Network if nothing else is said.
 class PeerSocket {
  public:
   PeerSocket(UniqueFd socket, std::shared_ptr<const CancelToken> cancel_token);
@@ -45,6 +46,10 @@ class PeerSocket {
   Result<size_t> receive(std::span<std::byte> into, Duration limit);
   // Receives up to '\n' and removes it. `limit`: for the whole line.
   Result<std::string> receive_line(Duration limit);
+  // Sends a request and returns the number of bytes that follow its answer. Error (Network): the
+  // connection broke, or the peer does not know the secret yet; (Timeout): the peer serves its
+  // maximum number of agents; (Refused): it does not have that; (Protocol): no answer.
+  Result<uint64_t> ask(std::string_view request, Duration limit);
 
  private:
   Status wait_for(short events, Duration limit) const;

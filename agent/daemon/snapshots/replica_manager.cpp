@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "agent/daemon/loop_poster.hpp"
 #include "common/endpoint.hpp"
 #include "common/text.hpp"
 

@@ -1,6 +1,7 @@
 #include "agent/daemon/snapshots/replica_plan.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -15,16 +16,21 @@ Save save_of(const ShardId& name) {
   return {name.label.round, name.label.step, name.label.world_size};
 }
 
-// The shards of each save by arena. Of two shards in one arena the later one counts.
-using Saves = std::map<Save, std::map<int, ShardId>>;
-
-Saves saves_of(const std::vector<ShardId>& shards) {
-  Saves saves;
+// The shards of the newest save that has one for each of `ranks` ranks, in the order of the ranks;
+// empty if there is none. Of two shards of one rank the later one counts.
+std::vector<ShardId> newest_complete(const std::vector<ShardId>& shards, size_t ranks) {
+  std::map<Save, std::map<int, ShardId>> saves;  // the shards of each save by rank
   for (const ShardId& shard : shards) {
-    const auto [at, is_new] = saves[save_of(shard)].emplace(shard.index, shard);
+    const auto [at, is_new] = saves[save_of(shard)].emplace(shard.label.rank, shard);
     if (!is_new && at->second.number < shard.number) at->second = shard;
   }
-  return saves;
+  for (auto save = saves.rbegin(); save != saves.rend(); ++save) {
+    if (save->second.size() != ranks) continue;
+    std::vector<ShardId> all;
+    for (const auto& [rank, shard] : save->second) all.push_back(shard);
+    return all;
+  }
+  return {};
 }
 
 bool is_same(const ShardId& a, const ShardId& b) {
@@ -42,39 +48,20 @@ std::vector<ShardId> shards_to_copy(const std::vector<ShardId>& theirs,
                                     const std::vector<ShardId>& held) {
   std::set<int> arenas;
   for (const ShardId& shard : theirs) arenas.insert(shard.index);
-  const Saves saves = saves_of(theirs);
-  for (auto save = saves.rbegin(); save != saves.rend(); ++save) {
-    if (save->second.size() != arenas.size()) continue;
-    std::vector<ShardId> all;
-    for (const auto& [index, shard] : save->second) all.push_back(shard);
-    const bool is_held = std::all_of(all.begin(), all.end(), [&](const ShardId& shard) {
-      return std::any_of(held.begin(), held.end(),
-                         [&](const ShardId& copy) { return is_same(copy, shard); });
-    });
-    return is_held ? std::vector<ShardId>() : all;
-  }
-  return {};
+  std::vector<ShardId> newest = newest_complete(theirs, arenas.size());
+  const bool is_held = std::ranges::all_of(newest, [&](const ShardId& shard) {
+    return std::ranges::any_of(held, [&](const ShardId& copy) { return is_same(copy, shard); });
+  });
+  if (is_held) newest.clear();
+  return newest;
 }
 
 std::vector<ShardId> shards_to_restore(const std::vector<ShardId>& replicas,
                                        const OwnRanks& ranks) {
   std::vector<ShardId> of_ranks;
-  for (ShardId shard : replicas) {
-    shard.index = shard.label.rank - ranks.first;
-    if (is_own(shard, ranks)) of_ranks.push_back(shard);
-  }
-  const Saves saves = saves_of(of_ranks);
-  for (auto save = saves.rbegin(); save != saves.rend(); ++save) {
-    if (save->second.size() != static_cast<size_t>(ranks.count)) continue;
-    std::vector<ShardId> all;
-    for (const auto& [index, shard] : save->second) all.push_back(shard);
-    return all;
-  }
-  return {};
-}
-
-bool has_own(const std::vector<ShardId>& own, const OwnRanks& ranks) {
-  return !shards_to_restore(own, ranks).empty();
+  std::ranges::copy_if(replicas, std::back_inserter(of_ranks),
+                       [&](const ShardId& shard) { return is_own(shard, ranks); });
+  return newest_complete(of_ranks, static_cast<size_t>(ranks.count));
 }
 
 uint64_t left_out(const std::vector<ShardId>& before, const std::vector<ShardId>& now) {

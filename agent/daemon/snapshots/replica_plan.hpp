@@ -21,12 +21,9 @@ struct OwnRanks {
   int count = 1;
   int world_size = 1;
 };
-// The newest save among a neighbour's `replicas` with a shard for each of these ranks, in the order
-// of the ranks; `index` of each is the local rank. Empty if there is none.
+// The newest save among `replicas` with a shard for each of these ranks, in the order of the ranks.
+// Empty if there is none.
 std::vector<ShardId> shards_to_restore(const std::vector<ShardId>& replicas, const OwnRanks& ranks);
-
-// Whether this node has the shards of all these ranks of some save.
-bool has_own(const std::vector<ShardId>& own, const OwnRanks& ranks);
 
 // Number of saves between two that were replicated.
 uint64_t left_out(const std::vector<ShardId>& before, const std::vector<ShardId>& now);

@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "common/machine/clock.hpp"
-#include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
+#include "snapshot_files/archive/bytes.hpp"
 
 namespace cpprun {
 namespace {
 
 using replica_protocol::ShardNamespace;
-using snapshot_protocol::Answer;
 
 constexpr Duration kRetry = std::chrono::milliseconds(100);
 constexpr int kTooSlow = 3;  // failed copies in a row before a warning
@@ -36,7 +35,7 @@ class PeerConnection {
         ask({source_->secret, shard_namespace, {}}, limits::kShardListBytes);
     if (!bytes) return bytes.error();
     std::string text(*bytes, '\0');
-    Status got = receive(std::as_writable_bytes(std::span(text.data(), text.size())));
+    Status got = receive(archive::writable_bytes_of(text));
     if (!got) return got.error();
     return replica_protocol::decode_shards(text);
   }
@@ -54,24 +53,11 @@ class PeerConnection {
   PeerConnection(const ShardSource& source, PeerSocket socket)
       : source_(&source), socket_(std::move(socket)) {}
 
-  // Returns the number of bytes that follow. Error (System): try again later; (Refused): the peer
-  // does not have it.
+  // Returns the number of bytes that follow.
   Result<uint64_t> ask(const replica_protocol::Request& request, uint64_t most) {
-    if (Status sent = socket_.send(replica_protocol::encode(request), source_->stalls); !sent) {
-      return sent.error();
-    }
-    Result<std::string> said = socket_.receive_line(source_->stalls);
-    if (!said) return said.error();
-    Result<Answer> answer = snapshot_protocol::decode_answer(*said);
-    if (!answer) return answer.error();
-    switch (answer->kind) {
-      case Answer::Kind::Busy:
-      case Answer::Kind::Secret: return Error{ErrorKind::System, answer->why};
-      case Answer::Kind::No: return Error{ErrorKind::Refused, answer->why};
-      case Answer::Kind::Bytes: break;
-    }
-    if (answer->bytes > most) return Error{ErrorKind::Protocol, "more came than may come"};
-    return answer->bytes;
+    const Result<uint64_t> bytes = socket_.ask(encode(request), source_->stalls);
+    if (bytes && *bytes > most) return Error{ErrorKind::Protocol, "more came than may come"};
+    return bytes;
   }
 
   // Requires a minimum rate: a peer that sends single bytes must not delay the job for ever.
@@ -82,7 +68,7 @@ class PeerConnection {
       const Result<size_t> size = socket_.receive(into, source_->stalls);
       if (!size) return size.error();
       into = into.subspan(*size);
-      if (boot_now() > until) return Error{ErrorKind::System, "it comes too slowly"};
+      if (boot_now() > until) return Error{ErrorKind::Network, "it comes too slowly"};
     }
     return {};
   }
@@ -115,19 +101,6 @@ size_t arenas_of(const std::vector<ShardId>& shards) {
   std::set<int> indexes;
   for (const ShardId& shard : shards) indexes.insert(shard.index);
   return indexes.size();
-}
-
-// The `wanted` shards with their names at the peer (shards_to_restore() changes `index`).
-std::vector<ShardId> as_named_in(const std::vector<ShardId>& all,
-                                 const std::vector<ShardId>& wanted) {
-  std::vector<ShardId> named;
-  for (const ShardId& want : wanted) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const ShardId& each) {
-      return each.number == want.number && each.label == want.label;
-    });
-    if (found != all.end()) named.push_back(*found);
-  }
-  return named;
 }
 
 }  // namespace
@@ -178,7 +151,7 @@ ReplicaCount keep_replicas(const ShardSource& source, Arenas& replicas,
 
 RestoreResult restore_shards(const ShardSource& source, const OwnRanks& ranks, Arenas& own,
                              const std::shared_ptr<const CancelToken>& cancel_token) {
-  if (has_own(shards_in(own), ranks)) return {};
+  if (!shards_to_restore(shards_in(own), ranks).empty()) return {};
   const Instant until = boot_now() + limits::kReplicaFetchTimeout;
   Error last{ErrorKind::System, "it was stopped"};
   do {
@@ -195,10 +168,11 @@ RestoreResult restore_shards(const ShardSource& source, const OwnRanks& ranks, A
     }
     const std::vector<ShardId> wanted = shards_to_restore(*theirs, ranks);
     if (wanted.empty()) return {};
-    Result<std::vector<ShardWriter>> writers = writers_for(wanted, own);
+    std::vector<ShardId> ours = wanted;
+    for (ShardId& shard : ours) shard.index = shard.label.rank - ranks.first;
+    Result<std::vector<ShardWriter>> writers = writers_for(ours, own);
     if (!writers) return {writers.error()};
-    const Status copied =
-        copy_all(*connection, ShardNamespace::Replicas, as_named_in(*theirs, wanted), *writers);
+    const Status copied = copy_all(*connection, ShardNamespace::Replicas, wanted, *writers);
     if (!copied) return {copied};
     return {{}, wanted.front().label.step};
   } while (boot_now() < until && !cancel_token->wait(kRetry));

@@ -14,7 +14,7 @@
 #include "common/limits/snapshots.hpp"
 #include "common/result.hpp"
 #include "rendezvous/protocol/control/control.hpp"
-#include "rendezvous/protocol/transfer/replica_protocol.hpp"
+#include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 
 namespace cpprun {
 

@@ -15,22 +15,15 @@ namespace {
 using snapshot_files::ArenaSlots;
 using snapshot_files::Slot;
 
-// A read-only mapping of an arena. Only the pages that are read cost memory.
-class ArenaMapping {
- public:
-  explicit ArenaMapping(const Arenas::View& view) {
-    void* at = ::mmap(nullptr, view.bytes, PROT_READ, MAP_SHARED, view.descriptor.get(), 0);
-    if (at != MAP_FAILED) bytes_ = {static_cast<const std::byte*>(at), view.bytes};
-  }
-  ~ArenaMapping() {
-    if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-  }
-  ArenaMapping(const ArenaMapping&) = delete;
-  std::span<const std::byte> bytes() const { return bytes_; }
+// Null on failure. Only the pages that are used cost memory.
+Mapping map(int descriptor, size_t bytes, int protection) {
+  void* at = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, 0);
+  return at == MAP_FAILED ? Mapping() : Mapping(static_cast<std::byte*>(at), Unmap{bytes});
+}
 
- private:
-  std::span<const std::byte> bytes_;
-};
+std::span<std::byte> bytes_of(const Mapping& mapping) {
+  return {mapping.get(), mapping.get_deleter().bytes};
+}
 
 bool is_named(const Slot& slot, const ShardId& name) {
   return slot.is_complete && slot.label == name.label && slot.crc32 == name.crc32 &&
@@ -44,8 +37,8 @@ std::vector<ShardId> shards_in(const Arenas& arenas) {
   for (const int index : arenas.local_ranks()) {
     const Result<Arenas::View> view = arenas.view(index);
     if (!view) continue;
-    const ArenaMapping mapping(*view);
-    for (const Slot& slot : snapshot_files::slots_of(mapping.bytes())) {
+    const Mapping mapping = map(view->descriptor.get(), view->bytes, PROT_READ);
+    for (const Slot& slot : snapshot_files::slots_of(bytes_of(mapping))) {
       if (!slot.is_complete) continue;
       all.push_back({index, slot.label, slot.number, slot.crc32, slot.content.size()});
     }
@@ -56,10 +49,10 @@ std::vector<ShardId> shards_in(const Arenas& arenas) {
 Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name) {
   Result<Arenas::View> view = arenas.view(name.index);
   if (!view) return view.error();
-  const ArenaMapping mapping(*view);
-  for (const Slot& slot : snapshot_files::slots_of(mapping.bytes())) {
+  const Mapping mapping = map(view->descriptor.get(), view->bytes, PROT_READ);
+  for (const Slot& slot : snapshot_files::slots_of(bytes_of(mapping))) {
     if (!is_named(slot, name)) continue;
-    const auto from = static_cast<off_t>(slot.content.data() - mapping.bytes().data());
+    const auto from = static_cast<off_t>(slot.content.data() - mapping.get());
     if (::lseek(view->descriptor.get(), from, SEEK_SET) < 0) return system_error("lseek", errno);
     return OpenShard{std::move(view->descriptor), slot.content.size()};
   }
@@ -69,10 +62,9 @@ Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name) {
 Result<ShardWriter> ShardWriter::make(Arenas& arenas, const ShardId& name) {
   const Result<Arenas::Piece> piece = arenas.want(name.index, ArenaSlots::arena_bytes(name.bytes));
   if (!piece) return piece.error();
-  void* at =
-      ::mmap(nullptr, piece->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, piece->descriptor, 0);
-  if (at == MAP_FAILED) return system_error("mapping memory for a copy", errno);
-  ShardWriter writer(Mapping(static_cast<std::byte*>(at), Unmap{piece->bytes}), name);
+  Mapping mapping = map(piece->descriptor, piece->bytes, PROT_READ | PROT_WRITE);
+  if (!mapping) return system_error("mapping memory for a copy", errno);
+  ShardWriter writer(std::move(mapping), name);
   Result<std::span<std::byte>> bytes = writer.slots_.begin(name.label, name.bytes);
   if (!bytes) return bytes.error();
   writer.bytes_ = *bytes;
@@ -80,9 +72,7 @@ Result<ShardWriter> ShardWriter::make(Arenas& arenas, const ShardId& name) {
 }
 
 ShardWriter::ShardWriter(Mapping mapping, const ShardId& name)
-    : mapping_(std::move(mapping)),
-      slots_({mapping_.get(), mapping_.get_deleter().bytes}),
-      name_(name) {}
+    : mapping_(std::move(mapping)), slots_(bytes_of(mapping_)), name_(name) {}
 
 Status ShardWriter::check() {
   if (archive::crc32(bytes_) != name_.crc32) {
@@ -95,6 +85,6 @@ Status ShardWriter::check() {
 
 void ShardWriter::complete() { slots_.complete(name_.label.step); }
 
-void ShardWriter::Unmap::operator()(std::byte* at) const { ::munmap(at, bytes); }
+void Unmap::operator()(std::byte* at) const { ::munmap(at, bytes); }
 
 }  // namespace cpprun

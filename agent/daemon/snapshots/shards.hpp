@@ -15,7 +15,7 @@
 #include "agent/process/channel/arenas.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
-#include "rendezvous/protocol/transfer/replica_protocol.hpp"
+#include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/folders/arena_slots.hpp"
 
 namespace cpprun {
@@ -36,6 +36,12 @@ struct OpenShard {
 // Error (Refused): a newer shard has replaced it.
 Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name);
 
+struct Unmap {
+  size_t bytes = 0;
+  void operator()(std::byte* at) const;
+};
+using Mapping = std::unique_ptr<std::byte, Unmap>;  // of an arena
+
 // Writes a shard into an arena. The shard becomes valid with complete(); until then the last
 // complete shard of the arena stays valid.
 class ShardWriter {
@@ -51,11 +57,6 @@ class ShardWriter {
   void complete();
 
  private:
-  struct Unmap {
-    size_t bytes = 0;
-    void operator()(std::byte* at) const;
-  };
-  using Mapping = std::unique_ptr<std::byte, Unmap>;
   ShardWriter(Mapping mapping, const ShardId& name);
 
   Mapping mapping_;

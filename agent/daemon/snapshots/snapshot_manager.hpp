@@ -8,16 +8,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "agent/daemon/snapshots/shards.hpp"
-#include "common/result.hpp"
-#include "rendezvous/protocol/control/control.hpp"
-
-namespace boost::asio {
-class io_context;
-}
+#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/snapshots/snapshot_fetch.hpp"
+#include "agent/daemon/snapshots/snapshot_server.hpp"
+#include "common/loop/timer.hpp"
 
 namespace cpprun {
 
@@ -49,8 +47,32 @@ class SnapshotManager {
   void drop_fetch();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  struct ScanResult {
+    std::vector<control::SnapshotName> snapshots;
+    Status status;
+  };
+  static ScanResult scan_folder(const std::string& dir);
+  void scan_now();
+  void on_scanned(const ScanResult& scanned);
+  void on_no_answer();
+  void on_slow_fetch();
+  void on_fetch_over(const Fetched& fetched);
+
+  const std::string dir_;
+  const ShardArenas shards_;
+  const Events events_;
+  const std::shared_ptr<LoopPoster> poster_;  // shared with threads, which may outlive us
+  Timer scan_timer_;
+  Timer slow_timer_;
+  bool is_scanning_ = false;
+  bool is_scan_wanted_ = false;  // scan again after the running scan
+  int64_t generation_ = 0;
+  std::unique_ptr<SnapshotServer> server_;
+  std::string served_at_;
+  std::string secret_;
+  control::ResumePoint fetching_;
+  std::shared_ptr<CancelToken> cancel_token_;  // of the running fetch, shared with its thread
+  std::optional<uint64_t> bytes_total_;
 };
 
 }  // namespace cpprun

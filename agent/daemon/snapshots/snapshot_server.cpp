@@ -14,7 +14,6 @@
 #include "common/limits/server.hpp"
 #include "common/limits/snapshots.hpp"
 #include "common/machine/sockets.hpp"
-#include "rendezvous/protocol/transfer/replica_protocol.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 
@@ -142,10 +141,16 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     return !secret_.empty() && are_same(secret, secret_);
   }
 
+  static bool send(PeerSocket& peer, const std::string& bytes) {
+    return peer.send(bytes, limits::kSnapshotStallTimeout).ok();
+  }
   static bool refuse(PeerSocket& peer, Answer::Kind kind, const std::string& why) {
-    const std::string header = encode(Answer{kind, 0, why});
-    static_cast<void>(peer.send(header, limits::kSnapshotStallTimeout));
+    static_cast<void>(send(peer, encode(Answer{kind, 0, why})));
     return false;
+  }
+  static bool send_file(PeerSocket& peer, int file, uint64_t bytes) {
+    return send(peer, encode(Answer{Answer::Kind::Bytes, bytes})) &&
+           peer.send_file(file, bytes, limits::kSnapshotStallTimeout).ok();
   }
 
   // On false the peer has received the reason.
@@ -162,32 +167,26 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     if (!shard_namespace) return refuse(peer, Answer::Kind::No, "it keeps no replicas in memory");
     if (!request.shard) {
       const std::string names = replica_protocol::encode(shards_in(*shard_namespace));
-      const std::string header = encode(Answer{Answer::Kind::Bytes, names.size(), {}});
-      return peer.send(header + names, limits::kSnapshotStallTimeout).ok();
+      return send(peer, encode(Answer{Answer::Kind::Bytes, names.size()}) + names);
     }
     const Result<OpenShard> shard = open_shard(*shard_namespace, *request.shard);
     if (!shard) {  // a newer save has replaced it; the peer may ask for another shard
-      const std::string header = encode(Answer{Answer::Kind::No, 0, shard.error().text});
-      return peer.send(header, limits::kSnapshotStallTimeout).ok();
+      return send(peer, encode(Answer{Answer::Kind::No, 0, shard.error().text}));
     }
-    const std::string header = encode(Answer{Answer::Kind::Bytes, shard->bytes, {}});
-    return peer.send(header, limits::kSnapshotStallTimeout).ok() &&
-           peer.send_file(shard->file.get(), shard->bytes, limits::kSnapshotStallTimeout).ok();
+    return send_file(peer, shard->file.get(), shard->bytes);
   }
 
   // Returns false if the connection must be closed.
   bool answer(PeerSocket& peer, const Request& request, PeerState& state) {
     if (!admit(peer, request.secret, state)) return false;
     std::optional<FoundSnapshot>& snapshot = state.snapshot;
-    if (!snapshot || snapshot->manifest.id != request.snapshot.id)
-      snapshot = find(request.snapshot);
+    const bool is_found = snapshot && snapshot->manifest.id == request.snapshot.id;
+    if (!is_found) snapshot = find(request.snapshot);
     if (!snapshot) return refuse(peer, Answer::Kind::No, "it is not there any more");
     uint64_t bytes = 0;
     UniqueFd file = open(*snapshot, request.file, bytes);
     if (!file.is_open()) return refuse(peer, Answer::Kind::No, "no such file in this snapshot");
-    const std::string header = encode(Answer{Answer::Kind::Bytes, bytes});
-    return peer.send(header, limits::kSnapshotStallTimeout).ok() &&
-           peer.send_file(file.get(), bytes, limits::kSnapshotStallTimeout).ok();
+    return send_file(peer, file.get(), bytes);
   }
 
   std::optional<FoundSnapshot> find(const control::SnapshotName& name) const {

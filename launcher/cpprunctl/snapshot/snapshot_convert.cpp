@@ -11,6 +11,7 @@
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/archive/safetensors.hpp"
 #include "snapshot_files/folders/commit.hpp"
+#include "snapshot_files/folders/prune.hpp"
 
 namespace cpprun {
 namespace {

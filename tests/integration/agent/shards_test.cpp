@@ -56,7 +56,6 @@ TEST(ReplicaPlan, TakesBackTheShardsOfTheseRanks) {
   EXPECT_EQ(back[1].label.rank, 3);
   EXPECT_TRUE(shards_to_restore(replicas, {1, 2, 4}).empty()) << "rank 1 is not among them";
   EXPECT_TRUE(shards_to_restore(replicas, {2, 2, 8}).empty()) << "of another world";
-  EXPECT_TRUE(has_own(replicas, {2, 2, 4}));
 }
 
 TEST(ReplicaPlan, CountsSavesBetweenTwoReplicas) {

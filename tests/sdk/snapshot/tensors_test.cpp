@@ -5,8 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "snapshot_files/pickle/reader.hpp"
-#include "snapshot_files/pickle/writer.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 #include "tests/sdk/snapshot/held_storages.hpp"
 
 namespace cpprun::snapshot {

@@ -7,6 +7,7 @@
 #include "cpprun/snapshot/save/writing.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 #include "snapshot_files/folders/commit.hpp"
+#include "snapshot_files/folders/prune.hpp"
 #include "tests/support/memory_files.hpp"
 
 namespace cpprun::snapshot {

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include "snapshot_files/folders/commit.hpp"
 
 namespace cpprun::snapshot {
-namespace {
 
 constexpr const char* kNoMarker = "none";
-
-}  // namespace
 
 const Group& FolderGroup::get() {
   if (!group_) group_ = determine();
@@ -47,7 +43,7 @@ Group FolderGroup::determine() {
   // While a node cannot create its marker, the node's ranks count as a group of their own.
   const bool is_blind = markers[static_cast<size_t>(first_of_node)] == kNoMarker;
   int leader = is_blind ? first_of_node : comm_.rank();
-  is_certain_ = std::find(markers.begin(), markers.end(), kNoMarker) == markers.end();
+  is_certain_ = std::ranges::count(markers, kNoMarker) == 0;
   for (size_t rank = 0; rank < markers.size() && leader == comm_.rank(); ++rank) {
     const bool is_marker = !markers[rank].empty() && markers[rank] != kNoMarker;
     if (is_marker && files.exists(folder + markers[rank])) {

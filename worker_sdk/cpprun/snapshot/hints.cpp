@@ -1,11 +1,11 @@
-#include "cpprun/snapshot/hints.hpp"
-
+// Warnings about probable mistakes in the use of a Snapshot.
 #include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "cpprun/dist/live_objects.hpp"
+#include "cpprun/snapshot/tracked_objects.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 
 namespace cpprun::snapshot {
@@ -50,13 +50,11 @@ void warn_about_differences(const TrackedObjects& objects, const SnapshotComm& c
 
 void warn_about_untracked(const TrackedObjects& objects) {
   const auto tracks = [&](Kind kind) {
-    return std::any_of(objects.all().begin(), objects.all().end(),
-                       [kind](const auto& each) { return each.kind == kind; });
+    return std::ranges::count(objects.all(), kind, &Tracked::kind) > 0;
   };
   const std::vector<const torch::nn::Module*> modules = objects.modules();
   const auto any_module = [&](bool (*is)(const torch::nn::Module&)) {
-    return std::any_of(modules.begin(), modules.end(),
-                       [is](const auto* each) { return is(*each); });
+    return std::ranges::any_of(modules, [is](const auto* each) { return is(*each); });
   };
   std::string missing;
   const auto add = [&](bool is_missing, const char* what) {

@@ -1,7 +1,6 @@
 #include "cpprun/snapshot/outcome_codec.hpp"
 
-#include "snapshot_files/pickle/reader.hpp"
-#include "snapshot_files/pickle/writer.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -37,24 +36,17 @@ std::string encode(const Done& done) {
     for (const uint32_t crc : crcs) one.items.emplace_back(static_cast<int64_t>(crc));
     all.items.emplace_back(std::move(one));
   }
-  List report;
-  report.items.emplace_back(std::move(all));
-  report.items.emplace_back(static_cast<int64_t>(done.own_bytes));
-  report.items.emplace_back(static_cast<int64_t>(done.own_crc32));
-  report.items.emplace_back(static_cast<int64_t>(done.fingerprint));
+  const List report{{std::move(all), static_cast<int64_t>(done.own_bytes),
+                     static_cast<int64_t>(done.own_crc32), static_cast<int64_t>(done.fingerprint)}};
   return pickle::write(report);
 }
 
 Result<Done> decode_done(std::string_view text) {
   const Result<Value> value = pickle::read(text);
   if (!value) return value.error();
-  const auto* report = value->get_if<List>();
-  if (report == nullptr || report->items.size() != 4) return senseless();
-  const auto* parts = report->items[0].get_if<List>();
-  const auto* bytes = report->items[1].get_if<int64_t>();
-  const auto* crc = report->items[2].get_if<int64_t>();
-  const auto* fingerprint = report->items[3].get_if<int64_t>();
-  if (!parts || !bytes || !crc || !fingerprint) return senseless();
+  const auto fields = pickle::unpack<List, int64_t, int64_t, int64_t>(*value);
+  if (!fields) return senseless();
+  const auto [parts, bytes, crc, fingerprint] = *fields;
   Done done{.parts = {},
             .own_bytes = static_cast<uint64_t>(*bytes),
             .own_crc32 = static_cast<uint32_t>(*crc),

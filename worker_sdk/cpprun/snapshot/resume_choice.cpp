@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "snapshot_files/pickle/reader.hpp"
-#include "snapshot_files/pickle/writer.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -18,24 +17,19 @@ bool is_same(const Candidate& a, const Candidate& b) {
 }
 
 bool is_on_all(const std::vector<Candidates>& of_ranks, const Candidate& candidate) {
-  return std::all_of(of_ranks.begin(), of_ranks.end(), [&](const Candidates& own) {
-    return std::any_of(own.begin(), own.end(), [&](const Candidate& each) {
-      return is_same(each, candidate) && each.why.empty();
-    });
+  return std::ranges::all_of(of_ranks, [&](const Candidates& own) {
+    return std::ranges::any_of(
+        own, [&](const Candidate& each) { return is_same(each, candidate) && each.why.empty(); });
   });
 }
 
 Result<Candidate> decode_one(const Value& value) {
-  const auto* tuple = value.get_if<Tuple>();
-  if (tuple != nullptr && tuple->items.size() == 5) {
-    const auto* where = tuple->items[0].get_if<int64_t>();
-    const auto* step = tuple->items[1].get_if<int64_t>();
-    const auto* id = tuple->items[2].get_if<std::string>();
-    const auto* why = tuple->items[3].get_if<std::string>();
-    const auto* name = tuple->items[4].get_if<std::string>();
-    if (where && step && id && why && name && *where >= 0 && *where <= 2) {
+  const auto fields =
+      pickle::unpack<int64_t, int64_t, std::string, std::string, std::string>(value);
+  if (fields) {
+    const auto [where, step, id, why, name] = *fields;
+    if (*where >= 0 && *where <= 2)
       return Candidate{static_cast<Where>(*where), *step, *id, *why, *name};
-    }
   }
   return Error{ErrorKind::Protocol, "a rank's list of snapshots makes no sense"};
 }
@@ -55,9 +49,7 @@ Result<Candidates> decode(std::string_view text) {
   const Result<Value> value = pickle::read(text);
   if (!value) return value.error();
   const auto* list = value->get_if<pickle::List>();
-  if (list == nullptr) {
-    return Error{ErrorKind::Protocol, "a rank's list of snapshots is none"};
-  }
+  if (list == nullptr) return Error{ErrorKind::Protocol, "a rank's list of snapshots is none"};
   Candidates candidates;
   for (const Value& item : list->items) {
     Result<Candidate> one = decode_one(item);
@@ -75,10 +67,7 @@ Common common(const std::vector<Candidates>& of_ranks) {
         if (rank == 0 && is_on_all(of_ranks, each)) all.loadable.push_back(std::move(each));
         continue;
       }
-      const bool is_known =
-          std::any_of(all.damaged.begin(), all.damaged.end(),
-                      [&](const Candidate& known) { return known.step == each.step; });
-      if (is_known) continue;
+      if (std::ranges::count(all.damaged, each.step, &Candidate::step) > 0) continue;
       if (of_ranks.size() > 1) each.why = "rank " + std::to_string(rank) + ": " + each.why;
       all.damaged.push_back(std::move(each));
     }
@@ -93,8 +82,8 @@ Common common(const std::vector<Candidates>& of_ranks) {
   const auto by_merit = [](const Candidate& a, const Candidate& b) {
     return std::tuple(a.where, -a.step) < std::tuple(b.where, -b.step);
   };
-  std::stable_sort(all.loadable.begin(), all.loadable.end(), by_merit);
-  std::stable_sort(all.damaged.begin(), all.damaged.end(), by_merit);
+  std::ranges::stable_sort(all.loadable, by_merit);
+  std::ranges::stable_sort(all.damaged, by_merit);
   return all;
 }
 

@@ -12,11 +12,8 @@ namespace cpprun::snapshot {
 
 // A snapshot that one rank found.
 struct Candidate {
-  enum class Where {
-    InMemorySnapshot,
-    Chosen,
-    Folder
-  } where = Where::Folder;  // Chosen: by the launcher
+  enum class Where { InMemorySnapshot, Chosen, Folder };  // Chosen: by the launcher
+  Where where = Where::Folder;
   int64_t step = 0;
   std::string id;    // the same on all ranks for the same save
   std::string why;   // not empty: the snapshot is damaged, for this reason

@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "common/text.hpp"
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/snapshot/folder_group.hpp"
-#include "cpprun/snapshot/hints.hpp"
 #include "cpprun/snapshot/save/in_memory_snapshot.hpp"
 #include "cpprun/snapshot/save_schedule.hpp"
 #include "cpprun/snapshot/snapshot_comm.hpp"
 #include "cpprun/snapshot/snapshot_loader.hpp"
-#include "cpprun/snapshot/snapshot_location.hpp"
 #include "cpprun/snapshot/snapshot_writer.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
@@ -42,25 +41,32 @@ Tracked track_number(T& value, TrackValue options) {
               }};
 }
 
+// A text, which may be kept as bytes.
 const std::string& text_of(const Value& value) {
-  const auto* text = value.get_if<std::string>();
-  if (text == nullptr) {
-    throw std::runtime_error(std::string("the file has a ") + kind_name(value) +
-                             " where a text belongs");
-  }
-  return *text;
+  const auto* bytes = value.get_if<pickle::Bytes>();
+  return bytes != nullptr ? bytes->bytes : snapshot::as<std::string>(value, "a text");
 }
 
 // Other text may be invalid UTF-8, which Python refuses in a str; it is kept as bytes.
 bool is_ascii(const std::string& text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<signed char>(c) >= 0; });
+  return std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; });
 }
 
 int cuda_device() {
   if (!dist::is_initialized()) return -1;
   const c10::Device device = dist::local_device();
   return device.is_cuda() ? device.index() : -1;
+}
+
+// Throws std::invalid_argument if the options name both a folder and a file.
+snapshot::SnapshotLocation locate(const SnapshotOptions& options) {
+  if (!options.file.empty() && !options.dir.empty()) {
+    throw std::invalid_argument("a Snapshot has either a folder (.dir) or a file (.file)");
+  }
+  const std::string& launchers = snapshot::own_environment().snapshot_dir;
+  if (!options.file.empty() && launchers.empty()) return {options.file, true};
+  if (!options.dir.empty()) return {options.dir, false};
+  return {launchers.empty() ? "snapshots" : launchers, false};
 }
 
 }  // namespace
@@ -93,7 +99,7 @@ struct Snapshot::Impl {
 
 Snapshot::Impl::Impl(SnapshotOptions given)
     : options(std::move(given)),
-      location(snapshot::locate(options)),
+      location(locate(options)),
       memory(location.path + '\n' + options.file),
       writer(location, comm, group, memory,
              {static_cast<size_t>(options.keep), options.keep_every}) {
@@ -128,13 +134,11 @@ Resumed Snapshot::Impl::apply(const snapshot::LoadedSnapshot& loaded) {
       snapshot::apply(tracked, location.is_single_file, comm.rank(), files);
   schedule.resume(candidate.step, applied.counters.seconds);
   if (comm.is_first() && !applied.missing.empty()) {
-    std::string names;
-    for (const std::string& name : applied.missing) names += (names.empty() ? "" : ", ") + name;
+    const std::string names = text::join(applied.missing, ", ");
     std::fprintf(stderr, "cpprun: %s has nothing of: %s; it begins as it is\n",
                  candidate.name.c_str(), names.c_str());
   }
-  const bool keeps_own = std::any_of(tracked.begin(), tracked.end(),
-                                     [](const auto& each) { return each.is_per_rank; });
+  const bool keeps_own = std::ranges::any_of(tracked, &Tracked::is_per_rank);
   const bool is_new_rank = comm.any(keeps_own && applied.lacks_rank && applied.is_marked);
   if (is_new_rank && comm.is_first()) {
     std::fprintf(stderr,
@@ -150,81 +154,68 @@ Resumed Snapshot::Impl::apply(const snapshot::LoadedSnapshot& loaded) {
 Snapshot::Snapshot(SnapshotOptions options) : impl_(new Impl(std::move(options))) {}
 Snapshot::~Snapshot() = default;
 
-Snapshot& Snapshot::track(const std::string& name, torch::nn::Module& model, TrackModule options) {
-  impl_->objects.add(name, snapshot::track_module(model, options.strict));
+Snapshot& Snapshot::add(const std::string& name, Tracked tracked) {
+  impl_->objects.add(name, std::move(tracked));
   return *this;
+}
+
+Snapshot& Snapshot::track(const std::string& name, torch::nn::Module& model, TrackModule options) {
+  return add(name, snapshot::track_module(model, options.strict));
 }
 
 Snapshot& Snapshot::track(const std::string& name, torch::optim::Optimizer& optimizer,
                           const torch::nn::Module& model) {
-  impl_->objects.add(name, snapshot::track_optimizer(optimizer, snapshot::named_parameters(model)));
-  return *this;
+  return add(name, snapshot::track_optimizer(optimizer, snapshot::named_parameters(model)));
 }
 
 Snapshot& Snapshot::track(const std::string& name, torch::optim::Optimizer& optimizer) {
-  impl_->objects.add(name, snapshot::track_optimizer(optimizer, impl_->objects.parameters()));
-  return *this;
+  return add(name, snapshot::track_optimizer(optimizer, impl_->objects.parameters()));
 }
 
 Snapshot& Snapshot::track(const std::string& name, optim::LRScheduler& scheduler) {
-  impl_->objects.add(name, snapshot::track_scheduler(scheduler));
-  return *this;
+  return add(name, snapshot::track_scheduler(scheduler));
 }
 
 Snapshot& Snapshot::track(const std::string& name, data::DistributedSampler& sampler) {
-  impl_->objects.add(name, snapshot::track_sampler(sampler));
-  return *this;
+  return add(name, snapshot::track_sampler(sampler));
 }
 
-Snapshot& Snapshot::track_rng() {
-  impl_->objects.add("rng", snapshot::track_generators(cuda_device()));
-  return *this;
-}
+Snapshot& Snapshot::track_rng() { return add("rng", snapshot::track_generators(cuda_device())); }
 
 Snapshot& Snapshot::track(const std::string& name, bool& value, TrackValue options) {
-  impl_->objects.add(name, track_number(value, options));
-  return *this;
+  return add(name, track_number(value, options));
 }
 
 Snapshot& Snapshot::track(const std::string& name, int& value, TrackValue options) {
-  impl_->objects.add(name, track_number(value, options));
-  return *this;
+  return add(name, track_number(value, options));
 }
 
 Snapshot& Snapshot::track(const std::string& name, int64_t& value, TrackValue options) {
-  impl_->objects.add(name, track_number(value, options));
-  return *this;
+  return add(name, track_number(value, options));
 }
 
 Snapshot& Snapshot::track(const std::string& name, double& value, TrackValue options) {
-  impl_->objects.add(name, track_number(value, options));
-  return *this;
+  return add(name, track_number(value, options));
 }
 
 Snapshot& Snapshot::track(const std::string& name, std::string& value, TrackValue options) {
-  impl_->objects.add(name, {.is_per_rank = options.is_per_rank,
-                            .object = &value,
-                            .save = [&value](Capture&) { return pickle::text_or_bytes(value); },
-                            .load =
-                                [&value](const Value& held, const Storages&) {
-                                  const auto* bytes = held.get_if<pickle::Bytes>();
-                                  value = bytes != nullptr ? bytes->bytes : text_of(held);
-                                }});
-  return *this;
+  return add(name,
+             {.is_per_rank = options.is_per_rank,
+              .object = &value,
+              .save = [&value](Capture&) { return pickle::text_or_bytes(value); },
+              .load = [&value](const Value& held, const Storages&) { value = text_of(held); }});
 }
 
 Snapshot& Snapshot::track(const std::string& name, at::Tensor& value, TrackValue options) {
-  impl_->objects.add(name, {.is_per_rank = options.is_per_rank,
-                            .object = &value,
-                            .save = [&value](Capture& capture) { return capture.add(value, true); },
-                            .load =
-                                [&value](const Value& held, const Storages& storages) {
-                                  const auto* ref = held.get_if<pickle::TensorRef>();
-                                  if (ref == nullptr)
-                                    throw std::runtime_error("the file has no tensor");
-                                  snapshot::assign(value, *ref, storages);
-                                }});
-  return *this;
+  return add(name, {.is_per_rank = options.is_per_rank,
+                    .object = &value,
+                    .save = [&value](Capture& capture) { return capture.add(value, true); },
+                    .load =
+                        [&value](const Value& held, const Storages& storages) {
+                          const auto* ref = held.get_if<pickle::TensorRef>();
+                          if (ref == nullptr) throw std::runtime_error("the file has no tensor");
+                          snapshot::assign(value, *ref, storages);
+                        }});
 }
 
 void Snapshot::track_buckets(const std::string& model, std::function<std::string()> save,
@@ -235,19 +226,15 @@ void Snapshot::track_buckets(const std::string& model, std::function<std::string
 
 Snapshot& Snapshot::track_state(const std::string& name, std::function<std::string()> save,
                                 std::function<void(const std::string&)> load, TrackValue options) {
-  impl_->objects.add(name, {.is_per_rank = options.is_per_rank,
-                            .save =
-                                [save = std::move(save)](Capture&) {
-                                  std::string text = save();
-                                  return is_ascii(text) ? Value(std::move(text))
-                                                        : Value(pickle::Bytes{std::move(text)});
-                                },
-                            .load =
-                                [load = std::move(load)](const Value& held, const Storages&) {
-                                  const auto* bytes = held.get_if<pickle::Bytes>();
-                                  load(bytes != nullptr ? bytes->bytes : text_of(held));
-                                }});
-  return *this;
+  return add(name, {.is_per_rank = options.is_per_rank,
+                    .save =
+                        [save = std::move(save)](Capture&) {
+                          std::string text = save();
+                          return is_ascii(text) ? Value(std::move(text))
+                                                : Value(pickle::Bytes{std::move(text)});
+                        },
+                    .load = [load = std::move(load)](const Value& held,
+                                                     const Storages&) { load(text_of(held)); }});
 }
 
 Resumed Snapshot::resume() { return impl_->resume(); }

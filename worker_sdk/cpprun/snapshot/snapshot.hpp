@@ -40,6 +40,9 @@ class DistributedSampler;
 namespace cpprun::optim {
 class LRScheduler;
 }
+namespace cpprun::snapshot {
+struct Tracked;
+}
 
 namespace cpprun {
 
@@ -196,6 +199,7 @@ class Snapshot {
   std::string last_path() const;
 
  private:
+  Snapshot& add(const std::string& name, snapshot::Tracked tracked);
   // The bucket layout of DistributedDataParallel, which fixes the order of its sums. Snapshots
   // without one (Python's) are accepted.
   void track_buckets(const std::string& model, std::function<std::string()> save,

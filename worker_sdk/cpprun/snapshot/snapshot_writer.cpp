@@ -1,11 +1,14 @@
 #include "cpprun/snapshot/snapshot_writer.hpp"
 
+#include <signal.h>
 #include <torch/version.h>
 
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <utility>
 
+#include "common/check.hpp"
 #include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
@@ -40,12 +43,8 @@ int64_t epoch_of(const std::vector<Tracked>& tracked, const Contents& contents) 
   for (const auto& each : tracked) {
     if (each.name != "epochs_run" && each.name != "epoch" && each.name != "epochs_done") continue;
     for (const auto& content : contents.shared) {
-      const auto* dict = content.value.get_if<pickle::Dict>();
-      if (dict == nullptr) continue;
       for (const std::string& key : {each.name, single_key(each)}) {
-        const pickle::Value* held = dict->find(key);
-        const auto* number = held == nullptr ? nullptr : held->get_if<int64_t>();
-        if (number != nullptr) return *number;
+        if (const auto* number = content.value.find_as<int64_t>(key)) return *number;
       }
     }
   }
@@ -64,8 +63,36 @@ SnapshotWriter::SnapshotWriter(const SnapshotLocation& location, const SnapshotC
       keep_(keep),
       instance_(next_instance()) {}
 
+// If an exception ends the training, the save does not wait for other ranks.
+SnapshotWriter::~SnapshotWriter() {
+  if (std::uncaught_exceptions() > 0) gives_up_ = true;
+  wait();
+}
+
+bool SnapshotWriter::wait() {
+  if (thread_.joinable()) thread_.join();
+  return is_well_;
+}
+
+// Requires that no job runs.
+void SnapshotWriter::start_thread(std::function<Status()> job) {
+  CPPRUN_CHECK(!is_busy_);
+  wait();
+  is_busy_ = true;
+  // The new thread must not run signal handlers of the program.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this, job = std::move(job)] {
+    ::pthread_setname_np(::pthread_self(), "cpprun-saver");  // as profilers and `top -H` show it
+    is_well_ = job().ok();
+    is_busy_ = false;
+  });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 bool SnapshotWriter::is_busy(int64_t step) {
-  if (!comm_.any(saver_.is_busy())) return false;
+  if (!comm_.any(is_busy_)) return false;
   if (comm_.is_first() && !has_reported_busy_) {
     std::fprintf(stderr,
                  "cpprun: the snapshot of step %lld is left out: the last one is still being "
@@ -99,10 +126,9 @@ void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, do
   pause_ = seconds_since(began);
   const std::string prefix =
       "cpprun/snapshot/" + std::to_string(instance_) + "/" + std::to_string(saves_++) + "/";
-  saver_.start([this, staged, has_slot, prefix,
-                context = write_context()](const std::atomic<bool>& gives_up) {
+  start_thread([this, staged, has_slot, prefix, context = write_context()] {
     const auto write_began = steady_clock::now();
-    auto channel = std::make_unique<StoreChannel>(store_, prefix, gives_up);
+    auto channel = std::make_unique<StoreChannel>(store_, prefix, gives_up_);
     const Status status = has_slot ? write(*staged, context, *channel) : fail(has_slot, *channel);
     if (last_channel_) last_channel_->delete_keys();
     last_channel_ = std::move(channel);
@@ -135,8 +161,7 @@ Status SnapshotWriter::fail(const Status& why, StoreChannel& channel) {
 
 Status SnapshotWriter::write(Staged& staged, const WriteContext& context, StoreChannel& channel) {
   memory_.write_index(staged);
-  const Status agreed = agree_staged({}, channel);
-  if (!agreed) return agreed;
+  if (Status agreed = agree_staged({}, channel); !agreed) return agreed;
   memory_.complete(staged.step);
   const auto path = location_.is_single_file ? write_single_file(staged, context, channel)
                                              : write_folder(staged, context, channel);

@@ -4,19 +4,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cpprun/snapshot/folder_group.hpp"
 #include "cpprun/snapshot/save/in_memory_snapshot.hpp"
-#include "cpprun/snapshot/save/saver.hpp"
 #include "cpprun/snapshot/save/writing.hpp"
 #include "cpprun/snapshot/save_schedule.hpp"
 #include "cpprun/snapshot/snapshot_comm.hpp"
-#include "cpprun/snapshot/snapshot_location.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
-#include "snapshot_files/folders/keep.hpp"
+#include "snapshot_files/folders/prune.hpp"
 
 namespace cpprun::snapshot {
 
@@ -26,6 +26,7 @@ class SnapshotWriter {
  public:
   SnapshotWriter(const SnapshotLocation& location, const SnapshotComm& comm, FolderGroup& group,
                  InMemorySnapshot& memory, snapshot_files::KeepRule keep);
+  ~SnapshotWriter();  // waits for the running save
 
   // Collective. True if any rank is still writing; rank 0 then warns, once, that `step` is skipped.
   bool is_busy(int64_t step);
@@ -33,7 +34,7 @@ class SnapshotWriter {
   // it. `seconds`: training time so far.
   void start(const std::vector<Tracked>& tracked, int64_t step, double seconds);
   // Waits for the running save. True if the last one is on disk.
-  bool wait() { return saver_.wait(); }
+  bool wait();
 
   // Of the last save.
   SaveCost cost() const { return {pause_, writing_}; }
@@ -41,6 +42,7 @@ class SnapshotWriter {
   const std::string& last_path() const { return last_path_; }
 
  private:
+  void start_thread(std::function<Status()> job);
   WriteContext write_context();
   Status write(Staged& staged, const WriteContext& context, StoreChannel& channel);
   Status agree_staged(const Status& own, StoreChannel& channel);
@@ -64,7 +66,8 @@ class SnapshotWriter {
   std::string last_path_;
   std::string last_error_;  // why the last save failed; empty if it succeeded
 
-  Saver saver_;  // the last member: its thread uses the others and must end first
+  std::atomic<bool> is_busy_{false}, gives_up_{false}, is_well_{true};
+  std::thread thread_;
 };
 
 }  // namespace cpprun::snapshot

@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "cpprun/snapshot/file_storages.hpp"
-#include "cpprun/snapshot/state/names.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/folders/catalog.hpp"
@@ -40,10 +38,7 @@ Status write(const std::string& path, const pickle::Value& value,
   if (!draft) return draft.error();
   Status placed = write_draft(*draft->file, value, by_name);
   if (placed) placed = real_files().rename(draft->path, path);
-  if (placed) {
-    const std::string folder = std::filesystem::absolute(path).parent_path();
-    placed = real_files().sync_folder(folder);
-  }
+  if (placed) placed = real_files().sync_folder(std::filesystem::absolute(path).parent_path());
   if (!placed) static_cast<void>(real_files().remove_file(draft->path));
   return placed;
 }
@@ -61,8 +56,7 @@ void load_state_dict(torch::nn::Module& module, const std::string& path, bool st
   auto file = snapshot_files::open_tensor_file(real_files(), path);
   if (!file) throw std::runtime_error(file.error().text);
   check(file->verify());
-  const auto* dict = file->value().get_if<pickle::Dict>();
-  const pickle::Value* inner = dict == nullptr ? nullptr : dict->find("MODEL_STATE");
+  const pickle::Value* inner = file->value().find("MODEL_STATE");
   const pickle::Value value = inner == nullptr ? file->value() : *inner;
   const snapshot::FileStorages storages(
       std::make_shared<const archive::TensorFile>(std::move(*file)));
@@ -71,11 +65,6 @@ void load_state_dict(torch::nn::Module& module, const std::string& path, bool st
   } catch (const std::exception& error) {
     throw std::runtime_error(path + ": " + error.what());
   }
-}
-
-std::vector<std::string> strip_prefix(const std::vector<std::string>& names,
-                                      const std::string& prefix) {
-  return snapshot::strip_prefix(names, prefix);
 }
 
 }  // namespace cpprun

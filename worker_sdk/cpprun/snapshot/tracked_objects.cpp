@@ -19,8 +19,7 @@ void TrackedObjects::add(const std::string& name, Tracked added) {
   }
   added.name = name;
   const std::string key = single_key(added);
-  const bool is_taken = std::any_of(all_.begin(), all_.end(),
-                                    [&](const Tracked& each) { return single_key(each) == key; });
+  const bool is_taken = std::ranges::count(all_, key, single_key) > 0;
   if (name.empty() || is_taken || key == kRanksKey || key == kStepKey || key == kFormatKey ||
       key == kSecondsKey) {
     throw std::invalid_argument("a Snapshot can't track anything as '" + name +

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cpprun/snapshot/folder_group.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 
 namespace cpprun::snapshot {
@@ -22,5 +23,11 @@ class TrackedObjects {
  private:
   std::vector<Tracked> all_;
 };
+
+// Collective; in hints.cpp. Warns on stderr about SDK objects of this process that the Snapshot
+// does not track, and about parameters that differ between the ranks of a group, which write only
+// one copy of them.
+void warn_about_mistakes(const TrackedObjects& objects, const SnapshotComm& comm,
+                         FolderGroup& group);
 
 }  // namespace cpprun::snapshot

@@ -142,7 +142,6 @@ TEST_F(ArenaSlotsTest, RejectsAnOversizedWriteAndChangesNothing) {
     std::span<std::byte> tiny = arena_.subspan(0, size);
     EXPECT_FALSE(ArenaSlots(tiny).begin({2, 7, 0, 1}, 1).ok());
     EXPECT_TRUE(slots_of(tiny).empty());
-    ArenaSlots(tiny).clear();
   }
   EXPECT_TRUE(is_intact(slots()[0]));
 }
@@ -166,13 +165,6 @@ TEST_F(ArenaSlotsTest, WritesOfAnySizeSpareTheKeptSlot) {
     ASSERT_EQ(newest(), step);
     ASSERT_TRUE(is_intact(slots()[0])) << step;
   }
-}
-
-TEST_F(ArenaSlotsTest, ClearForgetsAll) {
-  save(1);
-  save(2);
-  ArenaSlots(arena_).clear();
-  EXPECT_TRUE(slots().empty());
 }
 
 // Changes random bytes of the header: every slot found lies inside, and new slots work.

@@ -5,8 +5,8 @@
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 #include "snapshot_files/folders/commit.hpp"
-#include "snapshot_files/folders/keep.hpp"
 #include "snapshot_files/folders/manifest.hpp"
+#include "snapshot_files/folders/prune.hpp"
 #include "tests/support/memory_files.hpp"
 
 namespace cpprun::snapshot_files {

@@ -4,8 +4,7 @@
 
 #include <string>
 
-#include "snapshot_files/pickle/reader.hpp"
-#include "snapshot_files/pickle/writer.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 
 namespace cpprun::pickle {
 namespace {

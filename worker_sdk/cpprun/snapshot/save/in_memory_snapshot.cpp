@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <numeric>
 
-#include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/snapshot/save/stream_copy.hpp"
 #include "snapshot_files/archive/crc32.hpp"
-#include "snapshot_files/pickle/reader.hpp"
-#include "snapshot_files/pickle/writer.hpp"
+#include "snapshot_files/pickle/pickle.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -25,8 +26,6 @@ constexpr size_t kLength = sizeof(uint64_t);
 Error broken(const std::string& what) {
   return {ErrorKind::Protocol, "the copy in memory can't be used: " + what};
 }
-
-// --- the index
 
 Value file_value(const StagedFile& file, std::span<const std::byte> memory) {
   List parts;
@@ -49,18 +48,6 @@ struct IndexedFile {
   std::map<std::string, std::vector<IndexedPart>, std::less<>> parts;  // by storage
 };
 
-Result<IndexedPart> read_part(const List& item, size_t content_bytes) {
-  const auto* from = item.items[1].get_if<int64_t>();
-  const auto* bytes = item.items[2].get_if<int64_t>();
-  const auto* at = item.items[3].get_if<int64_t>();
-  if (!from || !bytes || !at || *from < 0 || *bytes < 0) return broken("a part");
-  IndexedPart part{static_cast<uint64_t>(*from), static_cast<uint64_t>(*bytes), {}};
-  if (*at < 0) return part;
-  part.at = static_cast<uint64_t>(*at);
-  if (*part.at > content_bytes || part.bytes > content_bytes - *part.at) return broken("a place");
-  return part;
-}
-
 Result<IndexedFile> read_file(const Value& value, size_t content_bytes) {
   const auto* list = value.get_if<List>();
   if (list == nullptr || list->items.size() != 3) return broken("a file");
@@ -69,12 +56,16 @@ Result<IndexedFile> read_file(const Value& value, size_t content_bytes) {
   if (name == nullptr || parts == nullptr) return broken("a file's name");
   IndexedFile file{*name, list->items[1], {}};
   for (const Value& each : parts->items) {
-    const auto* item = each.get_if<List>();
-    if (item == nullptr || item->items.size() != 4) return broken("a part");
-    const auto* storage = item->items[0].get_if<std::string>();
-    Result<IndexedPart> part = read_part(*item, content_bytes);
-    if (storage == nullptr || !part) return broken("a part");
-    file.parts[*storage].push_back(*part);
+    const auto fields = pickle::unpack<std::string, int64_t, int64_t, int64_t>(each);
+    if (!fields) return broken("a part");
+    const auto [storage, from, bytes, at] = *fields;
+    if (*from < 0 || *bytes < 0) return broken("a part");
+    IndexedPart part{static_cast<uint64_t>(*from), static_cast<uint64_t>(*bytes), {}};
+    if (*at >= 0) part.at = static_cast<uint64_t>(*at);
+    if (part.at && (*part.at > content_bytes || part.bytes > content_bytes - *part.at)) {
+      return broken("a part");
+    }
+    file.parts[*storage].push_back(part);
   }
   return file;
 }
@@ -113,14 +104,14 @@ Result<Index> read_index(std::span<const std::byte> content) {
   return found;
 }
 
-// --- slots of this node's ranks, read as the storages of files
-
+// A slot of a rank of this node.
 struct OpenSlot {
   std::shared_ptr<const worker::Arena> arena;  // null: the arena of this rank
   std::span<const std::byte> content;
   std::vector<IndexedFile> files;
 };
 
+// Reads slots as the storages of a file.
 class SlotStorages final : public Storages {
  public:
   SlotStorages(std::shared_ptr<const std::vector<OpenSlot>> slots, std::vector<size_t> which,
@@ -176,10 +167,6 @@ uint32_t slot_crc32(Staged& staged, std::span<const std::byte> slot) {
   return archive::crc32({done, slot.data() + slot.size()}, crc);
 }
 
-bool is_same(const SlotLabel& a, const SlotLabel& b) {
-  return a.step == b.step && a.round == b.round && a.world_size == b.world_size;
-}
-
 // Only the first owner of a process gets the arena that outlives the process.
 bool is_lasting(const std::string& owner) {
   static std::mutex mutex;
@@ -189,9 +176,10 @@ bool is_lasting(const std::string& owner) {
   return *first == owner;
 }
 
-std::optional<Slot> slot_of(std::span<const std::byte> arena, const SlotLabel& label, int rank) {
+std::optional<Slot> slot_of(std::span<const std::byte> arena, SlotLabel label, int rank) {
+  label.rank = rank;
   for (const Slot& slot : snapshot_files::slots_of(arena)) {
-    if (is_same(slot.label, label) && slot.label.rank == rank) return slot;
+    if (slot.label == label) return slot;
   }
   return std::nullopt;
 }
@@ -199,14 +187,9 @@ std::optional<Slot> slot_of(std::span<const std::byte> arena, const SlotLabel& l
 }  // namespace
 
 // Growing the arena keeps its content.
-Status InMemorySnapshot::grow(size_t bytes) {
-  if (arena_ && arena_->bytes().size() >= bytes) return {};
+Status InMemorySnapshot::open(size_t bytes) {
   slots_.reset();
   arena_.reset();
-  return open(bytes);
-}
-
-Status InMemorySnapshot::open(size_t bytes) {
   Result<worker::Arena> arena =
       is_lasting(owner_) ? worker::Arena::own(bytes) : worker::Arena::of_process(bytes);
   if (!arena) return arena.error();
@@ -223,8 +206,10 @@ Result<std::span<std::byte>> InMemorySnapshot::begin(const SlotLabel& label, con
   size_t parts = staged.own.parts.size();
   for (const StagedFile& file : staged.shared) parts += file.parts.size();
   const size_t room = bytes + archive::kBlock + pickle::write(index).size() + 16 * parts + kLength;
-  const Status grown = grow(ArenaSlots::arena_bytes(room));
-  if (!grown) return grown.error();
+  const size_t wanted = ArenaSlots::arena_bytes(room);
+  if (!arena_ || arena_->bytes().size() < wanted) {
+    if (Status grown = open(wanted); !grown) return grown.error();
+  }
   Result<std::span<std::byte>> slot = slots_->begin(label, room);
   if (!slot) return slot.error();
   begun_ = *slot;
@@ -293,7 +278,7 @@ Result<Loaded> InMemorySnapshot::load(const SlotLabel& label, const Group& group
     slots->push_back(std::move(open));
   }
   std::vector<size_t> all(slots->size());
-  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  std::iota(all.begin(), all.end(), 0);
   Loaded loaded;
   const OpenSlot& leader = slots->front();  // its value trees are used
   for (size_t i = 0; i + 1 < leader.files.size(); ++i) {

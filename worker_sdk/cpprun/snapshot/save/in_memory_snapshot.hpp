@@ -12,8 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -22,9 +20,8 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "cpprun/snapshot/save/staged.hpp"
+#include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/snapshot/snapshot_comm.hpp"
-#include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/worker/arena.hpp"
 #include "snapshot_files/folders/arena_slots.hpp"
 
@@ -55,7 +52,6 @@ class InMemorySnapshot {
                       const NodeRanks& neighbours);
 
  private:
-  Status grow(size_t bytes);
   Status open(size_t bytes);
 
   const std::string owner_;

@@ -4,9 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "cpprun/snapshot/save/device_copy.hpp"
 #include "cpprun/snapshot/save/stream_copy.hpp"
@@ -81,6 +79,13 @@ std::optional<uint32_t> copy_bytes(const at::Tensor& from, std::byte* to) {
 }
 
 }  // namespace
+
+archive::Content StagedFile::whole(std::string_view storage) const {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].storage == storage) return {mine[i], crc32s[i]};
+  }
+  return {};
+}
 
 Staged plan(Contents& contents, int writers) {
   Staged staged;

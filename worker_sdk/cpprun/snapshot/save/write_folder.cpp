@@ -6,21 +6,15 @@
 #include <memory>
 #include <optional>
 
+#include "common/text.hpp"
 #include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/save/writing.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/commit.hpp"
 #include "snapshot_files/folders/manifest.hpp"
+#include "snapshot_files/folders/prune.hpp"
 
 namespace cpprun::snapshot {
-
-archive::Content StagedFile::whole(std::string_view storage) const {
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].storage == storage) return {mine[i], crc32s[i]};
-  }
-  return {};
-}
-
 namespace {
 
 using snapshot_files::Draft;
@@ -80,11 +74,8 @@ class FolderWriting {
   static std::string key(const char* what, int rank) { return what + ("/" + std::to_string(rank)); }
   int leader() const { return context_.group.leader(); }
 
-  // --- every rank
-
   Result<std::string> write_own_shards() {
-    const Status opened = open_draft();
-    if (!opened) return opened.error();
+    if (const Status opened = open_draft(); !opened) return opened.error();
     Done done{.parts = {}, .fingerprint = fingerprint_of(staged_)};
     for (size_t i = 0; i < staged_.shared.size(); ++i) {
       Result<std::vector<uint32_t>> crcs = write_parts(i);
@@ -121,8 +112,7 @@ class FolderWriting {
       auto file = is_new ? context_.files->create(path) : context_.files->open_to_write(path);
       if (!file) return file.error();
       if (is_new) {
-        const Status reserved = (*file)->reserve(plans_[i].tail_at());
-        if (!reserved) return reserved;
+        if (Status reserved = (*file)->reserve(plans_[i].tail_at()); !reserved) return reserved;
       }
       open_.push_back(std::move(*file));
     }
@@ -141,8 +131,7 @@ class FolderWriting {
       if (!crc) return crc.error();
       crcs.push_back(*crc);
     }
-    const Status synced = open_[i]->sync();
-    if (!synced) return synced.error();
+    if (const Status synced = open_[i]->sync(); !synced) return synced.error();
     return crcs;
   }
 
@@ -153,13 +142,11 @@ class FolderWriting {
       return staged_.own.whole(name);
     });
     if (!written) return written.error();
-    const Status synced = (*file)->sync();
-    if (!synced) return synced.error();
+    if (const Status synced = (*file)->sync(); !synced) return synced.error();
     return written;
   }
 
-  // --- the leader of a group
-
+  // The leader of a group calls this and the functions up to prune().
   Status finish(const Result<std::string>& own) {
     std::vector<Done> all;
     Status failed = own ? Status() : own.error();
@@ -172,19 +159,14 @@ class FolderWriting {
                                               std::to_string(context_.rank) +
                                               " track different tensors"};
       }
-      if (!done) {
-        if (failed) failed = done.error();
-        continue;
-      }
-      all.push_back(std::move(*done));
+      if (!done && failed) failed = done.error();
+      if (done) all.push_back(std::move(*done));
     }
     if (!failed) return failed;
     Manifest manifest;
-    const Status described = describe(manifest);
-    if (!described) return described;
+    if (Status described = describe(manifest); !described) return described;
     for (size_t i = 0; i < staged_.shared.size(); ++i) {
-      const Status closed = finish_file(i, all, manifest);
-      if (!closed) return closed;
+      if (Status closed = finish_file(i, all, manifest); !closed) return closed;
     }
     for (size_t i = 0; i < all.size(); ++i) {
       manifest.files.push_back({snapshot_files::rank_file_name(context_.group.members[i]),
@@ -211,8 +193,7 @@ class FolderWriting {
     for (const auto& place : plans_[i].places()) crcs.push_back(of_storage.at(place.name));
     const auto written = archive::write_rest(*open_[i], plans_[i], file.value, crcs);
     if (!written) return written.error();
-    const Status synced = open_[i]->sync();
-    if (!synced) return synced;
+    if (Status synced = open_[i]->sync(); !synced) return synced;
     manifest.files.push_back({file.name, written->bytes, written->crc32});
     return {};
   }
@@ -252,16 +233,14 @@ class FolderWriting {
     const snapshot_files::Pruned pruned =
         snapshot_files::prune(*context_.files, context_.place, context_.keep, staged_.step);
     if (pruned.set_aside.empty()) return;
-    std::string paths;
-    for (const std::string& path : pruned.set_aside) paths += (paths.empty() ? "" : ", ") + path;
+    const std::string paths = text::join(pruned.set_aside, ", ");
     std::fprintf(stderr,
                  "cpprun: the newest snapshot is of step %lld now; those of later steps are set "
                  "aside, and are not chosen: %s\n",
                  static_cast<long long>(staged_.step), paths.c_str());
   }
 
-  // --- rank 0, then all
-
+  // Of rank 0.
   Status decide() {
     Status failed;
     for (const int each : context_.group.leaders) {

@@ -8,6 +8,7 @@
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "snapshot_files/archive/tensor_file.hpp"
 #include "snapshot_files/folders/commit.hpp"
+#include "snapshot_files/folders/prune.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -53,16 +54,14 @@ class Merged {
  public:
   explicit Merged(const StagedFile& shared) : value_(shared.value), shared_(shared) {}
 
-  Status add_rank(int rank, std::string packed) {
-    const auto& text = packed_.emplace_back(std::make_unique<std::string>(std::move(packed)));
-    auto file = archive::TensorFile::open(
-        std::make_shared<archive::MemorySource>(archive::bytes_of(*text), "a rank's state"));
+  Status add_rank(int rank, const std::string& packed) {
+    const auto file = archive::TensorFile::open(
+        std::make_shared<archive::MemorySource>(archive::bytes_of(packed), "a rank's state"));
     if (!file) return file.error();
     const std::string prefix = "rank" + std::to_string(rank) + "_";
     for (const auto& each : archive::storages_of(file->value())) {
       std::string bytes(each.bytes, '\0');
-      const Status read = file->read_storage(
-          each.name, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
+      Status read = file->read_storage(each.name, archive::writable_bytes_of(bytes));
       if (!read) return read;
       storages_.emplace(prefix + each.name, std::move(bytes));
     }
@@ -84,7 +83,6 @@ class Merged {
   Value value_;
   const StagedFile& shared_;
   List ranks_;
-  std::vector<std::unique_ptr<std::string>> packed_;
   std::map<std::string, std::string, std::less<>> storages_;
 };
 
@@ -95,7 +93,7 @@ Status write_all(const Staged& staged, const WriteContext& context, StoreChannel
   for (int rank = 0; rank < context.world; ++rank) {
     auto packed =
         rank == 0 ? own : decode_outcome(channel.get("own/" + std::to_string(rank)), rank);
-    const Status added = packed ? merged.add_rank(rank, std::move(*packed)) : packed.error();
+    const Status added = packed ? merged.add_rank(rank, *packed) : packed.error();
     if (!added && failed) failed = added;
   }
   if (!failed) return failed;
@@ -105,8 +103,7 @@ Status write_all(const Staged& staged, const WriteContext& context, StoreChannel
     if (!draft) return draft.error();
     const auto written = merged.write(*draft->file);
     if (!written) return written.error();
-    const Status synced = draft->file->sync();
-    if (!synced) return synced;
+    if (Status synced = draft->file->sync(); !synced) return synced;
     draft->file.reset();
     const Status leave = context.request_commit(staged.step);
     return leave ? snapshot_files::replace_file(files, draft->path, context.place) : leave;

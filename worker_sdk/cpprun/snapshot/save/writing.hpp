@@ -9,10 +9,10 @@
 #include <string>
 
 #include "common/result.hpp"
-#include "cpprun/snapshot/save/staged.hpp"
+#include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/snapshot/snapshot_comm.hpp"
 #include "snapshot_files/folders/file_layer.hpp"
-#include "snapshot_files/folders/keep.hpp"
+#include "snapshot_files/folders/prune.hpp"
 
 namespace cpprun::snapshot {
 

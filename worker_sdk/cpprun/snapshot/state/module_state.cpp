@@ -63,16 +63,12 @@ std::string shapes(const at::Tensor& tensor, const TensorRef& ref) {
 
 void load(const torch::nn::Module& module, bool is_strict, const Value& value,
           const Storages& storages) {
-  const auto* dict = value.get_if<Dict>();
-  if (dict == nullptr) {
-    throw std::runtime_error(std::string("the file has a ") + kind_name(value) +
-                             " where a state_dict belongs");
-  }
+  const Dict& dict = as<Dict>(value, "a state_dict");
   const std::vector<Named> mine = tensors_of(module);
   std::set<std::string> wanted, used;
   for (const Named& each : mine) wanted.insert(each.name);
   std::vector<std::string> in_file;
-  for (const auto& [key, held] : dict->pairs) {
+  for (const auto& [key, held] : dict.pairs) {
     if (const auto* name = key.get_if<std::string>()) in_file.push_back(*name);
   }
   const auto names = align(in_file, wanted);
@@ -85,7 +81,7 @@ void load(const torch::nn::Module& module, bool is_strict, const Value& value,
       continue;
     }
     used.insert(found->second);
-    const auto* ref = dict->find(found->second)->get_if<TensorRef>();
+    const auto* ref = dict.find_as<TensorRef>(found->second);
     if (ref == nullptr) {
       misfits.add("no tensor", each.name);
     } else if (each.tensor.sizes() != at::IntArrayRef(ref->sizes)) {
@@ -123,7 +119,7 @@ Tracked track_module(torch::nn::Module& module, bool is_strict) {
 // as an option, are not detected.
 bool draws_random_numbers(const torch::nn::Module& module) {
   const auto all = module.modules();
-  return std::any_of(all.begin(), all.end(), [](const auto& each) {
+  return std::ranges::any_of(all, [](const auto& each) {
     const std::string& name = each->name();
     return name.find("Dropout") != std::string::npos || name.find("RReLU") != std::string::npos;
   });
@@ -131,7 +127,7 @@ bool draws_random_numbers(const torch::nn::Module& module) {
 
 bool is_trained(const torch::nn::Module& module) {
   const auto all = module.parameters();
-  return std::any_of(all.begin(), all.end(), [](const auto& each) { return each.requires_grad(); });
+  return std::ranges::any_of(all, [](const auto& each) { return each.requires_grad(); });
 }
 
 }  // namespace cpprun::snapshot

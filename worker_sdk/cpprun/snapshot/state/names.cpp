@@ -1,16 +1,25 @@
 #include "cpprun/snapshot/state/names.hpp"
 
 #include <algorithm>
-#include <array>
 
-namespace cpprun::snapshot {
+namespace cpprun {
+
+std::vector<std::string> strip_prefix(const std::vector<std::string>& names,
+                                      const std::string& prefix) {
+  std::vector<std::string> stripped;
+  for (const std::string& name : names) {
+    if (!name.starts_with(prefix)) return names;
+    stripped.push_back(name.substr(prefix.size()));
+  }
+  return stripped;
+}
+
+namespace snapshot {
 namespace {
 
-constexpr std::array<std::string_view, 2> kWrappers = {"module.", "_orig_mod."};
-
 size_t common(const std::vector<std::string>& names, const std::set<std::string>& wanted) {
-  return static_cast<size_t>(std::count_if(
-      names.begin(), names.end(), [&](const auto& name) { return wanted.contains(name); }));
+  return static_cast<size_t>(
+      std::ranges::count_if(names, [&](const auto& name) { return wanted.contains(name); }));
 }
 
 // Removes the components that torch.compile adds within a name.
@@ -25,16 +34,6 @@ std::string without_compiled(std::string name) {
 
 }  // namespace
 
-std::vector<std::string> strip_prefix(const std::vector<std::string>& names,
-                                      std::string_view prefix) {
-  std::vector<std::string> stripped;
-  for (const std::string& name : names) {
-    if (!name.starts_with(prefix)) return names;
-    stripped.push_back(name.substr(prefix.size()));
-  }
-  return stripped;
-}
-
 // A prefix is removed only if more names match without it, so that a module that really has a
 // submodule called "module" keeps it.
 std::map<std::string, std::string> align(const std::vector<std::string>& in_file,
@@ -45,7 +44,7 @@ std::map<std::string, std::string> align(const std::vector<std::string>& in_file
   };
   for (bool is_changed = true; is_changed && !names.empty();) {
     is_changed = false;
-    for (const std::string_view wrapper : kWrappers) {
+    for (const char* wrapper : {"module.", "_orig_mod."}) {
       auto stripped = strip_prefix(names, wrapper);
       if (stripped == names) continue;
       names = std::move(stripped);
@@ -55,7 +54,7 @@ std::map<std::string, std::string> align(const std::vector<std::string>& in_file
   }
   for (const auto& base : {in_file, names}) {
     std::vector<std::string> plain;
-    std::transform(base.begin(), base.end(), std::back_inserter(plain), without_compiled);
+    std::ranges::transform(base, std::back_inserter(plain), without_compiled);
     consider(plain);
   }
   std::map<std::string, std::string> found;
@@ -65,4 +64,5 @@ std::map<std::string, std::string> align(const std::vector<std::string>& in_file
   return found;
 }
 
-}  // namespace cpprun::snapshot
+}  // namespace snapshot
+}  // namespace cpprun

@@ -8,15 +8,11 @@
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace cpprun::snapshot {
+#include "cpprun/snapshot/state_dict.hpp"  // strip_prefix()
 
-// Removes `prefix` from all names if all of them have it; else returns them unchanged. Removes it
-// once: "module.module_list.0.weight" becomes "module_list.0.weight".
-std::vector<std::string> strip_prefix(const std::vector<std::string>& names,
-                                      std::string_view prefix);
+namespace cpprun::snapshot {
 
 // Maps each of `wanted` that the file has, with or without prefixes, to its name in the file.
 std::map<std::string, std::string> align(const std::vector<std::string>& in_file,

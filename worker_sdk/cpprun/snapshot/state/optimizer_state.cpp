@@ -37,14 +37,13 @@ const Value& at(const Dict& dict, const char* key) {
 }
 
 template <class T>
-const T& as(const Value& value, const char* what) {
+const T& item_as(const Value& value, const char* what) {
   const T* held = value.get_if<T>();
   if (held == nullptr) refuse(std::string(what) + " is a " + kind_name(value));
   return *held;
 }
 
-// --- fields of options and states
-
+// Saves the fields of options and states.
 struct Saving {
   Dict& dict;
   Capture& capture;
@@ -73,8 +72,8 @@ struct Loading {
   }
   void operator()(const char* name, Betas& betas) {
     const Value& held = at(dict, name);
-    const auto* tuple = held.get_if<Tuple>();
-    const auto& items = tuple != nullptr ? tuple->items : as<List>(held, name).items;
+    const pickle::Values& items =
+        held.items() != nullptr ? *held.items() : item_as<List>(held, name).items;
     if (items.size() != 2) refuse("betas are not two");
     betas = {number_of(items[0], storages), number_of(items[1], storages)};
   }
@@ -82,8 +81,7 @@ struct Loading {
     steps = static_cast<int64_t>(number_of(at(dict, name), storages));
   }
   void operator()(const char* name, at::Tensor& tensor) {
-    const Value* held = dict.find(name);
-    const auto* ref = held == nullptr ? nullptr : held->get_if<TensorRef>();
+    const auto* ref = dict.find_as<TensorRef>(name);
     tensor.reset();  // Python omits an undefined tensor or writes None
     if (ref == nullptr) return;
     if (parameter.sizes() != at::IntArrayRef(ref->sizes)) {
@@ -97,8 +95,6 @@ struct Loading {
     if (parameter.is_floating_point()) tensor = tensor.to(parameter.scalar_type());
   }
 };
-
-// --- saving
 
 template <class Kind>
 Value save_groups(Optimizer& optimizer, const Names& names, Capture& capture, Kind) {
@@ -129,13 +125,8 @@ Value save_groups(Optimizer& optimizer, const Names& names, Capture& capture, Ki
     options.pairs.emplace_back("params", std::move(params));
     groups.items.emplace_back(std::move(options));
   }
-  Dict dict;
-  dict.pairs.emplace_back("state", std::move(state));
-  dict.pairs.emplace_back("param_groups", std::move(groups));
-  return dict;
+  return Dict{{{"state", std::move(state)}, {"param_groups", std::move(groups)}}};
 }
-
-// --- loading
 
 struct FileGroup {
   const Dict* options;
@@ -145,14 +136,14 @@ struct FileGroup {
 
 std::vector<FileGroup> read_groups(const Dict& dict) {
   std::vector<FileGroup> groups;
-  for (const Value& item : as<List>(at(dict, "param_groups"), "param_groups").items) {
-    FileGroup group{&as<Dict>(item, "a group"), {}, {}};
-    for (const Value& id : as<List>(at(*group.options, "params"), "params").items) {
-      group.ids.push_back(as<int64_t>(id, "a parameter's number"));
+  for (const Value& item : item_as<List>(at(dict, "param_groups"), "param_groups").items) {
+    FileGroup group{&item_as<Dict>(item, "a group"), {}, {}};
+    for (const Value& id : item_as<List>(at(*group.options, "params"), "params").items) {
+      group.ids.push_back(item_as<int64_t>(id, "a parameter's number"));
     }
     if (const Value* names = group.options->find("param_names")) {
-      for (const Value& name : as<List>(*names, "param_names").items) {
-        group.names.push_back(as<std::string>(name, "a name"));
+      for (const Value& name : item_as<List>(*names, "param_names").items) {
+        group.names.push_back(item_as<std::string>(name, "a name"));
       }
     }
     groups.push_back(std::move(group));
@@ -203,11 +194,10 @@ Ids match(const std::vector<FileGroup>& groups, const Optimizer& optimizer, cons
     refuse("it has " + std::to_string(groups.size()) + " parameter groups, this one has " +
            std::to_string(own.size()));
   }
-  const bool is_named = std::all_of(groups.begin(), groups.end(), [](const FileGroup& group) {
-    return group.names.size() == group.ids.size();
-  });
-  const bool knows_all = std::all_of(own.begin(), own.end(), [&](const auto& group) {
-    return std::all_of(group.params().begin(), group.params().end(), [&](const at::Tensor& each) {
+  const bool is_named = std::ranges::all_of(
+      groups, [](const FileGroup& group) { return group.names.size() == group.ids.size(); });
+  const bool knows_all = std::ranges::all_of(own, [&](const auto& group) {
+    return std::ranges::all_of(group.params(), [&](const at::Tensor& each) {
       return names.contains(each.unsafeGetTensorImpl());
     });
   });
@@ -233,8 +223,8 @@ void load_groups(Optimizer& optimizer, const Names& names, const Dict& dict,
   const auto groups = read_groups(dict);
   const Ids ids = match(groups, optimizer, names);
   std::map<int64_t, const Dict*> in_file;
-  for (const auto& [key, held] : as<Dict>(at(dict, "state"), "state").pairs) {
-    in_file[as<int64_t>(key, "a key of the state")] = &as<Dict>(held, "a state");
+  for (const auto& [key, held] : item_as<Dict>(at(dict, "state"), "state").pairs) {
+    in_file[item_as<int64_t>(key, "a key of the state")] = &item_as<Dict>(held, "a state");
   }
   std::vector<std::pair<void*, std::unique_ptr<State>>> states;  // null: no state in the file
   for (const auto& group : optimizer.param_groups()) {
@@ -262,8 +252,7 @@ void load_groups(Optimizer& optimizer, const Names& names, const Dict& dict,
   }
 }
 
-// --- other optimizers: LibTorch's own archive, as bytes
-
+// Other optimizers: LibTorch's own archive, as bytes.
 constexpr const char* kArchive = "libtorch_archive";
 
 Value save_archive(const Optimizer& optimizer, Capture& capture) {
@@ -274,13 +263,11 @@ Value save_archive(const Optimizer& optimizer, Capture& capture) {
   const std::string bytes = stream.str();
   at::Tensor tensor = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
   std::copy(bytes.begin(), bytes.end(), static_cast<char*>(tensor.data_ptr()));
-  Dict dict;
-  dict.pairs.emplace_back(kArchive, capture.add(tensor));
-  return dict;
+  return Dict{{{kArchive, capture.add(tensor)}}};
 }
 
 void load_archive(Optimizer& optimizer, const Dict& dict, const Storages& storages) {
-  const auto bytes = make_tensor(as<TensorRef>(at(dict, kArchive), kArchive), storages);
+  const auto bytes = make_tensor(item_as<TensorRef>(at(dict, kArchive), kArchive), storages);
   torch::serialize::InputArchive archive;
   archive.load_from(static_cast<const char*>(bytes.data_ptr()), bytes.nbytes());
   optimizer.load(archive);
@@ -307,7 +294,7 @@ Tracked track_optimizer(Optimizer& optimizer, std::vector<NamedParameter> given)
               },
           .load =
               [&optimizer, names](const Value& value, const Storages& storages) {
-                const Dict& dict = as<Dict>(value, "the state");
+                const Dict& dict = item_as<Dict>(value, "the state");
                 const bool is_known = with_kind(optimizer, [&](auto kind) {
                   load_groups(optimizer, names, dict, storages, kind);
                 });

@@ -19,22 +19,11 @@ using snapshot_files::rank_file_name;
 constexpr int64_t kFormat = 1;
 
 size_t modules_of(const std::vector<Tracked>& tracked) {
-  return static_cast<size_t>(std::count_if(
-      tracked.begin(), tracked.end(), [](const auto& each) { return each.kind == Kind::Module; }));
+  return static_cast<size_t>(std::ranges::count(tracked, Kind::Module, &Tracked::kind));
 }
 
 std::string key_of(const Tracked& tracked, bool is_single) {
   return is_single && !tracked.is_per_rank ? single_key(tracked) : tracked.name;
-}
-
-void put_counters(Dict& dict, const Counters& counters) {
-  dict.pairs.emplace_back(kFormatKey, kFormat);
-  dict.pairs.emplace_back(kStepKey, counters.step);
-  dict.pairs.emplace_back(kSecondsKey, counters.seconds);
-}
-
-Content captured(std::string name, Dict dict, Capture& capture) {
-  return {std::move(name), std::move(dict), capture.take_storages()};
 }
 
 // Finds the saved value of a tracked object in either form.
@@ -51,8 +40,7 @@ class Finder {
       return;
     }
     own_ = shared_;
-    const Value* ranks = find(shared_, kRanksKey);
-    const auto* list = ranks == nullptr ? nullptr : ranks->get_if<List>();
+    const auto* list = shared_ == nullptr ? nullptr : shared_->value.find_as<List>(kRanksKey);
     if (list != nullptr && static_cast<size_t>(rank) < list->items.size()) {
       own_dict_ = list->items[static_cast<size_t>(rank)].get_if<Dict>();
     }
@@ -83,8 +71,7 @@ class Finder {
     return found == loaded.end() ? nullptr : &found->second;
   }
   static const Value* find(const LoadedFile* where, const std::string& key) {
-    const auto* dict = where == nullptr ? nullptr : where->value.get_if<Dict>();
-    return dict == nullptr ? nullptr : dict->find(key);
+    return where == nullptr ? nullptr : where->value.find(key);
   }
 
   const bool is_single_;
@@ -97,8 +84,7 @@ class Finder {
 
 std::string single_key(const Tracked& tracked) {
   std::string key = tracked.name;
-  std::transform(key.begin(), key.end(), key.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  for (char& c : key) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return tracked.kind == Kind::Value ? key : key + "_STATE";
 }
 
@@ -108,7 +94,8 @@ Contents capture(const std::vector<Tracked>& tracked, bool is_single, int rank,
   Dict model_dict, other_dict, own_dict;
   const bool is_whole = !is_single && modules_of(tracked) == 1;
   Value only;  // state of the only module
-  put_counters(other_dict, counters);
+  other_dict.pairs = {
+      {kFormatKey, kFormat}, {kStepKey, counters.step}, {kSecondsKey, counters.seconds}};
   for (const Tracked& each : tracked) {
     const std::string key = key_of(each, is_single);
     if (each.is_per_rank) {
@@ -128,8 +115,8 @@ Contents capture(const std::vector<Tracked>& tracked, bool is_single, int rank,
                                models.take_storages()});
   }
   contents.shared.push_back(
-      captured(is_single ? kSingleName : kOptimizerName, std::move(other_dict), others));
-  contents.own = captured(rank_file_name(rank), std::move(own_dict), own);
+      {is_single ? kSingleName : kOptimizerName, std::move(other_dict), others.take_storages()});
+  contents.own = {rank_file_name(rank), std::move(own_dict), own.take_storages()};
   return contents;
 }
 

@@ -21,7 +21,7 @@ at::ScalarType scalar_type(const std::string& dtype) {
 // Throws for dtypes that the format lacks (bits, integers of less than a byte).
 std::string dtype_name(const at::Tensor& tensor) {
   const std::string name(c10::getDtypeNames(tensor.scalar_type()).first);
-  if (!pickle::size_of_dtype(name)) {
+  if (pickle::find_dtype(name) == nullptr) {
     std::ostringstream text;
     text << "a tensor of the dtype " << name << " can't be kept, it has the shape "
          << tensor.sizes() << ": keep it as another dtype";

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +16,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "common/result.hpp"
+#include "snapshot_files/archive/tensor_file.hpp"
 #include "snapshot_files/pickle/value.hpp"
 
 namespace cpprun::snapshot {
@@ -45,6 +46,17 @@ class Storages {
  public:
   virtual ~Storages() = default;
   virtual Status read(const std::string& name, uint64_t from, std::span<std::byte> into) const = 0;
+};
+
+class FileStorages final : public Storages {
+ public:
+  explicit FileStorages(std::shared_ptr<const archive::TensorFile> file) : file_(std::move(file)) {}
+  Status read(const std::string& name, uint64_t from, std::span<std::byte> into) const override {
+    return file_->read_part(name, from, into);
+  }
+
+ private:
+  std::shared_ptr<const archive::TensorFile> file_;
 };
 
 // Reads a tensor to the CPU. Throws std::runtime_error if it cannot be read.

@@ -2,26 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
+#include "cpprun/snapshot/snapshot.hpp"  // declares the types of the objects
 #include "cpprun/snapshot/state/tensors.hpp"
 #include "snapshot_files/pickle/value.hpp"
-
-namespace torch::nn {
-class Module;
-}
-namespace torch::optim {
-class Optimizer;
-}
-namespace cpprun::data {
-class DistributedSampler;
-}
-namespace cpprun::optim {
-class LRScheduler;
-}
 
 namespace cpprun::snapshot {
 
@@ -53,6 +40,14 @@ Tracked track_scheduler(optim::LRScheduler& scheduler);
 Tracked track_sampler(data::DistributedSampler& sampler);
 // The CPU's random number generator, and that of `cuda_device` if not negative.
 Tracked track_generators(int cuda_device);
+
+// A value of a file. Throws: "the file has a list where <what> belongs".
+template <class T>
+const T& as(const pickle::Value& value, const std::string& what) {
+  if (const T* held = value.get_if<T>()) return *held;
+  throw std::runtime_error(std::string("the file has a ") + kind_name(value) + " where " + what +
+                           " belongs");
+}
 
 // A number of a file: an int, a float, a bool or a tensor of one element.
 double number_of(const pickle::Value& value, const Storages& storages);

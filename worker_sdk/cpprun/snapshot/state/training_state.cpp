@@ -20,15 +20,6 @@ using pickle::List;
 using pickle::TensorRef;
 using pickle::Value;
 
-const Dict& as_dict(const Value& value, const char* what) {
-  const auto* dict = value.get_if<Dict>();
-  if (dict == nullptr) {
-    throw std::runtime_error(std::string("the file has a ") + kind_name(value) + " where the " +
-                             what + " belongs");
-  }
-  return *dict;
-}
-
 // Whole numbers become int: Python uses them as indices and counts.
 Value number(double value) {
   constexpr double kExact = 9007199254740992;
@@ -59,8 +50,8 @@ Value save_scheduler(const optim::LRScheduler& scheduler) {
 
 bool is_number(const Value& value) {
   const auto* tensor = value.get_if<TensorRef>();
-  const bool is_one = tensor != nullptr && std::all_of(tensor->sizes.begin(), tensor->sizes.end(),
-                                                       [](int64_t size) { return size == 1; });
+  const bool is_one = tensor != nullptr &&
+                      std::ranges::all_of(tensor->sizes, [](int64_t size) { return size == 1; });
   return is_one || value.get_if<int64_t>() || value.get_if<double>() || value.get_if<bool>();
 }
 
@@ -162,31 +153,37 @@ void load_scheduler(optim::LRScheduler& scheduler, const Dict& dict, const Stora
 
 Value save_sampler(const data::DistributedSampler& sampler) {
   const data::SamplerState state = sampler.state();
-  Dict dict;
-  dict.pairs.emplace_back("seed", static_cast<int64_t>(state.seed));
-  dict.pairs.emplace_back("epoch", state.epoch);
-  dict.pairs.emplace_back("consumed", state.consumed);
-  dict.pairs.emplace_back("size", state.size);
-  dict.pairs.emplace_back("shuffle", state.shuffle);
-  return dict;
+  return Dict{{{"seed", static_cast<int64_t>(state.seed)},
+               {"epoch", state.epoch},
+               {"consumed", state.consumed},
+               {"size", state.size},
+               {"shuffle", state.shuffle}}};
 }
 
 void load_sampler(data::DistributedSampler& sampler, const Dict& dict) {
   const auto whole = [&](const char* name) {
-    const Value* found = dict.find(name);
-    const auto* value = found == nullptr ? nullptr : found->get_if<int64_t>();
+    const auto* value = dict.find_as<int64_t>(name);
     if (value == nullptr) {
       throw std::runtime_error(std::string("the sampler's state has no '") + name + "'");
     }
     return *value;
   };
-  const Value* shuffle = dict.find("shuffle");
-  const auto* is_shuffled = shuffle == nullptr ? nullptr : shuffle->get_if<bool>();
+  const auto* is_shuffled = dict.find_as<bool>("shuffle");
   sampler.load_state({.seed = static_cast<uint64_t>(whole("seed")),
                       .epoch = whole("epoch"),
                       .consumed = whole("consumed"),
                       .size = whole("size"),
                       .shuffle = is_shuffled == nullptr || *is_shuffled});
+}
+
+using Generators = std::vector<std::pair<const char*, at::Device>>;  // name and device
+
+Generators generators_of(int cuda_device) {
+  Generators all{{"cpu", at::kCPU}};
+  if (cuda_device >= 0) {
+    all.emplace_back("cuda", at::Device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device)));
+  }
+  return all;
 }
 
 // The bytes of Python's get_rng_state and set_rng_state.
@@ -203,23 +200,14 @@ void set_generator_state(const at::Device& device, const at::Tensor& state) {
 }
 
 // Seeds the generators of a rank of which the snapshot has no state.
-void seed_generators(uint64_t step, int rank, int cuda_device) {
+void seed_generators(uint64_t step, int rank, const Generators& generators) {
   uint64_t seed = step * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(rank) + 1;  // splitmix64
   seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9;
   seed ^= seed >> 27;
-  at::Generator own = at::globalContext().defaultGenerator(at::kCPU);
-  own.set_current_seed(seed);
-  if (cuda_device < 0) return;
-  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device));
-  at::Generator of_device = at::globalContext().defaultGenerator(device);
-  of_device.set_current_seed(seed);
-}
-
-void load_generator(const Dict& dict, const char* name, const at::Device& device,
-                    const Storages& storages) {
-  const Value* found = dict.find(name);
-  const auto* ref = found == nullptr ? nullptr : found->get_if<TensorRef>();
-  if (ref != nullptr) set_generator_state(device, make_tensor(*ref, storages));
+  for (const auto& [name, device] : generators) {
+    at::Generator generator = at::globalContext().defaultGenerator(device);
+    generator.set_current_seed(seed);
+  }
 }
 
 }  // namespace
@@ -243,7 +231,7 @@ Tracked track_scheduler(optim::LRScheduler& scheduler) {
           .save = [&scheduler](Capture&) { return save_scheduler(scheduler); },
           .load =
               [&scheduler](const Value& value, const Storages& storages) {
-                load_scheduler(scheduler, as_dict(value, "scheduler's state"), storages);
+                load_scheduler(scheduler, as<Dict>(value, "the scheduler's state"), storages);
               }};
 }
 
@@ -256,34 +244,33 @@ Tracked track_sampler(data::DistributedSampler& given) {
           .save = [sampler](Capture&) { return save_sampler(*sampler); },
           .load =
               [sampler](const Value& value, const Storages&) {
-                load_sampler(*sampler, as_dict(value, "sampler's state"));
+                load_sampler(*sampler, as<Dict>(value, "the sampler's state"));
               }};
 }
 
 Tracked track_generators(int cuda_device) {
-  return {.name = {},
-          .kind = Kind::Random,
-          .is_per_rank = true,
-          .save =
-              [cuda_device](Capture& capture) {
-                Dict dict;
-                dict.pairs.emplace_back("cpu", capture.add(generator_state(at::kCPU)));
-                if (cuda_device >= 0) {
-                  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device));
-                  dict.pairs.emplace_back("cuda", capture.add(generator_state(device)));
-                }
-                return Value(std::move(dict));
-              },
-          .load =
-              [cuda_device](const Value& value, const Storages& storages) {
-                const Dict& dict = as_dict(value, "generators' state");
-                load_generator(dict, "cpu", at::kCPU, storages);
-                if (cuda_device < 0) return;
-                const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device));
-                load_generator(dict, "cuda", device, storages);
-              },
-          .derive = [cuda_device](uint64_t step,
-                                  int rank) { seed_generators(step, rank, cuda_device); }};
+  const Generators generators = generators_of(cuda_device);
+  return {
+      .name = {},
+      .kind = Kind::Random,
+      .is_per_rank = true,
+      .save =
+          [generators](Capture& capture) {
+            Dict dict;
+            for (const auto& [name, device] : generators) {
+              dict.pairs.emplace_back(name, capture.add(generator_state(device)));
+            }
+            return Value(std::move(dict));
+          },
+      .load =
+          [generators](const Value& value, const Storages& storages) {
+            const Dict& dict = as<Dict>(value, "the generators' state");
+            for (const auto& [name, device] : generators) {
+              const auto* ref = dict.find_as<TensorRef>(name);
+              if (ref != nullptr) set_generator_state(device, make_tensor(*ref, storages));
+            }
+          },
+      .derive = [generators](uint64_t step, int rank) { seed_generators(step, rank, generators); }};
 }
 
 }  // namespace cpprun::snapshot

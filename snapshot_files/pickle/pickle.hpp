@@ -1,0 +1,31 @@
+// Reads and writes the pickles of torch.save: the record data.pkl of a checkpoint. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+#include "snapshot_files/pickle/value.hpp"
+
+namespace cpprun::pickle {
+
+struct ReadLimits {
+  size_t nodes = 4'000'000;       // values in the finished tree; a model has some thousands
+  size_t text_bytes = 256 << 20;  // of all texts; a shared one counts each time
+  size_t depth = 100;             // of nesting
+  size_t memo = 16'000'000;       // highest memo index
+};
+
+// Only builds values: it runs no code of the file and refuses every global outside a fixed list
+// (calls.cpp) by name. The bytes may be hostile: sizes, nesting and the size of the tree to which
+// shared parts unfold are limited. The error (Protocol) gives the problem and its byte offset.
+// Python counterpart: torch._weights_only_unpickler.
+Result<Value> read(std::string_view bytes, const ReadLimits& limits = {});
+
+// As a pickle that Python's safe torch.load accepts: protocol 2, only with globals that torch.save
+// itself uses. The caller writes the bytes of tensors, under the names in their TensorRefs.
+// Requires: the reader knows the dtypes of all tensors.
+std::string write(const Value& value);
+
+}  // namespace cpprun::pickle
