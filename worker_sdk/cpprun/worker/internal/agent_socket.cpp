@@ -3,19 +3,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
 #include <utility>
 
-#include "common/limits/channel.hpp"
-#include "rendezvous/client/store/deadline.hpp"
+#include "common/machine/sockets.hpp"
 
 namespace cpprun::worker {
 namespace {
@@ -64,21 +61,17 @@ AgentSocket::~AgentSocket() {
 }
 
 bool AgentSocket::open(const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (name.empty() || name.size() >= sizeof address.sun_path) return false;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const std::optional<SocketAddress> address = abstract_address(name);
+  if (!address) return false;
   socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   // SO_SNDTIMEO also limits connect() while the agent's backlog is full.
   const auto limit =
       std::chrono::duration_cast<std::chrono::seconds>(limits::kAgentResponseTimeout);
   const timeval timeout{limit.count(), 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-  const auto* whole = reinterpret_cast<const sockaddr*>(&address);
   int refused = 0;
   do {
-    refused = ::connect(socket_.get(), whole, size);
+    refused = ::connect(socket_.get(), address->get(), address->size);
   } while (refused != 0 && errno == EINTR);  // a signal while the backlog is full
   return refused == 0 && is_trusted(socket_.get());
 }
@@ -111,13 +104,8 @@ bool AgentSocket::receive_page() {
   return is_page && map(answer->passed_descriptor.get());
 }
 
-// Refuses memory that can shrink: touching it could then kill this process.
 bool AgentSocket::map(int memory) {
-  struct stat info {};
-  const int seals = ::fcntl(memory, F_GET_SEALS);
-  const bool is_safe = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(memory, &info) == 0 &&
-                       info.st_size >= static_cast<off_t>(sizeof(WorkerPage));
-  if (!is_safe) return false;
+  if (!is_safe_memory(memory, sizeof(WorkerPage))) return false;
   void* at = ::mmap(nullptr, sizeof(WorkerPage), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   if (at == MAP_FAILED) return false;
   page_ = static_cast<WorkerPage*>(at);
@@ -134,12 +122,17 @@ void AgentSocket::send(const channel::Message& message) const {
   static_cast<void>(ignored);
 }
 
-std::optional<AgentSocket::Answer> AgentSocket::request(
-    const std::function<channel::Message(uint32_t request_id)>& make, Duration timeout) const {
+std::optional<AgentSocket::Answer> AgentSocket::request(channel::Message message,
+                                                        Duration timeout) const {
   const Deadline until = after(timeout);
   const std::lock_guard lock(requests_->mutex);
   const uint32_t request_id = ++requests_->last_request_id;
-  const std::string bytes = channel::encode(make(request_id));
+  std::visit(
+      [&](auto& body) {
+        if constexpr (requires { body.request_id; }) body.request_id = request_id;
+      },
+      message);
+  const std::string bytes = channel::encode(message);
   // Blocks while the agent's socket is full, at most for the SO_SNDTIMEO set in open().
   if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
   for (;;) {
@@ -147,6 +140,13 @@ std::optional<AgentSocket::Answer> AgentSocket::request(
     if (!answer) return std::nullopt;
     if (channel::request_id_of(answer->message) == request_id) return answer;
   }
+}
+
+bool is_safe_memory(int descriptor, uint64_t bytes) {
+  struct stat info {};
+  const int seals = ::fcntl(descriptor, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(descriptor, &info) == 0 &&
+         info.st_size > 0 && static_cast<uint64_t>(info.st_size) >= bytes;
 }
 
 }  // namespace cpprun::worker
