@@ -23,7 +23,7 @@ bool SaveSchedule::is_due(int64_t step, const SaveWhen& when, const SaveCost& co
       when.every_steps > 0 && step > 0 && step % when.every_steps == 0 && step != saved_step_;
   double interval = std::chrono::duration<double>(when.every).count();
   if (when.auto_interval) {
-    const int64_t failures = own_environment().restart_count;
+    const int64_t failures = own_variable().restart_count;
     const double best = best_interval(cost.pause, time_between_failures(seconds(), failures));
     const double automatic = std::max(best, 2 * cost.writing);
     interval = interval > 0 ? std::min(interval, automatic) : automatic;

@@ -25,7 +25,7 @@ Error peer_error(const std::string& key, const char* what) {
 
 }  // namespace
 
-const worker::Environment& own_environment() {
+const worker::Environment& own_variable() {
   static const worker::Environment kNone;
   const Result<worker::Environment>& own = worker::environment();
   return own ? *own : kNone;
@@ -48,7 +48,7 @@ SnapshotComm SnapshotComm::here() {
 }
 
 NodeRanks SnapshotComm::node() const {
-  const worker::Environment& own = own_environment();
+  const worker::Environment& own = own_variable();
   return {rank_ - own.local_rank, own.local_world_size};
 }
 

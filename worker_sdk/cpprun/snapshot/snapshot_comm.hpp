@@ -16,7 +16,7 @@
 namespace cpprun::snapshot {
 
 // The environment that the launcher set; without a launcher, its defaults.
-const worker::Environment& own_environment();
+const worker::Environment& own_variable();
 
 // The ranks of this node.
 struct NodeRanks {

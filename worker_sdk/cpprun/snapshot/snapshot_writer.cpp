@@ -89,7 +89,7 @@ void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, do
   staged->epoch = epoch;
   const uint64_t bytes = bytes_of(*staged, of_writers);
   const auto slot = memory_.begin({.step = step,
-                                   .round = own_environment().round,
+                                   .round = own_variable().round,
                                    .rank = comm_.rank(),
                                    .world_size = comm_.world()},
                                   *staged, bytes);
@@ -150,7 +150,7 @@ Status SnapshotWriter::write(Staged& staged, const WriteContext& context, StoreC
 }
 
 WriteContext SnapshotWriter::write_context() {
-  const worker::Environment& own = own_environment();
+  const worker::Environment& own = own_variable();
   return {.files = &snapshot_files::real_files(),
           .place = location_.path,
           .group = group_.get(),
