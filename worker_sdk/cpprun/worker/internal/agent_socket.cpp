@@ -3,16 +3,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
 #include <utility>
-
-#include "common/machine/sockets.hpp"
 
 namespace cpprun::worker {
 namespace {
@@ -61,17 +61,21 @@ AgentSocket::~AgentSocket() {
 }
 
 bool AgentSocket::open(const std::string& name) {
-  const std::optional<SocketAddress> address = abstract_address(name);
-  if (!address) return false;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name.empty() || name.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   // SO_SNDTIMEO also limits connect() while the agent's backlog is full.
   const auto limit =
       std::chrono::duration_cast<std::chrono::seconds>(limits::kAgentResponseTimeout);
   const timeval timeout{limit.count(), 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+  const auto* whole = reinterpret_cast<const sockaddr*>(&address);
   int refused = 0;
   do {
-    refused = ::connect(socket_.get(), address->get(), address->size);
+    refused = ::connect(socket_.get(), whole, size);
   } while (refused != 0 && errno == EINTR);  // a signal while the backlog is full
   return refused == 0 && is_trusted(socket_.get());
 }
