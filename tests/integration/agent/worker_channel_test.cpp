@@ -70,8 +70,7 @@ class WorkerChannelTest : public testing::Test {
   bool is_alive() { return AgentSocket::connect(name_).page() != nullptr; }
 
   static bool asks_for_leave(const AgentSocket& agent) {
-    const auto question = [](uint32_t number) { return channel::CommitRequest{number, 7}; };
-    const auto answer = agent.request(question, std::chrono::seconds(10));
+    const auto answer = agent.request(channel::CommitRequest{.step = 7});
     return answer && std::get<channel::Permission>(answer->message).is_permitted;
   }
   std::vector<std::string> told() {
@@ -229,7 +228,7 @@ TEST_F(WorkerChannelTest, DropsAnAnswerThatArrivesTooLate) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::promise<void> may_go;
   boost::asio::post(loop_, [&] { may_go.get_future().wait(); });
-  const auto question = [](uint32_t number) { return channel::CommitRequest{number, 7}; };
+  const channel::CommitRequest question{.step = 7};
   EXPECT_FALSE(agent.request(question, std::chrono::milliseconds(1)).has_value());
   may_go.set_value();
   ASSERT_TRUE(eventually([&] { return asked_ == 1; }));  // a late answer

@@ -4,7 +4,7 @@
 
 #include <c10/core/impl/FakeGuardImpl.h>
 
-#include "cpprun/dist/group/own_device.hpp"
+#include "cpprun/dist/backend/backend_map.hpp"
 
 namespace cpprun::dist {
 namespace {

@@ -168,9 +168,9 @@ std::string Scheduled::line() const {
     std::snprintf(digits, sizeof digits, "%.17g ", number);
     text += digits;
   };
-  for (const auto& group : optimizer_->param_groups()) {
+  for (auto& group : optimizer_->param_groups()) {
     add(group.options().get_lr());
-    add(optim::get_momentum(group.options()).value());
+    add(*optim::momentum_of(group.options()));
   }
   for (const double lr : schedule_->get_last_lr()) add(lr);
   return text;

@@ -15,7 +15,7 @@
 
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/trainer/trainer.hpp"
-#include "cpprun/worker/stop_request.hpp"
+#include "cpprun/worker/internal/own_agent.hpp"
 #include "examples/cpp/support/hash.hpp"
 #include "tests/sdk/support/cases.hpp"
 #include "tests/sdk/trainer/toy_support.hpp"

@@ -6,22 +6,13 @@
 #include "cpprun/dist/objects/tensor_packing.hpp"
 
 namespace cpprun::dist {
-namespace {
-
-std::string fingerprint(const char* call, const char* op, const at::Tensor& tensor,
-                        const std::string& root = {}) {
-  return std::string(call) + ' ' + op + (*op == '\0' ? "" : " ") + describe(tensor) + root;
-}
-
-}  // namespace
 
 Work broadcast(at::Tensor tensor, int src, const CallOptions& options) {
   const Call call("broadcast", options.group);
   call.check_written(tensor, "tensor");
-  c10d::BroadcastOptions native;
+  auto native = call.options<c10d::BroadcastOptions>();
   native.rootRank = call.group_rank(src, "src");
-  native.timeout = call.timeout();
-  call.compare(fingerprint("broadcast", "", tensor, " src=" + std::to_string(src)));
+  call.compare("broadcast " + describe(tensor) + " src=" + std::to_string(src));
   TensorPacking packing(Payload::Bytes);
   std::vector<at::Tensor> flat{packing.pack_output(tensor)};
   return call.start(
@@ -32,10 +23,9 @@ Work all_reduce(at::Tensor tensor, ReduceOp op, const CallOptions& options) {
   const Call call("all_reduce", options.group);
   call.check_written(tensor, "tensor");
   const Reduction reduction = reduction_for(call, op, tensor, options.premul_factor);
-  c10d::AllreduceOptions native;
+  auto native = call.options<c10d::AllreduceOptions>();
   native.reduceOp = reduction.native;
-  native.timeout = call.timeout();
-  call.compare(fingerprint("all_reduce", name(op), tensor));
+  call.compare(std::string("all_reduce ") + name(op) + ' ' + describe(tensor));
   TensorPacking packing(Payload::Numbers);
   std::vector<at::Tensor> flat{packing.pack_output(tensor)};
   divide_afterwards(call, reduction, flat[0], packing);
@@ -47,11 +37,11 @@ Work reduce(at::Tensor tensor, int dst, ReduceOp op, const CallOptions& options)
   const Call call("reduce", options.group);
   call.check_written(tensor, "tensor");
   const Reduction reduction = reduction_for(call, op, tensor, options.premul_factor);
-  c10d::ReduceOptions native;
+  auto native = call.options<c10d::ReduceOptions>();
   native.reduceOp = reduction.native;
   native.rootRank = call.group_rank(dst, "dst");
-  native.timeout = call.timeout();
-  call.compare(fingerprint("reduce", name(op), tensor, " dst=" + std::to_string(dst)));
+  call.compare(std::string("reduce ") + name(op) + ' ' + describe(tensor) +
+               " dst=" + std::to_string(dst));
   TensorPacking packing(Payload::Numbers);
   std::vector<at::Tensor> flat{packing.pack_output(tensor)};
   if (call.rank() == native.rootRank) divide_afterwards(call, reduction, flat[0], packing);
@@ -61,9 +51,8 @@ Work reduce(at::Tensor tensor, int dst, ReduceOp op, const CallOptions& options)
 
 Work barrier(const CallOptions& options, std::vector<int> device_ids) {
   const Call call("barrier", options.group);
-  c10d::BarrierOptions native;
+  auto native = call.options<c10d::BarrierOptions>();
   native.device_ids.assign(device_ids.begin(), device_ids.end());
-  native.timeout = call.timeout();
   call.compare("barrier");
   return call.start(options.async_op, [&] { return call.pg().barrier(native); });
 }

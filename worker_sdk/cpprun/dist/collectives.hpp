@@ -27,7 +27,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>

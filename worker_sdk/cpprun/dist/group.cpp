@@ -1,6 +1,8 @@
-// ProcessGroup handles and the default group.
+// ProcessGroup handles, the default group, and what backends support.
 #include <algorithm>
 
+#include "cpprun/dist/backend/backend_map.hpp"
+#include "cpprun/dist/backend/nccl_plugin.hpp"
 #include "cpprun/dist/group/group_registry.hpp"
 #include "cpprun/dist/group/group_state.hpp"
 #include "cpprun/worker/environment.hpp"
@@ -19,6 +21,41 @@ DistStateError not_a_member(const ProcessGroup::State& state, const char* call) 
   return DistStateError(std::string(call) + ": this process does not belong to " + describe(state));
 }
 
+const std::set<std::string> kCalls = {"broadcast",
+                                      "all_reduce",
+                                      "reduce",
+                                      "all_gather",
+                                      "all_gather_into_tensor",
+                                      "gather",
+                                      "scatter",
+                                      "reduce_scatter",
+                                      "reduce_scatter_tensor",
+                                      "all_to_all",
+                                      "all_to_all_single",
+                                      "send",
+                                      "recv",
+                                      "isend",
+                                      "irecv",
+                                      "batch_isend_irecv",
+                                      "barrier",
+                                      "monitored_barrier"};
+
+Capabilities gloo() {
+  Capabilities can;
+  can.calls = kCalls;
+  can.reduce_ops = {"SUM", "PRODUCT", "MIN", "MAX"};
+  can.integer_reduce_ops = {"BAND", "BOR", "BXOR"};
+  can.emulated_reduce_ops = {"AVG"};
+  return can;
+}
+
+Capabilities nccl() {
+  Capabilities can;
+  can.calls = kCalls;
+  can.reduce_ops = {"SUM", "AVG", "PRODUCT", "MIN", "MAX", "PREMUL_SUM"};
+  return can;
+}
+
 }  // namespace
 
 std::string describe(const ProcessGroup::State& state) {
@@ -26,6 +63,12 @@ std::string describe(const ProcessGroup::State& state) {
       state.rank < 0 ? "not a member of its " : "rank " + std::to_string(state.rank) + " of ";
   return "group " + state.name + " (" + state.backend + ", " + place +
          std::to_string(state.ranks.size()) + ")";
+}
+
+std::string listed(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
 }
 
 std::shared_ptr<ProcessGroup::State> resolve(const ProcessGroup& group, const char* call) {
@@ -65,7 +108,7 @@ bool is_initialized() { return registry::default_group() != nullptr; }
 
 bool is_torchelastic_launched() {
   // As in Python; unlike MPI or Slurm, both launchers set TORCHELASTIC_RUN_ID.
-  return !worker::environment().ok() ? false : !worker::environment()->run_id.empty();
+  return !worker::environment_or_default().run_id.empty();
 }
 
 ProcessGroup default_group() { return ProcessGroup(resolve({}, "default_group")); }
@@ -79,7 +122,7 @@ std::string get_backend(const ProcessGroup& group) {
   return resolve(group, "get_backend")->backend;
 }
 
-int get_local_rank() { return worker::environment().ok() ? worker::environment()->local_rank : 0; }
+int get_local_rank() { return worker::environment_or_default().local_rank; }
 bool is_main_process() { return get_rank() == 0; }
 
 c10::Device local_device() {
@@ -106,6 +149,22 @@ int get_global_rank(const ProcessGroup& group, int group_rank) {
   }
   throw DistArgumentError("get_global_rank: there is no rank " + std::to_string(group_rank) +
                           " in " + describe(*state));
+}
+
+Capabilities capabilities(const std::string& backend) {
+  const bool is_automatic = backend.empty() || backend == "auto";
+  Capabilities can;
+  for (const auto& [device, name] :
+       parse_backend(is_automatic ? automatic_backend(has_gpu()) : backend)) {
+    Capabilities one = name == "nccl" ? nccl() : gloo();
+    can.calls.merge(one.calls);
+    can.reduce_ops.merge(one.reduce_ops);
+    can.integer_reduce_ops.merge(one.integer_reduce_ops);
+    can.emulated_reduce_ops.merge(one.emulated_reduce_ops);
+    can.has_cpu = can.has_cpu || device == c10::DeviceType::CPU;
+    can.has_cuda = can.has_cuda || device == c10::DeviceType::CUDA;
+  }
+  return can;
 }
 
 }  // namespace cpprun::dist

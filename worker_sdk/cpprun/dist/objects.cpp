@@ -59,8 +59,7 @@ std::vector<std::string> all_gather_padded(const Call& call, const std::string& 
                                            const std::vector<uint64_t>& sizes) {
   const Buffers buffers(call);
   std::vector<std::string> all(sizes.size());
-  c10d::AllgatherOptions native;
-  native.timeout = call.timeout();
+  const auto native = call.options<c10d::AllgatherOptions>();
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
     at::Tensor from = chunk_of(buffers, own, offset, width);
     at::Tensor to = buffers.bytes(width * call.size());
@@ -75,9 +74,8 @@ std::vector<std::string> gather_padded(const Call& call, const std::string& own,
                                        const std::vector<uint64_t>& sizes, int root) {
   const Buffers buffers(call);
   std::vector<std::string> all(call.rank() == root ? sizes.size() : 0);
-  c10d::GatherOptions native;
+  auto native = call.options<c10d::GatherOptions>();
   native.rootRank = root;
-  native.timeout = call.timeout();
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
     std::vector<at::Tensor> from{chunk_of(buffers, own, offset, width)};
     std::vector<std::vector<at::Tensor>> to;
@@ -92,9 +90,8 @@ std::vector<std::string> gather_padded(const Call& call, const std::string& own,
 std::string broadcast_whole(const Call& call, const std::string& own, uint64_t size, int root) {
   const Buffers buffers(call);
   std::string all;
-  c10d::BroadcastOptions native;
+  auto native = call.options<c10d::BroadcastOptions>();
   native.rootRank = root;
-  native.timeout = call.timeout();
   in_rounds(size, [&](int64_t offset, int64_t width) {
     std::vector<at::Tensor> chunk{chunk_of(buffers, own, offset, width)};
     call.start(false, [&] { return call.pg().broadcast(chunk, native); });
@@ -108,9 +105,8 @@ std::string scatter_padded(const Call& call, const std::vector<std::string>& lis
                            const std::vector<uint64_t>& sizes, int root) {
   const Buffers buffers(call);
   std::string own;
-  c10d::ScatterOptions native;
+  auto native = call.options<c10d::ScatterOptions>();
   native.rootRank = root;
-  native.timeout = call.timeout();
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
     std::vector<at::Tensor> to{buffers.bytes(width)};
     std::vector<std::vector<at::Tensor>> from;

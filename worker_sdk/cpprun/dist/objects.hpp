@@ -32,20 +32,53 @@ void broadcast_bytes(std::vector<std::string>& list, std::string_view type, int 
 std::string scatter_bytes(const std::vector<std::string>& list, std::string_view type, int src,
                           const ProcessGroup& group = {});
 
+namespace detail {
+
+template <class T>
+std::vector<std::string> serialize_all(const std::vector<T>& list) {
+  std::vector<std::string> all;
+  for (const T& object : list) all.push_back(serialize<T>(object));
+  return all;
+}
+
+template <class T>
+std::vector<T> deserialize_all(const std::vector<std::string>& list) {
+  std::vector<T> all;
+  for (const std::string& bytes : list) all.push_back(deserialize<T>(bytes));
+  return all;
+}
+
+}  // namespace detail
+
 // Returns the objects of all ranks, in the order of the group's ranks, on all ranks.
 template <Serializable T>
-std::vector<T> all_gather_object(const T& object, const ProcessGroup& group = {});
+std::vector<T> all_gather_object(const T& object, const ProcessGroup& group = {}) {
+  return detail::deserialize_all<T>(all_gather_bytes(serialize<T>(object), type_tag<T>(), group));
+}
+
 // The same on `dst` (a global rank) only; other ranks get an empty list.
 template <Serializable T>
-std::vector<T> gather_object(const T& object, int dst = 0, const ProcessGroup& group = {});
+std::vector<T> gather_object(const T& object, int dst = 0, const ProcessGroup& group = {}) {
+  return detail::deserialize_all<T>(gather_bytes(serialize<T>(object), type_tag<T>(), dst, group));
+}
+
 // Replaces `list` with the list of `src` (a global rank). All ranks pass a list of the same length.
 template <Serializable T>
-void broadcast_object_list(std::vector<T>& list, int src = 0, const ProcessGroup& group = {});
+void broadcast_object_list(std::vector<T>& list, int src = 0, const ProcessGroup& group = {}) {
+  // Only `src` sends; the other ranks pass the number of objects that they expect.
+  const bool is_source = get_rank() == src;
+  auto bytes = is_source ? detail::serialize_all<T>(list) : std::vector<std::string>(list.size());
+  broadcast_bytes(bytes, type_tag<T>(), src, group);
+  if (!is_source) list = detail::deserialize_all<T>(bytes);
+}
+
 // Sends list[r] of `src` (a global rank) to rank r and returns this rank's object. Only the list of
 // `src` is used; it has one object per rank of the group.
 template <Serializable T>
-T scatter_object_list(const std::vector<T>& list, int src = 0, const ProcessGroup& group = {});
+T scatter_object_list(const std::vector<T>& list, int src = 0, const ProcessGroup& group = {}) {
+  const auto bytes =
+      get_rank() == src ? detail::serialize_all<T>(list) : std::vector<std::string>{};
+  return deserialize<T>(scatter_bytes(bytes, type_tag<T>(), src, group));
+}
 
 }  // namespace cpprun::dist
-
-#include "cpprun/dist/objects_impl.hpp"

@@ -83,17 +83,19 @@ class ProcessGroup {
 class ProcessGroupGuard {
  public:
   ProcessGroupGuard() = default;
-  explicit ProcessGroupGuard(ProcessGroup group) : group_(std::move(group)), is_active_(true) {}
-  ProcessGroupGuard(ProcessGroupGuard&& other) noexcept;
-  ProcessGroupGuard& operator=(ProcessGroupGuard&& other) noexcept;
+  explicit ProcessGroupGuard(ProcessGroup group) : group_(std::move(group)) {}
+  ProcessGroupGuard(ProcessGroupGuard&& other) noexcept = default;
+  ProcessGroupGuard& operator=(ProcessGroupGuard&& other) noexcept {
+    std::swap(group_, other.group_);
+    return *this;
+  }
   ~ProcessGroupGuard();
 
   const ProcessGroup& group() const { return group_; }
   operator const ProcessGroup&() const { return group_; }  // NOLINT: it stands for its group
 
  private:
-  ProcessGroup group_;
-  bool is_active_ = false;
+  ProcessGroup group_;  // empty: there is nothing to destroy
 };
 
 // Initialises the default group; blocks until all ranks have joined. Throws DistTimeoutError after

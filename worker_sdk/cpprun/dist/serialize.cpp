@@ -15,27 +15,12 @@ enum Flags : uint8_t { kOnGpu = 1, kNeedsGradient = 2, kAllFlags = 3 };
 
 // Accept only dtypes that are plain bytes, because the bytes come from other processes.
 bool is_known(uint8_t type) {
-  switch (static_cast<at::ScalarType>(type)) {
-    case at::kByte:
-    case at::kChar:
-    case at::kShort:
-    case at::kInt:
-    case at::kLong:
-    case at::kHalf:
-    case at::kFloat:
-    case at::kDouble:
-    case at::kComplexFloat:
-    case at::kComplexDouble:
-    case at::kBool:
-    case at::kBFloat16:
-    case at::ScalarType::ComplexHalf:
-    case at::ScalarType::UInt16:
-    case at::ScalarType::UInt32:
-    case at::ScalarType::UInt64:
-    case at::ScalarType::Float8_e5m2:
-    case at::ScalarType::Float8_e4m3fn: return true;
-    default: return false;
-  }
+  using enum at::ScalarType;
+  constexpr at::ScalarType kKnown[] = {
+      Byte,     Char,   Short,       Int,          Long,          Half,
+      Float,    Double, ComplexHalf, ComplexFloat, ComplexDouble, Bool,
+      BFloat16, UInt16, UInt32,      UInt64,       Float8_e5m2,   Float8_e4m3fn};
+  return std::ranges::find(kKnown, static_cast<at::ScalarType>(type)) != std::end(kKnown);
 }
 
 void check_sendable(const at::Tensor& value) {

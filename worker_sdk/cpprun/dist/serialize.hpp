@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,9 +23,45 @@
 #include <ATen/core/Tensor.h>
 
 #include "cpprun/dist/bytes.hpp"
-#include "cpprun/dist/type_tag.hpp"
 
 namespace cpprun::dist {
+
+// Has `static constexpr std::string_view kSerialName = "shop::Order/2";`: its name and version. For
+// other classes the name is the compiler's spelling, which is the same in g++ and clang++ unless
+// the class is a template.
+template <class T>
+concept NamesItself = requires {
+  { T::kSerialName } -> std::convertible_to<std::string_view>;
+};
+
+namespace detail {
+
+// g++: "... [with T = shop::Order; ...]", clang++: "... [T = shop::Order]".
+template <class T>
+constexpr std::string_view spelled_name() {
+  const std::string_view text = __PRETTY_FUNCTION__;
+  const size_t begin = text.find("T = ") + 4;
+  return text.substr(begin, text.find_first_of(";]", begin) - begin);
+}
+
+template <class T>
+constexpr std::string_view class_name() {
+  if constexpr (NamesItself<T>) {
+    return T::kSerialName;
+  } else {
+    return spelled_name<T>();
+  }
+}
+
+// "i32", "u64", "f64": kind and bits, so that `long` and `long long` of one size are equal.
+template <class T>
+std::string number_tag() {
+  const char* kind = "f";
+  if constexpr (std::integral<T>) kind = std::signed_integral<T> ? "i" : "u";
+  return kind + std::to_string(sizeof(T) * 8);
+}
+
+}  // namespace detail
 
 // Writes and reads one type and names it. Specialise it for types that the list above lacks. A
 // value must take at least one byte, so that the reader can check a length against the bytes left.

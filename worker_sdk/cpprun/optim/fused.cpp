@@ -8,9 +8,10 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/types.h>
 
-#include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace cpprun::optim {
@@ -21,28 +22,17 @@ using Tensors = std::vector<at::Tensor>;
 
 // Parameters that one call updates, and their state, named as in LibTorch's operators.
 struct Bucket {
-  c10::Device device;
-  c10::ScalarType type;
-  int64_t step;  // number of this step; for SGD 1 before the first momentum, else 2
   Tensors parameters, gradients, first, second, second_max;
 };
+// By device, dtype and number of this step; for SGD the number is 1 before the first momentum, else
+// 2.
+using Key = std::tuple<at::DeviceType, at::DeviceIndex, at::ScalarType, int64_t>;
+using Buckets = std::map<Key, Bucket>;
 
-class Buckets {
- public:
-  Bucket& at(const at::Tensor& parameter, int64_t step) {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Bucket& each) {
-      return each.step == step && each.type == parameter.scalar_type() &&
-             each.device == parameter.device();
-    });
-    if (found != all_.end()) return *found;
-    return all_.emplace_back(
-        Bucket{parameter.device(), parameter.scalar_type(), step, {}, {}, {}, {}, {}});
-  }
-  std::vector<Bucket>& all() { return all_; }
-
- private:
-  std::vector<Bucket> all_;  // few
-};
+Bucket& bucket_of(const at::Tensor& parameter, int64_t step, Buckets& buckets) {
+  const at::Device device = parameter.device();
+  return buckets[{device.type(), device.index(), parameter.scalar_type(), step}];
+}
 
 at::Tensor loss_of(const Optimizer::LossClosure& closure) {
   if (!closure) return {};
@@ -75,15 +65,15 @@ void step_group(FusedSGD& optimizer, const Tensors& parameters,
       }
       momentum = state.momentum_buffer();
     }
-    Bucket& bucket = buckets.at(parameter, step);
+    Bucket& bucket = bucket_of(parameter, step, buckets);
     bucket.parameters.push_back(parameter);
     bucket.gradients.push_back(gradient);
     if (has_momentum) bucket.first.push_back(momentum);
   }
-  for (Bucket& bucket : buckets.all()) {
+  for (auto& [key, bucket] : buckets) {
     at::_fused_sgd_(bucket.parameters, bucket.gradients, bucket.first, options.weight_decay(),
                     options.momentum(), options.lr(), options.dampening(), options.nesterov(),
-                    /*maximize=*/false, /*is_first_step=*/bucket.step == 1);
+                    /*maximize=*/false, /*is_first_step=*/std::get<int64_t>(key) == 1);
   }
 }
 
@@ -116,16 +106,17 @@ void step_group(Optimizer& optimizer, const Tensors& parameters, const Options& 
     auto& state = state_of<State>(optimizer, parameter);
     begin(state, parameter, options.amsgrad());
     state.step(state.step() + 1);
-    Bucket& bucket = buckets.at(parameter, state.step());
+    Bucket& bucket = bucket_of(parameter, state.step(), buckets);
     bucket.parameters.push_back(parameter);
     bucket.gradients.push_back(gradient);
     bucket.first.push_back(state.exp_avg());
     bucket.second.push_back(state.exp_avg_sq());
     if (options.amsgrad()) bucket.second_max.push_back(state.max_exp_avg_sq());
   }
-  for (Bucket& bucket : buckets.all()) {
-    const Tensors steps(bucket.parameters.size(),
-                        at::full({}, bucket.step, at::device(bucket.device).dtype(at::kFloat)));
+  for (auto& [key, bucket] : buckets) {
+    const Tensors steps(
+        bucket.parameters.size(),
+        at::full({}, std::get<int64_t>(key), bucket.parameters[0].options().dtype(at::kFloat)));
     const auto& [beta1, beta2] = options.betas();
     operation(bucket.parameters, bucket.gradients, bucket.first, bucket.second, bucket.second_max,
               steps, options.lr(), beta1, beta2, options.weight_decay(), options.eps(),

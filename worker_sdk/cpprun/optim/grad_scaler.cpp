@@ -3,23 +3,20 @@
 #include <ATen/ATen.h>
 #include <torch/optim/optimizer.h>
 
-#include <algorithm>
 #include <stdexcept>
+#include <tuple>
 
 #include "cpprun/dist/collectives.hpp"
 
 namespace cpprun::optim {
 namespace {
 
-struct Gradients {
-  at::Device device;
-  at::ScalarType dtype;
-  std::vector<at::Tensor> tensors;
-};
+// Gradients by device and dtype: each rank has the same order.
+using Gradients =
+    std::map<std::tuple<at::DeviceType, at::DeviceIndex, at::ScalarType>, std::vector<at::Tensor>>;
 
-// Groups gradients by device and dtype, in the order of the first gradient of each group.
-std::vector<Gradients> gradients_of(torch::optim::Optimizer& optimizer) {
-  std::vector<Gradients> all;
+Gradients gradients_of(torch::optim::Optimizer& optimizer) {
+  Gradients all;
   for (const auto& group : optimizer.param_groups()) {
     for (const at::Tensor& parameter : group.params()) {
       at::Tensor gradient = parameter.grad();
@@ -30,14 +27,8 @@ std::vector<Gradients> gradients_of(torch::optim::Optimizer& optimizer) {
             "make the float16 copies");
       }
       if (gradient.is_sparse()) gradient = gradient._values();
-      const auto fits = [&](const Gradients& some) {
-        return some.device == gradient.device() && some.dtype == gradient.scalar_type();
-      };
-      auto place = std::find_if(all.begin(), all.end(), fits);
-      if (place == all.end()) {
-        place = all.insert(all.end(), {gradient.device(), gradient.scalar_type(), {}});
-      }
-      place->tensors.push_back(gradient);
+      const at::Device device = gradient.device();
+      all[{device.type(), device.index(), gradient.scalar_type()}].push_back(gradient);
     }
   }
   return all;
@@ -97,14 +88,12 @@ std::vector<at::Tensor> GradScaler::unscale_gradients(torch::optim::Optimizer& o
   // In float64, because a float32 reciprocal may be off in its last bit.
   const at::Tensor inverse = scale_.to(at::kDouble).reciprocal().to(at::kFloat);
   std::vector<at::Tensor> found_inf;
-  for (const Gradients& some : gradients_of(optimizer)) {
-    const auto is_here = [&](const at::Tensor& found) { return found.device() == some.device; };
-    auto found = std::find_if(found_inf.begin(), found_inf.end(), is_here);
-    if (found == found_inf.end()) {
-      found = found_inf.insert(found_inf.end(),
-                               at::zeros({}, at::TensorOptions(at::kFloat).device(some.device)));
+  for (const auto& [key, gradients] : gradients_of(optimizer)) {
+    const at::Device device = gradients[0].device();
+    if (found_inf.empty() || found_inf.back().device() != device) {
+      found_inf.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(device)));
     }
-    at::_amp_foreach_non_finite_check_and_unscale_(some.tensors, *found, inverse.to(some.device));
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf.back(), inverse.to(device));
   }
   return found_inf;
 }

@@ -1,7 +1,6 @@
 #include "cpprun/optim/lr_scheduler.hpp"
 
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 
 #include "cpprun/dist/live_objects.hpp"
@@ -90,6 +89,11 @@ void LRScheduler::initial_step() {
 void LRScheduler::begin_late() {
   last_epoch_ = 0;
   set_lr(closed_form_lr());
+}
+
+void LRScheduler::common_fields(StateFields& fields, const char* kind) {
+  fields.kind(kind);
+  LRScheduler::fields(fields);
 }
 
 void LRScheduler::fields(StateFields& fields) {

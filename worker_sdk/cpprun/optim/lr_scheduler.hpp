@@ -80,8 +80,10 @@ class LRScheduler {
   // The rates as a function of last_epoch_ alone, if Python has such a formula. SequentialLR starts
   // its later schedules with it.
   virtual std::vector<double> closed_form_lr() { return get_lr(); }
-  // Visits the name of the class, and all members that change or were options, base class first.
+  // Visits common_fields, and all members of the class that change or were options. The default is
+  // for classes of the user: no name and no members.
   virtual void fields(StateFields& fields);
+  void common_fields(StateFields& fields, const char* kind);
   // The first step of a schedule; the most derived class's constructor and SequentialLR call it.
   virtual void initial_step();
   // For SequentialLR: reverts the counters that initial_step() changed; starts a later schedule.

@@ -162,27 +162,10 @@ class LambdaLR : public LRScheduler {
   std::vector<Lambda> lr_lambdas_;
 };
 
-}  // namespace cpprun::optim
-
 // Python's name of the module, for the same classes.
-namespace cpprun::optim::lr_scheduler {
-using optim::ConstantLR;
-using optim::ConstantLROptions;
-using optim::CosineAnnealingLR;
-using optim::CosineAnnealingLROptions;
-using optim::CosineAnnealingWarmRestarts;
-using optim::CosineAnnealingWarmRestartsOptions;
-using optim::ExponentialLR;
-using optim::ExponentialLROptions;
-using optim::LambdaLR;
-using optim::LinearLR;
-using optim::LinearLROptions;
-using optim::LRScheduler;
-using optim::MultiStepLR;
-using optim::MultiStepLROptions;
-using optim::StepLR;
-using optim::StepLROptions;
-}  // namespace cpprun::optim::lr_scheduler
+namespace lr_scheduler = cpprun::optim;
+
+}  // namespace cpprun::optim
 
 #include "cpprun/optim/one_cycle_lr.hpp"
 #include "cpprun/optim/reduce_lr_on_plateau.hpp"

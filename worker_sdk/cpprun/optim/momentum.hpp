@@ -1,15 +1,12 @@
-// The momentum of a parameter group: `momentum` of SGD and RMSprop, the first of `betas` of Adam
-// and AdamW. Private to optim.
+// The momentum of a parameter group. Private to optim.
 #pragma once
-
-#include <optional>
 
 #include <torch/optim/optimizer.h>
 
 namespace cpprun::optim {
 
-// Empty for an optimizer without momentum.
-std::optional<double> get_momentum(const torch::optim::OptimizerOptions& options);
-void set_momentum(torch::optim::OptimizerOptions& options, double momentum);
+// `momentum` of SGD and RMSprop, the first of `betas` of Adam and AdamW. Null: the optimizer has
+// none.
+double* momentum_of(torch::optim::OptimizerOptions& options);
 
 }  // namespace cpprun::optim

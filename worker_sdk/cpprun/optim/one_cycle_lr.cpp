@@ -44,7 +44,7 @@ OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptio
   const std::vector<double> first = divided(max_lr_, options.div_factor);
   min_lr_ = divided(first, options.final_div_factor);
   if (cycle_momentum_) {
-    if (!get_momentum(optimizer.param_groups().at(0).options())) {
+    if (momentum_of(optimizer.param_groups().at(0).options()) == nullptr) {
       throw std::invalid_argument(
           "optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
     }
@@ -105,21 +105,21 @@ std::vector<double> OneCycleLR::get_lr() {
 void OneCycleLR::set_momenta(const std::vector<double>& momenta) {
   auto& groups = optimizer_.param_groups();
   for (size_t i = 0; i < groups.size() && i < momenta.size(); ++i) {
-    set_momentum(groups[i].options(), momenta[i]);
+    if (double* momentum = momentum_of(groups[i].options())) *momentum = momenta[i];
   }
 }
 
 std::vector<double> OneCycleLR::momenta() const {
   std::vector<double> all;
-  for (const auto& group : optimizer_.param_groups()) {
-    all.push_back(get_momentum(group.options()).value_or(0));
+  for (auto& group : optimizer_.param_groups()) {
+    const double* momentum = momentum_of(group.options());
+    all.push_back(momentum == nullptr ? 0 : *momentum);
   }
   return all;
 }
 
 void OneCycleLR::fields(StateFields& fields) {
-  fields.kind("OneCycleLR");
-  LRScheduler::fields(fields);
+  common_fields(fields, "OneCycleLR");
   fields("total_steps", total_steps_);
   fields("pct_start", pct_start_);
   fields("cosine", is_cosine_);

@@ -55,9 +55,3 @@ class OneCycleLR : public LRScheduler {
 };
 
 }  // namespace cpprun::optim
-
-namespace cpprun::optim::lr_scheduler {
-using optim::AnnealStrategy;
-using optim::OneCycleLR;
-using optim::OneCycleLROptions;
-}  // namespace cpprun::optim::lr_scheduler

@@ -67,8 +67,7 @@ bool ReduceLROnPlateau::is_better(double metrics) const {
 }
 
 void ReduceLROnPlateau::fields(StateFields& fields) {
-  fields.kind("ReduceLROnPlateau");
-  LRScheduler::fields(fields);
+  common_fields(fields, "ReduceLROnPlateau");
   bool is_max = options_.mode == PlateauMode::Max;
   bool is_absolute = options_.threshold_mode == ThresholdMode::Abs;
   fields("is_max", is_max);

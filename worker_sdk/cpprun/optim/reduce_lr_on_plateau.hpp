@@ -47,10 +47,3 @@ class ReduceLROnPlateau : public LRScheduler {
 };
 
 }  // namespace cpprun::optim
-
-namespace cpprun::optim::lr_scheduler {
-using optim::PlateauMode;
-using optim::ReduceLROnPlateau;
-using optim::ReduceLROnPlateauOptions;
-using optim::ThresholdMode;
-}  // namespace cpprun::optim::lr_scheduler

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "cpprun/optim/reduce_lr_on_plateau.hpp"
+#include "cpprun/optim/state_fields.hpp"
 
 namespace cpprun::optim {
 namespace {
@@ -85,14 +86,16 @@ std::vector<double> SequentialLR::get_lr() {
   throw std::logic_error("SequentialLR has no formula of its own");
 }
 
+void SequentialLR::fields(StateFields& fields) {
+  fields.kind("SequentialLR");
+  fields("last_epoch", last_epoch_);
+  fields("_step_count", step_count_);
+  fields("_milestones", milestones_);
+  fields("_last_lr", last_lr_);
+}
+
 SchedulerState SequentialLR::state_dict() const {
-  SchedulerState state{{"kind:SequentialLR", 1},
-                       {"last_epoch", static_cast<double>(last_epoch_)},
-                       {"_step_count", static_cast<double>(step_count_)}};
-  for (size_t i = 0; i < milestones_.size(); ++i) {
-    state["_milestones." + std::to_string(i)] = static_cast<double>(milestones_[i]);
-  }
-  for (size_t i = 0; i < last_lr_.size(); ++i) state["_last_lr." + std::to_string(i)] = last_lr_[i];
+  SchedulerState state = LRScheduler::state_dict();
   for (size_t i = 0; i < schedulers_.size(); ++i) {
     for (const auto& [name, value] : schedulers_[i]->state_dict()) {
       state[prefix_of(i) + name] = value;
@@ -102,11 +105,8 @@ SchedulerState SequentialLR::state_dict() const {
 }
 
 void SequentialLR::load_state_dict(const SchedulerState& state) {
-  const SchedulerState before = state_dict();
-  const bool fits = before.size() == state.size() &&
-                    std::equal(before.begin(), before.end(), state.begin(),
-                               [](const auto& a, const auto& b) { return a.first == b.first; });
-  if (!fits) {
+  constexpr auto kName = &SchedulerState::value_type::first;
+  if (!std::ranges::equal(state_dict(), state, {}, kName, kName)) {
     throw std::invalid_argument(
         "the state is not that of a SequentialLR with the same kinds of schedulers and as many "
         "milestones");
@@ -114,14 +114,8 @@ void SequentialLR::load_state_dict(const SchedulerState& state) {
   for (size_t i = 0; i < schedulers_.size(); ++i) {
     schedulers_[i]->load_state_dict(part_of(state, prefix_of(i)));
   }
-  for (size_t i = 0; i < milestones_.size(); ++i) {
-    milestones_[i] = static_cast<int64_t>(state.at("_milestones." + std::to_string(i)));
-  }
-  for (size_t i = 0; i < last_lr_.size(); ++i) {
-    last_lr_[i] = state.at("_last_lr." + std::to_string(i));
-  }
-  last_epoch_ = static_cast<int64_t>(state.at("last_epoch"));
-  step_count_ = static_cast<int64_t>(state.at("_step_count"));
+  StateFields in = StateFields::loading(state, /*is_trial=*/false);
+  fields(in);
 }
 
 }  // namespace cpprun::optim

@@ -29,7 +29,8 @@ class SequentialLR : public LRScheduler {
   void load_state_dict(const SchedulerState& state) override;
 
  protected:
-  std::vector<double> get_lr() override;  // throws std::logic_error: never called
+  std::vector<double> get_lr() override;      // throws std::logic_error: never called
+  void fields(StateFields& fields) override;  // without those of the inner schedulers
   void undo_initial_step() override;
 
  private:
@@ -38,7 +39,3 @@ class SequentialLR : public LRScheduler {
 };
 
 }  // namespace cpprun::optim
-
-namespace cpprun::optim::lr_scheduler {
-using optim::SequentialLR;
-}  // namespace cpprun::optim::lr_scheduler

@@ -30,40 +30,6 @@ void StateFields::kind(const std::string& name) {
   saved_.insert(*found);
 }
 
-template <class T>
-void StateFields::number(const std::string& name, T& value) {
-  if (is_saving()) {
-    saved_[name] = static_cast<double>(value);
-    return;
-  }
-  const double loaded = read(name);
-  if (!is_trial_) value = static_cast<T>(loaded);
-}
-
-// The state has no lengths: a list ends at the first missing index.
-template <class T>
-void StateFields::list(const std::string& name, std::vector<T>& values) {
-  if (!is_saving()) {
-    size_t length = 0;
-    while (loaded_->count(name + '.' + std::to_string(length))) ++length;
-    std::vector<T> fresh(length);
-    for (size_t i = 0; i < length; ++i) number(name + '.' + std::to_string(i), fresh[i]);
-    if (!is_trial_) values = std::move(fresh);
-    return;
-  }
-  for (size_t i = 0; i < values.size(); ++i) number(name + '.' + std::to_string(i), values[i]);
-}
-
-void StateFields::operator()(const std::string& name, double& value) { number(name, value); }
-void StateFields::operator()(const std::string& name, int64_t& value) { number(name, value); }
-void StateFields::operator()(const std::string& name, bool& value) { number(name, value); }
-void StateFields::operator()(const std::string& name, std::vector<double>& values) {
-  list(name, values);
-}
-void StateFields::operator()(const std::string& name, std::vector<int64_t>& values) {
-  list(name, values);
-}
-
 void StateFields::check_all_used() const {
   for (const auto& [name, value] : *loaded_) {
     if (!saved_.count(name)) {

@@ -27,11 +27,24 @@ class StateFields {
   // The name of the class, saved as "kind:StepLR". Throws std::invalid_argument for a state of
   // another class.
   void kind(const std::string& name);
-  void operator()(const std::string& name, double& value);
-  void operator()(const std::string& name, int64_t& value);
-  void operator()(const std::string& name, bool& value);
-  void operator()(const std::string& name, std::vector<double>& values);
-  void operator()(const std::string& name, std::vector<int64_t>& values);
+  // `T`: double, int64_t or bool.
+  template <class T>
+  void operator()(const std::string& name, T& value) {
+    if (is_saving()) {
+      saved_[name] = static_cast<double>(value);
+    } else if (const double loaded = read(name); !is_trial_) {
+      value = static_cast<T>(loaded);
+    }
+  }
+  // The state has no lengths: a list ends at the first missing index.
+  template <class T>
+  void operator()(const std::string& name, std::vector<T>& values) {
+    const auto item = [&](size_t i) { return name + '.' + std::to_string(i); };
+    std::vector<T> all = is_saving() ? values : std::vector<T>();
+    while (!is_saving() && loaded_->count(item(all.size()))) all.emplace_back();
+    for (size_t i = 0; i < all.size(); ++i) (*this)(item(i), all[i]);
+    if (!is_saving() && !is_trial_) values = std::move(all);
+  }
 
   bool is_saving() const { return loaded_ == nullptr; }
   bool is_trial() const { return is_trial_; }
@@ -42,10 +55,6 @@ class StateFields {
  private:
   explicit StateFields(const SchedulerState* loaded) : loaded_(loaded) {}
   double read(const std::string& name);
-  template <class T>
-  void number(const std::string& name, T& value);
-  template <class T>
-  void list(const std::string& name, std::vector<T>& values);
 
   const SchedulerState* loaded_;
   SchedulerState saved_;  // saving: the numbers written; loading: those read

@@ -184,11 +184,4 @@ class Trainer {
   bool has_loaded_ = false, is_stopped_ = false;
 };
 
-template <class Module, class Dataset>
-Trainer(std::shared_ptr<Module>, Dataset, torch::optim::Optimizer&, TrainerOptions)
-    -> Trainer<Module, Dataset, data::DistributedSampler>;
-template <class Module, class Dataset>
-Trainer(std::shared_ptr<Module>, Dataset, torch::optim::Optimizer&)
-    -> Trainer<Module, Dataset, data::DistributedSampler>;
-
 }  // namespace cpprun

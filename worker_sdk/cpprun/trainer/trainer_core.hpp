@@ -56,7 +56,6 @@ class TrainerCore {
 
   int gpu_id() const { return gpu_id_; }
   c10::Device device() const { return device_; }
-  bool is_main_process() const { return is_main_process_; }
 
   // Rank 0 prints once "effective batch size 128 (4 ranks x 32)" on stderr; every rank reports to
   // its agent that it is ready.

@@ -1,31 +1,25 @@
 #include "cpprun/worker/agent_link.hpp"
 
-#include <time.h>
-
 #include <atomic>
 
+#include "common/machine/clock.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
-#include "cpprun/worker/internal/stack_file.hpp"
-#include "cpprun/worker/stop_request.hpp"
+#include "cpprun/worker/internal/stack_trace.hpp"
 
 namespace cpprun::worker {
 namespace {
 
 constexpr int64_t kStepsOfMean = 8;  // for the mean duration of a step
 
-int64_t now_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);  // the vDSO's: no system call
-  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
+std::atomic<bool> is_stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
 
 }  // namespace
 
 AgentSocket& own_agent() {
   static auto* const link = [] {
-    const Result<Environment>& found = environment();
-    auto* const made = new AgentSocket(AgentSocket::connect(found ? found->agent : std::string()));
+    auto* const made = new AgentSocket(AgentSocket::connect(environment_or_default().agent));
     if (made->page() != nullptr && made->page()->version >= 3) publish_stack_file(*made->page());
     return made;
   }();
@@ -35,7 +29,7 @@ AgentSocket& own_agent() {
 void write_heartbeat(int64_t step, Phase phase) {
   WorkerPage* page = own_agent().page();
   if (page == nullptr) return;
-  const int64_t now = now_ns();
+  const int64_t now = read_clock(CLOCK_MONOTONIC).count();  // the vDSO's: no system call
   const int64_t before = page->heartbeat_ns.load(std::memory_order_relaxed);
   const int64_t steps = step - page->step.load(std::memory_order_relaxed);
   const int64_t mean = page->step_ns.load(std::memory_order_relaxed);
@@ -75,8 +69,10 @@ void report_to_agent(std::string_view why) {
   if (has_agent()) own_agent().send(channel::Report{std::string(why)});
 }
 
+void request_stop() noexcept { is_stop_requested.store(true, std::memory_order_relaxed); }
+
 bool should_stop() {
-  if (stop_requested()) return true;
+  if (is_stop_requested.load(std::memory_order_relaxed)) return true;
   WorkerPage* page = own_agent().page();
   return page != nullptr && page->wants_stop.load(std::memory_order_acquire) != 0;
 }

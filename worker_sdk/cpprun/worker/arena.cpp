@@ -1,9 +1,7 @@
 #include "cpprun/worker/arena.hpp"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,7 +10,6 @@
 #include <string>
 
 #include "common/check.hpp"
-#include "common/limits/channel.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
 
 namespace cpprun::worker {
@@ -55,8 +52,7 @@ Mapped map(size_t bytes, int protection, int flags, int memory) {
 
 Error refused(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
-// Maps the memory of the agent's answer. Refuses memory that can shrink: touching it could then
-// kill this process.
+// Maps the memory of the agent's answer.
 Mapped mapped(const std::optional<AgentSocket::Answer>& answer, int protection) {
   if (!answer) return refused("the agent does not answer");
   const auto* arena = std::get_if<channel::Arena>(&answer->message);
@@ -64,11 +60,9 @@ Mapped mapped(const std::optional<AgentSocket::Answer>& answer, int protection) 
   if (!arena->refusal.empty()) return refused(arena->refusal);
   if (arena->bytes == 0) return std::span<std::byte>();
   const int memory = answer->passed_descriptor.get();
-  struct stat info {};
-  const int seals = ::fcntl(memory, F_GET_SEALS);
-  const bool is_safe = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(memory, &info) == 0 &&
-                       info.st_size > 0 && static_cast<uint64_t>(info.st_size) >= arena->bytes;
-  if (!is_safe) return refused("the agent's memory is not as large as it says");
+  if (!is_safe_memory(memory, arena->bytes)) {
+    return refused("the agent's memory is not as large as it says");
+  }
   return map(arena->bytes, protection, MAP_SHARED, memory);
 }
 
@@ -86,11 +80,8 @@ void log_once(const std::string& why) {
 Result<Arena> Arena::own(size_t bytes) {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return of_process(bytes);
-  const auto make_request = [bytes](uint32_t number) {
-    return channel::ArenaRequest{number, bytes};
-  };
   const Mapped memory =
-      mapped(agent.request(make_request, limits::kPermissionTimeout), PROT_READ | PROT_WRITE);
+      mapped(agent.request(channel::ArenaRequest{.bytes = bytes}), PROT_READ | PROT_WRITE);
   if (memory) return Arena(*memory, Kind::Agent);
   log_once(memory.error().text);
   return of_process(bytes);
@@ -99,10 +90,8 @@ Result<Arena> Arena::own(size_t bytes) {
 Result<Arena> Arena::of(int local_rank) {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return refused("there is no agent to ask for another worker's arena");
-  const auto make_request = [local_rank](uint32_t number) {
-    return channel::PeerArenaRequest{number, static_cast<uint32_t>(local_rank)};
-  };
-  const Mapped memory = mapped(agent.request(make_request, limits::kPermissionTimeout), PROT_READ);
+  const channel::PeerArenaRequest request{.local_rank = static_cast<uint32_t>(local_rank)};
+  const Mapped memory = mapped(agent.request(request), PROT_READ);
   if (!memory) return memory.error();
   return Arena(*memory, Kind::AnothersWorker);
 }

@@ -51,11 +51,7 @@ cpprun_status result(const cpprun::Status& status) {
   return status ? CPPRUN_OK : failed(status.error());
 }
 
-const worker::Environment& own() {
-  static const worker::Environment world_of_one;
-  const auto& read = worker::environment();
-  return read ? *read : world_of_one;
-}
+const worker::Environment& own() { return worker::environment_or_default(); }
 
 std::optional<int64_t> unless_negative(int64_t number) {
   return number < 0 ? std::nullopt : std::optional(number);

@@ -86,13 +86,13 @@ void read_texts(const Reader& reader, Environment& to) {
   to.faults = reader.text("CPPRUN_FAULTS");
 }
 
+}  // namespace
+
 std::optional<std::string> own_variable(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
   return value;
 }
-
-}  // namespace
 
 Result<Environment> parse_environment(const Lookup& lookup) {
   Reader reader(lookup);
@@ -111,6 +111,12 @@ Result<Environment> parse_environment(const Lookup& lookup) {
 const Result<Environment>& environment() {
   static const Result<Environment> own = parse_environment(own_variable);
   return own;
+}
+
+const Environment& environment_or_default() {
+  static const Environment world_of_one;
+  const Result<Environment>& own = environment();
+  return own ? *own : world_of_one;
 }
 
 }  // namespace cpprun::worker

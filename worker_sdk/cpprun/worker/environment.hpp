@@ -39,6 +39,8 @@ struct Environment {
 };
 
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
+// The variable of this process, read at each call.
+std::optional<std::string> own_variable(const char* name);
 
 // Parses the variables that `lookup` returns. Error (BadValue): names the variable, its value and
 // what is expected. If neither RANK nor WORLD_SIZE is set, the world size is 1; one without the
@@ -47,5 +49,7 @@ Result<Environment> parse_environment(const Lookup& lookup);
 // The environment of this process, parsed at the first call; later changes have no effect. Any
 // thread.
 const Result<Environment>& environment();
+// The same, or a world of one if the variables are wrong, for callers that need not report that.
+const Environment& environment_or_default();
 
 }  // namespace cpprun::worker

@@ -84,8 +84,7 @@ Reported write_error_file(const ErrorText& text) noexcept {
 }
 
 Reported report_error(std::string_view message) {
-  const Result<Environment>& own = environment();
-  set_error_file(own ? own->error_file : "");
+  set_error_file(environment_or_default().error_file);
   return write_error_file({.message = message, .is_consequence = is_peer_loss(message)});
 }
 

@@ -10,7 +10,6 @@
 // ErrorHandler.record_exception of torch.distributed.elastic.multiprocessing.errors.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

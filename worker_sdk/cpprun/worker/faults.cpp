@@ -13,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "common/limits/channel.hpp"
 #include "common/text.hpp"
 #include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/environment.hpp"
@@ -129,9 +128,7 @@ using Plan = std::vector<std::unique_ptr<PlannedFault>>;
 // Parsed once. Empty: CPPRUN_FAULTS is not set.
 Plan own_plan() {
   Plan plan;
-  const Result<Environment>& own = environment();
-  if (!own || own->faults.empty()) return plan;
-  const Result<std::vector<NamedFault>> faults = parse_faults(own->faults);
+  const Result<std::vector<NamedFault>> faults = parse_faults(environment_or_default().faults);
   if (!faults) throw std::invalid_argument(faults.error().text);
   for (const NamedFault& one : *faults) plan.push_back(std::make_unique<PlannedFault>(one));
   return plan;
@@ -144,7 +141,7 @@ bool wants_progress(const Plan& plan) {
 }
 
 FaultPlace place_here(Optional epoch, Optional step, FaultPhase phase) {
-  const Environment& own = *environment();
+  const Environment& own = environment_or_default();
   return {.rank = own.rank,
           .attempt = own.restart_count,
           .round = own.round,
@@ -182,13 +179,12 @@ void carry_out(const PlannedFault& planned, const FaultPlace& place) {
 
 // Asks the agent for a fault permit. Without an agent there is none.
 bool request_fault_permit(const Fault& fault, const FaultPlace& place) {
-  const auto make_request = [&](uint32_t number) {
-    return channel::FaultPermitRequest{number, static_cast<uint32_t>(*fault.number),
-                                       place.step.value_or(-1), place.epoch.value_or(-1)};
-  };
   const AgentSocket& agent = own_agent();
   if (agent.page() == nullptr) return false;
-  const auto answer = agent.request(make_request, limits::kPermissionTimeout);
+  const auto answer =
+      agent.request(channel::FaultPermitRequest{.fault = static_cast<uint32_t>(*fault.number),
+                                                .step = place.step.value_or(-1),
+                                                .epoch = place.epoch.value_or(-1)});
   const auto* permission = answer ? std::get_if<channel::Permission>(&answer->message) : nullptr;
   return permission != nullptr && permission->is_permitted;
 }

@@ -12,14 +12,13 @@
 #include <vector>
 
 #include "common/text.hpp"
-#include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/error_file.hpp"
 #include "cpprun/worker/faults.hpp"
 #include "cpprun/worker/internal/exception_text.hpp"
 #include "cpprun/worker/internal/fatal_handlers.hpp"
 #include "cpprun/worker/internal/malloc_tuning.hpp"
-#include "cpprun/worker/stop_request.hpp"
+#include "cpprun/worker/internal/own_agent.hpp"
 
 namespace cpprun::detail {
 namespace {
@@ -27,12 +26,6 @@ namespace {
 using namespace worker;
 
 constexpr int kExitAfterException = 1;
-
-// init_process_group reports a wrong environment; a program without process groups need not care.
-Environment known_environment() {
-  const Result<Environment>& own = environment();
-  return own ? *own : Environment{};
-}
 
 void on_sigterm(int) { request_stop(); }
 
@@ -53,7 +46,7 @@ std::string on_one_line(const std::string& text) {
 
 void print_report(const ExceptionText& text, bool is_consequence, Reported reported) {
   const std::string message = on_one_line(text.message);
-  ::fprintf(stderr, "cpprun: rank %d: %s%s\n", known_environment().rank, message.c_str(),
+  ::fprintf(stderr, "cpprun: rank %d: %s%s\n", environment_or_default().rank, message.c_str(),
             is_consequence ? " (a peer has gone: look for its own error first)" : "");
   if (reported == Reported::Failed) {
     ::fprintf(stderr, "cpprun: the error file %s could not be written: %s\n", error_file(),
@@ -77,7 +70,8 @@ int report_exception(const std::exception_ptr& exception) {
 }  // namespace
 
 void start(const MainOptions& options) {
-  const Environment known = known_environment();
+  // init_process_group reports a wrong environment; a program without process groups need not care.
+  const Environment& known = environment_or_default();
   set_error_file(known.error_file);
   install_fatal_handlers(known.rank);
   if (options.handles_sigterm) handle_sigterm();

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "common/limits/channel.hpp"
 #include "cpprun/worker/faults.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
 
@@ -13,10 +12,7 @@ CommitPermission request_commit(int64_t step) {
   fault_point_at_save(step);
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return {};
-  const auto make_request = [step](uint32_t number) {
-    return channel::CommitRequest{number, step};
-  };
-  const auto answer = agent.request(make_request, limits::kPermissionTimeout);
+  const auto answer = agent.request(channel::CommitRequest{.step = step});
   const auto* permission = answer ? std::get_if<channel::Permission>(&answer->message) : nullptr;
   if (permission == nullptr) return {false, "the agent does not answer"};
   return {permission->is_permitted, permission->why};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
 #include "common/text.hpp"
 #include "cpprun/dist/process_group.hpp"
 
@@ -55,6 +57,23 @@ std::string automatic_backend(bool has_gpu) { return has_gpu ? "cpu:gloo,cuda:nc
 
 std::chrono::milliseconds default_timeout(const std::string& backend) {
   return lower(backend) == "nccl" ? kNcclTimeout : kGlooTimeout;
+}
+
+std::optional<c10::Device> own_device(const std::string& backend,
+                                      const std::optional<c10::Device>& wanted, int local_rank) {
+  if (wanted && wanted->has_index()) return wanted;
+  for (const auto& [type, name] : parse_backend(backend)) {
+    if (name == "nccl") return c10::Device(type, static_cast<c10::DeviceIndex>(local_rank));
+  }
+  return std::nullopt;
+}
+
+bool use_device(const c10::Device& device) {
+  if (device.is_cpu() || !c10::impl::hasDeviceGuardImpl(device.type())) return false;
+  const auto* guard = c10::impl::getDeviceGuardImpl(device.type());
+  if (device.index() >= guard->deviceCount()) return false;
+  guard->setDevice(device);
+  return true;
 }
 
 }  // namespace cpprun::dist

@@ -1,12 +1,14 @@
-// Parses a backend string into device types and backends. Private to dist.
+// What a backend string means: device types, their backends, and this rank's device. Private to
+// dist.
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <c10/core/DeviceType.h>
+#include <c10/core/Device.h>
 
 namespace cpprun::dist {
 
@@ -22,5 +24,16 @@ std::string automatic_backend(bool has_gpu);
 
 // c10d's default timeout of collectives on this backend.
 std::chrono::milliseconds default_timeout(const std::string& backend);
+
+// `wanted` if it has an index; cuda:<local rank> if `backend` (resolved, as in parse_backend) has
+// nccl; otherwise none, because tensors may then be on any device.
+std::optional<c10::Device> own_device(const std::string& backend,
+                                      const std::optional<c10::Device>& wanted, int local_rank);
+
+// Makes `device` the current device of this thread, like torch.cuda.set_device(LOCAL_RANK) in
+// Python. Includes no CUDA header: uses c10's device guards, which the CUDA library registers.
+// Returns false and does nothing if it does not exist: a launcher that shows each worker one GPU
+// has chosen already.
+bool use_device(const c10::Device& device);
 
 }  // namespace cpprun::dist

@@ -11,54 +11,47 @@
 namespace cpprun::dist {
 namespace {
 
-enum class Class { Argument, Network, Timeout, Unsupported, Mismatch, Backend };
+using Make = std::exception_ptr (*)(const std::string& text);
+
+template <class Error>
+std::exception_ptr make(const std::string& text) {
+  return std::make_exception_ptr(Error(text));
+}
 
 struct Part {
   std::string_view text;
-  Class means;
+  Make make;
 };
 
 // The first match decides. A dead peer is a network error, even if the text also mentions a store
 // or a timeout.
 constexpr std::array kParts = {
-    Part{"Detected mismatch between collectives", Class::Mismatch},
-    Part{"Connection reset by peer", Class::Network},
-    Part{"Connection closed by peer", Class::Network},
-    Part{"Broken pipe", Class::Network},
-    Part{"Timed out", Class::Timeout},
-    Part{"timed out", Class::Timeout},
-    Part{"imeout", Class::Timeout},
-    Part{"Connection refused", Class::Network},
-    Part{"Connection was likely closed", Class::Network},
-    Part{"failed to recv", Class::Network},
-    Part{"failed to connect", Class::Network},
-    Part{"connectFullMesh failed", Class::Network},
-    Part{"Socket closed", Class::Network},
-    Part{"remote process exited", Class::Network},
-    Part{"not support", Class::Unsupported},
-    Part{"nsupported", Class::Unsupported},
-    Part{"Cannot use ReduceOp", Class::Unsupported},
-    Part{"not implemented", Class::Unsupported},
-    Part{"No backend type associated with device type", Class::Unsupported},
+    Part{"Detected mismatch between collectives", make<DistMismatchError>},
+    Part{"Connection reset by peer", make<DistNetworkError>},
+    Part{"Connection closed by peer", make<DistNetworkError>},
+    Part{"Broken pipe", make<DistNetworkError>},
+    Part{"Timed out", make<DistTimeoutError>},
+    Part{"timed out", make<DistTimeoutError>},
+    Part{"imeout", make<DistTimeoutError>},
+    Part{"Connection refused", make<DistNetworkError>},
+    Part{"Connection was likely closed", make<DistNetworkError>},
+    Part{"failed to recv", make<DistNetworkError>},
+    Part{"failed to connect", make<DistNetworkError>},
+    Part{"connectFullMesh failed", make<DistNetworkError>},
+    Part{"Socket closed", make<DistNetworkError>},
+    Part{"remote process exited", make<DistNetworkError>},
+    Part{"not support", make<DistUnsupportedError>},
+    Part{"nsupported", make<DistUnsupportedError>},
+    Part{"Cannot use ReduceOp", make<DistUnsupportedError>},
+    Part{"not implemented", make<DistUnsupportedError>},
+    Part{"No backend type associated with device type", make<DistUnsupportedError>},
 };
 
-Class class_of(std::string_view text, Class otherwise) {
+Make make_for(std::string_view text, Make otherwise) {
   for (const Part& part : kParts) {
-    if (text.find(part.text) != std::string_view::npos) return part.means;
+    if (text.find(part.text) != std::string_view::npos) return part.make;
   }
   return otherwise;
-}
-
-std::exception_ptr make(Class which, const std::string& text) {
-  switch (which) {
-    case Class::Argument: return std::make_exception_ptr(DistArgumentError(text));
-    case Class::Network: return std::make_exception_ptr(DistNetworkError(text));
-    case Class::Timeout: return std::make_exception_ptr(DistTimeoutError(text));
-    case Class::Unsupported: return std::make_exception_ptr(DistUnsupportedError(text));
-    case Class::Mismatch: return std::make_exception_ptr(DistMismatchError(text));
-    case Class::Backend: break;
-  }
-  return std::make_exception_ptr(DistBackendError(text));
 }
 
 // LibTorch appends a source position and a stack, which do not help the user.
@@ -71,25 +64,13 @@ std::string without_stack(std::string text) {
   return text;
 }
 
-std::exception_ptr sorted(const std::string& where, const std::string& said, Class otherwise,
+std::exception_ptr sorted(const std::string& where, const std::string& said, Make otherwise,
                           bool is_sure) {
   const std::string text = without_stack(said);
-  return make(is_sure ? otherwise : class_of(text, otherwise), where + ": " + text);
+  return (is_sure ? otherwise : make_for(text, otherwise))(where + ": " + text);
 }
 
 }  // namespace
-
-const char* error_class_of(const std::string& text) {
-  switch (class_of(text, Class::Backend)) {
-    case Class::Argument: return "DistArgumentError";
-    case Class::Network: return "DistNetworkError";
-    case Class::Timeout: return "DistTimeoutError";
-    case Class::Unsupported: return "DistUnsupportedError";
-    case Class::Mismatch: return "DistMismatchError";
-    case Class::Backend: break;
-  }
-  return "DistBackendError";
-}
 
 std::exception_ptr translate(const std::exception_ptr& thrown, const std::string& where) {
   try {
@@ -97,25 +78,25 @@ std::exception_ptr translate(const std::exception_ptr& thrown, const std::string
   } catch (const DistError&) {
     return thrown;
   } catch (const c10d::TimeoutError& error) {
-    return sorted(where, error.what_without_backtrace(), Class::Timeout, true);
+    return sorted(where, error.what_without_backtrace(), make<DistTimeoutError>, true);
   } catch (const c10::DistNetworkError& error) {
-    return sorted(where, error.what_without_backtrace(), Class::Network, false);
+    return sorted(where, error.what_without_backtrace(), make<DistNetworkError>, false);
   } catch (const c10::NotImplementedError& error) {
-    return sorted(where, error.what_without_backtrace(), Class::Unsupported, true);
+    return sorted(where, error.what_without_backtrace(), make<DistUnsupportedError>, true);
   } catch (const c10::ValueError& error) {
-    return sorted(where, error.what_without_backtrace(), Class::Argument, true);
+    return sorted(where, error.what_without_backtrace(), make<DistArgumentError>, true);
   } catch (const c10::TypeError& error) {
-    return sorted(where, error.what_without_backtrace(), Class::Argument, true);
+    return sorted(where, error.what_without_backtrace(), make<DistArgumentError>, true);
   } catch (const c10::IndexError& error) {
-    return sorted(where, error.what_without_backtrace(), Class::Argument, true);
+    return sorted(where, error.what_without_backtrace(), make<DistArgumentError>, true);
   } catch (const c10::Error& error) {
-    return sorted(where, error.what_without_backtrace(), Class::Backend, false);
+    return sorted(where, error.what_without_backtrace(), make<DistBackendError>, false);
   } catch (const std::invalid_argument& error) {
-    return sorted(where, error.what(), Class::Argument, false);
+    return sorted(where, error.what(), make<DistArgumentError>, false);
   } catch (const std::exception& error) {
-    return sorted(where, error.what(), Class::Backend, false);
+    return sorted(where, error.what(), make<DistBackendError>, false);
   } catch (...) {
-    return make(Class::Backend, where + ": something that is no std::exception was thrown");
+    return make<DistBackendError>(where + ": something that is no std::exception was thrown");
   }
 }
 

@@ -21,9 +21,6 @@ std::exception_ptr translate(const std::exception_ptr& thrown, const std::string
 std::exception_ptr translate(const std::exception_ptr& thrown, const char* call,
                              const ProcessGroup& group);
 
-// For tests: the name of the exception class for a text.
-const char* error_class_of(const std::string& text);
-
 // Returns the result of `f`; translates its exceptions.
 template <class F>
 auto translated(const std::string& where, F&& f) {

@@ -20,7 +20,7 @@ constexpr const char* kInstead = "; use backend gloo, or ";
 
 // Tried in this order; for the last one dlopen searches the library path.
 std::vector<std::string> candidates() {
-  if (const auto named = own_environment("CPPRUN_NCCL_PLUGIN"); named && !named->empty()) {
+  if (const auto named = own_variable("CPPRUN_NCCL_PLUGIN"); named && !named->empty()) {
     return {*named};
   }
   std::error_code ignored;
@@ -62,18 +62,17 @@ const NcclPlugin& load() {
 
 // These device files exist on every machine and in every container that may use a GPU.
 bool looks_like_gpu() {
-  const std::string visible = own_environment("CUDA_VISIBLE_DEVICES").value_or("all");
+  const std::string visible = own_variable("CUDA_VISIBLE_DEVICES").value_or("all");
   if (visible.empty() || visible == "-1") return false;
   return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
 
 DistUnsupportedError no_gpu() {
-  return DistUnsupportedError(std::string("nccl needs a GPU; none found by this process") +
-                              kInstead +
-                              "look at `nvidia-smi` and at CUDA_VISIBLE_DEVICES, which is " +
-                              (own_environment("CUDA_VISIBLE_DEVICES")
-                                   ? "'" + *own_environment("CUDA_VISIBLE_DEVICES") + "'"
-                                   : "not set"));
+  return DistUnsupportedError(
+      std::string("nccl needs a GPU; none found by this process") + kInstead +
+      "look at `nvidia-smi` and at CUDA_VISIBLE_DEVICES, which is " +
+      (own_variable("CUDA_VISIBLE_DEVICES") ? "'" + *own_variable("CUDA_VISIBLE_DEVICES") + "'"
+                                            : "not set"));
 }
 
 }  // namespace

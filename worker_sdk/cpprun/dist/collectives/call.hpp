@@ -65,6 +65,14 @@ class Call {
   std::string backend_of(const at::Tensor& tensor) const;
   bool is_gloo(const at::Tensor& tensor) const { return backend_of(tensor) == "gloo"; }
 
+  // c10d's options of a call, with the group's timeout.
+  template <class Options>
+  Options options() const {
+    Options native;
+    native.timeout = timeout();
+    return native;
+  }
+
   // With debug checks on: throws on all ranks unless all pass the same text and every rank receives
   // what the others send to it. Collectives only.
   void compare(const std::string& text, const Exchange& exchange = {}) const;

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cctype>
 #include <cstdlib>
-#include <string_view>
 
 #include "common/text.hpp"
 #include "cpprun/dist/backend/error_translation.hpp"
@@ -28,8 +27,6 @@ std::atomic<bool>& checks() {
   return on;
 }
 
-std::vector<uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
-
 c10::intrusive_ptr<c10d::Store> store_of(const Call& call) {
   const std::lock_guard lock(call.group()->mutex);
   if (call.group()->store) return call.group()->store;
@@ -44,8 +41,7 @@ std::vector<std::string> read_all(const Call& call, const std::string& prefix) {
   return translated(call.where(), [&] {
     std::vector<std::string> texts;
     for (size_t rank = 0; rank < call.group()->ranks.size(); ++rank) {
-      const auto value = store->get(key_of(prefix, rank));
-      texts.emplace_back(value.begin(), value.end());
+      texts.push_back(store->get_to_str(key_of(prefix, rank)));
     }
     return texts;
   });
@@ -128,12 +124,6 @@ void check_exchange(const Call& call, uint64_t sequence, const std::vector<Finge
 void set_debug_checks(bool on) { checks() = on; }
 bool debug_checks() { return checks(); }
 
-std::string listed(const std::vector<int>& ranks) {
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return text;
-}
-
 std::vector<int> missing_ranks(const Call& call, const std::string& prefix,
                                std::chrono::milliseconds timeout) {
   const auto store = store_of(call);
@@ -162,8 +152,7 @@ void compare_across_ranks(const Call& call, const std::string& text, const Excha
   const std::string prefix = prefix_of(sequence);
   const auto own = static_cast<size_t>(call.rank());
   const auto store = store_of(call);
-  translated(call.where(),
-             [&] { store->set(key_of(prefix, own), bytes(encoded(text, exchange))); });
+  translated(call.where(), [&] { store->set(key_of(prefix, own), encoded(text, exchange)); });
   const auto missing = missing_ranks(call, prefix, call.timeout());
   if (!missing.empty()) {
     const std::string why = call.where() + ": missing rank(s): " + listed(missing) +

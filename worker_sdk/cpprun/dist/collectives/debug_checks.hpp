@@ -16,7 +16,5 @@ void compare_across_ranks(const Call& call, const std::string& text, const Excha
 // `timeout`. Returns the global ranks whose keys are missing. Translates the store's errors.
 std::vector<int> missing_ranks(const Call& call, const std::string& prefix,
                                std::chrono::milliseconds timeout);
-// "1, 3".
-std::string listed(const std::vector<int>& ranks);
 
 }  // namespace cpprun::dist

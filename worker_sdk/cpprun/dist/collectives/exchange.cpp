@@ -11,19 +11,6 @@
 namespace cpprun::dist {
 namespace {
 
-c10d::ReduceScatterOptions reduce_scatter_options(const Call& call, const Reduction& reduction) {
-  c10d::ReduceScatterOptions native;
-  native.reduceOp = reduction.native;
-  native.timeout = call.timeout();
-  return native;
-}
-
-c10d::AllToAllOptions all_to_all_options(const Call& call) {
-  c10d::AllToAllOptions native;
-  native.timeout = call.timeout();
-  return native;
-}
-
 std::vector<int64_t> lengths(const std::vector<at::Tensor>& flats) {
   std::vector<int64_t> all;
   for (const at::Tensor& flat : flats) all.push_back(flat.numel());
@@ -96,7 +83,7 @@ Work all_to_all_joined(const Call& call, bool async_op, const std::vector<at::Te
     const auto parts = to.split_with_sizes(to_splits);
     for (size_t i = 0; i < targets.size(); ++i) targets[i].copy_(parts[i]);
   });
-  const auto native = all_to_all_options(call);
+  const auto native = call.options<c10d::AllToAllOptions>();
   return call.start(
       async_op,
       [&] { return single_all_to_all(call.pg(), to, from, to_splits, from_splits, native); },
@@ -119,7 +106,8 @@ Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> input, ReduceOp o
   std::vector<at::Tensor> to{packing.pack_output(output)};
   std::vector<std::vector<at::Tensor>> from{packing.pack_input(input)};
   divide_afterwards(call, reduction, to[0], packing);
-  const auto native = reduce_scatter_options(call, reduction);
+  auto native = call.options<c10d::ReduceScatterOptions>();
+  native.reduceOp = reduction.native;
   return call.start(
       options.async_op, [&] { return call.pg().reduce_scatter(to, from, native); },
       packing.finish());
@@ -137,7 +125,8 @@ Work reduce_scatter_tensor(at::Tensor output, at::Tensor input, ReduceOp op,
   at::Tensor to = packing.pack_output(output);
   at::Tensor from = packing.pack_input(input);
   divide_afterwards(call, reduction, to, packing);
-  const auto native = reduce_scatter_options(call, reduction);
+  auto native = call.options<c10d::ReduceScatterOptions>();
+  native.reduceOp = reduction.native;
   return call.start(
       options.async_op, [&] { return single_reduce_scatter(call.pg(), to, from, native); },
       packing.finish());
@@ -159,7 +148,7 @@ Work all_to_all(std::vector<at::Tensor> output, std::vector<at::Tensor> input,
   TensorPacking packing(Payload::Bytes);
   auto to = packing.pack_output(output);
   auto from = packing.pack_input(input);
-  const auto native = all_to_all_options(call);
+  const auto native = call.options<c10d::AllToAllOptions>();
   return call.start(
       options.async_op, [&] { return call.pg().alltoall(to, from, native); }, packing.finish());
 }
@@ -179,7 +168,7 @@ Work all_to_all_single(at::Tensor output, at::Tensor input, std::vector<int64_t>
   at::Tensor from = packing.pack_input(input);
   auto to_splits = wire_splits(exchange.takes, !output_splits.empty(), output, to);
   auto from_splits = wire_splits(exchange.sends, !input_splits.empty(), input, from);
-  const auto native = all_to_all_options(call);
+  const auto native = call.options<c10d::AllToAllOptions>();
   return call.start(
       options.async_op,
       [&] { return single_all_to_all(call.pg(), to, from, to_splits, from_splits, native); },

@@ -61,8 +61,7 @@ Work all_gather(std::vector<at::Tensor> output, at::Tensor input, const CallOpti
   call.check_list(output, "output", input);
   call.check_written(output, "output");
   call.check_same_shape(output[static_cast<size_t>(call.rank())], "output of this rank", input);
-  c10d::AllgatherOptions native;
-  native.timeout = call.timeout();
+  const auto native = call.options<c10d::AllgatherOptions>();
   call.compare("all_gather" + shapes(output));
   if (!have_equal_shapes(output) && call.is_gloo(input)) {
     return all_gather_unequal(call, options.async_op, output, input, native);
@@ -84,8 +83,7 @@ Work all_gather_into_tensor(at::Tensor output, at::Tensor input, const CallOptio
                 " elements, wanted are " + std::to_string(call.size()) + " times those of input, " +
                 describe(input));
   }
-  c10d::AllgatherOptions native;
-  native.timeout = call.timeout();
+  const auto native = call.options<c10d::AllgatherOptions>();
   call.compare("all_gather_into_tensor " + describe(input));
   TensorPacking packing(Payload::Bytes);
   at::Tensor to = packing.pack_output(output);
@@ -98,9 +96,8 @@ Work all_gather_into_tensor(at::Tensor output, at::Tensor input, const CallOptio
 Work gather(at::Tensor input, std::vector<at::Tensor> output, int dst, const CallOptions& options) {
   const Call call("gather", options.group);
   call.check(input, "input");
-  c10d::GatherOptions native;
+  auto native = call.options<c10d::GatherOptions>();
   native.rootRank = call.group_rank(dst, "dst");
-  native.timeout = call.timeout();
   const bool is_root = call.rank() == native.rootRank;
   check_root_list(call, is_root, output, "output", input, dst);
   call.check_written(output, "output");
@@ -117,9 +114,8 @@ Work scatter(at::Tensor output, std::vector<at::Tensor> input, int src,
              const CallOptions& options) {
   const Call call("scatter", options.group);
   call.check_written(output, "output");
-  c10d::ScatterOptions native;
+  auto native = call.options<c10d::ScatterOptions>();
   native.rootRank = call.group_rank(src, "src");
-  native.timeout = call.timeout();
   const bool is_root = call.rank() == native.rootRank;
   check_root_list(call, is_root, input, "input", output, src);
   call.compare("scatter " + describe(output) + " src=" + std::to_string(src));

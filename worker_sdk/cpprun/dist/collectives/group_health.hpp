@@ -2,6 +2,7 @@
 // backend still needs. Private to dist; part of ProcessGroup::State. Any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -38,20 +39,14 @@ class GroupHealth {
   }
 
   // Equal on all ranks, because they make the same calls.
-  uint64_t next_comparison() { return next(comparisons_); }
-  uint64_t next_barrier() { return next(barriers_); }
+  uint64_t next_comparison() { return comparisons_++; }
+  uint64_t next_barrier() { return barriers_++; }
 
  private:
-  uint64_t next(uint64_t& counter) {
-    const std::lock_guard lock(mutex_);
-    return counter++;
-  }
-
   mutable std::mutex mutex_;
   std::string broken_;
   std::vector<c10::intrusive_ptr<c10d::Work>> pending_;
-  uint64_t comparisons_ = 0;
-  uint64_t barriers_ = 0;
+  std::atomic<uint64_t> comparisons_{0}, barriers_{0};
 };
 
 }  // namespace cpprun::dist

@@ -35,8 +35,7 @@ std::string decide(const Call& call, c10d::Store& store, uint64_t sequence,
   if (!wait_all_ranks && missing.size() > 1) missing.resize(1);
   const std::string missing_report = missing.empty() ? kAllCame : listed(missing);
   translated(call.where(), [&] {
-    store.set(keys.missing_report,
-              std::vector<uint8_t>(missing_report.begin(), missing_report.end()));
+    store.set(keys.missing_report, missing_report);
     if (missing.empty()) delete_previous_keys(store, sequence, call.size());
   });
   return missing_report;
@@ -47,8 +46,7 @@ std::string missing_report_of(const Call& call, c10d::Store& store, const std::s
   try {
     return translated(call.where(), [&] {
       store.wait({key}, timeout + kDecisionGrace);
-      const auto value = store.get(key);
-      return std::string(value.begin(), value.end());
+      return store.get_to_str(key);
     });
   } catch (const DistTimeoutError&) {
     return std::to_string(call.group()->ranks[0]);

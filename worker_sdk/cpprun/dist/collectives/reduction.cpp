@@ -1,9 +1,28 @@
 #include "cpprun/dist/collectives/reduction.hpp"
 
+#include <array>
+
 namespace cpprun::dist {
 namespace {
 
 using Native = c10d::ReduceOp;
+
+struct Entry {
+  const char* name;
+  Native::RedOpType native;
+};
+// In the order of ReduceOp.
+constexpr std::array kOps = {Entry{"SUM", Native::SUM},
+                             Entry{"AVG", Native::AVG},
+                             Entry{"PRODUCT", Native::PRODUCT},
+                             Entry{"MIN", Native::MIN},
+                             Entry{"MAX", Native::MAX},
+                             Entry{"BAND", Native::BAND},
+                             Entry{"BOR", Native::BOR},
+                             Entry{"BXOR", Native::BXOR},
+                             Entry{"PREMUL_SUM", Native::PREMUL_SUM}};
+
+const Entry& entry(ReduceOp op) { return kOps.at(static_cast<size_t>(op)); }
 
 [[noreturn]] void cannot(const Call& call, ReduceOp op, const std::string& why) {
   call.unsupported(std::string("Cannot use ReduceOp.") + name(op) + " with " + why);
@@ -11,21 +30,6 @@ using Native = c10d::ReduceOp;
 
 bool is_bitwise(ReduceOp op) {
   return op == ReduceOp::BAND || op == ReduceOp::BOR || op == ReduceOp::BXOR;
-}
-
-Native::RedOpType native_of(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::SUM: return Native::SUM;
-    case ReduceOp::AVG: return Native::AVG;
-    case ReduceOp::PRODUCT: return Native::PRODUCT;
-    case ReduceOp::MIN: return Native::MIN;
-    case ReduceOp::MAX: return Native::MAX;
-    case ReduceOp::BAND: return Native::BAND;
-    case ReduceOp::BOR: return Native::BOR;
-    case ReduceOp::BXOR: return Native::BXOR;
-    case ReduceOp::PREMUL_SUM: break;
-  }
-  return Native::PREMUL_SUM;
 }
 
 void check_gloo(const Call& call, ReduceOp op, at::ScalarType type) {
@@ -68,20 +72,7 @@ Native times_before_sum(double factor) {
 
 }  // namespace
 
-const char* name(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::SUM: return "SUM";
-    case ReduceOp::AVG: return "AVG";
-    case ReduceOp::PRODUCT: return "PRODUCT";
-    case ReduceOp::MIN: return "MIN";
-    case ReduceOp::MAX: return "MAX";
-    case ReduceOp::BAND: return "BAND";
-    case ReduceOp::BOR: return "BOR";
-    case ReduceOp::BXOR: return "BXOR";
-    case ReduceOp::PREMUL_SUM: break;
-  }
-  return "PREMUL_SUM";
-}
+const char* name(ReduceOp op) { return entry(op).name; }
 
 Reduction reduction_for(const Call& call, ReduceOp op, const at::Tensor& tensor,
                         std::optional<double> factor) {
@@ -96,7 +87,7 @@ Reduction reduction_for(const Call& call, ReduceOp op, const at::Tensor& tensor,
   }
   if (tensor.scalar_type() == at::kBool) op = for_bool(op);
   if (is_gloo && op == ReduceOp::AVG) return {Native(Native::SUM), true};
-  return {Native(native_of(op))};
+  return {Native(entry(op).native)};
 }
 
 void divide_afterwards(const Call& call, const Reduction& reduction, const at::Tensor& result,

@@ -1,6 +1,5 @@
 #include "cpprun/dist/group/group_registry.hpp"
 
-#include <algorithm>
 #include <mutex>
 
 namespace cpprun::dist::registry {

@@ -38,5 +38,6 @@ std::shared_ptr<ProcessGroup::State> resolve(const ProcessGroup& group, const ch
 
 // "group 0 (gloo, rank 1 of 2)": how messages name a group.
 std::string describe(const ProcessGroup::State& state);
+std::string listed(const std::vector<int>& ranks);  // "1, 3"
 
 }  // namespace cpprun::dist

@@ -4,7 +4,6 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "common/text.hpp"
 #include "cpprun/dist/backend/backend_map.hpp"
 #include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/backend/gloo_backend.hpp"
@@ -33,12 +32,11 @@ BackendType type_of(const std::string& backend) {
   return backend == "nccl" ? BackendType::NCCL : BackendType::GLOO;
 }
 
-std::string variable(const char* name) { return own_environment(name).value_or(""); }
-
 GlooEndpoint gloo_endpoint(const GroupPlan& plan) {
   GlooEndpoint endpoint;
   endpoint.interface = plan.options.gloo_interface;
-  if (endpoint.interface.empty()) endpoint.interface = variable("GLOO_SOCKET_IFNAME");
+  if (endpoint.interface.empty())
+    endpoint.interface = own_variable("GLOO_SOCKET_IFNAME").value_or("");
   // torch uses several devices for several names; the SDK uses the first one.
   endpoint.interface = endpoint.interface.substr(0, endpoint.interface.find(','));
   if (!endpoint.interface.empty()) return endpoint;
@@ -80,12 +78,6 @@ void add_backends(const GroupPlan& plan, const StorePointer& store, c10d::Proces
   }
 }
 
-std::string shown(const std::vector<int>& ranks) {
-  std::vector<std::string> words;
-  for (const int rank : ranks) words.push_back(std::to_string(rank));
-  return text::join(words, ", ");
-}
-
 // Adds the missing ranks, which the store knows, to the text of a timeout.
 std::exception_ptr with_missing(const GroupPlan& plan, const RankRegistration& registration,
                                 const std::exception_ptr& failed) {
@@ -95,7 +87,7 @@ std::exception_ptr with_missing(const GroupPlan& plan, const RankRegistration& r
     const std::vector<int> missing = missing_ranks(registration);
     if (missing.empty()) return failed;
     return std::make_exception_ptr(
-        DistTimeoutError(registration.call + ": missing rank(s): " + shown(missing) + " after " +
+        DistTimeoutError(registration.call + ": missing rank(s): " + listed(missing) + " after " +
                          std::to_string(plan.timeout.count()) + " ms (" + error.what() + ")"));
   } catch (...) {
     return failed;
@@ -127,6 +119,13 @@ std::shared_ptr<ProcessGroup::State> state_of(const GroupPlan& plan, StorePointe
 }
 
 }  // namespace
+
+void check_timeout(const char* call, const InitOptions& options) {
+  if (!options.timeout || options.timeout->count() > 0) return;
+  throw DistArgumentError(std::string(call) + ": timeout is " +
+                          std::to_string(options.timeout->count()) +
+                          " ms, but must be more than 0");
+}
 
 std::shared_ptr<ProcessGroup::State> make_group(const GroupPlan& plan) {
   RankRegistration registration = plan.registration;

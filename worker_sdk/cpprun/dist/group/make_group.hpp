@@ -21,6 +21,8 @@ struct GroupPlan {
   std::string master_address;  // to choose Gloo's address; empty: unknown
 };
 
+void check_timeout(const char* call, const InitOptions& options);  // throws DistArgumentError
+
 // Blocks until all ranks have joined. Throws DistError and reports it to the other ranks.
 std::shared_ptr<ProcessGroup::State> make_group(const GroupPlan& plan);
 

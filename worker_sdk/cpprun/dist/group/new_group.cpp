@@ -38,10 +38,7 @@ void check_options(const InitOptions& options) {
     throw DistArgumentError(
         "new_group: store, init_method, rank and world_size are the default group's");
   }
-  if (options.timeout && options.timeout->count() <= 0) {
-    throw DistArgumentError("new_group: timeout is " + std::to_string(options.timeout->count()) +
-                            " ms, but must be more than 0");
-  }
+  check_timeout(kCall, options);
 }
 
 int place_of(int global_rank, const std::vector<int>& ranks) {
@@ -70,7 +67,7 @@ ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options) {
   plan.timeout = options.timeout.value_or(default_timeout(plan.backend));
   plan.options = options.pg_options;
   plan.device = options.device_id;
-  plan.master_address = own_environment("MASTER_ADDR").value_or("");
+  plan.master_address = own_variable("MASTER_ADDR").value_or("");
   const auto state = make_group(plan);
   registry::add(state);
   return ProcessGroup(state);

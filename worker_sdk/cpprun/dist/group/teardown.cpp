@@ -85,17 +85,8 @@ void destroy_process_group(const ProcessGroup& group) {
   if (registry::remove(group.state())) retire(group.state(), kDestroyTimeout, false);
 }
 
-ProcessGroupGuard::ProcessGroupGuard(ProcessGroupGuard&& other) noexcept
-    : group_(std::move(other.group_)), is_active_(std::exchange(other.is_active_, false)) {}
-
-ProcessGroupGuard& ProcessGroupGuard::operator=(ProcessGroupGuard&& other) noexcept {
-  std::swap(group_, other.group_);
-  std::swap(is_active_, other.is_active_);
-  return *this;
-}
-
 ProcessGroupGuard::~ProcessGroupGuard() {
-  if (!is_active_ || group_.state() != registry::default_group()) return;
+  if (!group_ || group_.state() != registry::default_group()) return;
   try {
     const bool unwinds = std::uncaught_exceptions() > 0;
     retire_all(unwinds ? kUnwindTimeout : kDestroyTimeout, unwinds);

@@ -4,19 +4,11 @@
 #include "cpprun/dist/backend/nccl_plugin.hpp"
 #include "cpprun/dist/group/group_registry.hpp"
 #include "cpprun/dist/group/make_group.hpp"
-#include "cpprun/dist/group/own_device.hpp"
 #include "cpprun/dist/init/init_plan.hpp"
 #include "cpprun/dist/init/store_rendezvous.hpp"
 
 namespace cpprun::dist {
 namespace {
-
-void check_timeout(const InitOptions& options) {
-  if (!options.timeout || options.timeout->count() > 0) return;
-  throw DistArgumentError("init_process_group: timeout is " +
-                          std::to_string(options.timeout->count()) +
-                          " ms, but must be more than 0");
-}
 
 // Fails before the rendezvous if this process cannot use the backend.
 void check_backend(const std::string& backend) {
@@ -30,7 +22,7 @@ bool is_automatic(const std::string& backend) { return backend.empty() || backen
 // The master's address decides which of this host's addresses the other ranks can reach.
 std::string master_of(const InitPlan& plan) {
   if (!plan.host.empty() && !plan.is_hosted_elsewhere) return plan.host;
-  return own_environment("MASTER_ADDR").value_or(plan.host);
+  return own_variable("MASTER_ADDR").value_or(plan.host);
 }
 
 GroupPlan group_plan(const InitOptions& options, const InitPlan& plan, const std::string& backend) {
@@ -75,14 +67,14 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
 
 ProcessGroupGuard init_process_group(InitOptions options) {
   registry::check_no_default();
-  check_timeout(options);
-  return start(options, make_init_plan(options, own_environment));
+  check_timeout("init_process_group", options);
+  return start(options, make_init_plan(options, own_variable));
 }
 
 ProcessGroupGuard init_process_group_or_single(InitOptions options) {
   const bool is_alone = !options.store && options.init_method.empty() && options.rank == -1 &&
-                        options.world_size == -1 && !own_environment("RANK") &&
-                        !own_environment("WORLD_SIZE");
+                        options.world_size == -1 && !own_variable("RANK") &&
+                        !own_variable("WORLD_SIZE");
   if (is_alone) {
     options.store = make_hash_store();
     options.rank = 0;

@@ -4,16 +4,17 @@
 // environment.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "cpprun/dist/process_group.hpp"
+#include "cpprun/worker/environment.hpp"
 
 namespace cpprun::dist {
 
-using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
+using EnvLookup = worker::Lookup;
+using worker::own_variable;  // not worker::environment(): programs set MASTER_ADDR before init
 
 struct InitUrl {
   std::string scheme;                        // "env", "tcp" or "file"
@@ -23,7 +24,8 @@ struct InitUrl {
   std::map<std::string, std::string> query;  // rank, world_size, store
 };
 
-// Throws DistArgumentError with the URL and the error.
+// Parses init_method: env://, tcp://host:port?rank=0&world_size=2, file:///path. Throws
+// DistArgumentError with the URL and the error.
 InitUrl parse_init_url(const std::string& url);
 
 struct InitPlan {
@@ -40,7 +42,5 @@ struct InitPlan {
 
 // Throws DistArgumentError; the text names the missing or wrong argument or variable.
 InitPlan make_init_plan(const InitOptions& options, const EnvLookup& environment);
-// Reads the environment at each call, because programs set MASTER_ADDR before they make a group.
-std::optional<std::string> own_environment(const char* name);
 
 }  // namespace cpprun::dist

@@ -1,9 +1,6 @@
 #include "cpprun/dist/init/local_address.hpp"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <thread>
 
-#include "common/text.hpp"
+#include "cpprun/dist/group/group_state.hpp"
 #include "cpprun/dist/init/rank_key.hpp"
 
 namespace cpprun::dist {
@@ -25,34 +25,22 @@ constexpr milliseconds kReportMissingAfter{30'000};
 // Gloo's own key, set by every program: the address of one rank.
 std::string gloo_key(int rank) { return "cpu//0/" + std::to_string(rank); }
 
-std::vector<uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
-
 std::string own_name() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   return "process " + std::to_string(getpid()) + " on " + host.data();
 }
 
-// Sets `key` to `value` unless it has a value, and returns the value that it has.
-std::string set_if_missing(c10d::Store& store, const std::string& key, const std::string& value) {
-  const auto held = store.compareSet(key, bytes(""), bytes(value));
-  return {held.begin(), held.end()};
-}
-
 // Default groups differ in their size only; other groups show their ranks.
 std::string shape_of(const std::vector<int>& ranks) {
-  std::vector<std::string> names;
   bool is_world = true;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    names.push_back(std::to_string(ranks[i]));
-    is_world = is_world && ranks[i] == static_cast<int>(i);
-  }
-  return is_world ? "world size " + std::to_string(ranks.size())
-                  : "ranks " + text::join(names, ", ");
+  for (size_t i = 0; i < ranks.size(); ++i) is_world &= ranks[i] == static_cast<int>(i);
+  return is_world ? "world size " + std::to_string(ranks.size()) : "ranks " + listed(ranks);
 }
 
+// c10d's compareSet returns the value that the key has afterwards.
 void claim_rank(const RankRegistration& registration, const std::string& self) {
-  const std::string holder = set_if_missing(*registration.store, rank_key(registration.rank), self);
+  const std::string holder = registration.store->compareSet(rank_key(registration.rank), "", self);
   if (holder == self) return;
   const std::string rank =
       std::to_string(registration.ranks[static_cast<size_t>(registration.rank)]);
@@ -67,7 +55,7 @@ void compare_shape(const RankRegistration& registration, const std::string& self
   const std::string rank =
       std::to_string(registration.ranks[static_cast<size_t>(registration.rank)]);
   const std::string held =
-      set_if_missing(*registration.store, kShape, shape + "|rank " + rank + " (" + self + ")");
+      registration.store->compareSet(kShape, "", shape + "|rank " + rank + " (" + self + ")");
   const size_t bar = held.find('|');
   if (held.substr(0, bar) == shape) return;
   const std::string text = registration.call + ": rank " + rank + " has " + shape + ", but " +
@@ -95,10 +83,8 @@ void wait_until_peers_know(const RankRegistration& registration) {
 }
 
 void report_missing(const RankRegistration& registration) {
-  std::vector<std::string> names;
-  for (const int rank : missing_ranks(registration)) names.push_back(std::to_string(rank));
   std::fprintf(stderr, "cpprun: %s: still waiting for rank(s) %s\n", registration.call.c_str(),
-               text::join(names, ", ").c_str());
+               listed(missing_ranks(registration)).c_str());
 }
 
 // The form of an error in the store: one letter for its class, then its text.
@@ -129,9 +115,9 @@ std::exception_ptr unpacked(const RankRegistration& registration, const std::str
 // Null if no rank has reported a failure.
 std::exception_ptr reported(const RankRegistration& registration) {
   if (!registration.store->check({kFailed})) return nullptr;
-  const auto value = registration.store->get(kFailed);
+  const std::string error = registration.store->get_to_str(kFailed);
   registration.store->add(kFailedSeen, 1);
-  return unpacked(registration, {value.begin(), value.end()});
+  return unpacked(registration, error);
 }
 
 // Sets the keys that Gloo waits for, to the address of some other rank: Gloo of a Python rank,
@@ -170,7 +156,7 @@ void register_rank(const RankRegistration& registration) {
 void report_failure(const RankRegistration& registration,
                     const std::exception_ptr& failed) noexcept {
   try {
-    registration.store->compareSet(kFailed, bytes(""), bytes(packed(failed)));
+    registration.store->compareSet(kFailed, "", packed(failed));
     wake_others(registration);
     wait_until_peers_know(registration);
   } catch (...) {

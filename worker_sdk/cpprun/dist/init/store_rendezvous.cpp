@@ -14,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "common/machine/unique_fd.hpp"
 #include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/init/local_address.hpp"
 
@@ -95,13 +96,10 @@ void check_file(const InitPlan& plan) {
   if (!std::filesystem::is_directory(folder, ignored)) {
     refuse_file(plan, "there is no folder '" + folder.string() + "'; make it first");
   }
-  const int fd = open(plan.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) refuse_file(plan, "can't open '" + plan.path + "': " + std::strerror(errno));
-  const bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno == EWOULDBLOCK;
-  const int error = errno;
-  close(fd);
-  if (is_locked) return;
-  refuse_file(plan, "can't lock '" + plan.path + "': " + std::strerror(error) +
+  const UniqueFd file(open(plan.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!file.is_open()) refuse_file(plan, "can't open '" + plan.path + "': " + std::strerror(errno));
+  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno == EWOULDBLOCK) return;
+  refuse_file(plan, "can't lock '" + plan.path + "': " + std::strerror(errno) +
                         "; its file system must support flock");
 }
 

@@ -1,20 +1,13 @@
 #include "cpprun/dist/objects/tensor_packing.hpp"
 
+#include <algorithm>
+
 namespace cpprun::dist {
 
 bool is_plain(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-    case at::kDouble:
-    case at::kHalf:
-    case at::kBFloat16:
-    case at::kChar:
-    case at::kByte:
-    case at::kInt:
-    case at::kLong:
-    case at::kBool: return true;
-    default: return false;
-  }
+  constexpr at::ScalarType kPlain[] = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kChar,
+                                       at::kByte,  at::kInt,    at::kLong, at::kBool};
+  return std::ranges::find(kPlain, type) != std::end(kPlain);
 }
 
 at::Tensor TensorPacking::flat(const at::Tensor& contiguous) const {

@@ -7,8 +7,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>

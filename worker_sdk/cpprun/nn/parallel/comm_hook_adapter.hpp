@@ -1,4 +1,5 @@
-// CommHookAdapter: makes a CommHook usable by c10d::Reducer. Private to nn.
+// CommHookAdapter makes a CommHook usable by c10d::Reducer; start_sum is what the hooks of the SDK
+// send. Private to nn.
 //
 // The Reducer expects a future per bucket. The adapter instead stores the second half of a hook and
 // runs it when the Reducer asks for the result: in the order of buckets, on the thread of backward.
@@ -26,5 +27,9 @@ class CommHookAdapter : public c10d::CommHookInterface {
   dist::ProcessGroup group_;
   std::map<int64_t, HookResult> pending_;  // by bucket index
 };
+
+// Starts a sum over the ranks, in place. Call the result to wait for it; it throws the error of the
+// sum.
+std::function<void()> start_sum(const dist::ProcessGroup& group, const at::Tensor& tensor);
 
 }  // namespace cpprun::nn::parallel

@@ -1,8 +1,9 @@
 #include "cpprun/nn/parallel/comm_hooks.hpp"
 
-#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/autograd/grad_mode.h>
 
-#include "cpprun/nn/parallel/start_sum.hpp"
+#include "cpprun/dist/native.hpp"
+#include "cpprun/nn/parallel/comm_hook_adapter.hpp"
 
 namespace cpprun::nn::parallel {
 namespace {
@@ -44,6 +45,22 @@ std::function<void()> start_sum(const dist::ProcessGroup& group, const at::Tenso
   std::vector<at::Tensor> tensors{tensor};
   auto work = dist::native(group)->allreduce(tensors);
   return [work, tensors] { work->wait(); };
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> CommHookAdapter::runHook(c10d::GradBucket& bucket) {
+  const at::NoGradGuard no_grad;
+  GradBucket ours(bucket, group_);
+  const auto index = static_cast<int64_t>(bucket.getIndex());
+  pending_.insert_or_assign(index, hook_.run(ours));
+  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
+  future->markCompleted(c10::IValue(index));
+  return future;
+}
+
+at::Tensor CommHookAdapter::parseHookResult(const c10::IValue& result) {
+  const at::NoGradGuard no_grad;
+  auto node = pending_.extract(result.toInt());
+  return node.mapped().get();
 }
 
 size_t GradBucket::index() const { return bucket_->getIndex(); }

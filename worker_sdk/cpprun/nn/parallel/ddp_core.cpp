@@ -1,6 +1,5 @@
 #include "cpprun/nn/parallel/ddp_core.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <sstream>
 #include <stdexcept>

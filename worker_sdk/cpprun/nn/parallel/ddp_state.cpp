@@ -1,7 +1,9 @@
 #include "cpprun/nn/parallel/ddp_state.hpp"
 
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/custom_class.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,8 +12,6 @@
 #include <utility>
 
 #include "cpprun/dist/backend/error_translation.hpp"
-#include "cpprun/nn/parallel/make_reducer.hpp"
-#include "cpprun/nn/parallel/output_sink.hpp"
 #include "cpprun/nn/parallel/verify_model.hpp"
 #include "cpprun/worker/agent_link.hpp"
 
@@ -56,12 +56,6 @@ Description describe(const ModuleState& model, const DdpOptions& options) {
   return lines;
 }
 
-std::vector<at::Tensor> detached(const NamedTensors& tensors) {
-  std::vector<at::Tensor> result;
-  for (const auto& [name, tensor] : tensors) result.push_back(tensor.detach());
-  return result;
-}
-
 void warn_of_batch_norm(const ModuleState& model, const dist::ProcessGroup& group) {
   if (group.size() == 1 || group.rank() != 0 || model.plain_batch_norm.empty()) return;
   std::fprintf(
@@ -99,6 +93,34 @@ std::vector<size_t> first_limits(const DdpOptions& options) {
   const auto cap = static_cast<size_t>(bytes(cap_of(options)));
   if (!is_default_cap(options)) return {cap};
   return {static_cast<size_t>(c10d::kDefaultFirstBucketBytes), cap};
+}
+
+struct ReducerTail {
+  bool skip_all_reduce_unused_params = false;
+  std::vector<int64_t> bucket_bytes_cap_list;  // since 2.11
+};
+
+// Calls c10d::Reducer's constructor, which gets more arguments from version to version of LibTorch,
+// in the longest form that compiles. `prefix`: parameters, buckets, group, expect_sparse, cap,
+// find_unused, views, names, first cap.
+template <class... Prefix>
+std::shared_ptr<c10d::Reducer> new_reducer(const ReducerTail& tail, Prefix&&... prefix) {
+  using c10d::Reducer;
+  using Caps = std::vector<int64_t>;
+  constexpr bool kIsPython = false;
+  const bool skip = tail.skip_all_reduce_unused_params;
+  const Caps& caps = tail.bucket_bytes_cap_list;
+  if constexpr (std::is_constructible_v<Reducer, Prefix..., bool, bool, Caps, bool, bool>) {
+    return std::make_shared<Reducer>(std::forward<Prefix>(prefix)..., skip, kIsPython, caps,
+                                     /*batched_grad_copy=*/false, /*lazy_bucket_allocation=*/false);
+  } else if constexpr (std::is_constructible_v<Reducer, Prefix..., bool, bool, Caps, bool>) {
+    return std::make_shared<Reducer>(std::forward<Prefix>(prefix)..., skip, kIsPython, caps,
+                                     /*batched_grad_copy=*/false);
+  } else if constexpr (std::is_constructible_v<Reducer, Prefix..., bool, bool, Caps>) {
+    return std::make_shared<Reducer>(std::forward<Prefix>(prefix)..., skip, kIsPython, caps);
+  } else {
+    return std::make_shared<Reducer>(std::forward<Prefix>(prefix)..., skip, kIsPython);
+  }
 }
 
 }  // namespace
@@ -143,17 +165,22 @@ void DdpState::start_equal() {
   verify_across_ranks(group, describe(model, options));
   dist::translated("DistributedDataParallel", group, [&] {
     c10d::verify_params_across_processes(pg, model.reduced, std::nullopt);
-    auto tensors = detached(model.parameters);
-    if (options.broadcast_buffers) {
-      for (auto& buffer : detached(model.buffers)) tensors.push_back(buffer);
-    }
-    broadcast_states(tensors, 0);
+    broadcast_model(0);
   });
 }
 
 void DdpState::broadcast_states(const std::vector<at::Tensor>& tensors, int source) {
   const at::NoGradGuard no_grad;
   c10d::broadcast_coalesced(pg, tensors, kBroadcastBytes, source);
+}
+
+void DdpState::broadcast_model(int source) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : model.parameters) tensors.push_back(tensor.detach());
+  if (options.broadcast_buffers) {
+    for (const at::Tensor& buffer : model.buffer_list) tensors.push_back(buffer.detach());
+  }
+  broadcast_states(tensors, source);
 }
 
 void DdpState::make_reducer() {
@@ -165,10 +192,9 @@ void DdpState::make_reducer() {
   for (size_t i = 0; i < model.names.size(); ++i) names[i] = model.names[i];
   const int64_t cap = bytes(cap_of(options));
   const int64_t first_cap = is_default_cap(options) ? c10d::kDefaultFirstBucketBytes : cap;
-  reducer = parallel::make_reducer({options.skip_all_reduce_unused_params, cap_list(options)},
-                                   model.reduced, buckets, pg, model.is_sparse, cap,
-                                   options.find_unused_parameters, options.gradient_as_bucket_view,
-                                   names, first_cap);
+  reducer = new_reducer({options.skip_all_reduce_unused_params, cap_list(options)}, model.reduced,
+                        buckets, pg, model.is_sparse, cap, options.find_unused_parameters,
+                        options.gradient_as_bucket_view, names, first_cap);
 }
 
 void DdpState::make_logger() {
@@ -180,6 +206,54 @@ void DdpState::make_logger() {
                                         options.broadcast_buffers, model.has_sync_batch_norm,
                                         options.static_graph);
 }
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Callback : torch::CustomClassHolder {
+  explicit Callback(std::function<void()> f) : call(std::move(f)) {}
+  std::function<void()> call;
+};
+
+// An identity function at the end of the graph that reports the start of backward.
+struct OutputSink : torch::autograd::Function<OutputSink> {
+  static variable_list forward(AutogradContext* context, at::TensorList inputs,
+                               const c10::intrusive_ptr<Callback>& callback) {
+    context->set_materialize_grads(false);
+    context->saved_data["callback"] = c10::IValue::make_capsule(callback);
+    variable_list outputs;
+    for (const at::Tensor& input : inputs) outputs.push_back(input.clone());
+    return outputs;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto holder = context->saved_data["callback"].toCapsule();
+    static_cast<Callback&>(*holder).call();
+    gradients.emplace_back();  // no gradient for the callback argument
+    return gradients;
+  }
+};
+
+// Replaces each of `outputs` that has a graph by a copy. `on_backward` runs at the start of their
+// backward (once per pass through it). Outputs that the loss does not use keep undefined gradients,
+// so parameters that only they depend on count as unused.
+void pass_through_sink(const std::vector<at::Tensor*>& outputs, std::function<void()> on_backward) {
+  std::vector<at::Tensor*> with_graph;
+  variable_list inputs;
+  for (at::Tensor* output : outputs) {
+    if (output->grad_fn() == nullptr) continue;
+    with_graph.push_back(output);
+    inputs.push_back(*output);
+  }
+  if (inputs.empty()) return;
+  const auto callback = c10::make_intrusive<Callback>(std::move(on_backward));
+  const variable_list results = OutputSink::apply(at::TensorList(inputs), callback);
+  for (size_t i = 0; i < results.size(); ++i) *with_graph[i] = results[i];
+}
+
+}  // namespace
 
 void DdpState::before_forward() {
   if (broken) std::rethrow_exception(std::exchange(broken, nullptr));
@@ -193,15 +267,13 @@ void DdpState::before_forward() {
     }
     if (join.enable) notify_join();
     if (has_gradients) reducer->rebuild_buckets();
-    if (will_sync_buffers()) sync_buffers();
+    if (will_sync_buffers()) {
+      broadcast_states(model.buffer_list, join.enable ? last_active_rank(true) : 0);
+    }
     if (join.enable) announce_backward_sync();
   } catch (...) {
     std::rethrow_exception(explained(std::current_exception(), "DistributedDataParallel::forward"));
   }
-}
-
-void DdpState::sync_buffers() {
-  broadcast_states(model.buffer_list, join.enable ? last_active_rank(true) : 0);
 }
 
 void DdpState::after_forward(const std::vector<at::Tensor*>& outputs) {
@@ -342,13 +414,7 @@ void DdpState::finish_join() {
       join_shadow_step();
       is_last = false;
     }
-    auto tensors = model.parameters;
-    if (options.broadcast_buffers) {
-      tensors.insert(tensors.end(), model.buffers.begin(), model.buffers.end());
-    }
-    std::vector<at::Tensor> states;
-    for (const auto& [name, tensor] : tensors) states.push_back(tensor.detach());
-    broadcast_states(states, last_active_rank(is_last));
+    broadcast_model(last_active_rank(is_last));
   });
 }
 

@@ -32,7 +32,6 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   bool will_sync_buffers() const {
     return requires_forward_sync && options.broadcast_buffers && !model.buffer_list.empty();
   }
-  void broadcast_states(const std::vector<at::Tensor>& tensors, int source);
   // Translates an error to those of `dist`, with parameters' names instead of the Reducer's
   // indices.
   std::exception_ptr explained(const std::exception_ptr& error, const char* call) const;
@@ -71,7 +70,8 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   void make_reducer();
   void make_logger();
   void start_equal();
-  void sync_buffers();
+  void broadcast_states(const std::vector<at::Tensor>& tensors, int source);
+  void broadcast_model(int source);
   void join_shadow_step();
   void join_shadow_backward();
 };

@@ -122,9 +122,4 @@ class DistributedDataParallel {
   DdpCore core_;
 };
 
-template <class Module>
-DistributedDataParallel(std::shared_ptr<Module>) -> DistributedDataParallel<Module>;
-template <class Module>
-DistributedDataParallel(std::shared_ptr<Module>, DdpOptions) -> DistributedDataParallel<Module>;
-
 }  // namespace cpprun::nn::parallel

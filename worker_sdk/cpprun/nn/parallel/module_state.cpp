@@ -8,6 +8,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/embedding.h>
 
+#include "common/text.hpp"
 #include "cpprun/nn/sync_batch_norm.hpp"
 
 namespace cpprun::nn::parallel {
@@ -100,12 +101,6 @@ std::set<std::string> device_names(const NamedTensors& tensors) {
   return names;
 }
 
-std::string list(const std::set<std::string>& words) {
-  std::string all;
-  for (const auto& word : words) all += (all.empty() ? "" : ", ") + word;
-  return all;
-}
-
 [[noreturn]] void refuse(const std::string& why) {
   throw std::invalid_argument("DistributedDataParallel: " + why);
 }
@@ -115,14 +110,9 @@ void check_one_kind(const NamedTensors& parameters) {
   for (const auto& [name, tensor] : parameters)
     kinds.insert(c10::DeviceTypeName(tensor.device().type(), true));
   if (kinds.size() == 1) return;
-  refuse("the module's parameters are on devices of several kinds (" + list(kinds) +
+  refuse("the module's parameters are on devices of several kinds (" +
+         text::join({kinds.begin(), kinds.end()}, ", ") +
          "); move the whole module to one kind first: module->to(device)");
-}
-
-std::string list(const std::vector<int>& numbers) {
-  std::string all = "[";
-  for (const int number : numbers) all += (all.size() > 1 ? ", " : "") + std::to_string(number);
-  return all + "]";
 }
 
 void check_device(const ModuleState& state, int wanted) {
@@ -152,7 +142,7 @@ ModuleState collect_state(Module& module, const DdpOptions& options) {
 void check_devices(const ModuleState& state, const DdpOptions& options) {
   check_one_kind(state.parameters);
   if (options.device_ids.size() > 1) {
-    refuse("device_ids is " + list(options.device_ids) +
+    refuse("device_ids is " + c10::str(c10::ArrayRef<int>(options.device_ids)) +
            "; it may hold one device, or none: one process drives one device");
   }
   const auto devices = device_names(state.parameters);
@@ -163,10 +153,11 @@ void check_devices(const ModuleState& state, const DdpOptions& options) {
   }
   if (options.device_ids.empty() && !options.output_device) return;
   refuse("device_ids and output_device are for modules on one GPU, but device_ids is " +
-         list(options.device_ids) + " (cuda:" +
+         c10::str(c10::ArrayRef<int>(options.device_ids)) + " (cuda:" +
          std::to_string(options.device_ids.empty() ? *options.output_device
                                                    : options.device_ids.front()) +
-         ") and the module's parameters are on " + list(devices) +
+         ") and the module's parameters are on " +
+         text::join({devices.begin(), devices.end()}, ", ") +
          "; leave both empty, or move the module first");
 }
 

@@ -12,8 +12,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 
-#include "cpprun/nn/parallel/comm_hooks.hpp"
-#include "cpprun/nn/parallel/start_sum.hpp"
+#include "cpprun/nn/parallel/comm_hook_adapter.hpp"
 
 namespace cpprun::nn::parallel {
 namespace {

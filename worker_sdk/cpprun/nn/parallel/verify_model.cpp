@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <sstream>
 
 #include "common/hash.hpp"
-#include "cpprun/nn/parallel/sdk_ranks.hpp"
+#include "common/text.hpp"
+#include "cpprun/dist/init/rank_key.hpp"
 
 namespace cpprun::nn::parallel {
 namespace {
@@ -21,57 +21,42 @@ int next_number(const dist::ProcessGroup& group) {
   return made[group.state()]++;
 }
 
-std::string text_of(const Description& lines) {
-  std::string text;
-  for (const auto& line : lines) text += line + "\n";
-  return text;
-}
-
-Description lines_of(const std::string& text) {
-  Description lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-class Keys {
- public:
-  explicit Keys(int number) : prefix_("cpprun/ddp/" + std::to_string(number) + "/") {}
-  std::string hash(int rank) const { return prefix_ + "hash/" + std::to_string(rank); }
-  std::string text(int rank) const { return prefix_ + "text/" + std::to_string(rank); }
-
- private:
-  std::string prefix_;
+// Names of the keys that the ranks of one DistributedDataParallel set.
+struct Keys {
+  std::string prefix;
+  std::string hash(int rank) const { return prefix + "hash/" + std::to_string(rank); }
+  std::string text(int rank) const { return prefix + "text/" + std::to_string(rank); }
 };
 
-[[noreturn]] void report_missing(dist::Store& store, const Keys& keys,
-                                 const std::vector<int>& ranks, const dist::ProcessGroup& group) {
-  std::string missing;
-  for (const int rank : ranks) {
-    if (!store.check({keys.hash(rank)}))
-      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+// The ranks of the group, ascending, that run this SDK. They set their keys when they register
+// (dist/init/rank_registration.hpp), which is before the group forms.
+std::vector<int> sdk_ranks(const dist::ProcessGroup& group) {
+  dist::Store store = group.store();
+  std::vector<int> ranks;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (store.check({dist::rank_key(rank)})) ranks.push_back(rank);
   }
-  throw dist::DistTimeoutError(
-      "DistributedDataParallel: rank " + std::to_string(group.rank()) + " waited " +
-      std::to_string(group.timeout().count()) + " ms for rank(s) " + missing +
-      " to wrap their model; all ranks of the group must construct it, in the same order");
+  return ranks;
 }
 
-void wait_for_all(dist::Store& store, const Keys& keys, const std::vector<int>& ranks,
-                  const dist::ProcessGroup& group) {
+// The hashes of all `ranks`. Waits for them within the group's timeout.
+std::vector<std::string> hashes(const dist::ProcessGroup& group, const Keys& keys,
+                                const std::vector<int>& ranks) {
+  dist::Store store = group.store();
   std::vector<std::string> names;
   for (const int rank : ranks) names.push_back(keys.hash(rank));
   try {
     store.wait(names, group.timeout());
   } catch (const dist::DistTimeoutError&) {
-    report_missing(store, keys, ranks, group);
+    std::vector<std::string> missing;
+    for (const int rank : ranks) {
+      if (!store.check({keys.hash(rank)})) missing.push_back(std::to_string(rank));
+    }
+    throw dist::DistTimeoutError(
+        "DistributedDataParallel: rank " + std::to_string(group.rank()) + " waited " +
+        std::to_string(group.timeout().count()) + " ms for rank(s) " + text::join(missing, ", ") +
+        " to wrap their model; all ranks of the group must construct it, in the same order");
   }
-}
-
-std::vector<std::string> hashes(dist::Store& store, const Keys& keys,
-                                const std::vector<int>& ranks) {
-  std::vector<std::string> names;
-  for (const int rank : ranks) names.push_back(keys.hash(rank));
   return store.multi_get(names);
 }
 
@@ -89,22 +74,21 @@ std::string first_difference(const Description& a, int rank_a, const Description
 void verify_across_ranks(const dist::ProcessGroup& group, const Description& own) {
   const std::vector<int> ranks = sdk_ranks(group);
   if (ranks.size() < 2) return;
-  const Keys keys(next_number(group));
+  const Keys keys{"cpprun/ddp/" + std::to_string(next_number(group)) + "/"};
   dist::Store store = group.store();
-  const std::string text = text_of(own);
+  const std::string text = text::join(own, "\n");
   // The text first, because ranks read it after they have seen the hash.
   store.set(keys.text(group.rank()), text);
   store.set(keys.hash(group.rank()), std::to_string(fnv1a(text)));
-  wait_for_all(store, keys, ranks, group);
-  const auto all = hashes(store, keys, ranks);
+  const auto all = hashes(group, keys, ranks);
   const auto other =
       std::find_if(all.begin(), all.end(), [&](const auto& it) { return it != all.front(); });
   if (other == all.end()) return;
   const int first = ranks.front();
   const int second = ranks[static_cast<size_t>(other - all.begin())];
+  const auto lines_of = [&](int rank) { return text::split(store.get(keys.text(rank)), '\n'); };
   throw dist::DistMismatchError("DistributedDataParallel: the ranks wrap different models: " +
-                                first_difference(lines_of(store.get(keys.text(first))), first,
-                                                 lines_of(store.get(keys.text(second))), second) +
+                                first_difference(lines_of(first), first, lines_of(second), second) +
                                 "; build the same module with the same options on all ranks");
 }
 

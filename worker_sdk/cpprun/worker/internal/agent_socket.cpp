@@ -14,9 +14,6 @@
 #include <cstring>
 #include <utility>
 
-#include "common/limits/channel.hpp"
-#include "rendezvous/client/store/deadline.hpp"
-
 namespace cpprun::worker {
 namespace {
 
@@ -111,13 +108,8 @@ bool AgentSocket::receive_page() {
   return is_page && map(answer->passed_descriptor.get());
 }
 
-// Refuses memory that can shrink: touching it could then kill this process.
 bool AgentSocket::map(int memory) {
-  struct stat info {};
-  const int seals = ::fcntl(memory, F_GET_SEALS);
-  const bool is_safe = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(memory, &info) == 0 &&
-                       info.st_size >= static_cast<off_t>(sizeof(WorkerPage));
-  if (!is_safe) return false;
+  if (!is_safe_memory(memory, sizeof(WorkerPage))) return false;
   void* at = ::mmap(nullptr, sizeof(WorkerPage), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   if (at == MAP_FAILED) return false;
   page_ = static_cast<WorkerPage*>(at);
@@ -134,12 +126,17 @@ void AgentSocket::send(const channel::Message& message) const {
   static_cast<void>(ignored);
 }
 
-std::optional<AgentSocket::Answer> AgentSocket::request(
-    const std::function<channel::Message(uint32_t request_id)>& make, Duration timeout) const {
+std::optional<AgentSocket::Answer> AgentSocket::request(channel::Message message,
+                                                        Duration timeout) const {
   const Deadline until = after(timeout);
   const std::lock_guard lock(requests_->mutex);
   const uint32_t request_id = ++requests_->last_request_id;
-  const std::string bytes = channel::encode(make(request_id));
+  std::visit(
+      [&](auto& body) {
+        if constexpr (requires { body.request_id; }) body.request_id = request_id;
+      },
+      message);
+  const std::string bytes = channel::encode(message);
   // Blocks while the agent's socket is full, at most for the SO_SNDTIMEO set in open().
   if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
   for (;;) {
@@ -147,6 +144,13 @@ std::optional<AgentSocket::Answer> AgentSocket::request(
     if (!answer) return std::nullopt;
     if (channel::request_id_of(answer->message) == request_id) return answer;
   }
+}
+
+bool is_safe_memory(int descriptor, uint64_t bytes) {
+  struct stat info {};
+  const int seals = ::fcntl(descriptor, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(descriptor, &info) == 0 &&
+         info.st_size > 0 && static_cast<uint64_t>(info.st_size) >= bytes;
 }
 
 }  // namespace cpprun::worker

@@ -2,12 +2,12 @@
 // the sources of cpprun/worker only. Any thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "common/limits/channel.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/time.hpp"
 #include "rendezvous/client/store/deadline.hpp"
@@ -39,10 +39,10 @@ class AgentSocket {
     channel::Message message;
     UniqueFd passed_descriptor;  // empty if the message has none
   };
-  // Sends the request that `make` builds from a new request id, and waits for the answer. Empty if
-  // none arrives within `timeout`. Concurrent callers take turns.
-  std::optional<Answer> request(const std::function<channel::Message(uint32_t request_id)>& make,
-                                Duration timeout) const;
+  // Sends `message` with a new request id and waits for the answer. Empty if none arrives within
+  // `timeout`. Concurrent callers take turns.
+  std::optional<Answer> request(channel::Message message,
+                                Duration timeout = limits::kPermissionTimeout) const;
 
  private:
   AgentSocket() = default;
@@ -59,5 +59,9 @@ class AgentSocket {
   std::unique_ptr<Requests> requests_ = std::make_unique<Requests>();
   WorkerPage* page_ = nullptr;
 };
+
+// Whether the agent's memory has at least `bytes` bytes and cannot shrink: touching memory that
+// shrinks could kill this process.
+bool is_safe_memory(int descriptor, uint64_t bytes);
 
 }  // namespace cpprun::worker

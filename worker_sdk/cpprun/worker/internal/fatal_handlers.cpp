@@ -32,14 +32,18 @@ char message_memory[1024];
 char stack_memory[kStackBytes];
 char line_memory[kStackBytes + 2048];
 
-[[noreturn]] void die(int signal) {
-  struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;
-  ::sigaction(signal, &standard, nullptr);
+void unblock(int signal) {
   sigset_t one;
   ::sigemptyset(&one);
   ::sigaddset(&one, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+}
+
+[[noreturn]] void die(int signal) {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(signal, &standard, nullptr);
+  unblock(signal);
   ::raise(signal);
   ::_exit(128 + signal);
 }
@@ -69,10 +73,7 @@ void start_watchdog() {
   struct sigaction action {};
   action.sa_handler = on_alarm;
   ::sigaction(SIGALRM, &action, nullptr);
-  sigset_t one;
-  ::sigemptyset(&one);
-  ::sigaddset(&one, SIGALRM);
-  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  unblock(SIGALRM);
   ::alarm(kReportSeconds);
 }
 

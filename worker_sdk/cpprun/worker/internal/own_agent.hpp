@@ -1,4 +1,5 @@
-// The one connection of this process to its agent. For the sources of cpprun/worker only.
+// The one connection of this process to its agent, and its stop flag. For the sources of
+// cpprun/worker only.
 #pragma once
 
 #include "cpprun/worker/agent_link.hpp"
@@ -12,5 +13,8 @@ AgentSocket& own_agent();
 
 // A heartbeat that does not report the first finished step.
 void write_heartbeat(int64_t step, Phase phase);
+
+// Makes should_stop() true for good. Any thread; usable in signal handlers.
+void request_stop() noexcept;
 
 }  // namespace cpprun::worker

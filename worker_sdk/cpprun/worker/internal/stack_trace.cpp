@@ -1,7 +1,9 @@
 #include "cpprun/worker/internal/stack_trace.hpp"
 
+#include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,11 +23,14 @@ constexpr int kFramesMax = 128;
 constexpr size_t kMapsBytes = 512 * 1024;  // a program with LibTorch and CUDA needs 100 KiB
 constexpr size_t kPathBytes = 4096;
 constexpr size_t kNameBytes = 512;
+constexpr size_t kTextBytes = 32 * 1024;
 
+int stack_file = -1;  // set before the handler that uses it is installed
 // Used by reports only.
 char maps_memory[kMapsBytes];
 char path_memory[kPathBytes];
 char name_memory[kNameBytes];
+char text_memory[kTextBytes];
 
 std::string_view read_maps() {
   const UniqueFd file(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
@@ -120,6 +125,15 @@ uint64_t take_hex(std::string_view& text, size_t skip_after) {
   return number;
 }
 
+void write_stack(int) {
+  const int error = errno;
+  FixedText text(text_memory, sizeof text_memory);
+  put_stack_trace(text, nullptr);
+  [[maybe_unused]] const ssize_t written =
+      ::write(stack_file, text.view().data(), text.view().size());
+  errno = error;
+}
+
 }  // namespace
 
 void prepare_stack_trace() {
@@ -158,6 +172,19 @@ void put_stack_trace(FixedText& to, const Interrupted* interrupted) noexcept {
   }
   for (; next < count; ++next) frames.put_call(address(next));
   frames.end_run();
+}
+
+void publish_stack_file(WorkerPage& page) {
+  struct sigaction present {};
+  if (::sigaction(kStackSignal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) return;
+  stack_file = ::memfd_create("cpprun-stack", MFD_CLOEXEC);
+  if (stack_file < 0) return;
+  prepare_stack_trace();
+  struct sigaction action {};
+  action.sa_handler = write_stack;
+  action.sa_flags = SA_RESTART;  // system calls of libraries may not handle EINTR
+  ::sigaction(kStackSignal, &action, nullptr);
+  page.stack_file.store(static_cast<uint32_t>(stack_file) + 1, std::memory_order_release);
 }
 
 }  // namespace cpprun::worker

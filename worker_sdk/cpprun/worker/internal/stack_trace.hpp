@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cpprun/worker/internal/fixed_text.hpp"
+#include "rendezvous/protocol/worker/worker_page.hpp"
 
 namespace cpprun::worker {
 
@@ -32,5 +33,11 @@ struct Module {
 
 // The entry of /proc/<pid>/maps that contains `address`, if it maps a file. Pure.
 std::optional<Module> find_module(std::string_view maps, uint64_t address) noexcept;
+
+// Lets the agent collect the stack of a hanging worker before it kills it: creates a file, installs
+// a handler of kStackSignal that writes the main thread's stack into it, and publishes both in
+// `page`. Call it once. Does nothing if there is no descriptor left, or if the program handles the
+// signal itself.
+void publish_stack_file(WorkerPage& page);
 
 }  // namespace cpprun::worker

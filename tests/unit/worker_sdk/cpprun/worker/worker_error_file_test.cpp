@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "agent/process/diagnostics/error_file.hpp"
-#include "cpprun/worker/stop_request.hpp"
+#include "cpprun/worker/internal/own_agent.hpp"
 
 namespace cpprun::worker {
 namespace {
@@ -45,11 +45,11 @@ TEST(WorkerErrorFile, OneOfManyConcurrentReportsIsWrittenWhole) {
 
 TEST(WorkerErrorFile, AStopRequestReachesEveryThread) {
   std::thread waiting([] {
-    while (!stop_requested()) std::this_thread::yield();
+    while (!should_stop()) std::this_thread::yield();
   });
   request_stop();
   waiting.join();
-  EXPECT_TRUE(stop_requested());
+  EXPECT_TRUE(should_stop());
 }
 
 }  // namespace

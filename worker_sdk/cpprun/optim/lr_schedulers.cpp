@@ -1,18 +1,20 @@
-// ConstantLR, LinearLR, StepLR, MultiStepLR, ExponentialLR and LambdaLR. The order of operations is
-// Python's, because another one gives other last bits.
+// The order of operations is Python's, because another one gives other last bits.
+#include "cpprun/optim/lr_schedulers.hpp"
+
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <stdexcept>
 
-#include "cpprun/optim/lr_schedulers.hpp"
 #include "cpprun/optim/state_fields.hpp"
 
 namespace cpprun::optim {
 namespace {
 
-double power(double base, int64_t exponent) {
-  return std::pow(base, static_cast<double>(exponent));
-}
+constexpr double kPi = std::numbers::pi;
+
+double real(int64_t number) { return static_cast<double>(number); }
+double power(double base, int64_t exponent) { return std::pow(base, real(exponent)); }
 
 // Python raises ZeroDivisionError where C++ would train on with infinite rates.
 double not_zero(double divisor, const char* what) {
@@ -51,8 +53,7 @@ std::vector<double> ConstantLR::closed_form_lr() {
 }
 
 void ConstantLR::fields(StateFields& fields) {
-  fields.kind("ConstantLR");
-  LRScheduler::fields(fields);
+  common_fields(fields, "ConstantLR");
   fields("factor", options_.factor);
   fields("total_iters", options_.total_iters);
 }
@@ -74,23 +75,21 @@ std::vector<double> LinearLR::get_lr() {
     return each_group([&](double lr, double) { return lr * options_.start_factor; });
   if (is_initial_ || last_epoch_ > total) return current_lr();
   const double slope = end - start;
-  const double sum =
-      static_cast<double>(total) * start + static_cast<double>(last_epoch_ - 1) * slope;
+  const double sum = real(total) * start + real(last_epoch_ - 1) * slope;
   const double factor = 1.0 + slope / not_zero(sum, "LinearLR");
   return each_group([&](double lr, double) { return lr * factor; });
 }
 
 std::vector<double> LinearLR::closed_form_lr() {
   const auto& [start, end, total] = options_;
-  const double done = static_cast<double>(std::min(total, last_epoch_));
-  const double all = not_zero(static_cast<double>(total), "LinearLR's total_iters 0");
+  const double done = real(std::min(total, last_epoch_));
+  const double all = not_zero(real(total), "LinearLR's total_iters 0");
   const double factor = start + (end - start) * done / all;
   return each_group([&](double, double base) { return base * factor; });
 }
 
 void LinearLR::fields(StateFields& fields) {
-  fields.kind("LinearLR");
-  LRScheduler::fields(fields);
+  common_fields(fields, "LinearLR");
   fields("start_factor", options_.start_factor);
   fields("end_factor", options_.end_factor);
   fields("total_iters", options_.total_iters);
@@ -113,8 +112,7 @@ std::vector<double> StepLR::closed_form_lr() {
 }
 
 void StepLR::fields(StateFields& fields) {
-  fields.kind("StepLR");
-  LRScheduler::fields(fields);
+  common_fields(fields, "StepLR");
   fields("step_size", options_.step_size);
   fields("gamma", options_.gamma);
 }
@@ -141,8 +139,7 @@ std::vector<double> MultiStepLR::closed_form_lr() {
 }
 
 void MultiStepLR::fields(StateFields& fields) {
-  fields.kind("MultiStepLR");
-  LRScheduler::fields(fields);
+  common_fields(fields, "MultiStepLR");
   fields("milestones", options_.milestones);
   fields("gamma", options_.gamma);
 }
@@ -163,8 +160,7 @@ std::vector<double> ExponentialLR::closed_form_lr() {
 }
 
 void ExponentialLR::fields(StateFields& fields) {
-  fields.kind("ExponentialLR");
-  LRScheduler::fields(fields);
+  common_fields(fields, "ExponentialLR");
   fields("gamma", options_.gamma);
 }
 
@@ -186,9 +182,93 @@ std::vector<double> LambdaLR::get_lr() {
   return rates;
 }
 
-void LambdaLR::fields(StateFields& fields) {
-  fields.kind("LambdaLR");
-  LRScheduler::fields(fields);
+void LambdaLR::fields(StateFields& fields) { common_fields(fields, "LambdaLR"); }
+
+CosineAnnealingLR::CosineAnnealingLR(torch::optim::Optimizer& optimizer,
+                                     CosineAnnealingLROptions options)
+    : LRScheduler(optimizer), options_(options) {
+  require(options.T_max != 0, "CosineAnnealingLR's T_max must not be 0");
+  initial_step();
+}
+
+std::vector<double> CosineAnnealingLR::get_lr() {
+  if (is_initial_) return current_lr();
+  const auto& [T_max, eta_min] = options_;
+  const double period = real(T_max), lowest = eta_min;
+  if ((last_epoch_ - 1 - T_max) % (2 * T_max) == 0) {
+    // Just past the lowest point, where the quotient below would be 0 / 0.
+    const double rise = 1 - std::cos(kPi / period);
+    return each_group([&](double lr, double base) { return lr + (base - lowest) * rise / 2; });
+  }
+  const double quotient = (1 + std::cos(kPi * real(last_epoch_) / period)) /
+                          (1 + std::cos(kPi * real(last_epoch_ - 1) / period));
+  return each_group([&](double lr, double) { return quotient * (lr - lowest) + lowest; });
+}
+
+std::vector<double> CosineAnnealingLR::closed_form_lr() {
+  const double height = 1 + std::cos(kPi * real(last_epoch_) / real(options_.T_max));
+  return each_group([&](double, double base) {
+    return options_.eta_min + (base - options_.eta_min) * height / 2;
+  });
+}
+
+void CosineAnnealingLR::fields(StateFields& fields) {
+  common_fields(fields, "CosineAnnealingLR");
+  fields("T_max", options_.T_max);
+  fields("eta_min", options_.eta_min);
+}
+
+CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer,
+                                                         CosineAnnealingWarmRestartsOptions options)
+    : LRScheduler(optimizer), options_(options), T_i_(real(options.T_0)) {
+  require(options.T_0 > 0, "Expected positive integer T_0, but got " + std::to_string(options.T_0));
+  require(options.T_mult >= 1,
+          "Expected integer T_mult >= 1, but got " + std::to_string(options.T_mult));
+  initial_step();
+}
+
+std::vector<double> CosineAnnealingWarmRestarts::get_lr() {
+  const double height = 1 + std::cos(kPi * T_cur_ / T_i_);
+  return each_group([&](double, double base) {
+    return options_.eta_min + (base - options_.eta_min) * height / 2;
+  });
+}
+
+void CosineAnnealingWarmRestarts::step() {
+  if (last_epoch_ < 0) return step(0.0);
+  T_cur_ += 1;
+  if (T_cur_ >= T_i_) {
+    T_cur_ = std::fmod(T_cur_, T_i_);
+    T_i_ *= real(options_.T_mult);
+  }
+  ++last_epoch_;
+  set_lr(get_lr());
+}
+
+void CosineAnnealingWarmRestarts::step(double epoch) {
+  require(epoch >= 0, "Expected non-negative epoch, but got " + std::to_string(epoch));
+  const double first = real(options_.T_0), times = real(options_.T_mult);
+  if (epoch < first) {
+    T_i_ = first;
+    T_cur_ = epoch;
+  } else if (options_.T_mult == 1) {
+    T_cur_ = std::fmod(epoch, first);
+  } else {
+    const double restarts = std::trunc(std::log(epoch / first * (times - 1) + 1) / std::log(times));
+    T_cur_ = epoch - first * (std::pow(times, restarts) - 1) / (times - 1);
+    T_i_ = first * std::pow(times, restarts);
+  }
+  last_epoch_ = static_cast<int64_t>(std::floor(epoch));
+  set_lr(get_lr());
+}
+
+void CosineAnnealingWarmRestarts::fields(StateFields& fields) {
+  common_fields(fields, "CosineAnnealingWarmRestarts");
+  fields("T_0", options_.T_0);
+  fields("T_i", T_i_);
+  fields("T_mult", options_.T_mult);
+  fields("eta_min", options_.eta_min);
+  fields("T_cur", T_cur_);
 }
 
 }  // namespace cpprun::optim
