@@ -107,6 +107,7 @@ class Cluster {
   // At the job's endpoint, and in agents that became coordinator; dead ones too.
   std::vector<CoordinatorProcess*> coordinators() const;
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
+  Node* embedded_node();  // the one in the process of coordinator()
   HostClock clock_of(HostId host) const;
   // Hash of the whole run.
   uint64_t hash() const { return trace_.hash() ^ event_queue_.steps(); }
@@ -114,7 +115,6 @@ class Cluster {
  private:
   agent::AgentOptions agent_options(const NodeId& id) const;
   Node& add(NodeSpec spec);
-  Node* embedded_node();
 
   const ClusterOptions options_;
   EventQueue event_queue_;

@@ -24,7 +24,9 @@ std::vector<uint8_t> bytes(const std::string& text) { return {text.begin(), text
 template <class F>
 auto on_keys(const Store& store, const char* call, const std::string& keys, F&& f) {
   const auto held = cpprun::dist::native(store);
-  return translated(std::string("Store::") + call + "(" + keys + ")", [&] { return f(*held); });
+  std::string what("Store::");
+  what.append(call).append("(").append(keys).append(")");
+  return translated(std::move(what), [&] { return f(*held); });
 }
 
 template <class F>
