@@ -12,8 +12,6 @@
 namespace cpprun::agent {
 namespace {
 
-constexpr const char* kDefaultPrefix = "[${role_name}${local_rank}]:";
-
 using Variable = std::pair<std::string, std::string>;
 
 std::optional<std::string> inherited(const AgentConfig& config, std::string_view name) {
@@ -178,15 +176,6 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
   }
   for (const auto& [name, value] : ours) all.push_back(name + "=" + value);
   return all;
-}
-
-std::string line_prefix(const AgentConfig& config, const control::RankAssignment& assignment,
-                        const LaunchContext& context, int local_rank) {
-  Macros macros{{"role_name", config.workers.role},
-                {"local_rank", std::to_string(local_rank)},
-                {"rank", std::to_string(assignment.base_rank + local_rank)},
-                {"hostname", context.host_name.substr(0, context.host_name.find('.'))}};
-  return safe_substitute(config.logs.prefix_template.value_or(kDefaultPrefix), macros);
 }
 
 }  // namespace cpprun::agent

@@ -37,8 +37,4 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
                                             const control::RankAssignment& assignment,
                                             const LaunchContext& context, int local_rank);
 
-// The prefix of each console line of a tee'd stream.
-std::string line_prefix(const AgentConfig& config, const control::RankAssignment& assignment,
-                        const LaunchContext& context, int local_rank);
-
 }  // namespace cpprun::agent

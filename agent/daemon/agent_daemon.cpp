@@ -30,7 +30,7 @@
 #include "agent/daemon/snapshots/replica_manager.hpp"
 #include "agent/daemon/snapshots/snapshot_manager.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
-#include "agent/process/cleanup/reaper.hpp"
+#include "agent/process/cleanup/reaper_handle.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/spawn/port_reservation.hpp"
 #include "agent/process/streams/log_folder.hpp"
@@ -168,7 +168,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   boost::asio::posix::stream_descriptor reaper_fd_;
   Instant worker_lease_deadline_ = Instant::never();  // workers may run until then
 
-  std::unique_ptr<Reaper> reaper_;
+  std::unique_ptr<ReaperHandle> reaper_;
   LogFolder folder_;
   std::optional<ConsoleReporter> reporter_;
   std::optional<EventRecorder> event_recorder_;
@@ -236,7 +236,7 @@ Status AgentDaemon::Impl::prepare() {
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
   // Forks, so it must come before the first thread.
-  Result<std::unique_ptr<Reaper>> reaper = Reaper::start(token_, cgroup_folder(token_));
+  Result<std::unique_ptr<ReaperHandle>> reaper = ReaperHandle::start(token_, cgroup_folder(token_));
   if (!reaper) return reaper.error();
   reaper_ = std::move(*reaper);
   start_host();

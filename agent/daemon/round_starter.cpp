@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/core/line_prefix.hpp"
 #include "agent/core/worker_environment.hpp"
 #include "common/log/log.hpp"
 

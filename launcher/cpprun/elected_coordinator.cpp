@@ -9,7 +9,7 @@
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "launcher/cpprun/coordinator_instance.hpp"
-#include "rendezvous/client/etcd/elector.hpp"
+#include "rendezvous/client/etcd/election_runner.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 #include "rendezvous/server/loop_thread.hpp"
 
@@ -19,9 +19,9 @@ namespace {
 
 constexpr Duration kStayReminderInterval = std::chrono::seconds(1);
 
-Result<etcd::ElectorOptions> elector_options(const RendezvousConfig& config, Incarnation embedded,
-                                             uint16_t port) {
-  etcd::ElectorOptions options;
+Result<etcd::ElectionRunnerOptions> election_options(const RendezvousConfig& config,
+                                                     Incarnation embedded, uint16_t port) {
+  etcd::ElectionRunnerOptions options;
   options.etcd = {config.etcd.endpoints, config.etcd.user, config.etcd.password};
   if (config.etcd.is_https) {
     auto tls = etcd::load_tls({config.etcd.ca_file, config.etcd.cert_file, config.etcd.key_file});
@@ -40,13 +40,13 @@ Result<etcd::ElectorOptions> elector_options(const RendezvousConfig& config, Inc
 
 class ElectedCoordinator::Impl {
  public:
-  Impl(const RendezvousConfig& config, etcd::ElectorOptions options, Incarnation embedded,
+  Impl(const RendezvousConfig& config, etcd::ElectionRunnerOptions options, Incarnation embedded,
        uint16_t port, ElectionCallbacks election_callbacks)
       : config_(config),
         embedded_(embedded),
         port_(port),
         election_callbacks_(std::move(election_callbacks)) {
-    etcd::ElectorEvents events;
+    etcd::ElectionRunnerEvents events;
     events.on_elected = [this](const election::Elected& lead) { on_elected(lead); };
     events.on_lease_extended = [this](Instant until) { on_lease_extended(until); };
     events.on_persisted = [this] {
@@ -62,23 +62,23 @@ class ElectedCoordinator::Impl {
       if (on_left_) std::exchange(on_left_, nullptr)();
     };
     events.on_trouble = [this](const std::string& why) { on_trouble(why); };
-    elector_ =
-        std::make_unique<etcd::Elector>(loop().context(), std::move(options), std::move(events));
-    elector_->start();
+    election_ = std::make_unique<etcd::ElectionRunner>(loop().context(), std::move(options),
+                                                       std::move(events));
+    election_->start();
     thread_.start();
   }
 
   ~Impl() {
     thread_.end([this] {
-      elector_.reset();
+      election_.reset();
       if (coordinator_) coordinator_->stop();
     });
   }
 
   void on_standing(bool is_led, bool would_lead) {
     loop().post([this, is_led, would_lead] {
-      elector_->set_candidate(would_lead);
-      elector_->set_has_leader(is_led);
+      election_->set_candidate(would_lead);
+      election_->set_has_leader(is_led);
     });
   }
 
@@ -90,7 +90,7 @@ class ElectedCoordinator::Impl {
       on_left_ = [left] { left->set_value(); };
       const bool is_idle = coordinator_ && coordinator_->service().is_idle();
       resign();  // before the key is deleted: from here on no worker lease is extended
-      elector_->leave(is_idle);
+      election_->leave(is_idle);
     });
     done.wait_for(limits::kEtcdLeaveTimeout);
   }
@@ -107,7 +107,7 @@ class ElectedCoordinator::Impl {
     options.leader_lease = LeaderLease{config_.run_id, lead.facts, lead.until};
     coordinator_ = std::make_unique<CoordinatorInstance>(loop(), config_, std::move(options));
     coordinator_->service().when_persisting(
-        [this](const control::PersistedJobState& facts) { elector_->write(facts); });
+        [this](const control::PersistedJobState& facts) { election_->write(facts); });
     if (Result<uint16_t> port = coordinator_->listen(Endpoint{"", port_}); !port) {
       log::error("this node can't lead the job: " + port.error().text);
       return give_up();
@@ -129,8 +129,8 @@ class ElectedCoordinator::Impl {
   // Deletes the key in etcd at once, so that another node can be elected.
   void give_up() {
     resign();
-    elector_->set_candidate(false);
-    elector_->leave(true);
+    election_->set_candidate(false);
+    election_->leave(true);
   }
 
   void resign() {
@@ -177,7 +177,7 @@ class ElectedCoordinator::Impl {
   const ElectionCallbacks election_callbacks_;
   LoopThread thread_;
   std::unique_ptr<CoordinatorInstance> coordinator_;  // while we lead
-  std::unique_ptr<etcd::Elector> elector_;
+  std::unique_ptr<etcd::ElectionRunner> election_;
   std::optional<Trouble> trouble_;
   std::function<void()> on_left_;
   std::function<void()> on_idle_;  // called when no agent needs our coordinator, or we stop leading
@@ -189,7 +189,7 @@ ElectedCoordinator::~ElectedCoordinator() = default;
 Result<std::unique_ptr<ElectedCoordinator>> ElectedCoordinator::start(
     const RendezvousConfig& config, Incarnation embedded, uint16_t port,
     ElectionCallbacks election_callbacks) {
-  Result<etcd::ElectorOptions> options = elector_options(config, embedded, port);
+  Result<etcd::ElectionRunnerOptions> options = election_options(config, embedded, port);
   if (!options) return options.error();
   auto impl = std::make_unique<Impl>(config, std::move(*options), embedded, port,
                                      std::move(election_callbacks));

@@ -17,7 +17,7 @@
 #include <cstdlib>
 
 #include "agent/process/cleanup/cgroup.hpp"
-#include "agent/process/cleanup/reaper.hpp"
+#include "agent/process/cleanup/reaper_handle.hpp"
 #include "agent/process/process_host.hpp"
 
 namespace {
@@ -50,7 +50,7 @@ int main(int count, char** words) {
   if (count < 4) return 2;
   const bool use_cgroup = words[1][0] == '1';
   const std::string token = words[2];
-  auto reaper = cpprun::Reaper::start(token, use_cgroup ? cpprun::cgroup_folder(token) : "");
+  auto reaper = cpprun::ReaperHandle::start(token, use_cgroup ? cpprun::cgroup_folder(token) : "");
   if (!reaper) return 3;
   boost::asio::io_context loop(1);
   cpprun::ProcessHost::Events events;

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "agent/process/cleanup/cgroup.hpp"
-#include "agent/process/cleanup/reaper.hpp"
+#include "agent/process/cleanup/reaper_handle.hpp"
 #include "agent/process/cleanup/reaper_process.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/machine/clock.hpp"
@@ -138,8 +138,8 @@ TEST_P(AgentReaper, AReaderOfTheAgentsOutputSeesItsEnd) {
 
 class ReaperTest : public ProcessTest {
  protected:
-  std::unique_ptr<Reaper> make() {
-    auto reaper = Reaper::start(options_.token, "");
+  std::unique_ptr<ReaperHandle> make() {
+    auto reaper = ReaperHandle::start(options_.token, "");
     EXPECT_TRUE(reaper.ok());
     return std::move(*reaper);
   }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "agent/core/line_prefix.hpp"
+
 namespace cpprun::agent {
 namespace {
 

@@ -1,5 +1,5 @@
-// Reaper: the agent's handle of the reaper process, a small process in a session of its own that
-// outlives the agent and cleans up after it.
+// ReaperHandle: the agent's handle of the reaper process, a small process in a session of its own
+// that outlives the agent and cleans up after it.
 //
 // When the agent ends in any way, kill -9 included, the reaper process kills every process that
 // carries the agent's token: by cgroup.kill where there is a cgroup, otherwise by pidfd after
@@ -19,12 +19,13 @@ namespace cpprun {
 
 struct ReaperPage;
 
-class Reaper {
+class ReaperHandle {
  public:
   // Forks the reaper process. Requires: this process has no second thread yet. `cgroup`: the folder
   // of the agent's cgroup, or empty; the reaper process removes it at its end.
-  static Result<std::unique_ptr<Reaper>> start(const std::string& token, const std::string& cgroup);
-  ~Reaper();  // kills and reaps the reaper process
+  static Result<std::unique_ptr<ReaperHandle>> start(const std::string& token,
+                                                     const std::string& cgroup);
+  ~ReaperHandle();  // kills and reaps the reaper process
 
   // The end of the worker lease; Instant::never(): the agent needs none. Any thread may call it.
   void set_deadline(Instant deadline);
@@ -40,7 +41,7 @@ class Reaper {
   void dismiss() const;
 
  private:
-  Reaper(std::string token, std::string cgroup)
+  ReaperHandle(std::string token, std::string cgroup)
       : token_(std::move(token)), cgroup_(std::move(cgroup)) {}
   Status prepare();
   void end_child();

@@ -1,4 +1,4 @@
-#include "agent/process/cleanup/reaper.hpp"
+#include "agent/process/cleanup/reaper_handle.hpp"
 
 #include <errno.h>
 #include <signal.h>
@@ -23,20 +23,21 @@ UniqueFd open_pidfd(int pid) {
 
 }  // namespace
 
-Reaper::~Reaper() {
+ReaperHandle::~ReaperHandle() {
   end_child();
   if (page_ != nullptr) ::munmap(page_, sizeof *page_);
 }
 
-Result<std::unique_ptr<Reaper>> Reaper::start(const std::string& token, const std::string& cgroup) {
+Result<std::unique_ptr<ReaperHandle>> ReaperHandle::start(const std::string& token,
+                                                          const std::string& cgroup) {
   CPPRUN_CHECK(!token.empty());
-  std::unique_ptr<Reaper> made(new Reaper(token, cgroup));
+  std::unique_ptr<ReaperHandle> made(new ReaperHandle(token, cgroup));
   if (Status ready = made->prepare(); !ready) return ready.error();
   if (Status forked = made->renew(); !forked) return forked.error();
   return made;
 }
 
-Status Reaper::prepare() {
+Status ReaperHandle::prepare() {
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_.is_open()) return system_error("reaper process: eventfd", errno);
   void* page =
@@ -46,7 +47,7 @@ Status Reaper::prepare() {
   return {};
 }
 
-Status Reaper::renew() {
+Status ReaperHandle::renew() {
   end_child();
   const UniqueFd agent = open_pidfd(::getpid());
   if (!agent.is_open()) return system_error("reaper process: a handle of our own process", errno);
@@ -73,7 +74,7 @@ Status Reaper::renew() {
   return pidfd_.is_open() ? Status() : system_error("reaper process: its handle", errno);
 }
 
-void Reaper::set_deadline(Instant deadline) {
+void ReaperHandle::set_deadline(Instant deadline) {
   page_->deadline.store(deadline.nanoseconds());
   // The reaper process wakes before that and reads it.
   if (deadline.nanoseconds() >= page_->wakes_at.load()) return;
@@ -82,11 +83,11 @@ void Reaper::set_deadline(Instant deadline) {
 }
 
 // The reaper process holds no state, so SIGKILL is safe.
-void Reaper::dismiss() const {
+void ReaperHandle::dismiss() const {
   if (pid_ != 0) ::kill(pid_, SIGKILL);
 }
 
-void Reaper::end_child() {
+void ReaperHandle::end_child() {
   if (pid_ == 0) return;
   dismiss();
   siginfo_t info{};

@@ -1,4 +1,4 @@
-#include "rendezvous/client/etcd/elector.hpp"
+#include "rendezvous/client/etcd/election_runner.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -12,8 +12,8 @@ namespace cpprun::etcd {
 
 namespace asio = boost::asio;
 
-struct Elector::Impl : std::enable_shared_from_this<Impl> {
-  Impl(asio::io_context& loop, ElectorOptions options, ElectorEvents events)
+struct ElectionRunner::Impl : std::enable_shared_from_this<Impl> {
+  Impl(asio::io_context& loop, ElectionRunnerOptions options, ElectionRunnerEvents events)
       : loop_(loop),
         options_(std::move(options)),
         events_(std::move(events)),
@@ -76,8 +76,8 @@ struct Elector::Impl : std::enable_shared_from_this<Impl> {
   void carry_out(const election::Trouble& trouble) { events_.on_trouble(trouble.text); }
 
   asio::io_context& loop_;
-  const ElectorOptions options_;
-  const ElectorEvents events_;
+  const ElectionRunnerOptions options_;
+  const ElectionRunnerEvents events_;
   std::unique_ptr<EtcdClient> client_;
   Timer greet_timer_;
   std::optional<Election> core_;  // this and runner_: set after etcd's first reply
@@ -86,35 +86,36 @@ struct Elector::Impl : std::enable_shared_from_this<Impl> {
   bool is_closed_ = false;
 };
 
-Elector::Elector(asio::io_context& loop, ElectorOptions options, ElectorEvents events)
+ElectionRunner::ElectionRunner(asio::io_context& loop, ElectionRunnerOptions options,
+                               ElectionRunnerEvents events)
     : impl_(std::make_shared<Impl>(loop, std::move(options), std::move(events))) {}
-Elector::~Elector() {
+ElectionRunner::~ElectionRunner() {
   impl_->is_closed_ = true;
   impl_->greet_timer_.set(Instant::never());
   if (impl_->runner_) impl_->runner_->close();
   impl_->client_.reset();
 }
-void Elector::start() {
+void ElectionRunner::start() {
   impl_->later([](Impl& impl) { impl.greet(); });
 }
-void Elector::set_has_leader(bool is_led) {
+void ElectionRunner::set_has_leader(bool is_led) {
   impl_->later([is_led](Impl& impl) {
     if (impl.core_) impl.runner_->run(&Election::set_has_leader, is_led);
   });
 }
-void Elector::set_candidate(bool is_willing) {
+void ElectionRunner::set_candidate(bool is_willing) {
   impl_->later([is_willing](Impl& impl) {
     impl.is_candidate_ = is_willing;
     if (impl.core_) impl.core_->set_candidate(is_willing);
   });
 }
-void Elector::write(const control::PersistedJobState& facts) {
+void ElectionRunner::write(const control::PersistedJobState& facts) {
   impl_->later([facts](Impl& impl) {
     // Otherwise leadership was lost: no one waits for the write.
     if (impl.core_ && impl.core_->is_leading()) impl.runner_->run(&Election::write, facts);
   });
 }
-void Elector::leave(bool is_idle) {
+void ElectionRunner::leave(bool is_idle) {
   impl_->later([is_idle](Impl& impl) {
     if (!impl.core_) return impl.carry_out(election::Resigned{});
     impl.runner_->run(&Election::leave, is_idle);

@@ -1,4 +1,4 @@
-// Elector: runs an Election core: sends its requests to etcd, owns its timer and reports its
+// ElectionRunner: runs an Election core: sends its requests to etcd, owns its timer and reports its
 // decisions. Before the election starts it reads from etcd once. This determines the local address
 // by which etcd is reached, and reports a wrong password at once. Thread: the loop's. Events come
 // from the loop, never from inside a member function.
@@ -19,14 +19,14 @@ class io_context;
 
 namespace cpprun::etcd {
 
-struct ElectorOptions {
+struct ElectionRunnerOptions {
   ClientOptions etcd;
   std::string prefix{};        // prefix of all keys: "" or "/..."
   Election::Options election;  // self.address "": the local address of the connection to etcd
 };
 
 // As the effects of Election.
-struct ElectorEvents {
+struct ElectionRunnerEvents {
   std::function<void(const election::Elected&)> on_elected;
   std::function<void(Instant until)> on_lease_extended;
   std::function<void()> on_persisted;
@@ -36,11 +36,12 @@ struct ElectorEvents {
   std::function<void(const std::string& why)> on_trouble;
 };
 
-class Elector {
+class ElectionRunner {
  public:
-  Elector(boost::asio::io_context& loop, ElectorOptions options, ElectorEvents events);
-  ~Elector();  // no event follows
-  Elector(const Elector&) = delete;
+  ElectionRunner(boost::asio::io_context& loop, ElectionRunnerOptions options,
+                 ElectionRunnerEvents events);
+  ~ElectionRunner();  // no event follows
+  ElectionRunner(const ElectionRunner&) = delete;
 
   // As the functions of Election; the calls take effect later, on the loop.
   void start();
