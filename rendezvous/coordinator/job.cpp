@@ -63,7 +63,7 @@ Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
   if (nodes_.find(hello.node.incarnation) == nullptr) schedule_.on_arrival(now);
   Node& node = nodes_.add(now, session, hello, message, addresses, effects);
   node.is_embedded = options_.embedded == hello.node.incarnation;
-  if (node.is_embedded && node.is_draining()) is_host_leaving_ = true;
+  if (node.is_embedded && node.is_draining()) is_host_leaving_ = is_exiting_ = true;
   fault_quota_.learn(message.fault_counts);
   if (!is_recovering()) node.facts.assignment.reset();
   if (job_spec_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);
@@ -282,7 +282,7 @@ void Job::on_stopped(Node& node, const control::Stopped& message, Effects& effec
 void Job::on_draining(Node& node, Effects& effects) {
   if (node.is_draining()) return;
   node.facts.is_draining = true;
-  is_host_leaving_ = is_host_leaving_ || node.is_embedded;
+  if (node.is_embedded) is_host_leaving_ = is_exiting_ = true;
   requested_stop_.on_draining(node.id.name);
   log_info(effects, "draining", "the agent on " + node.id.name + " was asked to stop");
   if (state_.round.is_member(node.id.incarnation)) request_drain(node, effects);
@@ -377,7 +377,7 @@ void Job::on_closed(Instant now, SessionId session, Ending how, Effects& effects
 // lease that would end.
 void Job::on_host_agent_ended(Instant now, bool is_exiting, Effects& effects) {
   is_host_agent_ended_ = true;
-  is_exiting_ = is_exiting;
+  is_exiting_ = is_exiting_ || is_exiting;
   for (const auto& [incarnation, node] : nodes_) {
     if (!node.is_embedded) continue;
     is_host_leaving_ = true;

@@ -385,8 +385,11 @@ class Liveness {
   // No standby leads the job: its nodes wait until a launcher hosts a coordinator at the endpoint.
   bool was_host_asked_to_stop() const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
+    if (cluster.coordinator() == nullptr) return false;  // any agent may lead, by an election
     const Node* host = cluster.embedded_node();
-    const bool is_alive = cluster.coordinator()->is_alive() || cluster.leader()->is_alive();
+    const CoordinatorProcess* leader = cluster.leader();
+    const bool is_alive =
+        cluster.coordinator()->is_alive() || (leader != nullptr && leader->is_alive());
     return host != nullptr && host->finish() && host->finish()->signal != 0 && !is_alive;
   }
 
