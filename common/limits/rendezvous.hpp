@@ -37,6 +37,8 @@ inline constexpr Duration kReconnectFirst = 50ms;
 inline constexpr Duration kReconnectMax = 1s;
 // How often a standby coordinator that took over announces itself at the job's endpoint.
 inline constexpr Duration kAnnounceInterval = 500ms;
+// After a lease, in which the standby takes the job over: its announcement may need some attempts.
+inline constexpr Duration kRedirectTimeout = 4 * kAnnounceInterval;
 // Name look-ups at one time. Each has a thread that cannot be interrupted. An agent needs one or
 // two, and some more for etcd's members.
 inline constexpr int kLookupsUnderWay = 16;

@@ -5,7 +5,7 @@
 
 #include "common/check.hpp"
 #include "common/limits/election.hpp"
-#include "rendezvous/coordinator/worker_lease_duration.hpp"
+#include "rendezvous/coordinator/lease_tracker.hpp"
 
 namespace cpprun {
 

@@ -8,7 +8,6 @@
 #include "rendezvous/coordinator/ranking.hpp"
 #include "rendezvous/coordinator/registration_checks.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
-#include "rendezvous/coordinator/worker_lease_duration.hpp"
 
 namespace cpprun {
 
@@ -64,6 +63,7 @@ Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
   Node& node = nodes_.add(now, session, hello, message, addresses, effects);
   node.is_embedded = options_.embedded == hello.node.incarnation;
   if (node.is_embedded && node.is_draining()) is_host_leaving_ = is_exiting_ = true;
+  if (message.knows_standby && !options_.is_standby) redirect_wait_.begin(now, job_spec_.lease);
   fault_quota_.learn(message.fault_counts);
   if (!is_recovering()) node.facts.assignment.reset();
   if (job_spec_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);
@@ -420,6 +420,7 @@ void Job::on_time(Instant now, Effects& effects) {
   for (Incarnation silent : leases_.expire_silent(now, nodes_, is_recovering())) {
     on_lease_ended(silent, effects);
   }
+  redirect_wait_.on_time(now);
   if (now >= growth_deadline()) grow_if_due(now, effects);
   if (now >= report_waiting_at_) report_waiting(now, effects);
   advance(now, effects);
@@ -428,7 +429,7 @@ void Job::on_time(Instant now, Effects& effects) {
 Instant Job::next_deadline() const {
   const Instant recovery_end = recovery_ ? recovery_->next_deadline() : Instant::never();
   return std::min({leases_.next_deadline(), last_call_deadline(), growth_deadline(),
-                   report_waiting_at_, recovery_end});
+                   report_waiting_at_, recovery_end, redirect_wait_.next_deadline()});
 }
 
 void Job::turn_unwanted_away(Effects& effects) {
@@ -779,9 +780,10 @@ bool Job::has_successor() const {
 }
 
 // A restarted coordinator at the endpoint, to which only nodes have returned that were in no round:
-// the standby that they know leads the job elsewhere, or is about to.
+// the standby that they know leads the job elsewhere, or is about to. It takes the job over before
+// its worker lease ends, and then sends its address; if it does not, it is dead too.
 bool Job::awaits_redirect() const {
-  if (round() != RoundNumber() || options_.is_standby) return false;
+  if (round() != RoundNumber() || !redirect_wait_.is_on()) return false;
   return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
     return entry.second.is_connected() && entry.second.facts.knows_standby;
   });

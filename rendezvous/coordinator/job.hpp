@@ -22,6 +22,7 @@
 #include "rendezvous/coordinator/lease_tracker.hpp"
 #include "rendezvous/coordinator/node_table.hpp"
 #include "rendezvous/coordinator/recovery.hpp"
+#include "rendezvous/coordinator/redirect_wait.hpp"
 #include "rendezvous/coordinator/requested_stop.hpp"
 #include "rendezvous/coordinator/round_schedule.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
@@ -239,7 +240,8 @@ class Job {
   Instant report_waiting_at_ = Instant::never();
   bool is_host_leaving_ = false;  // the node in this process goes: no round of ours can follow
   bool is_host_agent_ended_ = false;
-  bool is_exiting_ = false;    // a signal has asked this process to exit
+  bool is_exiting_ = false;  // a signal has asked this process to exit
+  RedirectWait redirect_wait_;
   std::string unusable_node_;  // which node is, and why, since the last round formed; empty: none
   control::Stop last_stop_;
   control::JobResult job_result_;

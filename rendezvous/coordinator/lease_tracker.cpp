@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/limits/rendezvous.hpp"
-#include "rendezvous/coordinator/worker_lease_duration.hpp"
 
 namespace cpprun {
 

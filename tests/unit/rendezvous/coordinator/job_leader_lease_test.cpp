@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "common/limits/election.hpp"
-#include "rendezvous/coordinator/worker_lease_duration.hpp"
+#include "rendezvous/coordinator/lease_tracker.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
 namespace cpprun::test {

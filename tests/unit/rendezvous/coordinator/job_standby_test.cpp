@@ -107,6 +107,14 @@ TEST_F(JobStandbyTest, R17_SparesThatKnowAStandbyFormNoRoundOfTheirOwn) {
   EXPECT_NE(heard<control::RankAssignment>("e"), nullptr) << "no node here knows of a standby";
 }
 
+TEST_F(JobStandbyTest, R17_ADeadStandbyIsNotAwaitedForever) {
+  is_led_by("a", 8, "");
+  player("c").facts.knows_standby = true;
+  join("c");
+  passes(job_spec.lease + limits::kRedirectTimeout);
+  EXPECT_NE(heard<control::RankAssignment>("c"), nullptr);
+}
+
 TEST_F(JobStandbyTest, R14_TheFirstMemberAfterTheHostIsChosen) {
   all_run();
   for (const char* name : {"a", "b", "c"}) {

@@ -5,7 +5,7 @@
 
 #include "common/limits/election.hpp"
 #include "rendezvous/coordinator/election.hpp"
-#include "rendezvous/coordinator/worker_lease_duration.hpp"
+#include "rendezvous/coordinator/lease_tracker.hpp"
 #include "tests/unit/rendezvous/client/core/support_wire.hpp"
 
 namespace cpprun::test {
