@@ -5,7 +5,7 @@
 
 #include "common/check.hpp"
 #include "common/limits/election.hpp"
-#include "rendezvous/coordinator/lease_tracker.hpp"
+#include "rendezvous/protocol/worker_lease_duration.hpp"
 
 namespace cpprun {
 

@@ -8,6 +8,7 @@
 #include "rendezvous/coordinator/ranking.hpp"
 #include "rendezvous/coordinator/registration_checks.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
+#include "rendezvous/protocol/worker_lease_duration.hpp"
 
 namespace cpprun {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/limits/rendezvous.hpp"
+#include "rendezvous/protocol/worker_lease_duration.hpp"
 
 namespace cpprun {
 

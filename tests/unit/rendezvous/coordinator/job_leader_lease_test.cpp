@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "common/limits/election.hpp"
-#include "rendezvous/coordinator/lease_tracker.hpp"
+#include "rendezvous/protocol/worker_lease_duration.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
 namespace cpprun::test {

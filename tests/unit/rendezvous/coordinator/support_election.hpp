@@ -5,7 +5,7 @@
 
 #include "common/limits/election.hpp"
 #include "rendezvous/coordinator/election.hpp"
-#include "rendezvous/coordinator/lease_tracker.hpp"
+#include "rendezvous/protocol/worker_lease_duration.hpp"
 #include "tests/unit/rendezvous/client/core/support_wire.hpp"
 
 namespace cpprun::test {
