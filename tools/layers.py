@@ -11,8 +11,8 @@ SDK_PARTS = {
 # The agent and the launcher never use worker_sdk: code that they share with it is in lower modules.
 ARROWS = {
     'common': set(),
-    **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof')},
-    'common/log': {'common', 'common/machine'},
+    **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof', 'thread')},
+    'common/log': {'common', 'common/machine', 'common/thread'},
     'common/loop': {'common', 'common/machine'},
     'snapshot_files/pickle': {'common'},
     'snapshot_files/archive': {'common', 'snapshot_files/pickle'},
@@ -33,6 +33,7 @@ ARROWS = {
         'common/loop',
         'common/machine',
         'common/proof',
+        'common/thread',
         'rendezvous/protocol',
         'rendezvous/store',
         'rendezvous/coordinator',
@@ -42,6 +43,7 @@ ARROWS = {
         'common',
         'common/log',
         'common/loop',
+        'common/thread',
         'rendezvous/client/core',
         'rendezvous/protocol',
     },
@@ -60,6 +62,7 @@ ARROWS = {
         'common/log',
         'common/loop',
         'common/machine',
+        'common/thread',
         'rendezvous/protocol/worker',
     },
     'agent/daemon': {
@@ -69,6 +72,7 @@ ARROWS = {
         'common/loop',
         'common/machine',
         'common/proof',  # the node's key, the MAC of an admin command
+        'common/thread',
         'rendezvous/protocol',
         'rendezvous/protocol/transfer',
         'rendezvous/protocol/worker',
@@ -124,6 +128,7 @@ ARROWS = {
     },
     'worker_sdk/cpprun/snapshot': {
         'common',
+        'common/thread',  # BlockedSignals, a header alone
         'snapshot_files/pickle',
         'snapshot_files/archive',
         'snapshot_files/folders',

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The whole test suite: installs missing packages, builds, runs every test. Takes at most 25 minutes
-# on two cores.
+# The whole test suite: installs missing packages, builds, runs every test. The stages:
+# docs/testing.md.
 #
 #   tools/test.sh                  # all stages in `stages` below
 #   tools/test.sh style check      # only these stages
@@ -56,12 +56,22 @@ run_pytest() {
 run_ctest() {
   local name=$1 preset=$2 status=0
   shift 2
+  if [ "${all:-no}" = no ]; then set -- "$@" -LE long; fi
   ctest --test-dir "build/$preset" -j "$slots" --timeout 1200 --output-on-failure \
     --repeat until-pass:2 --no-tests=ignore --output-junit "$results/$name.xml" "$@" |
     tee "$results/$name.log" |
     grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .*(Passed|Skipped) )' || status=$?
   sed -nE 's/^.*Test +#[0-9]+: ([^ ]+) .*[*]{3}(Failed|Timeout|Exception).*/\1/p' \
     "$results/$name.log" >"$results/$name.repeats"
+  return "$status"
+}
+
+# compile PRESET BUILD-ARGUMENTS...: builds and says how long that took.
+compile() {
+  local start=$SECONDS status=0 preset=$1
+  shift
+  cmake --build --preset "$preset" -j "$slots" "$@" || status=$?
+  printf '=== preset %s: compiled in %d s\n' "$preset" $((SECONDS - start))
   return "$status"
 }
 
@@ -84,19 +94,19 @@ stage_style() {
 
 stage_check() {
   cmake --preset check >/dev/null
-  cmake --build --preset check -j "$slots" -- -k 0
+  compile check -- -k 0
   run_ctest check check
 }
 
 # Compares instructions per operation with bench/instructions.json.
 stage_count() {
-  cmake --build --preset check -j "$slots" --target bench_parts
+  compile check --target bench_parts
   "$python" bench/count.py
 }
 
 stage_asan() {
   cmake --preset asan >/dev/null
-  cmake --build --preset asan -j "$slots" -- -k 0
+  compile asan -- -k 0
   UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan asan -L 'unit|scenarios|integration'
 }
 
@@ -154,7 +164,7 @@ sdk_pytest() {  # sdk_pytest PRESET PYTEST-ARGUMENTS...
 
 sdk_all() {  # sdk_all PRESET: builds and runs only the SDK's tests
   local preset=$1
-  cmake --build --preset "$preset" -j "$slots" --target cpprun sdk_tests -- -k 0
+  compile "$preset" --target cpprun sdk_tests -- -k 0
   run_all "$(declare -f run_ctest); slots=$slots results=$results
       run_ctest sdk-ctest-$preset $preset -L sdk" \
     "$(declare -f run_pytest sdk_pytest); slots=$slots python=$python results=$results
@@ -164,7 +174,7 @@ sdk_all() {  # sdk_all PRESET: builds and runs only the SDK's tests
 # Runs new seeds of the simulator, and checks that it finds each bug in tests/sim/mutants. Stage
 # check runs the fixed seeds.
 stage_sim() {
-  cmake --build --preset check -j "$slots" --target sim_run
+  compile check --target sim_run
   run_all "tools/run_seeds.py --minutes 5" "tools/mutants.py"
 }
 
@@ -176,7 +186,7 @@ stage_coverage() {
 
 # One job on hosts made of network namespaces, with 200 random faults; stage sdk injects eight.
 stage_campaign() {
-  cmake --build --preset check -j "$slots" --target cpprun cpprunctl sdk_proof_training
+  compile check --target cpprun cpprunctl sdk_proof_training
   CPPRUN_BIN=$PWD/build/check/bin CAMPAIGN_FAULTS=200 \
     run_pytest campaign tests/sdk/campaign -s --timeout 7200
 }
@@ -194,7 +204,7 @@ stage_sdk_asan() {
 # Without LibTorch, which is not built for TSan.
 stage_tsan() {
   cmake --preset tsan >/dev/null
-  cmake --build --preset tsan -j "$slots" --target unit_tests integration_tests -- -k 0
+  compile tsan --target unit_tests integration_tests -- -k 0
   TSAN_OPTIONS=second_deadlock_stack=1 run_ctest tsan tsan -L 'unit|integration' -R '^Worker'
 }
 
@@ -212,7 +222,7 @@ stage_newest() {
 stage_fuzz() {
   [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
   cmake --preset fuzz >/dev/null
-  cmake --build --preset fuzz -j "$slots" --target fuzzers
+  compile fuzz --target fuzzers
   local target name seconds=30 commands=()
   if [ "$all" = yes ]; then seconds=600; fi
   while read -r target; do

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "common/result.hpp"
+#include "common/thread/detached_thread.hpp"
 
 namespace cpprun {
 
@@ -35,10 +35,6 @@ class LoopPoster {
   boost::asio::io_context* loop_;
 };
 
-// Starts a detached thread with all signals blocked: the agent's main thread handles them. `run`
-// must own or share everything it uses. Error (System) if the system cannot start a thread.
-Status start_detached_thread(std::function<void()> run);
-
 class BackgroundWork {
  public:
   explicit BackgroundWork(boost::asio::io_context& loop)
@@ -55,6 +51,8 @@ class BackgroundWork {
           LoopPoster::post(way, [done, result = work()] { done(result); });
         });
   }
+  // For results before the end, and for calls that must not be made at once.
+  const std::shared_ptr<LoopPoster>& poster() const { return poster_; }
 
  private:
   const std::shared_ptr<LoopPoster> poster_;  // shared with the threads

@@ -51,8 +51,9 @@ constexpr std::array<std::string_view, 4> kStopErrors{"SignalException", "Keyboa
 
 template <class Words>
 bool has_any(const std::string& text, const Words& words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return text.find(word) != std::string::npos; });
+  return !text.empty() && std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return text.find(word) != std::string::npos;
+  });
 }
 
 // The error message, else the last few lines: earlier lines may be harmless warnings.

@@ -2,14 +2,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "common/limits/log.hpp"
 #include "common/text.hpp"
+#include "common/thread/detached_thread.hpp"
 
 namespace cpprun::log {
 
@@ -37,17 +35,9 @@ bool AsyncLogWriter::write_out() {
   return true;
 }
 
-// Blocks all signals in the new thread: another thread of the program waits for them.
+// After an error the next write() tries again.
 void AsyncLogWriter::start_thread() {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread([this] { wait_for_reader(); }).detach();
-    has_thread_ = true;
-  } catch (const std::system_error&) {  // the next write() tries again
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  has_thread_ = start_detached_thread([this] { wait_for_reader(); }).ok();
 }
 
 void AsyncLogWriter::wait_for_reader() {

@@ -17,8 +17,6 @@ namespace cpprun {
 
 namespace {
 
-constexpr Duration kStayReminderInterval = std::chrono::seconds(1);
-
 Result<etcd::ElectionRunnerOptions> election_options(const RendezvousConfig& config,
                                                      Incarnation embedded, uint16_t port) {
   etcd::ElectionRunnerOptions options;

@@ -14,8 +14,6 @@ namespace cpprun {
 
 namespace {
 
-constexpr auto kStayReminderInterval = std::chrono::seconds(1);
-
 CoordinatorOptions standby_options(const RendezvousConfig& config, Term term, Incarnation standby) {
   CoordinatorOptions options = coordinator_options_of(config, standby);
   options.term = term;

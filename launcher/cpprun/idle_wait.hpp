@@ -16,6 +16,8 @@
 
 namespace cpprun {
 
+constexpr Duration kStayReminderInterval = std::chrono::seconds(1);  // then the user is told why
+
 class IdleWait {
  public:
   // `most` is given if a signal has asked this process to exit: the wait takes no longer, and a

@@ -160,19 +160,19 @@ Finding speeds(const NodesFacts& f) {
           "the address is on (--local-addr)"};
 }
 
-struct Check {
+struct CrossNodeCheck {
   std::string_view name;
   Finding (*find)(const NodesFacts&);
 };
-constexpr Check kChecks[] = {{"nodes", nodes}, {"versions", versions}, {"reach", reach},
-                             {"names", names}, {"clocks", clocks},     {"latency", latency},
-                             {"speed", speeds}};
+constexpr CrossNodeCheck kCrossNodeChecks[] = {
+    {"nodes", nodes},   {"versions", versions}, {"reach", reach}, {"names", names},
+    {"clocks", clocks}, {"latency", latency},   {"speed", speeds}};
 
 }  // namespace
 
 std::vector<Finding> run_cross_node_checks(const NodesFacts& facts) {
   std::vector<Finding> all;
-  for (const Check& check : kChecks) {
+  for (const CrossNodeCheck& check : kCrossNodeChecks) {
     all.push_back(check.find(facts));
     all.back().check = check.name;
   }

@@ -1,7 +1,6 @@
 #include "rendezvous/client/name_lookup.hpp"
 
 #include <netdb.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,11 +8,10 @@
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "common/limits/rendezvous.hpp"
+#include "common/thread/detached_thread.hpp"
 
 namespace cpprun {
 
@@ -72,23 +70,6 @@ NameLookup::Addresses look_up(const Endpoint& endpoint, std::string& why) {
   return addresses;
 }
 
-// Blocks all signals in the thread, since other threads wait for them. False: the system has no
-// thread left.
-bool start_thread(std::function<void()> run) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool is_started = true;
-  try {
-    std::thread(std::move(run)).detach();
-  } catch (const std::system_error&) {
-    is_started = false;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return is_started;
-}
-
 }  // namespace
 
 NameLookup::NameLookup(Callback callback) : callback_(std::move(callback)) {}
@@ -98,7 +79,7 @@ std::shared_ptr<NameLookup> NameLookup::start(asio::io_context& loop, const Endp
   auto made = std::make_shared<NameLookup>(std::move(callback));
   const std::weak_ptr<NameLookup> weak = made;
   const auto way = asio::use_service<WayService>(static_cast<asio::execution_context&>(loop)).way;
-  const auto fail = [&loop, weak](const char* why) {
+  const auto fail = [&loop, weak](const std::string& why) {
     asio::post(loop, [weak, why] {
       if (auto self = weak.lock()) self->tell({}, why);
     });
@@ -108,7 +89,7 @@ std::shared_ptr<NameLookup> NameLookup::start(asio::io_context& loop, const Endp
     fail("the resolver has not answered earlier questions");
     return made;
   }
-  const bool is_started = start_thread([weak, way, endpoint] {
+  const Status started = start_detached_thread([weak, way, endpoint] {
     std::string why;
     Addresses addresses = look_up(endpoint, why);
     --under_way();
@@ -118,9 +99,9 @@ std::shared_ptr<NameLookup> NameLookup::start(asio::io_context& loop, const Endp
       if (auto self = weak.lock()) self->tell(addresses, why);
     });
   });
-  if (!is_started) {
+  if (!started) {
     --under_way();
-    fail("no thread can be started");
+    fail(started.error().text);
   }
   return made;
 }

@@ -72,7 +72,7 @@ bool is_sane(const control::Register& message) {
 
 namespace {
 
-Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
+Error refusal(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
 std::string range_of(const control::JobSpec& job_spec) {
   std::string min = std::to_string(job_spec.min_nodes);
@@ -87,36 +87,36 @@ Status check_registration(const NodeTable& nodes, const control::Hello& hello,
                           const std::string& run_id) {
   const Node* known = nodes.find(hello.node.incarnation);
   if (message.nproc < 1 || message.nproc > limits::kWorkersPerNode) {
-    return refuse("an agent must bring 1 to " + std::to_string(limits::kWorkersPerNode) +
-                  " workers; this one brings " + std::to_string(message.nproc));
+    return refusal("an agent must bring 1 to " + std::to_string(limits::kWorkersPerNode) +
+                   " workers; this one brings " + std::to_string(message.nproc));
   }
   if (message.job_spec.min_nodes != job_spec.min_nodes ||
       message.job_spec.max_nodes != job_spec.max_nodes) {
-    return refuse("this agent was started with --nnodes=" + range_of(message.job_spec) +
-                  ", the job '" + run_id + "' runs with --nnodes=" + range_of(job_spec) +
-                  "; start all agents with the same value");
+    return refusal("this agent was started with --nnodes=" + range_of(message.job_spec) +
+                   ", the job '" + run_id + "' runs with --nnodes=" + range_of(job_spec) +
+                   "; start all agents with the same value");
   }
   if (known != nullptr && hello.token != known->key) {
-    return refuse("another agent has the node id that it says, and this one shows another key");
+    return refusal("another agent has the node id that it says, and this one shows another key");
   }
   if (known != nullptr && hello.connection <= known->connection) {
-    return refuse("an agent with the same identity is connected already");
+    return refusal("an agent with the same identity is connected already");
   }
   if (known == nullptr && static_cast<int64_t>(nodes.all().size()) >= limits::kNodesPerJob) {
-    return refuse("the job has " + std::to_string(limits::kNodesPerJob) +
-                  " nodes, the most there can be");
+    return refusal("the job has " + std::to_string(limits::kNodesPerJob) +
+                   " nodes, the most there can be");
   }
   if (!job_spec.has_fixed_ranks) return {};
   int64_t rank = message.node_rank.value_or(0);
   if (rank < 0 || rank >= job_spec.max_nodes) {
-    return refuse("--node-rank=" + std::to_string(rank) +
-                  " is not below --nnodes=" + std::to_string(job_spec.max_nodes));
+    return refusal("--node-rank=" + std::to_string(rank) +
+                   " is not below --nnodes=" + std::to_string(job_spec.max_nodes));
   }
   for (const auto& [incarnation, node] : nodes) {
     // A disconnected node may be dead: its replacement waits for the end of its lease.
     if (&node != known && node.is_connected() && node.facts.node_rank == rank) {
-      return refuse("--node-rank=" + std::to_string(rank) + " is taken by the agent on " +
-                    node.id.name + "; give every agent its own");
+      return refusal("--node-rank=" + std::to_string(rank) + " is taken by the agent on " +
+                     node.id.name + "; give every agent its own");
     }
   }
   return {};

@@ -137,8 +137,8 @@ void JobPage::history() {
   counts("cpprun_job_stops_total", "Rounds that were stopped, by cause.", "cause",
          StopCause::Snapshot, &JobHistory::stops);
   counts("cpprun_job_failures_total",
-         "Rounds that ended by a failure or a lost node, by the class of what came first.", "class",
-         FailureClass::Hang, &JobHistory::failures);
+         "Rounds that ended by a failure or a lost node, by the class of the first failure.",
+         "class", FailureClass::Hang, &JobHistory::failures);
 }
 
 void JobPage::recoveries() {

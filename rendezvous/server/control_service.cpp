@@ -32,22 +32,22 @@ CoordinatorOptions with_keys(CoordinatorOptions options) {
   return options;
 }
 
-// Expires deadlines only as LateWakeupGuard permits.
-class GuardedCoordinator : public Coordinator {
- public:
-  using Coordinator::Coordinator;
-  Instant next_deadline() const { return guard_.look_at(Coordinator::next_deadline()); }
-  void on_time(Instant now, Effects& effects) {
-    if (guard_.may_expire(now, Coordinator::next_deadline())) Coordinator::on_time(now, effects);
-  }
-
- private:
-  LateWakeupGuard guard_;
-};
-
 }  // namespace
 
 struct ControlService::Impl {
+  // Expires deadlines only as LateWakeupGuard permits.
+  class GuardedCoordinator : public Coordinator {
+   public:
+    using Coordinator::Coordinator;
+    Instant next_deadline() const { return guard_.look_at(Coordinator::next_deadline()); }
+    void on_time(Instant now, Effects& effects) {
+      if (guard_.may_expire(now, Coordinator::next_deadline())) Coordinator::on_time(now, effects);
+    }
+
+   private:
+    LateWakeupGuard guard_;
+  };
+
   Impl(asio::io_context& loop, CoordinatorOptions options)
       : core_(with_keys(std::move(options))),
         dashboard_(core_, job_history_,

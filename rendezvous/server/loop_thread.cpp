@@ -1,18 +1,12 @@
 #include "rendezvous/server/loop_thread.hpp"
 
-#include <pthread.h>
-
-#include <csignal>
+#include "common/thread/blocked_signals.hpp"
 
 namespace cpprun {
 
 void LoopThread::start() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;
   thread_ = std::thread([this] { loop_.run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void LoopThread::end(std::function<void()> last) {

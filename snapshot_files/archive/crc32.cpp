@@ -30,7 +30,7 @@ constexpr uint32_t multiply(uint32_t a, uint32_t b) {
 }
 
 // Factors that append 2^i bytes of zeros.
-constexpr std::array<uint32_t, 64> kZeros = [] {
+constexpr std::array<uint32_t, 64> kZeroOperators = [] {
   std::array<uint32_t, 64> powers{kByte};
   for (size_t i = 1; i < powers.size(); ++i) powers[i] = multiply(powers[i - 1], powers[i - 1]);
   return powers;
@@ -127,7 +127,7 @@ std::optional<uint32_t> copy_crc32(std::byte* to, ConstBytes bytes) {
 
 uint32_t crc32_combine(uint32_t first, uint32_t second, uint64_t second_bytes) {
   for (size_t i = 0; second_bytes != 0; ++i, second_bytes >>= 1) {
-    if ((second_bytes & 1) != 0) first = multiply(kZeros[i], first);
+    if ((second_bytes & 1) != 0) first = multiply(kZeroOperators[i], first);
   }
   return first ^ second;
 }

@@ -89,9 +89,9 @@ void put_end(zip::Bytes& out, uint64_t records, uint64_t directory_at, uint64_t 
 }
 
 uint32_t crc32_of_zeros(uint64_t count) {
-  static constexpr std::array<std::byte, kBlock> kZeros{};
-  CPPRUN_CHECK(count <= kZeros.size());
-  return crc32(ConstBytes(kZeros).first(count));
+  static constexpr std::array<std::byte, kBlock> kZeroBlock{};
+  CPPRUN_CHECK(count <= kZeroBlock.size());
+  return crc32(ConstBytes(kZeroBlock).first(count));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace cpprun::archive {
 namespace {
 
-constexpr size_t kStretch = 4 << 20;  // fits the cache: read first, then crc32
+constexpr size_t kReadBytes = 4 << 20;  // fits the cache: read first, then crc32
 
 Error wrong(const Source& source, const std::string& why) {
   return Error{ErrorKind::Protocol, source.name() + " can't be loaded: " + why};
@@ -28,7 +28,7 @@ Status read_record(const Source& source, std::string_view name, const Record& re
   if (!at) return at.error();
   uint32_t crc = 0;
   for (size_t done = 0; done < into.size();) {
-    const Bytes stretch = into.subspan(done, std::min(kStretch, into.size() - done));
+    const Bytes stretch = into.subspan(done, std::min(kReadBytes, into.size() - done));
     if (Status read = source.read_at(*at + done, stretch); !read.ok()) return read;
     crc = crc32(stretch, crc);
     done += stretch.size();
@@ -131,7 +131,7 @@ Status TensorFile::verify() const {
     if (!at) return at.error();
     uint32_t crc = 0;
     for (uint64_t done = 0; done < record.bytes; done += buffer.size()) {
-      buffer.resize(static_cast<size_t>(std::min<uint64_t>(kStretch, record.bytes - done)));
+      buffer.resize(static_cast<size_t>(std::min<uint64_t>(kReadBytes, record.bytes - done)));
       if (Status read = source_->read_at(*at + done, buffer); !read.ok()) return read;
       crc = crc32(buffer, crc);
     }

@@ -9,7 +9,7 @@
 namespace cpprun::archive {
 namespace {
 
-Error wrong(const Source& source, const std::string& why) {
+Error wrong_directory(const Source& source, const std::string& why) {
   return Error{ErrorKind::Protocol, source.name() + " is no whole tensor file: " + why};
 }
 
@@ -37,10 +37,12 @@ Status read_end64(const Source& source, uint64_t end_at, Extent& extent) {
   if (!locator) return locator.error();
   if (zip::get<uint32_t>(*locator, 0) != zip::kLocator64) return {};
   const auto at = zip::get<uint64_t>(*locator, 8);
-  if (at > locator_at - zip::kEnd64Bytes) return wrong(source, "its end points beyond itself");
+  if (at > locator_at - zip::kEnd64Bytes)
+    return wrong_directory(source, "its end points beyond itself");
   Result<std::string> end = source.read_text(at, zip::kEnd64Bytes);
   if (!end) return end.error();
-  if (zip::get<uint32_t>(*end, 0) != zip::kEnd64) return wrong(source, "its long end is none");
+  if (zip::get<uint32_t>(*end, 0) != zip::kEnd64)
+    return wrong_directory(source, "its long end is none");
   extent = {zip::get<uint64_t>(*end, 48), zip::get<uint64_t>(*end, 40),
             zip::get<uint64_t>(*end, 32), at};
   return {};
@@ -49,26 +51,27 @@ Status read_end64(const Source& source, uint64_t end_at, Extent& extent) {
 Result<Extent> find_directory(const Source& source) {
   Result<uint64_t> size = source.size();
   if (!size) return size.error();
-  if (*size < zip::kEndBytes) return wrong(source, "it has " + std::to_string(*size) + " bytes");
+  if (*size < zip::kEndBytes)
+    return wrong_directory(source, "it has " + std::to_string(*size) + " bytes");
   const auto looked_at =
       static_cast<size_t>(std::min<uint64_t>(*size, zip::kEndBytes + zip::kCommentMax));
   Result<std::string> last = source.read_text(*size - looked_at, looked_at);
   if (!last) return last.error();
   const size_t at = find_end(*last);
   if (at == std::string_view::npos) {
-    return wrong(source,
-                 "it does not end as a zip file does, so it was cut short or is another "
-                 "kind of file (torch.save before 1.6 wrote one)");
+    return wrong_directory(source,
+                           "it does not end as a zip file does, so it was cut short or is another "
+                           "kind of file (torch.save before 1.6 wrote one)");
   }
   const uint64_t end_at = *size - looked_at + at;
   Extent extent{zip::get<uint32_t>(*last, at + 16), zip::get<uint32_t>(*last, at + 12),
                 zip::get<uint16_t>(*last, at + 10), end_at};
   if (Status read = read_end64(source, end_at, extent); !read.ok()) return read.error();
   if (extent.at > extent.end || extent.bytes > extent.end - extent.at) {
-    return wrong(source, "its directory lies beyond its end");
+    return wrong_directory(source, "its directory lies beyond its end");
   }
   if (extent.records > limits::kArchiveRecords || extent.bytes > limits::kArchiveDirectoryBytes) {
-    return wrong(source, "its directory is larger than any that torch.save writes");
+    return wrong_directory(source, "its directory is larger than any that torch.save writes");
   }
   return extent;
 }
@@ -164,14 +167,14 @@ Result<ZipDirectory> ZipDirectory::read(const Source& source) {
   std::vector<Entry> entries;
   for (uint64_t i = 0; i < extent->records; ++i) {
     Result<Entry> entry = take_entry(rest);
-    if (!entry) return wrong(source, entry.error().text);
+    if (!entry) return wrong_directory(source, entry.error().text);
     entries.push_back(std::move(*entry));
   }
-  if (!are_apart(entries, extent->at)) return wrong(source, "its records overlap");
+  if (!are_apart(entries, extent->at)) return wrong_directory(source, "its records overlap");
   ZipDirectory made;
   for (Entry& entry : entries) {
     if (!made.records_.emplace(entry.name, entry.record).second) {
-      return wrong(source, "it has two records '" + entry.name + "'");
+      return wrong_directory(source, "it has two records '" + entry.name + "'");
     }
   }
   return made;
@@ -189,7 +192,7 @@ Result<uint64_t> data_place(const Source& source, const Record& record) {
                       zip::get<uint16_t>(*header, 28);
   if (zip::get<uint32_t>(*header, 0) != zip::kLocal || at > record.ends_before ||
       record.bytes > record.ends_before - at) {
-    return wrong(source, "a record's own header contradicts the directory");
+    return wrong_directory(source, "a record's own header contradicts the directory");
   }
   return at;
 }

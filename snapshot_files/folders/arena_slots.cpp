@@ -119,10 +119,11 @@ std::vector<Slot> slots_of(std::span<const std::byte> arena) {
   std::vector<Slot> slots;
   const Head* head = head_of(arena);
   if (head == nullptr || head->magic.load(std::memory_order_acquire) != kMagic) return slots;
+  slots.reserve(head->records.size());
   for (size_t index = 0; index < head->records.size(); ++index) {
     if (const auto slot = read_slot(arena, *head, index)) slots.push_back(*slot);
   }
-  std::ranges::stable_sort(slots, std::greater(), &Slot::number);
+  std::ranges::sort(slots, std::greater(), &Slot::number);
   return slots;
 }
 

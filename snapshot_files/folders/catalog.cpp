@@ -10,7 +10,7 @@ namespace cpprun::snapshot_files {
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
-constexpr size_t kStretch = 4 << 20;
+constexpr size_t kChecksumBytes = 4 << 20;
 
 std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -51,7 +51,7 @@ Status verify_file(FileLayer& files, const std::string& path, const ManifestFile
   std::vector<std::byte> buffer;
   uint32_t crc = 0;
   for (uint64_t done = 0; done < expected.bytes; done += buffer.size()) {
-    buffer.resize(static_cast<size_t>(std::min<uint64_t>(kStretch, expected.bytes - done)));
+    buffer.resize(static_cast<size_t>(std::min<uint64_t>(kChecksumBytes, expected.bytes - done)));
     if (Status read = (*file)->read_at(done, buffer); !read.ok()) return read;
     crc = archive::crc32(buffer, crc);
   }

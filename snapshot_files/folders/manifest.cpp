@@ -107,17 +107,6 @@ void read_elsewhere(const Json& json, Fields& fields, Manifest& manifest) {
   }
 }
 
-// Discarded if it is not JSON or too deeply nested.
-Json parse(std::string_view text) {
-  bool is_too_deep = false;
-  const auto look = [&is_too_deep](int depth, Json::parse_event_t, Json&) {
-    is_too_deep = is_too_deep || depth > limits::kManifestDepth;
-    return !is_too_deep;
-  };
-  Json json = Json::parse(text, look, /*allow_exceptions=*/false);
-  return is_too_deep ? Json(Json::value_t::discarded) : json;
-}
-
 }  // namespace
 
 std::string rank_file_name(int rank) { return "rank-" + std::to_string(rank) + ".pt"; }
@@ -133,7 +122,7 @@ std::string encode(const Manifest& manifest) {
     files.push_back(
         {{"name", file.name}, {"bytes", file.bytes}, {"crc32", archive::crc32_text(file.crc32)}});
   }
-  Json user = parse(manifest.user);
+  Json user = parse_json<Json>(manifest.user, limits::kManifestDepth);
   CPPRUN_CHECK(user.is_object());
   const Json json{{"format", kFormat},
                   {"id", manifest.id},
@@ -155,7 +144,7 @@ std::string encode(const Manifest& manifest) {
 
 Result<Manifest> decode_manifest(std::string_view text) {
   if (text.size() > limits::kManifestBytes) return wrong("it is too large");
-  const Json json = parse(text);
+  const Json json = parse_json<Json>(text, limits::kManifestDepth);
   if (!json.is_object()) return wrong("it is no JSON object, or nested too deeply");
   Fields fields(json);
   if (fields.number("format", 0, INT64_MAX) != kFormat && !fields.bad()) {

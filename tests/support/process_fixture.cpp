@@ -14,7 +14,7 @@
 
 #include "agent/process/proc_files.hpp"
 
-namespace cpprun::testing {
+namespace cpprun::test {
 
 namespace asio = boost::asio;
 
@@ -197,4 +197,4 @@ const WorkerExit& ProcessTest::end_of(int rank) const {
   return none;
 }
 
-}  // namespace cpprun::testing
+}  // namespace cpprun::test

@@ -14,7 +14,7 @@
 
 #include "agent/process/process_host.hpp"
 
-namespace cpprun::testing {
+namespace cpprun::test {
 
 bool is_alive(int pid);  // and no zombie
 
@@ -95,4 +95,4 @@ class ProcessTest : public ::testing::Test {
   std::unique_ptr<ProcessHost> host_;
 };
 
-}  // namespace cpprun::testing
+}  // namespace cpprun::test

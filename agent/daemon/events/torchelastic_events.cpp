@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-double milliseconds(Duration duration) { return to_seconds(duration) * 1e3; }
+double to_ms(Duration duration) { return to_seconds(duration) * 1e3; }
 
 // torchelastic's record for a worker without an error file.
 ordered_json raw_error(const WorkerExit& end) {
@@ -125,7 +125,7 @@ void TorchelasticEvents::print(const Record& record) const {
   body["metadata"] = dump_json(inner);
   body["agent_restarts"] = restarts_;
   body["duration_ms"] = nullptr;
-  if (record.took) body["duration_ms"] = milliseconds(*record.took);
+  if (record.took) body["duration_ms"] = to_ms(*record.took);
   log::plain(
       dump_json(ordered_json{{"name", std::string("torchelastic.worker.status.") + record.state},
                              {"source", record.worker == nullptr ? "AGENT" : "WORKER"},

@@ -31,10 +31,9 @@ ReplicaManager::ReplicaManager(boost::asio::io_context& loop, size_t workers, Ev
     : workers_(workers),
       shard_arenas_{half_of_memory(workers), half_of_memory(workers)},
       events_(std::move(events)),
-      poster_(std::make_shared<LoopPoster>(loop)) {}
+      background_(loop) {}
 
 ReplicaManager::~ReplicaManager() {
-  poster_->close();
   cancel_fetch();
   if (replicating_) replicating_->stop();
 }
@@ -46,19 +45,19 @@ void ReplicaManager::replicate(const std::optional<control::PeerAddress>& of,
   if (!of) return;
   replicating_ = std::make_shared<CancelToken>();
   const ShardSource source{*of, secret};
-  const Status ok = start_detached_thread([this, source, replicas = shard_arenas_.replicas,
-                                           way = poster_, cancel_token = replicating_] {
+  ReplicaEvents events;
+  events.on_copied = [this, way = background_.poster(), of = *of](int64_t step) {
+    LoopPoster::post(way, [this, of, step] { on_copied(of, step); });
+  };
+  events.on_trouble = [this, way = background_.poster(), of = *of](const std::string& why) {
+    LoopPoster::post(way, [this, of, why] { on_trouble(of, why); });
+  };
+  const auto work = [source, events, replicas = shard_arenas_.replicas, token = replicating_] {
     ::setpriority(PRIO_PROCESS, 0, limits::kReplicaNice);  // of this thread alone
-    ReplicaEvents events;
-    events.on_copied = [&](int64_t step) {
-      LoopPoster::post(way, [this, of = source.peer, step] { on_copied(of, step); });
-    };
-    events.on_trouble = [&](const std::string& why) {
-      LoopPoster::post(way, [this, of = source.peer, why] { on_trouble(of, why); });
-    };
-    const ReplicaCount count = keep_replicas(source, *replicas, cancel_token, events);
-    LoopPoster::post(way, [this, of = source.peer, count] { on_replicated(of, count); });
-  });
+    return keep_replicas(source, *replicas, token, events);
+  };
+  const Status ok = background_.run(
+      work, [this, of = *of](const ReplicaCount& count) { on_replicated(of, count); });
   if (!ok) on_trouble(*of, ok.error().text);
 }
 
@@ -68,15 +67,13 @@ void ReplicaManager::fetch(const control::PeerAddress& at,
   fetching_ = std::make_shared<CancelToken>();
   shard_arenas_.own->set_workers(workers_);
   const ShardSource source{at, assignment.snapshot_secret};
-  const auto done = [this, at, way = poster_, cancel_token = fetching_](const RestoreResult& back) {
-    LoopPoster::post(way, [this, at, cancel_token, back] {
-      if (cancel_token == fetching_) on_restored(at, back);
-    });
+  const auto done = [this, at, token = fetching_](const RestoreResult& back) {
+    if (token == fetching_) on_restored(at, back);
   };
-  const Status ok = start_detached_thread(
-      [source, done, ranks = ranks_of(assignment, workers_), own = shard_arenas_.own,
-       cancel_token = fetching_] { done(restore_shards(source, ranks, *own, cancel_token)); });
-  if (!ok) done(RestoreResult{ok});
+  const auto work = [source, ranks = ranks_of(assignment, workers_), own = shard_arenas_.own,
+                     token = fetching_] { return restore_shards(source, ranks, *own, token); };
+  const Status ok = background_.run(work, done);
+  if (!ok) LoopPoster::post(background_.poster(), [done, ok] { done(RestoreResult{ok}); });
 }
 
 void ReplicaManager::cancel_fetch() {

@@ -49,7 +49,7 @@ class ReplicaManager {
   const size_t workers_;
   const ShardArenas shard_arenas_;  // shared with the threads
   const Events events_;
-  const std::shared_ptr<LoopPoster> poster_;  // shared with the threads
+  BackgroundWork background_;
   std::shared_ptr<CancelToken> replicating_;  // of the running thread, shared with it
   std::shared_ptr<CancelToken> fetching_;
   bool is_trouble_reported_ = false;

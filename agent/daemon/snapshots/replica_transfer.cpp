@@ -13,7 +13,7 @@ namespace {
 
 using replica_protocol::ShardNamespace;
 
-constexpr Duration kRetry = std::chrono::milliseconds(100);
+constexpr Duration kRestoreRetry = std::chrono::milliseconds(100);
 constexpr int kTooSlow = 3;  // failed copies in a row before a warning
 
 // A connection to the agent with the shards.
@@ -175,7 +175,7 @@ RestoreResult restore_shards(const ShardSource& source, const OwnRanks& ranks, A
     const Status copied = copy_all(*connection, ShardNamespace::Replicas, wanted, *writers);
     if (!copied) return {copied};
     return {{}, wanted.front().label.step};
-  } while (boot_now() < until && !cancel_token->wait(kRetry));
+  } while (boot_now() < until && !cancel_token->wait(kRestoreRetry));
   return {last};
 }
 

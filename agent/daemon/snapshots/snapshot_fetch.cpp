@@ -20,7 +20,7 @@ using snapshot_files::Manifest;
 using snapshot_files::ManifestFile;
 
 constexpr size_t kBlockBytes = 1 << 20;
-constexpr Duration kRetry = std::chrono::milliseconds(100);
+constexpr Duration kBusyRetry = std::chrono::milliseconds(100);
 
 // The kind of an error decides what comes next. Network: try again; Timeout: the peer serves its
 // maximum number of agents, so queue; Protocol: the peer's snapshot is damaged; else give up.
@@ -37,7 +37,7 @@ class Fetch {
     if (is_here()) return {};  // in a shared folder it may have become visible late
     Status status;
     while (!(status = try_once()) && may_try_again(status.error().kind)) {
-      if (cancel_token_->wait(kRetry)) break;
+      if (cancel_token_->wait(kBusyRetry)) break;
     }
     if (status) return {};
     if (draft_) draft_->discard();

@@ -23,14 +23,11 @@ SnapshotManager::SnapshotManager(boost::asio::io_context& loop, std::string dir,
     : dir_(std::move(dir)),
       shards_(std::move(shards)),
       events_(std::move(events)),
-      poster_(std::make_shared<LoopPoster>(loop)),
+      background_(loop),
       scan_timer_(loop, [this] { on_no_answer(); }),
       slow_timer_(loop, [this] { on_slow_fetch(); }) {}
 
-SnapshotManager::~SnapshotManager() {
-  poster_->close();
-  drop_fetch();
-}
+SnapshotManager::~SnapshotManager() { drop_fetch(); }
 
 void SnapshotManager::scan() {
   is_scan_wanted_ = true;
@@ -62,21 +59,19 @@ void SnapshotManager::fetch(const control::ResumePoint& resume, const std::strin
   cancel_token_ = std::make_shared<CancelToken>();
   slow_timer_.set(boot_now() + limits::kSnapshotSlow);
   const FetchTask task{dir_, resume, secret};
-  const auto done = [this, way = poster_, cancel_token = cancel_token_](const Fetched& fetched) {
-    LoopPoster::post(way, [this, cancel_token, fetched] {
-      if (cancel_token == cancel_token_) on_fetch_over(fetched);
+  const auto done = [this, token = cancel_token_](const Fetched& fetched) {
+    if (token == cancel_token_) on_fetch_over(fetched);
+  };
+  const auto on_size = [this, way = background_.poster(), token = cancel_token_](uint64_t bytes) {
+    LoopPoster::post(way, [this, token, bytes] {
+      if (token == cancel_token_) bytes_total_ = bytes;
     });
   };
-  const Status ok =
-      start_detached_thread([this, task, done, way = poster_, cancel_token = cancel_token_] {
-        const auto on_size = [&](uint64_t bytes) {
-          LoopPoster::post(way, [this, cancel_token, bytes] {
-            if (cancel_token == cancel_token_) bytes_total_ = bytes;
-          });
-        };
-        done(fetch_snapshot(snapshot_files::real_files(), task, cancel_token, on_size));
-      });
-  if (!ok) done(Fetched{ok, false});
+  const auto work = [task, on_size, token = cancel_token_] {
+    return fetch_snapshot(snapshot_files::real_files(), task, token, on_size);
+  };
+  const Status ok = background_.run(work, done);
+  if (!ok) LoopPoster::post(background_.poster(), [done, ok] { done(Fetched{ok, false}); });
 }
 
 void SnapshotManager::drop_fetch() {
@@ -91,13 +86,11 @@ void SnapshotManager::scan_now() {
   is_scan_wanted_ = false;
   const int64_t number = ++generation_;
   scan_timer_.set(boot_now() + limits::kSnapshotScanTimeout);
-  const auto done = [this, number, way = poster_](const ScanResult& scanned) {
-    LoopPoster::post(way, [this, number, scanned] {
-      if (number == generation_) on_scanned(scanned);
-    });
+  const auto done = [this, number](const ScanResult& scanned) {
+    if (number == generation_) on_scanned(scanned);
   };
-  const Status ok = start_detached_thread([dir = dir_, done] { done(scan_folder(dir)); });
-  if (!ok) done(ScanResult{{}, ok});
+  const Status ok = background_.run([dir = dir_] { return scan_folder(dir); }, done);
+  if (!ok) LoopPoster::post(background_.poster(), [done, ok] { done(ScanResult{{}, ok}); });
 }
 
 SnapshotManager::ScanResult SnapshotManager::scan_folder(const std::string& dir) {

@@ -61,7 +61,7 @@ class SnapshotManager {
   const std::string dir_;
   const ShardArenas shards_;
   const Events events_;
-  const std::shared_ptr<LoopPoster> poster_;  // shared with threads, which may outlive us
+  BackgroundWork background_;
   Timer scan_timer_;
   Timer slow_timer_;
   bool is_scanning_ = false;

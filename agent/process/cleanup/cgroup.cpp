@@ -15,7 +15,7 @@
 namespace cpprun {
 namespace {
 
-constexpr int kDepth = 8;            // of nested jobs; deeper folders are left to their owners
+constexpr int kCgroupDepthMax = 8;   // of nested jobs; deeper folders are left to their owners
 constexpr int kRemoveTries = 1'000;  // 0.1 ms apart; usually the first one succeeds
 constexpr size_t kTokenPrefix = 16;  // enough of the token to be unique on a machine
 
@@ -106,7 +106,8 @@ Cgroup::~Cgroup() {
   if (!folder_.is_open()) return;
   // A reaped process still counts as a member until the kernel has finished its exit.
   const timespec pause{0, 100'000};
-  for (int i = 0; i < kRemoveTries && !remove_cgroup(AT_FDCWD, path_.c_str(), kDepth); ++i) {
+  for (int i = 0; i < kRemoveTries && !remove_cgroup(AT_FDCWD, path_.c_str(), kCgroupDepthMax);
+       ++i) {
     ::nanosleep(&pause, nullptr);
   }
 }

@@ -19,6 +19,7 @@
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/unique_fd.hpp"
+#include "common/thread/blocked_signals.hpp"
 
 namespace cpprun {
 namespace {
@@ -65,9 +66,7 @@ bool remove_at(int parent, const char* name, int depth, Instant until) {
 
 // The child after fork(). It blocks all signals, because the parent's handlers must not run in it.
 [[noreturn]] void run_and_write(const std::function<std::string()>& work, int to) {
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  const BlockedSignals blocked;
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; null >= 0 && fd < 3; ++fd) ::dup2(null, fd);

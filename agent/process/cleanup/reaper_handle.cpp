@@ -13,12 +13,21 @@
 #include "agent/process/cleanup/orphan_sweep.hpp"
 #include "agent/process/cleanup/reaper_process.hpp"
 #include "common/check.hpp"
+#include "common/thread/blocked_signals.hpp"
 
 namespace cpprun {
 namespace {
 
 UniqueFd open_pidfd(int pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+// The child's process id. A signal (Ctrl-C) must not end the child before it ignores signals.
+int fork_reaper(const ReaperTask& task) {
+  const BlockedSignals blocked;
+  const int pid = ::fork();
+  if (pid == 0) run_reaper(task);
+  return pid;
 }
 
 }  // namespace
@@ -59,15 +68,8 @@ Status ReaperHandle::renew() {
   task.token = token_;
   task.cgroup = cgroup_.c_str();
   page_->wakes_at.store(0);
-  // A signal (Ctrl-C) must not end the reaper process before it ignores signals.
-  sigset_t all, old;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  const int pid = ::fork();
-  if (pid == 0) run_reaper(task);
-  const int error = errno;
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (pid < 0) return system_error("cannot start the reaper process", error);
+  const int pid = fork_reaper(task);
+  if (pid < 0) return system_error("cannot start the reaper process", errno);
   pid_ = pid;
   register_helper(pid);
   pidfd_ = open_pidfd(pid);

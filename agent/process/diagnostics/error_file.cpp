@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 // Three levels have a meaning; deeper nesting would only make code that walks the tree recurse.
-constexpr int kDepth = 32;
+constexpr int kErrorFileDepth = 32;
 constexpr double kLatestSecond = 1e11;  // a timestamp beyond the year 5000 is invalid
 
 ErrorReport unreadable(const std::string& path, const std::string& reason) {
@@ -52,14 +52,6 @@ void read_nested(const json& message, ErrorReport& report) {
   report.is_consequence = text_of(*extra, "consequence_of") == "peer";
 }
 
-json parse(std::string_view bytes, bool& is_too_deep) {
-  const auto limit = [&](int depth, json::parse_event_t, json&) {
-    if (depth > kDepth) is_too_deep = true;
-    return depth <= kDepth;  // drops deeper values
-  };
-  return json::parse(bytes.begin(), bytes.end(), limit, /*allow_exceptions=*/false);
-}
-
 }  // namespace
 
 ErrorReport parse_error_file(const std::string& path, std::string_view bytes) {
@@ -68,10 +60,8 @@ ErrorReport parse_error_file(const std::string& path, std::string_view bytes) {
     return unreadable(path,
                       "it is larger than " + std::to_string(limits::kErrorFileBytes) + " bytes");
   }
-  bool is_too_deep = false;
-  const json root = parse(bytes, is_too_deep);
-  if (is_too_deep) return unreadable(path, "it is nested too deeply");
-  if (root.is_discarded()) return unreadable(path, "it is no valid JSON");
+  const json root = parse_json<json>(bytes, kErrorFileDepth);
+  if (root.is_discarded()) return unreadable(path, "it is no valid JSON, or is nested too deeply");
   if (!root.is_object() || !root.contains("message"))
     return unreadable(path, "it has no \"message\"");
   ErrorReport report;

@@ -11,7 +11,7 @@
 namespace cpprun {
 namespace {
 
-constexpr int kTries = 64;  // free ports that another reservation already holds
+constexpr int kPortTries = 64;  // free ports that another reservation already holds
 // Connections from processes that look up the owner; each stays in the backlog.
 constexpr int kBacklog = 128;
 
@@ -42,7 +42,7 @@ Error refused_error(uint16_t port, int error) {
 }  // namespace
 
 Result<PortReservation> PortReservation::make(std::optional<uint16_t> port) {
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kPortTries; ++i) {
     UniqueFd socket = bind_all(port.value_or(0));
     if (!socket.is_open()) return refused_error(port.value_or(0), errno);
     const uint16_t number = local_port(socket.get());

@@ -118,13 +118,9 @@ Result<std::string> find_program(const std::string& name,
 }
 
 SpawnContext::SpawnContext() {
-  static_assert(sizeof old_mask_ >= sizeof(sigset_t));
   stack_ = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   CPPRUN_CHECK(stack_ != MAP_FAILED);
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, reinterpret_cast<sigset_t*>(old_mask_));
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction action {};
     if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) {
@@ -133,10 +129,7 @@ SpawnContext::SpawnContext() {
   }
 }
 
-SpawnContext::~SpawnContext() {
-  ::pthread_sigmask(SIG_SETMASK, reinterpret_cast<sigset_t*>(old_mask_), nullptr);
-  ::munmap(stack_, kStackBytes);
-}
+SpawnContext::~SpawnContext() { ::munmap(stack_, kStackBytes); }
 
 int SpawnContext::run_child(ChildPlan& child, int cgroup, int& pidfd) {
   char* stack = static_cast<char*>(stack_);

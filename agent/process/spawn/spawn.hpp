@@ -14,6 +14,7 @@
 
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
+#include "common/thread/blocked_signals.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -57,10 +58,10 @@ class SpawnContext {
   int run_child(struct ChildPlan& child, int cgroup, int& pidfd);
   int run_child_then_join(struct ChildPlan& child, int cgroup, int& pidfd);
 
+  const BlockedSignals blocked_;
   void* stack_ = nullptr;
   bool cannot_start_in_cgroup_ = false;  // the kernel cannot start a child in the cgroup
   std::vector<int> signals_;             // those without the default action
-  alignas(8) unsigned char old_mask_[128]{};
 };
 
 }  // namespace cpprun

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 constexpr size_t kSuffix = 8;
 constexpr size_t kLongestBelow =
     sizeof "/attempt_2147483647.round_9223372036854775807/4096/stdout.log";
-constexpr int kTries = 100;     // random names that exist already
-constexpr mode_t kMode = 0700;  // as torchrun: output may be secret
+constexpr int kFolderTries = 100;  // random names that exist already
+constexpr mode_t kMode = 0700;     // as torchrun: output may be secret
 
 std::string random_suffix() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz012345";
@@ -59,7 +59,7 @@ Error folder_error(const std::string& path, int error) {
 
 // Makes a new folder named `start` plus a random suffix.
 Result<std::string> make_unique_folder(const std::string& start) {
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kFolderTries; ++i) {
     const std::string path = start + random_suffix();
     if (::mkdir(path.c_str(), kMode) == 0) return path;
     if (errno != EEXIST) return folder_error(path, errno);

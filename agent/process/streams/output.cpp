@@ -1,25 +1,19 @@
 #include "agent/process/streams/output.hpp"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "agent/process/streams/output_loop.hpp"
+#include "common/thread/blocked_signals.hpp"
 
 namespace cpprun {
 
 Output::Output(Events events, UniqueFd wake, UniqueFd epoll)
     : events_(std::move(events)), wake_(std::move(wake)), epoll_(std::move(epoll)) {
-  // The loop's thread handles signals, and a broken pipe must be an error here. The new thread
-  // inherits the mask.
-  sigset_t all, old;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  const BlockedSignals blocked;  // SIGPIPE too: a broken pipe must be an error of write()
   thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
 Output::~Output() {

@@ -26,7 +26,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::string_view kFront = "cpprun-doctor-1 ";
-constexpr size_t kPiece = 256 * 1024;
+constexpr size_t kSendBytes = 256 * 1024;
 
 int64_t wall_ns() { return read_clock(CLOCK_REALTIME).count(); }
 
@@ -57,10 +57,10 @@ void answer_echoes(BlockingSocket& connection) {
 void receive_flood(BlockingSocket& connection) {
   int64_t all = 0;
   for (;;) {
-    const Result<std::string> piece = connection.receive(kPiece);
+    const Result<std::string> piece = connection.receive(kSendBytes);
     if (!piece || static_cast<size_t>(all) > 2 * limits::kDoctorThroughputBytes) return;
     all += static_cast<int64_t>(piece->size());
-    if (piece->size() < kPiece) break;
+    if (piece->size() < kSendBytes) break;
   }
   (void)connection.send(packed(all));
 }
@@ -111,7 +111,7 @@ Status echo(BlockingSocket& connection, doctor::PairFacts& facts) {
 }
 
 Status flood(BlockingSocket& connection, doctor::PairFacts& facts) {
-  const std::string piece(kPiece, 'x');
+  const std::string piece(kSendBytes, 'x');
   const SteadyClock::time_point start = SteadyClock::now();
   size_t sent = 0;
   while (sent < limits::kDoctorThroughputBytes &&

@@ -54,8 +54,8 @@ std::vector<LocalAgent> agents_in(const std::string& proc_net_unix) {
   }
   const auto key = [](const LocalAgent& agent) { return std::pair(agent.pid, agent.socket); };
   std::ranges::sort(found, {}, key);
-  const auto same = std::ranges::unique(found, {}, &LocalAgent::socket);
-  found.erase(same.begin(), same.end());
+  const auto is_same = [](const auto& a, const auto& b) { return a.socket == b.socket; };
+  found.erase(std::unique(found.begin(), found.end(), is_same), found.end());
   return found;
 }
 

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 Result<Json> object_of(const std::string& body) {
   Json json = Json::parse(body, nullptr, false);
   if (json.is_object()) return json;
-  return Error{ErrorKind::Protocol, "what came is no JSON object"};
+  return Error{ErrorKind::Protocol, "the coordinator sent no JSON object"};
 }
 
 const Json& at(const Json& json, const char* name) {

@@ -5,8 +5,8 @@
 namespace cpprun::ctl {
 namespace {
 
-constexpr int64_t kPiece = 64 * 1024;
-constexpr int64_t kLookBack = 4 << 20;  // searches at most this much for the last lines
+constexpr int64_t kReadBytes = 64 * 1024;
+constexpr int64_t kTailLookBack = 4 << 20;  // searches at most this much for the last lines
 
 int64_t size_of(std::ifstream& file) {
   file.seekg(0, std::ios::end);
@@ -46,7 +46,7 @@ std::string Tail::next(bool takes_rest) {
   if (!file) return "";
   const int64_t size = size_of(file);
   if (at_ < 0) {
-    const int64_t from = std::max<int64_t>(0, size - kLookBack);
+    const int64_t from = std::max<int64_t>(0, size - kTailLookBack);
     const std::string end = read_at(file, from, size - from);
     at_ = from + static_cast<int64_t>(last_lines_at(end, lines_));
   }
@@ -54,11 +54,11 @@ std::string Tail::next(bool takes_rest) {
     at_ = 0;
     rest_.clear();
   }
-  const std::string piece = read_at(file, at_, std::min(kPiece, size - at_));
+  const std::string piece = read_at(file, at_, std::min(kReadBytes, size - at_));
   at_ += static_cast<int64_t>(piece.size());
   std::string all = rest_ + piece;
   const size_t end = all.rfind('\n');
-  const bool gives_all = takes_rest || static_cast<int64_t>(all.size()) > kPiece;
+  const bool gives_all = takes_rest || static_cast<int64_t>(all.size()) > kReadBytes;
   const size_t whole = gives_all ? all.size() : end == std::string::npos ? 0 : end + 1;
   rest_ = all.substr(whole);
   all.resize(whole);

@@ -13,8 +13,9 @@ namespace {
 constexpr int64_t kSecond = 1'000'000;
 constexpr int64_t kDay = 86'400 * kSecond;
 constexpr size_t kStampBegins = 64;  // room for a level, a rank's prefix or {"ts": " before it
-constexpr int64_t kPiece = 256 * 1024;
-constexpr int64_t kLookBack = 64 << 20;  // no timestamp within so much: assume that there is none
+constexpr int64_t kSearchBytes = 256 * 1024;
+constexpr int64_t kTimeLookBack = 64
+                                  << 20;  // no timestamp within so much: assume that there is none
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -192,7 +193,7 @@ std::optional<int64_t> behind_older(std::ifstream& file, int64_t since) {
   const int64_t size = file.tellg();
   bool has_times = false;
   for (int64_t end = size; end > 0;) {
-    const int64_t from = std::max<int64_t>(0, end - kPiece);
+    const int64_t from = std::max<int64_t>(0, end - kSearchBytes);
     const std::string piece = read_at(file, from, end - from);
     if (piece.empty()) break;  // the file was truncated meanwhile
     // The part before the first newline is the end of a line in the next piece towards the front,
@@ -201,7 +202,7 @@ std::optional<int64_t> behind_older(std::ifstream& file, int64_t since) {
     const Scan scan = scan_piece(std::string_view(piece).substr(first), since);
     if (scan.older_ends) return from + static_cast<int64_t>(first) + *scan.older_ends;
     has_times = has_times || scan.has_times;
-    if (!has_times && size - from >= kLookBack) return std::nullopt;
+    if (!has_times && size - from >= kTimeLookBack) return std::nullopt;
     end = first < piece.size() ? from + static_cast<int64_t>(first) : from;
   }
   return has_times ? std::optional<int64_t>(0) : std::nullopt;

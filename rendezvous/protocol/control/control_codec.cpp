@@ -18,7 +18,7 @@ using nlohmann::json;
 
 template <class T>
 concept HasFields = requires(T& message) {
-  fields([](const char*, auto&) {}, message);
+  fields([](std::string_view, auto&) {}, message);
 };
 
 // Rejects input that nests deeper than the limit or holds binary values. Builds nothing.
@@ -77,7 +77,7 @@ json to_json(const std::optional<T>& value) {
 template <HasFields T>
 json to_json(const T& value) {
   json object = json::object();
-  fields([&object](const char* name, auto& field) { object[name] = to_json(field); },
+  fields([&object](std::string_view name, auto& field) { object.emplace(name, to_json(field)); },
          const_cast<T&>(value));
   return object;
 }
@@ -163,7 +163,7 @@ bool from_json(const json& j, T& value) {
   if (!j.is_object()) return false;
   bool all_well = true;
   fields(
-      [&](const char* name, auto& field) {
+      [&](std::string_view name, auto& field) {
         auto it = j.find(name);
         if (it != j.end() && !from_json(*it, field)) all_well = false;
       },

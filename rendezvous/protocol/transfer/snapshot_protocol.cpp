@@ -14,7 +14,9 @@ constexpr std::string_view kFetch = "cpprun-snapshot-1";
 constexpr std::string_view kBytes = "bytes ";
 constexpr std::string_view kNo = "no ";
 
-Error broken() { return Error{ErrorKind::Protocol, "what came is no word about snapshots"}; }
+Error broken() {
+  return Error{ErrorKind::Protocol, "the peer sent no valid message of the snapshot protocol"};
+}
 
 // Keeps the text on one line.
 std::string flat(std::string text) {
@@ -85,7 +87,9 @@ constexpr std::string_view kOwn = "own";
 constexpr std::string_view kReplicas = "replicas";
 constexpr size_t kNumbers = 8;
 
-Error broken() { return Error{ErrorKind::Protocol, "what came is no word about shards in memory"}; }
+Error broken() {
+  return Error{ErrorKind::Protocol, "the peer sent no valid message about shards in memory"};
+}
 
 std::string words_of(const ShardId& shard) {
   const snapshot_files::SlotLabel& label = shard.label;

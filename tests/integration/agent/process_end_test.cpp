@@ -6,7 +6,7 @@
 
 #include "tests/support/process_fixture.hpp"
 
-namespace cpprun::testing {
+namespace cpprun::test {
 namespace {
 
 using ProcessEnd = ProcessTest;
@@ -140,4 +140,4 @@ TEST_F(ProcessEnd, AFailureIsReportedBeforeItsLastLinesAreRead) {
 }
 
 }  // namespace
-}  // namespace cpprun::testing
+}  // namespace cpprun::test

@@ -15,7 +15,7 @@
 #include "common/text.hpp"
 #include "tests/support/process_fixture.hpp"
 
-namespace cpprun::testing {
+namespace cpprun::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -278,4 +278,4 @@ TEST_F(ProcessOutput, BothStreamsInOneFileKeepWholeLines) {
 }
 
 }  // namespace
-}  // namespace cpprun::testing
+}  // namespace cpprun::test

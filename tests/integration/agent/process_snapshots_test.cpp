@@ -33,11 +33,11 @@ class ProcessSnapshots : public ::testing::Test {
     loop_.restart();
     loop_.run_for(std::chrono::seconds(20));
     EXPECT_TRUE(host.is_idle());
-    return testing::read_file(folder_ / "out");
+    return test::read_file(folder_ / "out");
   }
 
   boost::asio::io_context loop_{1};
-  testing::TemporaryFolder folder_;
+  test::TemporaryFolder folder_;
   ProcessHost::Events events_;
 };
 

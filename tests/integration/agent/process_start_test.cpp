@@ -10,7 +10,7 @@
 #include "agent/process/spawn/spawn.hpp"
 #include "tests/support/process_fixture.hpp"
 
-namespace cpprun::testing {
+namespace cpprun::test {
 namespace {
 
 class ProcessStart : public ProcessTest, public ::testing::WithParamInterface<bool> {
@@ -160,4 +160,4 @@ TEST_P(ProcessStart, PassesManyArgumentsAndALargeEnvironment) {
 }
 
 }  // namespace
-}  // namespace cpprun::testing
+}  // namespace cpprun::test

@@ -5,7 +5,7 @@
 
 #include "tests/support/process_fixture.hpp"
 
-namespace cpprun::testing {
+namespace cpprun::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -135,4 +135,4 @@ TEST_P(ProcessStop, DestructorLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace cpprun::testing
+}  // namespace cpprun::test

@@ -11,7 +11,7 @@
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "tests/support/process_fixture.hpp"
 
-namespace cpprun::testing {
+namespace cpprun::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -213,4 +213,4 @@ TEST(StuckProcess, ReportsUnreadableProcFiles) {
 }
 
 }  // namespace
-}  // namespace cpprun::testing
+}  // namespace cpprun::test

@@ -10,7 +10,7 @@
 #include "agent/process/proc_files.hpp"
 #include "tests/support/process_fixture.hpp"
 
-namespace cpprun::testing {
+namespace cpprun::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -174,4 +174,4 @@ TEST(ProcFiles, ReadsStatForAnyProcessName) {
 }
 
 }  // namespace
-}  // namespace cpprun::testing
+}  // namespace cpprun::test

@@ -98,7 +98,7 @@ TEST_F(SnapshotsBetweenAgents, RejectsBytesThatContradictTheManifest) {
   const std::vector<std::pair<std::string, std::string>> lies{
       {changed, "another checksum"}, {model + "x", "larger"}, {model.substr(1), "shorter"}};
   for (const auto& [lie, words] : lies) {
-    FakeServer fake([&](PeerSocket& peer, const Request& request) {
+    FakeServer fake([&, lie = lie](PeerSocket& peer, const Request& request) {
       return give(peer, request.file == "model.pt" ? lie : encode(manifest));
     });
     expect_failed(fetches_from(fake), words, true);
@@ -129,7 +129,7 @@ TEST_F(SnapshotsBetweenAgents, RejectsInvalidMessages) {
   for (const std::string& words : {std::string("bytes -1\n"), std::string("bytes 1e3\n"),
                                    std::string("HTTP/1.1 200 OK\n"), std::string("\n")}) {
     FakeServer fake([&](PeerSocket& peer, const Request&) { return peer.send(words, 1s).ok(); });
-    expect_failed(fetches_from(fake), "no word about snapshots");
+    expect_failed(fetches_from(fake), "no valid message of the snapshot protocol");
   }
   const std::string endless(snapshot_protocol::kLineBytes * 4, 'x');
   FakeServer fake([&](PeerSocket& peer, const Request&) { return peer.send(endless, 1s).ok(); });

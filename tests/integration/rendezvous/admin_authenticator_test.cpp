@@ -114,7 +114,7 @@ TEST_F(AdminAuthenticatorTest, NoncesExpire) {
 
 TEST_F(AdminAuthenticatorTest, LimitsOpenChallenges) {
   for (size_t i = 0; i < limits::kAdminChallengesPending; ++i) {
-    session = SessionId(static_cast<int64_t>(i) + 10);
+    session = SessionId(i + 10);
     ASSERT_TRUE(asks().ok());
   }
   session = SessionId(5);

@@ -58,13 +58,17 @@ Term Checks::root(Term term) const {
   return term;
 }
 
-// Who was cut off at the end knows no outcome. If all others have left since, the job begins anew.
+// A node that was cut off at the end knows no outcome. If all others have left since, the job
+// begins anew, or fails by a failure that only this node knows.
 void Checks::on_continued(const Job& by, Term formed_in) {
   const Term term = by.term();
   if (term == formed_in || continued_.contains(term) || started_over_.contains(term)) return;
   require(formed_in < term,
           "S2: epoch " + std::to_string(term.value) + " goes on from a later one");
-  const bool is_lost = job_of(formed_in).decided && !by.has_job_result();
+  const JobRecord& job = job_of(formed_in);
+  const bool is_informed = informed_of_outcome_.contains(term);
+  const bool is_older = RoundName{formed_in, by.round()} < job.newest;
+  const bool is_lost = job.decided && (!by.has_job_result() || (is_older && !is_informed));
   if (is_lost || term < formed_in) {
     started_over_.insert(term);
   } else {

@@ -14,9 +14,9 @@ namespace {
 constexpr int64_t kWorkersPerNode = 8;
 constexpr int64_t kFewerAreEnough = 20;  // --nnodes=(max - 20):max
 
-class Liveness {
+class GoodputRun {
  public:
-  explicit Liveness(const GoodputOptions& options)
+  explicit GoodputRun(const GoodputOptions& options)
       : options_(options), cluster_(cluster_options(options)), prng_(options.seed ^ 0x600D) {
     cluster_.set_plan([this](const Node&, const control::RankAssignment& assignment) {
       assignment_ = assignment;
@@ -148,6 +148,6 @@ std::string GoodputResult::text() const {
   return text.data();
 }
 
-GoodputResult run_goodput(const GoodputOptions& options) { return Liveness(options).run(); }
+GoodputResult run_goodput(const GoodputOptions& options) { return GoodputRun(options).run(); }
 
 }  // namespace cpprun::sim

@@ -147,9 +147,9 @@ class Client final : public Program {
   int64_t waits_ = 0;
 };
 
-class Liveness {
+class StoreRun {
  public:
-  explicit Liveness(uint64_t seed)
+  explicit StoreRun(uint64_t seed)
       : prng_(seed ^ 0x5702), network_(event_queue_, trace_, prng_.child(1), options(prng_)) {}
 
   StoreResult run() {
@@ -220,6 +220,6 @@ class Liveness {
 
 }  // namespace
 
-StoreResult run_store_simulation(uint64_t seed) { return Liveness(seed).run(); }
+StoreResult run_store_simulation(uint64_t seed) { return StoreRun(seed).run(); }
 
 }  // namespace cpprun::sim

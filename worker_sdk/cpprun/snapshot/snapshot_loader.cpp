@@ -103,7 +103,8 @@ void SnapshotLoader::add_in_memory(Candidates& all) {
   }
 }
 
-// The previous file only replaces a damaged one: a user who removes the file starts anew.
+// Adds the previous file only while the newest one exists: a user removes the newest file to start
+// training anew.
 void SnapshotLoader::add_single_files(Candidates& all) const {
   const auto is_there = [&](const std::string& path) {
     return received_.contains(path) || real_files().exists(path);

@@ -1,6 +1,6 @@
 #include "cpprun/snapshot/snapshot_writer.hpp"
 
-#include <signal.h>
+#include <pthread.h>
 #include <torch/version.h>
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/check.hpp"
+#include "common/thread/blocked_signals.hpp"
 #include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
@@ -79,16 +80,12 @@ void SnapshotWriter::start_thread(std::function<Status()> job) {
   CPPRUN_CHECK(!is_busy_);
   wait();
   is_busy_ = true;
-  // The new thread must not run signal handlers of the program.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;  // the new thread must not run signal handlers of the program
   thread_ = std::thread([this, job = std::move(job)] {
     ::pthread_setname_np(::pthread_self(), "cpprun-saver");  // as profilers and `top -H` show it
     is_well_ = job().ok();
     is_busy_ = false;
   });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 bool SnapshotWriter::is_busy(int64_t step) {

@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kStepsOfMean = 8;  // for the mean duration of a step
 
 std::atomic<bool> is_stop_requested{false};
+std::atomic<bool> has_stepped{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 }  // namespace
@@ -45,12 +46,18 @@ void write_heartbeat(int64_t step, Phase phase) {
   page->heartbeat_ns.store(now, std::memory_order_release);
 }
 
+static void report_first_step(int64_t step) {
+  write_heartbeat(step, Phase::Training);
+  if (!has_stepped.exchange(true) && own_agent().has_first_step()) {
+    own_agent().send(channel::FirstStep{step});
+  }
+}
+
+// Of each step: what only the first one does is a function of its own, so this one needs no frame.
 void heartbeat(int64_t step, Phase phase) {
-  static std::atomic<bool> has_stepped{false};
+  const bool is_first = phase == Phase::Training && !has_stepped.load(std::memory_order_relaxed);
+  if (is_first) return report_first_step(step);
   write_heartbeat(step, phase);
-  if (phase != Phase::Training || has_stepped.load(std::memory_order_relaxed)) return;
-  if (has_stepped.exchange(true) || !own_agent().has_first_step()) return;
-  own_agent().send(channel::FirstStep{step});
 }
 
 void count_collective() {

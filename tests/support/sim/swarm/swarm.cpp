@@ -18,9 +18,9 @@ constexpr Duration kFindingTakes = 3s;  // until every node knows the coordinato
 constexpr size_t kUnreadMax =
     64 * 1024;  // of one connection; the coordinator does not write to a lost node
 
-class Liveness {
+class SwarmRun {
  public:
-  explicit Liveness(const SwarmPlan& plan)
+  explicit SwarmRun(const SwarmPlan& plan)
       : plan_(plan), cluster_(plan.cluster), prng_(plan.cluster.seed ^ 0xFA17) {
     cluster_.set_plan([this](const Node& node, const control::RankAssignment& assignment) {
       return workers_of(node, assignment);
@@ -348,9 +348,7 @@ class Liveness {
     const bool must = must_go_on(here);
     if (must) {
       const int64_t before = cluster_.checks().rounds_formed();
-      const auto is_settled = [&] {
-        return is_going_on(before) || lacks_usable_nodes(here) || was_host_asked_to_stop();
-      };
+      const auto is_settled = [&] { return is_going_on(before) || is_impossible(here); };
       bool has_gone_on = cluster_.run_until(is_settled, bound());
       cluster_.checks().require(has_gone_on, "L1: no round runs, and nothing is decided, within " +
                                                  std::to_string(to_seconds(bound())) + " s");
@@ -363,7 +361,7 @@ class Liveness {
       const bool is_asked = cluster_.job() != nullptr && cluster_.job()->is_shutting_down();
       bool is_of_it =
           !is_asked && was != here.end() && was->second > Term() && was->second == node->term();
-      if (!must || !node->finish() || !is_of_it || was_host_asked_to_stop()) continue;
+      if (!must || !node->finish() || !is_of_it || is_impossible(here)) continue;
       bool is_good = node->finish()->how != agent::Finish::How::Error;
       cluster_.checks().require(is_good,
                                 "L1: " + node->label() + " gave up: " + node->finish()->text);
@@ -382,15 +380,38 @@ class Liveness {
     return usable < plan_.cluster.job_spec.min_nodes;
   }
 
-  // No standby leads the job: its nodes wait until a launcher hosts a coordinator at the endpoint.
-  bool was_host_asked_to_stop() const {
+  // Since the faults ended, nodes have left that the job cannot do without.
+  bool is_impossible(const std::map<Incarnation, Term>& here) const {
+    return lacks_usable_nodes(here) || lacks_leader();
+  }
+
+  // The coordinator's host was asked to stop, and no standby is left: the nodes wait until a
+  // launcher hosts a coordinator at the endpoint.
+  bool lacks_leader() const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
     if (cluster.coordinator() == nullptr) return false;  // any agent may lead, by an election
     const Node* host = cluster.embedded_node();
     const CoordinatorProcess* leader = cluster.leader();
     const bool is_alive =
         cluster.coordinator()->is_alive() || (leader != nullptr && leader->is_alive());
-    return host != nullptr && host->finish() && host->finish()->signal != 0 && !is_alive;
+    const bool was_stopped = host != nullptr && host->finish() && host->finish()->signal != 0;
+    return was_stopped && !is_alive && !has_standby();
+  }
+
+  // A running node that the newest round names as its standby.
+  bool has_standby() const {
+    const control::RankAssignment* newest = nullptr;
+    for (const auto& node : const_cast<Cluster&>(cluster_).nodes()) {
+      const auto& own = node->assignment();
+      if (!node->is_running() || !own) continue;
+      const auto place = [](const auto& a) { return std::pair(a.term, a.round); };
+      if (newest == nullptr || place(*newest) < place(*own)) newest = &*own;
+    }
+    if (newest == nullptr || !newest->standby) return false;
+    const auto is_it = [&](const auto& node) {
+      return node->is_running() && node->id().incarnation == newest->standby->node;
+    };
+    return std::ranges::any_of(const_cast<Cluster&>(cluster_).nodes(), is_it);
   }
 
   bool is_going_on(int64_t rounds_before) {
@@ -430,7 +451,7 @@ class Liveness {
 }  // namespace
 
 SwarmResult run_swarm(const SwarmPlan& plan, const std::function<void(const std::string&)>& sink) {
-  return Liveness(plan).run(sink);
+  return SwarmRun(plan).run(sink);
 }
 
 }  // namespace cpprun::sim

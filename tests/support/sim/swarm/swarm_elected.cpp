@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::array<FaultKind<ElectedRates>, 8> kKinds{{
+constexpr std::array<FaultKind<ElectedRates>, 8> kElectedFaults{{
     {"cut-way-to-etcd", &ElectedRates::cut_way, 0.5},
     {"cut-etcd", &ElectedRates::cut_etcd, 0.3},
     {"stop-etcd", &ElectedRates::stop_etcd, 0.2},
@@ -28,7 +28,7 @@ std::string ElectedRates::text() const {
   std::string text = "\netcd:";
   append(text, " %s=%.3f", "loses-answers", loses_answers);
   append(text, " %s=%.3f", "lingers", lingers);
-  append_means(text, kKinds, *this);
+  append_means(text, kElectedFaults, *this);
   return text;
 }
 
@@ -37,7 +37,7 @@ ElectedRates draw_elected(Prng prng, ClusterOptions& options) {
   options.is_first_embedded = false;
   options.etcd.ttl_least_s = prng.between(1, 2);
   ElectedRates rates;
-  for (const auto& kind : kKinds) {
+  for (const auto& kind : kElectedFaults) {
     if (prng.chance(kind.is_on)) rates.*kind.mean = prng.between(Duration(500ms), Duration(8s));
   }
   if (prng.chance(0.5)) rates.loses_answers = 0.3 * prng.share();

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::array<FaultKind<StandbyRates>, 6> kKinds{{
+constexpr std::array<FaultKind<StandbyRates>, 6> kStandbyFaults{{
     {"freeze-leader", &StandbyRates::freeze_leader, 0.5},
     {"cut-leader", &StandbyRates::cut_leader, 0.4},
     {"hide-leader", &StandbyRates::hide_leader, 0.6},
@@ -33,7 +33,7 @@ constexpr double kAboutStandbys = 0.13;
 
 std::string StandbyRates::text() const {
   std::string text = "\nstandbys:";
-  append_means(text, kKinds, *this);
+  append_means(text, kStandbyFaults, *this);
   return text;
 }
 
@@ -59,7 +59,7 @@ void draw_standbys(Prng prng, SwarmPlan& plan) {
   plan.cluster.clock_goes_back = prng.chance(0.2);
   plan.cluster.has_control_ports = true;
   plan.cluster.join_timeout = plan.cluster.clock_goes_back ? 20s : 60s;
-  for (const auto& kind : kKinds) {
+  for (const auto& kind : kStandbyFaults) {
     if (prng.chance(kind.is_on))
       plan.standbys.*kind.mean = prng.between(Duration(500ms), Duration(6s));
   }

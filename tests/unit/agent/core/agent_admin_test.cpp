@@ -9,10 +9,6 @@ namespace {
 
 using Agent = AgentTest;
 
-constexpr int kInt = 2;
-constexpr int kTerm = 15;
-constexpr int kKill = 9;
-
 TEST_F(Agent, Shutdown_WithSavingIsLikeSigterm) {
   runs();
   hears(control::ShutdownRequest{true, "an operator on node1 asked the job to stop"});

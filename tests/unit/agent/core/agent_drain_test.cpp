@@ -8,12 +8,6 @@ namespace {
 
 using Agent = AgentTest;
 
-constexpr int kHup = 1;
-constexpr int kInt = 2;
-constexpr int kQuit = 3;
-constexpr int kTerm = 15;
-constexpr int kKill = 9;
-
 TEST_F(Agent, Drain_SigtermLetsTheWorkersSaveAndEndsResumable) {
   runs();
   signal(kTerm);

@@ -5,12 +5,6 @@
 namespace cpprun::test {
 namespace {
 
-constexpr int kHup = 1;
-constexpr int kInt = 2;
-constexpr int kQuit = 3;
-constexpr int kTerm = 15;
-constexpr int kKill = 9;
-
 class AgentSignals : public AgentTest {
  public:
   AgentSignals() { max_restarts = 3; }

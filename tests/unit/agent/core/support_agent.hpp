@@ -14,6 +14,13 @@ namespace cpprun::test {
 
 using namespace std::chrono_literals;
 
+// Signals by their numbers, as the core receives them.
+inline constexpr int kHup = 1;
+inline constexpr int kInt = 2;
+inline constexpr int kQuit = 3;
+inline constexpr int kKill = 9;
+inline constexpr int kTerm = 15;
+
 class AgentTest : public testing::Test {
  public:
   using Core = agent::Agent;

@@ -43,12 +43,12 @@ TEST(FailureSummary, AnInvalidErrorFileIsNotTheWorkersErrorText) {
   WorkerExit end = ended(0, 3, 10);
   end.error = ErrorReport{};
   end.error->is_readable = false;
-  end.error->message = "the error file could not be read: it is no valid JSON";
+  end.error->message = "the error file could not be read: it is empty";
   std::string text = failure_summary(failure_of({end}));
   EXPECT_EQ(text.find("Its last words"), std::string::npos) << text;
   end.last_lines = {"no such batch"};
   text = failure_summary(failure_of({end}));
-  EXPECT_NE(text.find(" Note: the error file could not be read: it is no valid JSON."
+  EXPECT_NE(text.find(" Note: the error file could not be read: it is empty."
                       " Its last words: no such batch"),
             std::string::npos)
       << text;

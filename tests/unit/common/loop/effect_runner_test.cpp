@@ -15,18 +15,18 @@ struct Text {
 struct Number {
   int number = 0;
 };
-using Effects = std::vector<std::variant<Text, Number>>;
+using TestEffects = std::vector<std::variant<Text, Number>>;
 
 struct Core {
-  void on_text(Instant now, const std::string& text, Effects& effects) {
+  void on_text(Instant now, const std::string& text, TestEffects& effects) {
     at = now;
     effects.emplace_back(Text{text});
   }
-  void on_pair(Instant, const std::string& text, int number, Effects& effects) {
+  void on_pair(Instant, const std::string& text, int number, TestEffects& effects) {
     effects.emplace_back(Text{text});
     effects.emplace_back(Number{number});
   }
-  void on_time(Instant, Effects& effects) {
+  void on_time(Instant, TestEffects& effects) {
     deadline = Instant::never();
     effects.emplace_back(Text{"time"});
   }
@@ -53,12 +53,13 @@ struct EffectRunnerTest : testing::Test {
   Core core;
   Texts done;
   bool may_carry_out = true;
-  EffectRunner<Core, Effects> runner{loop,
-                                     core,
-                                     [this](const auto& effect) { carry_out(effect); },
-                                     {.after_event = [this](Instant) { done.push_back("event"); },
-                                      .may_carry_out = [this] { return may_carry_out; },
-                                      .after_effects = [this] { done.push_back("end"); }}};
+  EffectRunner<Core, TestEffects> runner{
+      loop,
+      core,
+      [this](const auto& effect) { carry_out(effect); },
+      {.after_event = [this](Instant) { done.push_back("event"); },
+       .may_carry_out = [this] { return may_carry_out; },
+       .after_effects = [this] { done.push_back("end"); }}};
 };
 
 TEST_F(EffectRunnerTest, CarriesOutEffectsInOrder) {
@@ -70,7 +71,7 @@ TEST_F(EffectRunnerTest, CarriesOutEffectsInOrder) {
 }
 
 TEST_F(EffectRunnerTest, AcceptsAFunctionAsEvent) {
-  runner.run([](Core& c, Instant now, Effects& effects) { c.on_text(now, "a", effects); });
+  runner.run([](Core& c, Instant now, TestEffects& effects) { c.on_text(now, "a", effects); });
   EXPECT_EQ(done, (Texts{"event", "a", "end"}));
 }
 

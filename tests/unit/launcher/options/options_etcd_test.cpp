@@ -4,7 +4,7 @@
 namespace cpprun::test {
 namespace {
 
-RendezvousConfig rendezvous_of(Strings more, const Machine& machine = {}) {
+RendezvousConfig etcd_rendezvous(Strings more, const Machine& machine = {}) {
   more.insert(more.begin(), "--rdzv-backend=etcd");
   return config_of(line(more), machine).rendezvous;
 }
@@ -33,7 +33,7 @@ Machine with_files() {
 
 TEST(OptionsEtcd, UsesEveryNamedMember) {
   const RendezvousConfig config =
-      rendezvous_of({"--nnodes=2:3", "--rdzv-id=j", "--rdzv-endpoint=h1, h2:23,[::1]:24"});
+      etcd_rendezvous({"--nnodes=2:3", "--rdzv-id=j", "--rdzv-endpoint=h1, h2:23,[::1]:24"});
   EXPECT_EQ(config.backend, Backend::Etcd);
   EXPECT_EQ(config.etcd.endpoints, (std::vector<Endpoint>{{"h1", 2379}, {"h2", 23}, {"::1", 24}}));
   EXPECT_EQ(config.endpoint, (Endpoint{"h1", 2379}));
@@ -74,7 +74,8 @@ TEST(OptionsEtcd, AcceptsTheNamesOfBothTorchrunBackends) {
   for (const char* conf : {"protocol=https,cacert=ca.pem,cert=me.pem,key=me.key",
                            "protocol=https,ca_cert=ca.pem,ssl_cert=me.pem,ssl_cert_key=me.key"}) {
     const EtcdConfig etcd =
-        rendezvous_of({"--rdzv-endpoint=h", std::string("--rdzv-conf=") + conf}, with_files()).etcd;
+        etcd_rendezvous({"--rdzv-endpoint=h", std::string("--rdzv-conf=") + conf}, with_files())
+            .etcd;
     EXPECT_TRUE(etcd.is_https);
     EXPECT_EQ(etcd.ca_file, "ca.pem");
     EXPECT_EQ(etcd.cert_file, "me.pem");
@@ -100,8 +101,8 @@ TEST(OptionsEtcd, RejectsAPasswordOnTheCommandLine) {
   EXPECT_FALSE(
       holds(said_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u,password=secret"}), "secret"));
   EXPECT_TRUE(holds(said_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u"}), "CPPRUN_ETCD_PASSWORD"));
-  const EtcdConfig etcd = rendezvous_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u"},
-                                        Machine{}.with({"CPPRUN_ETCD_PASSWORD=secret"}))
+  const EtcdConfig etcd = etcd_rendezvous({"--rdzv-endpoint=h", "--rdzv-conf=user=u"},
+                                          Machine{}.with({"CPPRUN_ETCD_PASSWORD=secret"}))
                               .etcd;
   EXPECT_EQ(etcd.user, "u");
   EXPECT_EQ(etcd.password, "secret");

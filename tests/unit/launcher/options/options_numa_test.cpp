@@ -14,7 +14,7 @@ using Cpus = std::vector<int>;
 
 // Two sockets of two nodes with four cores of two threads each; CPU n and n + 16 share a core, two
 // cores share a cache. GPUs 0 and 1 are near node 1, GPU 2 is near node 3.
-Topology machine() {
+Topology topology_of_two() {
   Topology made;
   for (int cpu = 0; cpu < 32; ++cpu) {
     const int core = cpu % 16;
@@ -24,7 +24,7 @@ Topology machine() {
   return made;
 }
 
-Cpus near_gpu(const char* mode, int gpu, const Topology& topology = machine()) {
+Cpus near_gpu(const char* mode, int gpu, const Topology& topology = topology_of_two()) {
   const Result<Cpus> cpus = cpus_near(topology, mode, gpu);
   if (!cpus) ADD_FAILURE() << cpus.error().text;
   return cpus ? *cpus : Cpus{};
@@ -47,22 +47,22 @@ TEST(NumaBinding, ExclusivelyWithoutSharingACore) {
 }
 
 TEST(NumaBinding, TheFirstRankGetsTheRemainingCore) {
-  Topology topology = machine();
+  Topology topology = topology_of_two();
   for (int cpu : {7, 23}) topology.cpus.erase(cpu);
   EXPECT_EQ(near_gpu("exclusive", 0, topology), (Cpus{4, 20, 5, 21}));
   EXPECT_EQ(near_gpu("exclusive", 1, topology), (Cpus{6, 22}));
 }
 
 TEST(NumaBinding, ByCoreComplexLargestFirst) {
-  Topology topology = machine();
+  Topology topology = topology_of_two();
   topology.cpus.erase(4);
   EXPECT_EQ(near_gpu("core-complex", 0, topology), (Cpus{6, 7, 22, 23}));
   EXPECT_EQ(near_gpu("core-complex", 1, topology), (Cpus{5, 20, 21}));
 }
 
 TEST(NumaBinding, ReportsImpossibleBindings) {
-  EXPECT_TRUE(holds(cpus_near(machine(), "node", 3).error().text, "worker 3 has no GPU"));
-  Topology narrow = machine();
+  EXPECT_TRUE(holds(cpus_near(topology_of_two(), "node", 3).error().text, "worker 3 has no GPU"));
+  Topology narrow = topology_of_two();
   std::erase_if(narrow.cpus, [](const auto& cpu) { return cpu.second.core != 4; });
   EXPECT_TRUE(holds(cpus_near(narrow, "node", 2).error().text, "no CPU of NUMA node 3"));
   EXPECT_TRUE(holds(cpus_near(narrow, "exclusive", 0).error().text, "2 GPUs near"));

@@ -138,7 +138,7 @@ TEST_F(ArenaSlotsTest, RejectsAnOversizedWriteAndChangesNothing) {
     EXPECT_FALSE(ArenaSlots(arena_).begin({2, 7, 0, 1}, bytes).ok());
   }
   EXPECT_EQ(newest(), 1);
-  for (size_t size : {0, 1, 64, 4095}) {
+  for (size_t size : {0U, 1U, 64U, 4095U}) {
     std::span<std::byte> tiny = arena_.subspan(0, size);
     EXPECT_FALSE(ArenaSlots(tiny).begin({2, 7, 0, 1}, 1).ok());
     EXPECT_TRUE(slots_of(tiny).empty());

@@ -19,15 +19,19 @@ size_t resident() {
   return in_memory * static_cast<size_t>(::getpagesize());
 }
 
-bool can_fill() {
-#ifdef __SANITIZE_ADDRESS__
-  return false;  // malloc is not glibc's
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kIsMallocOfGlibc = false;  // g++
+#elif defined(__has_feature)
+constexpr bool kIsMallocOfGlibc = !__has_feature(address_sanitizer);  // clang
 #else
+constexpr bool kIsMallocOfGlibc = true;
+#endif
+
+bool can_fill() {
   utsname system{};
   ::uname(&system);
   const int major = std::atoi(system.release);
-  return major > 5 || (major == 5 && std::atoi(system.release + 2) >= 14);
-#endif
+  return kIsMallocOfGlibc && (major > 5 || (major == 5 && std::atoi(system.release + 2) >= 14));
 }
 
 // In its own process, whose malloc may be changed.
