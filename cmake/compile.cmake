@@ -33,6 +33,9 @@ if(CPPRUN_SANITIZE)
   add_compile_options(-fsanitize=${CPPRUN_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CPPRUN_SANITIZE})
 endif()
+if(CPPRUN_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # counts branches, for the libFuzzer targets
+endif()
 if(CPPRUN_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(cpprun_flags INTERFACE -Wno-tsan)  # Asio uses fences, which g++'s TSan does not support
 endif()

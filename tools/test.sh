@@ -221,16 +221,16 @@ stage_newest() {
 # Each target starts from its corpus in the tree and adds new inputs to build/corpus.
 stage_fuzz() {
   [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
-  cmake --preset fuzz >/dev/null
-  compile fuzz --target fuzzers
-  local target name seconds=30 commands=()
+  cmake --preset asan >/dev/null
+  compile asan --target fuzzers
+  local target name seconds=10 commands=()
   if [ "$all" = yes ]; then seconds=600; fi
   while read -r target; do
     name=$(basename "$target" _fuzz)
     mkdir -p "build/corpus/$name"
     commands+=("$target -max_total_time=$seconds -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
       -artifact_prefix=build/corpus/$name. build/corpus/$name tests/fuzz/corpus/$name")
-  done < <(find build/fuzz -type f -perm -u+x -name '*_fuzz' | sort)
+  done < <(find build/asan/tests/fuzz -type f -perm -u+x -name '*_fuzz' | sort)
   [ ${#commands[@]} -gt 0 ] || { echo "no fuzz targets built"; return 1; }
   printf '%s\n' "${commands[@]}" | xargs -P "$slots" -I{} bash -c '{}'
 }
