@@ -146,13 +146,18 @@ size_t root_cause_index(const std::vector<WorkerExit>& ends) {
     return static_cast<size_t>(hung - ends.begin());
   }
   WallTime first = first_death(ends);
-  const bool others_yield = std::any_of(ends.begin(), ends.end(), has_own_cause);
   size_t root = ends.size();
+  bool root_has_cause = false;  // then ends without a cause of their own do not replace it
   for (size_t i = 0; i < ends.size(); ++i) {
-    if (ends[i].is_success() || (others_yield && !has_own_cause(ends[i]))) continue;
-    if (root == ends.size() || failure_time(ends[i], first) < failure_time(ends[root], first)) {
-      root = i;
+    if (ends[i].is_success()) continue;
+    const bool has_cause = has_own_cause(ends[i]);
+    if (root != ends.size()) {
+      if (root_has_cause && !has_cause) continue;
+      const bool is_later = failure_time(ends[i], first) >= failure_time(ends[root], first);
+      if (root_has_cause == has_cause && is_later) continue;
     }
+    root = i;
+    root_has_cause = has_cause;
   }
   CPPRUN_CHECK(root < ends.size());
   return root;
