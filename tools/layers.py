@@ -109,6 +109,7 @@ ARROWS = {
         'common/log',
         'common/machine',
         'common/proof',
+        'common/thread',
         'launcher/doctor',
         'launcher/options',  # for explain
         'agent/core',  # its configuration

@@ -3,7 +3,7 @@
 
     tools/summary.py FOLDER [FAILED-STAGE...]
 
-Reads FOLDER/*.xml of pytest and ctest. A failed stage without a failed test of its own counts as
+Reads FOLDER/*.xml of pytest, ctest and gtest. A failed stage without a failed test of its own counts as
 one failure. FOLDER/*.repeats (tests/conftest.py) names tests that ran more than once; they are
 listed even if they passed then. The last line is `N passed, N failed, N skipped`. Exits 1 if
 anything failed.
@@ -16,15 +16,16 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 GTEST_SKIP = re.compile(r'^\S+:\d+: Skipped\n(.*?)$', re.M)
+GTEST_PLACE = re.compile(r'^\S+:\d+ ')
 
 
 def reason(case, skipped):
-    """Why a test was skipped; gtest's reason is in the output, not in ctest's message."""
+    """Why a test was skipped. Of a gtest that ctest ran, the reason is in the output only."""
     output = case.findtext('system-out') or ''
     if match := GTEST_SKIP.search(output):
         return match[1].strip()
     text = skipped.get('message') or skipped.text or ''
-    return ' '.join(text.split()) or 'no reason given'
+    return GTEST_PLACE.sub('', ' '.join(text.split())) or 'no reason given'
 
 
 def read(path):
@@ -67,7 +68,7 @@ def report(folder, failed_stages):
         passed += one_passed
         failed += [f'{path.stem}: {name}' for name in one_failed]
         if one_failed:
-            stages_with_failures.add(path.stem.split('-')[0])
+            stages_with_failures.add(re.split('[-.]', path.stem)[0])
         for name, why in one_skipped:
             reasons[why].append(f'{path.stem}: {name}')
     failed += [f'stage {name}' for name in failed_stages if name not in stages_with_failures]

@@ -56,7 +56,6 @@ run_pytest() {
 run_ctest() {
   local name=$1 preset=$2 status=0
   shift 2
-  if [ "${all:-no}" = no ]; then set -- "$@" -LE long; fi
   ctest --test-dir "build/$preset" -j "$slots" --timeout 1200 --output-on-failure \
     --repeat until-pass:2 --no-tests=ignore --output-junit "$results/$name.xml" "$@" |
     tee "$results/$name.log" |
@@ -64,6 +63,22 @@ run_ctest() {
   sed -nE 's/^.*Test +#[0-9]+: ([^ ]+) .*[*]{3}(Failed|Timeout|Exception).*/\1/p' \
     "$results/$name.log" >"$results/$name.repeats"
   return "$status"
+}
+
+# run_gtest NAME PROGRAM...: runs GoogleTest programs in two processes each, not in one per test: the
+# start of a process with sanitizers or LibTorch takes longer than most tests. Many of these tests
+# only wait, so twice as many processes run as there are slots.
+run_gtest() {
+  local name=$1 program shard report commands=()
+  shift
+  for program in "$@"; do
+    for shard in 0 1; do
+      report=$results/$name.$(basename "$program").$shard
+      commands+=("GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=$shard GTEST_OUTPUT=xml:$report.xml \
+        timeout 1200 $program >$report.log 2>&1 || { tail -n 200 $report.log; false; }")
+    done
+  done
+  printf '%s\n' "${commands[@]}" | xargs -P $((2 * slots)) -I{} bash -c '{}'
 }
 
 # compile PRESET BUILD-ARGUMENTS...: builds and says how long that took.
@@ -95,7 +110,10 @@ stage_style() {
 stage_check() {
   cmake --preset check >/dev/null
   compile check -- -k 0
-  run_ctest check check
+  run_all "$(declare -f run_gtest); slots=$slots results=$results
+      run_gtest check build/check/tests/{unit,integration}_tests build/check/tests/sdk/sdk_*_tests" \
+    "$(declare -f run_ctest); slots=$slots results=$results
+      run_ctest check check -LE '$([ "$all" = yes ] && echo gtest || echo "gtest|long")'"
 }
 
 # Compares instructions per operation with bench/instructions.json.
@@ -107,7 +125,10 @@ stage_count() {
 stage_asan() {
   cmake --preset asan >/dev/null
   compile asan -- -k 0
-  UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan asan -L 'unit|scenarios|integration'
+  export UBSAN_OPTIONS=print_stacktrace=1
+  run_all "$(declare -f run_gtest); slots=$slots results=$results
+      run_gtest asan build/asan/tests/{unit,integration}_tests" \
+    "$(declare -f run_ctest); slots=$slots results=$results run_ctest asan asan -L scenarios"
 }
 
 stage_conformance() { pytest_folder conformance; }

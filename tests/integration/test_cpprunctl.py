@@ -57,6 +57,22 @@ def sleepers(jobs, n=2, *flags):
     return job, run_id, jobs.numbers([f'up-{rank}' for rank in range(n)], TAKES)
 
 
+def test_agents_that_do_not_answer_delay_only_once(jobs):
+    """Each is asked for 2 s, all at the same time."""
+    job, _, _ = sleepers(jobs, 1)
+    run_id = own_run_id(job)
+    silent = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(60)]
+    for number, agent in enumerate(silent):
+        agent.bind(f'\0cpprun/ctl/{os.getpid()}.silent{number}')
+        agent.listen()
+    begin = time.monotonic()
+    found = agents(run_id)
+    assert time.monotonic() - begin < 60, 'one after the other they take 120 s'
+    assert len(found) == 1
+    for agent in silent:
+        agent.close()
+
+
 def own_run_id(job):
     """--standalone may choose a run id of its own."""
     found = [a for a in json.loads(good('ps', '--json'))['agents'] if a['pid'] == job.pid]

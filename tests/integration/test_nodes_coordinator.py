@@ -92,7 +92,8 @@ def test_stacks_that_arrive_after_their_agent_left(cluster):
     job = Job(cluster, 1)
     host = job.host(0, PATH=f'{spy.parent}:{os.environ["PATH"]}', MALLOC_PERTURB_='165')
     worker, = cluster.world(0)
-    another = FakeAgent(job.port, 'another').register(nodes=(1, 1))
+    patient = {'heartbeat_ns': 60 * 10**9, 'node_lease_ns': 600 * 10**9}  # it sends no heartbeats
+    another = FakeAgent(job.port, 'another').register(nodes=(1, 1), job_spec=patient)
     another.hears('rank_assignment')
     asks = subprocess.Popen([str(BIN / 'cpprunctl'), 'stacks', job.run_id], env=cluster.env(),
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

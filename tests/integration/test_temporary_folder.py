@@ -7,9 +7,10 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import pytest
-from conftest import is_alive, poll
+from conftest import BIN, is_alive, poll
 from launches import ROOT
 from test_hangs_files import SYSTEM_PYTHON, why_not
 
@@ -35,6 +36,7 @@ def mount(tmp_path):
             pytest.skip(f'no file system can be mounted here: {server.stderr.read().decode()}')
         return shown
 
+    make.servers = servers
     try:
         yield make
     finally:
@@ -99,3 +101,23 @@ def test_server_that_does_not_answer(jobs, mount, how):
     (waits,) = re.findall(says, job.err)
     with contextlib.suppress(ProcessLookupError):
         assert not is_alive(int(waits)) or os.kill(int(waits), signal.SIGKILL) is None
+
+
+def test_events_of_other_jobs_are_shown(jobs, mount):
+    """Without a name cpprunctl looks at the files of all jobs here."""
+    hanging = jobs.cpprun(jobs.sh('echo x >"$MARKS/up"; exec sleep 300'),
+                          env={'TMPDIR': str(mount())})
+    jobs.mark('up')
+    jobs.cpprun(jobs.sh('echo x >"$MARKS/other"; exec sleep 300'))
+    jobs.mark('other')
+    (server,) = mount.servers
+    server.send_signal(signal.SIGSTOP)
+    try:
+        time.sleep(2)  # the kernel keeps attributes for a second
+        shown = subprocess.run([BIN / 'cpprunctl', 'events'], capture_output=True, text=True,
+                               timeout=GOES_S, check=False)
+        assert shown.returncode == 0, shown.stderr
+    finally:
+        server.send_signal(signal.SIGCONT)
+    hanging.send(signal.SIGTERM)
+    assert hanging.done(GOES_S) == 128 + signal.SIGTERM, hanging.output

@@ -1,4 +1,4 @@
-"""tools/summary.py reads what pytest and ctest write."""
+"""tools/summary.py reads what pytest, ctest and gtest write."""
 
 import subprocess
 import sys
@@ -20,6 +20,12 @@ needs root
 
 [  SKIPPED ] Unit.Left (0 ms)</system-out></testcase>
 </testsuite>"""
+GTEST = """<testsuites><testsuite>
+<testcase name="Good" classname="Unit" status="run" result="completed"/>
+<testcase name="Bad" classname="Unit" status="run" result="completed"><failure message="m"/></testcase>
+<testcase name="Left" classname="Unit" status="run" result="skipped">
+<skipped message="/a/b_test.cpp:3&#x0A;needs root&#x0A;"/></testcase>
+</testsuite></testsuites>"""
 
 
 def run(folder, *stages):
@@ -36,6 +42,13 @@ def test_adds_up_and_lists_reasons(tmp_path):
     assert '1 x no network: e2e: tests.a::left' in done.stdout
     assert '1 x needs root: check: Unit.Left' in done.stdout
     assert 'check: Unit.Bad' in done.stdout
+
+
+def test_reads_the_reports_of_gtest_programs(tmp_path):
+    (tmp_path / 'check.unit_tests.0.xml').write_text(GTEST)
+    done = run(tmp_path, 'check')
+    assert done.stdout.splitlines()[-1] == '1 passed, 1 failed, 1 skipped'
+    assert '1 x needs root: check.unit_tests.0: Unit::Left' in done.stdout
 
 
 def test_failed_stage_counts_unless_its_tests_did(tmp_path):

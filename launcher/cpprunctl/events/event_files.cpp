@@ -1,11 +1,15 @@
 // Finds the events files of jobs on this machine.
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
+#include <memory>
 #include <optional>
 
 #include "common/machine/files.hpp"
+#include "common/thread/detached_thread.hpp"
 #include "launcher/cpprunctl/events/events.hpp"
 
 namespace cpprun {
@@ -14,6 +18,22 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFile = "events.jsonl";
+// Per file. The file server of another job may hang, and must not hide this one.
+constexpr std::chrono::seconds kFileTimeout(1);
+
+// Empty: there is no such file, or its file server does not answer.
+std::optional<fs::file_time_type> modified_at(const fs::path& file) {
+  using Time = std::optional<fs::file_time_type>;
+  const auto found = std::make_shared<std::promise<Time>>();  // the thread may outlive this call
+  std::future<Time> reply = found->get_future();
+  const Status started = start_detached_thread([found, file] {
+    std::error_code error;
+    const fs::file_time_type time = fs::last_write_time(file, error);
+    found->set_value(error ? Time() : Time(time));
+  });
+  if (!started || reply.wait_for(kFileTimeout) != std::future_status::ready) return {};
+  return reply.get();
+}
 
 // Keeps the path that was modified last.
 class Newest {
@@ -23,11 +43,10 @@ class Newest {
     for (const std::string& run : list_folder(job)) offer(job / run / kFile);
   }
   void offer(const fs::path& file) {
-    std::error_code error;
-    const fs::file_time_type time = fs::last_write_time(file, error);
-    if (error || (!path_.empty() && time <= time_)) return;
+    const std::optional<fs::file_time_type> time = modified_at(file);
+    if (!time || (!path_.empty() && *time <= time_)) return;
     path_ = file.string();
-    time_ = time;
+    time_ = *time;
   }
   const std::string& path() const { return path_; }
 

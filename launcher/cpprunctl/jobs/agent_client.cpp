@@ -63,23 +63,41 @@ std::vector<LocalAgent> local_agents() {
   return agents_in(read_file("/proc/net/unix").value_or(""));
 }
 
-Result<std::string> ask(const LocalAgent& agent, const admin::AdminQuery& query, Duration limit) {
-  BlockingSocket line(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), limit);
-  if (Status ok = reach(line, agent); !ok) return ok.error();
+OpenQuery::OpenQuery(const LocalAgent& agent, Duration limit)
+    : agent_(agent),
+      socket_(std::make_unique<BlockingSocket>(
+          ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), limit)) {}
+OpenQuery::OpenQuery(OpenQuery&&) noexcept = default;
+OpenQuery::~OpenQuery() = default;
+
+Result<OpenQuery> OpenQuery::send(const LocalAgent& agent, const admin::AdminQuery& query,
+                                  Duration limit) {
+  OpenQuery made(agent, limit);
+  if (Status ok = reach(*made.socket_, agent); !ok) return ok.error();
   std::string frame;
   control::append_frame(frame, admin::encode(query));
-  if (Status ok = line.send(frame); !ok) return about(agent, ok.error().text);
-  Result<std::string> four = line.receive(4);
-  if (!four) return about(agent, four.error().text);
+  if (Status ok = made.socket_->send(frame); !ok) return about(agent, ok.error().text);
+  return made;
+}
+
+Result<std::string> OpenQuery::receive() {
+  Result<std::string> four = socket_->receive(4);
+  if (!four) return about(agent_, four.error().text);
   if (four->size() != 4) {
-    return about(agent, "it has hung up; it answers its own user and root only");
+    return about(agent_, "it has hung up; it answers its own user and root only");
   }
   const auto bytes = control::frame_length(*four, limits::kAdminReplyBytes);
-  if (!bytes) return about(agent, "its answer has an impossible length");
-  Result<std::string> body = line.receive(*bytes);
-  if (!body) return about(agent, body.error().text);
+  if (!bytes) return about(agent_, "its answer has an impossible length");
+  Result<std::string> body = socket_->receive(*bytes);
+  if (!body) return about(agent_, body.error().text);
   if (const auto why = admin::refusal_reason(*body)) return Error{ErrorKind::Refused, *why};
   return body;
+}
+
+Result<std::string> ask(const LocalAgent& agent, const admin::AdminQuery& query, Duration limit) {
+  Result<OpenQuery> query_sent = OpenQuery::send(agent, query, limit);
+  if (!query_sent) return query_sent.error();
+  return query_sent->receive();
 }
 
 Result<std::string> http_get(const Endpoint& endpoint, const std::string& path, Duration limit) {

@@ -2,6 +2,7 @@
 // HTTP at a rendezvous port. Blocking, each call within its limit. Replies are untrusted input.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,29 @@ struct LocalAgent {
 std::vector<LocalAgent> agents_in(const std::string& proc_net_unix);
 std::vector<LocalAgent> local_agents();
 
-// The agent's reply. Error: the agent is gone, belongs to another user, does not answer, or
-// refuses.
+class BlockingSocket;
+
+// A query that was sent to an agent. Several may be open at a time: a suspended agent then delays
+// the others' replies by no more than one limit.
+class OpenQuery {
+ public:
+  // `limit` covers the reply too. Error: the agent is gone or belongs to another user.
+  static Result<OpenQuery> send(const LocalAgent& agent, const admin::AdminQuery& query,
+                                Duration limit);
+  OpenQuery(OpenQuery&&) noexcept;
+  ~OpenQuery();
+
+  // The agent's reply; to be called once. Error: the agent does not answer, or refuses.
+  Result<std::string> receive();
+
+ private:
+  OpenQuery(const LocalAgent& agent, Duration limit);
+
+  LocalAgent agent_;
+  std::unique_ptr<BlockingSocket> socket_;
+};
+
+// send() and receive().
 Result<std::string> ask(const LocalAgent& agent, const admin::AdminQuery& query, Duration limit);
 
 // The body of a reply with status 200.

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kAgentTimeout = 2s;  // short, so that a suspended agent hardly delays the others
+constexpr Duration kAgentTimeout = 2s;  // short: a suspended agent delays the others by this
 
 std::string names_of(const std::set<std::string>& names) {
   return text::join({names.begin(), names.end()}, ", ");
@@ -19,9 +19,14 @@ std::string names_of(const std::set<std::string>& names) {
 }  // namespace
 
 std::vector<LocalJob> local_jobs() {
+  std::vector<std::pair<LocalAgent, OpenQuery>> queries;
+  for (const LocalAgent& agent : local_agents()) {
+    Result<OpenQuery> query = OpenQuery::send(agent, {"status", {}}, kAgentTimeout);
+    if (query) queries.emplace_back(agent, std::move(*query));
+  }
   std::vector<LocalJob> all;
-  for (LocalAgent& agent : local_agents()) {
-    Result<std::string> body = ask(agent, {"status", {}}, kAgentTimeout);
+  for (auto& [agent, query] : queries) {
+    Result<std::string> body = query.receive();
     if (!body) continue;
     Result<admin::NodeView> view = decode_node_view(*body);
     if (view) all.push_back({std::move(agent), std::move(*view), std::move(*body)});
