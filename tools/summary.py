@@ -3,10 +3,10 @@
 
     tools/summary.py FOLDER [FAILED-STAGE...]
 
-Reads FOLDER/*.xml of pytest, ctest and gtest. A failed stage without a failed test of its own counts as
-one failure. FOLDER/*.repeats (tests/conftest.py) names tests that ran more than once; they are
-listed even if they passed then. The last line is `N passed, N failed, N skipped`. Exits 1 if
-anything failed.
+Reads FOLDER/*.xml of pytest, ctest and gtest. A failed stage without a failed test of its own
+counts as one failure. FOLDER/*.repeats (tests/conftest.py) names tests that ran more than once;
+they are listed even if they passed then. The last line is `N passed, N failed, N skipped`. Exits 1
+if anything failed.
 """
 
 import collections

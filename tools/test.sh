@@ -65,9 +65,9 @@ run_ctest() {
   return "$status"
 }
 
-# run_gtest NAME PROGRAM...: runs GoogleTest programs in two processes each, not in one per test: the
-# start of a process with sanitizers or LibTorch takes longer than most tests. Many of these tests
-# only wait, so twice as many processes run as there are slots.
+# run_gtest NAME PROGRAM...: runs GoogleTest programs in two processes each, not in one per test:
+# the start of a process with sanitizers or LibTorch takes longer than most tests. Many of these
+# tests only wait, so twice as many processes run as there are slots.
 run_gtest() {
   local name=$1 program shard report commands=()
   shift
@@ -111,7 +111,8 @@ stage_check() {
   cmake --preset check >/dev/null
   compile check -- -k 0
   run_all "$(declare -f run_gtest); slots=$slots results=$results
-      run_gtest check build/check/tests/{unit,integration}_tests build/check/tests/sdk/sdk_*_tests" \
+      tests=build/check/tests
+      run_gtest check \$tests/{unit,integration}_tests \$tests/sdk/sdk_*_tests" \
     "$(declare -f run_ctest); slots=$slots results=$results
       run_ctest check check -LE '$([ "$all" = yes ] && echo gtest || echo "gtest|long")'"
 }

@@ -22,7 +22,7 @@ needs root
 </testsuite>"""
 GTEST = """<testsuites><testsuite>
 <testcase name="Good" classname="Unit" status="run" result="completed"/>
-<testcase name="Bad" classname="Unit" status="run" result="completed"><failure message="m"/></testcase>
+<testcase name="Bad" classname="Unit" status="run"><failure message="m"/></testcase>
 <testcase name="Left" classname="Unit" status="run" result="skipped">
 <skipped message="/a/b_test.cpp:3&#x0A;needs root&#x0A;"/></testcase>
 </testsuite></testsuites>"""

@@ -258,17 +258,19 @@ Result<StoreClient> StoreClient::connect(const std::string& address, StoreClient
   const Deadline start = Clock::now();
   const Deadline until = after(options.connect_timeout);
   Duration pause = limits::kStoreConnectRetryFirst;
+  std::string trouble;  // of the last attempt that the deadline did not cut short
   for (int tries = 1;; ++tries) {
-    std::string trouble;
+    std::string why;
     if (Result<UniqueFd> socket = dial(*endpoint, until)) {
       auto impl = std::make_unique<Impl>(StoreLink(std::move(*socket), to_string(*endpoint)),
                                          options.prefix, options.timeout);
       Status greeted = impl->greet(options.checks_in, until);
       if (greeted) return StoreClient(std::move(impl));
-      trouble = greeted.error().text;
+      why = greeted.error().text;
     } else {
-      trouble = socket.error().text;
+      why = socket.error().text;
     }
+    if (trouble.empty() || Clock::now() < until) trouble = std::move(why);
     if (Clock::now() + pause >= until) {
       return never_reached(*endpoint, tries, Clock::now() - start, trouble);
     }

@@ -68,13 +68,13 @@ TEST_F(Agent, JoinTimeout_InStoppedCountsFromTheStop) {
 TEST_F(Agent, JoinTimeout_NotInDoneWhileConnected) {
   runs();
   all_quiet();
-  passes_answered(5000s);
+  passes_answered(1500s);
   disconnects();
   passes(500s);
   connects();
   is_welcomed();
   is_granted(4s);
-  passes_answered(5000s);
+  passes_answered(1500s);
   expect_no_finish();
 }
 
@@ -98,7 +98,7 @@ TEST_F(Agent, JoinTimeout_DoneWithoutConnection) {
 TEST_F(Agent, JoinTimeout_DoesNotApplyToASpare) {
   is_in_touch();
   waits(true);
-  passes_answered(5000s);
+  passes_answered(1500s);
   expect_no_finish();
   waits(false);  // the round without a place for it is over
   passes_answered(599s);
@@ -110,7 +110,7 @@ TEST_F(Agent, JoinTimeout_DoesNotApplyToASpare) {
 TEST_F(Agent, JoinTimeout_ForADisconnectedSpareCountsFromTheDisconnect) {
   is_in_touch();
   waits(true);
-  passes_answered(5000s);
+  passes_answered(1500s);
   disconnects();
   passes(599s);
   expect_no_finish();

@@ -40,7 +40,7 @@ int fills_by() {
   if (!tune_malloc(nothing)) return -1;
   // Memory that earlier tests have freed is resident already.
   const void* const end = ::sbrk(0);
-  for (int i = 0; i < 100 && ::sbrk(0) == end; ++i) {
+  for (int i = 0; i < 4096 && ::sbrk(0) == end; ++i) {
     void* volatile kept = std::malloc(1 << 20);
     static_cast<void>(kept);
   }
