@@ -27,7 +27,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
                          -Wno-maybe-uninitialized)
 endif()
 target_include_directories(cpprun_flags INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_definitions(cpprun_flags INTERFACE CPPRUN_VERSION="${PROJECT_VERSION}")
 if(CPPRUN_SANITIZE)
   # Without vptr: that check needs a pipe, and some tests run out of descriptors on purpose.
   add_compile_options(-fsanitize=${CPPRUN_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all -fno-omit-frame-pointer)

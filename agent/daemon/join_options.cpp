@@ -8,6 +8,7 @@
 #include "agent/process/proc_files.hpp"
 #include "common/proof/node_id.hpp"
 #include "common/text.hpp"
+#include "common/version.hpp"
 
 namespace cpprun {
 namespace {
@@ -27,7 +28,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
                                  const std::string& key) {
   const RendezvousConfig& rendezvous = config.rendezvous;
   agent::AgentOptions options;
-  options.hello = control::Hello{control::kProtocolVersion, CPPRUN_VERSION,
+  options.hello = control::Hello{control::kProtocolVersion, version(),
                                  rendezvous.run_id,         NodeId{host_name, node_id_of(key)},
                                  first_connection_of(key),  key};
   control::JobSpec& job_spec = options.facts.job_spec;

@@ -6,6 +6,7 @@
 
 #include "bench/parts/parts.hpp"
 #include "common/check.hpp"
+#include "common/version.hpp"
 #include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun::bench {
@@ -46,7 +47,7 @@ class BenchJob {
     const SessionId session(static_cast<uint64_t>(number) + 1);
     control::Hello hello;
     hello.run_id = "job";
-    hello.version = CPPRUN_VERSION;
+    hello.version = version();
     hello.node = NodeId{"node" + std::to_string(number), Incarnation(session.value)};
     hello.connection = 1;
     control::Register facts;

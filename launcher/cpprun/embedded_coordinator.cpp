@@ -5,6 +5,7 @@
 #include "common/log/log.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/own_addresses.hpp"
+#include "common/version.hpp"
 #include "launcher/cpprun/coordinator_instance.hpp"
 #include "rendezvous/client/leader_announcer.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
@@ -83,7 +84,7 @@ class EmbeddedCoordinator::Impl {
   // Before the thread starts. Announces the new leader to the server at the job's endpoint.
   void announce_leader(const RendezvousConfig& config, Term term, const control::Standby& standby) {
     control::Hello hello;
-    hello.version = CPPRUN_VERSION;
+    hello.version = version();
     hello.run_id = config.run_id;
     hello.node = NodeId{standby.address, standby.node};
     leader_announcer_ = std::make_unique<LeaderAnnouncer>(

@@ -12,6 +12,7 @@
 #include "common/limits/store.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
+#include "common/version.hpp"
 #include "launcher/cpprunctl/chaos.hpp"
 #include "launcher/cpprunctl/ctl_completion.hpp"
 #include "launcher/cpprunctl/doctor/doctor.hpp"
@@ -326,7 +327,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 int main(int argc, char** argv) {
   CLI::App app("Operate cpprun jobs and servers.", "cpprunctl");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "cpprunctl " CPPRUN_VERSION);
+  app.set_version_flag("--version", "cpprunctl " + cpprun::version());
   const auto formatter = std::make_shared<HelpFormatter>();
   formatter->label("SUBCOMMAND", "VERB");
   app.formatter(formatter);

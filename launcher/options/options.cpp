@@ -1,6 +1,7 @@
 #include "launcher/options/options.hpp"
 
 #include "common/text.hpp"
+#include "common/version.hpp"
 #include "launcher/options/parse.hpp"
 #include "launcher/options/tokenizer.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 
 std::string answer(const TokenList& tokens) {
   if (tokens.question->name == "help") return help_text();
-  if (tokens.question->name == "version") return "cpprun " CPPRUN_VERSION "\n";
+  if (tokens.question->name == "version") return "cpprun " + version() + "\n";
   return completion_script(tokens.options.back().value);
 }
 

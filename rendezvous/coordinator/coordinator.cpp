@@ -6,6 +6,7 @@
 #include "common/check.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
+#include "common/version.hpp"
 #include "rendezvous/coordinator/rank_progress.hpp"
 #include "rendezvous/coordinator/registration_checks.hpp"
 #include "rendezvous/protocol/sanitize.hpp"
@@ -63,7 +64,7 @@ void Coordinator::on_hello(SessionId id, Session& session, const control::Hello&
     refuse(id,
            "this agent is cpprun " + hello.version + " and speaks version " +
                std::to_string(hello.protocol) + " of the control protocol, the coordinator on " +
-               options_.host + " is cpprun " CPPRUN_VERSION " and speaks version " +
+               options_.host + " is cpprun " + version() + " and speaks version " +
                std::to_string(control::kProtocolVersion) + "; use the same cpprun on all nodes",
            effects);
   } else if (hello.run_id.empty() || hello.run_id.size() > limits::kNameBytes ||

@@ -5,6 +5,7 @@
 
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
+#include "common/version.hpp"
 #include "rendezvous/coordinator/ranking.hpp"
 #include "rendezvous/coordinator/registration_checks.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
@@ -78,10 +79,8 @@ Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
 }
 
 void Job::confirm_registration(const Node& node, Effects& effects) const {
-  control::Registered registered;
-  registered.term = state_.term;
-  registered.coordinator = options_.coordinator;
-  registered.version = CPPRUN_VERSION;
+  control::Registered registered{
+      .term = state_.term, .coordinator = options_.coordinator, .version = version()};
   registered.is_standby = state_.standby.is_chosen(node.id.incarnation);
   if (!leases_.is_exempt(node)) {
     registered.heartbeat = heartbeat_of(job_spec_.lease, job_spec_.heartbeat);

@@ -6,6 +6,7 @@
 #include "common/failure/failure_class.hpp"
 #include "common/json.hpp"
 #include "common/limits/dashboard.hpp"
+#include "common/version.hpp"
 #include "rendezvous/coordinator/rank_progress.hpp"
 #include "rendezvous/observe/status.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -124,7 +125,7 @@ std::string dashboard_state(const Coordinator& coordinator, const HistoryRecorde
   for (const auto& [run_id, job] : coordinator.jobs()) {
     jobs[run_id] = to_json(*job, job_history.of(run_id));
   }
-  return dump_json(json{{"version", CPPRUN_VERSION}, {"host", coordinator.host()}, {"jobs", jobs}});
+  return dump_json(json{{"version", version()}, {"host", coordinator.host()}, {"jobs", jobs}});
 }
 
 std::string dashboard_progress(const Coordinator& coordinator) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/json.hpp"
+#include "common/version.hpp"
 
 namespace cpprun {
 
@@ -83,7 +84,7 @@ json to_json(const Job& job) {
 std::string status_json(const Coordinator& coordinator, const std::optional<ServerStats>& server) {
   json jobs = json::object();
   for (const auto& [run_id, job] : coordinator.jobs()) jobs[run_id] = to_json(*job);
-  json all = {{"version", CPPRUN_VERSION}, {"jobs", jobs}};
+  json all = {{"version", version()}, {"jobs", jobs}};
   if (server) {
     all["connections"] = server->connections;
     all["store"] = {{"keys", server->keys}, {"waits", server->waits}};

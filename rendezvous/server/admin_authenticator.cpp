@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/limits/admin.hpp"
+#include "common/version.hpp"
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 
 namespace cpprun {
@@ -17,7 +18,7 @@ Result<std::string> AdminAuthenticator::on_admin_hello(Instant now, SessionId se
                                                        const std::string& peer,
                                                        const control::AdminHello& message) {
   if (message.protocol != control::kProtocolVersion) {
-    return refuse("this is cpprun " CPPRUN_VERSION " and speaks version " +
+    return refuse("this is cpprun " + version() + " and speaks version " +
                   std::to_string(control::kProtocolVersion) +
                   " of the control protocol; use the cpprunctl of its version");
   }

@@ -10,6 +10,7 @@
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/sockets.hpp"
+#include "common/version.hpp"
 #include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 #include "rendezvous/server/dashboard/dashboard_page.hpp"
@@ -382,7 +383,7 @@ std::string Server::Impl::metrics() const {
     text.series({}, static_cast<int64_t>(value));
   };
   text.family("cpprun_build_info", "gauge", "Always 1; the version is its label.");
-  text.series({{"version", CPPRUN_VERSION}}, 1);
+  text.series({{"version", version()}}, 1);
   one("cpprun_connections", "gauge", "Open connections.", table_.size());
   one("cpprun_connections_total", "counter", "Connections accepted.", accepted_);
   one("cpprun_connections_dropped_total", "counter",

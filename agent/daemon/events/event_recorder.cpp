@@ -11,6 +11,7 @@
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
 #include "common/signals.hpp"
+#include "common/version.hpp"
 
 namespace cpprun {
 namespace {
@@ -80,7 +81,7 @@ void EventRecorder::write(const char* event, const ordered_json& fields) {
 }
 
 void EventRecorder::run_started() {
-  write("run_started", {{"version", CPPRUN_VERSION},
+  write("run_started", {{"version", version()},
                         {"run_id", config_.rendezvous.run_id},
                         {"pid", ::getpid()},
                         {"nproc", config_.workers.nproc},

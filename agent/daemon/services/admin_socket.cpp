@@ -16,6 +16,7 @@
 #include "common/machine/identity.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
+#include "common/version.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun {
@@ -149,7 +150,7 @@ void AdminSocket::take(UniqueFd socket) {
 void AdminSocket::handle(const AdminQuery& query, Answer answer) {
   const auto verb = verbs_.find(query.verb);
   if (verb == verbs_.end()) {
-    return answer(admin::refusal("this agent (cpprun " CPPRUN_VERSION ") knows no '" + query.verb +
+    return answer(admin::refusal("this agent (cpprun " + version() + ") knows no '" + query.verb +
                                  "'; use the cpprunctl of its version"));
   }
   verb->second(query, std::move(answer));

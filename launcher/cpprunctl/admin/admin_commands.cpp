@@ -8,6 +8,7 @@
 #include "common/limits/server.hpp"
 #include "common/machine/identity.hpp"
 #include "common/proof/hmac.hpp"
+#include "common/version.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
@@ -53,7 +54,7 @@ Result<control::CoordinatorMessage> next_message(BlockingSocket& socket) {
 Result<std::string> converse(BlockingSocket& socket, const std::string& token,
                              control::AdminRequest command) {
   std::string first(std::begin(control::kMagic), std::end(control::kMagic));
-  first += framed(control::AdminHello{control::kProtocolVersion, CPPRUN_VERSION});
+  first += framed(control::AdminHello{control::kProtocolVersion, version()});
   if (Status sent = socket.send(first); !sent) return sent.error();
   auto challenge = next_message(socket);
   if (!challenge) return challenge.error();

@@ -12,6 +12,7 @@
 #include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/machine/identity.hpp"
+#include "common/version.hpp"
 #include "launcher/cpprunctl/doctor/doctor_pair.hpp"
 #include "launcher/cpprunctl/doctor/doctor_protocol.hpp"
 #include "launcher/cpprunctl/doctor/doctor_rendezvous.hpp"
@@ -65,8 +66,8 @@ class Doctor {
 
   // Exchanges the nodes' cards. False: some nodes did not join in time.
   Result<bool> exchange_cards(uint16_t port, const std::string& secret) {
-    const doctor::NodeCard own{own_host_name(), CPPRUN_VERSION,
-                               own_addresses(rendezvous_.own_address()), port, secret};
+    const doctor::NodeCard own{own_host_name(), version(), own_addresses(rendezvous_.own_address()),
+                               port, secret};
     if (Status published = rendezvous_.publish(key("card", number_), encode(own)); !published)
       return published.error();
     Duration left = facts_.waited;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/log/log.hpp"
+#include "common/version.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot_formats.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot_paths.hpp"
@@ -222,7 +223,7 @@ Status write_folder(const SnapshotCommandOptions& options, const Input& read) {
   manifest.id = make_nonce() + make_nonce();
   manifest.epoch = std::max<int64_t>(0, number_at(read.value, "EPOCHS_RUN").value_or(0));
   manifest.world_size = std::max(1, static_cast<int>(form->ranks.size()));
-  manifest.cpprun = CPPRUN_VERSION;
+  manifest.cpprun = version();
   manifest.saved_at = now_text();
   Result<Draft> draft = Draft::create(real_files(), options.to, manifest.step, make_nonce());
   if (!draft) return draft.error();

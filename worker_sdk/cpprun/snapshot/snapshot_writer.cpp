@@ -10,6 +10,7 @@
 
 #include "common/check.hpp"
 #include "common/thread/blocked_signals.hpp"
+#include "common/version.hpp"
 #include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
@@ -181,7 +182,7 @@ WriteContext SnapshotWriter::write_context() {
           .keep = keep_,
           .run_id = own.run_id,
           .torch = TORCH_VERSION,
-          .cpprun = CPPRUN_VERSION,
+          .cpprun = version(),
           .round = own.round,
           .request_commit = [](int64_t step) -> Status {
             const worker::CommitPermission permission = worker::request_commit(step);

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "common/text.hpp"
+#include "common/version.hpp"
 #include "launcher/options/option_table.hpp"
 #include "tests/unit/launcher/options/options_support.hpp"
 
@@ -30,7 +31,7 @@ TEST(OptionsHelp, FitsEightyColumns) {
 }
 
 TEST(OptionsHelp, VersionIsOneLine) {
-  EXPECT_EQ(shown_by({"--version"}), "cpprun " CPPRUN_VERSION "\n");
+  EXPECT_EQ(shown_by({"--version"}), "cpprun " + version() + "\n");
 }
 
 TEST(OptionsHelp, CompletionKnowsEveryFlag) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/limits/rendezvous.hpp"
+#include "common/version.hpp"
 #include "rendezvous/coordinator/coordinator.hpp"
 #include "rendezvous/observe/history_recorder.hpp"
 #include "tests/unit/rendezvous/client/core/support_wire.hpp"
@@ -51,7 +52,7 @@ class JobTest : public testing::Test {
     Player& p = it->second;
     if (is_new) {
       p.hello.run_id = run_id;
-      p.hello.version = CPPRUN_VERSION;
+      p.hello.version = version();
       p.hello.node = NodeId{name, Incarnation(++incarnations_)};
       p.hello.connection = 0;
       p.facts.job_spec = job_spec;
