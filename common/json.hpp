@@ -7,12 +7,17 @@
 
 namespace cpprun {
 
+// JSON in UTF-8, as nlohmann writes it, with DEL, the second set of control characters and those
+// that change the direction of text as \uXXXX: people look at JSON with a terminal too.
+std::string with_escaped_controls(std::string json);
+
 // nlohmann's dump(), with bytes that are not UTF-8 replaced by U+FFFD: by default dump() throws,
 // and names of files and hosts, or the output of workers, may contain any bytes. `indent` -1 gives
 // one line. `is_ascii`: escapes all other characters.
+// Control characters that nlohmann would leave (text::has_control) are escaped.
 template <class Json>
 std::string dump_json(const Json& json, int indent = -1, bool is_ascii = false) {
-  return json.dump(indent, ' ', is_ascii, Json::error_handler_t::replace);
+  return with_escaped_controls(json.dump(indent, ' ', is_ascii, Json::error_handler_t::replace));
 }
 
 // Untrusted JSON, nested at most `depth_max` deep, so that code that walks it recurses no deeper.

@@ -28,12 +28,37 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// Length of the control character at the front of `text`; 0 if there is none.
-size_t control_at(std::string_view text) {
-  const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
-  if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
-  const bool is_second_set = text.size() > 1 && byte(0) == 0xC2 && byte(1) < 0xA0;  // U+0080 on
-  return is_second_set ? 2 : 0;
+// Length of the UTF-8 character at the front of `text`; 1 for a byte that begins none.
+size_t character_at(std::string_view text) {
+  const auto first = static_cast<uint8_t>(text[0]);
+  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1;
+  if (size > text.size()) return 1;
+  for (size_t i = 1; i < size; ++i) {
+    if ((static_cast<uint8_t>(text[i]) & 0xC0) != 0x80) return 1;
+  }
+  return size;
+}
+
+// Characters that change the direction of the text around them: it would read as something else.
+bool is_direction(std::string_view character) {
+  constexpr std::string_view kArabicLetterMark = "\xD8\x9C";  // U+061C
+  if (character == kArabicLetterMark) return true;
+  const bool is_punctuation = character.size() == 3 && character[0] == '\xE2';
+  if (!is_punctuation) return false;
+  const auto last = static_cast<uint8_t>(character[2]);
+  if (character[1] == '\x80') {  // U+200E, U+200F, U+202A to U+202E
+    return last == 0x8E || last == 0x8F || (last >= 0xAA && last <= 0xAE);
+  }
+  return character[1] == '\x81' && last >= 0xA6 && last <= 0xA9;  // U+2066 to U+2069
+}
+
+// Whether this character is a control character. A lone byte of 0x80 to 0x9F is one too: terminals
+// that are not set to UTF-8 take it for one.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<uint8_t>(character[0]);
+  if (character.size() == 1) return first < 0x20 || (first >= 0x7F && first < 0xA0);
+  const bool is_second_set = first == 0xC2 && static_cast<uint8_t>(character[1]) < 0xA0;  // U+0080
+  return is_second_set || is_direction(character);
 }
 
 // The same for a colour sequence such as "ESC [ 1;31 m".
@@ -130,11 +155,14 @@ std::string printable(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
   while (!text.empty()) {
-    const size_t colour = colour_at(text);
-    const size_t control = control_at(text);
-    const bool is_kept = control == 0 || text.front() == '\n' || text.front() == '\t';
-    if (colour == 0) plain += is_kept ? text.front() : '?';
-    text.remove_prefix(std::max({colour, control, size_t{1}}));
+    if (const size_t colour = colour_at(text); colour > 0) {
+      text.remove_prefix(colour);
+      continue;
+    }
+    const std::string_view character = text.substr(0, character_at(text));
+    const bool is_kept = character == "\n" || character == "\t" || !is_control(character);
+    plain += is_kept ? character : "?";
+    text.remove_prefix(character.size());
   }
   return plain;
 }
@@ -148,8 +176,10 @@ std::string one_line(std::string_view text, size_t most) {
 }
 
 bool has_control(std::string_view text) {
-  for (; !text.empty(); text.remove_prefix(1)) {
-    if (control_at(text) != 0) return true;
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, character_at(text));
+    if (is_control(character)) return true;
+    text.remove_prefix(character.size());
   }
   return false;
 }

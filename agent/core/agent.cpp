@@ -119,7 +119,7 @@ void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
 void Agent::on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects) {
   if (state_ == State::Ended || ignores_connection_) return;
   last_message_at_ = now;
-  std::visit([&](const auto& m) { on(now, m, effects); }, message);
+  std::visit([&](const auto& m) { on(now, m, effects); }, control::sanitize(message));
 }
 
 void Agent::on(Instant now, const control::Registered& message, Effects& effects) {
@@ -195,6 +195,11 @@ void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
 void Agent::on(Instant now, const control::RankAssignment& message, Effects& effects) {
   bool may_start = state_ == State::Joining || state_ == State::Stopped;
   if (!may_start || message.round <= assignment_.round || message.term < term_) return;  // R1
+  if (const std::string wrong = wrong_ranks_text(message, options_.facts.nproc); !wrong.empty()) {
+    effects.push_back(SendMessage{control::Leave{wrong}});
+    effects.push_back(Disconnect{false});
+    return finish(Finish{Finish::How::Error, 0, wrong, {}, 0}, effects);
+  }
   assignment_ = message;
   exits_.begin_round();
   unreported_failure_.reset();  // that round is over
@@ -377,6 +382,7 @@ void Agent::send_stopped(Effects& effects) {
 }
 
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {
+  if (job_result_) return finish_job(effects);  // it needs the coordinator no more
   effects.push_back(Disconnect{has_workers()});
   std::string text = "the coordinator refused this agent: " + message.why;
   if (message.occupant) {
@@ -475,7 +481,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
 // ---------------------------------------------------------------- the end of the run
 
 void Agent::on(Instant, const control::JobResult& message, Effects& effects) {
-  job_result_ = control::sanitize(message);
+  job_result_ = message;
   if (!message.is_resumable) flush_held_failure(effects);
   effects.push_back(SendMessage{control::Ack{message.is_success}});
   drop_fetch(effects);
@@ -706,7 +712,8 @@ void Agent::on_refused(Instant now, const std::vector<Endpoint>& places, Effects
   is_leading_ = true;
   effects.push_back(LogEvent{LogEvent::Level::Warning,
                              "the coordinator is dead; leading the job from this node"});
-  effects.push_back(BecomeCoordinator{Term(term_.value + 1), *assignment_.standby});
+  effects.push_back(
+      BecomeCoordinator{Term(term_.value + 1), *assignment_.standby, assignment_.job_key});
 }
 
 // The process at the job's endpoint knows the address of the coordinator (R17).

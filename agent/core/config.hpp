@@ -67,6 +67,8 @@ struct RendezvousConfig {
   std::optional<int> node_rank;  // Static: the group rank; otherwise a preference
   // the address at which other nodes reach this one; empty: the agent finds it
   std::string local_addr;
+  // Further names by which HTTP clients may ask the coordinator here.
+  std::vector<std::string> allowed_hosts;
   RendezvousConf conf;
   Duration wait_reminder_interval =
       limits::kWaitReminderInterval;  // between two log lines about a long wait

@@ -45,6 +45,7 @@ struct Routes {
 struct BecomeCoordinator {
   Term term;
   control::Standby place;
+  std::string job_key{};  // as in the rank assignment
 };
 
 struct StartWorkers {

@@ -35,4 +35,28 @@ std::string join_timeout_text(const JoinTimeout& why) {
   return text + " (--rdzv-conf=join_timeout=SECONDS waits longer)";
 }
 
+std::string wrong_ranks_text(const control::RankAssignment& assignment, int64_t nproc) {
+  constexpr int64_t kWorkers = limits::kNodesPerJob * limits::kWorkersPerNode;
+  const auto is_part = [nproc](int64_t first, int64_t size) {
+    return size >= nproc && size <= kWorkers && first >= 0 && first <= size - nproc;
+  };
+  const auto is_port = [](int64_t port) { return port >= 0 && port <= 65535; };
+  const bool is_group = assignment.group_size >= 1 &&
+                        assignment.group_size <= limits::kNodesPerJob &&
+                        assignment.group_rank >= 0 && assignment.group_rank < assignment.group_size;
+  const bool is_right = is_group && is_part(assignment.base_rank, assignment.world_size) &&
+                        is_part(assignment.base_role_rank, assignment.role_world_size) &&
+                        assignment.restart_count >= 0 && is_port(assignment.master_port) &&
+                        is_port(assignment.store_port);
+  if (is_right) return "";
+  const auto of = [](int64_t rank, int64_t size) {
+    return std::to_string(rank) + " of " + std::to_string(size);
+  };
+  return "the coordinator sent ranks or ports that cannot be right (node " +
+         of(assignment.group_rank, assignment.group_size) + ", first worker " +
+         of(assignment.base_rank, assignment.world_size) + ", " + std::to_string(nproc) +
+         " workers here, MASTER_PORT " + std::to_string(assignment.master_port) +
+         "); use the same cpprun on all nodes, and check what listens at the job's endpoint";
+}
+
 }  // namespace cpprun::agent

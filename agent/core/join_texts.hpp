@@ -1,6 +1,7 @@
 // Texts for the user about an agent that waits for its job, or cannot join it. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "common/time.hpp"
@@ -25,5 +26,9 @@ struct JoinTimeout {
   bool has_finished = false;  // the workers of this node finished; the job's result is unknown
 };
 std::string join_timeout_text(const JoinTimeout& why);
+
+// Why a rank assignment for a node with this many workers cannot be right; "" if it can. Ranks that
+// are out of range would end in the programs' collectives, far from the cause.
+std::string wrong_ranks_text(const control::RankAssignment& assignment, int64_t nproc);
 
 }  // namespace cpprun::agent

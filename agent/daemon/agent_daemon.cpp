@@ -560,7 +560,7 @@ void AgentDaemon::Impl::close(bool is_reset) {
 
 // After a failure the worker lease expires, and the join timeout ends the run.
 void AgentDaemon::Impl::carry_out(const agent::BecomeCoordinator& effect) {
-  Result<Endpoint> own = take_over_(effect.term, effect.place);
+  Result<Endpoint> own = take_over_(effect.term, effect.place, effect.job_key);
   if (!own) return log::error("this node can't lead the job: " + own.error().text);
   is_own_ = true;
   connection_->set_routes({*own}, true, true);

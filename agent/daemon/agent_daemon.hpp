@@ -24,7 +24,8 @@ namespace cpprun {
 
 // Starts a coordinator at the standby's port after the former coordinator has died (R16); returns
 // the endpoint for this agent.
-using BecomeCoordinator = std::function<Result<Endpoint>(Term, const control::Standby&)>;
+using BecomeCoordinator =
+    std::function<Result<Endpoint>(Term, const control::Standby&, const std::string& job_key)>;
 
 // Starts a coordinator at the job's endpoint if that is on this machine and the port is free;
 // returns the endpoint for this agent. `addresses`: the numeric addresses of the endpoint; empty if

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "common/log/async_log_writer.hpp"
+#include "common/text.hpp"
 
 namespace cpprun::log {
 namespace {
@@ -67,12 +68,13 @@ void set_level(std::string_view name) {
   logger().set_pattern(level <= spdlog::level::info ? "cpprun %H:%M:%S.%e %L: %v" : "cpprun: %v");
 }
 
-void debug(std::string_view text) { logger().debug(text); }
-void info(std::string_view text) { logger().info(text); }
-void warning(std::string_view text) { logger().warn(text); }
-void error(std::string_view text) { logger().error(text); }
+// Texts may quote workers, peers and names of files.
+void debug(std::string_view text) { logger().debug(text::printable(text)); }
+void info(std::string_view text) { logger().info(text::printable(text)); }
+void warning(std::string_view text) { logger().warn(text::printable(text)); }
+void error(std::string_view text) { logger().error(text::printable(text)); }
 
-void plain(std::string_view text) { err().write(text); }
+void plain(std::string_view text) { err().write(text::printable(text)); }
 
 void finish(Duration most) { err().finish(most); }
 

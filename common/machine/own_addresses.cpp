@@ -9,7 +9,9 @@
 #include <cctype>
 #include <memory>
 #include <set>
+#include <sstream>
 
+#include "common/machine/files.hpp"
 #include "common/machine/sockets.hpp"
 
 namespace cpprun {
@@ -79,6 +81,20 @@ bool is_same_host_name(const std::string& host, const std::string& own) {
   const std::string b = plain(own);
   const bool have_domains = a.find('.') != std::string::npos && b.find('.') != std::string::npos;
   return !a.empty() && (have_domains ? a == b : label(a) == label(b));
+}
+
+std::vector<std::string> search_domains() {
+  std::vector<std::string> domains;
+  std::istringstream lines(read_file("/etc/resolv.conf").value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    if (word != "search" && word != "domain") continue;
+    domains.clear();  // the last line counts
+    while (words >> word) domains.push_back(word);
+  }
+  return domains;
 }
 
 bool is_port_free(const std::string& address, uint16_t port) {

@@ -15,6 +15,10 @@ CoordinatorInstance::CoordinatorInstance(ServerLoop& loop, const RendezvousConfi
   service_.accept_admin_commands(admin_token(), random_secret);
   ServerOptions server_options;
   server_options.store.value_bytes = config.conf.store_value_bytes;
+  server_options.host_names = config.allowed_hosts;
+  // With a name as endpoint the server listens on all addresses.
+  server_options.host_names.push_back(config.endpoint.host);
+  server_options.host_names.push_back(config.local_addr);
   server_ = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));
 }
 

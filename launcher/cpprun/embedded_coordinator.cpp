@@ -15,8 +15,10 @@ namespace cpprun {
 
 namespace {
 
-CoordinatorOptions standby_options(const RendezvousConfig& config, Term term, Incarnation standby) {
+CoordinatorOptions standby_options(const RendezvousConfig& config, Term term, Incarnation standby,
+                                   const std::string& job_key) {
   CoordinatorOptions options = coordinator_options_of(config, standby);
+  options.job_key = job_key;
   options.term = term;
   options.standby_of = config.run_id;
   return options;
@@ -82,14 +84,16 @@ class EmbeddedCoordinator::Impl {
   }
 
   // Before the thread starts. Announces the new leader to the server at the job's endpoint.
-  void announce_leader(const RendezvousConfig& config, Term term, const control::Standby& standby) {
+  void announce_leader(const RendezvousConfig& config, Term term, const control::Standby& standby,
+                       const std::string& job_key) {
     control::Hello hello;
     hello.version = version();
     hello.run_id = config.run_id;
     hello.node = NodeId{standby.address, standby.node};
-    leader_announcer_ = std::make_unique<LeaderAnnouncer>(
-        thread_.loop().context(), config.endpoint, std::move(hello),
-        control::AnnounceLeader{term, standby.address, standby.port});
+    control::AnnounceLeader message{term, standby.address, standby.port};
+    message.mac = mac_of_leader(job_key, config.run_id, message);
+    leader_announcer_ = std::make_unique<LeaderAnnouncer>(thread_.loop().context(), config.endpoint,
+                                                          std::move(hello), std::move(message));
   }
 
   Status listen(const HostAddress& host_address) {
@@ -159,12 +163,13 @@ std::unique_ptr<EmbeddedCoordinator> EmbeddedCoordinator::start_if_free(
 }
 
 Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::take_over(
-    const RendezvousConfig& config, Term term, const control::Standby& standby) {
+    const RendezvousConfig& config, Term term, const control::Standby& standby,
+    const std::string& job_key) {
   raise_descriptor_limit();
-  auto impl = std::make_unique<Impl>(config, standby_options(config, term, standby.node));
+  auto impl = std::make_unique<Impl>(config, standby_options(config, term, standby.node, job_key));
   const HostAddress host_address{"", "127.0.0.1", static_cast<uint16_t>(standby.port)};
   if (Status ok = impl->listen(host_address); !ok) return ok.error();
-  impl->announce_leader(config, term, standby);
+  impl->announce_leader(config, term, standby, job_key);
   impl->start_thread();
   return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(impl)));
 }

@@ -34,10 +34,12 @@ class EmbeddedCoordinator {
       const RendezvousConfig& config, Incarnation embedded,
       const std::vector<std::string>& addresses);
   // Call it when the coordinator has died and our agent, `standby`, leads the job (R16). Listens at
-  // the standby's port on every interface and redirects clients of the job's endpoint to it (R17).
+  // the standby's port on every interface and redirects clients of the job's endpoint to it (R17);
+  // `job_key` proves there that it leads the job.
   static Result<std::unique_ptr<EmbeddedCoordinator>> take_over(const RendezvousConfig& config,
                                                                 Term term,
-                                                                const control::Standby& standby);
+                                                                const control::Standby& standby,
+                                                                const std::string& job_key);
   ~EmbeddedCoordinator();  // stops at once
 
   // Where the agent of this process connects to.

@@ -125,8 +125,9 @@ int launch(const Launch& launch_options, StartTimes times) {
   }
   std::unique_ptr<EmbeddedCoordinator> taken_over;  // while our agent leads as the standby
   if (!*host && rendezvous.max_nodes > 1 && rendezvous.backend != Backend::Static) {
-    (*agent)->may_lead([&](Term term, const control::Standby& standby) -> Result<Endpoint> {
-      auto made = EmbeddedCoordinator::take_over(rendezvous, term, standby);
+    (*agent)->may_lead([&](Term term, const control::Standby& standby,
+                           const std::string& job_key) -> Result<Endpoint> {
+      auto made = EmbeddedCoordinator::take_over(rendezvous, term, standby, job_key);
       if (!made) return made.error();
       taken_over = std::move(*made);
       return taken_over->endpoint();

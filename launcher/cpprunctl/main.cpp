@@ -322,6 +322,21 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   return std::nullopt;
 }
 
+void add_serve(CLI::App& app, cpprun::ServeOptions& options) {
+  CLI::App* verb = app.add_subcommand(
+      "serve", "Serve torch's TCPStore, cpprun's control protocol and HTTP on one port");
+  verb->add_option("--listen", options.listen, "HOST:PORT; port 0 takes a free one")->required();
+  verb->add_option("--store-value-limit-mb", options.store_value_limit_mb,
+                   "largest value of the store, in MiB")
+      ->check(CLI::Range(size_t{1}, size_t{1} << 20))
+      ->capture_default_str();
+  verb->add_option("--allowed-host", options.allowed_hosts,
+                   "a further name by which HTTP clients may ask; may be repeated")
+      ->option_text("NAME ...")
+      ->expected(1)
+      ->take_all();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -350,15 +365,7 @@ int main(int argc, char** argv) {
   cpprun::ChaosOptions chaos;
   const CLI::App* chaos_verb = add_chaos(app, chaos);
   cpprun::ServeOptions serve{"", cpprun::limits::kStoreValueBytes >> 20};
-  CLI::App* serve_verb = app.add_subcommand(
-      "serve", "Serve torch's TCPStore, cpprun's control protocol and HTTP on one port");
-  serve_verb->add_option("--listen", serve.listen, "HOST:PORT; port 0 takes a free one")
-      ->required();
-  serve_verb
-      ->add_option("--store-value-limit-mb", serve.store_value_limit_mb,
-                   "largest value of the store, in MiB")
-      ->check(CLI::Range(size_t{1}, size_t{1} << 20))
-      ->capture_default_str();
+  add_serve(app, serve);
   std::string shell;
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes words");
   completion->add_option("shell", shell, "bash, zsh or fish")
@@ -383,7 +390,7 @@ int main(int argc, char** argv) {
     return cpprun::kSuccess;
   }
   if (completion->parsed()) {
-    cpprun::ctl::print(cpprun::ctl::completion_script(shell, words_of(app)));
+    cpprun::ctl::print_unchanged(cpprun::ctl::completion_script(shell, words_of(app)));
     return cpprun::kSuccess;
   }
   if (chaos_verb->parsed()) return run_chaos(chaos);

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <memory>
+#include <utility>
 
 #include "common/endpoint.hpp"
 #include "common/log/log.hpp"
@@ -32,11 +33,15 @@ Status serve(const ServeOptions& options) {
   keep_large_values_apart();
   ServerLoop loop;
   auto store = std::make_shared<Store>();
-  ControlService service(loop.context(), coordinator_options());
+  // A job that begins here has no standby, so no stranger may say that it is led elsewhere.
+  CoordinatorOptions coordinator = coordinator_options();
+  coordinator.needs_known_leader = true;
+  ControlService service(loop.context(), std::move(coordinator));
   service.accept_admin_commands(admin_token(), random_secret);
   std::unique_ptr<Server> server;
   ServerOptions server_options;
   server_options.store.value_bytes = options.store_value_limit_mb * kMiB;
+  server_options.host_names = options.allowed_hosts;
   ServerHooks hooks;
   service.fill(hooks);
   // The workers of a static job use the store of its rounds; all other clients use ours.

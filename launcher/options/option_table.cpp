@@ -181,6 +181,10 @@ constexpr OptionRow kTable[] = {
     {"omp-threads", &ParsedOptions::omp_threads, "N|auto", "",
      "OMP_NUM_THREADS of each worker; auto shares this node's CPUs out evenly. Default: as "
      "torchrun, 1 where it is unset and there are several workers."},
+    {"allowed-host", &ParsedOptions::allowed_host, "NAME,...", "",
+     "Further names by which browsers and other HTTP clients may ask the rendezvous port here. "
+     "Always allowed: addresses, localhost, the names of this machine, and the endpoint's.",
+     "other names in Host are answered with 421; docs/security.md"},
     {"help", {}, "", "1.9", "Show this text.", "", {.letter = 'h', .has_variable = false}},
     {"version", {}, "", "", "Show the version.", "", {.has_variable = false}},
     {"print-completion",

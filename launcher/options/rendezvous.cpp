@@ -57,6 +57,20 @@ Status read_names(const ParsedOptions& options, RendezvousConfig& out) {
   return {};
 }
 
+Status read_allowed_hosts(const ParsedOptions& options, RendezvousConfig& out) {
+  if (text::strip(options.allowed_host).empty()) return {};
+  for (const std::string& entry : text::split(options.allowed_host, ',')) {
+    const std::string name(text::strip(entry));
+    const Result<Endpoint> host = parse_endpoint(name, uint16_t{0});
+    if (!host || host->port != 0) {
+      return bad_value(options.shown("allowed-host", options.allowed_host) +
+                       ": write host names without a port, such as train.example.com");
+    }
+    out.allowed_hosts.push_back(host->host);
+  }
+  return {};
+}
+
 // torch 2.12's rule: a plain launch on one node needs no fixed port.
 bool is_standalone(const ParsedOptions& options, const RendezvousConfig& config) {
   if (options.standalone) return true;
@@ -252,6 +266,7 @@ Status resolve_rendezvous(const ParsedOptions& options, const Environment& envir
   RendezvousConfig& config = launch.config.rendezvous;
   if (Status status = read_nnodes(options, config); !status) return status;
   if (Status status = read_names(options, config); !status) return status;
+  if (Status status = read_allowed_hosts(options, config); !status) return status;
   Result<KeyValues> values = split_rdzv_conf(options.rdzv_conf);
   if (!values) return values.error();
   if (Status status = check_store_type(*values); !status) return status;

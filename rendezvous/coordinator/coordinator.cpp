@@ -111,21 +111,31 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
 
 void Coordinator::on_announce_leader(SessionId id, const Session& session,
                                      const control::AnnounceLeader& message, Effects& effects) {
-  const bool is_sane = !message.address.empty() && is_short(message.address) && message.port > 0 &&
+  const bool is_sane = !message.address.empty() && is_short(message.address) &&
+                       !text::has_control(message.address) && message.port > 0 &&
                        is_port(message.port) && message.term > Term();
   if (!is_sane || session.is_registered) {
     refuse(id, "an address from which nobody can lead a job", effects);
     return;
   }
   const std::string& run_id = session.hello->run_id;
+  const auto job = jobs_.find(run_id);
+  const bool is_here = job != jobs_.end() && !job->second->is_over();
+  const bool may_redirect = !is_here || job->second->can_be_redirected();
+  const bool is_true = is_believed(run_id, message);
+  if (may_redirect && !is_true) {
+    refuse(id, "no node of job '" + run_id + "' confirms that it is led from " + message.address,
+           effects);
+    return;
+  }
   const control::Redirect where{message.term, message.address, message.port};
   effects.push_back(Send{id, where});  // the acknowledgement
-  auto [known, is_news] = remote_leaders_.try_emplace(run_id, RemoteLeader{id, where});
+  auto [known, is_news] = remote_leaders_.try_emplace(run_id, RemoteLeader{id, where, is_true});
   if (!is_news && known->second.reported_by == id) return;
-  known->second = RemoteLeader{id, where};
-  auto job = jobs_.find(run_id);
-  if (job == jobs_.end() || job->second->is_over()) return;
-  if (job->second->can_be_redirected()) {
+  if (!is_news && known->second.is_believed && !is_true) return;
+  known->second = RemoteLeader{id, where, is_true};
+  if (!is_here) return;
+  if (may_redirect) {
     job->second->redirect_members(where, effects);
   } else {
     log_warning(effects, "two_jobs",
@@ -134,10 +144,20 @@ void Coordinator::on_announce_leader(SessionId id, const Session& session,
   }
 }
 
+// A stranger could lead agents astray: only members know the key of the job.
+bool Coordinator::is_believed(const std::string& run_id,
+                              const control::AnnounceLeader& message) const {
+  if (!options_.is_leader_of) return true;
+  const auto job = jobs_.find(run_id);
+  const std::string key = job == jobs_.end() ? "" : job->second->job_key();
+  if (key.empty()) return !options_.needs_known_leader;
+  return options_.is_leader_of(key, run_id, message);
+}
+
 bool Coordinator::redirect_if_led_elsewhere(SessionId id, const std::string& run_id,
                                             Effects& effects) const {
   auto it = remote_leaders_.find(run_id);
-  if (it == remote_leaders_.end()) return false;
+  if (it == remote_leaders_.end() || !it->second.is_believed) return false;
   auto job = jobs_.find(run_id);
   if (job != jobs_.end() && !job->second->is_over()) return false;  // both jobs go on
   effects.push_back(Send{id, it->second.where});
@@ -200,7 +220,7 @@ bool Coordinator::must_wait_for_next_job(const Job* job, SessionId session,
   const Incarnation node = hello.node.incarnation;
   const bool is_own = !options_.own_job.empty() && hello.run_id == options_.own_job;
   if (job == nullptr) return is_leaving_ || (is_own && options_.embedded != node);
-  if (job->nodes().contains(node) || job->has_led(message.term)) return false;
+  if (job->nodes().contains(node) || job->has_led(message)) return false;
   return job->is_over() ? is_leaving_ : job->has_job_result();
 }
 
@@ -219,7 +239,7 @@ Job* Coordinator::job_for(const std::string& run_id, const control::Register& me
     // Agents of an ended job get its result; other agents begin a new job.
     const bool goes_on =
         options_.leader_lease && !it->second->has_job_result() && !it->second->is_shutting_down();
-    if (!it->second->is_over() || goes_on || it->second->has_led(message.term)) {
+    if (!it->second->is_over() || goes_on || it->second->has_led(message)) {
       return it->second.get();
     }
     jobs_.erase(it);
@@ -247,6 +267,7 @@ Job* Coordinator::job_for(const std::string& run_id, const control::Register& me
                      options_.term,
                      is_standby,
                      std::move(leader_lease),
+                     is_standby ? options_.job_key : "",
                      options_.needs_proof};
   auto made = std::make_unique<Job>(std::move(options), job_spec, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();

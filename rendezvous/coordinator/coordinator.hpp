@@ -38,6 +38,15 @@ struct CoordinatorOptions {
   // The id that belongs to a node's key (R10). None: ids are not checked, for tests only.
   std::function<Incarnation(const std::string& key)> node_id_of{};
   bool needs_proof = false;  // as in JobOptions
+  std::string job_key{};     // of the job in `standby_of`, as in JobOptions
+  // Whether the MAC of an announcement was made with this key of a job. None: announcements are not
+  // checked, for tests only.
+  std::function<bool(const std::string& job_key, const std::string& run_id,
+                     const control::AnnounceLeader& message)>
+      is_leader_of{};
+  // An announcement is believed only if a node of the job is here to confirm it. False: also where
+  // nothing is known of the job, so that an agent that was started anew finds it.
+  bool needs_known_leader = false;
 };
 
 // A worker, by its global rank in the newest round of a job.
@@ -108,6 +117,7 @@ class Coordinator {
                    Effects& effects);
   void on_announce_leader(SessionId id, const Session& session,
                           const control::AnnounceLeader& message, Effects& effects);
+  bool is_believed(const std::string& run_id, const control::AnnounceLeader& message) const;
   bool redirect_if_led_elsewhere(SessionId id, const std::string& run_id, Effects& effects) const;
   std::string only_job() const;
   std::optional<LeaderLease> leader_lease_for(const control::Register& first) const;
@@ -128,6 +138,7 @@ class Coordinator {
   struct RemoteLeader {
     SessionId reported_by;
     control::Redirect where;
+    bool is_believed = false;
   };
   std::map<std::string, RemoteLeader> remote_leaders_;
   // By run id. A job that has ended stays, without nodes, until its run id is used again.

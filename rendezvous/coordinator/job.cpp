@@ -24,6 +24,7 @@ Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
       failures_(job_spec.startup_failures) {
   state_.term = options_.term;
   state_.needs_proof = options_.needs_proof;
+  state_.job_key = options_.job_key;
   if (options_.is_standby) begin_recovery(Recovery::Kind::AsStandby);
   if (options_.leader_lease) {
     leases_.lead_until(options_.leader_lease->until);
@@ -67,7 +68,7 @@ Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
   if (node.is_embedded && node.is_draining()) is_host_leaving_ = is_exiting_ = true;
   if (message.knows_standby && !options_.is_standby) redirect_wait_.begin(now, job_spec_.lease);
   fault_quota_.learn(message.fault_counts);
-  if (!is_recovering()) node.facts.assignment.reset();
+  if (!is_recovering() || is_of_other_job(message.assignment)) node.facts.assignment.reset();
   if (job_spec_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);
   if (has_missed_assignment(node)) {  // its workers had stopped when the round formed (R2)
     node.worker_phase =
@@ -452,13 +453,6 @@ void Job::turn_unwanted_away(Effects& effects) {
 
 // ---------------------------------------------------------------- recovery
 
-// The assignment was made by another process. What this process has formed is known here, or over.
-bool Job::is_from_other_coordinator(
-    const std::optional<control::RankAssignment>& assignment) const {
-  if (!assignment || assignment->term == state_.term) return false;
-  return assignment->term < options_.first_term || assignment->term > options_.term;
-}
-
 void Job::begin_recovery(Recovery::Kind kind) {
   phase_ = Phase::Recovering;
   recovery_.emplace(kind, job_spec_.lease);
@@ -483,7 +477,7 @@ void Job::restore_persisted_state(const control::PersistedJobState& state) {
 
 // Before the node is added: its report may be newer than all that this coordinator knows.
 void Job::restore_from_report(Instant now, const control::Register& message) {
-  if (is_new() && (is_from_other_coordinator(message.assignment) || message.decided)) {
+  if (is_new() && is_from_other_coordinator(message.assignment)) {
     begin_recovery(options_.is_standby ? Recovery::Kind::AsStandby : Recovery::Kind::Endpoint);
     schedule_.on_too_few_nodes();
   }
@@ -495,7 +489,6 @@ void Job::restore_from_report(Instant now, const control::Register& message) {
   }
   recovery_->start(now);
   if (message.term > state_.term) state_.term = next_term_after(message.term, options_.term);
-  if (message.decided) recovery_->restore_result(*message.decided);
   state_.needs_proof =
       state_.needs_proof || (message.assignment && message.assignment->needs_proof);
   if (is_from_other_coordinator(message.assignment)) restore_assignment(*message.assignment);
@@ -529,10 +522,16 @@ void Job::adopt_reported_state(Instant now, Node& node, Effects& effects) {
 // No node can report anything newer: the job continues as if this coordinator had formed the round.
 void Job::resume_job(Instant now, Effects& effects) {
   const Recovery known = *std::exchange(recovery_, std::nullopt);
+  if (known.is_result_unconfirmed()) {  // its reporter ends without us, and the others begin anew
+    phase_ = Phase::WaitingForNodes;
+    log_warning(effects, "unconfirmed_result", "no other node confirms the outcome of the job");
+    return nodes_.disconnect_all(effects);
+  }
   const bool has_round = round() > RoundNumber();
   phase_ = has_round ? Phase::Running : Phase::WaitingForNodes;
   if (has_round) continued_term_ = known.newest().term;
   state_.standby.on_recovered(known.newest(), options_.is_standby);
+  if (known.result()) nodes_.disconnect_without(state_.job_key, effects);  // not of this job (R9)
   for (auto& [incarnation, node] : nodes_) {
     node.heard_at = now;  // its lease begins
     confirm_registration(node, effects);

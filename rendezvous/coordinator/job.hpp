@@ -55,6 +55,9 @@ struct JobOptions {
   bool is_standby = false;
   // This coordinator was elected; another one may be when the leader lease ends (R18).
   std::optional<LeaderLease> leader_lease{};
+  // Of a standby: the key of the job, from its rank assignment. Reports with another key are no
+  // reports of this job.
+  std::string job_key{};
   // There is an admin token. The caller of on_admin_command(), and of on_message() with an admin
   // command, has checked the proof of it.
   bool needs_proof = false;
@@ -139,11 +142,15 @@ class Job {
   std::optional<control::SnapshotName> newest_snapshot() const { return nodes_.newest_snapshot(); }
   // The term of the round, formed by another coordinator, from which this one goes on.
   std::optional<Term> continued_term() const { return continued_term_; }
-  // Whether an agent whose last coordinator had this term took part in the job. A job that goes on
-  // from a former coordinator may have had several before.
-  bool has_led(Term term) const {
-    return term == state_.term || (continued_term_ && term > Term() && term < state_.term);
+  // Whether this agent took part in the job. A job that goes on from a former coordinator may have
+  // had several before.
+  bool has_led(const control::Register& message) const {
+    const Term term = message.term;
+    const bool was_before = continued_term_ && term > Term() && term < state_.term;
+    return (term == state_.term || was_before) && !is_of_other_job(message.assignment);
   }
+  // The key that only members know. Empty: no round has formed, or is known.
+  const std::string& job_key() const { return state_.job_key; }
   // Members of round(), with the rank assignment that each was sent.
   const Round::Assignments& assignments() const { return state_.round.assignments(); }
   int64_t world_size() const { return state_.round.world_size(); }
@@ -190,7 +197,18 @@ class Job {
 
   // Recovery.
   bool is_recovering() const { return phase_ == Phase::Recovering; }
-  bool is_from_other_coordinator(const std::optional<control::RankAssignment>& assignment) const;
+  // The assignment was made by another process. What this process has formed is known here, or
+  // over.
+  bool is_from_other_coordinator(const std::optional<control::RankAssignment>& assignment) const {
+    return assignment && assignment->term != state_.term && !is_of_other_job(assignment) &&
+           (assignment->term < options_.first_term || assignment->term > options_.term);
+  }
+  // It does not hold the key of this job: another job by the same name, or a stranger. While a
+  // coordinator recovers a job that is new to it, the newest assignment decides which job it is.
+  bool is_of_other_job(const std::optional<control::RankAssignment>& assignment) const {
+    const std::string& key = is_recovering() ? options_.job_key : state_.job_key;
+    return assignment && !key.empty() && assignment->job_key != key;
+  }
   void begin_recovery(Recovery::Kind kind);
   void restore_persisted_state(const control::PersistedJobState& state);
   void restore_from_report(Instant now, const control::Register& message);

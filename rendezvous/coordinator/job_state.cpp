@@ -8,6 +8,7 @@ std::vector<control::RankAssignment> JobState::assign(const std::vector<Node*>& 
                                                       const control::JobSpec& job_spec,
                                                       int64_t store_port, const NodeTable& nodes,
                                                       bool is_led_by_standby) {
+  if (job_key.empty() && make_secret_) job_key = make_secret_();
   std::vector<control::RankAssignment> assignments = make_assignments(ranked, job_spec, store_port);
   std::vector<bool> are_new;
   for (size_t i = 0; i < ranked.size(); ++i) {
@@ -22,6 +23,7 @@ std::vector<control::RankAssignment> JobState::assign(const std::vector<Node*>& 
     assignment.admin_restarts = admin.restarts();
     assignment.wanted_nodes = admin.wanted_nodes();
     assignment.needs_proof = needs_proof;
+    assignment.job_key = job_key;
   }
   standby.choose(ranked, nodes, is_led_by_standby, assignments);
   snapshots.choose(ranked, assignments);
@@ -31,6 +33,7 @@ std::vector<control::RankAssignment> JobState::assign(const std::vector<Node*>& 
 
 void JobState::restore(const control::RankAssignment& assignment) {
   round = Round(assignment.round);
+  job_key = assignment.job_key;
   budgets =
       RestartBudgets(budgets.failures().max(), assignment.restart_count, assignment.hang_restarts);
   snapshots.restore(assignment);

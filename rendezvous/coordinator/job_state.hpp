@@ -26,9 +26,10 @@ struct JobState {
   JobState(const control::JobSpec& job_spec, bool has_leader_lease,
            std::function<std::string()> make_secret)
       : budgets(job_spec.max_restarts),
-        snapshots(std::move(make_secret)),
+        snapshots(make_secret),
         standby(job_spec, has_leader_lease),
-        admin(job_spec) {}
+        admin(job_spec),
+        make_secret_(std::move(make_secret)) {}
 
   // Makes the rank assignments of a round that now forms, of these nodes in rank order. Requires:
   // at least one node.
@@ -47,6 +48,10 @@ struct JobState {
   StandbyChoice standby;
   AdminCommandHandler admin;
   bool needs_proof = false;  // admin commands need a proof of the admin token
+  std::string job_key;       // RankAssignment::job_key; empty until the first round
+
+ private:
+  std::function<std::string()> make_secret_;  // may be empty: no key
 };
 
 }  // namespace cpprun

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace cpprun {
 namespace {
@@ -65,6 +66,21 @@ void NodeTable::clear() {
 void NodeTable::disconnect_all(Effects& effects) {
   for (const auto& [session, node] : sessions_) effects.emplace_back(Close{session, false});
   clear();
+}
+
+void NodeTable::disconnect_without(const std::string& job_key, Effects& effects) {
+  std::vector<Incarnation> others;
+  for (const auto& [incarnation, node] : nodes_) {
+    if (!node.facts.assignment || node.facts.assignment->job_key != job_key) {
+      others.push_back(incarnation);
+    }
+  }
+  for (Incarnation other : others) {
+    if (const auto& session = nodes_.at(other).session) {
+      effects.emplace_back(Close{*session, false});
+    }
+    erase(other);
+  }
 }
 
 void NodeTable::redirect_all(const control::Redirect& to, Effects& effects) {

@@ -32,6 +32,8 @@ class NodeTable {
   void erase(Incarnation incarnation);
   // Closes all connections and forgets all nodes.
   void disconnect_all(Effects& effects);
+  // The same for the nodes that have reported no rank assignment with this key.
+  void disconnect_without(const std::string& job_key, Effects& effects);
   // Tells all nodes where the job is led from, and forgets them.
   void redirect_all(const control::Redirect& to, Effects& effects);
   // The node has changed: it enters ready() or leaves it.

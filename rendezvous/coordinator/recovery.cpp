@@ -39,6 +39,7 @@ bool Recovery::restore(const control::RankAssignment& assignment) {
 bool Recovery::on_registered(Instant now, const Node& node) {
   registered_.insert(node.id.incarnation);
   const std::optional<control::RankAssignment>& assignment = node.facts.assignment;
+  reports_[node.id.incarnation] = {assignment ? assignment->job_key : "", node.facts.decided};
   if (!assignment || assignment->term != newest_.term || assignment->round != newest_.round) {
     return false;
   }
@@ -69,6 +70,24 @@ bool Recovery::may_lead() const {
   return !newest_.standby || registered_.contains(newest_.standby->node);
 }
 
+const control::JobResult* Recovery::result() const {
+  if (newest_.job_key.empty()) return nullptr;
+  const auto witnesses = std::count_if(reports_.begin(), reports_.end(), [this](const auto& entry) {
+    return entry.second.job_key == newest_.job_key;
+  });
+  if (witnesses < 2) return nullptr;
+  for (const auto& [node, report] : reports_) {
+    if (is_claim(report)) return &*report.result;
+  }
+  return nullptr;
+}
+
+bool Recovery::is_result_unconfirmed() const {
+  return kind_ != Kind::FromState && result() == nullptr &&
+         std::any_of(reports_.begin(), reports_.end(),
+                     [this](const auto& entry) { return is_claim(entry.second); });
+}
+
 bool Recovery::is_over(Instant now, const Round& round) {
   if (!may_lead()) return false;
   if (now >= host_gone_at_) {
@@ -78,7 +97,7 @@ bool Recovery::is_over(Instant now, const Round& round) {
   const bool is_host_gone =
       is_host_gone_ && newest_.host_rank >= 0 && !seen_.contains(newest_.host_rank);
   const bool is_whole = seen_count() + (is_host_gone ? 1 : 0) >= newest_.group_size;
-  const bool is_known = (is_whole && is_proven_) || result_;
+  const bool is_known = (is_whole && is_proven_) || result() != nullptr;
   if (!is_known && now < ends_at_) return false;
   // Otherwise the worker leases have ended, and with them the workers of the round.
   const bool may_workers_live = is_known && kind_ != Kind::FromState;

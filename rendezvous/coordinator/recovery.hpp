@@ -11,8 +11,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "common/ids.hpp"
 #include "common/time.hpp"
@@ -39,9 +41,7 @@ class Recovery {
   // An agent, or the persisted state, brings a rank assignment. True: it is newer than all before,
   // so what followed from an older one is void.
   bool restore(const control::RankAssignment& assignment);
-  // An agent knows how the job ended.
-  void restore_result(const control::JobResult& result) { result_ = result; }
-  // An agent has registered. True: it is a member of newest().
+  // An agent has registered, perhaps with the outcome of the job. True: it is a member of newest().
   bool on_registered(Instant now, const Node& node);
   // The newest round can't continue as it is.
   void require_stop() { must_stop_ = true; }
@@ -52,13 +52,26 @@ class Recovery {
 
   // Of all rounds that agents have reported; round 0: none.
   const control::RankAssignment& newest() const { return newest_; }
-  const std::optional<control::JobResult>& result() const { return result_; }
+  // The outcome, reported by a member of the job and confirmed by another: both have shown the key
+  // that only members know (R10). nullptr: none.
+  const control::JobResult* result() const;
+  // An outcome is reported that no other node confirms. Its reporter may be a stranger.
+  bool is_result_unconfirmed() const;
   bool must_stop() const { return must_stop_; }
   // Members of newest() that have registered.
   int64_t seen_count() const { return static_cast<int64_t>(seen_.size()); }
 
  private:
+  // What a node has shown when it registered.
+  struct Report {
+    std::string job_key;  // of its rank assignment; empty: it reported none
+    std::optional<control::JobResult> result;
+  };
+
   bool may_lead() const;
+  bool is_claim(const Report& report) const {
+    return report.result && report.job_key == newest_.job_key;
+  }
   void on_leader_death_known(Instant now);
 
   const Kind kind_;
@@ -72,7 +85,7 @@ class Recovery {
   std::set<Incarnation> registered_;
   std::set<int64_t> seen_;  // group ranks of newest_
   control::RankAssignment newest_;
-  std::optional<control::JobResult> result_;
+  std::map<Incarnation, Report> reports_;
 };
 
 // The rank assignment that the persisted state of a job stands for, with the settings of its

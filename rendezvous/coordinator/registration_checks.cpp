@@ -49,7 +49,7 @@ bool is_sane(const control::RankAssignment& assignment, const control::Register&
          assignment.group_rank >= 0 && assignment.group_rank < assignment.group_size &&
          assignment.base_rank >= 0 && are_counts_sane(assignment, message.job_spec) &&
          is_short(assignment.master_addr) && is_short(assignment.snapshot_secret) &&
-         assignment.host_rank < assignment.group_size &&
+         is_short(assignment.job_key) && assignment.host_rank < assignment.group_size &&
          (!assignment.standby ||
           (is_short(assignment.standby->address) && is_port(assignment.standby->port))) &&
          is_sane(assignment.replicas_of) && is_sane(assignment.replicas_at) &&
@@ -66,6 +66,7 @@ bool is_sane(const control::Register& message) {
          is_port(message.control_port) && message.fault_counts.size() <= limits::kFaultsPerPlan &&
          are_sane(message.snapshots) &&
          (!message.assignment || is_sane(*message.assignment, message)) &&
+         (!message.decided || message.assignment) &&  // only members report an outcome
          is_short(message.clock_domain) && is_short(message.role) && is_short(message.local_addr) &&
          all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
 }

@@ -1,5 +1,6 @@
 #include "rendezvous/protocol/sanitize.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/limits/rendezvous.hpp"
@@ -11,11 +12,19 @@ namespace {
 std::string reason(const std::string& said) {
   return text::cut(text::printable(said), limits::kReasonBytes);
 }
+// An address or the name of a host.
+std::string name(const std::string& said) { return text::one_line(said, limits::kNameBytes); }
 
 template <class Message>
 void make_plain(Message&) {}  // no text for people
 
 void make_plain(Register& message) {
+  // The coordinator refuses those that are too long.
+  const auto clean = [](std::string& said) { said = text::one_line(said, said.size()); };
+  clean(message.role);
+  clean(message.local_addr);
+  clean(message.job_spec.master_addr);
+  std::ranges::for_each(message.addresses, clean);
   if (message.decided) message.decided = sanitize(*std::move(message.decided));
 }
 void make_plain(Failed& message) {
@@ -26,13 +35,51 @@ void make_plain(Stopped& message) {
   if (message.failure) message.failure = for_the_wire(*std::move(message.failure));
 }
 void make_plain(Leave& message) { message.why = text::one_line(message.why, limits::kReasonBytes); }
-void make_plain(FaultPermitRequest& message) {
-  message.where = text::one_line(message.where, limits::kNameBytes);
+void make_plain(FaultPermitRequest& message) { message.where = name(message.where); }
+void make_plain(AdminCommand& message) { message.node = name(message.node); }
+
+void make_plain(Registered& message) {
+  message.coordinator = name(message.coordinator);
+  message.version = name(message.version);
 }
+void make_plain(Refused& message) {
+  message.why = reason(message.why);
+  if (message.occupant) message.occupant->host = name(message.occupant->host);
+}
+void make_plain(std::optional<Standby>& standby) {
+  if (standby) standby->address = name(standby->address);
+}
+void make_plain(std::optional<PeerAddress>& peer) {
+  if (peer) peer->address = name(peer->address);
+}
+void make_plain(Wait& message) {
+  message.why = reason(message.why);
+  make_plain(message.standby);
+}
+void make_plain(RankAssignment& message) {
+  message.master_addr = name(message.master_addr);
+  if (message.resume) message.resume->source_address = name(message.resume->source_address);
+  make_plain(message.replicas_of);
+  make_plain(message.replicas_at);
+  make_plain(message.standby);
+}
+void make_plain(Stop& message) { message.why = reason(message.why); }
+void make_plain(JobResult& message) { message = sanitize(std::move(message)); }
+void make_plain(FaultPermit& message) { message.where = name(message.where); }
+void make_plain(AdminReply& message) {
+  message.text = text::cut(text::printable(message.text), limits::kFailureSummaryBytes);
+}
+void make_plain(ShutdownRequest& message) { message.why = reason(message.why); }
+void make_plain(Redirect& message) { message.address = name(message.address); }
 
 }  // namespace
 
 AgentMessage sanitize(AgentMessage message) {
+  std::visit([](auto& m) { make_plain(m); }, message);
+  return message;
+}
+
+CoordinatorMessage sanitize(CoordinatorMessage message) {
   std::visit([](auto& m) { make_plain(m); }, message);
   return message;
 }

@@ -10,6 +10,7 @@
 namespace cpprun::control {
 
 AgentMessage sanitize(AgentMessage message);
+CoordinatorMessage sanitize(CoordinatorMessage message);
 JobResult sanitize(JobResult decided);
 
 }  // namespace cpprun::control

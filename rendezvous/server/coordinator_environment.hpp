@@ -12,6 +12,11 @@ namespace cpprun {
 // went back. The options name no agent in the process; the caller may set one.
 CoordinatorOptions coordinator_options();
 
+// The MAC of the announcement that a job is led from its address, made with the key of the job
+// (R10, R17).
+std::string mac_of_leader(const std::string& job_key, const std::string& run_id,
+                          const control::AnnounceLeader& message);
+
 // 32 random hex digits: the secret of snapshot transfers, and nonces.
 std::string random_secret();
 

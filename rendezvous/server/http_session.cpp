@@ -81,6 +81,12 @@ HttpResponse HttpSession::answer(std::string_view request, bool& has_body) {
   if (parser.get().method() != http::verb::get && has_body) {
     return plain(405, "only GET and HEAD are served here\n");
   }
+  const auto host = parser.get()[http::field::host];
+  if (!pages_.is_own_name(std::string_view(host.data(), host.size()))) {
+    return plain(421,
+                 "this server does not go by that name; use its address, or start it with "
+                 "--allowed-host=NAME\n");
+  }
   auto target = parser.get().target();
   std::string_view path(target.data(), target.size());
   const size_t mark = std::min(path.find('?'), path.size());

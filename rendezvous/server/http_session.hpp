@@ -23,6 +23,8 @@ struct HttpResponse {
 class HttpPages {
  public:
   virtual ~HttpPages() = default;
+  // Whether clients may ask this server by the name in their Host header; empty: they sent none.
+  virtual bool is_own_name(std::string_view host) const = 0;
   // Makes the response to a path and a query (without the question mark) of `peer`. Called once for
   // each valid GET or HEAD.
   virtual HttpResponse page(std::string_view path, std::string_view query,

@@ -34,6 +34,9 @@ struct ServerOptions {
   Duration silent_peer = limits::kSilentPeerTimeout;
   size_t outbox_bytes = limits::kOutboxBytes;
   size_t connections = limits::kConnections;
+  // Names by which HTTP clients may ask, beside addresses, the names of this machine, and those
+  // that listen() gets.
+  std::vector<std::string> host_names{};
 };
 
 // Each may be empty.

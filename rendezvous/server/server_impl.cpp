@@ -9,6 +9,8 @@
 #include "common/limits/dashboard.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/identity.hpp"
+#include "common/machine/own_addresses.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/version.hpp"
 #include "rendezvous/observe/prometheus.hpp"
@@ -35,10 +37,14 @@ Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerH
     : loop_(loop),
       options_(options),
       hooks_(std::move(hooks)),
+      host_check_(search_domains()),
       alarm_(std::make_unique<OneShotTimer>(loop)),
       stream_alarm_(std::make_unique<OneShotTimer>(loop)) {
   size_t largest = options_.store.key_bytes + options_.store.value_bytes + 64;
   options_.store.command_bytes = std::max(options_.store.command_bytes, largest);
+  const std::string own = own_host_name();
+  for (const std::string& name : {own, own.substr(0, own.find('.'))}) host_check_.allow(name);
+  for (const std::string& name : options_.host_names) host_check_.allow(name);
 }
 
 Server::Impl::~Impl() = default;
@@ -48,6 +54,7 @@ Server::Impl::~Impl() = default;
 Result<uint16_t> Server::Impl::listen(const Endpoint& endpoint, std::shared_ptr<Store> store) {
   Result<std::vector<int>> opened = open_listeners(endpoint);
   if (!opened) return opened.error();
+  host_check_.allow(endpoint.host);
   int number = next_listen_port_++;
   ListenPort& listen_port = listen_ports_[number];
   listen_port.port = local_port(opened->front());

@@ -20,6 +20,7 @@
 #include "common/check.hpp"
 #include "rendezvous/protocol/sniff.hpp"
 #include "rendezvous/server/connection.hpp"
+#include "rendezvous/server/host_check.hpp"
 #include "rendezvous/server/http_session.hpp"
 #include "rendezvous/server/listener.hpp"
 #include "rendezvous/server/server.hpp"
@@ -65,6 +66,7 @@ class Server::Impl final : public ConnectionHost,
   // HttpPages
   HttpResponse page(std::string_view path, std::string_view query,
                     const std::string& peer) override;
+  bool is_own_name(std::string_view host) const override { return host_check_.allows(host); }
   bool stream_began(Connection& connection, const std::string& topic) override;
   void stream_ended(SessionId id) override;
 
@@ -101,6 +103,7 @@ class Server::Impl final : public ConnectionHost,
   boost::asio::io_context& loop_;
   ServerOptions options_;
   ServerHooks hooks_;
+  HostCheck host_check_;
   std::unordered_map<int, ListenPort> listen_ports_;
   int next_listen_port_ = 0;
   StringPool string_pool_;

@@ -10,7 +10,7 @@ class Events:
 
     def __init__(self, port, path='/events'):
         self.sock = socket.create_connection(('127.0.0.1', port), timeout=10)
-        self.sock.sendall(f'GET {path} HTTP/1.1\r\nHost: x\r\n\r\n'.encode())
+        self.sock.sendall(f'GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n'.encode())
         self.lines = self.sock.makefile('rb')
         self.status = int(self.lines.readline().split()[1])
         self.headers = {}

@@ -178,7 +178,7 @@ def test_hello_in_single_bytes(target):
 def test_http_in_single_bytes(target):
     with connect(target.port) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for byte in b'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n':
+        for byte in b'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n':
             peer.sendall(bytes([byte]))
         assert b'200' in peer.recv(1000)
 
@@ -190,8 +190,8 @@ def test_http_in_single_bytes(target):
         (b'GET / HTTP/9.9\r\n\r\n', b'400|404|505'),
         (b'GET nonsense\r\n\r\n', b'400'),
         (b'POST /healthz HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n', b'400|405|413'),
-        (b'DELETE /status HTTP/1.1\r\nHost: x\r\n\r\n', b'405'),
-        (b'GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n', b'404'),
+        (b'DELETE /status HTTP/1.1\r\nHost: localhost\r\n\r\n', b'405'),
+        (b'GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n', b'404'),
         (b'GET /status HTTP/1.1\r\n' + b'X: y\r\n' * 5000 + b'\r\n', b'431|400'),
         (b'GET /\x00\xff\xfe HTTP/1.1\r\n\r\n', b'400|404'),
     ],
@@ -269,7 +269,7 @@ def test_peer_that_stops_reading(target):
         asked = 0
         with contextlib.suppress(OSError):
             for _ in range(20000):
-                asked += peer.send(b'GET /status HTTP/1.1\r\nHost: x\r\n\r\n')
+                asked += peer.send(b'GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n')
         target.check()
     with store_peer(target.port) as peer:
         peer.setblocking(False)

@@ -1,5 +1,6 @@
 """A taken port: reported immediately, with its number and its owner."""
 
+import os
 import socket
 
 import pytest
@@ -35,6 +36,17 @@ def expect_refused(running, port, *words):
         assert str(word) in running.err, running.err
     assert len(running.err.splitlines()) <= 2
     assert has_no_traces(running.err)
+
+
+def test_port_name_of_a_foreign_process(jobs):
+    """Any user may bind the abstract name by which agents reserve a port."""
+    port = free_port()
+    with socket.socket(socket.AF_UNIX) as name:
+        name.bind(f'\0cpprun/port/{port}')
+        name.listen()
+        running = jobs.cpprun(f'--master-port={port}', jobs.sh('true'))
+        cure = 'choose another with --master-port, or end what holds it'
+        expect_refused(running, port, f'is taken by pid {os.getpid()}', cure)
 
 
 def test_master_port_of_a_foreign_process(jobs):

@@ -105,8 +105,9 @@ Result<std::string> http_get(const Endpoint& endpoint, const std::string& path, 
   Result<std::unique_ptr<BlockingSocket>> line = dial(endpoint, limit);
   if (!line) return line.error();
   const std::string where = to_string(endpoint) + ": ";
+  // The server need not know the name by which the user reaches it.
   const Status sent =
-      (*line)->send("GET " + path + " HTTP/1.1\r\nHost: cpprun\r\nConnection: close\r\n\r\n");
+      (*line)->send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   if (!sent) return Error{ErrorKind::System, where + sent.error().text};
   Result<std::string> answer = (*line)->receive(kPageBytes);
   if (!answer) return Error{ErrorKind::System, where + answer.error().text};

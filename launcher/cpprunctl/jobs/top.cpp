@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "common/text.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
@@ -21,7 +22,8 @@ void show(const std::string& text) {
   if (is_terminal) ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
   const size_t rows = size.ws_row > 0 ? size.ws_row : 24;
   const size_t columns = size.ws_col > 0 ? size.ws_col : 80;
-  print(is_terminal ? frame(text, rows, columns) : text + "\n");
+  const std::string plain = text::printable(text);
+  print_unchanged(is_terminal ? frame(plain, rows, columns) : plain + "\n");
   std::fflush(stdout);
 }
 
@@ -59,7 +61,7 @@ class Keys {
 // Ends when a job that was shown before can no longer be found.
 Status top(const JobCommandOptions& options) {
   JobCommandOptions one = options;
-  if (::isatty(STDOUT_FILENO) == 1) print("\x1b[2J");
+  if (::isatty(STDOUT_FILENO) == 1) print_unchanged("\x1b[2J");
   const Keys keys;
   for (int64_t shown = 0; options.frames == 0 || shown < options.frames; ++shown) {
     if (shown > 0 && keys.is_over(static_cast<int>(options.every_s * 1000))) return {};

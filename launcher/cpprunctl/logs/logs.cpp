@@ -25,7 +25,7 @@ constexpr int kPollsPerQuery = 10;  // to the agent: a new round has new files
 
 void show(const std::string& text, const std::string& before) {
   if (text.empty()) return;
-  if (before.empty()) return print(text);
+  if (before.empty()) return print_unchanged(text);
   std::string out;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size() - 1);
@@ -33,7 +33,7 @@ void show(const std::string& text, const std::string& before) {
     at = end + 1;
   }
   if (!out.ends_with('\n')) out += '\n';
-  print(out);
+  print_unchanged(out);
 }
 
 std::string clock_text(int64_t microseconds) {

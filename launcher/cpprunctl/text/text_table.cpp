@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "common/text.hpp"
+
 namespace cpprun::ctl {
 
 void TextTable::add(std::vector<std::string> row) {
@@ -66,13 +68,15 @@ std::string memory_text(int64_t bytes) {
 }
 
 std::string clean(std::string text) {
+  text = text::printable(text);
   for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
+    if (c == '\n' || c == '\t') c = '?';
   }
   return text;
 }
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) { print_unchanged(text::printable(text)); }
+
+void print_unchanged(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace cpprun::ctl

@@ -29,6 +29,9 @@ std::string memory_text(int64_t bytes);
 // Replaces control characters, which a terminal would execute, by '?'.
 std::string clean(std::string text);
 
+// Replaces control characters except newline and tab: the text may quote peers and workers.
 void print(std::string_view text);
+// For the output of workers, and for what controls the terminal on purpose.
+void print_unchanged(std::string_view text);
 
 }  // namespace cpprun::ctl

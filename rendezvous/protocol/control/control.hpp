@@ -112,6 +112,9 @@ struct RankAssignment {
   bool is_led_by_standby = false;  // a standby leads it, not the coordinator at the job's endpoint
   bool needs_proof = false;        // admin commands need a MAC made with the admin token
   std::optional<Standby> standby{};  // empty: no other node may lead the job (R14)
+  // Random, the same in all rounds of the job; spares do not get it. A later coordinator believes
+  // the report of an outcome, and the announcement of a leader, by it (R10).
+  std::string job_key{};
 };
 struct JobResult {
   bool is_success = false;
@@ -230,6 +233,7 @@ struct AnnounceLeader {
   Term term;
   std::string address;
   int64_t port = 0;
+  std::string mac{};  // made with RankAssignment::job_key
 };
 
 // Progress of the workers, for the dashboard (Watch); no decision depends on it. The agent sends it

@@ -80,6 +80,7 @@ void fields(auto&& v, RankAssignment& m) {
   v("is_led_by_standby", m.is_led_by_standby);
   v("needs_proof", m.needs_proof);
   v("standby", m.standby);
+  v("job_key", m.job_key);
 }
 void fields(auto&& v, JobResult& m) {
   v("is_success", m.is_success);
@@ -277,6 +278,7 @@ void fields(auto&& v, AnnounceLeader& m) {
   v("term", m.term);
   v("address", m.address);
   v("port", m.port);
+  v("mac", m.mac);
 }
 void fields(auto&& v, Redirect& m) {
   v("term", m.term);

@@ -22,7 +22,7 @@ std::string name_of(const control::RankAssignment& assignment) {
 void CoordinatorChecks::on_message(const Job* job, const control::Hello& from,
                                    const control::AgentMessage& message) {
   const auto* facts = std::get_if<control::Register>(&message);
-  const bool is_anew = facts && (!job || (job->is_over() && !job->has_led(facts->term)));
+  const bool is_anew = facts && (!job || (job->is_over() && !job->has_led(*facts)));
   if (is_anew) start_over();
   Member& member = members_[from.node.incarnation];
   const bool is_forgotten = facts && !is_anew && !job->nodes().contains(from.node.incarnation);

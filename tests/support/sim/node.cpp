@@ -148,6 +148,7 @@ void Node::carry_out(const agent::BecomeCoordinator& effect) {
   options.embedded = id().incarnation;
   options.node_id_of = id_of_key;
   options.standby_of = spec_.agent.hello.run_id;
+  options.job_key = effect.job_key;
   options.make_secret = [this] { return "secret of " + spec_.label; };
   lead_->wake(options);
   client_.set_routes({Endpoint{address_of(spec_.host), static_cast<uint16_t>(lead_->spec().port)}},

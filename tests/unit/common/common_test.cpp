@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "common/endpoint.hpp"
+#include "common/json.hpp"
 #include "common/result.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -72,6 +74,35 @@ TEST(Text, EscapesControlCharacters) {
   EXPECT_TRUE(text::has_control("a\nb"));
   EXPECT_TRUE(text::has_control("a\xC2\x80"));
   EXPECT_FALSE(text::has_control("a \xC3\xA4"));
+}
+
+TEST(Text, ReplacesCharactersThatChangeTheDirectionOfText) {
+  for (const char* changes :
+       {"\u200e", "\u200f", "\u202a", "\u202e", "\u2066", "\u2069", "\u061c"}) {
+    EXPECT_TRUE(text::has_control(std::string("a") + changes)) << changes;
+    EXPECT_EQ(text::printable(std::string("a") + changes + "b"), "a?b");
+  }
+  for (const char* plain :
+       {"\u200d", "\u2010", "\u2029", "\u202f", "\u2065", "\u206a", "\u061b", "\u05d0"}) {
+    EXPECT_FALSE(text::has_control(plain)) << plain;
+    EXPECT_EQ(text::printable(plain), plain);
+  }
+}
+
+TEST(Text, ReplacesControlBytesOfTerminalsWithoutUtf8) {
+  EXPECT_EQ(text::printable("a\x9B"
+                            "2J"),
+            "a?2J");
+  EXPECT_EQ(text::printable("\xE2\x80"), "\xE2?") << "no whole character";
+  EXPECT_EQ(text::printable("caf\xE9"), "caf\xE9");
+  EXPECT_EQ(text::printable("\u00db"), "\u00db") << "its second byte is 9B";
+}
+
+TEST(Json, EscapesWhatTerminalsCarryOut) {
+  const nlohmann::json json{{"a", "\x1b\x7f\u009b\u202e\u00e4"}};
+  const std::string text = dump_json(json, 1);
+  EXPECT_EQ(text, "{\n \"a\": \"\\u001b\\u007f\\u009b\\u202e\u00e4\"\n}");
+  EXPECT_EQ(nlohmann::json::parse(text), json);
 }
 
 TEST(Text, CuttingKeepsCharactersWhole) {

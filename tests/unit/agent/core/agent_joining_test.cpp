@@ -32,6 +32,50 @@ TEST_F(Joining, NamesTheOtherHostOfAFullJob) {
   EXPECT_EQ(finish->text.find('\x1b'), std::string::npos);
 }
 
+TEST_F(Joining, RefusesRanksThatCannotBeRight) {
+  using Change = void (*)(control::RankAssignment&);
+  const Change wrong[] = {
+      [](auto& a) { a.group_rank = -1; },        [](auto& a) { a.group_rank = 1; },
+      [](auto& a) { a.group_size = 0; },         [](auto& a) { a.group_size = INT64_MAX; },
+      [](auto& a) { a.base_rank = -1; },         [](auto& a) { a.base_rank = 1; },
+      [](auto& a) { a.base_rank = INT64_MAX; },  [](auto& a) { a.world_size = 1; },
+      [](auto& a) { a.world_size = INT64_MAX; }, [](auto& a) { a.base_role_rank = -1; },
+      [](auto& a) { a.role_world_size = 0; },    [](auto& a) { a.master_port = 65536; },
+      [](auto& a) { a.store_port = -1; },        [](auto& a) { a.restart_count = -1; },
+  };
+  for (const Change change : wrong) {
+    core = Core(options());
+    call([&](agent::Effects& e) { core.start(now, e); });
+    finish.reset();
+    started.clear();
+    is_in_touch();
+    control::RankAssignment assignment = assignment_of(1);
+    change(assignment);
+    hears(assignment);
+    expect_finish(How::Error);
+    EXPECT_NE(finish->text.find("ranks or ports that cannot be right"), std::string::npos);
+    EXPECT_TRUE(started.empty());
+    EXPECT_TRUE(said<control::Leave>());
+  }
+}
+
+TEST_F(Joining, ShowsNoControlCharactersOfTheCoordinator) {
+  connects();
+  hears(control::Refused{"a \x1b[2J\x07 \xE2\x80\xAE reason"});
+  expect_finish(How::Error);
+  EXPECT_NE(finish->text.find("a ?[2J? ? reason"), std::string::npos) << finish->text;
+}
+
+TEST_F(Joining, AnAgentThatKnowsTheOutcomeNeedsNoCoordinatorToEnd) {
+  runs();
+  has_job_result(true);
+  disconnects();
+  connects();
+  hears(control::Refused{"a reason"});
+  all_quiet();
+  expect_finish(How::Success);
+}
+
 TEST_F(Joining, ASpareIsReportedOnce) {
   is_in_touch();
   waits(true);

@@ -100,6 +100,8 @@ class AgentTest : public testing::Test {
     control::RankAssignment assignment;
     assignment.term = Term(term);
     assignment.round = RoundNumber(round);
+    assignment.group_size = 1;
+    assignment.world_size = assignment.role_world_size = 2;
     return assignment;
   }
   void gets_assignment(int64_t round, int64_t restart_count = 0) {

@@ -102,6 +102,10 @@ std::vector<FlagCase> worker_cases() {
        }},
       {"debug-rank", "3",
        [](auto& c) { return c.debug_rank == 3 && c.hangs.mode == HangConfig::Mode::Off; }},
+      {"allowed-host", "a.example, b",
+       [](auto& c) {
+         return c.rendezvous.allowed_hosts == std::vector<std::string>{"a.example", "b"};
+       }},
       {"omp-threads", "4", [](auto& c) { return c.workers.omp_threads == 4; }},
       {"faults", "plan.json",
        [](auto& c) { return c.faults.plan && c.faults.plan->faults.size() == 1; }},

@@ -1,6 +1,7 @@
 // Announcements at the job's endpoint that another coordinator leads the job (R17), and rejected
 // ones.
 #include <algorithm>
+#include <memory>
 
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
@@ -65,6 +66,89 @@ TEST_F(AnnounceLeader, R17_AcceptsMessagesSentBeforeTheRedirect) {
   says("a", control::Stopped{RoundNumber(1), 40001});
   EXPECT_TRUE(heard<control::Redirect>("a"));
   EXPECT_FALSE(heard<control::Refused>("a"));
+}
+
+// The key stands for the MAC that is made with it.
+class ConfirmedLeader : public AnnounceLeader {
+ public:
+  ConfirmedLeader() { begins(true); }
+  void begins(bool needs_known_leader) {
+    CoordinatorOptions options{
+        "head", Term(9), {}, limits::kWaitReminderInterval, [] { return std::string("secret"); }};
+    options.needs_known_leader = needs_known_leader;
+    options.is_leader_of = [](const std::string& job_key, const std::string& of,
+                              const control::AnnounceLeader& message) {
+      return of == "job" && message.mac == "mac with " + job_key;
+    };
+    std::destroy_at(&core);
+    std::construct_at(&core, std::move(options));
+  }
+  void comes_back_with(const std::string& name, const std::string& job_key) {
+    control::RankAssignment made;
+    made.term = player(name).facts.term = Term(8);
+    made.round = RoundNumber(3);
+    made.group_size = 2;
+    made.is_led_by_standby = true;
+    made.job_key = job_key;
+    player(name).facts.assignment = made;
+    returns(name, control::ReportedPhase::Running, 3);
+  }
+  static control::AnnounceLeader leader(const std::string& mac) {
+    return {Term(8), "10.0.0.2", 4702, mac};
+  }
+};
+
+TEST_F(ConfirmedLeader, R17_AStrangerRedirectsNobodyBeforeTheJobBegins) {
+  for (const char* mac : {"", "mac with ", "mac with secret"}) {
+    says_who_leads("x", leader(mac));
+    expect_refused("x", "confirms");
+  }
+  join("a");
+  join("b");
+  EXPECT_FALSE(heard<control::Redirect>("a"));
+  EXPECT_EQ(round_of("a"), RoundNumber(1));
+}
+
+TEST_F(ConfirmedLeader, R17_AStrangerRedirectsNoMemberThatReturns) {
+  for (const bool needs_known_leader : {true, false}) {
+    begins(needs_known_leader);
+    comes_back_with("a", "key");
+    says_who_leads("x", leader("mac with another"));
+    expect_refused("x", "confirms");
+    EXPECT_FALSE(heard<control::Redirect>("a"));
+    player("x").session.reset();
+  }
+}
+
+TEST_F(ConfirmedLeader, R17_AMemberConfirmsTheLeaderOfItsJob) {
+  comes_back_with("a", "key");
+  says_who_leads("x", leader("mac with key"));
+  EXPECT_TRUE(heard<control::Redirect>("x"));
+  EXPECT_TRUE(heard<control::Redirect>("a"));
+  join("b");
+  EXPECT_TRUE(heard<control::Redirect>("b"));
+}
+
+TEST_F(ConfirmedLeader, R17_WithoutAMemberAnAgentThatHostsBelieves) {
+  begins(false);
+  says_who_leads("x", leader(""));
+  join("a");
+  EXPECT_TRUE(heard<control::Redirect>("a"));
+}
+
+TEST_F(ConfirmedLeader, R17_AStrangersWordDuringAJobHoldsForNoLaterOne) {
+  join("a");
+  join("b");
+  says_who_leads("x", leader(""));
+  EXPECT_EQ(notes_of("two_jobs"), 1);
+  for (const char* name : {"a", "b"}) leaves(name);
+  join("c");
+  EXPECT_FALSE(heard<control::Redirect>("c"));
+}
+
+TEST_F(ConfirmedLeader, R17_RefusesAnAddressWithControlCharacters) {
+  says_who_leads("x", {Term(8), "10.0.0.2\x1b[2J", 4702, "mac with key"});
+  expect_refused("x", "nobody can lead");
 }
 
 TEST_F(AnnounceLeader, R17_AnAnnouncementEndsWithItsConnection) {

@@ -230,7 +230,8 @@ TEST_F(Failures, AReportedOutcomeMayFillAFrame) {
   control::RankAssignment assignment;
   assignment.round = RoundNumber(3);
   assignment.term = Term(3);
-  assignment.group_size = 1;
+  assignment.group_size = 2;
+  assignment.job_key = "key";
   control::Register& facts = player("b").facts;
   facts.term = assignment.term;
   facts.assignment = assignment;
@@ -238,8 +239,9 @@ TEST_F(Failures, AReportedOutcomeMayFillAFrame) {
   facts.decided->root_cause = RootCause{"n", wordy(WorkerExit{}), "w"};
   returns("b", control::ReportedPhase::Stopped, 3);
   player("a").facts.term = assignment.term;
-  join("a");
-  passes(limits::kNodeLease + 2s);
+  assignment.group_rank = 1;
+  player("a").facts.assignment = assignment;
+  returns("a", control::ReportedPhase::Stopped, 3);
   expect_decided("a", false);
   EXPECT_EQ(decided().failure_summary.size(), limits::kFailureSummaryBytes);
 }

@@ -208,6 +208,88 @@ TEST_F(JobRecoveryTest, R13_AReportedOutcomeIsTheOutcome) {
   expect_decided("b", true);
 }
 
+TEST_F(JobRecoveryTest, R10_AStrangersOutcomeIsNoOnesOutcome) {
+  coordinator_restarts();
+  join("a");
+  Player& stranger = player("x");
+  stranger.facts.decided = control::JobResult{true, ""};
+  stranger.facts.term = Term(8);
+  control::RankAssignment made;
+  made.term = Term(8);
+  made.round = RoundNumber(5);
+  made.group_size = 1;
+  made.job_key = "a key of its own";
+  stranger.facts.assignment = made;
+  comes_back("x", ReportedPhase::Running);
+  EXPECT_FALSE(heard<control::JobResult>("a"));
+  EXPECT_FALSE(player("x").session);
+  join("a");
+  join("b");
+  passes(limits::kLastCall);
+  EXPECT_EQ(round_of("a"), RoundNumber(1)) << "the job begins as if nothing had been said";
+  EXPECT_FALSE(heard<control::JobResult>("a"));
+}
+
+TEST_F(JobRecoveryTest, R10_OnlyMembersReportAnOutcome) {
+  coordinator_restarts();
+  player("x").facts.decided = control::JobResult{true, ""};
+  join("x");
+  expect_refused("x", "make no sense");
+}
+
+TEST_F(JobRecoveryTest, R10_AnOutcomeReachesOnlyTheMembersOfItsJob) {
+  a_and_b_run();
+  all({"a", "b"}, &JobTest::says_done);
+  coordinator_restarts();
+  join("c");
+  player("a").facts.decided = control::JobResult{true, ""};
+  comes_back("a", ReportedPhase::Done);
+  EXPECT_FALSE(heard<control::JobResult>("a")) << "nobody confirms it yet";
+  comes_back("b", ReportedPhase::Done);
+  expect_decided("b", true);
+  EXPECT_FALSE(heard<control::JobResult>("c"));
+  EXPECT_FALSE(player("c").session) << "it comes again, and begins the next job";
+}
+
+TEST_F(JobRecoveryTest, R10_AnUnconfirmedOutcomeEndsNothingButItsReporter) {
+  a_and_b_run();
+  coordinator_restarts();
+  player("a").facts.decided = control::JobResult{true, ""};
+  comes_back("a", ReportedPhase::Stopped);
+  passes(limits::kNodeLease);
+  EXPECT_FALSE(player("a").session);
+  EXPECT_TRUE(core.jobs().empty());
+}
+
+TEST_F(JobRecoveryTest, R10_SparesDoNotLearnTheKeyOfTheJob) {
+  a_and_b_run();
+  join("c");
+  join("d");
+  EXPECT_FALSE(assignment("a").job_key.empty());
+  EXPECT_EQ(assignment("a").job_key, assignment("b").job_key);
+  says_failed("a");
+  all({"a", "b"}, &JobTest::says_stopped);
+  EXPECT_EQ(assignment("a").job_key, assignment("b").job_key);
+  for (const auto& message : player("d").heard) {
+    EXPECT_FALSE(std::holds_alternative<control::RankAssignment>(message));
+  }
+}
+
+TEST_F(JobRecoveryTest, R10_RestartsThatAStrangerReportsDoNotCount) {
+  nodes(1, 3);
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  passes(limits::kNodeLease);
+  Player& stranger = player("x");
+  stranger.facts.term = Term(7);
+  stranger.facts.assignment = player("b").facts.assignment;
+  stranger.facts.assignment->restart_count = 3;
+  stranger.facts.assignment->job_key = "a key of its own";
+  comes_back("x", ReportedPhase::Stopped);
+  EXPECT_EQ(job().budget().used(), 0);
+}
+
 TEST_F(JobRecoveryTest, R13_ANewNodeWaitsUntilTheOthersReturned) {
   nodes(1, 3);
   a_and_b_run();

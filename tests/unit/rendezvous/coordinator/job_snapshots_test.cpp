@@ -29,7 +29,7 @@ TEST_F(JobTest, Snapshots_InASharedFolderAreNotFetched) {
     EXPECT_EQ(resume_of(assignment(name)).source_address, "");
     EXPECT_EQ(assignment(name).snapshot_secret, "") << "nobody may fetch";
   }
-  EXPECT_EQ(secrets, 0);
+  EXPECT_EQ(secrets, 1) << "the key of the job";
   EXPECT_NE(status_json(core).find("\"step\": 30"), std::string::npos);
 }
 
@@ -41,8 +41,8 @@ TEST_F(JobTest, Snapshots_ANodeWithoutOneFetches) {
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 30);
   EXPECT_EQ(resume_of(assignment("b")).source_address, player("a").facts.addresses[0]);
   EXPECT_EQ(resume_of(assignment("b")).source_port, 4711);
-  EXPECT_EQ(assignment("a").snapshot_secret, "secret-1");
-  EXPECT_EQ(assignment("b").snapshot_secret, "secret-1");
+  EXPECT_EQ(assignment("a").snapshot_secret, "secret-2");
+  EXPECT_EQ(assignment("b").snapshot_secret, "secret-2");
 }
 
 TEST_F(JobTest, Snapshots_ANodeWithoutAFolderDoesNotCount) {
@@ -182,8 +182,8 @@ TEST_F(JobTest, Replicas_AReplacementLearnsTheirHolders) {
   EXPECT_EQ(assignment("a").replicas_of, peer_of("b"));
   EXPECT_EQ(assignment("b").replicas_of, peer_of("a"));
   EXPECT_FALSE(assignment("a").replicas_at) << "in the first round nobody has anything";
-  EXPECT_EQ(assignment("a").snapshot_secret, "secret-1");
-  EXPECT_EQ(assignment("b").snapshot_secret, "secret-1");
+  EXPECT_EQ(assignment("a").snapshot_secret, "secret-2");
+  EXPECT_EQ(assignment("b").snapshot_secret, "secret-2");
   dies("a");
   passes(limits::kDeathGrace);
   says_saved("b");

@@ -98,6 +98,7 @@ TEST_F(Register, RejectsInvalidNamesAndPortsOfARound) {
   expect_all_refused({
       [](auto& r) { r.assignment->master_addr = kLong; },
       [](auto& r) { r.assignment->snapshot_secret = kLong; },
+      [](auto& r) { r.assignment->job_key = kLong; },
       [](auto& r) { r.assignment->standby->address = kLong; },
       [](auto& r) { r.assignment->standby->port = 65536; },
       [](auto& r) { r.assignment->replicas_of->address = kLong; },

@@ -1,0 +1,97 @@
+"""Strangers at the rendezvous port before a job begins: they lead no agent astray, end no job, and
+a foreign page reads nothing."""
+
+import http.client
+import socket
+
+import pytest
+
+from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+from nodes_wire import FakeAgent
+
+ELSEWHERE = {'term': 2**50, 'address': '127.0.0.1', 'port': 9}
+OUTCOME = {'is_success': True, 'failure_summary': ''}
+
+
+@pytest.fixture(autouse=True)
+def built():
+    if not (BIN / 'cpprunctl').exists():
+        pytest.skip('cpprunctl is not built')
+
+
+def both_run(cluster, job):
+    """Two agents form their round and succeed, whatever strangers have said before."""
+    for _ in range(2):
+        job.agent(len(cluster.agents))
+    world = cluster.world(0, 1)
+    assert all(worker.alive() for worker in world)
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents]
+
+
+def announces(job, **more):
+    stranger = FakeAgent(job.port, job.run_id, 'key of a stranger')
+    stranger.tell('announce_leader', **{**ELSEWHERE, **more})
+    return stranger
+
+
+@pytest.mark.parametrize('mac', ['', '0' * 64])
+def test_stranger_announces_no_leader_before_the_job_begins(cluster, mac):
+    job = Job(cluster, 2)
+    job.serve()
+    stranger = announces(job, mac=mac)
+    assert 'no node of job' in stranger.hears('refused')['why']
+    assert stranger.is_closed()
+    both_run(cluster, job)
+
+
+def test_stranger_reports_no_outcome(cluster):
+    job = Job(cluster, 2, lease=2)
+    job.serve()
+    spare = FakeAgent(job.port, job.run_id, 'key of a spare')
+    spare.register(job_result=OUTCOME)
+    assert 'make no sense' in spare.hears('refused')['why']
+    member = FakeAgent(job.port, job.run_id, 'key of a member')
+    round_of_its_own = {'term': 7, 'round': 3, 'group_size': 2, 'world_size': 2, 'job_key': 'x'}
+    member.register(term=7, round=3, reported_phase=3, job_result=OUTCOME,
+                    assignment=round_of_its_own)
+    both_run(cluster, job)
+    assert member.is_closed()
+
+
+# ---------------------------------------------------------------- HTTP
+
+
+def status_by(port, *hosts):
+    """The code of /status, asked with these Host headers, and the body."""
+    with socket.create_connection(('127.0.0.1', port), 10) as peer:
+        lines = ''.join(f'Host: {host}\r\n' for host in hosts)
+        peer.sendall(f'GET /status HTTP/1.1\r\n{lines}\r\n'.encode())
+        answer = http.client.HTTPResponse(peer)
+        answer.begin()
+        return answer.status, answer.read().decode()
+
+
+def test_foreign_host_names_are_refused(cluster):
+    job = Job(cluster, 1)
+    job.serve()
+    rebound = f'{socket.gethostname()}.evil.example'
+    for host in ('evil.example', f'evil.example:{job.port}', rebound):
+        code, text = status_by(job.port, host)
+        assert code == 421 and '--allowed-host' in text and 'jobs' not in text
+    own = ('127.0.0.1', f'127.0.0.1:{job.port}', '10.9.8.7', f'[::1]:{job.port}', 'localhost',
+           socket.gethostname())
+    for host in own:
+        assert status_by(job.port, host)[0] == 200
+    assert status_by(job.port)[0] == 200
+
+
+def test_users_name_further_hosts(cluster):
+    job = Job(cluster, 1)
+    job.host(0, '--allowed-host=train.example, dash.example')
+    cluster.world(0)
+    for host in ('train.example', 'dash.example:80', 'DASH.example.'):
+        assert status_by(job.port, host)[0] == 200
+    assert status_by(job.port, 'other.example')[0] == 421
+    cluster.say(0)
+    cluster.agents[0].ends(0)
