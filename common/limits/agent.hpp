@@ -29,6 +29,12 @@ inline constexpr Duration kFinalScanTimeout = 5s;  // the last scan of --snapsho
 inline constexpr Duration kFolderRemovalTimeout = 5s;  // removing the run's temporary folder
 inline constexpr int kFolderDepth = 64;  // of that folder; removal holds one descriptor per level
 
+// The I/O thread (common/thread/io_thread.hpp).
+// Tasks that wait for a file system: a round needs one per failed worker and a few more.
+inline constexpr size_t kIoTasks = 8 * 1024;
+// The agent's end waits so long for the files that it has written.
+inline constexpr Duration kIoEndTimeout = 2s;
+
 // The reaper process.
 inline constexpr Duration kReaperTimeout = 1s;  // search for processes of a dead agent
 // Reading one process's environment; the process is then skipped until the next pass.
