@@ -42,6 +42,7 @@
 #include "common/machine/identity.hpp"
 #include "common/proof/node_id.hpp"
 #include "common/text.hpp"
+#include "common/thread/io_thread.hpp"
 #include "rendezvous/client/control_client.hpp"
 
 namespace cpprun {
@@ -168,6 +169,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   boost::asio::posix::stream_descriptor reaper_fd_;
   Instant worker_lease_deadline_ = Instant::never();  // workers may run until then
 
+  const std::shared_ptr<IoThread> io_ = std::make_shared<IoThread>();
   std::unique_ptr<ReaperHandle> reaper_;
   LogFolder folder_;
   std::optional<ConsoleReporter> reporter_;
@@ -241,8 +243,8 @@ Status AgentDaemon::Impl::prepare() {
   reaper_ = std::move(*reaper);
   start_host();
   watch_for_hangs();
-  reporter_.emplace(config_, host_name_);
-  event_recorder_.emplace(config_, host_name_, folder_.run_folder());
+  reporter_.emplace(config_, host_name_, *io_);
+  event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_);
   return {};
 }
 

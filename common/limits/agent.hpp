@@ -94,5 +94,7 @@ inline constexpr Duration kHealthRetry = 1s;  // after a failed accept; probes w
 
 // Size of events.jsonl: a worker that commits snapshots without end must not fill the disk.
 inline constexpr uint64_t kEventsBytes = 256 << 20;
+// Lines that wait for the file system; the events of many rounds.
+inline constexpr size_t kEventsPendingBytes = 1 << 20;
 
 }  // namespace cpprun::limits
