@@ -34,6 +34,11 @@ inline constexpr int kFolderDepth = 64;  // of that folder; removal holds one de
 inline constexpr size_t kIoTasks = 8 * 1024;
 // The agent's end waits so long for the files that it has written.
 inline constexpr Duration kIoEndTimeout = 2s;
+// A worker's exit is reported without its error file after this; the other nodes wait for the
+// report before they stop.
+inline constexpr Duration kErrorFileTimeout = 5s;
+// A round starts without log and error files after this; the other nodes' workers wait for it.
+inline constexpr Duration kRoundFilesTimeout = 10s;
 
 // The reaper process.
 inline constexpr Duration kReaperTimeout = 1s;  // search for processes of a dead agent

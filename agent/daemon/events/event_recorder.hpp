@@ -34,7 +34,7 @@ class EventRecorder {
   void on_message(const control::CoordinatorMessage& message);
   void on_signal(int signal);
 
-  void starting();  // the round's workers are about to be spawned
+  void starting();  // the round's files are about to be made, and then its workers spawned
   void worker_started(LocalRank local_rank, Rank rank, int pid);
   void round_started();  // all workers here were spawned
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
