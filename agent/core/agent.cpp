@@ -210,6 +210,7 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
   charged_ = control::RestartCharge::None;
   held_failure_.reset();
   lost_.clear();
+  files_ = Files::None;
   state_ = State::Starting;
   is_standby_ = assignment_.standby && assignment_.standby->node == options_.hello.node.incarnation;
   if (!is_leading_ && is_leased() && !options_.is_led_by_election) {
@@ -235,16 +236,30 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
 }
 
 // Workers may run only under a worker lease (R6). The first pong may come shortly after the rank
-// assignment.
+// assignment. The lease is checked again when the files are ready, because it may have ended.
 void Agent::start_if_leased(Instant now, Effects& effects) {
-  if (is_fetching_ || is_fetching_replicas_ || (is_leased() && worker_lease_.sigterm_at() <= now))
+  if (state_ != State::Starting || is_fetching_ || is_fetching_replicas_ ||
+      files_ == Files::Awaited || (is_leased() && worker_lease_.sigterm_at() <= now))
     return;
+  if (files_ == Files::None) {
+    files_ = Files::Awaited;
+    join_deadline_ = Instant::never();  // the preparation has a time limit of its own
+    effects.push_back(PrepareRound{assignment_});
+    return;
+  }
   state_ = State::Running;
   join_deadline_ = Instant::never();
   lease_killed_ = false;
   effects.push_back(SetWorkerLease{is_leased() ? worker_lease_.deadline() : Instant::never()});
   effects.push_back(StartWorkers{assignment_});
   effects.push_back(SendMessage{control::Started{assignment_.round}});
+}
+
+void Agent::on_prepared(Instant now, Effects& effects) {
+  if (files_ != Files::Awaited) return;  // a stop came first
+  files_ = Files::Ready;
+  join_deadline_ = now + options_.join_timeout;
+  start_if_leased(now, effects);
 }
 
 void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
@@ -315,6 +330,7 @@ void Agent::on_hang(Instant now, const WorkerExit& hung, Effects& effects) {
 }
 
 void Agent::on_all_workers_gone(Instant now, Effects& effects) {
+  if (state_ == State::Ended) return;  // the coordinator refused this agent while workers ran
   if (!is_drained_) exits_.keep_if_failed();
   effects.push_back(SetWorkerLease{Instant::never()});
   switch (state_) {
@@ -326,8 +342,7 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
     case State::Stopping:
       if (is_finishing_) {
         state_ = State::Stopped;
-        finish_job(effects);
-        return;
+        return finish_job(effects);
       }
       become_stopped(now, effects);
       return;
@@ -384,11 +399,7 @@ void Agent::send_stopped(Effects& effects) {
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {
   if (job_result_) return finish_job(effects);  // it needs the coordinator no more
   effects.push_back(Disconnect{has_workers()});
-  std::string text = "the coordinator refused this agent: " + message.why;
-  if (message.occupant) {
-    text = occupied_text(options_.hello.run_id, options_.endpoint, options_.hello.node.name,
-                         *message.occupant);
-  }
+  std::string text = refused_text(message, options_.hello, options_.endpoint);
   finish(Finish{Finish::How::Error, 0, std::move(text), {}, 0}, effects);
 }
 
@@ -459,7 +470,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   }
   switch (state_) {
     case State::Starting:
-      drop_fetch(effects);
+      cancel_start(effects);
       become_stopped(now, effects);
       return;
     case State::Done:
@@ -484,7 +495,7 @@ void Agent::on(Instant, const control::JobResult& message, Effects& effects) {
   job_result_ = message;
   if (!message.is_resumable) flush_held_failure(effects);
   effects.push_back(SendMessage{control::Ack{message.is_success}});
-  drop_fetch(effects);
+  cancel_start(effects);
   if (state_ == State::Starting) state_ = State::Stopped;  // no worker has been started
   if (state_ == State::Running)
     stop_workers(options_.stop_grace, false, effects);  // the job ended without this node
@@ -651,12 +662,8 @@ control::Snapshots Agent::newest_snapshots() const {
 
 void Agent::on_fell_back(int64_t step, Effects& effects) {
   if (!assignment_.resume || std::exchange(fell_back_, true)) return;
-  const control::SnapshotName& chosen = assignment_.resume->snapshot;
-  const std::string instead =
-      step < 0 ? "training begins anew" : "training goes on from step " + std::to_string(step);
-  effects.push_back(LogEvent{
-      LogEvent::Level::Warning,
-      "the snapshot of step " + std::to_string(chosen.step) + " could not be used, " + instead});
+  const int64_t chosen = assignment_.resume->snapshot.step;
+  effects.push_back(LogEvent{LogEvent::Level::Warning, fell_back_text(chosen, step)});
   if (is_connected_) effects.push_back(SendMessage{newest_snapshots()});
 }
 
@@ -672,7 +679,9 @@ void Agent::on_replicas_fetched(Instant now, Effects& effects) {
   start_if_leased(now, effects);
 }
 
-void Agent::drop_fetch(Effects& effects) {
+// The round ends before its workers have started.
+void Agent::cancel_start(Effects& effects) {
+  files_ = Files::None;
   const bool is_fetching = std::exchange(is_fetching_, false);
   const bool is_seeking = std::exchange(is_fetching_replicas_, false);
   if (is_fetching || is_seeking) effects.push_back(DropFetch{});
@@ -680,7 +689,7 @@ void Agent::drop_fetch(Effects& effects) {
 
 void Agent::on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects) {
   if (!std::exchange(is_fetching_, false)) return;
-  drop_fetch(effects);  // also FetchReplicas
+  cancel_start(effects);  // also FetchReplicas
   effects.push_back(LogEvent{LogEvent::Level::Warning, error.text});
   unreported_failure_ = control::Failed{assignment_.round, WorkerExit{}, false, error.text,
                                         is_damaged ? assignment_.resume->snapshot.id : ""};

@@ -15,8 +15,8 @@
 //
 // A second SIGINT or SIGQUIT kills the workers at once. A second SIGTERM or SIGHUP has no effect.
 //
-// In Starting the agent may first fetch a snapshot; it starts no worker before the snapshot is
-// here.
+// In Starting the agent may first fetch a snapshot, and the daemon then prepares the round's files;
+// the agent starts no worker before both are done.
 #pragma once
 
 #include <optional>
@@ -115,6 +115,8 @@ class Agent {
   void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
   // The answer to FetchReplicas: the shards are here, or the neighbour does not have them.
   void on_replicas_fetched(Instant now, Effects& effects);
+  // The answer to PrepareRound: the workers can start, with or without log files.
+  void on_prepared(Instant now, Effects& effects);
 
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
@@ -159,7 +161,7 @@ class Agent {
   void ping_sooner(Instant now);
   void stop_past_worker_lease(Duration grace, Effects& effects);
   void start_if_leased(Instant now, Effects& effects);
-  void drop_fetch(Effects& effects);
+  void cancel_start(Effects& effects);
   void stop_workers(Duration grace, bool lets_save, Effects& effects);
   void on_failed_save(const WorkerExit& end, Effects& effects);
   bool has_saved() const;
@@ -192,10 +194,11 @@ class Agent {
   bool wants_port_for_stopped_ = false;
   bool wants_scan_for_stopped_ = false;
   bool is_fetching_ = false;
-  bool is_fetching_replicas_ = false;  // shards in a neighbour's memory
-  bool fell_back_ = false;             // the workers could not load the round's snapshot
-  bool is_drained_ = false;            // a request, here or at another node, stops this round
-  bool is_finishing_ = false;          // the job is over; the agent ends when the workers are gone
+  bool is_fetching_replicas_ = false;                              // shards in a neighbour's memory
+  enum class Files { None, Awaited, Ready } files_ = Files::None;  // of assignment_
+  bool fell_back_ = false;     // the workers could not load the round's snapshot
+  bool is_drained_ = false;    // a request, here or at another node, stops this round
+  bool is_finishing_ = false;  // the job is over; the agent ends when the workers are gone
   bool lease_killed_ = false;  // the workers of this round got SIGKILL at the end of the lease
   bool ignores_connection_ = false;  // the coordinator on this connection has an older term (R13)
   bool has_warned_ = false;  // logged the older term; reset by a coordinator with a current one

@@ -1,7 +1,8 @@
 // Effects of the agent's state machine. Plain data; the daemon and the simulator carry them out.
 //
 // The runner carries effects out front to back. It answers `ReservePort` by Agent::on_port() before
-// any other event, and `ScanSnapshots`, `FetchSnapshot` and `FetchReplicas` whenever they are done.
+// any other event, and `PrepareRound`, `ScanSnapshots`, `FetchSnapshot` and `FetchReplicas`
+// whenever they are done.
 #pragma once
 
 #include <optional>
@@ -48,6 +49,13 @@ struct BecomeCoordinator {
   std::string job_key{};  // as in the rank assignment
 };
 
+// Make the round's log folder and open its log files. Answered by Agent::on_prepared(), also after
+// a failure. Replaces an earlier one, whose answer does not come any more.
+struct PrepareRound {
+  control::RankAssignment assignment;
+};
+
+// Comes after PrepareRound for the same assignment.
 struct StartWorkers {
   control::RankAssignment assignment;
 };
@@ -146,10 +154,10 @@ struct Finish {
   bool ran_no_worker = false;                      // this node was in no round
 };
 
-using Effect = std::variant<SendMessage, Disconnect, Reconnect, StartWorkers, StopWorkers,
-                            ReservePort, SetWorkerLease, FirstFailure, LogEvent, Finish,
-                            ScanSnapshots, FetchSnapshot, DropFetch, ServeSnapshots, EndSaving,
-                            FetchReplicas, KeepReplicas, Routes, BecomeCoordinator>;
+using Effect = std::variant<SendMessage, Disconnect, Reconnect, PrepareRound, StartWorkers,
+                            StopWorkers, ReservePort, SetWorkerLease, FirstFailure, LogEvent,
+                            Finish, ScanSnapshots, FetchSnapshot, DropFetch, ServeSnapshots,
+                            EndSaving, FetchReplicas, KeepReplicas, Routes, BecomeCoordinator>;
 using Effects = std::vector<Effect>;
 
 }  // namespace cpprun::agent

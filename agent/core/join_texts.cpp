@@ -13,13 +13,21 @@ std::string waiting_text(bool is_connected, const std::string& last_wait) {
   return "while waiting " + what + "; no worker was started";
 }
 
-std::string occupied_text(const std::string& run_id, const std::string& endpoint,
-                          const std::string& host, const control::Occupant& by) {
+std::string refused_text(const control::Refused& refused, const control::Hello& hello,
+                         const std::string& endpoint) {
+  if (!refused.occupant) return "the coordinator refused this agent: " + refused.why;
+  const control::Occupant& by = *refused.occupant;
   const std::string other = text::one_line(by.host, limits::kNameBytes);
   const std::string pid = by.pid > 0 ? "pid " + std::to_string(by.pid) : "another agent";
-  const std::string where = other == host ? "" : " on " + other;
-  return "job '" + run_id + "' already runs at " + endpoint + " (" + pid + where + ")" +
+  const std::string where = other == hello.node.name ? "" : " on " + other;
+  return "job '" + hello.run_id + "' already runs at " + endpoint + " (" + pid + where + ")" +
          "; give --rdzv-id=NAME to run another job there";
+}
+
+std::string fell_back_text(int64_t chosen, int64_t step) {
+  const std::string instead =
+      step < 0 ? "training begins anew" : "training goes on from step " + std::to_string(step);
+  return "the snapshot of step " + std::to_string(chosen) + " could not be used, " + instead;
 }
 
 std::string join_timeout_text(const JoinTimeout& why) {

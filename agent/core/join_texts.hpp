@@ -1,4 +1,5 @@
-// Texts for the user about an agent that waits for its job, or cannot join it. Pure.
+// Texts for the user about an agent that waits for its job, cannot join it, or resumes from another
+// snapshot. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,14 @@ namespace cpprun::agent {
 // the wait; may be empty.
 std::string waiting_text(bool is_connected, const std::string& last_wait);
 
-// Another job occupies the endpoint: the user gave no --rdzv-id, and both jobs have the default
-// one. `host`: this node's name.
-std::string occupied_text(const std::string& run_id, const std::string& endpoint,
-                          const std::string& host, const control::Occupant& by);
+// The coordinator refused the agent of `hello`. With an occupant another job occupies the endpoint:
+// the user gave no --rdzv-id, and both jobs have the default one.
+std::string refused_text(const control::Refused& refused, const control::Hello& hello,
+                         const std::string& endpoint);
+
+// The workers could not load the snapshot of step `chosen`. `step`: the one that training continues
+// from; -1: it begins anew.
+std::string fell_back_text(int64_t chosen, int64_t step);
 
 struct JoinTimeout {
   Duration timeout{};

@@ -17,7 +17,7 @@
 #include "agent/daemon/events/event_recorder.hpp"
 #include "agent/daemon/faults/fault_injector.hpp"
 #include "agent/daemon/join_options.hpp"
-#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/round_files.hpp"
 #include "agent/daemon/round_starter.hpp"
 #include "agent/daemon/services/admin_service.hpp"
 #include "agent/daemon/services/file_timer_server.hpp"
@@ -29,6 +29,7 @@
 #include "agent/daemon/services/stuck_reporter.hpp"
 #include "agent/daemon/snapshots/replica_manager.hpp"
 #include "agent/daemon/snapshots/snapshot_manager.hpp"
+#include "agent/daemon/stream_routes.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/cleanup/reaper_handle.hpp"
 #include "agent/process/process_host.hpp"
@@ -38,10 +39,12 @@
 #include "common/check.hpp"
 #include "common/log/log.hpp"
 #include "common/loop/effect_runner.hpp"
+#include "common/loop/loop_poster.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/identity.hpp"
 #include "common/proof/node_id.hpp"
 #include "common/text.hpp"
+#include "common/thread/io_thread.hpp"
 #include "rendezvous/client/control_client.hpp"
 
 namespace cpprun {
@@ -90,6 +93,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void carry_out(const agent::Reconnect& e) { connection_->reconnect(e.is_elsewhere); }
   void carry_out(const agent::Routes& effect);
   void carry_out(const agent::BecomeCoordinator& effect);
+  void carry_out(const agent::PrepareRound& effect);
   void carry_out(const agent::StartWorkers& effect);
   void carry_out(const agent::StopWorkers& effect);
   void carry_out(const agent::EndSaving& effect) { host_->end_saving(effect.signal); }
@@ -168,8 +172,10 @@ class AgentDaemon::Impl final : public AgentDaemon {
   boost::asio::posix::stream_descriptor reaper_fd_;
   Instant worker_lease_deadline_ = Instant::never();  // workers may run until then
 
+  const std::shared_ptr<IoThread> io_ = std::make_shared<IoThread>();  // shared with the host
   std::unique_ptr<ReaperHandle> reaper_;
   LogFolder folder_;
+  std::optional<RoundFiles> files_;
   std::optional<ConsoleReporter> reporter_;
   std::optional<EventRecorder> event_recorder_;
   std::optional<PortReservation> port_;
@@ -241,8 +247,8 @@ Status AgentDaemon::Impl::prepare() {
   reaper_ = std::move(*reaper);
   start_host();
   watch_for_hangs();
-  reporter_.emplace(config_, host_name_);
-  event_recorder_.emplace(config_, host_name_, folder_.run_folder());
+  reporter_.emplace(config_, host_name_, *io_);
+  event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_);
   return {};
 }
 
@@ -297,10 +303,13 @@ void AgentDaemon::Impl::start_host() {
   ProcessHost::Options options;
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
+  options.io = io_;
   open_replicas();
   if (replicas_) options.arenas = replicas_->shard_arenas().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
-  starter_.emplace(config_, host_name_, token_, folder_, *host_);
+  files_.emplace(loop_, *io_, config_, folder_,
+                 [this] { runner_->run(&agent::Agent::on_prepared); });
+  starter_.emplace(config_, host_name_, token_, *files_, *host_);
 }
 
 void AgentDaemon::Impl::watch_for_hangs() {
@@ -572,8 +581,13 @@ void AgentDaemon::Impl::carry_out(const agent::Routes& effect) {
   if (connection_) connection_->set_routes(effect.places, effect.is_sure, false);
 }
 
-void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
+void AgentDaemon::Impl::carry_out(const agent::PrepareRound& effect) {
   event_recorder_->starting();
+  files_->prepare(static_cast<int>(agent::restarts_of(effect.assignment)),
+                  effect.assignment.round.value);
+}
+
+void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   if (Status ok = start_workers(effect.assignment); !ok) {
     runner_->run(&agent::Agent::on_start_failed, ok.error());
     return;
@@ -584,7 +598,8 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
 
 Status AgentDaemon::Impl::start_workers(const control::RankAssignment& assignment) {
   const int64_t port = assignment.store_port != 0 ? assignment.store_port : coordinator_.port;
-  const Endpoint store{connection_->peer_address(), static_cast<uint16_t>(port)};
+  // The connection may have broken since the assignment came.
+  const Endpoint store{coordinator_peer_.host, static_cast<uint16_t>(port)};
   if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) return ok;
   watch_workers(assignment);
   return {};

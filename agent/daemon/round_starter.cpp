@@ -6,6 +6,7 @@
 
 #include "agent/core/line_prefix.hpp"
 #include "agent/core/worker_environment.hpp"
+#include "agent/daemon/stream_routes.hpp"
 #include "common/log/log.hpp"
 
 namespace cpprun {
@@ -24,36 +25,12 @@ std::string chain_token(const AgentConfig& config, const std::string& own) {
   return own;
 }
 
-struct Routing {
-  bool is_redirected = false;
-  bool is_teed = false;
-  bool is_shown = true;  // passes --local-ranks-filter
-  bool is_lost = false;  // the log folder could not be created
-};
-
-StreamRoute plan(Routing routing, std::string file, const std::string& prefix,
-                 const std::vector<std::string>& filters, std::string duplicate_file) {
-  StreamRoute plan;
-  if (routing.is_redirected || routing.is_teed) plan.file = std::move(file);
-  // Output without a file goes to the console, even of filtered ranks: it must not be lost.
-  const bool has_file = routing.is_redirected && !routing.is_lost;
-  plan.to_console = (routing.is_shown && (routing.is_teed || !has_file)) ||
-                    (routing.is_lost && (routing.is_redirected || routing.is_teed));
-  if (routing.is_teed) {
-    plan.prefix = prefix;
-    plan.duplicate_filters = filters;
-    if (!filters.empty() && !routing.is_lost) plan.duplicate_file = std::move(duplicate_file);
-  }
-  return plan;
-}
-
 }  // namespace
 
 Status RoundStarter::start(const control::RankAssignment& assignment, const Endpoint& store,
                            FileTimerServer* timers) {
-  const int attempt = static_cast<int>(agent::restarts_of(assignment));
-  report_missing_files(
-      folder_.begin_attempt(attempt, assignment.round.value, config_.workers.nproc));
+  report_missing_files(files_.made());
+  if (Status opened = files_.opened(); !opened) return opened;
   const std::vector<WorkerSpec> specs = worker_specs(assignment, store);
   if (timers != nullptr) {
     if (Status open = timers->begin_round(); !open) return open;
@@ -61,7 +38,9 @@ Status RoundStarter::start(const control::RankAssignment& assignment, const Endp
   if (!host_.is_idle()) {
     return Error{ErrorKind::System, "processes of a start that failed have not ended yet"};
   }
-  if (Status started = host_.start(specs); !started) return started;
+  const Status started = host_.start(specs, files_.files());
+  files_.release();
+  if (!started) return started;
   report_debugged_worker(specs, assignment.world_size);
   return {};
 }
@@ -75,9 +54,10 @@ std::vector<WorkerSpec> RoundStarter::worker_specs(const control::RankAssignment
   place.host_name = host_name_;
   std::vector<WorkerSpec> specs;
   for (int local_rank = 0; local_rank < config_.workers.nproc; ++local_rank) {
-    place.error_file = folder_.stream_file(local_rank, "error.json");
+    const LogFolder& folder = files_.folder();
+    place.error_file = folder.stream_file(local_rank, "error.json");
     std::string prefix = agent::line_prefix(config_, assignment, place, local_rank);
-    StreamRoutes streams = route_streams(config_.logs, folder_, local_rank, prefix);
+    StreamRoutes streams = route_streams(config_.logs, folder, local_rank, prefix);
     WorkerSpec& spec = specs.emplace_back();
     spec.local_rank = LocalRank(local_rank);
     spec.rank = Rank(assignment.base_rank + local_rank);
@@ -117,22 +97,6 @@ void RoundStarter::report_debugged_worker(const std::vector<WorkerSpec>& specs,
                  ") waits for a debugger before its program begins: gdb -p " + pid +
                  "; without one, kill -CONT " + pid + " lets it begin");
   }
-}
-
-StreamRoutes route_streams(const LogConfig& config, const LogFolder& folder, int local_rank,
-                           const std::string& prefix) {
-  StreamBits redirects = config.redirects.at(static_cast<size_t>(local_rank));
-  StreamBits tee = config.tee.at(static_cast<size_t>(local_rank));
-  bool is_shown = !config.local_ranks_filter || config.local_ranks_filter->contains(local_rank);
-  const bool is_lost = folder.lacks_attempt();
-  StreamRoutes plans;
-  plans.out = plan({redirects.has_out(), tee.has_out(), is_shown, is_lost},
-                   folder.stream_file(local_rank, "stdout.log"), prefix,
-                   config.duplicate_stdout_filters, folder.attempt_file("filtered_stdout.log"));
-  plans.err = plan({redirects.has_err(), tee.has_err(), is_shown, is_lost},
-                   folder.stream_file(local_rank, "stderr.log"), prefix,
-                   config.duplicate_stderr_filters, folder.attempt_file("filtered_stderr.log"));
-  return plans;
 }
 
 }  // namespace cpprun

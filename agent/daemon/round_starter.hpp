@@ -1,14 +1,14 @@
-// RoundStarter: starts the workers of a round: their log files, arguments, environment, streams and
-// processes. Thread: the loop's. Owner: the daemon.
+// RoundStarter: starts the workers of a round: their arguments, environment, streams and processes.
+// Thread: the loop's. Owner: the daemon.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "agent/core/config.hpp"
+#include "agent/daemon/round_files.hpp"
 #include "agent/daemon/services/file_timer_server.hpp"
 #include "agent/process/process_host.hpp"
-#include "agent/process/streams/log_folder.hpp"
 #include "common/endpoint.hpp"
 #include "common/result.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -17,10 +17,11 @@ namespace cpprun {
 
 class RoundStarter {
  public:
-  // All arguments must outlive this object. `token`: of the agent's processes.
+  // All arguments must outlive this object. `token`: of the agent's processes. `files`: with the
+  // files of the round that start() begins.
   RoundStarter(const AgentConfig& config, const std::string& host_name, const std::string& token,
-               LogFolder& folder, ProcessHost& host)
-      : config_(config), host_name_(host_name), token_(token), folder_(folder), host_(host) {}
+               RoundFiles& files, ProcessHost& host)
+      : config_(config), host_name_(host_name), token_(token), files_(files), host_(host) {}
 
   // `store`: the agent's TCPStore. `timers`: nullptr without file timers.
   Status start(const control::RankAssignment& assignment, const Endpoint& store,
@@ -36,18 +37,9 @@ class RoundStarter {
   const AgentConfig& config_;
   const std::string& host_name_;
   const std::string& token_;
-  LogFolder& folder_;
+  RoundFiles& files_;
   ProcessHost& host_;
   bool has_no_files_ = false;  // the newest attempt has no log folder
 };
-
-// Routes of a worker's stdout and stderr, from --redirects, --tee and the filters. The rules are
-// torchrun's: docs/supervision.md.
-struct StreamRoutes {
-  StreamRoute out;
-  StreamRoute err;
-};
-StreamRoutes route_streams(const LogConfig& config, const LogFolder& folder, int local_rank,
-                           const std::string& prefix);
 
 }  // namespace cpprun

@@ -1,9 +1,13 @@
 // ExitQueue: worker exits in the kernel's order, until the host reports them. An exit may wait a
-// moment for its last lines; the exits behind it wait too. Thread: the loop's.
+// moment for its last lines and for its error file; the exits behind it wait too. Thread: the
+// loop's.
 #pragma once
 
+#include <algorithm>
 #include <deque>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/failure/worker_exit.hpp"
@@ -15,8 +19,11 @@ class ExitQueue {
  public:
   bool is_empty() const { return ends_.empty(); }
 
-  // `lines_until`: the last lines must come by then; Instant::never(): it needs none.
-  void push(WorkerExit end, Instant lines_until) { ends_.push_back({std::move(end), lines_until}); }
+  // The last lines and the error report must come by then; Instant::never(): it needs none. An
+  // exit whose report is late keeps the one that it has.
+  void push(WorkerExit end, Instant lines_until, Instant error_until) {
+    ends_.push_back({std::move(end), lines_until, error_until});
+  }
 
   void on_lines(int local_rank, std::vector<std::string> lines) {
     for (Item& item : ends_) {
@@ -27,24 +34,41 @@ class ExitQueue {
     }
   }
 
-  bool is_ready(Instant now) const {
-    return !ends_.empty() &&
-           (ends_.front().lines_until.is_never() || now >= ends_.front().lines_until);
+  // `pid`: of the worker. No effect for an exit that was reported without it.
+  void on_error(int pid, std::optional<ErrorReport> error) {
+    for (Item& item : ends_) {
+      if (item.error_until.is_never() || item.end.pid != pid) continue;
+      item.end.error = std::move(error);
+      item.error_until = Instant::never();
+      return;
+    }
   }
+
+  bool is_ready(Instant now) const { return !ends_.empty() && now >= ready_at(ends_.front()); }
   WorkerExit pop() {
     WorkerExit end = std::move(ends_.front().end);
     ends_.pop_front();
     return end;
   }
   Instant next_deadline() const {
-    return ends_.empty() ? Instant::never() : ends_.front().lines_until;
+    return ends_.empty() ? Instant::never() : ready_at(ends_.front());
   }
 
  private:
   struct Item {
     WorkerExit end;
     Instant lines_until;
+    Instant error_until;
   };
+
+  static Instant ready_at(const Item& item) {
+    Instant at;  // at once
+    for (const Instant until : {item.lines_until, item.error_until}) {
+      if (!until.is_never()) at = std::max(at, until);
+    }
+    return at;
+  }
+
   std::deque<Item> ends_;
 };
 

@@ -10,6 +10,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "agent/process/diagnostics/error_file.hpp"
+#include "agent/process/diagnostics/error_file_reader.hpp"
 #include "agent/process/diagnostics/process_sampler.hpp"
 #include "agent/process/streams/terminal.hpp"
 #include "common/check.hpp"
@@ -29,7 +31,11 @@ void ProcessHost::post(Call call) {
 Status ProcessHost::open_output() {
   if (output_) return {};
   Output::Events events;
-  events.on_output_drained = [this] { post([this] { on_output_drained(); }); };
+  events.on_output_drained = [this](uint64_t round) {
+    post([this, round] {
+      if (round == round_) on_output_drained();
+    });
+  };
   events.on_stdout_closed = [this](bool goes_on) {
     post([this, goes_on] {
       if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
@@ -84,6 +90,16 @@ void ProcessHost::resize_terminals() {
   if (output_ && window.rows > 0) output_->resize(window.rows, window.columns);
 }
 
+namespace {
+
+// Stands for the report of an error file until that is read.
+ErrorReport late_error_file(const std::string& path) {
+  return unreadable_error_file(
+      path, "its file system did not answer within " + text::seconds(limits::kErrorFileTimeout, 0));
+}
+
+}  // namespace
+
 void ProcessHost::on_dead(int pid) {
   WorkerProcess& worker = workers_.at(pid);
   if (!worker.has_status()) {
@@ -98,7 +114,8 @@ void ProcessHost::on_dead(int pid) {
   orphan_sweep_.on_worker_ended(pid, now);
 
   WorkerExit end = worker.take_exit();
-  if (channel_) read_final_report(end);
+  const std::optional<ErrorReport> said = final_report(end);
+  const std::string error_file = is_failure ? worker.error_file() : "";
   workers_.erase(pid);
   const int rank = static_cast<int>(end.local_rank.value);
   if (!is_drained_) output_->on_worker_exit(rank);
@@ -109,13 +126,31 @@ void ProcessHost::on_dead(int pid) {
   if (wants_lines) output_->ask_tail(rank);
   sweep_soon();  // so the host is not done before the exit is reported
   if (is_failure && is_own && events_.on_failure) events_.on_failure(end);
-  ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTimeout : Instant::never());
+  const bool has_file = !error_file.empty();
+  end.error = has_file && !said ? late_error_file(error_file) : said;
+  ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTimeout : Instant::never(),
+             has_file ? now + limits::kErrorFileTimeout : Instant::never());
+  if (has_file) read_error(pid, error_file, said);
   if (workers_.empty()) {
     kill_timer_.set(Instant::never());
-    if (!is_drained_) output_->finish();
+    if (!is_drained_) output_->finish(round_);
     limit_output_wait();
   }
   report_exits();
+}
+
+// The file replaces `said`, the report over the worker's channel. The exit waits for it.
+void ProcessHost::read_error(int pid, const std::string& path,
+                             const std::optional<ErrorReport>& said) {
+  const auto done = [this, pid, said](std::optional<ErrorReport> read) {
+    ends_.on_error(pid, read ? std::move(read) : said);
+    report_exits();
+    finish_if_done();
+  };
+  const bool is_posted = io_->post([way = poster_, path, done] {
+    LoopPoster::post(way, [done, report = read_error_file(path)] { done(report); });
+  });
+  if (!is_posted) ends_.on_error(pid, said ? said : late_error_file(path));
 }
 
 void ProcessHost::on_lines(int local_rank, std::vector<std::string> lines) {
@@ -319,18 +354,11 @@ std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
 
 // ---------------------------------------------------------------- start of a round, hard end
 
-namespace {
-
-bool is_out_of_descriptors(const Error& error) {
-  return error.text.find(system_error("", EMFILE).text.substr(2)) != std::string::npos;
-}
-
-}  // namespace
-
 ProcessHost::ProcessHost(boost::asio::io_context& loop, Options options, Events events)
     : loop_(loop),
       options_(std::move(options)),
       events_(std::move(events)),
+      poster_(std::make_shared<LoopPoster>(loop)),
       orphan_sweep_(options_.token),
       kill_timer_(loop, [this] { on_grace_over(); }),
       sweep_timer_(loop, [this] { sweep(); }),
@@ -349,16 +377,18 @@ ProcessHost::ProcessHost(boost::asio::io_context& loop, Options options, Events 
 }
 
 ProcessHost::~ProcessHost() {
+  poster_->close();
   if (kill_everything().empty()) return;
   boost::system::error_code ignored;
   child_signals_.clear(ignored);  // restores the default action, which SIG_IGN replaces
   ::signal(SIGCHLD, SIG_IGN);
 }
 
-Status ProcessHost::start(const std::vector<WorkerSpec>& specs) {
+Status ProcessHost::start(const std::vector<WorkerSpec>& specs, const LogFiles& files) {
   CPPRUN_CHECK(is_idle() && !specs.empty());
   orphan_sweep_.begin_round();
   oom_.begin_round();
+  ++round_;
   has_lines_.clear();
   if (channel_) channel_->begin_round(specs.size());
   is_stopping_ = false;
@@ -371,7 +401,7 @@ Status ProcessHost::start(const std::vector<WorkerSpec>& specs) {
   started_ = specs.size();
   ready_ = 0;
   std::vector<OutputStream> streams;
-  if (Status started = start_all(specs, streams); !started) {
+  if (Status started = start_all(specs, files, streams); !started) {
     kill_everything();
     if (!workers_.empty()) run();  // until the survivors of SIGKILL have ended
     return started;
@@ -395,14 +425,13 @@ void ProcessHost::run() {
   watch_killed();
 }
 
-Status ProcessHost::start_all(const std::vector<WorkerSpec>& specs,
+Status ProcessHost::start_all(const std::vector<WorkerSpec>& specs, const LogFiles& files,
                               std::vector<OutputStream>& streams) {
-  SharedLogFiles shared;
   SpawnContext context;
   const bool is_alone = specs.size() == 1;
   for (const WorkerSpec& spec : specs) {
     Status started = passes_agent(spec, is_alone) ? open_output() : Status();
-    if (started) started = start_one(spec, is_alone, context, shared, streams);
+    if (started) started = start_one(spec, is_alone, context, files, streams);
     if (!started && is_out_of_descriptors(started.error())) return descriptor_error(specs.size());
     if (!started) return started;
   }
@@ -410,11 +439,11 @@ Status ProcessHost::start_all(const std::vector<WorkerSpec>& specs,
 }
 
 Status ProcessHost::start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& context,
-                              SharedLogFiles& shared, std::vector<OutputStream>& streams) {
+                              const LogFiles& files, std::vector<OutputStream>& streams) {
   CPPRUN_CHECK(!spec.argv.empty());
   Result<std::string> program = program_of(spec);
   if (!program) return program.error();
-  Result<WorkerStreams> ends = open_streams(spec, is_alone, shared);
+  Result<WorkerStreams> ends = open_streams(spec, is_alone, files);
   if (!ends) return ends.error();
 
   const std::vector<std::string> environment = with_token(spec.environment);
@@ -559,19 +588,21 @@ std::vector<StackTarget> ProcessHost::look() const {
   return seen;
 }
 
-void ProcessHost::read_final_report(WorkerExit& end) {
+std::optional<ErrorReport> ProcessHost::final_report(const WorkerExit& end) {
+  if (!channel_) return std::nullopt;
   const auto rank = static_cast<int>(end.local_rank.value);
   const WorkerChannel::FinalReport last = channel_->worker_exited(rank);
   if (last.made_no_step && events_.on_milestone)
     events_.on_milestone(rank, WorkerMilestone::EndedBeforeStep);
-  if (end.is_success()) return;
-  if (!end.error && !last.report.empty()) end.error = report_of(last.report);
-  if (!last.heartbeat || !events_.on_note) return;
-  events_.on_note("local rank " + std::to_string(rank) + " was at step " +
-                  std::to_string(last.heartbeat->step) + " after " +
-                  std::to_string(last.heartbeat->collectives) +
-                  " collectives; its last heartbeat came " + text::seconds(last.heartbeat->age, 3) +
-                  " before its end");
+  if (end.is_success()) return std::nullopt;
+  if (last.heartbeat && events_.on_note) {
+    events_.on_note("local rank " + std::to_string(rank) + " was at step " +
+                    std::to_string(last.heartbeat->step) + " after " +
+                    std::to_string(last.heartbeat->collectives) +
+                    " collectives; its last heartbeat came " +
+                    text::seconds(last.heartbeat->age, 3) + " before its end");
+  }
+  return last.report.empty() ? std::nullopt : std::optional(report_of(last.report));
 }
 
 }  // namespace cpprun

@@ -33,8 +33,10 @@
 #include "common/heartbeat.hpp"
 #include "common/ids.hpp"
 #include "common/lifetime.hpp"
+#include "common/loop/loop_poster.hpp"
 #include "common/loop/timer.hpp"
 #include "common/result.hpp"
+#include "common/thread/io_thread.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/worker/worker_channel.hpp"
 
@@ -61,6 +63,8 @@ class ProcessHost {
     // The workers' memory for snapshots, if other parts of the agent serve it too. Null: the host
     // makes its own.
     std::shared_ptr<Arenas> arenas{};
+    // Reads error files. Null: the host makes its own.
+    std::shared_ptr<IoThread> io{};
   };
   // EndedBeforeStep of on_milestone comes before on_end.
   struct Events : WorkerEvents {
@@ -103,7 +107,8 @@ class ProcessHost {
 
   // Starts all workers of a round, in order. Requires: is_idle(). On an error it kills the workers
   // that it has started and reports no exits of them; the error names the program and the reason.
-  Status start(const std::vector<WorkerSpec>& workers);
+  // `files`: the open log files of all routes; the caller closes them off the loop afterwards.
+  Status start(const std::vector<WorkerSpec>& workers, const LogFiles& files);
 
   // The name of the workers' socket; empty: there is no channel.
   const std::string& channel_name() const { return options_.channel_name; }
@@ -149,9 +154,10 @@ class ProcessHost {
   using Guard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
 
   // A round's start: all workers or none.
-  Status start_all(const std::vector<WorkerSpec>& specs, std::vector<OutputStream>& streams);
+  Status start_all(const std::vector<WorkerSpec>& specs, const LogFiles& files,
+                   std::vector<OutputStream>& streams);
   Status start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& context,
-                   SharedLogFiles& shared, std::vector<OutputStream>& streams);
+                   const LogFiles& files, std::vector<OutputStream>& streams);
   Result<std::string> program_of(const WorkerSpec& spec);
   std::vector<std::string> with_token(const std::vector<std::string>& environment) const;
   Status open_output();
@@ -169,7 +175,9 @@ class ProcessHost {
   void open_channel();
   void on_ready(int local_rank);
   std::string commit_refusal() const;
-  void read_final_report(WorkerExit& end);
+  // What the worker said over its channel; unset: nothing.
+  std::optional<ErrorReport> final_report(const WorkerExit& end);
+  void read_error(int pid, const std::string& path, const std::optional<ErrorReport>& said);
   void stop_all(int signal, Duration grace);
   void on_grace_over();
   // Of the first SIGKILL to a process that is still there.
@@ -191,6 +199,8 @@ class ProcessHost {
   Options options_;
   Events events_;
   Lifetime lifetime_;
+  const std::shared_ptr<LoopPoster> poster_;  // shared with tasks of the I/O thread
+  const std::shared_ptr<IoThread> io_ = options_.io ? options_.io : std::make_shared<IoThread>();
   std::optional<Cgroup> cgroup_;
   rlimit descriptors_{};  // the limit that workers get: the one before the launcher raised it
   OrphanSweep orphan_sweep_;
@@ -214,8 +224,9 @@ class ProcessHost {
       options_.arenas ? options_.arenas : std::make_shared<Arenas>(memory_for_arenas);
   std::optional<WorkerChannel> channel_;
   Instant started_at_;
-  size_t started_ = 0;          // workers of this round
-  size_t ready_ = 0;            // workers that reported ready
+  uint64_t round_ = 0;  // counts start(); a late answer of the output thread has an older one
+  size_t started_ = 0;  // workers of this round
+  size_t ready_ = 0;    // workers that reported ready
   std::optional<Guard> guard_;  // keeps the loop running during a round
   bool is_running_ = false;
   bool is_stopping_ = false;  // stop() or end_saving() was called in this round

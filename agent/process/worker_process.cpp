@@ -1,18 +1,14 @@
 #include "agent/process/worker_process.hpp"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/process/cleanup/cgroup.hpp"
-#include "agent/process/diagnostics/error_file.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/check.hpp"
-#include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/text.hpp"
 
@@ -20,30 +16,6 @@ namespace cpprun {
 namespace {
 
 constexpr auto kPidfdType = static_cast<idtype_t>(P_PIDFD);
-
-// Unset: there is no such file. Reads one byte more than allowed, so that the parser detects an
-// overlong file.
-std::optional<ErrorReport> read_error_file(const std::string& path) {
-  if (path.empty()) return std::nullopt;
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info {};
-  if (!file.is_open() || ::fstat(file.get(), &info) < 0 || !S_ISREG(info.st_mode))
-    return std::nullopt;
-  std::string bytes(
-      std::min<size_t>(static_cast<size_t>(info.st_size), limits::kErrorFileBytes + 1), '\0');
-  size_t size = 0;
-  while (size < bytes.size()) {
-    const ssize_t got = ::read(file.get(), bytes.data() + size, bytes.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    size += static_cast<size_t>(got);
-  }
-  bytes.resize(size);
-  ErrorReport report = parse_error_file(path, bytes);
-  report.file_time =
-      WallTime{int64_t{info.st_mtim.tv_sec} * 1'000'000 + info.st_mtim.tv_nsec / 1000};
-  return report;
-}
 
 }  // namespace
 
@@ -129,7 +101,6 @@ WorkerExit WorkerProcess::take_exit() {
   ::waitid(kPidfdType, static_cast<id_t>(pidfd()), &info, WEXITED | WNOHANG);
   boost::system::error_code ignored;
   pidfd_.close(ignored);
-  if (!end_.is_success()) end_.error = read_error_file(error_file_);
   return std::move(end_);
 }
 

@@ -55,7 +55,8 @@ class WorkerProcess {
   // Records how the worker ended. Requires: has_status(). Does not reap it, so that its pid still
   // names its process group.
   const WorkerExit& record_exit(OomCounter& oom);
-  // Reaps the process, reads its error file and returns the complete exit. Call once, after
+  const std::string& error_file() const { return error_file_; }  // "": none
+  // Reaps the process and returns its exit, without the error report. Call once, after
   // record_exit().
   WorkerExit take_exit();
 

@@ -29,6 +29,17 @@ inline constexpr Duration kFinalScanTimeout = 5s;  // the last scan of --snapsho
 inline constexpr Duration kFolderRemovalTimeout = 5s;  // removing the run's temporary folder
 inline constexpr int kFolderDepth = 64;  // of that folder; removal holds one descriptor per level
 
+// The I/O thread (common/thread/io_thread.hpp).
+// Tasks that wait for a file system: a round needs one per failed worker and a few more.
+inline constexpr size_t kIoTasks = 8 * 1024;
+// The agent's end waits so long for the files that it has written.
+inline constexpr Duration kIoEndTimeout = 2s;
+// A worker's exit is reported without its error file after this; the other nodes wait for the
+// report before they stop.
+inline constexpr Duration kErrorFileTimeout = 5s;
+// A round starts without log and error files after this; the other nodes' workers wait for it.
+inline constexpr Duration kRoundFilesTimeout = 10s;
+
 // The reaper process.
 inline constexpr Duration kReaperTimeout = 1s;  // search for processes of a dead agent
 // Reading one process's environment; the process is then skipped until the next pass.
@@ -88,5 +99,7 @@ inline constexpr Duration kHealthRetry = 1s;  // after a failed accept; probes w
 
 // Size of events.jsonl: a worker that commits snapshots without end must not fill the disk.
 inline constexpr uint64_t kEventsBytes = 256 << 20;
+// Lines that wait for the file system; the events of many rounds.
+inline constexpr size_t kEventsPendingBytes = 1 << 20;
 
 }  // namespace cpprun::limits

@@ -1,7 +1,8 @@
-// AsyncLogWriter: writes text to a console without ever blocking the caller, because an agent that
-// blocks on its log misses its pings. Text for a console that takes none is kept up to a limit.
+// AsyncLogWriter: writes text to a console or file without ever blocking the caller, because an
+// agent that blocks on its log misses its pings. Text that the console does not take yet, and all
+// text for a regular file, is kept up to a limit until a thread has written it.
 //
-// Thread-safe. A thread of its own writes the kept text; it exists only while there is some.
+// Thread-safe. The thread exists only while there is such text.
 #pragma once
 
 #include <condition_variable>
@@ -28,14 +29,18 @@ class AsyncLogWriter {
 
  private:
   bool write_out();  // false: the console takes no more now
+  void add_dropped();
   void start_thread();
-  void wait_for_reader();
+  void run();
+  bool wait_for_reader();
+  bool write_to_file();
 
   std::mutex mutex_;
   std::condition_variable written_;
   NonblockingOutput output_;
   std::string pending_;
-  size_t dropped_ = 0;  // texts
+  size_t in_flight_ = 0;  // bytes that the thread is writing to a file
+  size_t dropped_ = 0;    // texts
   bool has_thread_ = false;
 };
 

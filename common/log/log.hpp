@@ -1,7 +1,8 @@
 // cpprun's own messages on stderr: "cpprun: text" for warnings and errors, with level and time when
 // LOGLEVEL asks for more. log.cpp is the only file that includes spdlog. Thread-safe.
 //
-// No call waits for the reader of stderr (async_log_writer.hpp); only the exit of the process does.
+// No call waits for the reader or the file system of stderr (async_log_writer.hpp); only the exit
+// of the process does.
 #pragma once
 
 #include <string_view>

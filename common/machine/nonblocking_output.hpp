@@ -21,6 +21,8 @@ class NonblockingOutput {
 
   // As write(2); EAGAIN if the reader takes nothing now.
   ssize_t write_some(std::string_view text);
+  // A regular file or block device: write_some() waits for its file system.
+  bool may_block() const { return method_ == Method::Plain; }
   // The descriptor to poll for POLLOUT after EAGAIN.
   int poll_fd() const { return own_fd_.is_open() ? own_fd_.get() : fd_; }
 

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from conftest import BIN, PYTHON, has_no_traces, has_own_mounts, poll
+from launches import ROOT
 
 
 def expect_said(running, *words, lines=2):
@@ -24,6 +25,20 @@ def test_file_in_place_of_the_log_folder(jobs):
     (jobs.folder / 'logs').touch()
     expect_said(jobs.cpprun('--log-dir=logs', jobs.sh(':')), 'logs', 'a file is in its place')
     expect_said(jobs.cpprun('--log-dir=logs/below', jobs.sh(':')), 'logs/below')
+
+
+@pytest.mark.parametrize('kernel', ['5.8', '5.10'])
+def test_workers_of_an_old_kernel_inherit_no_descriptors(jobs, kernel):
+    wrap = (PYTHON, ROOT / 'tests/support/old_kernel.py', kernel)
+    if subprocess.run([*wrap, 'true'], check=False).returncode != 0:
+        pytest.skip('the kernel takes no filter for system calls')
+    code = """import os
+listed = os.listdir('/proc/self/fd')
+inherited = [fd for fd in listed if os.path.exists(f'/proc/self/fd/{fd}')]
+print('open:', sorted(inherited))"""
+    running = jobs.cpprun(jobs.py(code), wrap=wrap)
+    assert running.done(20) == 0, running.output
+    assert running.out == "open: ['0', '1', '2']\n"
 
 
 @pytest.mark.parametrize('folder', ['/proc/cpprun-logs', '/dev/full', '/dev/zero/x'])

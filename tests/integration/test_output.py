@@ -314,6 +314,9 @@ def test_error_files(jobs, make, named):
     assert named in running.err, running.err
     assert has_no_traces(running.err)
     assert len(running.err) < 100_000
+    if make == 'five-megabytes':
+        assert not own.exists()
+        assert f"error file could not be copied to '{own}'" in running.err
 
 
 def test_folder_in_place_of_an_error_file_reports_nothing(jobs):

@@ -8,6 +8,8 @@ SIGTERM.
     hanging_files.py FOLDER BEHIND OPERATION...
         shows the folder BEHIND, and never answers the OPERATIONs (unlink, rmdir). A file that is
         removed while it is open stays as .fuse_hidden... until its last close
+    hanging_files.py FOLDER BEHIND slow:SECONDS
+        answers every operation after SECONDS while the file BEHIND.slow exists, else at once
 """
 
 import errno
@@ -15,6 +17,7 @@ import os
 import stat
 import sys
 import threading
+import time
 
 import fusepy as fuse  # as Debian names it
 
@@ -45,10 +48,13 @@ class ShownFolder(fuse.Operations):
     def __init__(self, behind, unanswered):
         self.behind = behind
         self.unanswered = unanswered
+        self.seconds = sum(int(w[5:]) for w in unanswered if w.startswith('slow:'))
 
     def __call__(self, operation, path, *rest):
         if operation in self.unanswered:
             threading.Event().wait()
+        if os.path.exists(self.behind + '.slow'):
+            time.sleep(self.seconds)
         return super().__call__(operation, self.behind + path, *rest)
 
     def getattr(self, path, fh=None):

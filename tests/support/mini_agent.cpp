@@ -56,7 +56,7 @@ int main(int count, char** words) {
   cpprun::ProcessHost::Events events;
   events.on_end = [](const cpprun::WorkerExit&) {};
   cpprun::ProcessHost host(loop, {token, use_cgroup}, events);
-  if (!host.start({spec(0, words + 3), spec(1, words + 3)})) return 4;
+  if (!host.start({spec(0, words + 3), spec(1, words + 3)}, {})) return 4;
   report("agent " + std::to_string(::getpid()) + " " + std::to_string((*reaper)->pid()));
   loop.run();
   return 0;

@@ -85,6 +85,15 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
+Result<LogFiles> open_files_of(const std::vector<WorkerSpec>& workers) {
+  std::vector<StreamRoute> routes;
+  for (const WorkerSpec& worker : workers) {
+    routes.push_back(worker.out);
+    routes.push_back(worker.err);
+  }
+  return open_log_files(routes, workers.size());
+}
+
 ProcessTest::ProcessTest() : socket_(loop_) {
   static std::atomic<int> count{0};
   const std::string name = std::to_string(::getpid()) + "-" + std::to_string(count++);
@@ -158,8 +167,13 @@ WorkerSpec ProcessTest::worker(int rank, std::vector<std::string> scripts) const
 
 void ProcessTest::start(const std::vector<WorkerSpec>& workers) {
   ends_.clear();
-  const Status started = host().start(workers);
+  const Status started = try_start(workers);
   ASSERT_TRUE(started.ok()) << started.error().text;
+}
+
+Status ProcessTest::try_start(const std::vector<WorkerSpec>& workers) {
+  const Result<LogFiles> files = open_files_of(workers);
+  return files ? host().start(workers, *files) : files.error();
 }
 
 void ProcessTest::run_until(const std::function<bool()>& holds, double seconds) {

@@ -51,6 +51,9 @@ class TemporaryFolder {
 
 std::string read_file(const std::string& path);
 
+// Opens the log files of these workers.
+Result<LogFiles> open_files_of(const std::vector<WorkerSpec>& workers);
+
 class ProcessTest : public ::testing::Test {
  protected:
   ProcessTest();
@@ -67,6 +70,7 @@ class ProcessTest : public ::testing::Test {
   std::string mini_agent() const;
 
   void start(const std::vector<WorkerSpec>& workers);
+  Status try_start(const std::vector<WorkerSpec>& workers);
   // Runs the loop until it holds; fails the test after `seconds`.
   void run_until(const std::function<bool()>& holds, double seconds = 60);
   void run_until_quiet(double seconds = 60);

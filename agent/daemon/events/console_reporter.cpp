@@ -10,6 +10,7 @@
 #include "common/exit_code.hpp"
 #include "common/failure/failure_summary.hpp"
 #include "common/json.hpp"
+#include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/files.hpp"
 #include "common/signals.hpp"
@@ -62,23 +63,23 @@ bool is_own_failure(const WorkerExit& end) {
 }
 
 // Copies the root cause's error file to the launcher's own, as torchelastic does for nested
-// launchers; adds the worker's exit code in the nested form.
-void copy_error_file(const WorkerExit& root, const std::string& to) {
+// launchers; adds the worker's exit code in the nested form. False: it could not be read or
+// written, or is larger than limits::kErrorFileBytes.
+bool copy_error_file(const std::string& from, const std::string& to, int exit_code) {
   constexpr int kDepthMax = 64;
-  const std::string bytes = read_file(root.error->path).value_or("");
-  auto body = parse_json<nlohmann::ordered_json>(bytes, kDepthMax);
+  const std::optional<std::string> bytes = read_file(from, limits::kErrorFileBytes + 1);
+  if (!bytes || bytes->size() > limits::kErrorFileBytes) return false;
+  auto body = parse_json<nlohmann::ordered_json>(*bytes, kDepthMax);
   const bool is_nested =
       body.is_object() && body.contains("message") && body["message"].is_object();
-  if (is_nested && root.exit_code != 0) body["message"]["errorCode"] = root.exit_code;
-  if (!write_file(to, is_nested ? dump_json(body) + "\n" : bytes)) {
-    log::warning("the root cause's error file could not be copied to '" + to + "'");
-  }
+  if (is_nested && exit_code != 0) body["message"]["errorCode"] = exit_code;
+  return write_file(to, is_nested ? dump_json(body) + "\n" : *bytes);
 }
 
 }  // namespace
 
-ConsoleReporter::ConsoleReporter(const AgentConfig& config, std::string host_name)
-    : config_(config), host_name_(std::move(host_name)) {}
+ConsoleReporter::ConsoleReporter(const AgentConfig& config, std::string host_name, IoThread& io)
+    : config_(config), host_name_(std::move(host_name)), io_(io) {}
 
 void ConsoleReporter::omp_banner() const {
   log::plain(std::string("\n") + kStars + kBanner + kStars);
@@ -180,8 +181,13 @@ void ConsoleReporter::torchrun_summary(const agent::Finish& finish, EventRecorde
   if (std::ranges::none_of(finish.ends, is_own_failure)) return;
   log::plain("cpprun: ChildFailedError: " + cpprun::torchrun_summary(*failure));
   const WorkerExit& root = finish.ends[root_cause_index(finish.ends)];
-  if (!config_.own_error_file.empty() && root.error && !root.error->path.empty()) {
-    copy_error_file(root, config_.own_error_file);
+  const std::string& to = config_.own_error_file;
+  if (to.empty() || !root.error || root.error->path.empty()) return;
+  const auto copy = [from = root.error->path, to, code = root.exit_code] {
+    return copy_error_file(from, to, code);
+  };
+  if (!io_.result_of(copy, limits::kIoEndTimeout).value_or(false)) {
+    log::warning("the root cause's error file could not be copied to '" + to + "'");
   }
 }
 

@@ -9,19 +9,21 @@
 #include "agent/core/effects.hpp"
 #include "agent/daemon/events/event_recorder.hpp"
 #include "common/failure/failure_summary.hpp"
+#include "common/thread/io_thread.hpp"
 
 namespace cpprun {
 
 class ConsoleReporter {
  public:
-  // `config` outlives this.
-  ConsoleReporter(const AgentConfig& config, std::string host_name);
+  // `config` and `io` outlive this.
+  ConsoleReporter(const AgentConfig& config, std::string host_name, IoThread& io);
 
   void omp_banner() const;
   // Logs the failure; returns the text.
   std::string first_failure(const agent::FirstFailure& failure) const;
 
   // Reports the end of the run; returns the exit code. Also passes a failure summary to `recorder`.
+  // Waits for the copy of the error file, at most limits::kIoEndTimeout.
   int finish(const agent::Finish& finish, EventRecorder& recorder) const;
 
  private:
@@ -32,6 +34,7 @@ class ConsoleReporter {
 
   const AgentConfig& config_;
   const std::string host_name_;
+  IoThread& io_;
 };
 
 }  // namespace cpprun

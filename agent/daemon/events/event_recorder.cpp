@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/json.hpp"
+#include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
@@ -57,11 +58,12 @@ void add_exit(const WorkerExit& end, ordered_json& fields) {
 }  // namespace
 
 EventRecorder::EventRecorder(const AgentConfig& config, std::string node,
-                             const std::string& run_folder)
+                             const std::string& run_folder, IoThread& io)
     : config_(config),
       node_(std::move(node)),
       run_folder_(run_folder),
-      log_(file_in(run_folder)),
+      io_(io),
+      log_(file_in(run_folder), io),
       torch_(config, node_) {}
 
 EventRecorder::Stamp EventRecorder::now() { return {wall_now(), boot_now()}; }
@@ -318,8 +320,11 @@ void EventRecorder::lost_node(const agent::Finish& finish) {
 void EventRecorder::keep_failure_summary(const ordered_json& fields) {
   const std::string text = line(now(), "failure_summary", fields);
   log_.write(text);
+  if (run_folder_.empty()) return;
   const std::string path = run_folder_ + "/failure_summary.json";
-  if (!run_folder_.empty() && !write_file(path, text)) log::warning(path + " could not be written");
+  const auto written =
+      io_.result_of([path, text] { return write_file(path, text); }, limits::kIoEndTimeout);
+  if (!written.value_or(false)) log::warning(path + " could not be written");
 }
 
 void EventRecorder::finished(const agent::Finish& finish, int exit_code) {

@@ -23,8 +23,9 @@ namespace cpprun {
 class EventRecorder {
  public:
   // Writes events.jsonl into `run_folder`, unless that is empty. With --event-log-handler=console
-  // it also prints torchrun's records on stderr. `config` must outlive this object.
-  EventRecorder(const AgentConfig& config, std::string node, const std::string& run_folder);
+  // it also prints torchrun's records on stderr. `config` and `io` must outlive this object.
+  EventRecorder(const AgentConfig& config, std::string node, const std::string& run_folder,
+                IoThread& io);
 
   // The launcher's measurements of its own start. Before run_started().
   void set_start_times(const StartTimes& times) { start_times_ = times; }
@@ -33,7 +34,7 @@ class EventRecorder {
   void on_message(const control::CoordinatorMessage& message);
   void on_signal(int signal);
 
-  void starting();  // the round's workers are about to be spawned
+  void starting();  // the round's files are about to be made, and then its workers spawned
   void worker_started(LocalRank local_rank, Rank rank, int pid);
   void round_started();  // all workers here were spawned
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
@@ -46,12 +47,13 @@ class EventRecorder {
   void workers_gone();  // all workers are gone
 
   void warning(const std::string& text);
-  // Also writes failure_summary.json. `text`: the paragraph on the console.
+  // Also writes failure_summary.json, and waits for that, at most limits::kIoEndTimeout. `text`:
+  // the paragraph on the console.
   void failure_summary(const Failure& failure, const std::string& text);
   // The same for a job that ended because no node replaced a lost one before the join timeout.
   void lost_node(const agent::Finish& finish);
   void finished(const agent::Finish& finish, int exit_code);
-  void close() { log_.close(); }  // later events are dropped
+  void close() { log_.close(); }  // later events are dropped; may wait: event_log.hpp
 
  private:
   struct Stamp {
@@ -83,6 +85,7 @@ class EventRecorder {
   const AgentConfig& config_;
   const std::string node_;
   const std::string run_folder_;
+  IoThread& io_;
   EventLog log_;
   TorchelasticEvents torch_;
   RoundNumber round_;

@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "agent/daemon/round_starter.hpp"
+#include "agent/daemon/stream_routes.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/limits/admin.hpp"

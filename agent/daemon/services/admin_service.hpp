@@ -19,7 +19,7 @@
 
 #include "agent/core/agent.hpp"
 #include "agent/core/config.hpp"
-#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/background_work.hpp"
 #include "agent/daemon/services/admin_socket.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/streams/log_folder.hpp"

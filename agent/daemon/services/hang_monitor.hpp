@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "agent/core/hang_watch.hpp"
-#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/background_work.hpp"
 #include "agent/process/process_host.hpp"
 #include "common/failure/worker_exit.hpp"
 #include "common/loop/timer.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/background_work.hpp"
 #include "common/ids.hpp"
 #include "common/loop/timer.hpp"
 #include "rendezvous/protocol/control/control.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/background_work.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "common/loop/timer.hpp"
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/background_work.hpp"
 #include "agent/daemon/snapshots/replica_transfer.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/background_work.hpp"
 #include "agent/daemon/snapshots/snapshot_fetch.hpp"
 #include "agent/daemon/snapshots/snapshot_server.hpp"
 #include "common/loop/timer.hpp"

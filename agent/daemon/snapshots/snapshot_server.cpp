@@ -9,10 +9,10 @@
 #include <mutex>
 #include <optional>
 
-#include "agent/daemon/loop_poster.hpp"
 #include "agent/daemon/snapshots/peer_socket.hpp"
 #include "common/limits/server.hpp"
 #include "common/limits/snapshots.hpp"
+#include "common/loop/loop_poster.hpp"
 #include "common/machine/sockets.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/folders/catalog.hpp"

@@ -17,14 +17,6 @@ using nlohmann::json;
 constexpr int kErrorFileDepth = 32;
 constexpr double kLatestSecond = 1e11;  // a timestamp beyond the year 5000 is invalid
 
-ErrorReport unreadable(const std::string& path, const std::string& reason) {
-  ErrorReport report;
-  report.path = path;
-  report.is_readable = false;
-  report.message = "the error file could not be read: " + reason;
-  return report;
-}
-
 std::optional<WallTime> to_stamp(const json& value) {
   std::optional<double> number;
   if (value.is_number()) number = value.get<double>();
@@ -54,16 +46,25 @@ void read_nested(const json& message, ErrorReport& report) {
 
 }  // namespace
 
+ErrorReport unreadable_error_file(const std::string& path, const std::string& reason) {
+  ErrorReport report;
+  report.path = path;
+  report.is_readable = false;
+  report.message = "the error file could not be read: " + reason;
+  return report;
+}
+
 ErrorReport parse_error_file(const std::string& path, std::string_view bytes) {
-  if (bytes.empty()) return unreadable(path, "it is empty");
+  if (bytes.empty()) return unreadable_error_file(path, "it is empty");
   if (bytes.size() > limits::kErrorFileBytes) {
-    return unreadable(path,
-                      "it is larger than " + std::to_string(limits::kErrorFileBytes) + " bytes");
+    return unreadable_error_file(
+        path, "it is larger than " + std::to_string(limits::kErrorFileBytes) + " bytes");
   }
   const json root = parse_json<json>(bytes, kErrorFileDepth);
-  if (root.is_discarded()) return unreadable(path, "it is no valid JSON, or is nested too deeply");
+  if (root.is_discarded())
+    return unreadable_error_file(path, "it is no valid JSON, or is nested too deeply");
   if (!root.is_object() || !root.contains("message"))
-    return unreadable(path, "it has no \"message\"");
+    return unreadable_error_file(path, "it has no \"message\"");
   ErrorReport report;
   report.path = path;
   const json& message = root["message"];

@@ -16,6 +16,9 @@
 
 namespace cpprun {
 
+// The report in place of a file that could not be read: is_readable = false, with the reason.
+ErrorReport unreadable_error_file(const std::string& path, const std::string& reason);
+
 // Never fails: an invalid file gives is_readable = false and the reason as message. The caller
 // fills in file_time.
 ErrorReport parse_error_file(const std::string& path, std::string_view bytes);

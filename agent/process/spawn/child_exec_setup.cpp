@@ -36,14 +36,46 @@ CPPRUN_IN_CHILD bool place_stdio(const ChildPlan& plan) {
   return true;
 }
 
+struct KernelEntry {  // as getdents64 writes it
+  uint64_t inode;
+  int64_t offset;
+  unsigned short size;
+  unsigned char type;
+  char name[1];
+};
+
+// The slow way for kernels without close_range().
+CPPRUN_IN_CHILD bool close_listed_at_exec() {
+  const long folder = ::syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_CLOEXEC, 0);
+  if (folder < 0) return false;
+  alignas(KernelEntry) char buffer[1024];
+  for (;;) {
+    const long size = ::syscall(SYS_getdents64, folder, buffer, sizeof buffer);
+    if (size <= 0) return size == 0;
+    for (long at = 0; at < size;) {
+      const KernelEntry& entry = *reinterpret_cast<const KernelEntry*>(buffer + at);
+      at += entry.size;
+      int fd = 0;
+      for (const char* c = entry.name; *c >= '0' && *c <= '9'; ++c) fd = fd * 10 + (*c - '0');
+      if (fd > 2) ::syscall(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+    }
+  }
+}
+
+// After exec only 0, 1 and 2 are open.
+CPPRUN_IN_CHILD bool close_others_at_exec() {
+  if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return true;
+  // Linux 5.9 and 5.10 lack the flag. This process needs no other descriptor before exec.
+  if (::syscall(SYS_close_range, 3U, ~0U, 0) == 0) return true;
+  return close_listed_at_exec();
+}
+
 CPPRUN_IN_CHILD void clear_signals(const ChildPlan& plan) {
   KernelSigaction standard;
   for (unsigned long& word : standard.words) word = 0;
   for (size_t i = 0; i < plan.signal_count; ++i) {
     ::syscall(SYS_rt_sigaction, plan.signals[i], &standard, nullptr, sizeof(unsigned long));
   }
-  // exec closes all descriptors but 0, 1 and 2.
-  ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
   unsigned long empty = 0;
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &empty, nullptr, sizeof empty);
 }
@@ -73,6 +105,7 @@ CPPRUN_IN_CHILD int child_main(void* argument) {
     give_up(plan, ChildStep::Cpus);
   }
   if (!place_stdio(plan)) give_up(plan, ChildStep::Stdio);
+  if (!close_others_at_exec()) give_up(plan, ChildStep::Descriptors);
   clear_signals(plan);
   ::syscall(SYS_execve, plan.program, plan.argv, plan.environment);
   give_up(plan, ChildStep::Exec);

@@ -9,11 +9,12 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace cpprun {
 
 // In the order of execution.
-enum class ChildStep : int { None, Session, Cgroup, ParentDeath, Cpus, Stdio, Exec };
+enum class ChildStep : int { None, Session, Cgroup, ParentDeath, Cpus, Stdio, Descriptors, Exec };
 
 struct ChildPlan {
   const char* program = nullptr;

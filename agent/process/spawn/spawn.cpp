@@ -67,6 +67,8 @@ Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
     case ChildStep::Cgroup: return system_error(start + "joining the cgroup", error);
     case ChildStep::ParentDeath: return system_error(start + "parent-death signal", error);
     case ChildStep::Cpus: return system_error(start + "its CPUs", error);
+    case ChildStep::Descriptors:
+      return system_error(start + "closing the agent's descriptors", error);
     case ChildStep::Stdio: return system_error(start + "its standard streams", error);
     default:
       return Error{is_permanent(error) ? ErrorKind::BadValue : ErrorKind::System,

@@ -134,6 +134,11 @@ Status LogFolder::begin_attempt(int attempt, int64_t round, int nproc) {
   return made;
 }
 
+void LogFolder::skip_attempt(int64_t round) {
+  attempt_.clear();
+  attempt_round_ = round;
+}
+
 Status LogFolder::make_attempt(const std::string& name, int64_t round, int nproc) {
   if (::access(attempt_.c_str(), F_OK) == 0) {
     const std::string old = attempt_ + ".round_" + std::to_string(attempt_round_);

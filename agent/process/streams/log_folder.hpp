@@ -25,12 +25,15 @@ class LogFolder {
   // /dev/null.
   Status begin_attempt(int attempt, int64_t round, int nproc);
 
+  // The same without any call of the file system, which may still be making the folder.
+  void skip_attempt(int64_t round);
+
   std::string stream_file(int local_rank,
                           const char* name) const;        // `name`: "stdout.log", "error.json", ...
   std::string attempt_file(const char* name) const;       // "filtered_stdout.log", ...
   const std::string& run_folder() const { return run_; }  // "" with /dev/null
 
-  // begin_attempt() failed, so this attempt has no files.
+  // begin_attempt() failed, or the attempt was skipped: it has no files.
   bool lacks_attempt() const { return !run_.empty() && attempt_.empty(); }
 
   // Call at the end of the run, with all log files closed. Removes a temporary folder, unless the

@@ -77,8 +77,8 @@ void Output::resize(int rows, int columns) {
   post([rows, columns](OutputLoop& loop) { loop.resize(rows, columns); });
 }
 
-void Output::finish() {
-  post([](OutputLoop& loop) { loop.finish(); });
+void Output::finish(uint64_t round) {
+  post([round](OutputLoop& loop) { loop.finish(round); });
 }
 
 }  // namespace cpprun

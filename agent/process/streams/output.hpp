@@ -5,6 +5,7 @@
 // calls the events, which must hand over at once.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,7 +18,8 @@
 
 namespace cpprun {
 
-// A log file; several streams may share it.
+// An open log file; several streams may share it. The last owner closes it, which may block: no
+// loop may be the last one.
 struct LogFile {
   std::string name;
   UniqueFd fd;
@@ -31,12 +33,11 @@ struct OutputStream {
   bool is_alone = false;    // no other worker writes to the console
   UniqueFd pipe;            // read end of the pipe, or the terminal's master; non-blocking
   bool is_terminal = false;
-  LogFile file;  // not open: none
+  std::shared_ptr<LogFile> file;  // null: none
   bool to_console = false;
   std::string prefix;
   std::vector<std::string> duplicate_filters;
-  std::shared_ptr<LogFile>
-      duplicate_file;  // shared: all workers of a round write to it, and the last one closes it
+  std::shared_ptr<LogFile> duplicate_file;  // all workers of a round share it; null: none
 };
 
 class OutputLoop;
@@ -44,8 +45,8 @@ class OutputLoop;
 class Output {
  public:
   struct Events {
-    std::function<void()> on_output_drained;             // once per finish()
-    std::function<void(bool goes_on)> on_stdout_closed;  // the reader closed it; once
+    std::function<void(uint64_t round)> on_output_drained;  // the answer to finish(round)
+    std::function<void(bool goes_on)> on_stdout_closed;     // the reader closed it; once
     std::function<void(int local_rank, std::vector<std::string> lines)> on_tail;
     std::function<void()> on_resized;  // once per resize(), after the terminals have the new size
   };
@@ -60,7 +61,9 @@ class Output {
   void on_worker_exit(int local_rank);
   void ask_tail(int local_rank);       // on_tail answers with the last lines of its stderr
   void resize(int rows, int columns);  // sets the size of the workers' terminals
-  void finish();  // on_output_drained follows when all streams have ended and all output is written
+  // on_output_drained follows when all streams have ended and all output is written. Replaces an
+  // older round that has not been answered.
+  void finish(uint64_t round);
 
  private:
   using Command = std::function<void(OutputLoop&)>;

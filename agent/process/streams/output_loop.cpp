@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "agent/process/streams/terminal.hpp"
 #include "common/limits/agent.hpp"
@@ -151,9 +152,8 @@ void OutputLoop::settle() {
   flush(out_, kOut);
   if (err_.console) flush(err_, kErr);
   const bool is_written = out_.console->is_empty() && (!err_.console || err_.console->is_empty());
-  if (!is_finishing_ || !pumps_.empty() || !is_written) return;
-  is_finishing_ = false;
-  events_.on_output_drained();
+  if (!finishing_ || !pumps_.empty() || !is_written) return;
+  events_.on_output_drained(*std::exchange(finishing_, std::nullopt));
 }
 
 Console* OutputLoop::console_of(const OutputStream& stream) {
@@ -167,7 +167,7 @@ void OutputLoop::add(std::vector<OutputStream> streams) {
     Console* console = console_of(stream);
     const bool is_dead = console != nullptr && console->is_closed() && has_stdout(stream);
     // Dropping the pipe closes the stream for the worker from the start.
-    if (is_dead && !stream.file.fd.is_open()) continue;
+    if (is_dead && !stream.file) continue;
     const uint64_t key = next_key_++;
     auto pump = std::make_unique<StreamPump>(
         std::move(stream), console,
@@ -205,6 +205,6 @@ void OutputLoop::resize(int rows, int columns) {
   events_.on_resized();
 }
 
-void OutputLoop::finish() { is_finishing_ = true; }
+void OutputLoop::finish(uint64_t round) { finishing_ = round; }
 
 }  // namespace cpprun

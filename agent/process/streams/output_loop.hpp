@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ class OutputLoop {
   void on_worker_exit(int local_rank);
   void send_tail(int local_rank);
   void resize(int rows, int columns);
-  void finish();
+  void finish(uint64_t round);
   void settle();  // writes without blocking; reports when all is written
 
  private:
@@ -58,7 +59,7 @@ class OutputLoop {
   Pumps pumps_;
   std::map<int, std::vector<std::string>> tails_;  // last lines of streams that have ended
   uint64_t next_key_ = 16;                         // smaller keys are fixed ones
-  bool is_finishing_ = false;
+  std::optional<uint64_t> finishing_;              // the round whose output must be written
   bool is_file_error_reported_ = false;
 };
 

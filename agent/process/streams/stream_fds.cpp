@@ -54,45 +54,28 @@ Status open_line(bool is_stderr, OutputStream& ours, UniqueFd& theirs) {
   return open_pipe(ours.pipe, theirs);
 }
 
-Result<StreamFds> open_simple(const std::string& file) {
+Result<StreamFds> open_simple(const std::string& file, const LogFiles& files) {
   StreamFds fds;
-  if (file.empty()) {
-    fds.held.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-    if (!fds.held.is_open()) return system_error("cannot open /dev/null", errno);
-  } else {
-    Result<LogFile> log = open_log(file);
-    if (!log) return log.error();
-    fds.held = std::move(log->fd);
+  if (!file.empty()) {
+    fds.child = files.at(file)->fd.get();
+    return fds;
   }
+  fds.held.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!fds.held.is_open()) return system_error("cannot open /dev/null", errno);
   fds.child = fds.held.get();
   return fds;
 }
 
-Result<std::shared_ptr<LogFile>> open_shared(const std::string& name, SharedLogFiles& shared) {
-  std::shared_ptr<LogFile>& file = shared[name];
-  if (file) return file;
-  Result<LogFile> log = open_log(name);
-  if (!log) return log.error();
-  file = std::make_shared<LogFile>(std::move(*log));
-  return file;
-}
-
 Result<StreamFds> open_carried(const WorkerSpec& worker, const StreamRoute& route, bool is_stderr,
-                               SharedLogFiles& shared) {
+                               const LogFiles& files) {
   OutputStream stream;
   stream.local_rank = static_cast<int>(worker.local_rank.value);
   stream.is_stderr = is_stderr;
   stream.to_console = route.to_console;
   stream.prefix = route.prefix;
-  if (!route.file.empty()) {
-    Result<LogFile> log = open_log(route.file);
-    if (!log) return log.error();
-    stream.file = std::move(*log);
-  }
+  if (!route.file.empty()) stream.file = files.at(route.file);
   if (!route.duplicate_file.empty()) {
-    auto file = open_shared(route.duplicate_file, shared);
-    if (!file) return file.error();
-    stream.duplicate_file = *file;
+    stream.duplicate_file = files.at(route.duplicate_file);
     stream.duplicate_filters = route.duplicate_filters;
   }
   StreamFds fds;
@@ -112,23 +95,40 @@ bool is_carried(const StreamRoute& route) {
   return route.to_console || !route.duplicate_file.empty();
 }
 
-Result<StreamFds> open_stream(const WorkerSpec& worker, bool is_stderr, SharedLogFiles& shared) {
+Result<StreamFds> open_stream(const WorkerSpec& worker, bool is_stderr, const LogFiles& files) {
   const StreamRoute& route = is_stderr ? worker.err : worker.out;
-  return is_carried(route) ? open_carried(worker, route, is_stderr, shared)
-                           : open_simple(route.file);
+  return is_carried(route) ? open_carried(worker, route, is_stderr, files)
+                           : open_simple(route.file, files);
 }
 
 }  // namespace
+
+Result<LogFiles> open_log_files(const std::vector<StreamRoute>& routes, size_t workers) {
+  LogFiles files;
+  for (const StreamRoute& route : routes) {
+    for (const std::string& name : {route.file, route.duplicate_file}) {
+      if (name.empty() || files.contains(name)) continue;
+      Result<LogFile> file = open_log(name);
+      if (!file && is_out_of_descriptors(file.error())) return descriptor_error(workers);
+      if (!file) return file.error();
+      files[name] = std::make_shared<LogFile>(std::move(*file));
+    }
+  }
+  return files;
+}
+
+bool is_out_of_descriptors(const Error& error) {
+  return error.text.find(system_error("", EMFILE).text.substr(2)) != std::string::npos;
+}
 
 bool passes_agent(const WorkerSpec& worker, bool is_alone) {
   const bool is_own_stdout = is_alone && is_plain(worker.out);
   return is_carried(worker.err) || (is_carried(worker.out) && !is_own_stdout);
 }
 
-Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone,
-                                   SharedLogFiles& shared) {
+Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone, const LogFiles& files) {
   WorkerStreams both;
-  Result<StreamFds> err = open_stream(worker, true, shared);
+  Result<StreamFds> err = open_stream(worker, true, files);
   if (!err) return err.error();
   both.err = std::move(*err);
   const bool is_err_alone = is_alone && is_plain(worker.err);
@@ -139,7 +139,7 @@ Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone,
     if (is_same) both.err.ours->has_stdout = true;
     return both;
   }
-  Result<StreamFds> out = open_stream(worker, false, shared);
+  Result<StreamFds> out = open_stream(worker, false, files);
   if (!out) return out.error();
   both.out = std::move(*out);
   return both;

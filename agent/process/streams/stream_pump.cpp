@@ -42,7 +42,7 @@ StreamPump::Outcome StreamPump::read_once(char* buffer, size_t size, Instant now
 }
 
 void StreamPump::on_bytes(std::string_view bytes, Instant now) {
-  if (writes_file()) write_file(stream_.file, bytes);
+  if (writes_file()) write_file(*stream_.file, bytes);
   if (stream_.duplicate_file) add_duplicates(bytes);
   if (console_ != nullptr) show(bytes, now);
   if (!stream_.is_stderr) return;

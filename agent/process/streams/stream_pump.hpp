@@ -32,7 +32,7 @@ class StreamPump {
   int fd() const { return stream_.pipe.get(); }
   Console* console() const { return console_; }
   bool must_wait() const { return console_ != nullptr && console_->is_full(); }
-  bool writes_file() const { return stream_.file.fd.is_open(); }
+  bool writes_file() const { return stream_.file != nullptr; }
   std::vector<std::string> last_lines() const;
 
   Instant close_at = Instant::never();  // close the stream at this time: its worker has ended

@@ -7,11 +7,14 @@
 
 #include <array>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/limits/log.hpp"
+#include "tests/support/temp_folder.hpp"
 
 namespace cpprun::test {
 namespace {
@@ -82,6 +85,24 @@ TEST_F(AsyncLogWriterTest, ClosingWaitsABoundedTime) {
   writer->write(std::string(200'000, 'x'));
   writer->finish(std::chrono::milliseconds(10));
   writer->finish(std::nullopt);  // as at exit
+}
+
+// Its file system may not answer, so a thread writes it.
+TEST_F(AsyncLogWriterTest, ARegularFileGetsAllTextInOrder) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/log";
+  static auto& all = *new std::vector<log::AsyncLogWriter*>();
+  all.push_back(
+      new log::AsyncLogWriter(::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)));
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string line = "line " + std::to_string(i) + "\n";
+    all.back()->write(line);
+    text += line;
+  }
+  all.back()->finish(std::nullopt);
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), text);
 }
 
 TEST_F(AsyncLogWriterTest, AClosedReaderEndsTheWait) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "tests/support/blocked_io.hpp"
 #include "tests/support/process_fixture.hpp"
 
 namespace cpprun::test {
@@ -81,10 +82,10 @@ TEST_F(ProcessEnd, NextRoundMayStartInsideTheCallback) {
   events.on_end = [](const WorkerExit&) {};
   events.on_all_workers_gone = [&] {
     const bool goes_on = ++rounds < 3;
-    EXPECT_TRUE(!goes_on || own->start({worker(0, {"exit 0"})}).ok());
+    EXPECT_TRUE(!goes_on || own->start({worker(0, {"exit 0"})}, {}).ok());
   };
   own = std::make_unique<ProcessHost>(loop_, options_, events);
-  ASSERT_TRUE(own->start({worker(0, {"exit 0"})}).ok());
+  ASSERT_TRUE(own->start({worker(0, {"exit 0"})}, {}).ok());
   run_until([&] { return rounds == 3; });
 }
 
@@ -104,6 +105,31 @@ TEST_F(ProcessEnd, ReadsTheErrorFileOfAFailedWorker) {
   EXPECT_EQ(end_of(0).error->stamp, WallTime{1'700'000'000'000'000});
   EXPECT_LE(end_of(0).error->file_time, end_of(0).ended_at_wall);
   EXPECT_FALSE(end_of(1).error.has_value());
+}
+
+TEST_F(ProcessEnd, AnErrorFileThatCannotBeReadDelaysTheReportOnlyForAWhile) {
+  const TemporaryFolder folder;
+  BlockedIo blocked;
+  options_.io = blocked.io;
+  WorkerSpec failing = worker(0, {R"(errfile {"message": "too late"}; exit 6)"});
+  failing.error_file = folder / "error.json";
+  failing.environment.push_back("TORCHELASTIC_ERROR_FILE=" + failing.error_file);
+  bool has_failed = false;
+  on_failure_ = [&](const WorkerExit& end) {
+    has_failed = true;
+    EXPECT_TRUE(ends_.empty() && end.exit_code == 6) << "the other workers are stopped at once";
+  };
+  start({failing, worker(1, {"exit 0"})});
+  run_until_quiet();
+  EXPECT_TRUE(has_failed);
+  ASSERT_TRUE(end_of(0).error.has_value());
+  EXPECT_FALSE(end_of(0).error->is_readable);
+  EXPECT_EQ(end_of(0).error->message,
+            "the error file could not be read: its file system did not answer within 5 s");
+  blocked.release();
+  ASSERT_TRUE(blocked.io->wait(std::chrono::seconds(60)));
+  while (loop_.poll() > 0) continue;
+  EXPECT_EQ(ends_.size(), 2U) << "a late answer does not count";
 }
 
 TEST_F(ProcessEnd, ReportsTheLastLinesOfStderrWithAFailure) {

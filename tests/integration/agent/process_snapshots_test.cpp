@@ -29,7 +29,8 @@ class ProcessSnapshots : public ::testing::Test {
     spec.environment = {"CPPRUN_AGENT=" + host.channel_name()};
     spec.out.file = folder_ / "out";
     spec.out.to_console = spec.err.to_console = false;
-    EXPECT_TRUE(host.start({spec}).ok());
+    const Result<LogFiles> files = test::open_files_of({spec});
+    EXPECT_TRUE(files && host.start({spec}, *files).ok());
     loop_.restart();
     loop_.run_for(std::chrono::seconds(20));
     EXPECT_TRUE(host.is_idle());

@@ -18,7 +18,7 @@ class ProcessStart : public ProcessTest, public ::testing::WithParamInterface<bo
   ProcessStart() { use_cgroup(GetParam()); }
 
   std::string error_of(const std::vector<WorkerSpec>& workers) {
-    const Status started = host().start(workers);
+    const Status started = try_start(workers);
     EXPECT_FALSE(started.ok());
     EXPECT_TRUE(host().is_idle());
     std::string text;

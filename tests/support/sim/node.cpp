@@ -339,6 +339,10 @@ bool Node::has_running_workers() const {
 
 // ---------------------------------------------------------------- workers
 
+void Node::carry_out(const agent::PrepareRound&) {
+  run_core([this](Instant now, agent::Effects& e) { core_.on_prepared(now, e); });
+}
+
 void Node::carry_out(const agent::StartWorkers& effect) {
   context_.checks.on_start(id().incarnation, effect.assignment, term_);
   context_.checks.require(live_workers() == 0, "S1: an agent starts workers beside old ones");

@@ -117,6 +117,7 @@ class Node final : public Program {
   void carry_out(const agent::SendMessage& effect);
   void carry_out(const agent::Disconnect& effect);
   void carry_out(const agent::Reconnect& effect);
+  void carry_out(const agent::PrepareRound&);
   void carry_out(const agent::StartWorkers& effect);
   void carry_out(const agent::StopWorkers& effect);
   void carry_out(const agent::ReservePort& effect);

@@ -150,6 +150,9 @@ class AgentTest : public testing::Test {
   void is_stuck() {
     call([&](agent::Effects& e) { core.on_stuck("rank 1 (pid 4711)", e); });
   }
+  void files_are_ready() {
+    call([&](agent::Effects& e) { core.on_prepared(now, e); });
+  }
   void start_fails(ErrorKind kind = ErrorKind::BadValue) {
     Error error{kind, "no such program"};
     call([&](agent::Effects& e) { core.on_start_failed(now, error, e); });
@@ -242,6 +245,8 @@ class AgentTest : public testing::Test {
   std::vector<agent::FetchReplicas> sought;
   std::vector<std::optional<control::PeerAddress>> kept_of;  // searched replicas, newest last
   std::vector<std::string> secrets;                          // served replicas, newest last
+  bool has_slow_files = false;        // files_are_ready() is called by the test
+  std::vector<RoundNumber> prepared;  // rounds
   std::vector<control::RankAssignment> started;
   std::vector<agent::FirstFailure> failures;
   std::optional<agent::Disconnect> disconnect;
@@ -257,6 +262,10 @@ class AgentTest : public testing::Test {
   void carry_out(const agent::Reconnect&) { ++reconnects; }
   void carry_out(const agent::Routes& effect) { routes = effect; }
   void carry_out(const agent::BecomeCoordinator& effect) { taken_over = effect; }
+  void carry_out(const agent::PrepareRound& effect) {
+    prepared.push_back(effect.assignment.round);
+    if (!has_slow_files) files_are_ready();
+  }
   void carry_out(const agent::StartWorkers& effect) { started.push_back(effect.assignment); }
   void carry_out(const agent::StopWorkers& effect) { stops.push_back(effect); }
   void carry_out(const agent::ReservePort&) {

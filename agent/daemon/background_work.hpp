@@ -1,39 +1,15 @@
-// LoopPoster: posts calls from other threads to the agent's loop, as long as the receiver lives.
-// BackgroundWork: runs work on threads of its own and passes the results to the loop. Private to
-// daemon. Threads: post() may be called on any thread, everything else on the loop's only.
+// BackgroundWork: runs work on threads of its own and passes the results to the loop. Thread: the
+// loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "common/loop/loop_poster.hpp"
 #include "common/thread/detached_thread.hpp"
 
 namespace cpprun {
-
-class LoopPoster {
- public:
-  explicit LoopPoster(boost::asio::io_context& loop) : loop_(&loop) {}
-  void close() {
-    const std::lock_guard lock(mutex_);
-    loop_ = nullptr;
-  }
-  // After close() no call is made, not even one that was posted before.
-  static void post(const std::shared_ptr<LoopPoster>& way, std::function<void()> call) {
-    const std::lock_guard lock(way->mutex_);
-    if (way->loop_ == nullptr) return;
-    boost::asio::post(*way->loop_, [way, call = std::move(call)] {
-      if (way->loop_ != nullptr) call();  // close() is called on the loop's thread
-    });
-  }
-
- private:
-  std::mutex mutex_;
-  boost::asio::io_context* loop_;
-};
 
 class BackgroundWork {
  public:

@@ -1,0 +1,20 @@
+// Routes of a worker's stdout and stderr, from --redirects, --tee and the filters. The rules are
+// torchrun's: docs/supervision.md. Pure.
+#pragma once
+
+#include <string>
+
+#include "agent/core/config.hpp"
+#include "agent/process/streams/log_folder.hpp"
+#include "agent/process/worker_spec.hpp"
+
+namespace cpprun {
+
+struct StreamRoutes {
+  StreamRoute out;
+  StreamRoute err;
+};
+StreamRoutes route_streams(const LogConfig& config, const LogFolder& folder, int local_rank,
+                           const std::string& prefix);
+
+}  // namespace cpprun

@@ -1,0 +1,66 @@
+// events.jsonl on a file system that answers, and on one that does not.
+#include "agent/daemon/events/event_log.hpp"
+
+#include <filesystem>
+
+#include "common/limits/agent.hpp"
+#include "tests/support/blocked_io.hpp"
+#include "tests/support/process_fixture.hpp"
+
+namespace cpprun::test {
+namespace {
+
+TEST(EventLogTest, KeepsTheOrderOfItsLines) {
+  const TemporaryFolder folder;
+  IoThread io;
+  EventLog log(folder / "events", io);
+  std::string all;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string line = std::to_string(i) + "\n";
+    log.write(line);
+    all += line;
+  }
+  log.close();
+  EXPECT_EQ(read_file(folder / "events"), all);
+  log.write("later\n");
+  EXPECT_EQ(read_file(folder / "events"), all);
+}
+
+TEST(EventLogTest, DropsWholeLinesWhileItsFileSystemDoesNotAnswer) {
+  const TemporaryFolder folder;
+  BlockedIo blocked;
+  EventLog log(folder / "events", *blocked.io);
+  const std::string line = std::string(1023, 'x') + "\n";
+  for (size_t size = 0; size < 2 * limits::kEventsPendingBytes; size += line.size()) {
+    log.write(line);
+  }
+  EXPECT_EQ(read_file(folder / "events"), "");
+  blocked.release();
+  log.close();
+  const std::string kept = read_file(folder / "events");
+  EXPECT_EQ(kept.size(), limits::kEventsPendingBytes);
+  EXPECT_TRUE(kept.ends_with(line));
+}
+
+TEST(EventLogTest, ItsEndDoesNotWaitForAFileSystemThatDoesNotAnswer) {
+  const TemporaryFolder folder;
+  BlockedIo blocked;
+  {
+    EventLog log(folder / "events", *blocked.io);
+    log.write("line\n");
+  }
+  EXPECT_EQ(read_file(folder / "events"), "");
+  blocked.release();
+  EXPECT_TRUE(blocked.io->wait(std::chrono::seconds(60)));
+  EXPECT_EQ(read_file(folder / "events"), "line\n") << "the thread wrote it afterwards";
+}
+
+TEST(EventLogTest, AFileThatCannotBeOpenedStopsNothing) {
+  IoThread io;
+  EventLog log("/proc/nowhere/events", io);
+  log.write("line\n");
+  log.close();
+}
+
+}  // namespace
+}  // namespace cpprun::test

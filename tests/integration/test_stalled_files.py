@@ -1,0 +1,67 @@
+"""A file system that takes 10 s for every operation, below the log folder or the stderr of one of
+two agents: its node keeps its lease.
+"""
+
+import time
+
+import pytest
+from nodes import Job, cluster, wait_for  # noqa: F401
+from test_temporary_folder import mount  # noqa: F401
+
+STALL_S = 10
+LEASE_S = 3
+TAKES_S = 12  # the stalls take about 40 s; the waits are SLOWEST times as long
+
+
+def stall(folder):
+    (folder.parent / 'behind.slow').touch()
+
+
+def fails_and_restarts(cluster, first, node):
+    """The node's worker fails once; then all end well."""
+    (worker,) = first.of(node)
+    cluster.say(5, worker)
+    second = cluster.world(0, 1, after=first, seconds=TAKES_S)
+    assert second.round == first.round + 1, 'no round was lost'
+    assert second.restarts == [1]
+    time.sleep(LEASE_S)  # a lease that ends would end the round
+    assert all(w.alive() for w in second), [a.story() for a in cluster.agents]
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0, TAKES_S)
+        for text in ('has not answered in time', 'nothing was heard', 'is silent'):
+            assert text not in agent.err()
+
+
+@pytest.mark.parametrize('node', [0, 1], ids=['beside-the-coordinator', 'another'])
+def test_log_folder_that_stalls(cluster, mount, node):
+    folder = mount(f'slow:{STALL_S}')
+    job = Job(cluster, 2, lease=LEASE_S, restarts=1)
+    logs = {node: [f'--log-dir={folder}']}
+    job.host(0, *logs.get(0, ()))
+    job.agent(1, *logs.get(1, ()))
+    first = cluster.world(0, 1)
+    stall(folder)
+    fails_and_restarts(cluster, first, node)
+    said = cluster.agents[node].err()
+    assert said.count('its file system does not answer; this round') == 1
+    assert said.count('events are missing in') == 1
+
+
+def test_stderr_that_stalls(cluster, mount):
+    """The failure is reported, and no node is lost."""
+    folder = mount(f'slow:{STALL_S}')
+    job = Job(cluster, 2, lease=LEASE_S)
+    host = job.host(0)
+    command = ['sh', '-c', 'exec 2>"$0"; exec "$@"', str(folder / 'err')]
+    options = [*job.options(1), '--log-dir=/dev/null']
+    other = cluster.start(1, options, wrap=command)
+    first = cluster.world(0, 1)
+    stall(folder)
+    (worker,) = first.of(1)
+    cluster.say(5, worker)
+    host.ends(1, TAKES_S)
+    assert 'exited with code 5' in host.err()
+    assert 'nothing was heard' not in host.err()
+    other.ends(1, TAKES_S)
+    assert 'exited with code 5' in (folder.parent / 'behind/err').read_text()
