@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "common/limits/store.hpp"
 #include "common/machine/identity.hpp"
+#include "common/machine/usable_memory.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 
 namespace cpprun {
@@ -15,6 +17,8 @@ CoordinatorInstance::CoordinatorInstance(ServerLoop& loop, const RendezvousConfi
   service_.accept_admin_commands(admin_token(), random_secret);
   ServerOptions server_options;
   server_options.store.value_bytes = config.conf.store_value_bytes;
+  server_options.memory_bytes =
+      config.conf.store_memory_bytes.value_or(usable_memory() / limits::kStoreMemoryDivisor);
   server_ = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));
 }
 

@@ -1,6 +1,7 @@
 // `cpprunctl serve`: the rendezvous server as a process of its own.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "common/result.hpp"
@@ -10,6 +11,8 @@ namespace cpprun {
 struct ServeOptions {
   std::string listen;           // HOST:PORT
   size_t store_value_limit_mb;  // size limit of one value in the store
+  // Of all stores and of the connections' buffers. Unset: a part of the usable memory.
+  std::optional<size_t> store_memory_mb;
 };
 
 // Serves until SIGTERM or SIGINT.
