@@ -43,6 +43,7 @@ ARROWS = {
         'common',
         'common/log',
         'common/loop',
+        'common/machine',  # detect_dead_peer()
         'common/thread',
         'rendezvous/client/core',
         'rendezvous/protocol',

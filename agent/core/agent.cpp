@@ -90,8 +90,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   effects.push_back(SendMessage{facts});
   if (is_leased()) ping(now, effects);
   if (unreported_failure_) effects.push_back(SendMessage{*unreported_failure_});
-  if (unreported_failure_ && state_ == State::Stopped && !is_stopped_unreported())
-    send_stopped(effects);
+  if (unreported_failure_) send_stopped(effects);
 }
 
 void Agent::on_disconnected(Instant now, Effects& effects) {
@@ -383,14 +382,12 @@ void Agent::become_stopped(Instant now, Effects& effects) {
 
 void Agent::on_port(Instant, int64_t port, Effects& effects) {
   port_ = port;
-  if (std::exchange(wants_port_for_stopped_, false)) send_stopped_if_known(effects);
+  if (std::exchange(wants_port_for_stopped_, false)) send_stopped(effects);
 }
 
-void Agent::send_stopped_if_known(Effects& effects) {
-  if (!is_stopped_unreported() && state_ == State::Stopped) send_stopped(effects);
-}
-
+// Later, if a part of the message is not known yet.
 void Agent::send_stopped(Effects& effects) {
+  if (is_stopped_unreported() || state_ != State::Stopped) return;
   effects.push_back(
       SendMessage{control::Stopped{assignment_.round, port_, snapshots_, has_saved(),
                                    is_drained_ ? std::nullopt : exits_.own_failure()}});
@@ -482,9 +479,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
       effects.push_back(LogEvent{level_of(message.cause), "stopping the workers: " + message.why});
       stop_workers(options_.stop_grace, is_drain, effects);
       return;
-    case State::Stopped:
-      if (!is_stopped_unreported()) send_stopped(effects);
-      return;
+    case State::Stopped: return send_stopped(effects);
     default: return;
   }
 }
@@ -592,8 +587,6 @@ bool Agent::is_failing() const {
   return is_fatal || (has_failed && used >= assignment_.max_restarts);
 }
 
-// ---------------------------------------------------------------- drain
-
 // An admin command. Its repetition changes nothing; a real signal does.
 void Agent::on(Instant now, const control::ShutdownRequest& message, Effects& effects) {
   if (is_leaving() || job_result_) return;
@@ -650,7 +643,7 @@ void Agent::on_snapshots(Instant, std::vector<control::SnapshotName> snapshots, 
   const bool is_new = snapshots != snapshots_;
   snapshots_ = std::move(snapshots);
   if (state_ == State::Saved) return leave_after_drain(effects);
-  if (std::exchange(wants_scan_for_stopped_, false)) return send_stopped_if_known(effects);
+  if (std::exchange(wants_scan_for_stopped_, false)) return send_stopped(effects);
   if (is_new && is_connected_) effects.push_back(SendMessage{newest_snapshots()});
 }
 

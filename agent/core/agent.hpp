@@ -179,7 +179,6 @@ class Agent {
   void flush_held_failure(Effects& effects);
   control::Snapshots newest_snapshots() const;
   void send_stopped(Effects& effects);
-  void send_stopped_if_known(Effects& effects);
   bool is_stopped_unreported() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
   void become_stopped(Instant now, Effects& effects);
   void finish(Finish finish, Effects& effects);

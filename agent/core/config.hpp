@@ -39,6 +39,8 @@ struct RendezvousConf {
   Duration scale_up_interval = limits::kScaleUpInterval;
   std::optional<bool> is_host;
   size_t store_value_bytes = limits::kStoreValueBytes;  // own key: store_value_limit_mb
+  // Own key: store_memory_mb. Unset: a part of the usable memory.
+  std::optional<size_t> store_memory_bytes;
 };
 
 // --rdzv-backend=etcd: the etcd cluster that elects the coordinator, and the credentials for it.

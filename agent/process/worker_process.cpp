@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/check.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/usable_memory.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

@@ -47,6 +47,10 @@ inline constexpr int kLookupsUnderWay = 16;
 inline constexpr int kNodesPerJob = 100'000;
 // Machines with failed workers in one round that are compared to find the root cause.
 inline constexpr size_t kFailureClocks = 64;
+// Jobs that one coordinator leads at a time. Each has up to two listening sockets for its stores,
+// of two descriptors each; the usual soft limit of descriptors is 1,024, and anybody may begin a
+// job.
+inline constexpr int kJobsPerServer = 128;
 inline constexpr int kEndedJobs = 64;  // results of ended jobs that a coordinator keeps
 inline constexpr int kWorkersPerNode = 4'096;
 inline constexpr size_t kAddressesPerNode = 64;

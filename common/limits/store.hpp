@@ -16,6 +16,15 @@ inline constexpr size_t kStoreValueBytes = 1ULL
 inline constexpr size_t kStoreListItems = 128 * 1024;  // torch's own limit for multi commands
 inline constexpr size_t kStoreCommandBytes = 2ULL << 30;  // a MULTI_SET with its keys and values
 
+// Memory of all stores of a server and of its connections' buffers, as a part of the machine's
+// memory or of the cgroup's limit: the coordinator shares the process with the agent, and the
+// machine with the workers.
+inline constexpr size_t kStoreMemoryDivisor = 4;
+inline constexpr size_t kStoreMemoryMax = 1ULL << 44;  // 16 TiB; of the option, so that sums fit
+// Small values and keys that one reply copies. The longest list with values of 512 bytes fits.
+inline constexpr size_t kStoreReplyBytes = 64 << 20;
+inline constexpr size_t kStoreKeyBytesLogged = 64;  // of a client's key; enough to recognise it
+
 // A client's back-off, doubled from the first up to the longest. Short: it bounds how late a client
 // finds a store that has just started.
 inline constexpr Duration kStoreConnectRetryFirst = 1ms;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "common/machine/dead_peer.hpp"
 #include "common/machine/port_owner.hpp"
 
 namespace cpprun {
@@ -103,6 +104,7 @@ UniqueFd bind_tcp(const SocketAddress& address) {
   if (address.storage.ss_family == AF_INET6) {
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   }
+  detect_dead_peer(socket.get());
   if (::bind(socket.get(), address.get(), address.size) == 0) return socket;
   return UniqueFd();
 }

@@ -36,6 +36,7 @@ uint16_t local_port(int fd);
 // reason.
 
 // With SO_REUSEADDR, like a server: a closed connection in TIME_WAIT does not occupy the port.
+// Accepted sockets inherit detect_dead_peer() (dead_peer.hpp).
 UniqueFd bind_tcp(const SocketAddress& address);
 // On all interfaces: one IPv6 socket that takes IPv4 too, or an IPv4 one if there is no IPv6.
 UniqueFd bind_all(uint16_t port);

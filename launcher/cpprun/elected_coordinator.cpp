@@ -63,7 +63,7 @@ class ElectedCoordinator::Impl {
     election_ = std::make_unique<etcd::ElectionRunner>(loop().context(), std::move(options),
                                                        std::move(events));
     election_->start();
-    thread_.start();
+    thread_.start([this](const std::string& why) { fail(why); });
   }
 
   ~Impl() {
@@ -122,6 +122,11 @@ class ElectedCoordinator::Impl {
   void on_leadership_lost(const std::string& why) {
     log::warning("this node leads the job no more: " + why);
     resign();
+  }
+
+  void fail(const std::string& why) {
+    log::error("the coordinator in this process has failed and closes its connections: " + why);
+    give_up();
   }
 
   // Deletes the key in etcd at once, so that another node can be elected.

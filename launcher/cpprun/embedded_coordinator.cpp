@@ -104,7 +104,9 @@ class EmbeddedCoordinator::Impl {
     return {};
   }
 
-  void start_thread() { thread_.start(); }
+  void start_thread() {
+    thread_.start([this](const std::string& why) { fail(why); });
+  }
 
   void wait_until_idle(IdleWait& stay) {
     thread_.loop().post([this, is_exiting = stay.is_asked(), idle = stay.when_idle()] {
@@ -119,6 +121,14 @@ class EmbeddedCoordinator::Impl {
   const Endpoint& endpoint() const { return endpoint_; }
 
  private:
+  // The agents, also the one of this process, see closed connections and a closed port, as if this
+  // process had died: the standby coordinator takes over, or the job ends with an error.
+  void fail(const std::string& why) {
+    log::error("the coordinator in this process has failed and closes its connections: " + why);
+    leader_announcer_.reset();
+    coordinator_.stop();
+  }
+
   LoopThread thread_;
   CoordinatorInstance coordinator_;
   std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // after a take-over only

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "common/machine/dead_peer.hpp"
+
 namespace cpprun::ctl {
 namespace {
 
@@ -80,6 +82,7 @@ Result<std::unique_ptr<BlockingSocket>> dial(const Endpoint& endpoint, Duration 
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
     auto line = std::make_unique<BlockingSocket>(
         ::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), limit);
+    detect_dead_peer(line->fd());
     last = line->connect(a->ai_addr, a->ai_addrlen);
     if (last) return line;
   }

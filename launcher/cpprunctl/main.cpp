@@ -242,6 +242,29 @@ std::vector<cpprun::ctl::VerbHelp> words_of(const CLI::App& app, const std::stri
   return all;
 }
 
+void add_serve(CLI::App& app, cpprun::ServeOptions& serve) {
+  CLI::App* serve_verb = app.add_subcommand(
+      "serve", "Serve torch's TCPStore, cpprun's control protocol and HTTP on one port");
+  serve_verb->add_option("--listen", serve.listen, "HOST:PORT; port 0 takes a free one")
+      ->required();
+  serve_verb
+      ->add_option("--store-value-limit-mb", serve.store_value_limit_mb,
+                   "largest value of the store, in MiB")
+      ->check(CLI::Range(size_t{1}, size_t{1} << 20))
+      ->capture_default_str();
+  serve_verb
+      ->add_option("--store-memory-mb", serve.store_memory_mb,
+                   "memory of all stores and their clients' buffers, in MiB; default: a quarter of "
+                   "the machine's memory or of the cgroup's limit")
+      ->check(CLI::Range(size_t{1}, cpprun::limits::kStoreMemoryMax >> 20));
+  serve_verb
+      ->add_option("--allowed-host", serve.allowed_hosts,
+                   "a further name by which HTTP clients may ask; may be repeated")
+      ->option_text("NAME ...")
+      ->expected(1)
+      ->take_all();
+}
+
 CLI::App* add_chaos(CLI::App& app, cpprun::ChaosOptions& options) {
   CLI::App* verb =
       app.add_subcommand("chaos", "Run a fault plan with many seeds; exit 3 if one has not held");
@@ -322,21 +345,6 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   return std::nullopt;
 }
 
-void add_serve(CLI::App& app, cpprun::ServeOptions& options) {
-  CLI::App* verb = app.add_subcommand(
-      "serve", "Serve torch's TCPStore, cpprun's control protocol and HTTP on one port");
-  verb->add_option("--listen", options.listen, "HOST:PORT; port 0 takes a free one")->required();
-  verb->add_option("--store-value-limit-mb", options.store_value_limit_mb,
-                   "largest value of the store, in MiB")
-      ->check(CLI::Range(size_t{1}, size_t{1} << 20))
-      ->capture_default_str();
-  verb->add_option("--allowed-host", options.allowed_hosts,
-                   "a further name by which HTTP clients may ask; may be repeated")
-      ->option_text("NAME ...")
-      ->expected(1)
-      ->take_all();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -364,7 +372,8 @@ int main(int argc, char** argv) {
   add_snapshot_verbs(app, snapshot, snapshot_verb);
   cpprun::ChaosOptions chaos;
   const CLI::App* chaos_verb = add_chaos(app, chaos);
-  cpprun::ServeOptions serve{"", cpprun::limits::kStoreValueBytes >> 20};
+  cpprun::ServeOptions serve{.listen = "",
+                             .store_value_limit_mb = cpprun::limits::kStoreValueBytes >> 20};
   add_serve(app, serve);
   std::string shell;
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes words");

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "common/endpoint.hpp"
+#include "common/limits/store.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/identity.hpp"
+#include "common/machine/usable_memory.hpp"
 #include "rendezvous/server/control_service.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 #include "rendezvous/server/loop.hpp"
@@ -32,7 +34,6 @@ Status serve(const ServeOptions& options) {
   raise_descriptor_limit();
   keep_large_values_apart();
   ServerLoop loop;
-  auto store = std::make_shared<Store>();
   // A job that begins here has no standby, so no stranger may say that it is led elsewhere.
   CoordinatorOptions coordinator = coordinator_options();
   coordinator.needs_known_leader = true;
@@ -42,17 +43,22 @@ Status serve(const ServeOptions& options) {
   ServerOptions server_options;
   server_options.store.value_bytes = options.store_value_limit_mb * kMiB;
   server_options.host_names = options.allowed_hosts;
+  server_options.memory_bytes = options.store_memory_mb
+                                    ? *options.store_memory_mb * kMiB
+                                    : usable_memory() / limits::kStoreMemoryDivisor;
+  std::shared_ptr<Store> store;  // shared with its clients' sessions
   ServerHooks hooks;
   service.fill(hooks);
   // The workers of a static job use the store of its rounds; all other clients use ours.
-  hooks.store_for_main_port = [store, of_job = hooks.store_for_main_port] {
+  hooks.store_for_main_port = [&store, of_job = hooks.store_for_main_port] {
     std::shared_ptr<Store> found = of_job();
     return found ? found : store;
   };
-  hooks.status_json = [&server, &service, store] {
+  hooks.status_json = [&server, &service, &store] {
     return service.status({server->connections(), store->keys(), store->waits()});
   };
   server = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));
+  store = server->make_store();
   Result<uint16_t> port = server->listen(*endpoint);
   if (!port) return port.error();
   service.attach(*server, endpoint->host);

@@ -1,6 +1,7 @@
 // `cpprunctl serve`: the rendezvous server as a process of its own.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,10 @@
 namespace cpprun {
 
 struct ServeOptions {
-  std::string listen;                        // HOST:PORT
-  size_t store_value_limit_mb;               // size limit of one value in the store
+  std::string listen;           // HOST:PORT
+  size_t store_value_limit_mb;  // size limit of one value in the store
+  // Of all stores and of the connections' buffers. Unset: a part of the usable memory.
+  std::optional<size_t> store_memory_mb{};
   std::vector<std::string> allowed_hosts{};  // further names by which HTTP clients may ask
 };
 

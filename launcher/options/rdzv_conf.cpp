@@ -11,9 +11,16 @@
 namespace cpprun {
 namespace {
 
-constexpr std::array kWithEffect = {
-    "join_timeout", "last_call_timeout", "keep_alive_interval", "keep_alive_max_attempt", "timeout",
-    "is_host",      "store_type",        "scale_up_interval",   "store_value_limit_mb"};
+constexpr std::array kWithEffect = {"join_timeout",
+                                    "last_call_timeout",
+                                    "keep_alive_interval",
+                                    "keep_alive_max_attempt",
+                                    "timeout",
+                                    "is_host",
+                                    "store_type",
+                                    "scale_up_interval",
+                                    "store_value_limit_mb",
+                                    "store_memory_mb"};
 // cpprun neither polls nor writes the whole state, so these limit nothing.
 constexpr std::array kWithoutEffect = {"close_timeout", "heartbeat_timeout", "read_timeout",
                                        "cas_backoff_max_seconds"};
@@ -87,12 +94,12 @@ Status read_boolean(const KeyValues& conf, const std::string& key, std::optional
   return {};
 }
 
-Status read_megabytes(const KeyValues& conf, const std::string& key, size_t& out) {
-  constexpr int64_t kMost = static_cast<int64_t>(limits::kStoreCommandBytes >> 20);
+Status read_megabytes(const KeyValues& conf, const std::string& key, size_t most_bytes, auto& out) {
+  const auto most = static_cast<int64_t>(most_bytes >> 20);
   int64_t megabytes = 0;
   Status status =
-      read_int(conf, key, kMost,
-               "write a whole number of megabytes from 1 to " + std::to_string(kMost), megabytes);
+      read_int(conf, key, most,
+               "write a whole number of megabytes from 1 to " + std::to_string(most), megabytes);
   if (megabytes > 0) out = static_cast<size_t>(megabytes) << 20;
   return status;
 }
@@ -216,7 +223,9 @@ Result<RendezvousConf> read_rdzv_conf(const KeyValues& values, Backend backend,
       read_time(values, "scale_up_interval", 0, conf.scale_up_interval),
       read_lease(values, conf),
       read_boolean(values, "is_host", conf.is_host),
-      read_megabytes(values, "store_value_limit_mb", conf.store_value_bytes),
+      read_megabytes(values, "store_value_limit_mb", limits::kStoreCommandBytes,
+                     conf.store_value_bytes),
+      read_megabytes(values, "store_memory_mb", limits::kStoreMemoryMax, conf.store_memory_bytes),
       check_only(values),
   };
   for (const Status& status : read) {

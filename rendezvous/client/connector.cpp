@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "common/machine/dead_peer.hpp"
+
 namespace cpprun {
 
 namespace asio = boost::asio;
@@ -104,6 +106,7 @@ void Connector::on_connected(size_t index, const tcp::endpoint& at, const error_
   if (!error) {
     error_code ignored;
     sockets_[index]->set_option(tcp::no_delay(true), ignored);
+    detect_dead_peer(sockets_[index]->native_handle());
     complete({std::move(sockets_[index]), ""});
     return;
   }

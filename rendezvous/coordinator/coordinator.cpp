@@ -206,8 +206,10 @@ void Coordinator::on_host_agent_ended(Instant now, bool is_exiting, Effects& eff
   is_leaving_ = true;
   std::erase_if(jobs_, [&](const auto& entry) {
     const bool is_new = !entry.second->is_over() && entry.second->is_new();
-    if (is_new) entry.second->disconnect_all(effects);
-    return is_new;
+    if (!is_new) return false;
+    entry.second->disconnect_all(effects);
+    effects.push_back(DropStores{entry.first});
+    return true;
   });
   for (const auto& [run_id, job] : jobs_) job->on_host_agent_ended(now, is_exiting, effects);
 }
@@ -245,6 +247,15 @@ Job* Coordinator::job_for(const std::string& run_id, const control::Register& me
     jobs_.erase(it);
   }
   forget_long_ended();
+  if (has_too_many_jobs()) {
+    refuse(session,
+           "the coordinator on " + options_.host + " leads " +
+               std::to_string(limits::kJobsPerServer) +
+               " jobs, and that is its limit; end one of them, or give this job a --rdzv-endpoint "
+               "of its own",
+           effects);
+    return nullptr;
+  }
   const control::JobSpec& job_spec = message.job_spec;
   for (const auto& [other_id, other] : jobs_) {
     if (other->is_over()) continue;
@@ -271,6 +282,11 @@ Job* Coordinator::job_for(const std::string& run_id, const control::Register& me
                      options_.needs_proof};
   auto made = std::make_unique<Job>(std::move(options), job_spec, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
+}
+
+bool Coordinator::has_too_many_jobs() const {
+  const auto is_led = [](const auto& entry) { return !entry.second->is_over(); };
+  return std::count_if(jobs_.begin(), jobs_.end(), is_led) >= limits::kJobsPerServer;
 }
 
 void Coordinator::on_closed(Instant now, SessionId id, Job::Ending how, Effects& effects) {

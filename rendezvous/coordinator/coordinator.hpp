@@ -125,6 +125,7 @@ class Coordinator {
                Effects& effects);
   bool must_wait_for_next_job(const Job* job, SessionId session,
                               const control::Register& message) const;
+  bool has_too_many_jobs() const;
   void forget_long_ended();
   void forget_if_over(const std::string& run_id, Effects& effects);
 

@@ -23,21 +23,35 @@ std::span<uint8_t> InputBuffer::space(size_t total) {
   size_t wanted = std::max(total, held_ + 1);
   if (wants_input_) wanted = std::max(wanted, held_ + kBurst);
   if (wanted > capacity()) {
-    grow(wanted <= kWholeAtOnce ? wanted
-                                : std::min(wanted, std::max(kWholeAtOnce, 2 * capacity())));
+    const size_t step =
+        wanted <= kWholeAtOnce ? wanted : std::min(wanted, std::max(kWholeAtOnce, 2 * capacity()));
+    const size_t counted = block_ ? block_->capacity : 0;
+    // Without memory the room that is left still does for short commands.
+    const bool has_grown = budget_->has_room(step - counted) && try_grow(step);
+    if (!has_grown && capacity() == held_) return {};
   }
   uint8_t* start = block_ ? block_->data : inside_.data();
   return {start + held_, capacity() - held_};
 }
 
+bool InputBuffer::try_grow(size_t capacity) {
+  try {
+    grow(capacity);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
 // realloc moves large blocks with mremap, without a copy.
 void InputBuffer::grow(size_t capacity) {
   if (!block_) {
-    auto block = std::make_shared<Block>();
+    auto block = std::make_shared<Block>(budget_);
     block->data = static_cast<uint8_t*>(std::malloc(capacity));
     if (block->data == nullptr) throw std::bad_alloc();
     std::memcpy(block->data, inside_.data(), held_);
     block->capacity = capacity;
+    block->charge.set(capacity);
     block_ = std::move(block);
     return;
   }
@@ -46,6 +60,7 @@ void InputBuffer::grow(size_t capacity) {
   if (moved == nullptr) throw std::bad_alloc();
   block_->data = moved;
   block_->capacity = capacity;
+  block_->charge.set(capacity);
 }
 
 void InputBuffer::commit(size_t size) {
@@ -100,6 +115,7 @@ void Outbox::add(const SharedBytes& bytes) {
     tail_->clear();
   }
   earlier_ += bytes.bytes.size();
+  shared_ += bytes.bytes.size();
   pieces_.push_back({{}, bytes});
 }
 
@@ -123,6 +139,7 @@ void Outbox::sent(size_t size) {
     size_t piece = pieces_[first_].view().size();
     done_ -= piece;
     earlier_ -= piece;
+    if (pieces_[first_].shared.owner) shared_ -= piece;
     const Piece gone = std::move(pieces_[first_++]);
   }
   if (empty()) return clear();
@@ -133,7 +150,7 @@ void Outbox::sent(size_t size) {
 }
 
 void Outbox::clear() {
-  first_ = earlier_ = done_ = 0;
+  first_ = earlier_ = shared_ = done_ = 0;
   if (!pieces_.empty()) pieces_ = std::vector<Piece>();
   if (tail_) string_pool_.give(std::move(tail_));
 }

@@ -2,13 +2,16 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
+#include <new>
+#include <stdexcept>
+#include <utility>
 
-#include "common/log/log.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 
@@ -17,6 +20,9 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
+
+// Unsent bytes below this count for no budget: most connections have less, and they are sent soon.
+constexpr size_t kChargedFrom = 64 * 1024;
 
 // Nearly always there is one piece, and send() is cheaper than sendmsg().
 ssize_t send_some(int fd, const Outbox& out) {
@@ -55,7 +61,9 @@ TcpConnection::TcpConnection(ConnectionHost& host, SessionId id, int listener,
       listener_(listener),
       io_(std::move(io)),
       peer_(std::move(peer)),
-      out_(host.string_pool()) {}
+      in_(host.memory_budget()),
+      out_(host.string_pool()),
+      unsent_charge_(host.memory_budget()) {}
 
 TcpConnection::~TcpConnection() = default;
 
@@ -109,6 +117,13 @@ void TcpConnection::read() {
   if (is_reading_) return;
   is_reading_ = true;
   std::span<uint8_t> space = in_.space(session_ ? session_->wants() : 1);
+  if (space.empty()) {
+    is_reading_ = false;
+    host_.begin_batch();
+    drop("no memory is left for its input" + described_input());
+    host_.end_batch();
+    return;
+  }
   auto then = [self = shared_from_this()](error_code error, size_t size) {
     self->on_read(error == asio::error::eof, bool(error), size);
   };
@@ -130,6 +145,7 @@ void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {
     in_.commit(size);
     if (is_open()) {
       process();
+      if (is_incomplete()) note_incomplete();
     } else {
       in_.consume(size);
     }
@@ -151,9 +167,36 @@ void TcpConnection::process() {
     if (!session_) return close();
   }
   if (in_.held().size() < session_->wants()) return;
+  // A session that runs out of memory costs its own connection and nothing else.
+  const auto may_go_on = [this] { return session_ && session_->is_isolated(); };
+  try {
+    return hand_over_input();
+  } catch (const std::bad_alloc&) {
+    if (!may_go_on()) throw;
+  } catch (const std::length_error&) {
+    if (!may_go_on()) throw;
+  }
+  drop("the server is out of memory" + described_input());
+}
+
+void TcpConnection::hand_over_input() {
   size_t used = session_->on_bytes(in_.held());
   if (used > 0) has_completed_handshake_ = true;
-  in_.consume(used);
+  in_.consume(is_open() ? used : in_.held().size());  // nobody reads the rest
+}
+
+void TcpConnection::note_incomplete() {
+  last_input_ = std::chrono::steady_clock::now();
+  if (std::exchange(is_timed_, true)) return;
+  host_.on_incomplete(*this);
+}
+
+void TcpConnection::drop_stalled() { drop("its command does not go on" + described_input()); }
+
+// " (SET of key 'name', 1234 bytes)".
+std::string TcpConnection::described_input() const {
+  const std::string what = session_ ? session_->describe(in_.held()) : "";
+  return what.empty() ? "" : " (" + what + ")";
 }
 
 // Queued bytes are still sent: the peer may have closed only its write side.
@@ -172,12 +215,15 @@ void TcpConnection::settle() {
   if (wants_reset_) return abort_with_reset();
   if (!is_waiting_writable_) flush();
   if (state_ == State::Dead) return;
-  // One reply may exceed the limit, but nothing may be queued on top of it.
+  // One reply may exceed the limit, but nothing may be queued on top of it. A session that stopped
+  // for this reason goes on when the peer has read.
   bool is_over = out_.size() > host_.outbox_limit();
   bool has_grown = backlog_ > host_.outbox_limit() && out_.size() > backlog_;
-  if (is_over && (was_above_high_watermark_ || has_grown)) return drop_slow_consumer();
+  if (is_over && has_grown) return drop_slow_consumer();
   backlog_ = out_.size();
-  if (was_above_high_watermark_ && is_open()) resume();
+  if (backlog_ >= kChargedFrom || unsent_charge_.bytes() != 0) charge_unsent();
+  if (state_ == State::Dead) return;
+  if (was_above_high_watermark_ && !is_over && is_open()) resume();
   if (wants_close_) finish();
 }
 
@@ -185,6 +231,7 @@ void TcpConnection::settle() {
 void TcpConnection::resume() {
   was_above_high_watermark_ = false;
   process();
+  if (state_ == State::Dead) return;
   mark();
   if (!was_above_high_watermark_) read();
 }
@@ -206,9 +253,34 @@ void TcpConnection::finish() {
 }
 
 void TcpConnection::drop_slow_consumer() {
-  log::warning(peer_ + " does not read its replies; dropped with " +
-               text::count(out_.size(), "unread byte"));
+  drop("it does not read its replies, and " + text::count(out_.size(), "byte") + " wait for it");
+}
+
+void TcpConnection::drop(const std::string& why) {
+  if (state_ == State::Dead) return;
+  host_.peer_log().warning("dropped the connection from " + peer_ + ": " + why);
   abort_with_reset();
+}
+
+void TcpConnection::charge_unsent() {
+  const size_t copied = out_.copied() >= kChargedFrom ? out_.copied() : 0;
+  const MemoryBudget& budget = *host_.memory_budget();
+  const size_t before = unsent_charge_.bytes();
+  if (copied > before && !budget.has_room(copied - before)) {
+    return drop("no memory is left for its replies, of which it has not read " +
+                text::count(out_.size(), "byte"));
+  }
+  unsent_charge_.set(copied);
+}
+
+bool TcpConnection::may_copy(size_t size) {
+  if (!is_open()) return false;
+  const size_t uncharged = out_.copied() - std::min(out_.copied(), unsent_charge_.bytes());
+  if (host_.memory_budget()->has_room(uncharged + size)) return true;
+  host_.peer_log().warning("dropped the connection from " + peer_ +
+                           ": no memory is left for a reply of " + text::count(size, "byte"));
+  reset();
+  return false;
 }
 
 void TcpConnection::abort_with_reset() {
@@ -258,6 +330,7 @@ void TcpConnection::die() {
   if (state_ == State::Dead) return;
   state_ = State::Dead;
   out_.clear();
+  unsent_charge_.set(0);
   error_code ignored;
   io_->socket.close(ignored);
   host_.on_dead(*this);

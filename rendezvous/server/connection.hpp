@@ -6,11 +6,13 @@
 // it Dead. Thread: the server's loop.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "rendezvous/server/buffers.hpp"
 #include "rendezvous/server/handler_memory.hpp"
+#include "rendezvous/server/peer_log.hpp"
 #include "rendezvous/server/session.hpp"
 
 namespace boost::asio {
@@ -42,8 +44,12 @@ class ConnectionHost {
   // that time.
   virtual void on_lingering(TcpConnection& connection) = 0;
   virtual void on_dead(TcpConnection& connection) = 0;
+  // The connection holds an incomplete command. The host bounds the time without a further byte.
+  virtual void on_incomplete(TcpConnection& connection) = 0;
   virtual size_t outbox_limit() const = 0;
   virtual StringPool& string_pool() = 0;
+  virtual const std::shared_ptr<MemoryBudget>& memory_budget() const = 0;
+  virtual PeerLog& peer_log() = 0;
 };
 
 class TcpConnection final : public Connection, public std::enable_shared_from_this<TcpConnection> {
@@ -88,7 +94,26 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   }
   bool is_silent() const { return !has_received_; }  // has sent no byte
   bool is_lingering() const { return state_ == State::Closing; }
-  bool is_legacy = false;  // a store client of torch 2.0 or 2.1
+  // A command has begun, and the server could read its rest.
+  bool is_incomplete() const {
+    return state_ == State::Open && !was_above_high_watermark_ && !in_.held().empty();
+  }
+  // True if the host need not watch the time of this connection any more. It then calls
+  // on_incomplete() again for the next incomplete command.
+  bool forget_if_idle() {
+    if (!has_completed_handshake() || is_lingering() || is_incomplete()) return false;
+    is_timed_ = false;
+    return true;
+  }
+  // Of an incomplete command: when its last byte came.
+  std::chrono::steady_clock::time_point last_input() const { return last_input_; }
+  // Ends the connection of a peer whose command does not go on.
+  void drop_stalled();
+  // Before a large copy into reply(). False: the server's memory budget has no room, and the
+  // connection ends.
+  bool may_copy(size_t size);
+  bool is_legacy = false;     // a store client of torch 2.0 or 2.1
+  bool is_companion = false;  // its second connection, which stays silent
 
  private:
   enum class State : uint8_t { Open, Closing, Dead };
@@ -101,7 +126,12 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   void end_of_input();
   void resume();
   void finish();
+  void hand_over_input();
+  void note_incomplete();
   void drop_slow_consumer();
+  void drop(const std::string& why);
+  std::string described_input() const;
+  void charge_unsent();
   void abort_with_reset();
   void notify_closed(CloseKind kind);
   void die();
@@ -124,10 +154,13 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   bool is_waiting_writable_ = false;
   bool has_completed_handshake_ = false;
   bool has_received_ = false;
+  bool is_timed_ = false;  // on_incomplete() was called for the held input
+  std::chrono::steady_clock::time_point last_input_;
   HandlerMemory read_memory_;
   InputBuffer in_;
   Outbox out_;
-  size_t backlog_ = 0;  // size of out_ after the last settle()
+  MemoryBudget::Charge unsent_charge_;  // the copied bytes of a long out_
+  size_t backlog_ = 0;                  // size of out_ after the last settle()
 };
 
 }  // namespace cpprun

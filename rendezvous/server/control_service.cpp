@@ -1,6 +1,7 @@
 #include "rendezvous/server/control_service.hpp"
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <map>
 #include <set>
@@ -19,6 +20,7 @@
 #include "rendezvous/server/admin_authenticator.hpp"
 #include "rendezvous/server/dashboard/dashboard_service.hpp"
 #include "rendezvous/server/log_rate_limiter.hpp"
+#include "rendezvous/server/peer_log.hpp"
 
 namespace cpprun {
 
@@ -166,9 +168,7 @@ struct ControlService::Impl {
     });
   }
 
-  void log_refusal(const std::string& text) {
-    if (refusals_.may_log(boot_now(), text)) log::warning(text);
-  }
+  void log_refusal(const std::string& text) { peer_log_.warning(text); }
 
   void refuse(SessionId session, const std::string& why) {
     carry_out(Send{session, control::Refused{why}});
@@ -191,9 +191,9 @@ struct ControlService::Impl {
 
   // Messages contain texts of other peers, so a message may be too long for a frame. Only this
   // connection pays for it.
-  static void break_off(Connection& connection, const Error& error) {
-    log::error("resetting the control connection from " + connection.peer_address() + ": " +
-               error.text);
+  void break_off(Connection& connection, const Error& error) {
+    peer_log_.error("resetting the control connection from " + connection.peer_address() + ": " +
+                    error.text);
     connection.reset();
   }
 
@@ -209,8 +209,8 @@ struct ControlService::Impl {
 
   void carry_out(const WantStorePort& effect) {
     CPPRUN_CHECK(server_ != nullptr);
-    Result<uint16_t> port = server_->open_store_listener(address_, 0, std::make_shared<Store>());
-    if (!port) log::warning(port.error().text);
+    Result<uint16_t> port = server_->open_store_listener(address_, 0, server_->make_store());
+    if (!port) peer_log_.warning(port.error().text);
     int64_t number = port ? *port : 0;
     if (port) stores_[effect.run_id].next = *port;
     runner_.run(&Coordinator::on_store_port, effect.run_id, number);
@@ -219,7 +219,7 @@ struct ControlService::Impl {
   void carry_out(const ServeStore& effect) {
     Stores& stores = stores_[effect.run_id];
     if (effect.port == 0) {
-      main_store_ = std::make_shared<Store>();
+      main_store_ = server_->make_store();
       stores.is_on_main_port = true;
       return;
     }
@@ -245,10 +245,19 @@ struct ControlService::Impl {
   }
 
   void carry_out(const LogEvent& effect) {
-    if (effect.event == "refused") return log_refusal(effect.text);
     if (effect.level == LogEvent::Level::Debug) return log::debug(effect.text);
-    if (effect.level == LogEvent::Level::Info) return log::info(effect.text);
-    log::warning(effect.text);
+    // These follow from what strangers do, too: any node may register, and fall silent.
+    constexpr std::array kOfPeers = {"refused", "full", "node_lost", "two_jobs"};
+    const bool is_of_peer =
+        std::find(kOfPeers.begin(), kOfPeers.end(), effect.event) != kOfPeers.end();
+    if (is_of_peer && !event_limit_.may_log(boot_now(), effect.text)) return;
+    const LogRateLimiter::Line line = event_limit_.next_line(boot_now());
+    if (line == LogRateLimiter::Line::LeftOut) return;
+    effect.level == LogEvent::Level::Info ? log::info(effect.text) : log::warning(effect.text);
+    if (line == LogRateLimiter::Line::LastOne) {
+      log::warning("the coordinator has logged " + std::to_string(limits::kCoordinatorLogLines) +
+                   " messages within a minute; the next ones are left out here");
+    }
   }
 
   void check_idle() {
@@ -260,7 +269,8 @@ struct ControlService::Impl {
   HistoryRecorder job_history_;
   AdminAuthenticator authenticator_;
   DashboardService dashboard_;
-  LogRateLimiter refusals_;
+  PeerLog peer_log_;
+  LogRateLimiter event_limit_;  // of the coordinator's events
   EffectRunner<GuardedCoordinator, Effects> runner_;
   Server* server_ = nullptr;
   std::string address_;
@@ -309,6 +319,9 @@ class ControlService::Impl::AgentSession final : public Session {
 
   bool is_settled() const override { return is_settled_; }
 
+  // The coordinator's state belongs to all agents.
+  bool is_isolated() const override { return false; }
+
   void on_closed(CloseKind kind) override { service_.on_closed(id_, kind); }
 
  private:
@@ -319,7 +332,8 @@ class ControlService::Impl::AgentSession final : public Session {
 
   // A bad peer loses its own connection and nothing else.
   size_t broken(const std::string& why, size_t all) {
-    log::info("closing the control connection from " + connection_.peer_address() + ": " + why);
+    service_.peer_log_.info("closing the control connection from " + connection_.peer_address() +
+                            ": " + why);
     connection_.reset();
     return all;
   }

@@ -1,12 +1,26 @@
 #include "rendezvous/server/loop_thread.hpp"
 
+#include <exception>
+#include <utility>
+
 #include "common/thread/blocked_signals.hpp"
 
 namespace cpprun {
 
-void LoopThread::start() {
+void LoopThread::start(std::function<void(const std::string& why)> on_failure) {
+  on_failure_ = std::move(on_failure);
   const BlockedSignals blocked;
-  thread_ = std::thread([this] { loop_.run(); });
+  thread_ = std::thread([this] { run(); });
+}
+
+void LoopThread::run() {
+  for (;;) {
+    try {
+      return loop_.run();
+    } catch (const std::exception& error) {
+      on_failure_(error.what());
+    }
+  }
 }
 
 void LoopThread::end(std::function<void()> last) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "rendezvous/server/loop.hpp"
@@ -14,13 +15,20 @@ class LoopThread {
 
   ServerLoop& loop() { return loop_; }
   // Nothing on the loop runs before. The thread blocks all signals: the main thread handles them.
-  void start();
+  // An exception that leaves a handler, such as std::bad_alloc in the coordinator's core, may leave
+  // half a change behind. So `on_failure` must stop what the loop serves, so that its peers learn
+  // of the failure, and tell people why. It runs on the thread, then the loop goes on: it still
+  // carries out what other threads post.
+  void start(std::function<void(const std::string& why)> on_failure);
   // Runs `last` on the thread, then ends the thread without waiting for pending work. Does nothing
   // if the thread was never started.
   void end(std::function<void()> last);
 
  private:
+  void run();
+
   ServerLoop loop_;
+  std::function<void(const std::string&)> on_failure_;
   std::thread thread_;
 };
 

@@ -32,7 +32,11 @@ struct ServerOptions {
   // Legacy20 or Legacy21 if the version is known.
   tcpstore::Dialect legacy = tcpstore::Dialect::Legacy;
   Duration silent_peer = limits::kSilentPeerTimeout;
+  // From the last byte of a command that has begun.
+  Duration stalled_command = limits::kStalledCommandTimeout;
   size_t outbox_bytes = limits::kOutboxBytes;
+  // Of all stores that make_store() makes, and of the connections' buffers.
+  size_t memory_bytes = SIZE_MAX;
   size_t connections = limits::kConnections;
   // Names by which HTTP clients may ask, beside addresses, the names of this machine, and those
   // that listen() gets.
@@ -84,6 +88,8 @@ class Server {
   void stop();
 
   size_t connections() const;
+  // An empty store that shares the server's memory budget.
+  std::shared_ptr<Store> make_store() const;
 
  private:
   class Impl;

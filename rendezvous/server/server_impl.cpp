@@ -7,7 +7,6 @@
 #include <boost/asio/post.hpp>
 
 #include "common/limits/dashboard.hpp"
-#include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/own_addresses.hpp"
@@ -24,13 +23,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Logs each text once: a peer may retry every second. After kDifferent texts it logs nothing more.
-void log_once(const std::string& text) {
-  static std::set<std::string> said;
-  constexpr size_t kDifferent = 64;
-  if (said.size() < kDifferent && said.insert(text).second) log::warning(text);
-}
-
 }  // namespace
 
 Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerHooks hooks)
@@ -38,6 +30,7 @@ Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerH
       options_(options),
       hooks_(std::move(hooks)),
       host_check_(search_domains()),
+      memory_budget_(std::make_shared<MemoryBudget>(options.memory_bytes)),
       alarm_(std::make_unique<OneShotTimer>(loop)),
       stream_alarm_(std::make_unique<OneShotTimer>(loop)) {
   size_t largest = options_.store.key_bytes + options_.store.value_bytes + 64;
@@ -113,8 +106,9 @@ void Server::Impl::on_accept(int listen_port, int fd, const sockaddr_storage& pe
     ++dropped_;
     if (most < options_.connections) {
       log_out_of_descriptors();
-    } else if (!std::exchange(is_full_reported_, true)) {
-      log::error("more than " + std::to_string(most) + " connections: new ones are turned away");
+    } else {
+      peer_log_.error("more than " + std::to_string(most) +
+                      " connections: new ones are turned away");
     }
     return;
   }
@@ -128,7 +122,7 @@ void Server::Impl::on_accept(int listen_port, int fd, const sockaddr_storage& pe
   }
   ++accepted_;
   table_.emplace(id.value, connection);
-  watch(id);
+  watch(id, options_.silent_peer);
   connection->start();
 }
 
@@ -145,6 +139,7 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
     case Protocol::ModernStore: return make_store_session(connection, tcpstore::Dialect::Modern);
     case Protocol::LegacyStore:
       connection.is_legacy = true;
+      ++legacy_peers_[connection.peer_address()].clients;
       return make_store_session(connection, options_.legacy);
     case Protocol::Control:
       if (is_main) return make_control_session(connection);
@@ -155,7 +150,7 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
     case Protocol::NeedMore:
     case Protocol::Unknown: break;
   }
-  log::info(connection.peer_address() + " speaks none of our protocols; closed");
+  peer_log_.info(connection.peer_address() + " speaks none of our protocols; closed");
   return nullptr;
 }
 
@@ -164,17 +159,17 @@ std::unique_ptr<Session> Server::Impl::make_store_session(TcpConnection& connect
   std::shared_ptr<Store> store = listen_ports_[connection.listener()].store;
   if (!store && hooks_.store_for_main_port) store = hooks_.store_for_main_port();
   if (!store)
-    return std::make_unique<RejectingSession>(connection, dialect, options_.store, &log_once);
+    return std::make_unique<RejectingSession>(connection, dialect, options_.store, peer_log_);
   return std::make_unique<StoreSession>(connection, std::move(store), *this, counts_, dialect,
-                                        options_.store);
+                                        options_.store, peer_log_);
 }
 
 std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& connection) {
   std::unique_ptr<Session> session;
   if (hooks_.make_control_session) session = hooks_.make_control_session(connection);
   if (!session) {
-    log_once("an agent from " + connection.peer_address() +
-             " knocked, but no job is coordinated here");
+    peer_log_.warning("an agent from " + connection.peer_address() +
+                      " knocked, but no job is coordinated here");
   }
   return session;
 }
@@ -219,65 +214,83 @@ void Server::Impl::on_dead(TcpConnection& connection) {
   auto found = table_.find(connection.id().value);
   if (found == table_.end()) return;
   if (latest_ == &connection) latest_ = nullptr;
+  if (connection.is_legacy || connection.is_companion) forget_legacy(connection);
   closed_connections_.push_back(std::move(found->second));
   table_.erase(found);
 }
 
 // --- silent peers
 
-void Server::Impl::watch(SessionId id) {
-  watched_.push_back({Clock::now() + options_.silent_peer, id});
+void Server::Impl::watch(SessionId id, Duration limit) {
+  const auto added = watched_.emplace(Clock::now() + limit, id);
+  if (added == watched_.begin() && alarm_->is_set()) alarm_->clear();
   arm();
+}
+
+void Server::Impl::on_incomplete(TcpConnection& connection) {
+  watch(connection.id(), options_.stalled_command);
 }
 
 void Server::Impl::arm() {
   if (alarm_->is_set() || watched_.empty() || is_stopped_) return;
   // Not shared_from_this(): this object owns the timer and closes it in stop().
-  alarm_->set(watched_.front().until - Clock::now(), [this] { on_time(); });
+  alarm_->set(watched_.begin()->first - Clock::now(), [this] { on_time(); });
 }
 
 // Clears the timer once no connection is watched, so that an idle server sleeps.
 void Server::Impl::forget_identified_connections() {
-  auto is_done = [this](const Watched& watched) {
-    TcpConnection* connection = find(watched.id);
-    return connection == nullptr ||
-           (connection->has_completed_handshake() && !connection->is_lingering());
+  auto is_done = [this](SessionId id) {
+    TcpConnection* connection = find(id);
+    return connection == nullptr || connection->forget_if_idle();
   };
-  while (!watched_.empty() && is_done(watched_.front())) watched_.pop_front();
+  while (!watched_.empty() && is_done(watched_.begin()->second)) watched_.erase(watched_.begin());
   if (watched_.empty() && alarm_->is_set()) alarm_->clear();
 }
 
 void Server::Impl::on_time() {
   begin_batch();
   Clock::time_point now = Clock::now();
-  while (!watched_.empty() && watched_.front().until <= now) {
-    TcpConnection* connection = find(watched_.front().id);
-    watched_.pop_front();
-    if (connection == nullptr) continue;
-    if (connection->is_lingering()) {
-      connection->abort(CloseKind::ByUs);
-    } else if (!connection->has_completed_handshake() && !is_legacy_companion(*connection)) {
-      ++dropped_;
-      log::info(connection->peer_address() + " did not finish its first words in time; closed");
-      connection->abort(CloseKind::ByUs);
-    }
+  while (!watched_.empty() && watched_.begin()->first <= now) {
+    TcpConnection* connection = find(watched_.begin()->second);
+    watched_.erase(watched_.begin());
+    if (connection != nullptr) on_expired(*connection, now);
   }
   end_batch();
   arm();
 }
 
+void Server::Impl::on_expired(TcpConnection& connection, Clock::time_point now) {
+  if (connection.is_lingering()) return connection.abort(CloseKind::ByUs);
+  if (!connection.has_completed_handshake()) {
+    if (keep_as_companion(connection)) return;
+    ++dropped_;
+    peer_log_.info(connection.peer_address() + " did not finish its first words in time; closed");
+    return connection.abort(CloseKind::ByUs);
+  }
+  if (connection.forget_if_idle()) return;
+  const Duration left = connection.last_input() + options_.stalled_command - now;
+  if (left > Duration{}) return watch(connection.id(), left);
+  ++dropped_;
+  connection.drop_stalled();
+}
+
 // torch 2.0 opens a second connection that stays silent. The server keeps one such connection per
 // legacy client of the same host.
-bool Server::Impl::is_legacy_companion(const TcpConnection& silent) {
-  if (!silent.is_silent()) return false;
-  size_t clients = 0;
-  size_t companions = 0;
-  for (const auto& [id, other] : table_) {
-    if (other->peer_address() != silent.peer_address()) continue;
-    if (other->is_legacy) ++clients;
-    if (other->is_silent() && other->id() <= silent.id()) ++companions;
-  }
-  return companions <= clients;
+bool Server::Impl::keep_as_companion(TcpConnection& silent) {
+  const auto peer = legacy_peers_.find(silent.peer_address());
+  if (!silent.is_silent() || peer == legacy_peers_.end()) return false;
+  if (peer->second.companions >= peer->second.clients) return false;
+  ++peer->second.companions;
+  silent.is_companion = true;
+  return true;
+}
+
+void Server::Impl::forget_legacy(const TcpConnection& connection) {
+  const auto peer = legacy_peers_.find(connection.peer_address());
+  CPPRUN_CHECK(peer != legacy_peers_.end());
+  if (connection.is_legacy) --peer->second.clients;
+  if (connection.is_companion) --peer->second.companions;
+  if (peer->second.clients + peer->second.companions == 0) legacy_peers_.erase(peer);
 }
 
 // ---------------------------------------------------------------- replies
@@ -308,6 +321,10 @@ void Server::Impl::reply_nonce(SessionId to, uint32_t value) {
   reply(to, &tcpstore::reply_nonce, value);
 }
 void Server::Impl::reply_bytes(SessionId to, std::string_view value) {
+  if (value.size() >= Value::kSharedFrom) {
+    TcpConnection* connection = find(to);
+    if (connection == nullptr || !connection->may_copy(value.size())) return;
+  }
   reply(to, &tcpstore::reply_bytes, value);
 }
 void Server::Impl::reply_value(SessionId to, const Value& value) {
@@ -319,8 +336,11 @@ void Server::Impl::reply_value(SessionId to, const Value& value) {
   connection->send_shared(*shared);
 }
 
-void Server::Impl::refuse(SessionId to, std::string_view) {
-  if (TcpConnection* connection = find(to)) connection->close();
+void Server::Impl::refuse(SessionId to, std::string_view why) {
+  TcpConnection* connection = find(to);
+  if (connection == nullptr) return;
+  peer_log_.warning("store client " + connection->peer_address() + " dropped: " + std::string(why));
+  connection->close();
 }
 
 // ---------------------------------------------------------------- HTTP
@@ -439,5 +459,6 @@ Result<uint16_t> Server::open_store_listener(const std::string& address, uint16_
 void Server::close_store_listener(uint16_t port) { impl_->close_store_listener(port); }
 void Server::stop() { impl_->stop(); }
 size_t Server::connections() const { return impl_->connections(); }
+std::shared_ptr<Store> Server::make_store() const { return impl_->make_store(); }
 
 }  // namespace cpprun

@@ -5,12 +5,12 @@
 //   1. A connection is in table_ until it is Dead; Dead ones wait in closed_connections_ for the
 //      end of the batch.
 //   2. Outside of a batch dirty_ is empty, or a settling is posted to the loop.
-//   3. One timer for all connections; it runs only while one is watched (handshake incomplete, or
-//      lingering).
+//   3. One timer for all connections; it runs only while one is watched (handshake or command
+//      incomplete, or lingering).
 #pragma once
 
 #include <chrono>
-#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -42,6 +42,7 @@ class Server::Impl final : public ConnectionHost,
   void close_store_listener(uint16_t port);
   void stop();
   size_t connections() const { return table_.size(); }
+  std::shared_ptr<Store> make_store() const { return std::make_shared<Store>(memory_budget_); }
 
   // ConnectionHost
   std::unique_ptr<Session> make_session(TcpConnection& connection, std::span<const uint8_t> bytes,
@@ -50,10 +51,15 @@ class Server::Impl final : public ConnectionHost,
   void end_batch() override;
   void schedule_read(TcpConnection& connection) override;
   void on_dirty(TcpConnection& connection) override;
-  void on_lingering(TcpConnection& connection) override { watch(connection.id()); }
+  void on_lingering(TcpConnection& connection) override {
+    watch(connection.id(), options_.silent_peer);
+  }
   void on_dead(TcpConnection& connection) override;
   size_t outbox_limit() const override { return options_.outbox_bytes; }
+  void on_incomplete(TcpConnection& connection) override;
   StringPool& string_pool() override { return string_pool_; }
+  const std::shared_ptr<MemoryBudget>& memory_budget() const override { return memory_budget_; }
+  PeerLog& peer_log() override { return peer_log_; }
 
   // ReplySink
   void reply_byte(SessionId to, uint8_t value) override;
@@ -77,11 +83,6 @@ class Server::Impl final : public ConnectionHost,
     std::shared_ptr<Store> store;  // null: the main port
     std::vector<std::shared_ptr<Listener>> listeners;
   };
-  struct Watched {
-    Clock::time_point until;
-    SessionId id;
-  };
-
   void on_accept(int listen_port, int fd, const sockaddr_storage& peer);
   std::unique_ptr<Session> make_store_session(TcpConnection& connection, tcpstore::Dialect dialect);
   std::unique_ptr<Session> make_control_session(TcpConnection& connection);
@@ -91,11 +92,13 @@ class Server::Impl final : public ConnectionHost,
   TcpConnection* find(SessionId id);
   template <class T>
   void reply(SessionId to, void (*encode)(std::string&, T), T value);
-  void watch(SessionId id);
+  void watch(SessionId id, Duration limit);
+  void on_expired(TcpConnection& connection, Clock::time_point now);
   void forget_identified_connections();
   void arm();
   void on_time();
-  bool is_legacy_companion(const TcpConnection& silent);
+  bool keep_as_companion(TcpConnection& silent);
+  void forget_legacy(const TcpConnection& connection);
   void tick_streams();
   std::string metrics() const;
   std::vector<std::shared_ptr<Store>> stores() const;
@@ -107,6 +110,8 @@ class Server::Impl final : public ConnectionHost,
   std::unordered_map<int, ListenPort> listen_ports_;
   int next_listen_port_ = 0;
   StringPool string_pool_;
+  std::shared_ptr<MemoryBudget> memory_budget_;  // shared: values may outlive the server
+  PeerLog peer_log_;
   std::unordered_map<uint64_t, std::shared_ptr<TcpConnection>> table_;
   std::vector<std::shared_ptr<TcpConnection>> closed_connections_;
   std::vector<TcpConnection*> dirty_;
@@ -120,8 +125,13 @@ class Server::Impl final : public ConnectionHost,
   int batch_depth_ = 0;  // nesting depth
   bool is_settling_posted_ = false;
   bool is_stopped_ = false;
-  bool is_full_reported_ = false;
-  std::deque<Watched> watched_;  // in order of time
+  struct LegacyPeer {
+    size_t clients = 0;
+    size_t companions = 0;
+  };
+  // By address: torch 2.0 or 2.1 runs there.
+  std::map<std::string, LegacyPeer> legacy_peers_;
+  std::multimap<Clock::time_point, SessionId> watched_;  // by the time of the next check
   std::unique_ptr<OneShotTimer> alarm_;
   EventStreams streams_;
   std::unique_ptr<OneShotTimer> stream_alarm_;  // runs only while /events has readers

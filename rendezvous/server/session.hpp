@@ -31,10 +31,11 @@ class Connection {
   virtual SessionId id() const = 0;
   virtual bool is_open() const = 0;
   // True if too many unsent bytes wait for the peer. The session then stops and leaves the rest of
-  // its input unused; the server calls it again when the peer has read, or drops the peer.
+  // its input unused; the server calls it again when the peer has read.
   virtual bool is_above_high_watermark() = 0;
-  // Queues bytes; one write at the end of the batch sends them. Resets the connection if more than
-  // ServerOptions::outbox_bytes wait for a peer that does not read.
+  // Queues bytes; one write at the end of the batch sends them. Resets the connection if
+  // ServerOptions::outbox_bytes wait for the peer already, or the server's memory budget is used
+  // up.
   virtual void send(std::string_view bytes) = 0;
   // The same without a copy.
   virtual void send_shared(const SharedBytes& bytes) = 0;
@@ -63,6 +64,14 @@ class Session {
   virtual size_t wants() const { return 1; }
   // The peer has sent its first real command. Until then the timeout of silent peers applies.
   virtual bool is_settled() const { return true; }
+  // An exception that leaves on_bytes() harms this session alone, and the server ends it. False: it
+  // harms a state that others share, and the exception leaves the loop.
+  virtual bool is_isolated() const { return true; }
+  // The incomplete command at the start of `bytes`, for the log; "" if there is nothing to say.
+  virtual std::string describe(std::span<const uint8_t> bytes) const {
+    static_cast<void>(bytes);
+    return "";
+  }
   // The last call; exactly once, never from inside of another call of this session.
   virtual void on_closed(CloseKind kind) = 0;
 };

@@ -1,6 +1,9 @@
 #include "rendezvous/server/store_session.hpp"
 
-#include "common/log/log.hpp"
+#include <algorithm>
+
+#include "common/limits/store.hpp"
+#include "common/text.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 
 namespace cpprun {
@@ -24,12 +27,13 @@ bool is_agents_key(std::string_view key) {
 
 StoreSession::StoreSession(Connection& connection, std::shared_ptr<Store> store, ReplySink& sink,
                            CommandCounts& counts, tcpstore::Dialect dialect,
-                           const tcpstore::Limits& limits)
+                           const tcpstore::Limits& limits, PeerLog& peer_log)
     : connection_(connection),
       store_(std::move(store)),
       sink_(sink),
       counts_(counts),
-      parser_(dialect, limits) {}
+      parser_(dialect, limits),
+      peer_log_(peer_log) {}
 
 size_t StoreSession::on_bytes(std::span<const uint8_t> bytes) {
   size_t owned = 0;
@@ -44,7 +48,7 @@ size_t StoreSession::on_bytes(std::span<const uint8_t> bytes) {
       return used;
     }
     if (parsed.kind == Parsed::Kind::Broken) {
-      log::info("store client " + connection_.peer_address() + " dropped: " + parsed.why);
+      peer_log_.info("store client " + connection_.peer_address() + " dropped: " + parsed.why);
       connection_.close();
       return bytes.size();
     }
@@ -56,12 +60,18 @@ size_t StoreSession::on_bytes(std::span<const uint8_t> bytes) {
   return used;
 }
 
+std::string StoreSession::describe(std::span<const uint8_t> bytes) const {
+  const std::string_view key = parser_.first_key(bytes);
+  const std::string name = text::one_line(key, limits::kStoreKeyBytesLogged);
+  const std::string size = text::count(std::max(wants_, bytes.size()), "byte");
+  return "a command of " + size + " or more" + (name.empty() ? "" : " with key '" + name + "'");
+}
+
 void StoreSession::on_closed(CloseKind) { store_->session_closed(connection_.id(), sink_); }
 
 RejectingSession::RejectingSession(Connection& connection, tcpstore::Dialect dialect,
-                                   const tcpstore::Limits& limits,
-                                   void (*say)(const std::string& text))
-    : connection_(connection), parser_(dialect, limits), say_(say) {}
+                                   const tcpstore::Limits& limits, PeerLog& peer_log)
+    : connection_(connection), parser_(dialect, limits), peer_log_(peer_log) {}
 
 size_t RejectingSession::on_bytes(std::span<const uint8_t> bytes) {
   size_t used = 0;
@@ -83,10 +93,11 @@ size_t RejectingSession::on_bytes(std::span<const uint8_t> bytes) {
     }
     std::string peer = connection_.peer_address();
     if (parsed.kind == Parsed::Kind::Whole && is_agents_key(first_key(command))) {
-      say_("a torchrun agent knocked from " + peer +
-           "; it cannot take part in a cpprun job: start that node with cpprun too");
+      peer_log_.warning("a torchrun agent knocked from " + peer +
+                        "; it cannot take part in a cpprun job: start that node with cpprun too");
     } else {
-      say_("a TCPStore client from " + peer + " knocked, but no store is served at this port");
+      peer_log_.warning("a TCPStore client from " + peer +
+                        " knocked, but no store is served at this port");
     }
     connection_.close();
     return bytes.size();

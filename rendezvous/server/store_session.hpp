@@ -10,6 +10,7 @@
 #include <string>
 
 #include "rendezvous/protocol/tcpstore/tcpstore.hpp"
+#include "rendezvous/server/peer_log.hpp"
 #include "rendezvous/server/session.hpp"
 #include "rendezvous/store/store.hpp"
 
@@ -21,9 +22,11 @@ class StoreSession final : public Session {
  public:
   // All references outlive the session.
   StoreSession(Connection& connection, std::shared_ptr<Store> store, ReplySink& sink,
-               CommandCounts& counts, tcpstore::Dialect dialect, const tcpstore::Limits& limits);
+               CommandCounts& counts, tcpstore::Dialect dialect, const tcpstore::Limits& limits,
+               PeerLog& peer_log);
   size_t on_bytes(std::span<const uint8_t> bytes) override;
   size_t wants() const override { return wants_; }
+  std::string describe(std::span<const uint8_t> bytes) const override;
   void on_closed(CloseKind kind) override;
 
  private:
@@ -32,6 +35,7 @@ class StoreSession final : public Session {
   ReplySink& sink_;
   CommandCounts& counts_;
   tcpstore::Parser parser_;
+  PeerLog& peer_log_;
   size_t wants_ = 1;
 };
 
@@ -41,7 +45,7 @@ class StoreSession final : public Session {
 class RejectingSession final : public Session {
  public:
   RejectingSession(Connection& connection, tcpstore::Dialect dialect,
-                   const tcpstore::Limits& limits, void (*say)(const std::string& text));
+                   const tcpstore::Limits& limits, PeerLog& peer_log);
   size_t on_bytes(std::span<const uint8_t> bytes) override;
   size_t wants() const override { return wants_; }
   void on_closed(CloseKind) override {}
@@ -49,7 +53,7 @@ class RejectingSession final : public Session {
  private:
   Connection& connection_;
   tcpstore::Parser parser_;
-  void (*say_)(const std::string& text);
+  PeerLog& peer_log_;
   size_t wants_ = 1;
 };
 

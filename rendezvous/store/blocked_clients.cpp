@@ -14,7 +14,10 @@ void BlockedClients::begin(SessionId session, Kind kind) {
 void BlockedClients::add(std::string_view key) {
   CPPRUN_CHECK(newest_ != nullptr);
   auto found = by_key_.find(key);
-  if (found == by_key_.end()) found = by_key_.emplace(std::string(key), WaitList{}).first;
+  if (found == by_key_.end()) {
+    found = by_key_.emplace(std::string(key), WaitList{}).first;
+    held_.add(kListBytes + key.size());
+  }
   WaitList& line = found->second;
   // No other wait can have been added since begin(), so a duplicate is the last of the list.
   if (line.last != nullptr && line.last->wait == newest_) return;
@@ -25,6 +28,7 @@ void BlockedClients::add(std::string_view key) {
   (line.last != nullptr ? line.last->after : line.first) = node.get();
   line.last = node.get();
   newest_->nodes.push_back(std::move(node));
+  held_.add(kNodeBytes);
   ++newest_->missing;
 }
 
@@ -32,6 +36,7 @@ bool BlockedClients::forget(SessionId session) {
   auto found = by_session_.find(session.value);
   if (found == by_session_.end()) return false;
   for (std::unique_ptr<Node>& node : found->second.nodes) unlink(*node);
+  held_.add(-(kNodeBytes * found->second.nodes.size()));
   if (newest_ == &found->second) newest_ = nullptr;
   by_session_.erase(found);
   return true;
@@ -42,7 +47,10 @@ void BlockedClients::unlink(Node& node) {
   WaitList& line = node.line->second;
   (node.before != nullptr ? node.before->after : line.first) = node.after;
   (node.after != nullptr ? node.after->before : line.last) = node.before;
-  if (line.first == nullptr) by_key_.erase(by_key_.find(node.line->first));
+  if (line.first == nullptr) {
+    held_.add(-(kListBytes + node.line->first.size()));
+    by_key_.erase(by_key_.find(node.line->first));
+  }
   node.line = nullptr;
 }
 

@@ -10,9 +10,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/ids.hpp"
+#include "rendezvous/store/memory_budget.hpp"
 
 namespace cpprun {
 
@@ -26,12 +28,16 @@ class BlockedClients {
  public:
   enum class Kind : uint8_t { Keys, Barrier };
 
-  BlockedClients() = default;
+  // `budget` counts the memory of the waits; null: nobody does.
+  explicit BlockedClients(std::shared_ptr<MemoryBudget> budget = nullptr)
+      : held_(std::move(budget)) {}
   BlockedClients(const BlockedClients&) = delete;
   BlockedClients& operator=(const BlockedClients&) = delete;
 
   // Forgets the session's former wait, if any, and starts a new one without keys.
   void begin(SessionId session, Kind kind);
+  // Memory that add() may need.
+  static size_t cost(std::string_view key) { return kNodeBytes + kListBytes + key.size(); }
   // Adds a key to the wait just begun. A duplicate has no effect.
   void add(std::string_view key);
   // True if the session had a wait.
@@ -68,9 +74,14 @@ class BlockedClients {
     std::vector<std::unique_ptr<Node>> nodes;
   };
 
+  // What a node, and a list without its key, take in memory with the allocator's part.
+  static constexpr size_t kNodeBytes = 64;
+  static constexpr size_t kListBytes = 128;
+
   void unlink(Node& node);
   bool step(Node& node);
 
+  MemoryBudget::Charge held_;
   WaitLists by_key_;  // no list is empty
   std::unordered_map<uint64_t, Wait> by_session_;
   Wait* newest_ = nullptr;  // the one that add() extends

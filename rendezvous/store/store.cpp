@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "common/limits/store.hpp"
+#include "common/text.hpp"
+
 namespace cpprun {
 namespace {
 
@@ -17,6 +20,29 @@ constexpr uint8_t kDeleted = 2;
 // From this size on a value stays in the buffer in which it was received; below, a copy is cheaper
 // than the block.
 constexpr size_t kAdoptFrom = 1024 * 1024;
+
+// What an entry takes in memory beside its key and value, with the allocator's part.
+constexpr size_t kEntryBytes = 192;
+constexpr size_t kQueueBytes = 832;  // the first block of a deque has 512 bytes
+constexpr size_t kItemBytes = 96;
+constexpr size_t kWatchBytes = 192;
+
+size_t cost_of_watch(std::string_view key) { return kWatchBytes + 2 * key.size(); }
+
+std::string no_room(const Command& command, std::string_view key, size_t bytes,
+                    const MemoryBudget& budget) {
+  const auto mib = [](size_t size) { return std::to_string(size >> 20); };
+  return std::string(tcpstore::name(command.op)) + " of key '" +
+         text::one_line(key, limits::kStoreKeyBytesLogged) + "' needs " + std::to_string(bytes) +
+         " bytes more, and " + mib(budget.used()) + " of " + mib(budget.limit()) +
+         " MiB are used; the limit is store_memory_mb (docs/flags.md)";
+}
+
+std::string too_long(const Command& command, size_t bytes) {
+  return std::string("the reply to ") + tcpstore::name(command.op) + " has " +
+         std::to_string(bytes) + " bytes or more, and the limit is " +
+         std::to_string(limits::kStoreReplyBytes);
+}
 
 // As C's strtoll: leading white space, a sign, digits up to another character. Empty if there are
 // no digits or too many.
@@ -47,6 +73,11 @@ struct Store::Call {
   size_t owned_bytes;
 };
 
+Store::Store(std::shared_ptr<MemoryBudget> budget)
+    : budget_(budget ? std::move(budget) : std::make_shared<MemoryBudget>()),
+      held_(budget_),
+      blocked_clients_(budget_) {}
+
 void Store::apply(SessionId session, const Command& command, ReplySink& sink,
                   const std::shared_ptr<const void>& owner, size_t owned_bytes) {
   Call call{session, command, sink, owner, owned_bytes};
@@ -62,9 +93,7 @@ void Store::apply(SessionId session, const Command& command, ReplySink& sink,
     case Op::GetNumKeys: return sink.reply_number(session, static_cast<int64_t>(values_.size()));
     case Op::DeleteKey: return remove(call);
     case Op::Append: return append(call);
-    case Op::MultiGet:
-      for (std::string_view key : command.items) get(call, key);
-      return;
+    case Op::MultiGet: return multi_get(call);
     case Op::MultiSet: return multi_set(call);
     case Op::CancelWait:
       blocked_clients_.forget(session);
@@ -85,6 +114,7 @@ void Store::session_closed(SessionId session, ReplySink& sink) {
   auto watched = watched_.find(session.value);
   if (watched != watched_.end()) {
     for (const std::string& key : watched->second) {
+      held_.add(-cost_of_watch(key));
       auto found = watchers_.find(key);
       if (found == watchers_.end()) continue;
       std::erase(found->second, session);
@@ -101,26 +131,64 @@ void Store::session_closed(SessionId session, ReplySink& sink) {
 
 // --- plain keys
 
-const Value& Store::put(Call& call, std::string_view key, std::string_view bytes) {
-  auto found = values_.find(key);
-  bool is_new = found == values_.end();
-  if (is_new) found = values_.emplace(std::string(key), Value()).first;
-  Value& value = found->second;
-  if (!watchers_.empty()) {
-    notify_watchers(call.sink, key, is_new ? kCreated : kUpdated, value.view(), bytes);
+bool Store::has_room(Call& call, std::string_view key, size_t bytes) {
+  if (budget_->has_room(bytes)) return true;
+  call.sink.refuse(call.session, no_room(call.command, key, bytes, *budget_));
+  return false;
+}
+
+Value* Store::make_room(Call& call, std::string_view key, Map<Value>::iterator found,
+                        size_t bytes) {
+  if (found != values_.end()) {
+    const size_t own = found->second.own_memory();
+    return bytes <= own || has_room(call, key, bytes - own) ? &found->second : nullptr;
   }
-  keep(call, value, bytes);
+  if (!has_room(call, key, kEntryBytes + key.size() + bytes)) return nullptr;
+  found = values_.emplace(std::string(key), Value()).first;
+  held_.add(kEntryBytes + key.size() + found->second.own_memory());
+  return &found->second;
+}
+
+const Value* Store::put(Call& call, std::string_view key, std::string_view bytes) {
+  auto found = values_.find(key);
+  if (found == values_.end() || !found->second.has_room_for(bytes.size())) {
+    return put_counted(call, key, found, bytes);
+  }
+  if (!watchers_.empty()) {
+    notify_watchers(call.sink, key, kUpdated, found->second.view(), bytes);
+  }
+  found->second.overwrite(bytes);
+  wake(call.sink, key);
+  return &found->second;
+}
+
+const Value* Store::put_counted(Call& call, std::string_view key, Map<Value>::iterator found,
+                                std::string_view bytes) {
+  const bool is_new = found == values_.end();
+  const size_t copied = is_kept_in_place(call, bytes) ? 0 : bytes.size();
+  Value* value = make_room(call, key, found, copied);
+  if (value == nullptr) return nullptr;
+  if (!watchers_.empty()) {
+    notify_watchers(call.sink, key, is_new ? kCreated : kUpdated, value->view(), bytes);
+  }
+  keep(call, *value, bytes);
   wake(call.sink, key);
   return value;
 }
 
+bool Store::is_kept_in_place(const Call& call, std::string_view bytes) {
+  return bytes.size() >= kAdoptFrom && bytes.size() >= call.owned_bytes / 2 && call.owner;
+}
+
 void Store::keep(const Call& call, Value& value, std::string_view bytes) {
-  bool is_worth_it = bytes.size() >= kAdoptFrom && bytes.size() >= call.owned_bytes / 2;
-  if (call.owner && is_worth_it) {
+  const size_t before = value.own_memory();
+  if (is_kept_in_place(call, bytes)) {
     value.adopt({call.owner, bytes});
   } else {
-    value.assign(bytes);
+    value.assign(bytes, budget_);
   }
+  const size_t after = value.own_memory();
+  if (after != before) held_.add(after - before);
 }
 
 void Store::write(Call& call) { put(call, call.command.key, call.command.value); }
@@ -129,14 +197,26 @@ void Store::append(Call& call) {
   auto found = values_.find(call.command.key);
   if (found == values_.end()) return write(call);
   Value& value = found->second;
+  const size_t needed = value.memory_to_append(call.command.value.size());
+  if (!has_room(call, call.command.key, needed)) return;
   bool is_watched = !watchers_.empty() && watchers_.contains(call.command.key);
   std::string before(is_watched ? value.view() : std::string_view());
-  value.append(call.command.value);
+  const size_t memory = value.own_memory();
+  value.append(call.command.value, budget_);
+  held_.add(value.own_memory() - memory);
   if (is_watched) notify_watchers(call.sink, call.command.key, kUpdated, before, value.view());
   wake(call.sink, call.command.key);
 }
 
 void Store::multi_set(Call& call) {
+  size_t needed = 0;
+  bool is_key = true;
+  for (std::string_view item : call.command.items) {
+    needed += item.size() + (is_key ? kEntryBytes : 0);
+    is_key = !is_key;
+  }
+  const bool is_empty = call.command.items.size() == 0;
+  if (!is_empty && !has_room(call, *call.command.items.begin(), needed)) return;
   for (auto item = call.command.items.begin(); item != call.command.items.end(); ++item) {
     std::string_view key = *item;
     ++item;
@@ -150,19 +230,43 @@ void Store::compare_set(Call& call) {
   if (found == values_.end()) {
     // torch's server echoes the expected value here, and callers rely on it.
     if (!command.expected.empty()) return call.sink.reply_bytes(call.session, command.expected);
-    return call.sink.reply_value(call.session, put(call, command.key, command.value));
+    return replace_and_reply(call);
   }
   if (found->second.view() != command.expected) {
     wake(call.sink, command.key);
     return call.sink.reply_value(call.session, found->second);
   }
-  call.sink.reply_value(call.session, put(call, command.key, command.value));
+  replace_and_reply(call);
+}
+
+void Store::replace_and_reply(Call& call) {
+  const Value* value = put(call, call.command.key, call.command.value);
+  if (value != nullptr) call.sink.reply_value(call.session, *value);
 }
 
 void Store::get(Call& call, std::string_view key) {
   auto found = values_.find(key);
   if (found == values_.end()) return call.sink.reply_bytes(call.session, {});
   call.sink.reply_value(call.session, found->second);
+}
+
+// The reply copies small values. Only a list of many keys can make it long, so that others need no
+// second search.
+void Store::multi_get(Call& call) {
+  const tcpstore::Strings& keys = call.command.items;
+  if (keys.size() > limits::kStoreReplyBytes / Value::kSharedFrom) {
+    size_t copied = 0;
+    for (std::string_view key : keys) {
+      auto found = values_.find(key);
+      if (found != values_.end() && found->second.shared() == nullptr) {
+        copied += found->second.view().size();
+      }
+    }
+    if (copied > limits::kStoreReplyBytes) {
+      return call.sink.refuse(call.session, too_long(call.command, copied));
+    }
+  }
+  for (std::string_view key : keys) get(call, key);
 }
 
 std::optional<int64_t> Store::count_up(Call& call, std::string_view key, int64_t delta) {
@@ -184,7 +288,7 @@ void Store::add(Call& call) {
   if (!sum) return;
   char text[24];
   auto end = std::to_chars(text, text + sizeof text, *sum).ptr;
-  put(call, call.command.key, {text, static_cast<size_t>(end - text)});
+  if (put(call, call.command.key, {text, static_cast<size_t>(end - text)}) == nullptr) return;
   call.sink.reply_number(call.session, *sum);
 }
 
@@ -194,6 +298,7 @@ void Store::remove(Call& call) {
   if (!watchers_.empty()) {
     notify_watchers(call.sink, call.command.key, kDeleted, found->second.view(), {});
   }
+  held_.add(-(kEntryBytes + found->first.size() + found->second.own_memory()));
   values_.erase(found);
   call.sink.reply_number(call.session, 1);
 }
@@ -201,7 +306,14 @@ void Store::remove(Call& call) {
 void Store::list_keys(Call& call) {
   std::vector<std::string_view> names;
   names.reserve(values_.size());
-  for (const auto& [key, value] : values_) names.push_back(key);
+  size_t bytes = 0;
+  for (const auto& [key, value] : values_) {
+    names.push_back(key);
+    bytes += key.size();
+  }
+  if (bytes > limits::kStoreReplyBytes) {
+    return call.sink.refuse(call.session, too_long(call.command, bytes));
+  }
   std::sort(names.begin(), names.end());
   call.sink.reply_number(call.session, static_cast<int64_t>(names.size()));
   for (std::string_view key : names) call.sink.reply_bytes(call.session, key);
@@ -224,6 +336,10 @@ void Store::wait(Call& call) {
   blocked_clients_.forget(call.session);
   for (std::string_view key : call.command.items) {
     if (is_present(key)) continue;
+    if (!has_room(call, key, BlockedClients::cost(key))) {
+      blocked_clients_.forget(call.session);
+      return;
+    }
     if (!is_waiting) blocked_clients_.begin(call.session, BlockedClients::Kind::Keys);
     is_waiting = true;
     blocked_clients_.add(key);
@@ -238,7 +354,9 @@ void Store::barrier(Call& call) {
   std::optional<int64_t> count = count_up(call, key, 1);
   if (!count) return;
   blocked_clients_.forget(call.session);
-  values_.insert_or_assign(std::string(key), Value(std::to_string(*count)));
+  Value* value = make_room(call, key, values_.find(key), BlockedClients::cost(key));
+  if (value == nullptr) return;
+  keep(call, *value, std::to_string(*count));
   if (*count >= call.command.number) {
     call.sink.reply_byte(call.session, tcpstore::kReady);
     return wake(call.sink, key);
@@ -267,11 +385,16 @@ size_t Store::queue_length(std::string_view key) const {
 }
 
 void Store::queue_push(Call& call) {
-  auto found = queues_.find(call.command.key);
-  if (found == queues_.end()) {
-    found = queues_.emplace(std::string(call.command.key), std::deque<Value>()).first;
-  }
-  keep(call, found->second.emplace_back(), call.command.value);
+  const std::string_view key = call.command.key;
+  auto found = queues_.find(key);
+  const bool is_new = found == queues_.end();
+  const size_t fixed = kItemBytes + (is_new ? kQueueBytes + key.size() : 0);
+  const size_t copied = is_kept_in_place(call, call.command.value) ? 0 : call.command.value.size();
+  if (!has_room(call, key, fixed + copied)) return;
+  if (is_new) found = queues_.emplace(std::string(key), std::deque<Value>()).first;
+  Value& item = found->second.emplace_back();
+  held_.add(fixed + item.own_memory());
+  keep(call, item, call.command.value);
   wake_for_queue(call.sink, call.command.key);
 }
 
@@ -281,8 +404,11 @@ void Store::queue_pop(Call& call) {
   std::deque<Value>& items = found->second;
   call.sink.reply_number(call.session, static_cast<int64_t>(items.size()));
   call.sink.reply_value(call.session, items.front());
+  held_.add(-(kItemBytes + items.front().own_memory()));
   items.pop_front();
-  if (items.empty()) queues_.erase(found);
+  if (!items.empty()) return;
+  held_.add(-(kQueueBytes + found->first.size()));
+  queues_.erase(found);
 }
 
 // Wakes one waiter if there is an item, and promises the item to it.
@@ -309,6 +435,7 @@ void Store::settle_promise(Call& call) {
 // --- watching (torch 2.0)
 
 void Store::watch(Call& call) {
+  if (!has_room(call, call.command.key, cost_of_watch(call.command.key))) return;
   auto found = watchers_.find(call.command.key);
   if (found == watchers_.end()) {
     found = watchers_.emplace(std::string(call.command.key), std::vector<SessionId>()).first;
@@ -317,6 +444,7 @@ void Store::watch(Call& call) {
   if (std::find(sessions.begin(), sessions.end(), call.session) == sessions.end()) {
     sessions.push_back(call.session);
     watched_[call.session.value].emplace_back(call.command.key);
+    held_.add(cost_of_watch(call.command.key));
   }
   call.sink.reply_byte(call.session, tcpstore::kWatching);
 }

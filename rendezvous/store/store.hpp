@@ -6,6 +6,8 @@
 //      newer wait of the same session or by the session's end: those get none.
 //   2. Waits are answered in the order in which they began.
 //   3. session_closed() costs O(keys that the session waits for).
+//   4. A command for which the memory budget has no room is refused and changes nothing. Deleted
+//      keys and popped items give memory back.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,7 @@
 #include "common/ids.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore.hpp"
 #include "rendezvous/store/blocked_clients.hpp"
+#include "rendezvous/store/memory_budget.hpp"
 #include "rendezvous/store/value.hpp"
 
 namespace cpprun {
@@ -43,7 +46,8 @@ class ReplySink {
 
 class Store {
  public:
-  Store() = default;
+  // `budget` counts keys, values and waits, maybe of several stores; null: there is no limit.
+  explicit Store(std::shared_ptr<MemoryBudget> budget = nullptr);
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
@@ -68,6 +72,7 @@ class Store {
   void append(Call& call);
   void multi_set(Call& call);
   void compare_set(Call& call);
+  void replace_and_reply(Call& call);
   void get(Call& call, std::string_view key);
   void add(Call& call);
   void check(Call& call);
@@ -81,14 +86,26 @@ class Store {
 
   bool is_present(std::string_view key) const;
   size_t queue_length(std::string_view key) const;
-  const Value& put(Call& call, std::string_view key, std::string_view bytes);
+  // False: the session is refused.
+  bool has_room(Call& call, std::string_view key, size_t bytes);
+  // The value at `found`, or a new one if there is none. Null: there is no room for `bytes` of it,
+  // and the session is refused.
+  Value* make_room(Call& call, std::string_view key, Map<Value>::iterator found, size_t bytes);
+  // Null: the same.
+  const Value* put(Call& call, std::string_view key, std::string_view bytes);
+  const Value* put_counted(Call& call, std::string_view key, Map<Value>::iterator found,
+                           std::string_view bytes);
+  static bool is_kept_in_place(const Call& call, std::string_view bytes);
   void keep(const Call& call, Value& value, std::string_view bytes);
+  void multi_get(Call& call);
   std::optional<int64_t> count_up(Call& call, std::string_view key, int64_t delta);
   void wake(ReplySink& sink, std::string_view key);
   void wake_for_queue(ReplySink& sink, std::string_view key);
   void notify_watchers(ReplySink& sink, std::string_view key, uint8_t change,
                        std::string_view before, std::string_view after);
 
+  std::shared_ptr<MemoryBudget> budget_;  // shared: values may outlive the store
+  MemoryBudget::Charge held_;             // keys, small values, queues and watchers
   Map<Value> values_;
   Map<std::deque<Value>> queues_;  // none of them is empty
   BlockedClients blocked_clients_;

@@ -7,6 +7,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "rendezvous/store/memory_budget.hpp"
 
 namespace cpprun {
 
@@ -24,22 +27,47 @@ class Value {
   static constexpr size_t kSharedFrom = 8 * 1024;
 
   Value() = default;
-  explicit Value(std::string_view bytes) { assign(bytes); }
 
   std::string_view view() const { return shared_.owner ? shared_.bytes : std::string_view(own_); }
   // Null unless the value is large.
   const SharedBytes* shared() const { return shared_.owner ? &shared_ : nullptr; }
 
-  void assign(std::string_view bytes);
-  // Takes the bytes without a copy.
+  // Memory of this value alone, which its owner counts. A large value counts itself, until the last
+  // connection that holds it has sent it.
+  size_t own_memory() const { return shared_.owner ? 0 : own_.capacity(); }
+
+  // A small value whose memory takes `size` bytes without a change; then overwrite() is quicker
+  // than assign().
+  bool has_room_for(size_t size) const {
+    return !shared_.owner && size < kSharedFrom && size <= own_.capacity();
+  }
+  void overwrite(std::string_view bytes) { own_.assign(bytes); }
+
+  // `budget`: of a large value; null: it is not counted.
+  using Budget = std::shared_ptr<MemoryBudget>;
+  void assign(std::string_view bytes, const Budget& budget);
+  // Takes the bytes without a copy. Whoever made the memory has counted it.
   void adopt(SharedBytes bytes);
-  void append(std::string_view bytes);
+  void append(std::string_view bytes, const Budget& budget);
+  // Memory that append() needs beyond what the value has.
+  size_t memory_to_append(size_t size) const;
 
  private:
+  struct Text {
+    Text(std::string text, const Budget& budget) : bytes(std::move(text)), charge(budget) {
+      charge.set(bytes.capacity());
+    }
+    std::string bytes;
+    MemoryBudget::Charge charge;
+  };
+
+  bool may_extend() const { return growing_ && shared_.owner.use_count() <= 2; }
+  void share(std::string bytes, const Budget& budget);
+
   std::string own_;
   SharedBytes shared_;
-  // The string that shared_ points into, if append() may extend it.
-  std::shared_ptr<std::string> growing_;
+  // What shared_ points into, if append() may extend it.
+  std::shared_ptr<Text> growing_;
 };
 
 }  // namespace cpprun

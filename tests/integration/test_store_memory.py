@@ -51,9 +51,9 @@ class Client:
 
 
 class Serving:
-    def __init__(self, jobs, *wrap):
-        command = [*wrap, BIN / 'cpprunctl', 'serve', '--listen', '127.0.0.1:0']
-        self.running = jobs.start(*command, is_split=True)
+    def __init__(self, jobs, *wrap, options=(), env=None):
+        command = [*wrap, BIN / 'cpprunctl', 'serve', '--listen', '127.0.0.1:0', *options]
+        self.running = jobs.start(*command, is_split=True, env=env)
         self.port = int(self.running.wait_for(r'serving on .*:(\d+)')[1])
         self.clients = contextlib.ExitStack()
 
@@ -77,8 +77,8 @@ def serve(jobs):
     """serve(*prefix) starts a server; it must end with success."""
     with contextlib.ExitStack() as stack:
 
-        def start(*wrap):
-            serving = Serving(jobs, *wrap)
+        def start(*wrap, **how):
+            serving = Serving(jobs, *wrap, **how)
             stack.callback(lambda: check_end(serving))
             return serving
 
@@ -173,6 +173,45 @@ def test_small_values_allocate_nothing(serve):
     few, many = allocations(serve, 5), allocations(serve, 35)
     print(f'{few} allocations with 160 commands, {many} with 1,120')
     assert abs(many - few) < 48  # one in twenty commands
+
+
+def is_closed(client):
+    try:
+        return client.socket.recv(1) == b''
+    except ConnectionResetError:
+        return True
+
+
+def test_memory_budget_closes_the_client_that_exceeds_it(serve):
+    serving = serve(options=['--store-memory-mb', '32'])
+    first, second = serving.client(), serving.client()
+    key = text(b'a \x1b[31mkey')
+    first.socket.sendall(SET + key + text(b'v' * (20 * MIB)))
+    first.ping()
+    with contextlib.suppress(OSError):
+        second.socket.sendall(SET + key + text(b'v' * (20 * MIB)))
+    assert is_closed(second)
+    said = serving.running.wait_for('dropped the connection from 127.0.0.2.*')[0]
+    assert "with key 'a key'" in said, said
+    assert first.ask(DELETE + key, 8) == struct.pack('<q', 1)
+    third = serving.client()
+    third.socket.sendall(SET + key + text(b'v' * (20 * MIB)))
+    third.ping()
+
+
+def test_peers_do_not_fill_the_log(serve):
+    serving = serve(env={'LOGLEVEL': 'INFO'})
+    for number in range(300):
+        with socket.socket() as stranger:
+            stranger.bind((f'127.0.1.{1 + number % 200}', 0))
+            stranger.connect(('127.0.0.1', serving.port))
+            stranger.sendall(b'\xff\xffnonsense')
+            stranger.settimeout(20)
+            with contextlib.suppress(ConnectionResetError):
+                assert stranger.recv(1) == b''
+    serving.client().ping()
+    lines = serving.running.output.count('speaks none of our protocols')
+    assert 1 <= lines <= 64
 
 
 def test_descriptor_shortage_names_the_needed_number(serve):

@@ -33,7 +33,7 @@ struct RunningServer::Inner {
   boost::asio::io_context loop{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{
       loop.get_executor()};
-  std::shared_ptr<Store> store = std::make_shared<Store>();
+  std::shared_ptr<Store> store;
   std::optional<Server> server;
   std::thread thread;
 };
@@ -41,10 +41,11 @@ struct RunningServer::Inner {
 RunningServer::RunningServer(ServerOptions options, ServerHooks hooks)
     : inner_(std::make_unique<Inner>()) {
   if (!hooks.store_for_main_port) {
-    hooks.store_for_main_port = [store = inner_->store] { return store; };
+    hooks.store_for_main_port = [inner = inner_.get()] { return inner->store; };
   }
   hooks.status_json = [] { return std::string("{\"a\": 1}\n"); };
   inner_->server.emplace(inner_->loop, options, std::move(hooks));
+  inner_->store = inner_->server->make_store();
   Result<uint16_t> port = inner_->server->listen({"127.0.0.1", 0});
   CPPRUN_CHECK(port.ok());
   port_ = *port;
@@ -111,23 +112,6 @@ void Client::send(std::string_view bytes) const {
   }
 }
 
-bool Client::send_until_refused(std::string_view bytes, int times) const {
-  auto until = std::chrono::steady_clock::now() + kDeadline;
-  for (int i = 0; i < times; ++i) {
-    size_t done = 0;
-    while (done < bytes.size()) {
-      pollfd poll{fd_, POLLOUT, 0};
-      if (::poll(&poll, 1, left_ms(until)) <= 0) return false;
-      ssize_t sent =
-          ::send(fd_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent < 0 && errno != EAGAIN) return true;
-      if (sent > 0) done += static_cast<size_t>(sent);
-    }
-  }
-  pollfd poll{fd_, 0, 0};  // only POLLERR and POLLHUP
-  return ::poll(&poll, 1, left_ms(until)) > 0;
-}
-
 std::string Client::read(size_t size) const {
   auto until = std::chrono::steady_clock::now() + kDeadline;
   std::string got(size, '\0');
@@ -155,7 +139,8 @@ bool Client::is_ended() const {
 
 bool Client::has_ended_by_now() const {
   char byte = 0;
-  return ::recv(fd_, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+  const ssize_t size = ::recv(fd_, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+  return size == 0 || (size < 0 && errno == ECONNRESET);
 }
 
 void Client::finish() const { ::shutdown(fd_, SHUT_WR); }
@@ -208,7 +193,12 @@ std::vector<SocketFacts> sockets_of_port(uint16_t port) {
     int no_delay = 0;
     socklen_t length = sizeof no_delay;
     ::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, &length);
-    all.push_back({(::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, no_delay != 0});
+    int keep_alive = 0;
+    ::getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &keep_alive, &length);
+    int user_timeout = 0;
+    ::getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, &length);
+    all.push_back({(::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, no_delay != 0,
+                   keep_alive != 0 && user_timeout == 60'000});
   }
   return all;
 }

@@ -51,8 +51,6 @@ class Client {
   void prepare();
   bool connect(uint16_t port);
   void send(std::string_view bytes) const;
-  // Sends up to `times`; true if the server closes the connection meanwhile. Reads nothing.
-  bool send_until_refused(std::string_view bytes, int times) const;
   // Exactly `size` bytes, or fewer if the connection ends or the deadline passes.
   std::string read(size_t size) const;
   // True if the server ends the connection before the deadline; ignores earlier data.
@@ -75,6 +73,7 @@ long resident_kib();
 struct SocketFacts {
   bool is_close_on_exec;
   bool is_no_delay;
+  bool detects_dead_peer;
 };
 // The sockets of this process whose local port is `port`.
 std::vector<SocketFacts> sockets_of_port(uint16_t port);

@@ -15,6 +15,7 @@
 
 #include "common/check.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/dead_peer.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 
 namespace cpprun {
@@ -39,6 +40,7 @@ UniqueFd begin_connect(const addrinfo& address) {
   UniqueFd socket(
       ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
   if (!socket.is_open()) return socket;
+  detect_dead_peer(socket.get());
   const int done = ::connect(socket.get(), address.ai_addr, address.ai_addrlen);
   if (done < 0 && errno != EINPROGRESS) return UniqueFd();
   return socket;

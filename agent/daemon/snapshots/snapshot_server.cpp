@@ -6,12 +6,15 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <exception>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "agent/daemon/snapshots/peer_socket.hpp"
 #include "common/limits/server.hpp"
 #include "common/limits/snapshots.hpp"
+#include "common/log/log.hpp"
 #include "common/loop/loop_poster.hpp"
 #include "common/machine/sockets.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
@@ -100,7 +103,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     if (!enter(connections_, limits::kSnapshotConnections)) return;
     auto shared = std::make_shared<PeerSocket>(std::move(peer));  // std::function must be copyable
     const Status ok = start_detached_thread([self = shared_from_this(), shared] {
-      self->serve(*shared);
+      self->serve_guarded(*shared);
       self->leave(self->connections_);
     });
     if (!ok) leave(connections_);
@@ -117,8 +120,18 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     --count;
   }
 
-  void serve(PeerSocket& peer) {
+  // A lack of memory costs this peer, and no place of later ones.
+  void serve_guarded(PeerSocket& peer) {
     PeerState state;
+    try {
+      serve(peer, state);
+    } catch (const std::exception& error) {
+      log::warning(std::string("serving snapshots to another node failed: ") + error.what());
+    }
+    if (state.is_served) leave(served_);
+  }
+
+  void serve(PeerSocket& peer, PeerState& state) {
     for (;;) {
       // The peer may be busy with its disk between two files.
       Result<std::string> line = peer.receive_line(
@@ -133,7 +146,6 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
       Result<Request> request = snapshot_protocol::decode_request(*line);
       if (!request || !answer(peer, *request, state)) break;
     }
-    if (state.is_served) leave(served_);
   }
 
   bool is_secret(const std::string& secret) {

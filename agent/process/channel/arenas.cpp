@@ -10,9 +10,8 @@
 #include <cstdio>
 #include <string>
 
-#include "agent/process/cleanup/cgroup.hpp"
-#include "agent/process/proc_files.hpp"
 #include "common/limits/channel.hpp"
+#include "common/machine/usable_memory.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -26,29 +25,7 @@ std::string gib_text(uint64_t bytes) {
   return text;
 }
 
-// The tightest limit of this process's cgroup and its ancestors.
-uint64_t cgroup_limit(std::string_view controller, const char* file) {
-  std::string folder = own_cgroup_folder(controller, read_small_file("/proc/self/cgroup"),
-                                         read_small_file("/proc/self/mountinfo"));
-  uint64_t tightest = UINT64_MAX;
-  while (!folder.empty()) {
-    std::string limit = read_small_file(folder + "/" + file);  // "max", or bytes
-    if (!limit.empty() && limit.back() == '\n') limit.pop_back();
-    const std::optional<int64_t> bytes = text::parse_int(limit);
-    if (bytes && *bytes > 0) tightest = std::min(tightest, static_cast<uint64_t>(*bytes));
-    folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/'));
-  }
-  return tightest;
-}
-
 }  // namespace
-
-uint64_t usable_memory() {
-  const uint64_t machine =
-      static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::getpagesize());
-  return std::min(
-      {machine, cgroup_limit("", "memory.max"), cgroup_limit("memory", "memory.limit_in_bytes")});
-}
 
 uint64_t memory_for_arenas() { return usable_memory() / 100 * limits::kArenaMemoryPercent; }
 

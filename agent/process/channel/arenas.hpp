@@ -22,10 +22,7 @@
 
 namespace cpprun {
 
-// Bytes of memory of this machine, or of the tightest cgroup limit if that is less.
-uint64_t usable_memory();
-
-// The part of it that all arenas of an agent may take, in bytes.
+// The part of the usable memory that all arenas of an agent may take, in bytes.
 uint64_t memory_for_arenas();
 
 // Shared memory that no process can shrink or grow, so that no reader of it gets SIGBUS. Errors

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/process/proc_files.hpp"
+#include "common/machine/usable_memory.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -19,62 +20,7 @@ constexpr int kCgroupDepthMax = 8;   // of nested jobs; deeper folders are left 
 constexpr int kRemoveTries = 1'000;  // 0.1 ms apart; usually the first one succeeds
 constexpr size_t kTokenPrefix = 16;  // enough of the token to be unique on a machine
 
-bool lists(std::string_view commas, std::string_view word) {
-  for (const std::string& item : text::split(commas, ',')) {
-    if (item == word) return true;
-  }
-  return false;
-}
-
-// The path after "hierarchy:controllers:" of the wanted tree.
-std::optional<std::string> path_in_tree(std::string_view controller, std::string_view cgroup) {
-  for (const std::string& line : text::split(cgroup, '\n')) {
-    const size_t first = line.find(':');
-    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool is_wanted =
-        controller.empty() ? line.starts_with("0::") : lists(controllers, controller);
-    if (is_wanted) return line.substr(second + 1);
-  }
-  return std::nullopt;
-}
-
-struct Mount {
-  std::string root;   // the part of the tree that is mounted
-  std::string point;  // the mount point
-};
-
-std::optional<Mount> find_mount(std::string_view controller, std::string_view mountinfo) {
-  for (const std::string& line : text::split(mountinfo, '\n')) {
-    const std::vector<std::string> words = text::split(line, ' ');
-    size_t dash = 6;  // optional fields end with "-"
-    while (dash < words.size() && words[dash] != "-") ++dash;
-    if (dash + 3 >= words.size()) continue;
-    const std::string& type = words[dash + 1];
-    const bool is_wanted = controller.empty()
-                               ? type == "cgroup2"
-                               : type == "cgroup" && lists(words[dash + 3], controller);
-    if (is_wanted) return Mount{words[3], words[4]};
-  }
-  return std::nullopt;
-}
-
 }  // namespace
-
-std::string own_cgroup_folder(std::string_view controller, std::string_view cgroup,
-                              std::string_view mountinfo) {
-  const std::optional<std::string> path = path_in_tree(controller, cgroup);
-  const std::optional<Mount> mount = find_mount(controller, mountinfo);
-  if (!path || !mount) return "";
-  std::string below = *path == "/" ? "" : *path;
-  if (mount->root != "/") {
-    if (!below.starts_with(mount->root)) return "";  // this cgroup is not below the mounted part
-    below = below.substr(mount->root.size());
-  }
-  if (below.find("..") != std::string::npos) return "";  // outside of this cgroup namespace
-  return mount->point + below;
-}
 
 std::string cgroup_folder(const std::string& token) {
   const std::string own = own_cgroup_folder("", read_small_file("/proc/self/cgroup"),

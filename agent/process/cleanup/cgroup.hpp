@@ -14,12 +14,6 @@
 
 namespace cpprun {
 
-// Folder of this process's cgroup, from the texts of /proc/self/cgroup and /proc/self/mountinfo.
-// `controller` empty: the v2 tree; otherwise the v1 tree of that controller. "" where there is
-// none.
-std::string own_cgroup_folder(std::string_view controller, std::string_view cgroup,
-                              std::string_view mountinfo);
-
 // Where the agent with this token would make its cgroup; "" where it cannot. Makes nothing.
 std::string cgroup_folder(const std::string& token);
 

@@ -1,5 +1,6 @@
 #include "launcher/cpprunctl/doctor/doctor_rendezvous.hpp"
 
+#include "common/log/log.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/sockets.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
@@ -21,7 +22,10 @@ class DoctorRendezvous::StoreHost {
     // A name means all interfaces: other nodes may resolve it to other addresses.
     const std::string address = host->is_numeric ? endpoint.host : "";
     if (!made->server_->listen({address, endpoint.port})) return nullptr;
-    made->thread_.start();
+    made->thread_.start([server = made->server_.get()](const std::string& why) {
+      log::error("the rendezvous of the checks has failed: " + why);
+      server->stop();
+    });
     return made;
   }
   StoreHost() {

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "common/limits/store.hpp"
+#include "common/machine/dead_peer.hpp"
 
 namespace cpprun::worker {
 namespace {
@@ -53,6 +54,7 @@ Result<UniqueFd> dial_one(const addrinfo& address, Deadline deadline) {
   if (!fd.is_open()) return unreachable(text_of(address), errno);
   int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  detect_dead_peer(fd.get());
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return fd;
   // An interrupted connect continues in the background.
   if (errno != EINPROGRESS && errno != EINTR) return unreachable(text_of(address), errno);

@@ -1,5 +1,6 @@
 #include "rendezvous/protocol/tcpstore/tcpstore.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cpprun::tcpstore {
@@ -77,6 +78,22 @@ struct Parser::Cursor {
     return string(out, limits.value_bytes, "a value is too long");
   }
 };
+
+// Code, number of strings if it is a list, length of the key, key.
+std::string_view Parser::first_key(std::span<const uint8_t> bytes) const {
+  constexpr size_t kNumber = sizeof(uint64_t);
+  if (bytes.empty()) return {};
+  const uint8_t code = bytes[0];
+  Op op = static_cast<Op>(code);
+  if (dialect_ != Dialect::Modern) op = code < std::size(kLegacyOps) ? kLegacyOps[code] : Op::Ping;
+  const bool is_list =
+      op == Op::Check || op == Op::Wait || op == Op::MultiGet || op == Op::MultiSet;
+  const size_t at = is_list ? 1 + kNumber : 1;
+  if (bytes.size() < at + kNumber) return {};
+  const auto length = load<uint64_t>(bytes.data() + at);
+  const std::span<const uint8_t> rest = bytes.subspan(at + kNumber);
+  return {reinterpret_cast<const char*>(rest.data()), std::min<size_t>(length, rest.size())};
+}
 
 Parsed Parser::parse(std::span<const uint8_t> bytes, Command& command) {
   if (bytes.empty()) return {Parsed::Kind::NeedMore, 1, ""};

@@ -114,6 +114,8 @@ class Parser {
   Parsed parse(std::span<const uint8_t> bytes, Command& command);
 
   Dialect dialect() const { return dialect_; }
+  // The start of the first key in an incomplete command; "" if there is none yet. For the log.
+  std::string_view first_key(std::span<const uint8_t> bytes) const;
 
  private:
   struct Cursor;

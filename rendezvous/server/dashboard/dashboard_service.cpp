@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/limits/dashboard.hpp"
-#include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/text.hpp"
 #include "rendezvous/observe/dashboard_json.hpp"
@@ -87,7 +86,7 @@ HttpResponse DashboardService::log_page(std::string_view path, std::string_view 
   const Result<JobRank> wanted = authenticator_.on_query(now, peer, query);
   if (!wanted) {
     if (wanted.error().kind == ErrorKind::Refused) {
-      log::warning("refused log lines to " + peer + ": " + wanted.error().text);
+      peer_log_.warning("refused log lines to " + peer + ": " + wanted.error().text);
     }
     return forbidden(wanted.error());
   }

@@ -14,6 +14,7 @@
 #include "rendezvous/observe/history_recorder.hpp"
 #include "rendezvous/observe/step_history.hpp"
 #include "rendezvous/server/dashboard/log_authenticator.hpp"
+#include "rendezvous/server/peer_log.hpp"
 #include "rendezvous/server/server.hpp"
 
 namespace cpprun {
@@ -51,6 +52,7 @@ class DashboardService {
   RunCore run_core_;
   StepHistory history_;
   LogAuthenticator authenticator_;
+  PeerLog peer_log_;
   Subscription watched_;
   std::map<JobRank, Subscription> tails_;  // log lines that a browser reads
 };

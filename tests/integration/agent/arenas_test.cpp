@@ -1,5 +1,6 @@
 // Memory that an agent keeps for its workers' snapshots: sizes, seals, release.
 #include "agent/process/channel/arenas.hpp"
+#include "common/machine/usable_memory.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -8,6 +8,7 @@
 
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/proc_files.hpp"
+#include "common/machine/usable_memory.hpp"
 #include "tests/support/process_fixture.hpp"
 
 namespace cpprun::test {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <new>
 #include <random>
 
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
@@ -50,6 +51,8 @@ void expect_alive(const RunningServer& server) {
   EXPECT_EQ(client.read(4), ping(4711).substr(1));
 }
 
+constexpr size_t kMemory = 128 << 20;
+
 class ServerTest : public testing::Test {
  protected:
   ServerTest() : server_(small_limits()) {}
@@ -57,7 +60,9 @@ class ServerTest : public testing::Test {
   static ServerOptions small_limits() {
     ServerOptions options;
     options.silent_peer = 300ms;
+    options.stalled_command = 300ms;
     options.outbox_bytes = 1 << 20;
+    options.memory_bytes = kMemory;
     return options;
   }
 
@@ -201,13 +206,114 @@ TEST_F(ServerTest, TheSecondConnectionOfATorch20ClientMayStaySilent) {
   EXPECT_FALSE(second.has_ended_by_now());
 }
 
-TEST_F(ServerTest, DropsAPeerThatDoesNotRead) {
+TEST_F(ServerTest, APeerThatDoesNotReadWaitsWithItsCommands) {
+  constexpr int kGets = 20'000;
   Client deaf(server_.port());
-  deaf.send(std::string(kHello) + set("/k", std::string(60'000, 'x')));
+  const std::string value(8'000, 'x');  // below Value::kSharedFrom, so each reply is a copy
+  deaf.send(std::string(kHello) + set("/k", value));
+  const long before = resident_kib();
   std::string gets;
-  for (int i = 0; i < 100; ++i) gets += get("/k");
-  EXPECT_TRUE(deaf.send_until_refused(gets, 400));
+  for (int i = 0; i < kGets; ++i) gets += get("/k");
+  deaf.send(gets);
   expect_alive(server_);
+  expect_alive(server_);
+  EXPECT_LT(resident_kib() - before, 32 * 1024) << "the replies have 160 MB";
+  const std::string one = bytes_reply(value);
+  for (int i = 0; i < kGets; ++i) ASSERT_EQ(deaf.read(one.size()), one) << i;
+}
+
+// The replies come from other clients' commands, so they cannot wait.
+TEST_F(ServerTest, DropsAPeerThatReadsNoNotices) {
+  ServerOptions options = small_limits();
+  options.legacy = tcpstore::Dialect::Legacy20;
+  RunningServer server(options);
+  Client deaf(server.port());
+  std::string watch;
+  tcpstore::put_key(watch, Op::WatchKey, "/k", tcpstore::Dialect::Legacy20);
+  deaf.send(watch);
+  EXPECT_EQ(deaf.read(1), "\x03");
+  Client writer(server.port());
+  writer.send(kHello);
+  for (int i = 0; i < 400; ++i) writer.send(set("/k", std::string(60'000, 'x')));
+  writer.send(ping(1));
+  EXPECT_EQ(writer.read(4), ping(1).substr(1));
+  EXPECT_TRUE(deaf.is_ended());
+}
+
+TEST_F(ServerTest, ClosesTheClientThatExceedsTheMemoryBudget) {
+  const std::string large =
+      std::string(kHello) + set("/kept", std::string(60 << 20, 'x')) + ping(1);
+  Client kept(server_.port());  // sends its handshake in time only if that is ready
+  kept.send(large);
+  EXPECT_EQ(kept.read(4), ping(1).substr(1));
+  Client refused(server_.port());
+  refused.send(kHello);
+  for (int i = 0; i < 8; ++i) {
+    refused.send(set("/" + std::to_string(i), std::string(10 << 20, 'x')));
+  }
+  EXPECT_TRUE(refused.is_ended());
+  std::string remove;
+  tcpstore::put_key(remove, Op::DeleteKey, "/kept");
+  kept.send(remove + set("/other", std::string(50 << 20, 'x')) + ping(2));
+  EXPECT_EQ(kept.read(12).substr(8), ping(2).substr(1)) << "the deleted value gave memory back";
+}
+
+TEST_F(ServerTest, CountsWhatArrivedOfUnfinishedCommands) {
+  ServerOptions options;
+  options.memory_bytes = kMemory;
+  RunningServer server(options);
+  const std::string command = set("/k", std::string(80 << 20, 'x'));
+  const std::string_view half(command.data(), 70 << 20);
+  Client first(server.port());
+  first.send(kHello);
+  first.send(half);
+  Client second(server.port());
+  second.send(kHello);
+  second.send(half);
+  EXPECT_TRUE(second.is_ended());
+  expect_alive(server);
+  EXPECT_FALSE(first.has_ended_by_now());
+}
+
+TEST_F(ServerTest, ClosesACommandThatDoesNotGoOn) {
+  Client stalled(server_.port());
+  Client idle(server_.port());
+  Client slow(server_.port());
+  const std::string whole = set("/k", std::string(1 << 20, 'x'));
+  idle.send(std::string(kHello) + set("/i", "value"));
+  slow.send(std::string(kHello) + whole.substr(0, 20));
+  stalled.send(std::string(kHello) + whole.substr(0, 20));
+  std::string_view left = std::string_view(whole).substr(20);
+  while (!stalled.has_ended_by_now() && left.size() > 1) {
+    slow.send(left.substr(0, 1));
+    left.remove_prefix(1);
+    expect_alive(server_);  // takes a moment
+  }
+  EXPECT_TRUE(stalled.is_ended());
+  slow.send(left);
+  slow.send(ping(1));
+  EXPECT_EQ(slow.read(4), ping(1).substr(1));
+  idle.send(ping(2));
+  EXPECT_EQ(idle.read(4), ping(2).substr(1));
+}
+
+struct Throwing : Session {
+  explicit Throwing(bool& is_closed) : has_closed(is_closed) {}
+  size_t on_bytes(std::span<const uint8_t>) override { throw std::bad_alloc(); }
+  void on_closed(CloseKind) override { has_closed = true; }
+  bool& has_closed;
+};
+
+TEST_F(ServerTest, OutOfMemoryEndsOnlyTheConnectionThatNeedsIt) {
+  bool has_closed = false;
+  ServerHooks hooks;
+  hooks.make_control_session = [&](Connection&) { return std::make_unique<Throwing>(has_closed); };
+  RunningServer server(small_limits(), std::move(hooks));
+  Client client(server.port());
+  client.send("CPRN");
+  EXPECT_TRUE(client.is_ended());
+  EXPECT_TRUE(server.call([&](Server&) { return has_closed; }));
+  expect_alive(server);
 }
 
 TEST_F(ServerTest, APeerThatReadsGetsEveryAnswer) {
@@ -336,13 +442,14 @@ TEST_F(ServerTest, DistinguishesFinFromReset) {
   EXPECT_EQ(server.call([&](Server&) { return ends; }), want);
 }
 
-TEST_F(ServerTest, SetsCloseOnExecAndNoDelay) {
+TEST_F(ServerTest, SetsOptionsOfItsSockets) {
   Client client(server_.port());
   client.send(std::string(kHello) + ping(1));
   client.read(4);
   for (const SocketFacts& facts : sockets_of_port(server_.port())) {
     EXPECT_TRUE(facts.is_close_on_exec);
     EXPECT_TRUE(facts.is_no_delay);
+    EXPECT_TRUE(facts.detects_dead_peer);
   }
   EXPECT_EQ(sockets_of_port(server_.port()).size(), 2u) << "the listener and one connection";
 }

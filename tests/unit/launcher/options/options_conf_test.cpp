@@ -80,6 +80,8 @@ TEST(OptionsConf, OtherKeys) {
   EXPECT_EQ(read("is_host=No").is_host, false);
   EXPECT_FALSE(read("").is_host.has_value());
   EXPECT_EQ(read("store_value_limit_mb=8").store_value_bytes, size_t{8} << 20);
+  EXPECT_EQ(read("store_memory_mb=4096").store_memory_bytes, size_t{4096} << 20);
+  EXPECT_FALSE(read("").store_memory_bytes.has_value());
   read(
       "store_type=tcp,read_timeout=3,close_timeout=30,heartbeat_timeout=5,cas_backoff_max_seconds="
       "0");
@@ -99,6 +101,7 @@ TEST(OptionsConf, NamesInvalidValues) {
   EXPECT_TRUE(holds(error("cas_backoff_max_seconds=-1"), "0 or more"));
   EXPECT_TRUE(holds(error("is_host=maybe"), "true or false"));
   EXPECT_TRUE(holds(error("store_value_limit_mb=0"), "from 1 to 2048"));
+  EXPECT_TRUE(holds(error("store_memory_mb=0"), "from 1 to 16777216"));
 }
 
 TEST(OptionsConf, ChecksTheStoreTypeBeforeTheEndpoint) {

@@ -56,6 +56,30 @@ TEST_F(Coordinator, StartsNoJobAfterTheLocalAgentEnds) {
   EXPECT_TRUE(core.jobs().empty());
 }
 
+TEST_F(Coordinator, DropsTheStoresOfJobsThatItTurnsAway) {
+  join("a");
+  call([&](Effects& e) { core.on_host_agent_ended(now, false, e); });
+  EXPECT_EQ(dropped, std::vector<std::string>{player("a").hello.run_id});
+}
+
+TEST_F(Coordinator, RefusesMoreJobsThanItMayLead) {
+  for (int i = 0; i < limits::kJobsPerServer; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    player(name).hello.run_id = "job" + std::to_string(i);
+    join(name);
+    ASSERT_TRUE(player(name).session) << i;
+  }
+  player("late").hello.run_id = "late";
+  join("late");
+  expect_refused("late", "leads 128 jobs, and that is its limit");
+  player("other").hello.run_id = "job1";
+  join("other");
+  EXPECT_TRUE(player("other").session) << "the limit is for further jobs";
+  leaves("n0");
+  join("late");
+  EXPECT_TRUE(player("late").session) << "a job that has ended leaves its place";
+}
+
 TEST_F(Coordinator, KeepsRunningJobsAfterTheLocalAgentEnds) {
   a_and_b_run();
   call([&](Effects& e) { core.on_host_agent_ended(now, false, e); });

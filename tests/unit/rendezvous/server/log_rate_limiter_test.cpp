@@ -27,5 +27,16 @@ TEST(LogRateLimiter, LimitsDifferentTextsToo) {
   EXPECT_TRUE(texts.may_log(kBegin + 1min, "another"));
 }
 
+TEST(LogRateLimiter, CountsTheLinesOfAMinute) {
+  using Line = LogRateLimiter::Line;
+  LogRateLimiter lines;
+  for (size_t i = 1; i < limits::kCoordinatorLogLines; ++i) {
+    ASSERT_EQ(lines.next_line(kBegin), Line::Logged);
+  }
+  EXPECT_EQ(lines.next_line(kBegin + 1s), Line::LastOne);
+  EXPECT_EQ(lines.next_line(kBegin + 59s), Line::LeftOut);
+  EXPECT_EQ(lines.next_line(kBegin + 60s), Line::Logged);
+}
+
 }  // namespace
 }  // namespace cpprun::test

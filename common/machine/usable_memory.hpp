@@ -1,0 +1,20 @@
+// The memory that this process may use, and the folder of its cgroup, from which that follows.
+// Reads /proc and /sys; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cpprun {
+
+// Folder of this process's cgroup, from the texts of /proc/self/cgroup and /proc/self/mountinfo.
+// `controller` empty: the v2 tree; otherwise the v1 tree of that controller. "" where there is
+// none.
+std::string own_cgroup_folder(std::string_view controller, std::string_view cgroup,
+                              std::string_view mountinfo);
+
+// Bytes of memory of this machine, or of the tightest cgroup limit if that is less.
+uint64_t usable_memory();
+
+}  // namespace cpprun
