@@ -58,7 +58,8 @@ class Node {
     control::RankAssignment assignment;
     assignment.term = Term(1);
     assignment.round = RoundNumber(++round_);
-    assignment.world_size = kWorkers;
+    assignment.group_size = 1;
+    assignment.world_size = assignment.role_world_size = kWorkers;
     assignment.restart_count = round_ - 1;
     core_.on_message(now_, assignment, effects_);
     core_.on_prepared(now_, effects_);
