@@ -243,8 +243,8 @@ void Agent::start_if_leased(Instant now, Effects& effects) {
   if (files_ == Files::None) {
     files_ = Files::Awaited;
     join_deadline_ = Instant::never();  // the preparation has a time limit of its own
-    effects.push_back(PrepareRound{assignment_});
-    return;
+    const int64_t attempt = assignment_.restart_count + assignment_.hang_restarts;
+    return effects.push_back(PrepareRound{attempt, assignment_.round});
   }
   state_ = State::Running;
   join_deadline_ = Instant::never();

@@ -52,10 +52,11 @@ struct BecomeCoordinator {
 // Make the round's log folder and open its log files. Answered by Agent::on_prepared(), also after
 // a failure. Replaces an earlier one, whose answer does not come any more.
 struct PrepareRound {
-  control::RankAssignment assignment;
+  int64_t attempt = 0;  // the number in the names of its folder
+  RoundNumber round;
 };
 
-// Comes after PrepareRound for the same assignment.
+// Comes after PrepareRound for the same round.
 struct StartWorkers {
   control::RankAssignment assignment;
 };

@@ -583,8 +583,7 @@ void AgentDaemon::Impl::carry_out(const agent::Routes& effect) {
 
 void AgentDaemon::Impl::carry_out(const agent::PrepareRound& effect) {
   event_recorder_->starting();
-  files_->prepare(static_cast<int>(agent::restarts_of(effect.assignment)),
-                  effect.assignment.round.value);
+  files_->prepare(static_cast<int>(effect.attempt), effect.round.value);
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {

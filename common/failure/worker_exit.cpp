@@ -114,6 +114,7 @@ RootCause for_the_wire(RootCause root_cause) {
 }
 
 bool is_consequence(const WorkerExit& end) {
+  if (!end.error && end.last_lines.empty()) return false;
   return (end.error && end.error->is_consequence) || has_any(error_tail(end), kLostPeerErrors);
 }
 

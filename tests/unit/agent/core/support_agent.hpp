@@ -263,7 +263,7 @@ class AgentTest : public testing::Test {
   void carry_out(const agent::Routes& effect) { routes = effect; }
   void carry_out(const agent::BecomeCoordinator& effect) { taken_over = effect; }
   void carry_out(const agent::PrepareRound& effect) {
-    prepared.push_back(effect.assignment.round);
+    prepared.push_back(effect.round);
     if (!has_slow_files) files_are_ready();
   }
   void carry_out(const agent::StartWorkers& effect) { started.push_back(effect.assignment); }
