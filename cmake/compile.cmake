@@ -33,7 +33,8 @@ if(CPPRUN_SANITIZE)
   add_link_options(-fsanitize=${CPPRUN_SANITIZE})
 endif()
 if(CPPRUN_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)  # counts branches, for the libFuzzer targets
+  # Counts branches, for the libFuzzer targets. The C compiler is gcc, which does not know it.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 if(CPPRUN_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(cpprun_flags INTERFACE -Wno-tsan)  # Asio uses fences, which g++'s TSan does not support

@@ -20,6 +20,7 @@ python=$PWD/.venv/bin/python
 slots=2
 unset PYTHONUNBUFFERED  # with it, print() writes the newline separately, and ranks' lines get mixed
 failed=()
+times=()  # "SECONDS STAGE"
 all=no
 
 run_stage() {
@@ -32,6 +33,7 @@ run_stage() {
   if [ "$status" != 0 ]; then failed+=("$name"); fi
   printf '=== %s: %s, took %d s\n' "$name" "$([ "$status" = 0 ] && echo ok || echo FAILED)" \
     $((SECONDS - start))
+  times+=("$((SECONDS - start)) $name")
 }
 
 # run_all COMMAND...: runs every command line, even after a failure; fails if any fails.
@@ -304,7 +306,9 @@ main() {
   rm -rf "$results"
   mkdir -p "$results"
   for stage in "${wanted[@]}"; do run_stage "$stage"; done
-  printf '\n=== all stages took %d s\n' "$SECONDS"
+  printf '\n=== all stages took %d s; their shares:\n' "$SECONDS"
+  printf '%s\n' "${times[@]}" | sort -rn |
+    awk -v all="$SECONDS" '{printf "  %3d %%  %5d s  %s\n", 100 * $1 / (all ? all : 1), $1, $2}'
   python3 tools/summary.py "$results" ${failed[@]+"${failed[@]}"}
 }
 
