@@ -135,7 +135,7 @@ stage_asan() {
 }
 
 stage_conformance() { pytest_folder conformance; }
-stage_integration() { pytest_folder integration; }
+stage_integration() { pytest_folder integration -n $((2 * slots)); }  # most of its tests wait
 stage_e2e() { pytest_folder e2e; }
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.

@@ -32,7 +32,8 @@ def test_logs_of_a_failure_are_kept_and_named(jobs):
     assert running.done(20) == 1, running.output
     folder = pathlib.Path(re.search(r'logs .* kept in (\S+)', running.err)[1])
     assert jobs.tmp in folder.parents
-    assert (folder / 'latest' / '0' / 'stderr.log').read_text() == 'reason\n'
+    logs = [(folder / 'latest' / str(rank) / 'stderr.log').read_text() for rank in range(2)]
+    assert 'reason\n' in logs, 'the worker that failed later may have been stopped before'
     assert len(list(jobs.tmp.iterdir())) == 1
     expect_no_traces(jobs, running)
 

@@ -75,7 +75,7 @@ def test_text_for_terminals_and_json_for_scripts(jobs):
         shown = ctl(jobs, where)
         assert shown.returncode == 0, shown.stderr
         assert 'round 1: 1 workers on 1 nodes' in shown.stdout
-        assert 'exited with code 1: bad ?[31mred' in shown.stdout
+        assert 'exited with code 1: bad red' in shown.stdout
         assert '\x1b' not in shown.stdout
     as_they_are = ctl(jobs, '--json', jobs.folder / 'logs').stdout.splitlines()
     assert [json.loads(line) for line in as_they_are] == events_of(jobs)

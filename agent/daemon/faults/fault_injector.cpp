@@ -10,6 +10,7 @@
 #include "common/exit_code.hpp"
 #include "common/faults/fault_report_text.hpp"
 #include "common/limits/faults.hpp"
+#include "common/limits/log.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
@@ -156,6 +157,7 @@ void FaultInjector::carry_out(const PermitRequest& permit_request) {
   log::warning("fault " + std::to_string(permit_request.fault + 1) + " is injected at " +
                where(permit_request) + ": " + faults::describe(fault));
   if (fault.what == faults::FaultKind::KillAgent) {
+    log::finish(limits::kLogFlushTimeout);  // a file gets its lines from another thread
     ::kill(::getpid(), SIGKILL);
   } else if (fault.what == faults::FaultKind::DropCoordinator) {
     callbacks_.drop_connection();

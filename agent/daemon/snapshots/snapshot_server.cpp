@@ -17,6 +17,7 @@
 #include "common/log/log.hpp"
 #include "common/loop/loop_poster.hpp"
 #include "common/machine/sockets.hpp"
+#include "common/thread/detached_thread.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 
