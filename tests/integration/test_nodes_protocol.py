@@ -244,7 +244,7 @@ def test_chatty_agent_costs_the_coordinator_nothing(cluster):
 def test_connection_without_registration_is_dropped(cluster):
     """Like a peer that sends nothing at all; a coordinator that announces itself stays."""
     job = Job(cluster, 1)
-    job.host()
+    host = job.host()
     cluster.world(0)
     acting = FakeAgent(job.port, 'elsewhere')
     acting.tell('announce_leader', term=5, address='127.0.0.1', port=9)
@@ -255,6 +255,9 @@ def test_connection_without_registration_is_dropped(cluster):
     acting.sock.setblocking(False)
     with pytest.raises(BlockingIOError):
         acting.sock.recv(1)
+    acting.sock.close()
+    cluster.say(0)
+    host.ends(0)
 
 
 # ---------------------------------------------------------------- torchrun
