@@ -11,6 +11,8 @@ namespace {
 
 namespace replicas = cpprun::replica_protocol;
 namespace snapshots = cpprun::snapshot_protocol;
+using replicas::encode;
+using snapshots::encode;
 
 // Receivers read up to the newline and decode the text before it.
 std::string_view line_of(std::string_view text) { return text.substr(0, text.find('\n')); }
