@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 #include "common/limits/server.hpp"
 #include "common/machine/unique_fd.hpp"
@@ -16,6 +17,23 @@ namespace cpprun {
 namespace {
 
 constexpr int kPollMilliseconds = 50;  // no inotify: the file may be on a network file system
+constexpr int kFindTries = 5;          // jobs that end between the search and the opening
+
+struct EventsFile {
+  std::string path;
+  UniqueFd fd;
+};
+
+Result<EventsFile> open_events(const std::string& named) {
+  for (int tries = 1;; ++tries) {
+    Result<std::string> path = find_events(named);
+    if (!path) return path.error();
+    UniqueFd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.is_open()) return EventsFile{std::move(*path), std::move(file)};
+    const bool has_ended = errno == ENOENT && named.empty();  // the job removed its folder
+    if (!has_ended || tries == kFindTries) return system_error("cannot read " + *path, errno);
+  }
+}
 
 // Appends the next bytes; 0 at the current end, negative on error.
 ssize_t read_more(int file, std::string& text) {
@@ -52,15 +70,13 @@ bool show_lines(std::string& text, bool is_json) {
 }  // namespace
 
 Status show_events(const EventsOptions& options) {
-  Result<std::string> path = find_events(options.path);
-  if (!path) return path.error();
-  const UniqueFd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return system_error("cannot read " + *path, errno);
+  Result<EventsFile> file = open_events(options.path);
+  if (!file) return file.error();
   std::string text;
   bool has_finished = false;
   for (;;) {
-    const ssize_t got = read_more(file.get(), text);
-    if (got < 0) return system_error("cannot read " + *path, errno);
+    const ssize_t got = read_more(file->fd.get(), text);
+    if (got < 0) return system_error("cannot read " + file->path, errno);
     has_finished = show_lines(text, options.is_json) || has_finished;
     if (got > 0) continue;
     if (!options.follows || has_finished) return {};
