@@ -16,7 +16,8 @@
 
 namespace cpprun {
 
-constexpr Duration kStayReminderInterval = std::chrono::seconds(1);  // then the user is told why
+// A process that stays for other agents logs the reason after this time.
+constexpr Duration kStayReminderInterval = std::chrono::seconds(1);
 
 class IdleWait {
  public:
