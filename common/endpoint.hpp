@@ -14,6 +14,9 @@ namespace cpprun {
 inline constexpr uint16_t kRendezvousPort = 29400;  // torchrun's c10d backend
 inline constexpr uint16_t kEtcdPort = 2379;         // etcd's client port
 
+// Whether a number from a peer fits a port; 0 counts.
+constexpr bool is_port(int64_t number) { return number >= 0 && number <= UINT16_MAX; }
+
 struct Endpoint {
   std::string host;
   uint16_t port = 0;

@@ -10,12 +10,6 @@
 namespace cpprun {
 namespace {
 
-// Bytes of the character that begins with this one.
-size_t size_of_character(char first) {
-  const auto byte = static_cast<uint8_t>(first);
-  return byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1;
-}
-
 std::string escaped(std::string_view character) {
   constexpr std::array<uint32_t, 4> kFirstBits{0x7F, 0x1F, 0x0F, 0x07};
   uint32_t number = static_cast<uint8_t>(character[0]) & kFirstBits[character.size() - 1];
@@ -33,7 +27,7 @@ std::string with_escaped_controls(std::string json) {
   std::string out;
   out.reserve(json.size());
   for (std::string_view rest = json; !rest.empty();) {
-    const std::string_view character = rest.substr(0, size_of_character(rest.front()));
+    const std::string_view character = text::first_character(rest);
     // Outside of texts the layout has new lines; within them nlohmann has escaped these.
     const bool is_escaped =
         !(character.size() == 1 && is_plain(character.front())) && text::has_control(character);

@@ -28,17 +28,6 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// Length of the UTF-8 character at the front of `text`; 1 for a byte that begins none.
-size_t character_at(std::string_view text) {
-  const auto first = static_cast<uint8_t>(text[0]);
-  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1;
-  if (size > text.size()) return 1;
-  for (size_t i = 1; i < size; ++i) {
-    if ((static_cast<uint8_t>(text[i]) & 0xC0) != 0x80) return 1;
-  }
-  return size;
-}
-
 // Characters that change the direction of the text around them: it would read as something else.
 bool is_direction(std::string_view character) {
   constexpr std::string_view kArabicLetterMark = "\xD8\x9C";  // U+061C
@@ -61,7 +50,7 @@ bool is_control(std::string_view character) {
   return is_second_set || is_direction(character);
 }
 
-// The same for a colour sequence such as "ESC [ 1;31 m".
+// Length of the colour sequence at the front of `text`, such as "ESC [ 1;31 m"; 0: there is none.
 size_t colour_at(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const size_t end = text.find_first_not_of("0123456789;", 2);
@@ -151,6 +140,16 @@ std::string cut(std::string_view text, size_t most) {
   return std::string(text.substr(0, goes_on(end) ? most : end));  // not UTF-8: cut anywhere
 }
 
+std::string_view first_character(std::string_view text) {
+  const auto first = static_cast<uint8_t>(text[0]);
+  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1;
+  if (size > text.size()) return text.substr(0, 1);
+  for (size_t i = 1; i < size; ++i) {
+    if ((static_cast<uint8_t>(text[i]) & 0xC0) != 0x80) return text.substr(0, 1);
+  }
+  return text.substr(0, size);
+}
+
 std::string printable(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
@@ -159,7 +158,7 @@ std::string printable(std::string_view text) {
       text.remove_prefix(colour);
       continue;
     }
-    const std::string_view character = text.substr(0, character_at(text));
+    const std::string_view character = first_character(text);
     const bool is_kept = character == "\n" || character == "\t" || !is_control(character);
     plain += is_kept ? character : "?";
     text.remove_prefix(character.size());
@@ -177,7 +176,7 @@ std::string one_line(std::string_view text, size_t most) {
 
 bool has_control(std::string_view text) {
   while (!text.empty()) {
-    const std::string_view character = text.substr(0, character_at(text));
+    const std::string_view character = first_character(text);
     if (is_control(character)) return true;
     text.remove_prefix(character.size());
   }

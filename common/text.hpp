@@ -29,6 +29,9 @@ std::string nearest(std::string_view wrong, const std::vector<std::string>& cand
 // The first `most` bytes at most; does not split a UTF-8 character.
 std::string cut(std::string_view text, size_t most);
 
+// The UTF-8 character at the front of a text that is not empty; one byte if that begins none.
+std::string_view first_character(std::string_view text);
+
 // Makes foreign text safe for terminals and logs: removes colours, and replaces all other control
 // characters except newline and tab by "?".
 std::string printable(std::string_view text);

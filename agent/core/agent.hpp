@@ -134,6 +134,8 @@ class Agent {
   bool may_host(Instant now) const;
 
  private:
+  enum class Files { None, Awaited, Ready };
+
   void on(Instant now, const control::Registered& message, Effects& effects);
   void on(Instant now, const control::Refused& message, Effects& effects);
   void on(Instant now, const control::Wait& message, Effects& effects);
@@ -193,11 +195,11 @@ class Agent {
   bool wants_port_for_stopped_ = false;
   bool wants_scan_for_stopped_ = false;
   bool is_fetching_ = false;
-  bool is_fetching_replicas_ = false;                              // shards in a neighbour's memory
-  enum class Files { None, Awaited, Ready } files_ = Files::None;  // of assignment_
-  bool fell_back_ = false;     // the workers could not load the round's snapshot
-  bool is_drained_ = false;    // a request, here or at another node, stops this round
-  bool is_finishing_ = false;  // the job is over; the agent ends when the workers are gone
+  bool is_fetching_replicas_ = false;  // shards in a neighbour's memory
+  Files files_ = Files::None;          // of assignment_
+  bool fell_back_ = false;             // the workers could not load the round's snapshot
+  bool is_drained_ = false;            // a request, here or at another node, stops this round
+  bool is_finishing_ = false;          // the job is over; the agent ends when the workers are gone
   bool lease_killed_ = false;  // the workers of this round got SIGKILL at the end of the lease
   bool ignores_connection_ = false;  // the coordinator on this connection has an older term (R13)
   bool has_warned_ = false;  // logged the older term; reset by a coordinator with a current one

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "common/endpoint.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 
@@ -48,7 +49,6 @@ std::string wrong_ranks_text(const control::RankAssignment& assignment, int64_t 
   const auto is_part = [nproc](int64_t first, int64_t size) {
     return size >= nproc && size <= kWorkers && first >= 0 && first <= size - nproc;
   };
-  const auto is_port = [](int64_t port) { return port >= 0 && port <= 65535; };
   const bool is_group = assignment.group_size >= 1 &&
                         assignment.group_size <= limits::kNodesPerJob &&
                         assignment.group_rank >= 0 && assignment.group_rank < assignment.group_size;

@@ -27,7 +27,14 @@ class BackgroundWork {
           LoopPoster::post(way, [done, result = work()] { done(result); });
         });
   }
-  // For results before the end, and for calls that must not be made at once.
+  // The same, for work whose `done` is always called: with `failed(error)` if the system cannot
+  // start a thread. Never calls `done` at once.
+  template <class Work, class Done, class Failed>
+  void run_or(Work work, Done done, Failed failed) {
+    const Status ok = run(std::move(work), done);
+    if (!ok) LoopPoster::post(poster_, [done, result = failed(ok)] { done(result); });
+  }
+  // For results before the end.
   const std::shared_ptr<LoopPoster>& poster() const { return poster_; }
 
  private:

@@ -12,8 +12,6 @@
 namespace cpprun {
 namespace {
 
-std::string whole_file(const std::string& path) { return read_file(path).value_or(""); }
-
 bool lists(std::string_view commas, std::string_view word) {
   for (const std::string& item : text::split(commas, ',')) {
     if (item == word) return true;
@@ -55,13 +53,11 @@ std::optional<Mount> find_mount(std::string_view controller, std::string_view mo
   return std::nullopt;
 }
 
-// The tightest limit of this process's cgroup and its ancestors.
-uint64_t cgroup_limit(std::string_view controller, const char* file) {
-  std::string folder = own_cgroup_folder(controller, whole_file("/proc/self/cgroup"),
-                                         whole_file("/proc/self/mountinfo"));
+// The tightest limit in this folder of a cgroup and those of its ancestors.
+uint64_t tightest_limit(std::string folder, const char* file) {
   uint64_t tightest = UINT64_MAX;
   while (!folder.empty()) {
-    std::string limit = whole_file(folder + "/" + file);  // "max", or bytes
+    std::string limit = read_file(folder + "/" + file).value_or("");  // "max", or bytes
     if (!limit.empty() && limit.back() == '\n') limit.pop_back();
     const std::optional<int64_t> bytes = text::parse_int(limit);
     if (bytes && *bytes > 0) tightest = std::min(tightest, static_cast<uint64_t>(*bytes));
@@ -89,8 +85,11 @@ std::string own_cgroup_folder(std::string_view controller, std::string_view cgro
 uint64_t usable_memory() {
   const uint64_t machine =
       static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::getpagesize());
+  const std::string cgroup = read_file("/proc/self/cgroup").value_or("");
+  const std::string mountinfo = read_file("/proc/self/mountinfo").value_or("");
   return std::min(
-      {machine, cgroup_limit("", "memory.max"), cgroup_limit("memory", "memory.limit_in_bytes")});
+      {machine, tightest_limit(own_cgroup_folder("", cgroup, mountinfo), "memory.max"),
+       tightest_limit(own_cgroup_folder("memory", cgroup, mountinfo), "memory.limit_in_bytes")});
 }
 
 }  // namespace cpprun

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "common/limits/store.hpp"
 #include "common/machine/identity.hpp"
-#include "common/machine/usable_memory.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 
 namespace cpprun {
@@ -21,8 +19,7 @@ CoordinatorInstance::CoordinatorInstance(ServerLoop& loop, const RendezvousConfi
   // With a name as endpoint the server listens on all addresses.
   server_options.host_names.push_back(config.endpoint.host);
   server_options.host_names.push_back(config.local_addr);
-  server_options.memory_bytes =
-      config.conf.store_memory_bytes.value_or(usable_memory() / limits::kStoreMemoryDivisor);
+  server_options.memory_bytes = config.conf.store_memory_bytes.value_or(default_memory_bytes());
   server_ = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));
 }
 

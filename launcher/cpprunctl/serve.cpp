@@ -7,10 +7,8 @@
 #include <utility>
 
 #include "common/endpoint.hpp"
-#include "common/limits/store.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/identity.hpp"
-#include "common/machine/usable_memory.hpp"
 #include "rendezvous/server/control_service.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 #include "rendezvous/server/loop.hpp"
@@ -43,9 +41,8 @@ Status serve(const ServeOptions& options) {
   ServerOptions server_options;
   server_options.store.value_bytes = options.store_value_limit_mb * kMiB;
   server_options.host_names = options.allowed_hosts;
-  server_options.memory_bytes = options.store_memory_mb
-                                    ? *options.store_memory_mb * kMiB
-                                    : usable_memory() / limits::kStoreMemoryDivisor;
+  server_options.memory_bytes =
+      options.store_memory_mb ? *options.store_memory_mb * kMiB : default_memory_bytes();
   std::shared_ptr<Store> store;  // shared with its clients' sessions
   ServerHooks hooks;
   service.fill(hooks);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/endpoint.hpp"
 #include "common/limits/faults.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
@@ -9,7 +10,6 @@
 
 namespace cpprun {
 
-bool is_port(int64_t number) { return number >= 0 && number <= 65535; }
 bool is_short(const std::string& name) { return name.size() <= limits::kNameBytes; }
 
 bool is_sane(const control::Hello& hello) {

@@ -11,7 +11,6 @@
 
 namespace cpprun {
 
-bool is_port(int64_t number);
 bool is_short(const std::string& name);  // a name or an address
 
 // The version, the run id and the node's name appear in log lines and in texts for people.

@@ -27,6 +27,10 @@ class io_context;
 
 namespace cpprun {
 
+// ServerOptions::memory_bytes where the user sets nothing: a part of the memory that this process
+// may use. Reads /proc and /sys.
+size_t default_memory_bytes();
+
 struct ServerOptions {
   tcpstore::Limits store;
   // Legacy20 or Legacy21 if the version is known.

@@ -7,10 +7,12 @@
 #include <boost/asio/post.hpp>
 
 #include "common/limits/dashboard.hpp"
+#include "common/limits/store.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/sockets.hpp"
+#include "common/machine/usable_memory.hpp"
 #include "common/version.hpp"
 #include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
@@ -24,6 +26,8 @@ namespace {
 namespace asio = boost::asio;
 
 }  // namespace
+
+size_t default_memory_bytes() { return usable_memory() / limits::kStoreMemoryDivisor; }
 
 Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerHooks hooks)
     : loop_(loop),

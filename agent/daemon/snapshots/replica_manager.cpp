@@ -72,8 +72,7 @@ void ReplicaManager::fetch(const control::PeerAddress& at,
   };
   const auto work = [source, ranks = ranks_of(assignment, workers_), own = shard_arenas_.own,
                      token = fetching_] { return restore_shards(source, ranks, *own, token); };
-  const Status ok = background_.run(work, done);
-  if (!ok) LoopPoster::post(background_.poster(), [done, ok] { done(RestoreResult{ok}); });
+  background_.run_or(work, done, [](const Status& error) { return RestoreResult{error}; });
 }
 
 void ReplicaManager::cancel_fetch() {

@@ -70,8 +70,7 @@ void SnapshotManager::fetch(const control::ResumePoint& resume, const std::strin
   const auto work = [task, on_size, token = cancel_token_] {
     return fetch_snapshot(snapshot_files::real_files(), task, token, on_size);
   };
-  const Status ok = background_.run(work, done);
-  if (!ok) LoopPoster::post(background_.poster(), [done, ok] { done(Fetched{ok, false}); });
+  background_.run_or(work, done, [](const Status& error) { return Fetched{error, false}; });
 }
 
 void SnapshotManager::drop_fetch() {
@@ -89,8 +88,10 @@ void SnapshotManager::scan_now() {
   const auto done = [this, number](const ScanResult& scanned) {
     if (number == generation_) on_scanned(scanned);
   };
-  const Status ok = background_.run([dir = dir_] { return scan_folder(dir); }, done);
-  if (!ok) LoopPoster::post(background_.poster(), [done, ok] { done(ScanResult{{}, ok}); });
+  background_.run_or([dir = dir_] { return scan_folder(dir); }, done,
+                     [](const Status& error) {
+                       return ScanResult{{}, error};
+                     });
 }
 
 SnapshotManager::ScanResult SnapshotManager::scan_folder(const std::string& dir) {
