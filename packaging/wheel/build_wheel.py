@@ -104,8 +104,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--bin', type=pathlib.Path, default=ROOT / 'build' / 'release' / 'bin')
     parser.add_argument('--out', type=pathlib.Path, default=ROOT / 'build' / 'release')
-    parser.add_argument('--glibc', help='the oldest that the programs are to run with, as 2.28')
-    parser.add_argument('--zig', default='python3 -m ziglang', help='its command')
+    parser.add_argument('--glibc', help='the oldest glibc for the programs, such as 2.28')
+    parser.add_argument('--zig', default='python3 -m ziglang', help='the command of zig')
     options = parser.parse_args()
     if not options.glibc:
         print(build(options.bin, options.out))
