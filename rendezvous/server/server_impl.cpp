@@ -116,9 +116,19 @@ void Server::Impl::on_accept(int listen_port, int fd, const sockaddr_storage& pe
     }
     return;
   }
+  add_connection(listen_port, fd, {numeric_name(reinterpret_cast<const sockaddr&>(peer))});
+}
+
+void Server::Impl::adopt(UniqueFd end, const std::string& address) {
+  const auto is_main = [](const auto& each) { return each.second.store == nullptr; };
+  const auto main_port = std::find_if(listen_ports_.begin(), listen_ports_.end(), is_main);
+  if (is_stopped_ || main_port == listen_ports_.end()) return;
+  add_connection(main_port->first, end.release(), {address, true});
+}
+
+void Server::Impl::add_connection(int listen_port, int fd, TcpConnection::Peer peer) {
   SessionId id(next_id_++);
-  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd,
-                                         numeric_name(reinterpret_cast<const sockaddr&>(peer)));
+  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd, std::move(peer));
   if (!connection) {
     ::close(fd);
     ++dropped_;
@@ -461,6 +471,9 @@ Result<uint16_t> Server::open_store_listener(const std::string& address, uint16_
 }
 
 void Server::close_store_listener(uint16_t port) { impl_->close_store_listener(port); }
+void Server::adopt(UniqueFd end, const std::string& address) {
+  impl_->adopt(std::move(end), address);
+}
 void Server::stop() { impl_->stop(); }
 size_t Server::connections() const { return impl_->connections(); }
 std::shared_ptr<Store> Server::make_store() const { return impl_->make_store(); }
