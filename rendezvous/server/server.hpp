@@ -56,6 +56,9 @@ struct ServerHooks {
   // The store for a new store client on the main port; null: the server rejects the client. Shared,
   // because a client may outlive the round of its store.
   std::function<std::shared_ptr<Store>()> store_for_main_port;
+  // Whether this client may use the store of the port that it has connected to: 0 is the main port.
+  // Empty: all may.
+  std::function<bool(const Connection&, uint16_t port)> may_use_store;
   // The body of /status.
   std::function<std::string()> status_json;
   // Further families for /metrics, as Prometheus text.

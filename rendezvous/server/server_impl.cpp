@@ -170,9 +170,12 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
 
 std::unique_ptr<Session> Server::Impl::make_store_session(TcpConnection& connection,
                                                           tcpstore::Dialect dialect) {
-  std::shared_ptr<Store> store = listen_ports_[connection.listener()].store;
+  const ListenPort& listen_port = listen_ports_[connection.listener()];
+  std::shared_ptr<Store> store = listen_port.store;
+  const uint16_t port = store ? listen_port.port : uint16_t{0};
   if (!store && hooks_.store_for_main_port) store = hooks_.store_for_main_port();
-  if (!store)
+  const bool is_admitted = !hooks_.may_use_store || hooks_.may_use_store(connection, port);
+  if (!store || !is_admitted)
     return std::make_unique<RejectingSession>(connection, dialect, options_.store, peer_log_);
   return std::make_unique<StoreSession>(connection, std::move(store), *this, counts_, dialect,
                                         options_.store, peer_log_);
