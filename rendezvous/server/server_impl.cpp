@@ -176,7 +176,8 @@ std::unique_ptr<Session> Server::Impl::make_store_session(TcpConnection& connect
   if (!store && hooks_.store_for_main_port) store = hooks_.store_for_main_port();
   const bool is_admitted = !hooks_.may_use_store || hooks_.may_use_store(connection, port);
   if (!store || !is_admitted)
-    return std::make_unique<RejectingSession>(connection, dialect, options_.store, peer_log_);
+    return std::make_unique<RejectingSession>(connection, dialect, options_.store, peer_log_,
+                                              is_admitted);
   return std::make_unique<StoreSession>(connection, std::move(store), *this, counts_, dialect,
                                         options_.store, peer_log_);
 }

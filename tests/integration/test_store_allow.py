@@ -49,6 +49,7 @@ def test_clients_from_other_addresses(cluster, net, allow, static):
     agent.says(f'a client from {hosts.addr(2)}, an address of no node of the job')
     assert hosts.addr(1) not in agent.err()
     assert agent.err().count('an address of no node') == 1, agent.err()
+    assert 'no store is served' not in agent.err()
     end(cluster)
 
 
