@@ -79,6 +79,9 @@ class AgentDaemon::Impl final : public AgentDaemon {
   }
   void may_lead(BecomeCoordinator take_over) override { take_over_ = std::move(take_over); }
   void may_host(HostJob host_job) override { host_job_ = std::move(host_job); }
+  void may_connect_in_process(ConnectInProcess connect) override {
+    connect_in_process_ = std::move(connect);
+  }
   int run(const Endpoint& coordinator, bool is_own) override;
   Result<uint16_t> keep_port() override;
   ElectionCallbacks election_callbacks() override;
@@ -160,6 +163,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   const std::string key_;    // secret; proves to the coordinator that we are this node
   Endpoint coordinator_;
   HostJob host_job_;                               // empty: this agent never hosts its job
+  ConnectInProcess connect_in_process_;            // may be empty
   BecomeCoordinator take_over_;                    // empty: this agent is never a standby
   std::optional<PortReservation> control_port_;    // for a coordinator in this process
   Arbiter arbiter_;                                // empty: the coordinator is not elected
@@ -494,6 +498,7 @@ void AgentDaemon::Impl::connect() {
     runner_->run(&agent::Agent::on_refused, places);
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
+  events.connect_in_process = connect_in_process_;
   events.on_found = [this](const auto& addresses) { return host_if_free(addresses); };
   ControlClient::Options options{is_own_, config_.rendezvous.wait_reminder_interval};
   options.is_led_by_election = arbiter_ != nullptr;

@@ -74,7 +74,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
         [self = shared_from_this()](Connector::Outcome outcome) {
           self->on_attempt(std::move(outcome));
         },
-        std::move(found));
+        std::move(found), events_.connect_in_process);
   }
   void carry_out(const ReconnectPolicy::ResetConnection&) { drop_socket(true); }
   void carry_out(const ReconnectPolicy::Broken&) {
@@ -111,11 +111,8 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
     runner_.run([](auto& core, Instant now, auto&) { core.on_connected(now); });
     read();
-    error_code ignored;
-    std::vector<std::string> own{unmapped(socket_->local_endpoint(ignored).address())};
-    const tcp::endpoint at = socket_->remote_endpoint(ignored);
-    if (!events_.on_connected) return;
-    events_.on_connected(std::move(own), Endpoint{unmapped(at.address()), at.port()});
+    peer_address_ = outcome.peer.host;
+    if (events_.on_connected) events_.on_connected({outcome.local_address}, outcome.peer);
   }
 
   void read() {
@@ -209,6 +206,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   std::shared_ptr<Connector> connector_;
   std::shared_ptr<StoreProbe> probe_;
   std::unique_ptr<tcp::socket> socket_;
+  std::string peer_address_;  // of socket_
 
   std::array<uint8_t, 4096> chunk_{};
   std::vector<uint8_t> pending_;  // next to write
@@ -242,9 +240,7 @@ void ControlClient::set_routes(const std::vector<Endpoint>& places, bool is_sure
 }
 const std::string& ControlClient::trouble() const { return impl_->core_.trouble(); }
 std::string ControlClient::peer_address() const {
-  if (!impl_->socket_) return "";
-  error_code ignored;
-  return unmapped(impl_->socket_->remote_endpoint(ignored).address());
+  return impl_->socket_ ? impl_->peer_address_ : "";
 }
 
 }  // namespace cpprun
