@@ -150,7 +150,6 @@ class Memory:
         self._is_used = is_used
         self._arena = None
         self._slots = None
-        self._seen = set()
 
     def _open(self, size):
         with _lock:
@@ -163,18 +162,22 @@ class Memory:
         elif size:
             self._arena = Arena.of_process(size)
         self._slots = Slots(self._arena) if self._arena else None
-        self._seen.clear()
+
+    def prepare(self, staged):
+        """Gets an arena that is large enough. Returns it if it is new; its pages are not there."""
+        index_at, index = staged.lay_out(self._owner)
+        size = arena_bytes(index_at + len(index) + 8)
+        if self._arena is None or len(self._arena.view) < size:
+            self._open(size)
+            return self._arena
+        return None
 
     def stage(self, staged, label):
         """Copies what this rank has into a slot."""
+        self.prepare(staged)
         index_at, index = staged.lay_out(self._owner)
         size = index_at + len(index) + 8
-        if self._arena is None or len(self._arena.view) < arena_bytes(size):
-            self._open(arena_bytes(size))
         at = self._slots.begin(label, size)
-        if at not in self._seen:
-            self._seen.add(at)
-            self._arena.use_huge_pages(at, size)
         content = self._arena.view[at : at + size]
         into = torch.frombuffer(content, dtype=torch.uint8)
         for file in staged.files:

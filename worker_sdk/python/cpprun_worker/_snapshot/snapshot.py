@@ -76,6 +76,7 @@ class Snapshot:
         self._schedule = Schedule(self._ranks)
         self._refuses_nan = refuse_nan
         self._has_reported_nan = False
+        self._is_prepared = False
         self._source = 'none'
         self._writer = Writer(
             self._folder, self._ranks, self._group, self._memory, keep, keep_every
@@ -135,9 +136,13 @@ class Snapshot:
             interval_of(every)
         elif operator.index(every) < 1:
             raise ValueError(f'every is {every}; wanted is at least 1 step')
-        writer = self._writer
-        is_due = self._schedule.is_due(operator.index(step), every, writer.pause, writer.writing)
-        return is_due and self.save_async(step)
+        writer, step = self._writer, operator.index(step)
+        if self._schedule.is_due(step, every, writer.pause, writer.writing):
+            return self.save_async(step)
+        if not self._is_prepared:
+            self._is_prepared = True
+            writer.prepare(lambda: self._state.capture(step, 0.0, self._ranks.rank))
+        return False
 
     def wait(self) -> bool:
         """Waits for the running save: call it before destroy_process_group(). True if the last save

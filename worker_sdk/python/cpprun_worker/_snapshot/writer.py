@@ -71,6 +71,14 @@ class Writer:
         self._has_reported_busy = True
         return True
 
+    def prepare(self, capture: Callable):
+        """Has the memory for the first save made by a thread, so that the save need not wait for
+        it. For all ranks."""
+        group = self._group.get()
+        arena = self._memory.prepare(Staged(capture(), group, self._ranks.rank))
+        if arena is not None:
+            threading.Thread(target=_in_background, args=(arena.touch,), daemon=True).start()
+
     def start(self, capture: Callable, step):
         """Copies the state into memory and starts to write it. For all ranks; none is busy."""
         began = time.monotonic()
@@ -86,17 +94,13 @@ class Writer:
             why = f'no memory for it: {error}'
         self.pause = time.monotonic() - began
         self._thread = threading.Thread(
-            target=self._run, args=(staged, step, group, why), name='cpprun-saver'
+            target=_in_background,
+            args=(self._run, staged, step, group, why),
+            name='cpprun-saver',
         )
         self._thread.start()
 
     def _run(self, staged, step, group, why):
-        # Handlers of the program run in other threads, and training comes first.
-        signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
-        try:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-        except OSError:
-            pass  # not allowed to: at the same priority then
         began = time.monotonic()
         failed = ''
         try:
@@ -142,6 +146,16 @@ class Writer:
         else:
             text = f'snapshots are written again, from step {step} on'
         sys.stderr.write(f'cpprun: {text}\n')
+
+
+def _in_background(call, *args):
+    """The work of a thread. Handlers of the program run in other threads; training comes first."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    try:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    except OSError:
+        pass  # not allowed to: at the same priority then
+    call(*args)
 
 
 class _FolderWriting:
