@@ -60,7 +60,8 @@ def records(bin_folder, version):
     yield 'cpprun/__init__.py', f"__version__ = '{version}'\n".encode(), False
     yield 'cpprun/__main__.py', MAIN.encode(), False
     helper = ROOT / 'worker_sdk' / 'python'
-    for path in sorted(helper.glob('*/**/*.py')):
+    typed = helper / 'cpprun_worker' / 'py.typed'  # tells type checkers that it has annotations
+    for path in sorted([*helper.glob('*/**/*.py'), typed]):
         yield path.relative_to(helper).as_posix(), path.read_bytes(), False
 
 
