@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/check.hpp"
+#include "common/endpoint.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
