@@ -20,20 +20,25 @@ python=$PWD/.venv/bin/python
 slots=2
 unset PYTHONUNBUFFERED  # with it, print() writes the newline separately, and ranks' lines get mixed
 failed=()
-times=()  # "SECONDS STAGE"
+stage=  # the one that runs
 all=no
 
+# measure begin|end NAME PID. Stage deps installs the Python that this needs.
+measure() { [ "$stage" = deps ] || tools/budget.py "$1" "$results" "$2" "$3"; }
+
 run_stage() {
-  local name=$1 start=$SECONDS status=0
-  printf '\n=== %s (at %d s)\n' "$name" "$SECONDS"
+  local start=$SECONDS status=0
+  stage=$1
+  printf '\n=== %s (at %d s)\n' "$stage" "$SECONDS"
+  measure begin "$stage" $$
   set +e
-  (set -e; "stage_$name")
+  (set -e; "stage_$stage")
   status=$?
   set -e
-  if [ "$status" != 0 ]; then failed+=("$name"); fi
-  printf '=== %s: %s, took %d s\n' "$name" "$([ "$status" = 0 ] && echo ok || echo FAILED)" \
+  measure end "$stage" $$
+  if [ "$status" != 0 ]; then failed+=("$stage"); fi
+  printf '=== %s: %s, took %d s\n' "$stage" "$([ "$status" = 0 ] && echo ok || echo FAILED)" \
     $((SECONDS - start))
-  times+=("$((SECONDS - start)) $name")
 }
 
 # run_all COMMAND...: runs every command line, even after a failure; fails if any fails.
@@ -80,10 +85,11 @@ run_gtest() {
 
 # compile PRESET BUILD-ARGUMENTS...: builds and says how long that took.
 compile() {
-  local start=$SECONDS status=0 preset=$1
+  local status=0 preset=$1
   shift
+  measure begin "$stage.compile" "$BASHPID"
   cmake --build --preset "$preset" -j "$slots" "$@" || status=$?
-  printf '=== preset %s: compiled in %d s\n' "$preset" $((SECONDS - start))
+  measure end "$stage.compile" "$BASHPID"
   return "$status"
 }
 
@@ -130,7 +136,7 @@ stage_asan() {
 }
 
 stage_conformance() { pytest_folder conformance; }
-stage_integration() { pytest_folder integration -n $((2 * slots)); }  # most of its tests wait
+stage_integration() { pytest_folder integration -n $((4 * slots)); }  # most of its tests wait
 stage_e2e() { pytest_folder e2e; }
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.
@@ -293,10 +299,10 @@ stage_tidy() {
 }
 
 main() {
-  local stage wanted=()
-  for stage in "$@"; do
-    if [ "$stage" = --all ]; then all=yes
-    elif [[ " ${stages[*]} ${long_stages[*]} " == *" $stage "* ]]; then wanted+=("$stage")
+  local name wanted=()
+  for name in "$@"; do
+    if [ "$name" = --all ]; then all=yes
+    elif [[ " ${stages[*]} ${long_stages[*]} " == *" $name "* ]]; then wanted+=("$name")
     else
       echo "usage: tools/test.sh [--all] [STAGE...] with ${stages[*]} ${long_stages[*]}" >&2
       exit 2
@@ -309,10 +315,11 @@ main() {
   [ ${#wanted[@]} -gt 0 ] || wanted=("${stages[@]}")
   rm -rf "$results"
   mkdir -p "$results"
-  for stage in "${wanted[@]}"; do run_stage "$stage"; done
-  printf '\n=== all stages took %d s; their shares:\n' "$SECONDS"
-  printf '%s\n' "${times[@]}" | sort -rn |
-    awk -v all="$SECONDS" '{printf "  %3d %%  %5d s  %s\n", 100 * $1 / (all ? all : 1), $1, $2}'
+  for name in "${wanted[@]}"; do run_stage "$name"; done
+  printf '\n=== all stages took %d s\n' "$SECONDS"
+  # The long tests of --all have no budget.
+  [ "$all" = yes ] || tools/budget.py check "$results" ${failed[@]+"${failed[@]}"} ||
+    failed+=(budget)
   python3 tools/summary.py "$results" ${failed[@]+"${failed[@]}"}
 }
 
