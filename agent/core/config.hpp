@@ -90,6 +90,7 @@ struct RendezvousConfig {
   Duration wait_reminder_interval =
       limits::kWaitReminderInterval;  // between two log lines about a long wait
   WorkerStore worker_store = WorkerStore::Rank0;
+  bool is_store_for_members = false;  // the agent's store refuses clients from other addresses
   std::optional<std::string>
       master_addr;  // Set by the user (Static); unset: the address of group rank 0.
   std::optional<uint16_t>

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -19,8 +22,9 @@ constexpr int kSelf = 0;                 // index of OpenSSL's ex_data that is f
 // Both have SHA-256, the hash of the pre-shared key.
 constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr std::array<uint8_t, 2> kAes128GcmSha256{0x13, 0x01};
-// The first is used; P-256 for machines that allow no other.
-constexpr const char* kGroups = "X25519:P-256";
+// The first is used; P-256 for peers that allow no other. The second list is for a machine that
+// knows no X25519, as in FIPS mode.
+constexpr const char* kGroups[] = {"X25519:P-256", "P-256"};
 
 const char* name_of(TlsRole role) {
   return role == TlsRole::Coordinator ? "coordinator" : "snapshots";
@@ -143,10 +147,11 @@ Status JobTls::set_up(std::unique_ptr<TlsContext>& context, TlsStream::Side side
     if (Status ok = context->trust(credentials_.ca); !ok) return ok;
     return context->use_certificate(credentials_.certificate, credentials_.key);
   }
-  const bool is_set =
-      api.SSL_CTX_set_ciphersuites(settings, kCiphers) == 1 &&
-      api.SSL_CTX_ctrl(settings, SSL_CTRL_SET_GROUPS_LIST, 0, const_cast<char*>(kGroups)) == 1;
-  if (!is_set) {
+  const auto use_groups = [&](const char* names) {
+    return api.SSL_CTX_ctrl(settings, SSL_CTRL_SET_GROUPS_LIST, 0, const_cast<char*>(names)) == 1;
+  };
+  const bool has_groups = std::any_of(std::begin(kGroups), std::end(kGroups), use_groups);
+  if (!has_groups || api.SSL_CTX_set_ciphersuites(settings, kCiphers) != 1) {
     return Error{ErrorKind::System,
                  "OpenSSL of this machine refuses the settings of TLS 1.3: " + api.newest_error()};
   }
@@ -162,7 +167,7 @@ std::unique_ptr<TlsStream> JobTls::accept(TlsRole role) const { return begin(*se
 std::unique_ptr<TlsStream> JobTls::begin(const TlsContext& context, TlsRole role) const {
   const OpenSsl& api = context.api();
   SSL* session = api.SSL_new(context.get());
-  CPPRUN_CHECK(session != nullptr);
+  if (session == nullptr) throw std::bad_alloc();
   if (!credentials_.secret) {
     return std::make_unique<TlsStream>(api, session, context.side(), TlsDemand::Nothing,
                                        shared_from_this());

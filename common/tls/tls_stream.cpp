@@ -1,6 +1,7 @@
 #include "common/tls/tls_stream.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "common/check.hpp"
@@ -53,6 +54,10 @@ TlsStream::TlsStream(const OpenSsl& api, ssl_st* session, Side side, TlsDemand d
       in_(api.BIO_new(api.BIO_s_mem())),
       out_(api.BIO_new(api.BIO_s_mem())) {
   api_.SSL_set_bio(session_, in_, out_);  // takes ownership of both
+  if (in_ == nullptr || out_ == nullptr) {
+    api_.SSL_free(session_);
+    throw std::bad_alloc();
+  }
   side_ == Side::Client ? api_.SSL_set_connect_state(session_)
                         : api_.SSL_set_accept_state(session_);
 }
@@ -60,7 +65,8 @@ TlsStream::TlsStream(const OpenSsl& api, ssl_st* session, Side side, TlsDemand d
 TlsStream::~TlsStream() { api_.SSL_free(session_); }
 
 void TlsStream::feed(std::span<const uint8_t> bytes) {
-  if (state_ == State::Failed || bytes.empty()) return;
+  // Nobody reads what comes after the end.
+  if (state_ == State::Failed || state_ == State::Ended || bytes.empty()) return;
   if (state_ == State::Handshake) fed_ += bytes.size();
   if (state_ == State::Handshake && fed_ > limits::kTlsHandshakeBytes) {
     return fail(std::string("its TLS handshake has no end"));

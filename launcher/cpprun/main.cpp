@@ -140,6 +140,10 @@ int launch(Launch launch_options, StartTimes times) {
       return *host ? std::optional((*host)->endpoint()) : std::nullopt;
     });
   }
+  if (rendezvous.max_nodes == 1) {
+    (*agent)->may_connect_in_process(
+        [&](const Endpoint& at) { return *host ? (*host)->connect(at) : UniqueFd(); });
+  }
   std::unique_ptr<EmbeddedCoordinator> taken_over;  // while our agent leads as the standby
   if (!*host && rendezvous.max_nodes > 1 && rendezvous.backend != Backend::Static) {
     (*agent)->may_lead([&](Term term, const control::Standby& standby,

@@ -134,6 +134,16 @@ constexpr OptionRow kTable[] = {
      "agent for static jobs with several nodes.",
      "rank0 is refused for static jobs with several nodes, where the port is the agents' own",
      {.choices = "rank0 agent"}},
+    {"store-allow",
+     &ParsedOptions::store_allow,
+     "WORD",
+     "",
+     "With --worker-store=agent: who may use the workers' store. all: everybody; clients from "
+     "other addresses than those of the job's nodes are logged. members: these are refused. "
+     "Default: all.",
+     "job-wide, the first agent's value counts; needs a network without address translation "
+     "between workers and coordinator",
+     {.choices = "all members"}},
     {"pass-local-rank",
      &ParsedOptions::pass_local_rank,
      "WORD",

@@ -12,6 +12,7 @@
 
 #include "common/log/log.hpp"
 #include "common/loop/effect_runner.hpp"
+#include "common/machine/clock.hpp"
 #include "rendezvous/client/connector.hpp"
 #include "rendezvous/client/core/reconnect_policy.hpp"
 #include "rendezvous/client/store_probe.hpp"
@@ -78,7 +79,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
         [self = shared_from_this()](Connector::Outcome outcome) {
           self->on_attempt(std::move(outcome));
         },
-        std::move(found));
+        std::move(found), events_.connect_in_process);
   }
   void carry_out(const ReconnectPolicy::ResetConnection&) { drop_socket(true); }
   void carry_out(const ReconnectPolicy::Broken&) {
@@ -138,11 +139,16 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     runner_.run(&ReconnectPolicy::on_connect_failed, "no TLS: " + why, std::vector<Endpoint>());
   }
 
-  // Each reason once in a row.
+  // At once, unlike other trouble, which may pass: a wrong secret stays wrong. Each reason once in
+  // a row, and at most one line every 2 s.
   void warn_insecure(const std::string& why) {
     std::string text = to_string(core_.target()) + ": " + why;
-    if (told_insecure_ != text) log::warning("no TLS with the coordinator at " + text);
+    const Instant now = boot_now();
+    const bool is_due = !told_insecure_at_ || now - *told_insecure_at_ >= limits::kHelloTimeout;
+    if (told_insecure_ == text || !is_due) return;
+    log::warning("no TLS with the coordinator at " + text);
     told_insecure_ = std::move(text);
+    told_insecure_at_ = now;
   }
 
   void on_ready(Connector::Outcome outcome) {
@@ -150,11 +156,8 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
     runner_.run([](auto& core, Instant now, auto&) { core.on_connected(now); });
     read();
-    error_code ignored;
-    std::vector<std::string> own{unmapped(socket_->local_endpoint(ignored).address())};
-    const tcp::endpoint at = socket_->remote_endpoint(ignored);
-    if (!events_.on_connected) return;
-    events_.on_connected(std::move(own), Endpoint{unmapped(at.address()), at.port()});
+    peer_address_ = outcome.peer.host;
+    if (events_.on_connected) events_.on_connected({outcome.local_address}, outcome.peer);
   }
 
   void read() {
@@ -289,6 +292,8 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   std::shared_ptr<TlsHandshake> handshake_;
   std::unique_ptr<TlsStream> tls_;  // of socket_
   std::string told_insecure_;       // the last warning about TLS
+  std::optional<Instant> told_insecure_at_;
+  std::string peer_address_;  // of socket_
 
   std::array<uint8_t, 4096> chunk_{};
   std::vector<uint8_t> pending_;  // next to write
@@ -322,9 +327,7 @@ void ControlClient::set_routes(const std::vector<Endpoint>& places, bool is_sure
 }
 const std::string& ControlClient::trouble() const { return impl_->core_.trouble(); }
 std::string ControlClient::peer_address() const {
-  if (!impl_->socket_) return "";
-  error_code ignored;
-  return unmapped(impl_->socket_->remote_endpoint(ignored).address());
+  return impl_->socket_ ? impl_->peer_address_ : "";
 }
 
 }  // namespace cpprun

@@ -14,6 +14,7 @@
 
 #include "common/endpoint.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "common/tls/job_tls.hpp"
@@ -35,6 +36,8 @@ class ControlClient {
     // name). Returns the address of the coordinator if this process serves it from now on. May be
     // called from inside the constructor and set_routes().
     std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)> on_found;
+    // As Connector::InProcess; may be empty.
+    std::function<UniqueFd(const Endpoint& at)> connect_in_process;
     // No process listens at these numeric endpoints: their kernel refused the connection.
     std::function<void(const std::vector<Endpoint>&)> on_refused;
     std::function<void(const control::CoordinatorMessage&)> on_message;

@@ -46,8 +46,7 @@ struct TcpConnection::Io {
 };
 
 std::shared_ptr<TcpConnection> TcpConnection::adopt(ConnectionHost& host, asio::io_context& loop,
-                                                    SessionId id, int listener, int fd,
-                                                    std::string peer) {
+                                                    SessionId id, int listener, int fd, Peer peer) {
   auto io = std::make_unique<Io>(loop);
   error_code error;
   // Asio uses the protocol's family only to open sockets, so v6 fits any descriptor.
@@ -57,7 +56,7 @@ std::shared_ptr<TcpConnection> TcpConnection::adopt(ConnectionHost& host, asio::
 }
 
 TcpConnection::TcpConnection(ConnectionHost& host, SessionId id, int listener,
-                             std::unique_ptr<Io> io, std::string peer)
+                             std::unique_ptr<Io> io, Peer peer)
     : host_(host),
       id_(id),
       listener_(listener),
@@ -70,7 +69,8 @@ TcpConnection::TcpConnection(ConnectionHost& host, SessionId id, int listener,
 TcpConnection::~TcpConnection() = default;
 
 std::string TcpConnection::local_address() const {
-  return state_ == State::Dead ? std::string() : local_name(io_->socket.native_handle());
+  if (state_ == State::Dead) return "";
+  return peer_.is_in_process ? peer_.address : local_name(io_->socket.native_handle());
 }
 
 std::shared_ptr<const void> TcpConnection::input_owner(size_t& size) const {
@@ -204,13 +204,15 @@ void TcpConnection::take_encrypted(std::span<const uint8_t> bytes) {
   }
   if (is_incomplete()) note_incomplete();
   if (tls_->state() == TlsStream::State::Failed) return refuse_encrypted();
+  // TLS answers some messages itself, and a peer need not read the answers.
+  if (tls_->unsent() > host_.outbox_limit()) return drop_slow_consumer();
   mark();  // the handshake may have something to send
 }
 
 // The alert for the peer goes out before the FIN.
 void TcpConnection::refuse_encrypted() {
   if (!is_open()) return;
-  host_.peer_log().warning("refused the TLS connection from " + peer_ + ": " + tls_->why());
+  host_.peer_log().warning("refused the TLS connection from " + peer_.address + ": " + tls_->why());
   close();
 }
 
@@ -264,10 +266,11 @@ std::string TcpConnection::described_input() const {
   return what.empty() ? "" : " (" + what + ")";
 }
 
-// Queued bytes are still sent: the peer may have closed only its write side.
+// Queued bytes are still sent: the peer may have closed only its write side. A FIN is evidence that
+// the peer's process has ended; the end of a socket pair is none, because that process is our own.
 void TcpConnection::end_of_input() {
   has_peer_ended_ = true;
-  notify_closed(CloseKind::Fin);
+  notify_closed(peer_.is_in_process ? CloseKind::Reset : CloseKind::Fin);
   wants_close_ = true;
   mark();
 }
@@ -328,7 +331,7 @@ void TcpConnection::drop_slow_consumer() {
 
 void TcpConnection::drop(const std::string& why) {
   if (state_ == State::Dead) return;
-  host_.peer_log().warning("dropped the connection from " + peer_ + ": " + why);
+  host_.peer_log().warning("dropped the connection from " + peer_.address + ": " + why);
   abort_with_reset();
 }
 
@@ -347,7 +350,7 @@ bool TcpConnection::may_copy(size_t size) {
   if (!is_open()) return false;
   const size_t uncharged = out_.copied() - std::min(out_.copied(), unsent_charge_.bytes());
   if (host_.memory_budget()->has_room(uncharged + size)) return true;
-  host_.peer_log().warning("dropped the connection from " + peer_ +
+  host_.peer_log().warning("dropped the connection from " + peer_.address +
                            ": no memory is left for a reply of " + text::count(size, "byte"));
   reset();
   return false;

@@ -1,4 +1,5 @@
-// TcpConnection: the server's side of one TCP connection. Internal to rendezvous/server; sessions
+// TcpConnection: the server's side of one TCP connection, or of the socket pair of a client in this
+// process. Internal to rendezvous/server; sessions
 // see Connection.
 // Callbacks, no coroutine: at most one read and one wait for writability are pending. States: Open,
 // then Closing (sends all queued bytes and a FIN, then discards input until the peer's FIN), then
@@ -56,13 +57,17 @@ class ConnectionHost {
 class TcpConnection final : public Connection, public std::enable_shared_from_this<TcpConnection> {
  public:
   struct Io;  // the socket
+  struct Peer {
+    std::string address;
+    bool is_in_process = false;  // `address` is then the local one, too
+  };
 
   // Takes the descriptor of an accepted, non-blocking connection. Null if the loop cannot watch it;
   // the caller then still owns the descriptor.
   static std::shared_ptr<TcpConnection> adopt(ConnectionHost& host, boost::asio::io_context& loop,
-                                              SessionId id, int listener, int fd, std::string peer);
+                                              SessionId id, int listener, int fd, Peer peer);
   TcpConnection(ConnectionHost& host, SessionId id, int listener, std::unique_ptr<Io> io,
-                std::string peer);
+                Peer peer);
   ~TcpConnection() override;
 
   SessionId id() const override { return id_; }
@@ -73,7 +78,7 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   size_t unsent() const override { return out_.size(); }
   void close() override;
   void reset() override;
-  std::string peer_address() const override { return peer_; }
+  std::string peer_address() const override { return peer_.address; }
   std::string local_address() const override;
   std::shared_ptr<const void> input_owner(size_t& size) const override;
 
@@ -149,7 +154,7 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   SessionId id_;
   int listener_;
   std::unique_ptr<Io> io_;
-  std::string peer_;
+  const Peer peer_;
   std::unique_ptr<TlsLink> tls_;  // null: plain
   std::unique_ptr<Session> session_;
   State state_ = State::Open;

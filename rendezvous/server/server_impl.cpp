@@ -124,9 +124,19 @@ void Server::Impl::on_accept(int listen_port, int fd, const sockaddr_storage& pe
     }
     return;
   }
+  add_connection(listen_port, fd, {numeric_name(reinterpret_cast<const sockaddr&>(peer))});
+}
+
+void Server::Impl::adopt(UniqueFd end, const std::string& address) {
+  const auto is_main = [](const auto& each) { return each.second.store == nullptr; };
+  const auto main_port = std::find_if(listen_ports_.begin(), listen_ports_.end(), is_main);
+  if (is_stopped_ || main_port == listen_ports_.end()) return;
+  add_connection(main_port->first, end.release(), {address, true});
+}
+
+void Server::Impl::add_connection(int listen_port, int fd, TcpConnection::Peer peer) {
   SessionId id(next_id_++);
-  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd,
-                                         numeric_name(reinterpret_cast<const sockaddr&>(peer)));
+  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd, std::move(peer));
   if (!connection) {
     ::close(fd);
     ++dropped_;
@@ -173,10 +183,14 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
 
 std::unique_ptr<Session> Server::Impl::make_store_session(TcpConnection& connection,
                                                           tcpstore::Dialect dialect) {
-  std::shared_ptr<Store> store = listen_ports_[connection.listener()].store;
+  const ListenPort& listen_port = listen_ports_[connection.listener()];
+  std::shared_ptr<Store> store = listen_port.store;
+  const uint16_t port = store ? listen_port.port : uint16_t{0};
   if (!store && hooks_.store_for_main_port) store = hooks_.store_for_main_port();
-  if (!store)
-    return std::make_unique<RejectingSession>(connection, dialect, options_.store, peer_log_);
+  const bool is_admitted = !hooks_.may_use_store || hooks_.may_use_store(connection, port);
+  if (!store || !is_admitted)
+    return std::make_unique<RejectingSession>(connection, dialect, options_.store, peer_log_,
+                                              is_admitted);
   return std::make_unique<StoreSession>(connection, std::move(store), *this, counts_, dialect,
                                         options_.store, peer_log_);
 }
@@ -209,8 +223,13 @@ bool Server::Impl::begin_tls(TcpConnection& connection) {
                       " TLS handshakes at a time: new ones are turned away");
     return false;
   }
-  connection.encrypt(
-      std::make_unique<TlsLink>(options_.tls->accept(TlsRole::Coordinator), handshakes_));
+  try {
+    connection.encrypt(
+        std::make_unique<TlsLink>(options_.tls->accept(TlsRole::Coordinator), handshakes_));
+  } catch (const std::bad_alloc&) {
+    peer_log_.warning("no memory is left for a TLS connection from " + peer);
+    return false;
+  }
   return true;
 }
 
@@ -506,6 +525,9 @@ Result<uint16_t> Server::open_store_listener(const std::string& address, uint16_
 }
 
 void Server::close_store_listener(uint16_t port) { impl_->close_store_listener(port); }
+void Server::adopt(UniqueFd end, const std::string& address) {
+  impl_->adopt(std::move(end), address);
+}
 void Server::stop() { impl_->stop(); }
 size_t Server::connections() const { return impl_->connections(); }
 std::shared_ptr<Store> Server::make_store() const { return impl_->make_store(); }

@@ -40,6 +40,7 @@ class Server::Impl final : public ConnectionHost,
 
   Result<uint16_t> listen(const Endpoint& endpoint, std::shared_ptr<Store> store);
   void close_store_listener(uint16_t port);
+  void adopt(UniqueFd end, const std::string& address);
   void stop();
   size_t connections() const { return table_.size(); }
   std::shared_ptr<Store> make_store() const { return std::make_shared<Store>(memory_budget_); }
@@ -84,6 +85,8 @@ class Server::Impl final : public ConnectionHost,
     std::vector<std::shared_ptr<Listener>> listeners;
   };
   void on_accept(int listen_port, int fd, const sockaddr_storage& peer);
+  // Owns `fd` from then on.
+  void add_connection(int listen_port, int fd, TcpConnection::Peer peer);
   std::unique_ptr<Session> make_store_session(TcpConnection& connection, tcpstore::Dialect dialect);
   std::unique_ptr<Session> make_control_session(TcpConnection& connection);
   // Whether the connection is encrypted now.

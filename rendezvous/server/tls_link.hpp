@@ -31,7 +31,8 @@ class TlsLink {
   Sent flush(int fd, Outbox& out);
   // Nothing follows what flush() has taken. Call flush() afterwards.
   void end_output();
-  bool has_unsent() const { return done_ < waiting_.size() || stream_->output_size() > 0; }
+  size_t unsent() const { return waiting_.size() - done_ + stream_->output_size(); }
+  bool has_unsent() const { return unsent() > 0; }
 
  private:
   void encrypt_some(Outbox& out);

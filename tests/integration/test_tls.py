@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+from nodes_etcd import EtcdJob, make_etcd  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 from nodes_wire import PROTOCOL, FakeAgent, node_id_of
 from tls_peers import (
@@ -138,6 +139,18 @@ def test_agent_reconnects_with_the_secret(cluster, secret):
     wait_for(lambda: job.status().get('phase') == 'running', lambda: job.status())
     assert all(worker.alive() for worker in world)
     finish(cluster)
+
+
+def test_elected_coordinator_with_the_secret(cluster, secret, make_etcd):  # noqa: F811
+    job = EtcdJob(cluster, make_etcd().wait(), '1:2', lease=3)
+    job.agent(0, secret)
+    job.agent(1, secret)
+    first = cluster.world(0, 1)
+    leader = job.leading_agent()
+    leader.send(signal.SIGKILL)
+    rest = [agent for agent in cluster.agents if agent is not leader]
+    cluster.world(rest[0].node, after=first)
+    finish(cluster, *rest)
 
 
 # ---------------------------------------------------------------- one side has another secret

@@ -124,7 +124,7 @@ class SnapshotsBetweenAgents : public testing::Test {
     ASSERT_TRUE(draft->publish());
   }
   void serves(const std::string& secret = kSecret) {
-    auto made = SnapshotServer::start(there, "127.0.0.1");
+    auto made = SnapshotServer::start(there, "127.0.0.1", {}, server_tls);
     ASSERT_TRUE(made) << made.error().text;
     server = std::move(*made);
     server->allow(secret);
@@ -140,6 +140,7 @@ class SnapshotsBetweenAgents : public testing::Test {
     task.secret = kSecret;
     task.stalls = stalls;
     task.queue = 3s;
+    task.tls = client_tls;
     return fetch_snapshot(real_files(), task, cancel_token,
                           [this](uint64_t bytes) { announced = bytes; });
   }
@@ -191,6 +192,7 @@ class SnapshotsBetweenAgents : public testing::Test {
   std::unique_ptr<SnapshotServer> server;
   uint16_t port = 0;
   uint64_t announced = 0;
+  std::shared_ptr<const JobTls> server_tls, client_tls;  // null: plain
   std::shared_ptr<CancelToken> cancel_token = std::make_shared<CancelToken>();
 };
 

@@ -16,6 +16,7 @@
 #include "common/limits/snapshots.hpp"
 #include "common/log/log.hpp"
 #include "common/loop/loop_poster.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/thread/detached_thread.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
@@ -137,7 +138,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     if (tls_) {
       const Status ok =
           peer.secure(tls_->accept(TlsRole::Snapshots), limits::kSnapshotRequestTimeout);
-      if (!ok) return log::warning("refused a transfer to another node: " + ok.error().text);
+      if (!ok) return report_refused(ok.error().text);
     }
     for (;;) {
       // The peer may be busy with its disk between two files.
@@ -153,6 +154,17 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
       Result<Request> request = snapshot_protocol::decode_request(*line);
       if (!request || !answer(peer, *request, state)) break;
     }
+  }
+
+  // Any program that reaches the port can cause it, so once a minute.
+  void report_refused(const std::string& why) {
+    const Instant now = boot_now();
+    {
+      const std::lock_guard lock(mutex_);
+      if (refused_at_ && now - *refused_at_ < limits::kRepeatLogInterval) return;
+      refused_at_ = now;
+    }
+    log::warning("refused a transfer to another node: " + why);
   }
 
   bool is_secret(const std::string& secret) {
@@ -241,6 +253,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   std::string secret_;
   size_t connections_ = 0;
   size_t served_ = 0;  // connections that have sent the secret
+  std::optional<Instant> refused_at_;
 };
 
 Result<std::unique_ptr<SnapshotServer>> SnapshotServer::start(const std::string& dir,

@@ -50,6 +50,10 @@ std::vector<FlagCase> meeting_cases() {
        "n7",
        [](auto& c) { return c.rendezvous.master_addr == "n7"; },
        {"--master-port=5"}},
+      {"store-allow",
+       "members",
+       [](auto& c) { return c.rendezvous.is_store_for_members; },
+       {"--worker-store=agent"}},
       {"master-port", "1234", [](auto& c) { return c.rendezvous.master_port == 1234; }},
   };
 }
