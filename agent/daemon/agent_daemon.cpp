@@ -456,7 +456,8 @@ void AgentDaemon::Impl::open_replicas() {
   };
   events.on_warning = [this](const std::string& text) { warn(text); };
   const auto workers = static_cast<size_t>(config_.workers.nproc);
-  replicas_ = std::make_unique<ReplicaManager>(loop_, workers, std::move(events));
+  replicas_ = std::make_unique<ReplicaManager>(loop_, workers, config_.rendezvous.job_tls,
+                                               std::move(events));
 }
 
 void AgentDaemon::Impl::open_snapshots() {
@@ -471,9 +472,9 @@ void AgentDaemon::Impl::open_snapshots() {
     runner_->run(&agent::Agent::on_fetch_failed, error, is_damaged);
   };
   events.on_warning = [](const std::string& text) { log::warning(text); };
-  snapshots_ =
-      std::make_unique<SnapshotManager>(loop_, config_.snapshot_dir, std::move(events),
-                                        replicas_ ? replicas_->shard_arenas() : ShardArenas{});
+  snapshots_ = std::make_unique<SnapshotManager>(
+      loop_, config_.snapshot_dir, std::move(events),
+      replicas_ ? replicas_->shard_arenas() : ShardArenas{}, config_.rendezvous.job_tls);
 }
 
 // Listens on the address that the coordinator sees; on all interfaces if other nodes may reach this
@@ -512,6 +513,7 @@ void AgentDaemon::Impl::connect() {
   events.on_found = [this](const auto& addresses) { return host_if_free(addresses); };
   ControlClient::Options options{is_own_, config_.rendezvous.wait_reminder_interval};
   options.is_led_by_election = arbiter_ != nullptr;
+  options.tls = config_.rendezvous.job_tls;
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
 }

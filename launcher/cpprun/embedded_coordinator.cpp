@@ -95,8 +95,9 @@ class EmbeddedCoordinator::Impl {
     hello.node = NodeId{standby.address, standby.node};
     control::AnnounceLeader message{term, standby.address, standby.port};
     message.mac = mac_of_leader(job_key, config.run_id, message);
-    leader_announcer_ = std::make_unique<LeaderAnnouncer>(thread_.loop().context(), config.endpoint,
-                                                          std::move(hello), std::move(message));
+    leader_announcer_ =
+        std::make_unique<LeaderAnnouncer>(thread_.loop().context(), config.endpoint,
+                                          std::move(hello), std::move(message), config.job_tls);
   }
 
   Status listen(const HostAddress& host_address) {

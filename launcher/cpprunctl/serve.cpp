@@ -38,6 +38,9 @@ std::string resolved(const std::string& host) {
 Status serve(const ServeOptions& options) {
   Result<Endpoint> endpoint = parse_endpoint(options.listen, std::nullopt);
   if (!endpoint) return Error{ErrorKind::Usage, endpoint.error().text};
+  // For clients of any run id.
+  auto tls = load_job_tls(options.tls, "");
+  if (!tls) return tls.error();
   raise_descriptor_limit();
   keep_large_values_apart();
   ServerLoop loop;
@@ -53,6 +56,7 @@ Status serve(const ServeOptions& options) {
   server_options.host_names.push_back(endpoint->host);
   server_options.memory_bytes =
       options.store_memory_mb ? *options.store_memory_mb * kMiB : default_memory_bytes();
+  server_options.tls = *tls;
   std::shared_ptr<Store> store;  // shared with its clients' sessions
   ServerHooks hooks;
   service.fill(hooks);

@@ -63,6 +63,10 @@ struct ParsedOptions {
   std::optional<int64_t> debug_rank;
   std::string omp_threads;
   std::string allowed_host;
+  std::string secret_file;
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_ca;
   std::string print_completion;
 
   std::string script;

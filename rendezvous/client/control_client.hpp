@@ -17,6 +17,7 @@
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
+#include "common/tls/job_tls.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace boost::asio {
@@ -50,6 +51,8 @@ class ControlClient {
     Duration wait_reminder_interval = limits::kWaitReminderInterval;  // interval of on_trouble
     Duration back_off_max = limits::kReconnectMax;  // longest pause between attempts
     bool is_led_by_election = false;                // see ReconnectPolicy::Options
+    // Encrypts each connection; it never falls back to a plain one. Null: plain.
+    std::shared_ptr<const JobTls> tls{};
   };
 
   // Connects at once.

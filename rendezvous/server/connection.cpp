@@ -11,7 +11,9 @@
 #include <new>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "common/limits/tls.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 
@@ -115,6 +117,7 @@ void TcpConnection::reset() {
 
 void TcpConnection::read() {
   if (is_reading_) return;
+  if (tls_) return read_encrypted();
   is_reading_ = true;
   std::span<uint8_t> space = in_.space(session_ ? session_->wants() : 1);
   if (space.empty()) {
@@ -155,6 +158,62 @@ void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {
     host_.schedule_read(*this);
 }
 
+// Waits without a buffer: an idle encrypted connection needs none of its own.
+void TcpConnection::read_encrypted() {
+  is_reading_ = true;
+  auto then = [self = shared_from_this()](error_code) {
+    self->is_reading_ = false;
+    if (self->state_ != State::Dead) self->on_encrypted();
+  };
+  io_->socket.async_wait(asio::ip::tcp::socket::wait_read,
+                         asio::bind_allocator(HandlerAllocator<void>(read_memory_), then));
+}
+
+void TcpConnection::on_encrypted() {
+  std::array<uint8_t, limits::kTlsRecordBytes> piece;
+  const ssize_t size =
+      ::recv(io_->socket.native_handle(), piece.data(), piece.size(), MSG_DONTWAIT);
+  const bool is_later = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  host_.begin_batch();
+  if (size == 0) {
+    end_of_input();
+  } else if (size > 0) {
+    take_encrypted(std::span(piece).first(static_cast<size_t>(size)));
+  } else if (!is_later) {
+    abort(CloseKind::Reset);
+  }
+  host_.end_batch();
+  if (state_ != State::Dead && !has_peer_ended_) host_.schedule_read(*this);
+}
+
+void TcpConnection::take_encrypted(std::span<const uint8_t> bytes) {
+  has_received_ = true;
+  tls_->feed(bytes);
+  for (;;) {
+    std::span<uint8_t> space = in_.space(session_ ? session_->wants() : 1);
+    if (space.empty()) return drop("no memory is left for its input" + described_input());
+    const size_t size = tls_->read(space);
+    if (size == 0) break;
+    in_.commit(size);
+    if (is_open()) {
+      process();
+    } else {
+      in_.consume(size);
+    }
+    if (state_ == State::Dead) return;
+  }
+  if (is_incomplete()) note_incomplete();
+  if (tls_->state() == TlsStream::State::Failed) return refuse_encrypted();
+  mark();  // the handshake may have something to send
+}
+
+// The alert for the peer goes out before the FIN.
+void TcpConnection::refuse_encrypted() {
+  if (!is_open()) return;
+  host_.peer_log().warning("refused the TLS connection from " + peer_.address + ": " + tls_->why());
+  close();
+}
+
 void TcpConnection::resume_read() {
   if (state_ != State::Dead && !has_peer_ended_ && !was_above_high_watermark_) read();
 }
@@ -162,7 +221,13 @@ void TcpConnection::resume_read() {
 void TcpConnection::process() {
   if (!session_) {
     bool needs_more = false;
+    const bool was_encrypted = is_encrypted();
     session_ = host_.make_session(*this, in_.held(), needs_more);
+    if (is_encrypted() && !was_encrypted) {
+      const std::vector<uint8_t> first(in_.held().begin(), in_.held().end());
+      in_.consume(first.size());
+      return take_encrypted(first);
+    }
     if (needs_more) return;
     if (!session_) return close();
   }
@@ -245,6 +310,11 @@ void TcpConnection::finish() {
     host_.on_lingering(*this);
   }
   if (!out_.empty()) return;
+  if (tls_ && !is_fin_sent_) {
+    tls_->end_output();
+    if (!is_waiting_writable_) flush();
+    if (state_ == State::Dead || tls_->has_unsent()) return;
+  }
   if (has_peer_ended_) return die();
   if (is_fin_sent_) return;
   is_fin_sent_ = true;
@@ -291,6 +361,12 @@ void TcpConnection::abort_with_reset() {
 }
 
 void TcpConnection::flush() {
+  if (tls_) {
+    const TlsLink::Sent sent = tls_->flush(io_->socket.native_handle(), out_);
+    if (sent == TlsLink::Sent::Blocked) wait_writable();
+    if (sent == TlsLink::Sent::Broken) abort(CloseKind::Reset);
+    return;
+  }
   while (!out_.empty()) {
     ssize_t sent = send_some(io_->socket.native_handle(), out_);
     if (sent >= 0) {

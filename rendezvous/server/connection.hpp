@@ -15,6 +15,7 @@
 #include "rendezvous/server/handler_memory.hpp"
 #include "rendezvous/server/peer_log.hpp"
 #include "rendezvous/server/session.hpp"
+#include "rendezvous/server/tls_link.hpp"
 
 namespace boost::asio {
 class io_context;
@@ -82,6 +83,10 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   std::shared_ptr<const void> input_owner(size_t& size) const override;
 
   void start() { read(); }
+  // The peer begins with TLS: from now on everything is encrypted, also what has been received.
+  // Only from inside of make_session(), which then asks for more bytes.
+  void encrypt(std::unique_ptr<TlsLink> tls) { tls_ = std::move(tls); }
+  bool is_encrypted() const { return tls_ != nullptr; }
   // Called by the host after schedule_read().
   void resume_read();
   // Replies are appended here directly; mark() must follow.
@@ -124,6 +129,10 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   enum class State : uint8_t { Open, Closing, Dead };
 
   void read();
+  void read_encrypted();
+  void on_encrypted();
+  void take_encrypted(std::span<const uint8_t> bytes);
+  void refuse_encrypted();
   void on_read(bool is_end, bool is_error, size_t size);
   void process();
   void flush();
@@ -146,6 +155,7 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   int listener_;
   std::unique_ptr<Io> io_;
   const Peer peer_;
+  std::unique_ptr<TlsLink> tls_;  // null: plain
   std::unique_ptr<Session> session_;
   State state_ = State::Open;
   bool is_dirty_ = false;

@@ -16,6 +16,7 @@
 #include "common/limits/server.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
+#include "common/tls/job_tls.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore.hpp"
 #include "rendezvous/server/dashboard/event_streams.hpp"
 #include "rendezvous/server/http_session.hpp"
@@ -46,6 +47,8 @@ struct ServerOptions {
   // Names by which HTTP clients may ask, beside addresses, the names of this machine, and those
   // that listen() gets.
   std::vector<std::string> host_names{};
+  // Control connections must be encrypted by it; null: they are plain.
+  std::shared_ptr<const JobTls> tls{};
 };
 
 // Each may be empty.

@@ -8,6 +8,7 @@
 
 #include "common/limits/dashboard.hpp"
 #include "common/limits/store.hpp"
+#include "common/limits/tls.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/own_addresses.hpp"
@@ -15,6 +16,8 @@
 #include "common/machine/usable_memory.hpp"
 #include "common/version.hpp"
 #include "rendezvous/observe/prometheus.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 #include "rendezvous/server/dashboard/dashboard_page.hpp"
 #include "rendezvous/server/descriptor_limits.hpp"
@@ -24,6 +27,11 @@ namespace cpprun {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr const char* kPlainRefused =
+    "the coordinator accepts TLS alone; start every agent of the job with its --secret-file (or "
+    "CPPRUN_SECRET_FILE, CPPRUN_SECRET), or with its --tls-cert, --tls-key and --tls-ca; the same "
+    "holds for cpprunctl";
 
 }  // namespace
 
@@ -149,6 +157,7 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
   needs_more = protocol == Protocol::NeedMore;
   if (needs_more) return nullptr;
   bool is_main = listen_ports_[connection.listener()].store == nullptr;
+  if (connection.is_encrypted() && protocol != Protocol::Control) protocol = Protocol::Unknown;
   switch (protocol) {
     case Protocol::ModernStore: return make_store_session(connection, tcpstore::Dialect::Modern);
     case Protocol::LegacyStore:
@@ -158,6 +167,10 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
     case Protocol::Control:
       if (is_main) return make_control_session(connection);
       break;
+    case Protocol::Tls:
+      if (!is_main) break;
+      needs_more = begin_tls(connection);
+      return nullptr;
     case Protocol::Http:
       if (is_main) return std::make_unique<HttpSession>(connection, *this);
       break;
@@ -183,6 +196,10 @@ std::unique_ptr<Session> Server::Impl::make_store_session(TcpConnection& connect
 }
 
 std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& connection) {
+  if (options_.tls && !connection.is_encrypted()) {
+    refuse_plain(connection);
+    return nullptr;
+  }
   std::unique_ptr<Session> session;
   if (hooks_.make_control_session) session = hooks_.make_control_session(connection);
   if (!session) {
@@ -190,6 +207,34 @@ std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& conne
                       " knocked, but no job is coordinated here");
   }
   return session;
+}
+
+bool Server::Impl::begin_tls(TcpConnection& connection) {
+  const std::string& peer = connection.peer_address();
+  if (!options_.tls) {
+    peer_log_.warning("refused the connection from " + peer +
+                      ": it speaks TLS, and this coordinator has neither a secret nor "
+                      "certificates; give all agents the same --secret-file");
+    return false;
+  }
+  if (static_cast<size_t>(handshakes_.use_count()) > limits::kTlsHandshakesAtOnce) {
+    ++dropped_;
+    peer_log_.warning("more than " + std::to_string(limits::kTlsHandshakesAtOnce) +
+                      " TLS handshakes at a time: new ones are turned away");
+    return false;
+  }
+  connection.encrypt(
+      std::make_unique<TlsLink>(options_.tls->accept(TlsRole::Coordinator), handshakes_));
+  return true;
+}
+
+// The peer is no member, so it gets the reason in the clear, and nothing else.
+void Server::Impl::refuse_plain(TcpConnection& connection) {
+  peer_log_.warning("refused the connection from " + connection.peer_address() +
+                    ": it speaks without TLS, and this job has a secret or certificates");
+  std::string frame;
+  control::append_frame(frame, control::encode(control::Refused{kPlainRefused}));
+  connection.send(frame);
 }
 
 // --- batches

@@ -69,7 +69,7 @@ class Fetch {
   Status try_once() {
     Result<PeerSocket> connection = PeerSocket::connect(
         task_.resume.source_address, static_cast<uint16_t>(task_.resume.source_port), task_.stalls,
-        cancel_token_);
+        cancel_token_, task_.tls.get());
     if (!connection) return connection.error();
     if (!manifest_) {
       if (Status got = get_manifest(*connection); !got) return got;
