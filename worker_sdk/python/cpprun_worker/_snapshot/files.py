@@ -51,6 +51,10 @@ def errors_of(doing, path):
         raise SnapshotFileError(text) from error
 
 
+def is_same_path(one, other):
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
 def snapshot_name(step):
     return f'step-{step}'
 

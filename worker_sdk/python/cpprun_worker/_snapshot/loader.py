@@ -14,7 +14,7 @@ import cpprun_worker
 
 from . import manifest
 from .archive import crc32
-from .files import SnapshotFileError, errors_of, snapshot_name
+from .files import SnapshotFileError, errors_of, is_same_path, snapshot_name
 from .memory import ShardError
 
 MEMORY, CHOSEN, FOLDER = range(3)  # in the order of preference
@@ -103,7 +103,7 @@ class Loader:
     def _launchers_choice(self):
         """None unless the launcher looks at this folder."""
         looks_at = os.environ.get('CPPRUN_SNAPSHOT_DIR')
-        is_its = not looks_at or os.path.realpath(looks_at) == os.path.realpath(self._folder)
+        is_its = not looks_at or is_same_path(looks_at, self._folder)
         return cpprun_worker.resume_path() if is_its else None
 
     def _load(self, candidate):

@@ -145,8 +145,9 @@ class Index:
 class Memory:
     """This rank's slots. One thread at a time."""
 
-    def __init__(self, folder, is_used):
-        self._owner = folder
+    def __init__(self, owner, is_used):
+        """`owner` identifies the Snapshot: equal in all processes and on all nodes."""
+        self._owner = owner
         self._is_used = is_used
         self._arena = None
         self._slots = None

@@ -17,6 +17,7 @@ import os
 import sys
 from typing import Any, Mapping, MutableMapping
 
+from .files import is_same_path
 from .loader import MEMORY, Loader
 from .memory import Memory
 from .ranks import FolderGroup, Ranks
@@ -62,8 +63,12 @@ class Snapshot:
     ) -> None:
         if keep < 1 or keep_every < 0:
             raise ValueError('a Snapshot keeps at least one, and keep_every is not negative')
-        folder = folder or os.environ.get('CPPRUN_SNAPSHOT_DIR') or 'snapshots'
-        self._folder = os.path.abspath(os.fspath(folder))
+        launchers = os.environ.get('CPPRUN_SNAPSHOT_DIR')
+        folder = os.fspath(folder or launchers or 'snapshots')
+        # A node that takes the place of another finds its memory, also if its folder has another
+        # path. All nodes have one --snapshot-dir.
+        owner = '--snapshot-dir' if launchers and is_same_path(folder, launchers) else folder
+        self._folder = os.path.abspath(folder)
         others = _given(optimizer=optimizer, scheduler=scheduler, scaler=scaler)
         own = _given(sampler=sampler)
         if per_rank is not None:
@@ -72,7 +77,7 @@ class Snapshot:
         self._state = TrainingState(model, others, extra, own, rng)
         self._ranks = Ranks()
         self._group = FolderGroup(self._folder, self._ranks)
-        self._memory = Memory(self._folder, in_memory)
+        self._memory = Memory(owner, in_memory)
         self._schedule = Schedule(self._ranks)
         self._refuses_nan = refuse_nan
         self._has_reported_nan = False
@@ -95,15 +100,23 @@ class Snapshot:
             self._source = 'none'
             return 0
         candidate, loaded = found
-        seconds, missing = self._state.apply(loaded, self._ranks.rank)
+        seconds, missing, lacks_own = self._state.apply(loaded, self._ranks.rank)
         self._schedule.resume(candidate.step, seconds)
         self._source = 'memory' if candidate.where == MEMORY else 'disk'
         if missing and self._ranks.is_first:
-            sys.stderr.write(
-                f'cpprun: {candidate.name} has nothing of: {", ".join(missing)}; it begins as it '
-                'is\n'
-            )
+            names = ', '.join(missing)
+            text = f'{candidate.name} has nothing of: {names}; it begins as it is'
+            sys.stderr.write(f'cpprun: {text}\n')
+        self._report_new_ranks(candidate.name, lacks_own)
         return candidate.step
+
+    def _report_new_ranks(self, name, lacks_own):
+        lacking = [rank for rank, is_so in enumerate(self._ranks.gather(lacks_own)) if is_so]
+        if lacking and self._ranks.is_first:
+            sys.stderr.write(
+                f"cpprun: {name} has nothing of rank {', '.join(map(str, lacking))}'s own: its "
+                'random generators are derived from the step\n'
+            )
 
     @property
     def source(self) -> str:

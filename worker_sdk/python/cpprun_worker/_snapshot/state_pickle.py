@@ -158,6 +158,8 @@ class StateWriter:
         )
 
     def _tensor(self, tensor, path):
+        if hasattr(tensor, 'to_local') or hasattr(tensor, 'local_shards'):
+            raise StateError('it is sharded over ranks, which is not saved yet')
         if tensor.layout is not torch.strided or tensor.is_quantized:
             raise StateError(f'tensors of layout {tensor.layout} or quantized ones are not saved')
         if tensor.device.type == 'meta':

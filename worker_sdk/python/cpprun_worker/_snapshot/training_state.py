@@ -108,8 +108,9 @@ class TrainingState:
         return 0
 
     def apply(self, loaded, rank):
-        """Loads {file name: state}. Returns (seconds of training, names that the snapshot lacks).
-        Raises ValueError that names what does not fit; then the objects may be partly loaded."""
+        """Loads {file name: state}. Returns (seconds of training, names that the snapshot lacks,
+        whether it lacks what is this rank's own). Raises ValueError that names what does not fit;
+        then the objects may be partly loaded."""
         others = loaded.get(OTHERS, {})
         own = loaded.get(rank_file(rank))
         missing = []
@@ -131,7 +132,8 @@ class TrainingState:
             set_rng_state(own[RNG_KEY])
         elif self._has_rng:
             seed_rng(step, rank)
-        return float(others.get(SECONDS_KEY, 0)), missing
+        lacks_own = own is None and bool(self._has_rng or self._per_rank)
+        return float(others.get(SECONDS_KEY, 0)), missing, lacks_own
 
     def bad_tensor(self):
         """Path of a tensor of model or optimizers that has a NaN or an infinity, or None."""
