@@ -37,6 +37,7 @@
 #include "agent/process/streams/log_folder.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
+#include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/loop/effect_runner.hpp"
 #include "common/loop/loop_poster.hpp"
@@ -79,6 +80,9 @@ class AgentDaemon::Impl final : public AgentDaemon {
   }
   void may_lead(BecomeCoordinator take_over) override { take_over_ = std::move(take_over); }
   void may_host(HostJob host_job) override { host_job_ = std::move(host_job); }
+  void may_connect_in_process(ConnectInProcess connect) override {
+    connect_in_process_ = std::move(connect);
+  }
   int run(const Endpoint& coordinator, bool is_own) override;
   Result<uint16_t> keep_port() override;
   ElectionCallbacks election_callbacks() override;
@@ -121,7 +125,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
-  Status start_workers(const control::RankAssignment& assignment);
+  void on_started();
+  void on_start_failed(const Error& error);
   void start_host();
   void on_milestone(int local_rank, WorkerMilestone milestone);
   void warn(const std::string& text) {  // in the log and as an event
@@ -160,6 +165,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   const std::string key_;    // secret; proves to the coordinator that we are this node
   Endpoint coordinator_;
   HostJob host_job_;                               // empty: this agent never hosts its job
+  ConnectInProcess connect_in_process_;            // may be empty
   BecomeCoordinator take_over_;                    // empty: this agent is never a standby
   std::optional<PortReservation> control_port_;    // for a coordinator in this process
   Arbiter arbiter_;                                // empty: the coordinator is not elected
@@ -257,6 +263,13 @@ void AgentDaemon::Impl::start_host() {
   events.on_start = [this](LocalRank local_rank, Rank rank, int pid) {
     event_recorder_->worker_started(local_rank, rank, pid);
   };
+  events.on_started = [this] { on_started(); };
+  events.on_start_failed = [this](const Error& error) { on_start_failed(error); };
+  events.on_slow_start = [this](LocalRank local_rank, const std::string& program) {
+    warn("the file system of " + program + " does not answer: the start of local rank " +
+         std::to_string(local_rank.value) + " has not returned for " +
+         text::seconds(limits::kSpawnTimeout, 0) + "; waiting");
+  };
   events.on_ready = [this](LocalRank local_rank) { event_recorder_->worker_ready(local_rank); };
   events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
     on_milestone(local_rank, milestone);
@@ -269,6 +282,7 @@ void AgentDaemon::Impl::start_host() {
     runner_->run(&agent::Agent::on_worker_exit, end);
   };
   events.on_all_workers_gone = [this] {
+    starter_->on_ended();
     event_recorder_->workers_gone();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
@@ -442,7 +456,8 @@ void AgentDaemon::Impl::open_replicas() {
   };
   events.on_warning = [this](const std::string& text) { warn(text); };
   const auto workers = static_cast<size_t>(config_.workers.nproc);
-  replicas_ = std::make_unique<ReplicaManager>(loop_, workers, std::move(events));
+  replicas_ = std::make_unique<ReplicaManager>(loop_, workers, config_.rendezvous.job_tls,
+                                               std::move(events));
 }
 
 void AgentDaemon::Impl::open_snapshots() {
@@ -457,9 +472,9 @@ void AgentDaemon::Impl::open_snapshots() {
     runner_->run(&agent::Agent::on_fetch_failed, error, is_damaged);
   };
   events.on_warning = [](const std::string& text) { log::warning(text); };
-  snapshots_ =
-      std::make_unique<SnapshotManager>(loop_, config_.snapshot_dir, std::move(events),
-                                        replicas_ ? replicas_->shard_arenas() : ShardArenas{});
+  snapshots_ = std::make_unique<SnapshotManager>(
+      loop_, config_.snapshot_dir, std::move(events),
+      replicas_ ? replicas_->shard_arenas() : ShardArenas{}, config_.rendezvous.job_tls);
 }
 
 // Listens on the address that the coordinator sees; on all interfaces if other nodes may reach this
@@ -494,9 +509,11 @@ void AgentDaemon::Impl::connect() {
     runner_->run(&agent::Agent::on_refused, places);
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
+  events.connect_in_process = connect_in_process_;
   events.on_found = [this](const auto& addresses) { return host_if_free(addresses); };
   ControlClient::Options options{is_own_, config_.rendezvous.wait_reminder_interval};
   options.is_led_by_election = arbiter_ != nullptr;
+  options.tls = config_.rendezvous.job_tls;
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
 }
@@ -587,21 +604,29 @@ void AgentDaemon::Impl::carry_out(const agent::PrepareRound& effect) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
-  if (Status ok = start_workers(effect.assignment); !ok) {
-    runner_->run(&agent::Agent::on_start_failed, ok.error());
-    return;
-  }
-  event_recorder_->round_started();
-  if (faults_) faults_->on_started(effect.assignment, config_.workers.nproc);
-}
-
-Status AgentDaemon::Impl::start_workers(const control::RankAssignment& assignment) {
+  const control::RankAssignment& assignment = effect.assignment;
   const int64_t port = assignment.store_port != 0 ? assignment.store_port : coordinator_.port;
   // The connection may have broken since the assignment came.
   const Endpoint store{coordinator_peer_.host, static_cast<uint16_t>(port)};
-  if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) return ok;
+  event_recorder_->spawning();
+  if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) {
+    on_start_failed(ok.error());
+  }
+}
+
+void AgentDaemon::Impl::on_start_failed(const Error& error) {
+  starter_->on_ended();
+  event_recorder_->start_failed();
+  runner_->run(&agent::Agent::on_start_failed, error);
+}
+
+void AgentDaemon::Impl::on_started() {
+  const control::RankAssignment& assignment = core_->assignment();
+  starter_->on_started(assignment);
+  event_recorder_->round_started();
+  runner_->run([](auto& core, Instant, auto& effects) { core.on_started(effects); });
   watch_workers(assignment);
-  return {};
+  if (faults_) faults_->on_started(assignment, config_.workers.nproc);
 }
 
 void AgentDaemon::Impl::watch_workers(const control::RankAssignment& assignment) {

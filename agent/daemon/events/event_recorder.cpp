@@ -164,8 +164,19 @@ void EventRecorder::on_signal(int signal) {
 }
 
 void EventRecorder::starting() {
-  started_.clear();  // lines of a start that failed
   if (is_fetching_) phases_.reach("fetch", boot_now());
+}
+
+void EventRecorder::spawning() {
+  is_running_ = true;
+  is_stopping_ = false;
+  stop_reported_at_.reset();
+  failed_at_.reset();
+  newest_snapshot_ = 0;
+  ready_ = 0;
+  workers_ = static_cast<size_t>(config_.workers.nproc);
+  spawned_at_ = boot_now();
+  startup_progress_.begin(workers_);
 }
 
 void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid) {
@@ -179,20 +190,17 @@ void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid) {
 }
 
 void EventRecorder::round_started() {
-  is_running_ = true;
-  is_stopping_ = false;
-  stop_reported_at_.reset();
-  failed_at_.reset();
-  newest_snapshot_ = 0;
-  ready_ = 0;
-  workers_ = static_cast<size_t>(config_.workers.nproc);
   spawned_at_ = boot_now();
   phases_.reach("spawn_last", spawned_at_);
   log_.write(std::exchange(started_, "") +
              line(now(), "round_started", {{"round", round_.value}, {"workers", workers_}}));
   torch_.round_started();
-  startup_progress_.begin(workers_);
   write_timing("spawn");
+}
+
+void EventRecorder::start_failed() {
+  is_running_ = false;
+  started_.clear();
 }
 
 void EventRecorder::write_timing(const char* until) {
@@ -227,6 +235,7 @@ void EventRecorder::end_timing() {
 
 void EventRecorder::worker_ready(LocalRank local_rank) {
   startup_progress_.loaded(local_rank, boot_now());
+  write_started();
   write("worker_ready", {{"round", round_.value}, {"local_rank", local_rank.value}});
   if (++ready_ != workers_) return;
   const Duration after = boot_now() - spawned_at_;
@@ -242,6 +251,7 @@ void EventRecorder::snapshot_complete(LocalRank local_rank, int64_t step, const 
 
 void EventRecorder::worker_exited(const WorkerExit& end) {
   if (!end.is_success() && !failed_at_) failed_at_ = end.ended_at;
+  write_started();
   ordered_json fields{{"round", round_.value}};
   add_exit(end, fields);
   fields["is_stopped_by_us"] = end.is_stopped_by_us;
@@ -268,6 +278,7 @@ void EventRecorder::stopping() {
 void EventRecorder::begin_stop(const std::string& cause, const std::string& why) {
   if (!is_running_ || std::exchange(is_stopping_, true)) return;
   cause_ = cause;
+  write_started();
   log_.write(line(stop_reported_at_.value_or(now()), "round_stopping",
                   {{"round", round_.value}, {"cause", cause}, {"why", why}}));
 }

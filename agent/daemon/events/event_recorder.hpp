@@ -35,8 +35,10 @@ class EventRecorder {
   void on_signal(int signal);
 
   void starting();  // the round's files are about to be made, and then its workers spawned
+  void spawning();  // its workers are about to be spawned
   void worker_started(LocalRank local_rank, Rank rank, int pid);
   void round_started();  // all workers here were spawned
+  void start_failed();   // one could not be; the others are gone
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
   void worker_ready(LocalRank local_rank);
   void on_milestone(LocalRank local_rank, WorkerMilestone milestone);
@@ -75,6 +77,7 @@ class EventRecorder {
   std::string line(const Stamp& stamp, const char* event,
                    const nlohmann::ordered_json& fields) const;
   void write(const char* event, const nlohmann::ordered_json& fields);
+  void write_started() { log_.write(std::exchange(started_, "")); }
   void begin_stop(const std::string& cause, const std::string& why);
   void take_start_times();
   void end_timing();
@@ -89,7 +92,8 @@ class EventRecorder {
   EventLog log_;
   TorchelasticEvents torch_;
   RoundNumber round_;
-  std::string started_;       // worker_started lines of this round, written together
+  // worker_started lines of this round, written together, before any later event of its workers.
+  std::string started_;
   size_t workers_ = 0;        // spawned in this round
   size_t ready_ = 0;          // workers of this round that are ready
   Instant spawned_at_;        // of the last worker
