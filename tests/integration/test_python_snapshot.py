@@ -177,6 +177,16 @@ def test_random_kills_do_not_change_the_result(jobs, n):
     assert count > 0
 
 
+def test_a_rank_that_fails_in_a_save_tells_the_others(jobs):
+    """Whatever it fails with: the others would wait for it."""
+    env = {'CPPRUN_FAULTS': 'throw:rank=0,step=5,phase=saving'}
+    job = train(jobs, 2, 'sleep=0.1', 'every=5', flags=('--snapshot-dir=runs',), env=env)
+    assert result(job, 2) == undisturbed(jobs, 2)
+    assert 'the snapshot of step 5 was not written: rank 0: fault throw' in job.output
+    assert job.find('snapshots are written again, from step 1')
+    assert not list((jobs.folder / 'runs').glob('.*'))
+
+
 def test_a_damaged_snapshot_is_skipped_and_named(jobs):
     result(alone(jobs, 'steps=15', 'sleep=0.1', 'folder=runs'))
     path = jobs.folder / 'runs' / 'step-15' / 'model.pt'

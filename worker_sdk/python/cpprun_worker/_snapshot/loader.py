@@ -9,10 +9,11 @@ import sys
 from typing import NamedTuple
 
 import torch
+from torch.distributed.checkpoint import FileSystemReader
 
 import cpprun_worker
 
-from . import manifest
+from . import manifest, sharded
 from .archive import crc32
 from .files import SnapshotFileError, errors_of, is_same_path, snapshot_name
 from .memory import ShardError
@@ -129,7 +130,10 @@ class Loader:
             if not is_shared or number % len(members) == turn:
                 _verify(f'{path}/{name}', int(entry['crc32'], 16))
             number += is_shared
-            loaded[name] = _read(f'{path}/{name}')
+            if name == sharded.METADATA:
+                loaded[name] = FileSystemReader(path)
+            elif not sharded.is_file(name):
+                loaded[name] = _read(f'{path}/{name}')
         return loaded
 
     def path_of(self, candidate):

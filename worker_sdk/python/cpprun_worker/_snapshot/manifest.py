@@ -53,7 +53,7 @@ def _is_file_name(name):
     return (
         isinstance(name, str)
         and 0 < len(os.fsencode(name)) <= 255
-        and name[0] != '.'
+        and (name[0] != '.' or name == '.metadata')  # of torch.distributed.checkpoint
         and '/' not in name
         and '\0' not in name
         and name != MANIFEST
