@@ -84,6 +84,8 @@ class Loader:
         members = self._group.get().members
         if all(ranks.local_rank_of(member) is not None for member in members):
             for label in self._memory.found(ranks.rank, ranks.world):
+                if self._is_bad(label):
+                    continue
                 name, save = f'step {label.step} in memory', f'{label.round}/{label.world}'
                 found.append(Candidate(MEMORY, label.step, save, '', name))
         chosen = self._launchers_choice()
@@ -100,6 +102,14 @@ class Loader:
         for each in incomplete:
             found.append(Candidate(FOLDER, each.step, '', each.why, snapshot_name(each.step)))
         return found
+
+    def _is_bad(self, label):
+        """A user has marked a snapshot as bad; what its round has saved later is bad too."""
+        run_id = os.environ.get('TORCHELASTIC_RUN_ID', '')
+        return any(
+            (bad_run, bad_round) == (run_id, label.round) and bad_step <= label.step
+            for bad_run, bad_round, bad_step in manifest.marked_bad(self._folder)
+        )
 
     def _launchers_choice(self):
         """None unless the launcher looks at this folder."""
