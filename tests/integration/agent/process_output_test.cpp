@@ -38,6 +38,16 @@ class ProcessOutput : public ProcessTest {
     std::sort(lines.begin(), lines.end());
     return lines;
   }
+  // The text of each prefix without line ends: a line whose worker stalls in its middle is shown in
+  // pieces, where another worker's line ends it.
+  static std::map<std::string, std::string> by_prefix(const std::string& text) {
+    std::map<std::string, std::string> shown;
+    for (const std::string& line : text::split(text, '\n')) {
+      if (!line.empty())
+        shown[line.substr(0, 11)] += line.substr(std::min<size_t>(11, line.size()));
+    }
+    return shown;
+  }
   static long memory_mb() {
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
@@ -81,15 +91,10 @@ TEST_F(ProcessOutput, NeverMixesLinesOfWorkers) {
   start(workers);
   run_until_quiet(300);
   const Duration took = Clock::now() - started;
-  std::map<std::string, std::string> shown;  // by prefix, without line ends
-  long pieces = 0;
   const std::string text = out.restore();
-  ASSERT_TRUE(text.ends_with('\n'));
-  for (const std::string& line : text::split(text.substr(0, text.size() - 1), '\n')) {
-    ASSERT_TRUE(line.starts_with("[default")) << line;
-    shown[line.substr(0, 11)] += line.substr(11);
-    ++pieces;
-  }
+  std::map<std::string, std::string> shown = by_prefix(text);
+  EXPECT_EQ(shown.size(), size_t{kWorkers});
+  const auto pieces = std::count(text.begin(), text.end(), '\n');
   for (int rank = 0; rank < kWorkers; ++rank) {
     const std::string number = std::to_string(rank);
     std::string whole;
@@ -101,7 +106,6 @@ TEST_F(ProcessOutput, NeverMixesLinesOfWorkers) {
     EXPECT_TRUE(shown["[default" + number + "]:"] == whole) << rank;
     EXPECT_EQ(std::filesystem::file_size(folder_ / ("out" + number)), 80U * kLines);
   }
-  // A line whose worker stalls in its middle is shown in pieces.
   EXPECT_GE(pieces, kWorkers * kLines);
   EXPECT_LE(pieces, kWorkers * (kLines + took / limits::kPartialLine));
 }
@@ -229,7 +233,9 @@ TEST_F(ProcessOutput, AFullDiskIsReportedOnceAndStopsNothing) {
   const std::string shown = out.restore(), complained = err.restore();
   ::umount2(disk.c_str(), MNT_DETACH);
   EXPECT_EQ(end_of(0).exit_code, 4);
-  EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 20'000);
+  for (const char* prefix : {"[default0]:", "[default1]:"}) {
+    EXPECT_EQ(by_prefix(shown)[prefix].size(), 79U * 10'000) << prefix;
+  }
   EXPECT_EQ(sorted_lines(complained).size(), 2U) << complained;
   EXPECT_NE(complained.find("No space left on device"), std::string::npos);
 }
