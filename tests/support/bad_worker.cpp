@@ -149,6 +149,12 @@ void report_and_count(const std::string& name) {
   if (reports[1] >= 0) put(reports[1], "r", 1);
 }
 
+// Waits until the test opens this FIFO.
+void await_fifo(const std::string& path) {
+  while (::open(path.c_str(), O_RDONLY | O_CLOEXEC) < 0 && errno == EINTR) {
+  }
+}
+
 void await_reports(const std::string& count) {
   for (int left = atoi(count.c_str()); left > 0; --left) {
     char byte = 0;
@@ -167,6 +173,7 @@ const std::map<std::string, std::function<void(const std::string&)>> kSteps{
      [](const std::string& n) { ::usleep(static_cast<useconds_t>(atoi(n.c_str())) * 1000); }},
     {"report", report_and_count},
     {"await", await_reports},
+    {"await_fifo", await_fifo},
     {"state", [](const std::string&) { state(); }},
     {"fork", fork_script},
     {"orphan", orphan_script},

@@ -39,9 +39,15 @@ CaughtStream::CaughtStream(int fd) : fd_(fd), quit_(::eventfd(0, EFD_CLOEXEC)) {
       if (ready[0].revents == 0) return;       // asked to end, and nothing is left
       const ssize_t size = ::read(read_end_, buffer.data(), buffer.size());
       if (size <= 0) return;
+      const std::lock_guard lock(mutex_);
       text_.append(buffer.data(), static_cast<size_t>(size));
     }
   });
+}
+
+bool CaughtStream::has(const std::string& text) const {
+  const std::lock_guard lock(mutex_);
+  return text_.find(text) != std::string::npos;
 }
 
 void CaughtStream::put_back() {

@@ -8,6 +8,7 @@
 #include <boost/asio/local/datagram_protocol.hpp>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -24,8 +25,9 @@ class CaughtStream {
  public:
   explicit CaughtStream(int fd);
   ~CaughtStream() { restore(); }
-  std::string restore();  // returns the captured output; ends the capture
-  void close_reader();    // as `head` does
+  std::string restore();                    // returns the captured output; ends the capture
+  bool has(const std::string& text) const;  // captured so far
+  void close_reader();                      // as `head` does
 
  private:
   void put_back();
@@ -34,7 +36,8 @@ class CaughtStream {
   int saved_;
   int read_end_;
   int quit_;  // eventfd
-  std::string text_;
+  mutable std::mutex mutex_;
+  std::string text_;  // guarded by mutex_ while reader_ runs
   std::thread reader_;
 };
 

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "common/limits/agent.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
 #include "tests/support/process_fixture.hpp"
 
@@ -119,9 +120,15 @@ TEST_F(ProcessOutput, ShowsAPartialLineSoonAndContinuesIt) {
 }
 
 TEST_F(ProcessOutput, EndsAPartialLineBeforeAnotherWorkersText) {
+  const std::string first = folder_ / "first", second = folder_ / "second";
+  for (const std::string& fifo : {first, second}) ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   CaughtStream out(1);
-  start(
-      {tee(0, {"part begin-; sleep_ms 600; print end"}), tee(1, {"sleep_ms 300; print between"})});
+  start({tee(0, {"part begin-; await_fifo " + second + "; print end"}),
+         tee(1, {"await_fifo " + first + "; print between"})});
+  run_until([&] { return out.has("[default0]:begin-"); });
+  const UniqueFd to_first(::open(first.c_str(), O_RDWR | O_CLOEXEC));
+  run_until([&] { return out.has("between\n"); });
+  const UniqueFd to_second(::open(second.c_str(), O_RDWR | O_CLOEXEC));
   run_until_quiet();
   EXPECT_EQ(out.restore(), "[default0]:begin-\n[default1]:between\n[default0]:end\n");
   EXPECT_EQ(read_file(folder_ / "out0"), "begin-end\n");

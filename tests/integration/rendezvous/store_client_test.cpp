@@ -166,7 +166,11 @@ TEST(WorkerStoreConnecting, RejectsAPortWithoutAStore) {
   Result<StoreClient> refused =
       StoreClient::connect("127.0.0.1:" + std::to_string(server.port()), quick());
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().text.find("closed the connection"), std::string::npos);
+  // The server's FIN or, where the client's bytes came after it, its RST.
+  const std::string& text = refused.error().text;
+  EXPECT_TRUE(text.find("closed the connection") != std::string::npos ||
+              text.find("Connection reset") != std::string::npos)
+      << text;
 }
 
 TEST(WorkerStoreConnecting, GivesUpOnAServerWithoutHandshake) {
