@@ -6,7 +6,8 @@
 #   tools/test.sh style check      # only these stages
 #   tools/test.sh --all            # also the long stages
 #
-# After a failed stage the others still run. No failed test runs again, unless CPPRUN_SECOND_RUN=yes:
+# After a failed stage the others still run. No failed test runs again, unless
+# CPPRUN_SECOND_RUN=yes:
 # then up to three tests of each suite do, and their names are printed. The last line is
 # `N passed, N failed, N skipped`; above it are the skipped tests with their reasons.
 # CPPRUN_CONFORMANCE_DIR names a contract suite to include, CPPRUN_CONFORMANCE_ARGS gives pytest
