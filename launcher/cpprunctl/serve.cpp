@@ -9,6 +9,7 @@
 #include "common/endpoint.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/identity.hpp"
+#include "common/machine/own_addresses.hpp"
 #include "rendezvous/server/control_service.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 #include "rendezvous/server/loop.hpp"
@@ -58,7 +59,14 @@ Status serve(const ServeOptions& options) {
   store = server->make_store();
   Result<uint16_t> port = server->listen(*endpoint);
   if (!port) return port.error();
-  service.attach(*server, endpoint->host);
+  // The loop opens a store's port in each round, and must not look a name up.
+  std::string address = endpoint->host;
+  if (!address.empty()) {
+    const Result<ResolvedHost> resolved = resolve_host(address);
+    if (!resolved) return resolved.error();
+    address = resolved->addresses.front();
+  }
+  service.attach(*server, std::move(address));
   loop.on_signal({SIGTERM, SIGINT}, [&](int) {
     server->stop();
     loop.stop();  // run() would wait for the coordinator's armed timer
