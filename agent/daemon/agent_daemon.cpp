@@ -46,6 +46,7 @@
 #include "common/proof/node_id.hpp"
 #include "common/text.hpp"
 #include "common/thread/io_thread.hpp"
+#include "common/thread/loop_mark.hpp"
 #include "rendezvous/client/control_client.hpp"
 
 namespace cpprun {
@@ -328,14 +329,15 @@ void AgentDaemon::Impl::start_host() {
 
 void AgentDaemon::Impl::watch_for_hangs() {
   HangMonitor::Events events;
-  events.sample = [this] { return host_->look(); };
+  events.live = [this] { return host_->look(); };
   events.on_hang = [this](const WorkerExit& hung) { runner_->run(&agent::Agent::on_hang, hung); };
   events.on_warning = [this](const std::string& text) { warn(text); };
   hangs_ = std::make_unique<HangMonitor>(loop_, config_.hangs, std::move(events));
   if (config_.timer_file.empty()) return;
   FileTimerServer::Events timer_events{[this] { return host_->pids(); },
                                        [](const std::string& text) { log::warning(text); }};
-  timers_ = std::make_unique<FileTimerServer>(loop_, config_.timer_file, std::move(timer_events));
+  timers_ =
+      std::make_unique<FileTimerServer>(loop_, *io_, config_.timer_file, std::move(timer_events));
 }
 
 // Another agent on this machine may have the port; the job runs without health probes then.
@@ -363,7 +365,10 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   open_snapshots();
   if (!snapshots_) connect();
   runner_->run(&agent::Agent::start);
-  loop_.run();
+  {
+    const LoopMark mark;
+    loop_.run();
+  }
   CPPRUN_CHECK(finish_.has_value());
   warn_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
   reaper_->dismiss();
@@ -600,7 +605,10 @@ void AgentDaemon::Impl::carry_out(const agent::Routes& effect) {
 
 void AgentDaemon::Impl::carry_out(const agent::PrepareRound& effect) {
   event_recorder_->starting();
-  files_->prepare(static_cast<int>(effect.attempt), effect.round.value);
+  const auto prepare = [this, effect] {
+    files_->prepare(static_cast<int>(effect.attempt), effect.round.value);
+  };
+  timers_ ? timers_->prepare(prepare) : prepare();
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {

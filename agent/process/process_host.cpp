@@ -12,7 +12,6 @@
 
 #include "agent/process/diagnostics/error_file.hpp"
 #include "agent/process/diagnostics/error_file_reader.hpp"
-#include "agent/process/diagnostics/process_sampler.hpp"
 #include "agent/process/streams/terminal.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
@@ -33,19 +32,21 @@ Status ProcessHost::open_output(const std::vector<WorkerSpec>& specs) {
       specs, [&](const WorkerSpec& spec) { return passes_agent(spec, specs.size() == 1); });
   if (output_ || !is_needed) return {};
   Output::Events events;
-  events.on_output_drained = [this](uint64_t round) {
-    post([this, round] {
+  events.on_output_drained = [this, way = poster_](uint64_t round) {
+    LoopPoster::post(way, [this, round] {
       if (round == round_) on_output_drained();
     });
   };
-  events.on_stdout_closed = [this](bool goes_on) {
-    post([this, goes_on] {
+  events.on_stdout_closed = [this, way = poster_](bool goes_on) {
+    LoopPoster::post(way, [this, goes_on] {
       if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
     });
   };
-  events.on_resized = [this] { post([this] { forward(SIGWINCH); }); };
-  events.on_tail = [this](int rank, std::vector<std::string> lines) {
-    post([this, rank, lines = std::move(lines)]() mutable { on_lines(rank, std::move(lines)); });
+  events.on_resized = [this, way = poster_] {
+    LoopPoster::post(way, [this] { forward(SIGWINCH); });
+  };
+  events.on_tail = [this, way = poster_](int rank, std::vector<std::string> lines) {
+    LoopPoster::post(way, [this, rank, lines = std::move(lines)] { on_lines(rank, lines); });
   };
   Result<std::unique_ptr<Output>> output = Output::start(std::move(events));
   if (!output) return output.error();
@@ -68,6 +69,15 @@ void ProcessHost::watch(WorkerProcess& worker) {
   worker.async_wait(lifetime_.guard([this, pid](boost::system::error_code error) {
     if (!error && workers_.contains(pid)) on_dead(pid);
   }));
+}
+
+// The end of a worker that fails at once must not keep the others of its round from starting: one
+// of them may fail as well, and be the cause. So their ends are awaited when all have started.
+void ProcessHost::watch_workers() {
+  for (const int pid : std::exchange(unwatched_, {})) {
+    const auto worker = workers_.find(pid);
+    if (worker != workers_.end()) watch(worker->second);
+  }
 }
 
 void ProcessHost::watch_children() {
@@ -395,7 +405,9 @@ ProcessHost::ProcessHost(boost::asio::io_context& loop, Options options, Events 
       poster_(std::make_shared<LoopPoster>(loop)),
       starter_(options_.token),
       spawner_([this, way = poster_] { LoopPoster::post(way, [this] { take_outcomes(); }); }),
-      orphan_sweep_(options_.token, [this](int pid) { return spawner_.index_of(pid).has_value(); }),
+      orphan_sweep_(options_.token,
+                    {[this](int pid) { return spawner_.index_of(pid).has_value(); },
+                     [this, way = poster_] { LoopPoster::post(way, [this] { sweep_soon(); }); }}),
       kill_timer_(loop, [this] { on_grace_over(); }),
       sweep_timer_(loop, [this] { sweep(); }),
       lines_timer_(loop,
@@ -435,6 +447,7 @@ void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
   oom_.begin_round();
   ++round_;
   has_lines_.clear();
+  if (output_) output_->begin_round();
   if (channel_) channel_->begin_round(specs.size());
   is_stopping_ = has_started_ = is_slow_start_reported_ = false;
   killed_at_.reset();
@@ -447,6 +460,7 @@ void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
   started_ = specs.size();
   ready_ = 0;
   starting_.clear();
+  unwatched_.clear();
   for (const WorkerSpec& spec : specs) {
     starting_.push_back(std::make_shared<StartingWorker>(StartingWorker{spec}));
   }
@@ -474,6 +488,7 @@ void ProcessHost::take_outcomes() {
   watch_killed();
   const bool is_whole = !is_stopping_ && !start_error_;
   if (is_whole && !std::exchange(has_started_, true) && events_.on_started) events_.on_started();
+  watch_workers();
   end_output_if_due();
   sweep_soon();
 }
@@ -483,7 +498,8 @@ void ProcessHost::take_worker(StartingWorker& starting, Spawned spawned) {
   const int pid = spawned.pid;
   WorkerProcess& worker = workers_.try_emplace(pid, loop_, std::move(spawned), spec).first->second;
   orphan_sweep_.on_worker_started(pid, spec.local_rank);
-  watch(worker);
+  unwatched_.push_back(pid);
+  if (is_slow_start_reported_) watch_workers();
   if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid);
   if (!is_stopping_ && !start_error_) return;
   worker.mark_stopped();
@@ -506,6 +522,7 @@ void ProcessHost::cancel_starts() {
   spawner_.cancel();
   if (!starts_killed_at_) starts_killed_at_ = boot_now();
   slow_start_timer_.set(Instant::never());
+  watch_workers();
   end_output_if_due();
 }
 
@@ -514,6 +531,7 @@ void ProcessHost::on_slow_start() {
   const auto pending = spawner_.pending();
   if (!pending || is_slow_start_reported_) return;
   is_slow_start_reported_ = true;
+  watch_workers();
   const WorkerSpec& spec = starting_.at(pending->index)->spec;
   if (events_.on_slow_start) events_.on_slow_start(spec.local_rank, spec.argv[0]);
 }
@@ -614,7 +632,6 @@ std::vector<StackTarget> ProcessHost::look() const {
     target.worker.pid = pid;
     target.worker.local_rank = worker.local_rank();
     target.worker.rank = worker.rank();
-    sample_process(target.worker);
     const auto rank = static_cast<int>(worker.local_rank().value);
     if (channel_) target.worker.beat = channel_->heartbeat(rank);
     if (channel_) target.stack_file = channel_->stack_file(rank);

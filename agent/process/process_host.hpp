@@ -77,7 +77,7 @@ class ProcessHost {
     // unless a stop came first. The error names the program and the reason.
     std::function<void(const Error&)> on_start_failed{};
     // A start has not returned for limits::kSpawnTimeout, so the file system of its program does
-    // not answer; once per round. The host goes on waiting.
+    // not answer; once per round. The host goes on waiting, and reports exits from now on.
     std::function<void(LocalRank, const std::string& program)> on_slow_start{};
     // A worker reported that it is ready; once per worker and round.
     std::function<void(LocalRank)> on_ready{};
@@ -114,8 +114,9 @@ class ProcessHost {
   std::vector<StuckProcess> kill_everything();
 
   // Starts all workers of a round, in order, on the spawn thread; on_started() or on_start_failed()
-  // follows, never within the call. Requires: is_idle(). `files`: the open log files of all routes;
-  // the caller gives them up off the loop after that event, because close() may block.
+  // follows, never within the call; the exits of workers follow after that. Requires: is_idle().
+  // `files`: the open log files of all routes; the caller gives them up off the loop after that
+  // event, because close() may block.
   void start(const std::vector<WorkerSpec>& workers, const LogFiles& files);
 
   // The name of the workers' socket; empty: there is no channel.
@@ -155,7 +156,8 @@ class ProcessHost {
   std::optional<int> pid_of(int local_rank) const;
   // Of its last heartbeat; unset: it sent none.
   std::optional<int64_t> step_of(int local_rank) const;
-  // Observes the live workers, ordered by local rank. Reads some files of /proc.
+  // The live workers, ordered by local rank, with their heartbeats; without what the caller samples
+  // from /proc, off the loop (process_sampler.hpp).
   std::vector<StackTarget> look() const;
 
  private:
@@ -174,6 +176,7 @@ class ProcessHost {
 
   // Events.
   void watch(WorkerProcess& worker);
+  void watch_workers();
   void watch_children();
   bool has_stopped_worker() const;
   void watch_window();
@@ -250,6 +253,7 @@ class ProcessHost {
   bool is_sweep_posted_ = false;
   bool has_started_ = true;  // on_started() was called in this round
   bool is_slow_start_reported_ = false;
+  std::vector<int> unwatched_;      // workers whose end is not awaited yet
   std::unique_ptr<Output> output_;  // last member: its thread posts to the others
 };
 

@@ -11,6 +11,7 @@
 #include "common/machine/clock.hpp"
 #include "common/machine/usable_memory.hpp"
 #include "common/text.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -31,6 +32,7 @@ OomCounter::OomCounter() {
 }
 
 int64_t OomCounter::read() const {
+  const Unblocking counters("the kernel's own file system");
   for (const std::string& line : text::split(read_small_file(file_), '\n')) {
     if (line.starts_with("oom_kill ")) return text::parse_int(line.substr(9)).value_or(-1);
   }

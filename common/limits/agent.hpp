@@ -57,11 +57,16 @@ inline constexpr size_t kStuckProcesses = 64;      // shown one by one; the othe
 inline constexpr size_t kStuckThreads = 1024;      // of one process, searched for the blocked one
 inline constexpr size_t kStuckStackFrames = 12;    // of a kernel stack, innermost first
 
+// Threads that read environments of processes, of which each may wait inside the kernel for ever.
+inline constexpr size_t kEnvironmentReaders = 8;
+
 // Output of workers.
 // How long to wait for the end of a dead worker's pipe; another process may keep it open.
 inline constexpr Duration kOutputAfterExit = 1s;
 // The same for a slow console while other nodes wait for the next round; no output is lost.
 inline constexpr Duration kOutputAfterStop = 2s;
+// The agent's end waits so long for the output thread, which may wait for a file or terminal.
+inline constexpr Duration kOutputEndTimeout = 1s;
 inline constexpr Duration kPartialLine = 100ms;           // then a line without end is shown
 inline constexpr size_t kLineBytes = 64 * 1024;           // longer lines are shown in pieces
 inline constexpr size_t kOutputBufferBytes = 256 * 1024;  // per stream; a full buffer slows writers

@@ -13,6 +13,8 @@ class BlockedSignals {
   BlockedSignals() {
     sigset_t all;
     ::sigfillset(&all);
+    // The kernel ends a thread that blocks the signal of a refused system call (loop_mark.hpp).
+    ::sigdelset(&all, SIGSYS);
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/limits/server.hpp"
+#include "common/thread/loop_mark.hpp"
 #include "rendezvous/server/descriptor_limits.hpp"
 
 namespace cpprun {
@@ -20,7 +21,10 @@ using boost::system::error_code;
 
 constexpr int kAtOnce = 64;  // accepted connections before other handlers run
 
-int open_spare() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
+int open_spare() {
+  const Unblocking device("the kernel's own device");
+  return ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
 
 }  // namespace
 

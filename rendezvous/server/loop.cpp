@@ -6,6 +6,8 @@
 #include <boost/asio/signal_set.hpp>
 #include <optional>
 
+#include "common/thread/loop_mark.hpp"
+
 namespace cpprun {
 
 namespace asio = boost::asio;
@@ -21,7 +23,10 @@ ServerLoop::ServerLoop() : io_(std::make_unique<Io>()) {}
 ServerLoop::~ServerLoop() = default;
 
 asio::io_context& ServerLoop::context() { return io_->context; }
-void ServerLoop::run() { io_->context.run(); }
+void ServerLoop::run() {
+  const LoopMark mark;
+  io_->context.run();
+}
 void ServerLoop::hold() { io_->guard.emplace(io_->context.get_executor()); }
 void ServerLoop::release() { io_->guard.reset(); }
 void ServerLoop::stop() { io_->context.stop(); }

@@ -14,6 +14,7 @@
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/machine/usable_memory.hpp"
+#include "common/thread/loop_mark.hpp"
 #include "common/version.hpp"
 #include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
@@ -57,6 +58,8 @@ Server::Impl::~Impl() = default;
 // --- ports
 
 Result<uint16_t> Server::Impl::listen(const Endpoint& endpoint, std::shared_ptr<Store> store) {
+  // On the loop the address is numeric.
+  const Unblocking tables("the kernel's own tables, which name the holder of a taken port");
   Result<std::vector<int>> opened = open_listeners(endpoint);
   if (!opened) return opened.error();
   host_check_.allow(endpoint.host);

@@ -12,13 +12,18 @@ import pytest
 from nodes import WORKER, Job, cluster, wait_for  # noqa: F401
 from test_temporary_folder import mount  # noqa: F401
 
+ALL = bool(os.environ.get('CPPRUN_ALL'))
+OPERATIONS = ('getattr', 'access', 'readdir', 'open', 'create', 'read', 'write', 'flush', 'release',
+              'mkdir', 'rename', 'symlink', 'readlink', 'unlink', 'rmdir', 'truncate')
 STALL_S = 10
 LEASE_S = 3
 TAKES_S = 12  # the stalls take about 40 s; the waits are SLOWEST times as long
 
 
-def stall(folder):
-    (folder.parent / 'behind.slow').touch()
+def stall(folder, *operations):
+    """From now on every operation is slow, or these ones."""
+    (folder.parent / 'behind.new').write_text(' '.join(operations))
+    (folder.parent / 'behind.new').rename(folder.parent / 'behind.slow')
 
 
 def end_stall(cluster, mount):
@@ -72,7 +77,7 @@ def program_on(folder):
     return ('--no-python', str(folder / 'shell'), '-c', 'exec "$@"', 'shell', *WORKER[1:])
 
 
-@pytest.mark.parametrize('node', [0, 1], ids=['beside-the-coordinator', 'another'])
+@pytest.mark.parametrize('node', [0, 1] if ALL else [1])
 def test_program_that_stalls(cluster, mount, node):
     folder = mount(f'slow:{STALL_S}')
     job = Job(cluster, 2, lease=LEASE_S, restarts=1)
@@ -101,6 +106,40 @@ def test_stop_while_the_program_stalls(cluster, mount, signals):
     agent.ends(69, TAKES_S)
     assert 'this node is unusable: SIGKILL did not end rank 0' in agent.err()
     end_stall(cluster, mount)
+
+
+@pytest.mark.skipif(not ALL, reason='takes minutes; CPPRUN_ALL=1 runs it')
+@pytest.mark.parametrize('operation', OPERATIONS)
+@pytest.mark.parametrize('state', ['joining', 'running', 'ending'])
+def test_each_operation_in_each_state(cluster, mount, operation, state):
+    """The program, the log folder and the output of the agent are on the file system."""
+    folder = mount(f'slow:{STALL_S}')
+    program = program_on(folder)
+    job = Job(cluster, 2, lease=LEASE_S, restarts=1)
+    host = job.host(0)
+    if state == 'joining':
+        stall(folder, operation)
+    command = ['sh', '-c', 'exec >"$0.out" 2>"$0.err"; exec "$@"', str(folder / 'agent')]
+    options = [*job.options(1), f'--log-dir={folder}/logs']
+    other = cluster.start(1, options, program, wrap=command)
+    first = cluster.world(0, 1, seconds=TAKES_S)
+    if state == 'running':  # the workers stop and start again, and then end
+        stall(folder, operation)
+    (worker,) = first.of(1)
+    cluster.say(5, worker)
+    second = cluster.world(0, 1, after=first, seconds=TAKES_S)
+    assert second.round == first.round + 1, 'no round was lost'
+    time.sleep(LEASE_S)  # a lease that ends would end the round
+    assert all(w.alive() for w in second), [a.story() for a in cluster.agents]
+    if state == 'ending':
+        stall(folder, operation)
+    cluster.say(0)
+    host.ends(0, TAKES_S)
+    other.ends(0, TAKES_S)
+    (folder.parent / 'behind.slow').unlink()
+    said = (folder.parent / 'behind/agent.err').read_text()
+    for text in ('has not answered in time', 'nothing was heard', 'is silent'):
+        assert text not in host.err() + said
 
 
 def test_stderr_that_stalls(cluster, mount):

@@ -9,7 +9,8 @@ SIGTERM.
         shows the folder BEHIND, and never answers the OPERATIONs (unlink, rmdir). A file that is
         removed while it is open stays as .fuse_hidden... until its last close
     hanging_files.py FOLDER BEHIND slow:SECONDS
-        answers every operation after SECONDS while the file BEHIND.slow exists, else at once
+        answers every operation after SECONDS while the file BEHIND.slow exists, else at once. If
+        that file names operations, these only
 """
 
 import errno
@@ -53,9 +54,17 @@ class ShownFolder(fuse.Operations):
     def __call__(self, operation, path, *rest):
         if operation in self.unanswered:
             threading.Event().wait()
-        if os.path.exists(self.behind + '.slow'):
+        if self.seconds and self.is_slow(operation):
             time.sleep(self.seconds)
         return super().__call__(operation, self.behind + path, *rest)
+
+    def is_slow(self, operation):
+        try:
+            with open(self.behind + '.slow', encoding='utf-8') as names:
+                named = names.read().split()
+        except FileNotFoundError:
+            return False
+        return not named or operation in named
 
     def getattr(self, path, fh=None):
         found = os.lstat(path)

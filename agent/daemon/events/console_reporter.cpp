@@ -15,6 +15,7 @@
 #include "common/machine/files.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
+#include "common/thread/loop_mark.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -23,6 +24,8 @@ namespace {
 std::string format(WallTime time, const char* pattern) {
   time_t whole = time.microseconds / 1'000'000;
   tm local{};
+  const Unblocking zone(
+      "the C library looks at /etc/localtime, on the file system of its own code");
   localtime_r(&whole, &local);
   std::array<char, 64> text{};
   size_t size = strftime(text.data(), text.size(), pattern, &local);

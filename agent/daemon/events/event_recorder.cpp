@@ -169,7 +169,7 @@ void EventRecorder::starting() {
 
 void EventRecorder::spawning() {
   is_running_ = true;
-  is_stopping_ = false;
+  is_stopping_ = has_spawned_ = false;
   stop_reported_at_.reset();
   failed_at_.reset();
   newest_snapshot_ = 0;
@@ -180,7 +180,7 @@ void EventRecorder::spawning() {
 }
 
 void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid) {
-  if (started_.empty()) phases_.reach("spawn_first", boot_now());
+  if (!std::exchange(has_spawned_, true)) phases_.reach("spawn_first", boot_now());
   torch_.worker_started(local_rank, pid);
   started_ += line(now(), "worker_started",
                    {{"round", round_.value},

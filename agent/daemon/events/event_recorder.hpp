@@ -94,6 +94,7 @@ class EventRecorder {
   RoundNumber round_;
   // worker_started lines of this round, written together, before any later event of its workers.
   std::string started_;
+  bool has_spawned_ = false;  // a worker of this round
   size_t workers_ = 0;        // spawned in this round
   size_t ready_ = 0;          // workers of this round that are ready
   Instant spawned_at_;        // of the last worker

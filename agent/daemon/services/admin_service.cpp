@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/daemon/stream_routes.hpp"
+#include "agent/process/diagnostics/process_sampler.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/limits/admin.hpp"
@@ -50,7 +51,8 @@ admin::WorkerView view_of(const LiveWorker& worker) {
   return view;
 }
 
-std::vector<admin::WorkerStack> stacks_of(const std::vector<StackTarget>& targets) {
+std::vector<admin::WorkerStack> stacks_of(std::vector<StackTarget> targets) {
+  for (StackTarget& target : targets) sample_process(target.worker);
   size_t room = limits::kAdminReplyBytes / 3;  // bytes of plain text; as JSON they may double
   std::vector<admin::WorkerStack> stacks;
   const std::vector<std::string> texts = cpprun::collect_stacks(targets);

@@ -43,39 +43,78 @@ std::optional<agent::TimerRequest> timer_request(std::string_view line) {
 
 double wall_seconds() { return static_cast<double>(wall_now().microseconds) / 1e6; }
 
-}  // namespace
-
-FileTimerServer::FileTimerServer(boost::asio::io_context& loop, std::string path, Events events)
-    : path_(std::move(path)),
-      events_(std::move(events)),
-      fifo_(loop),
-      timer_(loop, [this] { on_time(); }) {}
-
-FileTimerServer::~FileTimerServer() { end_round(); }
-
-Status FileTimerServer::begin_round() {
-  end_round();
-  ::unlink(path_.c_str());  // as torch's server does
-  if (::mkfifo(path_.c_str(), 0600) != 0) {
-    return system_error("cannot make the timers' FIFO " + path_ + " (TORCHELASTIC_TIMER_FILE)",
+Result<UniqueFd> make_fifo(const std::string& path) {
+  ::unlink(path.c_str());  // as torch's server does
+  if (::mkfifo(path.c_str(), 0600) != 0) {
+    return system_error("cannot make the timers' FIFO " + path + " (TORCHELASTIC_TIMER_FILE)",
                         errno);
   }
   // Also open for writing, so that the FIFO has no end of file when the last client closes it.
-  const int fifo = ::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-  if (fifo < 0) return system_error("cannot open the timers' FIFO " + path_, errno);
-  fifo_.assign(fifo);
+  UniqueFd fifo(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!fifo.is_open()) return system_error("cannot open the timers' FIFO " + path, errno);
+  return fifo;
+}
+
+}  // namespace
+
+FileTimerServer::FileTimerServer(boost::asio::io_context& loop, IoThread& io, std::string path,
+                                 Events events)
+    : io_(io),
+      path_(std::move(path)),
+      events_(std::move(events)),
+      late_timer_(loop,
+                  [this] {
+                    on_made(Error{ErrorKind::Timeout, "cannot make the timers' FIFO " + path_ +
+                                                          ": its file system does not answer"});
+                  }),
+      fifo_(loop),
+      timer_(loop, [this] { on_time(); }),
+      poster_(std::make_shared<LoopPoster>(loop)) {}
+
+FileTimerServer::~FileTimerServer() {
+  poster_->close();
+  end_round();
+}
+
+void FileTimerServer::prepare(std::function<void()> on_ready) {
+  end_round();
+  on_ready_ = std::move(on_ready);
+  late_timer_.set(boot_now() + limits::kRoundFilesTimeout);
+  const auto made = std::make_shared<Result<UniqueFd>>(UniqueFd());
+  const auto done = [this, number = ++number_, made] {
+    if (number == number_ && on_ready_) on_made(std::move(*made));
+  };
+  const bool is_posted = io_.post([way = poster_, path = path_, made, done] {
+    *made = make_fifo(path);
+    LoopPoster::post(way, done);
+  });
+  if (!is_posted) late_timer_.set(boot_now());  // the I/O thread has waited for long
+}
+
+void FileTimerServer::on_made(Result<UniqueFd> made) {
+  late_timer_.set(Instant::never());
+  ++number_;  // a late answer does not count
+  status_ = made ? Status() : Status(made.error());
+  if (made) fifo_.assign(made->release());
+  std::exchange(on_ready_, nullptr)();
+}
+
+Status FileTimerServer::begin_round() {
+  if (!status_) return status_;
   read_more();
   return {};
 }
 
 void FileTimerServer::end_round() {
+  on_ready_ = nullptr;
+  late_timer_.set(Instant::never());
   timers_.clear();
   timer_.set(Instant::never());
   text_.clear();
   if (!fifo_.is_open()) return;
   boost::system::error_code ignored;
   fifo_.close(ignored);
-  ::unlink(path_.c_str());
+  io_.post([path = path_] { ::unlink(path.c_str()); });
 }
 
 void FileTimerServer::read_more() {

@@ -4,7 +4,9 @@
 #include <fstream>
 #include <utility>
 
+#include "agent/process/diagnostics/process_sampler.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
+#include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/text.hpp"
 
@@ -44,6 +46,7 @@ std::string first_lines(const std::string& text, size_t count) {
 
 void HangMonitor::begin_round(const std::string& report) {
   ++round_;
+  is_sampling_ = wants_another_ = false;
   report_ = report;
   watch_.begin_round(boot_now());
   timer_.set(watch_.next_look());
@@ -60,11 +63,31 @@ void HangMonitor::on_stopped() {
 }
 
 void HangMonitor::sample() {
-  std::vector<StackTarget> targets = events_.sample();
+  timer_.set(Instant::never());
+  if (std::exchange(is_sampling_, true)) {
+    wants_another_ = true;  // what happened now is not in the sample under way
+    return;
+  }
+  wants_another_ = false;
+  const auto read = [targets = events_.live()]() mutable {
+    for (StackTarget& target : targets) sample_process(target.worker);
+    return targets;
+  };
+  const auto done = [this, round = round_](const std::vector<StackTarget>& targets) {
+    if (round == round_) on_sampled(targets);
+  };
+  if (background_.run(read, done)) return;
+  is_sampling_ = false;
+  timer_.set(boot_now() + limits::kHangPollInterval);  // the system has no thread at the moment
+}
+
+void HangMonitor::on_sampled(const std::vector<StackTarget>& targets) {
+  is_sampling_ = false;
   const std::optional<agent::Hang> hang = watch_.look(boot_now(), observations_of(targets));
   timer_.set(watch_.next_look());
+  if (!hang && wants_another_) return sample();
   if (!hang) return;
-  if (hang->is_sure) return collect({*hang, std::move(targets)});
+  if (hang->is_sure) return collect({*hang, targets});
   events_.on_warning("the workers may hang: " + summary_of(hang->worker) + "; " + hang->how +
                      ". Nothing is done about it; --hang-timeout=SECONDS would restart them");
 }
@@ -75,6 +98,9 @@ void HangMonitor::collect(Evidence evidence) {
   };
   const auto run = [evidence, report = report_]() mutable {
     evidence.texts = collect_stacks(evidence.targets);
+    WorkerObservation after = evidence.hang.worker;
+    sample_process(after);
+    evidence.state_after = after.state;
     if (report.empty()) return evidence;
     std::ofstream file(report);
     for (const std::string& text : evidence.texts) file << text << "\n";
@@ -82,26 +108,31 @@ void HangMonitor::collect(Evidence evidence) {
     evidence.is_written = !file.fail();
     return evidence;
   };
-  if (Status started = background_.run(run, done); !started) done(evidence);
+  if (Status started = background_.run(run, done); !started) {
+    evidence.state_after = evidence.hang.worker.state;
+    done(evidence);
+  }
 }
 
-// Whether the worker has made progress since `before`, so that it was only slow.
-bool HangMonitor::has_progressed(const WorkerObservation& before) {
-  for (const StackTarget& target : events_.sample()) {
+// Whether the worker has made progress meanwhile, so that it was only slow.
+bool HangMonitor::has_progressed(const Evidence& evidence) {
+  const WorkerObservation& before = evidence.hang.worker;
+  const bool was_stopped = before.state == WorkerObservation::State::Stopped;
+  const bool is_continued =
+      was_stopped && evidence.state_after != WorkerObservation::State::Stopped;
+  for (const StackTarget& target : events_.live()) {
     const WorkerObservation& after = target.worker;
     if (after.pid != before.pid) continue;
     const bool has_beaten =
         before.beat && after.beat &&
         (after.beat->step != before.beat->step || after.beat->age < before.beat->age);
-    const bool is_continued = before.state == WorkerObservation::State::Stopped &&
-                              after.state != WorkerObservation::State::Stopped;
     return has_beaten || is_continued;
   }
   return false;  // the worker has ended; its exit is reported separately
 }
 
 void HangMonitor::on_evidence(const Evidence& evidence) {
-  if (has_progressed(evidence.hang.worker)) {
+  if (has_progressed(evidence)) {
     events_.on_warning("rank " + std::to_string(evidence.hang.worker.rank.value) +
                        " seemed to hang (" + evidence.hang.how + "), but goes on");
     watch_.begin_round(boot_now());

@@ -1,5 +1,6 @@
 // HangMonitor: samples the workers of a round. If they hang (agent/core/hang_watch.hpp), it
-// collects their stacks on a thread of its own and then reports the hang.
+// collects their stacks and then reports the hang. It reads /proc on threads of its own: a process
+// inside execve blocks the reader for as long as the file system of its program does not answer.
 //
 // Thread: the loop's. Owner: the daemon. Calls no callback after its destruction. Samples at
 // HangWatch::next_look(); never with --hang-timeout=off.
@@ -21,7 +22,7 @@ namespace cpprun {
 class HangMonitor {
  public:
   struct Events {
-    std::function<std::vector<StackTarget>()> sample;  // samples the live workers
+    std::function<std::vector<StackTarget>()> live;  // the live workers and their heartbeats
     // Called after on_warning has reported the stacks. `hung`: as for Agent::on_hang().
     std::function<void(const WorkerExit& hung)> on_hang;
     std::function<void(const std::string&)> on_warning;  // may have several lines
@@ -45,19 +46,24 @@ class HangMonitor {
     agent::Hang hang;
     std::vector<StackTarget> targets;
     std::vector<std::string> texts{};  // one per target
+    // The hung worker's state after that.
+    WorkerObservation::State state_after{};
     bool is_written = false;
   };
 
   void sample();
+  void on_sampled(const std::vector<StackTarget>& targets);
   void collect(Evidence evidence);
   void on_evidence(const Evidence& evidence);
-  bool has_progressed(const WorkerObservation& before);
+  bool has_progressed(const Evidence& evidence);
 
   Events events_;
   agent::HangWatch watch_;
   Timer timer_;
   std::string report_;
-  uint64_t round_ = 0;  // own counter; a collection from an older round is dropped
+  uint64_t round_ = 0;        // own counter; a collection from an older round is dropped
+  bool is_sampling_ = false;  // in this round
+  bool wants_another_ = false;
   BackgroundWork background_;
 };
 

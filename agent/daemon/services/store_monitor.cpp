@@ -7,11 +7,17 @@
 
 #include "agent/process/diagnostics/refused_connections.hpp"
 #include "common/machine/port_owner.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
 
 constexpr int kAtOnce = 64;  // messages read before the loop does other work
+
+bool has_server(uint16_t port) {
+  const Unblocking table("the kernel's own table of sockets");
+  return is_served(port);
+}
 
 }  // namespace
 
@@ -28,7 +34,7 @@ void StoreMonitor::end_round() {
 }
 
 void StoreMonitor::check() {
-  if (is_served(port_)) return;
+  if (has_server(port_)) return;
   UniqueFd sockets = watch_closed_sockets(port_);
   if (!sockets.is_open()) return;
   closed_sockets_.assign(sockets.release());
@@ -41,7 +47,7 @@ void StoreMonitor::wait_for_refusal() {
                                if (error) return;
                                if (!has_refusal()) return wait_for_refusal();
                                end_round();
-                               if (!is_served(port_)) warn_unserved();
+                               if (!has_server(port_)) warn_unserved();
                              });
 }
 

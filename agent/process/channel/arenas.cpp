@@ -13,6 +13,7 @@
 #include "common/limits/channel.hpp"
 #include "common/machine/usable_memory.hpp"
 #include "common/text.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -91,6 +92,7 @@ Result<Arenas::View> Arenas::view(int local_rank) const {
                  "local rank " + std::to_string(local_rank) + " keeps nothing in memory"};
   }
   const std::string own = "/proc/self/fd/" + std::to_string(found->second.memory.get());
+  const Unblocking memfd("memory of this process");
   UniqueFd reading(::open(own.c_str(), O_RDONLY | O_CLOEXEC));
   if (!reading.is_open()) return system_error("opening " + own, errno);
   return View{std::move(reading), found->second.bytes};

@@ -12,6 +12,7 @@
 #include "agent/process/proc_files.hpp"
 #include "common/machine/usable_memory.hpp"
 #include "common/text.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -59,6 +60,7 @@ Cgroup::~Cgroup() {
 }
 
 bool Cgroup::kill() {
+  const Unblocking cgroupfs("the kernel's own file system");
   UniqueFd file(::openat(folder_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
   return file.is_open() && ::write(file.get(), "1", 1) == 1;
 }

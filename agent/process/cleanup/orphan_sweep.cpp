@@ -11,6 +11,7 @@
 #include "agent/process/proc_files.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -28,8 +29,9 @@ void send_signal(int target, bool is_kill) {
 
 }  // namespace
 
-OrphanSweep::OrphanSweep(std::string token, std::function<bool(int pid)> is_starting)
-    : token_(std::move(token)), is_starting_(std::move(is_starting)) {
+OrphanSweep::OrphanSweep(const std::string& token, Callbacks callbacks)
+    : is_starting_(std::move(callbacks.is_starting)),
+      environments_(token, std::move(callbacks.on_news)) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   for (int pid : own_children()) {
     if (!is_helper(pid)) foreign_.insert(pid);
@@ -57,10 +59,14 @@ void OrphanSweep::on_worker_ended(int pid, Instant now) {
 }
 
 void OrphanSweep::look(Instant now, Cgroup* cgroup) {
+  const Unblocking procfs("lists of children and `stat` take no lock of a process's memory");
+  now_ = now;
+  take_origins();
   // The agent inherits the children of a process that it reaps here after it has read the list:
   // only a pass that reaps none has seen all children.
   while (scan_once(now)) {
   }
+  environments_.ask(std::exchange(asked_, {}));
   const bool is_time = is_hard_ || now >= last_deadline_;
   if (cgroup != nullptr && alive_.empty() && is_time && !is_clean()) cgroup->kill();
 }
@@ -77,8 +83,10 @@ bool OrphanSweep::scan_once(Instant now) {
     }
     auto found = orphans_.find(pid);
     if (found == orphans_.end()) found = orphans_.emplace(pid, identify(pid)).first;
-    if (!found->second.is_known && found->second.signal_sent == SignalSent::Nothing) {
-      found->second = identify(pid);
+    Orphan& orphan = found->second;
+    const bool is_asked = orphan.asked_at != Instant{};
+    if (!orphan.is_known && !is_asked && orphan.signal_sent == SignalSent::Nothing) {
+      orphan = identify(pid);
     }
     found->second.is_seen = true;
     visit(pid, found->second, now);
@@ -87,7 +95,7 @@ bool OrphanSweep::scan_once(Instant now) {
   return is_any_reaped;
 }
 
-OrphanSweep::Orphan OrphanSweep::identify(int pid) const {
+OrphanSweep::Orphan OrphanSweep::identify(int pid) {
   Orphan orphan;
   const auto stat = read_stat(pid);
   if (stat) {
@@ -98,19 +106,37 @@ OrphanSweep::Orphan OrphanSweep::identify(int pid) const {
       }
     }
   }
-  // A process in state D may hold the lock of its memory for ever; reading its environment would
-  // block this thread.
-  orphan.is_known = !stat || stat->state != 'D';
-  const Origin origin =
-      parse_origin(orphan.is_known ? read_small_file(proc_path(pid, "environ")) : "", token_);
-  orphan.is_foreign = has_foreign_ && !origin.is_ours;
-  if (!origin.is_ours || origin.is_nested || !origin.local_rank) return orphan;
-  for (const auto* workers : {&alive_, &dead_}) {
-    for (const auto& [worker, rank] : *workers) {
-      if (rank.value == *origin.local_rank) orphan.worker = worker;
+  orphan.is_known = !stat;
+  orphan.is_foreign = has_foreign_;  // until its environment says that it is ours
+  // A process in state D may hold the lock of its memory for ever, which would block the reader.
+  if (!stat || stat->state == 'D') return orphan;
+  orphan.asked_at = now_;
+  asked_.push_back(pid);
+  return orphan;
+}
+
+void OrphanSweep::take_origins() {
+  for (const EnvironmentReader::Answer& answer : environments_.take()) {
+    const auto found = orphans_.find(answer.pid);
+    if (found == orphans_.end() || found->second.is_known) continue;
+    const Origin& origin = answer.origin;
+    Orphan& orphan = found->second;
+    orphan.is_known = true;
+    orphan.is_foreign = has_foreign_ && !origin.is_ours;
+    if (!origin.is_ours || origin.is_nested || !origin.local_rank) continue;
+    for (const auto* workers : {&alive_, &dead_}) {
+      for (const auto& [worker, rank] : *workers) {
+        if (rank.value == *origin.local_rank) orphan.worker = worker;
+      }
     }
   }
-  return orphan;
+}
+
+// The round does not end before it is known whose this process is, unless that takes too long.
+bool OrphanSweep::is_awaited(const Orphan& orphan) const {
+  const bool is_asked = orphan.asked_at != Instant{};
+  return orphan.is_foreign && !orphan.is_known && is_asked &&
+         now_ < orphan.asked_at + limits::kStuckReadTimeout;
 }
 
 bool OrphanSweep::is_due(const Orphan& orphan) const {
@@ -142,12 +168,15 @@ Instant OrphanSweep::next_deadline() const {
   for (const auto& [pid, orphan] : orphans_) {
     if (is_due(orphan) && orphan.signal_sent == SignalSent::Terminate)
       next = std::min(next, deadline_of(orphan));
+    if (is_awaited(orphan)) next = std::min(next, orphan.asked_at + limits::kStuckReadTimeout);
   }
   return next;
 }
 
 bool OrphanSweep::is_clean() const {
-  return std::ranges::none_of(orphans_, [this](const auto& item) { return is_due(item.second); });
+  return std::ranges::none_of(orphans_, [this](const auto& item) {
+    return is_due(item.second) || is_awaited(item.second);
+  });
 }
 
 std::vector<OrphanSweep::Unended> OrphanSweep::unended() const {

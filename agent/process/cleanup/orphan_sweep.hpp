@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/process/cleanup/cgroup.hpp"
+#include "agent/process/cleanup/environment_reader.hpp"
 #include "common/ids.hpp"
 #include "common/time.hpp"
 
@@ -22,9 +23,14 @@ namespace cpprun {
 
 class OrphanSweep {
  public:
-  // Makes this process a subreaper. It never touches children that exist already. `is_starting`:
-  // whether this child is a worker that on_worker_started() does not know yet.
-  OrphanSweep(std::string token, std::function<bool(int pid)> is_starting);
+  struct Callbacks {
+    // Whether this child is a worker that on_worker_started() does not know yet.
+    std::function<bool(int pid)> is_starting;
+    // Another look() is needed. Called on any thread.
+    std::function<void()> on_news;
+  };
+  // Makes this process a subreaper. It never touches children that exist already.
+  OrphanSweep(const std::string& token, Callbacks callbacks);
 
   void begin_round();
   void on_worker_started(int pid, LocalRank rank);
@@ -59,19 +65,24 @@ class OrphanSweep {
     int worker = 0;  // pid of the worker that started it; 0: unknown
     bool is_foreign = false;
     bool is_known = true;  // false: its environment is not read yet
+    Instant asked_at{};    // its environment; zero: not yet
     bool is_seen = true;
     SignalSent signal_sent = SignalSent::Nothing;
     Instant signalled_at;
   };
 
   bool scan_once(Instant now);  // true: a child was reaped
-  Orphan identify(int pid) const;
+  Orphan identify(int pid);
+  void take_origins();
+  bool is_awaited(const Orphan& orphan) const;
   bool is_due(const Orphan& orphan) const;
   void visit(int pid, Orphan& orphan, Instant now);
   Instant deadline_of(const Orphan& orphan) const;
 
-  std::string token_;
-  std::function<bool(int)> is_starting_;
+  const std::function<bool(int)> is_starting_;
+  EnvironmentReader environments_;
+  std::vector<int> asked_;  // in this scan
+  Instant now_;             // of the last look()
   // The process had children before: an orphan without the token may be of one of them.
   bool has_foreign_ = false;
   std::set<int> foreign_;

@@ -14,6 +14,7 @@
 #include "agent/process/cleanup/reaper_process.hpp"
 #include "common/check.hpp"
 #include "common/thread/blocked_signals.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -24,6 +25,7 @@ UniqueFd open_pidfd(int pid) {
 
 // The child's process id. A signal (Ctrl-C) must not end the child before it ignores signals.
 int fork_reaper(const ReaperTask& task) {
+  const Unblocking forked("the reaper process is no loop");
   const BlockedSignals blocked;
   const int pid = ::fork();
   if (pid == 0) run_reaper(task);
@@ -92,6 +94,7 @@ void ReaperHandle::dismiss() const {
 void ReaperHandle::end_child() {
   if (pid_ == 0) return;
   dismiss();
+  const Unblocking reaped("it runs no call that SIGKILL does not end");
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
   }

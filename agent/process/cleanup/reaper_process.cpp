@@ -35,7 +35,7 @@ void ignore_signals() {
   ignore.sa_handler = SIG_IGN;
   for (int number = 1; number < NSIG; ++number) {
     const bool is_fault = number == SIGSEGV || number == SIGBUS || number == SIGILL ||
-                          number == SIGFPE || number == SIGABRT;
+                          number == SIGFPE || number == SIGABRT || number == SIGSYS;
     if (!is_fault) ::sigaction(number, &ignore, nullptr);
   }
   sigset_t none;

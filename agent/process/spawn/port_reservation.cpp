@@ -7,6 +7,7 @@
 
 #include "common/machine/port_owner.hpp"
 #include "common/machine/sockets.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -25,6 +26,7 @@ std::string name_owner(uint16_t port) {
   if (!socket.is_open() || ::connect(socket.get(), address->get(), address->size) < 0) return "";
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0)
     return "";
+  const Unblocking name("the kernel has it in memory");
   return describe_process(peer.pid);
 }
 
@@ -35,6 +37,7 @@ Error taken_error(uint16_t port, const std::string& owner) {
 }
 
 Error refused_error(uint16_t port, int error) {
+  const Unblocking table("the kernel's own tables of sockets and descriptors");
   if (error == EADDRINUSE) return taken_error(port, port_owner(port));
   return system_error("cannot reserve port " + std::to_string(port), error);
 }

@@ -5,39 +5,53 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <condition_variable>
+#include <mutex>
+
 #include "agent/process/streams/output_loop.hpp"
-#include "common/thread/blocked_signals.hpp"
+#include "common/limits/agent.hpp"
+#include "common/thread/detached_thread.hpp"
 
 namespace cpprun {
 
-Output::Output(Events events, UniqueFd wake, UniqueFd epoll)
-    : events_(std::move(events)), wake_(std::move(wake)), epoll_(std::move(epoll)) {
-  const BlockedSignals blocked;  // SIGPIPE too: a broken pipe must be an error of write()
-  thread_ = std::thread([this] { run(); });
-}
+struct Output::State {
+  Events events;
+  UniqueFd wake;
+  UniqueFd epoll;  // run() moves it to the OutputLoop
+  std::mutex mutex;
+  std::condition_variable has_ended;
+  std::vector<Command> commands;
+  bool is_ended = false;
+
+  std::vector<Command> take() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(commands, {});
+  }
+};
 
 Output::~Output() {
   post(nullptr);
-  thread_.join();
+  std::unique_lock lock(state_->mutex);
+  state_->has_ended.wait_for(lock, limits::kOutputEndTimeout, [this] { return state_->is_ended; });
 }
 
 void Output::post(Command command) {
   {
-    const std::lock_guard lock(mutex_);
-    commands_.push_back(std::move(command));
+    const std::lock_guard lock(state_->mutex);
+    state_->commands.push_back(std::move(command));
   }
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t done = ::write(state_->wake.get(), &one, sizeof one);
 }
 
-void Output::run() {
+void Output::run(State& state) {
   ::pthread_setname_np(::pthread_self(), "cpprun-output");
-  OutputLoop loop(events_, std::move(epoll_));
+  OutputLoop loop(state.events, std::move(state.epoll));
   for (;;) {
-    if (!loop.wait_and_work(wake_.get())) continue;
+    if (!loop.wait_and_work(state.wake.get())) continue;
     uint64_t count = 0;
-    [[maybe_unused]] const ssize_t done = ::read(wake_.get(), &count, sizeof count);
-    for (Command& command : take()) {
+    [[maybe_unused]] const ssize_t done = ::read(state.wake.get(), &count, sizeof count);
+    for (Command& command : state.take()) {
       if (!command) return;
       command(loop);
     }
@@ -45,18 +59,26 @@ void Output::run() {
   }
 }
 
-std::vector<Output::Command> Output::take() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(commands_, {});
-}
-
 Result<std::unique_ptr<Output>> Output::start(Events events) {
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!wake.is_open() || !epoll.is_open()) {
+  const auto state = std::make_shared<State>();
+  state->events = std::move(events);
+  state->wake.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  state->epoll.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!state->wake.is_open() || !state->epoll.is_open()) {
     return system_error("cannot carry the workers' output", errno);
   }
-  return std::unique_ptr<Output>(new Output(std::move(events), std::move(wake), std::move(epoll)));
+  const Status started = start_detached_thread([state] {
+    run(*state);
+    const std::lock_guard lock(state->mutex);
+    state->is_ended = true;
+    state->has_ended.notify_all();
+  });
+  if (!started) return started.error();
+  return std::unique_ptr<Output>(new Output(state));
+}
+
+void Output::begin_round() {
+  post([](OutputLoop& loop) { loop.begin_round(); });
 }
 
 void Output::add(std::vector<OutputStream> streams) {

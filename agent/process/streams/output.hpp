@@ -2,15 +2,15 @@
 // that a slow console or disk delays only the workers that write to it.
 //
 // Whole lines on the console, exact bytes in files. The loop's thread calls it. The output thread
-// calls the events, which must hand over at once.
+// calls the events, which must hand over at once. It may wait for a file or a terminal for ever, so
+// it is never joined, and may call an event after this object's end.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/machine/unique_fd.hpp"
@@ -53,10 +53,12 @@ class Output {
 
   // Starts the thread. Error: no descriptors are left.
   static Result<std::unique_ptr<Output>> start(Events events);
-  ~Output();  // ends the thread and drops unwritten output
+  // Ends the thread and drops unwritten output. Waits for it, at most limits::kOutputEndTimeout.
+  ~Output();
   Output(const Output&) = delete;
 
-  void add(std::vector<OutputStream> streams);  // the streams of a new round
+  void begin_round();                           // forgets the last lines of the round before
+  void add(std::vector<OutputStream> streams);  // streams of the round
   // Its streams are closed after limits::kOutputAfterExit at the latest.
   void on_worker_exit(int local_rank);
   void ask_tail(int local_rank);       // on_tail answers with the last lines of its stderr
@@ -67,18 +69,13 @@ class Output {
 
  private:
   using Command = std::function<void(OutputLoop&)>;
+  struct State;
 
-  Output(Events events, UniqueFd wake, UniqueFd epoll);
+  explicit Output(std::shared_ptr<State> state) : state_(std::move(state)) {}
   void post(Command command);  // nullptr: the thread ends
-  void run();
-  std::vector<Command> take();
+  static void run(State& state);
 
-  const Events events_;
-  UniqueFd wake_;
-  UniqueFd epoll_;  // run() moves it to the OutputLoop
-  std::mutex mutex_;
-  std::vector<Command> commands_;
-  std::thread thread_;
+  const std::shared_ptr<State> state_;  // shared with the thread
 };
 
 }  // namespace cpprun

@@ -162,7 +162,6 @@ Console* OutputLoop::console_of(const OutputStream& stream) {
 }
 
 void OutputLoop::add(std::vector<OutputStream> streams) {
-  tails_.clear();
   for (OutputStream& stream : streams) {
     Console* console = console_of(stream);
     const bool is_dead = console != nullptr && console->is_closed() && has_stdout(stream);

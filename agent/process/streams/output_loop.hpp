@@ -21,6 +21,7 @@ class OutputLoop {
   // Waits for one event or deadline and handles it. True: `wake_fd` is readable.
   bool wait_and_work(int wake_fd);
 
+  void begin_round() { tails_.clear(); }
   void add(std::vector<OutputStream> streams);
   void on_worker_exit(int local_rank);
   void send_tail(int local_rank);

@@ -118,7 +118,7 @@ TEST_F(ProcessEnd, AnErrorFileThatCannotBeReadDelaysTheReportOnlyForAWhile) {
     has_failed = true;
     EXPECT_TRUE(ends_.empty() && end.exit_code == 6) << "the other workers are stopped at once";
   };
-  start({failing, worker(1, {"exit 0"})});
+  start({failing, worker(1, {"sleep_ms 300; exit 0"})});
   run_until_quiet();
   EXPECT_TRUE(has_failed);
   ASSERT_TRUE(end_of(0).error.has_value());
