@@ -50,6 +50,10 @@ bool is_loopback(std::string_view address) {
   return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
 }
 
+bool is_host(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_host_character);
+}
+
 Result<Endpoint> parse_endpoint(std::string_view text, std::optional<uint16_t> default_port) {
   std::string_view stripped = text::strip(text);
   Parts parts{"localhost", std::nullopt};
@@ -59,7 +63,7 @@ Result<Endpoint> parse_endpoint(std::string_view text, std::optional<uint16_t> d
     parts = *found;
   }
   if (parts.host.empty()) return bad(text, "the host is empty");
-  if (!std::all_of(parts.host.begin(), parts.host.end(), is_host_character)) {
+  if (!is_host(parts.host)) {
     return bad(text, "the host has a character that no host has");
   }
   if (!parts.port) {

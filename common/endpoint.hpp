@@ -29,6 +29,9 @@ std::string to_string(const Endpoint& endpoint);
 // Whether a numeric address is one of this host's own loopback addresses.
 bool is_loopback(std::string_view address);
 
+// Whether it can be a host name or a numeric address, by its characters.
+bool is_host(std::string_view text);
+
 // Parses as torchrun does: "" is localhost; "[v6]" and "[v6]:port"; a text with two or more colons
 // is a bare IPv6 host; any other text is split at its last colon. The port has 1 to 5 digits and is
 // below 65536. The host consists of word characters, dots, dashes and colons. `default_port` stands

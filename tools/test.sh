@@ -22,6 +22,7 @@ unset PYTHONUNBUFFERED  # with it, print() writes the newline separately, and ra
 failed=()
 stage=  # the one that runs
 all=no
+named=no  # whether the command line names stages
 
 # measure begin|end NAME PID. Stage deps installs the Python that this needs.
 measure() { [ "$stage" = deps ] || tools/budget.py "$1" "$results" "$2" "$3"; }
@@ -50,6 +51,17 @@ run_all() {
   return "$bad"
 }
 
+# run_together COMMAND...: runs the commands at once; fails if any fails.
+run_together() {
+  local command pid pids=() bad=0
+  for command in "$@"; do
+    (eval "$command") &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do wait "$pid" || bad=1; done
+  return "$bad"
+}
+
 # run_pytest NAME PYTEST-ARGUMENTS...
 run_pytest() {
   local name=$1 status=0
@@ -67,20 +79,48 @@ run_ctest() {
     grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .*(Passed|Skipped) )'
 }
 
-# run_gtest NAME PROGRAM...: runs GoogleTest programs in two processes each, not in one per test:
+# run_gtest NAME PROGRAM...: runs GoogleTest programs in a few processes each, not in one per test:
 # the start of a process with sanitizers or LibTorch takes longer than most tests. Many of these
-# tests only wait, so twice as many processes run as there are slots.
+# tests only wait, those in integration_tests most, so more processes run than there are slots.
 run_gtest() {
-  local name=$1 program shard report commands=()
+  local name=$1 program shard shards report commands=()
   shift
   for program in "$@"; do
-    for shard in 0 1; do
+    if is_unchanged "$program"; then continue; fi
+    shards=2
+    if [[ $program = *integration_tests ]]; then shards=4; fi
+    for ((shard = 0; shard < shards; shard++)); do
       report=$results/$name.$(basename "$program").$shard
-      commands+=("GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=$shard GTEST_OUTPUT=xml:$report.xml \
+      commands+=("GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard GTEST_OUTPUT=xml:$report.xml \
         timeout 1200 $program >$report.log 2>&1 || { tail -n 200 $report.log; false; }")
     done
   done
-  printf '%s\n' "${commands[@]}" | xargs -P $((2 * slots)) -I{} bash -c '{}'
+  printf '%s\n' ${commands[@]+"${commands[@]}"} | xargs -r -P $((2 * slots)) -I{} bash -c '{}' ||
+    return 1
+  has_passed "$@"
+}
+
+# digest PROGRAM: of the program and of what tests read or start besides.
+digest() {
+  local build=${1%%/tests/*}
+  cat "$1" docs/*.md tests/sim/seeds.txt tests/scenarios/*.txt "$build/bin/channel_worker" \
+    "$build"/tests/support/{bad_worker,mini_agent,snapshot_writer} | sha256sum
+}
+
+has_passed() {
+  local program
+  for program in "$@"; do digest "$program" >"$program.passed"; done
+}
+
+# is_unchanged PROGRAM...: in a run of named stages, programs that have passed as they are do not
+# run again.
+is_unchanged() {
+  local program
+  [ "$named" = yes ] && [ "$all" = no ] || return 1
+  for program in "$@"; do
+    [ -f "$program.passed" ] && digest "$program" | cmp -s - "$program.passed" || return 1
+  done
+  echo "=== $*: unchanged since the tests passed"
 }
 
 # compile PRESET BUILD-ARGUMENTS...: builds and says how long that took.
@@ -113,11 +153,18 @@ stage_style() {
 stage_check() {
   cmake --preset check >/dev/null
   compile check -- -k 0
-  run_all "$(declare -f run_gtest); slots=$slots results=$results
-      tests=build/check/tests
-      run_gtest check \$tests/{unit,integration}_tests \$tests/sdk/sdk_*_tests" \
-    "$(declare -f run_ctest); slots=$slots results=$results
-      run_ctest check check -LE '$([ "$all" = yes ] && echo gtest || echo "gtest|long")'"
+  run_together "run_gtest check build/check/tests/{integration,unit}_tests \
+      build/check/tests/sdk/sdk_*_tests" ctest_check
+}
+
+# Scenarios, seeds of the simulator, examples. StoreInterop runs in stage sdk.
+ctest_check() {
+  local sim=build/check/tests/sim labels=gtest programs
+  programs=("$sim"/{sim_run,sim_tests,goodput_run} build/check/tests/scenarios/scenario_run)
+  if [ "$all" = no ]; then labels+="|long"; fi
+  if is_unchanged "${programs[@]}"; then labels+="|sim|scenarios"; fi
+  run_ctest check check -LE "$labels" -E StoreInterop
+  has_passed "${programs[@]}"
 }
 
 # Compares instructions per operation with bench/instructions.json.
@@ -130,9 +177,8 @@ stage_asan() {
   cmake --preset asan >/dev/null
   compile asan -- -k 0
   export UBSAN_OPTIONS=print_stacktrace=1
-  run_all "$(declare -f run_gtest); slots=$slots results=$results
-      run_gtest asan build/asan/tests/{unit,integration}_tests" \
-    "$(declare -f run_ctest); slots=$slots results=$results run_ctest asan asan -L scenarios"
+  run_together "run_gtest asan build/asan/tests/{integration,unit}_tests" \
+    "run_ctest asan asan -L scenarios"
 }
 
 stage_conformance() { pytest_folder conformance; }
@@ -312,7 +358,7 @@ main() {
     stages+=("${long_stages[@]}")
     export CPPRUN_ALL=yes  # long tests check it
   fi
-  [ ${#wanted[@]} -gt 0 ] || wanted=("${stages[@]}")
+  if [ ${#wanted[@]} -gt 0 ]; then named=yes; else wanted=("${stages[@]}"); fi
   rm -rf "$results"
   mkdir -p "$results"
   for name in "${wanted[@]}"; do run_stage "$name"; done

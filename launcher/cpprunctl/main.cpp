@@ -83,6 +83,8 @@ void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotCommandOptions& options,
                       "take this from the front of names, where all have it");
   convert->add_option("--step", options.step, "optimizer steps done, for a file that does not say")
       ->check(kFromZero);
+  add("mark-bad", "Set a snapshot and all later ones aside, so that nothing resumes from them",
+      "a snapshot", cpprun::snapshot_mark_bad);
   CLI::App* prune = add("prune", "Remove old snapshots, and what dead writers left",
                         "a folder of snapshots", cpprun::snapshot_prune);
   prune->add_option("--keep", options.keep, "how many of the newest stay")

@@ -112,8 +112,7 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
 
 void Coordinator::on_announce_leader(SessionId id, const Session& session,
                                      const control::AnnounceLeader& message, Effects& effects) {
-  const bool is_sane = !message.address.empty() && is_short(message.address) &&
-                       !text::has_control(message.address) && message.port > 0 &&
+  const bool is_sane = is_host(message.address) && is_short(message.address) && message.port > 0 &&
                        is_port(message.port) && message.term > Term();
   if (!is_sane || session.is_registered) {
     refuse(id, "an address from which nobody can lead a job", effects);

@@ -24,9 +24,10 @@ Error wrong(const std::string& why) {
   return Error{ErrorKind::Protocol, "is no manifest that this version reads: " + why};
 }
 
-// Neither a path nor a hidden file.
+// Neither a path nor a hidden file, except for the one of torch.distributed.checkpoint.
 bool is_file_name(std::string_view name) {
-  return !name.empty() && name.size() <= kNameBytes && name.front() != '.' &&
+  const bool is_hidden = name.starts_with('.') && name != ".metadata";
+  return !name.empty() && name.size() <= kNameBytes && !is_hidden &&
          name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos &&
          name != kManifestName;
 }

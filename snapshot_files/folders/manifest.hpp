@@ -17,7 +17,7 @@ inline constexpr const char* kOptimizerName = "optim.pt";
 std::string rank_file_name(int rank);  // "rank-3.pt"
 
 struct ManifestFile {
-  std::string name;  // without a folder; does not begin with a dot
+  std::string name;  // without a folder; .metadata, or without a leading dot
   uint64_t bytes = 0;
   uint32_t crc32 = 0;  // of the whole file
   bool operator==(const ManifestFile&) const = default;

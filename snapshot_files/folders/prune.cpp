@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "common/limits/snapshots.hpp"
 #include "snapshot_files/folders/catalog.hpp"
@@ -103,6 +104,28 @@ Status remove_tree(FileLayer& files, const std::string& path) {
     if (Status removed = files.remove_file(path + "/" + entry.name); !removed.ok()) return removed;
   }
   return files.remove_folder(path);
+}
+
+Pruned mark_bad(FileLayer& files, const std::string& given, int64_t step) {
+  Pruned pruned;
+  const std::string dir = without_slash(given);
+  Result<std::vector<Entry>> entries = files.list(dir);
+  if (!entries) return {{}, {}, entries.error()};
+  std::vector<int64_t> bad;
+  for (const Entry& entry : *entries) {
+    const std::optional<int64_t> found = step_of_name(entry.name);
+    if (!found || *found < step || entry.kind != EntryKind::Folder) continue;
+    const std::string mark = dir + "/" + entry.name + "/" + kBadMarkName;
+    Result<std::unique_ptr<File>> made = files.create(mark);
+    if (!made && !files.exists(mark)) return {{}, {}, made.error()};
+    bad.push_back(*found);
+  }
+  // The newest one first: if this is cut short, the newest of those that are left is still bad, and
+  // the next call goes on.
+  std::ranges::sort(bad, std::greater());
+  set_aside(files, dir, bad, pruned);
+  if (pruned.status) pruned.status = files.sync_folder(dir);
+  return pruned;
 }
 
 Pruned sweep_drafts(FileLayer& files, const std::string& given) {

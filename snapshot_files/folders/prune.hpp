@@ -22,6 +22,10 @@ struct KeepRule {
 std::vector<int64_t> steps_to_remove(std::vector<int64_t> complete, const KeepRule& rule,
                                      int64_t newest = INT64_MAX);
 
+// A file of this name in a snapshot that was set aside: it and what was saved after it in its round
+// are bad, also in memory.
+inline constexpr const char* kBadMarkName = "marked-bad";
+
 // Removes the snapshot folders that `rule` does not keep, incomplete ones older than the newest
 // complete one, and drafts of dead writers. Returns the removed paths. Error: the first failure;
 // the others are removed nevertheless.
@@ -44,5 +48,9 @@ Pruned prune(FileLayer& files, const std::string& dir, const KeepRule& rule,
 Pruned sweep_drafts(FileLayer& files, const std::string& dir);
 // Removes a file, or a folder and the files in it. Subfolders stay and cause an error.
 Status remove_tree(FileLayer& files, const std::string& path);
+
+// Marks the snapshot of `step` and all later ones as bad and sets them aside, so that nothing
+// resumes from them; they remain for a look. A state that has continued from a bad one is bad too.
+Pruned mark_bad(FileLayer& files, const std::string& dir, int64_t step);
 
 }  // namespace cpprun::snapshot_files

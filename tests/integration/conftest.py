@@ -8,6 +8,7 @@ which they leave files.
 import itertools
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -125,6 +126,27 @@ def cgroup_folders(token):
         for at, folders, _ in os.walk(point)
         if name in folders
     ]
+
+
+ESTABLISHED, LISTENING = '01', '0A'  # states in /proc/net/tcp
+
+
+def tcp_sockets(pid, state):
+    """Local addresses as (address in hex, port) of the TCP sockets that the process holds."""
+    inodes = set()
+    for name in os.listdir(f'/proc/{pid}/fd'):
+        try:
+            inodes.update(re.findall(r'socket:\[(\d+)\]', os.readlink(f'/proc/{pid}/fd/{name}')))
+        except OSError:
+            pass
+    found = []
+    for table in ('tcp', 'tcp6'):
+        for line in read_bytes(f'/proc/{pid}/net/{table}').decode().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == state and fields[9] in inodes:
+                address, port = fields[1].split(':')
+                found.append((address, int(port, 16)))
+    return found
 
 
 def free_port():

@@ -1,9 +1,10 @@
 """A worker that records its identity and then follows commands. Standard library only.
 
 It writes one record to $NODES_DIR and looks for commands beside it: a file `say-<pid>`,
-`say-node-<n>`, `say-round-<job>-<r>` or `say-all` with an exit code. $NODES_STUBBORN=1: SIGTERM is
-ignored; $NODES_SAVES=1: it ends with code 75 then, as if a snapshot had been saved. The record
-lists every worker of an older round that was still alive when this one began.
+`say-node-<n>`, `say-round-<job>-<r>` or `say-all` with an exit code, for $NODES_SECONDS (120) at
+most. $NODES_STUBBORN=1: SIGTERM is ignored; $NODES_SAVES=1: it ends with code 75 then, as if a
+snapshot had been saved. The record lists every worker of an older round that was still alive when
+this one began.
 """
 
 import json
@@ -51,7 +52,7 @@ def main():
 
     orders = [os.path.join(folder, f'say-{who}') for who in
               (pid, f'node-{env["NODES_NODE"]}', f'round-{job}-{round_number}', 'all')]
-    end = begun + 120
+    end = begun + float(env.get('NODES_SECONDS', 120))
     while time.monotonic() < end:
         for order in orders:
             if os.path.exists(order):

@@ -1,14 +1,13 @@
 """An agent that has run out of descriptors: each of its listening sockets resumes when there are
 descriptors again."""
 
-import os
 import re
 import resource
 import socket
 import subprocess
 import urllib.request
 
-from conftest import BIN, free_port, poll, read_bytes
+from conftest import BIN, LISTENING, free_port, poll, read_bytes, tcp_sockets
 
 # Ends a connection to the agent with a broken message, each time that it is asked to.
 CHANNEL = """
@@ -33,15 +32,7 @@ while not os.path.exists(marks + '/end'):
 
 
 def listening_ports(pid):
-    inodes = set()
-    for name in os.listdir(f'/proc/{pid}/fd'):
-        try:
-            inodes.update(re.findall(r'socket:\[(\d+)\]', os.readlink(f'/proc/{pid}/fd/{name}')))
-        except OSError:
-            pass
-    rows = [line.split() for table in ('tcp', 'tcp6')
-            for line in read_bytes(f'/proc/{pid}/net/{table}').decode().splitlines()[1:]]
-    return {int(row[1].split(':')[1], 16) for row in rows if row[3] == '0A' and row[9] in inodes}
+    return {port for _, port in tcp_sockets(pid, LISTENING)}
 
 
 def talk(port, words, size):

@@ -207,8 +207,9 @@ class StatusReader(threading.Thread):
 
 def test_message_sequences_leave_the_job_untouched(cluster):
     job = Job(cluster, 2, lease=60, restarts=3)
-    host = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
-    job.agent(1)
+    lives = {'NODES_SECONDS': str(SECONDS + 60 * SLOWEST)}
+    host = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN, **lives)
+    job.agent(1, **lives)
     world = cluster.world(0, 1)
     reader = StatusReader(job.port)
     before = reader.ask()

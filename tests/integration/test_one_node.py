@@ -1,32 +1,11 @@
 """A job that cannot exceed one node: its agent needs no TCP, and no other machine reaches it."""
 
-import os
-import re
 import urllib.request
 
 import pytest
-from conftest import free_port, poll, read_bytes
+from conftest import ESTABLISHED, LISTENING, free_port, poll, read_bytes, tcp_sockets
 
-ESTABLISHED, LISTENING = '01', '0A'
 WAIT = 'echo "up $RANK"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done; echo end'
-
-
-def tcp_sockets(pid, state):
-    """Local addresses as (address in hex, port) of the TCP sockets that the process holds."""
-    inodes = set()
-    for name in os.listdir(f'/proc/{pid}/fd'):
-        try:
-            inodes.update(re.findall(r'socket:\[(\d+)\]', os.readlink(f'/proc/{pid}/fd/{name}')))
-        except OSError:
-            pass
-    found = []
-    for table in ('tcp', 'tcp6'):
-        for line in read_bytes(f'/proc/{pid}/net/{table}').decode().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == state and fields[9] in inodes:
-                address, port = fields[1].split(':')
-                found.append((address, int(port, 16)))
-    return found
 
 
 def is_loopback(address):

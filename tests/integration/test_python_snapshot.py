@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN, kill, poll
+from conftest import BIN, has_own_mounts, kill, poll
 from launches import ROOT, has_no_traces
 from torch_python import PYTHON
 
@@ -177,6 +177,16 @@ def test_random_kills_do_not_change_the_result(jobs, n):
     assert count > 0
 
 
+def test_a_rank_that_fails_in_a_save_tells_the_others(jobs):
+    """Whatever it fails with: the others would wait for it."""
+    env = {'CPPRUN_FAULTS': 'throw:rank=0,step=5,phase=saving'}
+    job = train(jobs, 2, 'sleep=0.1', 'every=5', flags=('--snapshot-dir=runs',), env=env)
+    assert result(job, 2) == undisturbed(jobs, 2)
+    assert 'the snapshot of step 5 was not written: rank 0: fault throw' in job.output
+    assert job.find('snapshots are written again, from step 1')
+    assert not list((jobs.folder / 'runs').glob('.*'))
+
+
 def test_a_damaged_snapshot_is_skipped_and_named(jobs):
     result(alone(jobs, 'steps=15', 'sleep=0.1', 'folder=runs'))
     path = jobs.folder / 'runs' / 'step-15' / 'model.pt'
@@ -226,6 +236,49 @@ def test_a_folder_that_cannot_be_written_is_reported_once_and_training_goes_on(j
     assert job.output.count('was not written: ') == 1
     assert has_no_traces(job.output)
     assert 'saved False' in job.output
+
+
+def test_what_is_marked_as_bad_is_not_resumed_from_memory_either(jobs):
+    flags = ('--max-restarts=1', '--snapshot-dir=runs')
+    job = train(jobs, 2, 'every=10', 'sleep=0.2', 'steps=35', flags=flags)
+    folder = jobs.folder / 'runs'
+    poll(lambda: (folder / 'step-20').exists(), 60, lambda: job.output)
+    marked = cpprunctl('mark-bad', folder / 'step-20')
+    assert marked.returncode == 0 and 'set aside as' in marked.stdout, marked
+    kill(job.worker(1))
+    result(job, 2)
+    # The other slot of the memory may still have step 10.
+    assert [step for step, _ in from_lines(job)[2:]] == [10, 10]
+    assert cpprunctl('mark-bad', jobs.folder).returncode == 1
+
+
+@pytest.mark.skipif(not has_own_mounts(), reason='mounting a small disk needs root')
+def test_a_full_disk_keeps_the_snapshots_of_before(jobs):
+    """One that has room for two snapshots, and not for three."""
+    (jobs.folder / 'runs').mkdir()
+    copy = 'mount -t tmpfs -o size=1300k none runs && "$@"; code=$?; cp -r runs kept; exit $code'
+    words = (PYTHON, '-u', WORKER, 'folder=runs', 'sleep=0.1', 'flags=no-memory')
+    command = ('unshare', '-m', 'sh', '-c', copy, 'sh', *words)
+    job = jobs.start(*command, env={'OMP_NUM_THREADS': '1'})
+    assert result(job) == undisturbed(jobs, 1)
+    said = 'No space left on device; free some there, keep fewer snapshots, or name another folder'
+    assert job.output.count('was not written: ') == job.output.count(said) == 1
+    assert len(list((jobs.folder / 'kept').glob('step-*'))) == 2
+    assert not list((jobs.folder / 'kept').glob('.*'))
+    assert cpprunctl('verify', jobs.folder / 'kept').returncode == 0
+
+
+def test_two_programs_in_one_folder_leave_whole_snapshots(jobs):
+    """Each counts the other's newer ones as a future that was left; none is mixed or cut."""
+    both = [alone(jobs, 'folder=runs', 'every=2', 'sleep=0.05', 'keep=2') for _ in range(2)]
+    for job in both:
+        assert result(job) == undisturbed(jobs, 1)
+    folder = jobs.folder / 'runs'
+    assert cpprunctl('verify', folder).returncode == 0
+    assert not list(folder.glob('.*'))
+    last = alone(jobs, 'folder=runs', 'steps=31')
+    assert last.done() == 0, last.output
+    assert from_lines(last)[0][1] == 'disk'
 
 
 def test_import_needs_no_torch(jobs):

@@ -129,6 +129,9 @@ void ProcessTest::receive() {
 ProcessHost& ProcessTest::host() {
   if (host_) return *host_;
   ProcessHost::Events events;
+  events.on_start = [this](LocalRank, Rank, int pid) {
+    if (on_start_) on_start_(pid);
+  };
   events.on_failure = [this](const WorkerExit& end) {
     if (on_failure_) on_failure_(end);
   };

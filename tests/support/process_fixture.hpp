@@ -93,6 +93,7 @@ class ProcessTest : public ::testing::Test {
   int stuck_count_ = 0;              // number of reports
   std::function<void(const WorkerExit&)> on_failure_;
   std::function<void(const WorkerExit&)> also_on_end_;
+  std::function<void(int pid)> on_start_;
   int quiet_count_ = 0;
   bool is_started_ = false;
   std::optional<Error> start_error_;

@@ -11,6 +11,7 @@
 #include "common/endpoint.hpp"
 #include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/identity.hpp"
 #include "common/version.hpp"
 #include "launcher/cpprunctl/doctor/doctor_pair.hpp"
@@ -135,16 +136,14 @@ class Doctor {
   doctor::NodesFacts facts_;
 };
 
-// Node 0 publishes the result and waits until all nodes have read it, because it may host the
-// store.
-Status publish_result(DoctorRendezvous& rendezvous, int64_t count, bool was_well) {
-  if (Status published = rendezvous.publish("end", was_well ? "well" : "not well"); !published)
-    return published;
-  for (int64_t i = 0; i < count; ++i) {
-    if (i != rendezvous.number())
-      (void)rendezvous.await(key("bye", i), limits::kDoctorConnectTimeout);
+// The node that serves the store ends last: the others still read the result there.
+void say_bye(DoctorRendezvous& rendezvous, int64_t count) {
+  (void)rendezvous.publish(key("bye", rendezvous.number()), "1");
+  if (!rendezvous.is_host()) return;
+  const Instant until = boot_now() + limits::kDoctorPairTimeout;
+  for (int64_t i = 0; i < count && boot_now() < until; ++i) {
+    (void)rendezvous.await(key("bye", i), until - boot_now());
   }
-  return {};
 }
 
 // Blocks until all pairs are measured. Node 0, which joined first, prints the findings; the others
@@ -169,13 +168,14 @@ Result<bool> run_doctors(const Endpoint& endpoint, const DoctorNodesOptions& opt
     if (!findings) return findings.error();
     print_findings(*findings, is_json);
     const bool was_well = doctor::is_well(*findings);
-    if (Status published = publish_result(**rendezvous, options.count, was_well); !published)
-      return published.error();
+    const Status published = (*rendezvous)->publish("end", was_well ? "well" : "not well");
+    if (!published) return published.error();
+    say_bye(**rendezvous, options.count);
     return was_well;
   }
   const Duration limit = 2 * limits::kDoctorPairTimeout * options.count;
   const std::optional<std::string> end = (*rendezvous)->await("end", limit);
-  (void)(*rendezvous)->publish(key("bye", (*rendezvous)->number()), "1");
+  say_bye(**rendezvous, options.count);
   const std::string& first = doctor.facts().nodes.front().name;
   if (!end) return Error{ErrorKind::System, first + ", which came first, has not told the end"};
   if (!is_json) print("the findings stand at " + first + ", which came first\n");

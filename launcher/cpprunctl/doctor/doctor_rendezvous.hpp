@@ -20,7 +20,8 @@ class DoctorRendezvous {
                                                         Duration limit);
   ~DoctorRendezvous();
 
-  int64_t number() const { return number_; }  // of this node, in the order of arrival
+  int64_t number() const { return number_; }         // of this node, in the order of arrival
+  bool is_host() const { return host_ != nullptr; }  // this process serves the store
   // Our own address on the route to the endpoint; "" if unknown.
   const std::string& own_address() const { return own_address_; }
 

@@ -26,5 +26,6 @@ Status snapshot_verify(const SnapshotCommandOptions& options);
 Status snapshot_latest(const SnapshotCommandOptions& options);
 Status snapshot_convert(const SnapshotCommandOptions& options);
 Status snapshot_prune(const SnapshotCommandOptions& options);
+Status snapshot_mark_bad(const SnapshotCommandOptions& options);
 
 }  // namespace cpprun

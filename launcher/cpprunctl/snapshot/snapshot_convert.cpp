@@ -1,6 +1,7 @@
-// The verbs that write: convert, prune.
+// The verbs that write: convert, prune, mark-bad.
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <map>
 
 #include "common/log/log.hpp"
@@ -272,6 +273,19 @@ Status snapshot_prune(const SnapshotCommandOptions& options) {
   const Pruned pruned =
       prune(real_files(), options.path, {.last = options.keep, .every = options.keep_every});
   for (const std::string& path : pruned.removed) print("removed " + path + "\n");
+  return pruned.status;
+}
+
+Status snapshot_mark_bad(const SnapshotCommandOptions& options) {
+  const std::filesystem::path path = std::filesystem::path(options.path + "/").parent_path();
+  const std::optional<int64_t> step = step_of_name(path.filename().string());
+  if (!step || !real_files().exists(path.string())) {
+    return Error{ErrorKind::BadValue,
+                 options.path + " is no snapshot: name one, such as runs/step-96"};
+  }
+  const std::string dir = path.has_parent_path() ? path.parent_path().string() : ".";
+  const Pruned pruned = mark_bad(real_files(), dir, *step);
+  for (const std::string& aside : pruned.set_aside) print("set aside as " + aside + "\n");
   return pruned.status;
 }
 

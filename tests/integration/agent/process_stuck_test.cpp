@@ -147,6 +147,25 @@ TEST_P(ProcessStuck, ASecondRequestWaitsLess) {
   EXPECT_LT(stuck_[0].since, 5s);
 }
 
+// The start ends when it has: no worker starts beside it.
+TEST_P(ProcessStuck, AWorkerOfAFailedStartSurvivesSigkill) {
+  on_start_ = [this](int pid) { tracer_.seize(pid); };
+  WorkerSpec broken = worker(1, {"exit 0"});
+  broken.argv = {"no-such-program"};
+  begin_start({worker(0, {"pause"}), broken});
+  run_until_stuck();
+  tracer_.await_exit();
+  EXPECT_FALSE(start_error_);
+  EXPECT_FALSE(host().is_idle());
+  tracer_.let_go();
+  run_until([this] { return start_error_.has_value(); });
+  EXPECT_TRUE(ends_.empty());
+  EXPECT_EQ(quiet_count_, 0);
+  on_start_ = nullptr;
+  start({worker(0, {"exit 0"})});
+  run_until_quiet();
+}
+
 TEST_P(ProcessStuck, ReportsChildrenLeftBehindByAWorker) {
   start({worker(0, {"fork 2; report a; await 2; exit 3", "report kid; pause"})});
   const int kid = wait_reported("kid");

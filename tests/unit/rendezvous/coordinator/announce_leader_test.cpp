@@ -24,6 +24,7 @@ class AnnounceLeader : public JobTest {
 TEST_F(AnnounceLeader, R17_RejectsAnUnusableAddress) {
   const control::AnnounceLeader senseless[] = {{Term(8), "", 4702},
                                                {Term(8), std::string(2000, 'x'), 4702},
+                                               {Term(8), "10.0.0.2 and more", 4702},
                                                {Term(8), "10.0.0.2", 0},
                                                {Term(8), "10.0.0.2", 65536},
                                                {Term(0), "10.0.0.2", 4702}};

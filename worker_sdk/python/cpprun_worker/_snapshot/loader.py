@@ -9,10 +9,11 @@ import sys
 from typing import NamedTuple
 
 import torch
+from torch.distributed.checkpoint import FileSystemReader
 
 import cpprun_worker
 
-from . import manifest
+from . import manifest, sharded
 from .archive import crc32
 from .files import SnapshotFileError, errors_of, is_same_path, snapshot_name
 from .memory import ShardError
@@ -83,6 +84,8 @@ class Loader:
         members = self._group.get().members
         if all(ranks.local_rank_of(member) is not None for member in members):
             for label in self._memory.found(ranks.rank, ranks.world):
+                if self._is_bad(label):
+                    continue
                 name, save = f'step {label.step} in memory', f'{label.round}/{label.world}'
                 found.append(Candidate(MEMORY, label.step, save, '', name))
         chosen = self._launchers_choice()
@@ -99,6 +102,14 @@ class Loader:
         for each in incomplete:
             found.append(Candidate(FOLDER, each.step, '', each.why, snapshot_name(each.step)))
         return found
+
+    def _is_bad(self, label):
+        """A user has marked a snapshot as bad; what its round has saved later is bad too."""
+        run_id = os.environ.get('TORCHELASTIC_RUN_ID', '')
+        return any(
+            (bad_run, bad_round) == (run_id, label.round) and bad_step <= label.step
+            for bad_run, bad_round, bad_step in manifest.marked_bad(self._folder)
+        )
 
     def _launchers_choice(self):
         """None unless the launcher looks at this folder."""
@@ -129,7 +140,10 @@ class Loader:
             if not is_shared or number % len(members) == turn:
                 _verify(f'{path}/{name}', int(entry['crc32'], 16))
             number += is_shared
-            loaded[name] = _read(f'{path}/{name}')
+            if name == sharded.METADATA:
+                loaded[name] = FileSystemReader(path)
+            elif not sharded.is_file(name):
+                loaded[name] = _read(f'{path}/{name}')
         return loaded
 
     def path_of(self, candidate):

@@ -4,15 +4,17 @@ may be hostile. C++ counterparts: snapshot_files/folders/manifest.hpp, catalog.h
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import stat
 from typing import NamedTuple
 
-from .files import SnapshotFileError, errors_of, snapshot_name, step_of_name
+from .files import SnapshotFileError, errors_of, is_left_name, snapshot_name, step_of_name
 
 MANIFEST, MODEL, OTHERS = 'manifest.json', 'model.pt', 'optim.pt'
+BAD_MARK = 'marked-bad'
 FORMAT = 1
 REPORTED = 8  # newest complete snapshots of a folder that are considered
 MANIFEST_BYTES = 16 << 20
@@ -53,7 +55,7 @@ def _is_file_name(name):
     return (
         isinstance(name, str)
         and 0 < len(os.fsencode(name)) <= 255
-        and name[0] != '.'
+        and (name[0] != '.' or name == '.metadata')  # of torch.distributed.checkpoint
         and '/' not in name
         and '\0' not in name
         and name != MANIFEST
@@ -131,6 +133,18 @@ def look_at(path):
             why = f'its file {name} has {info.st_size} bytes, the manifest says {size}'
             raise SnapshotFileError(why)
     return Found(step, path, made)
+
+
+def marked_bad(folder):
+    """(run id, round, step) of each snapshot that `cpprunctl snapshot mark-bad` has set aside."""
+    found = []
+    with contextlib.suppress(OSError):
+        for name in filter(is_left_name, os.listdir(folder)):
+            if os.path.lexists(f'{folder}/{name}/{BAD_MARK}'):
+                with contextlib.suppress(SnapshotFileError):
+                    made = _read(f'{folder}/{name}/{MANIFEST}')
+                    found.append((made.get('run_id'), made.get('round'), made['step']))
+    return found
 
 
 def scan(folder, most=REPORTED):

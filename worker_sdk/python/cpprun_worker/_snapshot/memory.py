@@ -8,6 +8,7 @@ that outlives it; Snapshots of other folders have memory that ends with the proc
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
 import threading
@@ -15,9 +16,11 @@ from typing import NamedTuple
 
 import torch
 
-from . import state_pickle
-from .archive import BIG, align_up, crc32, crc32_combine, plan_parts
+from . import sharded, state_pickle
+from .archive import BIG, Plan, align_up, crc32, crc32_combine, plan_parts
 from .arena import Arena, Label, Slots, arena_bytes
+from .state_pickle import StateWriter
+from .training_state import StagedFile
 
 _ALIGNMENT = 64
 _first_owner: list[str] = []
@@ -81,6 +84,65 @@ class Shard:
         return [self.name, self.pickle_in_slot, len(self.pickle), parts]
 
 
+class ShardedShard(Shard):
+    """This rank's items of a sharded state: a list of tensors and bytes, the last one its metadata.
+    """
+
+    def __init__(self, captured):
+        writer = StateWriter()
+        contents = [item.content for item in captured.items]
+        pickled = writer.write([*contents, captured.metadata])
+        super().__init__(StagedFile(captured.name, pickled, writer.storages), 1, 0)
+        self.metadata = captured.metadata
+        # Of each item: its bytes, or the pickle of its file and its storage.
+        self._items = [
+            (_whole(each), None) if _is_known(each) else (_pickle_of(each), writer.name_of(each))
+            for each in contents
+        ]
+
+    def write(self, output, content):
+        """Writes the file of the items; `content`: the slot. (bytes of each, size, crc32)."""
+        part_of = {part.storage: (i, part) for i, part in self.mine()}
+        lengths, at, whole = [], 0, 0
+        for pickled, storage in self._items:
+            if storage is None:
+                pieces, size, crc = [(0, pickled)], len(pickled), crc32(pickled)
+            else:
+                i, part = part_of[storage]
+                plan = Plan([(_ONLY, part.size)])
+                pieces, size, crc = plan.rest(pickled, {_ONLY: self.crcs[i]})
+                piece = content[part.in_slot : part.in_slot + part.size]
+                pieces.append((plan.by_name[_ONLY].data_at, piece))
+            for place, piece in pieces:
+                output.write_at(at + place, piece)
+            lengths.append(size)
+            whole, at = crc32_combine(whole, crc, size), at + size
+        return lengths, at, whole
+
+
+_ONLY = '0'  # name of the storage in a file of one tensor
+
+
+def _pickle_of(tensor):
+    return StateWriter().write(tensor)
+
+
+def _is_known(content):
+    """Bytes, or a tensor without elements."""
+    return isinstance(content, bytes) or not content.untyped_storage().nbytes()
+
+
+def _whole(content):
+    """The file of what is known."""
+    if isinstance(content, bytes):
+        return content
+    pieces, size, _ = Plan([(_ONLY, 0)]).rest(_pickle_of(content), {_ONLY: 0})
+    made = bytearray(size)
+    for at, piece in pieces:
+        made[at : at + len(piece)] = piece
+    return bytes(made)
+
+
 class Staged:
     """What this rank has of a snapshot, in a slot."""
 
@@ -89,7 +151,8 @@ class Staged:
         self.epoch = contents.epoch
         self.shared = [Shard(file, len(group.members), place) for file in contents.shared]
         self.own = Shard(contents.own, 1, 0)
-        self.files = [*self.shared, self.own]
+        self.sharded = ShardedShard(contents.sharded) if contents.sharded else None
+        self.files = [*self.shared, *filter(None, [self.sharded]), self.own]
         self.content = memoryview(b'')
 
     def lay_out(self, owner):
@@ -229,10 +292,24 @@ class Memory:
             indexes.append(index)
         loaded = {}
         for i, (name, *_) in enumerate(indexes[0].files[:-1]):
-            loaded[name] = _read(indexes, i)  # the leader's pickle counts
+            if not sharded.is_file(name):
+                loaded[name] = _read(indexes, i)  # the leader's pickle counts
         mine = indexes[group.members.index(label.rank)]
         loaded[mine.files[-1][0]] = _read([mine], -1)
+        if len(mine.files) > 1 and sharded.is_file(mine.files[-2][0]):
+            by_rank = dict(zip(group.members, indexes))
+            loaded[sharded.METADATA] = _sharded_reader(by_rank, label.rank)
         return loaded
+
+
+def _sharded_reader(indexes, rank):
+    @functools.lru_cache(maxsize=None)
+    def items_of(member):
+        if member not in indexes:
+            raise ShardError(f'the memory of rank {member} is on another node')
+        return _read([indexes[member]], -2)
+
+    return sharded.MemoryReader(items_of(rank)[-1], items_of)
 
 
 def _peer(ranks, member):

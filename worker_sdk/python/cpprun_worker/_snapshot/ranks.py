@@ -55,6 +55,11 @@ class Ranks:
         """The values of all ranks. All ranks call it, in the training thread."""
         return self._gather(value, self._training)
 
+    @property
+    def training_group(self):
+        """The Gloo group of the training thread; None for a single rank."""
+        return self._training
+
     def gather_of_writers(self, value):
         """The same in the writing thread."""
         return self._gather(value, self._writing)

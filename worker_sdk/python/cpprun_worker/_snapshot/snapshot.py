@@ -37,6 +37,9 @@ class Snapshot:
     extra: more that is the same on all ranks, by name: objects with state_dict, or plain values
         (numbers, texts, lists, dicts, tensors), which resume() replaces in this dict.
     per_rank: the same for what is each rank's own.
+    sharded: in place of model and optimizer, an object whose state_dict (dicts with DTensors) is
+        saved in the format of torch.distributed.checkpoint. A model that FSDP2 has sharded needs no
+        such object: it and its optimizer are saved in that format anyway.
     folder: default CPPRUN_SNAPSHOT_DIR (from --snapshot-dir), else "snapshots".
     keep, keep_every: how many of the newest remain, and each whose step is a multiple.
     rng: saves the random generators of Python, numpy and torch, of each rank.
@@ -55,6 +58,7 @@ class Snapshot:
         scaler: Any = None,
         extra: MutableMapping[str, Any] | None = None,
         per_rank: MutableMapping[str, Any] | None = None,
+        sharded: Any = None,
         keep: int = 3,
         keep_every: int = 0,
         rng: bool = True,
@@ -74,8 +78,8 @@ class Snapshot:
         if per_rank is not None:
             own = _Joined(own, per_rank) if own else per_rank
         extra = {} if extra is None else extra
-        self._state = TrainingState(model, others, extra, own, rng)
         self._ranks = Ranks()
+        self._state = TrainingState(model, others, extra, own, rng, sharded, self._ranks)
         self._group = FolderGroup(self._folder, self._ranks)
         self._memory = Memory(owner, in_memory)
         self._schedule = Schedule(self._ranks)

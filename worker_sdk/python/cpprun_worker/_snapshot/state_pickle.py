@@ -86,6 +86,10 @@ class StateWriter:
         self._decide = is_leaders
         return b'\x80\x02' + b''.join(self._put(value, (), 0)) + b'.'
 
+    def name_of(self, tensor):
+        """Name of the storage of a tensor that was written and is not empty."""
+        return self._storage(tensor, ())[0]
+
     def _put(self, value, path, depth):
         kind = type(value)
         if value is None:
@@ -192,7 +196,7 @@ class StateWriter:
     def _storage(self, tensor, path):
         storage = tensor.untyped_storage()
         size = storage.nbytes()
-        key = (tensor.device, storage.data_ptr(), size) if size else (None, id(tensor))
+        key = (tensor.device, storage.data_ptr(), size) if size else len(self.storages)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = len(self.storages)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from . import bucket_order
+from . import bucket_order, sharded
 from .manifest import MODEL, OTHERS, rank_file
 from .state_pickle import StateError, StateWriter
 
@@ -31,6 +31,7 @@ class StagedFile(NamedTuple):
 
 class Contents(NamedTuple):
     shared: list  # of StagedFile: the same on all ranks
+    sharded: Any  # sharded.Captured, or None
     own: StagedFile
     epoch: int
 
@@ -53,9 +54,11 @@ def _is_stateful(value):
 class TrainingState:
     """The objects of a Snapshot. `others` and `per_rank`: {name: object with state_dict}."""
 
-    def __init__(self, model, others, extra, per_rank, has_rng):
+    def __init__(self, model, others, extra, per_rank, has_rng, whole, ranks):
+        """`whole`: an object whose state_dict torch.distributed.checkpoint saves, or None."""
         self.model = model
         self._others = others
+        self._sharded = None
         self._extra = extra
         self._per_rank = per_rank
         self._has_rng = has_rng
@@ -67,6 +70,17 @@ class TrainingState:
             if value is not None and not _is_stateful(value):
                 kind = type(value).__name__
                 raise TypeError(f'{name} is a {kind}, which has no state_dict and load_state_dict')
+        if whole is not None:
+            if model is not None or 'optimizer' in others or not _is_stateful(whole):
+                raise ValueError(
+                    'sharded is an object with state_dict and load_state_dict, in place of model '
+                    'and optimizer'
+                )
+            self._sharded = sharded.Sharded(whole, ranks)
+        elif sharded.is_sharded(model):
+            both = sharded.ModelAndOptimizer(unwrapped(model), self._others.pop('optimizer', None))
+            self._sharded = sharded.Sharded(both, ranks)
+            self.model = None
 
     def capture(self, step, seconds, rank):
         """The files of this rank. Copies no tensor of a model or an optimizer."""
@@ -91,7 +105,8 @@ class TrainingState:
         writer = StateWriter()
         pickled = writer.write(others, lambda path: path[0] not in optimizers)
         shared.append(StagedFile(OTHERS, pickled, writer.storages))
-        return Contents(shared, self._capture_own(rank), self._epoch())
+        captured = self._sharded.capture() if self._sharded else None
+        return Contents(shared, captured, self._capture_own(rank), self._epoch())
 
     def _capture_own(self, rank):
         own = {name: _state_of(name, one) for name, one in self._per_rank.items()}
@@ -119,6 +134,8 @@ class TrainingState:
                 raise ValueError("the snapshot has no 'model'")
             bucket_order.restore(self.model, others.get(BUCKETS_KEY))
             _load('model', unwrapped(self.model), loaded[MODEL])
+        if self._sharded:
+            self._load_sharded(loaded.get(sharded.METADATA))
         for name, one in self._others.items():
             if name in others:
                 _load(name, one, others[name])
@@ -135,9 +152,19 @@ class TrainingState:
         lacks_own = own is None and bool(self._has_rng or self._per_rank)
         return float(others.get(SECONDS_KEY, 0)), missing, lacks_own
 
+    def _load_sharded(self, reader):
+        if reader is None:
+            raise ValueError('the snapshot has no sharded model')
+        try:
+            self._sharded.load(reader)
+        except Exception as error:  # DCP has several kinds
+            raise ValueError(f"the sharded model can't be resumed: {error}") from error
+
     def bad_tensor(self):
         """Path of a tensor of model or optimizers that has a NaN or an infinity, or None."""
         states = {'model': unwrapped(self.model).state_dict()} if self.model is not None else {}
+        if self._sharded:
+            states['sharded'] = self._sharded.local_state()
         for name, one in self._others.items():
             if isinstance(one, torch.optim.Optimizer):
                 states[name] = one.state_dict()

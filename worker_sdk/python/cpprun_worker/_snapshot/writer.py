@@ -15,9 +15,9 @@ import torch
 
 import cpprun_worker
 
-from . import commit, files, manifest
-from .archive import Plan, crc32_combine
-from .files import OutputFile, SnapshotFileError
+from . import commit, files, manifest, sharded
+from .archive import Plan, crc32, crc32_combine
+from .files import OutputFile
 from .memory import Staged, label_of
 from .ranks import number_of_environment
 
@@ -104,7 +104,7 @@ class Writer:
         began = time.monotonic()
         failed = ''
         try:
-            self._agree(self._stage_outcome(staged, why))
+            self._stage_memory(staged, why)
             self._memory.complete(step)
             path = _FolderWriting(staged, step, group, self).write()
             self.last_path = path
@@ -116,12 +116,20 @@ class Writer:
         self.writing = time.monotonic() - began
         self._report(step, failed)
 
-    def _stage_outcome(self, staged, why):
-        if not why:
-            self._memory.staged(staged)
-        return _Outcome(why)
+    def _stage_memory(self, staged, why):
+        """Returns once every rank has its state in memory."""
+        own = self.outcome_of(self._memory.staged, staged) if not why else _Outcome(why)
+        self.agree(own)
 
-    def _agree(self, own):
+    @staticmethod
+    def outcome_of(call, *args):
+        """Calls it. Whatever it raises, the other ranks must hear of it: they wait for this one."""
+        try:
+            return _Outcome('', call(*args))
+        except Exception as error:
+            return _Outcome(str(error) or type(error).__name__)
+
+    def agree(self, own):
         """The outcomes of all ranks. SaveError: what the first failed rank says."""
         try:
             outcomes = self._ranks.gather_of_writers(own)
@@ -183,20 +191,15 @@ class _FolderWriting:
 
     def _stage(self, call, *args, is_mine=True):
         """Runs a stage of this rank, and tells how it ended; the outcomes of all ranks."""
-        own = _Outcome()
-        if is_mine:
-            try:
-                own = _Outcome('', call(*args))
-            except (SnapshotFileError, SaveError, OSError) as error:
-                own = _Outcome(str(error))
-        return self._writer._agree(own)
+        own = self._writer.outcome_of(call, *args) if is_mine else _Outcome()
+        return self._writer.agree(own)
 
     def _write(self):
         told = self._stage(self._create_draft, is_mine=self._is_leader)
         snapshot_id, nonce = told[0].value[0], told[self._group.leader].value[1]
         done = self._stage(self._write_shards, nonce)
-        of_members = [done[member].value for member in self._group.members]
-        self._stage(self._finish, snapshot_id, of_members, is_mine=self._is_leader)
+        of_ranks = [outcome.value for outcome in done]
+        self._stage(self._finish, snapshot_id, of_ranks, is_mine=self._is_leader)
         self._stage(self._request_commit, is_mine=self._ranks.is_first)
         told = self._stage(self._publish, is_mine=self._is_leader)
         if self._is_leader:
@@ -213,7 +216,7 @@ class _FolderWriting:
         return files.make_nonce() + files.make_nonce(), nonce
 
     def _write_shards(self, nonce):
-        """Returns the crc32s of this rank's parts, what its own file has, and a fingerprint."""
+        """Returns the crc32s of this rank's parts, what its own files have, and a fingerprint."""
         if not self._is_leader:
             self._draft = commit.Draft(self._folder, self._step, nonce, is_new=False)
             for file in self._staged.shared:
@@ -225,7 +228,18 @@ class _FolderWriting:
             output.sync()
         crcs = [file.crcs for file in self._staged.shared]
         fingerprint = [(file.storages, file.paths) for file in self._staged.shared]
-        return crcs, self._write_own_file(), fingerprint
+        return crcs, self._write_own_file(), fingerprint, self._write_sharded()
+
+    def _write_sharded(self):
+        """(bytes of each item, size, crc32) of this rank's file of a sharded state, or None."""
+        file = self._staged.sharded
+        if file is None:
+            return None
+        output = OutputFile(self._draft.path_of(file.name), is_new=True)
+        self._outputs.append(output)
+        done = file.write(output, self._staged.content)
+        output.sync()
+        return done
 
     def _write_own_file(self):
         """(bytes, crc32) of rank-<r>.pt."""
@@ -240,10 +254,11 @@ class _FolderWriting:
             output.write_at(place.data_at + part.at, self._staged.part(part))
         return _write_rest(output, plan, file.pickle, crc_of)
 
-    def _finish(self, snapshot_id, of_members):
+    def _finish(self, snapshot_id, of_ranks):
         entries = []
+        of_members = [of_ranks[member] for member in self._group.members]
         own_fingerprint = of_members[0][2]
-        for member, (_, _, fingerprint) in zip(self._group.members, of_members):
+        for member, (_, _, fingerprint, _) in zip(self._group.members, of_members):
             if fingerprint != own_fingerprint:
                 raise SaveError(
                     f'ranks {self._group.leader} and {member} save different tensors: '
@@ -256,12 +271,29 @@ class _FolderWriting:
                 crc_of[part.storage] = _joined(crc_of.get(part.storage), crc, part.size)
             done = _write_rest(self._outputs[number], self._plans[number], file.pickle, crc_of)
             entries.append((file.name, *done))
-        for member, (_, done, _) in zip(self._group.members, of_members):
+        for member, (_, done, _, sharded_done) in zip(self._group.members, of_members):
             entries.append((manifest.rank_file(member), *done))
+            if sharded_done:
+                entries.append((sharded.file_of(member), *sharded_done[1:]))
+        if self._staged.sharded:
+            entries.append(self._write_metadata(of_ranks))
         self._draft.write_manifest(self._manifest(snapshot_id, entries))
 
+    def _write_metadata(self, of_ranks):
+        """Writes `.metadata` of torch.distributed.checkpoint: (name, bytes, crc32)."""
+        lengths = {rank: value[3][0] for rank, value in enumerate(of_ranks)}
+        content = sharded.metadata_bytes(self._staged.sharded.metadata, lengths)
+        output = OutputFile(self._draft.path_of(sharded.METADATA), is_new=True)
+        self._outputs.append(output)
+        output.write_at(0, content)
+        output.sync()
+        return sharded.METADATA, len(content), crc32(content)
+
     def _manifest(self, snapshot_id, entries):
-        elsewhere = set(range(self._ranks.world)) - set(self._group.members)
+        others = sorted(set(range(self._ranks.world)) - set(self._group.members))
+        elsewhere = [manifest.rank_file(rank) for rank in others]
+        if self._staged.sharded:
+            elsewhere += [sharded.file_of(rank) for rank in others]
         return {
             'id': snapshot_id,
             'step': self._step,
@@ -275,7 +307,7 @@ class _FolderWriting:
             'files': [
                 {'name': name, 'bytes': size, 'crc32': f'{crc:08x}'} for name, size, crc in entries
             ],
-            'elsewhere': [manifest.rank_file(rank) for rank in sorted(elsewhere)],
+            'elsewhere': elsewhere,
             'user': {},
         }
 

@@ -8,8 +8,26 @@
 
 #include <gtest/gtest.h>
 
+#if defined(__SANITIZE_ADDRESS__)  // g++
+#define HAS_MALLOC_OF_SANITIZER 1
+#elif defined(__has_feature)
+#define HAS_MALLOC_OF_SANITIZER __has_feature(address_sanitizer)  // clang
+#else
+#define HAS_MALLOC_OF_SANITIZER 0
+#endif
+
 namespace cpprun::worker {
 namespace {
+
+TEST(MallocTuning, KeepsSettingsOfTheUser) {
+  for (const char* own : {"CPPRUN_MALLOC=default", "MALLOC_TOP_PAD_=1",
+                          "GLIBC_TUNABLES=a.b=1:glibc.malloc.arena_max=2"}) {
+    const char* const environment[] = {"HOME=/root", own, nullptr};
+    EXPECT_FALSE(tune_malloc(environment)) << own;
+  }
+}
+
+#if !HAS_MALLOC_OF_SANITIZER
 
 constexpr size_t kFilled = 32 << 20;
 
@@ -19,19 +37,11 @@ size_t resident() {
   return in_memory * static_cast<size_t>(::getpagesize());
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kIsMallocOfGlibc = false;  // g++
-#elif defined(__has_feature)
-constexpr bool kIsMallocOfGlibc = !__has_feature(address_sanitizer);  // clang
-#else
-constexpr bool kIsMallocOfGlibc = true;
-#endif
-
 bool can_fill() {
   utsname system{};
   ::uname(&system);
   const int major = std::atoi(system.release);
-  return kIsMallocOfGlibc && (major > 5 || (major == 5 && std::atoi(system.release + 2) >= 14));
+  return major > 5 || (major == 5 && std::atoi(system.release + 2) >= 14);
 }
 
 // In its own process, whose malloc may be changed.
@@ -50,17 +60,11 @@ int fills_by() {
 }
 
 TEST(MallocTuning, ReservesTheHeapBeforeUse) {
-  if (!can_fill()) GTEST_SKIP() << "Linux before 5.14, or a sanitizer's malloc";
+  if (!can_fill()) GTEST_SKIP() << "Linux before 5.14";
   EXPECT_EXIT(::_exit(fills_by() >= int{kFilled >> 20} ? 0 : 1), testing::ExitedWithCode(0), "");
 }
 
-TEST(MallocTuning, KeepsSettingsOfTheUser) {
-  for (const char* own : {"CPPRUN_MALLOC=default", "MALLOC_TOP_PAD_=1",
-                          "GLIBC_TUNABLES=a.b=1:glibc.malloc.arena_max=2"}) {
-    const char* const environment[] = {"HOME=/root", own, nullptr};
-    EXPECT_FALSE(tune_malloc(environment)) << own;
-  }
-}
+#endif
 
 }  // namespace
 }  // namespace cpprun::worker

@@ -1,0 +1,56 @@
+"""cpprun_worker.Snapshot of a training with FSDP2: exact, in the format of DCP."""
+
+import pytest
+from launches import ROOT
+from test_python_snapshot import PYTHON, WORLDS, cpprunctl, from_lines, pytestmark  # noqa: F401
+
+WORKER = ROOT / 'tests' / 'support' / 'python_sharded_worker.py'
+
+
+def train(jobs, n, steps, folder, mode='apart', faults=''):
+    env = {'OMP_NUM_THREADS': '1', **({'CPPRUN_FAULTS': faults} if faults else {})}
+    flags = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=2', '--no-python')
+    job = jobs.cpprun(*flags, PYTHON, '-u', WORKER, steps, folder, mode, env=env)
+    assert job.done() == 0, job.output
+    return job
+
+
+def result(job):
+    found = set(job.wait_for_all(r'\] parameters (\w+)', 1))
+    assert len(found) == 1
+    return found.pop()
+
+
+@pytest.mark.parametrize('n', WORLDS)
+def test_killed_workers_resume_exactly_from_memory(jobs, n):
+    whole = result(train(jobs, n, 30, 'whole'))
+    faults = 'kill:rank=1,step=13,attempt=0;kill:rank=0,step=24,attempt=1'
+    job = train(jobs, n, 30, 'runs', faults=faults)
+    assert result(job) == whole
+    assert {where for _, where in from_lines(job)[n:]} == {'memory'}
+
+
+def test_another_world_size_and_dcp_read_it(jobs):
+    train(jobs, 2, 15, 'runs', 'together')
+    assert cpprunctl('verify', jobs.folder / 'runs').returncode == 0
+    whole = float(train(jobs, 2, 30, 'whole', 'together').find(r'sum (\S+)')[1])
+    job = train(jobs, 3, 30, 'runs', 'together')
+    assert from_lines(job) == [(15, 'disk')] * 3
+    assert float(job.find(r'sum (\S+)')[1]) == pytest.approx(whole, rel=1e-4)
+    look = """
+import sys, torch
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+dcp_to_torch_save(sys.argv[1], 'all.pt')
+state = torch.load('all.pt', weights_only=False)
+assert state['model']['0.weight'].shape == (301, 20)
+assert state['optimizer']['state']['0.weight']['exp_avg'].shape == (301, 20)
+print(f"sum {sum(part.abs().sum().item() for part in state['model'].values()):.6f}")
+"""
+    code, output = jobs.run(PYTHON, '-c', look, jobs.folder / 'runs' / 'step-30')
+    assert code == 0, output
+    assert job.find(r'sum (\S+)')[0] in output
+
+
+def test_an_own_object_with_the_state_dict(jobs):
+    whole = result(train(jobs, 2, 20, 'a', 'apart'))
+    assert result(train(jobs, 2, 20, 'b', 'whole', 'kill:rank=0,step=12,attempt=0')) == whole

@@ -1,0 +1,86 @@
+"""A small training with FSDP2 for tests of cpprun_worker.Snapshot.
+
+    python_sharded_worker.py STEPS FOLDER [apart | together | whole]
+
+apart: each rank draws its own numbers; together: all draw the same, so that the result does not
+depend on the number of ranks but for rounding; whole: an own object with the state_dict.
+"""
+
+import hashlib
+import os
+import pathlib
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.fsdp import fully_shard
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
+import cpprun_worker
+
+
+class AppState:
+    """As in torchtitan and in torch's recipe for DCP."""
+
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer = model, optimizer
+
+    def state_dict(self):
+        model, optimizer = get_state_dict(self.model, self.optimizer)
+        return {'model': model, 'optimizer': optimizer}
+
+    def load_state_dict(self, state):
+        set_state_dict(
+            self.model,
+            self.optimizer,
+            model_state_dict=state['model'],
+            optim_state_dict=state['optimizer'],
+        )
+
+
+def main():
+    steps, folder, mode = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    dist.init_process_group('gloo')
+    rank = dist.get_rank()
+    torch.manual_seed(0)
+    # Sizes that no number of ranks divides: some shards are shorter or empty.
+    model = nn.Sequential(nn.Linear(20, 301), nn.ReLU(), nn.Linear(301, 77), nn.Linear(77, 1))
+    for layer in (model[0], model[2]):
+        fully_shard(layer)
+    fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
+    torch.manual_seed(rank)
+    if mode == 'whole':
+        app = AppState(model, optimizer)
+        state = cpprun_worker.Snapshot(folder, sharded=app, scheduler=scheduler)
+    else:
+        state = cpprun_worker.Snapshot(
+            folder, model=model, optimizer=optimizer, scheduler=scheduler
+        )
+    step = state.resume()
+    print(f'[rank {rank}] from {step} {state.source}', flush=True)
+    while step < steps:
+        cpprun_worker.fault_point(step=step)
+        same = torch.Generator().manual_seed(step) if mode == 'together' else None
+        optimizer.zero_grad()
+        model(torch.randn(16, 20, generator=same)).pow(2).mean().backward()
+        optimizer.step()
+        scheduler.step()
+        step += 1
+        time.sleep(0.05)
+        state.maybe_save(step, every=5)
+    state.wait()
+    whole = [part.full_tensor().detach() for part in model.parameters()]
+    content = b''.join(part.numpy().tobytes() for part in whole)
+    print(f'[rank {rank}] parameters {hashlib.sha256(content).hexdigest()[:16]}', flush=True)
+    print(f'[rank {rank}] sum {sum(part.abs().sum().item() for part in whole):.6f}', flush=True)
+    dist.barrier()
+    os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+
+
+if __name__ == '__main__':
+    main()

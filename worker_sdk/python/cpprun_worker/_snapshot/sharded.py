@@ -1,0 +1,184 @@
+"""State that is sharded over ranks (FSDP2, DTensor), in the format of
+torch.distributed.checkpoint (DCP): `.metadata`, and one `__<rank>_0.distcp` of each rank. DCP's
+planners decide which rank writes and reads what; so it is resumed with another number of ranks
+too, and DCP opens it without cpprun.
+
+The training thread plans once per layout. A rank's items lie in the arena as tensors; the writing
+thread makes a file of torch.save of each, one behind the other.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint import state_dict as dcp_state
+from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+from torch.distributed.checkpoint.filesystem import _StorageInfo
+from torch.distributed.checkpoint.planner import LoadItemType
+from torch.distributed.checkpoint.planner_helpers import WriteItemType
+from torch.futures import Future
+
+METADATA = '.metadata'
+
+
+def file_of(rank):
+    return f'__{rank}_0.distcp'
+
+
+def is_file(name):
+    return name.startswith('__') and name.endswith('.distcp')
+
+
+def is_sharded(model):
+    return model is not None and any(hasattr(each, 'to_local') for each in model.parameters())
+
+
+class ModelAndOptimizer:
+    """Both as DCP names them: optimizer states by the name of the parameter."""
+
+    def __init__(self, model, optimizer):
+        self._model = model
+        self._optimizers = () if optimizer is None else (optimizer,)
+
+    def state_dict(self):
+        model, optimizer = dcp_state.get_state_dict(self._model, self._optimizers)
+        return {'model': model, 'optimizer': optimizer} if self._optimizers else {'model': model}
+
+    def load_state_dict(self, state):
+        dcp_state.set_state_dict(
+            self._model,
+            self._optimizers,
+            model_state_dict=state['model'],
+            optim_state_dict=state.get('optimizer', {}),
+        )
+
+
+class Item(NamedTuple):
+    """What a rank writes: a tensor, or the bytes of another object."""
+
+    index: Any  # dcp's MetadataIndex
+    content: Any  # torch.Tensor or bytes
+
+
+class Captured(NamedTuple):
+    name: str  # of this rank's file
+    items: list
+    metadata: bytes  # pickle of dcp's Metadata; its storage_data: {index: (rank, number of item)}
+
+
+class Sharded:
+    """An object whose state_dict DCP can save. For all ranks together."""
+
+    def __init__(self, saved, ranks):
+        self._saved, self._ranks = saved, ranks
+        self._local_plan = self._final_plan = None
+        self._metadata = b''
+
+    def capture(self):
+        state = self._saved.state_dict()
+        planner = DefaultSavePlanner(dedup_save_to_lowest_rank=True)
+        planner.set_up_planner(state, is_coordinator=self._ranks.is_first)
+        local = planner.create_local_plan()
+        if self._ranks.any(local != self._local_plan):
+            self._plan(planner, local)
+        planner.finish_plan(self._final_plan)
+        items = []
+        for item in self._final_plan.items:
+            content = planner.resolve_data(item)
+            is_bytes = item.type == WriteItemType.BYTE_IO
+            items.append(Item(item.index, content.getvalue() if is_bytes else _compact(content)))
+        return Captured(file_of(self._ranks.rank), items, self._metadata)
+
+    def _plan(self, planner, local):
+        """Each rank makes the plan of all, which follows from their own."""
+        plans, metadata = planner.create_global_plan(self._ranks.gather(local))
+        metadata.storage_data = {
+            item.index: (rank, number)
+            for rank, plan in enumerate(plans)
+            for number, item in enumerate(plan.items)
+        }
+        self._local_plan, self._final_plan = local, plans[self._ranks.rank]
+        self._metadata = pickle.dumps(metadata)
+
+    def local_state(self):
+        """The tensors of this rank, by name."""
+        return _local(self._saved.state_dict())
+
+    def load(self, reader):
+        """Raises what DCP raises, on all ranks."""
+        state = self._saved.state_dict()
+        dcp.load(state, storage_reader=reader, process_group=self._ranks.training_group)
+        self._saved.load_state_dict(state)
+
+
+def _local(value):
+    if isinstance(value, dict):
+        return {key: _local(item) for key, item in value.items()}
+    return value.to_local() if hasattr(value, 'to_local') else value
+
+
+def _compact(tensor):
+    """A tensor whose storage is not larger than it."""
+    tensor = tensor.detach()
+    is_whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    return tensor if is_whole and tensor.is_contiguous() else tensor.contiguous().clone()
+
+
+def metadata_bytes(metadata, lengths_of):
+    """The content of `.metadata`. `lengths_of`: {rank: bytes of each item}."""
+    made = pickle.loads(metadata)
+    places = {}
+    for rank, lengths in lengths_of.items():
+        at = 0
+        for number, length in enumerate(lengths):
+            places[rank, number] = _StorageInfo(file_of(rank), at, length)
+            at += length
+    made.storage_data = {index: places[item] for index, item in made.storage_data.items()}
+    return pickle.dumps(made)
+
+
+class MemoryReader(dcp.StorageReader):
+    """Reads the items of a snapshot from the arenas of a node. `items_of(rank)`: its items."""
+
+    def __init__(self, metadata, items_of):
+        self._metadata = pickle.loads(metadata)
+        self._items_of = items_of
+
+    def reset(self, checkpoint_id=None):
+        pass
+
+    def read_metadata(self, *args, **kwargs):
+        return self._metadata
+
+    def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
+        pass
+
+    def prepare_local_plan(self, plan):
+        return plan
+
+    def prepare_global_plan(self, plans):
+        return plans
+
+    def read_data(self, plan, planner):
+        for request in plan.items:
+            rank, number = self._metadata.storage_data[request.storage_index]
+            content = self._items_of(rank)[number]
+            if request.type == LoadItemType.BYTE_IO:
+                planner.load_bytes(request, io.BytesIO(content))
+                continue
+            for dimension, (at, size) in enumerate(zip(request.storage_offsets, request.lengths)):
+                content = content.narrow(dimension, at, size)
+            target = planner.resolve_tensor(request).detach()
+            target.copy_(content)
+            planner.commit_tensor(request, target)
+        done: Future = Future()
+        done.set_result(None)
+        return done
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id):
+        return False
