@@ -52,7 +52,8 @@ std::span<const uint8_t> octets_of(std::string_view bytes) {
   return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
 }
 
-constexpr size_t kEncryptedAtOnce = 256 * 1024;  // bytes of a file; few calls, little memory
+constexpr size_t kEncryptedAtOnce =
+    64 * 1024;  // what fits into the processor's caches with its copies
 
 }  // namespace
 
@@ -146,8 +147,12 @@ Status PeerSocket::send_encrypted(std::string_view bytes, Duration limit) {
   while (!bytes.empty()) {
     const std::string_view some = bytes.substr(0, kEncryptedAtOnce);
     if (!tls_->write(octets_of(some))) return trouble("TLS: " + tls_->why());
-    if (Status sent = send_raw(tls_->take_output(), limit); !sent) return sent;
     bytes.remove_prefix(some.size());
+    std::array<uint8_t, kEncryptedAtOnce> piece;
+    while (const size_t size = tls_->take_output(piece)) {
+      const std::string_view encrypted(reinterpret_cast<const char*>(piece.data()), size);
+      if (Status sent = send_raw(encrypted, limit); !sent) return sent;
+    }
   }
   return {};
 }
