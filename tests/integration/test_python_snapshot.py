@@ -21,6 +21,7 @@ WORKER = ROOT / 'tests' / 'support' / 'python_snapshot_worker.py'
 IS_LONG = bool(os.environ.get('CPPRUN_ALL'))
 WORLDS = [2, 4] if IS_LONG else [4]
 
+long = pytest.mark.skipif(not IS_LONG, reason='tools/test.sh --all runs it')
 HAS_TORCH = subprocess.run([PYTHON, '-c', 'import torch'], check=False, capture_output=True)
 
 pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has no torch')
@@ -124,6 +125,7 @@ def test_a_new_job_resumes_from_disk_also_with_torchrun(jobs):
     assert from_lines(job) == [(15, 'disk')] * 2
 
 
+@long
 def test_without_memory_killed_workers_resume_from_disk(jobs):
     flags = ('--max-restarts=1', '--snapshot-dir=runs')
     env = {'CPPRUN_FAULTS': 'kill:rank=1,step=14,attempt=0'}
@@ -268,6 +270,7 @@ def test_a_full_disk_keeps_the_snapshots_of_before(jobs):
     assert cpprunctl('verify', jobs.folder / 'kept').returncode == 0
 
 
+@long
 def test_two_programs_in_one_folder_leave_whole_snapshots(jobs):
     """Each counts the other's newer ones as a future that was left; none is mixed or cut."""
     both = [alone(jobs, 'folder=runs', 'every=2', 'sleep=0.05', 'keep=2') for _ in range(2)]

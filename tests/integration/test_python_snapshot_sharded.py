@@ -2,7 +2,8 @@
 
 import pytest
 from launches import ROOT
-from test_python_snapshot import PYTHON, WORLDS, cpprunctl, from_lines, pytestmark  # noqa: F401
+from test_python_snapshot import PYTHON, WORLDS, cpprunctl, from_lines, long
+from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 
 WORKER = ROOT / 'tests' / 'support' / 'python_sharded_worker.py'
 
@@ -51,6 +52,7 @@ print(f"sum {sum(part.abs().sum().item() for part in state['model'].values()):.6
     assert job.find(r'sum (\S+)')[0] in output
 
 
+@long
 def test_an_own_object_with_the_state_dict(jobs):
     whole = result(train(jobs, 2, 20, 'a', 'apart'))
     assert result(train(jobs, 2, 20, 'b', 'whole', 'kill:rank=0,step=12,attempt=0')) == whole

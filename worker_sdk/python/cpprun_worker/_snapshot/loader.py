@@ -9,11 +9,10 @@ import sys
 from typing import NamedTuple
 
 import torch
-from torch.distributed.checkpoint import FileSystemReader
 
 import cpprun_worker
 
-from . import manifest, sharded
+from . import manifest
 from .archive import crc32
 from .files import SnapshotFileError, errors_of, is_same_path, snapshot_name
 from .memory import ShardError
@@ -140,9 +139,11 @@ class Loader:
             if not is_shared or number % len(members) == turn:
                 _verify(f'{path}/{name}', int(entry['crc32'], 16))
             number += is_shared
-            if name == sharded.METADATA:
+            if name == manifest.SHARDED_METADATA:
+                from torch.distributed.checkpoint import FileSystemReader
+
                 loaded[name] = FileSystemReader(path)
-            elif not sharded.is_file(name):
+            elif not manifest.is_sharded_file(name):
                 loaded[name] = _read(f'{path}/{name}')
         return loaded
 

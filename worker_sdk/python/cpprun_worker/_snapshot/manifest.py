@@ -23,8 +23,20 @@ _ID, _CRC = re.compile(r'[0-9a-f]{32}\Z'), re.compile(r'[0-9a-f]{8}\Z')
 _INT64 = 2**63
 
 
+# Files of torch.distributed.checkpoint, for a sharded state.
+SHARDED_METADATA = '.metadata'
+
+
 def rank_file(rank):
     return f'rank-{rank}.pt'
+
+
+def sharded_file(rank):
+    return f'__{rank}_0.distcp'
+
+
+def is_sharded_file(name):
+    return name.startswith('__') and name.endswith('.distcp')
 
 
 class Found(NamedTuple):
@@ -55,7 +67,7 @@ def _is_file_name(name):
     return (
         isinstance(name, str)
         and 0 < len(os.fsencode(name)) <= 255
-        and (name[0] != '.' or name == '.metadata')  # of torch.distributed.checkpoint
+        and (name[0] != '.' or name == SHARDED_METADATA)
         and '/' not in name
         and '\0' not in name
         and name != MANIFEST

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import torch
 
-from . import sharded, state_pickle
+from . import state_pickle
 from .archive import BIG, Plan, align_up, crc32, crc32_combine, plan_parts
 from .arena import Arena, Label, Slots, arena_bytes
+from .manifest import SHARDED_METADATA, is_sharded_file
 from .state_pickle import StateWriter
 from .training_state import StagedFile
 
@@ -292,13 +293,13 @@ class Memory:
             indexes.append(index)
         loaded = {}
         for i, (name, *_) in enumerate(indexes[0].files[:-1]):
-            if not sharded.is_file(name):
+            if not is_sharded_file(name):
                 loaded[name] = _read(indexes, i)  # the leader's pickle counts
         mine = indexes[group.members.index(label.rank)]
         loaded[mine.files[-1][0]] = _read([mine], -1)
-        if len(mine.files) > 1 and sharded.is_file(mine.files[-2][0]):
+        if len(mine.files) > 1 and is_sharded_file(mine.files[-2][0]):
             by_rank = dict(zip(group.members, indexes))
-            loaded[sharded.METADATA] = _sharded_reader(by_rank, label.rank)
+            loaded[SHARDED_METADATA] = _sharded_reader(by_rank, label.rank)
         return loaded
 
 
@@ -308,6 +309,8 @@ def _sharded_reader(indexes, rank):
         if member not in indexes:
             raise ShardError(f'the memory of rank {member} is on another node')
         return _read([indexes[member]], -2)
+
+    from . import sharded
 
     return sharded.MemoryReader(items_of(rank)[-1], items_of)
 

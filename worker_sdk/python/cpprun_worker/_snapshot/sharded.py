@@ -4,7 +4,8 @@ planners decide which rank writes and reads what; so it is resumed with another 
 too, and DCP opens it without cpprun.
 
 The training thread plans once per layout. A rank's items lie in the arena as tensors; the writing
-thread makes a file of torch.save of each, one behind the other.
+thread makes a file of torch.save of each, one behind the other. Importing DCP takes as long as
+importing torch, so this module is imported only for a sharded state.
 """
 
 from __future__ import annotations
@@ -22,19 +23,7 @@ from torch.distributed.checkpoint.planner import LoadItemType
 from torch.distributed.checkpoint.planner_helpers import WriteItemType
 from torch.futures import Future
 
-METADATA = '.metadata'
-
-
-def file_of(rank):
-    return f'__{rank}_0.distcp'
-
-
-def is_file(name):
-    return name.startswith('__') and name.endswith('.distcp')
-
-
-def is_sharded(model):
-    return model is not None and any(hasattr(each, 'to_local') for each in model.parameters())
+from .manifest import sharded_file
 
 
 class ModelAndOptimizer:
@@ -91,7 +80,7 @@ class Sharded:
             content = planner.resolve_data(item)
             is_bytes = item.type == WriteItemType.BYTE_IO
             items.append(Item(item.index, content.getvalue() if is_bytes else _compact(content)))
-        return Captured(file_of(self._ranks.rank), items, self._metadata)
+        return Captured(sharded_file(self._ranks.rank), items, self._metadata)
 
     def _plan(self, planner, local):
         """Each rank makes the plan of all, which follows from their own."""
@@ -135,7 +124,7 @@ def metadata_bytes(metadata, lengths_of):
     for rank, lengths in lengths_of.items():
         at = 0
         for number, length in enumerate(lengths):
-            places[rank, number] = _StorageInfo(file_of(rank), at, length)
+            places[rank, number] = _StorageInfo(sharded_file(rank), at, length)
             at += length
     made.storage_data = {index: places[item] for index, item in made.storage_data.items()}
     return pickle.dumps(made)

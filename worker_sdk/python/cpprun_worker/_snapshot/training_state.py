@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from . import bucket_order, sharded
-from .manifest import MODEL, OTHERS, rank_file
+from . import bucket_order
+from .manifest import MODEL, OTHERS, SHARDED_METADATA, rank_file
 from .state_pickle import StateError, StateWriter
 
 FORMAT_KEY, STEP_KEY, SECONDS_KEY = 'CPPRUN_FORMAT', 'STEP', 'TRAINING_SECONDS'
@@ -47,6 +47,10 @@ def unwrapped(model):
             return model
 
 
+def _is_sharded(model):
+    return model is not None and any(hasattr(each, 'to_local') for each in model.parameters())
+
+
 def _is_stateful(value):
     return hasattr(value, 'state_dict') and hasattr(value, 'load_state_dict')
 
@@ -76,8 +80,12 @@ class TrainingState:
                     'sharded is an object with state_dict and load_state_dict, in place of model '
                     'and optimizer'
                 )
+            from . import sharded
+
             self._sharded = sharded.Sharded(whole, ranks)
-        elif sharded.is_sharded(model):
+        elif _is_sharded(model):
+            from . import sharded
+
             both = sharded.ModelAndOptimizer(unwrapped(model), self._others.pop('optimizer', None))
             self._sharded = sharded.Sharded(both, ranks)
             self.model = None
@@ -135,7 +143,7 @@ class TrainingState:
             bucket_order.restore(self.model, others.get(BUCKETS_KEY))
             _load('model', unwrapped(self.model), loaded[MODEL])
         if self._sharded:
-            self._load_sharded(loaded.get(sharded.METADATA))
+            self._load_sharded(loaded.get(SHARDED_METADATA))
         for name, one in self._others.items():
             if name in others:
                 _load(name, one, others[name])

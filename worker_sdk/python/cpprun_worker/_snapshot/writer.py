@@ -15,7 +15,7 @@ import torch
 
 import cpprun_worker
 
-from . import commit, files, manifest, sharded
+from . import commit, files, manifest
 from .archive import Plan, crc32, crc32_combine
 from .files import OutputFile
 from .memory import Staged, label_of
@@ -74,8 +74,11 @@ class Writer:
     def prepare(self, capture: Callable):
         """Has the memory for the first save made by a thread, so that the save need not wait for
         it. For all ranks."""
-        group = self._group.get()
-        arena = self._memory.prepare(Staged(capture(), group, self._ranks.rank))
+        staged = Staged(capture(), self._group.get(), self._ranks.rank)
+        try:
+            arena = self._memory.prepare(staged)
+        except OSError:
+            return  # the first save reports the reason
         if arena is not None:
             threading.Thread(target=_in_background, args=(arena.touch,), daemon=True).start()
 
@@ -274,26 +277,28 @@ class _FolderWriting:
         for member, (_, done, _, sharded_done) in zip(self._group.members, of_members):
             entries.append((manifest.rank_file(member), *done))
             if sharded_done:
-                entries.append((sharded.file_of(member), *sharded_done[1:]))
+                entries.append((manifest.sharded_file(member), *sharded_done[1:]))
         if self._staged.sharded:
             entries.append(self._write_metadata(of_ranks))
         self._draft.write_manifest(self._manifest(snapshot_id, entries))
 
     def _write_metadata(self, of_ranks):
         """Writes `.metadata` of torch.distributed.checkpoint: (name, bytes, crc32)."""
+        from . import sharded
+
         lengths = {rank: value[3][0] for rank, value in enumerate(of_ranks)}
         content = sharded.metadata_bytes(self._staged.sharded.metadata, lengths)
-        output = OutputFile(self._draft.path_of(sharded.METADATA), is_new=True)
+        output = OutputFile(self._draft.path_of(manifest.SHARDED_METADATA), is_new=True)
         self._outputs.append(output)
         output.write_at(0, content)
         output.sync()
-        return sharded.METADATA, len(content), crc32(content)
+        return manifest.SHARDED_METADATA, len(content), crc32(content)
 
     def _manifest(self, snapshot_id, entries):
         others = sorted(set(range(self._ranks.world)) - set(self._group.members))
         elsewhere = [manifest.rank_file(rank) for rank in others]
         if self._staged.sharded:
-            elsewhere += [sharded.file_of(rank) for rank in others]
+            elsewhere += [manifest.sharded_file(rank) for rank in others]
         return {
             'id': snapshot_id,
             'step': self._step,
