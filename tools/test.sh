@@ -6,10 +6,9 @@
 #   tools/test.sh style check      # only these stages
 #   tools/test.sh --all            # also the long stages
 #
-# After a failed stage the others still run. No failed test runs again, unless
-# CPPRUN_SECOND_RUN=yes:
-# then up to three tests of each suite do, and their names are printed. The last line is
-# `N passed, N failed, N skipped`; above it are the skipped tests with their reasons.
+# After a failed stage the others still run. No failed test runs again, except with
+# CPPRUN_SECOND_RUN=yes: then up to three tests of each suite do, and their names are printed. The
+# last line is `N passed, N failed, N skipped`; above it are the skipped tests with their reasons.
 # CPPRUN_CONFORMANCE_DIR names a contract suite to include, CPPRUN_CONFORMANCE_ARGS gives pytest
 # further arguments for it.
 set -euo pipefail
@@ -188,7 +187,15 @@ stage_asan() {
 }
 
 stage_conformance() { pytest_folder conformance; }
-stage_integration() { pytest_folder integration -n $((4 * slots)); }  # most of its tests wait
+# Most of its tests wait. Some run again with a cpprun whose loops abort when they call what may
+# block: tests/support/loop_check.cpp.
+stage_integration() {
+  local tests
+  tests=(tests/integration/test_{restarts,drain,admin_commands,output,hangs}.py)
+  pytest_folder integration -n $((4 * slots))
+  CPPRUN_BIN=$PWD/build/check/bin/checked run_pytest loops "${tests[@]}" \
+    -n $((2 * slots)) --dist worksteal --timeout 600
+}
 stage_e2e() { pytest_folder e2e; }
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.

@@ -252,6 +252,7 @@ Status AgentDaemon::Impl::prepare() {
   Result<std::unique_ptr<ReaperHandle>> reaper = ReaperHandle::start(token_, cgroup_folder(token_));
   if (!reaper) return reaper.error();
   reaper_ = std::move(*reaper);
+  log::open();
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);

@@ -6,6 +6,7 @@
 
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -69,6 +70,7 @@ std::optional<ProcessStat> read_stat(int pid) {
 }
 
 std::optional<int64_t> resident_bytes(int pid) {
+  const Unblocking counters("`statm` takes no lock of the process's memory");
   // The first number is the size of the address space.
   const auto words = text::split(read_small_file(proc_path(pid, "statm")), ' ');
   const auto pages = words.size() > 1 ? text::parse_int(words[1]) : std::nullopt;

@@ -68,6 +68,8 @@ void set_level(std::string_view name) {
   logger().set_pattern(level <= spdlog::level::info ? "cpprun %H:%M:%S.%e %L: %v" : "cpprun: %v");
 }
 
+void open() { err(); }
+
 // Texts may quote workers, peers and names of files.
 void debug(std::string_view text) { logger().debug(text::printable(text)); }
 void info(std::string_view text) { logger().info(text::printable(text)); }

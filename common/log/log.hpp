@@ -14,6 +14,8 @@ namespace cpprun::log {
 // `name`: the value of LOGLEVEL, one of Python's names in any case. Unknown or empty means WARNING,
 // as in torchrun.
 void set_level(std::string_view name);
+// Opens stderr for the messages, unless that is done. The first message on a loop would block.
+void open();
 
 void debug(std::string_view text);
 void info(std::string_view text);

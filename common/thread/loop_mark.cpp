@@ -1,5 +1,7 @@
 #include "common/thread/loop_mark.hpp"
 
+#include <ctime>
+
 namespace cpprun {
 namespace {
 
@@ -14,6 +16,7 @@ thread_local Mark mark;
 }  // namespace
 
 LoopMark::LoopMark() {
+  ::tzset();  // reads a file; localtime_r() on the loop reads none after it
   if (!mark.is_checked) refuse_blocking_calls();
   mark.is_checked = mark.is_loop = true;
 }
