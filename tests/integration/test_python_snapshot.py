@@ -284,6 +284,48 @@ def test_two_programs_in_one_folder_leave_whole_snapshots(jobs):
     assert from_lines(last)[0][1] == 'disk'
 
 
+def test_wrong_arguments_are_refused(jobs):
+    code = f"""
+import sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import torch, cpprun_worker
+class Values:
+    values = {{'a': 1}}
+    def state_dict(self):
+        return self.values
+    def load_state_dict(self, state):
+        self.values = state
+def said(call):
+    try:
+        return call()
+    except (TypeError, ValueError) as error:
+        return str(error)
+new = lambda **named: cpprun_worker.Snapshot('runs', **named)
+print(said(lambda: new(sampler=torch.utils.data.SequentialSampler([1]))))
+print(said(lambda: new(extra={{'STEP': 1}})))
+print(said(lambda: new(extra={{'open': open}}).save(1)))
+print(said(lambda: new().maybe_save(1, every='soon')))
+values = Values()
+print(said(lambda: new(model=values, extra={{'list': [1, 'x']}}).save(7)))
+values.values, extra = {{}}, {{'list': None}}
+print(new(model=values, extra=extra).resume(), values.values, extra)
+"""
+    code, output = jobs.run(PYTHON, '-c', code)
+    assert (code, output.splitlines()) == (
+        0,
+        [
+            'sampler is a SequentialSampler, which has no state_dict and load_state_dict',
+            "a Snapshot cannot save anything as 'STEP': the name is taken",
+            "'open' is of type builtins.builtin_function_or_method, which "
+            'torch.load(weights_only=True) does not read; a state has dicts, lists, tuples, '
+            'numbers, texts, bytes and tensors',
+            "every is 'soon'; wanted is a number of steps, '30s', '5min' or 'auto'",
+            'True',
+            "7 {'a': 1} {'list': [1, 'x']}",
+        ],
+    )
+
+
 def test_import_needs_no_torch(jobs):
     module = ROOT / 'worker_sdk' / 'python'
     code = f"""

@@ -14,7 +14,6 @@ import io
 import pickle
 from typing import Any, NamedTuple
 
-import torch
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint import state_dict as dcp_state
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner

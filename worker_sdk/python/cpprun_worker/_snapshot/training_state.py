@@ -48,7 +48,15 @@ def unwrapped(model):
 
 
 def _is_sharded(model):
-    return model is not None and any(hasattr(each, 'to_local') for each in model.parameters())
+    is_module = isinstance(model, torch.nn.Module)
+    return is_module and any(hasattr(each, 'to_local') for each in model.parameters())
+
+
+def _parameter_names(model):
+    """Keys of the state_dict that DistributedDataParallel keeps equal on all ranks."""
+    if not isinstance(model, torch.nn.Module):
+        return set()
+    return {name for name, _ in model.named_parameters(remove_duplicate=False)}
 
 
 def _is_stateful(value):
@@ -70,7 +78,7 @@ class TrainingState:
         for name in names:
             if not isinstance(name, str) or name in RESERVED or names.count(name) > 1:
                 raise ValueError(f'a Snapshot cannot save anything as {name!r}: the name is taken')
-        for name, value in {**others, 'model': model}.items():
+        for name, value in {**others, 'model': model, 'sampler': per_rank.get('sampler')}.items():
             if value is not None and not _is_stateful(value):
                 kind = type(value).__name__
                 raise TypeError(f'{name} is a {kind}, which has no state_dict and load_state_dict')
@@ -95,10 +103,10 @@ class TrainingState:
         shared = []
         if self.model is not None:
             module = unwrapped(self.model)
-            parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+            parameters = _parameter_names(module)
             writer = StateWriter()
             state = _checked('model', module.state_dict())
-            # DistributedDataParallel keeps parameters equal; buffers are those of the first rank.
+            # Buffers are those of the first rank.
             pickled = writer.write(state, lambda path: path[0] not in parameters)
             shared.append(StagedFile(MODEL, pickled, writer.storages))
         others = {FORMAT_KEY: 1, STEP_KEY: step, SECONDS_KEY: seconds}

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""What cpprun_worker.Snapshot costs a Python training, and how long resuming takes: 2 ranks.
+
+    bench/snapshot/python_snapshots.py             # prints Markdown; 1 GiB of state
+    bench/snapshot/python_snapshots.py --mib 64    # checks that everything works
+
+The pause of a save stands beside one memcpy of the bytes that the rank saves, and beside
+torch.distributed.checkpoint.async_save of the same model, in the same process. Needs build/check
+(target cpprun) and a Python with torch (.venv).
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'))
+PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
+TENSOR_MIB = 4
+SAVES = 7
+
+
+def launch(mode, folder, mib):
+    """Runs one job of two ranks; returns all their JSON lines."""
+    command = [BIN / 'cpprun', '--standalone', '--nproc_per_node=2', '--max_restarts=1']
+    command += ['--no-python', PYTHON, __file__, '--worker', mode, folder, '--mib', mib]
+    done = subprocess.run(  # noqa: S603
+        [str(word) for word in command],
+        env={**os.environ, 'OMP_NUM_THREADS': '1'},
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f'{command}: exit {done.returncode}\n{done.stdout}{done.stderr}')
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{')]
+
+
+def drop_page_cache(folder):
+    """For the files below `folder`; does not need root."""
+    for path in pathlib.Path(folder).rglob('*'):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+class Worker:
+    def __init__(self, options):
+        sys.path.insert(0, str(ROOT / 'worker_sdk' / 'python'))
+        import torch
+        import torch.distributed as dist
+
+        import cpprun_worker
+
+        dist.init_process_group('gloo')
+        self.torch, self.dist, self.folder = torch, dist, options.folder
+        torch.manual_seed(0)
+        self.model = torch.nn.ParameterList(
+            torch.nn.Parameter(torch.randn(TENSOR_MIB << 18))
+            for _ in range(options.mib // TENSOR_MIB)
+        )
+        self.state = cpprun_worker.Snapshot(f'{self.folder}/ours', model=self.model, keep=1)
+
+    def say(self, **fields):
+        print(json.dumps(fields), flush=True)
+
+    def memcpy(self):
+        """Seconds for half of the state: each rank saves half."""
+        half = self.model[: len(self.model) // 2]
+        self.target = getattr(self, 'target', None)
+        if self.target is None:
+            self.target = self.torch.ones(sum(each.numel() for each in half))
+        self.dist.barrier()
+        start, at = time.monotonic(), self.target.data_ptr()
+        for each in half:
+            ctypes.memmove(at, each.data_ptr(), each.nbytes)
+            at += each.nbytes
+        return time.monotonic() - start
+
+    def pause(self):
+        import torch.distributed.checkpoint as dcp
+
+        self.state.maybe_save(0, every=10**6)  # gets the memory, in a thread
+        time.sleep(5)
+        group = self.dist.new_group(backend='gloo')
+        for step in range(1, SAVES + 1):
+            copy = min(self.memcpy() for _ in range(3))
+            self.dist.barrier()
+            start = time.monotonic()
+            self.state.save_async(step)
+            ours = time.monotonic() - start
+            self.state.wait()
+            self.dist.barrier()
+            start = time.monotonic()
+            place = f'{self.folder}/dcp-{step % 2}'
+            saving = dcp.async_save(
+                {'model': self.model.state_dict()}, checkpoint_id=place, process_group=group
+            )
+            async_save = time.monotonic() - start
+            saving.result()
+            self.say(copy=copy, ours=ours, async_save=async_save)
+
+    def resume(self):
+        self.dist.barrier()
+        start = time.monotonic()
+        step = self.state.resume()
+        self.say(source=self.state.source, seconds=time.monotonic() - start)
+        if step == 0:
+            self.state.save(1)
+            self.dist.barrier()
+            if self.dist.get_rank() == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.dist.barrier()
+
+
+def median(lines, key):
+    return statistics.median(line[key] for line in lines)
+
+
+def report(folder, mib):
+    per_gib = 1000 * 2 / (mib / 1024)
+    lines = launch('pause', f'{folder}/pause', mib)
+    copy, ours, other = (median(lines, key) for key in ('copy', 'ours', 'async_save'))
+    print('| ms per GiB that a rank saves | memcpy | Snapshot | dcp.async_save |')
+    print('| --- | ---: | ---: | ---: |')
+    print(f'| pause | {copy * per_gib:.0f} | {ours * per_gib:.0f} | {other * per_gib:.0f} |')
+    print(f'| to memcpy | | {ours / copy:.2f} (goal 1.3) | {other / copy:.2f} |\n')
+    place = f'{folder}/resume'
+    lines = launch('resume', place, mib)
+    memory = max(line['seconds'] for line in lines if line['source'] == 'memory')
+    drop_page_cache(place)
+    lines = launch('resume', place, mib)
+    disk = max(line['seconds'] for line in lines if line['source'] == 'disk')
+    print('| resume from memory, s | from disk, page cache dropped, s | ratio |')
+    print('| ---: | ---: | ---: |')
+    print(f'| {memory:.3f} | {disk:.3f} | {disk / memory:.2f} (goal 5) |')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
+    parser.add_argument('--mib', type=int, default=1024)
+    parser.add_argument('--worker', choices=['pause', 'resume'], help=argparse.SUPPRESS)
+    parser.add_argument('folder', nargs='?', help='default: a temporary folder')
+    options = parser.parse_args()
+    if options.worker:
+        getattr(Worker(options), options.worker)()
+        sys.stdout.flush()
+        os._exit(0)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        report(folder, options.mib)
+
+
+if __name__ == '__main__':
+    main()
