@@ -32,6 +32,7 @@
 #include "agent/daemon/stream_routes.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/cleanup/reaper_handle.hpp"
+#include "agent/process/preload/preloader.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/spawn/port_reservation.hpp"
 #include "agent/process/streams/log_folder.hpp"
@@ -61,6 +62,21 @@ AgentConfig with_whole_paths(AgentConfig config) {
   const std::filesystem::path whole = std::filesystem::absolute(config.snapshot_dir, error);
   if (!error) config.snapshot_dir = whole.lexically_normal().string();
   return config;
+}
+
+PreloadPlan preload_plan(const AgentConfig& config, const std::string& token) {
+  const WorkerConfig& workers = config.workers;
+  PreloadPlan plan;
+  // A script's name with ${local_rank} stands for that of the first worker.
+  plan.command = agent::worker_argv(workers, 0);
+  for (const std::string& word : plan.command) plan.argument_bytes += word.size() + 1;
+  plan.command.resize(workers.program.size());
+  constexpr size_t kRanksLonger = 1024;  // where arguments hold ${local_rank}
+  plan.argument_bytes += kRanksLonger;
+  plan.environment = agent::common_environment(config, agent::chain_token(config, token));
+  plan.modules = workers.preload.modules;
+  plan.is_auto = workers.preload.mode == PreloadConfig::Mode::Auto;
+  return plan;
 }
 
 bool is_loopback_name(const std::string& host) { return host == "localhost" || is_loopback(host); }
@@ -122,6 +138,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
   Status start_workers(const control::RankAssignment& assignment);
+  void start_preload();
   void start_host();
   void on_milestone(int local_rank, WorkerMilestone milestone);
   void warn(const std::string& text) {  // in the log and as an event
@@ -132,6 +149,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void warn_unended(const std::vector<StuckProcess>& left) const;
   void keep_control_port();
   void open_faults();
+  void on_round_files();
   void watch_for_hangs();
   void watch_workers(const control::RankAssignment& assignment);
   void unwatch_workers();
@@ -179,6 +197,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<ConsoleReporter> reporter_;
   std::optional<EventRecorder> event_recorder_;
   std::optional<PortReservation> port_;
+  std::unique_ptr<Preloader> preloader_;  // with --preload only
   std::unique_ptr<ProcessHost> host_;
   std::optional<RoundStarter> starter_;
   std::unique_ptr<HangMonitor> hangs_;
@@ -245,6 +264,7 @@ Status AgentDaemon::Impl::prepare() {
   Result<std::unique_ptr<ReaperHandle>> reaper = ReaperHandle::start(token_, cgroup_folder(token_));
   if (!reaper) return reaper.error();
   reaper_ = std::move(*reaper);
+  start_preload();
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
@@ -252,10 +272,18 @@ Status AgentDaemon::Impl::prepare() {
   return {};
 }
 
+void AgentDaemon::Impl::start_preload() {
+  if (config_.workers.preload.mode == PreloadConfig::Mode::Off) return;
+  rlimit descriptors{};
+  ::getrlimit(RLIMIT_NOFILE, &descriptors);
+  preloader_ = std::make_unique<Preloader>(loop_, preload_plan(config_, token_), descriptors,
+                                           [](const std::string& text) { log::warning(text); });
+}
+
 void AgentDaemon::Impl::start_host() {
   ProcessHost::Events events;
-  events.on_start = [this](LocalRank local_rank, Rank rank, int pid) {
-    event_recorder_->worker_started(local_rank, rank, pid);
+  events.on_start = [this](LocalRank local_rank, Rank rank, int pid, bool is_forked) {
+    event_recorder_->worker_started(local_rank, rank, pid, is_forked);
   };
   events.on_ready = [this](LocalRank local_rank) { event_recorder_->worker_ready(local_rank); };
   events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
@@ -304,12 +332,23 @@ void AgentDaemon::Impl::start_host() {
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
   options.io = io_;
+  if (preloader_) {
+    options.fork_worker = [this](const SpawnPlan& plan) { return preloader_->fork_worker(plan); };
+  }
   open_replicas();
   if (replicas_) options.arenas = replicas_->shard_arenas().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
-  files_.emplace(loop_, *io_, config_, folder_,
-                 [this] { runner_->run(&agent::Agent::on_prepared); });
+  files_.emplace(loop_, *io_, config_, folder_, [this] { on_round_files(); });
   starter_.emplace(config_, host_name_, token_, *files_, *host_);
+}
+
+// The workers wait for the imports here, while the agent keeps its lease.
+void AgentDaemon::Impl::on_round_files() {
+  const auto prepared = [this] {
+    if (preloader_) event_recorder_->preloaded();
+    runner_->run(&agent::Agent::on_prepared);
+  };
+  preloader_ ? preloader_->prepare(prepared) : prepared();
 }
 
 void AgentDaemon::Impl::watch_for_hangs() {
@@ -352,6 +391,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
   warn_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
+  preloader_.reset();
   reaper_->dismiss();
   const int code = reporter_->finish(*finish_, *event_recorder_);
   event_recorder_->finished(*finish_, code);

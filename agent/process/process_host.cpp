@@ -453,12 +453,14 @@ Status ProcessHost::start_one(const WorkerSpec& spec, bool is_alone, SpawnContex
   if (cgroup_) plan.cgroup = cgroup_->folder();
   plan.descriptors = &descriptors_;
   plan.cpus = spec.cpus;
-  Result<Spawned> spawned = context.spawn(plan);
+  std::optional<Spawned> forked = options_.fork_worker ? options_.fork_worker(plan) : std::nullopt;
+  const bool is_forked = forked.has_value();
+  Result<Spawned> spawned = is_forked ? Result<Spawned>(std::move(*forked)) : context.spawn(plan);
   if (!spawned) return spawned.error();
   const int pid = spawned->pid;
   workers_.try_emplace(pid, loop_, std::move(*spawned), spec);
   orphan_sweep_.on_worker_started(pid, spec.local_rank);
-  if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid);
+  if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid, is_forked);
   for (StreamFds* each : {&ends->out, &ends->err}) {
     if (each->ours) streams.push_back(std::move(*each->ours));
   }

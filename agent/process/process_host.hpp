@@ -65,12 +65,15 @@ class ProcessHost {
     std::shared_ptr<Arenas> arenas{};
     // Reads error files. Null: the host makes its own.
     std::shared_ptr<IoThread> io{};
+    // Forks the worker of this plan from a process that has its modules; unset: it must be spawned.
+    // Null: all workers are spawned.
+    std::function<std::optional<Spawned>(const SpawnPlan&)> fork_worker{};
   };
   // EndedBeforeStep of on_milestone comes before on_end.
   struct Events : WorkerEvents {
     // Called within start() for each spawned worker; a later worker may still fail to start. May be
     // unset, like all events without another note.
-    std::function<void(LocalRank, Rank, int pid)> on_start{};
+    std::function<void(LocalRank, Rank, int pid, bool is_forked)> on_start{};
     // A worker reported that it is ready; once per worker and round.
     std::function<void(LocalRank)> on_ready{};
     // A worker has failed. Its on_end() follows, once the exits before it are reported and its last

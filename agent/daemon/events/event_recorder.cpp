@@ -168,14 +168,17 @@ void EventRecorder::starting() {
   if (is_fetching_) phases_.reach("fetch", boot_now());
 }
 
-void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid) {
+void EventRecorder::preloaded() { phases_.reach("preload", boot_now()); }
+
+void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid, bool is_forked) {
   if (started_.empty()) phases_.reach("spawn_first", boot_now());
   torch_.worker_started(local_rank, pid);
   started_ += line(now(), "worker_started",
                    {{"round", round_.value},
                     {"rank", rank.value},
                     {"local_rank", local_rank.value},
-                    {"pid", pid}});
+                    {"pid", pid},
+                    {"is_forked", is_forked}});
 }
 
 void EventRecorder::round_started() {

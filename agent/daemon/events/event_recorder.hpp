@@ -34,8 +34,9 @@ class EventRecorder {
   void on_message(const control::CoordinatorMessage& message);
   void on_signal(int signal);
 
-  void starting();  // the round's files are about to be made, and then its workers spawned
-  void worker_started(LocalRank local_rank, Rank rank, int pid);
+  void starting();   // the round's files are about to be made, and then its workers spawned
+  void preloaded();  // the preload process is ready, or known not to be
+  void worker_started(LocalRank local_rank, Rank rank, int pid, bool is_forked);
   void round_started();  // all workers here were spawned
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
   void worker_ready(LocalRank local_rank);
