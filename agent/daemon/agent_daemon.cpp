@@ -17,6 +17,7 @@
 #include "agent/daemon/events/event_recorder.hpp"
 #include "agent/daemon/faults/fault_injector.hpp"
 #include "agent/daemon/join_options.hpp"
+#include "agent/daemon/preload_plan.hpp"
 #include "agent/daemon/round_files.hpp"
 #include "agent/daemon/round_starter.hpp"
 #include "agent/daemon/services/admin_service.hpp"
@@ -64,21 +65,6 @@ AgentConfig with_whole_paths(AgentConfig config) {
   return config;
 }
 
-PreloadPlan preload_plan(const AgentConfig& config, const std::string& token) {
-  const WorkerConfig& workers = config.workers;
-  PreloadPlan plan;
-  // A script's name with ${local_rank} stands for that of the first worker.
-  plan.command = agent::worker_argv(workers, 0);
-  for (const std::string& word : plan.command) plan.argument_bytes += word.size() + 1;
-  plan.command.resize(workers.program.size());
-  constexpr size_t kRanksLonger = 1024;  // where arguments hold ${local_rank}
-  plan.argument_bytes += kRanksLonger;
-  plan.environment = agent::common_environment(config, agent::chain_token(config, token));
-  plan.modules = workers.preload.modules;
-  plan.is_auto = workers.preload.mode == PreloadConfig::Mode::Auto;
-  return plan;
-}
-
 bool is_loopback_name(const std::string& host) { return host == "localhost" || is_loopback(host); }
 
 }  // namespace
@@ -102,9 +88,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<Duration> may_stay() const override;
 
  private:
-  void carry_out(const agent::SendMessage& effect) {
-    if (connection_) connection_->send(effect.message);
-  }
+  void carry_out(const agent::SendMessage& effect);
   void carry_out(const agent::Disconnect& effect);
   void carry_out(const agent::Reconnect& e) { connection_->reconnect(e.is_elsewhere); }
   void carry_out(const agent::Routes& effect);
@@ -137,6 +121,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
+  control::WorkerStarts worker_starts() const;
   Status start_workers(const control::RankAssignment& assignment);
   void start_preload();
   void start_host();
@@ -599,6 +584,23 @@ void AgentDaemon::Impl::watch_reaper() {
   });
 }
 
+void AgentDaemon::Impl::carry_out(const agent::SendMessage& effect) {
+  if (!connection_) return;
+  const auto* started = std::get_if<control::Started>(&effect.message);
+  if (started == nullptr) return connection_->send(effect.message);
+  connection_->send(control::Started{started->round, worker_starts()});
+}
+
+control::WorkerStarts AgentDaemon::Impl::worker_starts() const {
+  control::WorkerStarts starts;
+  starts.forked = host_->forked();
+  starts.spawned = host_->spawned();
+  if (!preloader_ || !preloader_->loaded()) return starts;
+  starts.import_time = preloader_->loaded()->import_time;
+  starts.shared_bytes = preloader_->loaded()->private_bytes;
+  return starts;
+}
+
 void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) { close(effect.is_reset); }
 
 void AgentDaemon::Impl::close(bool is_reset) {
@@ -631,7 +633,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
     runner_->run(&agent::Agent::on_start_failed, ok.error());
     return;
   }
-  event_recorder_->round_started();
+  event_recorder_->round_started(worker_starts());
   if (faults_) faults_->on_started(effect.assignment, config_.workers.nproc);
 }
 

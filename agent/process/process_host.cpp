@@ -457,6 +457,7 @@ Status ProcessHost::start_one(const WorkerSpec& spec, bool is_alone, SpawnContex
   const bool is_forked = forked.has_value();
   Result<Spawned> spawned = is_forked ? Result<Spawned>(std::move(*forked)) : context.spawn(plan);
   if (!spawned) return spawned.error();
+  ++(is_forked ? forked_ : spawned_);
   const int pid = spawned->pid;
   workers_.try_emplace(pid, loop_, std::move(*spawned), spec);
   orphan_sweep_.on_worker_started(pid, spec.local_rank);

@@ -144,8 +144,10 @@ class ProcessHost {
   bool forward_to(LocalRank worker, int signal);
 
   bool is_idle() const { return !is_running_; }
-  std::vector<int> pids() const;         // of live workers, ordered by local rank
-  std::vector<LiveWorker> live() const;  // by local rank
+  int64_t forked() const { return forked_; }    // workers of all rounds
+  int64_t spawned() const { return spawned_; }  // the same
+  std::vector<int> pids() const;                // of live workers, ordered by local rank
+  std::vector<LiveWorker> live() const;         // by local rank
   // Unset: the worker has ended or never existed. Valid until the next event of the loop.
   std::optional<int> pid_of(int local_rank) const;
   // Of its last heartbeat; unset: it sent none.
@@ -228,8 +230,9 @@ class ProcessHost {
   std::optional<WorkerChannel> channel_;
   Instant started_at_;
   uint64_t round_ = 0;  // counts start(); a late answer of the output thread has an older one
-  size_t started_ = 0;  // workers of this round
-  size_t ready_ = 0;    // workers that reported ready
+  int64_t forked_ = 0, spawned_ = 0;
+  size_t started_ = 0;          // workers of this round
+  size_t ready_ = 0;            // workers that reported ready
   std::optional<Guard> guard_;  // keeps the loop running during a round
   bool is_running_ = false;
   bool is_stopping_ = false;  // stop() or end_saving() was called in this round

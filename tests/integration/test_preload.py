@@ -5,11 +5,17 @@ process or the machine does may cost more than the time saved.
 """
 
 import json
+import os
+import py_compile
 import re
 import signal
+import subprocess
+import sys
+import zipfile
 
 import pytest
 from conftest import children_of, is_alive, kill, poll, read_bytes
+from test_terminal import Screen
 
 INFO = {'LOGLEVEL': 'INFO'}
 
@@ -18,7 +24,8 @@ SHOW = """
 import json, os, resource, signal, sys, __main__
 def link(fd):
     text = os.readlink(f'/proc/self/fd/{fd}')
-    return text.split(':')[0] if text[0] != '/' or '/dev/' in text else text[-10:-2]
+    is_file = text[0] == '/' and '/dev/' not in text
+    return text[-10:-2] if is_file else text.split(':')[0]
 def fields(*names):
     lines = dict(line.split(':', 1) for line in open('/proc/self/status'))
     return {name: lines[name].strip() for name in names}
@@ -29,7 +36,9 @@ SKIPPED = ('CPPRUN_TOKEN', 'CPPRUN_AGENT', 'CPPRUN_STORE', 'MASTER_PORT', 'TORCH
            'TORCHELASTIC_ERROR_FILE')
 seen = {
     'argv': sys.argv, 'path': sys.path, 'orig_argv': getattr(sys, 'orig_argv', None),
-    'executable': sys.executable, 'flags': repr(sys.flags), 'xoptions': sys._xoptions,
+    'executable': sys.executable, 'prefix': [sys.prefix, sys.base_prefix],
+    'site': getattr(sys.modules.get('sitecustomize'), 'VALUE', None),
+    'flags': repr(sys.flags), 'xoptions': sys._xoptions,
     'main': {k: type(v).__name__ if k not in ('__file__', '__name__', '__package__') else v
              for k, v in vars(__main__).items() if k.startswith('__')},
     'spec': repr(getattr(__main__.__spec__, 'name', None)),
@@ -161,6 +170,59 @@ def test_variables_have_the_same_effect(jobs, variables):
     seen = seen_by(jobs, 'json', 'script.py', env=variables)
     for what, value in spawned[0].items():
         assert seen[0][what] == value, what
+
+
+def test_a_site_customisation_counts(jobs):
+    script(jobs, 'VALUE = 7\nimport sys; sys.flag_of_the_site = 8', 'site/sitecustomize.py')
+    script(jobs, SHOW + 'assert sys.flag_of_the_site == 8 and seen["site"] == 7')
+    for preload in ('off', 'json'):
+        seen_by(jobs, preload, 'script.py', env={'PYTHONPATH': str(jobs.folder / 'site')})
+
+
+def test_virtual_environments(jobs):
+    venv = jobs.folder / 'venv'
+    subprocess.run([sys.executable, '-m', 'venv', '--without-pip', venv], check=True)
+    script(jobs, SHOW)
+    env = {'PYTHON_EXEC': str(venv / 'bin' / 'python')}
+    spawned = seen_by(jobs, 'off', 'script.py', env=env)
+    assert seen_by(jobs, 'json', 'script.py', env=env) == spawned
+    assert spawned[0]['prefix'][0] == str(venv)
+
+
+def test_archives_compiled_files_and_stdin(jobs):
+    code = 'import sys\nprint(sys.argv, __file__ if "__file__" in vars() else None, __name__)\n'
+    path = script(jobs, code)
+    with zipfile.ZipFile(jobs.folder / 'a.zip', 'w') as archive:
+        archive.writestr('__main__.py', code)
+    py_compile.compile(str(path), str(jobs.folder / 'b.pyc'))
+    for word in ('a.zip', 'b.pyc', '-'):
+        said = []
+        for preload in ('off', 'json'):
+            with open(path) as stdin:
+                job = start(jobs, preload, word, 'x', stdin=stdin)
+                assert job.done() == 0, job.output
+            said.append(job.out)
+            assert forked(jobs) == [preload != 'off']
+            remove_logs(jobs)
+        assert said[0] == said[1] != ''
+
+
+def test_a_terminal_is_one(jobs):
+    script(jobs, SHOW)
+    texts = []
+    for preload in ('off', 'json'):
+        words = (f'--preload={preload}', '--log-dir=logs', 'script.py')
+        screen = Screen(jobs, *words, cwd=jobs.folder)
+        assert screen.done() == 0, screen.shown
+        screen.close()
+        assert forked(jobs) == [preload != 'off']
+        remove_logs(jobs)
+        texts.append(json.loads(jobs.mark('seen.0')))
+        (jobs.marks / 'seen.0').unlink()
+    for text in texts:
+        text['descriptors'] = {fd: '/dev/pts' in to for fd, to in text['descriptors'].items()}
+        assert text['stdio'][1][6], 'a terminal'
+    assert texts[0] == texts[1]
 
 
 ENDS = {
@@ -497,6 +559,38 @@ os.fork = fork
     assert forked(jobs)[0] is False
     assert len(re.findall('a worker is spawned: .*Resource temporarily', job.err)) == 1
     assert jobs.wait_until_gone() == []
+
+
+MANY = 1000 if os.environ.get('CPPRUN_ALL') else 40
+
+
+def size_of(pid):
+    """Descriptors, and private memory in KiB."""
+    lines = read_bytes(f'/proc/{pid}/smaps_rollup').decode().splitlines()
+    private = sum(int(line.split()[1]) for line in lines if line.startswith('Private_Dirty'))
+    return len(os.listdir(f'/proc/{pid}/fd')), private
+
+
+def test_restarts_do_not_add_up(jobs):
+    """Measured in an early round, and many rounds later."""
+    script(jobs, 'import os, sys, time\n'
+                 'at = int(os.environ["TORCHELASTIC_RESTART_COUNT"])\n'
+                 f'if at in (5, {MANY}):\n'
+                 '    path = os.environ["MARKS"]\n'
+                 '    open(f"{path}/at.{at}", "w").write("x")\n'
+                 '    while not os.path.exists(f"{path}/on.{at}"): time.sleep(0.01)\n'
+                 f'sys.exit(at < {MANY})')
+    job = start(jobs, 'json', 'script.py', flags=(f'--max-restarts={MANY}',))
+    sizes = []
+    for at in (5, MANY):
+        jobs.mark(f'at.{at}', 300)
+        sizes.append([size_of(pid) for pid in (job.pid, preload_process(job))])
+        (jobs.marks / f'on.{at}').touch()
+    assert job.done() == 0, job.output
+    assert forked(jobs) == [True] * (MANY + 1)
+    for (descriptors, memory), (later_descriptors, later_memory) in zip(*sizes):
+        assert later_descriptors <= descriptors + 2
+        assert later_memory <= memory * 1.3 + 1024
 
 
 def test_random_numbers_differ_between_workers(jobs):

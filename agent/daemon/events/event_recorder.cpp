@@ -12,6 +12,7 @@
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
 #include "common/signals.hpp"
+#include "common/text.hpp"
 #include "common/version.hpp"
 
 namespace cpprun {
@@ -181,7 +182,7 @@ void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid, boo
                     {"is_forked", is_forked}});
 }
 
-void EventRecorder::round_started() {
+void EventRecorder::round_started(const control::WorkerStarts& starts) {
   is_running_ = true;
   is_stopping_ = false;
   stop_reported_at_.reset();
@@ -191,11 +192,25 @@ void EventRecorder::round_started() {
   workers_ = static_cast<size_t>(config_.workers.nproc);
   spawned_at_ = boot_now();
   phases_.reach("spawn_last", spawned_at_);
-  log_.write(std::exchange(started_, "") +
-             line(now(), "round_started", {{"round", round_.value}, {"workers", workers_}}));
+  log_.write(std::exchange(started_, "") + line(now(), "round_started", round_fields(starts)));
   torch_.round_started();
   startup_progress_.begin(workers_);
   write_timing("spawn");
+  const int64_t forked = starts.forked - std::exchange(forked_, starts.forked);
+  if (forked == 0 || !config_.shows_timing) return;
+  constexpr int64_t kMebibyte = 1 << 20;
+  log::plain("timing: " + std::to_string(forked) + " of " + text::count(workers_, "worker") +
+             " forked: each saves an import of " + text::seconds(starts.import_time, 2) +
+             " and shares " + std::to_string(starts.shared_bytes / kMebibyte) + " MiB\n");
+}
+
+ordered_json EventRecorder::round_fields(const control::WorkerStarts& starts) const {
+  ordered_json fields{{"round", round_.value}, {"workers", workers_}};
+  fields["forked"] = starts.forked - forked_;
+  if (starts.forked == forked_) return fields;
+  fields["import_saved_ms"] = milliseconds(starts.import_time);
+  fields["shared_bytes"] = starts.shared_bytes;
+  return fields;
 }
 
 void EventRecorder::write_timing(const char* until) {

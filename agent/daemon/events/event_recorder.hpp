@@ -37,7 +37,8 @@ class EventRecorder {
   void starting();   // the round's files are about to be made, and then its workers spawned
   void preloaded();  // the preload process is ready, or known not to be
   void worker_started(LocalRank local_rank, Rank rank, int pid, bool is_forked);
-  void round_started();  // all workers here were spawned
+  // All workers here were started. `starts`: in all rounds.
+  void round_started(const control::WorkerStarts& starts);
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
   void worker_ready(LocalRank local_rank);
   void on_milestone(LocalRank local_rank, WorkerMilestone milestone);
@@ -76,6 +77,7 @@ class EventRecorder {
   std::string line(const Stamp& stamp, const char* event,
                    const nlohmann::ordered_json& fields) const;
   void write(const char* event, const nlohmann::ordered_json& fields);
+  nlohmann::ordered_json round_fields(const control::WorkerStarts& starts) const;
   void begin_stop(const std::string& cause, const std::string& why);
   void take_start_times();
   void end_timing();
@@ -91,7 +93,8 @@ class EventRecorder {
   TorchelasticEvents torch_;
   RoundNumber round_;
   std::string started_;       // worker_started lines of this round, written together
-  size_t workers_ = 0;        // spawned in this round
+  size_t workers_ = 0;        // started in this round
+  int64_t forked_ = 0;        // of all rounds
   size_t ready_ = 0;          // workers of this round that are ready
   Instant spawned_at_;        // of the last worker
   bool is_fetching_ = false;  // the agent fetches a snapshot before it starts the workers

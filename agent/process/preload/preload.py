@@ -472,9 +472,6 @@ def become_worker(state, descriptors, parent):
     for target, source in enumerate((stdin, stdout, stderr)):
         os.dup2(source, target)
     renew_stdin()
-    for stream in (sys.__stdout__, sys.__stderr__):  # Python decides this at its start
-        if stream is not None and stream.isatty():
-            stream.reconfigure(line_buffering=True)
     set_environment(state, environment)
     state.titles.write("arguments", b"\0".join(os.fsencode(word) for word in command))
     state.titles.shorten()
@@ -494,7 +491,7 @@ def renew_stdin():
     file = open(0, "rb", closefd=False)
     file.raw.name = "<stdin>"
     new = io.TextIOWrapper(file, encoding=old.encoding, errors=old.errors, newline="\n",
-                           line_buffering=file.raw.isatty(), write_through=old.write_through)
+                           line_buffering=old.line_buffering, write_through=old.write_through)
     new.mode = "r"
     if sys.stdin is old:
         sys.stdin = new
@@ -636,9 +633,9 @@ def run_script(script, main):
 def load_code(script, path, source, main):
     from importlib.machinery import SourceFileLoader, SourcelessFileLoader
     is_compiled = script.endswith(".pyc")
+    main["__file__"] = path
+    main["__cached__"] = None
     if script != "-":
-        main["__file__"] = path
-        main["__cached__"] = None
         loader = SourcelessFileLoader if is_compiled else SourceFileLoader
         main["__loader__"] = loader("__main__", path)
     if is_compiled:

@@ -44,7 +44,6 @@ void Preloader::start_process() {
   Result<std::unique_ptr<PreloadProcess>> made = PreloadProcess::start(plan_, descriptors_);
   if (!made) return give_up(made.error().text);
   process_ = std::move(*made);
-  ++counts_.processes;
   state_ = State::Importing;
   importing_.clear();
   deadline_ = boot_now() + limits::kPreloadImportTimeout;
@@ -189,17 +188,12 @@ void Preloader::settle() {
 std::optional<Spawned> Preloader::fork_worker(const SpawnPlan& plan) {
   const bool is_python =
       plan.argv.size() > 2 && plan.argv[0] == plan_.command[0] && plan.argv[1] == plan_.command[1];
-  if (state_ != State::Ready || !is_python) {
-    ++counts_.spawned;
-    return std::nullopt;
-  }
+  if (state_ != State::Ready || !is_python) return std::nullopt;
   Result<Spawned> forked = process_->fork_worker(plan);
   if (forked) {
-    ++counts_.forked;
     failures_ = 0;
     return std::move(*forked);
   }
-  ++counts_.spawned;
   if (std::exchange(refusal_, forked.error().text) != forked.error().text) {
     warn_("preload: a worker is spawned: " + refusal_);
   }

@@ -22,11 +22,6 @@ namespace cpprun {
 
 class Preloader {
  public:
-  struct Counts {
-    int64_t forked = 0;
-    int64_t spawned = 0;
-    int64_t processes = 0;  // preload processes that were started
-  };
   struct Loaded {
     std::string modules;        // "torch,numpy"
     Duration import_time{};     // that each forked worker saves
@@ -47,7 +42,6 @@ class Preloader {
   // Unset: the worker must be spawned. Requires: `plan` is of a worker of this agent.
   std::optional<Spawned> fork_worker(const SpawnPlan& plan);
 
-  const Counts& counts() const { return counts_; }
   const std::optional<Loaded>& loaded() const { return loaded_; }  // unset: nothing is ready
   const std::string& refusal() const {
     return refusal_;
@@ -83,7 +77,6 @@ class Preloader {
   std::string importing_;  // the module
   std::string refusal_;
   std::optional<Loaded> loaded_;
-  Counts counts_;
   int failures_ = 0;  // processes that ended since the last fork
 };
 

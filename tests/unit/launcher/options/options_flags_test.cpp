@@ -122,8 +122,16 @@ std::vector<FlagCase> worker_cases() {
   };
 }
 
+FlagCase preload_case() {
+  return {"preload", "torch,numpy.linalg", [](auto& c) {
+            return c.workers.preload.mode == PreloadConfig::Mode::List &&
+                   c.workers.preload.modules == Strings{"torch", "numpy.linalg"};
+          }};
+}
+
 std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
+  all.push_back(preload_case());
   for (const FlagCase& c : worker_cases()) all.push_back(c);
   return all;
 }
