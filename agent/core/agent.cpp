@@ -251,7 +251,6 @@ void Agent::start_if_leased(Instant now, Effects& effects) {
   lease_killed_ = false;
   effects.push_back(SetWorkerLease{is_leased() ? worker_lease_.deadline() : Instant::never()});
   effects.push_back(StartWorkers{assignment_});
-  effects.push_back(SendMessage{control::Started{assignment_.round}});
 }
 
 void Agent::on_prepared(Instant now, Effects& effects) {

@@ -90,7 +90,12 @@ class Agent {
   // SIGKILL did not end a process of the workers; `what` names it. The node is unusable, and the
   // agent ends without waiting for the process.
   void on_stuck(const std::string& what, Effects& effects);
-  // ErrorKind::BadValue: a restart cannot help.
+  // The answers to StartWorkers. All workers were spawned; or one could not be, and those before it
+  // are gone. ErrorKind::BadValue: a restart cannot help.
+  void on_started(Effects& effects) {
+    if (state_ != State::Running) return;
+    effects.push_back(SendMessage{control::Started{assignment_.round}});
+  }
   void on_start_failed(Instant now, const Error& error, Effects& effects);
   void on_port(Instant now, int64_t port, Effects& effects);
   void on_signal(Instant now, int signal, Effects& effects);

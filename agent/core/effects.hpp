@@ -1,8 +1,8 @@
 // Effects of the agent's state machine. Plain data; the daemon and the simulator carry them out.
 //
 // The runner carries effects out front to back. It answers `ReservePort` by Agent::on_port() before
-// any other event, and `PrepareRound`, `ScanSnapshots`, `FetchSnapshot` and `FetchReplicas`
-// whenever they are done.
+// any other event, and `PrepareRound`, `StartWorkers`, `ScanSnapshots`, `FetchSnapshot` and
+// `FetchReplicas` whenever they are done.
 #pragma once
 
 #include <optional>
@@ -56,7 +56,8 @@ struct PrepareRound {
   RoundNumber round;
 };
 
-// Comes after PrepareRound for the same round.
+// Comes after PrepareRound for the same round. Answered by Agent::on_started() or
+// on_start_failed(); after StopWorkers by on_all_workers_gone() alone.
 struct StartWorkers {
   control::RankAssignment assignment;
 };

@@ -39,6 +39,7 @@
 #include "agent/process/streams/log_folder.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
+#include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/loop/effect_runner.hpp"
 #include "common/loop/loop_poster.hpp"
@@ -122,7 +123,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
   control::WorkerStarts worker_starts() const;
-  Status start_workers(const control::RankAssignment& assignment);
+  void on_started();
+  void on_start_failed(const Error& error);
   void start_preload();
   void start_host();
   void on_milestone(int local_rank, WorkerMilestone milestone);
@@ -270,6 +272,13 @@ void AgentDaemon::Impl::start_host() {
   events.on_start = [this](LocalRank local_rank, Rank rank, int pid, bool is_forked) {
     event_recorder_->worker_started(local_rank, rank, pid, is_forked);
   };
+  events.on_started = [this] { on_started(); };
+  events.on_start_failed = [this](const Error& error) { on_start_failed(error); };
+  events.on_slow_start = [this](LocalRank local_rank, const std::string& program) {
+    warn("the file system of " + program + " does not answer: the start of local rank " +
+         std::to_string(local_rank.value) + " has not returned for " +
+         text::seconds(limits::kSpawnTimeout, 0) + "; waiting");
+  };
   events.on_ready = [this](LocalRank local_rank) { event_recorder_->worker_ready(local_rank); };
   events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
     on_milestone(local_rank, milestone);
@@ -282,6 +291,7 @@ void AgentDaemon::Impl::start_host() {
     runner_->run(&agent::Agent::on_worker_exit, end);
   };
   events.on_all_workers_gone = [this] {
+    starter_->on_ended();
     event_recorder_->workers_gone();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
@@ -318,7 +328,7 @@ void AgentDaemon::Impl::start_host() {
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
   options.io = io_;
   if (preloader_) {
-    options.fork_worker = [this](const SpawnPlan& plan) { return preloader_->fork_worker(plan); };
+    options.worker_fork = [this] { return preloader_->worker_fork(); };
   }
   open_replicas();
   if (replicas_) options.arenas = replicas_->shard_arenas().own;
@@ -629,21 +639,29 @@ void AgentDaemon::Impl::carry_out(const agent::PrepareRound& effect) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
-  if (Status ok = start_workers(effect.assignment); !ok) {
-    runner_->run(&agent::Agent::on_start_failed, ok.error());
-    return;
-  }
-  event_recorder_->round_started(worker_starts());
-  if (faults_) faults_->on_started(effect.assignment, config_.workers.nproc);
-}
-
-Status AgentDaemon::Impl::start_workers(const control::RankAssignment& assignment) {
+  const control::RankAssignment& assignment = effect.assignment;
   const int64_t port = assignment.store_port != 0 ? assignment.store_port : coordinator_.port;
   // The connection may have broken since the assignment came.
   const Endpoint store{coordinator_peer_.host, static_cast<uint16_t>(port)};
-  if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) return ok;
+  event_recorder_->spawning();
+  if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) {
+    on_start_failed(ok.error());
+  }
+}
+
+void AgentDaemon::Impl::on_start_failed(const Error& error) {
+  starter_->on_ended();
+  event_recorder_->start_failed();
+  runner_->run(&agent::Agent::on_start_failed, error);
+}
+
+void AgentDaemon::Impl::on_started() {
+  const control::RankAssignment& assignment = core_->assignment();
+  starter_->on_started(assignment);
+  event_recorder_->round_started(worker_starts());
+  runner_->run([](auto& core, Instant, auto& effects) { core.on_started(effects); });
   watch_workers(assignment);
-  return {};
+  if (faults_) faults_->on_started(assignment, config_.workers.nproc);
 }
 
 void AgentDaemon::Impl::watch_workers(const control::RankAssignment& assignment) {

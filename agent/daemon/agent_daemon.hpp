@@ -3,8 +3,7 @@
 //
 // An interface, so that the launcher does not depend on Asio and the parts of the agent.
 //
-// Thread: make() and run() must be called on the main thread, because parent-death signals are tied
-// to the thread that starts the workers.
+// Thread: make() and run() must be called on the main thread.
 #pragma once
 
 #include <functional>

@@ -17,14 +17,13 @@ Status RoundStarter::start(const control::RankAssignment& assignment, const Endp
   if (timers != nullptr) {
     if (Status open = timers->begin_round(); !open) return open;
   }
-  if (!host_.is_idle()) {
-    return Error{ErrorKind::System, "processes of a start that failed have not ended yet"};
-  }
-  const Status started = host_.start(specs, files_.files());
-  files_.release();
-  if (!started) return started;
-  report_debugged_worker(specs, assignment.world_size);
+  host_.start(specs, files_.files());
   return {};
+}
+
+void RoundStarter::on_started(const control::RankAssignment& assignment) {
+  files_.release();
+  report_debugged_worker(assignment);
 }
 
 std::vector<WorkerSpec> RoundStarter::worker_specs(const control::RankAssignment& assignment,
@@ -64,17 +63,15 @@ void RoundStarter::report_missing_files(const Status& made) {
   }
 }
 
-void RoundStarter::report_debugged_worker(const std::vector<WorkerSpec>& specs,
-                                          int64_t world_size) const {
-  if (config_.debug_rank && *config_.debug_rank >= world_size) {
+void RoundStarter::report_debugged_worker(const control::RankAssignment& assignment) const {
+  if (config_.debug_rank && *config_.debug_rank >= assignment.world_size) {
     log::warning("--debug-rank=" + std::to_string(*config_.debug_rank) +
                  ": no worker waits for a debugger, since ranks go from 0 to " +
-                 std::to_string(world_size - 1) + "; and nothing counts as a hang");
+                 std::to_string(assignment.world_size - 1) + "; and nothing counts as a hang");
   }
-  const std::vector<int> pids = host_.pids();
-  for (size_t i = 0; i < std::min(specs.size(), pids.size()); ++i) {
-    if (!config_.debug_rank || specs[i].rank.value != *config_.debug_rank) continue;
-    const std::string pid = std::to_string(pids[i]);
+  for (const LiveWorker& worker : host_.live()) {
+    if (!config_.debug_rank || worker.rank.value != *config_.debug_rank) continue;
+    const std::string pid = std::to_string(worker.pid);
     log::warning("rank " + std::to_string(*config_.debug_rank) + " (pid " + pid +
                  ") waits for a debugger before its program begins: gdb -p " + pid +
                  "; without one, kill -CONT " + pid + " lets it begin");

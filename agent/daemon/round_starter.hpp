@@ -23,16 +23,21 @@ class RoundStarter {
                RoundFiles& files, ProcessHost& host)
       : config_(config), host_name_(host_name), token_(token), files_(files), host_(host) {}
 
-  // `store`: the agent's TCPStore. `timers`: nullptr without file timers.
+  // `store`: the agent's TCPStore. `timers`: nullptr without file timers. The host reports what
+  // comes of it; an error: nothing was started.
   Status start(const control::RankAssignment& assignment, const Endpoint& store,
                FileTimerServer* timers);
+  // All workers were spawned.
+  void on_started(const control::RankAssignment& assignment);
+  // No start is under way any more.
+  void on_ended() { files_.release(); }
 
  private:
   // One per local rank, in order.
   std::vector<WorkerSpec> worker_specs(const control::RankAssignment& assignment,
                                        const Endpoint& store) const;
   void report_missing_files(const Status& made);
-  void report_debugged_worker(const std::vector<WorkerSpec>& specs, int64_t world_size) const;
+  void report_debugged_worker(const control::RankAssignment& assignment) const;
 
   const AgentConfig& config_;
   const std::string& host_name_;

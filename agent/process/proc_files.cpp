@@ -23,16 +23,18 @@ void append_pids(std::string_view text, std::vector<int>& pids) {
   }
 }
 
-// For kernels without CONFIG_PROC_CHILDREN.
+// For kernels without CONFIG_PROC_CHILDREN. Not those in this process's own session: workers and
+// what they leave behind have others, and a child that has no session yet is about to be one.
 std::vector<int> children_by_scan() {
   std::vector<int> pids;
   UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!proc.is_open()) return pids;
+  const int session = ::getsid(0);
   for_each_entry(proc.get(), [&](const char* name, bool) {
     const std::optional<int> pid = to_int(name);
     if (!pid) return;
     const std::optional<ProcessStat> stat = read_stat(*pid);
-    if (stat && stat->parent == ::getpid()) pids.push_back(*pid);
+    if (stat && stat->parent == ::getpid() && stat->session != session) pids.push_back(*pid);
   });
   return pids;
 }

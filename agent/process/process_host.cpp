@@ -28,8 +28,10 @@ void ProcessHost::post(Call call) {
   asio::post(loop_, lifetime_.guard(std::move(call)));
 }
 
-Status ProcessHost::open_output() {
-  if (output_) return {};
+Status ProcessHost::open_output(const std::vector<WorkerSpec>& specs) {
+  const bool is_needed = std::ranges::any_of(
+      specs, [&](const WorkerSpec& spec) { return passes_agent(spec, specs.size() == 1); });
+  if (output_ || !is_needed) return {};
   Output::Events events;
   events.on_output_drained = [this](uint64_t round) {
     post([this, round] {
@@ -54,6 +56,10 @@ Status ProcessHost::open_output() {
 void ProcessHost::add_streams(std::vector<OutputStream> streams) {
   if (streams.empty()) return;
   is_drained_ = false;
+  for (const OutputStream& stream : streams) {
+    if (stream.is_stderr) has_lines_[stream.local_rank] = true;
+    if (stream.is_terminal && !std::exchange(has_terminals_, true)) watch_window();
+  }
   output_->add(std::move(streams));
 }
 
@@ -123,20 +129,25 @@ void ProcessHost::on_dead(int pid) {
   // itself meanwhile may be the root cause (worker_exit.hpp: has_own_cause).
   const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
   const bool wants_lines = is_failure && is_own && has_lines_[rank];
-  if (wants_lines) output_->ask_tail(rank);
   sweep_soon();  // so the host is not done before the exit is reported
+  if (start_error_) return end_output_if_due();  // the exits of a start that failed do not count
+  if (wants_lines) output_->ask_tail(rank);
   if (is_failure && is_own && events_.on_failure) events_.on_failure(end);
   const bool has_file = !error_file.empty();
   end.error = has_file && !said ? late_error_file(error_file) : said;
   ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTimeout : Instant::never(),
              has_file ? now + limits::kErrorFileTimeout : Instant::never());
   if (has_file) read_error(pid, error_file, said);
-  if (workers_.empty()) {
-    kill_timer_.set(Instant::never());
-    if (!is_drained_) output_->finish(round_);
-    limit_output_wait();
-  }
+  end_output_if_due();
   report_exits();
+}
+
+// After the last worker of the round has ended.
+void ProcessHost::end_output_if_due() {
+  if (!workers_.empty() || spawner_.is_busy()) return;
+  kill_timer_.set(Instant::never());
+  if (!is_drained_) output_->finish(round_);
+  limit_output_wait();
 }
 
 // The file replaces `said`, the report over the worker's channel. The exit waits for it.
@@ -195,25 +206,39 @@ void ProcessHost::sweep() {
   is_sweep_posted_ = false;
   if (!is_running_) return;
   for (int pid : std::set<int>(traced_)) on_dead(pid);
-  orphan_sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
+  look_for_orphans();
   sweep_timer_.set(orphan_sweep_.next_deadline());
   watch_killed();
   finish_if_done();
 }
 
+// While a start is under way, a worker whose outcome is not taken yet may have left processes
+// behind already; they are no orphans of an ended worker.
+void ProcessHost::look_for_orphans() {
+  if (!spawner_.is_busy()) orphan_sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
+}
+
 void ProcessHost::finish_if_done() {
   if (!is_running_ || is_sweep_posted_ || !workers_.empty() || !ends_.is_empty()) return;
-  if (!is_drained_ || !orphan_sweep_.is_clean()) return;
+  if (!is_drained_ || !orphan_sweep_.is_clean() || spawner_.is_busy()) return;
   is_running_ = false;
+  starting_.clear();
+  slow_start_timer_.set(Instant::never());
   child_signals_.cancel();
   sweep_timer_.set(Instant::never());
   stuck_timer_.set(Instant::never());
   guard_.reset();
-  if (events_.on_all_workers_gone) events_.on_all_workers_gone();
+  const std::optional<Error> failed = std::exchange(start_error_, std::nullopt);
+  if (failed && !is_stopping_) {
+    if (events_.on_start_failed) events_.on_start_failed(*failed);
+  } else if (events_.on_all_workers_gone) {
+    events_.on_all_workers_gone();
+  }
 }
 
 void ProcessHost::stop(int signal, Duration grace) {
   if (!is_running_) return;
+  cancel_starts();
   saving_.clear();
   is_stopping_ = true;
   stop_all(signal, grace);
@@ -222,6 +247,7 @@ void ProcessHost::stop(int signal, Duration grace) {
 
 void ProcessHost::stop_saving(int signal, Duration grace) {
   if (!is_running_) return;
+  if (!has_started_) return stop(signal, grace);  // a snapshot needs all workers
   for (const auto& [pid, worker] : workers_) {
     const auto rank = static_cast<int>(worker.local_rank().value);
     if (channel_ && channel_->can_save(rank)) saving_.insert(pid);
@@ -270,6 +296,9 @@ void ProcessHost::on_grace_over() {
 std::optional<Instant> ProcessHost::first_kill() const {
   std::optional<Instant> since = orphan_sweep_.first_kill();
   if (killed_at_ && !workers_.empty()) since = std::min(since.value_or(*killed_at_), *killed_at_);
+  if (starts_killed_at_ && spawner_.pending()) {
+    since = std::min(since.value_or(*starts_killed_at_), *starts_killed_at_);
+  }
   return since;
 }
 
@@ -289,11 +318,16 @@ void ProcessHost::be_urgent() {
 std::vector<StuckProcess> ProcessHost::unended(Duration least) {
   const Instant now = boot_now();
   std::vector<StuckProcess> found;
-  orphan_sweep_.look(now, cgroup_ ? &*cgroup_ : nullptr);
+  look_for_orphans();
   const bool is_due = killed_at_ && *killed_at_ + least <= now;
   for (const auto& [pid, worker] : workers_) {
     if (!is_due || worker.has_status()) continue;
     found.push_back({pid, worker.local_rank(), worker.rank(), now - *killed_at_});
+  }
+  const auto pending = starts_killed_at_ ? spawner_.pending() : std::nullopt;
+  if (pending && pending->child != 0 && *starts_killed_at_ + least <= now) {
+    const WorkerSpec& spec = starting_.at(pending->index)->spec;
+    found.push_back({pending->child, spec.local_rank, spec.rank, now - *starts_killed_at_});
   }
   for (const OrphanSweep::Unended& left : orphan_sweep_.unended()) {
     if (left.killed_at + least > now) continue;
@@ -359,7 +393,9 @@ ProcessHost::ProcessHost(boost::asio::io_context& loop, Options options, Events 
       options_(std::move(options)),
       events_(std::move(events)),
       poster_(std::make_shared<LoopPoster>(loop)),
-      orphan_sweep_(options_.token),
+      starter_(options_.token),
+      spawner_([this, way = poster_] { LoopPoster::post(way, [this] { take_outcomes(); }); }),
+      orphan_sweep_(options_.token, [this](int pid) { return spawner_.index_of(pid).has_value(); }),
       kill_timer_(loop, [this] { on_grace_over(); }),
       sweep_timer_(loop, [this] { sweep(); }),
       lines_timer_(loop,
@@ -371,7 +407,6 @@ ProcessHost::ProcessHost(boost::asio::io_context& loop, Options options, Events 
       window_signals_(loop) {
   CPPRUN_CHECK(!options_.token.empty() && events_.on_end);
   fill_standard_streams();
-  ::getrlimit(RLIMIT_NOFILE, &descriptors_);
   if (options_.use_cgroup) cgroup_ = Cgroup::make(options_.token);
   if (!options_.channel_name.empty()) open_channel();
 }
@@ -384,15 +419,27 @@ ProcessHost::~ProcessHost() {
   ::signal(SIGCHLD, SIG_IGN);
 }
 
-Status ProcessHost::start(const std::vector<WorkerSpec>& specs, const LogFiles& files) {
+void ProcessHost::start(const std::vector<WorkerSpec>& specs, const LogFiles& files) {
   CPPRUN_CHECK(is_idle() && !specs.empty());
+  begin_round(specs);
+  if (Status opened = open_output(specs); !opened) {
+    const bool is_limit = is_out_of_descriptors(opened.error());
+    return fail_start(is_limit ? descriptor_error(specs.size()) : opened.error());
+  }
+  slow_start_timer_.set(boot_now() + limits::kSpawnTimeout);
+  spawner_.begin(starter_.make(starting_, files, cgroup_ ? cgroup_->folder() : -1,
+                               options_.worker_fork ? options_.worker_fork() : WorkerFork()));
+}
+
+void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
   orphan_sweep_.begin_round();
   oom_.begin_round();
   ++round_;
   has_lines_.clear();
   if (channel_) channel_->begin_round(specs.size());
-  is_stopping_ = false;
+  is_stopping_ = has_started_ = is_slow_start_reported_ = false;
   killed_at_.reset();
+  starts_killed_at_.reset();
   stuck_after_ = limits::kKillTimeout;
   next_stuck_report_ = Instant{};
   saving_.clear();
@@ -400,103 +447,89 @@ Status ProcessHost::start(const std::vector<WorkerSpec>& specs, const LogFiles& 
   started_at_ = boot_now();
   started_ = specs.size();
   ready_ = 0;
-  std::vector<OutputStream> streams;
-  if (Status started = start_all(specs, files, streams); !started) {
-    kill_everything();
-    if (!workers_.empty()) run();  // until the survivors of SIGKILL have ended
-    return started;
+  starting_.clear();
+  for (const WorkerSpec& spec : specs) {
+    starting_.push_back(std::make_shared<StartingWorker>(StartingWorker{spec}));
   }
-  for (const OutputStream& stream : streams) {
-    if (stream.is_stderr) has_lines_[stream.local_rank] = true;
-  }
-  const bool has_terminals =
-      std::ranges::any_of(streams, [](const OutputStream& stream) { return stream.is_terminal; });
-  if (has_terminals && !std::exchange(has_terminals_, true)) watch_window();
-  add_streams(std::move(streams));
-  run();
-  return {};
-}
-
-void ProcessHost::run() {
   is_running_ = true;
   guard_.emplace(loop_.get_executor());
   watch_children();
-  for (auto& [pid, worker] : workers_) watch(worker);
+}
+
+void ProcessHost::take_outcomes() {
+  if (!is_running_) return;
+  std::vector<OutputStream> streams;
+  for (SpawnThread::Outcome& outcome : spawner_.take()) {
+    StartingWorker& worker = *starting_.at(outcome.index);
+    if (!outcome.spawned) {
+      fail_start(outcome.spawned.error());
+      continue;
+    }
+    take_worker(worker, std::move(*outcome.spawned));
+    std::ranges::move(worker.streams, std::back_inserter(streams));
+    worker.streams.clear();
+  }
+  add_streams(std::move(streams));
+  if (spawner_.is_busy()) return slow_start_timer_.set(boot_now() + limits::kSpawnTimeout);
+  slow_start_timer_.set(Instant::never());
   watch_killed();
+  const bool is_whole = !is_stopping_ && !start_error_;
+  if (is_whole && !std::exchange(has_started_, true) && events_.on_started) events_.on_started();
+  end_output_if_due();
+  sweep_soon();
 }
 
-Status ProcessHost::start_all(const std::vector<WorkerSpec>& specs, const LogFiles& files,
-                              std::vector<OutputStream>& streams) {
-  SpawnContext context;
-  const bool is_alone = specs.size() == 1;
-  for (const WorkerSpec& spec : specs) {
-    Status started = passes_agent(spec, is_alone) ? open_output() : Status();
-    if (started) started = start_one(spec, is_alone, context, files, streams);
-    if (!started && is_out_of_descriptors(started.error())) return descriptor_error(specs.size());
-    if (!started) return started;
-  }
-  return {};
-}
-
-Status ProcessHost::start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& context,
-                              const LogFiles& files, std::vector<OutputStream>& streams) {
-  CPPRUN_CHECK(!spec.argv.empty());
-  Result<std::string> program = program_of(spec);
-  if (!program) return program.error();
-  Result<WorkerStreams> ends = open_streams(spec, is_alone, files);
-  if (!ends) return ends.error();
-
-  const std::vector<std::string> environment = with_token(spec.environment);
-  SpawnPlan plan{.program = *program, .argv = spec.argv, .environment = environment};
-  plan.out = ends->out.child;
-  plan.err = ends->err.child;
-  if (cgroup_) plan.cgroup = cgroup_->folder();
-  plan.descriptors = &descriptors_;
-  plan.cpus = spec.cpus;
-  std::optional<Spawned> forked = options_.fork_worker ? options_.fork_worker(plan) : std::nullopt;
-  const bool is_forked = forked.has_value();
-  Result<Spawned> spawned = is_forked ? Result<Spawned>(std::move(*forked)) : context.spawn(plan);
-  if (!spawned) return spawned.error();
-  ++(is_forked ? forked_ : spawned_);
-  const int pid = spawned->pid;
-  workers_.try_emplace(pid, loop_, std::move(*spawned), spec);
+void ProcessHost::take_worker(StartingWorker& starting, Spawned spawned) {
+  const WorkerSpec& spec = starting.spec;
+  const int pid = spawned.pid;
+  WorkerProcess& worker = workers_.try_emplace(pid, loop_, std::move(spawned), spec).first->second;
   orphan_sweep_.on_worker_started(pid, spec.local_rank);
-  if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid, is_forked);
-  for (StreamFds* each : {&ends->out, &ends->err}) {
-    if (each->ours) streams.push_back(std::move(*each->ours));
-  }
-  return {};
+  watch(worker);
+  ++(starting.is_forked ? forked_ : spawned_);
+  if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid, starting.is_forked);
+  if (!is_stopping_ && !start_error_) return;
+  worker.mark_stopped();
+  worker.signal_group(SIGKILL);
 }
 
-// All workers of a round usually run one program, so the host searches it once.
-Result<std::string> ProcessHost::program_of(const WorkerSpec& spec) {
-  const auto path = std::ranges::find_if(
-      spec.environment, [](const std::string& entry) { return entry.starts_with("PATH="); });
-  const std::string path_text = path == spec.environment.end() ? "" : *path;
-  if (found_name_ == spec.argv[0] && found_path_ == path_text) return found_program_;
-  Result<std::string> program = find_program(spec.argv[0], spec.environment);
-  if (!program) return program;
-  found_name_ = spec.argv[0];
-  found_path_ = path_text;
-  found_program_ = *program;
-  return program;
+// A worker could not be started: the others of its round end, and then on_start_failed() follows.
+void ProcessHost::fail_start(const Error& error) {
+  if (is_stopping_) return;  // it was cancelled
+  start_error_ = error;
+  orphan_sweep_.set_hard();
+  for (auto& [pid, worker] : workers_) worker.mark_stopped();
+  if (!workers_.empty()) on_grace_over();
+  sweep_soon();
 }
 
-// Every worker carries the token, by which the orphan sweep and the reaper process recognise it.
-std::vector<std::string> ProcessHost::with_token(
-    const std::vector<std::string>& environment) const {
-  std::vector<std::string> result = environment;
-  const bool has_token = std::ranges::any_of(
-      result, [](const std::string& entry) { return entry.starts_with("CPPRUN_TOKEN="); });
-  if (!has_token) result.push_back("CPPRUN_TOKEN=" + options_.token);
-  return result;
+void ProcessHost::cancel_starts() {
+  take_outcomes();  // those workers get the signal of the stop
+  if (!spawner_.is_busy()) return;
+  spawner_.cancel();
+  if (!starts_killed_at_) starts_killed_at_ = boot_now();
+  slow_start_timer_.set(Instant::never());
+  end_output_if_due();
+}
+
+void ProcessHost::on_slow_start() {
+  slow_start_timer_.set(Instant::never());
+  const auto pending = spawner_.pending();
+  if (!pending || is_slow_start_reported_) return;
+  is_slow_start_reported_ = true;
+  const WorkerSpec& spec = starting_.at(pending->index)->spec;
+  if (events_.on_slow_start) events_.on_slow_start(spec.local_rank, spec.argv[0]);
 }
 
 std::vector<StuckProcess> ProcessHost::kill_everything() {
   if (workers_.empty() && !is_running_) return {};
   orphan_sweep_.set_hard();
+  is_stopping_ = true;
   on_grace_over();
-  reap_killed(*killed_at_ + limits::kEndingTimeout);
+  const Instant until = *killed_at_ + limits::kEndingTimeout;
+  cancel_starts();
+  spawner_.wait(std::max(Duration{}, until - boot_now()));
+  take_outcomes();
+  reap_killed(until);
   return unended(Duration{});
 }
 
@@ -543,8 +576,10 @@ void ProcessHost::open_channel() {
   events.worker_of = [this](int session) -> std::optional<int> {
     // Each worker leads a session whose number is its pid.
     const auto worker = workers_.find(session);
-    if (worker == workers_.end()) return std::nullopt;
-    return static_cast<int>(worker->second.local_rank().value);
+    if (worker != workers_.end()) return static_cast<int>(worker->second.local_rank().value);
+    const auto index = spawner_.index_of(session);  // it was quicker than the spawn thread
+    if (!index) return std::nullopt;
+    return static_cast<int>(starting_.at(*index)->spec.local_rank.value);
   };
   events.on_ready = [this](int rank) { on_ready(rank); };
   events.commit_refusal = [this] { return commit_refusal(); };

@@ -1,12 +1,9 @@
 // ProcessHost: the agent's interface to Linux processes. Starts the workers of a round, reports how
 // each one ended, stops them, and removes every process that they leave behind.
 //
-// It decides no policy: the agent's core decides about restarts. Everything runs on the loop's
-// thread, which must live as long as the host, because parent-death signals belong to the thread
-// that spawns. No other class waits for children of the agent.
+// It decides no policy: the agent's core decides about restarts. Thread: the loop's; the spawn
+// thread (spawn_thread.hpp) starts the workers. No other class waits for children of the agent.
 #pragma once
-
-#include <sys/resource.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -25,10 +22,12 @@
 #include "agent/process/diagnostics/stack_collector.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "agent/process/exit_queue.hpp"
+#include "agent/process/spawn/spawn_thread.hpp"
 #include "agent/process/streams/output.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "agent/process/worker_process.hpp"
 #include "agent/process/worker_spec.hpp"
+#include "agent/process/worker_starter.hpp"
 #include "common/failure/worker_exit.hpp"
 #include "common/heartbeat.hpp"
 #include "common/ids.hpp"
@@ -65,15 +64,24 @@ class ProcessHost {
     std::shared_ptr<Arenas> arenas{};
     // Reads error files. Null: the host makes its own.
     std::shared_ptr<IoThread> io{};
-    // Forks the worker of this plan from a process that has its modules; unset: it must be spawned.
-    // Null: all workers are spawned.
-    std::function<std::optional<Spawned>(const SpawnPlan&)> fork_worker{};
+    // How the workers of the next round are forked; its result is called on the spawn thread. Null,
+    // or a null result: all workers are spawned.
+    std::function<WorkerFork()> worker_fork{};
   };
   // EndedBeforeStep of on_milestone comes before on_end.
   struct Events : WorkerEvents {
-    // Called within start() for each spawned worker; a later worker may still fail to start. May be
-    // unset, like all events without another note.
+    // A worker was spawned; a later worker may still fail to start. May be unset, like all events
+    // without another note.
     std::function<void(LocalRank, Rank, int pid, bool is_forked)> on_start{};
+    // All workers of start() were spawned. Not called if a stop came first.
+    std::function<void()> on_started{};
+    // A worker could not be started. No process of those before it is left; their exits are not
+    // reported, except for those that had ended before. Called instead of on_all_workers_gone(),
+    // unless a stop came first. The error names the program and the reason.
+    std::function<void(const Error&)> on_start_failed{};
+    // A start has not returned for limits::kSpawnTimeout, so the file system of its program does
+    // not answer; once per round. The host goes on waiting.
+    std::function<void(LocalRank, const std::string& program)> on_slow_start{};
     // A worker reported that it is ready; once per worker and round.
     std::function<void(LocalRank)> on_ready{};
     // A worker has failed. Its on_end() follows, once the exits before it are reported and its last
@@ -108,10 +116,10 @@ class ProcessHost {
   // SIGKILL. Reports no exits. Returns the processes that are still there.
   std::vector<StuckProcess> kill_everything();
 
-  // Starts all workers of a round, in order. Requires: is_idle(). On an error it kills the workers
-  // that it has started and reports no exits of them; the error names the program and the reason.
-  // `files`: the open log files of all routes; the caller closes them off the loop afterwards.
-  Status start(const std::vector<WorkerSpec>& workers, const LogFiles& files);
+  // Starts all workers of a round, in order, on the spawn thread; on_started() or on_start_failed()
+  // follows, never within the call. Requires: is_idle(). `files`: the open log files of all routes;
+  // the caller gives them up off the loop after that event, because close() may block.
+  void start(const std::vector<WorkerSpec>& workers, const LogFiles& files);
 
   // The name of the workers' socket; empty: there is no channel.
   const std::string& channel_name() const { return options_.channel_name; }
@@ -159,15 +167,14 @@ class ProcessHost {
   using Guard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
 
   // A round's start: all workers or none.
-  Status start_all(const std::vector<WorkerSpec>& specs, const LogFiles& files,
-                   std::vector<OutputStream>& streams);
-  Status start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& context,
-                   const LogFiles& files, std::vector<OutputStream>& streams);
-  Result<std::string> program_of(const WorkerSpec& spec);
-  std::vector<std::string> with_token(const std::vector<std::string>& environment) const;
-  Status open_output();
+  void begin_round(const std::vector<WorkerSpec>& specs);
+  Status open_output(const std::vector<WorkerSpec>& specs);
+  void take_outcomes();
+  void take_worker(StartingWorker& starting, Spawned spawned);
+  void fail_start(const Error& error);
+  void cancel_starts();
+  void on_slow_start();
   void add_streams(std::vector<OutputStream> streams);
-  void run();
   void reap_killed(Instant until);
 
   // Events.
@@ -192,10 +199,12 @@ class ProcessHost {
   void on_stuck_time();
   void on_lines(int local_rank, std::vector<std::string> lines);
   void on_output_drained();
+  void end_output_if_due();
   void limit_output_wait();
   void sweep_soon();
   void sweep();
   void report_exits();
+  void look_for_orphans();
   void finish_if_done();
   template <class Call>
   void post(Call call);  // onto the loop, from any thread; dropped after this object's destruction
@@ -207,7 +216,11 @@ class ProcessHost {
   const std::shared_ptr<LoopPoster> poster_;  // shared with tasks of the I/O thread
   const std::shared_ptr<IoThread> io_ = options_.io ? options_.io : std::make_shared<IoThread>();
   std::optional<Cgroup> cgroup_;
-  rlimit descriptors_{};  // the limit that workers get: the one before the launcher raised it
+  const WorkerStarter starter_;
+  SpawnThread spawner_;
+  std::vector<std::shared_ptr<StartingWorker>> starting_;  // of this round, in their order
+  std::optional<Error> start_error_;         // the start failed; set until all its processes end
+  std::optional<Instant> starts_killed_at_;  // the start that is under way was cancelled
   OrphanSweep orphan_sweep_;
   OomCounter oom_;
   std::map<int, WorkerProcess> workers_;  // by pid; those that are not reaped
@@ -219,6 +232,7 @@ class ProcessHost {
   Duration stuck_after_{};            // after killed_at_, a survivor counts as stuck
   Instant next_stuck_report_;         // next call of on_stuck() at the earliest
   Timer stuck_timer_{loop_, [this] { on_stuck_time(); }};
+  Timer slow_start_timer_{loop_, [this] { on_slow_start(); }};
   Timer kill_timer_;
   Timer sweep_timer_;
   Timer lines_timer_;
@@ -240,7 +254,8 @@ class ProcessHost {
   bool is_hurried_ = false;
   bool has_terminals_ = false;  // a worker of any round had a terminal
   bool is_sweep_posted_ = false;
-  std::string found_name_, found_path_, found_program_;  // the last search on PATH
+  bool has_started_ = true;  // on_started() was called in this round
+  bool is_slow_start_reported_ = false;
   std::unique_ptr<Output> output_;  // last member: its thread posts to the others
 };
 

@@ -63,6 +63,7 @@ class Node {
     assignment.restart_count = round_ - 1;
     core_.on_message(now_, assignment, effects_);
     core_.on_prepared(now_, effects_);
+    core_.on_started(effects_);
     CPPRUN_CHECK(core_.state() == agent::Agent::State::Running);
     effects_.clear();
   }

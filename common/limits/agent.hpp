@@ -40,6 +40,10 @@ inline constexpr Duration kErrorFileTimeout = 5s;
 // A round starts without log and error files after this; the other nodes' workers wait for it.
 inline constexpr Duration kRoundFilesTimeout = 10s;
 
+// A start of a worker that takes longer is reported: the file system of its program does not
+// answer. Longer than a program of some hundred MB takes from a cold disk.
+inline constexpr Duration kSpawnTimeout = 10s;
+
 // The reaper process.
 inline constexpr Duration kReaperTimeout = 1s;  // search for processes of a dead agent
 // Reading one process's environment; the process is then skipped until the next pass.

@@ -527,6 +527,18 @@ def test_an_interpreter_that_is_no_python(jobs):
     assert forked(jobs) == [False]
 
 
+def test_a_script_that_starts_python(jobs):
+    """It may give each worker something else."""
+    path = script(jobs, f'#!/bin/sh\nWORDS="$*" exec {sys.executable} "$@"', 'wrapper')
+    path.chmod(0o755)
+    script(jobs, 'import os; print(os.environ["WORDS"])')
+    job = start(jobs, 'json', 'script.py', 'x', env={'PYTHON_EXEC': str(path)})
+    assert job.done() == 0
+    assert job.out == '-u script.py x\n'
+    assert job.err.count('wrapper is no Python itself but starts one') == 1
+    assert forked(jobs) == [False]
+
+
 def test_preload_is_an_option_with_a_variable(jobs):
     script(jobs, 'import sys; assert "decimal" in sys.modules')
     command = ('--standalone', '--log-dir=logs', 'script.py')

@@ -1,11 +1,15 @@
-"""A file system that takes 10 s for every operation, below the log folder or the stderr of one of
-two agents: its node keeps its lease.
+"""A file system that takes 10 s for every operation, below the log folder, the program or the
+stderr of one of two agents: its node keeps its lease.
 """
 
+import contextlib
+import os
+import shutil
+import signal
 import time
 
 import pytest
-from nodes import Job, cluster, wait_for  # noqa: F401
+from nodes import WORKER, Job, cluster, wait_for  # noqa: F401
 from test_temporary_folder import mount  # noqa: F401
 
 STALL_S = 10
@@ -15,6 +19,20 @@ TAKES_S = 12  # the stalls take about 40 s; the waits are SLOWEST times as long
 
 def stall(folder):
     (folder.parent / 'behind.slow').touch()
+
+
+def end_stall(cluster, mount):
+    """Ends the file server, and what is left of a job that could not wait for it."""
+    for server in mount.servers:
+        server.kill()
+        server.wait()
+
+    def is_removed(group):
+        with contextlib.suppress(OSError):
+            os.rmdir(group)
+        return not os.path.exists(group)
+    for group in cluster.cgroups():
+        wait_for(lambda group=group: is_removed(group), f'the end of the processes in {group}')
 
 
 def fails_and_restarts(cluster, first, node):
@@ -46,6 +64,43 @@ def test_log_folder_that_stalls(cluster, mount, node):
     said = cluster.agents[node].err()
     assert said.count('its file system does not answer; this round') == 1
     assert said.count('events are missing in') == 1
+
+
+def program_on(folder):
+    """The workers' command, through a program of the folder."""
+    shutil.copy2('/bin/sh', folder.parent / 'behind/shell')
+    return ('--no-python', str(folder / 'shell'), '-c', 'exec "$@"', 'shell', *WORKER[1:])
+
+
+@pytest.mark.parametrize('node', [0, 1], ids=['beside-the-coordinator', 'another'])
+def test_program_that_stalls(cluster, mount, node):
+    folder = mount(f'slow:{STALL_S}')
+    job = Job(cluster, 2, lease=LEASE_S, restarts=1)
+    slow = {node: {'program': program_on(folder)}}
+    job.host(0, **slow.get(0, {}))
+    job.agent(1, **slow.get(1, {}))
+    first = cluster.world(0, 1)
+    stall(folder)
+    fails_and_restarts(cluster, first, node)
+    said = cluster.agents[node].err()
+    assert said.count(f'the file system of {folder}/shell does not answer') == 1
+
+
+@pytest.mark.parametrize('signals', [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]],
+                         ids=['sigterm', 'ctrl-c'])
+def test_stop_while_the_program_stalls(cluster, mount, signals):
+    """The agent ends, although its start does not return: SIGKILL does not end that process."""
+    folder = mount('slow:3600')
+    agent = Job(cluster, 1, restarts=1).host(0, program=program_on(folder))
+    (worker,) = cluster.world(0)
+    stall(folder)
+    cluster.say(5, worker)
+    agent.says(f'the file system of {folder}/shell does not answer')
+    for number in signals:
+        agent.send(number)
+    agent.ends(69, TAKES_S)
+    assert 'this node is unusable: SIGKILL did not end rank 0' in agent.err()
+    end_stall(cluster, mount)
 
 
 def test_stderr_that_stalls(cluster, mount):

@@ -55,9 +55,11 @@ int main(int count, char** words) {
   boost::asio::io_context loop(1);
   cpprun::ProcessHost::Events events;
   events.on_end = [](const cpprun::WorkerExit&) {};
+  events.on_started = [&] {
+    report("agent " + std::to_string(::getpid()) + " " + std::to_string((*reaper)->pid()));
+  };
   cpprun::ProcessHost host(loop, {token, use_cgroup}, events);
-  if (!host.start({spec(0, words + 3), spec(1, words + 3)}, {})) return 4;
-  report("agent " + std::to_string(::getpid()) + " " + std::to_string((*reaper)->pid()));
+  host.start({spec(0, words + 3), spec(1, words + 3)}, {});
   loop.run();
   return 0;
 }

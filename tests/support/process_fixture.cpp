@@ -137,6 +137,9 @@ ProcessHost& ProcessTest::host() {
     if (also_on_end_) also_on_end_(end);
   };
   events.on_all_workers_gone = [this] { ++quiet_count_; };
+  events.on_started = [this] { is_started_ = true; };
+  events.on_start_failed = [this](const Error& error) { start_error_ = error; };
+  events.on_slow_start = [this](LocalRank, const std::string&) { ++slow_start_count_; };
   events.on_stuck = [this](std::vector<StuckProcess> all) {
     stuck_ = std::move(all);
     ++stuck_count_;
@@ -172,8 +175,17 @@ void ProcessTest::start(const std::vector<WorkerSpec>& workers) {
 }
 
 Status ProcessTest::try_start(const std::vector<WorkerSpec>& workers) {
+  begin_start(workers);
+  run_until([this] { return is_started_ || start_error_; });
+  return start_error_ ? Status(*start_error_) : Status();
+}
+
+void ProcessTest::begin_start(const std::vector<WorkerSpec>& workers) {
+  is_started_ = false;
+  start_error_.reset();
   const Result<LogFiles> files = open_files_of(workers);
-  return files ? host().start(workers, *files) : files.error();
+  if (files) return host().start(workers, *files);
+  start_error_ = files.error();
 }
 
 void ProcessTest::run_until(const std::function<bool()>& holds, double seconds) {

@@ -8,6 +8,7 @@
 #include <boost/asio/local/datagram_protocol.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,8 +70,12 @@ class ProcessTest : public ::testing::Test {
   std::string bad_worker() const;
   std::string mini_agent() const;
 
+  // Returns after all workers were spawned.
   void start(const std::vector<WorkerSpec>& workers);
+  // The same; an error: a worker could not be started.
   Status try_start(const std::vector<WorkerSpec>& workers);
+  // Does not wait for the outcome: is_started_, or start_error_.
+  void begin_start(const std::vector<WorkerSpec>& workers);
   // Runs the loop until it holds; fails the test after `seconds`.
   void run_until(const std::function<bool()>& holds, double seconds = 60);
   void run_until_quiet(double seconds = 60);
@@ -89,6 +94,9 @@ class ProcessTest : public ::testing::Test {
   std::function<void(const WorkerExit&)> on_failure_;
   std::function<void(const WorkerExit&)> also_on_end_;
   int quiet_count_ = 0;
+  bool is_started_ = false;
+  std::optional<Error> start_error_;
+  int slow_start_count_ = 0;
   int stdout_closed_count_ = 0;
 
  private:

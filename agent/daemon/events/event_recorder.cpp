@@ -165,11 +165,22 @@ void EventRecorder::on_signal(int signal) {
 }
 
 void EventRecorder::starting() {
-  started_.clear();  // lines of a start that failed
   if (is_fetching_) phases_.reach("fetch", boot_now());
 }
 
 void EventRecorder::preloaded() { phases_.reach("preload", boot_now()); }
+
+void EventRecorder::spawning() {
+  is_running_ = true;
+  is_stopping_ = false;
+  stop_reported_at_.reset();
+  failed_at_.reset();
+  newest_snapshot_ = 0;
+  ready_ = 0;
+  workers_ = static_cast<size_t>(config_.workers.nproc);
+  spawned_at_ = boot_now();
+  startup_progress_.begin(workers_);
+}
 
 void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid, bool is_forked) {
   if (started_.empty()) phases_.reach("spawn_first", boot_now());
@@ -183,18 +194,10 @@ void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid, boo
 }
 
 void EventRecorder::round_started(const control::WorkerStarts& starts) {
-  is_running_ = true;
-  is_stopping_ = false;
-  stop_reported_at_.reset();
-  failed_at_.reset();
-  newest_snapshot_ = 0;
-  ready_ = 0;
-  workers_ = static_cast<size_t>(config_.workers.nproc);
   spawned_at_ = boot_now();
   phases_.reach("spawn_last", spawned_at_);
   log_.write(std::exchange(started_, "") + line(now(), "round_started", round_fields(starts)));
   torch_.round_started();
-  startup_progress_.begin(workers_);
   write_timing("spawn");
   const int64_t forked = starts.forked - std::exchange(forked_, starts.forked);
   if (forked == 0 || !config_.shows_timing) return;
@@ -211,6 +214,11 @@ ordered_json EventRecorder::round_fields(const control::WorkerStarts& starts) co
   fields["import_saved_ms"] = milliseconds(starts.import_time);
   fields["shared_bytes"] = starts.shared_bytes;
   return fields;
+}
+
+void EventRecorder::start_failed() {
+  is_running_ = false;
+  started_.clear();
 }
 
 void EventRecorder::write_timing(const char* until) {
@@ -245,6 +253,7 @@ void EventRecorder::end_timing() {
 
 void EventRecorder::worker_ready(LocalRank local_rank) {
   startup_progress_.loaded(local_rank, boot_now());
+  write_started();
   write("worker_ready", {{"round", round_.value}, {"local_rank", local_rank.value}});
   if (++ready_ != workers_) return;
   const Duration after = boot_now() - spawned_at_;
@@ -260,6 +269,7 @@ void EventRecorder::snapshot_complete(LocalRank local_rank, int64_t step, const 
 
 void EventRecorder::worker_exited(const WorkerExit& end) {
   if (!end.is_success() && !failed_at_) failed_at_ = end.ended_at;
+  write_started();
   ordered_json fields{{"round", round_.value}};
   add_exit(end, fields);
   fields["is_stopped_by_us"] = end.is_stopped_by_us;
@@ -286,6 +296,7 @@ void EventRecorder::stopping() {
 void EventRecorder::begin_stop(const std::string& cause, const std::string& why) {
   if (!is_running_ || std::exchange(is_stopping_, true)) return;
   cause_ = cause;
+  write_started();
   log_.write(line(stop_reported_at_.value_or(now()), "round_stopping",
                   {{"round", round_.value}, {"cause", cause}, {"why", why}}));
 }

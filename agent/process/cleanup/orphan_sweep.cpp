@@ -35,7 +35,8 @@ void send_signal(int target, bool is_kill) {
 
 }  // namespace
 
-OrphanSweep::OrphanSweep(std::string token) : token_(std::move(token)) {
+OrphanSweep::OrphanSweep(std::string token, std::function<bool(int pid)> is_starting)
+    : token_(std::move(token)), is_starting_(std::move(is_starting)) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   for (int pid : own_children()) {
     if (!is_helper(pid)) foreign_.insert(pid);
@@ -76,6 +77,7 @@ bool OrphanSweep::scan_once(Instant now) {
   for (auto& [pid, orphan] : orphans_) orphan.is_seen = false;
   for (int pid : own_children()) {
     if (alive_.contains(pid) || is_helper(pid) || foreign_.contains(pid)) continue;
+    if (is_starting_(pid)) continue;
     if (reap_if_dead(pid)) {
       is_any_reaped = true;
       continue;

@@ -7,6 +7,7 @@
 // never for any child. Thread: the loop's.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,8 +22,9 @@ namespace cpprun {
 
 class OrphanSweep {
  public:
-  // Makes this process a subreaper. It never touches children that exist already.
-  explicit OrphanSweep(std::string token);
+  // Makes this process a subreaper. It never touches children that exist already. `is_starting`:
+  // whether this child is a worker that on_worker_started() does not know yet.
+  OrphanSweep(std::string token, std::function<bool(int pid)> is_starting);
 
   void begin_round();
   void on_worker_started(int pid, LocalRank rank);
@@ -69,6 +71,7 @@ class OrphanSweep {
   Instant deadline_of(const Orphan& orphan) const;
 
   std::string token_;
+  std::function<bool(int)> is_starting_;
   // The process had children before: an orphan without the token may be of one of them.
   bool has_foreign_ = false;
   std::set<int> foreign_;

@@ -56,7 +56,7 @@ class Preload:
         self.agent = int(settings[0])
         self.is_auto = settings[1] == b"auto"
         self.modules = [os.fsdecode(name) for name in settings[2].split(b",") if name]
-        self.command = [os.fsdecode(word) for word in settings[3:]]  # python -u [-m] SCRIPT
+        self.command = [os.fsdecode(word) for word in settings[3:]]  # PATH -u [-m] SCRIPT
         self.titles = Titles(self.libc)
 
     def send(self, *parts):
@@ -159,6 +159,14 @@ def import_one(state, name, is_optional):
 def one_line(error):
     text = "%s: %s" % (type(error).__name__, error)
     return " ".join(text.split())[:300]
+
+
+def check_interpreter(state):
+    """A script that starts Python may give each worker something else."""
+    program = state.command[0]
+    if os.path.realpath(program) != os.path.realpath("/proc/self/exe"):
+        raise Refusal("", program + " is no Python itself but starts one; PYTHON_EXEC can name "
+                      "the interpreter")
 
 
 def import_all(state):
@@ -390,6 +398,7 @@ def main():
     state.titles.write("arguments", b"cpprun-preload")
     state.titles.shorten()
     try:
+        check_interpreter(state)
         names, took = import_all(state)
         try_fork(state)
     except Refusal as refusal:

@@ -18,6 +18,7 @@
 #include "agent/process/cleanup/orphan_sweep.hpp"
 #include "agent/process/preload/preload_source.hpp"
 #include "agent/process/proc_files.hpp"
+#include "common/check.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/signals.hpp"
@@ -62,12 +63,13 @@ void append(std::string& text, std::string_view field) {
   text += '\0';
 }
 
-std::string settings_of(const PreloadPlan& plan) {
+std::string settings_of(const PreloadPlan& plan, const std::string& program) {
   std::string text;
   append(text, std::to_string(::getpid()));
   append(text, plan.is_auto ? "auto" : "list");
   append(text, text::join(plan.modules, ","));
-  for (const std::string& word : plan.command) append(text, word);
+  append(text, program);
+  for (size_t i = 1; i < plan.command.size(); ++i) append(text, plan.command[i]);
   text.pop_back();
   return text;
 }
@@ -104,8 +106,9 @@ Status join_cgroup(int folder, int pid) {
   return {};
 }
 
-void kill_and_reap(const Spawned& worker) {
+void kill_and_reap(const Spawned& worker, StartTicket& ticket) {
   ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), SIGKILL, nullptr, 0);
+  ticket.on_child_ended();
   siginfo_t unused{};
   while (::waitid(kPidfdType, static_cast<id_t>(worker.pidfd.get()), &unused, WEXITED) < 0 &&
          errno == EINTR) {
@@ -144,16 +147,20 @@ Result<std::unique_ptr<PreloadProcess>> PreloadProcess::start(const PreloadPlan&
   if (!spawned) return spawned.error();
   std::unique_ptr<PreloadProcess> made(
       new PreloadProcess(std::move(*spawned), std::move(sockets->ours)));
-  const bool is_sent =
-      send_text(made->socket(), preload_source()) && send_text(made->socket(), settings_of(plan));
+  const bool is_sent = send_text(made->socket(), preload_source()) &&
+                       send_text(made->socket(), settings_of(plan, *program));
   if (!is_sent) return system_error("the preload process: its socket", errno);
   return made;
 }
 
-// Waits for nothing: the orphan sweep reaps what has not ended yet.
-PreloadProcess::~PreloadProcess() {
+void PreloadProcess::kill() const {
   ::kill(-pid_, SIGKILL);
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+}
+
+// Waits for nothing: the orphan sweep reaps what has not ended yet.
+PreloadProcess::~PreloadProcess() {
+  kill();
   siginfo_t unused{};
   ::waitid(kPidfdType, static_cast<id_t>(pidfd_.get()), &unused, WEXITED | WNOHANG);
   unregister_helper(pid_);
@@ -207,11 +214,13 @@ Status PreloadProcess::send_request(const SpawnPlan& plan, int gate) const {
 }
 
 // The next message over the gate. The preload process may be stopped or killed at any moment.
-Result<std::string> PreloadProcess::await(int gate, Instant until) const {
+Result<std::string> PreloadProcess::await(int gate, const StartTicket& ticket,
+                                          Instant until) const {
   constexpr int kSliceMs = 100;
   for (;;) {
     pollfd event{gate, POLLIN, 0};
     if (::poll(&event, 1, kSliceMs) == 1) break;
+    if (ticket.is_cancelled()) return system_error("the start", ECANCELED);
     if (is_stopped()) return Error{ErrorKind::Timeout, "the preload process is stopped"};
     if (boot_now() >= until)
       return Error{ErrorKind::Timeout, "the preload process does not answer"};
@@ -225,13 +234,14 @@ Result<std::string> PreloadProcess::await(int gate, Instant until) const {
 }
 
 Result<Spawned> PreloadProcess::fork_worker(const SpawnPlan& plan) {
+  CPPRUN_CHECK(plan.ticket != nullptr);
   const Instant started_at = boot_now();
   const Instant until = started_at + limits::kPreloadForkTimeout;
   Result<SocketPair> gate = make_pair();
   if (!gate) return gate.error();
   if (Status sent = send_request(plan, gate->theirs.get()); !sent) return sent.error();
   gate->theirs.reset();
-  Result<std::string> hello = await(gate->ours.get(), until);
+  Result<std::string> hello = await(gate->ours.get(), *plan.ticket, until);
   if (!hello) return hello.error();
   const auto pid = text::parse_int(std::string_view(*hello).substr(1));
   if (hello->front() != 'P' || !pid) return failure("the preload process sent: " + *hello);
@@ -245,12 +255,17 @@ Result<Spawned> PreloadProcess::fork_worker(const SpawnPlan& plan) {
 
 Result<Spawned> PreloadProcess::admit(const SpawnPlan& plan, int gate, Spawned worker,
                                       Instant until) const {
+  if (!plan.ticket->begin_child(worker.pid)) {
+    kill_and_reap(worker, *plan.ticket);
+    return system_error("the start", ECANCELED);
+  }
   Status joined = plan.cgroup < 0 ? Status() : join_cgroup(plan.cgroup, worker.pid);
   if (joined && !send_text(gate, "G")) joined = failure("the new process has ended");
-  Result<std::string> done = joined ? await(gate, until) : Result<std::string>(joined.error());
+  Result<std::string> done =
+      joined ? await(gate, *plan.ticket, until) : Result<std::string>(joined.error());
   if (done && *done != "K") done = failure("the new process sent: " + *done);
   if (done) return worker;
-  kill_and_reap(worker);
+  kill_and_reap(worker, *plan.ticket);
   return done.error();
 }
 

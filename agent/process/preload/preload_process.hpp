@@ -3,7 +3,7 @@
 //
 // Messages over a SOCK_SEQPACKET socket pair, fields separated by zero bytes:
 //   agent: the source of preload.py, then the settings: agent's pid, "auto" or "list", modules
-//     ("a,b.c"), the workers' command (python -u [-m] SCRIPT); then requests: "check", "start" with
+//     ("a,b.c"), the workers' command (PATH -u [-m] SCRIPT); then requests: "check", "start" with
 //     five descriptors: specification, stdin, stdout, stderr, gate
 //   process: "importing" NAME; "ready" SECONDS BYTES MODULES; "refused" MODULE REASON; "checked"
 //     PATH of a changed file, or nothing
@@ -12,7 +12,7 @@
 // and sends "K" when its setup is complete, or "E<reason>".
 //
 // The process is a helper in the sense of orphan_sweep.hpp; the destructor kills it and its group.
-// fork_worker() may run on another thread than the rest.
+// Thread: the loop's, unless noted; any thread may destroy it.
 #pragma once
 
 #include <sys/resource.h>
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "agent/process/spawn/spawn.hpp"
+#include "agent/process/spawn/start_ticket.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 
@@ -44,6 +45,7 @@ class PreloadProcess {
   ~PreloadProcess();
   PreloadProcess(const PreloadProcess&) = delete;
 
+  void kill() const;
   int pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }    // readable: it has ended
   int socket() const { return socket_.get(); }  // readable: receive() has a message
@@ -58,12 +60,12 @@ class PreloadProcess {
 
   // Returns when the worker's setup is complete; waits at most limits::kPreloadForkTimeout. A
   // worker that is not complete by then never begins its program. On an error the worker must be
-  // spawned. ErrorKind::Timeout: this process can fork no others either.
+  // spawned. ErrorKind::Timeout: this process can fork no others either. Any thread.
   Result<Spawned> fork_worker(const SpawnPlan& plan);
 
  private:
   PreloadProcess(Spawned spawned, UniqueFd socket);
-  Result<std::string> await(int gate, Instant until) const;
+  Result<std::string> await(int gate, const StartTicket& ticket, Instant until) const;
   Status send_request(const SpawnPlan& plan, int gate) const;
   Result<Spawned> admit(const SpawnPlan& plan, int gate, Spawned worker, Instant until) const;
 

@@ -36,7 +36,10 @@ Preloader::Preloader(boost::asio::io_context& loop, PreloadPlan plan, const rlim
   start_process();
 }
 
-Preloader::~Preloader() { end_process(); }
+Preloader::~Preloader() {
+  poster_->close();
+  end_process();
+}
 
 void Preloader::start_process() {
   end_process();
@@ -59,6 +62,7 @@ void Preloader::end_process() {
   socket_.close(ignored);
   end_.close(ignored);
   timer_.set(Instant::never());
+  if (process_) process_->kill();
   process_.reset();
 }
 
@@ -119,7 +123,6 @@ void Preloader::on_message(const std::vector<std::string>& fields) {
 
 void Preloader::prepare(std::function<void()> done) {
   done_ = std::move(done);
-  if (state_ == State::Down) start_process();
   if (state_ == State::Off) return settle();
   if (state_ == State::Ready) {
     if (!process_->request_check()) return skip("the preload process does not answer");
@@ -155,7 +158,7 @@ void Preloader::on_end() {
   skip(reason);
 }
 
-// For this round only: the next prepare() starts another process.
+// For this round only: another process starts for the next one.
 void Preloader::skip(const std::string& reason) {
   const bool is_late = ++failures_ >= limits::kPreloadFailures;
   if (is_late) return give_up(reason);
@@ -165,9 +168,10 @@ void Preloader::skip(const std::string& reason) {
   state_ = State::Down;
   if (done_) {
     warn_("preload: workers are spawned in this round: " + reason);
-    return settle();
+    settle();  // starts them
+  } else {
+    log::info("preload: " + reason + "; starting another");
   }
-  log::info("preload: " + reason + "; starting another");
   start_process();
 }
 
@@ -185,23 +189,33 @@ void Preloader::settle() {
   if (const auto done = std::exchange(done_, nullptr)) done();
 }
 
-std::optional<Spawned> Preloader::fork_worker(const SpawnPlan& plan) {
-  const bool is_python =
-      plan.argv.size() > 2 && plan.argv[0] == plan_.command[0] && plan.argv[1] == plan_.command[1];
-  if (state_ != State::Ready || !is_python) return std::nullopt;
-  Result<Spawned> forked = process_->fork_worker(plan);
-  if (forked) {
-    failures_ = 0;
+WorkerFork Preloader::worker_fork() {
+  if (state_ != State::Ready) return nullptr;
+  return [this, way = poster_, process = process_,
+          command = plan_.command](const SpawnPlan& plan) -> std::optional<Spawned> {
+    // Not with --debug-rank.
+    const bool is_python =
+        plan.argv.size() > 2 && plan.argv[0] == command[0] && plan.argv[1] == command[1];
+    if (!is_python || plan.ticket->is_cancelled()) return std::nullopt;
+    Result<Spawned> forked = process->fork_worker(plan);
+    const std::optional<Error> error =
+        forked || plan.ticket->is_cancelled() ? std::nullopt : std::optional(forked.error());
+    LoopPoster::post(way, [this, error, pid = process->pid()] { on_forked(error, pid); });
+    if (!forked) return std::nullopt;
     return std::move(*forked);
+  };
+}
+
+void Preloader::on_forked(const std::optional<Error>& error, int process) {
+  if (!error) {
+    failures_ = 0;
+    return;
   }
-  if (std::exchange(refusal_, forked.error().text) != forked.error().text) {
+  if (std::exchange(refusal_, error->text) != error->text) {
     warn_("preload: a worker is spawned: " + refusal_);
   }
-  if (forked.error().kind != ErrorKind::Timeout) return std::nullopt;
-  end_process();
-  loaded_.reset();
-  state_ = State::Down;
-  return std::nullopt;
+  if (error->kind != ErrorKind::Timeout || !process_ || process_->pid() != process) return;
+  start_process();
 }
 
 }  // namespace cpprun

@@ -2,7 +2,7 @@
 // its imports, renews it when imported files have changed or when it has ended, and gives it up
 // when no worker can be forked safely. Each reason is logged once.
 //
-// Thread: the loop's; fork_worker() may run on another one, while no other call does.
+// Thread: the loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "agent/process/preload/preload_process.hpp"
+#include "agent/process/worker_starter.hpp"
 #include "common/lifetime.hpp"
+#include "common/loop/loop_poster.hpp"
 #include "common/loop/timer.hpp"
 #include "common/time.hpp"
 
@@ -39,8 +41,8 @@ class Preloader {
   // Replaces an earlier call, whose `done` does not come any more. May call it at once.
   void prepare(std::function<void()> done);
 
-  // Unset: the worker must be spawned. Requires: `plan` is of a worker of this agent.
-  std::optional<Spawned> fork_worker(const SpawnPlan& plan);
+  // Forks the workers of the next round; it outlives this object. Null: they must be spawned.
+  WorkerFork worker_fork();
 
   const std::optional<Loaded>& loaded() const { return loaded_; }  // unset: nothing is ready
   const std::string& refusal() const {
@@ -58,6 +60,7 @@ class Preloader {
   void on_message(const std::vector<std::string>& fields);
   void on_end();
   void on_time();
+  void on_forked(const std::optional<Error>& error, int process);
   void give_up(const std::string& reason);
   void skip(const std::string& reason);
   void settle();
@@ -67,7 +70,8 @@ class Preloader {
   const rlimit descriptors_;
   const std::function<void(const std::string&)> warn_;
   Lifetime lifetime_;
-  std::unique_ptr<PreloadProcess> process_;
+  std::shared_ptr<PreloadProcess> process_;  // shared with forks that are under way
+  const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
   boost::asio::posix::stream_descriptor socket_;
   boost::asio::posix::stream_descriptor end_;
   Timer timer_;

@@ -80,11 +80,22 @@ CPPRUN_IN_CHILD void clear_signals(const ChildPlan& plan) {
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &empty, nullptr, sizeof empty);
 }
 
+// False: the start was cancelled. Built-in atomics are no calls.
+CPPRUN_IN_CHILD bool begin(const ChildPlan& plan) {
+  if (plan.child == nullptr) return true;
+  __atomic_exchange_n(plan.child, static_cast<int>(::syscall(SYS_getpid)), __ATOMIC_SEQ_CST);
+  return __atomic_load_n(plan.is_cancelled, __ATOMIC_SEQ_CST) == 0;
+}
+
 }  // namespace
 
 CPPRUN_IN_CHILD int child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   plan.has_begun = true;
+  if (!begin(plan)) {
+    errno = ECANCELED;
+    give_up(plan, ChildStep::Cancelled);
+  }
   if (::syscall(SYS_setsid) < 0) give_up(plan, ChildStep::Session);
   if (plan.cgroup_procs >= 0 && ::syscall(SYS_write, plan.cgroup_procs, "0", 1UL) != 1) {
     give_up(plan, ChildStep::Cgroup);

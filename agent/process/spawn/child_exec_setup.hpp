@@ -14,7 +14,17 @@
 namespace cpprun {
 
 // In the order of execution.
-enum class ChildStep : int { None, Session, Cgroup, ParentDeath, Cpus, Stdio, Descriptors, Exec };
+enum class ChildStep : int {
+  None,
+  Cancelled,
+  Session,
+  Cgroup,
+  ParentDeath,
+  Cpus,
+  Stdio,
+  Descriptors,
+  Exec
+};
 
 struct ChildPlan {
   const char* program = nullptr;
@@ -27,6 +37,8 @@ struct ChildPlan {
   const cpu_set_t* cpus = nullptr;      // null: the parent's
   const int* signals = nullptr;         // reset to their default action
   size_t signal_count = 0;
+  int* child = nullptr;               // gets the child's pid (start_ticket.hpp); null: unused
+  const int* is_cancelled = nullptr;  // read after that
   volatile ChildStep failed = ChildStep::None;  // written by the child
   volatile int error = 0;
   volatile bool has_begun = false;  // the child's first write

@@ -63,6 +63,7 @@ bool is_permanent(int error) {
 Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
   const std::string start = "cannot start " + plan.program + ": ";
   switch (step) {
+    case ChildStep::Cancelled: return system_error(start + "the start was cancelled", error);
     case ChildStep::Session: return system_error(start + "setsid", error);
     case ChildStep::Cgroup: return system_error(start + "joining the cgroup", error);
     case ChildStep::ParentDeath: return system_error(start + "parent-death signal", error);
@@ -93,7 +94,8 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
-void reap(int pid) {
+void reap(int pid, StartTicket* ticket) {
+  if (ticket != nullptr) ticket->on_child_ended();
   siginfo_t unused{};
   while (::waitid(P_PID, static_cast<id_t>(pid), &unused, WEXITED) < 0 && errno == EINTR) {
   }
@@ -133,7 +135,8 @@ SpawnContext::SpawnContext() {
 
 SpawnContext::~SpawnContext() { ::munmap(stack_, kStackBytes); }
 
-int SpawnContext::run_child(ChildPlan& child, int cgroup, int& pidfd) {
+int SpawnContext::run_child(ChildPlan& child, const SpawnPlan& plan, int& pidfd) {
+  const int cgroup = plan.cgroup;
   char* stack = static_cast<char*>(stack_);
   if (cgroup < 0) return clone_child(child, stack + kStackBytes, pidfd);
   if (cannot_start_in_cgroup_) return run_child_then_join(child, cgroup, pidfd);
@@ -144,7 +147,7 @@ int SpawnContext::run_child(ChildPlan& child, int cgroup, int& pidfd) {
   // Kernels with the `kill_seq` of Linux 6.15 compare a wrong value: after a cgroup.kill every
   // child that starts in the cgroup dies before its first instruction.
   if (died_at_start) {
-    reap(pid);
+    reap(pid, plan.ticket);
     ::close(pidfd);
   }
   cannot_start_in_cgroup_ = true;
@@ -173,6 +176,11 @@ Result<Spawned> SpawnContext::spawn(const SpawnPlan& plan) {
   child.descriptors = plan.descriptors;
   child.signals = signals_.data();
   child.signal_count = signals_.size();
+  if (plan.ticket != nullptr) {
+    const StartTicket::Cells cells = plan.ticket->cells();
+    child.child = cells.child;
+    child.is_cancelled = cells.is_cancelled;
+  }
 
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -181,13 +189,13 @@ Result<Spawned> SpawnContext::spawn(const SpawnPlan& plan) {
 
   int pidfd = -1;
   const Instant started_at = boot_now();
-  const int pid = run_child(child, plan.cgroup, pidfd);
+  const int pid = run_child(child, plan, pidfd);
   if (pid < 0) return clone_error(plan, -pid);
   UniqueFd handle(pidfd);
   if (child.failed == ChildStep::None) {
     return Spawned{pid, std::move(handle), started_at};
   }
-  reap(pid);
+  reap(pid, plan.ticket);
   return step_error(plan, child.failed, child.error);
 }
 

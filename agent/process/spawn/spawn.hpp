@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/process/spawn/start_ticket.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/thread/blocked_signals.hpp"
@@ -29,6 +30,7 @@ struct SpawnPlan {
   int cgroup = -1;                      // cgroup folder to start in; -1: none
   const rlimit* descriptors = nullptr;  // RLIMIT_NOFILE; null: the agent's own
   std::vector<int> cpus{};              // that it may use; empty: the agent's own
+  StartTicket* ticket = nullptr;        // by which another thread may cancel; null: none
 };
 
 struct Spawned {
@@ -56,7 +58,7 @@ class SpawnContext {
   Result<Spawned> spawn(const SpawnPlan& plan);
 
  private:
-  int run_child(struct ChildPlan& child, int cgroup, int& pidfd);
+  int run_child(struct ChildPlan& child, const SpawnPlan& plan, int& pidfd);
   int run_child_then_join(struct ChildPlan& child, int cgroup, int& pidfd);
 
   const BlockedSignals blocked_;

@@ -30,7 +30,8 @@ class ProcessSnapshots : public ::testing::Test {
     spec.out.file = folder_ / "out";
     spec.out.to_console = spec.err.to_console = false;
     const Result<LogFiles> files = test::open_files_of({spec});
-    EXPECT_TRUE(files && host.start({spec}, *files).ok());
+    EXPECT_TRUE(files.ok());
+    host.start({spec}, *files);
     loop_.restart();
     loop_.run_for(std::chrono::seconds(20));
     EXPECT_TRUE(host.is_idle());

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "agent/process/proc_files.hpp"
 #include "tests/support/process_fixture.hpp"
 
 namespace cpprun::test {
@@ -103,9 +104,10 @@ TEST_P(ProcessStop, StopCanBeCalledInsideOnEnd) {
   also_on_end_ = [this](const WorkerExit& end) {
     if (!end.is_success() && !end.is_stopped_by_us) host().stop(SIGTERM, 1h);
   };
-  std::vector<WorkerSpec> workers{worker(0, {"sleep_ms 30; exit 3"})};
+  std::vector<WorkerSpec> workers{worker(0, {"report a; pause"})};
   for (int rank = 1; rank < 8; ++rank) workers.push_back(worker(rank, {"pause"}));
   start(workers);
+  ::kill(wait_reported("a"), SIGKILL);
   run_until_quiet();
   ASSERT_EQ(ends_.size(), 8U);
   EXPECT_EQ(ends_[0].local_rank, LocalRank(0));
@@ -132,6 +134,33 @@ TEST_P(ProcessStop, DestructorLeavesNothing) {
   EXPECT_FALSE(is_alive(pid));
   EXPECT_FALSE(is_alive(kid));
   EXPECT_TRUE(ends_.empty());
+}
+
+// A stop meets the spawn thread at different places.
+TEST_P(ProcessStop, AStopMayComeWhileWorkersAreSpawned) {
+  constexpr int kRounds = 24;
+  std::vector<WorkerSpec> workers;
+  for (int rank = 0; rank < 4; ++rank) workers.push_back(worker(rank, {"pause"}));
+  for (int round = 1; round <= kRounds; ++round) {
+    ends_.clear();
+    begin_start(workers);
+    for (int turn = 0; turn < round / 4; ++turn) loop_.run_one_for(1ms);
+    host().stop(round % 2 == 0 ? SIGTERM : SIGKILL, round % 2 == 0 ? 600s : 0s);
+    run_until([&] { return quiet_count_ == round; });
+    EXPECT_LE(ends_.size(), workers.size());
+    for (const WorkerExit& end : ends_) EXPECT_TRUE(end.is_stopped_by_us);
+    EXPECT_TRUE(own_children().empty());
+  }
+}
+
+TEST_P(ProcessStop, TheHostMayEndWhileWorkersAreSpawned) {
+  for (int round = 0; round < 8; ++round) {
+    begin_start({worker(0, {"report a; pause"}), worker(1, {"pause"}), worker(2, {"pause"})});
+    for (int turn = 0; turn < round; ++turn) loop_.run_one_for(1ms);
+    drop_host();
+    run_until([this] { return reported("a") == 0 || !is_alive(reported("a")); });
+    messages_.clear();
+  }
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST_P(ProcessSweep, TerminatesOrphansWhileOtherWorkersLive) {
 TEST_P(ProcessSweep, ReapsAdoptedZombies) {
   start({worker(0, {"orphan 2; orphan 2; orphan 2; report a; pause", "exit 0"})});
   wait_reported("a");
-  run_until([&] { return own_children().size() == 1; });
+  run_until([&] { return own_children().empty(); });
   host().stop(SIGTERM, 10s);
   run_until_quiet(3);
 }

@@ -380,6 +380,7 @@ void Node::carry_out(const agent::StartWorkers& effect) {
   if (!plan.lives.empty()) save_as_it_goes(plan.lives.front().saves_each, 1);
   if (plan.is_resume_unusable) fall_back();
   context_.checks.on_workers_live(name_of(*assignment_), static_cast<int64_t>(workers_.size()));
+  run_core([this](Instant, agent::Effects& e) { core_.on_started(e); });
   if (context_.on_workers_changed) context_.on_workers_changed();
 }
 

@@ -153,6 +153,9 @@ class AgentTest : public testing::Test {
   void files_are_ready() {
     call([&](agent::Effects& e) { core.on_prepared(now, e); });
   }
+  void has_spawned() {
+    call([&](agent::Effects& e) { core.on_started(e); });
+  }
   void start_fails(ErrorKind kind = ErrorKind::BadValue) {
     Error error{kind, "no such program"};
     call([&](agent::Effects& e) { core.on_start_failed(now, error, e); });
@@ -246,6 +249,7 @@ class AgentTest : public testing::Test {
   std::vector<std::optional<control::PeerAddress>> kept_of;  // searched replicas, newest last
   std::vector<std::string> secrets;                          // served replicas, newest last
   bool has_slow_files = false;        // files_are_ready() is called by the test
+  bool has_slow_spawns = false;       // has_spawned() or start_fails() is called by the test
   std::vector<RoundNumber> prepared;  // rounds
   std::vector<control::RankAssignment> started;
   std::vector<agent::FirstFailure> failures;
@@ -266,7 +270,10 @@ class AgentTest : public testing::Test {
     prepared.push_back(effect.round);
     if (!has_slow_files) files_are_ready();
   }
-  void carry_out(const agent::StartWorkers& effect) { started.push_back(effect.assignment); }
+  void carry_out(const agent::StartWorkers& effect) {
+    started.push_back(effect.assignment);
+    if (!has_slow_spawns) has_spawned();
+  }
   void carry_out(const agent::StopWorkers& effect) { stops.push_back(effect); }
   void carry_out(const agent::ReservePort&) {
     call([&](agent::Effects& e) { core.on_port(now, ++port, e); });
