@@ -12,8 +12,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 
 set(CPACK_DEBIAN_CPPRUN_PACKAGE_NAME cpprun)
 set(CPACK_DEBIAN_CPPRUN_PACKAGE_SECTION utils)
-set(CPACK_DEBIAN_CPPRUN_DESCRIPTION "torchrun in C++: starts, watches and restarts the workers of a training job
- Type cpprun where you typed torchrun. Needs neither Python nor torch.")
+set(CPACK_DEBIAN_CPPRUN_DESCRIPTION "torchrun in C++: starts, supervises and restarts the workers of a training job
+ Use cpprun instead of torchrun. It needs neither Python nor torch.")
 set(CPACK_DEBIAN_CPPRUN_PACKAGE_DEPENDS "libc6 (>= 2.36)")  # the newest symbol that the programs use
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libcpprun-dev)

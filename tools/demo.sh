@@ -48,7 +48,7 @@ clean_up() {
 
 train() {
   local command=(cpprun --standalone --nproc_per_node=2 --max_restarts=3 --preload=auto --timing
-    examples/python/digits_ddp.py --epochs "$epochs" --snapshot "$work/digits.pt" --sleep 0.2)
+    examples/python/digits_ddp.py --epochs "$epochs" --snapshot "$work/digits" --sleep 0.2)
   say "3. Training a digit reader with two workers on this machine:"
   echo "   ${command[*]}"
   PATH=$root/build/release/bin:$root/.venv/bin:$PATH "${command[@]}" >"$work/out" 2>&1 &
@@ -102,7 +102,7 @@ replace_node() {
   port=$(python3 -c 'import socket; print(socket.create_server(("", 0)).getsockname()[1])')
   elastic=(cpprun --nnodes=2 --nproc_per_node=1 --rdzv_backend=c10d --rdzv_id=digits
     --rdzv_endpoint="localhost:$port" examples/python/digits_ddp.py --epochs "$epochs"
-    --snapshot "$work/nodes.pt" --sleep 0.2)
+    --snapshot "$work/nodes-snapshots" --sleep 0.2)
   say "7. Now over two nodes, each with an agent of its own (here both on this machine):"
   echo "   ${elastic[*]}"
   touch "$work/nodes"

@@ -14,6 +14,7 @@ ARROWS = {
     **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof', 'thread')},
     'common/log': {'common', 'common/machine', 'common/thread'},
     'common/loop': {'common', 'common/machine'},
+    'common/tls': {'common', 'common/machine'},
     'snapshot_files/pickle': {'common'},
     'snapshot_files/archive': {'common', 'snapshot_files/pickle'},
     'snapshot_files/folders': {'common', 'snapshot_files/archive'},
@@ -34,6 +35,7 @@ ARROWS = {
         'common/machine',
         'common/proof',
         'common/thread',
+        'common/tls',
         'rendezvous/protocol',
         'rendezvous/store',
         'rendezvous/coordinator',
@@ -45,6 +47,7 @@ ARROWS = {
         'common/loop',
         'common/machine',  # detect_dead_peer()
         'common/thread',
+        'common/tls',
         'rendezvous/client/core',
         'rendezvous/protocol',
     },
@@ -53,6 +56,7 @@ ARROWS = {
     'rendezvous/client/etcd': {
         'common',
         'common/loop',
+        'common/tls',
         'rendezvous/client',  # connecting
         'rendezvous/coordinator',
         'rendezvous/protocol',
@@ -74,6 +78,7 @@ ARROWS = {
         'common/machine',
         'common/proof',  # the node's key, the MAC of an admin command
         'common/thread',
+        'common/tls',
         'rendezvous/protocol',
         'rendezvous/protocol/transfer',
         'rendezvous/protocol/worker',
@@ -88,6 +93,7 @@ ARROWS = {
         'common',
         'common/log',
         'common/machine',  # host name, descriptor limit
+        'common/tls',  # loads the job's secret
         'rendezvous/client',  # a standby announces itself at the job's endpoint
         'rendezvous/client/etcd',
         'rendezvous/protocol',
@@ -102,6 +108,7 @@ ARROWS = {
         'common',
         'common/faults',
         'common/machine',
+        'common/tls',  # the secret as it is given
         'agent/core',  # its configuration
     },
     'launcher/cpprunctl': {
@@ -111,6 +118,7 @@ ARROWS = {
         'common/machine',
         'common/proof',
         'common/thread',
+        'common/tls',
         'launcher/doctor',
         'launcher/options',  # for explain
         'agent/core',  # its configuration

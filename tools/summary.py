@@ -4,9 +4,7 @@
     tools/summary.py FOLDER [FAILED-STAGE...]
 
 Reads FOLDER/*.xml of pytest, ctest and gtest. A failed stage without a failed test of its own
-counts as one failure. FOLDER/*.repeats (tests/conftest.py) names tests that ran more than once;
-they are listed even if they passed then. The last line is `N passed, N failed, N skipped`. Exits 1
-if anything failed.
+counts as one failure. The last line is `N passed, N failed, N skipped`. Exits 1 if anything failed.
 """
 
 import collections
@@ -45,17 +43,6 @@ def read(path):
     return passed, failed, skipped
 
 
-def print_repeats(folder):
-    names = [
-        f'{path.stem}: {name}'
-        for path in sorted(pathlib.Path(folder).glob('*.repeats'))
-        for name in dict.fromkeys(path.read_text().splitlines())
-    ]
-    if names:
-        print(f'\n{len(names)} failed once and ran again; each is a fault, of the test or of more:')
-        print(''.join(f'  {name}\n' for name in names), end='')
-
-
 def report(folder, failed_stages):
     """Prints the report; returns the numbers of passed, failed and skipped tests."""
     passed, failed, reasons = 0, [], collections.defaultdict(list)
@@ -79,7 +66,6 @@ def report(folder, failed_stages):
     for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
         others = f' and {len(names) - 3} more' if len(names) > 3 else ''
         print(f'  {len(names)} x {why}: {", ".join(names[:3])}{others}')
-    print_repeats(folder)
     if failed:
         print(f'\n{len(failed)} failed:')
         print(''.join(f'  {name}\n' for name in failed), end='')

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +17,9 @@
 #include "common/time.hpp"
 
 namespace cpprun {
+
+class JobSecret;
+class JobTls;
 
 enum class Backend { Static, Cpprun, Etcd };  // c10d is an alias of Cpprun, etcd-v2 of Etcd
 // torchrun's name of the backend.
@@ -55,6 +59,14 @@ struct EtcdConfig {
   std::string password;  // never logged, never passed on to workers
 };
 
+// --secret-file, or --tls-cert and its like: what proves that a peer belongs to the job.
+struct TlsConfig {
+  std::shared_ptr<const JobSecret> secret;  // null: none
+  std::string cert_file;                    // with key_file and ca_file; "": none
+  std::string key_file;
+  std::string ca_file;
+};
+
 struct RendezvousConfig {
   Backend backend = Backend::Cpprun;
   bool is_standalone = false;  // one node, with a server of its own on a free loopback port
@@ -67,6 +79,9 @@ struct RendezvousConfig {
   int min_nodes = 1;
   int max_nodes = 1;
   std::optional<int> node_rank;  // Static: the group rank; otherwise a preference
+  TlsConfig tls;
+  // Made of `tls` by the launcher, where the job may span nodes. Null: connections are plain.
+  std::shared_ptr<const JobTls> job_tls;
   // the address at which other nodes reach this one; empty: the agent finds it
   std::string local_addr;
   // Further names by which HTTP clients may ask the coordinator here.
@@ -75,6 +90,7 @@ struct RendezvousConfig {
   Duration wait_reminder_interval =
       limits::kWaitReminderInterval;  // between two log lines about a long wait
   WorkerStore worker_store = WorkerStore::Rank0;
+  bool is_store_for_members = false;  // the agent's store refuses clients from other addresses
   std::optional<std::string>
       master_addr;  // Set by the user (Static); unset: the address of group rank 0.
   std::optional<uint16_t>

@@ -169,6 +169,8 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
   for (const Variable& v : ours) replaced.insert(v.first);
   replaced.insert("CPPRUN_ADMIN_TOKEN");    // workers must not send admin commands
   replaced.insert("CPPRUN_ETCD_PASSWORD");  // nor take part in the election
+  replaced.insert("CPPRUN_SECRET");         // nor connect as agents
+  replaced.insert("CPPRUN_SECRET_FILE");
   std::vector<std::string> all;
   for (const std::string& entry : config.environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));

@@ -17,7 +17,7 @@
 #include "agent/daemon/events/event_recorder.hpp"
 #include "agent/daemon/faults/fault_injector.hpp"
 #include "agent/daemon/join_options.hpp"
-#include "agent/daemon/preload_plan.hpp"
+#include "agent/daemon/preload.hpp"
 #include "agent/daemon/round_files.hpp"
 #include "agent/daemon/round_starter.hpp"
 #include "agent/daemon/services/admin_service.hpp"
@@ -33,7 +33,6 @@
 #include "agent/daemon/stream_routes.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/cleanup/reaper_handle.hpp"
-#include "agent/process/preload/preloader.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/spawn/port_reservation.hpp"
 #include "agent/process/streams/log_folder.hpp"
@@ -82,6 +81,9 @@ class AgentDaemon::Impl final : public AgentDaemon {
   }
   void may_lead(BecomeCoordinator take_over) override { take_over_ = std::move(take_over); }
   void may_host(HostJob host_job) override { host_job_ = std::move(host_job); }
+  void may_connect_in_process(ConnectInProcess connect) override {
+    connect_in_process_ = std::move(connect);
+  }
   int run(const Endpoint& coordinator, bool is_own) override;
   Result<uint16_t> keep_port() override;
   ElectionCallbacks election_callbacks() override;
@@ -122,10 +124,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
-  control::WorkerStarts worker_starts() const;
   void on_started();
   void on_start_failed(const Error& error);
-  void start_preload();
   void start_host();
   void on_milestone(int local_rank, WorkerMilestone milestone);
   void warn(const std::string& text) {  // in the log and as an event
@@ -165,6 +165,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   const std::string key_;    // secret; proves to the coordinator that we are this node
   Endpoint coordinator_;
   HostJob host_job_;                               // empty: this agent never hosts its job
+  ConnectInProcess connect_in_process_;            // may be empty
   BecomeCoordinator take_over_;                    // empty: this agent is never a standby
   std::optional<PortReservation> control_port_;    // for a coordinator in this process
   Arbiter arbiter_;                                // empty: the coordinator is not elected
@@ -251,20 +252,12 @@ Status AgentDaemon::Impl::prepare() {
   Result<std::unique_ptr<ReaperHandle>> reaper = ReaperHandle::start(token_, cgroup_folder(token_));
   if (!reaper) return reaper.error();
   reaper_ = std::move(*reaper);
-  start_preload();
+  preloader_ = make_preloader(loop_, config_, token_);
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
   event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_);
   return {};
-}
-
-void AgentDaemon::Impl::start_preload() {
-  if (config_.workers.preload.mode == PreloadConfig::Mode::Off) return;
-  rlimit descriptors{};
-  ::getrlimit(RLIMIT_NOFILE, &descriptors);
-  preloader_ = std::make_unique<Preloader>(loop_, preload_plan(config_, token_), descriptors,
-                                           [](const std::string& text) { log::warning(text); });
 }
 
 void AgentDaemon::Impl::start_host() {
@@ -477,7 +470,8 @@ void AgentDaemon::Impl::open_replicas() {
   };
   events.on_warning = [this](const std::string& text) { warn(text); };
   const auto workers = static_cast<size_t>(config_.workers.nproc);
-  replicas_ = std::make_unique<ReplicaManager>(loop_, workers, std::move(events));
+  replicas_ = std::make_unique<ReplicaManager>(loop_, workers, config_.rendezvous.job_tls,
+                                               std::move(events));
 }
 
 void AgentDaemon::Impl::open_snapshots() {
@@ -492,9 +486,9 @@ void AgentDaemon::Impl::open_snapshots() {
     runner_->run(&agent::Agent::on_fetch_failed, error, is_damaged);
   };
   events.on_warning = [](const std::string& text) { log::warning(text); };
-  snapshots_ =
-      std::make_unique<SnapshotManager>(loop_, config_.snapshot_dir, std::move(events),
-                                        replicas_ ? replicas_->shard_arenas() : ShardArenas{});
+  snapshots_ = std::make_unique<SnapshotManager>(
+      loop_, config_.snapshot_dir, std::move(events),
+      replicas_ ? replicas_->shard_arenas() : ShardArenas{}, config_.rendezvous.job_tls);
 }
 
 // Listens on the address that the coordinator sees; on all interfaces if other nodes may reach this
@@ -529,9 +523,11 @@ void AgentDaemon::Impl::connect() {
     runner_->run(&agent::Agent::on_refused, places);
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
+  events.connect_in_process = connect_in_process_;
   events.on_found = [this](const auto& addresses) { return host_if_free(addresses); };
   ControlClient::Options options{is_own_, config_.rendezvous.wait_reminder_interval};
   options.is_led_by_election = arbiter_ != nullptr;
+  options.tls = config_.rendezvous.job_tls;
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
 }
@@ -598,17 +594,7 @@ void AgentDaemon::Impl::carry_out(const agent::SendMessage& effect) {
   if (!connection_) return;
   const auto* started = std::get_if<control::Started>(&effect.message);
   if (started == nullptr) return connection_->send(effect.message);
-  connection_->send(control::Started{started->round, worker_starts()});
-}
-
-control::WorkerStarts AgentDaemon::Impl::worker_starts() const {
-  control::WorkerStarts starts;
-  starts.forked = host_->forked();
-  starts.spawned = host_->spawned();
-  if (!preloader_ || !preloader_->loaded()) return starts;
-  starts.import_time = preloader_->loaded()->import_time;
-  starts.shared_bytes = preloader_->loaded()->private_bytes;
-  return starts;
+  connection_->send(control::Started{started->round, worker_starts(*host_, preloader_.get())});
 }
 
 void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) { close(effect.is_reset); }
@@ -658,7 +644,7 @@ void AgentDaemon::Impl::on_start_failed(const Error& error) {
 void AgentDaemon::Impl::on_started() {
   const control::RankAssignment& assignment = core_->assignment();
   starter_->on_started(assignment);
-  event_recorder_->round_started(worker_starts());
+  event_recorder_->round_started(worker_starts(*host_, preloader_.get()));
   runner_->run([](auto& core, Instant, auto& effects) { core.on_started(effects); });
   watch_workers(assignment);
   if (faults_) faults_->on_started(assignment, config_.workers.nproc);

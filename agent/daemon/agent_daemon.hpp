@@ -15,6 +15,7 @@
 #include "agent/core/config.hpp"
 #include "common/endpoint.hpp"
 #include "common/ids.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -30,6 +31,10 @@ using BecomeCoordinator =
 // returns the endpoint for this agent. `addresses`: the numeric addresses of the endpoint; empty if
 // its name cannot be resolved.
 using HostJob = std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)>;
+
+// Connects this agent to a coordinator in this process that listens at `at`, without TCP. Not open:
+// there is none, or it wants TCP.
+using ConnectInProcess = std::function<UniqueFd(const Endpoint& at)>;
 
 // How an agent with elected coordinators (R18) learns about the leader. The launcher may call these
 // on any thread, also after the agent has ended.
@@ -59,6 +64,9 @@ class AgentDaemon {
   // Lets this agent host the coordinator: until a coordinator has registered it, the agent calls
   // `host_job` before each connection attempt. Before run().
   virtual void may_host(HostJob host_job) = 0;
+
+  // Before run().
+  virtual void may_connect_in_process(ConnectInProcess connect) = 0;
 
   // Reserves a port for an elected coordinator in this process. Before run_elected().
   virtual Result<uint16_t> keep_port() = 0;

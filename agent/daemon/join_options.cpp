@@ -6,6 +6,8 @@
 #include <string>
 
 #include "agent/process/proc_files.hpp"
+#include "common/limits/rendezvous.hpp"
+#include "common/machine/own_addresses.hpp"
 #include "common/proof/node_id.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
@@ -38,6 +40,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   job_spec.startup_failures = config.startup_failures;
   job_spec.has_fixed_ranks = rendezvous.backend == Backend::Static;
   job_spec.is_agent_store = rendezvous.worker_store == WorkerStore::Agent;
+  job_spec.is_store_for_members = rendezvous.is_store_for_members;
   job_spec.is_store_on_main_port = rendezvous.is_store_at_endpoint();
   job_spec.master_addr = rendezvous.master_addr.value_or("");
   job_spec.master_port = rendezvous.master_port.value_or(uint16_t{0});
@@ -46,6 +49,9 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   job_spec.scale_up_interval = rendezvous.conf.scale_up_interval;
   job_spec.heartbeat = rendezvous.conf.heartbeat;
   job_spec.lease = rendezvous.conf.lease;
+  if (job_spec.is_agent_store) {
+    options.facts.interface_addresses = interface_addresses(limits::kAddressesPerNode);
+  }
   options.facts.local_addr = rendezvous.local_addr;
   options.facts.nproc = config.workers.nproc;
   options.facts.role = config.workers.role;

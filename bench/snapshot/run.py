@@ -107,7 +107,7 @@ def bench_train(folder, mib, seconds):
         )
 
     without, saving = both('steps_per_s')
-    print('| | without saves | with one every 2 s | ratio | saves |')
+    print('| | without saves | with a save every 2 s | ratio | saves |')
     print('| --- | ---: | ---: | ---: | ---: |')
     saved = sum(line['saved'] for line in lines)
     print(
@@ -119,7 +119,8 @@ def bench_train(folder, mib, seconds):
     print(f'| steps per second of CPU | {1 / cpu_without:.1f} | {1 / cpu_saving:.1f} | {ratio} | |')
     # The duration of a save does not depend on how many steps run beside it.
     left = decision(1 - (cpu_saving - cpu_without) * saving, 0.95)
-    print(f'| what saves leave of a core, if a rank has one | | {left} | | |\n')
+    label = 'share of a core that is left beside the saves, if a rank has its own core'
+    print(f'| {label} | | {left} | | |\n')
 
 
 def bench_resume(folder, mib, rounds):

@@ -21,8 +21,11 @@ inline constexpr size_t kStoreCommandBytes = 2ULL << 30;  // a MULTI_SET with it
 // machine with the workers.
 inline constexpr size_t kStoreMemoryDivisor = 4;
 inline constexpr size_t kStoreMemoryMax = 1ULL << 44;  // 16 TiB; of the option, so that sums fit
-// Small values and keys that one reply copies. The longest list with values of 512 bytes fits.
+// Small values and keys that one reply copies.
 inline constexpr size_t kStoreReplyBytes = 64 << 20;
+// A reply that would copy more shares values from this size on instead of copying them. The longest
+// list of smaller ones fits.
+inline constexpr size_t kStoreSharedAtNeed = 512;
 inline constexpr size_t kStoreKeyBytesLogged = 64;  // of a client's key; enough to recognise it
 
 // A client's back-off, doubled from the first up to the longest. Short: it bounds how late a client

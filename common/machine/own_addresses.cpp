@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "common/endpoint.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/sockets.hpp"
 
@@ -24,7 +25,7 @@ bool is_numeric(const std::string& host) {
          inet_pton(AF_INET6, plain.c_str(), ignored.data()) == 1;
 }
 
-std::set<std::string> interface_addresses() {
+std::set<std::string> all_interface_addresses() {
   std::set<std::string> all;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return all;
@@ -62,8 +63,17 @@ Result<ResolvedHost> resolve_host(const std::string& host) {
   return resolved;
 }
 
+std::vector<std::string> interface_addresses(size_t most) {
+  std::vector<std::string> found;
+  for (const std::string& address : all_interface_addresses()) {
+    const bool is_wanted = !address.empty() && !is_loopback(address);
+    if (is_wanted && found.size() < most) found.push_back(address);
+  }
+  return found;
+}
+
 std::string first_own_address(const std::vector<std::string>& addresses) {
-  std::set<std::string> own = interface_addresses();
+  std::set<std::string> own = all_interface_addresses();
   for (const std::string& address : addresses) {
     if (address.starts_with("127.") || own.contains(address)) return address;
   }

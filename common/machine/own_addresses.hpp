@@ -2,6 +2,7 @@
 // can: host names mislead (second network cards, short names, names that only this machine knows).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ Result<ResolvedHost> resolve_host(const std::string& host);
 // The first of `addresses` that an interface of this machine has (all of 127.0.0.0/8 counts); "" if
 // there is none.
 std::string first_own_address(const std::vector<std::string>& addresses);
+
+// The addresses of this machine's interfaces, without loopback; at most `most`.
+std::vector<std::string> interface_addresses(size_t most);
 
 // Whether `host` is the name of this machine, for endpoints whose name the resolver does not know.
 // Compares the domains only if both names have one.

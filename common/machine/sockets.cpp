@@ -133,6 +133,12 @@ UniqueFd listen_abstract(std::string_view name, int type, int backlog) {
   return is_listening ? std::move(socket) : UniqueFd();
 }
 
+std::array<UniqueFd, 2> connected_pair() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | kSocketFlags, 0, ends) != 0) return {};
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
 Result<std::vector<int>> open_listeners(const Endpoint& endpoint) {
   std::vector<std::string> hosts{endpoint.host};
   if (endpoint.host.empty()) hosts = {"::", "0.0.0.0"};

@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,6 +43,8 @@ UniqueFd bind_tcp(const SocketAddress& address);
 UniqueFd bind_all(uint16_t port);
 // `type`: SOCK_STREAM or SOCK_SEQPACKET.
 UniqueFd listen_abstract(std::string_view name, int type, int backlog);
+// Both ends of a stream between two threads of this process; no other process can reach it.
+std::array<UniqueFd, 2> connected_pair();
 
 // Opens sockets that listen at `endpoint`, all on one port: one, or two for "localhost" (IPv4 and
 // IPv6). An empty host means all interfaces. No delay (accepted sockets inherit that), longest

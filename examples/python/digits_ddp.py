@@ -3,9 +3,10 @@
     cpprun --standalone --nproc_per_node=2 --max_restarts=3 examples/python/digits_ddp.py
     python3 examples/python/digits_ddp.py      # alone
 
-Rank 0 writes a snapshot after each training epoch. When restarted, by the launcher after a failure
-or by hand, training resumes from there and ends with exactly the parameters of an uninterrupted
-run. On SIGTERM to cpprun it stops after the current training epoch's snapshot, with exit code 75.
+It saves a snapshot after each training epoch. When restarted, by the launcher after a failure (from
+memory) or by hand (from disk), training resumes from there and ends with exactly the parameters of
+an uninterrupted run. On SIGTERM to cpprun it stops after the current training epoch's snapshot,
+with exit code 75.
 """
 
 import argparse
@@ -53,42 +54,11 @@ def join():
     say(f"started as process {os.getpid()}, one of {dist.get_world_size()}")
 
 
-def save_snapshot(path, model, optimizer, epochs_done):
-    """Writes a temporary file, flushes and renames it: `path` is always a complete snapshot. Skips
-    the rename if the launcher may have started other workers meanwhile.
-    """
-    part = f"{path}.part"
-    with open(part, "wb") as file:
-        torch.save(
-            {
-                "model": model.module.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "epochs_done": epochs_done,
-            },
-            file,
-        )
-        file.flush()
-        os.fsync(file.fileno())
-    if cpprun_worker.request_commit(epochs_done):
-        os.replace(part, path)
-        cpprun_worker.report_snapshot(epochs_done, path)
-
-
 def all_stop():
-    """Whether to stop: the same answer on all ranks, and not before rank 0 has saved."""
+    """Whether to stop: the same answer on all ranks."""
     is_asked = torch.tensor(float(cpprun_worker.should_stop()))
     dist.all_reduce(is_asked)
     return is_asked.item() > 0
-
-
-def load_snapshot(path, model, optimizer):
-    """Returns the number of finished training epochs; 0 if there is no snapshot."""
-    if not os.path.exists(path):
-        return 0
-    snapshot = torch.load(path, map_location="cpu")
-    model.module.load_state_dict(snapshot["model"])
-    optimizer.load_state_dict(snapshot["optimizer"])
-    return snapshot["epochs_done"]
 
 
 def train_epoch(epoch, model, optimizer, loader):
@@ -133,7 +103,7 @@ def leave(code=0):
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=20, help="training epochs, default: 20")
-    parser.add_argument("--snapshot", default="digits.pt", help="snapshot file, default: digits.pt")
+    parser.add_argument("--snapshot", default="digits", help="snapshot folder, default: digits")
     parser.add_argument(
         "--sleep", type=float, default=0, help="seconds added to each training epoch"
     )
@@ -153,18 +123,17 @@ def main():
     )
 
     cpprun_worker.enable_graceful_stop()
-    epochs_done = load_snapshot(args.snapshot, model, optimizer)
+    state = cpprun_worker.Snapshot(args.snapshot, model=model, optimizer=optimizer)
+    epochs_done = state.resume()
     if is_first and epochs_done:
         done = f"{epochs_done} of {args.epochs} training epochs are done"
-        say(f"resuming from snapshot {args.snapshot}: {done}")
+        say(f"resuming from snapshot {args.snapshot}: {done}, read from {state.source}")
     for epoch in range(epochs_done, args.epochs):
         loss = train_epoch(epoch, model, optimizer, loader)
         time.sleep(args.sleep)
+        saved = "snapshot saved" if state.save(epoch + 1) else "snapshot not saved"
         if is_first:
-            save_snapshot(args.snapshot, model, optimizer, epoch + 1)
-            say(
-                f"training epoch {epoch + 1} of {args.epochs} done, loss {loss:.4f}, snapshot saved"
-            )
+            say(f"training epoch {epoch + 1} of {args.epochs} done, loss {loss:.4f}, {saved}")
         if all_stop():
             leave(cpprun_worker.STOPPED_RESUMABLE)
 

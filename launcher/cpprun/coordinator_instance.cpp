@@ -20,6 +20,7 @@ CoordinatorInstance::CoordinatorInstance(ServerLoop& loop, const RendezvousConfi
   server_options.host_names.push_back(config.endpoint.host);
   server_options.host_names.push_back(config.local_addr);
   server_options.memory_bytes = config.conf.store_memory_bytes.value_or(default_memory_bytes());
+  server_options.tls = config.job_tls;
   server_ = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));
 }
 

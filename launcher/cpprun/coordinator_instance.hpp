@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "agent/core/config.hpp"
 #include "common/endpoint.hpp"
@@ -22,6 +23,8 @@ class CoordinatorInstance {
 
   // Returns the port; an empty `at.host` means every interface.
   Result<uint16_t> listen(const Endpoint& at);
+  // As Server::adopt().
+  void adopt(UniqueFd end, const std::string& address) { server_->adopt(std::move(end), address); }
   ControlService& service() { return service_; }
   // Closes all connections without notifying the peers. The loop may still run callbacks that it
   // has queued, so the owner keeps this object for one more turn of the loop.

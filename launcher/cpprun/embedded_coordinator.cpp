@@ -1,10 +1,12 @@
 #include "launcher/cpprun/embedded_coordinator.hpp"
 
+#include <atomic>
 #include <chrono>
 
 #include "common/log/log.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/own_addresses.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/version.hpp"
 #include "launcher/cpprun/coordinator_instance.hpp"
 #include "rendezvous/client/leader_announcer.hpp"
@@ -74,7 +76,8 @@ std::optional<HostAddress> host_address_at(const RendezvousConfig& config,
 class EmbeddedCoordinator::Impl {
  public:
   Impl(const RendezvousConfig& config, CoordinatorOptions coordinator)
-      : coordinator_(thread_.loop(), config, std::move(coordinator)) {}
+      : is_one_node_(config.max_nodes == 1),
+        coordinator_(thread_.loop(), config, std::move(coordinator)) {}
 
   ~Impl() {
     thread_.end([this] {
@@ -92,8 +95,9 @@ class EmbeddedCoordinator::Impl {
     hello.node = NodeId{standby.address, standby.node};
     control::AnnounceLeader message{term, standby.address, standby.port};
     message.mac = mac_of_leader(job_key, config.run_id, message);
-    leader_announcer_ = std::make_unique<LeaderAnnouncer>(thread_.loop().context(), config.endpoint,
-                                                          std::move(hello), std::move(message));
+    leader_announcer_ =
+        std::make_unique<LeaderAnnouncer>(thread_.loop().context(), config.endpoint,
+                                          std::move(hello), std::move(message), config.job_tls);
   }
 
   Status listen(const HostAddress& host_address) {
@@ -106,6 +110,17 @@ class EmbeddedCoordinator::Impl {
 
   void start_thread() {
     thread_.start([this](const std::string& why) { fail(why); });
+  }
+
+  UniqueFd connect(const Endpoint& at) {
+    if (!is_one_node_ || has_failed_ || at != endpoint_) return UniqueFd();
+    auto [agents_end, our_end] = connected_pair();
+    // Shared, because std::function copies it.
+    auto shared_end = std::make_shared<UniqueFd>(std::move(our_end));
+    if (!shared_end->is_open()) return UniqueFd();
+    thread_.loop().post(
+        [this, shared_end] { coordinator_.adopt(std::move(*shared_end), endpoint_.host); });
+    return std::move(agents_end);
   }
 
   void wait_until_idle(IdleWait& stay) {
@@ -124,11 +139,14 @@ class EmbeddedCoordinator::Impl {
   // The agents, also the one of this process, see closed connections and a closed port, as if this
   // process had died: the standby coordinator takes over, or the job ends with an error.
   void fail(const std::string& why) {
+    has_failed_ = true;
     log::error("the coordinator in this process has failed and closes its connections: " + why);
     leader_announcer_.reset();
     coordinator_.stop();
   }
 
+  const bool is_one_node_;
+  std::atomic<bool> has_failed_ = false;
   LoopThread thread_;
   CoordinatorInstance coordinator_;
   std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // after a take-over only
@@ -185,6 +203,7 @@ Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::take_over(
 }
 
 const Endpoint& EmbeddedCoordinator::endpoint() const { return impl_->endpoint(); }
+UniqueFd EmbeddedCoordinator::connect(const Endpoint& at) { return impl_->connect(at); }
 void EmbeddedCoordinator::wait_until_idle(IdleWait& stay) { impl_->wait_until_idle(stay); }
 
 }  // namespace cpprun

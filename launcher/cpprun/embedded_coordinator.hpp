@@ -1,5 +1,6 @@
 // EmbeddedCoordinator: the rendezvous server inside a launcher, on a thread and a loop of its own.
-// The agent of the same process connects to it over a socket like any other agent.
+// The agent of the same process connects to it like any other agent: over TCP, or, in a job that
+// cannot exceed one node, over a socket pair.
 //
 // Whether this node hosts it is known at start, without a name lookup, in three cases: standalone
 // always hosts; `is_host` decides where given; with the static backend node rank 0 hosts. Otherwise
@@ -14,6 +15,7 @@
 #include "agent/core/config.hpp"
 #include "common/endpoint.hpp"
 #include "common/ids.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -44,6 +46,11 @@ class EmbeddedCoordinator {
 
   // Where the agent of this process connects to.
   const Endpoint& endpoint() const;
+
+  // For the agent of this process: its end of a socket pair that the coordinator serves. Not open
+  // if the coordinator is not at `at`, has failed, or may lead other nodes: the agent then uses
+  // TCP.
+  UniqueFd connect(const Endpoint& at);
 
   // Returns when no agent needs the coordinator any more, or when `stay` is over. Warns if that
   // takes a while.

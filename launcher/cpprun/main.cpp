@@ -20,6 +20,7 @@
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/text.hpp"
+#include "common/tls/job_tls.hpp"
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
@@ -100,10 +101,26 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
   return code;
 }
 
-int launch(const Launch& launch_options, StartTimes times) {
+// OpenSSL is loaded where the job may span nodes: a job of one node keeps to its own process.
+Status load_tls(RendezvousConfig& rendezvous) {
+  const TlsConfig& tls = rendezvous.tls;
+  const bool spans_nodes = rendezvous.max_nodes > 1 || rendezvous.backend == Backend::Etcd;
+  TlsCredentials credentials{tls.secret};
+  credentials.certificate.path = tls.cert_file;
+  credentials.key.path = tls.key_file;
+  credentials.ca.path = tls.ca_file;
+  if (!spans_nodes || !credentials.are_given()) return {};
+  auto loaded = JobTls::load(std::move(credentials), rendezvous.run_id);
+  if (!loaded) return loaded.error();
+  rendezvous.job_tls = std::move(*loaded);
+  return {};
+}
+
+int launch(Launch launch_options, StartTimes times) {
   if (Status ok = check_descriptors(launch_options.config.workers.nproc); !ok)
     return fail(ok.error());
   for (const std::string& warning : launch_options.warnings) log::warning(warning);
+  if (Status ok = load_tls(launch_options.config.rendezvous); !ok) return fail(ok.error());
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_now();
@@ -122,6 +139,10 @@ int launch(const Launch& launch_options, StartTimes times) {
       *host = EmbeddedCoordinator::start_if_free(rendezvous, (*agent)->incarnation(), addresses);
       return *host ? std::optional((*host)->endpoint()) : std::nullopt;
     });
+  }
+  if (rendezvous.max_nodes == 1) {
+    (*agent)->may_connect_in_process(
+        [&](const Endpoint& at) { return *host ? (*host)->connect(at) : UniqueFd(); });
   }
   std::unique_ptr<EmbeddedCoordinator> taken_over;  // while our agent leads as the standby
   if (!*host && rendezvous.max_nodes > 1 && rendezvous.backend != Backend::Static) {
@@ -152,7 +173,11 @@ int main(int argc, char** argv) {
   StartTimes times;
   times.main_at = boot_now();
   times.exec = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+  // First of all, so that it is in no copy of the environment.
+  Result<std::shared_ptr<const JobSecret>> secret = take_secret_variable();
+  if (!secret) return fail(secret.error());
   Environment environment = real_environment();
+  environment.secret = std::move(*secret);
   log::set_level(environment.text("LOGLEVEL"));
   std::vector<std::string> args(argv + 1, argv + argc);
   Result<OptionsResult> options_result = read_options(args, environment);
@@ -162,5 +187,5 @@ int main(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
   times.options = boot_now();
-  return run_guarded([&] { return launch(std::get<Launch>(*options_result), times); });
+  return run_guarded([&] { return launch(std::get<Launch>(std::move(*options_result)), times); });
 }

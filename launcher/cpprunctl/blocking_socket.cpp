@@ -6,11 +6,19 @@
 #include <string.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "common/machine/dead_peer.hpp"
 
 namespace cpprun::ctl {
 namespace {
+
+constexpr size_t kPieceBytes = 16 * 1024;
+
+std::span<const uint8_t> octets_of(std::string_view bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
 
 Error trouble() { return Error{ErrorKind::System, ::strerror(errno)}; }
 
@@ -27,7 +35,35 @@ Status BlockingSocket::connect(const sockaddr* address, socklen_t size) {
   return error == 0 ? Status() : trouble();
 }
 
+Status BlockingSocket::secure(std::unique_ptr<TlsStream> tls) {
+  tls_ = std::move(tls);
+  const auto no_tls = [](const std::string& why) {
+    return Error{ErrorKind::Network, "no TLS: " + why};
+  };
+  for (;;) {
+    const TlsStream::State state = tls_->shake_hands();
+    const Status sent = send_raw(tls_->take_output());
+    if (state == TlsStream::State::Failed) return no_tls(tls_->why());
+    if (!sent) return no_tls(sent.error().text);
+    if (state != TlsStream::State::Handshake) return {};
+    Result<std::string> some = receive_some(kPieceBytes);
+    if (!some) return no_tls(some.error().text);
+    if (some->empty()) {
+      return no_tls(
+          "it ends the connection in the TLS handshake: it may have no secret, or be an older "
+          "cpprun");
+    }
+    tls_->feed(octets_of(*some));
+  }
+}
+
 Status BlockingSocket::send(std::string_view bytes) {
+  if (!tls_) return send_raw(bytes);
+  if (!tls_->write(octets_of(bytes))) return Error{ErrorKind::Network, "TLS: " + tls_->why()};
+  return send_raw(tls_->take_output());
+}
+
+Status BlockingSocket::send_raw(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
@@ -43,20 +79,43 @@ Status BlockingSocket::send(std::string_view bytes) {
 
 Result<std::string> BlockingSocket::receive(size_t bytes) {
   std::string all;
-  char piece[16 * 1024];
   while (all.size() < bytes) {
-    const ssize_t got = ::recv(fd(), piece, std::min(sizeof piece, bytes - all.size()), 0);
-    if (got > 0) {
-      all.append(piece, static_cast<size_t>(got));
-    } else if (got == 0) {
-      break;
-    } else if (errno != EAGAIN && errno != EINTR) {
-      return trouble();
-    } else if (Status ok = wait(POLLIN); !ok) {
-      return ok.error();
-    }
+    const size_t most = bytes - all.size();
+    Result<std::string> some = tls_ ? receive_decrypted(most) : receive_some(most);
+    if (!some) return some;
+    if (some->empty()) break;
+    all += *some;
   }
   return all;
+}
+
+Result<std::string> BlockingSocket::receive_some(size_t most) {
+  std::string piece(std::min(kPieceBytes, most), '\0');
+  for (;;) {
+    const ssize_t got = ::recv(fd(), piece.data(), piece.size(), 0);
+    if (got >= 0) {
+      piece.resize(static_cast<size_t>(got));
+      return piece;
+    }
+    if (errno != EAGAIN && errno != EINTR) return trouble();
+    if (Status ok = wait(POLLIN); !ok) return ok.error();
+  }
+}
+
+Result<std::string> BlockingSocket::receive_decrypted(size_t most) {
+  std::string piece(std::min(kPieceBytes, most), '\0');
+  for (;;) {
+    const size_t size = tls_->read({reinterpret_cast<uint8_t*>(piece.data()), piece.size()});
+    piece.resize(size);
+    if (size > 0 || tls_->state() == TlsStream::State::Ended) return piece;
+    if (tls_->state() == TlsStream::State::Failed) {
+      return Error{ErrorKind::Network, "TLS: " + tls_->why()};
+    }
+    Result<std::string> some = receive_some(kPieceBytes);
+    if (!some || some->empty()) return some;
+    tls_->feed(octets_of(*some));
+    piece.resize(std::min(kPieceBytes, most));
+  }
 }
 
 Status BlockingSocket::wait(short events) const {

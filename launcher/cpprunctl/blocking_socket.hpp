@@ -13,6 +13,7 @@
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
+#include "common/tls/tls_stream.hpp"
 
 namespace cpprun::ctl {
 
@@ -26,14 +27,21 @@ class BlockingSocket {
   void extend(Duration limit) { until_ = std::chrono::steady_clock::now() + limit; }
 
   Status connect(const sockaddr* address, socklen_t size);
+  // The TLS handshake; all that follows is encrypted.
+  Status secure(std::unique_ptr<TlsStream> tls);
   Status send(std::string_view bytes);
   // Blocks until `bytes` have arrived or the peer closes; returns at most that many.
   Result<std::string> receive(size_t bytes);
 
  private:
   Status wait(short events) const;
+  Status send_raw(std::string_view bytes);
+  // Empty: the peer has closed.
+  Result<std::string> receive_some(size_t most);
+  Result<std::string> receive_decrypted(size_t most);
 
   const UniqueFd fd_;
+  std::unique_ptr<TlsStream> tls_;  // null: plain
   std::chrono::steady_clock::time_point until_;
 };
 

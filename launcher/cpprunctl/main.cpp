@@ -133,6 +133,15 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
   return doctor;
 }
 
+void add_tls_options(CLI::App* verb, cpprun::TlsOptions& options) {
+  verb->add_option("--secret-file", options.secret_file,
+                   "the secret of the job; default: CPPRUN_SECRET_FILE, else CPPRUN_SECRET");
+  verb->add_option("--tls-cert", options.cert,
+                   "instead of a secret: a certificate, with --tls-key and --tls-ca");
+  verb->add_option("--tls-key", options.key, "its private key");
+  verb->add_option("--tls-ca", options.ca, "the CA of the job's members");
+}
+
 // The verbs for running jobs. Parsing sets `chosen` to the verb's function.
 using JobVerb = cpprun::Status (*)(const cpprun::JobCommandOptions&);
 
@@ -204,6 +213,7 @@ class JobVerbs {
       verb->add_option("--endpoint", options_.endpoint,
                        "HOST:PORT of a job elsewhere; needs CPPRUN_ADMIN_TOKEN, as its coordinator "
                        "was started with");
+      add_tls_options(verb, options_.tls);
     }
     here->excludes("--endpoint");
   }
@@ -263,6 +273,7 @@ void add_serve(CLI::App& app, cpprun::ServeOptions& serve) {
       ->option_text("NAME ...")
       ->expected(1)
       ->take_all();
+  add_tls_options(serve_verb, serve.tls);
 }
 
 CLI::App* add_chaos(CLI::App& app, cpprun::ChaosOptions& options) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "launcher/cpprunctl/tls_options.hpp"
 
 namespace cpprun {
 
@@ -14,6 +15,7 @@ struct ServeOptions {
   size_t store_value_limit_mb;  // size limit of one value in the store
   // Of all stores and of the connections' buffers. Unset: a part of the usable memory.
   std::optional<size_t> store_memory_mb{};
+  TlsOptions tls{};
   std::vector<std::string> allowed_hosts{};  // further names by which HTTP clients may ask
 };
 

@@ -76,6 +76,7 @@ Environment real_environment() {
   made.count_cpus = count_online_cpus;
   made.look_at = look_at_file;
   made.read_file = read_file;
+  made.read_secret = JobSecret::read;
   made.make_uuid = random_uuid;
   std::optional<std::string> pretended;
   std::optional<std::string> visible;

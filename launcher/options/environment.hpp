@@ -3,11 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/result.hpp"
+#include "common/tls/job_secret.hpp"
 #include "launcher/options/numa.hpp"
 
 namespace cpprun {
@@ -41,6 +44,11 @@ struct Environment {
   // At most `most` bytes of it; nothing if it cannot be read.
   std::function<std::optional<std::string>(const std::string& path, size_t most)> read_file =
       [](const std::string&, size_t) { return std::nullopt; };
+  // CPPRUN_SECRET, which is not among the variables. Null: unset.
+  std::shared_ptr<const JobSecret> secret{};
+  ReadSecret read_secret = [](const std::string& path) {
+    return Error{ErrorKind::BadValue, path + ": not looked for"};
+  };
   std::function<std::string()> make_uuid = [] {
     return std::string("00000000-0000-4000-8000-000000000000");
   };

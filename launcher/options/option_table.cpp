@@ -134,6 +134,16 @@ constexpr OptionRow kTable[] = {
      "agent for static jobs with several nodes.",
      "rank0 is refused for static jobs with several nodes, where the port is the agents' own",
      {.choices = "rank0 agent"}},
+    {"store-allow",
+     &ParsedOptions::store_allow,
+     "WORD",
+     "",
+     "With --worker-store=agent: who may use the workers' store. all: everybody; clients from "
+     "other addresses than those of the job's nodes are logged. members: these are refused. "
+     "Default: all.",
+     "job-wide, the first agent's value counts; needs a network without address translation "
+     "between workers and coordinator",
+     {.choices = "all members"}},
     {"pass-local-rank",
      &ParsedOptions::pass_local_rank,
      "WORD",
@@ -191,6 +201,23 @@ constexpr OptionRow kTable[] = {
      "Further names by which browsers and other HTTP clients may ask the rendezvous port here. "
      "Always allowed: addresses, localhost, the names of this machine, and the endpoint's.",
      "other names in Host are answered with 421; docs/security.md"},
+    {"secret-file",
+     &ParsedOptions::secret_file,
+     "FILE",
+     "",
+     "A secret that all agents of the job share, of 16 bytes or more: agents and coordinator then "
+     "talk by TLS 1.3 alone. Default: the file that CPPRUN_SECRET_FILE names, else CPPRUN_SECRET.",
+     "a file that others can read is refused; without effect on a job of one node; "
+     "docs/security.md",
+     {.has_variable = false}},
+    {"tls-cert", &ParsedOptions::tls_cert, "FILE", "",
+     "Instead of a secret: this node's certificate (PEM), by which agents and coordinator know "
+     "each other; with --tls-key and --tls-ca.",
+     "TLS 1.3; it needs both purposes, server and client"},
+    {"tls-key", &ParsedOptions::tls_key, "FILE", "", "The private key of --tls-cert (PEM)."},
+    {"tls-ca", &ParsedOptions::tls_ca, "FILE", "",
+     "The CA whose certificates the members of the job have (PEM).",
+     "whoever has a certificate of it is a member: use one of its own for these jobs"},
     {"help", {}, "", "1.9", "Show this text.", "", {.letter = 'h', .has_variable = false}},
     {"version", {}, "", "", "Show the version.", "", {.has_variable = false}},
     {"print-completion",

@@ -48,8 +48,9 @@ struct ParsedOptions {
   std::string logs_specs;
   std::string event_log_handler = "null";
 
-  std::string worker_store;     // empty, rank0, agent
-  std::string pass_local_rank;  // empty, dash, underscore
+  std::string worker_store;         // empty, rank0, agent
+  std::string store_allow = "all";  // all, members
+  std::string pass_local_rank;      // empty, dash, underscore
   bool tune_malloc = false;
   int64_t startup_failures = 0;
   bool timing = false;
@@ -63,6 +64,10 @@ struct ParsedOptions {
   std::string omp_threads;
   std::string preload = "off";
   std::string allowed_host;
+  std::string secret_file;
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_ca;
   std::string print_completion;
 
   std::string script;

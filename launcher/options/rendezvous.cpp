@@ -246,6 +246,17 @@ Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config)
   return {};
 }
 
+// Worker 0's own store lets everybody in, whatever this option says.
+Status read_store_allow(const ParsedOptions& options, RendezvousConfig& config) {
+  config.is_store_for_members = options.store_allow == "members";
+  const std::string what = options.shown("store-allow", options.store_allow);
+  if (options.store_allow != "all" && !config.is_store_for_members) {
+    return bad_value(what + ": write all or members");
+  }
+  if (!config.is_store_for_members || config.worker_store == WorkerStore::Agent) return {};
+  return bad_value(what + " needs --worker-store=agent: otherwise worker 0 serves the store");
+}
+
 Status use_backend(const ParsedOptions& options, const KeyValues& conf,
                    const Environment& environment, Launch& launch) {
   if (is_standalone(options, launch.config.rendezvous)) {
@@ -278,7 +289,8 @@ Status resolve_rendezvous(const ParsedOptions& options, const Environment& envir
     config.wait_reminder_interval =
         std::max(seconds(*minute), Duration(std::chrono::milliseconds(100)));
   }
-  return read_worker_store(options, config);
+  if (Status status = read_worker_store(options, config); !status) return status;
+  return read_store_allow(options, config);
 }
 
 }  // namespace cpprun

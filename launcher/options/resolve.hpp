@@ -28,6 +28,7 @@ Status resolve_program(const ParsedOptions& options, const Environment& environm
 Status resolve_logs(const ParsedOptions& options, const Environment& environment, Launch& launch);
 Status resolve_rendezvous(const ParsedOptions& options, const Environment& environment,
                           Launch& launch);
+Status resolve_tls(const ParsedOptions& options, const Environment& environment, Launch& launch);
 Status resolve_faults(const ParsedOptions& options, const Environment& environment, Launch& launch);
 Status resolve_agent(const ParsedOptions& options, const Environment& environment, Launch& launch);
 

@@ -60,7 +60,8 @@ def records(bin_folder, version):
     yield 'cpprun/__init__.py', f"__version__ = '{version}'\n".encode(), False
     yield 'cpprun/__main__.py', MAIN.encode(), False
     helper = ROOT / 'worker_sdk' / 'python'
-    for path in sorted(helper.glob('*/**/*.py')):
+    typed = helper / 'cpprun_worker' / 'py.typed'  # tells type checkers that it has annotations
+    for path in sorted([*helper.glob('*/**/*.py'), typed]):
         yield path.relative_to(helper).as_posix(), path.read_bytes(), False
 
 
@@ -104,8 +105,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--bin', type=pathlib.Path, default=ROOT / 'build' / 'release' / 'bin')
     parser.add_argument('--out', type=pathlib.Path, default=ROOT / 'build' / 'release')
-    parser.add_argument('--glibc', help='the oldest that the programs are to run with, as 2.28')
-    parser.add_argument('--zig', default='python3 -m ziglang', help='its command')
+    parser.add_argument('--glibc', help='the oldest glibc for the programs, such as 2.28')
+    parser.add_argument('--zig', default='python3 -m ziglang', help='the command of zig')
     options = parser.parse_args()
     if not options.glibc:
         print(build(options.bin, options.out))

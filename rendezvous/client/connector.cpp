@@ -18,8 +18,12 @@ namespace {
 constexpr std::chrono::seconds kConnectLimit{5};
 }  // namespace
 
-Connector::Connector(asio::io_context& loop, Callback callback, Found found)
-    : loop_(loop), callback_(std::move(callback)), found_(std::move(found)), limit_(loop) {}
+Connector::Connector(asio::io_context& loop, Callback callback, Found found, InProcess in_process)
+    : loop_(loop),
+      callback_(std::move(callback)),
+      found_(std::move(found)),
+      in_process_(std::move(in_process)),
+      limit_(loop) {}
 
 std::string unmapped(const asio::ip::address& address) {
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
@@ -29,8 +33,9 @@ std::string unmapped(const asio::ip::address& address) {
 }
 
 std::shared_ptr<Connector> Connector::start(asio::io_context& loop, const Endpoint& endpoint,
-                                            Callback callback, Found found) {
-  auto attempt = std::make_shared<Connector>(loop, std::move(callback), std::move(found));
+                                            Callback callback, Found found, InProcess in_process) {
+  auto attempt = std::make_shared<Connector>(loop, std::move(callback), std::move(found),
+                                             std::move(in_process));
   error_code error;
   const asio::ip::address numeric = asio::ip::make_address(endpoint.host, error);
   if (!error) {
@@ -48,6 +53,7 @@ std::shared_ptr<Connector> Connector::start(asio::io_context& loop, const Endpoi
 void Connector::cancel() {
   callback_ = nullptr;
   found_ = nullptr;
+  in_process_ = nullptr;
   lookup_.reset();
   error_code ignored;
   limit_.cancel();
@@ -75,7 +81,25 @@ void Connector::go_on(std::vector<tcp::endpoint> addresses, const std::string& w
   const std::optional<Endpoint> instead = found_ ? found_(names) : std::nullopt;
   if (instead) addresses = {tcp::endpoint(asio::ip::make_address(instead->host), instead->port)};
   if (addresses.empty()) return complete({nullptr, why});
+  if (addresses.size() == 1 && try_in_process(addresses.front())) return;
   try_all(std::move(addresses));
+}
+
+bool Connector::try_in_process(const tcp::endpoint& at) {
+  const Endpoint peer{unmapped(at.address()), at.port()};
+  UniqueFd end = in_process_ ? in_process_(peer) : UniqueFd();
+  if (!end.is_open()) return false;
+  auto socket = std::make_unique<Socket>(loop_);
+  error_code error;
+  socket->assign(tcp::v4(), end.get(), error);  // Asio uses the family only to open sockets
+  if (error) return false;
+  end.release();
+  sockets_.push_back(std::move(socket));
+  asio::post(loop_, [self = shared_from_this(), peer] {
+    if (!self->callback_) return;
+    self->complete({std::move(self->sockets_.front()), "", {}, peer.host, peer});
+  });
+  return true;
 }
 
 void Connector::try_all(std::vector<tcp::endpoint> addresses) {
@@ -107,7 +131,8 @@ void Connector::on_connected(size_t index, const tcp::endpoint& at, const error_
     error_code ignored;
     sockets_[index]->set_option(tcp::no_delay(true), ignored);
     detect_dead_peer(sockets_[index]->native_handle());
-    complete({std::move(sockets_[index]), ""});
+    const std::string local = unmapped(sockets_[index]->local_endpoint(ignored).address());
+    complete({std::move(sockets_[index]), "", {}, local, {unmapped(at.address()), at.port()}});
     return;
   }
   std::string reason = error == asio::error::operation_aborted ? "no answer" : error.message();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/endpoint.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "rendezvous/client/name_lookup.hpp"
 
 namespace cpprun {
@@ -26,24 +27,32 @@ class Connector : public std::enable_shared_from_this<Connector> {
     std::unique_ptr<boost::asio::ip::tcp::socket> socket;  // null: `why` lists the addresses tried
     std::string why;
     std::vector<Endpoint> refused{};  // numeric; no process listens there
+    std::string local_address{};      // numeric, of the connection
+    Endpoint peer{};                  // numeric
   };
   using Callback = std::function<void(Outcome)>;
   // Called before any connect with the endpoint's numeric addresses; none if its name is unknown.
   // May return another numeric address to connect to. Also called from inside start().
   using Found = std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)>;
+  // Called before the connect to a single address: a connection to a server in this process, if one
+  // listens there. Not open: connect by TCP. Also called from inside start().
+  using InProcess = std::function<UniqueFd(const Endpoint& at)>;
 
   // The callback comes once, from the loop, never from inside start().
   static std::shared_ptr<Connector> start(boost::asio::io_context& loop, const Endpoint& endpoint,
-                                          Callback callback, Found found = nullptr);
+                                          Callback callback, Found found = nullptr,
+                                          InProcess in_process = nullptr);
   void cancel();  // no callback follows
 
-  Connector(boost::asio::io_context& loop, Callback callback, Found found);  // use start()
+  Connector(boost::asio::io_context& loop, Callback callback, Found found,
+            InProcess in_process);  // use start()
 
  private:
   using Socket = boost::asio::ip::tcp::socket;
 
   void look_up(const Endpoint& endpoint);
   void go_on(std::vector<boost::asio::ip::tcp::endpoint> addresses, const std::string& why);
+  bool try_in_process(const boost::asio::ip::tcp::endpoint& at);
   void try_all(std::vector<boost::asio::ip::tcp::endpoint> addresses);
   void on_connected(size_t index, const boost::asio::ip::tcp::endpoint& at,
                     const boost::system::error_code& error);
@@ -52,6 +61,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   boost::asio::io_context& loop_;
   Callback callback_;
   Found found_;
+  InProcess in_process_;
   std::shared_ptr<NameLookup> lookup_;
   boost::asio::steady_timer limit_;
   std::vector<std::unique_ptr<Socket>> sockets_;

@@ -1,5 +1,7 @@
 #include "rendezvous/client/control_client.hpp"
 
+#include <sys/socket.h>
+
 #include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -13,6 +15,7 @@
 #include "rendezvous/client/connector.hpp"
 #include "rendezvous/client/core/reconnect_policy.hpp"
 #include "rendezvous/client/store_probe.hpp"
+#include "rendezvous/client/tls_handshake.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
@@ -27,6 +30,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
       : loop_(loop),
         endpoint_(endpoint),
         events_(std::move(events)),
+        job_tls_(std::move(options.tls)),
         core_({std::move(endpoint), options.is_own, options.wait_reminder_interval,
                options.back_off_max, options.is_led_by_election}),
         runner_(loop, core_, [this](const auto& effect) { carry_out(effect); }) {}
@@ -64,7 +68,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void carry_out(const ReconnectPolicy::Connect&) {
-    if (connector_) connector_->cancel();  // its target is outdated
+    stop_connecting();  // its target is outdated
     Connector::Found found;
     if (core_.target() == endpoint_) {
       found = [this](const auto& addresses) { return this->found(addresses); };
@@ -74,7 +78,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
         [self = shared_from_this()](Connector::Outcome outcome) {
           self->on_attempt(std::move(outcome));
         },
-        std::move(found));
+        std::move(found), events_.connect_in_process);
   }
   void carry_out(const ReconnectPolicy::ResetConnection&) { drop_socket(true); }
   void carry_out(const ReconnectPolicy::Broken&) {
@@ -96,8 +100,13 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   void stop_trying() {
     core_.close();
     runner_.resume();
-    if (connector_) connector_->cancel();
+    stop_connecting();
     if (probe_) probe_->cancel();
+  }
+
+  void stop_connecting() {
+    if (connector_) connector_->cancel();
+    if (handshake_) std::exchange(handshake_, nullptr)->cancel();
   }
 
   void on_attempt(Connector::Outcome outcome) {
@@ -107,15 +116,42 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
       runner_.run(&ReconnectPolicy::on_connect_failed, outcome.why, outcome.refused);
       return;
     }
+    if (!job_tls_) return on_ready(std::move(outcome));
+    auto socket = std::move(outcome.socket);
+    const auto rest = std::make_shared<Connector::Outcome>(std::move(outcome));
+    handshake_ =
+        TlsHandshake::start(std::move(socket), job_tls_->connect(TlsRole::Coordinator),
+                            [self = shared_from_this(), rest](TlsHandshake::Outcome secured) {
+                              self->handshake_.reset();
+                              if (self->is_closing_) return;
+                              if (!secured.socket) return self->on_insecure(secured.why);
+                              rest->socket = std::move(secured.socket);
+                              self->tls_ = std::move(secured.stream);
+                              self->on_ready(std::move(*rest));
+                            });
+  }
+
+  // A handshake that fails proves nothing about the coordinator: whoever listens there may have
+  // caused it. So the client tries again, and tells the user at once.
+  void on_insecure(const std::string& why) {
+    warn_insecure(why);
+    runner_.run(&ReconnectPolicy::on_connect_failed, "no TLS: " + why, std::vector<Endpoint>());
+  }
+
+  // Each reason once in a row.
+  void warn_insecure(const std::string& why) {
+    std::string text = to_string(core_.target()) + ": " + why;
+    if (told_insecure_ != text) log::warning("no TLS with the coordinator at " + text);
+    told_insecure_ = std::move(text);
+  }
+
+  void on_ready(Connector::Outcome outcome) {
     socket_ = std::move(outcome.socket);
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
     runner_.run([](auto& core, Instant now, auto&) { core.on_connected(now); });
     read();
-    error_code ignored;
-    std::vector<std::string> own{unmapped(socket_->local_endpoint(ignored).address())};
-    const tcp::endpoint at = socket_->remote_endpoint(ignored);
-    if (!events_.on_connected) return;
-    events_.on_connected(std::move(own), Endpoint{unmapped(at.address()), at.port()});
+    peer_address_ = outcome.peer.host;
+    if (events_.on_connected) events_.on_connected({outcome.local_address}, outcome.peer);
   }
 
   void read() {
@@ -127,9 +163,28 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
             self->broken();
             return;
           }
-          self->core_.on_bytes(std::span(self->chunk_).first(size));
-          if (self->take_messages() && self->socket_.get() == current) self->read();
+          self->take_bytes(std::span(self->chunk_).first(size));
+          const bool goes_on = self->take_messages() && self->socket_.get() == current;
+          if (goes_on && self->has_tls_failed()) return self->on_tls_failed();
+          if (goes_on) self->read();
         });
+  }
+
+  void take_bytes(std::span<const uint8_t> bytes) {
+    if (!tls_) return core_.on_bytes(bytes);
+    tls_->feed(bytes);
+    std::array<uint8_t, 4096> plain;
+    while (const size_t size = tls_->read(plain)) core_.on_bytes(std::span(plain).first(size));
+    flush();  // TLS may have to answer
+  }
+
+  bool has_tls_failed() const { return tls_ && tls_->state() == TlsStream::State::Failed; }
+
+  // Such as a certificate that the coordinator refuses, which it says only after the handshake.
+  void on_tls_failed() {
+    const std::string why = tls_->why();
+    warn_insecure(why);
+    broken(false, "no TLS: " + why);
   }
 
   // False: the connection has ended.
@@ -147,12 +202,21 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void flush() {
-    if (is_writing_ || pending_.empty() || !socket_) return;
+    if (is_writing_ || !has_output() || !socket_) return;
     is_writing_ = true;
     writing_.swap(pending_);
+    if (tls_) encrypt();
     asio::async_write(*socket_, asio::buffer(writing_),
                       [self = shared_from_this(), current = socket_.get()](
                           error_code error, size_t) { self->on_written(error, current); });
+  }
+
+  bool has_output() const { return !pending_.empty() || (tls_ && tls_->output_size() > 0); }
+
+  void encrypt() {
+    tls_->write(writing_);
+    const std::string encrypted = tls_->take_output();
+    writing_.assign(encrypted.begin(), encrypted.end());
   }
 
   void on_written(error_code error, const tcp::socket* on) {
@@ -161,16 +225,16 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     writing_.clear();
     if (error) {
       broken();
-    } else if (!pending_.empty()) {
+    } else if (has_output()) {
       flush();
     } else if (is_closing_) {
       shut();
     }
   }
 
-  void broken(bool is_elsewhere = false) {
+  void broken(bool is_elsewhere = false, const std::string& why = "") {
     runner_.run([&](auto& core, Instant now, auto& effects) {
-      core.on_broken(now, effects, is_elsewhere);
+      core.on_broken(now, effects, is_elsewhere, why);
     });
     if (is_closing_) shut();
   }
@@ -185,12 +249,21 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     if (!socket_) return;
     error_code ignored;
     if (is_reset) socket_->set_option(asio::socket_base::linger(true, 0), ignored);
+    if (!is_reset && tls_) say_goodbye();
     if (!is_reset) socket_->shutdown(tcp::socket::shutdown_send, ignored);
     socket_->close(ignored);
     socket_.reset();
+    tls_.reset();
     is_writing_ = false;
     pending_.clear();
     writing_.clear();
+  }
+
+  // What the peer must know, it knows by now; it also takes a FIN without this.
+  void say_goodbye() {
+    tls_->end_output();
+    const std::string last = tls_->take_output();
+    ::send(socket_->native_handle(), last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
   // Asks the owner whether this process serves the job's endpoint from now on.
@@ -204,11 +277,16 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   asio::io_context& loop_;
   const Endpoint endpoint_;  // the job's
   Events events_;
+  const std::shared_ptr<const JobTls> job_tls_;  // null: plain connections
   ReconnectPolicy core_;
   EffectRunner<ReconnectPolicy, ReconnectPolicy::Effects> runner_;
   std::shared_ptr<Connector> connector_;
   std::shared_ptr<StoreProbe> probe_;
   std::unique_ptr<tcp::socket> socket_;
+  std::string peer_address_;  // of socket_
+  std::shared_ptr<TlsHandshake> handshake_;
+  std::unique_ptr<TlsStream> tls_;  // of socket_
+  std::string told_insecure_;       // the last warning about TLS
 
   std::array<uint8_t, 4096> chunk_{};
   std::vector<uint8_t> pending_;  // next to write
@@ -242,9 +320,7 @@ void ControlClient::set_routes(const std::vector<Endpoint>& places, bool is_sure
 }
 const std::string& ControlClient::trouble() const { return impl_->core_.trouble(); }
 std::string ControlClient::peer_address() const {
-  if (!impl_->socket_) return "";
-  error_code ignored;
-  return unmapped(impl_->socket_->remote_endpoint(ignored).address());
+  return impl_->socket_ ? impl_->peer_address_ : "";
 }
 
 }  // namespace cpprun

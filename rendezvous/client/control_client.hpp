@@ -14,8 +14,10 @@
 
 #include "common/endpoint.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
+#include "common/tls/job_tls.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace boost::asio {
@@ -34,6 +36,8 @@ class ControlClient {
     // name). Returns the address of the coordinator if this process serves it from now on. May be
     // called from inside the constructor and set_routes().
     std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)> on_found;
+    // As Connector::InProcess; may be empty.
+    std::function<UniqueFd(const Endpoint& at)> connect_in_process;
     // No process listens at these numeric endpoints: their kernel refused the connection.
     std::function<void(const std::vector<Endpoint>&)> on_refused;
     std::function<void(const control::CoordinatorMessage&)> on_message;
@@ -47,6 +51,8 @@ class ControlClient {
     Duration wait_reminder_interval = limits::kWaitReminderInterval;  // interval of on_trouble
     Duration back_off_max = limits::kReconnectMax;  // longest pause between attempts
     bool is_led_by_election = false;                // see ReconnectPolicy::Options
+    // Encrypts each connection; it never falls back to a plain one. Null: plain.
+    std::shared_ptr<const JobTls> tls{};
   };
 
   // Connects at once.

@@ -7,10 +7,12 @@
 namespace cpprun {
 
 LeaderAnnouncer::LeaderAnnouncer(boost::asio::io_context& loop, const Endpoint& endpoint,
-                                 control::Hello hello, control::AnnounceLeader acting)
+                                 control::Hello hello, control::AnnounceLeader acting,
+                                 std::shared_ptr<const JobTls> tls)
     : hello_(std::move(hello)),
       acting_(std::move(acting)),
-      client_(loop, endpoint, {.back_off_max = limits::kAnnounceInterval}, events()),
+      client_(loop, endpoint, {.back_off_max = limits::kAnnounceInterval, .tls = std::move(tls)},
+              events()),
       timer_(std::make_unique<Timer>(loop, [this] { on_time(); })) {
   timer_->set(boot_now() + limits::kAnnounceInterval);
 }

@@ -18,7 +18,7 @@ class LeaderAnnouncer {
  public:
   // Starts at once.
   LeaderAnnouncer(boost::asio::io_context& loop, const Endpoint& endpoint, control::Hello hello,
-                  control::AnnounceLeader acting);
+                  control::AnnounceLeader acting, std::shared_ptr<const JobTls> tls = nullptr);
   ~LeaderAnnouncer();
   LeaderAnnouncer(const LeaderAnnouncer&) = delete;
 

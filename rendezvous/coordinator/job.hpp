@@ -134,6 +134,10 @@ class Job {
   // The last number that an operator asked for; nothing: as many as --nnodes allows.
   std::optional<int64_t> wanted_nodes() const { return state_.admin.wanted_nodes(); }
   const std::map<Incarnation, Node>& nodes() const { return nodes_.all(); }
+  // Whether this client of the workers' store has an address of a node of the job.
+  bool is_from_member(const SessionAddresses& connection) const {
+    return nodes_.is_from_member(connection);
+  }
   // Whether this node leads the job when this process has died (R14).
   bool is_standby(const Node& node) const { return &node == state_.standby.node(nodes_); }
   // For nodes that wait, and for operators.

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/endpoint.hpp"
+
 namespace cpprun {
 namespace {
 
@@ -15,6 +17,11 @@ Node::WorkerPhase worker_phase_of(control::ReportedPhase reported_phase) {
     case control::ReportedPhase::Done: return Node::WorkerPhase::Done;
   }
   return Node::WorkerPhase::Idle;
+}
+
+bool is_on_our_machine(const SessionAddresses& connection) {
+  return is_loopback(connection.peer_address) ||
+         connection.peer_address == connection.local_address;
 }
 
 }  // namespace
@@ -122,6 +129,18 @@ bool NodeTable::has_candidate() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
     const Node& node = entry.second;
     return !node.is_embedded && node.liveness == Node::Liveness::Present && !node.is_draining();
+  });
+}
+
+bool NodeTable::is_from_member(const SessionAddresses& connection) const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
+    const Node& node = entry.second;
+    if (!node.group_rank) return false;
+    const std::vector<std::string>& known = node.facts.interface_addresses;
+    return node.session_addresses.peer_address == connection.peer_address ||
+           (is_on_our_machine(node.session_addresses) && is_on_our_machine(connection)) ||
+           (!is_loopback(connection.peer_address) &&
+            std::find(known.begin(), known.end(), connection.peer_address) != known.end());
   });
 }
 

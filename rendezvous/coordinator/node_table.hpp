@@ -53,6 +53,9 @@ class NodeTable {
   const Node* find(Incarnation incarnation) const;
   Node& at(Incarnation incarnation) { return nodes_.at(incarnation); }
   const Node& at(Incarnation incarnation) const { return nodes_.at(incarnation); }
+  // Whether a connection with these addresses comes from the machine of a node that is or was in a
+  // round. Spares do not count: any program that reaches the port can register as one.
+  bool is_from_member(const SessionAddresses& connection) const;
   bool has_session(SessionId session) const { return sessions_.contains(session); }
   // Nodes that may take part in the next round.
   const std::set<Incarnation>& ready() const { return ready_; }

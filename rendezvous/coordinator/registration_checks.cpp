@@ -38,6 +38,10 @@ bool are_counts_sane(const control::RankAssignment& assignment, const control::J
          wanted >= job_spec.min_nodes && wanted <= job_spec.max_nodes;
 }
 
+bool are_addresses(const std::vector<std::string>& all) {
+  return all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
+}
+
 bool is_sane(const std::optional<control::PeerAddress>& peer) {
   return !peer || (is_port(peer->port) && is_short(peer->address));
 }
@@ -59,7 +63,6 @@ bool is_sane(const control::RankAssignment& assignment, const control::Register&
 }  // namespace
 
 bool is_sane(const control::Register& message) {
-  const std::vector<std::string>& all = message.addresses;
   return is_sane(message.job_spec) && message.round >= RoundNumber() && message.term >= Term() &&
          message.round <= RoundNumber(kNumberMax) && message.term <= Term(kNumberMax) &&
          is_port(message.reserved_port) && is_port(message.snapshot_port) &&
@@ -68,7 +71,7 @@ bool is_sane(const control::Register& message) {
          (!message.assignment || is_sane(*message.assignment, message)) &&
          (!message.decided || message.assignment) &&  // only members report an outcome
          is_short(message.clock_domain) && is_short(message.role) && is_short(message.local_addr) &&
-         all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
+         are_addresses(message.addresses) && are_addresses(message.interface_addresses);
 }
 
 namespace {

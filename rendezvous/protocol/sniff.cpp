@@ -12,6 +12,7 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kValidate = "\x00\xCE\xF7\x85\x3C"sv;
 constexpr std::string_view kControl = "CPRN";
+constexpr std::string_view kTls = "\x16\x03"sv;  // record of a handshake, version 3.x
 constexpr std::string_view kMethods[] = {"GET ",     "HEAD ",  "POST ",  "PUT ",    "DELETE ",
                                          "OPTIONS ", "PATCH ", "TRACE ", "CONNECT "};
 constexpr size_t kEnough = 5;
@@ -43,6 +44,7 @@ Protocol sniff(std::span<const uint8_t> bytes) {
   if (agree(text, kControl)) {
     return text.size() >= kControl.size() ? Protocol::Control : Protocol::NeedMore;
   }
+  if (agree(text, kTls)) return text.size() >= kTls.size() ? Protocol::Tls : Protocol::NeedMore;
   for (std::string_view method : kMethods) {
     if (!agree(text, method)) continue;
     return text.size() >= std::min(kEnough, method.size()) ? Protocol::Http : Protocol::NeedMore;

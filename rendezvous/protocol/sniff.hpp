@@ -11,6 +11,7 @@ enum class Protocol : uint8_t {
   ModernStore,  // torch 2.2 and later: VALIDATE with its magic number
   LegacyStore,  // torch 2.0 and 2.1: a command without VALIDATE
   Control,      // cpprun's own: "CPRN"
+  Tls,          // a handshake record of TLS; the control protocol follows inside
   Http,         // the name of a method
   Unknown,      // none of these: close the connection
 };

@@ -11,7 +11,9 @@
 #include <new>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "common/limits/tls.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 
@@ -44,8 +46,7 @@ struct TcpConnection::Io {
 };
 
 std::shared_ptr<TcpConnection> TcpConnection::adopt(ConnectionHost& host, asio::io_context& loop,
-                                                    SessionId id, int listener, int fd,
-                                                    std::string peer) {
+                                                    SessionId id, int listener, int fd, Peer peer) {
   auto io = std::make_unique<Io>(loop);
   error_code error;
   // Asio uses the protocol's family only to open sockets, so v6 fits any descriptor.
@@ -55,7 +56,7 @@ std::shared_ptr<TcpConnection> TcpConnection::adopt(ConnectionHost& host, asio::
 }
 
 TcpConnection::TcpConnection(ConnectionHost& host, SessionId id, int listener,
-                             std::unique_ptr<Io> io, std::string peer)
+                             std::unique_ptr<Io> io, Peer peer)
     : host_(host),
       id_(id),
       listener_(listener),
@@ -68,7 +69,8 @@ TcpConnection::TcpConnection(ConnectionHost& host, SessionId id, int listener,
 TcpConnection::~TcpConnection() = default;
 
 std::string TcpConnection::local_address() const {
-  return state_ == State::Dead ? std::string() : local_name(io_->socket.native_handle());
+  if (state_ == State::Dead) return "";
+  return peer_.is_in_process ? peer_.address : local_name(io_->socket.native_handle());
 }
 
 std::shared_ptr<const void> TcpConnection::input_owner(size_t& size) const {
@@ -115,6 +117,7 @@ void TcpConnection::reset() {
 
 void TcpConnection::read() {
   if (is_reading_) return;
+  if (tls_) return read_encrypted();
   is_reading_ = true;
   std::span<uint8_t> space = in_.space(session_ ? session_->wants() : 1);
   if (space.empty()) {
@@ -155,6 +158,62 @@ void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {
     host_.schedule_read(*this);
 }
 
+// Waits without a buffer: an idle encrypted connection needs none of its own.
+void TcpConnection::read_encrypted() {
+  is_reading_ = true;
+  auto then = [self = shared_from_this()](error_code) {
+    self->is_reading_ = false;
+    if (self->state_ != State::Dead) self->on_encrypted();
+  };
+  io_->socket.async_wait(asio::ip::tcp::socket::wait_read,
+                         asio::bind_allocator(HandlerAllocator<void>(read_memory_), then));
+}
+
+void TcpConnection::on_encrypted() {
+  std::array<uint8_t, limits::kTlsRecordBytes> piece;
+  const ssize_t size =
+      ::recv(io_->socket.native_handle(), piece.data(), piece.size(), MSG_DONTWAIT);
+  const bool is_later = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  host_.begin_batch();
+  if (size == 0) {
+    end_of_input();
+  } else if (size > 0) {
+    take_encrypted(std::span(piece).first(static_cast<size_t>(size)));
+  } else if (!is_later) {
+    abort(CloseKind::Reset);
+  }
+  host_.end_batch();
+  if (state_ != State::Dead && !has_peer_ended_) host_.schedule_read(*this);
+}
+
+void TcpConnection::take_encrypted(std::span<const uint8_t> bytes) {
+  has_received_ = true;
+  tls_->feed(bytes);
+  for (;;) {
+    std::span<uint8_t> space = in_.space(session_ ? session_->wants() : 1);
+    if (space.empty()) return drop("no memory is left for its input" + described_input());
+    const size_t size = tls_->read(space);
+    if (size == 0) break;
+    in_.commit(size);
+    if (is_open()) {
+      process();
+    } else {
+      in_.consume(size);
+    }
+    if (state_ == State::Dead) return;
+  }
+  if (is_incomplete()) note_incomplete();
+  if (tls_->state() == TlsStream::State::Failed) return refuse_encrypted();
+  mark();  // the handshake may have something to send
+}
+
+// The alert for the peer goes out before the FIN.
+void TcpConnection::refuse_encrypted() {
+  if (!is_open()) return;
+  host_.peer_log().warning("refused the TLS connection from " + peer_.address + ": " + tls_->why());
+  close();
+}
+
 void TcpConnection::resume_read() {
   if (state_ != State::Dead && !has_peer_ended_ && !was_above_high_watermark_) read();
 }
@@ -162,7 +221,13 @@ void TcpConnection::resume_read() {
 void TcpConnection::process() {
   if (!session_) {
     bool needs_more = false;
+    const bool was_encrypted = is_encrypted();
     session_ = host_.make_session(*this, in_.held(), needs_more);
+    if (is_encrypted() && !was_encrypted) {
+      const std::vector<uint8_t> first(in_.held().begin(), in_.held().end());
+      in_.consume(first.size());
+      return take_encrypted(first);
+    }
     if (needs_more) return;
     if (!session_) return close();
   }
@@ -199,10 +264,11 @@ std::string TcpConnection::described_input() const {
   return what.empty() ? "" : " (" + what + ")";
 }
 
-// Queued bytes are still sent: the peer may have closed only its write side.
+// Queued bytes are still sent: the peer may have closed only its write side. A FIN is evidence that
+// the peer's process has ended; the end of a socket pair is none, because that process is our own.
 void TcpConnection::end_of_input() {
   has_peer_ended_ = true;
-  notify_closed(CloseKind::Fin);
+  notify_closed(peer_.is_in_process ? CloseKind::Reset : CloseKind::Fin);
   wants_close_ = true;
   mark();
 }
@@ -244,6 +310,11 @@ void TcpConnection::finish() {
     host_.on_lingering(*this);
   }
   if (!out_.empty()) return;
+  if (tls_ && !is_fin_sent_) {
+    tls_->end_output();
+    if (!is_waiting_writable_) flush();
+    if (state_ == State::Dead || tls_->has_unsent()) return;
+  }
   if (has_peer_ended_) return die();
   if (is_fin_sent_) return;
   is_fin_sent_ = true;
@@ -258,7 +329,7 @@ void TcpConnection::drop_slow_consumer() {
 
 void TcpConnection::drop(const std::string& why) {
   if (state_ == State::Dead) return;
-  host_.peer_log().warning("dropped the connection from " + peer_ + ": " + why);
+  host_.peer_log().warning("dropped the connection from " + peer_.address + ": " + why);
   abort_with_reset();
 }
 
@@ -277,7 +348,7 @@ bool TcpConnection::may_copy(size_t size) {
   if (!is_open()) return false;
   const size_t uncharged = out_.copied() - std::min(out_.copied(), unsent_charge_.bytes());
   if (host_.memory_budget()->has_room(uncharged + size)) return true;
-  host_.peer_log().warning("dropped the connection from " + peer_ +
+  host_.peer_log().warning("dropped the connection from " + peer_.address +
                            ": no memory is left for a reply of " + text::count(size, "byte"));
   reset();
   return false;
@@ -290,6 +361,12 @@ void TcpConnection::abort_with_reset() {
 }
 
 void TcpConnection::flush() {
+  if (tls_) {
+    const TlsLink::Sent sent = tls_->flush(io_->socket.native_handle(), out_);
+    if (sent == TlsLink::Sent::Blocked) wait_writable();
+    if (sent == TlsLink::Sent::Broken) abort(CloseKind::Reset);
+    return;
+  }
   while (!out_.empty()) {
     ssize_t sent = send_some(io_->socket.native_handle(), out_);
     if (sent >= 0) {

@@ -1,4 +1,5 @@
-// TcpConnection: the server's side of one TCP connection. Internal to rendezvous/server; sessions
+// TcpConnection: the server's side of one TCP connection, or of the socket pair of a client in this
+// process. Internal to rendezvous/server; sessions
 // see Connection.
 // Callbacks, no coroutine: at most one read and one wait for writability are pending. States: Open,
 // then Closing (sends all queued bytes and a FIN, then discards input until the peer's FIN), then
@@ -14,6 +15,7 @@
 #include "rendezvous/server/handler_memory.hpp"
 #include "rendezvous/server/peer_log.hpp"
 #include "rendezvous/server/session.hpp"
+#include "rendezvous/server/tls_link.hpp"
 
 namespace boost::asio {
 class io_context;
@@ -55,13 +57,17 @@ class ConnectionHost {
 class TcpConnection final : public Connection, public std::enable_shared_from_this<TcpConnection> {
  public:
   struct Io;  // the socket
+  struct Peer {
+    std::string address;
+    bool is_in_process = false;  // `address` is then the local one, too
+  };
 
   // Takes the descriptor of an accepted, non-blocking connection. Null if the loop cannot watch it;
   // the caller then still owns the descriptor.
   static std::shared_ptr<TcpConnection> adopt(ConnectionHost& host, boost::asio::io_context& loop,
-                                              SessionId id, int listener, int fd, std::string peer);
+                                              SessionId id, int listener, int fd, Peer peer);
   TcpConnection(ConnectionHost& host, SessionId id, int listener, std::unique_ptr<Io> io,
-                std::string peer);
+                Peer peer);
   ~TcpConnection() override;
 
   SessionId id() const override { return id_; }
@@ -72,11 +78,15 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   size_t unsent() const override { return out_.size(); }
   void close() override;
   void reset() override;
-  std::string peer_address() const override { return peer_; }
+  std::string peer_address() const override { return peer_.address; }
   std::string local_address() const override;
   std::shared_ptr<const void> input_owner(size_t& size) const override;
 
   void start() { read(); }
+  // The peer begins with TLS: from now on everything is encrypted, also what has been received.
+  // Only from inside of make_session(), which then asks for more bytes.
+  void encrypt(std::unique_ptr<TlsLink> tls) { tls_ = std::move(tls); }
+  bool is_encrypted() const { return tls_ != nullptr; }
   // Called by the host after schedule_read().
   void resume_read();
   // Replies are appended here directly; mark() must follow.
@@ -119,6 +129,10 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   enum class State : uint8_t { Open, Closing, Dead };
 
   void read();
+  void read_encrypted();
+  void on_encrypted();
+  void take_encrypted(std::span<const uint8_t> bytes);
+  void refuse_encrypted();
   void on_read(bool is_end, bool is_error, size_t size);
   void process();
   void flush();
@@ -140,7 +154,8 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   SessionId id_;
   int listener_;
   std::unique_ptr<Io> io_;
-  std::string peer_;
+  const Peer peer_;
+  std::unique_ptr<TlsLink> tls_;  // null: plain
   std::unique_ptr<Session> session_;
   State state_ = State::Open;
   bool is_dirty_ = false;

@@ -64,6 +64,9 @@ struct ControlService::Impl {
   void fill(ServerHooks& hooks) {
     hooks.make_control_session = [this](Connection& c) { return make_session(c); };
     hooks.store_for_main_port = [this] { return main_store_; };
+    hooks.may_use_store = [this](const Connection& c, uint16_t port) {
+      return may_use_store(c, port);
+    };
     hooks.status_json = [this] { return status_json(core_); };
     dashboard_.fill(hooks);
     hooks.metrics = [this] { return job_metrics(core_, job_history_); };
@@ -101,6 +104,31 @@ struct ControlService::Impl {
     uint16_t next = 0;
     bool is_on_main_port = false;
   };
+
+  const Job* job_with_store(uint16_t port) const {
+    for (const auto& [run_id, stores] : stores_) {
+      const bool is_it =
+          port == 0 ? stores.is_on_main_port : port == stores.current || port == stores.next;
+      if (!is_it) continue;
+      const auto job = core_.jobs().find(run_id);
+      return job == core_.jobs().end() ? nullptr : job->second.get();
+    }
+    return nullptr;
+  }
+
+  // TCPStore has no authentication, so the address is all that a client shows.
+  bool may_use_store(const Connection& client, uint16_t port) {
+    const Job* job = job_with_store(port);
+    if (job == nullptr || !job->job_spec().is_agent_store) return true;
+    const std::string peer = client.peer_address();
+    if (job->is_from_member({peer, client.local_address()})) return true;
+    const bool is_refused = job->job_spec().is_store_for_members;
+    peer_log_.warning("a client from " + peer + ", an address of no node of the job '" +
+                      job->run_id() + "', " +
+                      (is_refused ? "was refused the workers' store (--store-allow=members)"
+                                  : "uses the workers' store (--store-allow=members refuses it)"));
+    return !is_refused;
+  }
 
   class AgentSession;
   std::unique_ptr<Session> make_session(Connection& connection);

@@ -14,7 +14,9 @@
 
 #include "common/endpoint.hpp"
 #include "common/limits/server.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
+#include "common/tls/job_tls.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore.hpp"
 #include "rendezvous/server/dashboard/event_streams.hpp"
 #include "rendezvous/server/http_session.hpp"
@@ -45,6 +47,8 @@ struct ServerOptions {
   // Names by which HTTP clients may ask, beside addresses, the names of this machine, and those
   // that listen() gets.
   std::vector<std::string> host_names{};
+  // Control connections must be encrypted by it; null: they are plain.
+  std::shared_ptr<const JobTls> tls{};
 };
 
 // Each may be empty.
@@ -55,6 +59,9 @@ struct ServerHooks {
   // The store for a new store client on the main port; null: the server rejects the client. Shared,
   // because a client may outlive the round of its store.
   std::function<std::shared_ptr<Store>()> store_for_main_port;
+  // Whether this client may use the store of the port that it has connected to: 0 is the main port.
+  // Empty: all may.
+  std::function<bool(const Connection&, uint16_t port)> may_use_store;
   // The body of /status.
   std::function<std::string()> status_json;
   // Further families for /metrics, as Prometheus text.
@@ -88,6 +95,10 @@ class Server {
                                        std::shared_ptr<Store> store);
   // Closes the port and its connections. No effect if it is not open.
   void close_store_listener(uint16_t port);
+  // Serves a client in this process on `end`, one end of a connected_pair(), as if it had connected
+  // to the main port. `address` counts as its address and as ours. On the loop's thread, after
+  // listen().
+  void adopt(UniqueFd end, const std::string& address);
   // Closes everything at once; no work of the server is left on the loop.
   void stop();
 

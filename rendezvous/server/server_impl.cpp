@@ -8,6 +8,7 @@
 
 #include "common/limits/dashboard.hpp"
 #include "common/limits/store.hpp"
+#include "common/limits/tls.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/own_addresses.hpp"
@@ -15,6 +16,8 @@
 #include "common/machine/usable_memory.hpp"
 #include "common/version.hpp"
 #include "rendezvous/observe/prometheus.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 #include "rendezvous/server/dashboard/dashboard_page.hpp"
 #include "rendezvous/server/descriptor_limits.hpp"
@@ -24,6 +27,11 @@ namespace cpprun {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr const char* kPlainRefused =
+    "the coordinator accepts TLS alone; start every agent of the job with its --secret-file (or "
+    "CPPRUN_SECRET_FILE, CPPRUN_SECRET), or with its --tls-cert, --tls-key and --tls-ca; the same "
+    "holds for cpprunctl";
 
 }  // namespace
 
@@ -116,9 +124,19 @@ void Server::Impl::on_accept(int listen_port, int fd, const sockaddr_storage& pe
     }
     return;
   }
+  add_connection(listen_port, fd, {numeric_name(reinterpret_cast<const sockaddr&>(peer))});
+}
+
+void Server::Impl::adopt(UniqueFd end, const std::string& address) {
+  const auto is_main = [](const auto& each) { return each.second.store == nullptr; };
+  const auto main_port = std::find_if(listen_ports_.begin(), listen_ports_.end(), is_main);
+  if (is_stopped_ || main_port == listen_ports_.end()) return;
+  add_connection(main_port->first, end.release(), {address, true});
+}
+
+void Server::Impl::add_connection(int listen_port, int fd, TcpConnection::Peer peer) {
   SessionId id(next_id_++);
-  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd,
-                                         numeric_name(reinterpret_cast<const sockaddr&>(peer)));
+  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd, std::move(peer));
   if (!connection) {
     ::close(fd);
     ++dropped_;
@@ -139,6 +157,7 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
   needs_more = protocol == Protocol::NeedMore;
   if (needs_more) return nullptr;
   bool is_main = listen_ports_[connection.listener()].store == nullptr;
+  if (connection.is_encrypted() && protocol != Protocol::Control) protocol = Protocol::Unknown;
   switch (protocol) {
     case Protocol::ModernStore: return make_store_session(connection, tcpstore::Dialect::Modern);
     case Protocol::LegacyStore:
@@ -148,6 +167,10 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
     case Protocol::Control:
       if (is_main) return make_control_session(connection);
       break;
+    case Protocol::Tls:
+      if (!is_main) break;
+      needs_more = begin_tls(connection);
+      return nullptr;
     case Protocol::Http:
       if (is_main) return std::make_unique<HttpSession>(connection, *this);
       break;
@@ -160,15 +183,23 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
 
 std::unique_ptr<Session> Server::Impl::make_store_session(TcpConnection& connection,
                                                           tcpstore::Dialect dialect) {
-  std::shared_ptr<Store> store = listen_ports_[connection.listener()].store;
+  const ListenPort& listen_port = listen_ports_[connection.listener()];
+  std::shared_ptr<Store> store = listen_port.store;
+  const uint16_t port = store ? listen_port.port : uint16_t{0};
   if (!store && hooks_.store_for_main_port) store = hooks_.store_for_main_port();
-  if (!store)
-    return std::make_unique<RejectingSession>(connection, dialect, options_.store, peer_log_);
+  const bool is_admitted = !hooks_.may_use_store || hooks_.may_use_store(connection, port);
+  if (!store || !is_admitted)
+    return std::make_unique<RejectingSession>(connection, dialect, options_.store, peer_log_,
+                                              is_admitted);
   return std::make_unique<StoreSession>(connection, std::move(store), *this, counts_, dialect,
                                         options_.store, peer_log_);
 }
 
 std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& connection) {
+  if (options_.tls && !connection.is_encrypted()) {
+    refuse_plain(connection);
+    return nullptr;
+  }
   std::unique_ptr<Session> session;
   if (hooks_.make_control_session) session = hooks_.make_control_session(connection);
   if (!session) {
@@ -176,6 +207,34 @@ std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& conne
                       " knocked, but no job is coordinated here");
   }
   return session;
+}
+
+bool Server::Impl::begin_tls(TcpConnection& connection) {
+  const std::string& peer = connection.peer_address();
+  if (!options_.tls) {
+    peer_log_.warning("refused the connection from " + peer +
+                      ": it speaks TLS, and this coordinator has neither a secret nor "
+                      "certificates; give all agents the same --secret-file");
+    return false;
+  }
+  if (static_cast<size_t>(handshakes_.use_count()) > limits::kTlsHandshakesAtOnce) {
+    ++dropped_;
+    peer_log_.warning("more than " + std::to_string(limits::kTlsHandshakesAtOnce) +
+                      " TLS handshakes at a time: new ones are turned away");
+    return false;
+  }
+  connection.encrypt(
+      std::make_unique<TlsLink>(options_.tls->accept(TlsRole::Coordinator), handshakes_));
+  return true;
+}
+
+// The peer is no member, so it gets the reason in the clear, and nothing else.
+void Server::Impl::refuse_plain(TcpConnection& connection) {
+  peer_log_.warning("refused the connection from " + connection.peer_address() +
+                    ": it speaks without TLS, and this job has a secret or certificates");
+  std::string frame;
+  control::append_frame(frame, control::encode(control::Refused{kPlainRefused}));
+  connection.send(frame);
 }
 
 // --- batches
@@ -461,6 +520,9 @@ Result<uint16_t> Server::open_store_listener(const std::string& address, uint16_
 }
 
 void Server::close_store_listener(uint16_t port) { impl_->close_store_listener(port); }
+void Server::adopt(UniqueFd end, const std::string& address) {
+  impl_->adopt(std::move(end), address);
+}
 void Server::stop() { impl_->stop(); }
 size_t Server::connections() const { return impl_->connections(); }
 std::shared_ptr<Store> Server::make_store() const { return impl_->make_store(); }

@@ -40,6 +40,7 @@ class Server::Impl final : public ConnectionHost,
 
   Result<uint16_t> listen(const Endpoint& endpoint, std::shared_ptr<Store> store);
   void close_store_listener(uint16_t port);
+  void adopt(UniqueFd end, const std::string& address);
   void stop();
   size_t connections() const { return table_.size(); }
   std::shared_ptr<Store> make_store() const { return std::make_shared<Store>(memory_budget_); }
@@ -84,8 +85,13 @@ class Server::Impl final : public ConnectionHost,
     std::vector<std::shared_ptr<Listener>> listeners;
   };
   void on_accept(int listen_port, int fd, const sockaddr_storage& peer);
+  // Owns `fd` from then on.
+  void add_connection(int listen_port, int fd, TcpConnection::Peer peer);
   std::unique_ptr<Session> make_store_session(TcpConnection& connection, tcpstore::Dialect dialect);
   std::unique_ptr<Session> make_control_session(TcpConnection& connection);
+  // Whether the connection is encrypted now.
+  bool begin_tls(TcpConnection& connection);
+  void refuse_plain(TcpConnection& connection);
   // Closes those that `listen_port` accepted (empty: all), in the order of their ids.
   void abort_connections(std::optional<int> listen_port);
   void settle();
@@ -112,6 +118,8 @@ class Server::Impl final : public ConnectionHost,
   StringPool string_pool_;
   std::shared_ptr<MemoryBudget> memory_budget_;  // shared: values may outlive the server
   PeerLog peer_log_;
+  // Each handshake under way holds a copy, so use_count() bounds them.
+  const std::shared_ptr<const int> handshakes_ = std::make_shared<const int>(0);
   std::unordered_map<uint64_t, std::shared_ptr<TcpConnection>> table_;
   std::vector<std::shared_ptr<TcpConnection>> closed_connections_;
   std::vector<TcpConnection*> dirty_;

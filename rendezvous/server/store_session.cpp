@@ -70,8 +70,8 @@ std::string StoreSession::describe(std::span<const uint8_t> bytes) const {
 void StoreSession::on_closed(CloseKind) { store_->session_closed(connection_.id(), sink_); }
 
 RejectingSession::RejectingSession(Connection& connection, tcpstore::Dialect dialect,
-                                   const tcpstore::Limits& limits, PeerLog& peer_log)
-    : connection_(connection), parser_(dialect, limits), peer_log_(peer_log) {}
+                                   const tcpstore::Limits& limits, PeerLog& peer_log, bool says_why)
+    : connection_(connection), parser_(dialect, limits), peer_log_(peer_log), says_why_(says_why) {}
 
 size_t RejectingSession::on_bytes(std::span<const uint8_t> bytes) {
   size_t used = 0;
@@ -92,6 +92,10 @@ size_t RejectingSession::on_bytes(std::span<const uint8_t> bytes) {
       continue;
     }
     std::string peer = connection_.peer_address();
+    if (!says_why_) {
+      connection_.close();
+      return bytes.size();
+    }
     if (parsed.kind == Parsed::Kind::Whole && is_agents_key(first_key(command))) {
       peer_log_.warning("a torchrun agent knocked from " + peer +
                         "; it cannot take part in a cpprun job: start that node with cpprun too");

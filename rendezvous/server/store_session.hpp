@@ -1,5 +1,5 @@
 // StoreSession: one TCPStore client on one connection, with the parser in front of the store.
-// RejectingSession: replies where no store is served.
+// RejectingSession: replies where no store is served, or not to this client.
 //
 // No Asio. Thread: the server's loop.
 #pragma once
@@ -44,8 +44,9 @@ class StoreSession final : public Session {
 // minutes later.
 class RejectingSession final : public Session {
  public:
+  // `says_why`: false if the log has the reason already.
   RejectingSession(Connection& connection, tcpstore::Dialect dialect,
-                   const tcpstore::Limits& limits, PeerLog& peer_log);
+                   const tcpstore::Limits& limits, PeerLog& peer_log, bool says_why);
   size_t on_bytes(std::span<const uint8_t> bytes) override;
   size_t wants() const override { return wants_; }
   void on_closed(CloseKind) override {}
@@ -54,6 +55,7 @@ class RejectingSession final : public Session {
   Connection& connection_;
   tcpstore::Parser parser_;
   PeerLog& peer_log_;
+  const bool says_why_;
   size_t wants_ = 1;
 };
 

@@ -250,23 +250,31 @@ void Store::get(Call& call, std::string_view key) {
   call.sink.reply_value(call.session, found->second);
 }
 
-// The reply copies small values. Only a list of many keys can make it long, so that others need no
-// second search.
+// The reply copies small values, so a list that names one key many times could make it long. Other
+// lists need no second search.
 void Store::multi_get(Call& call) {
   const tcpstore::Strings& keys = call.command.items;
-  if (keys.size() > limits::kStoreReplyBytes / Value::kSharedFrom) {
-    size_t copied = 0;
-    for (std::string_view key : keys) {
-      auto found = values_.find(key);
-      if (found != values_.end() && found->second.shared() == nullptr) {
-        copied += found->second.view().size();
-      }
-    }
-    if (copied > limits::kStoreReplyBytes) {
-      return call.sink.refuse(call.session, too_long(call.command, copied));
-    }
-  }
+  if (keys.size() > limits::kStoreReplyBytes / Value::kSharedFrom) share_for_reply(keys);
   for (std::string_view key : keys) get(call, key);
+}
+
+// If a reply with these values would copy too much: shares all but those that are too small to
+// exceed the limit even in the longest list.
+void Store::share_for_reply(const tcpstore::Strings& keys) {
+  static_assert(limits::kStoreListItems * limits::kStoreSharedAtNeed <= limits::kStoreReplyBytes);
+  size_t copied = 0;
+  std::vector<Value*> found;
+  for (std::string_view key : keys) {
+    const auto value = values_.find(key);
+    if (value == values_.end() || value->second.shared() != nullptr) continue;
+    copied += value->second.view().size();
+    if (value->second.view().size() >= limits::kStoreSharedAtNeed) found.push_back(&value->second);
+  }
+  if (copied <= limits::kStoreReplyBytes) return;
+  for (Value* value : found) {
+    held_.add(-value->own_memory());
+    value->share_now(budget_);
+  }
 }
 
 std::optional<int64_t> Store::count_up(Call& call, std::string_view key, int64_t delta) {

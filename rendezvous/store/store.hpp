@@ -98,6 +98,7 @@ class Store {
   static bool is_kept_in_place(const Call& call, std::string_view bytes);
   void keep(const Call& call, Value& value, std::string_view bytes);
   void multi_get(Call& call);
+  void share_for_reply(const tcpstore::Strings& keys);
   std::optional<int64_t> count_up(Call& call, std::string_view key, int64_t delta);
   void wake(ReplySink& sink, std::string_view key);
   void wake_for_queue(ReplySink& sink, std::string_view key);

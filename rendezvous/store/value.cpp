@@ -21,6 +21,10 @@ void Value::assign(std::string_view bytes, const Budget& budget) {
   own_.assign(bytes);
 }
 
+void Value::share_now(const Budget& budget) {
+  if (!shared_.owner) share(std::exchange(own_, {}), budget);
+}
+
 void Value::adopt(SharedBytes bytes) {
   growing_.reset();
   std::string().swap(own_);

@@ -22,14 +22,13 @@ struct SharedBytes {
 
 class Value {
  public:
-  // From this size on a value is shared instead of copied into each reply. This also bounds the
-  // memory of the reply to a MULTI_GET that names one key many times.
+  // From this size on a value is shared instead of copied into each reply.
   static constexpr size_t kSharedFrom = 8 * 1024;
 
   Value() = default;
 
   std::string_view view() const { return shared_.owner ? shared_.bytes : std::string_view(own_); }
-  // Null unless the value is large.
+  // Null unless the value is large, or share_now() was called.
   const SharedBytes* shared() const { return shared_.owner ? &shared_ : nullptr; }
 
   // Memory of this value alone, which its owner counts. A large value counts itself, until the last
@@ -46,6 +45,8 @@ class Value {
   // `budget`: of a large value; null: it is not counted.
   using Budget = std::shared_ptr<MemoryBudget>;
   void assign(std::string_view bytes, const Budget& budget);
+  // Shares a small value, too, without a copy, until it is assigned again.
+  void share_now(const Budget& budget);
   // Takes the bytes without a copy. Whoever made the memory has counted it.
   void adopt(SharedBytes bytes);
   void append(std::string_view bytes, const Budget& budget);

@@ -58,9 +58,13 @@ Result<Draft> Draft::join(FileLayer& files, const std::string& dir, int64_t step
 }
 
 Status Draft::write_manifest(const Manifest& manifest) {
+  return write_manifest(manifest, encode(manifest));
+}
+
+Status Draft::write_manifest(const Manifest& manifest, const std::string& text) {
   CPPRUN_CHECK(manifest.step == step_);
   const std::string draft = path_of(kManifestDraft);
-  if (Status wrote = write_text(*files_, draft, encode(manifest)); !wrote.ok()) return wrote;
+  if (Status wrote = write_text(*files_, draft, text); !wrote.ok()) return wrote;
   for (const ManifestFile& file : manifest.files) {
     Result<Info> info = files_->info(path_of(file.name));
     if (!info) return info.error();

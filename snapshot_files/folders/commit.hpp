@@ -33,6 +33,9 @@ class Draft {
   // Checks the sizes of all files, writes the manifest, and syncs it and the folder. Requires:
   // every file is written and synced.
   Status write_manifest(const Manifest& manifest);
+  // The same with the text of another node, from which `manifest` was decoded. encode() may make a
+  // longer one.
+  Status write_manifest(const Manifest& manifest, const std::string& text);
   // The last step; requires the agent's permission. Returns <dir>/step-<n>. Replaces an existing
   // snapshot of the same step, atomically where the file system can exchange names.
   Result<std::string> publish();

@@ -2,8 +2,11 @@
 docs/preload.md shows commands that work."""
 
 import json
+import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 from conftest import BIN, EXAMPLES, ROOT
@@ -110,6 +113,31 @@ def test_a_thread_of_a_library_is_named(cpprun, tmp_path):
     )
     assert code == 0 and 'runs' in output
     assert 'workers are spawned: numpy: it has started 1 thread' in output
+
+
+PYTHON = os.environ.get('PRELOAD_PYTHON', sys.executable)
+PACKAGES = {  # name -> whether workers can be forked after its import
+    'torch': True, 'numpy': True, 'torchvision': True, 'transformers': True, 'accelerate': True,
+    'lightning': True, 'datasets': True, 'pandas': True, 'sklearn': True, 'deepspeed': False,
+}
+
+
+@pytest.mark.parametrize('package', PACKAGES)
+def test_packages(cpprun, tmp_path, package):
+    find = f'import importlib.util as u, sys; sys.exit(u.find_spec({package!r}) is None)'
+    if subprocess.run([PYTHON, '-c', find], check=False).returncode:
+        pytest.skip(f'{package} is not installed; PRELOAD_PYTHON can name a Python that has it')
+    (tmp_path / 'script.py').write_text('import sys; print(f"has {sys.argv[1] in sys.modules}")')
+    logs = tmp_path / 'logs'
+    code, output = cpprun.run(
+        'cpprun', '--standalone', f'--preload={package}', f'--log-dir={logs}',
+        tmp_path / 'script.py', package, env={'PYTHON_EXEC': PYTHON},
+    )
+    assert code == 0, output
+    assert forked(logs) == [PACKAGES[package]], output
+    assert f'has {PACKAGES[package]}' in output
+    if not PACKAGES[package]:
+        assert f'workers are spawned: {package}: it has' in output
 
 
 def test_the_page_shows_a_command_that_works(cpprun, tmp_path):

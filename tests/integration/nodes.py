@@ -315,10 +315,10 @@ class Job:
         wait_for(lambda: self.is_open() or not agent.running(), agent.story)
         return agent
 
-    def serve(self):
+    def serve(self, *more):
         """Starts a separate server at the endpoint, and waits until it serves."""
         server = subprocess.Popen(
-            [str(BIN / 'cpprunctl'), 'serve', '--listen', f'127.0.0.1:{self.port}'],
+            [str(BIN / 'cpprunctl'), 'serve', '--listen', f'127.0.0.1:{self.port}', *more],
             env=self.cluster.env(), cwd=self.cluster.tmp, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.cluster.servers.append(server)

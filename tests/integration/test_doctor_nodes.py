@@ -25,6 +25,7 @@ def doctors(hosts, count, *words, env=None, nodes=None, wait=20):
         running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True, env={**base, **(env or {}).get(i, {})}))
     told = [process.communicate(timeout=100) for process in running]
+    print(told)  # shown by a test that fails
     codes = [process.returncode for process in running]
     findings = [json.loads(out) for out, _ in told if out]
     assert findings, told

@@ -39,7 +39,14 @@ def root_cause(job):
 
 
 def test_suspended_rank(jobs):
-    code = 'os.kill(os.getpid(), signal.SIGSTOP) if rank == "1" else time.sleep(120)'
+    # It works until it is stopped: else its lack of CPU time may count from an earlier moment.
+    code = """
+while rank == '1' and time.process_time() < 0.5:
+    pass
+if rank == '1':
+    os.kill(os.getpid(), signal.SIGSTOP)
+time.sleep(120)
+"""
     job = workers(jobs, code, '--hang-timeout=1')
     assert job.done(60) == 1
     assert root_cause(job)[1] == '1'

@@ -5,10 +5,10 @@ survive, and short where a node does not return.
 """
 
 import os
-import pathlib
 import signal
 import subprocess
 
+from launches import read_bytes
 from nodes import BIN, Job, cluster, pids_with, wait_for  # noqa: F401
 from nodes_wire import FakeAgent
 
@@ -110,4 +110,4 @@ def test_stacks_that_arrive_after_their_agent_left(cluster):
 
 def spies(cluster):
     return [pid for pid in pids_with(cluster.tag.encode())
-            if b'py-spy' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()]
+            if b'py-spy' in read_bytes(f'/proc/{pid}/cmdline')]

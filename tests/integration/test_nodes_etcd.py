@@ -247,7 +247,7 @@ def test_etcd_over_tls_with_client_certificates(cluster, tls_etcd):
 
 
 @pytest.mark.parametrize('conf, why', [
-    ({'protocol': 'https'}, 'its certificate is not believed'),
+    ({'protocol': 'https'}, 'its certificate is not trusted'),
     ({'protocol': 'https', 'cacert': 'ca.pem'}, 'certificate'),
     ({}, 'protocol=https'),
 ])

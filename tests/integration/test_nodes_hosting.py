@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from nodes import WORKER, Job, cluster, free_port, wait_for  # noqa: F401
+from nodes import BIN, WORKER, Job, cluster, free_port, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 
 LOCAL = '127.0.0.1 localhost\n'
@@ -224,6 +224,27 @@ def has_asked(host):
     sockets = subprocess.run(['ip', 'netns', 'exec', host, 'cat', '/proc/net/udp'], check=True,
                              capture_output=True, text=True).stdout
     return ':0035 ' in sockets
+
+
+def test_server_asks_for_its_name_once(cluster, net):
+    """It would wait for minutes in each round that opens a port."""
+    hosts = net(2)
+    hosts.etc(0, 'hosts', LOCAL + f'{hosts.addr(0)} rdzv.example\n')
+    hosts.etc(0, 'resolv.conf', '')
+    job = Job(cluster, 1, host=hosts.addr(0), net=hosts)
+    command = [*hosts.wrap(0), str(BIN / 'cpprunctl'), 'serve', '--listen',
+               f'rdzv.example:{job.port}']
+    server = subprocess.Popen(command, env=cluster.env(), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    cluster.servers.append(server)
+    assert 'serving on rdzv.example' in server.stderr.readline()
+    hosts.etc(0, 'hosts', LOCAL)
+    hosts.etc(0, 'resolv.conf', ''.join(f'nameserver 10.230.7.20{i}\n' for i in range(3))
+              + 'options timeout:30 attempts:5\n')
+    job.agent(1)
+    cluster.world(1)
+    cluster.say(0)
+    cluster.agents[0].ends(0)
 
 
 def test_hanging_resolver_delays_neither_the_loop_nor_the_end(cluster, net):

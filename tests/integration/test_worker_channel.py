@@ -99,7 +99,8 @@ def test_error_file_overrides_the_final_report(jobs):
 
 
 def test_stop_request_precedes_sigterm(jobs):
-    job = workers(jobs, 2, 'ignore-term', 'agent', 'mark=worker', 'await-stop')
+    words = ('ignore-term', 'agent', 'mark=worker', 'await-stop', 'await-term')
+    job = workers(jobs, 2, *words)
     job.wait_for_all('agent', 2)
     job.send(signal.SIGTERM)
     assert job.done(20) == 128 + signal.SIGTERM

@@ -65,12 +65,3 @@ def test_nothing_failed(tmp_path):
 def test_unreadable_file_is_a_failure(tmp_path):
     (tmp_path / 'a.xml').write_text('<testsuite>')
     assert '0 passed, 1 failed, 0 skipped' in run(tmp_path).stdout
-
-
-def test_repeated_test_is_named_though_it_passed(tmp_path):
-    (tmp_path / 'e2e.xml').write_text('<testsuite><testcase name="x" classname="x"/></testsuite>')
-    (tmp_path / 'e2e.repeats').write_text('tests/e2e/test_a.py::test_x\n' * 2)
-    done = run(tmp_path)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, '1 passed, 0 failed, 0 skipped')
-    assert '1 failed once and ran again' in done.stdout
-    assert done.stdout.count('e2e: tests/e2e/test_a.py::test_x') == 1

@@ -8,12 +8,14 @@
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "common/check.hpp"
+#include "common/limits/tls.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/dead_peer.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
@@ -46,6 +48,12 @@ UniqueFd begin_connect(const addrinfo& address) {
   return socket;
 }
 
+std::span<const uint8_t> octets_of(std::string_view bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
+constexpr size_t kEncryptedAtOnce = 256 * 1024;  // bytes of a file; few calls, little memory
+
 }  // namespace
 
 CancelToken::CancelToken() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -66,7 +74,8 @@ PeerSocket::PeerSocket(UniqueFd socket, std::shared_ptr<const CancelToken> cance
     : socket_(std::move(socket)), cancel_token_(std::move(cancel_token)) {}
 
 Result<PeerSocket> PeerSocket::connect(const std::string& host, uint16_t port, Duration limit,
-                                       std::shared_ptr<const CancelToken> cancel_token) {
+                                       std::shared_ptr<const CancelToken> cancel_token,
+                                       const JobTls* tls) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -87,9 +96,13 @@ Result<PeerSocket> PeerSocket::connect(const std::string& host, uint16_t port, D
     int error = 0;
     socklen_t size = sizeof error;
     ::getsockopt(number, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error == 0) return made;
     errno = error;
     last = trouble_of_errno();
+    if (error != 0) continue;
+    if (tls == nullptr) return made;
+    Status secured = made.secure(tls->connect(TlsRole::Snapshots), limit);
+    if (secured) return made;
+    last = secured.error();
   }
   return last;
 }
@@ -109,7 +122,37 @@ Status PeerSocket::wait_for(short events, Duration limit) const {
   }
 }
 
+Status PeerSocket::secure(std::unique_ptr<TlsStream> tls, Duration limit) {
+  tls_ = std::move(tls);
+  const Instant until = boot_now() + limit;
+  std::array<std::byte, limits::kTlsRecordBytes> piece;
+  for (;;) {
+    const TlsStream::State state = tls_->shake_hands();
+    const Status sent = send_raw(tls_->take_output(), until - boot_now());
+    if (state == TlsStream::State::Failed) return trouble("no TLS: " + tls_->why());
+    if (!sent) return sent;
+    if (state != TlsStream::State::Handshake) return {};
+    Result<size_t> size = receive_raw(piece, until - boot_now());
+    if (!size) return trouble("no TLS: " + size.error().text);
+    tls_->feed(octets_of({reinterpret_cast<const char*>(piece.data()), *size}));
+  }
+}
+
 Status PeerSocket::send(std::string_view bytes, Duration limit) {
+  return tls_ ? send_encrypted(bytes, limit) : send_raw(bytes, limit);
+}
+
+Status PeerSocket::send_encrypted(std::string_view bytes, Duration limit) {
+  while (!bytes.empty()) {
+    const std::string_view some = bytes.substr(0, kEncryptedAtOnce);
+    if (!tls_->write(octets_of(some))) return trouble("TLS: " + tls_->why());
+    if (Status sent = send_raw(tls_->take_output(), limit); !sent) return sent;
+    bytes.remove_prefix(some.size());
+  }
+  return {};
+}
+
+Status PeerSocket::send_raw(std::string_view bytes, Duration limit) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
@@ -122,7 +165,23 @@ Status PeerSocket::send(std::string_view bytes, Duration limit) {
   return {};
 }
 
+Status PeerSocket::send_file_encrypted(int file, uint64_t bytes, Duration limit) {
+  std::string block(std::min<uint64_t>(bytes, kEncryptedAtOnce), '\0');
+  while (bytes > 0) {
+    const auto most = static_cast<size_t>(std::min<uint64_t>(bytes, block.size()));
+    const ssize_t got = ::read(file, block.data(), most);
+    if (got == 0) return trouble("the file has become shorter");
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return trouble_of_errno();
+    const auto size = static_cast<size_t>(got);
+    if (Status sent = send_encrypted({block.data(), size}, limit); !sent) return sent;
+    bytes -= size;
+  }
+  return {};
+}
+
 Status PeerSocket::send_file(int file, uint64_t bytes, Duration limit) {
+  if (tls_) return send_file_encrypted(file, bytes, limit);
   constexpr uint64_t kBlockBytes = 4 << 20;  // small enough to notice a stop soon
   while (bytes > 0) {
     if (Status ready = wait_for(POLLOUT, limit); !ready) return ready;
@@ -142,6 +201,26 @@ Result<size_t> PeerSocket::receive(std::span<std::byte> into, Duration limit) {
     unread_.erase(0, size);
     return size;
   }
+  return tls_ ? receive_encrypted(into, limit) : receive_raw(into, limit);
+}
+
+Result<size_t> PeerSocket::receive_encrypted(std::span<std::byte> into, Duration limit) {
+  std::array<std::byte, 4 * limits::kTlsRecordBytes> piece;
+  for (size_t filled = 0;;) {
+    const std::span<std::byte> room = into.subspan(filled);
+    const size_t size = tls_->read({reinterpret_cast<uint8_t*>(room.data()), room.size()});
+    filled += size;
+    if (size > 0 && filled < into.size()) continue;
+    if (filled > 0) return filled;
+    if (tls_->state() == TlsStream::State::Failed) return trouble("TLS: " + tls_->why());
+    if (tls_->state() == TlsStream::State::Ended) return trouble("the connection was closed");
+    Result<size_t> got = receive_raw(piece, limit);
+    if (!got) return got;
+    tls_->feed(octets_of({reinterpret_cast<const char*>(piece.data()), *got}));
+  }
+}
+
+Result<size_t> PeerSocket::receive_raw(std::span<std::byte> into, Duration limit) {
   for (;;) {
     const ssize_t size = ::recv(socket_.get(), into.data(), into.size(), 0);
     if (size > 0) return static_cast<size_t>(size);

@@ -14,6 +14,7 @@
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
+#include "common/tls/job_tls.hpp"
 
 namespace cpprun {
 
@@ -36,8 +37,13 @@ class PeerSocket {
  public:
   PeerSocket(UniqueFd socket, std::shared_ptr<const CancelToken> cancel_token);
   // Tries all addresses of the host, one after the other. `limit`: per address.
+  // With `tls` the connection is encrypted.
   static Result<PeerSocket> connect(const std::string& host, uint16_t port, Duration limit,
-                                    std::shared_ptr<const CancelToken> cancel_token);
+                                    std::shared_ptr<const CancelToken> cancel_token,
+                                    const JobTls* tls = nullptr);
+
+  // The TLS handshake; all that follows is encrypted. `limit`: for the whole handshake.
+  Status secure(std::unique_ptr<TlsStream> tls, Duration limit);
 
   // `limit`: the longest time without progress.
   Status send(std::string_view bytes, Duration limit);
@@ -53,8 +59,14 @@ class PeerSocket {
 
  private:
   Status wait_for(short events, Duration limit) const;
+  Status send_raw(std::string_view bytes, Duration limit);
+  Result<size_t> receive_raw(std::span<std::byte> into, Duration limit);
+  Status send_encrypted(std::string_view bytes, Duration limit);
+  Result<size_t> receive_encrypted(std::span<std::byte> into, Duration limit);
+  Status send_file_encrypted(int file, uint64_t bytes, Duration limit);
 
   UniqueFd socket_;
+  std::unique_ptr<TlsStream> tls_;  // null: plain
   // Shared: the object that stops the transfer may be destroyed before this socket.
   std::shared_ptr<const CancelToken> cancel_token_;
   std::string unread_;  // bytes received after a line

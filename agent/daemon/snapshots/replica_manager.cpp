@@ -27,8 +27,10 @@ OwnRanks ranks_of(const control::RankAssignment& assignment, size_t workers) {
 
 }  // namespace
 
-ReplicaManager::ReplicaManager(boost::asio::io_context& loop, size_t workers, Events events)
+ReplicaManager::ReplicaManager(boost::asio::io_context& loop, size_t workers,
+                               std::shared_ptr<const JobTls> tls, Events events)
     : workers_(workers),
+      tls_(std::move(tls)),
       shard_arenas_{half_of_memory(workers), half_of_memory(workers)},
       events_(std::move(events)),
       background_(loop) {}
@@ -44,7 +46,7 @@ void ReplicaManager::replicate(const std::optional<control::PeerAddress>& of,
   replicating_.reset();
   if (!of) return;
   replicating_ = std::make_shared<CancelToken>();
-  const ShardSource source{*of, secret};
+  const ShardSource source{.peer = *of, .secret = secret, .tls = tls_};
   ReplicaEvents events;
   events.on_copied = [this, way = background_.poster(), of = *of](int64_t step) {
     LoopPoster::post(way, [this, of, step] { on_copied(of, step); });
@@ -66,7 +68,7 @@ void ReplicaManager::fetch(const control::PeerAddress& at,
   cancel_fetch();
   fetching_ = std::make_shared<CancelToken>();
   shard_arenas_.own->set_workers(workers_);
-  const ShardSource source{at, assignment.snapshot_secret};
+  const ShardSource source{.peer = at, .secret = assignment.snapshot_secret, .tls = tls_};
   const auto done = [this, at, token = fetching_](const RestoreResult& back) {
     if (token == fetching_) on_restored(at, back);
   };

@@ -27,7 +27,8 @@ class ReplicaManager {
   };
 
   // `workers`: of this node. Half of the memory for snapshots is reserved for replicas.
-  ReplicaManager(boost::asio::io_context& loop, size_t workers, Events events);
+  ReplicaManager(boost::asio::io_context& loop, size_t workers, std::shared_ptr<const JobTls> tls,
+                 Events events);
   ~ReplicaManager();
   ReplicaManager(const ReplicaManager&) = delete;
 
@@ -47,7 +48,8 @@ class ReplicaManager {
   void on_restored(const control::PeerAddress& at, const RestoreResult& back);
 
   const size_t workers_;
-  const ShardArenas shard_arenas_;  // shared with the threads
+  const std::shared_ptr<const JobTls> tls_;  // null: plain connections
+  const ShardArenas shard_arenas_;           // shared with the threads
   const Events events_;
   BackgroundWork background_;
   std::shared_ptr<CancelToken> replicating_;  // of the running thread, shared with it

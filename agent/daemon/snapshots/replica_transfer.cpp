@@ -25,7 +25,7 @@ class PeerConnection {
     if (!is_port) return Error{ErrorKind::Protocol, "its port is none"};
     Result<PeerSocket> socket =
         PeerSocket::connect(source.peer.address, static_cast<uint16_t>(source.peer.port),
-                            source.stalls, std::move(cancel_token));
+                            source.stalls, std::move(cancel_token), source.tls.get());
     if (!socket) return socket.error();
     return PeerConnection(source, std::move(*socket));
   }

@@ -22,6 +22,7 @@ struct ShardSource {
   control::PeerAddress peer;
   std::string secret;
   Duration stalls = limits::kSnapshotStallTimeout;
+  std::shared_ptr<const JobTls> tls{};  // null: plain connections
 };
 
 struct ReplicaCount {

@@ -69,7 +69,7 @@ class Fetch {
   Status try_once() {
     Result<PeerSocket> connection = PeerSocket::connect(
         task_.resume.source_address, static_cast<uint16_t>(task_.resume.source_port), task_.stalls,
-        cancel_token_);
+        cancel_token_, task_.tls.get());
     if (!connection) return connection.error();
     if (!manifest_) {
       if (Status got = get_manifest(*connection); !got) return got;
@@ -118,6 +118,7 @@ class Fetch {
     if (!draft) return draft.error();
     draft_.emplace(std::move(*draft));
     manifest_ = std::move(*manifest);
+    manifest_text_ = std::move(text);
     return {};
   }
 
@@ -171,7 +172,7 @@ class Fetch {
   }
 
   Status publish() {
-    if (Status wrote = draft_->write_manifest(*manifest_); !wrote) return wrote;
+    if (Status wrote = draft_->write_manifest(*manifest_, manifest_text_); !wrote) return wrote;
     if (cancel_token_->is_stopped()) return Error{ErrorKind::System, "it was stopped"};
     Result<std::string> path = draft_->publish();
     return path ? Status() : path.error();
@@ -185,6 +186,7 @@ class Fetch {
   Instant progress_at_ = began_at_;
   std::optional<Instant> queued_since_;
   std::optional<Manifest> manifest_;
+  std::string manifest_text_;  // as received
   std::optional<Draft> draft_;
   uint64_t bytes_total_ = 0;
   size_t files_done_ = 0;  // files of the manifest that are complete

@@ -23,6 +23,7 @@ struct FetchTask {
   std::string secret;
   Duration stalls = limits::kSnapshotStallTimeout;
   Duration queue = limits::kSnapshotQueueTimeout;
+  std::shared_ptr<const JobTls> tls{};  // null: plain connections
 };
 
 struct Fetched {

@@ -19,9 +19,10 @@ std::string size_text(uint64_t bytes) {
 }  // namespace
 
 SnapshotManager::SnapshotManager(boost::asio::io_context& loop, std::string dir, Events events,
-                                 ShardArenas shards)
+                                 ShardArenas shards, std::shared_ptr<const JobTls> tls)
     : dir_(std::move(dir)),
       shards_(std::move(shards)),
+      tls_(std::move(tls)),
       events_(std::move(events)),
       background_(loop),
       scan_timer_(loop, [this] { on_no_answer(); }),
@@ -37,7 +38,8 @@ void SnapshotManager::scan() {
 uint16_t SnapshotManager::serve(const std::string& address) {
   if (server_ && address == served_at_) return server_->port();
   server_.reset();
-  Result<std::unique_ptr<SnapshotServer>> made = SnapshotServer::start(dir_, address, shards_);
+  Result<std::unique_ptr<SnapshotServer>> made =
+      SnapshotServer::start(dir_, address, shards_, tls_);
   if (!made) {
     events_.on_warning(made.error().text);
     return 0;
@@ -58,7 +60,7 @@ void SnapshotManager::fetch(const control::ResumePoint& resume, const std::strin
   fetching_ = resume;
   cancel_token_ = std::make_shared<CancelToken>();
   slow_timer_.set(boot_now() + limits::kSnapshotSlow);
-  const FetchTask task{dir_, resume, secret};
+  const FetchTask task{.dir = dir_, .resume = resume, .secret = secret, .tls = tls_};
   const auto done = [this, token = cancel_token_](const Fetched& fetched) {
     if (token == cancel_token_) on_fetch_over(fetched);
   };

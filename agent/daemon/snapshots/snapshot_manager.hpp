@@ -28,9 +28,10 @@ class SnapshotManager {
     std::function<void(const std::string&)> on_warning;
   };
 
-  // `shards`: shards in memory that other nodes may fetch too; empty: none.
+  // `shards`: shards in memory that other nodes may fetch too; empty: none. `tls`: of all
+  // transfers; null: they are plain.
   SnapshotManager(boost::asio::io_context& loop, std::string dir, Events events,
-                  ShardArenas shards = {});
+                  ShardArenas shards = {}, std::shared_ptr<const JobTls> tls = nullptr);
   ~SnapshotManager();
   SnapshotManager(const SnapshotManager&) = delete;
 
@@ -60,6 +61,7 @@ class SnapshotManager {
 
   const std::string dir_;
   const ShardArenas shards_;
+  const std::shared_ptr<const JobTls> tls_;
   const Events events_;
   BackgroundWork background_;
   Timer scan_timer_;

@@ -62,9 +62,10 @@ UniqueFd open_exactly(const std::string& path, uint64_t bytes) {
 
 class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(std::string dir, UniqueFd listener, ShardArenas shards)
+  Impl(std::string dir, UniqueFd listener, ShardArenas shards, std::shared_ptr<const JobTls> tls)
       : dir_(std::move(dir)),
         shards_(std::move(shards)),
+        tls_(std::move(tls)),
         listener_(std::move(listener)),
         port_(local_port(listener_.get())) {}
 
@@ -133,6 +134,11 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void serve(PeerSocket& peer, PeerState& state) {
+    if (tls_) {
+      const Status ok =
+          peer.secure(tls_->accept(TlsRole::Snapshots), limits::kSnapshotRequestTimeout);
+      if (!ok) return log::warning("refused a transfer to another node: " + ok.error().text);
+    }
     for (;;) {
       // The peer may be busy with its disk between two files.
       Result<std::string> line = peer.receive_line(
@@ -226,6 +232,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
 
   const std::string dir_;
   const ShardArenas shards_;
+  const std::shared_ptr<const JobTls> tls_;
   const UniqueFd listener_;
   const uint16_t port_;
   // Shared with the sockets of all threads.
@@ -238,14 +245,15 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
 
 Result<std::unique_ptr<SnapshotServer>> SnapshotServer::start(const std::string& dir,
                                                               const std::string& address,
-                                                              ShardArenas shards) {
+                                                              ShardArenas shards,
+                                                              std::shared_ptr<const JobTls> tls) {
   UniqueFd listener = listen_on(address);
   if (!listener.is_open()) {
     return Error{ErrorKind::System, "no port could be opened on " +
                                         (address.empty() ? "this machine" : address) +
                                         " from which other nodes could fetch snapshots"};
   }
-  auto impl = std::make_shared<Impl>(dir, std::move(listener), std::move(shards));
+  auto impl = std::make_shared<Impl>(dir, std::move(listener), std::move(shards), std::move(tls));
   if (Status ok = impl->start(); !ok) return ok.error();
   return std::unique_ptr<SnapshotServer>(new SnapshotServer(std::move(impl)));
 }

@@ -15,12 +15,16 @@
 
 namespace cpprun {
 
+class JobTls;
+
 class SnapshotServer {
  public:
-  // Listens on a free port of `address`; "" is every interface.
+  // Listens on a free port of `address`; "" is every interface. `tls`: peers must use it; null:
+  // connections are plain.
   static Result<std::unique_ptr<SnapshotServer>> start(const std::string& dir,
                                                        const std::string& address,
-                                                       ShardArenas shards = {});
+                                                       ShardArenas shards = {},
+                                                       std::shared_ptr<const JobTls> tls = nullptr);
   ~SnapshotServer();
   SnapshotServer(const SnapshotServer&) = delete;
 

@@ -20,6 +20,8 @@ ACCELERATORS = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 # For the time of the imports. OpenBLAS starts its threads when it is loaded; torch asks CUDA for
 # devices unless the second one is set.
 WHILE_IMPORTING = {"OPENBLAS_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+# The same, unless the user has set it: pyarrow's malloc frees memory in a thread of its own.
+BY_DEFAULT = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 MAIN_NAMES = frozenset((
     "__name__", "__doc__", "__package__", "__loader__", "__spec__", "__annotations__",
     "__builtins__"))
@@ -154,6 +156,8 @@ def import_one(state, name, is_optional):
     reason = violation(state)
     if reason:
         raise Refusal(name, reason)
+    if "torch" in sys.modules:
+        try_fork(name)
 
 
 def one_line(error):
@@ -170,7 +174,8 @@ def check_interpreter(state):
 
 
 def import_all(state):
-    os.environ.update(WHILE_IMPORTING)
+    temporary = {**BY_DEFAULT, **state.given, **WHILE_IMPORTING}
+    os.environ.update(temporary)
     is_module = state.command[2:3] == ["-m"]
     place = main_path(state.command[3 if is_module else 2], is_module)
     if place is not None:
@@ -182,8 +187,8 @@ def import_all(state):
     took = time.monotonic() - begin
     if place is not None:
         del sys.path[0]
-    for name in set(os.environ) | set(state.given):
-        if name not in WHILE_IMPORTING and os.environ.get(name) != state.given.get(name):
+    for name in set(os.environ) | set(temporary):
+        if os.environ.get(name) != temporary.get(name):
             state.changed[name] = os.environ.get(name)
     gc.collect()
     gc.freeze()
@@ -312,8 +317,8 @@ def changed_file(state):
 # ------------------------------------------------------------------------------- the process
 
 
-def try_fork(state):
-    """Forks once on trial: a library may refuse to work in a child."""
+def try_fork(module):
+    """Forks once on trial: torch may refuse to use its devices in a child."""
     child = os.fork()
     if child == 0:
         torch = sys.modules.get("torch")
@@ -327,11 +332,11 @@ def try_fork(state):
         done, status = os.waitpid(child, os.WNOHANG)
         if done == child:
             if status != 0:
-                raise Refusal("torch", "it has asked an accelerator for its devices")
+                raise Refusal(module, "it has asked an accelerator for its devices")
             return
         time.sleep(0.001)
     os.kill(child, SIGKILL)
-    raise Refusal("", "a process that is forked from it does not run")
+    raise Refusal(module, "a process that is forked after its import does not run")
 
 
 def private_bytes():
@@ -400,7 +405,7 @@ def main():
     try:
         check_interpreter(state)
         names, took = import_all(state)
-        try_fork(state)
+        try_fork("")
     except Refusal as refusal:
         state.send("refused", refusal.module, refusal.reason)
         os._exit(0)

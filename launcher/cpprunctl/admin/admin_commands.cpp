@@ -74,10 +74,13 @@ Result<std::string> converse(BlockingSocket& socket, const std::string& token,
 // "Admin commands"). Returns the coordinator's reply; blocks for limits::kAdminReplyTimeout at
 // most.
 Result<std::string> send_admin_command(const Endpoint& endpoint, const std::string& token,
-                                       control::AdminRequest command) {
+                                       control::AdminRequest command, const JobTls* tls) {
   Result<std::unique_ptr<BlockingSocket>> socket = dial(endpoint, limits::kAdminReplyTimeout);
   if (!socket) return socket.error();
-  Result<std::string> answer = converse(**socket, token, std::move(command));
+  const Status ready =
+      tls != nullptr ? (*socket)->secure(tls->connect(TlsRole::Coordinator)) : Status();
+  Result<std::string> answer =
+      ready ? converse(**socket, token, std::move(command)) : Result<std::string>(ready.error());
   if (answer) return answer;
   return Error{answer.error().kind, to_string(endpoint) + ": " + answer.error().text};
 }
@@ -91,7 +94,10 @@ Status send_to_endpoint(const JobCommandOptions& options, const control::AdminCo
                  "over TCP nothing is changed without a token: set CPPRUN_ADMIN_TOKEN to what "
                  "the job was started with"};
   }
-  Result<std::string> answer = send_admin_command(*where, token, {options.job, command});
+  auto tls = load_job_tls(options.tls, options.job);
+  if (!tls) return tls.error();
+  Result<std::string> answer =
+      send_admin_command(*where, token, {options.job, command}, tls->get());
   if (!answer) return answer.error();
   print(to_string(*where) + ": " + *answer + "\n");
   return {};

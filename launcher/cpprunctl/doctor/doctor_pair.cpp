@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/limits/admin.hpp"
+#include "common/limits/server.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/sockets.hpp"
@@ -26,6 +27,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::string_view kFront = "cpprun-doctor-1 ";
+constexpr int kAcceptPauseMs = limits::kAcceptPause / std::chrono::milliseconds(1);
 constexpr size_t kSendBytes = 256 * 1024;
 
 int64_t wall_ns() { return read_clock(CLOCK_REALTIME).count(); }
@@ -147,7 +149,11 @@ void PairResponder::run() const {
     if (::poll(both, 2, -1) < 0 && errno != EINTR) return;
     if (both[1].revents != 0) return;
     const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket >= 0) serve_client(socket, secret_);
+    if (socket >= 0) {
+      serve_client(socket, secret_);
+    } else if (errno != EAGAIN && errno != ECONNABORTED) {  // perhaps out of descriptors: retry
+      ::poll(&both[1], 1, kAcceptPauseMs);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/result.hpp"
+#include "launcher/cpprunctl/tls_options.hpp"
 
 namespace cpprun {
 
@@ -24,6 +25,7 @@ struct JobCommandOptions {
   bool is_resumable = false;
   bool is_here = false;  // stop: only this machine's agents
   int64_t nodes = 0;     // scale
+  TlsOptions tls{};      // with an endpoint
 };
 
 // Lists the jobs with an agent on this machine.

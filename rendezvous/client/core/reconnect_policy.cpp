@@ -125,13 +125,14 @@ std::optional<control::CoordinatorMessage> ReconnectPolicy::next_message(Instant
   return std::move(*message);
 }
 
-void ReconnectPolicy::on_broken(Instant now, Effects& effects, bool tries_elsewhere) {
+void ReconnectPolicy::on_broken(Instant now, Effects& effects, bool tries_elsewhere,
+                                const std::string& why) {
   if (!std::exchange(is_connected_, false)) return;
   if (is_closed_) {
     effects.emplace_back(ResetConnection{});
     return;
   }
-  if (!is_registered_ && !is_own_) report_unexpected_peer(now, effects);
+  if (!is_registered_ && !is_own_) report_unexpected_peer(now, why, effects);
   if (is_registered_ && tries_elsewhere) {
     try_next_endpoint(now);
   } else {
@@ -143,11 +144,13 @@ void ReconnectPolicy::on_broken(Instant now, Effects& effects, bool tries_elsewh
 }
 
 // The peer is no coordinator, or one that is too busy to reply.
-void ReconnectPolicy::report_unexpected_peer(Instant now, Effects& effects) {
+void ReconnectPolicy::report_unexpected_peer(Instant now, const std::string& why,
+                                             Effects& effects) {
   const bool was_silent = now - connected_at_ >= limits::kHelloTimeout;
-  unexpected_peer_ = has_sent_garbage_ ? kNonsense
-                     : was_silent      ? "connected, but no coordinator answers"
-                                       : "connected, but what listens there hangs up";
+  unexpected_peer_ = !why.empty()        ? why
+                     : has_sent_garbage_ ? kNonsense
+                     : was_silent        ? "connected, but no coordinator answers"
+                                         : "connected, but what listens there hangs up";
   if (!trouble_since_) trouble_since_ = connected_at_;
   last_trouble_ = unexpected_peer_;
   const bool is_worth_it = target() == options_.endpoint;  // other endpoints are ports of agents

@@ -64,8 +64,9 @@ class ReconnectPolicy {
   // connection has ended. Invalid input ends the connection.
   std::optional<control::CoordinatorMessage> next_message(Instant now, Effects& effects);
   // The connection ended, or the caller gives it up for another one, to the same endpoint or, with
-  // `tries_elsewhere`, to the next.
-  void on_broken(Instant now, Effects& effects, bool tries_elsewhere = false);
+  // `tries_elsewhere`, to the next. `why`: what is known of the reason, for people.
+  void on_broken(Instant now, Effects& effects, bool tries_elsewhere = false,
+                 const std::string& why = "");
   void on_probed(Instant now, bool is_torch_store, Effects& effects);
   // No further attempts.
   void close();
@@ -82,7 +83,7 @@ class ReconnectPolicy {
   void retry(Instant now, bool is_here);
   void try_next_endpoint(Instant now);
   void go_to(const Endpoint& place);
-  void report_unexpected_peer(Instant now, Effects& effects);
+  void report_unexpected_peer(Instant now, const std::string& why, Effects& effects);
   void report_trouble(Instant now, const std::string& why, Effects& effects);
 
   const Options options_;

@@ -51,6 +51,7 @@ void RpcCall::cancel() {
   done_ = nullptr;
   timer_.cancel();
   if (connector_) std::exchange(connector_, nullptr)->cancel();
+  if (handshake_) std::exchange(handshake_, nullptr)->cancel();
   if (exchange_) std::exchange(exchange_, nullptr)->cancel();
   if (transport_) std::exchange(transport_, nullptr)->close();
 }
@@ -90,9 +91,10 @@ void RpcCall::on_connected(Connector::Outcome outcome) {
   if (!outcome.socket) return try_next_member(outcome.why);
   const std::shared_ptr<Tls>& tls = session_->options.tls;
   if (!tls) return use(plain_transport(std::move(outcome.socket)));
-  transport_ = tls->start(
+  handshake_ = tls->start(
       std::move(outcome.socket), session_->options.endpoints[member_].host,
       [self = shared_from_this()](std::shared_ptr<Transport> transport, const std::string& why) {
+        self->handshake_.reset();
         if (!self->done_) return;
         transport ? self->use(std::move(transport)) : self->try_next_member(why);
       });
@@ -122,6 +124,7 @@ void RpcCall::try_next_member(const std::string& why) {
 
 void RpcCall::on_time() {
   if (connector_) std::exchange(connector_, nullptr)->cancel();
+  if (handshake_) std::exchange(handshake_, nullptr)->cancel();
   if (exchange_) std::exchange(exchange_, nullptr)->cancel();
   if (!was_asked_) return try_next_member("no answer in time");
   session_->rotate_endpoint(member_);

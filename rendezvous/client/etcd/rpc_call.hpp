@@ -19,6 +19,7 @@
 #include "rendezvous/client/etcd/etcd_client.hpp"
 #include "rendezvous/client/etcd/http_exchange.hpp"
 #include "rendezvous/client/etcd/transport.hpp"
+#include "rendezvous/client/tls_handshake.hpp"
 
 namespace cpprun::etcd {
 
@@ -72,6 +73,7 @@ class RpcCall : public std::enable_shared_from_this<RpcCall> {
   bool was_asked_ = false;
   bool has_renewed_ = false;
   std::shared_ptr<Connector> connector_;
+  std::shared_ptr<TlsHandshake> handshake_;
   std::shared_ptr<Transport> transport_;
   std::shared_ptr<HttpExchange> exchange_;
   std::string why_;  // errors of the members so far

@@ -41,6 +41,8 @@ struct JobSpec {
   int64_t max_restarts = 0;
   bool has_fixed_ranks = false;  // static: the group rank is the node rank
   bool is_agent_store = false;   // MASTER_PORT is served by the coordinator; false: by worker 0
+  // With is_agent_store: clients from other addresses than those of the job's nodes are refused.
+  bool is_store_for_members = false;
   // Static, several nodes: MASTER_PORT is the coordinator's own.
   bool is_store_on_main_port = false;
   std::string master_addr;  // "" = the address of group rank 0
@@ -135,6 +137,9 @@ struct Register {
   JobSpec job_spec;
   // Numeric; the first is the local address of the connection to the coordinator.
   std::vector<std::string> addresses;
+  // With is_agent_store: of the node's interfaces, without loopback. From here its workers may
+  // connect to the store.
+  std::vector<std::string> interface_addresses{};
   std::string local_addr;  // --local-addr; overrides `addresses`
   int64_t nproc = 1;
   std::string role;

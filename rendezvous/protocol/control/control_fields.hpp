@@ -27,6 +27,7 @@ void fields(auto&& v, JobSpec& m) {
   v("max_restarts", m.max_restarts);
   v("has_fixed_ranks", m.has_fixed_ranks);
   v("is_agent_store", m.is_agent_store);
+  v("is_store_for_members", m.is_store_for_members);
   v("is_store_on_main_port", m.is_store_on_main_port);
   v("master_addr", m.master_addr);
   v("master_port", m.master_port);
@@ -93,6 +94,7 @@ void fields(auto&& v, JobResult& m) {
 void fields(auto&& v, Register& m) {
   v("job_spec", m.job_spec);
   v("addresses", m.addresses);
+  v("interface_addresses", m.interface_addresses);
   v("local_addr", m.local_addr);
   v("nproc", m.nproc);
   v("role", m.role);

@@ -265,6 +265,22 @@ TEST_F(ProcessOutput, AForeignProcessHoldingThePipeDelaysOneSecondAtMost) {
   EXPECT_EQ(out.restore(), "[default0]:bye\n");
 }
 
+// The end of its stream comes in the next round, and does not end that round's output.
+TEST_F(ProcessOutput, AForeignProcessHoldingThePipeOfAnEarlierRound) {
+  CaughtStream out(1);
+  start({tee(0, {"report w; sleep_ms 200; print bye"})});
+  const int pid = wait_reported("w");
+  const int held = ::open(("/proc/" + std::to_string(pid) + "/fd/1").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(held, 0);
+  run_until_quiet();
+  quiet_count_ = 0;
+  start({tee(0, {"report second; sleep_ms 300; print late"})});
+  wait_reported("second");
+  ::close(held);
+  run_until_quiet();
+  EXPECT_EQ(out.restore(), "[default0]:bye\n[default0]:late\n");
+}
+
 TEST_F(ProcessOutput, BothStreamsInOneFileKeepWholeLines) {
   CaughtStream out(1);
   const int saved = ::dup(2);

@@ -125,6 +125,24 @@ TEST_F(SnapshotsBetweenAgents, RejectsInvalidManifests) {
   expect_failed(fetches_from(fake), "larger", true);
 }
 
+// Written again it would be longer than a manifest may be.
+TEST_F(SnapshotsBetweenAgents, KeepsTheManifestAsItCame) {
+  has({{"model.pt", "x"}});
+  std::string text = encode(manifest);
+  const std::string user = "\"user\": {";
+  ASSERT_NE(text.find(user), std::string::npos);
+  std::string numbers = "\"x\": [0";
+  while (numbers.size() < limits::kManifestBytes / 2) numbers += ",0";
+  text.insert(text.find(user) + user.size(), numbers + "]");
+  FakeServer fake([&](PeerSocket& peer, const Request& request) {
+    return give(peer, request.file == "manifest.json" ? text : "x");
+  });
+  const Fetched fetched = fetches_from(fake, 60s);
+  ASSERT_TRUE(fetched.status) << fetched.status.error().text;
+  std::ifstream kept(here / "step-20" / "manifest.json");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(kept), {}), text);
+}
+
 TEST_F(SnapshotsBetweenAgents, RejectsInvalidMessages) {
   for (const std::string& words : {std::string("bytes -1\n"), std::string("bytes 1e3\n"),
                                    std::string("HTTP/1.1 200 OK\n"), std::string("\n")}) {

@@ -188,16 +188,30 @@ void Cluster::cut_power(Node& node) {
   network_.set_power(host, false);
 }
 
-void Cluster::impersonate(const Node& node) {
+void Cluster::impersonate(const Node& node, ImpostorKind kind) {
   const CoordinatorProcess* led = leader();
   const bool is_led = led != nullptr && led->is_alive();
   control::Hello hello = node.spec().agent.hello;
+  std::vector<control::AgentMessage> messages{node.spec().agent.facts};
+  if (kind == ImpostorKind::WithoutKey) {
+    hello.token.clear();
+    hello.connection = int64_t{1} << 62;
+  } else if (kind != ImpostorKind::Duplicate && is_led) {
+    messages = led->recorded(node.id().incarnation);
+    const auto* said = messages.empty() ? nullptr : std::get_if<control::Hello>(&messages.front());
+    if (said == nullptr) return;
+    hello = *said;
+    messages.erase(messages.begin());
+    if (kind == ImpostorKind::Unregistered) {
+      std::erase_if(messages, [](const control::AgentMessage& each) {
+        return std::holds_alternative<control::Register>(each);
+      });
+    }
+  }
   hello.node.name = kImpostorName;
-  hello.token.clear();
-  hello.connection = int64_t{1} << 62;
   impostors_.push_back(std::make_unique<Impostor>(
       context_, is_led ? led->spec().host : context_.coordinator_host,
-      is_led ? led->spec().port : kJobPort, std::move(hello), node.spec().agent.facts));
+      is_led ? led->spec().port : kJobPort, std::move(hello), std::move(messages)));
 }
 
 void Cluster::end_all_faults() {

@@ -73,9 +73,8 @@ class Cluster {
   void freeze_coordinator();
   void thaw_coordinator();
   void cut_power(Node& node);
-  // An agent without the node's key claims this node's id, at the job's leader or at the job's
-  // endpoint.
-  void impersonate(const Node& node);
+  // A peer claims this node's id, at the job's leader or at the job's endpoint.
+  void impersonate(const Node& node, ImpostorKind kind = ImpostorKind::WithoutKey);
   void end_all_faults();  // cuts, freezes, power; dead processes stay dead
 
   // ---- the arbiter

@@ -132,7 +132,8 @@ void CoordinatorProcess::carry_out_queue() {
     const Wish wish = std::move(queue_.front());
     queue_.pop_front();
     if (const auto* send = std::get_if<Send>(&wish.effect)) {
-      const bool is_refusal = std::holds_alternative<control::Refused>(send->message);
+      const bool is_refusal = std::holds_alternative<control::Refused>(send->message) ||
+                              std::holds_alternative<control::Redirect>(send->message);
       context_.checks.require(!wish.is_to_impostor || is_refusal,
                               "R10: a stranger is taken for the node whose id it says");
       const bool is_said = sessions_.contains(send->session.value) || spec_.options.leader_lease;
@@ -235,12 +236,40 @@ void CoordinatorProcess::take_frames(ConnectionId connection) {
   }
 }
 
+// A peer that reads the network has the node's key, and may be quicker than the node where the
+// coordinator does not know the node's connection. No rule protects against that, so the
+// simulation leaves it out.
+bool CoordinatorProcess::is_valid_replay(const Session& session,
+                                         const control::AgentMessage& message) const {
+  if (!session.is_impostors() || session.hello->token.empty()) return false;
+  if (!std::holds_alternative<control::Register>(message)) return false;
+  const Job* of = job(session.hello->run_id);
+  const auto known = of == nullptr ? std::map<Incarnation, cpprun::Node>::const_iterator()
+                                   : of->nodes().find(session.hello->node.incarnation);
+  return of == nullptr || known == of->nodes().end() ||
+         known->second.connection < session.hello->connection;
+}
+
+void CoordinatorProcess::record(Incarnation of, const control::AgentMessage& message) {
+  constexpr size_t kMost = 32;
+  std::vector<control::AgentMessage>& all = recorded_[of];
+  if (std::holds_alternative<control::Hello>(message)) all.clear();
+  if (all.size() < kMost) all.push_back(message);
+}
+
+std::vector<control::AgentMessage> CoordinatorProcess::recorded(Incarnation of) const {
+  const auto found = recorded_.find(of);
+  return found == recorded_.end() ? std::vector<control::AgentMessage>() : found->second;
+}
+
 void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessage& message) {
   const Session& session = sessions_.at(connection);
+  if (is_valid_replay(session, message)) return drop(connection, Ending::Reset);
   if (session.hello) {
     context_.trace.message(context_.event_queue.now(), session.hello->node.name, message);
   }
   if (session.hello && !session.is_impostors()) {
+    record(session.hello->node.incarnation, message);
     const Job* of = job(session.hello->run_id);
     const Term term = of == nullptr ? Term() : of->term();
     context_.checks.on_heard(spec_.options.term, term, session.hello->node.incarnation, message);

@@ -67,6 +67,8 @@ class CoordinatorProcess final : public Program {
   const CoordinatorSpec& spec() const { return spec_; }
   bool is_awake() const { return core_ != nullptr; }
   const Job* job(const std::string& run_id) const;
+  // What this node has sent on its newest connection; a limited number of messages.
+  std::vector<control::AgentMessage> recorded(Incarnation of) const;
 
   // Program
   void on_dialled(ConnectionId, bool, const std::string&) override {}
@@ -108,6 +110,8 @@ class CoordinatorProcess final : public Program {
   void hear_as_memory(const Job* job, const control::Hello& from,
                       const control::AgentMessage& message);
   void hear(ConnectionId connection, const control::AgentMessage& message);
+  bool is_valid_replay(const Session& session, const control::AgentMessage& message) const;
+  void record(Incarnation of, const control::AgentMessage& message);
   void drop(ConnectionId connection, Ending how);
   void arm_timer();
   void on_timer();
@@ -122,6 +126,7 @@ class CoordinatorProcess final : public Program {
   std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // with a job that was taken over
   LateWakeupGuard stuck_after_;
   std::map<std::string, CoordinatorChecks> heard_;  // by run id
+  std::map<Incarnation, std::vector<control::AgentMessage>> recorded_;
   RedirectChecks handovers_;
   std::map<ConnectionId, Session> sessions_;
   std::deque<Wish> queue_;

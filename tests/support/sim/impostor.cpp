@@ -8,10 +8,10 @@
 namespace cpprun::sim {
 
 Impostor::Impostor(SimContext& context, HostId to, int port, control::Hello hello,
-                   control::Register facts)
+                   std::vector<control::AgentMessage> messages)
     : context_(context),
       hello_(std::move(hello)),
-      facts_(std::move(facts)),
+      messages_(std::move(messages)),
       program_(context.network.add(kImpostorHost, *this)) {
   context_.network.dial(program_, to, port);
 }
@@ -20,7 +20,9 @@ void Impostor::on_dialled(ConnectionId connection, bool is_connected, const std:
   if (!is_connected) return;
   Bytes bytes(std::begin(control::kMagic), std::end(control::kMagic));
   control::append_frame(bytes, control::encode(control::AgentMessage(hello_)));
-  control::append_frame(bytes, control::encode(control::AgentMessage(facts_)));
+  for (const control::AgentMessage& each : messages_) {
+    control::append_frame(bytes, control::encode(each));
+  }
   context_.network.send(program_, connection, std::move(bytes));
 }
 

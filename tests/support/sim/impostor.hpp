@@ -1,7 +1,8 @@
-// Impostor: an agent that says hello with the id of a node, a greater connection number, and
-// without the node's key (R10). Then it stays silent. CoordinatorProcess checks that the
-// coordinator rejects it.
+// Impostor: a peer that says hello with the id of a node, sends what it was made with, and then
+// stays silent (R10). CoordinatorProcess checks that the coordinator rejects it.
 #pragma once
+
+#include <vector>
 
 #include "rendezvous/protocol/control/control.hpp"
 #include "tests/support/sim/sim_context.hpp"
@@ -11,9 +12,17 @@ namespace cpprun::sim {
 inline constexpr HostId kImpostorHost = 800'000;
 inline constexpr const char* kImpostorName = "impostor";  // no node has this name
 
+enum class ImpostorKind {
+  WithoutKey,    // a greater connection number, but no key
+  Duplicate,     // the node's key and its first connection number: a copy of the agent
+  Replay,        // what the node has sent on its connection so far
+  Unregistered,  // the same without the registration
+};
+
 class Impostor final : public Program {
  public:
-  Impostor(SimContext& context, HostId to, int port, control::Hello hello, control::Register facts);
+  Impostor(SimContext& context, HostId to, int port, control::Hello hello,
+           std::vector<control::AgentMessage> messages);
 
   void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) override;
   void on_accepted(ConnectionId) override {}
@@ -23,7 +32,7 @@ class Impostor final : public Program {
  private:
   SimContext& context_;
   const control::Hello hello_;
-  const control::Register facts_;
+  const std::vector<control::AgentMessage> messages_;  // after the hello
   ProgramId program_ = 0;
 };
 

@@ -14,6 +14,8 @@ Without an agent (under torchrun, or started by hand) every call works: request_
 True, and reports have no effect. Thread-safe; the first call connects. Pure Python, without torch.
 The C++ headers describe each call in more detail: cpprun/worker/agent_link.hpp,
 snapshot_notice.hpp.
+
+Snapshot saves and resumes a training; it alone needs torch (docs/snapshots-python.md).
 """
 
 import operator
@@ -21,6 +23,7 @@ import os
 import signal
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from . import _agent, _faults
 
@@ -148,15 +151,18 @@ def request_commit(step):
     ended or stops, or the agent does not answer, and another round may be running. Prints the
     reason on stderr.
     """
-    step = _whole('step', step)
-    _own_plan().inject_due(None, step, _faults.SAVING)
-    agent = _own_agent()
-    if not agent:
-        return True
-    is_given, why = agent.request_commit_permission(step)
+    is_given, why = _request_commit(step)
     if not is_given:
         print(f'cpprun: the snapshot of step {step} is not committed: {why}', file=sys.stderr)
     return is_given
+
+
+def _request_commit(step):
+    """(True, ''), or False and the reason."""
+    step = _whole('step', step)
+    _own_plan().inject_due(None, step, _faults.SAVING)
+    agent = _own_agent()
+    return agent.request_commit_permission(step) if agent else (True, '')
 
 
 def report_snapshot(step, path):
@@ -192,6 +198,18 @@ def _own_plan():
                 _plan.append(_faults.Plan(_own_agent))
     return _plan[0]
 
+
+def __getattr__(name):
+    """Imports torch at the first use of Snapshot only."""
+    if name != 'Snapshot':
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    from ._snapshot.snapshot import Snapshot
+
+    return Snapshot
+
+
+if TYPE_CHECKING:
+    from ._snapshot.snapshot import Snapshot as Snapshot
 
 if os.environ.get('CPPRUN_FAULTS'):
     _own_plan().inject_due(None, None, _faults.STARTING)

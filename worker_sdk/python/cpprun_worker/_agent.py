@@ -72,14 +72,25 @@ def _is_trusted(sock):
     return struct.unpack('3i', peer)[1] in (os.geteuid(), 0)
 
 
-def _receive_page(sock):
+def _receive(sock):
+    """A datagram and the descriptors beside it. The caller closes these."""
     descriptors = array.array('i')
     room = socket.CMSG_SPACE(4 * descriptors.itemsize)
-    answer, beside, _, _ = sock.recvmsg(MESSAGE_BYTES + 1, room)
+    answer, beside, _, _ = sock.recvmsg(MESSAGE_BYTES + 1, room, socket.MSG_CMSG_CLOEXEC)
     for level, kind, data in beside:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             whole = len(data) - len(data) % descriptors.itemsize
             descriptors.frombytes(data[:whole])
+    return answer, descriptors
+
+
+def _close_all(descriptors):
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _receive_page(sock):
+    answer, descriptors = _receive(sock)
     try:
         if answer[:8] != _message(PAGE) or not descriptors:
             raise ValueError('no page')
@@ -88,8 +99,7 @@ def _receive_page(sock):
             raise ValueError('the page can shrink')
         page = mmap.mmap(descriptors[0], PAGE_BYTES)
     finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
+        _close_all(descriptors)
     if struct.unpack_from('=I', page)[0] != PAGE_MAGIC:
         raise ValueError('no page of ours')
     return page
@@ -168,39 +178,80 @@ class Agent:
         """(True, ''), or False and the reason."""
         if self._version < 2:
             return True, ''
-        return self._request(COMMIT_REQUEST, struct.pack('=q', step))
+        return self._request_permission(COMMIT_REQUEST, struct.pack('=q', step))
 
     def request_fault_permit(self, fault, epoch, step):
         """True if the agent permits to inject this fault of the plan here."""
         body = struct.pack('=I', fault) + _progress(epoch, step)
-        is_given, _ = self._request(FAULT_PERMIT_REQUEST, body)
+        is_given, _ = self._request_permission(FAULT_PERMIT_REQUEST, body)
         return is_given
+
+    def request_arena(self, size):
+        """Maps this local rank's arena, of at least `size` bytes; 0: as large as it is. Returns the
+        mmap, or None if the rank has no arena so far. OSError: why the agent refuses."""
+        return self._map(ARENA_REQUEST, struct.pack('=Q', size), mmap.ACCESS_DEFAULT)
+
+    def request_peer_arena(self, local_rank):
+        """The same of another worker of this node, which may write meanwhile. What is written here
+        stays here."""
+        return self._map(PEER_ARENA_REQUEST, struct.pack('=I', local_rank), mmap.ACCESS_COPY)
+
+    def _map(self, kind, body, access):
+        if self._version < 2:
+            raise OSError('the agent keeps no memory for snapshots')
+        answer, descriptors, why = self._request(kind, body, ARENA)
+        try:
+            if why:
+                raise OSError(why)
+            (size,) = struct.unpack_from('=Q', answer)
+            if len(answer) > 8:
+                raise OSError(answer[8:].decode(errors='replace'))
+            if not size:
+                return None
+            if not descriptors or not fcntl.fcntl(descriptors[0], GET_SEALS) & SEAL_SHRINK:
+                raise OSError("the agent's memory is not as large as it says")
+            return mmap.mmap(descriptors[0], size, access=access)
+        except (ValueError, OverflowError, struct.error) as error:
+            raise OSError(f"the agent's memory can't be used: {error}") from None
+        finally:
+            _close_all(descriptors)
 
     def send_began(self, epoch, step):
         self._send(_message(BEGAN, _progress(epoch, step)))
 
-    def _request(self, kind, body):
+    def _request_permission(self, kind, body):
+        """(True, ''), or False and the reason."""
+        answer, descriptors, why = self._request(kind, body, PERMISSION)
+        _close_all(descriptors)
+        if why:
+            return False, why
+        return answer[:4] == struct.pack('=I', 1), answer[4:].decode(errors='replace')
+
+    def _request(self, kind, body, reply):
+        """The body of the reply behind the request's id, its descriptors, and '' or why there is no
+        reply."""
         with self._request_lock:
             self._last_request_id += 1
             request_id = struct.pack('=I', self._last_request_id)
             if not self._send(_message(kind, request_id + body)):
-                return False, 'the agent has gone'
-            return self._await_permission(request_id, time.monotonic() + ANSWER_TAKES)
+                return b'', (), 'the agent has gone'
+            return self._await(_message(reply, request_id), time.monotonic() + ANSWER_TAKES)
 
-    def _await_permission(self, request_id, until):
+    def _await(self, start, until):
         """Skips late answers to earlier requests."""
         waiting = select.poll()
         waiting.register(self._sock, select.POLLIN)
         while waiting.poll(max(0, until - time.monotonic()) * 1000):
             try:
-                answer = self._sock.recv(MESSAGE_BYTES + 1)
+                answer, descriptors = _receive(self._sock)
             except OSError:
-                answer = b''
+                answer, descriptors = b'', ()
             if not answer:
-                return False, 'the agent has gone'
-            if answer[:12] == _message(PERMISSION, request_id) and len(answer) >= 16:
-                return answer[12:16] == struct.pack('=I', 1), answer[16:].decode(errors='replace')
-        return False, 'the agent does not answer'
+                return b'', (), 'the agent has gone'
+            if answer.startswith(start) and len(answer) >= 16:
+                return answer[12:], descriptors, ''
+            _close_all(descriptors)
+        return b'', (), 'the agent does not answer'
 
     def _send(self, message):
         try:

@@ -1,4 +1,4 @@
-// Swarm: impostors that say hello with the ids of nodes (R10), at the job's coordinator.
+// Swarm: impostors, copies of agents and replays of what they sent (R10), at the job's coordinator.
 #pragma once
 
 #include "tests/support/sim/cluster.hpp"
@@ -10,7 +10,7 @@ class ImpostorFaults {
  public:
   // One each `mean`, until `end`; zero: none.
   ImpostorFaults(Cluster& cluster, Duration mean, Prng prng, Instant end)
-      : cluster_(cluster), mean_(mean), prng_(prng), end_(end) {}
+      : cluster_(cluster), mean_(mean), prng_(prng), kinds_(prng.child(1)), end_(end) {}
 
   void plan();
 
@@ -18,6 +18,7 @@ class ImpostorFaults {
   Cluster& cluster_;
   const Duration mean_;
   Prng prng_;
+  Prng kinds_;
   const Instant end_;
 };
 

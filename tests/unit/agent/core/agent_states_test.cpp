@@ -264,6 +264,16 @@ TEST_F(Agent, R4_ARejectionWithLiveWorkersSendsNoFin) {
   EXPECT_TRUE(disconnect->is_reset);
 }
 
+TEST_F(Agent, WorkersMayEndAfterTheAgent) {
+  runs();
+  disconnects();
+  connects();
+  hears(control::Refused{"taken"});
+  forget();
+  all_quiet();
+  EXPECT_TRUE(told.empty());
+}
+
 TEST_F(Agent, R9_OnlyByeEnds) {
   runs();
   all_quiet();

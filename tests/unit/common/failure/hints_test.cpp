@@ -137,10 +137,9 @@ TEST(Signature, IgnoresNumbersInMessages) {
 std::string page() {
   std::string text =
       "# Troubleshooting\n\n"
-      "The failure summary that stands above the failure summary ends with a hint where one is "
-      "known. "
-      "These "
-      "are all of them, by their names.\nThe table is made from `common/failure/hints.cpp`.\n";
+      "The failure summary ends with a hint where one is known. This page lists all hints, each "
+      "with its name and the texts that it matches.\nIt is made from "
+      "`common/failure/hints.cpp`.\n";
   for (const Hint& hint : hints()) {
     text += "\n## " + std::string(hint.seen) + "\n\n`" + std::string(hint.id) + "`, for:";
     for (const std::string& word : text::split(hint.words, '|')) text += " `" + word + "`";

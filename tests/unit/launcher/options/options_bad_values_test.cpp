@@ -79,6 +79,7 @@ TEST(OptionsBadValues, Rendezvous) {
            {{"--nnodes=2", "--node-rank=-1"}, "--node-rank=-1", "0 to 1"},
            {{"--rdzv-backend=c10d", "--node-rank=-1"}, "--node-rank=-1", "from 0 on"},
            {{"--local-addr=http://x"}, "http://x", "host name"},
+           {{"--store-allow=members"}, "--store-allow=members", "--worker-store=agent"},
            {{"--nnodes=2", "--worker-store=rank0"}, "--worker-store=rank0", "--rdzv-backend=c10d"},
        }) {
     expect_bad(c);

@@ -50,6 +50,10 @@ std::vector<FlagCase> meeting_cases() {
        "n7",
        [](auto& c) { return c.rendezvous.master_addr == "n7"; },
        {"--master-port=5"}},
+      {"store-allow",
+       "members",
+       [](auto& c) { return c.rendezvous.is_store_for_members; },
+       {"--worker-store=agent"}},
       {"master-port", "1234", [](auto& c) { return c.rendezvous.master_port == 1234; }},
   };
 }
@@ -129,10 +133,30 @@ FlagCase preload_case() {
           }};
 }
 
+std::vector<FlagCase> tls_cases() {
+  return {
+      {"secret-file", "secret",
+       [](auto& c) { return c.rendezvous.tls.secret && c.rendezvous.tls.cert_file.empty(); }},
+      {"tls-cert",
+       "own.pem",
+       [](auto& c) { return c.rendezvous.tls.cert_file == "own.pem"; },
+       {"--tls-key=own.key", "--tls-ca=ca.pem"}},
+      {"tls-key",
+       "own.key",
+       [](auto& c) { return c.rendezvous.tls.key_file == "own.key"; },
+       {"--tls-cert=own.pem", "--tls-ca=ca.pem"}},
+      {"tls-ca",
+       "ca.pem",
+       [](auto& c) { return c.rendezvous.tls.ca_file == "ca.pem"; },
+       {"--tls-cert=own.pem", "--tls-key=own.key"}},
+  };
+}
+
 std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
   all.push_back(preload_case());
   for (const FlagCase& c : worker_cases()) all.push_back(c);
+  for (const FlagCase& c : tls_cases()) all.push_back(c);
   return all;
 }
 

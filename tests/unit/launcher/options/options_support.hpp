@@ -29,6 +29,11 @@ struct Machine {
     files["train.py"] = {FileKind::Other, false};
     files["/tmp"] = {FileKind::Directory, true};
     files["/scratch"] = {FileKind::Directory, true};
+    for (const char* name : {"own.pem", "own.key", "ca.pem"}) {
+      files[name] = {FileKind::Other, false};
+    }
+    texts["secret"] = "0123456789abcdef";
+    texts["short"] = "0123456789abcde";
     texts["plan.json"] = R"({"plan":[{"at":{"rank":1,"epoch":2},"do":"kill"}]})";
   }
 
@@ -45,6 +50,11 @@ struct Machine {
     made.read_file = [t = texts](const std::string& path, size_t) -> std::optional<std::string> {
       auto found = t.find(path);
       return found == t.end() ? std::nullopt : std::optional(found->second);
+    };
+    made.read_secret = [t = texts](const std::string& path) -> decltype(JobSecret::read(path)) {
+      auto found = t.find(path);
+      if (found == t.end()) return Error{ErrorKind::BadValue, path + " is not there"};
+      return JobSecret::copy_of(found->second);
     };
     made.make_uuid = [] { return std::string("a-fresh-id"); };
     return made;

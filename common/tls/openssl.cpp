@@ -1,11 +1,12 @@
-#include "rendezvous/client/etcd/openssl.hpp"
+#include "common/tls/openssl.hpp"
 
 #include <dlfcn.h>
 
-namespace cpprun::etcd {
+namespace cpprun {
 namespace {
 
-constexpr const char* kLibrary = "libssl.so.3";  // loads libcrypto too
+// The newest first. Each loads its libcrypto too.
+constexpr const char* kLibraries[] = {"libssl.so.3", "libssl.so.1.1"};
 
 template <class Function>
 bool take(void* library, const char* name, Function& out) {
@@ -14,11 +15,19 @@ bool take(void* library, const char* name, Function& out) {
 }
 
 Result<OpenSsl> open_library() {
-  void* library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  void* library = nullptr;
+  std::string why;
+  std::string name;
+  for (const char* each : kLibraries) {
+    if (library != nullptr) break;
+    name = each;
+    library = ::dlopen(each, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) why += std::string(why.empty() ? "" : "; ") + ::dlerror();
+  }
   if (library == nullptr) {
-    return Error{ErrorKind::System, std::string("TLS needs OpenSSL 3 (") + kLibrary +
-                                        "), which is not on this machine: " + ::dlerror() +
-                                        "; on Debian install libssl3"};
+    return Error{ErrorKind::System,
+                 "TLS needs OpenSSL 3 or 1.1.1, which can't be loaded on this machine (" + why +
+                     "); on Debian and Ubuntu install the package libssl3 (or libssl1.1)"};
   }
   OpenSsl found;
   bool has_all = true;
@@ -27,7 +36,9 @@ Result<OpenSsl> open_library() {
 #undef CPPRUN_TAKE
   if (!has_all) {
     return Error{ErrorKind::System,
-                 std::string(kLibrary) + " of this machine lacks what TLS needs of it"};
+                 name +
+                     " of this machine lacks what TLS needs of it; install OpenSSL 1.1.1 or "
+                     "newer (on Debian and Ubuntu the package libssl3 or libssl1.1)"};
   }
   return found;
 }
@@ -47,4 +58,4 @@ std::string OpenSsl::newest_error() const {
   return reason != nullptr ? reason : "it says no reason";
 }
 
-}  // namespace cpprun::etcd
+}  // namespace cpprun

@@ -1,0 +1,26 @@
+// Limits of TLS connections and of the job's secret.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "common/time.hpp"
+
+namespace cpprun::limits {
+
+using namespace std::chrono_literals;
+
+// Whoever records a handshake can try secrets without asking anybody, so a short one is none.
+inline constexpr size_t kSecretBytesMin = 16;
+inline constexpr size_t kSecretBytesMax = 1024;  // 32 random bytes suffice
+// What a peer may send until the handshake is over. A chain of certificates is below 16 KiB.
+inline constexpr size_t kTlsHandshakeBytes = 64 * 1024;
+inline constexpr Duration kTlsHandshakeTimeout = 10s;  // as kSilentPeerTimeout of the server
+// Handshakes of a server at a time: each holds some 60 KiB. 1,000 agents that start at one moment
+// fit in; an agent that is turned away comes again.
+inline constexpr size_t kTlsHandshakesAtOnce = 2'000;
+inline constexpr size_t kTlsRecordBytes = 16 * 1024;  // the largest plaintext of a record
+// Encrypted bytes that wait for the socket; more is encrypted when the peer has read.
+inline constexpr size_t kTlsUnsentBytes = 64 * 1024;
+
+}  // namespace cpprun::limits

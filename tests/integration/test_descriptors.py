@@ -1,0 +1,102 @@
+"""An agent that has run out of descriptors: each of its listening sockets resumes when there are
+descriptors again."""
+
+import os
+import re
+import resource
+import socket
+import subprocess
+import urllib.request
+
+from conftest import BIN, free_port, poll, read_bytes
+
+# Ends a connection to the agent with a broken message, each time that it is asked to.
+CHANNEL = """
+import os, socket, time
+marks = os.environ['MARKS']
+open(marks + '/store', 'w').write(os.environ['CPPRUN_STORE'])
+for name in ('first', 'second'):
+    while not os.path.exists(f'{marks}/{name}'):
+        time.sleep(0.02)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as agent:
+        agent.connect('\\0' + os.environ['CPPRUN_AGENT'])
+        open(f'{marks}/{name}-connected', 'w').write('x')
+        agent.send(b'broken')
+        try:
+            assert agent.recv(100) == b''
+        except ConnectionResetError:
+            pass
+    open(f'{marks}/{name}-closed', 'w').write('x')
+while not os.path.exists(marks + '/end'):
+    time.sleep(0.02)
+"""
+
+
+def listening_ports(pid):
+    inodes = set()
+    for name in os.listdir(f'/proc/{pid}/fd'):
+        try:
+            inodes.update(re.findall(r'socket:\[(\d+)\]', os.readlink(f'/proc/{pid}/fd/{name}')))
+        except OSError:
+            pass
+    rows = [line.split() for table in ('tcp', 'tcp6')
+            for line in read_bytes(f'/proc/{pid}/net/{table}').decode().splitlines()[1:]]
+    return {int(row[1].split(':')[1], 16) for row in rows if row[3] == '0A' and row[9] in inodes}
+
+
+def talk(port, words, size):
+    """What the server answers, up to `size` bytes."""
+    with socket.create_connection(('127.0.0.1', port), timeout=100) as peer:
+        peer.sendall(words)
+        peer.shutdown(socket.SHUT_WR)
+        return peer.recv(size, socket.MSG_WAITALL)
+
+
+def ask(port):
+    with urllib.request.urlopen(f'http://127.0.0.1:{port}/healthz', timeout=100) as answer:
+        return answer.read()
+
+
+def test_listening_sockets_resume(jobs):
+    meeting, health = free_port(), free_port() + 1
+    words = ('--nnodes=1:2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{meeting}',
+             '--rdzv-conf=last_call_timeout=0.1', '--snapshot-dir', jobs.folder / 'snapshots')
+    job = jobs.cpprun(*words, jobs.py(CHANNEL),
+                      env={'TORCHELASTIC_HEALTH_CHECK_PORT': str(health)})
+    store = int(jobs.mark('store').rsplit(':', 1)[1])
+    # The snapshot server, and the store of the next round.
+    others = listening_ports(job.pid) - {meeting, health, store}
+    assert others
+
+    def all_answer(mark):
+        (jobs.marks / mark).touch()
+        assert ask(meeting) == b'ok\n'
+        assert ask(health) == b'ok\n'
+        assert len(talk(store, bytes.fromhex('00cef7853c07'), 8)) == 8
+        for port in others:
+            assert talk(port, b'broken\n', 1) == b''
+        answer = subprocess.run([BIN / 'cpprunctl', 'ps'], capture_output=True, text=True,
+                                timeout=100, env=jobs.env())
+        assert str(job.pid) in answer.stdout, answer
+        jobs.mark(f'{mark}-closed')
+
+    all_answer('first')
+    usual = resource.prlimit(job.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(job.pid, resource.RLIMIT_NOFILE, (3, usual[1]))
+    waiting = [socket.create_connection(('127.0.0.1', port), timeout=100)
+               for port in (meeting, health, store, *others)]
+    (jobs.marks / 'second').touch()
+    jobs.mark('second-connected')
+    names = re.findall(rb'@(cpprun/ctl/%d\.\S+)' % job.pid, read_bytes('/proc/net/unix'))
+    waiting.append(socket.socket(socket.AF_UNIX))
+    waiting[-1].connect(b'\0' + names[0])
+    # Long enough for each to have failed: a connection that found no descriptor is still waiting,
+    # or was closed at once.
+    poll(lambda: 'descriptors' in job.err, what=lambda: job.err)
+    assert not (jobs.marks / 'second-closed').exists()
+    resource.prlimit(job.pid, resource.RLIMIT_NOFILE, usual)
+    all_answer('second')
+    for one in waiting:
+        one.close()
+    (jobs.marks / 'end').touch()
+    assert job.done() == 0, job.output

@@ -1,0 +1,240 @@
+"""cpprun_worker.Snapshot with real trainings: what is resumed, from where, and exactly.
+
+A training that is killed ends with the parameters of one that is not. The worker is
+tests/support/python_snapshot_worker.py. With CPPRUN_ALL there are more kills.
+"""
+
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+import time
+
+import pytest
+from conftest import BIN, kill, poll
+from launches import ROOT, has_no_traces
+from torch_python import PYTHON
+
+WORKER = ROOT / 'tests' / 'support' / 'python_snapshot_worker.py'
+IS_LONG = bool(os.environ.get('CPPRUN_ALL'))
+WORLDS = [2, 4] if IS_LONG else [4]
+
+HAS_TORCH = subprocess.run([PYTHON, '-c', 'import torch'], check=False, capture_output=True)
+
+pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has no torch')
+
+
+def train(jobs, n, *words, flags=(), env=None):
+    command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python')
+    own = {'OMP_NUM_THREADS': '1', **(env or {})}
+    return jobs.cpprun(*command, PYTHON, '-u', WORKER, *words, env=own)
+
+
+def result(job, n=1):
+    """Hashes of the parameters, the same on all ranks, and of the state of rank 0."""
+    assert job.done() == 0, job.output
+    found = job.wait_for_all(r'\] parameters (\w+)', n)
+    assert len(set(found)) == 1
+    return found[0], job.find(r'\] state (\w+)')[1]
+
+
+def alone(jobs, *words, env=None):
+    command = (PYTHON, '-u', WORKER, *words)
+    return jobs.start(*command, env={'OMP_NUM_THREADS': '1', **(env or {})})
+
+
+_undisturbed = {}
+
+
+def undisturbed(jobs, n):
+    """The result of 30 steps without a failure. Saves don't change it."""
+    if n not in _undisturbed:
+        _undisturbed[n] = result(train(jobs, n, 'folder=undisturbed', 'every=1000'), n)
+    return _undisturbed[n]
+
+
+def cpprunctl(*words):
+    command = [str(word) for word in (BIN / 'cpprunctl', 'snapshot', *words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def from_lines(job):
+    """(step, source) of each start of each rank."""
+    return [(int(step), where) for step, where in job.wait_for_all(r'\] from (\d+) (\w+)', 1)]
+
+
+def test_alone_it_resumes_exactly_and_others_read_the_files(jobs):
+    whole = result(alone(jobs, 'folder=whole', 'steps=30'))
+    assert result(alone(jobs, 'folder=runs', 'steps=15', 'sleep=0.05')) != whole
+    job = alone(jobs, 'folder=runs', 'steps=30', 'sleep=0.05')
+    assert (result(job), from_lines(job)) == (whole, [(15, 'disk')])
+    folder = jobs.folder / 'runs'
+    assert sorted(path.name for path in folder.iterdir()) == ['step-20', 'step-25', 'step-30']
+    verified = cpprunctl('verify', folder)
+    assert verified.returncode == 0 and 'step-30' in verified.stdout, verified
+    listed = cpprunctl('ls', folder / 'step-30' / 'model.pt').stdout
+    assert ['second.weight', 'float32', '[120,', '300]'] in map(str.split, listed.splitlines())
+    look = """
+import sys, torch
+folder = sys.argv[1]
+load = lambda name: torch.load(f'{folder}/{name}', weights_only=True)
+model, others, own = load('model.pt'), load('optim.pt'), load('rank-0.pt')
+assert model['last.weight'].data_ptr() == model['tied.weight'].data_ptr()
+assert others['STEP'] == 30 and others['epoch'] == 3 and own['mine'].tolist() == [0, 30]
+assert set(own['rng']) == {'cpu', 'python', 'numpy'}
+assert others['optimizer']['state'][0]['step'] == 30 and 'last_epoch' in others['scheduler']
+"""
+    jobs.run(PYTHON, '-c', look, folder / 'step-30')
+    assert jobs.started[-1].done() == 0, jobs.started[-1].output
+    manifest = json.loads((folder / 'step-30' / 'manifest.json').read_text())
+    assert (manifest['step'], manifest['epoch'], manifest['world_size']) == (30, 3, 1)
+
+
+@pytest.mark.parametrize('n', WORLDS)
+def test_killed_workers_resume_from_memory_exactly(jobs, n):
+    faults = 'kill:rank=1,step=12,attempt=0;kill:rank=0,step=23,attempt=1'
+    flags = ('--max-restarts=2', '--snapshot-dir=runs')
+    job = train(jobs, n, 'sleep=0.05', flags=flags, env={'CPPRUN_FAULTS': faults})
+    assert result(job, n) == undisturbed(jobs, n)
+    starts = from_lines(job)
+    assert starts[:n] == [(0, 'none')] * n
+    # A save is left out while the one before is still being written, so the step may be an earlier.
+    assert {where for _, where in starts[n:]} == {'memory'}
+    assert len(set(starts[n : 2 * n])) == len(set(starts[2 * n :])) == 1
+    assert starts[-1][0] > starts[n][0]
+
+
+def test_all_workers_killed_at_once_resume_from_memory(jobs):
+    job = train(jobs, 2, 'sleep=0.05', flags=('--max-restarts=1', '--snapshot-dir=runs'))
+    job.wait_for(r'step 13$')
+    for rank in range(2):
+        kill(job.worker(rank))
+    assert result(job, 2) == undisturbed(jobs, 2)
+    assert {where for _, where in from_lines(job)[2:]} == {'memory'}
+
+
+def test_a_new_job_resumes_from_disk_also_with_torchrun(jobs):
+    first = train(jobs, 2, 'steps=15', 'sleep=0.1', 'folder=runs')
+    result(first, 2)
+    torchrun = (f'{ROOT}/.venv/bin/torchrun', '--standalone', '--nproc-per-node=2')
+    job = jobs.start(*torchrun, WORKER, 'folder=runs', env={'OMP_NUM_THREADS': '1'})
+    assert result(job, 2) == undisturbed(jobs, 2)
+    assert from_lines(job) == [(15, 'disk')] * 2
+
+
+def test_without_memory_killed_workers_resume_from_disk(jobs):
+    flags = ('--max-restarts=1', '--snapshot-dir=runs')
+    env = {'CPPRUN_FAULTS': 'kill:rank=1,step=14,attempt=0'}
+    job = train(jobs, 2, 'sleep=0.1', 'flags=no-memory', flags=flags, env=env)
+    assert result(job, 2) == undisturbed(jobs, 2)
+    assert {where for _, where in from_lines(job)[2:]} == {'disk'}
+
+
+class RandomKills:
+    """Kills workers at random moments, every other time while a snapshot is being written."""
+
+    def __init__(self, job, folder, n, seed):
+        self.job, self.folder, self.n = job, folder, n
+        self.random = random.Random(seed)
+        self.count = 0
+
+    def is_saving(self):
+        return any(path.suffix == '.tmp' for path in self.folder.glob('.step-*'))
+
+    def run(self, most):
+        """Until the job has ended, at most so many."""
+        for number in itertools.count():
+            rank = self.random.randrange(self.n)
+            until = time.monotonic() + self.random.uniform(0, 0.5)
+            lines = len(self.job.out.splitlines())
+            poll(lambda: self.has_ended() or len(self.job.out.splitlines()) > lines + self.n)
+            while time.monotonic() < until and not self.has_ended():
+                if number % 2 and self.is_saving():
+                    break
+            if self.has_ended() or number == most:
+                return
+            kill(self.job.worker(rank))
+            self.count += 1
+
+    def has_ended(self):
+        return self.job.process.poll() is not None
+
+
+@pytest.mark.parametrize('n', WORLDS)
+def test_random_kills_do_not_change_the_result(jobs, n):
+    expected, count = undisturbed(jobs, n), 0
+    for seed in range(25 if IS_LONG else 1):
+        runs = f'runs-{seed}'
+        flags = ('--max-restarts=50', f'--snapshot-dir={runs}')
+        job = train(jobs, n, 'every=2', 'sleep=0.03', f'keep={1 + seed % 3}', flags=flags)
+        kills = RandomKills(job, jobs.folder / runs, n, seed)
+        kills.run(4)
+        count += kills.count
+        assert result(job, n) == expected, job.output
+        assert cpprunctl('verify', jobs.folder / runs).returncode == 0
+    assert count > 0
+
+
+def test_a_damaged_snapshot_is_skipped_and_named(jobs):
+    result(alone(jobs, 'steps=15', 'sleep=0.1', 'folder=runs'))
+    path = jobs.folder / 'runs' / 'step-15' / 'model.pt'
+    content = bytearray(path.read_bytes())
+    content[9000] ^= 1
+    path.write_bytes(content)
+    job = alone(jobs, 'folder=runs')
+    assert result(job) == undisturbed(jobs, 1)
+    assert from_lines(job) == [(10, 'disk')]
+    assert "step-15 can't be used (" in job.output
+    assert 'model.pt is not what was written' in job.output
+    assert '; fell back one to step-10' in job.output
+
+
+def test_a_model_of_another_shape_is_refused_with_its_tensor(jobs):
+    result(alone(jobs, 'steps=5', 'folder=runs'))
+    job = alone(jobs, 'width=310', 'folder=runs')
+    assert job.done() == 1
+    assert "ValueError: 'model' can't be resumed: " in job.output
+    assert 'size mismatch for second.weight' in job.output
+
+
+def test_another_world_size_goes_on_with_derived_generators(jobs):
+    result(train(jobs, 2, 'steps=15', 'sleep=0.1', 'folder=runs'), 2)
+    ends = []
+    for folder in ('runs', 'again'):
+        job = train(jobs, 3, 'steps=20', f'folder={folder}', 'every=50', 'flags=lacks-own')
+        shutil.copytree(jobs.folder / 'runs', jobs.folder / 'again', dirs_exist_ok=True)
+        ends.append(result(job, 3))
+        assert from_lines(job) == [(15, 'disk')] * 3
+        assert "cpprun: step-15 has nothing of rank 2's own: its random generators" in job.output
+    assert ends[0] == ends[1]
+
+
+def test_no_snapshot_with_a_nan_is_saved_if_they_are_refused(jobs):
+    job = alone(jobs, 'steps=20', 'nan=8', 'sleep=0.1', 'flags=refuse-nan', 'folder=runs')
+    assert job.done() == 0
+    assert [path.name for path in (jobs.folder / 'runs').iterdir()] == ['step-5']
+    said = "the snapshot of step 10 is left out: 'model.second.weight' has a NaN or an infinity"
+    assert job.output.count('is left out') == job.output.count(said) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_reported_once_and_training_goes_on(jobs):
+    (jobs.folder / 'file').write_text('')
+    job = alone(jobs, 'folder=file/runs', 'sleep=0.1')
+    assert result(job) == undisturbed(jobs, 1)
+    assert job.output.count('was not written: ') == 1
+    assert has_no_traces(job.output)
+    assert 'saved False' in job.output
+
+
+def test_import_needs_no_torch(jobs):
+    module = ROOT / 'worker_sdk' / 'python'
+    code = f"""
+import sys
+sys.path.insert(0, {str(module)!r})
+import cpprun_worker
+cpprun_worker.heartbeat(1)
+assert not any(name.split('.')[0] in ('torch', 'numpy') for name in sys.modules)
+"""
+    assert jobs.run(PYTHON, '-c', code) == (0, '')

@@ -1,0 +1,130 @@
+"""A small training for tests of cpprun_worker.Snapshot: DistributedDataParallel with several
+buckets, dropout, and numbers from all generators. Any state that is lost changes the parameters.
+
+    python_snapshot_worker.py [steps=N] [every=N|30s|auto] [sleep=SECONDS] [width=N] [NAME=VALUE...]
+
+Prints "[rank R] from STEP SOURCE", a line per step of rank 0, and "[rank R] parameters HASH".
+"""
+
+import hashlib
+import os
+import pathlib
+import random
+import sys
+import time
+
+import numpy
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
+import cpprun_worker
+
+RANK, WORLD = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
+
+
+class Net(nn.Module):
+    """Registers its layers in another order than it uses them: DDP reassigns its buckets."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.second = nn.Linear(width, 120)
+        self.first = nn.Linear(20, width)
+        self.norm = nn.BatchNorm1d(width)
+        self.last = nn.Linear(120, 7)
+        self.tied = self.last
+
+    def forward(self, x):
+        hidden = torch.relu(self.norm(self.first(x)))
+        return self.last(nn.functional.dropout(torch.relu(self.second(hidden)), 0.1))
+
+
+def say(text):
+    print(f'[rank {RANK}] {text}', flush=True)
+
+
+def make(words):
+    torch.manual_seed(0)
+    model = Net(int(words.get('width', 300)))
+    if WORLD > 1:
+        model = DistributedDataParallel(model, bucket_cap_mb=0.05)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
+    for seed in (torch.manual_seed, random.seed, numpy.random.seed):
+        seed(100 + RANK)
+    return model, optimizer, scheduler
+
+
+def train(model, optimizer):
+    x = torch.randn(16, 20) + random.random() + numpy.random.rand()
+    optimizer.zero_grad()
+    model(x.float()).pow(2).mean().backward()
+    optimizer.step()
+
+
+def hash_of(tensors):
+    content = b''.join(tensor.detach().numpy().tobytes() for tensor in tensors)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def make_snapshot(words, model, optimizer, scheduler, extra, own):
+    flags = words.get('flags', '').split(',')
+    return cpprun_worker.Snapshot(
+        words.get('folder'),
+        model=model,
+        optimizer=optimizer,
+        scheduler=scheduler,
+        extra=extra,
+        per_rank=own,
+        keep=int(words.get('keep', 3)),
+        in_memory='no-memory' not in flags,
+        refuse_nan='refuse-nan' in flags,
+    )
+
+
+def main():
+    words = dict(word.split('=', 1) for word in sys.argv[1:])
+    if WORLD > 1:
+        dist.init_process_group('gloo')
+    say(f'started as process {os.getpid()}')
+    model, optimizer, scheduler = make(words)
+    extra, own = {'epoch': 0, 'seen': []}, {'mine': torch.tensor([RANK])}
+    state = make_snapshot(words, model, optimizer, scheduler, extra, own)
+    step = state.resume()
+    say(f'from {step} {state.source}')
+    assert extra['seen'] == list(range(1, step + 1)), extra
+    is_whole = own['mine'].tolist() == ([RANK] if not step else [RANK, step])
+    assert is_whole or 'lacks-own' in words.get('flags', ''), own
+    every = words.get('every', '5')
+    every = int(every) if every.isdigit() else every
+    while step < int(words.get('steps', 30)):
+        cpprun_worker.fault_point(step=step)
+        train(model, optimizer)
+        scheduler.step()
+        step += 1
+        extra['seen'].append(step)
+        extra['epoch'] = step // 10
+        own['mine'] = torch.tensor([RANK, step])
+        if step == int(words.get('nan', -1)):
+            optimizer.param_groups[0]['params'][0].data[0] = float('nan')
+        if RANK == 0:
+            say(f'step {step}')
+        time.sleep(float(words.get('sleep', 0)))
+        cpprun_worker.heartbeat(step)
+        state.maybe_save(step, every)
+    is_well = state.wait()
+    say(f'saved {is_well} {state.last_path}')
+    say(f'parameters {hash_of(model.parameters())}')
+    if RANK == 0:  # DistributedDataParallel takes the buffers of rank 0
+        say(f'state {hash_of(model.state_dict().values())}')
+    if WORLD > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,230 @@
+"""The layout of a tensor file: a zip file in torch.save's format, whose places follow from the
+names and sizes of its storages alone, so that each rank can write its share of one file.
+
+C++ counterparts: snapshot_files/archive/plan.hpp (the same layout, byte for byte), crc32.hpp, and
+worker_sdk/cpprun/snapshot/save/shard_plan.hpp.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import zlib
+from typing import NamedTuple
+
+BLOCK = 4096
+BIG = 64 * 1024  # storages from this size on have blocks of their own
+SMALL_ALIGNMENT = 64
+_POLYNOMIAL = 0xEDB88320
+_IN_64, _COUNT_IN_64 = 0xFFFFFFFF, 0xFFFF
+_FOLDER = 'archive/'
+_VERSION, _VERSION_64, _UTF8_NAMES = 20, 45, 1 << 11
+_DATE = 1 << 5 | 1  # 1980-01-01, so that equal states give equal bytes
+_PADDING_FIELD = 0x4246  # "FB", torch's id
+_CRC_PIECE = 4 << 20
+
+
+def align_up(at, to):
+    return (at + to - 1) // to * to
+
+
+def _multiply(a, b):
+    """Product of two polynomials modulo crc32's; bit 31 is the coefficient of x^0."""
+    product = 0
+    while a:
+        if a & 0x80000000:
+            product ^= b
+        a = (a << 1) & 0xFFFFFFFF
+        b = b >> 1 ^ _POLYNOMIAL if b & 1 else b >> 1
+    return product
+
+
+@functools.lru_cache(maxsize=4096)
+def _shift_by(size):
+    """x^(8 * size)."""
+    power, square = 0x80000000, 0x00800000  # x^0, x^8
+    while size:
+        if size & 1:
+            power = _multiply(square, power)
+        square = _multiply(square, square)
+        size >>= 1
+    return power
+
+
+def crc32_combine(first, second, size):
+    """crc32 of two pieces one behind the other; `size`: bytes of the second."""
+    return _multiply(_shift_by(size), first) ^ second
+
+
+def crc32(content, crc=0):
+    """In pieces, each without Python's interpreter lock."""
+    view = memoryview(content)
+    for at in range(0, len(view), _CRC_PIECE):
+        crc = zlib.crc32(view[at : at + _CRC_PIECE], crc)
+    return crc
+
+
+class Place(NamedTuple):
+    """Where a storage lies in the file."""
+
+    name: str
+    header_at: int
+    data_at: int
+    size: int
+
+
+def _place_at(header_at, name, size, alignment):
+    long = 4 + 16 if size >= _IN_64 else 0
+    header = 30 + len(_FOLDER) + len(name) + long + 4
+    return Place(name, header_at, align_up(header_at + header, alignment), size)
+
+
+def _low(number):
+    return min(number, _IN_64)
+
+
+def _local_header(place, crc):
+    name = (_FOLDER + place.name).encode()
+    is_long = place.size >= _IN_64
+    extra = place.data_at - place.header_at - 30 - len(name)
+    low = _low(place.size)
+    head = struct.pack(
+        '<IHHHHHIIIHH',
+        0x04034B50,
+        _VERSION_64 if is_long else _VERSION,
+        _UTF8_NAMES,
+        0,
+        0,
+        _DATE,
+        crc,
+        low,
+        low,
+        len(name),
+        extra,
+    )
+    sizes = struct.pack('<HHQQ', 1, 16, place.size, place.size) if is_long else b''
+    padding = extra - len(sizes) - 4
+    return head + name + sizes + struct.pack('<HH', _PADDING_FIELD, padding) + bytes(padding)
+
+
+def _central_header(place, crc):
+    name = (_FOLDER + place.name).encode()
+    longs = (place.size, place.size) if place.size >= _IN_64 else ()
+    longs += (place.header_at,) if place.header_at >= _IN_64 else ()
+    extra = struct.pack(f'<HH{len(longs)}Q', 1, 8 * len(longs), *longs) if longs else b''
+    low = _low(place.size)
+    head = struct.pack(
+        '<IHHHHHHIIIHHHHHII',
+        0x02014B50,
+        _VERSION_64,
+        _VERSION_64 if longs else _VERSION,
+        _UTF8_NAMES,
+        0,
+        0,
+        _DATE,
+        crc,
+        low,
+        low,
+        len(name),
+        len(extra),
+        0,
+        0,
+        0,
+        0,
+        _low(place.header_at),
+    )
+    return head + name + extra
+
+
+def _end(records, at, size):
+    """The end of the zip's directory."""
+    out = b''
+    if records >= _COUNT_IN_64 or at >= _IN_64 or size >= _IN_64:
+        versions = (44, _VERSION_64, _VERSION_64, 0, 0)
+        out = struct.pack('<IQHHIIQQQQ', 0x06064B50, *versions, records, records, size, at)
+        out += struct.pack('<IIQI', 0x07064B50, 0, at + size, 1)
+    count = min(records, _COUNT_IN_64)
+    return out + struct.pack('<IHHHHIIH', 0x06054B50, 0, 0, count, count, _low(size), _low(at), 0)
+
+
+class Plan:
+    """Places of the storages [(name, bytes)], and the bytes between and behind them."""
+
+    def __init__(self, storages):
+        self.places, at = [], 0  # in the order of the file
+        for is_big in (True, False):
+            for name, size in storages:
+                if (size >= BIG) == is_big:
+                    at = align_up(at, BLOCK) if is_big else at
+                    alignment = BLOCK if is_big else SMALL_ALIGNMENT
+                    self.places.append(_place_at(at, f'data/{name}', size, alignment))
+                    at = self.places[-1].data_at + size
+            at = align_up(at, BLOCK) if is_big else at
+        self.tail_at = at
+        self.by_name = {place.name[len('data/') :]: place for place in self.places}
+
+    def rest(self, pickle, crc_of):
+        """Everything but the storages: ([(offset, bytes)], size of the file, its crc32). `crc_of`
+        has the crc32 of each storage, by name."""
+        pieces, directory, whole, at = [], b'', 0, 0
+        crcs = [crc_of[place.name[len('data/') :]] for place in self.places]
+        directory = b''.join(map(_central_header, self.places, crcs))
+        for place, crc in zip(self.places, crcs):
+            header = _local_header(place, crc)
+            pieces.append((place.header_at, header))
+            whole = crc32(header, crc32(bytes(place.header_at - at), whole))
+            whole = crc32_combine(whole, crc, place.size)
+            at = place.data_at + place.size
+        tail, records = self._tail(pickle, directory)
+        whole = crc32(tail, crc32(bytes(self.tail_at - at), whole))
+        pieces.append((self.tail_at, tail))
+        return pieces, self.tail_at + len(tail), whole
+
+    def _tail(self, pickle, directory):
+        tail = b''
+        contents = (('data.pkl', pickle), ('byteorder', b'little'), ('version', b'3\n'))
+        for name, content in contents:
+            at = self.tail_at + len(tail)
+            place = _place_at(at, name, len(content), SMALL_ALIGNMENT)
+            crc = crc32(content)
+            tail += _local_header(place, crc) + content
+            directory += _central_header(place, crc)
+        records = len(self.places) + len(contents)
+        tail += directory + _end(records, self.tail_at + len(tail), len(directory))
+        return tail, records
+
+
+class Part(NamedTuple):
+    """A range of a storage, and who writes it: an index among the writers."""
+
+    storage: str
+    at: int
+    size: int
+    writer: int
+
+
+def plan_parts(storages, writers):
+    """Divides storages [(name, bytes, is_leaders)] among the writers. Each byte is in one part; the
+    writers get equal amounts up to a block. What `is_leaders` marks is the first writer's."""
+    total = sum(size for _, size, is_leaders in storages if not is_leaders)
+    each = total // writers
+
+    def writer_of(place):
+        return min(place // each, writers - 1) if each else writers - 1
+
+    parts, place = [], 0  # place: in the bytes that are divided
+    for name, size, is_leaders in storages:
+        if is_leaders or size < BIG:
+            parts.append(Part(name, 0, size, 0 if is_leaders else writer_of(place)))
+            place += 0 if is_leaders else size
+            continue
+        at = 0
+        while at < size:
+            writer = writer_of(place + at)
+            end = size
+            if writer + 1 < writers:
+                end = min(size, align_up((writer + 1) * each - place, BLOCK))
+            parts.append(Part(name, at, end - at, writer))
+            at = end
+        place += size
+    return parts

@@ -1,0 +1,184 @@
+"""Chooses what to resume from: the newest snapshot that all ranks can load. C++ counterparts:
+worker_sdk/cpprun/snapshot/snapshot_loader.hpp, resume_choice.hpp.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NamedTuple
+
+import torch
+
+import cpprun_worker
+
+from . import manifest
+from .archive import crc32
+from .files import SnapshotFileError, errors_of, is_same_path, snapshot_name
+from .memory import ShardError
+
+MEMORY, CHOSEN, FOLDER = range(3)  # in the order of preference
+
+
+class Candidate(NamedTuple):
+    where: int
+    step: int
+    id: str
+    why: str  # not usable, if not empty
+    name: str
+
+
+def common(of_ranks):
+    """(those that all ranks have, the best first; those that some rank can't use)."""
+    keys = [{each[:3] for each in own if not each.why} for own in of_ranks]
+    on_all = set.intersection(*keys)
+    loadable = [each for each in of_ranks[0] if not each.why and each[:3] in on_all]
+    damaged = {}
+    for rank, own in enumerate(of_ranks):
+        for each in own:
+            if each.why and each.step not in damaged:
+                prefix = f'rank {rank}: ' if len(of_ranks) > 1 else ''
+                damaged[each.step] = each._replace(why=prefix + each.why)
+    on_disk = max((each.step for each in loadable if each.where != MEMORY), default=-1)
+    loadable = [each for each in loadable if each.where != MEMORY or each.step >= on_disk]
+
+    def by_merit(each):
+        return (each.where, -each.step)
+
+    return sorted(loadable, key=by_merit), sorted(damaged.values(), key=by_merit)
+
+
+class Loader:
+    def __init__(self, folder, ranks, group, memory):
+        self._folder, self._ranks, self._group, self._memory = folder, ranks, group, memory
+
+    def load(self):
+        """(candidate, {file name: state}), or None if there is no snapshot. For all ranks."""
+        loadable, damaged = common(self._ranks.gather(self._own()))
+        failed = set()  # ids
+        for each in loadable:
+            if each.id in failed:
+                continue
+            loaded, why = None, ''
+            try:
+                loaded = self._load(each)
+            except (ShardError, SnapshotFileError) as error:
+                why = str(error)
+            whys = enumerate(self._ranks.gather(why))
+            why = next((f'rank {rank}: {text}' for rank, text in whys if text), '')
+            if not why:
+                damaged = [other for other in damaged if other.step >= each.step]
+                self._report_damaged(damaged, each.name)
+                self._report_to_agent(each)
+                return each, loaded
+            failed.add(each.id)
+            damaged.append(each._replace(why=why))
+        self._report_damaged(damaged, '')
+        self._report_to_agent(None)
+        return None
+
+    def _own(self):
+        ranks = self._ranks
+        found = []
+        members = self._group.get().members
+        if all(ranks.local_rank_of(member) is not None for member in members):
+            for label in self._memory.found(ranks.rank, ranks.world):
+                name, save = f'step {label.step} in memory', f'{label.round}/{label.world}'
+                found.append(Candidate(MEMORY, label.step, save, '', name))
+        chosen = self._launchers_choice()
+        if chosen:
+            try:
+                found.append(_of_folder(manifest.look_at(chosen), CHOSEN))
+            except SnapshotFileError:
+                pass  # the folder's catalog says why
+        try:
+            complete, incomplete = manifest.scan(self._folder)
+        except SnapshotFileError:
+            return found
+        found += [_of_folder(each, FOLDER) for each in complete]
+        for each in incomplete:
+            found.append(Candidate(FOLDER, each.step, '', each.why, snapshot_name(each.step)))
+        return found
+
+    def _launchers_choice(self):
+        """None unless the launcher looks at this folder."""
+        looks_at = os.environ.get('CPPRUN_SNAPSHOT_DIR')
+        is_its = not looks_at or is_same_path(looks_at, self._folder)
+        return cpprun_worker.resume_path() if is_its else None
+
+    def _load(self, candidate):
+        group = self._group.get()
+        if candidate.where == MEMORY:
+            for label in self._memory.found(self._ranks.rank, self._ranks.world):
+                is_same = f'{label.round}/{label.world}' == candidate.id
+                if label.step == candidate.step and is_same:
+                    return self._memory.load(label, group, self._ranks)
+            raise ShardError('the copy in memory is gone')
+        return self._load_folder(self.path_of(candidate), group.members)
+
+    def _load_folder(self, path, members):
+        """All ranks of a folder read the shared files; each checks a part of them."""
+        found = manifest.look_at(path)
+        own = manifest.rank_file(self._ranks.rank)
+        turn, number, loaded = members.index(self._ranks.rank), 0, {}
+        for entry in found.manifest['files']:
+            name = entry['name']
+            is_shared = not name.startswith('rank-')
+            if not is_shared and name != own:
+                continue
+            if not is_shared or number % len(members) == turn:
+                _verify(f'{path}/{name}', int(entry['crc32'], 16))
+            number += is_shared
+            loaded[name] = _read(f'{path}/{name}')
+        return loaded
+
+    def path_of(self, candidate):
+        if candidate.where == MEMORY:
+            return ''
+        if candidate.where == CHOSEN:
+            return cpprun_worker.resume_path()
+        return f'{self._folder}/{snapshot_name(candidate.step)}'
+
+    def _report_to_agent(self, loaded):
+        """fell_back: the launcher chose a folder, and training resumed from another snapshot or
+        from none. A copy of the chosen one (same id) is no fallback."""
+        chosen = self._launchers_choice()
+        fell_back = bool(chosen) and (loaded is None or loaded.where == FOLDER)
+        if fell_back and loaded is not None:
+            try:
+                fell_back = manifest.look_at(chosen).manifest['id'] != loaded.id
+            except SnapshotFileError:
+                pass
+        step, path = (-1, '') if loaded is None else (loaded.step, self.path_of(loaded))
+        cpprun_worker.report_resumed(step, path, fell_back)
+
+    def _report_damaged(self, damaged, instead):
+        if not damaged or not self._ranks.is_first:
+            return
+        text = '; '.join(f"{each.name} can't be used ({each.why})" for each in damaged)
+        count = 'one' if len(damaged) == 1 else len(damaged)
+        then = f'fell back {count} to {instead}' if instead else 'training begins anew'
+        then = then if instead else f'there is no other: {then}'
+        sys.stderr.write(f'cpprun: {text}; {then}\n')
+
+
+def _of_folder(found, where):
+    return Candidate(where, found.step, found.manifest['id'], '', snapshot_name(found.step))
+
+
+def _verify(path, expected):
+    crc = 0
+    with errors_of('read', path), open(path, 'rb', buffering=0) as file:
+        buffer = memoryview(bytearray(4 << 20))
+        while size := file.readinto(buffer):
+            crc = crc32(buffer[:size], crc)
+    if crc != expected:
+        why = f"{path} is not what was written (its crc32 differs from the manifest's)"
+        raise SnapshotFileError(why)
+
+
+def _read(path):
+    try:
+        return torch.load(path, map_location='cpu', weights_only=True)
+    except Exception as error:  # any, since the bytes may be damaged
+        raise SnapshotFileError(f"{path} can't be loaded: {error}") from error

@@ -1,0 +1,137 @@
+"""The ranks that make a snapshot together, and which of them see the same folder."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+from typing import NamedTuple
+
+import torch.distributed as dist
+
+from . import files
+from .files import OutputFile, SnapshotFileError
+
+# A rank waits this long for the shards of the others; then it gives this snapshot up.
+SHARDS_TIMEOUT = datetime.timedelta(seconds=600)
+NO_MARKER = 'none'
+
+
+def number_of_environment(name, default):
+    try:
+        return int(os.environ.get(name, default))
+    except ValueError:
+        raise ValueError(f'{name} is {os.environ[name]!r}, which is no number') from None
+
+
+class Ranks:
+    """The ranks of the default process group; without one, this process alone. It has two Gloo
+    groups of its own: for the training thread, and for the thread that writes."""
+
+    def __init__(self):
+        self.rank, self.world = 0, 1
+        self._training = self._writing = None
+        if dist.is_available() and dist.is_initialized():
+            self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        elif number_of_environment('WORLD_SIZE', 1) > 1:
+            raise RuntimeError(
+                'a Snapshot was made before the process group: call init_process_group() first'
+            )
+        if self.world > 1:
+            self._training, self._writing = (
+                dist.new_group(backend='gloo', timeout=SHARDS_TIMEOUT) for _ in range(2)
+            )
+        self.local_rank = number_of_environment('LOCAL_RANK', 0)
+        self.local_world = number_of_environment('LOCAL_WORLD_SIZE', 1)
+        self.first_of_node = self.rank - self.local_rank
+        self.is_first = self.rank == 0
+
+    def local_rank_of(self, rank):
+        """None for a rank of another node."""
+        local = rank - self.first_of_node
+        return local if 0 <= local < self.local_world else None
+
+    def gather(self, value):
+        """The values of all ranks. All ranks call it, in the training thread."""
+        return self._gather(value, self._training)
+
+    def gather_of_writers(self, value):
+        """The same in the writing thread."""
+        return self._gather(value, self._writing)
+
+    def any(self, value):
+        return any(self.gather(value))
+
+    def from_first(self, value):
+        return self.gather(value if self.is_first else None)[0]
+
+    def _gather(self, value, group):
+        if self.world == 1:
+            return [value]
+        gathered = [None] * self.world
+        dist.all_gather_object(gathered, value, group=group)
+        return gathered
+
+
+class Group(NamedTuple):
+    """Ranks that see the same folder, and the leaders of all such groups."""
+
+    members: tuple  # ascending; the first is the leader
+    leaders: tuple  # ascending; the first is rank 0
+
+    @property
+    def leader(self):
+        return self.members[0]
+
+
+class FolderGroup:
+    """Finds out which ranks see the same folder: the first rank of each node creates a marker, and
+    a rank that sees another node's marker shares the folder with it."""
+
+    def __init__(self, folder, ranks):
+        self._folder, self._ranks = folder, ranks
+        self._group = None
+        self._is_certain = False
+
+    def get(self):
+        """The first call is for all ranks together."""
+        if self._group is None:
+            self._group = self._determine()
+        return self._group
+
+    def forget_if_uncertain(self):
+        """Lets the next get() look again if a node could not create its marker."""
+        if not self._is_certain:
+            self._group = None
+
+    def _determine(self):
+        ranks = self._ranks
+        if ranks.world == 1:
+            self._is_certain = True
+            return Group((0,), (0,))
+        marker = self._make_marker() if ranks.rank == ranks.first_of_node else ''
+        markers = ranks.gather(marker)
+        self._is_certain = NO_MARKER not in markers
+        # While a node cannot create its marker, its ranks count as a group of their own.
+        leader = ranks.rank
+        if markers[ranks.first_of_node] == NO_MARKER:
+            leader = ranks.first_of_node
+        else:
+            for rank, name in enumerate(markers):
+                if name and name != NO_MARKER and os.path.lexists(f'{self._folder}/{name}'):
+                    leader = min(leader, rank)
+        leaders = ranks.gather(leader)
+        if marker and marker != NO_MARKER:
+            with contextlib.suppress(OSError):
+                os.unlink(f'{self._folder}/{marker}')
+        members = tuple(rank for rank, of in enumerate(leaders) if of == leader)
+        return Group(members, tuple(sorted(set(leaders))))
+
+    def _make_marker(self):
+        name = f'.{files.make_nonce()}.sign'
+        try:
+            files.make_folders(self._folder)
+            OutputFile(f'{self._folder}/{name}', is_new=True).close()
+        except SnapshotFileError:
+            return NO_MARKER  # the first save reports the reason
+        return name

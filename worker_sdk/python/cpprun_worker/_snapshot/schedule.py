@@ -1,0 +1,85 @@
+"""When maybe_save() saves. C++ counterparts: worker_sdk/cpprun/snapshot/save_schedule.hpp,
+save_interval.hpp.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+
+from .ranks import number_of_environment
+
+_INTERVAL = re.compile(r'(\d+(?:\.\d+)?)\s*(ms|s|min|h)\Z')
+_UNITS = {'ms': 0.001, 's': 1, 'min': 60, 'h': 3600}
+_HOUR = 3600
+_UNSEEN = 4 * _HOUR  # seconds without a failure that are assumed: the first estimate
+_STEPS_MOST = 10_000
+
+
+def interval_of(every):
+    """Seconds of "30s", "5min"; None of "auto"."""
+    if every == 'auto':
+        return None
+    match = _INTERVAL.match(every)
+    if not match or not float(match[1]):
+        wanted = "a number of steps, '30s', '5min' or 'auto'"
+        raise ValueError(f'every is {every!r}; wanted is {wanted}')
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def best_interval(cost, between):
+    """The interval in seconds that loses the least time (J. W. Young, 1974), if a save costs `cost`
+    seconds and a failure comes every `between` seconds."""
+    return min(_HOUR, max(10 * cost, math.sqrt(2 * cost * between)))
+
+
+class Schedule:
+    def __init__(self, ranks):
+        self._ranks = ranks
+        self._started_at = time.monotonic()
+        self._seconds_before = 0.0  # of training, in earlier runs
+        self._saved_at = 0.0  # as seconds()
+        self._saved_step = -1
+        self._next_poll = 0
+        self._last_poll = None
+
+    def seconds(self):
+        """Of training, in all runs."""
+        return self._seconds_before + time.monotonic() - self._started_at
+
+    def resume(self, step, seconds):
+        self._seconds_before = seconds
+        self._started_at = time.monotonic()
+        self._saved_at, self._saved_step = seconds, step
+
+    def begin_save(self, step):
+        self._saved_at, self._saved_step = self.seconds(), step
+        return self._saved_at
+
+    def is_due(self, step, every, pause, writing):
+        """Clocks differ between ranks, steps do not: rank 0 reads its clock at steps that all ranks
+        know. `pause`, `writing`: seconds of the last save."""
+        if isinstance(every, int):
+            return step > 0 and step % every == 0 and step != self._saved_step
+        interval = interval_of(every)
+        if step < self._next_poll:
+            return False
+        if interval is None:
+            failures = number_of_environment('TORCHELASTIC_RESTART_COUNT', 0)
+            between = (self.seconds() + _UNSEEN) / (failures + 1)
+            interval = max(best_interval(pause, between), 2 * writing)
+        now = self.seconds()
+        is_time = now - self._saved_at >= interval
+        told = self._ranks.from_first((is_time, self._poll_after(step, now, interval)))
+        is_time, self._next_poll = told
+        return is_time and step != self._saved_step
+
+    def _poll_after(self, step, now, interval):
+        """The next step to read the clock: within a tenth of the interval, and a second."""
+        ahead = 1
+        if self._last_poll and now > self._last_poll[1] and step > self._last_poll[0]:
+            each = (now - self._last_poll[1]) / (step - self._last_poll[0])
+            ahead = int(min(max(min(1.0, interval / 10) / each, 1), _STEPS_MOST))
+        self._last_poll = (step, now)
+        return step + ahead

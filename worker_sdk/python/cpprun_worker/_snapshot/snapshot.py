@@ -1,0 +1,196 @@
+"""Snapshot: everything needed to continue a training exactly, on disk and in memory.
+
+    state = cpprun_worker.Snapshot(model=model, optimizer=optimizer)
+    step = state.resume()                   # at the start, on all ranks; 0: there is none
+    while step < last:
+        train()
+        step += 1
+        state.maybe_save(step, every=100)   # on all ranks
+
+docs/snapshots-python.md describes it; the C++ counterpart is cpprun/snapshot/snapshot.hpp.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from typing import Any, Mapping, MutableMapping
+
+from .files import is_same_path
+from .loader import MEMORY, Loader
+from .memory import Memory
+from .ranks import FolderGroup, Ranks
+from .schedule import Schedule, interval_of
+from .training_state import TrainingState
+from .writer import Writer
+
+
+class Snapshot:
+    """Saves and resumes the state of a training. Works under cpprun, under torchrun and alone.
+
+    All ranks make it, after init_process_group(), with the same arguments, and call its methods at
+    the same points of the program, from one thread.
+
+    model, optimizer, scheduler, scaler: the same on all ranks (DistributedDataParallel). sampler
+        (such as a StatefulDataLoader) is each rank's own. All have state_dict, load_state_dict.
+    extra: more that is the same on all ranks, by name: objects with state_dict, or plain values
+        (numbers, texts, lists, dicts, tensors), which resume() replaces in this dict.
+    per_rank: the same for what is each rank's own.
+    folder: default CPPRUN_SNAPSHOT_DIR (from --snapshot-dir), else "snapshots".
+    keep, keep_every: how many of the newest remain, and each whose step is a multiple.
+    rng: saves the random generators of Python, numpy and torch, of each rank.
+    in_memory: a restarted worker may resume from memory of its node.
+    refuse_nan: does not save a model or optimizer that has a NaN or an infinity.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        model: Any = None,
+        optimizer: Any = None,
+        scheduler: Any = None,
+        sampler: Any = None,
+        scaler: Any = None,
+        extra: MutableMapping[str, Any] | None = None,
+        per_rank: MutableMapping[str, Any] | None = None,
+        keep: int = 3,
+        keep_every: int = 0,
+        rng: bool = True,
+        in_memory: bool = True,
+        refuse_nan: bool = False,
+    ) -> None:
+        if keep < 1 or keep_every < 0:
+            raise ValueError('a Snapshot keeps at least one, and keep_every is not negative')
+        launchers = os.environ.get('CPPRUN_SNAPSHOT_DIR')
+        folder = os.fspath(folder or launchers or 'snapshots')
+        # A node that takes the place of another finds its memory, also if its folder has another
+        # path. All nodes have one --snapshot-dir.
+        owner = '--snapshot-dir' if launchers and is_same_path(folder, launchers) else folder
+        self._folder = os.path.abspath(folder)
+        others = _given(optimizer=optimizer, scheduler=scheduler, scaler=scaler)
+        own = _given(sampler=sampler)
+        if per_rank is not None:
+            own = _Joined(own, per_rank) if own else per_rank
+        extra = {} if extra is None else extra
+        self._state = TrainingState(model, others, extra, own, rng)
+        self._ranks = Ranks()
+        self._group = FolderGroup(self._folder, self._ranks)
+        self._memory = Memory(owner, in_memory)
+        self._schedule = Schedule(self._ranks)
+        self._refuses_nan = refuse_nan
+        self._has_reported_nan = False
+        self._is_prepared = False
+        self._source = 'none'
+        self._writer = Writer(
+            self._folder, self._ranks, self._group, self._memory, keep, keep_every
+        )
+
+    def resume(self) -> int:
+        """Loads the newest snapshot that all ranks can load and whose checksums are right: from the
+        memory of this node if that is at least as new as those on disk, else the launcher's choice,
+        else the newest in the folder. Returns its step; 0: there is none.
+
+        ValueError: the snapshot does not fit the objects, which may be partly loaded then.
+        """
+        self._writer.wait()
+        found = Loader(self._folder, self._ranks, self._group, self._memory).load()
+        if found is None:
+            self._source = 'none'
+            return 0
+        candidate, loaded = found
+        seconds, missing, lacks_own = self._state.apply(loaded, self._ranks.rank)
+        self._schedule.resume(candidate.step, seconds)
+        self._source = 'memory' if candidate.where == MEMORY else 'disk'
+        if missing and self._ranks.is_first:
+            names = ', '.join(missing)
+            text = f'{candidate.name} has nothing of: {names}; it begins as it is'
+            sys.stderr.write(f'cpprun: {text}\n')
+        self._report_new_ranks(candidate.name, lacks_own)
+        return candidate.step
+
+    def _report_new_ranks(self, name, lacks_own):
+        lacking = [rank for rank, is_so in enumerate(self._ranks.gather(lacks_own)) if is_so]
+        if lacking and self._ranks.is_first:
+            sys.stderr.write(
+                f"cpprun: {name} has nothing of rank {', '.join(map(str, lacking))}'s own: its "
+                'random generators are derived from the step\n'
+            )
+
+    @property
+    def source(self) -> str:
+        """What resume() has loaded: 'memory', 'disk' or 'none'."""
+        return self._source
+
+    def save(self, step: int) -> bool:
+        """Saves the state after `step` optimizer steps and waits until it is on disk. False: it is
+        not, rank 0 has said why on stderr, and training may go on."""
+        self._writer.wait()
+        return self.save_async(step) and self._writer.wait()
+
+    def save_async(self, step: int) -> bool:
+        """Copies the state into memory and returns; a thread writes it. False: it is left out,
+        because the last one is still being written, or has a NaN that refuse_nan refuses."""
+        step = operator.index(step)
+        if step < 0:
+            raise ValueError(f'the step of a snapshot is {step}, below 0')
+        if self._writer.is_any_busy(step) or self._is_refused(step):
+            return False
+        seconds = self._schedule.begin_save(step)
+        self._writer.start(lambda: self._state.capture(step, seconds, self._ranks.rank), step)
+        return True
+
+    def maybe_save(self, step: int, every: int | str = 'auto') -> bool:
+        """save_async() if it is time: each `every` steps, or with '30s', '5min' as often, or with
+        'auto' at the interval that loses the least time, by what a save costs here and how often
+        this job fails. Rank 0's clock decides for all."""
+        if isinstance(every, str):
+            interval_of(every)
+        elif operator.index(every) < 1:
+            raise ValueError(f'every is {every}; wanted is at least 1 step')
+        writer, step = self._writer, operator.index(step)
+        if self._schedule.is_due(step, every, writer.pause, writer.writing):
+            return self.save_async(step)
+        if not self._is_prepared:
+            self._is_prepared = True
+            writer.prepare(lambda: self._state.capture(step, 0.0, self._ranks.rank))
+        return False
+
+    def wait(self) -> bool:
+        """Waits for the running save: call it before destroy_process_group(). True if the last save
+        is on disk."""
+        return self._writer.wait()
+
+    @property
+    def last_path(self) -> str:
+        """Folder of the last snapshot that this process has saved; '' if there is none."""
+        return self._writer.last_path
+
+    def _is_refused(self, step):
+        if not self._refuses_nan:
+            return False
+        found = [each for each in self._ranks.gather(self._state.bad_tensor()) if each]
+        if found and self._ranks.is_first and not self._has_reported_nan:
+            sys.stderr.write(
+                f"cpprun: the snapshot of step {step} is left out: '{found[0]}' has a NaN or an "
+                'infinity; this is said once\n'
+            )
+        self._has_reported_nan = self._has_reported_nan or bool(found)
+        return bool(found)
+
+
+def _given(**named):
+    return {name: value for name, value in named.items() if value is not None}
+
+
+class _Joined(dict):
+    """The sampler, and the caller's dict of per-rank values, which resume() changes."""
+
+    def __init__(self, own: Mapping[str, Any], of_caller: MutableMapping[str, Any]):
+        super().__init__({**of_caller, **own})
+        self._of_caller = of_caller
+
+    def __setitem__(self, name, value):
+        super().__setitem__(name, value)
+        self._of_caller[name] = value

@@ -1,0 +1,235 @@
+"""What a snapshot saves, and in which file it lies: model.pt is the model's state_dict, optim.pt
+has what else is the same on all ranks, by name, rank-<r>.pt what is the rank's own.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any, NamedTuple
+
+import torch
+
+from . import bucket_order
+from .manifest import MODEL, OTHERS, rank_file
+from .state_pickle import StateError, StateWriter
+
+FORMAT_KEY, STEP_KEY, SECONDS_KEY = 'CPPRUN_FORMAT', 'STEP', 'TRAINING_SECONDS'
+BUCKETS_KEY = 'ddp_bucket_order'
+RNG_KEY = 'rng'
+RESERVED = (FORMAT_KEY, STEP_KEY, SECONDS_KEY, BUCKETS_KEY, RNG_KEY)
+EPOCH_NAMES = ('epochs_run', 'epoch', 'epochs_done')
+
+
+class StagedFile(NamedTuple):
+    """A file before its storages are copied."""
+
+    name: str
+    pickle: bytes
+    storages: list  # of state_pickle.Storage
+
+
+class Contents(NamedTuple):
+    shared: list  # of StagedFile: the same on all ranks
+    own: StagedFile
+    epoch: int
+
+
+def unwrapped(model):
+    """The module inside DistributedDataParallel and torch.compile."""
+    while True:
+        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+            model = model.module
+        elif hasattr(model, '_orig_mod'):
+            model = model._orig_mod
+        else:
+            return model
+
+
+def _is_stateful(value):
+    return hasattr(value, 'state_dict') and hasattr(value, 'load_state_dict')
+
+
+class TrainingState:
+    """The objects of a Snapshot. `others` and `per_rank`: {name: object with state_dict}."""
+
+    def __init__(self, model, others, extra, per_rank, has_rng):
+        self.model = model
+        self._others = others
+        self._extra = extra
+        self._per_rank = per_rank
+        self._has_rng = has_rng
+        names = [*others, *extra, *per_rank, 'model']
+        for name in names:
+            if not isinstance(name, str) or name in RESERVED or names.count(name) > 1:
+                raise ValueError(f'a Snapshot cannot save anything as {name!r}: the name is taken')
+        for name, value in {**others, 'model': model}.items():
+            if value is not None and not _is_stateful(value):
+                kind = type(value).__name__
+                raise TypeError(f'{name} is a {kind}, which has no state_dict and load_state_dict')
+
+    def capture(self, step, seconds, rank):
+        """The files of this rank. Copies no tensor of a model or an optimizer."""
+        shared = []
+        if self.model is not None:
+            module = unwrapped(self.model)
+            parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+            writer = StateWriter()
+            state = _checked('model', module.state_dict())
+            # DistributedDataParallel keeps parameters equal; buffers are those of the first rank.
+            pickled = writer.write(state, lambda path: path[0] not in parameters)
+            shared.append(StagedFile(MODEL, pickled, writer.storages))
+        others = {FORMAT_KEY: 1, STEP_KEY: step, SECONDS_KEY: seconds}
+        others.update((name, _state_of(name, one)) for name, one in self._others.items())
+        others.update((name, _state_of(name, one)) for name, one in self._extra.items())
+        order = bucket_order.of(self.model)
+        if order is not None:
+            others[BUCKETS_KEY] = order
+        optimizers = {
+            name for name, one in self._others.items() if isinstance(one, torch.optim.Optimizer)
+        }
+        writer = StateWriter()
+        pickled = writer.write(others, lambda path: path[0] not in optimizers)
+        shared.append(StagedFile(OTHERS, pickled, writer.storages))
+        return Contents(shared, self._capture_own(rank), self._epoch())
+
+    def _capture_own(self, rank):
+        own = {name: _state_of(name, one) for name, one in self._per_rank.items()}
+        if self._has_rng:
+            own[RNG_KEY] = rng_state()
+        writer = StateWriter()
+        return StagedFile(rank_file(rank), writer.write(own), writer.storages)
+
+    def _epoch(self):
+        """The training epoch, as the manifest shows it."""
+        for name in EPOCH_NAMES:
+            if type(self._extra.get(name)) is int and self._extra[name] >= 0:
+                return self._extra[name]
+        return 0
+
+    def apply(self, loaded, rank):
+        """Loads {file name: state}. Returns (seconds of training, names that the snapshot lacks,
+        whether it lacks what is this rank's own). Raises ValueError that names what does not fit;
+        then the objects may be partly loaded."""
+        others = loaded.get(OTHERS, {})
+        own = loaded.get(rank_file(rank))
+        missing = []
+        if self.model is not None:
+            if MODEL not in loaded:
+                raise ValueError("the snapshot has no 'model'")
+            bucket_order.restore(self.model, others.get(BUCKETS_KEY))
+            _load('model', unwrapped(self.model), loaded[MODEL])
+        for name, one in self._others.items():
+            if name in others:
+                _load(name, one, others[name])
+            else:
+                missing.append(name)
+        _apply_values(self._extra, others, missing)
+        # An object of each rank may have been saved as one of all ranks before, as C++ does.
+        _apply_values(self._per_rank, {**others, **(own or {})}, missing if own else [])
+        step = others.get(STEP_KEY, 0)
+        if self._has_rng and own and RNG_KEY in own:
+            set_rng_state(own[RNG_KEY])
+        elif self._has_rng:
+            seed_rng(step, rank)
+        lacks_own = own is None and bool(self._has_rng or self._per_rank)
+        return float(others.get(SECONDS_KEY, 0)), missing, lacks_own
+
+    def bad_tensor(self):
+        """Path of a tensor of model or optimizers that has a NaN or an infinity, or None."""
+        states = {'model': unwrapped(self.model).state_dict()} if self.model is not None else {}
+        for name, one in self._others.items():
+            if isinstance(one, torch.optim.Optimizer):
+                states[name] = one.state_dict()
+        return next(_not_finite(states, ()), None)
+
+
+def _not_finite(value, path):
+    if isinstance(value, torch.Tensor):
+        is_inexact = value.is_floating_point() or value.is_complex()
+        if is_inexact and not torch.isfinite(value).all():
+            yield '.'.join(map(str, path))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _not_finite(item, (*path, key))
+    elif isinstance(value, (list, tuple)):
+        for key, item in enumerate(value):
+            yield from _not_finite(item, (*path, key))
+
+
+def _checked(name, state):
+    if not isinstance(state, dict):
+        raise StateError(f"the state_dict of '{name}' is a {type(state).__name__}, not a dict")
+    return state
+
+
+def _state_of(name, value):
+    return _checked(name, value.state_dict()) if _is_stateful(value) else value
+
+
+def _load(name, target, state):
+    try:
+        target.load_state_dict(state)
+    except Exception as error:
+        raise ValueError(f"'{name}' can't be resumed: {error}") from error
+
+
+def _apply_values(targets, states, missing):
+    for name, value in targets.items():
+        if name not in states:
+            missing.append(name)
+        elif _is_stateful(value):
+            _load(name, value, states[name])
+        else:
+            targets[name] = states[name]
+
+
+def _cuda_device():
+    return torch.cuda.current_device() if torch.cuda.is_initialized() else None
+
+
+def rng_state() -> dict[str, Any]:
+    """The random generators of this rank, in types that torch.load(weights_only=True) reads."""
+    version, numbers, gauss = random.getstate()
+    state = {
+        'cpu': torch.get_rng_state(),
+        'python': [version, torch.tensor(numbers, dtype=torch.int64), gauss],
+    }
+    if _cuda_device() is not None:
+        state['cuda'] = torch.cuda.get_rng_state(_cuda_device())
+    numpy = sys.modules.get('numpy')
+    if numpy:
+        kind, keys, position, has_gauss, cached = numpy.random.get_state()
+        if kind == 'MT19937':
+            keys = torch.tensor(keys.tolist(), dtype=torch.int64)
+            state['numpy'] = [kind, keys, int(position), int(has_gauss), float(cached)]
+    return state
+
+
+def set_rng_state(state):
+    if 'cpu' in state:
+        torch.set_rng_state(state['cpu'])
+    if 'cuda' in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state['cuda'], torch.cuda.current_device())
+    if 'python' in state:
+        version, numbers, gauss = state['python']
+        random.setstate((version, tuple(numbers.tolist()), gauss))
+    if 'numpy' in state:
+        import numpy
+
+        kind, keys, *others = state['numpy']
+        numpy.random.set_state((kind, numpy.array(keys.tolist(), dtype=numpy.uint32), *others))
+
+
+def seed_rng(step, rank):
+    """For a rank of which the snapshot has no generators: seeds that follow from step and rank
+    (splitmix64, as in C++)."""
+    mask = 2**64 - 1
+    seed = (step * 0x9E3779B97F4A7C15 + rank + 1) & mask
+    seed = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    seed ^= seed >> 27
+    torch.manual_seed(seed)
+    random.seed(seed)
+    numpy = sys.modules.get('numpy')
+    if numpy:
+        numpy.random.seed(seed % 2**32)

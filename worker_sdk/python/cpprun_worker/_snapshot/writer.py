@@ -1,0 +1,323 @@
+"""Writes a staged snapshot in a thread of its own. All ranks that see a folder write one snapshot
+together; at the end it has its final name, or nothing of it is left (docs/snapshots.md, "Commit").
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any, Callable, NamedTuple
+
+import torch
+
+import cpprun_worker
+
+from . import commit, files, manifest
+from .archive import Plan, crc32_combine
+from .files import OutputFile, SnapshotFileError
+from .memory import Staged, label_of
+from .ranks import number_of_environment
+
+_NICE = 10  # of the writing thread: training comes first
+
+
+class _Outcome(NamedTuple):
+    """What a rank tells the others after a stage of the protocol."""
+
+    why: str = ''  # it has failed, if not empty
+    value: Any = None
+
+
+class SaveError(Exception):
+    """This snapshot is not written; the text names the rank and the reason."""
+
+
+class Writer:
+    """The training thread calls all methods. While busy, the writing thread uses the memory."""
+
+    def __init__(self, folder, ranks, group, memory, keep, keep_every):
+        self._folder, self._ranks, self._group, self._memory = folder, ranks, group, memory
+        self._keep = keep, keep_every
+        self._thread = None
+        self._has_reported_busy = False
+        self._last_error = ''
+        self.is_well = True
+        self.last_path = ''
+        self.pause = self.writing = 0.0  # seconds of the last save
+
+    @property
+    def is_busy(self):
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait(self):
+        """Waits for the running save. True if the last one is on disk."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        return self.is_well
+
+    def is_any_busy(self, step):
+        """For all ranks. True if a rank still writes; rank 0 then says, once, what is left out."""
+        if not self._ranks.any(self.is_busy):
+            return False
+        if self._ranks.is_first and not self._has_reported_busy:
+            sys.stderr.write(
+                f'cpprun: the snapshot of step {step} is left out: the last one is still being '
+                'written; this is said once\n'
+            )
+        self._has_reported_busy = True
+        return True
+
+    def prepare(self, capture: Callable):
+        """Has the memory for the first save made by a thread, so that the save need not wait for
+        it. For all ranks."""
+        group = self._group.get()
+        arena = self._memory.prepare(Staged(capture(), group, self._ranks.rank))
+        if arena is not None:
+            threading.Thread(target=_in_background, args=(arena.touch,), daemon=True).start()
+
+    def start(self, capture: Callable, step):
+        """Copies the state into memory and starts to write it. For all ranks; none is busy."""
+        began = time.monotonic()
+        self.wait()
+        self._group.forget_if_uncertain()
+        group = self._group.get()
+        staged = Staged(capture(), group, self._ranks.rank)
+        why = ''
+        try:
+            round_number = number_of_environment('CPPRUN_ROUND', 0)
+            self._memory.stage(staged, label_of(step, self._ranks, round_number))
+        except (OSError, MemoryError, RuntimeError) as error:
+            why = f'no memory for it: {error}'
+        self.pause = time.monotonic() - began
+        self._thread = threading.Thread(
+            target=_in_background,
+            args=(self._run, staged, step, group, why),
+            name='cpprun-saver',
+        )
+        self._thread.start()
+
+    def _run(self, staged, step, group, why):
+        began = time.monotonic()
+        failed = ''
+        try:
+            self._agree(self._stage_outcome(staged, why))
+            self._memory.complete(step)
+            path = _FolderWriting(staged, step, group, self).write()
+            self.last_path = path
+            if self._ranks.rank == self._ranks.first_of_node:
+                cpprun_worker.report_snapshot(step, path)
+        except Exception as error:  # any: training goes on, and the next save tries again
+            failed = str(error) or type(error).__name__
+        self.is_well = not failed
+        self.writing = time.monotonic() - began
+        self._report(step, failed)
+
+    def _stage_outcome(self, staged, why):
+        if not why:
+            self._memory.staged(staged)
+        return _Outcome(why)
+
+    def _agree(self, own):
+        """The outcomes of all ranks. SaveError: what the first failed rank says."""
+        try:
+            outcomes = self._ranks.gather_of_writers(own)
+        except Exception as error:  # what the process group raises differs
+            raise SaveError(f"ranks can't agree on a snapshot: {error}") from error
+        for rank, outcome in enumerate(outcomes):
+            if outcome.why:
+                raise SaveError(f'rank {rank}: {outcome.why}')
+        return outcomes
+
+    def _report(self, step, failed):
+        """Only changes of the outcome: a full disk fails every save for a long time."""
+        lasting = ' '.join(word for word in failed.split() if '.tmp' not in word)
+        last, self._last_error = self._last_error, lasting
+        if last == lasting or not self._ranks.is_first:
+            return
+        if failed:
+            text = (
+                f'the snapshot of step {step} was not written: {failed}; training goes on, and '
+                'each later save tries again'
+            )
+        else:
+            text = f'snapshots are written again, from step {step} on'
+        sys.stderr.write(f'cpprun: {text}\n')
+
+
+def _in_background(call, *args):
+    """The work of a thread. Handlers of the program run in other threads; training comes first."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    try:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    except OSError:
+        pass  # not allowed to: at the same priority then
+    call(*args)
+
+
+class _FolderWriting:
+    """One save. After each stage all ranks tell how it ended, so that none waits for a failed one.
+    """
+
+    def __init__(self, staged, step, group, writer):
+        self._staged, self._step, self._group, self._writer = staged, step, group, writer
+        self._folder, self._ranks = writer._folder, writer._ranks
+        self._is_leader = self._ranks.rank == group.leader
+        self._plans = [Plan(file.storages) for file in staged.shared]
+        self._outputs = []
+        self._draft = None
+
+    def write(self):
+        """The path of the snapshot, once all folders have it. Exceptions: why it is not written."""
+        try:
+            return self._write()
+        finally:
+            self._close_outputs()
+            if self._draft and self._is_leader:
+                self._draft.close()
+            elif self._draft:
+                self._draft.leave()
+
+    def _stage(self, call, *args, is_mine=True):
+        """Runs a stage of this rank, and tells how it ended; the outcomes of all ranks."""
+        own = _Outcome()
+        if is_mine:
+            try:
+                own = _Outcome('', call(*args))
+            except (SnapshotFileError, SaveError, OSError) as error:
+                own = _Outcome(str(error))
+        return self._writer._agree(own)
+
+    def _write(self):
+        told = self._stage(self._create_draft, is_mine=self._is_leader)
+        snapshot_id, nonce = told[0].value[0], told[self._group.leader].value[1]
+        done = self._stage(self._write_shards, nonce)
+        of_members = [done[member].value for member in self._group.members]
+        self._stage(self._finish, snapshot_id, of_members, is_mine=self._is_leader)
+        self._stage(self._request_commit, is_mine=self._ranks.is_first)
+        told = self._stage(self._publish, is_mine=self._is_leader)
+        if self._is_leader:
+            # Only now: the one to remove may have been the only one that all folders had.
+            self._report_set_aside(commit.prune(self._folder, *self._writer._keep, self._step))
+        return told[self._group.leader].value
+
+    def _create_draft(self):
+        nonce = files.make_nonce()
+        self._draft = commit.Draft(self._folder, self._step, nonce, is_new=True)
+        for file, plan in zip(self._staged.shared, self._plans):
+            self._outputs.append(OutputFile(self._draft.path_of(file.name), is_new=True))
+            self._outputs[-1].reserve(plan.tail_at)
+        return files.make_nonce() + files.make_nonce(), nonce
+
+    def _write_shards(self, nonce):
+        """Returns the crc32s of this rank's parts, what its own file has, and a fingerprint."""
+        if not self._is_leader:
+            self._draft = commit.Draft(self._folder, self._step, nonce, is_new=False)
+            for file in self._staged.shared:
+                self._outputs.append(OutputFile(self._draft.path_of(file.name), is_new=False))
+        for file, plan, output in zip(self._staged.shared, self._plans, self._outputs):
+            for _, part in file.mine():
+                place = plan.by_name[part.storage]
+                output.write_at(place.data_at + part.at, self._staged.part(part))
+            output.sync()
+        crcs = [file.crcs for file in self._staged.shared]
+        fingerprint = [(file.storages, file.paths) for file in self._staged.shared]
+        return crcs, self._write_own_file(), fingerprint
+
+    def _write_own_file(self):
+        """(bytes, crc32) of rank-<r>.pt."""
+        file = self._staged.own
+        plan = Plan(file.storages)
+        output = OutputFile(self._draft.path_of(file.name), is_new=True)
+        self._outputs.append(output)
+        crc_of = {}
+        for i, part in file.mine():
+            crc_of[part.storage] = _joined(crc_of.get(part.storage), file.crcs[i], part.size)
+            place = plan.by_name[part.storage]
+            output.write_at(place.data_at + part.at, self._staged.part(part))
+        return _write_rest(output, plan, file.pickle, crc_of)
+
+    def _finish(self, snapshot_id, of_members):
+        entries = []
+        own_fingerprint = of_members[0][2]
+        for member, (_, _, fingerprint) in zip(self._group.members, of_members):
+            if fingerprint != own_fingerprint:
+                raise SaveError(
+                    f'ranks {self._group.leader} and {member} save different tensors: '
+                    f'{_difference(own_fingerprint, fingerprint)}'
+                )
+        for number, file in enumerate(self._staged.shared):
+            crc_of = {}
+            for i, part in enumerate(file.parts):
+                crc = of_members[part.writer][0][number][i]
+                crc_of[part.storage] = _joined(crc_of.get(part.storage), crc, part.size)
+            done = _write_rest(self._outputs[number], self._plans[number], file.pickle, crc_of)
+            entries.append((file.name, *done))
+        for member, (_, done, _) in zip(self._group.members, of_members):
+            entries.append((manifest.rank_file(member), *done))
+        self._draft.write_manifest(self._manifest(snapshot_id, entries))
+
+    def _manifest(self, snapshot_id, entries):
+        elsewhere = set(range(self._ranks.world)) - set(self._group.members)
+        return {
+            'id': snapshot_id,
+            'step': self._step,
+            'epoch': self._staged.epoch,
+            'world_size': self._ranks.world,
+            'run_id': os.environ.get('TORCHELASTIC_RUN_ID', ''),
+            'round': number_of_environment('CPPRUN_ROUND', 0),
+            'torch': torch.__version__,
+            'cpprun': '',
+            'saved_at': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
+            'files': [
+                {'name': name, 'bytes': size, 'crc32': f'{crc:08x}'} for name, size, crc in entries
+            ],
+            'elsewhere': [manifest.rank_file(rank) for rank in sorted(elsewhere)],
+            'user': {},
+        }
+
+    def _request_commit(self):
+        is_given, why = cpprun_worker._request_commit(self._step)
+        if not is_given:
+            raise SaveError(why)
+
+    def _publish(self):
+        self._close_outputs()
+        return self._draft.publish()
+
+    def _close_outputs(self):
+        for output in self._outputs:
+            output.close()
+
+    def _report_set_aside(self, paths):
+        if paths:
+            sys.stderr.write(
+                f'cpprun: the newest snapshot is of step {self._step} now; those of later steps '
+                f'are set aside, and are not chosen: {", ".join(paths)}\n'
+            )
+
+
+def _joined(before, crc, size):
+    return crc if before is None else crc32_combine(before, crc, size)
+
+
+def _write_rest(output, plan, pickle, crc_of):
+    """Everything but the storages. Returns (bytes, crc32) of the file."""
+    pieces, size, crc = plan.rest(pickle, crc_of)
+    for at, content in pieces:
+        output.write_at(at, content)
+    output.sync()
+    return size, crc
+
+
+def _difference(one, other):
+    for (storages, paths), (other_storages, other_paths) in zip(one, other):
+        for (_, size), path, (_, other_size), other_path in zip(
+            storages, paths, other_storages, other_paths
+        ):
+            if (size, path) != (other_size, other_path):
+                return f"'{path}' of {size} bytes and '{other_path}' of {other_size}"
+    return 'one has more than the other'
