@@ -121,6 +121,12 @@ struct LogConfig {
   std::optional<std::string> prefix_template;
 };
 
+// --preload: docs/preload.md.
+struct PreloadConfig {
+  enum class Mode { Off, Auto, List } mode = Mode::Off;
+  std::vector<std::string> modules;  // List
+};
+
 struct WorkerConfig {
   int nproc = 1;
   std::string role = "default";
@@ -136,6 +142,7 @@ struct WorkerConfig {
   // to 1, with a log line: nproc > 1 and the user set neither variable nor option
   bool set_omp_num_threads = false;
   int omp_threads = 0;  // --omp-threads; 0: not given
+  PreloadConfig preload;
 };
 
 // --hang-timeout: agent/core/hang_watch.hpp.

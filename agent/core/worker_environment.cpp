@@ -180,4 +180,27 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
   return all;
 }
 
+std::vector<std::string> common_environment(const AgentConfig& config, const std::string& token) {
+  LaunchContext context;
+  context.token = token;
+  const control::RankAssignment none;
+  std::set<std::string> of_ranks;
+  for (const Variable& v : rank_variables(config, none, 0)) of_ranks.insert(v.first);
+  for (const Variable& v : elastic_variables(config, none, context)) of_ranks.insert(v.first);
+  for (const char* name : {kResumeFrom, kFaults, "CUDA_VISIBLE_DEVICES"}) of_ranks.insert(name);
+  if (!config.workers.is_virtual_local_rank) of_ranks.erase("CUDA_VISIBLE_DEVICES");
+  of_ranks.erase("CPPRUN_TOKEN");
+  std::vector<std::string> common;
+  for (std::string& entry : worker_environment(config, none, context, 0)) {
+    if (!of_ranks.contains(entry.substr(0, entry.find('=')))) common.push_back(std::move(entry));
+  }
+  return common;
+}
+
+std::string chain_token(const AgentConfig& config, const std::string& own) {
+  constexpr size_t kChainMax = 512;
+  const std::optional<std::string> outer = inherited(config, "CPPRUN_TOKEN");
+  return outer && outer->size() < kChainMax ? *outer + "." + own : own;
+}
+
 }  // namespace cpprun::agent

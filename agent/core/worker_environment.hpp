@@ -37,4 +37,11 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
                                             const control::RankAssignment& assignment,
                                             const LaunchContext& context, int local_rank);
 
+// What the environments of all workers have in common, in every round; the preload process gets it.
+std::vector<std::string> common_environment(const AgentConfig& config, const std::string& token);
+
+// Workers of a cpprun that runs inside a worker of another cpprun carry the tokens of both, so that
+// both can find them.
+std::string chain_token(const AgentConfig& config, const std::string& own);
+
 }  // namespace cpprun::agent

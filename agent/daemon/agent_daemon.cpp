@@ -17,6 +17,7 @@
 #include "agent/daemon/events/event_recorder.hpp"
 #include "agent/daemon/faults/fault_injector.hpp"
 #include "agent/daemon/join_options.hpp"
+#include "agent/daemon/preload.hpp"
 #include "agent/daemon/round_files.hpp"
 #include "agent/daemon/round_starter.hpp"
 #include "agent/daemon/services/admin_service.hpp"
@@ -91,9 +92,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<Duration> may_stay() const override;
 
  private:
-  void carry_out(const agent::SendMessage& effect) {
-    if (connection_) connection_->send(effect.message);
-  }
+  void carry_out(const agent::SendMessage& effect);
   void carry_out(const agent::Disconnect& effect);
   void carry_out(const agent::Reconnect& e) { connection_->reconnect(e.is_elsewhere); }
   void carry_out(const agent::Routes& effect);
@@ -138,6 +137,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void warn_unended(const std::vector<StuckProcess>& left) const;
   void keep_control_port();
   void open_faults();
+  void on_round_files();
   void watch_for_hangs();
   void watch_workers(const control::RankAssignment& assignment);
   void unwatch_workers();
@@ -186,6 +186,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<ConsoleReporter> reporter_;
   std::optional<EventRecorder> event_recorder_;
   std::optional<PortReservation> port_;
+  std::unique_ptr<Preloader> preloader_;  // with --preload only
   std::unique_ptr<ProcessHost> host_;
   std::optional<RoundStarter> starter_;
   std::unique_ptr<HangMonitor> hangs_;
@@ -253,6 +254,7 @@ Status AgentDaemon::Impl::prepare() {
   if (!reaper) return reaper.error();
   reaper_ = std::move(*reaper);
   log::open();
+  preloader_ = make_preloader(loop_, config_, token_);
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
@@ -262,8 +264,8 @@ Status AgentDaemon::Impl::prepare() {
 
 void AgentDaemon::Impl::start_host() {
   ProcessHost::Events events;
-  events.on_start = [this](LocalRank local_rank, Rank rank, int pid) {
-    event_recorder_->worker_started(local_rank, rank, pid);
+  events.on_start = [this](LocalRank local_rank, Rank rank, int pid, bool is_forked) {
+    event_recorder_->worker_started(local_rank, rank, pid, is_forked);
   };
   events.on_started = [this] { on_started(); };
   events.on_start_failed = [this](const Error& error) { on_start_failed(error); };
@@ -320,12 +322,23 @@ void AgentDaemon::Impl::start_host() {
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
   options.io = io_;
+  if (preloader_) {
+    options.worker_fork = [this] { return preloader_->worker_fork(); };
+  }
   open_replicas();
   if (replicas_) options.arenas = replicas_->shard_arenas().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
-  files_.emplace(loop_, *io_, config_, folder_,
-                 [this] { runner_->run(&agent::Agent::on_prepared); });
+  files_.emplace(loop_, *io_, config_, folder_, [this] { on_round_files(); });
   starter_.emplace(config_, host_name_, token_, *files_, *host_);
+}
+
+// The workers wait for the imports here, while the agent keeps its lease.
+void AgentDaemon::Impl::on_round_files() {
+  const auto prepared = [this] {
+    if (preloader_) event_recorder_->preloaded();
+    runner_->run(&agent::Agent::on_prepared);
+  };
+  preloader_ ? preloader_->prepare(prepared) : prepared();
 }
 
 void AgentDaemon::Impl::watch_for_hangs() {
@@ -372,6 +385,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   }
   CPPRUN_CHECK(finish_.has_value());
   warn_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
+  preloader_.reset();
   reaper_->dismiss();
   const int code = reporter_->finish(*finish_, *event_recorder_);
   event_recorder_->finished(*finish_, code);
@@ -582,6 +596,13 @@ void AgentDaemon::Impl::watch_reaper() {
   });
 }
 
+void AgentDaemon::Impl::carry_out(const agent::SendMessage& effect) {
+  if (!connection_) return;
+  const auto* started = std::get_if<control::Started>(&effect.message);
+  if (started == nullptr) return connection_->send(effect.message);
+  connection_->send(control::Started{started->round, worker_starts(*host_, preloader_.get())});
+}
+
 void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) { close(effect.is_reset); }
 
 void AgentDaemon::Impl::close(bool is_reset) {
@@ -632,7 +653,7 @@ void AgentDaemon::Impl::on_start_failed(const Error& error) {
 void AgentDaemon::Impl::on_started() {
   const control::RankAssignment& assignment = core_->assignment();
   starter_->on_started(assignment);
-  event_recorder_->round_started();
+  event_recorder_->round_started(worker_starts(*host_, preloader_.get()));
   runner_->run([](auto& core, Instant, auto& effects) { core.on_started(effects); });
   watch_workers(assignment);
   if (faults_) faults_->on_started(assignment, config_.workers.nproc);

@@ -1,7 +1,6 @@
 #include "agent/daemon/round_starter.hpp"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "agent/core/line_prefix.hpp"
@@ -10,23 +9,6 @@
 #include "common/log/log.hpp"
 
 namespace cpprun {
-namespace {
-
-// Workers of a cpprun that runs inside a worker of another cpprun carry the tokens of both, so that
-// both can find them.
-std::string chain_token(const AgentConfig& config, const std::string& own) {
-  constexpr std::string_view kName = "CPPRUN_TOKEN=";
-  constexpr size_t kChainMax = 512;
-  for (const std::string& entry : config.environment) {
-    if (entry.starts_with(kName) && entry.size() < kChainMax) {
-      return entry.substr(kName.size()) + "." + own;
-    }
-  }
-  return own;
-}
-
-}  // namespace
-
 Status RoundStarter::start(const control::RankAssignment& assignment, const Endpoint& store,
                            FileTimerServer* timers) {
   report_missing_files(files_.made());
@@ -48,7 +30,7 @@ std::vector<WorkerSpec> RoundStarter::worker_specs(const control::RankAssignment
                                                    const Endpoint& store) const {
   agent::LaunchContext place;
   place.store = to_string(store);
-  place.token = chain_token(config_, token_);
+  place.token = agent::chain_token(config_, token_);
   place.agent = host_.channel_name();
   place.host_name = host_name_;
   std::vector<WorkerSpec> specs;

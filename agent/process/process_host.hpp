@@ -64,12 +64,15 @@ class ProcessHost {
     std::shared_ptr<Arenas> arenas{};
     // Reads error files. Null: the host makes its own.
     std::shared_ptr<IoThread> io{};
+    // How the workers of the next round are forked; its result is called on the spawn thread. Null,
+    // or a null result: all workers are spawned.
+    std::function<WorkerFork()> worker_fork{};
   };
   // EndedBeforeStep of on_milestone comes before on_end.
   struct Events : WorkerEvents {
     // A worker was spawned; a later worker may still fail to start. May be unset, like all events
     // without another note.
-    std::function<void(LocalRank, Rank, int pid)> on_start{};
+    std::function<void(LocalRank, Rank, int pid, bool is_forked)> on_start{};
     // All workers of start() were spawned. Not called if a stop came first.
     std::function<void()> on_started{};
     // A worker could not be started. No process of those before it is left; their exits are not
@@ -150,8 +153,10 @@ class ProcessHost {
   bool forward_to(LocalRank worker, int signal);
 
   bool is_idle() const { return !is_running_; }
-  std::vector<int> pids() const;         // of live workers, ordered by local rank
-  std::vector<LiveWorker> live() const;  // by local rank
+  int64_t forked() const { return forked_; }    // workers of all rounds
+  int64_t spawned() const { return spawned_; }  // the same
+  std::vector<int> pids() const;                // of live workers, ordered by local rank
+  std::vector<LiveWorker> live() const;         // by local rank
   // Unset: the worker has ended or never existed. Valid until the next event of the loop.
   std::optional<int> pid_of(int local_rank) const;
   // Of its last heartbeat; unset: it sent none.
@@ -242,8 +247,9 @@ class ProcessHost {
   std::optional<WorkerChannel> channel_;
   Instant started_at_;
   uint64_t round_ = 0;  // counts start(); a late answer of the output thread has an older one
-  size_t started_ = 0;  // workers of this round
-  size_t ready_ = 0;    // workers that reported ready
+  int64_t forked_ = 0, spawned_ = 0;
+  size_t started_ = 0;          // workers of this round
+  size_t ready_ = 0;            // workers that reported ready
   std::optional<Guard> guard_;  // keeps the loop running during a round
   bool is_running_ = false;
   bool is_stopping_ = false;  // stop() or end_saving() was called in this round

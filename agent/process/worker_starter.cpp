@@ -49,6 +49,7 @@ struct RoundPlan {
   LogFiles files;
   int cgroup = -1;
   size_t workers = 0;
+  WorkerFork fork;
 };
 
 Result<Spawned> start_worker(const RoundPlan& round, const std::string& program,
@@ -66,7 +67,10 @@ Result<Spawned> start_worker(const RoundPlan& round, const std::string& program,
   plan.ticket = &ticket;
   // After a cancelled start the host may be gone, and its cgroup folder closed.
   if (ticket.is_cancelled()) return system_error("cannot start " + program, ECANCELED);
-  Result<Spawned> spawned = context.spawn(plan);
+  std::optional<Spawned> forked = round.fork ? round.fork(plan) : std::nullopt;
+  worker.is_forked = forked.has_value();
+  if (!forked && ticket.is_cancelled()) return system_error("cannot start " + program, ECANCELED);
+  Result<Spawned> spawned = forked ? Result<Spawned>(std::move(*forked)) : context.spawn(plan);
   if (!spawned) return spawned;
   for (StreamFds* each : {&ends->out, &ends->err}) {
     if (each->ours) worker.streams.push_back(std::move(*each->ours));
@@ -82,10 +86,10 @@ WorkerStarter::WorkerStarter(std::string token)
 }
 
 std::vector<SpawnThread::Start> WorkerStarter::make(
-    const std::vector<std::shared_ptr<StartingWorker>>& workers, const LogFiles& files,
-    int cgroup) const {
+    const std::vector<std::shared_ptr<StartingWorker>>& workers, const LogFiles& files, int cgroup,
+    const WorkerFork& fork) const {
   const auto round = std::make_shared<const RoundPlan>(
-      RoundPlan{token_, descriptors_, files, cgroup, workers.size()});
+      RoundPlan{token_, descriptors_, files, cgroup, workers.size(), fork});
   std::vector<SpawnThread::Start> starts;
   for (const std::shared_ptr<StartingWorker>& worker : workers) {
     CPPRUN_CHECK(!worker->spec.argv.empty());

@@ -1,12 +1,14 @@
 // WorkerStarter: makes the starts of workers for the spawn thread: it finds the program, opens the
-// worker's streams and spawns the worker, all of which may wait for a file system.
+// worker's streams and spawns or forks the worker, all of which may wait for a file system.
 //
 // Thread: the loop's; the starts that it makes run on the spawn thread. Owner: the host.
 #pragma once
 
 #include <sys/resource.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +23,12 @@ struct StartingWorker {
   WorkerSpec spec;
   // The agent's ends of its streams. The loop reads it after the outcome of the start.
   std::vector<OutputStream> streams{};
+  bool is_forked = false;  // from a preload process; valid with the outcome
 };
+
+// Forks a worker from a process that has imported its modules. Unset: it must be spawned. Called on
+// the spawn thread.
+using WorkerFork = std::function<std::optional<Spawned>(const SpawnPlan&)>;
 
 class WorkerStarter {
  public:
@@ -30,7 +37,8 @@ class WorkerStarter {
 
   // `workers`: of the whole round. `cgroup`: folder to start in; -1: none.
   std::vector<SpawnThread::Start> make(const std::vector<std::shared_ptr<StartingWorker>>& workers,
-                                       const LogFiles& files, int cgroup) const;
+                                       const LogFiles& files, int cgroup,
+                                       const WorkerFork& fork) const;
 
  private:
   class ProgramSearch;

@@ -51,6 +51,16 @@ inline constexpr Duration kReaperReadTimeout = 200ms;
 // One pass over all processes, on a slow machine or with many blocked processes.
 inline constexpr Duration kReaperScanTimeout = 10s;
 
+// The preload process.
+// All imports together. Imports of 78 s were seen on parallel file systems; workers that are
+// spawned afterwards import as long again.
+inline constexpr Duration kPreloadImportTimeout = 300s;
+inline constexpr Duration kPreloadCheckTimeout = 10s;  // some thousand stat() on a slow file system
+inline constexpr Duration kPreloadForkTimeout = 10s;   // one worker, which takes 30 ms
+inline constexpr Duration kPreloadPollInterval =
+    200ms;                                  // whether it is stopped, while a round waits
+inline constexpr int kPreloadFailures = 3;  // processes in a row that were killed before their use
+
 // Reports about processes that SIGKILL does not end.
 inline constexpr Duration kStuckReadTimeout = 1s;  // reading /proc, which may block too
 inline constexpr size_t kStuckProcesses = 64;      // shown one by one; the others are counted

@@ -191,6 +191,12 @@ constexpr OptionRow kTable[] = {
     {"omp-threads", &ParsedOptions::omp_threads, "N|auto", "",
      "OMP_NUM_THREADS of each worker; auto shares this node's CPUs out evenly. Default: as "
      "torchrun, 1 where it is unset and there are several workers."},
+    {"preload", &ParsedOptions::preload, "MODULE,...|auto|off", "",
+     "Import these Python modules once per node, and fork the workers from that process, so that "
+     "no "
+     "start and no restart waits for them. auto: the installed packages that the script imports. "
+     "Default: off.",
+     "workers are spawned where a fork is not safe, with one line that says why; docs/preload.md"},
     {"allowed-host", &ParsedOptions::allowed_host, "NAME,...", "",
      "Further names by which browsers and other HTTP clients may ask the rendezvous port here. "
      "Always allowed: addresses, localhost, the names of this machine, and the endpoint's.",

@@ -62,6 +62,7 @@ struct ParsedOptions {
   std::string hang_timeout = "auto";
   std::optional<int64_t> debug_rank;
   std::string omp_threads;
+  std::string preload = "off";
   std::string allowed_host;
   std::string secret_file;
   std::string tls_cert;

@@ -1,8 +1,11 @@
 // The workers' program: an interpreter with the script, or the program itself. A missing script is
 // reported here once, instead of by each worker.
+#include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "agent/core/string_template.hpp"
+#include "common/text.hpp"
 #include "launcher/options/resolve.hpp"
 
 namespace cpprun {
@@ -95,6 +98,59 @@ Status use_python(const ParsedOptions& options, const Environment& environment,
   return {};
 }
 
+// A dotted name in any alphabet.
+bool is_module_name(const std::string& name) {
+  const auto is_fit = [](char c) {
+    return c == '.' || c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           static_cast<unsigned char>(c) >= 0x80;
+  };
+  return !name.empty() && name.front() != '.' && name.back() != '.' &&
+         name.find("..") == std::string::npos && std::ranges::all_of(name, is_fit);
+}
+
+Result<PreloadConfig> read_preload(const ParsedOptions& options) {
+  constexpr size_t kMost = 64;             // modules
+  constexpr size_t kMostBytes = 8 * 1024;  // all names, which go to the process in one message
+  using enum PreloadConfig::Mode;
+  if (options.preload == "off" || options.preload.empty()) return PreloadConfig{};
+  if (options.preload == "auto") return PreloadConfig{Auto, {}};
+  PreloadConfig preload{List, text::split(options.preload, ',')};
+  for (const std::string& name : preload.modules) {
+    if (is_module_name(name) && options.preload.size() <= kMostBytes &&
+        preload.modules.size() <= kMost) {
+      continue;
+    }
+    return bad_value(options.shown("preload", options.preload) +
+                     ": write the names of up to 64 Python modules, such as torch,numpy; or auto, "
+                     "or off");
+  }
+  return preload;
+}
+
+Status use_preload(const ParsedOptions& options, Launch& launch) {
+  Result<PreloadConfig> preload = read_preload(options);
+  if (!preload) return preload.error();
+  WorkerConfig& workers = launch.config.workers;
+  const bool is_python = workers.program.size() > 1;  // python -u ...
+  if (is_python) {
+    workers.preload = std::move(*preload);
+  } else if (preload->mode != PreloadConfig::Mode::Off) {
+    launch.warnings.push_back(options.shown("preload", options.preload) +
+                              " has no effect: the workers are no Python programs");
+  }
+  return {};
+}
+
+Status choose_program(const ParsedOptions& options, const Environment& environment,
+                      WorkerConfig& workers) {
+  if (options.run_path || !options.no_python) return use_python(options, environment, workers);
+  if (options.module) {
+    return bad_value(
+        "--no-python and --module do not go together: a module is run by Python; leave one out");
+  }
+  return use_program(options, environment, workers);
+}
+
 }  // namespace
 
 Status resolve_program(const ParsedOptions& options, const Environment& environment,
@@ -102,12 +158,8 @@ Status resolve_program(const ParsedOptions& options, const Environment& environm
   WorkerConfig& workers = launch.config.workers;
   workers.title = options.script;
   workers.arguments = options.script_arguments;
-  if (options.run_path || !options.no_python) return use_python(options, environment, workers);
-  if (options.module) {
-    return bad_value(
-        "--no-python and --module do not go together: a module is run by Python; leave one out");
-  }
-  return use_program(options, environment, workers);
+  if (Status chosen = choose_program(options, environment, workers); !chosen) return chosen;
+  return use_preload(options, launch);
 }
 
 }  // namespace cpprun

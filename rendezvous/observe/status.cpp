@@ -51,7 +51,12 @@ json to_json(const Node& node, bool is_standby) {
           {"address", node.session_addresses.peer_address},
           {"is_host", node.is_embedded},
           {"is_standby", is_standby},
-          {"group_rank", json_or_null<json>(node.group_rank)}};
+          {"group_rank", json_or_null<json>(node.group_rank)},
+          {"worker_starts",
+           {{"forked", node.starts.forked},
+            {"spawned", node.starts.spawned},
+            {"import_saved_ms", node.starts.import_time / std::chrono::milliseconds(1)},
+            {"shared_bytes", node.starts.shared_bytes}}}};
 }
 
 json to_json(const std::optional<control::SnapshotName>& snapshot) {

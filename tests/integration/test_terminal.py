@@ -28,14 +28,14 @@ def set_size(terminal, rows, columns):
 class Screen:
     """cpprun with its own terminal, and its output."""
 
-    def __init__(self, jobs, *words, stderr=None):
+    def __init__(self, jobs, *words, stderr=None, cwd=None):
         self.terminal, other = pty.openpty()
         set_size(self.terminal, 33, 111)
         self.shown = b''
         command = [str(word) for word in (BIN / 'cpprun', '--standalone', *words)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=other, stderr=stderr or other,
-            env=jobs.env(), start_new_session=True,
+            env=jobs.env(), start_new_session=True, cwd=cwd,
         )
         os.close(other)
 

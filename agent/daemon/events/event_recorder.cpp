@@ -12,6 +12,7 @@
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
 #include "common/signals.hpp"
+#include "common/text.hpp"
 #include "common/version.hpp"
 
 namespace cpprun {
@@ -167,6 +168,8 @@ void EventRecorder::starting() {
   if (is_fetching_) phases_.reach("fetch", boot_now());
 }
 
+void EventRecorder::preloaded() { phases_.reach("preload", boot_now()); }
+
 void EventRecorder::spawning() {
   is_running_ = true;
   is_stopping_ = has_spawned_ = false;
@@ -179,23 +182,38 @@ void EventRecorder::spawning() {
   startup_progress_.begin(workers_);
 }
 
-void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid) {
+void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid, bool is_forked) {
   if (!std::exchange(has_spawned_, true)) phases_.reach("spawn_first", boot_now());
   torch_.worker_started(local_rank, pid);
   started_ += line(now(), "worker_started",
                    {{"round", round_.value},
                     {"rank", rank.value},
                     {"local_rank", local_rank.value},
-                    {"pid", pid}});
+                    {"pid", pid},
+                    {"is_forked", is_forked}});
 }
 
-void EventRecorder::round_started() {
+void EventRecorder::round_started(const control::WorkerStarts& starts) {
   spawned_at_ = boot_now();
   phases_.reach("spawn_last", spawned_at_);
-  log_.write(std::exchange(started_, "") +
-             line(now(), "round_started", {{"round", round_.value}, {"workers", workers_}}));
+  log_.write(std::exchange(started_, "") + line(now(), "round_started", round_fields(starts)));
   torch_.round_started();
   write_timing("spawn");
+  const int64_t forked = starts.forked - std::exchange(forked_, starts.forked);
+  if (forked == 0 || !config_.shows_timing) return;
+  constexpr int64_t kMebibyte = 1 << 20;
+  log::plain("timing: " + std::to_string(forked) + " of " + text::count(workers_, "worker") +
+             " forked: each saves an import of " + text::seconds(starts.import_time, 2) +
+             " and shares " + std::to_string(starts.shared_bytes / kMebibyte) + " MiB\n");
+}
+
+ordered_json EventRecorder::round_fields(const control::WorkerStarts& starts) const {
+  ordered_json fields{{"round", round_.value}, {"workers", workers_}};
+  fields["forked"] = starts.forked - forked_;
+  if (starts.forked == forked_) return fields;
+  fields["import_saved_ms"] = milliseconds(starts.import_time);
+  fields["shared_bytes"] = starts.shared_bytes;
+  return fields;
 }
 
 void EventRecorder::start_failed() {

@@ -34,11 +34,13 @@ class EventRecorder {
   void on_message(const control::CoordinatorMessage& message);
   void on_signal(int signal);
 
-  void starting();  // the round's files are about to be made, and then its workers spawned
-  void spawning();  // its workers are about to be spawned
-  void worker_started(LocalRank local_rank, Rank rank, int pid);
-  void round_started();  // all workers here were spawned
-  void start_failed();   // one could not be; the others are gone
+  void starting();   // the round's files are about to be made, and then its workers spawned
+  void preloaded();  // the preload process is ready, or known not to be
+  void spawning();   // its workers are about to be spawned
+  void worker_started(LocalRank local_rank, Rank rank, int pid, bool is_forked);
+  // All workers here were started. `starts`: in all rounds.
+  void round_started(const control::WorkerStarts& starts);
+  void start_failed();  // one could not be; the others are gone
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
   void worker_ready(LocalRank local_rank);
   void on_milestone(LocalRank local_rank, WorkerMilestone milestone);
@@ -77,6 +79,7 @@ class EventRecorder {
   std::string line(const Stamp& stamp, const char* event,
                    const nlohmann::ordered_json& fields) const;
   void write(const char* event, const nlohmann::ordered_json& fields);
+  nlohmann::ordered_json round_fields(const control::WorkerStarts& starts) const;
   void write_started() { log_.write(std::exchange(started_, "")); }
   void begin_stop(const std::string& cause, const std::string& why);
   void take_start_times();
@@ -95,7 +98,8 @@ class EventRecorder {
   // worker_started lines of this round, written together, before any later event of its workers.
   std::string started_;
   bool has_spawned_ = false;  // a worker of this round
-  size_t workers_ = 0;        // spawned in this round
+  size_t workers_ = 0;        // started in this round
+  int64_t forked_ = 0;        // of all rounds
   size_t ready_ = 0;          // workers of this round that are ready
   Instant spawned_at_;        // of the last worker
   bool is_fetching_ = false;  // the agent fetches a snapshot before it starts the workers

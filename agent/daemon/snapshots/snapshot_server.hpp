@@ -15,6 +15,8 @@
 
 namespace cpprun {
 
+class JobTls;
+
 class SnapshotServer {
  public:
   // Listens on a free port of `address`; "" is every interface. `tls`: peers must use it; null:

@@ -22,6 +22,13 @@ bool reap_if_dead(int pid) {
          info.si_pid == pid;
 }
 
+// A worker that the preload process has forked stays in its session until the agent has admitted
+// it.
+bool is_of_helper(int pid) {
+  const auto stat = read_stat(pid);
+  return stat && is_helper(stat->session);
+}
+
 void send_signal(int target, bool is_kill) {
   ::kill(target, is_kill ? SIGKILL : SIGTERM);
   if (!is_kill) ::kill(target, SIGCONT);
@@ -82,6 +89,7 @@ bool OrphanSweep::scan_once(Instant now) {
       continue;
     }
     auto found = orphans_.find(pid);
+    if (found == orphans_.end() && is_of_helper(pid)) continue;
     if (found == orphans_.end()) found = orphans_.emplace(pid, identify(pid)).first;
     Orphan& orphan = found->second;
     const bool is_asked = orphan.asked_at != Instant{};

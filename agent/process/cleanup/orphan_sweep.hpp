@@ -94,8 +94,9 @@ class OrphanSweep {
   std::map<int, Orphan> orphans_;
 };
 
-// Children of the agent that are no workers (the reaper process, external tools): the sweep neither
-// reaps nor signals them. Thread-safe; one list per process.
+// Children of the agent that are no workers (the reaper process, the preload process, external
+// tools): the sweep neither reaps nor signals them, nor children in their sessions. Thread-safe;
+// one list per process.
 
 void register_helper(int pid);
 void unregister_helper(int pid);  // call after it is reaped

@@ -169,6 +169,7 @@ Result<Spawned> SpawnContext::spawn(const SpawnPlan& plan) {
   child.program = plan.program.c_str();
   child.argv = argv.data();
   child.environment = environment.data();
+  child.stdio[0] = plan.in;
   child.stdio[1] = plan.out;
   child.stdio[2] = plan.err;
   child.parent = ::getpid();

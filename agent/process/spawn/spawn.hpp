@@ -24,6 +24,7 @@ struct SpawnPlan {
   std::string program;  // path for exec: see find_program()
   const std::vector<std::string>& argv;
   const std::vector<std::string>& environment;
+  int in = 0;                           // becomes its stdin; 0: the agent's own
   int out = 1;                          // becomes its stdout; 1: the agent's own
   int err = 2;                          // becomes its stderr; 2: the agent's own
   int cgroup = -1;                      // cgroup folder to start in; -1: none

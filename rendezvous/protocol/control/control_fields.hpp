@@ -123,7 +123,16 @@ void fields(auto&& v, Register& m) {
   v("pid", m.pid);
 }
 void fields(auto&& v, Ping& m) { v("seq", m.seq); }
-void fields(auto&& v, Started& m) { v("round", m.round); }
+void fields(auto&& v, WorkerStarts& m) {
+  v("forked", m.forked);
+  v("spawned", m.spawned);
+  v("import_time_ns", m.import_time);
+  v("shared_bytes", m.shared_bytes);
+}
+void fields(auto&& v, Started& m) {
+  v("round", m.round);
+  v("starts", m.starts);
+}
 void fields(auto&& v, ErrorReport& m) {
   v("path", m.path);
   v("message", m.message);

@@ -187,6 +187,19 @@ TEST_F(AgentWorkerEnvironment, KeepsTheProgramAndExpandsMacrosOfTheScript) {
             (std::vector<std::string>{"/opt/${local_rank}/python3", "-u", "s1$.py"}));
 }
 
+TEST_F(AgentWorkerEnvironment, WhatAllWorkersHaveInCommon) {
+  config.environment = {"PATH=/bin", "RANK=77", "LOCAL_RANK=0", "CUDA_VISIBLE_DEVICES=0,1", "X=1"};
+  config.workers.set_omp_num_threads = true;
+  using Entries = std::vector<std::string>;
+  EXPECT_EQ(common_environment(config, "outer.token"),
+            (Entries{"PATH=/bin", "CUDA_VISIBLE_DEVICES=0,1", "X=1", "CPPRUN_TOKEN=outer.token",
+                     "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "OMP_NUM_THREADS=1"}));
+  config.workers.is_virtual_local_rank = true;  // each worker has its own device
+  for (const std::string& entry : common_environment(config, "token")) {
+    EXPECT_FALSE(entry.starts_with("CUDA_VISIBLE_DEVICES=")) << entry;
+  }
+}
+
 TEST_F(AgentWorkerEnvironment, LinePrefix) {
   EXPECT_EQ(line_prefix(config, assignment, place, 1), "[trainer1]:");
   config.logs.prefix_template = "${hostname}/${rank}/${local_rank}/${role_name} ${other}> ";

@@ -126,6 +126,13 @@ std::vector<FlagCase> worker_cases() {
   };
 }
 
+FlagCase preload_case() {
+  return {"preload", "torch,numpy.linalg", [](auto& c) {
+            return c.workers.preload.mode == PreloadConfig::Mode::List &&
+                   c.workers.preload.modules == Strings{"torch", "numpy.linalg"};
+          }};
+}
+
 std::vector<FlagCase> tls_cases() {
   return {
       {"secret-file", "secret",
@@ -147,6 +154,7 @@ std::vector<FlagCase> tls_cases() {
 
 std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
+  all.push_back(preload_case());
   for (const FlagCase& c : worker_cases()) all.push_back(c);
   for (const FlagCase& c : tls_cases()) all.push_back(c);
   return all;

@@ -1,0 +1,272 @@
+#include "agent/process/preload/preload_process.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "agent/process/cleanup/orphan_sweep.hpp"
+#include "agent/process/preload/preload_source.hpp"
+#include "agent/process/proc_files.hpp"
+#include "common/check.hpp"
+#include "common/limits/agent.hpp"
+#include "common/machine/clock.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr auto kPidfdType = static_cast<idtype_t>(P_PIDFD);
+constexpr size_t kMessageBytes = 1 << 16;
+// Forked workers write their command line and environment over those of the preload process, which
+// therefore leave room: for the variables of ranks, and for the arguments.
+constexpr size_t kEnvironmentRoom = 16 * 1024;
+constexpr size_t kArgumentRoomMax = 100 * 1024;  // the kernel allows 128 KiB for one argument
+// Reads the program from the socket, which is its stdin. Its name keeps the interpreter from
+// running it as the worker's __main__.
+constexpr const char* kLoader =
+    "import os;exec(compile(os.read(0,1<<20),'<cpprun preload>','exec'),"
+    "{'__name__':'_cpprun_preload'})";
+
+struct SocketPair {
+  UniqueFd ours;
+  UniqueFd theirs;
+};
+
+Result<SocketPair> make_pair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
+    return system_error("socketpair", errno);
+  }
+  return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+bool send_text(int socket, std::string_view text) {
+  const auto sent = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent == static_cast<ssize_t>(text.size());
+}
+
+// Each field with a zero byte behind it.
+void append(std::string& text, std::string_view field) {
+  text += field;
+  text += '\0';
+}
+
+std::string settings_of(const PreloadPlan& plan, const std::string& program) {
+  std::string text;
+  append(text, std::to_string(::getpid()));
+  append(text, plan.is_auto ? "auto" : "list");
+  append(text, text::join(plan.modules, ","));
+  append(text, program);
+  for (size_t i = 1; i < plan.command.size(); ++i) append(text, plan.command[i]);
+  text.pop_back();
+  return text;
+}
+
+std::string specification_of(const SpawnPlan& plan) {
+  std::string text;
+  append(text, std::to_string(plan.argv.size()));
+  for (const std::string& word : plan.argv) append(text, word);
+  std::string cpus;
+  for (const int cpu : plan.cpus) cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
+  append(text, cpus);
+  for (const std::string& entry : plan.environment) append(text, entry);
+  return text;
+}
+
+Result<UniqueFd> memory_with(const std::string& text) {
+  UniqueFd memory(::memfd_create("cpprun-worker", MFD_CLOEXEC));
+  if (!memory.is_open()) return system_error("memfd_create", errno);
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t written = ::write(memory.get(), text.data() + at, text.size() - at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error("write", errno);
+    at += static_cast<size_t>(written);
+  }
+  return memory;
+}
+
+Status join_cgroup(int folder, int pid) {
+  const UniqueFd procs(::openat(folder, "cgroup.procs", O_WRONLY | O_CLOEXEC));
+  const std::string text = std::to_string(pid);
+  if (!procs.is_open() || ::write(procs.get(), text.data(), text.size()) < 0) {
+    return system_error("joining the cgroup", errno);
+  }
+  return {};
+}
+
+void kill_and_reap(const Spawned& worker, StartTicket& ticket) {
+  ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), SIGKILL, nullptr, 0);
+  ticket.on_child_ended();
+  siginfo_t unused{};
+  while (::waitid(kPidfdType, static_cast<id_t>(worker.pidfd.get()), &unused, WEXITED) < 0 &&
+         errno == EINTR) {
+  }
+}
+
+Error failure(std::string text) { return Error{ErrorKind::System, std::move(text)}; }
+
+}  // namespace
+
+PreloadProcess::PreloadProcess(Spawned spawned, UniqueFd socket)
+    : pid_(spawned.pid), pidfd_(std::move(spawned.pidfd)), socket_(std::move(socket)) {
+  register_helper(pid_);
+}
+
+Result<std::unique_ptr<PreloadProcess>> PreloadProcess::start(const PreloadPlan& plan,
+                                                              const rlimit& descriptors) {
+  Result<SocketPair> sockets = make_pair();
+  if (!sockets) return sockets.error();
+  UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null.is_open()) return system_error("/dev/null", errno);
+  const size_t room = std::min(plan.argument_bytes, kArgumentRoomMax);
+  const std::vector<std::string> argv{plan.command.front(), "-u", "-c", kLoader,
+                                      std::string(room, ' ')};
+  std::vector<std::string> environment = plan.environment;
+  environment.push_back("CPPRUN_PRELOAD_ROOM=" + std::string(kEnvironmentRoom, ' '));
+  Result<std::string> program = find_program(plan.command.front(), environment);
+  if (!program) return program.error();
+  SpawnPlan spawn{.program = *program, .argv = argv, .environment = environment};
+  spawn.in = sockets->theirs.get();
+  spawn.out = null.get();
+  spawn.err = null.get();
+  spawn.descriptors = &descriptors;
+  SpawnContext context;
+  Result<Spawned> spawned = context.spawn(spawn);
+  if (!spawned) return spawned.error();
+  std::unique_ptr<PreloadProcess> made(
+      new PreloadProcess(std::move(*spawned), std::move(sockets->ours)));
+  const bool is_sent = send_text(made->socket(), preload_source()) &&
+                       send_text(made->socket(), settings_of(plan, *program));
+  if (!is_sent) return system_error("the preload process: its socket", errno);
+  return made;
+}
+
+void PreloadProcess::kill() const {
+  ::kill(-pid_, SIGKILL);
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+}
+
+// Waits for nothing: the orphan sweep reaps what has not ended yet.
+PreloadProcess::~PreloadProcess() {
+  kill();
+  siginfo_t unused{};
+  ::waitid(kPidfdType, static_cast<id_t>(pidfd_.get()), &unused, WEXITED | WNOHANG);
+  unregister_helper(pid_);
+}
+
+std::vector<std::string> PreloadProcess::receive() {
+  std::string buffer(kMessageBytes, '\0');
+  const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  is_closed_ |= got == 0;
+  if (got <= 0) return {};
+  buffer.resize(static_cast<size_t>(got));
+  return text::split(buffer, '\0');
+}
+
+bool PreloadProcess::request_check() { return send_text(socket_.get(), "check"); }
+
+bool PreloadProcess::is_stopped() const {
+  const auto stat = read_stat(pid_);
+  return stat && (stat->state == 'T' || stat->state == 't');
+}
+
+std::string PreloadProcess::end_text() const {
+  siginfo_t info{};
+  ::waitid(kPidfdType, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG | WNOWAIT);
+  if (info.si_code == CLD_EXITED) return "exit code " + std::to_string(info.si_status);
+  return signal_name(info.si_status);
+}
+
+Status PreloadProcess::send_request(const SpawnPlan& plan, int gate) const {
+  Result<UniqueFd> specification = memory_with(specification_of(plan));
+  if (!specification) return specification.error();
+  const std::array<int, 5> descriptors{specification->get(), plan.in, plan.out, plan.err, gate};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptors)] = {};
+  char text[] = "start";
+  iovec data{text, sizeof text - 1};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof descriptors);
+  ::memcpy(CMSG_DATA(head), descriptors.data(), sizeof descriptors);
+  if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    if (errno == EPIPE || errno == ECONNRESET) return failure("the preload process has ended");
+    return system_error("the request to the preload process", errno);
+  }
+  return {};
+}
+
+// The next message over the gate. The preload process may be stopped or killed at any moment.
+Result<std::string> PreloadProcess::await(int gate, const StartTicket& ticket,
+                                          Instant until) const {
+  constexpr int kSliceMs = 100;
+  for (;;) {
+    pollfd event{gate, POLLIN, 0};
+    if (::poll(&event, 1, kSliceMs) == 1) break;
+    if (ticket.is_cancelled()) return system_error("the start", ECANCELED);
+    if (is_stopped()) return Error{ErrorKind::Timeout, "the preload process is stopped"};
+    if (boot_now() >= until)
+      return Error{ErrorKind::Timeout, "the preload process does not answer"};
+  }
+  std::array<char, 1024> buffer{};
+  const ssize_t got = ::recv(gate, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (got <= 0) return failure("the new process has ended");
+  const std::string text(buffer.data(), static_cast<size_t>(got));
+  if (text.front() == 'E') return failure(text.substr(1));
+  return text;
+}
+
+Result<Spawned> PreloadProcess::fork_worker(const SpawnPlan& plan) {
+  CPPRUN_CHECK(plan.ticket != nullptr);
+  const Instant started_at = boot_now();
+  const Instant until = started_at + limits::kPreloadForkTimeout;
+  Result<SocketPair> gate = make_pair();
+  if (!gate) return gate.error();
+  if (Status sent = send_request(plan, gate->theirs.get()); !sent) return sent.error();
+  gate->theirs.reset();
+  Result<std::string> hello = await(gate->ours.get(), *plan.ticket, until);
+  if (!hello) return hello.error();
+  const auto pid = text::parse_int(std::string_view(*hello).substr(1));
+  if (hello->front() != 'P' || !pid) return failure("the preload process sent: " + *hello);
+  Spawned worker{static_cast<int>(*pid), {}, started_at};
+  worker.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, worker.pid, 0)));
+  if (!worker.pidfd.is_open()) return system_error("the new worker's handle", errno);
+  const auto stat = read_stat(worker.pid);
+  if (!stat || stat->parent != ::getpid()) return failure("the new process has ended");
+  return admit(plan, gate->ours.get(), std::move(worker), until);
+}
+
+Result<Spawned> PreloadProcess::admit(const SpawnPlan& plan, int gate, Spawned worker,
+                                      Instant until) const {
+  if (!plan.ticket->begin_child(worker.pid)) {
+    kill_and_reap(worker, *plan.ticket);
+    return system_error("the start", ECANCELED);
+  }
+  Status joined = plan.cgroup < 0 ? Status() : join_cgroup(plan.cgroup, worker.pid);
+  if (joined && !send_text(gate, "G")) joined = failure("the new process has ended");
+  Result<std::string> done =
+      joined ? await(gate, *plan.ticket, until) : Result<std::string>(joined.error());
+  if (done && *done != "K") done = failure("the new process sent: " + *done);
+  if (done) return worker;
+  kill_and_reap(worker, *plan.ticket);
+  return done.error();
+}
+
+}  // namespace cpprun

@@ -1,0 +1,221 @@
+#include "agent/process/preload/preloader.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "common/limits/agent.hpp"
+#include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+
+std::string shown_module(const std::string& name) {
+  std::string shown = name;
+  std::ranges::replace(shown, ':', '.');
+  return shown;
+}
+
+}  // namespace
+
+Preloader::Preloader(boost::asio::io_context& loop, PreloadPlan plan, const rlimit& descriptors,
+                     std::function<void(const std::string&)> warn)
+    : loop_(loop),
+      plan_(std::move(plan)),
+      descriptors_(descriptors),
+      warn_(std::move(warn)),
+      socket_(loop),
+      end_(loop),
+      timer_(loop, [this] { on_time(); }) {
+  start_process();
+}
+
+Preloader::~Preloader() {
+  poster_->close();
+  end_process();
+}
+
+void Preloader::start_process() {
+  end_process();
+  loaded_.reset();
+  Result<std::unique_ptr<PreloadProcess>> made = PreloadProcess::start(plan_, descriptors_);
+  if (!made) return give_up(made.error().text);
+  process_ = std::move(*made);
+  state_ = State::Importing;
+  importing_.clear();
+  deadline_ = boot_now() + limits::kPreloadImportTimeout;
+  timer_.set(deadline_);
+  socket_.assign(::dup(process_->socket()));
+  end_.assign(::dup(process_->pidfd()));
+  watch_socket();
+  watch_end();
+}
+
+void Preloader::end_process() {
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  end_.close(ignored);
+  timer_.set(Instant::never());
+  if (process_) process_->kill();
+  process_.reset();
+}
+
+void Preloader::watch_socket() {
+  socket_.async_wait(
+      stream_descriptor::wait_read,
+      lifetime_.guard([this, pid = process_->pid()](boost::system::error_code error) {
+        if (error || !process_ || process_->pid() != pid) return;
+        on_messages();
+      }));
+}
+
+void Preloader::watch_end() {
+  end_.async_wait(stream_descriptor::wait_read,
+                  lifetime_.guard([this, pid = process_->pid()](boost::system::error_code error) {
+                    if (error || !process_ || process_->pid() != pid) return;
+                    on_messages();  // it may have said why it ends
+                    if (process_ && process_->pid() == pid) on_end();
+                  }));
+}
+
+void Preloader::on_messages() {
+  const int pid = process_->pid();
+  for (;;) {
+    const std::vector<std::string> fields = process_->receive();
+    if (fields.empty()) break;
+    on_message(fields);
+    if (!process_ || process_->pid() != pid) return;
+  }
+  // At the end of the stream the socket stays readable; watch_end() reports the end.
+  if (!process_->has_closed()) watch_socket();
+}
+
+void Preloader::on_message(const std::vector<std::string>& fields) {
+  const std::string& kind = fields.front();
+  if (kind == "importing" && fields.size() == 2) {
+    importing_ = shown_module(fields[1]);
+  } else if (kind == "ready" && fields.size() == 4) {
+    const double seconds = std::strtod(fields[1].c_str(), nullptr);
+    loaded_ = Loaded{shown_module(fields[3]),
+                     std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)),
+                     text::parse_int(fields[2]).value_or(0)};
+    refusal_.clear();
+    state_ = State::Ready;
+    log::info("preload: " + (fields[3].empty() ? "nothing" : loaded_->modules) + " imported in " +
+              text::seconds(loaded_->import_time, 2));
+    settle();
+  } else if (kind == "refused" && fields.size() == 3) {
+    give_up((fields[1].empty() ? "" : shown_module(fields[1]) + ": ") + fields[2]);
+  } else if (kind == "checked" && fields.size() == 2 && state_ == State::Checking) {
+    state_ = State::Ready;
+    if (fields[1].empty()) return settle();
+    log::info("preload: " + fields[1] + " has changed; importing again");
+    start_process();
+    timer_.set(boot_now() + limits::kPreloadPollInterval);
+  }
+}
+
+void Preloader::prepare(std::function<void()> done) {
+  done_ = std::move(done);
+  if (state_ == State::Off) return settle();
+  if (state_ == State::Ready) {
+    if (!process_->request_check()) return skip("the preload process does not answer");
+    state_ = State::Checking;
+    deadline_ = boot_now() + limits::kPreloadCheckTimeout;
+  }
+  timer_.set(boot_now() + limits::kPreloadPollInterval);
+}
+
+void Preloader::on_time() {
+  if (!process_ || (state_ != State::Importing && state_ != State::Checking)) return;
+  if (done_ && process_->is_stopped()) return skip("the preload process is stopped");
+  const bool is_late = boot_now() >= deadline_;
+  if (is_late && state_ == State::Checking) {
+    return skip("the file system of an imported module does not answer");
+  }
+  if (is_late) {
+    return give_up("the import of " + importing_ + " has not ended within " +
+                   text::seconds(limits::kPreloadImportTimeout, 0));
+  }
+  const Instant next = boot_now() + limits::kPreloadPollInterval;
+  timer_.set(done_ ? std::min(next, deadline_) : deadline_);
+}
+
+void Preloader::on_end() {
+  const std::string how = process_->end_text();
+  const bool was_importing = state_ == State::Importing;
+  const std::string when =
+      was_importing && !importing_.empty() ? " at the import of " + importing_ : "";
+  const std::string reason = "the preload process has ended" + when + " (" + how + ")";
+  // A module that exits does so again; a killed process is worth another attempt.
+  if (was_importing && how.starts_with("exit")) return give_up(reason);
+  skip(reason);
+}
+
+// For this round only: another process starts for the next one.
+void Preloader::skip(const std::string& reason) {
+  const bool is_late = ++failures_ >= limits::kPreloadFailures;
+  if (is_late) return give_up(reason);
+  end_process();
+  loaded_.reset();
+  refusal_ = reason;
+  state_ = State::Down;
+  if (done_) {
+    warn_("preload: workers are spawned in this round: " + reason);
+    settle();  // starts them
+  } else {
+    log::info("preload: " + reason + "; starting another");
+  }
+  start_process();
+}
+
+void Preloader::give_up(const std::string& reason) {
+  end_process();
+  loaded_.reset();
+  state_ = State::Off;
+  refusal_ = reason;
+  warn_("preload: workers are spawned: " + reason);
+  settle();
+}
+
+void Preloader::settle() {
+  if (state_ != State::Importing) timer_.set(Instant::never());
+  if (const auto done = std::exchange(done_, nullptr)) done();
+}
+
+WorkerFork Preloader::worker_fork() {
+  if (state_ != State::Ready) return nullptr;
+  return [this, way = poster_, process = process_,
+          command = plan_.command](const SpawnPlan& plan) -> std::optional<Spawned> {
+    // Not with --debug-rank.
+    const bool is_python =
+        plan.argv.size() > 2 && plan.argv[0] == command[0] && plan.argv[1] == command[1];
+    if (!is_python || plan.ticket->is_cancelled()) return std::nullopt;
+    Result<Spawned> forked = process->fork_worker(plan);
+    const std::optional<Error> error =
+        forked || plan.ticket->is_cancelled() ? std::nullopt : std::optional(forked.error());
+    LoopPoster::post(way, [this, error, pid = process->pid()] { on_forked(error, pid); });
+    if (!forked) return std::nullopt;
+    return std::move(*forked);
+  };
+}
+
+void Preloader::on_forked(const std::optional<Error>& error, int process) {
+  if (!error) {
+    failures_ = 0;
+    return;
+  }
+  if (std::exchange(refusal_, error->text) != error->text) {
+    warn_("preload: a worker is spawned: " + refusal_);
+  }
+  if (error->kind != ErrorKind::Timeout || !process_ || process_->pid() != process) return;
+  start_process();
+}
+
+}  // namespace cpprun
