@@ -556,8 +556,8 @@ def restore_threads(has_cpus):
     """Gives OpenBLAS and OpenMP the numbers of threads that they would take at their start."""
     variables = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
     texts = [os.environ.get(name, "") for name in variables]
-    number = next((int(text) for text in texts if text.isdigit() and int(text) > 0),
-                  len(os.sched_getaffinity(0)))
+    cpus = len(os.sched_getaffinity(0))  # OpenBLAS takes no more
+    number = min(cpus, next((int(text) for text in texts if text.isdigit() and int(text)), cpus))
     for path in loaded_libraries(b"openblas") if number > 1 else ():
         library = ctypes.CDLL(path)
         for name in ("openblas_set_num_threads", "openblas_set_num_threads64_",
