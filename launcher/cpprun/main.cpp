@@ -23,6 +23,7 @@
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
+#include "launcher/cpprun/slurm_requeue.hpp"
 #include "launcher/doctor/checks.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/options/options.hpp"
@@ -100,10 +101,19 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
   return code;
 }
 
+// One line for the whole job tells what was inferred.
+void report_options(const Launch& launch_options) {
+  for (const std::string& warning : launch_options.warnings) log::warning(warning);
+  if (launch_options.inferred.empty()) return;
+  if (!launch_options.config.cluster.is_first_node) return log::info(launch_options.inferred);
+  log::plain("cpprun: " + launch_options.inferred);
+}
+
 int launch(const Launch& launch_options, StartTimes times) {
   if (Status ok = check_descriptors(launch_options.config.workers.nproc); !ok)
     return fail(ok.error());
-  for (const std::string& warning : launch_options.warnings) log::warning(warning);
+  report_options(launch_options);
+  if (launch_options.is_surplus) return kSuccess;
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_now();
@@ -166,5 +176,8 @@ int main(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
   times.options = boot_now();
-  return run_guarded([&] { return launch(std::get<Launch>(*options_result), times); });
+  const Launch& launch_options = std::get<Launch>(*options_result);
+  const int code = run_guarded([&] { return launch(launch_options, times); });
+  requeue_if_stopped(launch_options.config.cluster, code);
+  return code;
 }

@@ -63,6 +63,9 @@ struct ParsedOptions {
   std::optional<int64_t> debug_rank;
   std::string omp_threads;
   std::string allowed_host;
+  std::string cluster = "auto";
+  std::string requeue;  // empty: not given; "yes" without a number
+  std::string preempt_signal = "USR1,USR2";
   std::string print_completion;
 
   std::string script;
