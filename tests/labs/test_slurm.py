@@ -1,6 +1,9 @@
 """cpprun under a real Slurm on two nodes."""
+import os
 import pathlib
 import time
+
+import pytest
 
 WORKER = pathlib.Path(__file__).with_name('lab_worker.py')
 MANY = 1_000_000  # steps; more than a test waits for
@@ -91,3 +94,14 @@ def test_a_failed_job_is_not_requeued(lab, cpprun, place):
     wait_for(lambda: has_ended(lab, number), 'the job ends')
     job = lab.job(number)
     assert (job['JobState'], job['Restarts'], job['ExitCode']) == ('FAILED', '0', '1:0'), job
+
+
+@pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='long: only with --all')
+def test_a_preempted_job_saves_and_continues(lab, cpprun, place):
+    number = submit(lab, place, f'srun {cpprun} --requeue {WORKER} 1000 {place}')
+    wait_for(lambda: running(place), 'the workers run')
+    lab.run('srun', '--partition=urgent', '--nodes=2', '--exclusive', 'true')
+    wait_for(lambda: has_ended(lab, number), 'the job ends')
+    job, out = lab.job(number), (place / 'out').read_text()
+    assert job['JobState'] == 'COMPLETED' and job['Restarts'] == '1', (job, out)
+    assert 'rank 0 saves at step' in out and 'ends at step 1000' in out, out
