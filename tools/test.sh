@@ -14,7 +14,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style check count asan conformance integration e2e sdk contract fuzz tidy)
+stages=(deps style check count asan conformance integration e2e slurm sdk contract fuzz tidy)
 long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
@@ -197,6 +197,9 @@ stage_integration() {
     -n $((2 * slots)) --dist worksteal --timeout 600
 }
 stage_e2e() { pytest_folder e2e; }
+
+# Two nodes of a real Slurm in namespaces; one process, because the tests share the lab.
+stage_slurm() { pytest_folder labs -n 0; }
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.
 stage_packages() {

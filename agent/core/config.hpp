@@ -157,6 +157,17 @@ struct FaultConfig {
   std::string report_file;           // the fault report as JSON, for cpprunctl chaos; empty: none
 };
 
+// The scheduler that started this process, and what it knows about the job.
+struct ClusterConfig {
+  enum class Kind { None, Slurm, Kubernetes } kind = Kind::None;
+  std::string job_id;         // Slurm: of the job
+  int64_t restarts = 0;       // Slurm: how often it has requeued the job
+  bool is_first_node = true;  // the node that hosts the coordinator and asks for the requeue
+  // --requeue: up to this number of requeues; unset: not asked for.
+  std::optional<int64_t> requeues_max;
+  std::vector<int> stop_signals;  // --preempt-signal: the agent acts as if they were SIGTERM
+};
+
 // Times of the launcher before the agent's start.
 struct StartTimes {
   Duration exec{};    // processor time until main(): exec, loading, static initialisers
@@ -187,6 +198,7 @@ struct AgentConfig {
   bool keeps_replicas = false;             // --snapshot-replicas=1
   FaultConfig faults;
   bool shows_timing = false;  // --timing
+  ClusterConfig cluster;
 };
 
 }  // namespace cpprun

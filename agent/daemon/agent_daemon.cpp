@@ -38,6 +38,7 @@
 #include "agent/process/streams/log_folder.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
+#include "common/exit_code.hpp"
 #include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/loop/effect_runner.hpp"
@@ -142,6 +143,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void watch_workers(const control::RankAssignment& assignment);
   void unwatch_workers();
   void answer_probes();
+  int code_for_scheduler(int code) const;
   void open_replicas();
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
@@ -195,6 +197,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::unique_ptr<FileTimerServer> timers_;     // with TORCHELASTIC_ENABLE_FILE_TIMER only
   HealthServer health_{loop_};                  // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
   bool is_own_ = false;                         // the coordinator is in this process
+  bool others_continue_ = false;                // this node drains, and the job has enough others
   Endpoint coordinator_peer_;                   // the coordinator's current or last endpoint
   std::unique_ptr<ControlClient> connection_;   // nullptr until the first snapshot scan has ended
   std::unique_ptr<SnapshotManager> snapshots_;  // with --snapshot-dir only
@@ -387,11 +390,21 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   warn_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
   preloader_.reset();
   reaper_->dismiss();
-  const int code = reporter_->finish(*finish_, *event_recorder_);
+  const int code = code_for_scheduler(reporter_->finish(*finish_, *event_recorder_));
   event_recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
   close_folder(finish_->how == How::Success || finish_->how == How::Stopped);
   return faults_ ? faults_->finish(code) : code;
+}
+
+// srun ends with the highest code of all nodes. A node that leaves while the others finish the job
+// must not make a successful job look stopped (kStoppedResumable would have it requeued).
+int AgentDaemon::Impl::code_for_scheduler(int code) const {
+  const bool is_under_slurm = config_.cluster.kind == ClusterConfig::Kind::Slurm;
+  const bool has_left = others_continue_ && !finish_->job_result && code == kStoppedResumable;
+  if (!is_under_slurm || !has_left) return code;
+  log::warning("exit code 0 instead of 75: the other nodes continue the job");
+  return kSuccess;
 }
 
 std::optional<Duration> AgentDaemon::Impl::may_stay() const {
@@ -554,7 +567,8 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
     runner_->run(&agent::Agent::on_message, m);
   };
   // Posted, so that the reply to the admin command leaves first: the core may end the loop at once.
-  if (std::holds_alternative<control::ShutdownRequest>(message)) {
+  if (const auto* request = std::get_if<control::ShutdownRequest>(&message)) {
+    if (request->others_continue) others_continue_ = true;
     host_->hurry();
     return asio::post(loop_, [pass_on, message] { pass_on(message); });
   }
@@ -568,6 +582,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
 void AgentDaemon::Impl::catch_signals() {
   error_code ignored;
   for (int number : config_.signals) signals_.add(number, ignored);
+  for (int number : config_.cluster.stop_signals) signals_.add(number, ignored);
   wait_for_signal();
 }
 
@@ -577,7 +592,8 @@ void AgentDaemon::Impl::wait_for_signal() {
     wait_for_signal();
     host_->hurry();
     event_recorder_->on_signal(number);
-    runner_->run(&agent::Agent::on_signal, number);
+    const bool is_stop = std::ranges::count(config_.cluster.stop_signals, number) > 0;
+    runner_->run(&agent::Agent::on_signal, is_stop ? SIGTERM : number);
   });
 }
 

@@ -44,6 +44,8 @@ std::vector<WorkerSpec> RoundStarter::worker_specs(const control::RankAssignment
     spec.rank = Rank(assignment.base_rank + local_rank);
     spec.argv = agent::worker_argv(config_.workers, local_rank);
     if (config_.debug_rank == spec.rank.value) spec.argv = agent::after_debugger(spec.argv);
+    // Slurm sends them to every process of the step; the workers are to get SIGTERM instead.
+    spec.ignored = config_.cluster.stop_signals;
     const auto& cpus = config_.workers.cpus;
     if (!cpus.empty()) spec.cpus = cpus.at(static_cast<size_t>(local_rank));
     spec.environment = agent::worker_environment(config_, assignment, place, local_rank);

@@ -26,6 +26,7 @@ struct WorkerSpec {
   std::vector<std::string> argv;  // argv[0] without a slash is searched on PATH of `environment`.
   std::vector<std::string> environment;  // complete, "NAME=value"
   std::vector<int> cpus{};               // that it may use; empty: the agent's own
+  std::vector<int> ignored{};            // signals that are ignored unless the program handles them
   StreamRoute out;
   StreamRoute err;
   std::string error_file;  // read after the worker's end; empty: none

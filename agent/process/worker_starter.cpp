@@ -64,6 +64,7 @@ Result<Spawned> start_worker(const RoundPlan& round, const std::string& program,
   plan.cgroup = round.cgroup;
   plan.descriptors = &round.descriptors;
   plan.cpus = spec.cpus;
+  plan.ignored = spec.ignored;
   plan.ticket = &ticket;
   // After a cancelled start the host may be gone, and its cgroup folder closed.
   if (ticket.is_cancelled()) return system_error("cannot start " + program, ECANCELED);

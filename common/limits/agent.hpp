@@ -121,4 +121,7 @@ inline constexpr uint64_t kEventsBytes = 256 << 20;
 // Lines that wait for the file system; the events of many rounds.
 inline constexpr size_t kEventsPendingBytes = 1 << 20;
 
+// A command of the scheduler, such as scontrol: an overloaded controller answers within seconds.
+inline constexpr Duration kSchedulerTimeout = 30s;
+
 }  // namespace cpprun::limits

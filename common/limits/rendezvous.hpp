@@ -45,6 +45,9 @@ inline constexpr int kLookupsUnderWay = 16;
 
 // Sizes.
 inline constexpr int kNodesPerJob = 100'000;
+// SLURM_STEP_NODELIST: the names of kNodesPerJob nodes, compressed, are shorter.
+inline constexpr size_t kNodeListBytes = 64 * 1024;
+inline constexpr size_t kShownListBytes = 120;  // of a malformed list in a message
 // Machines with failed workers in one round that are compared to find the root cause.
 inline constexpr size_t kFailureClocks = 64;
 // Jobs that one coordinator leads at a time. Each has up to two listening sockets for its stores,

@@ -24,6 +24,7 @@
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
+#include "launcher/cpprun/slurm_requeue.hpp"
 #include "launcher/doctor/checks.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/options/options.hpp"
@@ -116,10 +117,19 @@ Status load_tls(RendezvousConfig& rendezvous) {
   return {};
 }
 
+// One line for the whole job tells what was inferred.
+void report_options(const Launch& launch_options) {
+  for (const std::string& warning : launch_options.warnings) log::warning(warning);
+  if (launch_options.inferred.empty()) return;
+  if (!launch_options.config.cluster.is_first_node) return log::info(launch_options.inferred);
+  log::plain("cpprun: " + launch_options.inferred);
+}
+
 int launch(Launch launch_options, StartTimes times) {
   if (Status ok = check_descriptors(launch_options.config.workers.nproc); !ok)
     return fail(ok.error());
-  for (const std::string& warning : launch_options.warnings) log::warning(warning);
+  report_options(launch_options);
+  if (launch_options.is_surplus) return kSuccess;
   if (Status ok = load_tls(launch_options.config.rendezvous); !ok) return fail(ok.error());
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
@@ -187,5 +197,9 @@ int main(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
   times.options = boot_now();
-  return run_guarded([&] { return launch(std::get<Launch>(std::move(*options_result)), times); });
+  Launch launch_options = std::get<Launch>(std::move(*options_result));
+  const auto cluster = launch_options.config.cluster;
+  const int code = run_guarded([&] { return launch(std::move(launch_options), times); });
+  requeue_if_stopped(cluster, code);
+  return code;
 }

@@ -2,6 +2,8 @@
 // that it reads.
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <optional>
 
 #include "common/limits/agent.hpp"
 #include "common/signals.hpp"
@@ -66,6 +68,44 @@ void read_signals(const ParsedOptions& options, Launch& launch) {
       config.signals.push_back(*number);
     }
   }
+}
+
+std::optional<int> preempt_signal(std::string_view name) {
+  if (name.starts_with("SIG")) name.remove_prefix(3);
+  if (name == "USR1") return SIGUSR1;
+  if (name == "USR2") return SIGUSR2;
+  return std::nullopt;
+}
+
+// Slurm's users choose the signal that announces the end: #SBATCH --signal=USR1@90.
+Status read_stop_signals(const ParsedOptions& options, ClusterConfig& cluster) {
+  if (options.preempt_signal == "none") return {};
+  for (const std::string& entry : text::split(options.preempt_signal, ',')) {
+    const std::optional<int> signal = preempt_signal(text::strip(entry));
+    if (!signal) {
+      return bad_value(options.shown("preempt-signal", options.preempt_signal) +
+                       ": write USR1, USR2, both with a comma, or none");
+    }
+    if (cluster.kind == ClusterConfig::Kind::Slurm) cluster.stop_signals.push_back(*signal);
+  }
+  return {};
+}
+
+// A script that is also used outside of Slurm may keep the option.
+Status read_requeue(const ParsedOptions& options, Launch& launch) {
+  if (!options.is_given("requeue") || options.requeue == "no") return {};
+  const bool is_unlimited = options.requeue == "yes";
+  const std::optional<int64_t> most =
+      is_unlimited ? std::optional(INT64_MAX) : text::parse_int(options.requeue);
+  if (!most || *most < 1) {
+    return bad_value(options.shown("requeue", options.requeue) +
+                     ": write how often the job may be requeued, such as --requeue=5");
+  }
+  ClusterConfig& cluster = launch.config.cluster;
+  cluster.requeues_max = most;
+  if (cluster.kind == ClusterConfig::Kind::Slurm) return {};
+  launch.warnings.push_back("--requeue has no effect: this is no Slurm job");
+  return {};
 }
 
 Status read_event_handler(const ParsedOptions& options, AgentConfig& config) {
@@ -159,6 +199,8 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   if (Status status = read_event_handler(options, config); !status) return status;
   if (Status status = read_snapshot_dir(options, environment, config); !status) return status;
   if (Status status = read_hangs(options, config); !status) return status;
+  if (Status status = read_stop_signals(options, config.cluster); !status) return status;
+  if (Status status = read_requeue(options, launch); !status) return status;
   read_signals(options, launch);
   config.max_restarts = static_cast<int>(options.max_restarts);
   config.startup_failures = static_cast<int>(options.startup_failures);

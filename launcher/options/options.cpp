@@ -2,6 +2,7 @@
 
 #include "common/text.hpp"
 #include "common/version.hpp"
+#include "launcher/options/cluster.hpp"
 #include "launcher/options/parse.hpp"
 #include "launcher/options/tokenizer.hpp"
 
@@ -25,12 +26,22 @@ template <class Part>
 
 Error bad_value(std::string text) { return Error{ErrorKind::BadValue, std::move(text)}; }
 
-Result<Launch> resolve(const ParsedOptions& options, const Environment& environment) {
+Result<Launch> resolve(const ParsedOptions& given, const Environment& environment) {
+  ParsedOptions options = given;
+  Result<ClusterView> view = fill_from_cluster(options, environment);
+  if (!view) return view.error();
   Launch launch;
+  launch.config.cluster = std::move(view->config);
+  launch.warnings = std::move(view->warnings);
+  launch.inferred = std::move(view->inferred);
+  launch.is_surplus = view->is_surplus;
+  if (launch.is_surplus) return launch;
   for (auto* part : {resolve_workers, resolve_program, resolve_logs, resolve_rendezvous,
                      resolve_tls, resolve_agent, resolve_faults}) {
     if (Status status = part(options, environment, launch); !status) return status.error();
   }
+  std::optional<bool>& is_host = launch.config.rendezvous.conf.is_host;
+  if (!is_host) is_host = view->is_host;
   return launch;
 }
 

@@ -68,6 +68,9 @@ struct ParsedOptions {
   std::string tls_cert;
   std::string tls_key;
   std::string tls_ca;
+  std::string cluster = "auto";
+  std::string requeue;  // empty: not given; "yes" without a number
+  std::string preempt_signal = "USR1,USR2";
   std::string print_completion;
 
   std::string script;

@@ -15,6 +15,9 @@ namespace cpprun {
 struct Launch {
   AgentConfig config;
   std::vector<std::string> warnings;  // one line each; the caller prints them
+  std::string inferred;               // one line: what --cluster has filled in; empty: nothing
+  // Another launcher on this node runs the job: exit with 0 and start nothing.
+  bool is_surplus = false;
 };
 
 Result<Launch> resolve(const ParsedOptions& options, const Environment& environment);

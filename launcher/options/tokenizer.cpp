@@ -13,7 +13,7 @@ constexpr std::string_view kUsage =
     "usage: cpprun [options] script [arguments of the script]\n"
     "       cpprun --help lists the options\n";
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 // argparse's negative numbers, which are values, not options: -1, -.5, -1.5.
 bool is_negative_number(std::string_view arg) {
@@ -94,10 +94,16 @@ Error ambiguous_option(const Option& option) {
                      text::join(names, ", "));
 }
 
+// The value of an option that stands without one.
+std::string value_of_bare_option(const OptionRow& row) {
+  const std::vector<std::string> words = choice_words(row);
+  return words.empty() ? "yes" : words.front();
+}
+
 // Checks the form of one value; with `is_free` any word is accepted for a choice.
 Result<std::string> checked(const OptionRow& row, const std::string& spelling, std::string value,
                             bool is_free) {
-  std::string what = "option " + spelling + ": " + quoted(value);
+  std::string what = "option " + spelling + ": " + in_quotes(value);
   if (row.kind() == OptionKind::Int) {
     std::optional<int64_t> number = text::parse_int(value);
     if (!number) return usage_error(what + " is not a whole number");
@@ -163,7 +169,7 @@ Status Tokenizer::read_option(Option option) {
   const OptionRow& row = *option.fitting.front();
   if (row.takes_value()) return read_value(row, std::move(option));
   if (row.details.is_value_optional) {
-    if (!option.value) return add(row, option.spelling, choice_words(row).front());
+    if (!option.value) return add(row, option.spelling, value_of_bare_option(row));
     return read_value(row, std::move(option));
   }
   return read_flag(row, option);
@@ -173,7 +179,7 @@ Status Tokenizer::read_flag(const OptionRow& row, const Option& option) {
   bool is_letter = option.spelling.size() == 2;
   if (option.value && !(is_letter && !option.value->empty() && by_letter(option.value->front()))) {
     return usage_error("option " + option.spelling + " takes no value, but has " +
-                       quoted(*option.value));
+                       in_quotes(*option.value));
   }
   if (row.kind() == OptionKind::Question) {
     tokens_.question = &row;

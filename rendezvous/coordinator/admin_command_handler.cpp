@@ -86,11 +86,12 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::drain(const std::strin
   if (!node.is_connected()) {
     return refuse(node.id.name + " has no connection to the coordinator just now; try again");
   }
-  send(node, control::ShutdownRequest{true, "an operator on " + by + " drains this node"}, effects);
   const auto stays = [&](const auto& entry) {
     return &entry.second != &node && entry.second.is_connected() && !entry.second.is_draining();
   };
   const bool is_short = std::ranges::count_if(job.nodes.all(), stays) < job_spec_.min_nodes;
+  const std::string why = "an operator on " + by + " drains this node";
+  send(node, control::ShutdownRequest{true, why, !is_short}, effects);
   return Outcome{"asked " + node.id.name + " to save and leave" +
                  (is_short ? "; fewer nodes than --nnodes needs are left then" : "")};
 }

@@ -76,6 +76,10 @@ CPPRUN_IN_CHILD void clear_signals(const ChildPlan& plan) {
   for (size_t i = 0; i < plan.signal_count; ++i) {
     ::syscall(SYS_rt_sigaction, plan.signals[i], &standard, nullptr, sizeof(unsigned long));
   }
+  standard.words[0] = 1;  // the kernel's SIG_IGN, in the place of the handler
+  for (size_t i = 0; i < plan.ignored_count; ++i) {
+    ::syscall(SYS_rt_sigaction, plan.ignored[i], &standard, nullptr, sizeof(unsigned long));
+  }
   unsigned long empty = 0;
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &empty, nullptr, sizeof empty);
 }

@@ -37,6 +37,8 @@ struct ChildPlan {
   const cpu_set_t* cpus = nullptr;      // null: the parent's
   const int* signals = nullptr;         // reset to their default action
   size_t signal_count = 0;
+  const int* ignored = nullptr;  // signals to ignore
+  size_t ignored_count = 0;
   int* child = nullptr;               // gets the child's pid (start_ticket.hpp); null: unused
   const int* is_cancelled = nullptr;  // read after that
   volatile ChildStep failed = ChildStep::None;  // written by the child

@@ -176,6 +176,8 @@ Result<Spawned> SpawnContext::spawn(const SpawnPlan& plan) {
   child.descriptors = plan.descriptors;
   child.signals = signals_.data();
   child.signal_count = signals_.size();
+  child.ignored = plan.ignored.data();
+  child.ignored_count = plan.ignored.size();
   if (plan.ticket != nullptr) {
     const StartTicket::Cells cells = plan.ticket->cells();
     child.child = cells.child;

@@ -30,6 +30,7 @@ struct SpawnPlan {
   int cgroup = -1;                      // cgroup folder to start in; -1: none
   const rlimit* descriptors = nullptr;  // RLIMIT_NOFILE; null: the agent's own
   std::vector<int> cpus{};              // that it may use; empty: the agent's own
+  std::vector<int> ignored{};           // signals that are ignored unless the program handles them
   StartTicket* ticket = nullptr;        // by which another thread may cancel; null: none
 };
 

@@ -66,6 +66,7 @@ struct AdminReply {
 struct ShutdownRequest {
   bool saves = false;
   std::string why;
+  bool others_continue = false;  // a drain that leaves the job enough nodes
 };
 
 // Names of the kinds, as cpprunctl sends them to an agent's admin socket.

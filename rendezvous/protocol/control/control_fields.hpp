@@ -254,6 +254,7 @@ void fields(auto&& v, AdminReply& m) {
 void fields(auto&& v, ShutdownRequest& m) {
   v("saves", m.saves);
   v("why", m.why);
+  v("others_continue", m.others_continue);
 }
 void fields(auto&& v, AdminHello& m) {
   v("protocol", m.protocol);

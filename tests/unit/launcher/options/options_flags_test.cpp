@@ -110,6 +110,9 @@ std::vector<FlagCase> worker_cases() {
        [](auto& c) {
          return c.rendezvous.allowed_hosts == std::vector<std::string>{"a.example", "b"};
        }},
+      {"cluster", "none", [](auto& c) { return c.cluster.kind == ClusterConfig::Kind::None; }},
+      {"preempt-signal", "USR1", [](auto& c) { return c.cluster.stop_signals.empty(); }},
+      {"requeue", "4", [](auto& c) { return c.cluster.requeues_max == 4; }},
       {"omp-threads", "4", [](auto& c) { return c.workers.omp_threads == 4; }},
       {"faults", "plan.json",
        [](auto& c) { return c.faults.plan && c.faults.plan->faults.size() == 1; }},

@@ -152,6 +152,7 @@ TEST_F(AdminCommandsTest, ADrainNamesItsNode) {
   orders_drain("a", "1");
   expect_answer("a", true, "asked b to save");
   EXPECT_TRUE(heard<control::ShutdownRequest>("b")->saves);
+  EXPECT_EQ(heard<control::ShutdownRequest>("b")->others_continue, job_spec.min_nodes <= 2);
   EXPECT_FALSE(heard<control::ShutdownRequest>("a"));
   EXPECT_EQ(phase(), Phase::Running) << "the node says itself that it drains";
   drains("b");

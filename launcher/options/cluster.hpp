@@ -1,0 +1,34 @@
+// --cluster: fills what flags and PET_* variables leave open from what Slurm or Kubernetes tell the
+// process. Pure: Environment is the only source.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/config.hpp"
+#include "common/result.hpp"
+#include "launcher/options/environment.hpp"
+#include "launcher/options/parsed_options.hpp"
+
+namespace cpprun {
+
+struct ClusterView {
+  ClusterConfig config;
+  // Overrides what the endpoint's name tells about the hosting node; unset: the name decides.
+  std::optional<bool> is_host;
+  // Another launcher on this node runs the job; this one ends at once with 0.
+  bool is_surplus = false;
+  std::string inferred;  // one line; empty: nothing was inferred
+  std::vector<std::string> warnings;
+};
+
+// Writes what it infers into `options`, with the variable as the spelling, so that messages name
+// it. Outside of a cluster, and with --standalone, it changes nothing.
+Result<ClusterView> fill_from_cluster(ParsedOptions& options, const Environment& environment);
+
+// Whether a run that ended with `exit_code` asks for a requeue. Only the first node asks,
+// after 75 or after SIGTERM (also as --preempt-signal), up to the number that --requeue allows.
+bool wants_requeue(const ClusterConfig& cluster, int exit_code);
+
+}  // namespace cpprun

@@ -1,0 +1,257 @@
+"""A real Slurm of several nodes on one Debian machine, for tests. Needs root.
+
+Each node has a host name, an address, processes and a /tmp of its own, by namespaces. The packages
+are downloaded and unpacked below one folder; nothing is installed. All processes descend from one
+process, so its end is the end of the lab. The program runs itself inside the namespaces:
+`slurm_lab.py control|node FOLDER ...`.
+"""
+import os
+import pathlib
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+
+PACKAGES = ['slurmctld', 'slurmd', 'slurm-client', 'munge']
+NEEDED = ['apt-get', 'dpkg', 'unshare', 'nsenter', 'ip', 'mount']
+NETWORK = '10.76.0'
+UNSHARE = ['unshare', '--mount', '--net', '--uts', '--ipc', '--pid', '--fork', '--kill-child',
+           '--propagation', 'private', '/usr/bin/python3']
+SLOW = 300  # seconds until a lab must be up, on a machine ten times slower
+
+
+def call(*command, **options):
+    return subprocess.run([str(part) for part in command], check=True, **options)
+
+
+def first_child(pid):
+    return pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split()[0]
+
+
+class Unavailable(Exception):
+    """Why there can be no lab here."""
+
+
+def fetch(root):
+    """Unpacks the packages and those that they need into `root`, once."""
+    if (root / 'complete').exists():
+        return
+    cache = root.parent / 'packages'
+    shutil.rmtree(root, ignore_errors=True)
+    (cache / 'partial').mkdir(parents=True, exist_ok=True)
+    root.mkdir(parents=True)
+    command = ['apt-get', '-qq', '-y', '--no-install-recommends', '--download-only', '--reinstall',
+               '-o', 'Debug::NoLocking=1', '-o', 'APT::Sandbox::User=root',
+               '-o', f'Dir::Cache::archives={cache}', 'install', *PACKAGES]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SLOW)
+    if done.returncode != 0:
+        why = done.stderr.strip()[-300:]
+        raise Unavailable('the packages of Slurm cannot be downloaded: ' + why)
+    for package in cache.glob('*.deb'):
+        call('dpkg', '-x', package, root)
+    # As update-alternatives would do.
+    for program in [*root.glob('usr/bin/*-wlm'), *root.glob('usr/sbin/*-wlm')]:
+        program.with_name(program.name.removesuffix('-wlm')).symlink_to(program.name)
+    (root / 'complete').touch()
+
+
+CONF = """\
+ClusterName=lab
+SlurmctldHost=ctl
+AuthType=auth/munge
+AuthInfo=socket=/run/munge/socket,cred_expire=5
+CredType=cred/munge
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={state}
+SlurmctldPidFile=/run/slurm-lab/ctl.pid
+SlurmdPidFile=/run/slurm-lab/%n.pid
+SlurmdSpoolDir=/run/slurm-lab/%n
+SlurmctldLogFile={state}/slurmctld.log
+SlurmdLogFile={state}/%n.log
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+KillWait=20
+InactiveLimit=0
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+JobRequeue=1
+SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=1
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+NodeName=n[1-{nodes}] CPUs=4 RealMemory=1000 State=UNKNOWN
+PartitionName=main Nodes=n[1-{nodes}] Default=YES PriorityTier=1 GraceTime=60 PreemptMode=REQUEUE
+PartitionName=urgent Nodes=n[1-{nodes}] PriorityTier=10 PreemptMode=OFF
+"""
+
+
+def write_files(folder, nodes):
+    etc = folder / 'etc'
+    state = folder / 'state'
+    (etc / 'slurm').mkdir(parents=True)
+    state.mkdir()
+    (etc / 'slurm' / 'slurm.conf').write_text(CONF.format(state=state, nodes=nodes))
+    addresses = [f'{NETWORK}.{i} n{i}' for i in range(1, nodes + 1)]
+    hosts = ['127.0.0.1 localhost', f'{NETWORK}.250 ctl', *addresses]
+    (etc / 'hosts').write_text('\n'.join(hosts) + '\n')
+    key = folder / 'munge.key'
+    key.touch(mode=0o600)
+    key.write_bytes(secrets.token_bytes(128))
+
+
+class SlurmLab:
+    """`folder` is the lab's own and is removed at the end; `root` keeps the packages."""
+
+    def __init__(self, folder, root, nodes=2):
+        self.folder = folder
+        self.nodes = nodes
+        fetch(root)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        write_files(folder, nodes)
+        inside = [*UNSHARE, __file__, 'control', str(folder), str(root), str(nodes)]
+        self.log = open(folder / 'lab.log', 'w')
+        self.process = subprocess.Popen(inside, stdin=subprocess.DEVNULL, stdout=self.log,
+                                        stderr=self.log)
+        try:
+            self.wait(lambda: (folder / 'up').exists(), 'the lab starts')
+            self.pid = int(first_child(self.process.pid))
+            self.wait(self.is_idle, 'all nodes are idle')
+        except BaseException:
+            self.stop()
+            raise
+
+    def is_idle(self):
+        idle = self.ask('sinfo', '-h', '-N', '-p', 'main', '-t', 'idle', '-o', '%N')
+        return len(idle.split()) == self.nodes
+
+    def wait(self, is_so, what):
+        until = time.monotonic() + SLOW
+        while not is_so():
+            if self.process.poll() is not None or time.monotonic() > until:
+                log = (self.folder / 'lab.log').read_text()[-2000:]
+                raise AssertionError(f'{what}: not so; {log}')
+            time.sleep(0.1)
+
+    def command(self, *command):
+        """The command line that runs `command` on the login host."""
+        return ['nsenter', '-t', str(self.pid), '-m', '-n', '-u', '-i', '-p', '--',
+                'env', '-i', 'PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin',
+                'HOME=/root', *[str(part) for part in command]]
+
+    def run(self, *command, check=True):
+        return subprocess.run(self.command(*command), capture_output=True, text=True, check=check,
+                              timeout=SLOW, stdin=subprocess.DEVNULL, cwd=self.folder)
+
+    def ask(self, *command):
+        return self.run(*command, check=False).stdout
+
+    def start(self, *command):
+        return subprocess.Popen(self.command(*command), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                cwd=self.folder)
+
+    def job(self, number):
+        """The fields of `scontrol show job`."""
+        words = self.ask('scontrol', 'show', 'job', number).split()
+        return dict(word.split('=', 1) for word in words if '=' in word)
+
+    def stop(self):
+        self.process.kill()  # --kill-child ends process 1 of the lab, and the kernel all others
+        self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+# ---------------------------------------------------------------- inside of the namespaces
+
+def overlay(name, root):
+    upper = pathlib.Path('/run/overlay') / name
+    work = pathlib.Path('/run/overlay') / (name + '.work')
+    upper.mkdir(parents=True)
+    work.mkdir()
+    layers = f'lowerdir={root}/{name}:/{name},upperdir={upper},workdir={work}'
+    call('mount', '-t', 'overlay', '-o', layers, 'overlay', '/' + name)
+
+
+def control(folder, root, nodes):
+    """Process 1 of the lab."""
+    call('mount', '-t', 'proc', 'proc', '/proc')
+    call('mount', '-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', '/run')
+    for name in ('etc', 'usr', 'var'):
+        if (root / name).is_dir():
+            overlay(name, root)
+    if (root / 'lib').is_dir():  # packages from before the merged /usr
+        call('cp', '-a', f'{root}/lib/.', '/usr/lib/')
+    call('cp', '-a', f'{folder}/etc/.', '/etc/')
+    for path in ('/run/slurm-lab', '/run/munge'):
+        os.makedirs(path)
+    call('hostname', 'ctl')
+    call('ip', 'link', 'set', 'lo', 'up')
+    call('ip', 'link', 'add', 'name', 'br0', 'type', 'bridge', 'forward_delay', '0')
+    call('ip', 'addr', 'add', f'{NETWORK}.250/24', 'dev', 'br0')
+    call('ip', 'link', 'set', 'br0', 'up')
+    call('munged', '--force', '--socket=/run/munge/socket', f'--key-file={folder}/munge.key',
+         '--pid-file=/run/munge/pid', '--log-file=/run/munge/log', '--seed-file=/run/munge/seed')
+    subprocess.Popen(['slurmctld', '-D'], stdout=subprocess.DEVNULL)
+    for number in range(1, nodes + 1):
+        start_node(folder, number)
+    (folder / 'up').touch()
+    while True:  # process 1 reaps what is left to it
+        try:
+            os.wait()
+        except ChildProcessError:
+            time.sleep(1)
+
+
+def start_node(folder, number):
+    ends = os.pipe()
+    inside = [*UNSHARE, __file__, 'node', str(folder), str(number), str(ends[1])]
+    holder = subprocess.Popen(inside, pass_fds=[ends[1]])
+    os.close(ends[1])
+    os.read(ends[0], 1)  # its namespaces exist
+    os.close(ends[0])
+    name = f'n{number}'
+    call('ip', 'link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns',
+         first_child(holder.pid))
+    call('ip', 'link', 'set', name, 'master', 'br0', 'up')
+
+
+def node(folder, number, ready):
+    """Process 1 of a node."""
+    call('mount', '-t', 'proc', 'proc', '/proc')
+    call('hostname', f'n{number}')
+    for path in ('/tmp', '/dev/shm'):
+        call('mount', '-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', path)
+    call('ip', 'link', 'set', 'lo', 'up')
+    os.write(ready, b'1')
+    os.close(ready)
+    until = time.monotonic() + SLOW
+    while subprocess.run(['ip', 'link', 'show', 'eth0'], capture_output=True).returncode != 0:
+        if time.monotonic() > until:
+            sys.exit('no eth0')
+        time.sleep(0.05)
+    call('ip', 'addr', 'add', f'{NETWORK}.{number}/24', 'dev', 'eth0')
+    call('ip', 'link', 'set', 'eth0', 'up')
+    subprocess.Popen(['slurmd', '-D', '-N', f'n{number}'], stdout=subprocess.DEVNULL,
+                     stderr=subprocess.DEVNULL)
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            time.sleep(1)
+
+
+if __name__ == '__main__':
+    role, place = sys.argv[1], pathlib.Path(sys.argv[2])
+    if role == 'control':
+        control(place, pathlib.Path(sys.argv[3]), int(sys.argv[4]))
+    else:
+        node(place, int(sys.argv[3]), int(sys.argv[4]))

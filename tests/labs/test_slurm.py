@@ -1,0 +1,107 @@
+"""cpprun under a real Slurm on two nodes."""
+import os
+import pathlib
+import time
+
+import pytest
+
+WORKER = pathlib.Path(__file__).with_name('lab_worker.py')
+MANY = 1_000_000  # steps; more than a test waits for
+SLOWEST = 300
+
+
+def finish(process):
+    try:
+        return process.communicate(timeout=SLOWEST)[0]
+    finally:
+        process.kill()
+
+
+def wait_for(is_so, what):
+    until = time.monotonic() + SLOWEST
+    while not is_so():
+        assert time.monotonic() < until, what
+        time.sleep(0.1)
+
+
+def running(place):
+    return all((place / f'running-{rank}').exists() for rank in range(2))
+
+
+def has_ended(lab, number):
+    return lab.job(number).get('JobState') in ('COMPLETED', 'FAILED', 'CANCELLED')
+
+
+def script(place, command):
+    path = place / 'job.sh'
+    path.write_text('#!/bin/bash\n' + command + '\n')
+    return path
+
+
+def submit(lab, place, command, *options):
+    return lab.run('sbatch', '--parsable', '--nodes=2', '--requeue', '--open-mode=append',
+                   f'--output={place}/out', *options, script(place, command)).stdout.strip()
+
+
+def test_srun_needs_no_flags(lab, cpprun, place):
+    out = finish(process := lab.start('srun', '--nodes=2', cpprun, WORKER, '2', place))
+    assert process.returncode == 0, out
+    assert 'Slurm job' in out and out.count('run id') == 1, out
+    assert 'rank 0 of 2 on n1' in out and 'rank 1 of 2 on n2' in out, out
+
+
+def test_further_tasks_of_a_node_end_at_once(lab, cpprun, place):
+    process = lab.start('srun', '--nodes=2', '--ntasks-per-node=2', cpprun, WORKER, '2', place)
+    out = finish(process)
+    assert process.returncode == 0, out
+    assert 'use --ntasks-per-node=1' in out, out
+    assert out.count(' of 2 on n') == 2, out
+
+
+def test_a_forgotten_srun_is_said(lab, cpprun, place):
+    alone = finish(process := lab.start('salloc', '--nodes=2', cpprun, WORKER, '2', place))
+    assert process.returncode == 0, alone
+    assert 'srun did not start this cpprun: it uses one node' in alone, alone
+    process = lab.start('salloc', '--nodes=2', cpprun, '--nnodes=2', WORKER, '2', place)
+    out = finish(process)
+    assert process.returncode == 1 and 'write `srun cpprun ...`' in out, out
+
+
+def test_usr1_asks_to_save(lab, cpprun, place):
+    process = lab.start('srun', '--nodes=2', '--job-name=usr1', cpprun, WORKER, MANY, place)
+    wait_for(lambda: running(place), 'the workers run')
+    number = lab.ask('squeue', '-h', '--name=usr1', '-o', '%i').strip()
+    lab.run('scancel', '--signal=USR1', number)
+    out = finish(process)
+    assert process.returncode == 75, out
+    assert 'rank 0 saves at step' in out and 'rank 1 saves at step' in out, out
+    assert 'stopped on request' in out, out
+
+
+def test_a_stopped_job_is_requeued_and_continues(lab, cpprun, place):
+    number = submit(lab, place, f'srun {cpprun} --requeue=1 {WORKER} 400 {place}')
+    wait_for(lambda: running(place), 'the workers run')
+    lab.run('scancel', '--signal=USR2', number)
+    wait_for(lambda: has_ended(lab, number), 'the job ends')
+    job, out = lab.job(number), (place / 'out').read_text()
+    assert job['JobState'] == 'COMPLETED' and job['Restarts'] == '1', (job, out)
+    assert f'job {number} is requeued' in out and f'run {number}.0.1' in out, out
+    assert 'ends at step 400' in out, out
+
+
+def test_a_failed_job_is_not_requeued(lab, cpprun, place):
+    number = submit(lab, place, f'srun {cpprun} --requeue --no-python /bin/false')
+    wait_for(lambda: has_ended(lab, number), 'the job ends')
+    job = lab.job(number)
+    assert (job['JobState'], job['Restarts'], job['ExitCode']) == ('FAILED', '0', '1:0'), job
+
+
+@pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='long: only with --all')
+def test_a_preempted_job_saves_and_continues(lab, cpprun, place):
+    number = submit(lab, place, f'srun {cpprun} --requeue {WORKER} 1000 {place}')
+    wait_for(lambda: running(place), 'the workers run')
+    lab.run('srun', '--partition=urgent', '--nodes=2', '--exclusive', 'true')
+    wait_for(lambda: has_ended(lab, number), 'the job ends')
+    job, out = lab.job(number), (place / 'out').read_text()
+    assert job['JobState'] == 'COMPLETED' and job['Restarts'] == '1', (job, out)
+    assert 'rank 0 saves at step' in out and 'ends at step 1000' in out, out
