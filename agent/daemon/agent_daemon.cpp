@@ -8,7 +8,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
-#include <filesystem>
 #include <utility>
 
 #include "agent/core/agent.hpp"
@@ -44,6 +43,7 @@
 #include "common/loop/effect_runner.hpp"
 #include "common/loop/loop_poster.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 #include "common/machine/identity.hpp"
 #include "common/proof/node_id.hpp"
 #include "common/text.hpp"
@@ -55,21 +55,6 @@ namespace cpprun {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-
-namespace {
-
-// Workers may run in another working directory.
-AgentConfig with_whole_paths(AgentConfig config) {
-  if (config.snapshot_dir.empty()) return config;
-  std::error_code error;
-  const std::filesystem::path whole = std::filesystem::absolute(config.snapshot_dir, error);
-  if (!error) config.snapshot_dir = whole.lexically_normal().string();
-  return config;
-}
-
-bool is_loopback_name(const std::string& host) { return host == "localhost" || is_loopback(host); }
-
-}  // namespace
 
 class AgentDaemon::Impl final : public AgentDaemon {
  public:
@@ -220,13 +205,15 @@ class AgentDaemon::Impl final : public AgentDaemon {
 
 Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
   fill_standard_streams();  // before the loop opens its descriptors
+  // Workers may run in another working directory.
+  config.snapshot_dir = absolute_path(config.snapshot_dir);
   auto made = std::make_unique<Impl>(std::move(config));
   if (Status ok = made->prepare(); !ok) return ok.error();
   return std::unique_ptr<AgentDaemon>(std::move(made));
 }
 
 AgentDaemon::Impl::Impl(AgentConfig given)
-    : config_(with_whole_paths(std::move(given))),
+    : config_(std::move(given)),
       host_name_(own_host_name()),
       token_(text::hex(random_bytes())),
       key_(text::hex(random_bytes())),
@@ -515,9 +502,11 @@ void AgentDaemon::Impl::open_snapshots() {
 void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresses) {
   const RendezvousConfig& rendezvous = config_.rendezvous;
   if (!snapshots_ || rendezvous.max_nodes == 1 || addresses.empty()) return;
-  const bool is_known_by_it =
-      rendezvous.local_addr.empty() &&
-      (!is_loopback_name(addresses.front()) || is_loopback_name(rendezvous.endpoint.host));
+  const auto is_local = [](const std::string& name) {
+    return name == "localhost" || is_loopback(name);
+  };
+  const bool is_known_by_it = rendezvous.local_addr.empty() &&
+                              (!is_local(addresses.front()) || is_local(rendezvous.endpoint.host));
   core_->on_serving(snapshots_->serve(is_known_by_it ? addresses.front() : ""));
 }
 

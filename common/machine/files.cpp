@@ -52,6 +52,12 @@ bool write_file(const std::string& path, const std::string& text) {
   return static_cast<bool>(out);
 }
 
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  return path.empty() || error ? path : whole.lexically_normal().string();
+}
+
 std::vector<std::string> list_folder(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;

@@ -20,6 +20,10 @@ bool read_until(int fd, Instant until, size_t most, std::string& text);
 // Replaces its content. False: it could not be written.
 bool write_file(const std::string& path, const std::string& text);
 
+// Without "." and "..", independent of the working directory. Unchanged if empty, or if there is no
+// working directory. Looks at no file.
+std::string absolute_path(const std::string& path);
+
 // The names in a folder, in no order; none if it cannot be read.
 std::vector<std::string> list_folder(const std::string& path);
 // The names of NVIDIA's device files in a folder such as /dev, one per GPU, sorted: "nvidia0", but

@@ -10,6 +10,7 @@ import array
 import ctypes
 import gc
 import os
+import signal
 import sys
 import time
 
@@ -480,7 +481,9 @@ def become_worker(state, descriptors, parent):
     if os.getppid() != state.agent:
         os._exit(1)
     os.setsid()
-    command, environment, cpus = read_specification(specification)
+    command, environment, cpus, ignored = read_specification(specification)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
     if cpus:
         os.sched_setaffinity(0, cpus)
     for target, source in enumerate((stdin, stdout, stderr)):
@@ -517,8 +520,9 @@ def read_specification(descriptor):
     parts = os.pread(descriptor, size, 0).split(b"\0")
     count = int(parts[0])
     command = [os.fsdecode(word) for word in parts[1:1 + count]]
-    cpus = [int(cpu) for cpu in parts[1 + count].split(b",") if cpu]
-    return command, parts[2 + count:-1], cpus
+    cpus, ignored = ([int(number) for number in part.split(b",") if number]
+                     for part in parts[1 + count:3 + count])
+    return command, parts[3 + count:-1], cpus, ignored
 
 
 def set_environment(state, entries):

@@ -74,13 +74,18 @@ std::string settings_of(const PreloadPlan& plan, const std::string& program) {
   return text;
 }
 
+std::string comma_list(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text;
+}
+
 std::string specification_of(const SpawnPlan& plan) {
   std::string text;
   append(text, std::to_string(plan.argv.size()));
   for (const std::string& word : plan.argv) append(text, word);
-  std::string cpus;
-  for (const int cpu : plan.cpus) cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
-  append(text, cpus);
+  append(text, comma_list(plan.cpus));
+  append(text, comma_list(plan.ignored));
   for (const std::string& entry : plan.environment) append(text, entry);
   return text;
 }

@@ -7,9 +7,9 @@
 //     five descriptors: specification, stdin, stdout, stderr, gate
 //   process: "importing" NAME; "ready" SECONDS BYTES MODULES; "refused" MODULE REASON; "checked"
 //     PATH of a changed file, or nothing
-// The specification is a memfd: argc, the arguments, the CPUs ("0,1"), the environment. Over its
-// gate, a socket pair too, a new worker sends "P<pid>" once the agent is its parent, waits for "G",
-// and sends "K" when its setup is complete, or "E<reason>".
+// The specification is a memfd: argc, the arguments, the CPUs ("0,1"), the signals to ignore, the
+// environment. Over its gate, a socket pair too, a new worker sends "P<pid>" once the agent is its
+// parent, waits for "G", and sends "K" when its setup is complete, or "E<reason>".
 //
 // The process is a helper in the sense of orphan_sweep.hpp; the destructor kills it and its group.
 // Thread: the loop's, unless noted; any thread may destroy it.
