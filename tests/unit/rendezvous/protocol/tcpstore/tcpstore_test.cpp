@@ -312,7 +312,7 @@ TEST(ProtocolDetection, DistinguishesProtocols) {
   EXPECT_EQ(sniff_text("GET /"), Protocol::Http);
   EXPECT_EQ(sniff_text("CONNECT"), Protocol::Http);
   EXPECT_EQ(sniff_text("\x00\xCE\xF7\x85\x3D"sv), Protocol::Unknown);
-  EXPECT_EQ(sniff_text("\x16\x03\x01"), Protocol::Unknown) << "TLS";
+  EXPECT_EQ(sniff_text("\x16\x03\x01"), Protocol::Tls);
   EXPECT_EQ(sniff_text("SSH-2"), Protocol::Unknown);
 }
 
