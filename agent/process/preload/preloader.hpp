@@ -45,9 +45,6 @@ class Preloader {
   WorkerFork worker_fork();
 
   const std::optional<Loaded>& loaded() const { return loaded_; }  // unset: nothing is ready
-  const std::string& refusal() const {
-    return refusal_;
-  }  // why workers are spawned; "": they are not
 
  private:
   enum class State { Importing, Ready, Checking, Down, Off };
@@ -79,7 +76,7 @@ class Preloader {
   Instant deadline_ = Instant::never();  // of the imports or the check
   std::function<void()> done_;
   std::string importing_;  // the module
-  std::string refusal_;
+  std::string refusal_;    // why workers are spawned; "": they are not
   std::optional<Loaded> loaded_;
   int failures_ = 0;  // processes that ended since the last fork
 };
