@@ -117,7 +117,7 @@ Status load_tls(RendezvousConfig& rendezvous) {
   return {};
 }
 
-// One line for the whole job tells what was inferred.
+// The agent of the first node prints one line about what was inferred.
 void report_options(const Launch& launch_options) {
   for (const std::string& warning : launch_options.warnings) log::warning(warning);
   if (launch_options.inferred.empty()) return;

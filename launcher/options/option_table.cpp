@@ -138,9 +138,9 @@ constexpr OptionRow kTable[] = {
      &ParsedOptions::store_allow,
      "WORD",
      "",
-     "With --worker-store=agent: who may use the workers' store. all: everybody; clients from "
-     "other addresses than those of the job's nodes are logged. members: these are refused. "
-     "Default: all.",
+     "With --worker-store=agent: which clients may use the workers' store. all: every client; "
+     "clients from other addresses than those of the job's nodes are logged. members: these are "
+     "refused. Default: all.",
      "job-wide, the first agent's value counts; needs a network without address translation "
      "between workers and coordinator",
      {.choices = "all members"}},

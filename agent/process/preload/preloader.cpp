@@ -79,7 +79,7 @@ void Preloader::watch_end() {
   end_.async_wait(stream_descriptor::wait_read,
                   lifetime_.guard([this, pid = process_->pid()](boost::system::error_code error) {
                     if (error || !process_ || process_->pid() != pid) return;
-                    on_messages();  // it may have said why it ends
+                    on_messages();  // its last message may hold the reason of its end
                     if (process_ && process_->pid() == pid) on_end();
                   }));
 }
