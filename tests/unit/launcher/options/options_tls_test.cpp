@@ -51,7 +51,7 @@ TEST(OptionsTls, CertificatesBelongTogether) {
               HasSubstr("there is no such file"));
 }
 
-// A cluster may set the variable for everybody; a user who names certificates means those.
+// A cluster may set the variable for all users; the certificates that a user names go before it.
 TEST(OptionsTls, CertificatesWinOverTheVariables) {
   const Machine machine = Machine{}.with({"CPPRUN_SECRET_FILE=short"});
   const AgentConfig config =
