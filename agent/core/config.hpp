@@ -73,7 +73,11 @@ struct RendezvousConfig {
   // Address of the coordinator. Static with several nodes, or with the agent's store:
   // master_addr:master_port. Etcd: the first member of etcd.
   Endpoint endpoint;
-  EtcdConfig etcd;  // Etcd only
+  // The hosting node listens at the first free one of endpoint.port and these, and leads no other
+  // job there; the other nodes try them in this order.
+  std::vector<uint16_t> further_ports;
+  int expected_nodes = 0;  // agents that the scheduler starts; 0: unknown
+  EtcdConfig etcd;         // Etcd only
   std::string run_id;
   bool has_default_run_id = false;  // the user gave no --rdzv-id, so other jobs may use the same
   int min_nodes = 1;

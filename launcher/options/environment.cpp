@@ -9,6 +9,7 @@
 
 #include "common/machine/files.hpp"
 #include "common/machine/identity.hpp"
+#include "common/machine/usable_cpus.hpp"
 #include "common/text.hpp"
 #include "launcher/options/gpus.hpp"
 
@@ -74,6 +75,7 @@ Environment real_environment() {
     made.variables.emplace_back(*entry);
   }
   made.count_cpus = count_online_cpus;
+  made.count_usable_cpus = usable_cpus;
   made.look_at = look_at_file;
   made.read_file = read_file;
   made.read_secret = JobSecret::read;

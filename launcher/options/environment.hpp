@@ -34,8 +34,9 @@ struct GpuProbe {
 };
 
 struct Environment {
-  std::vector<std::string> variables;  // "NAME=value", in their order
-  std::function<int()> count_cpus = [] { return 1; };
+  std::vector<std::string> variables;                         // "NAME=value", in their order
+  std::function<int()> count_cpus = [] { return 1; };         // of the machine, as torchrun counts
+  std::function<int()> count_usable_cpus = [] { return 1; };  // by affinity and cgroup quota
   std::function<GpuProbe()> probe_gpus = [] { return GpuProbe{0, "not looked for"}; };
   std::function<Topology()> read_topology = [] { return Topology{}; };
   std::function<FileFacts(const std::string& path)> look_at = [](const std::string&) {

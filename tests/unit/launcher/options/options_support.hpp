@@ -16,6 +16,7 @@ using Strings = std::vector<std::string>;
 struct Machine {
   Strings variables;
   int cpus = 2;
+  int usable_cpus = 2;
   GpuProbe gpus;
   Topology topology;
   std::map<std::string, FileFacts> files;
@@ -41,6 +42,7 @@ struct Machine {
     Environment made;
     made.variables = variables;
     made.count_cpus = [n = cpus] { return n; };
+    made.count_usable_cpus = [n = usable_cpus] { return n; };
     made.probe_gpus = [g = gpus] { return g; };
     made.read_topology = [t = topology] { return t; };
     made.look_at = [f = files](const std::string& path) {

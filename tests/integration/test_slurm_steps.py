@@ -1,0 +1,126 @@
+"""What cpprun infers from the variables that Slurm sets, with agents on loopback in place of nodes.
+tests/labs has a real Slurm."""
+
+import random
+import socket
+import subprocess
+import time
+
+import pytest
+from launches import SLOWEST
+from nodes import BIN, cluster, wait_for  # noqa: F401
+
+FIRST, SECOND = '127.0.0.1', '127.0.0.2'  # node names that need no lookup
+HALF = 1250  # jobs whose numbers differ by this have the same ports
+
+
+class Step:
+    """A step of two nodes, as srun would start it."""
+
+    def __init__(self, cluster, job):
+        self.cluster, self.job = cluster, job
+        self.run_id = f'{job}.0.0'
+
+    def start(self, node, *options):
+        variables = {
+            'SLURM_JOB_ID': str(self.job), 'SLURM_JOB_NUM_NODES': '2', 'SLURM_STEP_ID': '0',
+            'SLURM_STEP_NODELIST': f'{FIRST},{SECOND}', 'SLURM_STEP_TASKS_PER_NODE': '1(x2)',
+            'SLURM_LOCALID': '0', 'SLURM_NODEID': str(node),
+            'SLURMD_NODENAME': (FIRST, SECOND)[node]}
+        return self.cluster.start(node, options, env=variables)
+
+    def ports(self):
+        return [10_000 + (self.job * 16 + i * 2503) % 20_000 for i in range(8)]
+
+    def world(self, *nodes):
+        return self.cluster.world(*nodes, job=self.run_id)
+
+
+def listen(port, host=''):
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    taken.bind((host, port))
+    taken.listen()
+    return taken
+
+
+@pytest.fixture
+def step(cluster):
+    """One whose ports are free: other tests use ports too."""
+    for number in range(random.randrange(1000), HALF):
+        made = Step(cluster, number)
+        try:
+            for port in made.ports():
+                listen(port).close()
+        except OSError:
+            continue
+        return made
+    raise AssertionError('no job number has eight free ports')
+
+
+def test_jobs_with_equal_ports_on_a_shared_node_do_not_meet(cluster, step):
+    other = Step(cluster, step.job + HALF)
+    assert other.ports() == step.ports()
+    late = other.start(1)  # finds the first job's coordinator before its own
+    here = [step.start(0), step.start(1)]
+    first = step.world(0, 1)
+    there = [other.start(0), late]
+    second = other.world(0, 1)
+    assert {w.world for w in first} == {w.world for w in second} == {2}
+    cluster.say(0)
+    for agent in here + there:
+        agent.ends(0)
+
+
+@pytest.mark.parametrize('is_silent', [True, False], ids=['silent', 'hangs-up'])
+def test_a_port_that_another_program_has_is_passed_over(cluster, step, is_silent):
+    with listen(step.ports()[0]) as taken:
+        if not is_silent:
+            taken.shutdown(socket.SHUT_RD)
+        agents = [step.start(1), step.start(0)]
+        step.world(0, 1)
+        cluster.say(0)
+        for agent in agents:
+            agent.ends(0)
+
+
+def test_without_a_free_port_the_error_names_the_way_out(cluster, step):
+    taken = [listen(port) for port in step.ports()]
+    agent = step.start(0).ends(1)
+    assert '7 further ports of this job' in agent.err(), agent.story()
+    assert '--rdzv-endpoint=HOST:PORT' in agent.err(), agent.story()
+    for port in taken:
+        port.close()
+
+
+def test_an_elastic_job_waits_for_the_nodes_of_its_step(cluster, step):
+    here = step.start(0, '--nnodes=1:4')
+    wait_for(lambda: not is_free(step.ports()[0]) or not here.running(), here.story)
+    time.sleep(2)  # a job that expects no further node starts after one second
+    late = step.start(1, '--nnodes=1:4')
+    world = step.world(0, 1)
+    assert world.round == 1, world
+    cluster.say(0)
+    for agent in (here, late):
+        agent.ends(0)
+
+
+def is_free(port):
+    try:
+        listen(port, FIRST).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_drained_node_ends_with_0_if_the_others_finish(cluster, step):
+    """srun gives the whole step the highest exit code of its nodes."""
+    here, there = step.start(0, '--nnodes=1:2'), step.start(1, '--nnodes=1:2')
+    step.world(0, 1)
+    told = subprocess.run([BIN / 'cpprunctl', 'drain', '1', '--job', step.run_id],
+                          env=cluster.env(), capture_output=True, text=True, timeout=20 * SLOWEST)
+    assert told.returncode == 0, told
+    cluster.world(0, job=step.run_id)
+    cluster.say(0)
+    here.ends(0)
+    there.ends(0)
