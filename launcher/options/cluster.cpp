@@ -142,8 +142,7 @@ void fill_rendezvous(ParsedOptions& options, const SlurmJob& job, const SlurmSte
   }
   if (options.rdzv_backend == "static") return;
   view.expected_nodes = static_cast<int>(step.nodes.size());
-  const std::string id =
-      job.id + "." + std::to_string(step.id) + "." + std::to_string(job.restarts);
+  const std::string& id = view.config.step_id;
   if (fill(options, "rdzv-id", &ParsedOptions::rdzv_id, id, "SLURM_JOB_ID")) {
     inferred.add("run id " + id);
   }
@@ -161,6 +160,7 @@ Result<ClusterView> use_slurm(ParsedOptions& options, const SlurmJob& job) {
     return view;
   }
   const SlurmStep& step = *job.step;
+  config.step_id = job.id + "." + std::to_string(step.id) + "." + std::to_string(job.restarts);
   const bool is_shared = step.tasks_here > 1 || step.local_id > 0;
   if (is_shared && !are_launchers_meant(options, step)) {
     view.is_surplus = step.local_id > 0;

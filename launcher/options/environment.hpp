@@ -45,6 +45,10 @@ struct Environment {
   // At most `most` bytes of it; nothing if it cannot be read.
   std::function<std::optional<std::string>(const std::string& path, size_t most)> read_file =
       [](const std::string&, size_t) { return std::nullopt; };
+  // Whether the folder is on a file system that several machines share.
+  std::function<bool(const std::string& path)> is_shared_folder = [](const std::string&) {
+    return false;
+  };
   // CPPRUN_SECRET, which is not among the variables. Null: unset.
   std::shared_ptr<const JobSecret> secret{};
   ReadSecret read_secret = [](const std::string& path) {

@@ -3,6 +3,7 @@ tests/labs has a real Slurm."""
 
 import random
 import socket
+import stat
 import subprocess
 import time
 
@@ -26,7 +27,7 @@ class Step:
             'SLURM_JOB_ID': str(self.job), 'SLURM_JOB_NUM_NODES': '2', 'SLURM_STEP_ID': '0',
             'SLURM_STEP_NODELIST': f'{FIRST},{SECOND}', 'SLURM_STEP_TASKS_PER_NODE': '1(x2)',
             'SLURM_LOCALID': '0', 'SLURM_NODEID': str(node),
-            'SLURMD_NODENAME': (FIRST, SECOND)[node]}
+            'SLURMD_NODENAME': (FIRST, SECOND)[node], 'SLURM_SUBMIT_DIR': str(self.cluster.tmp)}
         return self.cluster.start(node, options, env=variables)
 
     def ports(self):
@@ -124,3 +125,43 @@ def test_a_drained_node_ends_with_0_if_the_others_finish(cluster, step):
     cluster.say(0)
     here.ends(0)
     there.ends(0)
+
+
+def secret_files(cluster):
+    return list(cluster.tmp.glob('.cpprun-secret-*'))
+
+
+def test_the_first_node_makes_a_secret_for_the_job(cluster, step):
+    agents = [step.start(1, '--slurm-secret=always'), step.start(0, '--slurm-secret=always')]
+    step.world(0, 1)
+    file, = secret_files(cluster)
+    assert file.name == f'.cpprun-secret-{step.run_id}', file
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and len(file.read_text().strip()) == 64
+    stranger = cluster.start(2, [f'--rdzv-endpoint={FIRST}:{step.ports()[0]}', '--nnodes=2',
+                                 '--rdzv-backend=c10d', f'--rdzv-id={step.run_id}']).ends(1)
+    assert 'accepts TLS alone' in stranger.err(), stranger.story()
+    cluster.say(0)
+    for agent in agents:
+        agent.ends(0)
+    assert not secret_files(cluster)
+
+
+def test_without_a_shared_file_system_there_is_no_secret(cluster, step):
+    agents = [step.start(0), step.start(1)]
+    step.world(0, 1)
+    assert not secret_files(cluster) and ', no secret' in agents[0].err(), agents[0].story()
+    cluster.say(0)
+    for agent in agents:
+        agent.ends(0)
+
+
+def test_a_node_that_does_not_find_the_secret_says_what_to_do(cluster, step):
+    agent = step.start(1, '--slurm-secret=always', '--rdzv-conf=join_timeout=1').ends(1)
+    assert 'is the folder shared by all nodes?' in agent.err(), agent.story()
+    assert '--slurm-secret=never' in agent.err(), agent.story()
+
+
+def test_a_secret_that_cannot_be_made_is_an_error(cluster, step):
+    (cluster.tmp / f'.cpprun-secret-{step.run_id}').mkdir()
+    agent = step.start(0, '--slurm-secret=always', '--rdzv-conf=join_timeout=1').ends(1)
+    assert 'secret' in agent.err(), agent.story()

@@ -61,7 +61,8 @@ TEST(OptionsCluster, AStepNeedsNoFlags) {
   EXPECT_EQ(config.conf.is_host, true);
   EXPECT_EQ(first.config.workers.nproc, 2);
   EXPECT_EQ(first.inferred,
-            "Slurm job 41 step 0: 2 nodes, endpoint n1:10656, run id 41.0.0, 2 workers per node");
+            "Slurm job 41 step 0: 2 nodes, endpoint n1:10656, run id 41.0.0, 2 workers per "
+            "node, no secret");
   EXPECT_TRUE(first.warnings.empty());
 
   const Launch second = launch_of(line({}), step_on(2, {"SLURM_RESTART_COUNT=3"}));
@@ -228,6 +229,22 @@ TEST(OptionsCluster, AutoCountsTheCpusOfTheJob) {
   }
   const Launch threads = launch_of(line({"--nproc-per-node=2", "--omp-threads=auto"}), machine);
   EXPECT_EQ(threads.config.workers.omp_threads, 2);
+}
+
+TEST(OptionsCluster, ASharedSubmitDirectoryHoldsTheSecretOfAStep) {
+  Machine machine = step_on(1, {"SLURM_SUBMIT_DIR=/shared"});
+  const auto file = [&](const Strings& options) {
+    return config_of(line(options), machine).rendezvous.tls.step_secret_file;
+  };
+  EXPECT_EQ(file({}), "");
+  EXPECT_TRUE(launch_of(line({}), machine).inferred.ends_with(", no secret"));
+  EXPECT_EQ(file({"--slurm-secret=always"}), "/shared/.cpprun-secret-41.0.0");
+  machine.shared_folder = "/shared";
+  EXPECT_EQ(file({}), "/shared/.cpprun-secret-41.0.0");
+  EXPECT_EQ(file({"--slurm-secret=never"}), "");
+  EXPECT_EQ(file({"--secret-file=secret"}), "") << "the user's own secret";
+  EXPECT_EQ(file({"--nnodes=1"}), "") << "a job of one node has no peers";
+  EXPECT_TRUE(holds(error_of(line({"--slurm-secret=maybe"})).text, "none of auto, always, never"));
 }
 
 TEST(OptionsCluster, AnIndexedPodKnowsItsJob) {

@@ -17,6 +17,7 @@ struct Machine {
   Strings variables;
   int cpus = 2;
   int usable_cpus = 2;
+  std::string shared_folder;
   GpuProbe gpus;
   Topology topology;
   std::map<std::string, FileFacts> files;
@@ -53,6 +54,7 @@ struct Machine {
       auto found = t.find(path);
       return found == t.end() ? std::nullopt : std::optional(found->second);
     };
+    made.is_shared_folder = [f = shared_folder](const std::string& path) { return path == f; };
     made.read_secret = [t = texts](const std::string& path) -> decltype(JobSecret::read(path)) {
       auto found = t.find(path);
       if (found == t.end()) return Error{ErrorKind::BadValue, path + " is not there"};
