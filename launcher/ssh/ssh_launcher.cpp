@@ -276,7 +276,7 @@ bool SshLauncher::leave_failed_hosts_out() {
   }
   const std::string needed = text::count(static_cast<size_t>(plan_.min_nodes), "host");
   if (left.size() < static_cast<size_t>(plan_.min_nodes)) {
-    const bool is_elastic = plan_.min_nodes < static_cast<int>(plan_.hosts.size());
+    const bool is_elastic = left.empty() || plan_.min_nodes < static_cast<int>(plan_.hosts.size());
     say("the job did not start: it needs " + needed + " and " + std::to_string(left.size()) +
         (left.size() == 1 ? " is" : " are") + " ready" +
         (is_elastic ? ""
