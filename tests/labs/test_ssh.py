@@ -292,6 +292,26 @@ def test_wrong_options_are_said_before_the_job_begins(launch):
 
 def test_the_digits_example_learns_on_three_hosts(launch):
     job = launch('--hosts', 'a:1,b:1,c:1', '--max-restarts=0', '--log-dir=/dev/null',
-                 ROOT / 'examples' / 'python' / 'digits_ddp.py', '--epochs', '2')
+                 ROOT / 'examples' / 'python' / 'digits_ddp.py', '--epochs', '2',
+                 inside=['env', f'VIRTUAL_ENV={ROOT}/.venv'])
     job.end(0)
     assert re.search(r'(?m)^a: \[rank 0\]', job.out), job.texts()
+
+
+PAGE = (ROOT / 'docs' / 'how-to' / 'ssh.md').read_text()
+
+
+@pytest.mark.parametrize('block', re.findall(r'```sh\n(.*?)```', PAGE, re.S))
+def test_the_page_runs(hosts, cpprun, tmp_path, block):
+    (tmp_path / 'hosts.txt').write_text(re.search(r'```text\n(.*?)```', PAGE, re.S).group(1))
+    (tmp_path / 'train.py').write_text('import os; print("rank", os.environ["RANK"])')
+    done = subprocess.run(
+        hosts.command('env', f'PATH={cpprun.parent}:/usr/bin:/bin', 'sh', '-ec', block),
+        cwd=tmp_path, capture_output=True, text=True, timeout=SLOWEST, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, (block, done)
+    started = block.startswith('cpprun')
+    assert ('a: rank 0' in done.stdout) == started, (block, done)
+
+
+def test_the_page_begins_with_one_command():
+    assert PAGE.splitlines()[2] == '```sh' and PAGE.splitlines()[4] == '```'

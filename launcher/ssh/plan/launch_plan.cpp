@@ -97,6 +97,21 @@ Status read_variable(const Token& token, const Environment& environment, LaunchP
   return {};
 }
 
+// The Python of a virtual environment that is active here: a login by ssh does not activate it.
+void add_python(const Environment& environment, LaunchPlan& plan) {
+  constexpr std::string_view kName = "PYTHON_EXEC";
+  const auto is_given = [&](const std::string& variable) {
+    return variable.starts_with("PYTHON_EXEC=") || variable.starts_with("PATH=");
+  };
+  if (std::ranges::any_of(plan.variables, is_given)) return;
+  std::string python(environment.text(kName));
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const std::string_view prefix = environment.text(name);
+    if (python.empty() && !prefix.empty()) python = std::string(prefix) + "/bin/python";
+  }
+  if (!python.empty()) plan.variables.push_back(std::string(kName) + "=" + python);
+}
+
 Status read_tokens(const LaunchOverSsh& launch, const Environment& environment, LaunchPlan& plan) {
   size_t bytes = 0;
   for (const Token& token : launch.tokens.options) {
@@ -115,6 +130,7 @@ Status read_tokens(const LaunchOverSsh& launch, const Environment& environment, 
     }
   }
   if (!launch.options.is_given("cluster")) plan.options.push_back("--cluster=none");
+  add_python(environment, plan);
   if (bytes <= limits::kControlLineBytes) return {};
   return bad_value("the variables of -x are longer than " +
                    std::to_string(limits::kControlLineBytes / 2 / 1024) +
@@ -275,7 +291,7 @@ std::string host_name_of_config(const std::string& output) {
   for (const std::string& line : text::split(output, '\n')) {
     if (!line.starts_with(kKey)) continue;
     const std::string name = line.substr(kKey.size());
-    return is_host(name) ? name : "";
+    return is_host(name) && !name.starts_with("-") ? name : "";
   }
   return "";
 }

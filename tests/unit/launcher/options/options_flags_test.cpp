@@ -124,6 +124,7 @@ std::vector<FlagCase> worker_cases() {
        "out.xml",
        [](auto& c) { return c.faults.junit == "out.xml"; },
        {"--faults=plan.json"}},
+      {"stdin-control", "", [](auto& c) { return c.shares_console; }},
       {"pass-local-rank", "dash",
        [](auto& c) { return c.workers.pass_local_rank == PassLocalRank::Dash; }},
   };
@@ -182,6 +183,10 @@ TEST(OptionsFlags, EachWorksInBothSpellingsAndByVariable) {
 TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   std::set<std::string> tested = {"no-python", "numa-binding", "help", "version",
                                   "print-completion"};
+  for (const char* name :
+       {"hosts", "hostfile", "include", "exclude", "export", "ssh", "remote-cpprun"}) {
+    tested.insert(name);  // launch_plan_test.cpp
+  }
   for (const FlagCase& c : flag_cases()) tested.insert(c.name);
   for (const OptionRow& row : option_table())
     EXPECT_TRUE(tested.contains(std::string(row.name))) << row.name;
