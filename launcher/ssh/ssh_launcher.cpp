@@ -152,12 +152,12 @@ std::optional<int> SshLauncher::start_all() {
       step(Instant::never());
       if (stop_signal_ == 0) continue;
       abandon();
-      return kSignalBase + stop_signal_;
+      return stopped_code();
     }
     if (std::ranges::all_of(agents_, [](auto& a) { return a->state() == State::Ready; })) break;
     const bool may_go_on = leave_failed_hosts_out();
     abandon();
-    if (stop_signal_ != 0) return kSignalBase + stop_signal_;
+    if (stop_signal_ != 0) return stopped_code();
     if (!may_go_on) return kFailure;
   }
   is_running_ = true;
@@ -167,6 +167,11 @@ std::optional<int> SshLauncher::start_all() {
   }
   ::explicit_bzero(header_.data(), header_.size());
   return std::nullopt;
+}
+
+// Of a job that has not begun: as an agent's, since SIGTERM loses nothing.
+int SshLauncher::stopped_code() const {
+  return stop_signal_ == SIGTERM ? kStoppedResumable : kSignalBase + stop_signal_;
 }
 
 Status SshLauncher::prepare_attempt() {

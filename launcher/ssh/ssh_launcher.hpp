@@ -43,6 +43,7 @@ class SshLauncher {
   bool leave_failed_hosts_out();  // false: too few are left
   void abandon();                 // ends all agents, which have not begun
   std::optional<int> start_all();
+  int stopped_code() const;
 
   // ---- run
   int supervise();

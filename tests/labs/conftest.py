@@ -1,5 +1,5 @@
-"""A Slurm lab and a lab of hosts with sshd for the tests of the folder; tests are skipped where there
-can be none."""
+"""A Slurm lab and hosts with sshd for the tests of the folder, which are skipped where there can be
+none."""
 import os
 import pathlib
 import shutil

@@ -64,12 +64,19 @@ Host *
 PASSWD = """\
 root:x:0:0:root:{folder}/home:/bin/sh
 noisy:x:0:0:root:{folder}/home:{folder}/noisy
+poor:x:0:0:root:{folder}/home:{folder}/poor
 sshd:x:105:65534::/run/sshd:/usr/sbin/nologin
 """
 NOISY = """\
 #!/bin/sh
 echo "Welcome to the cluster"
 printf 'unfinished'
+exec /bin/sh "$@"
+"""
+# cpprun needs more descriptors.
+POOR = """\
+#!/bin/sh
+ulimit -n 30
 exec /bin/sh "$@"
 """
 
@@ -109,9 +116,9 @@ class SshLab:
             text = SSHD.format(address=self.net.addr(number), folder=self.folder, name=name)
             (self.folder / name / 'sshd_config').write_text(text)
         (home / 'known_hosts').write_text('\n'.join(known) + '\n')
-        noisy = self.folder / 'noisy'
-        noisy.write_text(NOISY)
-        noisy.chmod(0o755)
+        for name, text in (('noisy', NOISY), ('poor', POOR)):
+            (self.folder / name).write_text(text)
+            (self.folder / name).chmod(0o755)
         for number in range(len(NAMES)):
             self.net.etc(number, 'hosts', '\n'.join(hosts) + '\n')
             self.net.etc(number, 'passwd', PASSWD.format(folder=self.folder))

@@ -4,6 +4,8 @@ place FOLDER: writes its pid into FOLDER/RANK
 say: names itself on stdout and stderr
 variables NAME...: writes these variables, and the words, as JSON on stdout; always the last word
 fail RANK: ends with 3 if that is its rank
+lines N: writes N lines
+stubborn: ignores SIGINT and SIGTERM
 sleep: until a signal; with SIGTERM it saves and ends with 75
 """
 import json
@@ -28,11 +30,18 @@ while words:
         print(f'rank {rank} complains', file=sys.stderr, flush=True)
     elif word == 'variables':
         values = {name: os.environ.get(name) for name in words}
-        print(json.dumps([os.getcwd(), sys.argv, values]), flush=True)
+        print(json.dumps([os.getcwd(), sys.argv, values, sys.stdin.read()]), flush=True)
         words = []
     elif word == 'fail':
         if words.pop(0) == rank:
             sys.exit(3)
+    elif word == 'lines':
+        for number in range(int(words.pop(0))):
+            print(f'line {number} of {rank} {"x" * 60}', flush=True)
+    elif word == 'stubborn':
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        time.sleep(10_000)
     elif word == 'sleep':
         signal.signal(signal.SIGTERM, lambda *_: stops.append(1))
         while not stops:

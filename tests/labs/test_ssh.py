@@ -15,6 +15,12 @@ WORKER = pathlib.Path(__file__).with_name('ssh_worker.py')
 SLOWEST = 300
 
 
+# A host without an answer: something accepts connections and says nothing. The launcher keeps the
+# socket and its own pid.
+SILENT = ("import os, socket, sys; s = socket.create_server(('', 2222)); "
+          "s.set_inheritable(True); os.execvp(sys.argv[1], sys.argv[1:])")
+
+
 class Launch:
     """cpprun on the host `login`."""
 
@@ -24,7 +30,7 @@ class Launch:
         command = hosts.command(*inside, *words)
         with open(self.out_path, 'w') as out, open(self.err_path, 'w') as err:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
-                                            stderr=err, cwd=folder)
+                                            stderr=err, cwd=folder, start_new_session=True)
 
     @property
     def out(self):
@@ -115,7 +121,8 @@ def test_arguments_and_variables_arrive_as_they_are(launch, tmp_path):
                  inside=['env', 'HERE= kept ', 'OTHER=stays here'])
     job.end(0)
     for host in 'ab':
-        folder, got, values = json.loads(lines_of(job.out, host)[0])
+        folder, got, values, stdin = json.loads(lines_of(job.out, host)[0])
+        assert stdin == ''
         assert folder == str(tmp_path)
         assert got[5:] == words
         wanted = {'GIVEN': 'some $text\nin lines', 'HERE': ' kept ', 'OTHER': None}
@@ -168,7 +175,7 @@ def test_a_failed_worker_is_reported_once(launch, tmp_path):
 def test_one_interrupt_ends_all_hosts(launch, tmp_path):
     job = launch('--hosts', 'a:2,b:1', WORKER, 'place', tmp_path, 'sleep')
     workers = ranks_run(tmp_path, 3)
-    job.send(signal.SIGINT)
+    os.killpg(job.process.pid, signal.SIGINT)  # as a terminal does
     job.end(130)
     assert not [pid for pid in workers if is_alive(pid)]
     assert 'SIGINT: the job is stopped on 2 hosts' in job.err, job.texts()
@@ -182,8 +189,41 @@ def test_sigterm_lets_the_workers_save(launch, tmp_path):
     assert 'rank 0 saves' in job.out and 'rank 1 saves' in job.out, job.texts()
 
 
-def test_nothing_stays_when_the_launcher_is_killed(launch, tmp_path):
-    job = launch('--hosts', 'a:2,b:1', WORKER, 'place', tmp_path, 'sleep')
+def test_a_second_interrupt_kills_at_once(launch, tmp_path):
+    job = launch('--hosts', 'a,b', '--shutdown-timeout=3600', WORKER, 'place', tmp_path, 'stubborn')
+    workers = ranks_run(tmp_path, 2)
+    job.send(signal.SIGINT)
+    poll(lambda: 'the job is stopped on 2 hosts' in job.err, what=job.texts)
+    assert all(is_alive(pid) for pid in workers)
+    job.send(signal.SIGINT)
+    job.end(130)
+
+
+@pytest.mark.parametrize('number, code', [(signal.SIGINT, 130), (signal.SIGTERM, 75)])
+def test_a_signal_ends_the_start(launch, number, code):
+    job = launch('--hosts', 'a,silent', WORKER, 'say', inside=[sys.executable, '-c', SILENT])
+    poll(lambda: job.hosts.connections('a'), what=job.texts)
+    job.send(number)
+    job.end(code)
+    assert job.out == '', job.texts()
+
+
+def test_slow_readers_lose_nothing(hosts, cpprun, tmp_path):
+    count = 60_000  # 5 MB of each host: more than ssh and the launcher keep
+    command = hosts.command(cpprun, '--hosts', 'a,b', WORKER, 'lines', count, 'place', tmp_path)
+    job = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, bufsize=0)
+    first = os.read(job.stdout.fileno(), 100)
+    assert not list(tmp_path.glob('[01]'))  # the workers wait for the reader
+    text = (first + job.communicate(timeout=SLOWEST)[0]).decode()
+    assert job.returncode == 0
+    for rank, host in enumerate('ab'):
+        wanted = [f'line {number} of {rank} {"x" * 60}' for number in range(count)]
+        assert lines_of(text, host) == wanted
+
+
+@pytest.mark.parametrize('names', ['a:2,b:1', 'login:2,b:1'])
+def test_nothing_stays_when_the_launcher_is_killed(launch, tmp_path, names):
+    job = launch('--hosts', names, WORKER, 'place', tmp_path, 'sleep')
     workers = ranks_run(tmp_path, 3)
     job.send(signal.SIGKILL)
     job.end(-signal.SIGKILL)
@@ -203,6 +243,24 @@ def test_an_elastic_job_goes_on_without_a_lost_host(launch, hosts, tmp_path):
     job.send(signal.SIGTERM)
     job.end()
     assert 'rank 0 saves' in lines_of(job.out, 'a'), job.texts()
+
+
+def test_another_host_leads_when_the_first_is_lost(launch, hosts, tmp_path):
+    job = launch('--hosts', 'a,b,c', '--nnodes=2:3', WORKER, 'say', 'place', tmp_path, 'sleep')
+    ranks_run(tmp_path, 3)
+    os.kill(hosts.connections('a')[0], signal.SIGKILL)
+    poll(lambda: job.out.count(' of 2 on ') == 2, what=job.texts)
+    ranks_run(tmp_path, 2)
+    job.send(signal.SIGTERM)
+    job.end()
+    assert 'saves' in str(lines_of(job.out, 'b')) and 'saves' in str(lines_of(job.out, 'c'))
+
+
+def test_the_others_stop_when_one_agent_cannot_start(launch):
+    job = launch('--hosts', 'a,poor@b', WORKER, 'say')
+    job.end(1)
+    assert 'poor@b: cpprun: the limit on open files is 30' in job.err, job.texts()
+    assert 'the other hosts are still running 30 s later' in job.err, job.texts()
 
 
 def test_a_lost_host_stops_a_job_that_needs_it(launch, hosts, tmp_path):
@@ -236,11 +294,6 @@ def test_an_elastic_job_starts_without_them(launch):
     assert 'the job starts without refused, which --nnodes=2:3 allows' in job.err, job.texts()
     assert lines_of(job.out, 'a') == ['rank 0 of 2 on a'], job.texts()
     assert lines_of(job.out, 'b') == ['rank 1 of 2 on b'], job.texts()
-
-
-# A host without an answer: something accepts connections and says nothing.
-SILENT = ("import socket, subprocess, sys; s = socket.create_server(('', 2222)); "
-          "sys.exit(subprocess.call(sys.argv[1:]))")
 
 
 def test_a_silent_host_is_left_out_after_a_time(launch):

@@ -124,10 +124,13 @@ std::vector<FlagCase> worker_cases() {
        "out.xml",
        [](auto& c) { return c.faults.junit == "out.xml"; },
        {"--faults=plan.json"}},
-      {"stdin-control", "", [](auto& c) { return c.shares_console; }},
       {"pass-local-rank", "dash",
        [](auto& c) { return c.workers.pass_local_rank == PassLocalRank::Dash; }},
   };
+}
+
+FlagCase control_case() {
+  return {"stdin-control", "", [](auto& c) { return c.shares_console; }};
 }
 
 FlagCase preload_case() {
@@ -159,6 +162,7 @@ std::vector<FlagCase> tls_cases() {
 std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
   all.push_back(preload_case());
+  all.push_back(control_case());
   for (const FlagCase& c : worker_cases()) all.push_back(c);
   for (const FlagCase& c : tls_cases()) all.push_back(c);
   return all;
