@@ -38,6 +38,8 @@ inline constexpr size_t kSshErrorBytes = 8 * 1024;
 
 // Output of all hosts that waits for the launcher's reader; then the hosts wait.
 inline constexpr size_t kMergedOutputBytes = 256 * 1024;
+// After a request to stop a reader that takes nothing keeps the agents from their end no longer.
+inline constexpr Duration kMergedOutputStop = 5s;
 // An unfinished line is shown after this; progress bars are never finished.
 inline constexpr Duration kMergedPartialLine = 1s;
 

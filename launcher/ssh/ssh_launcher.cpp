@@ -134,7 +134,7 @@ SshLauncher::~SshLauncher() { ::explicit_bzero(header_.data(), header_.size()); 
 int SshLauncher::run() {
   const std::optional<int> ended = start_all();
   const int code = ended ? *ended : supervise();
-  while (interrupts_ < 2 && (err_.is_waiting() || out_.is_waiting())) step(Instant::never());
+  finish_output();
   return code;
 }
 
@@ -149,7 +149,7 @@ std::optional<int> SshLauncher::start_all() {
     }
     while (!are_all_settled()) {
       start_some();
-      step(Instant::never());
+      if (!are_all_settled()) step(Instant::never());
       if (stop_signal_ == 0) continue;
       abandon();
       return stopped_code();
@@ -233,8 +233,9 @@ std::string SshLauncher::name_of_first() {
 void SshLauncher::start_some() {
   const auto is_starting = [](const auto& agent) { return agent->state() == State::Starting; };
   auto under_way = std::ranges::count_if(agents_, is_starting);
-  for (; next_start_ < agents_.size() && under_way < limits::kSshStartsAtOnce; ++under_way) {
-    start(next_start_++);
+  while (next_start_ < agents_.size() && under_way < limits::kSshStartsAtOnce) {
+    start(next_start_);
+    if (is_starting(agents_[next_start_++])) ++under_way;
   }
 }
 
@@ -359,6 +360,7 @@ void SshLauncher::check_loss(const RemoteAgent& agent) {
 
 void SshLauncher::stop_all(int signal) {
   if (stop_signal_ == 0) stop_signal_ = signal;
+  if (discard_at_.is_never()) discard_at_ = boot_now() + limits::kMergedOutputStop;
   for (const auto& agent : agents_) agent->send_signal(signal);
 }
 
@@ -383,8 +385,17 @@ void SshLauncher::take_signals() {
   }
 }
 
+// Nothing more is read from the hosts for now.
+bool SshLauncher::must_wait(const MergedOutput& output) const {
+  return output.is_full() && boot_now() < discard_at_;
+}
+
+void SshLauncher::finish_output() {
+  while ((err_.is_waiting() || out_.is_waiting()) && boot_now() < discard_at_) step(discard_at_);
+}
+
 Instant SshLauncher::next_deadline() const {
-  Instant next = Instant::never();
+  Instant next = must_wait(out_) || must_wait(err_) ? discard_at_ : Instant::never();
   for (const auto& agent : agents_) {
     next = std::min(next, agent->part_deadline());
     if (agent->state() == State::Starting)
@@ -412,8 +423,8 @@ void SshLauncher::poll_agents(Instant until) {
   if (out_.is_waiting()) add(out_.poll_fd(), POLLOUT, What::OurOut, nullptr);
   if (err_.is_waiting()) add(err_.poll_fd(), POLLOUT, What::OurErr, nullptr);
   for (const auto& agent : agents_) {
-    if (!out_.is_full()) add(agent->out_fd(), POLLIN, What::Out, agent.get());
-    if (!err_.is_full()) add(agent->err_fd(), POLLIN, What::Err, agent.get());
+    if (!must_wait(out_)) add(agent->out_fd(), POLLIN, What::Out, agent.get());
+    if (!must_wait(err_)) add(agent->err_fd(), POLLIN, What::Err, agent.get());
     add(agent->in_fd(), POLLOUT, What::In, agent.get());
     add(agent->end_fd(), POLLIN, What::End, agent.get());
   }
@@ -447,8 +458,9 @@ void SshLauncher::poll_agents(Instant until) {
 }
 
 void SshLauncher::show(const RemoteAgent::Text& text) {
-  if (!text.out.empty()) out_.add(text.out);
-  if (!text.err.empty()) err_.add(text.err);
+  const bool may_drop = boot_now() >= discard_at_;
+  if (!text.out.empty() && !(may_drop && out_.is_full())) out_.add(text.out);
+  if (!text.err.empty() && !(may_drop && err_.is_full())) err_.add(text.err);
 }
 
 void SshLauncher::say(const std::string& text) { err_.add("cpprun: " + text + "\n"); }

@@ -58,6 +58,8 @@ class SshLauncher {
   void take_signals();
   void say(const std::string& text);  // one line on stderr
   void show(const RemoteAgent::Text& text);
+  bool must_wait(const MergedOutput& output) const;
+  void finish_output();
   Instant next_deadline() const;
 
   LaunchPlan plan_;
@@ -78,6 +80,7 @@ class SshLauncher {
   int succeeded_ = 0;
   Instant others_deadline_ = Instant::never();
   Instant kill_at_ = Instant::never();
+  Instant discard_at_ = Instant::never();  // then output that nobody reads is dropped
 };
 
 // The whole of --hosts: reads the plan, and runs it.

@@ -221,6 +221,20 @@ def test_slow_readers_lose_nothing(hosts, cpprun, tmp_path):
         assert lines_of(text, host) == wanted
 
 
+def test_a_reader_that_takes_nothing_does_not_keep_a_stopped_job(hosts, cpprun, tmp_path):
+    command = hosts.command(cpprun, '--hosts', 'a,b', WORKER, 'place', tmp_path, 'lines', 10**9)
+    job = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)
+    try:
+        workers = ranks_run(tmp_path, 2)
+        job.send_signal(signal.SIGTERM)
+        assert job.wait(timeout=SLOWEST) == 75
+    finally:
+        job.kill()
+        job.wait()
+    poll(lambda: not hosts.processes(), what='nothing is left')
+    assert not [pid for pid in workers if is_alive(pid)]
+
+
 @pytest.mark.parametrize('names', ['a:2,b:1', 'login:2,b:1'])
 def test_nothing_stays_when_the_launcher_is_killed(launch, tmp_path, names):
     job = launch('--hosts', names, WORKER, 'place', tmp_path, 'sleep')

@@ -118,7 +118,8 @@ Status read_tokens(const LaunchOverSsh& launch, const Environment& environment, 
     const std::string_view name = token.option->name;
     if (name == "export") {
       if (Status ok = read_variable(token, environment, plan); !ok) return ok;
-      bytes += 2 * plan.variables.back().size();
+      constexpr size_t kWord = 16;  // of its line besides the variable
+      bytes += 2 * plan.variables.back().size() + kWord;
     }
     // The allocation is not the agents': their environment comes from sshd.
     const bool is_kept = name == "cluster" && launch.options.is_given("cluster");
