@@ -15,7 +15,7 @@ from slurm_lab import Unavailable, fetch
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'integration'))
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
-from launches import is_alive, poll
+from launches import is_alive, poll, read_bytes
 from nodes_net import Net, why_not
 
 PACKAGES = ['openssh-server']
@@ -173,7 +173,7 @@ class SshLab:
                               capture_output=True, text=True)
         found = []
         for pid in (int(word) for word in done.stdout.split()):
-            line = pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()
+            line = read_bytes(f'/proc/{pid}/cmdline')
             if line.startswith(b'sshd: root@notty') or line.startswith(b'sshd: root'):
                 found.append(pid)
         return found
