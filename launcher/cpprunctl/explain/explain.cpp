@@ -18,7 +18,7 @@ Result<std::string> explain(const std::vector<std::string>& words) {
   if (const auto* shown = std::get_if<TextToShow>(&*options_result)) return shown->text;
   if (const auto* over_ssh = std::get_if<LaunchOverSsh>(&*options_result)) {
     const ParsedOptions& options = over_ssh->options;
-    return "starts one agent over ssh on each host of " +
+    return "would run   one cpprun over ssh on each host of " +
            (options.is_given("hosts") ? options.hosts : options.hostfile) + "\n";
   }
   const auto& launch = std::get<Launch>(*options_result);
