@@ -102,6 +102,7 @@ ARROWS = {
         'agent/daemon',
         'launcher/doctor',  # preflight checks
         'launcher/options',
+        'launcher/ssh',  # --hosts
     },
     'launcher/doctor': {'common', 'common/machine'},
     'launcher/options': {
@@ -110,6 +111,20 @@ ARROWS = {
         'common/machine',
         'common/tls',  # the secret as it is given
         'agent/core',  # its configuration
+    },
+    'launcher/ssh/plan': {
+        'common',
+        'common/tls',  # the secret as it is given
+        'launcher/options',
+    },
+    'launcher/ssh': {
+        'common',
+        'common/machine',
+        'common/thread',
+        'common/tls',  # the secret as it arrives
+        'agent/process',  # spawning, splitting of lines
+        'launcher/options',
+        'launcher/ssh/plan',
     },
     'launcher/cpprunctl': {
         'common',
@@ -191,6 +206,7 @@ PURE = {
     'rendezvous/observe',
     'rendezvous/client/core',
     'agent/core',
+    'launcher/ssh/plan',
 }
 ASIO = {
     'common/loop',

@@ -199,7 +199,7 @@ stage_integration() {
 }
 stage_e2e() { pytest_folder e2e; }
 
-# Two nodes of a real Slurm in namespaces; one process, because the tests share the lab.
+# A real Slurm, and hosts with sshd, in namespaces; one process, because the tests share them.
 stage_slurm() { pytest_folder labs -n 0; }
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.

@@ -205,6 +205,8 @@ struct AgentConfig {
   bool keeps_replicas = false;             // --snapshot-replicas=1
   FaultConfig faults;
   bool shows_timing = false;  // --timing
+  // The agents of all nodes print to one console, so that only one prints the failure summary.
+  bool shares_console = false;
   ClusterConfig cluster;
 };
 

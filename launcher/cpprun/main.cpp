@@ -30,6 +30,8 @@
 #include "launcher/doctor/checks.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/ssh/ssh_launcher.hpp"
+#include "launcher/ssh/stdin_control.hpp"
 
 namespace {
 
@@ -137,7 +139,8 @@ void report_options(const Launch& launch_options) {
   log::plain("cpprun: " + launch_options.inferred);
 }
 
-int launch(Launch launch_options, StartTimes times) {
+// `control`: of an agent that --hosts has started; else null.
+int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control) {
   if (Status ok = check_descriptors(launch_options.config.workers.nproc); !ok)
     return fail(ok.error());
   report_options(launch_options);
@@ -148,6 +151,10 @@ int launch(Launch launch_options, StartTimes times) {
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_now();
+  // The reaper process is forked, so there may be threads.
+  if (control != nullptr) {
+    if (Status ok = control->watch(); !ok) return fail(ok.error());
+  }
   const RendezvousConfig& rendezvous = launch_options.config.rendezvous;
   if (rendezvous.backend == Backend::Etcd)
     return launch_elected(rendezvous, std::move(*agent), times);
@@ -200,20 +207,31 @@ int main(int argc, char** argv) {
   // First of all, so that it is in no copy of the environment.
   Result<std::shared_ptr<const JobSecret>> secret = take_secret_variable();
   if (!secret) return fail(secret.error());
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  std::unique_ptr<ssh::StdinControl> control;
+  if (ssh::StdinControl::is_asked_for(args)) {
+    auto taken = ssh::StdinControl::take();
+    if (!taken) return fail(taken.error());
+    control = std::move(*taken);
+    if (control->secret()) secret = control->secret();
+  }
   Environment environment = real_environment();
   environment.secret = std::move(*secret);
   log::set_level(environment.text("LOGLEVEL"));
-  std::vector<std::string> args(argv + 1, argv + argc);
   Result<OptionsResult> options_result = read_options(args, environment);
   if (!options_result) return fail(options_result.error());
   if (const auto* shown = std::get_if<TextToShow>(&*options_result)) {
     std::fputs(shown->text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
+  if (const auto* over_ssh = std::get_if<LaunchOverSsh>(&*options_result))
+    return run_guarded([&] { return ssh::run_over_ssh(*over_ssh, environment); });
+  if (control && !control->wait_for_begin()) return kFailure;
   times.options = boot_now();
   Launch launch_options = std::get<Launch>(std::move(*options_result));
   const auto cluster = launch_options.config.cluster;
-  const int code = run_guarded([&] { return launch(std::move(launch_options), times); });
+  const int code =
+      run_guarded([&] { return launch(std::move(launch_options), times, control.get()); });
   requeue_if_stopped(cluster, code);
   return code;
 }

@@ -87,4 +87,4 @@ def test_other_launchers_commands_are_understood(cpprun, tmp_path, words):
 
 
 def test_table_of_other_launchers_was_found():
-    assert len(SWITCHERS) == 9
+    assert len(SWITCHERS) == 11
