@@ -136,6 +136,7 @@ ARROWS = {
         'common/tls',
         'launcher/doctor',
         'launcher/options',  # for explain
+        'launcher/ssh/plan',
         'agent/core',  # its configuration
         'rendezvous/server',
         'rendezvous/protocol',  # admin commands
