@@ -226,7 +226,11 @@ int main(int argc, char** argv) {
   }
   if (const auto* over_ssh = std::get_if<LaunchOverSsh>(&*options_result))
     return run_guarded([&] { return ssh::run_over_ssh(*over_ssh, environment); });
-  if (control && !control->wait_for_begin()) return kFailure;
+  if (control) {
+    const Instant ready_at = boot_now();
+    if (!control->wait_for_begin()) return kFailure;
+    times.main_at = times.main_at + (boot_now() - ready_at);  // --timing: not this agent's time
+  }
   times.options = boot_now();
   Launch launch_options = std::get<Launch>(std::move(*options_result));
   const auto cluster = launch_options.config.cluster;

@@ -14,6 +14,7 @@
 #include <array>
 #include <csignal>
 
+#include "agent/process/streams/stream_fds.hpp"
 #include "common/endpoint.hpp"
 #include "common/exit_code.hpp"
 #include "common/limits/ssh.hpp"
@@ -107,6 +108,7 @@ std::string join_names(const std::vector<Host>& hosts) {
 
 Result<std::unique_ptr<SshLauncher>> SshLauncher::make(LaunchPlan plan,
                                                        std::vector<std::string> environment) {
+  fill_standard_streams();
   if (Status ok = raise_descriptor_limit(plan.hosts.size()); !ok) return ok.error();
   Result<UniqueFd> signals = open_signals();
   if (!signals) return signals.error();

@@ -43,6 +43,16 @@ def test_agents_run_with_ordinary_flags(jobs, endpoint):
         ('x1', ['0', '3', *rest]), ('x1', ['1', '3', *rest]), ('x2', ['2', '3', *rest])]
 
 
+def test_closed_standard_streams_are_no_harm(jobs, endpoint):
+    ssh = jobs.sh(RUNS_HERE)
+    closed = ('sh', '-c', 'exec "$@" <&- >&- 2>&-', 'sh')
+    job = jobs.cpprun(f'--ssh={ssh}', '--hosts', 'x1,x2', endpoint,
+                      jobs.py('import os; open(os.environ["MARKS"] + "/" + os.environ["RANK"], "w")'
+                              '.write("ran")'), wrap=closed)
+    assert job.done() == 0
+    assert [jobs.mark(rank) for rank in '01'] == ['ran', 'ran']
+
+
 def test_at_most_64_connections_begin_at_a_time(jobs):
     ssh = jobs.sh(WAITS)
     gate = jobs.marks / 'gate'

@@ -101,6 +101,12 @@ def test_a_hostfile_names_the_hosts(launch, tmp_path):
     assert not lines_of(job.out, 'b'), job.texts()
 
 
+def test_static_jobs_meet_at_the_first_host(launch):
+    job = launch('--hosts', 'a,b', '--rdzv-backend=static', WORKER, 'say')
+    job.end(0)
+    assert lines_of(job.out, 'b') == ['rank 1 of 2 on b'], job.texts()
+
+
 def test_the_host_of_the_user_needs_no_ssh(launch):
     job = launch('--hosts', 'login:1,a:1', WORKER, 'say')
     job.end(0)
@@ -357,12 +363,15 @@ def test_wrong_options_are_said_before_the_job_begins(launch):
     assert 'host a did not start cpprun' in job.err and job.out == '', job.texts()
 
 
-def test_the_digits_example_learns_on_three_hosts(launch):
-    job = launch('--hosts', 'a:1,b:1,c:1', '--max-restarts=0', '--log-dir=/dev/null',
-                 ROOT / 'examples' / 'python' / 'digits_ddp.py', '--epochs', '2',
+def test_the_digits_example_learns_and_survives_a_lost_host(launch, hosts):
+    job = launch('--hosts', 'a:1,b:1,c:1', '--nnodes=2:3', '--log-dir=/dev/null',
+                 ROOT / 'examples' / 'python' / 'digits_ddp.py', '--epochs', '3', '--sleep', '1',
                  inside=['env', f'VIRTUAL_ENV={ROOT}/.venv'])
+    poll(lambda: re.search(r'(?m)^a: \[rank 0\] training epoch 1 of 3', job.out), what=job.texts)
+    os.kill(hosts.connections('c')[0], signal.SIGKILL)
     job.end(0)
-    assert re.search(r'(?m)^a: \[rank 0\]', job.out), job.texts()
+    assert 'resuming from snapshot digits' in job.out, job.texts()
+    assert 'training epoch 3 of 3 done' in job.out, job.texts()
 
 
 PAGE = (ROOT / 'docs' / 'how-to' / 'ssh.md').read_text()
