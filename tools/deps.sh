@@ -8,6 +8,7 @@
 #   --wheel      build/venv-wheel, an environment with the linker for wheels
 #   --container  the tools that build container images
 #   --coverage   build/venv-coverage, an environment with gcovr
+#   --kubernetes build/venv-kubernetes, an environment with kubectl and the schemas of manifests
 #
 # Fast if nothing is missing.
 set -euo pipefail
@@ -24,7 +25,7 @@ for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
   echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel] [--container]" \
-    "[--coverage]"
+    "[--coverage] [--kubernetes]"
 }
 
 want=("${for_build[@]}")
@@ -32,6 +33,7 @@ venv=no
 newest=no
 wheel=no
 coverage=no
+kubernetes=no
 servers=no
 for option in "$@"; do
   case $option in
@@ -42,6 +44,7 @@ for option in "$@"; do
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
     --container) want+=(buildah mmdebstrap) ;;
     --coverage) want+=(python3 python3-venv); coverage=yes ;;
+    --kubernetes) want+=(python3 python3-venv iproute2 util-linux); kubernetes=yes ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -147,6 +150,16 @@ make_coverage_tools() {
   build/venv-coverage/bin/python -m pip install -q --disable-pip-version-check gcovr==8.4
 }
 
+# The stamp is a copy of the list that was installed.
+make_kubernetes_tools() {
+  local venv=build/venv-kubernetes list=tools/requirements-kubernetes.txt
+  if cmp -s "$list" "$venv/installed" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
+  echo "deps: making $venv (200 MB on disk)"
+  /usr/bin/python3 -m venv --clear "$venv"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  cp "$list" "$venv/installed"
+}
+
 install_packages
 if [ "$servers" = yes ]; then
   [ -x build/prometheus/usr/bin/promtool ] || unpack prometheus
@@ -156,3 +169,4 @@ if [ "$venv" = yes ]; then make_venv; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi
 if [ "$coverage" = yes ]; then make_coverage_tools; fi
+if [ "$kubernetes" = yes ]; then make_kubernetes_tools; fi

@@ -160,7 +160,7 @@ struct FaultConfig {
 // The scheduler that started this process, and what it knows about the job.
 struct ClusterConfig {
   enum class Kind { None, Slurm, Kubernetes } kind = Kind::None;
-  std::string job_id;         // Slurm: of the job
+  std::string job_id;         // Slurm: of the job; Kubernetes: the Job's uid, if it is known
   int64_t restarts = 0;       // Slurm: how often it has requeued the job
   bool is_first_node = true;  // the node that hosts the coordinator and asks for the requeue
   // --requeue: up to this number of requeues; unset: not asked for.

@@ -24,6 +24,7 @@
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
+#include "launcher/cpprun/job_record.hpp"
 #include "launcher/cpprun/slurm_requeue.hpp"
 #include "launcher/doctor/checks.hpp"
 #include "launcher/doctor/probe.hpp"
@@ -135,6 +136,11 @@ int launch(Launch launch_options, StartTimes times) {
   if (!agent) return fail(agent.error());
   times.prepared = boot_now();
   const RendezvousConfig& rendezvous = launch_options.config.rendezvous;
+  if (has_job_succeeded(launch_options.config)) {
+    log::plain("cpprun: job " + rendezvous.run_id +
+               " has succeeded without this pod, which ends with 0");
+    return kSuccess;
+  }
   if (rendezvous.backend == Backend::Etcd)
     return launch_elected(rendezvous, std::move(*agent), times);
   Result<std::unique_ptr<EmbeddedCoordinator>> host =
