@@ -172,6 +172,7 @@ int launch(Launch launch_options, StartTimes times) {
   }
   const int code =
       (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
+  if (code == kSuccess) record_success(launch_options.config);
   const std::optional<Duration> most = may_stay(**agent, code);
   IdleWait stay(most);
   agent->reset();  // restores the default actions of the other signals

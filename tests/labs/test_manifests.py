@@ -3,6 +3,7 @@ import copy
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -184,3 +185,62 @@ def test_controllers_find_what_they_look_for():
     job = read('trainjob.yaml')[0]['spec']
     made = read('cluster-training-runtime.yaml')[0]['metadata']['name']
     assert job['runtimeRef']['name'] == made
+
+
+# ---------------------------------------------------------------- docs/how-to/kubernetes.md
+
+PAGE = (manifests.ROOT / 'docs/how-to/kubernetes.md').read_text()
+BLOCKS = re.findall(r'^```sh\n(.*?)^```', PAGE, re.M | re.S)
+COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
+
+
+def kubectl(*arguments):
+    return subprocess.run([manifests.KUBECTL, *arguments], capture_output=True, text=True,
+                          timeout=300)
+
+
+def test_the_page_begins_with_one_command():
+    assert BLOCKS[0].count('\n') == 1
+    assert all(command.startswith('kubectl ') for command in COMMANDS)
+
+
+@pytest.mark.parametrize('command', COMMANDS)
+def test_each_command_of_the_page_is_one_of_kubectl(command):
+    """Without an API server: kustomizations are built, files validated, options looked up."""
+    words = shlex.split(command.replace('$(openssl rand -hex 32)', 16 * 'ab'))[1:]
+    if words[:2] == ['apply', '-k']:
+        assert manifests.kustomize(manifests.ROOT / words[2])
+    elif words[:2] == ['apply', '-f']:
+        for document in manifests.documents(manifests.ROOT / words[2]):
+            validate(document, NEWEST)
+    elif words[0] == 'create':
+        done = kubectl(*words, '--dry-run=client', '--output=yaml')
+        assert done.returncode == 0 and 'name: cpprun-secret' in done.stdout, done.stderr
+    else:
+        own = words[:words.index('--')] if '--' in words else words
+        usage = kubectl(words[0], '--help')
+        assert usage.returncode == 0, usage.stderr
+        for option in [word.split('=')[0] for word in own if word.startswith('-')]:
+            assert re.search(rf'(^|\s){option}[,=\s]', usage.stdout), option
+
+
+def test_the_page_names_the_actions_of_the_policy():
+    job, actions = one_job('base'), {'ignored': 'Ignore', 'counted': 'Count', 'fails': 'FailJob'}
+    rows = re.findall(r'^\|.*\| (\d+) \| (Failed|Succeeded) \| (\w+)', PAGE, re.M)
+    seen = {int(code) for code, _, _ in rows}
+    assert seen >= set(manifests.exit_codes().values()) - {128, 3}
+    for code, phase, word in rows:
+        assert (phase == 'Succeeded') == (code == '0')
+        assert code == '0' or manifests.decide(job, int(code)) == actions[word], code
+
+
+def test_the_page_names_the_numbers_of_the_manifest():
+    job = one_job('base')
+    command = ' '.join(job.container['command'])
+    grace = job.pod['terminationGracePeriodSeconds']
+    stop = re.search(r'--shutdown-timeout=(\d+)', command)[1]
+    assert f'({stop} s of the {grace} s of' in PAGE
+    assert re.search(r'--rdzv-conf=\S+', command)[0] in PAGE
+    assert f'port {job.env()["TORCHELASTIC_HEALTH_CHECK_PORT"]} ' in PAGE
+    assert f'port {manifests.RENDEZVOUS_PORT}' in PAGE
+    assert job.spec['backoffLimitPerIndex'] == 3
