@@ -341,7 +341,9 @@ def serve_names(path):
     """Process 1 of the lab: the bridge, and a name server for A records."""
     call('mount', '-t', 'proc', 'proc', '/proc')
     call('ip', 'link', 'set', 'lo', 'up')
-    call('ip', 'link', 'add', 'name', 'br0', 'type', 'bridge', 'forward_delay', '0')
+    # With an address of its own: else it takes that of a port, and changes it when a pod goes.
+    call('ip', 'link', 'add', 'name', 'br0', 'address', '02:00:0a:4e:00:fa', 'type', 'bridge',
+         'forward_delay', '0')
     call('ip', 'addr', 'add', f'{DNS}/24', 'dev', 'br0')
     call('ip', 'link', 'set', 'br0', 'up')
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
