@@ -121,7 +121,7 @@ struct LogConfig {
   std::optional<std::string> prefix_template;
 };
 
-// --preload: docs/preload.md.
+// --preload: docs/how-to/preload.md.
 struct PreloadConfig {
   enum class Mode { Off, Auto, List } mode = Mode::Off;
   std::vector<std::string> modules;  // List

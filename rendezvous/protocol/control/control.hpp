@@ -179,7 +179,7 @@ struct Ping {
 // How an agent has started its workers so far, in all rounds; for people, no decision depends on
 // it.
 struct WorkerStarts {
-  int64_t forked = 0;  // from a preload process (docs/preload.md)
+  int64_t forked = 0;  // from a preload process (docs/how-to/preload.md)
   int64_t spawned = 0;
   Duration import_time{};    // of the preload process; each forked worker saves it
   int64_t shared_bytes = 0;  // memory that forked workers share, and spawned ones would each hold
@@ -354,7 +354,7 @@ using CoordinatorMessage =
     std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop, JobResult, Bye, FaultPermit,
                  AdminReply, ShutdownRequest, Challenge, Watch, LogTailRequest, Redirect>;
 
-// Names of the causes, as events, metrics and pages show them (docs/events.md, "A round").
+// Names of the causes, as events, metrics and pages show them (docs/reference/events.md).
 constexpr const char* name_of(StopCause cause) {
   switch (cause) {
     case StopCause::Failure: return "failure";
