@@ -14,8 +14,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style check count asan conformance integration e2e slurm kubernetes sdk contract
-        fuzz tidy)
+stages=(deps style check count asan conformance integration e2e slurm kubernetes torchx sdk
+        contract fuzz tidy)
 long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
@@ -211,6 +211,12 @@ stage_kubernetes() {
   local python=$PWD/build/venv-kubernetes/bin/python
   CPPRUN_BIN=$PWD/build/check/bin \
     run_pytest kubernetes tests/labs/test_manifests.py tests/labs/test_pods.py --timeout 600
+}
+
+# The TorchX component of packaging/torchx.
+stage_torchx() {
+  tools/deps.sh --torchx
+  CPPRUN_BIN=$PWD/build/check/bin run_pytest torchx tests/labs/test_torchx.py --timeout 600
 }
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.
