@@ -50,7 +50,7 @@ def wait_for(look, what, seconds=SLOW):
 
 
 class PodLab:
-    """`folder` is the lab's own and is removed at the end. `image`: name in the pod -> folder."""
+    """`folder` is the lab's own and is removed at the end. `image`: path in the pod -> folder."""
 
     def __init__(self, folder, image):
         self.folder, self.image = folder, image
@@ -382,11 +382,7 @@ def make_root(facts, root):
     for name in ('proc', 'tmp', 'run'):
         (root / name).mkdir()
     call('mount', '-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', root / 'tmp')
-    for name, source in facts['image'].items():
-        target = root / 'image' / name
-        target.mkdir(parents=True)
-        call('mount', '--bind', source, target)
-    for path, source in facts['volumes'].items():
+    for path, source in {**facts['image'], **facts['volumes']}.items():
         target = root / path.lstrip('/')
         target.mkdir(parents=True, exist_ok=True)
         if source:

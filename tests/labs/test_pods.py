@@ -2,8 +2,10 @@
 import copy
 import os
 import pathlib
+import re
 import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -25,9 +27,10 @@ def pods(request):
     if os.getuid() != 0 or missing:
         pytest.skip('a pod lab needs root and ' + ', '.join(pod_lab.NEEDED))
     folder = manifests.ROOT / 'build' / 'labs' / f'pods-{os.getpid()}'
-    lab = pod_lab.PodLab(folder, {'bin': str(BIN), 'work': str(LABS)})
+    lab = pod_lab.PodLab(folder, {'/image/bin': str(BIN), '/image/work': str(LABS)})
 
-    def make(job, **options):
+    def make(job, image=(), **options):
+        lab.image.update({str(path): str(path) for path in image})
         env = {'CPPRUN_TEST_GPUS': '1', **options.pop('env', {})}
         return pod_lab.JobController(lab, job, manifests.decide, env=env, **options)
     yield make
@@ -166,13 +169,15 @@ def test_pod_0_is_evicted_and_the_others_go_on(pods):
 
 
 @LONG
-def test_a_killed_container_counts_and_is_replaced(pods):
+@pytest.mark.parametrize('index', [0, 1])
+def test_a_killed_container_counts_and_is_replaced(pods, index):
     controller = pods(job('overlays/elastic', '1:2', steps='300'))
     controller.start_all()
     controller.run(lambda: running(controller, 2) and saved(controller) > 0, 'the workers run')
-    controller.active[1].send(signal.SIGKILL)
+    controller.active[index].send(signal.SIGKILL)
     assert controller.run_to_end() == '', controller.texts()
-    assert controller.failures == {1: 1}
+    assert controller.failures == {index: 1}
+    assert [code for _, code in controller.ended] == [137, 0, 0], controller.texts()
 
 
 @LONG
@@ -190,3 +195,39 @@ def test_a_static_job_of_trainer_starts_with_late_names(pods):
     controller = pods(made, dns_delay=4.0)
     controller.start_all()
     assert controller.run_to_end() == '', controller.texts()
+
+
+DIGITS = [str(manifests.ROOT / 'examples/python/digits_ddp.py'), '--epochs', '20']
+VENV = (manifests.ROOT / '.venv').resolve()
+
+
+def result(text):
+    return re.findall(r'parameters (\w+)', text)
+
+
+@LONG
+def test_digits_end_as_without_evictions_and_kills(pods, tmp_path):
+    if not (VENV / 'bin/torchrun').exists():
+        pytest.skip('no torch in .venv')
+    # The number of threads changes the order of sums.
+    python = {'PYTHON_EXEC': str(VENV / 'bin/python'), 'OMP_NUM_THREADS': '1'}
+    alone = [BIN / 'cpprun', '--standalone', '--nproc-per-node=2', *DIGITS, '--snapshot', tmp_path]
+    whole = subprocess.run(alone, env={**os.environ, **python}, capture_output=True, text=True,
+                           check=True, timeout=pod_lab.SLOW).stdout
+    controller = pods(job(args=[*DIGITS, '--snapshot', '/snapshots', '--sleep', '0.5']),
+                      image=[manifests.ROOT, VENV], env=python)
+    controller.start_all()
+
+    def has_saved(epochs):
+        return any(int(path.name.removeprefix('step-')) >= epochs
+                   for path in controller.kept.glob('step-*'))
+    controller.run(lambda: has_saved(2), 'the first snapshots')
+    controller.evict(1)
+    controller.run(lambda: len(controller.ended) == 2, 'both pods save')
+    controller.run(lambda: has_saved(6), 'the successors go on')
+    controller.active[1].send(signal.SIGKILL)
+    controller.run(lambda: has_saved(10), 'the killed pod is replaced')
+    controller.lose(0)
+    assert controller.run_to_end() == '', controller.texts()
+    assert result(controller.texts()) == result(whole) != [], controller.texts()
+    assert 'resuming from snapshot' in controller.texts()
