@@ -210,7 +210,8 @@ stage_kubernetes() {
   tools/deps.sh --kubernetes
   local python=$PWD/build/venv-kubernetes/bin/python
   CPPRUN_BIN=$PWD/build/check/bin \
-    run_pytest kubernetes tests/labs/test_manifests.py tests/labs/test_pods.py --timeout 600
+    run_pytest kubernetes tests/labs/test_manifests.py tests/labs/test_pods.py \
+    -n $((2 * slots)) --dist worksteal --timeout 600
 }
 
 # The TorchX component of packaging/torchx.

@@ -1,7 +1,8 @@
 """A trainer without torch: counts steps, saves every ten and at SIGTERM, ends with 75 then, and
 continues from what is saved.
 
-lab_worker.py STEPS FOLDER: rank 0 writes FOLDER/step, FOLDER/running-RANK tells of a first step.
+lab_worker.py STEPS FOLDER: rank 0 writes FOLDER/step, FOLDER/running-RANK tells of a first step,
+and the file FOLDER/finish ends the training before STEPS.
 """
 import os
 import pathlib
@@ -25,7 +26,11 @@ def save():
     draft.rename(saved)
 
 
-while step < steps and not stops:
+def is_over():
+    return step >= steps or (folder / 'finish').exists()
+
+
+while not is_over() and not stops:
     time.sleep(0.05)
     step += 1
     (folder / f'running-{rank}').touch()
@@ -34,4 +39,4 @@ while step < steps and not stops:
 if rank == '0':
     save()
 print(f'rank {rank} {"saves" if stops else "ends"} at step {step}', flush=True)
-sys.exit(75 if stops and step < steps else 0)
+sys.exit(75 if stops and not is_over() else 0)

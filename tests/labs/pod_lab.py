@@ -269,6 +269,7 @@ class JobController:
         pod = self.active[index]
         self.disrupted[pod] = float('inf')
         pod.vanish()
+        return pod
 
     def step(self):
         now = time.monotonic()

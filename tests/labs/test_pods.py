@@ -60,14 +60,25 @@ def running(controller, count):
     return all((controller.kept / f'running-{rank}').exists() for rank in range(count))
 
 
-def restarted(controller):
-    for mark in controller.kept.glob('running-*'):
-        mark.unlink()
-
-
 def saved(controller):
     path = controller.kept / 'step'
     return int(path.read_text()) if path.exists() else 0
+
+
+def is_in_world(pod, size):
+    return re.search(rf'rank \d of {size} on', pod.text()) is not None
+
+
+def successor(controller, old):
+    """The pod that runs in the place of `old`; None if there is none yet."""
+    found = [pod for pod in controller.active.values() if pod.host == old.host and pod is not old]
+    return found[0] if found else None
+
+
+def finish(controller):
+    """The training ends; the reason of the Job's end."""
+    (controller.kept / 'finish').touch()
+    return controller.run_to_end()
 
 
 @pytest.mark.parametrize('source', ['base', 'jobset.yaml', 'cluster-training-runtime.yaml'])
@@ -99,26 +110,28 @@ def test_a_pod_that_starts_after_success_ends_with_0(pods):
 
 def test_an_evicted_pod_is_replaced_and_the_job_resumes(pods):
     """The job needs both pods, so both save and both are replaced."""
-    controller = pods(job(steps='100'))
+    controller = pods(job(steps=MANY))
     controller.start_all()
     controller.run(lambda: running(controller, 2), 'the workers run')
     old = controller.evict(1)
-    assert controller.run_to_end() == '', controller.texts()
-    assert (1, 75) in controller.ended, controller.texts()
-    new = [pod for pod in controller.lab.pods if pod.host == old.host][-1]
-    assert new is not old and new.address != old.address
-    assert 'saves at step' in old.text() and 'begins at step 0' not in new.text()
-    assert controller.failures == {}
+    controller.run(lambda: (new := successor(controller, old)) and is_in_world(new, 2),
+                   'the job resumes')
+    new = successor(controller, old)
+    assert finish(controller) == '', controller.texts()
+    assert sorted(controller.ended[:2]) == [(0, 75), (1, 75)], controller.texts()
+    assert new.address != old.address and 'saves at step' in old.text()
+    assert 'begins at step 0' not in new.text() and controller.failures == {}
 
 
 def test_the_job_goes_on_when_pod_0_is_lost_in_silence(pods):
-    controller = pods(job('overlays/elastic', '1:2', steps='300'))
+    controller = pods(job('overlays/elastic', '1:2', steps=MANY))
     controller.start_all()
     controller.run(lambda: running(controller, 2) and saved(controller) > 0, 'the workers run')
-    controller.lose(0)
-    assert controller.run_to_end() == '', controller.texts()
-    assert controller.failures == {} and (0, 137) in controller.ended
-    survivor = next(pod for pod in controller.lab.pods if pod.host.endswith('-1'))
+    old, survivor = controller.lose(0), controller.active[1]
+    controller.run(lambda: (new := successor(controller, old)) and is_in_world(new, 2),
+                   'the survivor joins the new pod 0')
+    assert finish(controller) == '', controller.texts()
+    assert controller.failures == {} and controller.ended[0] == (0, 137)
     assert survivor.code() == 0, controller.texts()
 
 
@@ -156,26 +169,29 @@ def test_a_deleted_job_saves_and_ends_with_75(pods):
 
 @LONG
 def test_pod_0_is_evicted_and_the_others_go_on(pods):
-    controller = pods(job('overlays/elastic', '2:3', steps='600'))
+    controller = pods(job('overlays/elastic', '2:3', steps=MANY))
     controller.start_all()
     controller.run(lambda: running(controller, 3), 'the workers run')
-    controller.evict(0)
-    controller.run(lambda: (0, 75) in controller.ended, 'pod 0 saves')
-    restarted(controller)
-    controller.run(lambda: running(controller, 2), 'the others go on')
-    assert controller.run_to_end() == '', controller.texts()
-    others = [pod for pod in controller.lab.pods if not pod.host.endswith('-0')]
-    assert [pod.code() for pod in others] == [0, 0], controller.texts()
+    others = [controller.active[index] for index in (1, 2)]
+    old = controller.evict(0)
+    controller.run(lambda: (new := successor(controller, old)) and is_in_world(new, 3),
+                   'the successor joins')
+    assert finish(controller) == '', controller.texts()
+    assert all(pod.text().count('begins at step') >= 2 for pod in others), controller.texts()
+    assert [pod.code() for pod in [old, *others]] == [75, 0, 0], controller.texts()
 
 
 @LONG
 @pytest.mark.parametrize('index', [0, 1])
 def test_a_killed_container_counts_and_is_replaced(pods, index):
-    controller = pods(job('overlays/elastic', '1:2', steps='300'))
+    controller = pods(job('overlays/elastic', '1:2', steps=MANY))
     controller.start_all()
     controller.run(lambda: running(controller, 2) and saved(controller) > 0, 'the workers run')
-    controller.active[index].send(signal.SIGKILL)
-    assert controller.run_to_end() == '', controller.texts()
+    old = controller.active[index]
+    old.send(signal.SIGKILL)
+    controller.run(lambda: (new := successor(controller, old)) and is_in_world(new, 2),
+                   'the successor joins')
+    assert finish(controller) == '', controller.texts()
     assert controller.failures == {index: 1}
     assert [code for _, code in controller.ended] == [137, 0, 0], controller.texts()
 
