@@ -106,6 +106,11 @@ def test_a_pod_that_starts_after_success_ends_with_0(pods):
     late = controller.start(2)
     controller.run(lambda: not controller.active, 'the late pod ends')
     assert late.code() == 0 and 'has succeeded without this pod' in late.text(), late.text()
+    another = pods(controller.job)  # a later Job of the same name
+    another.start_all([0, 1])
+    first = another.active[0]
+    assert another.run_to_end() == '' and 'rank 0 of 2' in another.texts(), another.texts()
+    assert 'has succeeded without' not in first.text()
 
 
 def test_an_evicted_pod_is_replaced_and_the_job_resumes(pods):
@@ -155,6 +160,7 @@ def test_exit_codes_mean_what_the_policy_says(pods):
     controller.start_all()
     assert controller.run_to_end() == 'MaxFailedIndexesExceeded', controller.texts()
     assert 1 in controller.failures.values() and 1 in [code for _, code in controller.ended]
+    assert list(controller.kept.glob('.job-*')) == []
 
 
 def test_a_deleted_job_saves_and_ends_with_75(pods):
@@ -211,6 +217,19 @@ def test_a_static_job_of_trainer_starts_with_late_names(pods):
     controller = pods(made, dns_delay=4.0)
     controller.start_all()
     assert controller.run_to_end() == '', controller.texts()
+
+
+@LONG
+def test_a_worker_over_the_pods_memory_limit_is_named(pods):
+    if not pod_lab.MEMORY.is_dir():
+        pytest.skip('the lab limits memory by cgroups v1 only')
+    greedy = job(args=['--no-python', '/usr/bin/python3', '-c', 'b"x" * 10**9'])
+    greedy.container['resources'] = {'limits': {'memory': '300000000'}}
+    greedy.spec['backoffLimitPerIndex'] = 0
+    controller = pods(greedy)
+    controller.start_all()
+    assert controller.run_to_end() == 'MaxFailedIndexesExceeded', controller.texts()
+    assert 'out_of_memory' in controller.texts(), controller.texts()
 
 
 DIGITS = [str(manifests.ROOT / 'examples/python/digits_ddp.py'), '--epochs', '20']
