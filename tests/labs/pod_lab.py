@@ -28,6 +28,7 @@ UNSHARE = ['unshare', *NAMESPACES, '--fork', '--kill-child']
 PYTHON = '/usr/bin/python3'
 MEMORY = pathlib.Path('/sys/fs/cgroup/memory')
 DELETION_DELAY = 30.0  # after success; a controller needs a second, and slow pods end by themselves
+NAME_SECONDS = 5.0  # for which CoreDNS keeps the name of a pod that has ended
 SLOW = 300  # seconds that bound a wait, on a machine ten times slower
 
 
@@ -117,6 +118,8 @@ class Pod:
                                         stderr=subprocess.STDOUT)
         wait_for((place / 'ready').exists, f'{self.host} has its namespaces')
         self.pid = first_child(first_child(self.process.pid))
+        # As the pause container: the network outlives the container, whose peers see its end.
+        self.network = os.open(f'/proc/{self.pid}/ns/net', os.O_RDONLY)
         bridge = ['nsenter', '-t', str(lab.pid), '-n', 'ip', 'link']
         call(*bridge, 'add', self.link, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', self.pid)
         call(*bridge, 'set', self.link, 'master', 'br0', 'up')
@@ -167,6 +170,7 @@ class Pod:
 
     def close(self):
         self.process.wait()
+        os.close(self.network)
         self.out.close()
         if self.memory.exists():
             self.memory.rmdir()
@@ -180,15 +184,18 @@ class JobController:
     """What the Job controller does: starts a pod for each index, and decides what its end means.
 
     `job` is an IndexedJob, `decide` the rules of its podFailurePolicy. `dns_delay`: seconds until
-    the names of a pod are known. A pod's end by evict() counts as a disruption.
+    the names of a pod are known; `start_delay`: until a successor starts. A pod's end by evict()
+    counts as a disruption.
     """
 
-    def __init__(self, lab, job, decide, dns_delay=0.0, env=()):
+    def __init__(self, lab, job, decide, dns_delay=0.0, start_delay=0.0, env=()):
         self.lab, self.job, self.decide = lab, job, decide
-        self.dns_delay, self.env = dns_delay, dict(env)
+        self.dns_delay, self.start_delay, self.env = dns_delay, start_delay, dict(env)
         self.uid = str(uuid.uuid4())
         self.active, self.ended = {}, []
         self.waiting = []  # (time, pod) of names that are not known yet
+        self.leaving = []  # (time, pod) of names that are still known
+        self.pending = []  # (time, index) of successors
         self.failures, self.disrupted = {}, {}
         self.reason = None  # of the Job's end: '' for success
         self.deletes_at = None
@@ -276,6 +283,13 @@ class JobController:
         for entry in [entry for entry in self.waiting if entry[0] <= now]:
             self.waiting.remove(entry)
             entry[1].publish()
+        for entry in [entry for entry in self.leaving if entry[0] <= now]:
+            self.leaving.remove(entry)
+            entry[1].withdraw()
+        for entry in [entry for entry in self.pending if entry[0] <= now]:
+            self.pending.remove(entry)
+            if self.reason is None:
+                self.start(entry[1])
         if self.deletes_at is not None and now >= self.deletes_at:
             self.deletes_at = None
             for index in self.active:
@@ -289,7 +303,7 @@ class JobController:
 
     def on_end(self, index, pod):
         del self.active[index]
-        pod.withdraw()
+        self.leaving.append((time.monotonic() + NAME_SECONDS, pod))
         self.ended.append((index, pod.code()))
         if pod.code() == 0:
             done = sum(code == 0 for _, code in self.ended)
@@ -308,7 +322,7 @@ class JobController:
         if len(failed) > self.job.spec['maxFailedIndexes']:
             return self.finish('MaxFailedIndexesExceeded')
         if self.reason is None and index not in failed:
-            self.start(index)
+            self.pending.append((time.monotonic() + self.start_delay, index))
 
     def finish(self, reason):
         """The Job is over: its other pods are deleted."""
