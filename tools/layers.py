@@ -93,6 +93,7 @@ ARROWS = {
         'common',
         'common/log',
         'common/machine',  # host name, descriptor limit
+        'common/thread',  # files that a slow file system holds
         'common/tls',  # loads the job's secret
         'rendezvous/client',  # a standby announces itself at the job's endpoint
         'rendezvous/client/etcd',

@@ -14,7 +14,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style check count asan conformance integration e2e slurm sdk contract fuzz tidy)
+stages=(deps style check count asan conformance integration e2e slurm kubernetes torchx sdk
+        contract fuzz tidy)
 long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
@@ -200,7 +201,24 @@ stage_integration() {
 stage_e2e() { pytest_folder e2e; }
 
 # A real Slurm, and hosts with sshd, in namespaces; one process, because the tests share them.
-stage_slurm() { pytest_folder labs -n 0; }
+stage_slurm() {
+  CPPRUN_BIN=$PWD/build/check/bin run_pytest labs tests/labs/test_{slurm,ssh}.py -n 0 --timeout 600
+}
+
+# The manifests of packaging/kubernetes, against schemas and in pods made of namespaces.
+stage_kubernetes() {
+  tools/deps.sh --kubernetes
+  local python=$PWD/build/venv-kubernetes/bin/python
+  CPPRUN_BIN=$PWD/build/check/bin \
+    run_pytest kubernetes tests/labs/test_manifests.py tests/labs/test_pods.py \
+    -n $((2 * slots)) --dist worksteal --timeout 600
+}
+
+# The TorchX component of packaging/torchx.
+stage_torchx() {
+  tools/deps.sh --torchx
+  CPPRUN_BIN=$PWD/build/check/bin run_pytest torchx tests/labs/test_torchx.py --timeout 600
+}
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.
 stage_packages() {

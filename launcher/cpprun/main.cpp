@@ -25,6 +25,7 @@
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
+#include "launcher/cpprun/job_record.hpp"
 #include "launcher/cpprun/slurm_requeue.hpp"
 #include "launcher/cpprun/slurm_secret.hpp"
 #include "launcher/doctor/checks.hpp"
@@ -156,6 +157,11 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control) 
     if (Status ok = control->watch(); !ok) return fail(ok.error());
   }
   const RendezvousConfig& rendezvous = launch_options.config.rendezvous;
+  if (has_job_succeeded(launch_options.config)) {
+    log::plain("cpprun: job " + rendezvous.run_id +
+               " has succeeded without this pod, which ends with 0");
+    return kSuccess;
+  }
   if (rendezvous.backend == Backend::Etcd)
     return launch_elected(rendezvous, std::move(*agent), times);
   Result<std::unique_ptr<EmbeddedCoordinator>> host =
@@ -187,6 +193,7 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control) 
   }
   const int code =
       (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
+  if (code == kSuccess) record_success(launch_options.config);
   const std::optional<Duration> most = may_stay(**agent, code);
   IdleWait stay(most);
   agent->reset();  // restores the default actions of the other signals

@@ -225,7 +225,7 @@ constexpr OptionRow kTable[] = {
      "",
      "Which scheduler fills what is left open, such as --nnodes and --rdzv-endpoint: auto, slurm, "
      "kubernetes or none. none and --standalone: as torchrun. Default: auto.",
-     "flags and PET_ variables have precedence; docs/how-to/slurm.md",
+     "flags and PET_ variables have precedence; docs/how-to/slurm.md, docs/how-to/kubernetes.md",
      {.choices = "auto slurm kubernetes none"}},
     {"preempt-signal", &ParsedOptions::preempt_signal, "LIST|none", "",
      "Under Slurm: signals that ask the job to save and stop, like SIGTERM. Default: USR1,USR2.",
