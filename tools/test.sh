@@ -14,7 +14,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style check count asan conformance integration e2e slurm sdk contract fuzz tidy)
+stages=(deps style docs check count asan conformance integration e2e slurm sdk contract fuzz tidy)
 long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
@@ -154,6 +154,13 @@ stage_style() {
     "for script in $(echo "$scripts" | tr '\n' ' '); do bash -n \$script; done" \
     "! command -v shellcheck >/dev/null || shellcheck $(echo "$scripts" | tr '\n' ' ')" \
     "$(declare -f run_pytest); python=$python results=$results run_pytest style tests/tools"
+}
+
+# The site that mkdocs.yml describes, and all links of all pages.
+stage_docs() {
+  tools/deps.sh --docs
+  NO_MKDOCS_2_WARNING=1 build/venv-docs/bin/mkdocs build -q
+  "$python" tools/check_docs.py
 }
 
 stage_check() {

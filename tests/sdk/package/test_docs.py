@@ -1,8 +1,10 @@
-"""docs/reference/sdk.md matches the code."""
+"""docs/reference/sdk.md matches the code; docs/tutorials/cpp-trainer.md works."""
 
 import re
 
-from launches import ROOT
+import doc_blocks
+import pytest
+from launches import BIN, ROOT, Launches
 
 PAGE = (ROOT / 'docs/reference/sdk.md').read_text()
 
@@ -38,3 +40,19 @@ def test_every_collective_has_a_row():
     missing = [name for name in names if not re.search(rf'`{name}`', PAGE)]
     assert len(names) > 20
     assert missing == []
+
+
+@pytest.mark.timeout(3600)
+def test_the_tutorial_of_a_trainer_works(torch, tmp_path, monkeypatch):
+    """The build folder under test is the tutorial's build/release."""
+    doc_blocks.lay_out(tmp_path)
+    (tmp_path / 'build/release/bin').unlink()
+    (tmp_path / 'build/release').rmdir()
+    (tmp_path / 'build/release').symlink_to(BIN.parent)
+    monkeypatch.setenv('HOME', str(tmp_path / 'home'))
+    (tmp_path / 'home').mkdir()
+    launches = Launches(tmp_path)
+    try:
+        doc_blocks.follow(launches, doc_blocks.blocks(ROOT / 'docs/tutorials/cpp-trainer.md'), 400)
+    finally:
+        launches.close()
