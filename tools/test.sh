@@ -15,7 +15,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 stages=(deps style docs check count asan conformance integration e2e slurm sdk contract fuzz tidy)
-long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # with --all, or by name
+# With --all, or by name:
+long_stages=(browser newcomer packages sim campaign coverage sdk_asan tsan newest)
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -208,6 +209,9 @@ stage_e2e() { pytest_folder e2e; }
 
 # Two nodes of a real Slurm in namespaces; one process, because the tests share the lab.
 stage_slurm() { pytest_folder labs -n 0; }
+
+# README.md and the first tutorial, followed literally on a bare Debian.
+stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.
 stage_packages() {

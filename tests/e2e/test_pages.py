@@ -4,6 +4,7 @@ docs/tutorials/cpp-trainer.md compiles a program: tests/sdk/package/test_docs.py
 """
 
 import doc_blocks
+import doc_runner
 import pytest
 from conftest import ROOT
 
@@ -39,8 +40,8 @@ def test_shown_files_are_as_they_are(name):
 @pytest.mark.timeout(20 * LIMIT * 10)
 @pytest.mark.parametrize('name', FOLLOWED)
 def test_page(cpprun, tmp_path, name):
-    doc_blocks.lay_out(tmp_path)
-    doc_blocks.follow(cpprun, PAGES[name], LIMIT)
+    doc_runner.lay_out(tmp_path)
+    doc_runner.follow(cpprun, PAGES[name], LIMIT)
 
 
 def test_tutorials_have_commands():

@@ -7,6 +7,7 @@ project itself.
 import re
 
 import doc_blocks
+import doc_runner
 import pytest
 from conftest import ROOT
 
@@ -29,7 +30,7 @@ def test_block(cpprun, tmp_path, block):
     if block.mark == 'test: root':
         cpprun.folder = ROOT
     else:
-        doc_blocks.lay_out(tmp_path)
+        doc_runner.lay_out(tmp_path)
     code, output = cpprun.run('bash', '-euo', 'pipefail', '-c', script, seconds=LIMIT)
     assert code == 0, output
     doc_blocks.check_output(shown, output)

@@ -3,6 +3,7 @@
 import re
 
 import doc_blocks
+import doc_runner
 import pytest
 from launches import BIN, ROOT, Launches
 
@@ -45,7 +46,7 @@ def test_every_collective_has_a_row():
 @pytest.mark.timeout(3600)
 def test_the_tutorial_of_a_trainer_works(torch, tmp_path, monkeypatch):
     """The build folder under test is the tutorial's build/release."""
-    doc_blocks.lay_out(tmp_path)
+    doc_runner.lay_out(tmp_path)
     (tmp_path / 'build/release/bin').unlink()
     (tmp_path / 'build/release').rmdir()
     (tmp_path / 'build/release').symlink_to(BIN.parent)
@@ -53,6 +54,6 @@ def test_the_tutorial_of_a_trainer_works(torch, tmp_path, monkeypatch):
     (tmp_path / 'home').mkdir()
     launches = Launches(tmp_path)
     try:
-        doc_blocks.follow(launches, doc_blocks.blocks(ROOT / 'docs/tutorials/cpp-trainer.md'), 400)
+        doc_runner.follow(launches, doc_blocks.blocks(ROOT / 'docs/tutorials/cpp-trainer.md'), 400)
     finally:
         launches.close()
