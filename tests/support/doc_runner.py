@@ -16,10 +16,13 @@ def lay_out(folder):
 
 # After a block its variables and its folder are kept for the next one.
 KEEP = 'export -p >"$DOC_STATE"; printf "cd %q\\n" "$PWD" >>"$DOC_STATE"'
-IN_ORDER = ('test', 'test: afterwards')
+IN_ORDER = ('test', 'test: afterwards', 'test: root')
 
 
 def start(launches, block):
+    if block.mark == 'test: root':
+        words = ('-euo', 'pipefail', '-c', block.script_and_output()[0])
+        return launches.start('bash', *words, folder=ROOT)
     state = launches.folder / '.doc-state'
     state.touch()
     script = f'. "$DOC_STATE"\n{block.script_and_output()[0]}\n'
