@@ -230,6 +230,15 @@ constexpr OptionRow kTable[] = {
     {"preempt-signal", &ParsedOptions::preempt_signal, "LIST|none", "",
      "Under Slurm: signals that ask the job to save and stop, like SIGTERM. Default: USR1,USR2.",
      "elsewhere without effect; with none they act as in torchrun"},
+    {"slurm-secret",
+     &ParsedOptions::slurm_secret,
+     "WORD",
+     "",
+     "Under Slurm, for a job of several nodes without a secret or certificates: make a secret in "
+     "the submit directory: always, never, or auto, which does so if that is on a shared file "
+     "system. Default: auto.",
+     "docs/security.md",
+     {.choices = "auto always never"}},
     {"requeue",
      &ParsedOptions::requeue,
      "N",

@@ -48,6 +48,9 @@ struct JobSpec {
   std::string master_addr;  // "" = the address of group rank 0
   int64_t master_port = 0;  // 0 = the port that group rank 0 reserved
   Duration last_call{-1};   // negative: limits::kLastCall without a newcomer
+  // The scheduler starts this many agents, and the first round waits for them (for
+  // limits::kExpectedNodesWait) unless last_call is given. 0: unknown.
+  int64_t expected_nodes = 0;
   Duration scale_up_interval{};
   Duration heartbeat{};
   Duration lease{};
@@ -296,6 +299,9 @@ struct Refused {
   std::string why;
   // Set if the job is full and the agent has the default run id: an agent that runs the job.
   std::optional<Occupant> occupant{};
+  // The coordinator leads another job and no other. The agent's job may be led at the next of its
+  // ports.
+  bool is_other_job = false;
 };
 // No round for this agent yet.
 struct Wait {
