@@ -1,6 +1,9 @@
 """docs/reference/sdk.md matches the code; docs/tutorials/cpp-trainer.md works."""
 
+import os
+import pathlib
 import re
+import shutil
 
 import doc_blocks
 import doc_runner
@@ -50,6 +53,12 @@ def test_the_tutorial_of_a_trainer_works(torch, tmp_path, monkeypatch):
     (tmp_path / 'build/release/bin').unlink()
     (tmp_path / 'build/release').rmdir()
     (tmp_path / 'build/release').symlink_to(BIN.parent)
+    if shutil.which('ccache'):
+        folder = os.environ.get('CCACHE_DIR', pathlib.Path.home() / '.cache/ccache')
+        ccache = {'CMAKE_CXX_COMPILER_LAUNCHER': 'ccache', 'CCACHE_DIR': folder}
+        ccache |= {'CCACHE_BASEDIR': tmp_path, 'CCACHE_NOHASHDIR': 1}
+        for name, value in ccache.items():
+            monkeypatch.setenv(name, str(value))
     monkeypatch.setenv('HOME', str(tmp_path / 'home'))
     (tmp_path / 'home').mkdir()
     launches = Launches(tmp_path)
