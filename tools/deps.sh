@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs missing packages on Debian 12: the compiler and libraries, and with
 #
-#   --test       the tools of the tests; includes --python
+#   --test       the tools of the tests; includes --python and --docs
 #   --python     .venv, a virtual environment with torch and pytest
+#   --docs       build/venv-docs, an environment with MkDocs
 #   --browser    a browser for the tests of the dashboard
 #   --newest     build/venv-newest, an environment with the newest torch
 #   --wheel      build/venv-wheel, an environment with the linker for wheels
@@ -25,12 +26,13 @@ for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
-  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel] [--container]" \
-    "[--coverage] [--kubernetes] [--torchx]"
+  echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--newest] [--wheel]" \
+    "[--container] [--coverage] [--kubernetes] [--torchx]"
 }
 
 want=("${for_build[@]}")
 venv=no
+docs=no
 newest=no
 wheel=no
 coverage=no
@@ -38,8 +40,9 @@ pinned=()
 servers=no
 for option in "$@"; do
   case $option in
-    --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes; servers=yes ;;
+    --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes; docs=yes; servers=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
+    --docs) want+=(python3 python3-venv); docs=yes ;;
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
@@ -113,6 +116,14 @@ make_venv() {
   cp tools/requirements.txt "$stamp"
 }
 
+make_docs() {
+  local venv=build/venv-docs list=tools/requirements-docs.txt
+  if cmp -s "$list" "$venv/installed" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
+  /usr/bin/python3 -m venv --clear "$venv"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  cp "$list" "$venv/installed"
+}
+
 # torch_wants PATTERN: torch's requirements that match, without parts that a CPU run never loads.
 torch_wants() {
   build/venv-newest/bin/python - "$1" <<'END'
@@ -169,6 +180,7 @@ if [ "$servers" = yes ]; then
   [ -x build/etcd-server/usr/bin/etcd ] || unpack etcd-server
 fi
 if [ "$venv" = yes ]; then make_venv; fi
+if [ "$docs" = yes ]; then make_docs; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi
 if [ "$coverage" = yes ]; then make_coverage_tools; fi

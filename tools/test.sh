@@ -14,9 +14,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style check count asan conformance integration e2e slurm kubernetes torchx sdk
+stages=(deps style docs check count asan conformance integration e2e slurm kubernetes torchx sdk
         contract fuzz tidy)
-long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # with --all, or by name
+# With --all, or by name:
+long_stages=(browser newcomer packages sim campaign coverage sdk_asan tsan newest)
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -157,6 +158,13 @@ stage_style() {
     "$(declare -f run_pytest); python=$python results=$results run_pytest style tests/tools"
 }
 
+# The site that mkdocs.yml describes, and all links of all pages.
+stage_docs() {
+  tools/deps.sh --docs
+  NO_MKDOCS_2_WARNING=1 build/venv-docs/bin/mkdocs build -q
+  "$python" tools/check_docs.py
+}
+
 stage_check() {
   cmake --preset check >/dev/null
   compile check -- -k 0
@@ -219,6 +227,9 @@ stage_torchx() {
   tools/deps.sh --torchx
   CPPRUN_BIN=$PWD/build/check/bin run_pytest torchx tests/labs/test_torchx.py --timeout 600
 }
+
+# README.md and the first tutorial, followed literally on a bare Debian.
+stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.
 stage_packages() {
