@@ -377,7 +377,8 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   warn_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
   preloader_.reset();
   reaper_->dismiss();
-  const int code = code_for_scheduler(reporter_->finish(*finish_, *event_recorder_));
+  const std::string logs = folder_.kept_after_failure();
+  const int code = code_for_scheduler(reporter_->finish(*finish_, logs, *event_recorder_));
   event_recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
   close_folder(finish_->how == How::Success || finish_->how == How::Stopped);
@@ -404,7 +405,8 @@ void AgentDaemon::Impl::close_folder(bool is_well) {
   // NFS renames a removed file that is still open, and the folder would not be empty.
   if (event_recorder_) event_recorder_->close();
   const std::string said = folder_.leave(is_well);
-  if (!said.empty()) log::warning(said);
+  if (said.empty()) return;
+  reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
 }
 
 // Reserves the port at which this agent would lead the job. Without a port it cannot be a standby.
@@ -730,11 +732,8 @@ void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::LogEvent& effect) {
-  switch (effect.level) {
-    case agent::LogEvent::Level::Debug: log::debug(effect.text); return;
-    case agent::LogEvent::Level::Info: log::info(effect.text); return;
-    case agent::LogEvent::Level::Warning: warn(effect.text); return;
-  }
+  reporter_->show(effect);
+  if (effect.level == agent::LogEvent::Level::Warning) event_recorder_->warning(effect.text);
 }
 
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {

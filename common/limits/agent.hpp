@@ -88,6 +88,8 @@ inline constexpr Duration kLastLinesTimeout = 200ms;
 inline constexpr size_t kErrorFileBytes = 1 << 20;  // larger error files are cut
 inline constexpr size_t kSummaryTextBytes =
     16 * 1024;  // per worker, on the wire and in the summary
+// Of a worker's error in a line about its failure; the summary shows all of it.
+inline constexpr size_t kErrorTextBytes = 300;
 // A worker's last lines on the wire. With two texts of 16 KiB, a failure summary and the other
 // fields they must fit into a frame of 64 KiB.
 inline constexpr size_t kLastLinesWireBytes = 8 * 1024;

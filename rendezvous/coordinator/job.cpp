@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/failure/failure_summary.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
@@ -248,7 +249,7 @@ void Job::on_failed(Node& node, const control::Failed& message, Effects& effects
   const bool is_hang = message.end.is_hang();
   const bool may_restart = !message.is_fatal && state_.budgets.charge(round(), is_hang);
   if (!may_restart) failures_.fail_job(what + state_.budgets.used_text(is_hang));
-  request_stop(StopCause::Failure, what, effects);
+  request_stop(StopCause::Failure, failed_worker_text(cause), effects);
 }
 
 void Job::on_done(Node& node, RoundNumber round, Effects& effects) {

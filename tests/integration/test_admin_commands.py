@@ -61,7 +61,7 @@ def test_admin_restart_costs_no_budget_and_reaches_all_nodes(cluster):
     cluster.say(3, f'round-{job.run_id}-{second.round}')
     for agent in cluster.agents:
         agent.ends(1)
-        assert 'Operators asked for 1 restart before.' in agent.err()
+        assert '; 1 more restart by cpprunctl restart' in agent.err()
     for node in (0, 1):
         stops = [e for e in events_of(cluster, node) if e['event'] == 'round_stopping']
         assert stops[0]['cause'] == 'admin' and 'asked for a restart' in stops[0]['why']

@@ -149,7 +149,7 @@ sys.exit('\\nModuleNotFoundError: x')
     job.wait_for(b'True 111\r\n' + ''.join(f'{i}, ' for i in range(100)).encode() + b'prompt> ')
     (jobs.marks / 'seen').touch()
     assert job.done() == 1
-    assert b'Hint (missing_module)' in job.shown
+    assert b'[missing_module]' in job.shown
 
 
 def test_all_output_is_read_before_the_end(jobs, screen):
