@@ -402,8 +402,9 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   // A spare node may wait for as long as the job runs and shows no other sign of life, so its user
   // sees this line.
   const bool is_news = message.is_spare && message.why != last_wait_;
-  const auto level =
-      message.is_reminder || is_news ? LogEvent::Level::Warning : LogEvent::Level::Info;
+  const auto level = is_news               ? LogEvent::Level::Warning
+                     : message.is_reminder ? LogEvent::Level::Status
+                                           : LogEvent::Level::Info;
   last_wait_ = message.why;
   if (message.standby && !is_leading_ && is_leased()) {
     effects.push_back(Routes{{endpoint_of(*message.standby)}});
@@ -459,6 +460,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   }
   switch (state_) {
     case State::Starting:
+      effects.push_back(stop_event(message, assignment_, false));
       cancel_start(effects);
       become_stopped(now, effects);
       return;

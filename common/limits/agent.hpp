@@ -81,6 +81,10 @@ inline constexpr Duration kPartialLine = 100ms;           // then a line without
 inline constexpr size_t kLineBytes = 64 * 1024;           // longer lines are shown in pieces
 inline constexpr size_t kOutputBufferBytes = 256 * 1024;  // per stream; a full buffer slows writers
 
+// A terminal shows a wait for other nodes after this time, and counts it at this interval.
+inline constexpr Duration kWaitShownAfter = 2s;
+inline constexpr Duration kWaitShownInterval = 1s;
+
 // The failure summary.
 inline constexpr size_t kLastLines = 20;  // kept of each worker's stderr
 // A blocked output delays the report of a worker's exit no longer than this.

@@ -38,12 +38,39 @@ AsyncLogWriter& err() {
   return kErr;
 }
 
+// A terminal's last line, which set_live_line() replaces.
+class LiveLine {
+ public:
+  // Writes a message above the line.
+  void write_above(std::string_view message) {
+    const std::lock_guard lock(mutex_);
+    if (line_.empty()) return err().write(message);
+    err().write(kClear + std::string(message) + line_);
+  }
+  void set(std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    if (line_.empty() && line.empty()) return;
+    line_ = line;
+    err().write(kClear + line_);
+  }
+
+ private:
+  inline static const std::string kClear = "\r\033[K";
+  std::mutex mutex_;
+  std::string line_;
+};
+
+LiveLine& live_line() {
+  static LiveLine& kLine = *new LiveLine();  // for messages at the process's exit
+  return kLine;
+}
+
 class ErrSink final : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    err().write(std::string_view(line.data(), line.size()));
+    live_line().write_above(std::string_view(line.data(), line.size()));
   }
   void flush_() override {}
 };
@@ -101,13 +128,16 @@ void warning(std::string_view text) {
 }
 void error(std::string_view text) { logger().error(message("error:", TextStyle::Error, text)); }
 void failure(std::string_view text) {
-  err().write(with_word("error:", TextStyle::Error, text) + "\n");
+  live_line().write_above(with_word("error:", TextStyle::Error, text) + "\n");
 }
 void note(std::string_view text) { logger().warn(message("note:", TextStyle::Note, text)); }
 void status(std::string_view text) { logger().warn(message("cpprun:", TextStyle::Faint, text)); }
 
-void plain(std::string_view text) { err().write(text::printable(text)); }
-void raw(std::string_view text) { err().write(text); }
+void plain(std::string_view text) { live_line().write_above(text::printable(text)); }
+void raw(std::string_view text) { live_line().write_above(text); }
+
+bool shows_status() { return logger().should_log(spdlog::level::warn); }
+void set_live_line(std::string_view text) { live_line().set(text::printable(text)); }
 
 void finish(Duration most) { err().finish(most); }
 

@@ -38,6 +38,12 @@ void plain(std::string_view text);
 // The same for text that is printable already, such as text with colours.
 void raw(std::string_view text);
 
+// Whether status() writes anything.
+bool shows_status();
+
+// The last line of a terminal, which each call replaces; messages appear above it. "": none.
+void set_live_line(std::string_view text);
+
 // Before a process exit that must not wait for ever: discards the text that is unread after `most`.
 void finish(Duration most);
 

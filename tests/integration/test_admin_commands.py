@@ -71,7 +71,7 @@ def test_idle_job_is_not_restarted(cluster):
     job = Job(cluster, 2)
     agent = job.host(0)
     job.wait_members(1)
-    refused('1 of at least 2 nodes are here', 'restart', job.run_id)
+    refused('1 of at least 2 nodes joined', 'restart', job.run_id)
     refused('only --nnodes=MIN:MAX can be scaled', 'scale', 1, '--job', job.run_id)
     good('stop', job.run_id)
     agent.ends(130)

@@ -235,13 +235,13 @@ def test_abort_at_the_end_of_a_gloo_program_has_its_own_hint(jobs):
     assert 'destroy_process_group()' in running.err
 
 
-def test_consequences_and_last_lines(jobs):
+def test_repeated_start_up_failure(jobs):
     lines = '; '.join(f'echo line {i} >&2' for i in range(30))
     worker = ranks(r0='exit 0', r1=f'{lines}; exit 3')
-    words = ('--nproc-per-node=3', '--max-restarts=1', '--local-ranks-filter=0')
-    running = jobs.cpprun(*words, jobs.sh(worker))
+    running = jobs.cpprun('--nproc-per-node=3', '--max-restarts=1', jobs.sh(worker))
     assert running.done(60) == 1, running.output
-    assert 'the last 20 lines of rank 1 on stderr:\n  line 10\n' in running.err
+    assert '  cause     line 29\n' in running.err
+    assert 'the last 20 lines' not in running.err, 'they are just above'
     assert '  restarts  1 of 1 used\n' in running.err
     assert 'in the same way in 2 attempts in a row' in running.err
     assert 'restarting all 3 workers (restart 1 of 1)' in running.err
@@ -368,6 +368,9 @@ def test_root_cause_is_named_on_every_node(jobs, name, run):
         assert fields(failure_summary, wanted) == wanted, failure_summary
         assert f'failed on rank {wanted["rank"]} (node' in node.err
         assert '  others    ' in node.err
+    if name == 'a peer error on one, its cause on the other':
+        said = 'the last 2 lines of rank 3 on stderr:\n  Traceback'
+        assert [said in node.err for node in nodes] == [True, False], 'it ran on the other node'
 
 
 def test_lost_node_without_replacement_is_the_cause(jobs):

@@ -91,7 +91,7 @@ def test_waiting_below_min_is_reported_every_minute(cluster):
     """A test variable shortens the minute."""
     job = Job(cluster, '2:3', join_timeout=3)
     agent = job.agent(0, CPPRUN_TEST_MINUTE='0.5').ends(1)
-    said = agent.err().count('waiting: 1 of at least 2 nodes are here (at most 3)')
+    said = agent.err().count('waiting: 1 of at least 2 nodes joined (at most 3)')
     assert 3 <= said <= 6, agent.story()
 
 

@@ -52,9 +52,6 @@ constexpr const char* kBanner =
     "your system being overloaded, please further tune the variable for optimal performance in "
     "your application as needed. \n";
 
-// The lines of the other workers of this node are between a traceback and the failure summary.
-constexpr size_t kLinesBetween = 20;
-
 std::string interpreter_of(const WorkerConfig& workers) {
   return workers.program.size() > 1 ? workers.program.front() : "";
 }
@@ -105,6 +102,13 @@ void ConsoleReporter::show(const agent::LogEvent& event) const {
     case agent::LogEvent::Level::Info: return log::info(event.text);
     case agent::LogEvent::Level::Status: return log::status(event.text);
     case agent::LogEvent::Level::Warning: return log::warning(event.text);
+  }
+}
+
+void ConsoleReporter::unended(const std::vector<StuckProcess>& left) const {
+  for (const StuckProcess& process : left) {
+    log::warning(name_of(process) +
+                 " has not ended after SIGKILL; cpprun does not wait for it any longer");
   }
 }
 
@@ -213,24 +217,19 @@ void ConsoleReporter::report_failure(const agent::Finish& finish, EventRecorder&
   copy_root_error_file(finish.ends[root_cause_index(finish.ends)]);
 }
 
-// Only if the console does not show them just above the summary: the worker ran on another node,
-// its stderr went to a file alone, or other workers wrote much after it.
-void ConsoleReporter::show_last_lines(const Failure& failure) const {
+// Only if the console does not show them just above the summary: the worker ran on another node, or
+// other workers failed after it.
+void ConsoleReporter::show_last_lines(const Failure& failure) {
   const WorkerExit& root = failure.root_cause.end;
   const auto is_root = [&root](const WorkerExit& end) {
     return end.rank == root.rank && end.pid == root.pid;
   };
-  size_t between = 0;
-  for (const WorkerExit& end : failure.ends) between += is_root(end) ? 0 : end.last_lines.size();
-  const auto local = static_cast<size_t>(root.local_rank.value);
-  const LogConfig& logs = config_.logs;
+  const auto has_followed = [&is_root](const WorkerExit& end) {
+    return !is_root(end) && is_own_failure(end);
+  };
   const bool is_here = std::ranges::any_of(failure.ends, is_root);
-  const bool is_redirected = local < logs.redirects.size() && logs.redirects[local].has_err() &&
-                             !logs.tee[local].has_err();
-  const bool is_filtered =
-      logs.local_ranks_filter && !logs.local_ranks_filter->contains(static_cast<int>(local));
-  if (is_here && !is_redirected && !is_filtered && between <= kLinesBetween) return;
-  log::plain(last_lines_text(failure.root_cause));
+  if (!is_here || std::ranges::any_of(failure.ends, has_followed))
+    log::plain(last_lines_text(failure.root_cause));
 }
 
 void ConsoleReporter::copy_root_error_file(const WorkerExit& root) const {

@@ -4,10 +4,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/core/config.hpp"
 #include "agent/core/effects.hpp"
 #include "agent/daemon/events/event_recorder.hpp"
+#include "agent/process/diagnostics/stuck_process.hpp"
 #include "common/failure/failure_summary.hpp"
 #include "common/thread/io_thread.hpp"
 
@@ -20,6 +22,8 @@ class ConsoleReporter {
 
   void omp_banner() const;
   void show(const agent::LogEvent& event) const;
+  // Processes that are still alive at the end of the run.
+  void unended(const std::vector<StuckProcess>& left) const;
   // Logs the failure if a restart follows, since the failure summary shows the last one; returns
   // the text.
   std::string first_failure(const agent::FirstFailure& failure) const;
@@ -35,7 +39,7 @@ class ConsoleReporter {
   int report_outcome(const agent::Finish& finish, EventRecorder& recorder);
   std::string stopped_text(const agent::Finish& finish) const;
   void report_failure(const agent::Finish& finish, EventRecorder& recorder);
-  void show_last_lines(const Failure& failure) const;
+  static void show_last_lines(const Failure& failure);
   void copy_root_error_file(const WorkerExit& root) const;
   std::optional<Failure> failure_of(const agent::Finish& finish) const;
 
