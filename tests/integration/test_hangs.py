@@ -35,7 +35,8 @@ def workers(jobs, code, *flags, n=2, **options):
 
 def root_cause(job):
     """The rank named as the first failure, and the reason."""
-    return re.search(r' hung on rank (\d+) \(.*\n  cause     (.*)', re.sub(r'\n {12}', ' ', job.err))
+    unwrapped = re.sub(r'\n {12}', ' ', job.err)
+    return re.search(r' hung on rank (\d+) \(.*\n  cause     (.*)', unwrapped)
 
 
 def test_suspended_rank(jobs):

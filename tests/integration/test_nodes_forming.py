@@ -140,7 +140,7 @@ def test_budget_is_one_for_all_nodes(cluster):
     cluster.say(6, second.of(1)[0])
     for agent in agents:
         agent.ends(1)
-        assert 'estarts used: 1 of 1' in agent.err(), agent.story()
+        assert '1 of 1 used' in agent.err(), agent.story()
     assert len(cluster.worlds()) == 2
 
 
