@@ -8,7 +8,7 @@ namespace cpprun {
 namespace {
 
 constexpr OptionRow kTable[] = {
-    // name, field, value in help, since, help, note for docs/flags.md, details
+    // name, field, value in help, since, help, note for docs/reference/flags.md, details
     {"nnodes", &ParsedOptions::nnodes, "N|MIN:MAX", "1.9",
      "Number of nodes, or a range for an elastic job. Default: 1."},
     {"nproc-per-node", &ParsedOptions::nproc_per_node, "N|WORD", "1.9",
@@ -38,7 +38,7 @@ constexpr OptionRow kTable[] = {
     {"rdzv-backend", &ParsedOptions::rdzv_backend, "NAME", "1.9",
      "static, c10d, cpprun (another name of c10d), or etcd. Default: static.",
      "c10d is cpprun's own rendezvous and does not work with torchrun agents; etcd uses the v3 API "
-     "(docs/etcd.md), also as etcd-v2"},
+     "(docs/how-to/etcd.md), also as etcd-v2"},
     {"rdzv-endpoint", &ParsedOptions::rdzv_endpoint, "HOST[:PORT]", "1.9",
      "Where the nodes meet. Default with c10d: localhost:29400. With etcd: its members, "
      "HOST[:PORT],..."},
@@ -203,7 +203,7 @@ constexpr OptionRow kTable[] = {
      "needs a local --snapshot-dir; uses half of the memory for snapshots"},
     {"faults", &ParsedOptions::faults, "FILE", "",
      "Inject the faults of this plan into the job and check its expectations: exit 3 if one fails.",
-     "CPPRUN_FAULTS can also name the file; docs/faults.md"},
+     "CPPRUN_FAULTS can also name the file; docs/reference/faults.md"},
     {"seed", &ParsedOptions::seed, "N", "",
      "Random seed for the fault plan. Default: the plan's own seed, else 0.",
      "the same seed gives the same faults"},
@@ -224,7 +224,8 @@ constexpr OptionRow kTable[] = {
      "Import these Python modules once per node and fork the workers from that process, so that "
      "starts and restarts need no imports. auto: the installed packages that the script imports. "
      "Default: off.",
-     "if a fork is not safe, cpprun spawns the workers and prints the reason; docs/preload.md"},
+     "if a fork is not safe, cpprun spawns the workers and prints the reason; "
+     "docs/how-to/preload.md"},
     {"allowed-host", &ParsedOptions::allowed_host, "NAME,...", "",
      "More host names under which browsers and other HTTP clients may reach the rendezvous port. "
      "Always allowed: addresses, localhost, this machine's names and the endpoint's.",
@@ -257,6 +258,15 @@ constexpr OptionRow kTable[] = {
     {"preempt-signal", &ParsedOptions::preempt_signal, "LIST|none", "",
      "Under Slurm: signals that make the job save and stop, like SIGTERM. Default: USR1,USR2.",
      "no effect elsewhere; with none they act as in torchrun"},
+    {"slurm-secret",
+     &ParsedOptions::slurm_secret,
+     "WORD",
+     "",
+     "Under Slurm, for a job of several nodes without a secret or certificates: make a secret in "
+     "the submit directory: always, never, or auto, which does so if that is on a shared file "
+     "system. Default: auto.",
+     "docs/security.md",
+     {.choices = "auto always never"}},
     {"requeue",
      &ParsedOptions::requeue,
      "N",
