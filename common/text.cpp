@@ -120,7 +120,8 @@ std::optional<double> parse_double(std::string_view text) {
 
 std::string nearest(std::string_view wrong, const std::vector<std::string>& candidates) {
   std::string best;
-  size_t best_distance = std::max<size_t>(2, wrong.size() / 3) + 1;
+  // Every word of three letters is near to many others.
+  size_t best_distance = (wrong.size() <= 3 ? 1 : std::max<size_t>(2, wrong.size() / 3)) + 1;
   for (const std::string& candidate : candidates) {
     size_t distance = edit_distance(wrong, candidate);
     if (distance < best_distance) {

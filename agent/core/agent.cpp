@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/core/join_texts.hpp"
+#include "agent/core/stop_texts.hpp"
 #include "common/check.hpp"
 #include "common/exit_code.hpp"
 #include "common/limits/agent.hpp"
@@ -22,14 +23,6 @@ constexpr int kSigTerm = 15;
 
 Endpoint endpoint_of(const control::Standby& standby) {
   return Endpoint{standby.address, static_cast<uint16_t>(standby.port)};
-}
-
-// Losses are warnings, because the user sees their cause nowhere else. Failures have a summary of
-// their own, and a larger round is no loss.
-LogEvent::Level level_of(control::StopCause cause) {
-  const bool is_loss =
-      cause == control::StopCause::NodeLost || cause == control::StopCause::NodeLeft;
-  return is_loss ? LogEvent::Level::Warning : LogEvent::Level::Info;
 }
 
 // A person at a keyboard sends these. Schedulers repeat SIGTERM within milliseconds, and a terminal
@@ -410,8 +403,9 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   // A spare node may wait for as long as the job runs and shows no other sign of life, so its user
   // sees this line.
   const bool is_news = message.is_spare && message.why != last_wait_;
-  const auto level =
-      message.is_reminder || is_news ? LogEvent::Level::Warning : LogEvent::Level::Info;
+  const auto level = is_news               ? LogEvent::Level::Warning
+                     : message.is_reminder ? LogEvent::Level::Status
+                                           : LogEvent::Level::Info;
   last_wait_ = message.why;
   if (message.standby && !is_leading_ && is_leased()) {
     effects.push_back(Routes{{endpoint_of(*message.standby)}});
@@ -467,16 +461,16 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   }
   switch (state_) {
     case State::Starting:
+      effects.push_back(stop_event(message, assignment_, false));
       cancel_start(effects);
       become_stopped(now, effects);
       return;
     case State::Done:
-      effects.push_back(LogEvent{level_of(message.cause),
-                                 "the workers had ended well and start again: " + message.why});
+      effects.push_back(stop_event(message, assignment_, true));
       become_stopped(now, effects);
       return;
     case State::Running:
-      effects.push_back(LogEvent{level_of(message.cause), "stopping the workers: " + message.why});
+      effects.push_back(stop_event(message, assignment_, false));
       stop_workers(options_.stop_grace, is_drain, effects);
       return;
     case State::Stopped: return send_stopped(effects);

@@ -184,6 +184,9 @@ struct StartTimes {
   Instant listening;  // the coordinator listens, or runs on another node
 };
 
+// --failure-format. Auto: Summary on a terminal, else Both.
+enum class FailureFormat { Auto, Summary, Torchrun, Both };
+
 struct AgentConfig {
   RendezvousConfig rendezvous;
   WorkerConfig workers;
@@ -204,6 +207,7 @@ struct AgentConfig {
   std::string snapshot_dir;                // --snapshot-dir; empty: not given
   bool keeps_replicas = false;             // --snapshot-replicas=1
   FaultConfig faults;
+  FailureFormat failure_format = FailureFormat::Auto;
   bool shows_timing = false;  // --timing
   // The agents of all nodes print to one console, so that only one prints the failure summary.
   bool shares_console = false;

@@ -123,8 +123,9 @@ struct FirstFailure {
   control::RankAssignment assignment;
 };
 
+// Status: the state of the job, for its user; no cause for alarm.
 struct LogEvent {
-  enum class Level { Debug, Info, Warning } level = Level::Info;
+  enum class Level { Debug, Info, Status, Warning } level = Level::Info;
   std::string text;
 };
 

@@ -14,6 +14,7 @@
 #include "agent/core/worker_environment.hpp"
 #include "agent/daemon/events/console_reporter.hpp"
 #include "agent/daemon/events/event_recorder.hpp"
+#include "agent/daemon/events/progress_console.hpp"
 #include "agent/daemon/faults/fault_injector.hpp"
 #include "agent/daemon/join_options.hpp"
 #include "agent/daemon/preload.hpp"
@@ -120,7 +121,6 @@ class AgentDaemon::Impl final : public AgentDaemon {
     event_recorder_->warning(text);
   }
   void on_stuck(const std::vector<std::string>& lines);
-  void warn_unended(const std::vector<StuckProcess>& left) const;
   void keep_control_port();
   void open_faults();
   void on_round_files();
@@ -196,6 +196,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<EffectRunner<agent::Agent, agent::Effects>> runner_;
   std::unique_ptr<AdminService> admin_;
   StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
+  ProgressConsole progress_console_{loop_, config_, host_name_};
   const Instant begun_at_ = boot_now();
   const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
 
@@ -354,6 +355,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   coordinator_ = coordinator;
   if (config_.workers.set_omp_num_threads) reporter_->omp_banner();
   event_recorder_->run_started();
+  progress_console_.start(coordinator, folder_.run_folder());
   core_.emplace(join_options(config_, host_name_, key_));
   EffectRunnerHooks hooks;
   if (arbiter_) hooks.after_effects = [this] { notify_arbiter(); };
@@ -374,10 +376,13 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
     loop_.run();
   }
   CPPRUN_CHECK(finish_.has_value());
-  warn_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
+  const std::vector<StuckProcess> left =
+      host_->kill_everything();  // an agent that the coordinator refused may have workers
+  if (finish_->how != agent::Finish::How::Unusable) reporter_->unended(left);
   preloader_.reset();
   reaper_->dismiss();
-  const int code = code_for_scheduler(reporter_->finish(*finish_, *event_recorder_));
+  const std::string logs = folder_.kept_after_failure();
+  const int code = code_for_scheduler(reporter_->finish(*finish_, logs, *event_recorder_));
   event_recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
   close_folder(finish_->how == How::Success || finish_->how == How::Stopped);
@@ -405,7 +410,8 @@ void AgentDaemon::Impl::close_folder(bool is_well) {
   // NFS renames a removed file that is still open, and the folder would not be empty.
   if (event_recorder_) event_recorder_->close();
   const std::string said = folder_.leave(is_well);
-  if (!said.empty()) log::warning(said);
+  if (said.empty()) return;
+  reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
 }
 
 // Reserves the port at which this agent would lead the job. Without a port it cannot be a standby.
@@ -553,6 +559,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   admin_->on_message(message);
   const auto pass_on = [this](const control::CoordinatorMessage& m) {
     event_recorder_->on_message(m);
+    progress_console_.on_message(m);
     runner_->run(&agent::Agent::on_message, m);
   };
   // Posted, so that the reply to the admin command leaves first: the core may end the loop at once.
@@ -694,15 +701,6 @@ void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
   runner_->run([&](auto& core, Instant, auto& effects) { core.on_stuck(what, effects); });
 }
 
-// Reports processes that are still alive at the end of the run.
-void AgentDaemon::Impl::warn_unended(const std::vector<StuckProcess>& left) const {
-  if (finish_->how == agent::Finish::How::Unusable) return;
-  for (const StuckProcess& process : left) {
-    log::warning(name_of(process) +
-                 " has not ended after SIGKILL; cpprun does not wait for it any longer");
-  }
-}
-
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   event_recorder_->stopping();
   unwatch_workers();
@@ -730,15 +728,13 @@ void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::LogEvent& effect) {
-  switch (effect.level) {
-    case agent::LogEvent::Level::Debug: log::debug(effect.text); return;
-    case agent::LogEvent::Level::Info: log::info(effect.text); return;
-    case agent::LogEvent::Level::Warning: warn(effect.text); return;
-  }
+  if (!progress_console_.has_shown(effect)) reporter_->show(effect);
+  if (effect.level == agent::LogEvent::Level::Warning) event_recorder_->warning(effect.text);
 }
 
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
   finish_ = effect;
+  progress_console_.stop();
   const bool is_error = effect.how == agent::Finish::How::Error;
   bool is_cut_off = is_error && connection_ && !connection_->trouble().empty();
   if (is_error && !no_election_.empty()) {

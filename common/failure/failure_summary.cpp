@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "common/check.hpp"
+#include "common/failure/error_location.hpp"
+#include "common/limits/agent.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
+#include "common/text_style.hpp"
 
 namespace cpprun {
 namespace {
@@ -51,55 +54,96 @@ size_t longest_line(const std::string& text) {
   return longest;
 }
 
-// " The other 3 workers ended because of this (...).": all workers of the round but the root cause
-// and those that succeeded.
-std::string consequences(const Failure& failure) {
-  size_t stopped = 0;
-  size_t followed = 0;
-  size_t well = 0;
+std::string numbered(const char* noun, int64_t number) {
+  return noun + (" " + std::to_string(number));
+}
+
+// "code 1", "signal SIGKILL (core dumped)".
+std::string exit_text(const WorkerExit& end) {
+  if (end.signal() == 0) return numbered("code", end.exit_code);
+  return "signal " + signal_name(end.signal()) +
+         (end.is_oom_kill ? " (the kernel's OOM killer: out of memory)" : "") +
+         (end.has_core ? " (core dumped)" : "");
+}
+
+// "rank 0 failed too (code 75)" for the first few, and a number for the rest.
+std::string followers_text(const std::vector<const WorkerExit*>& followed) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(kNamed, followed.size()); ++i) {
+    parts.push_back(numbered("rank", followed[i]->rank.value) + " failed too (" +
+                    exit_text(*followed[i]) + ")");
+  }
+  if (followed.size() > kNamed) {
+    parts.push_back(std::to_string(followed.size() - kNamed) + " more failed too");
+  }
+  return text::join(parts, ", ");
+}
+
+std::string stopped_text(const std::vector<const WorkerExit*>& stopped) {
+  if (stopped.empty()) return "";
+  const std::string what = stopped.size() == 1
+                               ? numbered("rank", stopped.front()->rank.value) + " was"
+                               : text::count(stopped.size(), "worker") + " were";
+  return what + " stopped by cpprun";
+}
+
+// What became of all workers of the round but the root cause and those that succeeded.
+std::string others_text(const Failure& failure) {
+  std::vector<const WorkerExit*> stopped;
+  std::vector<const WorkerExit*> followed;
+  int64_t known = 0;
   const WorkerExit& root = failure.root_cause.end;
   for (const WorkerExit& end : failure.ends) {
     if (end.rank == root.rank && end.pid == root.pid) continue;
-    (end.is_success() ? well : end.is_stopped_by_us ? stopped : followed) += 1;
+    ++known;
+    if (!end.is_success()) (end.is_stopped_by_us ? stopped : followed).push_back(&end);
   }
-  const int64_t all = failure.world_size - 1 - static_cast<int64_t>(well);
-  if (all <= 0) return "";
-  std::string text =
-      " The other " + text::count(static_cast<size_t>(all), "worker") + " ended because of this";
-  if (static_cast<int64_t>(stopped + followed) != all || followed == 0) return text + ".";
-  return text + " (" + std::to_string(followed) + " failed too, " + std::to_string(stopped) +
-         " stopped by cpprun).";
+  std::vector<std::string> parts;
+  if (!followed.empty()) parts.push_back(followers_text(followed));
+  if (!stopped.empty()) parts.push_back(stopped_text(stopped));
+  const int64_t rest = failure.world_size - 1 - known;
+  if (rest > 0) {
+    parts.push_back(text::count(static_cast<size_t>(rest), "other worker") +
+                    " ended with the round");
+  }
+  return text::join(parts, "; ");
 }
 
-std::string budget_text(const Failure& failure) {
-  const std::string used = " Restarts used: " + std::to_string(failure.restarts_used) + " of " +
-                           std::to_string(failure.max_restarts);
-  if (failure.max_restarts == 0) return used + " (--max-restarts).";
-  return used + (failure.restarts_used < failure.max_restarts ? "." : ": none is left.");
-}
-
-std::string operators_text(const Failure& failure) {
-  if (failure.admin_restarts < 1) return "";
-  return " Operators asked for " +
-         text::count(static_cast<size_t>(failure.admin_restarts), "restart") + " before.";
+std::string restarts_text(const Failure& failure) {
+  std::string text = std::to_string(failure.restarts_used) + " of " +
+                     std::to_string(failure.max_restarts) + " used";
+  if (failure.root_cause.end.is_hang()) text += " after hangs";
+  if (failure.max_restarts == 0) text += " (allow some with --max-restarts=N)";
+  if (failure.admin_restarts < 1) return text;
+  return text + "; " + text::count(static_cast<size_t>(failure.admin_restarts), "more restart") +
+         " by cpprunctl restart";
 }
 
 std::string repeated_text(const Failure& failure) {
   if (failure.same_startup_failures < 2) return "";
-  return " It failed at start-up in the same way in " +
-         std::to_string(failure.same_startup_failures) +
-         " attempts in a row, so another restart would not have helped.";
+  return "failed at start-up in the same way in " + std::to_string(failure.same_startup_failures) +
+         " attempts in a row; another restart would not help";
 }
 
 // The reason why the worker's error file cannot be read.
 std::string unreadable_text(const WorkerExit& end) {
-  if (!end.error || end.error->is_readable || end.error->message.empty()) return "";
-  return " Note: " + end.error->message + ".";
+  return end.error && !end.error->is_readable ? end.error->message : "";
 }
 
-std::string lived_text(const WorkerExit& end) {
-  if (end.started_at == Instant{}) return "";
-  return ", " + text::seconds(lived(end)) + " after its start";
+// Without the words of the headline.
+std::string start_error(const RootCause& root_cause) {
+  const std::string headline = "a worker could not be started on " + root_cause.node + ": ";
+  const bool has_headline = root_cause.why.starts_with(headline);
+  return has_headline ? root_cause.why.substr(headline.size()) : root_cause.why;
+}
+
+// "train.py:4 in load, 0.3 s after start (14:03:59.113)".
+std::string place_text(const WorkerExit& end, const std::string& clock) {
+  std::string text = error_location(end);
+  if (end.started_at == Instant{}) return text.empty() ? clock : text + " (" + clock + ")";
+  text += (text.empty() ? "" : ", ") + text::seconds(lived(end)) + " after start";
+  return text + " (" + clock + ")";
 }
 
 }  // namespace
@@ -112,31 +156,60 @@ const Hint* hint_for(const RootCause& root_cause) {
   return hint_for(root_cause.end, class_of(root_cause), root_cause.why);
 }
 
-std::string first_failure(const WorkerExit& end, const std::string& host,
-                          const std::string& clock) {
-  return "rank " + std::to_string(end.rank.value) + " (local rank " +
-         std::to_string(end.local_rank.value) + ", pid " + std::to_string(end.pid) + ", on " +
-         host + ") " + describe_end(end) + " at " + clock;
+std::string failed_worker_text(const RootCause& root_cause) {
+  if (!root_cause.why.empty()) return root_cause.why;
+  const WorkerExit& end = root_cause.end;
+  const std::string error = text::one_line(error_text(end), limits::kErrorTextBytes);
+  return numbered("rank", end.rank.value) + " (" + numbered("pid", end.pid) + ", on " +
+         root_cause.node + ") " + describe_end(end) + (error.empty() ? "" : ": " + error);
 }
 
-std::string failure_summary(const Failure& failure) {
+FailureSummary failure_summary(const Failure& failure) {
   const RootCause& root_cause = failure.root_cause;
   const WorkerExit& end = root_cause.end;
-  std::string text;
-  if (!root_cause.why.empty()) {
-    text = "no worker could be started on " + root_cause.node + ": " + root_cause.why;
+  FailureSummary summary;
+  const auto add = [&summary](const char* label, std::string text) {
+    if (!text.empty()) summary.fields.emplace_back(label, std::move(text));
+  };
+  if (root_cause.why.empty()) {
+    const std::string verb = end.is_hang() ? " hung on rank " : " failed on rank ";
+    summary.headline = failure.title + verb + std::to_string(end.rank.value) + " (node " +
+                       root_cause.node + ", " + numbered("local rank", end.local_rank.value) + ")";
+    const std::string error = end.is_hang() ? end.hang : error_text(end);
+    add("cause", error.empty() ? describe_end(end) : error);
+    add("at", place_text(end, failure.clock(end.ended_at_wall)));
+    const bool has_exit = !error.empty() && !end.is_hang();
+    add("exit", (has_exit ? exit_text(end) + ", " : "") + numbered("pid", end.pid));
+    add("others", others_text(failure));
   } else {
-    text = first_failure(end, root_cause.node, failure.clock(end.ended_at_wall)) + lived_text(end);
+    summary.headline = "no worker could be started on " + root_cause.node;
+    add("cause", start_error(root_cause));
   }
-  text += std::string(" [class=") + name_of(class_of(root_cause)) + "].";
-  if (root_cause.why.empty()) text += consequences(failure);
-  text += budget_text(failure) + operators_text(failure) + repeated_text(failure);
-  text += unreadable_text(root_cause.end);
+  add("restarts", restarts_text(failure));
+  add("repeated", repeated_text(failure));
+  add("note", unreadable_text(end));
+  add("logs", failure.log_folder);
+  if (!failure.log_folder.empty()) add("details", "cpprunctl events " + failure.log_folder);
   if (const Hint* hint = hint_for(root_cause)) {
-    text += " Hint (" + std::string(hint->id) + "): " + std::string(hint->cure) + ".";
+    summary.hint =
+        hint_text(*hint, root_cause, failure.interpreter) + " [" + std::string(hint->id) + "]";
   }
-  const std::string words = root_cause.why.empty() ? error_text(end) : "";
-  return words.empty() ? text : text + " Its last words: " + words;
+  return summary;
+}
+
+std::string summary_text(const FailureSummary& summary, bool has_color, size_t width) {
+  constexpr size_t kIndent = 12;
+  std::string text = styled(TextStyle::Error, "error:", has_color) + " " +
+                     styled(TextStyle::Strong, summary.headline, has_color) + "\n";
+  for (const auto& [label, value] : summary.fields) {
+    std::string line = "  " + label;
+    line.resize(kIndent, ' ');
+    text += styled(TextStyle::Faint, line, has_color) + indented(value, kIndent, width) + "\n";
+  }
+  if (summary.hint.empty()) return text;
+  constexpr size_t kHintIndent = 6;
+  return text + styled(TextStyle::Note, "hint:", has_color) + " " +
+         indented(summary.hint, kHintIndent, width) + "\n";
 }
 
 std::string last_lines_text(const RootCause& root_cause) {

@@ -1,9 +1,11 @@
-// The texts that cpprun prints when a job fails: the failure summary, one paragraph, and below it
-// torchrun's summary. Pure.
+// The texts that cpprun prints when a job fails: the failure summary, a block of aligned fields,
+// and torchrun's summary. Pure.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/failure/failure_class.hpp"
@@ -15,6 +17,8 @@ namespace cpprun {
 struct Failure {
   std::string title;             // the script, or the program
   std::string host;              // this node
+  std::string interpreter;       // that runs the script; empty: none
+  std::string log_folder;        // of this node; empty: none
   std::vector<WorkerExit> ends;  // of one round, in the kernel's order; successes are skipped
   int64_t restarts_used = 0;
   int64_t max_restarts = 0;
@@ -27,15 +31,24 @@ struct Failure {
   std::function<std::string(WallTime)> clock;
 };
 
-// "rank 1 (local rank 1, pid 4711, on node0) was killed by SIGKILL at 14:03:59.113".
-std::string first_failure(const WorkerExit& end, const std::string& host, const std::string& clock);
+struct FailureSummary {
+  std::string headline;                                     // "train.py failed on rank 1 (...)"
+  std::vector<std::pair<std::string, std::string>> fields;  // label and text; no text is empty
+  std::string hint;                                         // "" if none is known
+};
+
+// "rank 1 (pid 4711, on node0) exited with code 1: ValueError: no such batch".
+std::string failed_worker_text(const RootCause& root_cause);
 
 FailureClass class_of(const RootCause& root_cause);
 const Hint* hint_for(const RootCause& root_cause);
 
-// One paragraph: the worker that failed first, how it failed, the consequences, the restart budget,
-// a hint if one is known, and the worker's own error text.
-std::string failure_summary(const Failure& failure);
+// What failed first, why, where, what followed, the restart budget, the logs, and a hint. Each fact
+// stands once.
+FailureSummary failure_summary(const Failure& failure);
+
+// The summary as "error: headline", a line per field, and "hint: text", in at most `width` columns.
+std::string summary_text(const FailureSummary& summary, bool has_color = false, size_t width = 100);
 
 // "the last 20 lines of rank 1 on stderr:" and the lines, indented; "" if there are fewer than two,
 // since the summary itself shows the last one.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +16,7 @@ struct Hint {
   std::string_view id;     // stable, for scripts: "port_in_use"
   std::string_view seen;   // heading: what the user sees
   std::string_view words;  // patterns, separated by '|'; one match is enough
-  std::string_view cure;   // one or two sentences: the cause, and what to do
+  std::string_view fix;    // the cause, and what to do; no period at the end
 };
 
 // In matching order.
@@ -24,5 +25,10 @@ std::span<const Hint> hints();
 // The first hint with a pattern that matches the worker's error, its last lines or how it ended;
 // nullptr if there is none. `why`: the reason why the worker could not be started, if so.
 const Hint* hint_for(const WorkerExit& end, FailureClass kind, std::string_view why = "");
+
+// The hint's text for this failure: it names a missing module and its node. `interpreter`: that
+// runs the script; may be empty.
+std::string hint_text(const Hint& hint, const RootCause& root_cause,
+                      const std::string& interpreter);
 
 }  // namespace cpprun

@@ -81,6 +81,10 @@ inline constexpr Duration kPartialLine = 100ms;           // then a line without
 inline constexpr size_t kLineBytes = 64 * 1024;           // longer lines are shown in pieces
 inline constexpr size_t kOutputBufferBytes = 256 * 1024;  // per stream; a full buffer slows writers
 
+// A terminal shows a wait for other nodes after this time, and counts it at this interval.
+inline constexpr Duration kWaitShownAfter = 2s;
+inline constexpr Duration kWaitShownInterval = 1s;
+
 // The failure summary.
 inline constexpr size_t kLastLines = 20;  // kept of each worker's stderr
 // A blocked output delays the report of a worker's exit no longer than this.
@@ -88,6 +92,8 @@ inline constexpr Duration kLastLinesTimeout = 200ms;
 inline constexpr size_t kErrorFileBytes = 1 << 20;  // larger error files are cut
 inline constexpr size_t kSummaryTextBytes =
     16 * 1024;  // per worker, on the wire and in the summary
+// Of a worker's error in a line about its failure; the summary shows all of it.
+inline constexpr size_t kErrorTextBytes = 300;
 // A worker's last lines on the wire. With two texts of 16 KiB, a failure summary and the other
 // fields they must fit into a frame of 64 KiB.
 inline constexpr size_t kLastLinesWireBytes = 8 * 1024;

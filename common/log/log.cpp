@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cctype>
 #include <cstdlib>
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "common/log/async_log_writer.hpp"
 #include "common/text.hpp"
+#include "common/text_style.hpp"
 
 namespace cpprun::log {
 namespace {
@@ -36,19 +38,46 @@ AsyncLogWriter& err() {
   return kErr;
 }
 
+// A terminal's last line, which set_live_line() replaces.
+class LiveLine {
+ public:
+  // Writes a message above the line.
+  void write_above(std::string_view message) {
+    const std::lock_guard lock(mutex_);
+    if (line_.empty()) return err().write(message);
+    err().write(kClear + std::string(message) + line_);
+  }
+  void set(std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    if (line_.empty() && line.empty()) return;
+    line_ = line;
+    err().write(kClear + line_);
+  }
+
+ private:
+  inline static const std::string kClear = "\r\033[K";
+  std::mutex mutex_;
+  std::string line_;
+};
+
+LiveLine& live_line() {
+  static LiveLine& kLine = *new LiveLine();  // for messages at the process's exit
+  return kLine;
+}
+
 class ErrSink final : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    err().write(std::string_view(line.data(), line.size()));
+    live_line().write_above(std::string_view(line.data(), line.size()));
   }
   void flush_() override {}
 };
 
 std::shared_ptr<spdlog::logger> make_logger() {
   auto made = std::make_shared<spdlog::logger>("cpprun", std::make_shared<ErrSink>());
-  made->set_pattern("cpprun: %v");
+  made->set_pattern("%v");
   made->set_level(spdlog::level::warn);
   return made;
 }
@@ -58,6 +87,24 @@ spdlog::logger& logger() {
   return *kLogger;
 }
 
+bool is_detailed() { return logger().level() <= spdlog::level::info; }
+
+// "word: text"; lines that begin with "hint: " get that word's colour.
+std::string with_word(std::string_view word, TextStyle style, std::string_view text) {
+  constexpr std::string_view kHint = "\nhint: ";
+  std::string said = styled(style, word, has_color()) + " " + text::printable(text);
+  for (size_t at = said.find(kHint); at != std::string::npos; at = said.find(kHint, at + 1)) {
+    said.replace(at + 1, 5, styled(TextStyle::Note, "hint:", has_color()));
+  }
+  return said;
+}
+
+std::atomic<ColorMode> g_color_mode{ColorMode::Auto};
+
+std::string message(std::string_view word, TextStyle style, std::string_view text) {
+  return is_detailed() ? text::printable(text) : with_word(word, style, text);
+}
+
 }  // namespace
 
 void set_level(std::string_view name) {
@@ -65,18 +112,32 @@ void set_level(std::string_view name) {
   for (char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   const spdlog::level::level_enum level = level_of(upper);
   logger().set_level(level);
-  logger().set_pattern(level <= spdlog::level::info ? "cpprun %H:%M:%S.%e %L: %v" : "cpprun: %v");
+  logger().set_pattern(level <= spdlog::level::info ? "cpprun %H:%M:%S.%e %L: %v" : "%v");
 }
+
+void set_color(ColorMode mode) { g_color_mode = mode; }
+bool has_color() { return wants_color(STDERR_FILENO, g_color_mode); }
 
 void open() { err(); }
 
 // Texts may quote workers, peers and names of files.
 void debug(std::string_view text) { logger().debug(text::printable(text)); }
 void info(std::string_view text) { logger().info(text::printable(text)); }
-void warning(std::string_view text) { logger().warn(text::printable(text)); }
-void error(std::string_view text) { logger().error(text::printable(text)); }
+void warning(std::string_view text) {
+  logger().warn(message("warning:", TextStyle::Warning, text));
+}
+void error(std::string_view text) { logger().error(message("error:", TextStyle::Error, text)); }
+void failure(std::string_view text) {
+  live_line().write_above(with_word("error:", TextStyle::Error, text) + "\n");
+}
+void note(std::string_view text) { logger().warn(message("note:", TextStyle::Note, text)); }
+void status(std::string_view text) { logger().warn(message("cpprun:", TextStyle::Faint, text)); }
 
-void plain(std::string_view text) { err().write(text::printable(text)); }
+void plain(std::string_view text) { live_line().write_above(text::printable(text)); }
+void raw(std::string_view text) { live_line().write_above(text); }
+
+bool shows_status() { return logger().should_log(spdlog::level::warn); }
+void set_live_line(std::string_view text) { live_line().set(text::printable(text)); }
 
 void finish(Duration most) { err().finish(most); }
 

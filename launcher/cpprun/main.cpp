@@ -39,7 +39,7 @@ namespace {
 using namespace cpprun;  // NOLINT: the program's own namespace, in its main file
 
 int fail(const Error& error) {
-  log::plain(shown_error(error));
+  log::failure(error.text);
   return exit_code(error);
 }
 
@@ -135,9 +135,10 @@ Status load_tls(RendezvousConfig& rendezvous) {
 // The agent of the first node prints one line about what was inferred.
 void report_options(const Launch& launch_options) {
   for (const std::string& warning : launch_options.warnings) log::warning(warning);
+  for (const std::string& note : launch_options.notes) log::note(note);
   if (launch_options.inferred.empty()) return;
   if (!launch_options.config.cluster.is_first_node) return log::info(launch_options.inferred);
-  log::plain("cpprun: " + launch_options.inferred);
+  log::status(launch_options.inferred);
 }
 
 // `control`: of an agent that --hosts has started; else null.
@@ -158,7 +159,7 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control) 
   }
   const RendezvousConfig& rendezvous = launch_options.config.rendezvous;
   if (has_job_succeeded(launch_options.config)) {
-    log::plain("cpprun: job " + rendezvous.run_id +
+    log::status("job " + rendezvous.run_id +
                " has succeeded without this pod, which ends with 0");
     return kSuccess;
   }
@@ -240,6 +241,9 @@ int main(int argc, char** argv) {
   }
   times.options = boot_now();
   Launch launch_options = std::get<Launch>(std::move(*options_result));
+  const ConsoleOptions& console = launch_options.console;
+  log::set_color(color_mode(console.color));
+  if (!console.log_level.empty()) log::set_level(console.log_level);
   const auto cluster = launch_options.config.cluster;
   const int code =
       run_guarded([&] { return launch(std::move(launch_options), times, control.get()); });

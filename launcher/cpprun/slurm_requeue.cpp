@@ -73,7 +73,7 @@ void requeue_if_stopped(const ClusterConfig& cluster, int exit_code) {
   const std::optional<int> status = wait_for(pid);
   if (!status)
     return log::warning(what + " did not answer in time; see squeue whether it was done");
-  if (*status == 0) return log::plain("cpprun: job " + cluster.job_id + " is requeued");
+  if (*status == 0) return log::status("job " + cluster.job_id + " is requeued");
   log::warning(what + " was refused (its message is above); the job is not requeued");
 }
 

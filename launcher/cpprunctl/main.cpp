@@ -23,18 +23,19 @@
 #include "launcher/cpprunctl/slurm/slurm_script.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/cpprunctl/text/usage_text.hpp"
 #include "launcher/options/options.hpp"
 
 namespace {
 
 int fail(const cpprun::Error& error) {
-  for (const std::string& line : cpprun::text::split(error.text, '\n')) cpprun::log::error(line);
+  cpprun::log::failure(error.text);
   return cpprun::exit_code(error);
 }
 
 // Prints an error in a command line of cpprun as cpprun itself does.
 int refuse_line(const cpprun::Error& error) {
-  std::fputs(cpprun::shown_error(error).c_str(), stderr);
+  cpprun::log::failure(error.text);
   return cpprun::exit_code(error);
 }
 
@@ -363,17 +364,32 @@ void group_verbs(CLI::App& app) {
       "themselves.");
 }
 
-// Suggests a verb for a misspelt one; CLI11 only reports that a verb is missing.
+// Suggests a command for a misspelt one; CLI11 only reports that a command is missing.
 cpprun::Status check_verb(CLI::App& app, const char* word) {
   if (*word == '-') return {};
   std::vector<std::string> names;
   for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
-  const std::string all = "; there is: " + cpprun::text::join(names, ", ");
   if (std::ranges::find(names, word) != names.end()) return {};
-  const std::string near = cpprun::text::nearest(word, names);
+  const std::string near = cpprun::ctl::nearest_command(word, names);
+  const std::string hint = near.empty() ? "the commands are " + cpprun::text::join(names, ", ")
+                                        : "did you mean '" + near + "'?";
   return cpprun::Error{cpprun::ErrorKind::Usage,
-                       "there is no verb '" + std::string(word) + "'" +
-                           (near.empty() ? all : "; did you mean '" + near + "'?")};
+                       "unknown command '" + std::string(word) + "'\nhint: " + hint};
+}
+
+// The words of the command whose parsing has failed, and its options.
+std::pair<std::string, std::vector<std::string>> parsed_command(const CLI::App& app) {
+  const CLI::App* at = &app;
+  std::vector<std::string> words;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    words.push_back(at->get_name());
+  }
+  std::vector<std::string> options;
+  for (const CLI::Option* option : at->get_options()) {
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  }
+  return {cpprun::text::join(words, " "), options};
 }
 
 // Returns an exit code if the program is to end: after help, or because the command line is wrong.
@@ -386,6 +402,11 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) {
+      const auto& [command, options] = parsed_command(app);
+      cpprun::log::failure(cpprun::ctl::usage_text(error.what(), command, options));
+      return cpprun::kUsageError;
+    }
     return app.exit(error) == 0 ? cpprun::kSuccess : cpprun::kUsageError;
   }
   return std::nullopt;

@@ -65,6 +65,22 @@ Status check_logs_specs(const ParsedOptions& options) {
                    "and use --log-dir, --redirects and --tee");
 }
 
+Status read_console(const ParsedOptions& options, Launch& launch) {
+  if (options.quiet && options.verbose) {
+    return bad_value("--quiet and --verbose exclude each other; leave one out");
+  }
+  launch.console.color = options.color;
+  if (options.quiet) launch.console.log_level = "ERROR";
+  if (options.verbose) launch.console.log_level = "INFO";
+  using enum FailureFormat;
+  const std::string& format = options.failure_format;
+  launch.config.failure_format = format == "summary"    ? Summary
+                                 : format == "torchrun" ? Torchrun
+                                 : format == "both"     ? Both
+                                                        : Auto;
+  return {};
+}
+
 }  // namespace
 
 std::optional<StreamSpec> parse_stream_spec(std::string_view text, int nproc) {
@@ -104,6 +120,7 @@ std::vector<std::string> parse_line_filters(std::string_view text) {
 
 Status resolve_logs(const ParsedOptions& options, const Environment& environment, Launch& launch) {
   if (Status status = check_logs_specs(options); !status) return status;
+  if (Status status = read_console(options, launch); !status) return status;
   LogConfig& logs = launch.config.logs;
   logs.dir = options.log_dir;
   if (Status s = read_streams(options, "redirects", options.redirects, logs.redirects, launch); !s)

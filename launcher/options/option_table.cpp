@@ -31,25 +31,28 @@ constexpr OptionRow kTable[] = {
      "needs no numactl; a worker without a GPU: exit 1, as torchrun",
      {.choices = "node socket exclusive core-complex", .has_variable = false}},
     {"standalone", &ParsedOptions::standalone, "", "1.9",
-     "One node with a rendezvous of its own; overrides the other rendezvous options. Also what "
-     "happens when neither endpoint nor master port is given for one node.",
-     "listens on loopback only; refused if --nnodes asks for two or more, for whom torchrun waits "
-     "in vain"},
+     "Run on this node alone, with a rendezvous of its own; ignores the other rendezvous options. "
+     "Also the default for one node without --rdzv-endpoint and --master-port.",
+     "listens on loopback only; with --nnodes of two or more it is an error, where torchrun waits "
+     "until its timeout"},
     {"rdzv-backend", &ParsedOptions::rdzv_backend, "NAME", "1.9",
      "static, c10d, cpprun (another name of c10d), or etcd. Default: static.",
-     "c10d is cpprun's own rendezvous and does not mix with torchrun agents; etcd is asked by its "
-     "v3 interface (docs/how-to/etcd.md), also as etcd-v2"},
+     "c10d is cpprun's own rendezvous and does not work with torchrun agents; etcd uses the v3 API "
+     "(docs/how-to/etcd.md), also as etcd-v2"},
     {"rdzv-endpoint", &ParsedOptions::rdzv_endpoint, "HOST[:PORT]", "1.9",
      "Where the nodes meet. Default with c10d: localhost:29400. With etcd: its members, "
      "HOST[:PORT],..."},
     {"rdzv-id", &ParsedOptions::rdzv_id, "ID", "1.9",
-     "Name of the job, the same on each node. Default: none, which an agent shares with other "
-     "jobs: where that job is full, it ends with 1."},
+     "Name of the job, the same on each node. Default: none, a name that all jobs without "
+     "--rdzv-id share: if that job has all its nodes, cpprun exits with 1."},
+    {"job-name", &ParsedOptions::job_name, "NAME", "",
+     "Name of the job, also with --standalone. Without --standalone the same as --rdzv-id.",
+     "with --standalone torchrun draws a random id and ignores --rdzv-id"},
     {"rdzv-conf", &ParsedOptions::rdzv_conf, "K=V,...", "1.9",
-     "Details of the rendezvous, such as join_timeout=600,last_call_timeout=30.",
-     "an unknown key is warned about; store_type=file is refused; keys below"},
+     "Settings of the rendezvous, such as join_timeout=600,last_call_timeout=30.",
+     "an unknown key gives a warning; store_type=file is an error; keys below"},
     {"local-addr", &ParsedOptions::local_addr, "ADDRESS", "2.0",
-     "Address by which other nodes reach this one. Default: found out."},
+     "Address at which other nodes reach this one. Default: detected."},
     {"master-addr", &ParsedOptions::master_addr, "HOST", "1.9",
      "Static jobs: address of the node with rank 0. Default: 127.0.0.1."},
     {"master-port", &ParsedOptions::master_port, "PORT", "1.9",
@@ -62,27 +65,29 @@ constexpr OptionRow kTable[] = {
      "The script is the name of a Python module, as in python -m.",
      "",
      {.letter = 'm'}},
-    {"no-python", &ParsedOptions::no_python, "", "1.9", "Start the script itself, without Python.",
+    {"no-python", &ParsedOptions::no_python, "", "1.9",
+     "Start the script directly, without Python.",
      "not needed for an ELF file, or an executable #! script that is neither .py nor for Python"},
     {"run-path", &ParsedOptions::run_path, "", "1.9",
-     "Run the script with Python whatever the two options above say.",
+     "Run the script with Python, whatever --module and --no-python say.",
      "python -u SCRIPT, as a launcher without Python has no interpreter to run it in"},
     {"start-method",
      &ParsedOptions::start_method,
      "WORD",
      "1.9",
-     "spawn, fork or forkserver. Without effect: workers are always new programs.",
-     "the word is checked; only torchrun's in-process workers know the difference",
+     "spawn, fork or forkserver. Accepted for compatibility; ignored: workers are always new "
+     "programs.",
+     "the word is checked; it matters only for torchrun's in-process workers",
      {.choices = "spawn fork forkserver", .treatment = Treatment::NoEffect}},
     {"max-restarts", &ParsedOptions::max_restarts, "N", "1.9",
-     "How often all workers are started again after a failure. Default: 0.",
+     "How often cpprun restarts all workers after a failure. Default: 0.",
      "one budget for the whole job, not one for each node"},
     {"monitor-interval",
      &ParsedOptions::monitor_interval,
      "SECONDS",
      "1.9",
-     "Without effect: the end of a worker is an event, nothing is polled.",
-     "must still be above 0",
+     "Accepted for compatibility; ignored: cpprun does not poll its workers.",
+     "must be above 0",
      {.treatment = Treatment::NoEffect}},
     {"signals-to-handle", &ParsedOptions::signals_to_handle, "LIST", "2.9",
      "Signals to catch and pass on. Default: SIGTERM,SIGINT,SIGHUP,SIGQUIT."},
@@ -103,14 +108,38 @@ constexpr OptionRow kTable[] = {
      &ParsedOptions::tee,
      "SPEC",
      "1.9",
-     "The same, and show it too, each line with a prefix.",
+     "As --redirects, and print each line on the console too, with a prefix.",
      "",
      {.letter = 't'}},
+    {"failure-format",
+     &ParsedOptions::failure_format,
+     "WORD",
+     "",
+     "What to print after a failure: summary (cpprun's own), torchrun (torchrun's block, for "
+     "programs that read it) or both. Default: summary on a terminal, else both.",
+     "",
+     {.choices = "summary torchrun both"}},
+    {"color",
+     &ParsedOptions::color,
+     "WORD",
+     "",
+     "Colour of cpprun's own messages: auto, always or never. auto: on a terminal, unless NO_COLOR "
+     "is set. Default: auto.",
+     "",
+     {.choices = "auto always never"}},
+    {"quiet", &ParsedOptions::quiet, "", "", "Print errors only.", "", {.letter = 'q'}},
+    {"verbose",
+     &ParsedOptions::verbose,
+     "",
+     "",
+     "Print also what cpprun does, with times; LOGLEVEL=INFO does the same.",
+     "",
+     {.letter = 'v'}},
     {"local-ranks-filter", &ParsedOptions::local_ranks_filter, "LIST", "2.3",
-     "Only these local ranks reach the console, such as 0,2."},
+     "Show only the output of these local ranks, such as 0,2."},
     {"duplicate-stdout-filters", &ParsedOptions::duplicate_stdout_filters, "LIST", "2.10",
-     "Copy tee'd stdout lines that hold one of these texts into filtered_stdout.log; a double "
-     "comma is a comma."},
+     "Copy tee'd stdout lines that contain one of these texts into filtered_stdout.log; write a "
+     "comma as two."},
     {"duplicate-stderr-filters", &ParsedOptions::duplicate_stderr_filters, "LIST", "2.10",
      "The same for stderr and filtered_stderr.log."},
     {"log-line-prefix-template", &ParsedOptions::log_line_prefix_template, "TEXT", "2.15",
@@ -120,27 +149,28 @@ constexpr OptionRow kTable[] = {
      &ParsedOptions::logs_specs,
      "NAME",
      "2.3",
-     "Refused, except for the word default: it names a Python plug-in.",
-     "the plug-in is Python code inside torchrun's process; exit 1",
+     "An error, except for the word default: the name of a Python plug-in.",
+     "the plug-in is Python code that runs inside torchrun; exit 1",
      {.has_variable = false, .treatment = Treatment::Refused}},
     {"event-log-handler", &ParsedOptions::event_log_handler, "NAME", "2.9",
      "console prints torchrun's event records on stderr; null prints none. Default: null.",
-     "dynamic_rendezvous is silent, as under torchrun; other names: exit 1"},
+     "dynamic_rendezvous prints nothing, as in torchrun; other names: exit 1"},
     {"worker-store",
      &ParsedOptions::worker_store,
      "WORD",
      "",
-     "Who serves MASTER_PORT: rank0 (worker 0 itself) or agent (as torchrun). Default: rank0, but "
+     "Which process serves MASTER_PORT: rank0 (worker 0) or agent (as in torchrun). Default: "
+     "rank0; "
      "agent for static jobs with several nodes.",
-     "rank0 is refused for static jobs with several nodes, where the port is the agents' own",
+     "rank0 is an error for static jobs with several nodes, where the agents use that port",
      {.choices = "rank0 agent"}},
     {"store-allow",
      &ParsedOptions::store_allow,
      "WORD",
      "",
      "With --worker-store=agent: which clients may use the workers' store. all: every client; "
-     "clients from other addresses than those of the job's nodes are logged. members: these are "
-     "refused. Default: all.",
+     "cpprun logs clients from addresses outside the job. members: cpprun refuses them. "
+     "Default: all.",
      "job-wide, the first agent's value counts; needs a network without address translation "
      "between workers and coordinator",
      {.choices = "all members"}},
@@ -148,88 +178,86 @@ constexpr OptionRow kTable[] = {
      &ParsedOptions::pass_local_rank,
      "WORD",
      "",
-     "For scripts of the old launcher: put --local_rank=N before the script's arguments; with "
-     "=dash it is --local-rank=N.",
+     "For scripts of torch.distributed.launch: pass --local_rank=N as the script's first "
+     "argument; with =dash, --local-rank=N.",
      "PET_PASS_LOCAL_RANK takes underscore or dash",
      {.choices = "underscore dash", .is_value_optional = true}},
     {"tune-malloc", &ParsedOptions::tune_malloc, "", "",
-     "Let glibc's malloc in the workers keep big blocks instead of giving them back at every step; "
-     "what is set already stays.",
+     "Let glibc's malloc in the workers keep large blocks instead of returning them to the kernel "
+     "at every step. Variables that are already set stay.",
      "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_"},
     {"startup-failures", &ParsedOptions::startup_failures, "N", "",
-     "End the job when a worker has failed within 10 s of its start in the same way in N rounds in "
-     "a row, whatever --max-restarts allows. Default: 0, never.",
-     "job-wide, the first agent's value counts; the failure summary tells of such failures always"},
+     "End the job after N rounds in a row in which a worker failed in the same way within 10 s of "
+     "its start, even if --max-restarts allows more. Default: 0, never.",
+     "job-wide, the first agent's value counts; the failure summary always reports such failures"},
     {"timing", &ParsedOptions::timing, "", "",
-     "Print on stderr where the time of the start and of each recovery went, phase by phase.",
+     "Print the duration of each phase of the start and of each recovery on stderr.",
      "events.jsonl has the same"},
     {"snapshot-dir", &ParsedOptions::snapshot_dir, "DIR", "",
-     "Folder in which the workers keep their snapshots (step-<n>): each round begins with the "
-     "newest complete one.",
-     "may be shared by the nodes, or each node's own: what a node lacks it fetches from another"},
+     "Folder of the workers' snapshots (step-<n>). Each round resumes from the newest complete "
+     "one.",
+     "shared by the nodes or local: a node fetches what it lacks from another node"},
     {"snapshot-replicas", &ParsedOptions::snapshot_replicas, "0|1", "",
-     "1: a neighbour node keeps a copy of what the workers keep in memory, so that a node that is "
-     "replaced resumes from memory too. Default: 0.",
-     "with --snapshot-dir, each node's own; takes half of the memory for snapshots"},
+     "1: a neighbour node keeps a copy of the snapshots in memory, so that a replaced node can "
+     "resume from memory. Default: 0.",
+     "needs a local --snapshot-dir; uses half of the memory for snapshots"},
     {"faults", &ParsedOptions::faults, "FILE", "",
-     "Inject the faults of this plan into the job, and check what it expects: exit 3 if that has "
-     "not held.",
-     "CPPRUN_FAULTS may name the file too; docs/reference/faults.md"},
+     "Inject the faults of this plan into the job and check its expectations: exit 3 if one fails.",
+     "CPPRUN_FAULTS can also name the file; docs/reference/faults.md"},
     {"seed", &ParsedOptions::seed, "N", "",
-     "Draws what the fault plan leaves open. Default: the plan's own seed, else 0.",
-     "the same seed, the same faults"},
+     "Random seed for the fault plan. Default: the plan's own seed, else 0.",
+     "the same seed gives the same faults"},
     {"junit", &ParsedOptions::junit, "FILE", "",
-     "Write there what became of the faults and expectations, as JUnit's XML."},
+     "Write the results of the faults and expectations to this file, as JUnit XML."},
     {"hang-timeout", &ParsedOptions::hang_timeout, "auto|off|SECONDS", "",
-     "How long workers may go without a sign of life before their stacks are collected and they "
-     "are restarted. auto learns it, and acts only where it is sure. Default: auto.",
-     "hangs are counted apart, up to --max-restarts too; docs/supervision.md"},
+     "How long workers may show no progress before cpprun collects their stacks and restarts them. "
+     "auto learns the limit, and acts only if it is sure. Default: auto.",
+     "hangs have their own count of restarts, also up to --max-restarts; docs/supervision.md"},
     {"debug-rank", &ParsedOptions::debug_rank, "N", "",
-     "The worker with this global rank waits for a debugger before its program begins; nothing "
-     "counts as a hang then.",
-     "gdb -p attaches, SIGCONT lets it begin without one"},
+     "The worker with this global rank waits for a debugger before its program starts. Turns hang "
+     "detection off.",
+     "attach with gdb -p; SIGCONT starts it without a debugger"},
     {"omp-threads", &ParsedOptions::omp_threads, "N|auto", "",
-     "OMP_NUM_THREADS of each worker; auto shares this node's CPUs out evenly. Default: as "
-     "torchrun, 1 where it is unset and there are several workers."},
+     "OMP_NUM_THREADS of each worker; auto divides this node's CPUs evenly. Default: as in "
+     "torchrun, 1 if it is unset and there are several workers."},
     {"preload", &ParsedOptions::preload, "MODULE,...|auto|off", "",
-     "Import these Python modules once per node, and fork the workers from that process, so that "
-     "no "
-     "start and no restart waits for them. auto: the installed packages that the script imports. "
+     "Import these Python modules once per node and fork the workers from that process, so that "
+     "starts and restarts need no imports. auto: the installed packages that the script imports. "
      "Default: off.",
-     "workers are spawned where a fork is not safe, with one line that says why; "
+     "if a fork is not safe, cpprun spawns the workers and prints the reason; "
      "docs/how-to/preload.md"},
     {"allowed-host", &ParsedOptions::allowed_host, "NAME,...", "",
-     "Further names by which browsers and other HTTP clients may ask the rendezvous port here. "
-     "Always allowed: addresses, localhost, the names of this machine, and the endpoint's.",
-     "other names in Host are answered with 421; docs/security.md"},
+     "More host names under which browsers and other HTTP clients may reach the rendezvous port. "
+     "Always allowed: addresses, localhost, this machine's names and the endpoint's.",
+     "requests with other names get 421; docs/security.md"},
     {"secret-file",
      &ParsedOptions::secret_file,
      "FILE",
      "",
-     "A secret that all agents of the job share, of 16 bytes or more: agents and coordinator then "
-     "talk by TLS 1.3 alone. Default: the file that CPPRUN_SECRET_FILE names, else CPPRUN_SECRET.",
-     "a file that others can read is refused; without effect on a job of one node; "
+     "File with a secret of 16 bytes or more that all agents of the job share: agents and "
+     "coordinator then use TLS 1.3. Default: the file that CPPRUN_SECRET_FILE names, else "
+     "CPPRUN_SECRET.",
+     "a file that other users can read is an error; no effect on jobs of one node; "
      "docs/security.md",
      {.has_variable = false}},
     {"tls-cert", &ParsedOptions::tls_cert, "FILE", "",
-     "Instead of a secret: this node's certificate (PEM), by which agents and coordinator know "
-     "each other; with --tls-key and --tls-ca.",
-     "TLS 1.3; it needs both purposes, server and client"},
+     "Instead of a secret: this node's certificate (PEM), with --tls-key and --tls-ca.",
+     "TLS 1.3; the certificate must allow server and client use"},
     {"tls-key", &ParsedOptions::tls_key, "FILE", "", "The private key of --tls-cert (PEM)."},
     {"tls-ca", &ParsedOptions::tls_ca, "FILE", "",
-     "The CA whose certificates the members of the job have (PEM).",
-     "whoever has a certificate of it is a member: use one of its own for these jobs"},
+     "The CA that issued the certificates of the job's nodes (PEM).",
+     "every holder of a certificate of this CA is a member: use a CA for these jobs only"},
     {"cluster",
      &ParsedOptions::cluster,
      "WORD",
      "",
-     "Which scheduler fills what is left open, such as --nnodes and --rdzv-endpoint: auto, slurm, "
-     "kubernetes or none. none and --standalone: as torchrun. Default: auto.",
+     "Which scheduler supplies options that are not given, such as --nnodes and --rdzv-endpoint: "
+     "auto, slurm, kubernetes or none (as torchrun). Default: auto.",
      "flags and PET_ variables have precedence; docs/how-to/slurm.md, docs/how-to/kubernetes.md",
      {.choices = "auto slurm kubernetes none"}},
     {"preempt-signal", &ParsedOptions::preempt_signal, "LIST|none", "",
-     "Under Slurm: signals that ask the job to save and stop, like SIGTERM. Default: USR1,USR2.",
-     "elsewhere without effect; with none they act as in torchrun"},
+     "Under Slurm: signals that make the job save and stop, like SIGTERM. Default: USR1,USR2.",
+     "no effect elsewhere; with none they act as in torchrun"},
     {"slurm-secret",
      &ParsedOptions::slurm_secret,
      "WORD",
@@ -243,8 +271,8 @@ constexpr OptionRow kTable[] = {
      &ParsedOptions::requeue,
      "N",
      "",
-     "Under Slurm: put the job back into the queue after a stop that can be resumed, up to N times "
-     "(without N: always).",
+     "Under Slurm: requeue the job after a stop that can be resumed, up to N times (without N: "
+     "always).",
      "node 0 runs scontrol requeue; PET_REQUEUE takes yes or a number; docs/how-to/slurm.md",
      {.is_value_optional = true}},
     {"hosts",
@@ -296,13 +324,19 @@ constexpr OptionRow kTable[] = {
      "ends. --hosts starts its agents so.",
      "the workers' standard input is empty",
      {.has_variable = false}},
-    {"help", {}, "", "1.9", "Show this text.", "", {.letter = 'h', .has_variable = false}},
+    {"help",
+     {},
+     "",
+     "1.9",
+     "Show this text; -h shows the common options only.",
+     "",
+     {.letter = 'h', .has_variable = false}},
     {"version", {}, "", "", "Show the version.", "", {.has_variable = false}},
     {"print-completion",
      &ParsedOptions::print_completion,
      "SHELL",
      "2.15",
-     "Show a completion script for bash, zsh or tcsh.",
+     "Print a completion script for bash, zsh or tcsh.",
      "needs nothing installed",
      {.choices = "bash zsh tcsh", .has_variable = false}},
 };
@@ -313,6 +347,35 @@ constexpr std::pair<std::string_view, std::string_view> kHeadings[] = {
     {"module", "The program"},       {"max-restarts", "Failures and stopping"},
     {"log-dir", "Output and logs"},  {"worker-store", "Only in cpprun"},
     {"hosts", "Hosts over ssh"},     {"help", "Information"},
+};
+
+// The options that -h explains, each on one line.
+constexpr CommonOption kCommon[] = {
+    {"nproc-per-node", "workers on this node: number or gpu (1)"},
+    {"nnodes", "nodes, or a range if elastic (1)"},
+    {"max-restarts", "restarts after failures (0)"},
+    {"standalone", "run on this node alone"},
+    {"rdzv-backend", "c10d for several nodes; static, etcd"},
+    {"rdzv-endpoint", "where the nodes meet, the same on each node"},
+    {"rdzv-id", "name of the job, the same on each node"},
+    {"job-name", "name of the job, also with --standalone"},
+    {"node-rank", "static jobs: rank of this node"},
+    {"master-addr", "static jobs: address of node 0"},
+    {"master-port", "static jobs: port of node 0"},
+    {"module", "the script is a module, as in python -m"},
+    {"no-python", "start the script without Python"},
+    {"log-dir", "folder for log files"},
+    {"redirects", "output to files: 1 stdout, 2 stderr, 3 both"},
+    {"tee", "the same, and to the console too"},
+    {"hang-timeout", "seconds without progress that are a hang"},
+    {"snapshot-dir", "folder of the workers' snapshots"},
+    {"preload", "import modules once, fork the workers"},
+    {"omp-threads", "OMP_NUM_THREADS of each worker"},
+    {"failure-format", "failure output: summary, torchrun or both"},
+    {"color", "auto, always or never"},
+    {"quiet", "print errors only"},
+    {"verbose", "print what cpprun does, with times"},
+    {"version", "show the version"},
 };
 
 std::string replaced(std::string_view name, char from, char to) {
@@ -335,6 +398,7 @@ bool OptionRow::takes_value() const {
 }
 
 std::span<const OptionRow> option_table() { return kTable; }
+std::span<const CommonOption> common_options() { return kCommon; }
 
 const OptionRow* find_option(std::string_view dashed_name) {
   for (const OptionRow& row : kTable) {

@@ -56,6 +56,13 @@ struct OptionRow {
 
 std::span<const OptionRow> option_table();
 
+// An option that -h explains, with a text for one line.
+struct CommonOption {
+  std::string_view name;
+  std::string_view help;
+};
+std::span<const CommonOption> common_options();
+
 // By its exact dashed name; nullptr if unknown.
 const OptionRow* find_option(std::string_view dashed_name);
 

@@ -11,7 +11,7 @@ namespace cpprun {
 namespace {
 
 std::string answer(const TokenList& tokens) {
-  if (tokens.question->name == "help") return help_text();
+  if (tokens.question->name == "help") return tokens.is_brief ? brief_help_text() : help_text();
   if (tokens.question->name == "version") return "cpprun " + version() + "\n";
   return completion_script(tokens.options.back().value);
 }
@@ -75,13 +75,6 @@ Result<OptionsResult> read_options(std::span<const std::string> args,
   Result<Launch> launch = resolve(*parsed, environment);
   if (!launch) return launch.error();
   return options_result(std::move(*launch));
-}
-
-std::string shown_error(const Error& error) {
-  if (error.kind == ErrorKind::Usage) return error.text + "\n";
-  std::string out;
-  for (const std::string& line : text::split(error.text, '\n')) out += "cpprun: " + line + "\n";
-  return out;
 }
 
 }  // namespace cpprun

@@ -32,8 +32,4 @@ using OptionsResult = std::variant<Launch, TextToShow, LaunchOverSsh>;
 Result<OptionsResult> read_options(std::span<const std::string> args,
                                    const Environment& environment);
 
-// An error as stderr shows it: each line prefixed with "cpprun: ", except usage errors. Ends with a
-// newline.
-std::string shown_error(const Error& error);
-
 }  // namespace cpprun

@@ -45,15 +45,15 @@ class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App*, std::string) const override {
     return "usage: cpprun [options] script [arguments of the script]\n\n"
-           "Starts N copies of a training program on this node, watches them, and starts\n"
-           "them all again when one fails. Options may be cut short (--nproc=2) and have a\n"
-           "variable that stands in for them (PET_NPROC_PER_NODE). What follows the script\n"
-           "is the script's own; ${local_rank} in it is the number of the copy.\n\n"
+           "Starts N workers of a training program on this node, watches them, and\n"
+           "restarts them all when one fails. Options can be abbreviated (--nproc=2), and\n"
+           "variables can set them (PET_NPROC_PER_NODE). Arguments after the script belong\n"
+           "to the script; ${local_rank} in them is the number of the worker.\n\n"
            "  cpprun --nproc-per-node=2 train.py --epochs 3\n"
            "  cpprun --nproc-per-node=gpu --max-restarts=3 train.py\n"
            "  cpprun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d \\\n"
            "         --rdzv-endpoint=node0:29400 train.py       (the same on each node)\n\n"
-           "cpprunctl shows what runs, and why something does not.\n";
+           "cpprunctl shows running jobs, and why a job failed.\n";
   }
 
   std::string make_group(std::string group, bool,

@@ -1,5 +1,5 @@
-// Converts tokens into typed options; the texts that the option table gives: help (both with CLI11)
-// and completion scripts (completion.cpp).
+// Converts tokens into typed options; the texts that the option table gives: help (both with
+// CLI11), brief help (brief_help.cpp) and completion scripts (completion.cpp).
 #pragma once
 
 #include <string>
@@ -15,6 +15,9 @@ Result<ParsedOptions> parse_tokens(const TokenList& tokens);
 
 // What --help shows: grouped, both spellings, at most 80 columns.
 std::string help_text();
+
+// What -h shows: the common options with a line each, and the names of the others.
+std::string brief_help_text();
 
 // `shell`: bash, zsh or tcsh.
 std::string completion_script(std::string_view shell);

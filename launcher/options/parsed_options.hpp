@@ -23,6 +23,7 @@ struct ParsedOptions {
   std::string rdzv_backend = "static";
   std::string rdzv_endpoint;
   std::string rdzv_id = "none";
+  std::string job_name;
   std::string rdzv_conf;
   std::string local_addr;
   std::string master_addr;  // empty: 127.0.0.1
@@ -38,6 +39,10 @@ struct ParsedOptions {
   std::string signals_to_handle = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
   std::optional<int64_t> shutdown_timeout;
 
+  std::string failure_format;  // empty, summary, torchrun, both
+  std::string color = "auto";
+  bool quiet = false;
+  bool verbose = false;
   std::string log_dir;
   std::string redirects = "0";
   std::string tee = "0";

@@ -32,21 +32,33 @@ Status read_nnodes(const ParsedOptions& options, RendezvousConfig& out) {
   return {};
 }
 
+// --job-name is another name of --rdzv-id.
+Status check_job_name(const ParsedOptions& options) {
+  const bool has_both = options.is_given("job-name") && options.is_given("rdzv-id");
+  if (!has_both || options.job_name == options.rdzv_id || options.standalone) return {};
+  return bad_value(options.shown("job-name", options.job_name) + " and " +
+                   options.shown("rdzv-id", options.rdzv_id) +
+                   " give the job two names; leave one out");
+}
+
 Status read_names(const ParsedOptions& options, RendezvousConfig& out) {
-  const std::string& id = options.rdzv_id;
+  const bool has_job_name = options.is_given("job-name");
+  const std::string& id = has_job_name ? options.job_name : options.rdzv_id;
+  const std::string option = has_job_name ? "--job-name" : "--rdzv-id";
+  if (Status status = check_job_name(options); !status) return status;
   if (id.size() > limits::kNameBytes) {
-    return bad_value("--rdzv-id is longer than " + std::to_string(limits::kNameBytes) + " bytes");
+    return bad_value(option + " is longer than " + std::to_string(limits::kNameBytes) + " bytes");
   }
   if (id.empty())
-    return bad_value("--rdzv-id is empty; give the job a name, the same on each node");
+    return bad_value(option + " is empty; give the job a name, the same on each node");
   if (id.find('/') != std::string::npos) {
-    return bad_value(options.shown("rdzv-id", id) +
+    return bad_value(options.shown(option.substr(2), id) +
                      ": the log folder is named after it, so it can't have a '/'");
   }
   if (options.local_addr.size() > limits::kNameBytes)
     return bad_value("--local-addr is too long to be an address");
   out.run_id = id;
-  out.has_default_run_id = !options.is_given("rdzv-id");
+  out.has_default_run_id = !has_job_name && !options.is_given("rdzv-id");
   if (options.local_addr.empty()) return {};
   Result<Endpoint> address = parse_endpoint(options.local_addr, uint16_t{0});
   if (!address || address->port != 0) {
@@ -92,7 +104,12 @@ Status use_standalone(const ParsedOptions& options, const Environment& environme
   config.backend = Backend::Cpprun;
   config.is_standalone = true;
   config.endpoint = Endpoint{"127.0.0.1", 0};
-  config.run_id = environment.make_uuid();
+  if (!options.is_given("job-name")) config.run_id = environment.make_uuid();
+  if (options.standalone && options.is_given("rdzv-id")) {
+    launch.notes.push_back(options.shown("rdzv-id", options.rdzv_id) +
+                           " is ignored with --standalone, as in torchrun; --job-name=" +
+                           options.rdzv_id + " names the job");
+  }
   config.has_default_run_id = false;
   config.min_nodes = config.max_nodes = 1;
   if (options.node_rank.value_or(0) != 0) {

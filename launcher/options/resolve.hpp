@@ -12,10 +12,18 @@
 
 namespace cpprun {
 
+// --color, --quiet, --verbose.
+struct ConsoleOptions {
+  std::string color = "auto";
+  std::string log_level;  // as for LOGLEVEL; empty: LOGLEVEL itself
+};
+
 struct Launch {
   AgentConfig config;
   std::vector<std::string> warnings;  // one line each; the caller prints them
+  std::vector<std::string> notes;     // the same, for what is no cause for alarm
   std::string inferred;               // one line: what --cluster has filled in; empty: nothing
+  ConsoleOptions console;
   // Another launcher on this node runs the job: exit with 0 and start nothing.
   bool is_surplus = false;
 };

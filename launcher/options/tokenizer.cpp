@@ -10,8 +10,8 @@ namespace cpprun {
 namespace {
 
 constexpr std::string_view kUsage =
-    "usage: cpprun [options] script [arguments of the script]\n"
-    "       cpprun --help lists the options\n";
+    "\nusage: cpprun [options] script [arguments of the script]\n"
+    "       cpprun -h lists the common options, cpprun --help all";
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -84,7 +84,7 @@ Error unknown_option(const Option& option) {
   for (const OptionRow& row : option_table()) names.push_back("--" + std::string(row.name));
   std::string near = text::nearest(dashed(option.spelling), names);
   return usage_error("unknown option " + option.spelling +
-                     (near.empty() ? "" : "; did you mean " + near + "?"));
+                     (near.empty() ? "" : "\nhint: did you mean " + near + "?"));
 }
 
 Error ambiguous_option(const Option& option) {
@@ -183,6 +183,7 @@ Status Tokenizer::read_flag(const OptionRow& row, const Option& option) {
   }
   if (row.kind() == OptionKind::Question) {
     tokens_.question = &row;
+    tokens_.is_brief = is_letter;
     return {};
   }
   tokens_.options.push_back({&row, "true", option.spelling});
@@ -243,7 +244,7 @@ Status Tokenizer::read_variables(const Environment& environment) {
 }  // namespace
 
 Error usage_error(std::string_view text) {
-  return Error{ErrorKind::Usage, std::string(kUsage) + "cpprun: error: " + std::string(text)};
+  return Error{ErrorKind::Usage, std::string(text) + std::string(kUsage)};
 }
 
 Result<TokenList> tokenize(std::span<const std::string> args, const Environment& environment) {

@@ -28,6 +28,7 @@ struct TokenList {
   std::vector<std::string> program;  // the script and its arguments; empty only with a question
   // --help, --version, or --print-completion with its shell as the last option.
   const OptionRow* question = nullptr;
+  bool is_brief = false;  // the question is a letter: -h
 };
 
 // `args` excludes the program's own name.

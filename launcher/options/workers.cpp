@@ -14,9 +14,9 @@ Error nothing_to_count(const ParsedOptions& options, const Environment& environm
                        const std::string& found) {
   size_t cpus = static_cast<size_t>(environment.count_cpus());
   return bad_value(found + ", so " + options.shown(kNprocName, options.nproc_per_node) +
-                   " has nothing to count.\n" + "use a number (" + options.shown(kNprocName, "2") +
+                   " has nothing to count\nhint: use a number (" + options.shown(kNprocName, "2") +
                    ") or " + options.shown(kNprocName, "cpu") + " (" + text::count(cpus, "worker") +
-                   " here).");
+                   " here)");
 }
 
 Result<int> checked_number(const ParsedOptions& options, int64_t number) {

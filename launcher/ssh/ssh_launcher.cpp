@@ -475,7 +475,7 @@ int run_over_ssh(const LaunchOverSsh& launch, const Environment& environment) {
       plan ? SshLauncher::make(std::move(*plan), environment.variables)
            : Result<std::unique_ptr<SshLauncher>>(plan.error());
   if (launcher) return (*launcher)->run();
-  MergedOutput(STDERR_FILENO).add(shown_error(launcher.error()));
+  MergedOutput(STDERR_FILENO).add("error: " + launcher.error().text + "\n");
   return exit_code(launcher.error());
 }
 

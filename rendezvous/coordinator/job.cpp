@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/failure/failure_summary.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
@@ -248,7 +249,7 @@ void Job::on_failed(Node& node, const control::Failed& message, Effects& effects
   const bool is_hang = message.end.is_hang();
   const bool may_restart = !message.is_fatal && state_.budgets.charge(round(), is_hang);
   if (!may_restart) failures_.fail_job(what + state_.budgets.used_text(is_hang));
-  request_stop(StopCause::Failure, what, effects);
+  request_stop(StopCause::Failure, failed_worker_text(cause), effects);
 }
 
 void Job::on_done(Node& node, RoundNumber round, Effects& effects) {
@@ -649,10 +650,9 @@ void Job::grow_if_due(Instant now, Effects& effects) {
 }
 
 Instant Job::last_call_deadline() const {
-  const bool is_waiting =
-      phase_ == Phase::WaitingForNodes && state_.round.is_empty() && !awaits_redirect();
-  return is_waiting && has_store_port() ? schedule_.last_call_deadline(nodes_.ready_count())
-                                        : Instant::never();
+  const bool is_waiting = phase_ == Phase::WaitingForNodes && state_.round.is_empty();
+  if (!is_waiting || awaits_redirect() || !has_store_port()) return Instant::never();
+  return schedule_.last_call_deadline(nodes_.ready_count());
 }
 
 void Job::try_form(Instant now, Effects& effects) {

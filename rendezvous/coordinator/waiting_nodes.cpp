@@ -39,7 +39,7 @@ std::string why_no_round(JobPhase phase, const JobState& state, const control::J
       return "the last round is stopping; " + text::count(stopping, "node") + " still have workers";
     case JobPhase::WaitingForNodes:
       return std::to_string(ready) + " of at least " + std::to_string(job_spec.min_nodes) +
-             " nodes are here" +
+             " nodes joined" +
              (job_spec.min_nodes == job_spec.max_nodes
                   ? ""
                   : " (at most " + std::to_string(job_spec.max_nodes) + ")");

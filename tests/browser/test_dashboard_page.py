@@ -126,10 +126,10 @@ def test_outcome_of_a_failed_job(browser, feed, pictures):
 
 def test_waiting_job_names_the_missing_nodes(browser, feed):
     whole = job([node(0, 'idle', part=False)], [running(0, T0, 0, 0, 0)], phase='waiting_for_nodes',
-                why_no_round='1 of at least 2 nodes are here')
+                why_no_round='1 of at least 2 nodes joined')
     whole['rounds'] = []
     open_with(browser, feed, T0, early=whole)
-    assert '1 of at least 2 nodes are here' in browser.text('.title')
+    assert '1 of at least 2 nodes joined' in browser.text('.title')
     assert 'No worker says how far it is' in browser.text('#plot-none')
 
 

@@ -61,7 +61,7 @@ def test_admin_restart_costs_no_budget_and_reaches_all_nodes(cluster):
     cluster.say(3, f'round-{job.run_id}-{second.round}')
     for agent in cluster.agents:
         agent.ends(1)
-        assert 'Operators asked for 1 restart before.' in agent.err()
+        assert '; 1 more restart by cpprunctl restart' in agent.err()
     for node in (0, 1):
         stops = [e for e in events_of(cluster, node) if e['event'] == 'round_stopping']
         assert stops[0]['cause'] == 'admin' and 'asked for a restart' in stops[0]['why']
@@ -71,7 +71,7 @@ def test_idle_job_is_not_restarted(cluster):
     job = Job(cluster, 2)
     agent = job.host(0)
     job.wait_members(1)
-    refused('1 of at least 2 nodes are here', 'restart', job.run_id)
+    refused('1 of at least 2 nodes joined', 'restart', job.run_id)
     refused('only --nnodes=MIN:MAX can be scaled', 'scale', 1, '--job', job.run_id)
     good('stop', job.run_id)
     agent.ends(130)

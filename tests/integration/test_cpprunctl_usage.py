@@ -33,8 +33,10 @@ def refused(*words):
 
 
 def test_misspelled_verb_is_named():
-    assert refused('statsu') == "cpprun: there is no verb 'statsu'; did you mean 'status'?\n"
-    assert "no verb 'nonsense'; there is: " in refused('nonsense')
+    assert refused('statsu') == "error: unknown command 'statsu'\nhint: did you mean 'status'?\n"
+    assert "unknown command 'nonsense'\nhint: the commands are " in refused('nonsense')
+    assert 'the commands are' in refused('foo'), 'top is not near'
+    assert "did you mean 'status'?" in refused('describe')
 
 
 def test_missing_verb_lists_all_verbs():
@@ -54,7 +56,18 @@ def test_missing_verb_lists_all_verbs():
     (('snapshot', 'convert', 'a', 'b', '--step=-3'), "--step: '-3' is not a number from 0 on"),
 ])
 def test_invalid_number_is_named(words, said):
-    assert refused(*words).splitlines()[0] == said
+    assert refused(*words).splitlines()[0] == 'error: ' + said
+
+
+@pytest.mark.parametrize('words, said', [
+    (('ps', '--jsn'), 'error: unknown option --jsn\nhint: did you mean --json?\n'
+                      'usage: cpprunctl ps --help explains the command\n'),
+    (('signal', '--rank', 'x'), "error: invalid --rank 'x'\n"),
+    (('snapshot', 'verify'), 'error: path is missing\n'
+                             'usage: cpprunctl snapshot verify --help explains the command\n'),
+])
+def test_wrong_option_is_explained(words, said):
+    assert refused(*words).startswith(said)
 
 
 def completed(line):

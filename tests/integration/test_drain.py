@@ -105,7 +105,7 @@ def test_other_exit_codes_mean_not_saved(jobs):
 def test_resumable_code_without_a_request_is_a_failure(jobs):
     job = workers(jobs, 1, 'exit=75', flags=('--max-restarts=1',))
     assert job.done() == 1
-    assert 'exited with code 75' in job.err and 'Restarts used: 1 of 1' in job.err
+    assert 'exited with code 75' in job.err and '  restarts  1 of 1 used' in job.err
 
 
 def test_unrequested_save_is_ended(jobs):

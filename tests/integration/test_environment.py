@@ -16,7 +16,7 @@ def expect_said(running, *words, lines=2):
     assert running.done(20) == 1, running.output
     for word in words:
         assert str(word) in running.err, running.err
-    said = [line for line in running.err.splitlines() if line.startswith('cpprun: ')]
+    said = [line for line in running.err.splitlines() if line.startswith(('error: ', 'warning: '))]
     assert 1 <= len(said) <= lines, running.err
     assert has_no_traces(running.err)
 

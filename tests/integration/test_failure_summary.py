@@ -7,6 +7,7 @@ runs each row twenty times.
 import json
 import os
 import pathlib
+import re
 import uuid
 
 import pytest
@@ -165,6 +166,11 @@ def failure_summary_of(jobs, folder):
     return json.loads(path.read_text())
 
 
+def jobs_title(running):
+    (title,) = set(re.findall(r'^error: (\S+) (?:failed|hung) on rank', running.err, re.M))
+    return title
+
+
 def fields(failure_summary, wanted):
     return {name: failure_summary.get(name) for name in wanted}
 
@@ -179,13 +185,34 @@ def test_root_cause_is_named(jobs, name, run):
     failure_summary = failure_summary_of(jobs, 'logs')
     wanted = {'rank': 1, **wanted}
     assert fields(failure_summary, wanted) == wanted, failure_summary
-    assert f'rank {wanted["rank"]} (local rank' in failure_summary['text']
-    assert failure_summary['text'].replace('\n', ' ') in running.err.replace('\n', ' ')
-    assert f'class={failure_summary["class"]}' in running.err
-    assert running.err.index(failure_summary['text'][:40]) < running.err.index('ChildFailedError')
+    text = failure_summary['text']
+    assert f'error: {jobs_title(running)} failed on rank {wanted["rank"]} (node' in text
+    assert text in running.err
+    assert running.err.index(text) < running.err.index('ChildFailedError')
     if wanted.get('hint'):
-        assert f'Hint ({wanted["hint"]})' in running.err
-    assert 'ended because of this' in running.err
+        assert f'[{wanted["hint"]}]' in text.replace('\n      ', ' ')
+    assert '  others    ' in text
+
+
+@pytest.mark.parametrize('form', ['summary', 'torchrun', 'both'])
+def test_failure_format_chooses_the_blocks(jobs, form):
+    running = jobs.cpprun(f'--failure-format={form}', jobs.sh('exit 3'))
+    assert running.done(60) == 1, running.output
+    assert ('  cause     exited with code 3' in running.err) == (form != 'torchrun')
+    assert ('ChildFailedError' in running.err) == (form != 'summary')
+
+
+def test_every_node_reports_a_restart_and_its_reason(jobs):
+    worker = jobs.sh('[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0\n'
+                     '[ $RANK = 0 ] || { echo "ValueError: bad batch" >&2; exit 5; }\n' + SLEEP)
+    words = ('--nnodes=2', '--rdzv-backend=c10d', '--rdzv-id=two', '--max-restarts=2',
+             f'--rdzv-endpoint=127.0.0.1:{free_port()}')
+    nodes = [jobs.cpprun(*words, f'--node-rank={n}', worker) for n in range(2)]
+    assert [node.done(90) for node in nodes] == [0, 0], [node.output for node in nodes]
+    for node in nodes:
+        (line,) = [line for line in node.err.splitlines() if line.startswith('cpprun: rank 1 (')]
+        assert line.endswith('exited with code 5: ValueError: bad batch; '
+                             'restarting all 2 workers (restart 1 of 2)'), line
 
 
 def test_one_worker_has_a_hint_and_its_last_lines(jobs):
@@ -193,8 +220,9 @@ def test_one_worker_has_a_hint_and_its_last_lines(jobs):
     worker = jobs.sh(SAY + f'echo out; say "{error}"; exit 1')
     running = jobs.cpprun('--nproc-per-node=1', worker)
     assert running.done(60) == 1, running.output
-    assert 'Hint (port_in_use)' in running.err
-    assert 'the last 2 lines of rank 0 on stderr:\n  Traceback' in running.err
+    assert '[port_in_use]' in running.err
+    assert f'  cause     {error}\n' in running.err
+    assert 'the last' not in running.err, 'they are just above'
     assert running.err.startswith('Traceback (most recent call last):\n' + error + '\n')
     assert running.out == 'out\n'
 
@@ -203,18 +231,20 @@ def test_abort_at_the_end_of_a_gloo_program_has_its_own_hint(jobs):
     code = 'echo "terminate called without an active exception" >&2; kill -ABRT $$'
     running = jobs.cpprun('--nproc-per-node=1', jobs.sh(code))
     assert running.done(60) == 1, running.output
-    assert 'Hint (unjoined_thread)' in running.err
+    assert '[unjoined_thread]' in running.err
     assert 'destroy_process_group()' in running.err
 
 
-def test_consequences_and_last_lines(jobs):
+def test_repeated_start_up_failure(jobs):
     lines = '; '.join(f'echo line {i} >&2' for i in range(30))
     worker = ranks(r0='exit 0', r1=f'{lines}; exit 3')
     running = jobs.cpprun('--nproc-per-node=3', '--max-restarts=1', jobs.sh(worker))
     assert running.done(60) == 1, running.output
-    assert 'the last 20 lines of rank 1 on stderr:\n  line 10\n' in running.err
-    assert 'Restarts used: 1 of 1: none is left' in running.err
+    assert '  cause     line 29\n' in running.err
+    assert 'the last 20 lines' not in running.err, 'they are just above'
+    assert '  restarts  1 of 1 used\n' in running.err
     assert 'in the same way in 2 attempts in a row' in running.err
+    assert 'restarting all 3 workers (restart 1 of 1)' in running.err
 
 
 def test_program_that_cannot_be_started(jobs):
@@ -225,7 +255,7 @@ def test_program_that_cannot_be_started(jobs):
     wanted = {'class': 'start_failure', 'hint': 'program_not_found'}
     assert fields(failure_summary, wanted) == wanted
     assert script.name in failure_summary['why']
-    assert 'class=start_failure' in running.err
+    assert 'no worker could be started on' in running.err
 
 
 MEMORY = pathlib.Path('/sys/fs/cgroup/memory')
@@ -336,8 +366,11 @@ def test_root_cause_is_named_on_every_node(jobs, name, run):
     for number, node in enumerate(nodes):
         failure_summary = failure_summary_of(jobs, f'logs{number}')
         assert fields(failure_summary, wanted) == wanted, failure_summary
-        assert f'rank {wanted["rank"]} (local rank' in node.err
-        assert 'The other 3 workers ended because of this' in node.err
+        assert f'failed on rank {wanted["rank"]} (node' in node.err
+        assert '  others    ' in node.err
+    if name == 'a peer error on one, its cause on the other':
+        said = 'the last 2 lines of rank 3 on stderr:\n  Traceback'
+        assert [said in node.err for node in nodes] == [True, False], 'it ran on the other node'
 
 
 def test_lost_node_without_replacement_is_the_cause(jobs):
@@ -351,7 +384,6 @@ def test_lost_node_without_replacement_is_the_cause(jobs):
     agents[0].send(9)
     (left,) = [node for node in (first, second) if node not in agents]
     assert left.done(60) == 1, left.output
-    assert 'class=lost_node' in left.err
     assert 'the agent on' in left.err
     failure_summary = failure_summary_of(jobs, 'logs' if left is first else 'logs-2')
     assert (failure_summary['class'], failure_summary['max_restarts']) == ('lost_node', 0)

@@ -69,7 +69,7 @@ def test_read_that_never_returns(jobs, stuck):
     assert root_cause(job)[1] == '1', job.err
     assert 'it waits inside the kernel' in root_cause(job)[2]
     assert re.search(r'rank 1 .*: no heartbeats; blocked inside the kernel', job.err)
-    assert 'class=hang' in job.err
+    assert ' hung on rank ' in job.err
     assert state_of(pid) == ''
 
 

@@ -51,7 +51,7 @@ def test_used_restarts_outlive_the_server(cluster):
     assert job.status()['restarts_used'] == 1
     cluster.say(4, second[1])
     [agent.ends(1) for agent in cluster.agents]
-    assert 'Restarts used: 1 of 1' in cluster.agents[0].err()
+    assert '1 of 1 used' in cluster.agents[0].err()
 
 
 def test_failure_without_a_server_is_reported_and_charged(cluster):

@@ -91,7 +91,7 @@ def test_waiting_below_min_is_reported_every_minute(cluster):
     """A test variable shortens the minute."""
     job = Job(cluster, '2:3', join_timeout=3)
     agent = job.agent(0, CPPRUN_TEST_MINUTE='0.5').ends(1)
-    said = agent.err().count('waiting: 1 of at least 2 nodes are here (at most 3)')
+    said = agent.err().count('waiting: 1 of at least 2 nodes joined (at most 3)')
     assert 3 <= said <= 6, agent.story()
 
 
@@ -140,7 +140,7 @@ def test_budget_is_one_for_all_nodes(cluster):
     cluster.say(6, second.of(1)[0])
     for agent in agents:
         agent.ends(1)
-        assert 'estarts used: 1 of 1' in agent.err(), agent.story()
+        assert '1 of 1 used' in agent.err(), agent.story()
     assert len(cluster.worlds()) == 2
 
 

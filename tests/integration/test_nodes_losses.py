@@ -2,6 +2,7 @@
 are short in tests of silence, and too long to matter in the others.
 """
 
+import re
 import signal
 
 import pytest
@@ -53,7 +54,7 @@ def test_fixed_size_waits_for_a_replacement(cluster):
     first = cluster.world(0, 1)
     cluster.agents[1].send(signal.SIGKILL)
     wait_for(lambda: job.status()['phase'] == 'waiting_for_nodes', job.status)
-    assert job.status()['why_no_round'] == '1 of at least 2 nodes are here'
+    assert job.status()['why_no_round'] == '1 of at least 2 nodes joined'
     job.agent(2)
     second = cluster.world(0, 2, after=first)
     assert second.restarts == [0]
@@ -69,7 +70,8 @@ def test_below_min_after_a_loss_ends_at_the_join_timeout(cluster):
     cluster.agents[1].send(signal.SIGKILL)
     host.ends(1)
     assert 'timed out after 3 s' in host.err() and '1 of at least 2 nodes' in host.err()
-    assert host.err().count('cpprun: stopping the workers: the agent on') == 1, host.story()
+    said = re.findall(r'^warning: the agent on .* died; stopping the workers', host.err(), re.M)
+    assert len(said) == 1, host.story()
     assert not any(w.alive() for w in world)
 
 
@@ -262,7 +264,7 @@ def test_unplugged_while_stopping(cluster, net):
     job.agent(1, NODES_STUBBORN='1', LOGLEVEL='INFO')
     first = cluster.world(0, 1)
     cluster.say(1, first.of(0)[0])
-    cluster.agents[1].says('stopping the workers')
+    cluster.agents[1].says('restarting all')
     hosts.cable(1, False)
     second = cluster.world(0, after=first, seconds=15)
     assert not first.of(1)[0].alive()

@@ -34,7 +34,7 @@ def test_fifty_restarts_of_a_worker_that_fails_immediately(jobs, ground):
     assert tries <= set(range(51))
     assert {0, 50} <= tries, 'each round had at least the worker that failed'
     assert 'all 50 restarts are used' in running.err
-    assert 'Restarts used: 50 of 50' in running.err
+    assert '  restarts  50 of 50 used' in running.err
     assert running.err.count('Root Cause') == 1
     assert has_no_traces(running.err)
     assert jobs.wait_until_gone() == []
@@ -74,7 +74,7 @@ def test_budget_is_exact(jobs, budget):
     running = jobs.cpprun('--nproc-per-node=2', f'--max-restarts={budget}', worker)
     assert running.done(30) == 1, running.output
     assert running.out.count('try') == budget + 1
-    assert f'Restarts used: {budget} of {budget}' in running.err
+    assert f'  restarts  {budget} of {budget} used' in running.err
 
 
 def test_simultaneous_failures_cost_one_restart(jobs):

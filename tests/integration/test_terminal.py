@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -12,7 +13,7 @@ import termios
 import time
 
 import pytest
-from conftest import BIN, poll
+from conftest import BIN, free_port, poll
 
 TELL = """
 import os, signal, sys, time
@@ -28,14 +29,14 @@ def set_size(terminal, rows, columns):
 class Screen:
     """cpprun with its own terminal, and its output."""
 
-    def __init__(self, jobs, *words, stderr=None, cwd=None):
+    def __init__(self, jobs, *words, stderr=None, cwd=None, mode=('--standalone',)):
         self.terminal, other = pty.openpty()
         set_size(self.terminal, 33, 111)
         self.shown = b''
-        command = [str(word) for word in (BIN / 'cpprun', '--standalone', *words)]
+        command = [str(word) for word in (BIN / 'cpprun', *mode, *words)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=other, stderr=stderr or other,
-            env=jobs.env(), start_new_session=True, cwd=cwd,
+            env={**jobs.env(), 'TERM': 'xterm'}, start_new_session=True, cwd=cwd,
         )
         os.close(other)
 
@@ -149,7 +150,7 @@ sys.exit('\\nModuleNotFoundError: x')
     job.wait_for(b'True 111\r\n' + ''.join(f'{i}, ' for i in range(100)).encode() + b'prompt> ')
     (jobs.marks / 'seen').touch()
     assert job.done() == 1
-    assert b'Hint (missing_module)' in job.shown
+    assert b'[missing_module]' in job.shown
 
 
 def test_all_output_is_read_before_the_end(jobs, screen):
@@ -157,6 +158,43 @@ def test_all_output_is_read_before_the_end(jobs, screen):
                             '[tell("z" * 79) for _ in range(2000)]'))
     assert job.done() == 0
     assert job.shown.count(b'z' * 79 + b'\r\n') == 4000
+
+
+def test_start_line_names_job_logs_and_dashboard(jobs, screen):
+    job = screen('--job-name=named', f'--log-dir={jobs.folder}/logs', jobs.sh('exit 0'))
+    assert job.done() == 0
+    start = rb'cpprun:\x1b\[0m job named, 1 worker, logs \S+/named_\w+, dashboard http://127.0.0.1:\d+/'
+    assert re.search(start, job.shown), job.shown
+
+
+def test_quiet_prints_no_start_line(jobs, screen):
+    job = screen('-q', jobs.sh('exit 0'))
+    assert job.done() == 0
+    assert b'cpprun' not in job.shown
+
+
+def test_wait_for_nodes_counts_in_place(jobs, screen):
+    mode = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}',
+            '--job-name=two')
+    worker = jobs.sh('exit 0')
+    first = screen(worker, mode=mode)
+    first.wait_for(b'on the other nodes: cpprun --nnodes=2 --rdzv-backend=c10d')
+    first.wait_for(b'\r\x1b[Kcpprun: waiting: 1 of at least 2 nodes joined   0:0')
+    second = jobs.cpprun(*mode, worker)
+    assert first.done() == 0
+    assert second.done(60) == 0, second.output
+    assert first.shown.endswith(b'\r\x1b[K'), 'the line is gone'
+    assert 'cpprun: ' not in second.output, 'a good run in a pipe prints nothing'
+
+
+def test_failure_on_a_terminal_has_colours_and_one_block(jobs, screen):
+    job = screen(jobs.sh('exit 3'))
+    assert job.done() == 1
+    assert b'\x1b[1;31merror:\x1b[0m ' in job.shown
+    assert b'ChildFailedError' not in job.shown
+    plain = screen('--color=never', jobs.sh('exit 3'))
+    assert plain.done() == 1
+    assert b'\x1b' not in plain.shown and b'error: ' in plain.shown
 
 
 @pytest.mark.skipif(not shutil.which('tmux'), reason='tmux is not installed')

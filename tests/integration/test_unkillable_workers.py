@@ -159,7 +159,7 @@ def test_job_ends_without_a_spare(jobs, held):
     assert guest.done(60) == UNUSABLE, guest.output
     assert host.done(60) == 1, host.output
     why = rf'it is unusable: SIGKILL did not end rank \d \(pid {pid}\)'
-    assert re.search(rf'left \({why}\), and 1 of at least 2 nodes are here', host.err), host.err
+    assert re.search(rf'left \({why}\), and 1 of at least 2 nodes joined', host.err), host.err
 
 
 def test_sigkill_of_the_launcher(jobs, held):

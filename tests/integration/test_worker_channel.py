@@ -84,7 +84,7 @@ def test_last_heartbeat_of_a_failed_worker_is_reported(jobs):
 def test_final_report_is_in_the_summary(jobs):
     job = workers(jobs, 2, 'only=1', 'tell=ValueError: no such sample', 'exit=3')
     assert job.done() == 1
-    assert 'Its last words: ValueError: no such sample' in job.err
+    assert '  cause     ValueError: no such sample' in job.err
     assert re.search(r'error_file: <N/A>\n  traceback : ValueError: no such sample', job.err)
 
 

@@ -1,5 +1,7 @@
 #include "agent/daemon/events/console_reporter.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -7,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "agent/core/stop_texts.hpp"
 #include "common/exit_code.hpp"
 #include "common/failure/failure_summary.hpp"
 #include "common/json.hpp"
@@ -49,16 +52,21 @@ constexpr const char* kBanner =
     "your system being overloaded, please further tune the variable for optimal performance in "
     "your application as needed. \n";
 
-// Hangs have their own restart count.
-std::string restarts_text(const WorkerExit& end, const control::RankAssignment& assignment) {
-  const int64_t used = end.is_hang() ? assignment.hang_restarts : assignment.restart_count;
-  if (used >= assignment.max_restarts) {
-    return assignment.max_restarts == 0
-               ? "no restarts were allowed (--max-restarts)"
-               : "all " + std::to_string(assignment.max_restarts) + " restarts are used";
-  }
-  return "restart " + std::to_string(used + 1) + " of " + std::to_string(assignment.max_restarts) +
-         (end.is_hang() ? " after a hang" : "");
+std::string interpreter_of(const WorkerConfig& workers) {
+  return workers.program.size() > 1 ? workers.program.front() : "";
+}
+
+FailureFormat chosen_format(FailureFormat format) {
+  if (format != FailureFormat::Auto) return format;
+  return ::isatty(STDERR_FILENO) == 1 ? FailureFormat::Summary : FailureFormat::Both;
+}
+
+// Texts of other nodes and of workers must not move the cursor of a terminal.
+FailureSummary printable(FailureSummary summary) {
+  summary.headline = text::printable(summary.headline);
+  for (auto& [label, value] : summary.fields) value = text::printable(value);
+  summary.hint = text::printable(summary.hint);
+  return summary;
 }
 
 bool is_own_failure(const WorkerExit& end) {
@@ -77,8 +85,7 @@ bool is_of_this_node(const RootCause& cause, const std::vector<WorkerExit>& ends
 // One line for the other nodes: the node of the root cause may be gone and print nothing.
 std::string elsewhere_text(const RootCause& cause) {
   if (!cause.why.empty()) return "the job failed on " + cause.node + ": " + cause.why;
-  return "the job failed: " +
-         cpprun::first_failure(cause.end, cause.node, local_clock(cause.end.ended_at_wall));
+  return "the job failed: " + failed_worker_text(cause);
 }
 
 // Copies the root cause's error file to the launcher's own, as torchelastic does for nested
@@ -104,35 +111,50 @@ void ConsoleReporter::omp_banner() const {
   log::plain(std::string("\n") + kStars + kBanner + kStars);
 }
 
+void ConsoleReporter::show(const agent::LogEvent& event) const {
+  switch (event.level) {
+    case agent::LogEvent::Level::Debug: return log::debug(event.text);
+    case agent::LogEvent::Level::Info: return log::info(event.text);
+    case agent::LogEvent::Level::Status: return log::status(event.text);
+    case agent::LogEvent::Level::Warning: return log::warning(event.text);
+  }
+}
+
+void ConsoleReporter::unended(const std::vector<StuckProcess>& left) const {
+  for (const StuckProcess& process : left) {
+    log::warning(name_of(process) +
+                 " has not ended after SIGKILL; cpprun does not wait for it any longer");
+  }
+}
+
 std::string ConsoleReporter::first_failure(const agent::FirstFailure& failure) const {
-  std::string text =
-      cpprun::first_failure(failure.end, host_name_, local_clock(failure.end.ended_at_wall));
-  size_t others = static_cast<size_t>(config_.workers.nproc) - 1;
-  if (others > 0) text += "; stopping " + text::count(others, "other worker");
-  text += "; " + restarts_text(failure.end, failure.assignment);
-  log::warning(text);
+  const std::string text = failed_worker_text({host_name_, failure.end});
+  const std::string restart = agent::restart_text(failure.assignment, failure.end.is_hang());
+  restart.empty() ? log::info(text) : log::status(text + "; " + restart);
   return text;
 }
 
-int ConsoleReporter::finish(const agent::Finish& finish, EventRecorder& recorder) const {
+int ConsoleReporter::finish(const agent::Finish& finish, const std::string& log_folder,
+                            EventRecorder& recorder) {
+  log_folder_ = log_folder;
   const int code = report_outcome(finish, recorder);
   // Otherwise the user would believe that this node took part in the job.
   if (finish.ran_no_worker && finish.job_result) {
-    log::warning("job '" + config_.rendezvous.run_id +
-                 "' has ended without this node: it was a spare and ran no worker; exit code " +
-                 std::to_string(code) + " is the job's");
+    log::note("job '" + config_.rendezvous.run_id +
+              "' has ended without this node: it was a spare and ran no worker; exit code " +
+              std::to_string(code) + " is the job's");
   }
   return code;
 }
 
-int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& recorder) const {
+int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& recorder) {
   switch (finish.how) {
     case agent::Finish::How::Success: return kSuccess;
     case agent::Finish::How::Signal:
-      log::warning("ended by " + signal_name(finish.signal) +
-                   (finish.text.empty() ? "; the workers are stopped" : " " + finish.text));
+      log::status("ended by " + signal_name(finish.signal) +
+                  (finish.text.empty() ? "; the workers are stopped" : " " + finish.text));
       return kSignalBase + finish.signal;
-    case agent::Finish::How::Stopped: log::warning(stopped_text(finish)); return kStoppedResumable;
+    case agent::Finish::How::Stopped: log::status(stopped_text(finish)); return kStoppedResumable;
     case agent::Finish::How::Unusable:
       log::error("this node is unusable: SIGKILL did not end " + finish.text +
                  "; start nothing on it before that has gone");
@@ -141,7 +163,7 @@ int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& 
       log::error(finish.text);
       if (!finish.lost.empty()) recorder.lost_node(finish);
       return kFailure;
-    case agent::Finish::How::Failure: torchrun_summary(finish, recorder); return kFailure;
+    case agent::Finish::How::Failure: report_failure(finish, recorder); return kFailure;
   }
   return kFailure;
 }
@@ -168,6 +190,8 @@ std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) 
   Failure failure;
   failure.title = config_.workers.title;
   failure.host = host_name_;
+  failure.interpreter = interpreter_of(config_.workers);
+  failure.log_folder = log_folder_;
   failure.ends = finish.ends;
   failure.restarts_used = finish.restarts_used;
   failure.max_restarts = config_.max_restarts;
@@ -187,21 +211,45 @@ std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) 
   return failure;
 }
 
-void ConsoleReporter::torchrun_summary(const agent::Finish& finish, EventRecorder& recorder) const {
+void ConsoleReporter::report_failure(const agent::Finish& finish, EventRecorder& recorder) {
   const std::optional<Failure> failure = failure_of(finish);
   if (!failure) {
     log::error("the job failed: " + finish.text);
     return;
   }
-  const std::string text = failure_summary(*failure);
-  recorder.failure_summary(*failure, text);
+  const FailureSummary summary = failure_summary(*failure);
+  recorder.failure_summary(*failure, summary_text(printable(summary)));
   if (config_.shares_console && !is_of_this_node(failure->root_cause, finish.ends, host_name_))
     return log::error(elsewhere_text(failure->root_cause));
-  log::error(text);
-  log::plain(last_lines_text(failure->root_cause));
+  const FailureFormat format = chosen_format(config_.failure_format);
+  if (format != FailureFormat::Torchrun) {
+    has_shown_logs_ = !log_folder_.empty();
+    log::raw(summary_text(printable(summary), log::has_color()));
+    show_last_lines(*failure);
+  }
   if (std::ranges::none_of(finish.ends, is_own_failure)) return;
-  log::plain("cpprun: ChildFailedError: " + cpprun::torchrun_summary(*failure));
-  const WorkerExit& root = finish.ends[root_cause_index(finish.ends)];
+  if (format != FailureFormat::Summary) {
+    log::plain("ChildFailedError: " + torchrun_summary(*failure));
+  }
+  copy_root_error_file(finish.ends[root_cause_index(finish.ends)]);
+}
+
+// Only if the console does not show them just above the summary: the worker ran on another node, or
+// other workers failed after it.
+void ConsoleReporter::show_last_lines(const Failure& failure) {
+  const WorkerExit& root = failure.root_cause.end;
+  const auto is_root = [&root](const WorkerExit& end) {
+    return end.rank == root.rank && end.pid == root.pid;
+  };
+  const auto has_followed = [&is_root](const WorkerExit& end) {
+    return !is_root(end) && is_own_failure(end);
+  };
+  const bool is_here = std::ranges::any_of(failure.ends, is_root);
+  if (!is_here || std::ranges::any_of(failure.ends, has_followed))
+    log::plain(last_lines_text(failure.root_cause));
+}
+
+void ConsoleReporter::copy_root_error_file(const WorkerExit& root) const {
   const std::string& to = config_.own_error_file;
   if (to.empty() || !root.error || root.error->path.empty()) return;
   const auto copy = [from = root.error->path, to, code = root.exit_code] {

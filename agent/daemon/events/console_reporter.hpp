@@ -4,10 +4,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/core/config.hpp"
 #include "agent/core/effects.hpp"
 #include "agent/daemon/events/event_recorder.hpp"
+#include "agent/process/diagnostics/stuck_process.hpp"
 #include "common/failure/failure_summary.hpp"
 #include "common/thread/io_thread.hpp"
 
@@ -19,22 +21,33 @@ class ConsoleReporter {
   ConsoleReporter(const AgentConfig& config, std::string host_name, IoThread& io);
 
   void omp_banner() const;
-  // Logs the failure; returns the text.
+  void show(const agent::LogEvent& event) const;
+  // Processes that are still alive at the end of the run.
+  void unended(const std::vector<StuckProcess>& left) const;
+  // Logs the failure if a restart follows, since the failure summary shows the last one; returns
+  // the text.
   std::string first_failure(const agent::FirstFailure& failure) const;
 
   // Reports the end of the run; returns the exit code. Also passes a failure summary to `recorder`.
-  // Waits for the copy of the error file, at most limits::kIoEndTimeout.
-  int finish(const agent::Finish& finish, EventRecorder& recorder) const;
+  // Waits for the copy of the error file, at most limits::kIoEndTimeout. `log_folder`: where the
+  // logs stay; empty: nowhere.
+  int finish(const agent::Finish& finish, const std::string& log_folder, EventRecorder& recorder);
+  // Whether the failure summary has named the log folder.
+  bool has_shown_logs() const { return has_shown_logs_; }
 
  private:
-  int report_outcome(const agent::Finish& finish, EventRecorder& recorder) const;
+  int report_outcome(const agent::Finish& finish, EventRecorder& recorder);
   std::string stopped_text(const agent::Finish& finish) const;
-  void torchrun_summary(const agent::Finish& finish, EventRecorder& recorder) const;
+  void report_failure(const agent::Finish& finish, EventRecorder& recorder);
+  static void show_last_lines(const Failure& failure);
+  void copy_root_error_file(const WorkerExit& root) const;
   std::optional<Failure> failure_of(const agent::Finish& finish) const;
 
   const AgentConfig& config_;
   const std::string host_name_;
   IoThread& io_;
+  std::string log_folder_;
+  bool has_shown_logs_ = false;
 };
 
 }  // namespace cpprun

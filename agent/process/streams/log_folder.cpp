@@ -195,6 +195,14 @@ std::string LogFolder::remove(bool is_well) const {
   return removed ? "" : "the temporary folder stays: " + removed.error().text;
 }
 
+std::string LogFolder::kept_after_failure() const {
+  if (temporary_.empty()) return run_;
+  const auto look = [this] { return holds_logs() ? run_ : std::string(); };
+  if (is_local_) return look();
+  const Result<std::string> folder = run_apart(look, limits::kFolderRemovalTimeout);
+  return folder ? *folder : "";
+}
+
 std::string LogFolder::leave(bool is_well) {
   if (temporary_.empty()) return "";
   const LogFolder left = std::exchange(*this, {});

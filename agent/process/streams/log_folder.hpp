@@ -36,6 +36,9 @@ class LogFolder {
   // begin_attempt() failed, or the attempt was skipped: it has no files.
   bool lacks_attempt() const { return !run_.empty() && attempt_.empty(); }
 
+  // The run folder if leave() keeps it after a failure, else "". As leave(), in the same time.
+  std::string kept_after_failure() const;
+
   // Call at the end of the run, with all log files closed. Removes a temporary folder, unless the
   // run failed and has logs. Returns a text for the user, usually "". Takes at most
   // limits::kFolderRemovalTimeout, whatever the file system does.

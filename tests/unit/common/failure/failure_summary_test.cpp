@@ -39,19 +39,24 @@ Failure failure_of(std::vector<WorkerExit> ends) {
   return failure;
 }
 
-TEST(FailureSummary, AnInvalidErrorFileIsNotTheWorkersErrorText) {
+// The field of that label, or "".
+std::string field(const FailureSummary& summary, const std::string& label) {
+  for (const auto& [name, value] : summary.fields) {
+    if (name == label) return value;
+  }
+  return "";
+}
+
+TEST(FailureSummary, AnInvalidErrorFileIsNotTheCause) {
   WorkerExit end = ended(0, 3, 10);
   end.error = ErrorReport{};
   end.error->is_readable = false;
   end.error->message = "the error file could not be read: it is empty";
-  std::string text = failure_summary(failure_of({end}));
-  EXPECT_EQ(text.find("Its last words"), std::string::npos) << text;
+  EXPECT_EQ(field(failure_summary(failure_of({end})), "cause"), "exited with code 3");
   end.last_lines = {"no such batch"};
-  text = failure_summary(failure_of({end}));
-  EXPECT_NE(text.find(" Note: the error file could not be read: it is empty."
-                      " Its last words: no such batch"),
-            std::string::npos)
-      << text;
+  const FailureSummary summary = failure_summary(failure_of({end}));
+  EXPECT_EQ(field(summary, "cause"), "no such batch");
+  EXPECT_EQ(field(summary, "note"), "the error file could not be read: it is empty");
 }
 
 TEST(RootCause, IsTheFirstDeathOfAnyRank) {
@@ -175,53 +180,116 @@ TEST(DescribeEnd, DescribesEveryExit) {
       << "of another node's making: no signal has that number";
 }
 
-TEST(FailureSummary, NamesRankExitTimeAndConsequences) {
+TEST(FailureSummary, HasEachFactOnce) {
   WorkerExit stopped = ended(0, -15, 30);
   stopped.is_stopped_by_us = true;
-  EXPECT_EQ(
-      failure_summary(failure_of({ended(1, 13, 10), stopped, ended(2, 1, 20), ended(3, 0, 5)})),
-      "rank 1 (local rank 1, pid 1001, on node0) exited with code 13 at 14:03:59.113 "
-      "[class=user_error]. The other 2 workers ended because of this (1 failed too, 1 "
-      "stopped by cpprun). Restarts used: 1 of 3.");
+  Failure failure = failure_of({ended(1, 13, 10), stopped, ended(2, 1, 20), ended(3, 0, 5)});
+  failure.root_cause.end.last_lines = {
+      "Traceback (most recent call last):", "  File \"/data/train.py\", line 4, in load",
+      "ValueError: bad batch"};
+  failure.root_cause.end.started_at = Instant::from_nanoseconds(1'000'000'000);
+  failure.root_cause.end.ended_at = Instant::from_nanoseconds(2'500'000'000);
+  failure.log_folder = "logs/job_1";
+  EXPECT_EQ(summary_text(failure_summary(failure)),
+            "error: train.py failed on rank 1 (node node0, local rank 1)\n"
+            "  cause     ValueError: bad batch\n"
+            "  at        train.py:4 in load, 1.5 s after start (14:03:59.113)\n"
+            "  exit      code 13, pid 1001\n"
+            "  others    rank 2 failed too (code 1); rank 0 was stopped by cpprun\n"
+            "  restarts  1 of 3 used\n"
+            "  logs      logs/job_1\n"
+            "  details   cpprunctl events logs/job_1\n");
+}
+
+TEST(FailureSummary, WithoutAnErrorTextTheExitIsTheCause) {
+  WorkerExit end = ended(1, -9, 10);
+  end.is_oom_kill = true;
+  const FailureSummary summary = failure_summary(failure_of({end}));
+  EXPECT_EQ(field(summary, "cause"),
+            "was killed by SIGKILL (the kernel's OOM killer: out of memory)");
+  EXPECT_EQ(field(summary, "exit"), "pid 1001");
+  EXPECT_THAT(summary.hint, testing::EndsWith("[out_of_memory]"));
 }
 
 TEST(FailureSummary, CountsFailuresOnOtherNodes) {
   Failure failure = failure_of({ended(1, 13, 10)});
   failure.world_size = 64;
   failure.restarts_used = 3;
-  EXPECT_THAT(failure_summary(failure),
-              testing::HasSubstr(". The other 63 workers ended because of this. Restarts used: 3 "
-                                 "of 3: none is left."));
+  EXPECT_EQ(field(failure_summary(failure), "others"), "63 other workers ended with the round");
+  EXPECT_EQ(field(failure_summary(failure), "restarts"), "3 of 3 used");
 }
 
-TEST(FailureSummary, ShowsLifetimeAndRepetitions) {
+TEST(FailureSummary, NamesTheOptionForRestarts) {
   Failure failure = failure_of({ended(1, 13, 10)});
-  failure.root_cause.end.started_at = Instant::from_nanoseconds(1'000'000'000);
-  failure.root_cause.end.ended_at = Instant::from_nanoseconds(2'500'000'000);
+  failure.restarts_used = failure.max_restarts = 0;
+  failure.admin_restarts = 2;
+  EXPECT_EQ(field(failure_summary(failure), "restarts"),
+            "0 of 0 used (allow some with --max-restarts=N); 2 more restarts by cpprunctl restart");
+}
+
+TEST(FailureSummary, ShowsRepetitions) {
+  Failure failure = failure_of({ended(1, 13, 10)});
   failure.same_startup_failures = 4;
-  EXPECT_THAT(failure_summary(failure),
-              testing::HasSubstr("14:03:59.113, 1.5 s after its start ["));
-  EXPECT_THAT(failure_summary(failure),
+  EXPECT_THAT(field(failure_summary(failure), "repeated"),
               testing::HasSubstr("in the same way in 4 attempts in a row"));
+}
+
+TEST(FailureSummary, AHangIsNoExit) {
+  Failure failure = failure_of({ended(1, -15, 10)});
+  failure.root_cause.end.hang = "no heartbeat for 9.0 s";
+  const FailureSummary summary = failure_summary(failure);
+  EXPECT_EQ(summary.headline, "train.py hung on rank 1 (node node0, local rank 1)");
+  EXPECT_EQ(field(summary, "cause"), "no heartbeat for 9.0 s");
+  EXPECT_EQ(field(summary, "exit"), "pid 1001");
+  EXPECT_EQ(field(summary, "restarts"), "1 of 3 used after hangs");
 }
 
 TEST(FailureSummary, ShowsAStartFailure) {
   Failure failure;
-  failure.root_cause = {"node1", {}, "cannot start ./train: No such file or directory"};
-  EXPECT_THAT(failure_summary(failure),
-              testing::StartsWith("no worker could be started on node1: cannot start ./train: No "
-                                  "such file or directory [class=start_failure]. Restarts used: 0 "
-                                  "of 0 (--max-restarts). Hint (program_not_found): "));
+  failure.root_cause = {
+      "node1",
+      {},
+      "a worker could not be started on node1: cannot start ./train: No such file or directory"};
+  const FailureSummary summary = failure_summary(failure);
+  EXPECT_EQ(summary.headline, "no worker could be started on node1");
+  EXPECT_EQ(field(summary, "cause"), "cannot start ./train: No such file or directory");
+  EXPECT_THAT(summary.hint, testing::EndsWith("[program_not_found]"));
 }
 
-TEST(FailureSummary, ShowsTheErrorText) {
+TEST(FailureSummary, WrapsAtTheWidthAndColoursLabels) {
+  FailureSummary summary{"x failed", {{"cause", "aaaa bbbb cccc dddd"}}, "do this and that"};
+  EXPECT_EQ(summary_text(summary, false, 22),
+            "error: x failed\n  cause     aaaa bbbb\n            cccc dddd\n"
+            "hint: do this and that\n");
+  EXPECT_THAT(summary_text(summary, true, 100), testing::HasSubstr("\033[1;31merror:\033[0m "));
+}
+
+TEST(FailureSummary, HintNamesTheMissingModuleItsInterpreterAndNode) {
+  Failure failure = failure_of({ended(1, 1, 10)});
+  failure.interpreter = "/opt/python3";
+  failure.root_cause.end.last_lines = {"ModuleNotFoundError: No module named 'torch_geometric'"};
+  EXPECT_THAT(failure_summary(failure).hint,
+              testing::StartsWith("module 'torch_geometric' is not installed for /opt/python3 on "
+                                  "node0."));
+  failure.root_cause.end.last_lines = {"/opt/python3: No module named nosuchmodule"};
+  EXPECT_THAT(failure_summary(failure).hint, testing::StartsWith("module 'nosuchmodule' is"));
+}
+
+TEST(FailureSummary, LastLinesAreIndented) {
   WorkerExit end = ended(0, 1, 10);
   end.last_lines = {"Traceback", "KeyError: 'x'", "  "};
-  EXPECT_TRUE(failure_summary(failure_of({end})).ends_with(" Its last words: KeyError: 'x'"));
   EXPECT_EQ(last_lines_text({"node0", end}),
             "the last 3 lines of rank 0 on stderr:\n  Traceback\n  KeyError: 'x'\n    \n");
-  end = with_error(end, 10, 10);
-  EXPECT_TRUE(failure_summary(failure_of({end})).ends_with(" Its last words: ValueError: no"));
+  end.error = ErrorReport{"", "ValueError: no", "", {}, {}, true};
+  EXPECT_EQ(field(failure_summary(failure_of({end})), "cause"), "ValueError: no");
+}
+
+TEST(FailedWorker, IsOneLine) {
+  WorkerExit end = ended(1, 1, 10);
+  EXPECT_EQ(failed_worker_text({"node0", end}), "rank 1 (pid 1001, on node0) exited with code 1");
+  end.error = ErrorReport{"", "ValueError: no\nsuch batch", "", {}, {}, true};
+  EXPECT_EQ(failed_worker_text({"node0", end}),
+            "rank 1 (pid 1001, on node0) exited with code 1: ValueError: no such batch");
 }
 
 TEST(TorchrunSummary, PrintsOneFailureInTorchrunsFormat) {

@@ -71,7 +71,7 @@ TEST(Hints, RealErrorsMatchTheirRow) {
 TEST(Hints, AMissingStoreSuggestsTheAgentsStore) {
   const Hint* hint = hint_for({}, FailureClass::UserError, "The client socket has timed out");
   ASSERT_NE(hint, nullptr);
-  EXPECT_NE(std::string_view(hint->cure).find("--worker-store=agent"), std::string_view::npos);
+  EXPECT_NE(std::string_view(hint->fix).find("--worker-store=agent"), std::string_view::npos);
 }
 
 TEST(Hints, TheExitStatusCountsToo) {
@@ -143,9 +143,9 @@ std::string page() {
   for (const Hint& hint : hints()) {
     text += "\n## " + std::string(hint.seen) + "\n\n`" + std::string(hint.id) + "`, for:";
     for (const std::string& word : text::split(hint.words, '|')) text += " `" + word + "`";
-    std::string cure(hint.cure);
-    cure[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(cure[0])));
-    text += "\n\n" + cure + ".\n";
+    std::string fix(hint.fix);
+    fix[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(fix[0])));
+    text += "\n\n" + fix + ".\n";
   }
   return text;
 }

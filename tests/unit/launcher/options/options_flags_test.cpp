@@ -44,6 +44,9 @@ std::vector<FlagCase> meeting_cases() {
        "job-17",
        [](auto& c) { return c.rendezvous.run_id == "job-17"; },
        {"--rdzv-backend=c10d"}},
+      {"failure-format", "torchrun",
+       [](auto& c) { return c.failure_format == FailureFormat::Torchrun; }},
+      {"job-name", "job-17", [](auto& c) { return c.rendezvous.run_id == "job-17"; }},
       {"rdzv-conf", "join_timeout=9",
        [](auto& c) { return c.rendezvous.conf.join_timeout == seconds(9); }},
       {"local-addr", "10.0.0.5", [](auto& c) { return c.rendezvous.local_addr == "10.0.0.5"; }},
@@ -186,8 +189,8 @@ TEST(OptionsFlags, EachWorksInBothSpellingsAndByVariable) {
 }
 
 TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
-  std::set<std::string> tested = {"no-python", "numa-binding", "help", "version",
-                                  "print-completion"};
+  std::set<std::string> tested = {"no-python",        "numa-binding", "help",  "version",
+                                  "print-completion", "color",        "quiet", "verbose"};
   for (const char* name :
        {"hosts", "hostfile", "include", "exclude", "export", "ssh", "remote-cpprun"}) {
     tested.insert(name);  // launch_plan_test.cpp
@@ -196,6 +199,15 @@ TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   for (const OptionRow& row : option_table())
     EXPECT_TRUE(tested.contains(std::string(row.name))) << row.name;
   EXPECT_EQ(tested.size(), option_table().size());
+}
+
+TEST(OptionsFlags, ConsoleOptions) {
+  EXPECT_EQ(launch_of(line({})).console.log_level, "");
+  EXPECT_EQ(launch_of(line({"-q"})).console.log_level, "ERROR");
+  EXPECT_EQ(launch_of(line({"--quiet"})).console.log_level, "ERROR");
+  EXPECT_EQ(launch_of(line({"-v"})).console.log_level, "INFO");
+  EXPECT_EQ(launch_of(line({"--color=never"})).console.color, "never");
+  EXPECT_EQ(launch_of(line({}), Machine{}.with({"PET_COLOR=always"})).console.color, "always");
 }
 
 TEST(OptionsFlags, NoPythonInBothSpellings) {

@@ -30,6 +30,18 @@ TEST(OptionsRendezvous, StandaloneOverridesOtherOptionsSilently) {
   expect_standalone(rendezvous_of(options));
   EXPECT_TRUE(warnings_of(options).empty());
   expect_standalone(rendezvous_of({"--standalone", "--rdzv-backend=etcd"}));
+  const Launch launch = launch_of(line({"--standalone", "--rdzv-id=mine"}));
+  ASSERT_EQ(launch.notes.size(), 1u);
+  EXPECT_TRUE(holds(launch.notes[0], "--job-name=mine names the job"));
+}
+
+TEST(OptionsRendezvous, JobNameNamesTheJob) {
+  EXPECT_EQ(rendezvous_of({"--standalone", "--job-name=mine"}).run_id, "mine");
+  EXPECT_EQ(rendezvous_of({"--job-name=mine"}).run_id, "mine");
+  const RendezvousConfig several =
+      rendezvous_of({"--job-name=mine", "--rdzv-backend=c10d", "--nnodes=2"});
+  EXPECT_EQ(several.run_id, "mine");
+  EXPECT_FALSE(several.has_default_run_id);
 }
 
 TEST(OptionsRendezvous, RejectsStandaloneWithSeveralNodes) {

@@ -162,11 +162,10 @@ TEST(OptionsTokenizer, InvalidVariablesAreErrorsOnlyWhenUsed) {
   EXPECT_EQ(read({"s"}, Machine{}.with({"PET_STANDALONE=2"})), "standalone=true | s");
 }
 
-TEST(OptionsTokenizer, ErrorsShowUsageFirstAndNameTheInput) {
+TEST(OptionsTokenizer, ErrorsNameTheInputAndShowTheUsage) {
   std::string text = error_of({"--nnode_s=2", "s"}).text;
-  EXPECT_TRUE(text.starts_with("usage: cpprun ")) << text;
-  EXPECT_TRUE(holds(text, "\ncpprun: error: unknown option --nnode_s; did you mean --nnodes?"))
-      << text;
+  EXPECT_TRUE(holds(text, "\nusage: cpprun ")) << text;
+  EXPECT_TRUE(text.starts_with("unknown option --nnode_s\nhint: did you mean --nnodes?\n")) << text;
   EXPECT_TRUE(holds(error_of({"--max_restarts=abc", "s"}).text,
                     "--max_restarts: 'abc' is not a whole number"));
   EXPECT_TRUE(holds(error_of({"--rdzv=x", "s"}).text,

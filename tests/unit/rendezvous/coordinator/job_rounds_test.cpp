@@ -204,7 +204,7 @@ TEST_F(JobTest, BelowMinIsReportedEveryMinute) {
   ASSERT_NE(heard<control::Wait>("a"), nullptr);
   EXPECT_TRUE(heard<control::Wait>("a")->is_reminder);
   EXPECT_FALSE(heard<control::Wait>("a")->is_spare);
-  EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes are here");
+  EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes joined");
   passes(120s);
   EXPECT_EQ(count_of<control::Wait>(player("a").heard), 3);
 }

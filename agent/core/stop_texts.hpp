@@ -1,0 +1,21 @@
+// Texts for the user about the end of a round: why its workers are stopped, and whether a restart
+// follows. Pure.
+#pragma once
+
+#include <string>
+
+#include "agent/core/effects.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun::agent {
+
+// "restarting all 4 workers (restart 1 of 3)": what follows the failure of a round; "" if the
+// budget is used up. Hangs have their own restart count.
+std::string restart_text(const control::RankAssignment& assignment, bool is_hang);
+
+// For the coordinator's request to stop the running round. `has_finished`: the workers of this node
+// had finished their work. Losses are warnings; the last failure has a summary of its own.
+LogEvent stop_event(const control::Stop& stop, const control::RankAssignment& assignment,
+                    bool has_finished);
+
+}  // namespace cpprun::agent

@@ -1,0 +1,68 @@
+#include "launcher/cpprunctl/text/usage_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/text.hpp"
+
+namespace cpprun::ctl {
+namespace {
+
+// Words of kubectl, docker, Slurm and ray.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kOtherTools{{
+    {"describe", "status"},
+    {"list", "ps"},
+    {"get", "ps"},
+    {"jobs", "ps"},
+    {"log", "logs"},
+    {"kill", "stop"},
+    {"cancel", "stop"},
+    {"check", "doctor"},
+}};
+
+std::string unknown_word(const std::string& word, const std::vector<std::string>& options) {
+  if (!word.starts_with('-')) return "unexpected argument '" + word + "'";
+  const std::string name = word.substr(0, word.find('='));
+  const std::string near = text::nearest(name, options);
+  return "unknown option " + name + (near.empty() ? "" : "\nhint: did you mean " + near + "?");
+}
+
+// The rest of the message after `words`, or "" if the message does not begin with them.
+std::string rest_after(const std::string& message, std::string_view words) {
+  return message.starts_with(words) ? message.substr(words.size()) : "";
+}
+
+std::string reworded(const std::string& message, const std::vector<std::string>& options) {
+  for (const std::string_view words : {"The following argument was not expected: ",
+                                       "The following arguments were not expected: "}) {
+    const std::string word = rest_after(message, words);
+    if (!word.empty()) return unknown_word(text::split(word, ' ').front(), options);
+  }
+  const std::string unread = rest_after(message, "Could not convert: ");
+  const size_t equals = unread.find(" = ");
+  if (equals != std::string::npos) {
+    return "invalid " + unread.substr(0, equals) + " '" + unread.substr(equals + 3) + "'";
+  }
+  if (message == "A subcommand is required") return "a command is missing";
+  const size_t required = message.find(" is required");
+  if (required != std::string::npos) return message.substr(0, required) + " is missing";
+  return message;
+}
+
+}  // namespace
+
+std::string nearest_command(std::string_view word, const std::vector<std::string>& commands) {
+  const auto* known =
+      std::ranges::find(kOtherTools, word, [](const auto& pair) { return pair.first; });
+  if (known != kOtherTools.end()) return std::string(known->second);
+  return text::nearest(word, commands);
+}
+
+std::string usage_text(const std::string& message, const std::string& command,
+                       const std::vector<std::string>& options) {
+  return reworded(message, options) + "\nusage: cpprunctl " + command +
+         " --help explains the command";
+}
+
+}  // namespace cpprun::ctl

@@ -1,0 +1,39 @@
+// The place of a worker's error in its program.
+#include "common/failure/error_location.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cpprun::test {
+namespace {
+
+TEST(ErrorLocation, IsTheDeepestFrameOfTheProgramItself) {
+  EXPECT_EQ(error_location({"Traceback (most recent call last):",
+                            "  File \"/data/train.py\", line 9, in <module>", "    main()",
+                            "  File \"/data/train.py\", line 4, in load",
+                            "  File \"/x/site-packages/torch/nn/m.py\", line 70, in forward",
+                            "ValueError: no"}),
+            "train.py:4 in load");
+}
+
+TEST(ErrorLocation, IsInAPackageIfAllFramesAre) {
+  EXPECT_EQ(error_location({"  File \"/usr/lib/python3.11/runpy.py\", line 3, in run",
+                            "  File \"/x/site-packages/m.py\", line 7, in go"}),
+            "m.py:7 in go");
+}
+
+TEST(ErrorLocation, OfSeveralTracebacksTheLastCounts) {
+  EXPECT_EQ(error_location({"Traceback (most recent call last):", "  File \"a.py\", line 1, in f",
+                            "KeyError",
+                            "Traceback (most recent call last):", "  File \"b.py\", line 2, in g"}),
+            "b.py:2 in g");
+  EXPECT_EQ(error_location({"  File \"a.py\", line 3"}), "a.py:3")
+      << "a SyntaxError has no function";
+}
+
+TEST(ErrorLocation, OtherTextHasNone) {
+  EXPECT_EQ(error_location(std::vector<std::string>{"File \"a\", line x, in y", "File", ""}), "");
+  EXPECT_EQ(error_location(WorkerExit{}), "");
+}
+
+}  // namespace
+}  // namespace cpprun::test
