@@ -9,6 +9,8 @@
 #   --wheel      build/venv-wheel, an environment with the linker for wheels
 #   --container  the tools that build container images
 #   --coverage   build/venv-coverage, an environment with gcovr
+#   --kubernetes build/venv-kubernetes, an environment with kubectl and the schemas of manifests
+#   --torchx     build/venv-torchx, an environment with TorchX
 #
 # Fast if nothing is missing.
 set -euo pipefail
@@ -25,7 +27,7 @@ for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
   echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--newest] [--wheel]" \
-    "[--container] [--coverage]"
+    "[--container] [--coverage] [--kubernetes] [--torchx]"
 }
 
 want=("${for_build[@]}")
@@ -34,6 +36,7 @@ docs=no
 newest=no
 wheel=no
 coverage=no
+pinned=()
 servers=no
 for option in "$@"; do
   case $option in
@@ -45,6 +48,8 @@ for option in "$@"; do
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
     --container) want+=(buildah mmdebstrap) ;;
     --coverage) want+=(python3 python3-venv); coverage=yes ;;
+    --kubernetes) want+=(python3 python3-venv iproute2 util-linux); pinned+=(kubernetes) ;;
+    --torchx) want+=(python3 python3-venv); pinned+=(torchx) ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -158,6 +163,17 @@ make_coverage_tools() {
   build/venv-coverage/bin/python -m pip install -q --disable-pip-version-check gcovr==8.4
 }
 
+# make_pinned NAME: an environment with what tools/requirements-NAME.txt lists. The stamp is a copy
+# of the list.
+make_pinned() {
+  local venv=build/venv-$1 list=tools/requirements-$1.txt
+  if cmp -s "$list" "$venv/installed" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
+  echo "deps: making $venv"
+  /usr/bin/python3 -m venv --clear "$venv"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  cp "$list" "$venv/installed"
+}
+
 install_packages
 if [ "$servers" = yes ]; then
   [ -x build/prometheus/usr/bin/promtool ] || unpack prometheus
@@ -168,3 +184,4 @@ if [ "$docs" = yes ]; then make_docs; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi
 if [ "$coverage" = yes ]; then make_coverage_tools; fi
+for name in ${pinned[@]+"${pinned[@]}"}; do make_pinned "$name"; done
