@@ -26,14 +26,9 @@ def test_each_block_says_whether_it_is_tested():
 )
 def test_block(cpprun, tmp_path, block):
     assert block.mark in ('test', 'test: root'), block.mark
-    script, shown = block.script_and_output()
-    if block.mark == 'test: root':
-        cpprun.folder = ROOT
-    else:
+    if block.mark == 'test':
         doc_runner.lay_out(tmp_path)
-    code, output = cpprun.run('bash', '-euo', 'pipefail', '-c', script, seconds=LIMIT)
-    assert code == 0, output
-    doc_blocks.check_output(shown, output)
+    doc_runner.finish(block, doc_runner.start(cpprun, block), LIMIT)
 
 
 def test_readme_has_commands_and_is_short():

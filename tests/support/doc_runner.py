@@ -19,10 +19,17 @@ KEEP = 'export -p >"$DOC_STATE"; printf "cd %q\\n" "$PWD" >>"$DOC_STATE"'
 IN_ORDER = ('test', 'test: afterwards', 'test: root')
 
 
+def start_in_root(launches, block):
+    """One after the other, because two builds must not use one build folder at once."""
+    lock = ROOT / 'build/root_blocks.lock'
+    lock.parent.mkdir(exist_ok=True)
+    script = ('bash', '-euo', 'pipefail', '-c', block.script_and_output()[0])
+    return launches.start('flock', '--close', lock, *script, folder=ROOT)
+
+
 def start(launches, block):
     if block.mark == 'test: root':
-        words = ('-euo', 'pipefail', '-c', block.script_and_output()[0])
-        return launches.start('bash', *words, folder=ROOT)
+        return start_in_root(launches, block)
     state = launches.folder / '.doc-state'
     state.touch()
     script = f'. "$DOC_STATE"\n{block.script_and_output()[0]}\n'
