@@ -4,6 +4,7 @@
 #   --test       the tools of the tests; includes --python
 #   --python     .venv, a virtual environment with torch and pytest
 #   --browser    a browser for the tests of the dashboard
+#   --frameworks build/venv-frameworks: .venv with Lightning, transformers, Accelerate; in --test
 #   --newest     build/venv-newest, an environment with the newest torch
 #   --wheel      build/venv-wheel, an environment with the linker for wheels
 #   --container  the tools that build container images
@@ -23,19 +24,26 @@ for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
-  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel] [--container]" \
-    "[--coverage]"
+  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--frameworks] [--newest]" \
+    "[--wheel] [--container] [--coverage]"
 }
 
 want=("${for_build[@]}")
 venv=no
 newest=no
+frameworks=no
 wheel=no
 coverage=no
 servers=no
 for option in "$@"; do
   case $option in
-    --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes; servers=yes ;;
+    --test)
+      want+=("${for_python[@]}" "${for_test[@]}")
+      venv=yes
+      frameworks=yes
+      servers=yes
+      ;;
+    --frameworks) want+=("${for_python[@]}"); venv=yes; frameworks=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
@@ -108,6 +116,24 @@ make_venv() {
   cp tools/requirements.txt "$stamp"
 }
 
+# It sees the packages of .venv, torch among them, through a .pth file.
+make_frameworks() {
+  local folder=build/venv-frameworks stamp=build/venv-frameworks/installed
+  if cmp -s tools/frameworks.txt "$stamp" && "$folder/bin/python" -c 'import torch' 2>/dev/null
+  then
+    return 0
+  fi
+  /usr/bin/python3 -m venv --clear "$folder"
+  "$folder/bin/python" - "$(readlink -f .venv)" <<'END'
+import pathlib, sys, sysconfig
+of_torch, = pathlib.Path(sys.argv[1]).glob('lib/python*/site-packages')
+pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text(f'{of_torch}\n')
+END
+  "$folder/bin/python" -m pip install -q --disable-pip-version-check --no-deps \
+    -r tools/frameworks.txt
+  cp tools/frameworks.txt "$stamp"
+}
+
 # torch_wants PATTERN: torch's requirements that match, without parts that a CPU run never loads.
 torch_wants() {
   build/venv-newest/bin/python - "$1" <<'END'
@@ -153,6 +179,7 @@ if [ "$servers" = yes ]; then
   [ -x build/etcd-server/usr/bin/etcd ] || unpack etcd-server
 fi
 if [ "$venv" = yes ]; then make_venv; fi
+if [ "$frameworks" = yes ]; then make_frameworks; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi
 if [ "$coverage" = yes ]; then make_coverage_tools; fi

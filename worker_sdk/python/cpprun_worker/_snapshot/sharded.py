@@ -20,6 +20,7 @@ from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import _StorageInfo
 from torch.distributed.checkpoint.planner import LoadItemType
 from torch.distributed.checkpoint.planner_helpers import WriteItemType
+from torch.distributed.checkpoint.stateful import Stateful
 from torch.futures import Future
 
 from .manifest import sharded_file
@@ -43,6 +44,27 @@ class ModelAndOptimizer:
             model_state_dict=state['model'],
             optim_state_dict=state.get('optimizer', {}),
         )
+
+
+class DictOfParts:
+    """The dict that a program gives to dcp.save() and dcp.load(): objects with state_dict, and
+    tensors and plain values."""
+
+    def __init__(self, parts):
+        self._parts = parts
+
+    def state_dict(self):
+        return {
+            name: part.state_dict() if isinstance(part, Stateful) else part
+            for name, part in self._parts.items()
+        }
+
+    def load_state_dict(self, state):
+        for name, part in self._parts.items():
+            if isinstance(part, Stateful):
+                part.load_state_dict(state[name])
+            else:
+                self._parts[name] = state[name]
 
 
 class Item(NamedTuple):

@@ -18,7 +18,7 @@ import sys
 from typing import Any, Mapping, MutableMapping
 
 from .files import is_same_path
-from .loader import MEMORY, Loader
+from .loader import MEMORY, Candidate, Loader
 from .memory import Memory
 from .ranks import FolderGroup, Ranks
 from .schedule import Schedule, interval_of
@@ -38,8 +38,9 @@ class Snapshot:
         (numbers, texts, lists, dicts, tensors), which resume() replaces in this dict.
     per_rank: the same for what is each rank's own.
     sharded: in place of model and optimizer, an object whose state_dict (dicts with DTensors) is
-        saved in the format of torch.distributed.checkpoint. A model that FSDP2 has sharded needs no
-        such object: it and its optimizer are saved in that format anyway.
+        saved in the format of torch.distributed.checkpoint, or the dict that dcp.save() takes. A
+        model that FSDP2 has sharded needs neither: it and its optimizer are saved in that format
+        anyway.
     folder: default CPPRUN_SNAPSHOT_DIR (from --snapshot-dir), else "snapshots".
     keep, keep_every: how many of the newest remain, and each whose step is a multiple.
     rng: saves the random generators of Python, numpy and torch, of each rank.
@@ -79,7 +80,8 @@ class Snapshot:
             own = _Joined(own, per_rank) if own else per_rank
         extra = {} if extra is None else extra
         self._ranks = Ranks()
-        self._state = TrainingState(model, others, extra, own, rng, sharded, self._ranks)
+        self._has_rng = rng
+        self._track(model, others, extra, own, sharded)
         self._group = FolderGroup(self._folder, self._ranks)
         self._memory = Memory(owner, in_memory)
         self._schedule = Schedule(self._ranks)
@@ -98,8 +100,20 @@ class Snapshot:
 
         ValueError: the snapshot does not fit the objects, which may be partly loaded then.
         """
+        return self._apply(self._find())
+
+    def _track(self, model, others, extra, own, sharded=None):
+        """For adapters too, whose objects are made after the Snapshot."""
+        state = TrainingState(model, others, extra, own, self._has_rng, sharded, self._ranks)
+        self._state = state
+
+    def _find(self) -> tuple[Candidate, dict[str, Any]] | None:
+        """What resume() loads, or None."""
         self._writer.wait()
-        found = Loader(self._folder, self._ranks, self._group, self._memory).load()
+        return Loader(self._folder, self._ranks, self._group, self._memory).load()
+
+    def _apply(self, found: tuple[Candidate, dict[str, Any]] | None) -> int:
+        """The rest of resume()."""
         if found is None:
             self._source = 'none'
             return 0
