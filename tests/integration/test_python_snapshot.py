@@ -270,7 +270,6 @@ def test_a_full_disk_keeps_the_snapshots_of_before(jobs):
     assert cpprunctl('verify', jobs.folder / 'kept').returncode == 0
 
 
-@long
 def test_two_programs_in_one_folder_leave_whole_snapshots(jobs):
     """Each counts the other's newer ones as a future that was left; none is mixed or cut."""
     both = [alone(jobs, 'folder=runs', 'every=2', 'sleep=0.05', 'keep=2') for _ in range(2)]

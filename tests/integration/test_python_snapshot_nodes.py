@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from conftest import free_port
-from test_python_snapshot import IS_LONG, PYTHON, WORKER
+from test_python_snapshot import PYTHON, WORKER
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 
 STEPS = 60
@@ -40,10 +40,7 @@ def undisturbed(jobs):
     return job.find(r'\] parameters (\w+)')[1]
 
 
-FLAGS = [('--snapshot-replicas=1',), *([()] if IS_LONG else [])]
-
-
-@pytest.mark.parametrize('flags', FLAGS, ids=['replicas', 'disk'][: len(FLAGS)])
+@pytest.mark.parametrize('flags', [('--snapshot-replicas=1',), ()], ids=['replicas', 'disk'])
 def test_a_new_node_resumes(jobs, flags):
     """Exactly, from memory that its neighbour has copied; else from what the neighbour has on disk,
     where the random generators of the lost rank are missing."""

@@ -8,10 +8,15 @@ from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 WORKER = ROOT / 'tests' / 'support' / 'python_sharded_worker.py'
 
 
+def start(jobs, n, steps, folder, mode='apart', restarts=2, **env):
+    flags = ('--standalone', f'--nproc-per-node={n}', f'--max-restarts={restarts}', '--no-python')
+    env = {'OMP_NUM_THREADS': '1', **env}
+    return jobs.cpprun(*flags, PYTHON, '-u', WORKER, steps, folder, mode, env=env)
+
+
 def train(jobs, n, steps, folder, mode='apart', faults=''):
-    env = {'OMP_NUM_THREADS': '1', **({'CPPRUN_FAULTS': faults} if faults else {})}
-    flags = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=2', '--no-python')
-    job = jobs.cpprun(*flags, PYTHON, '-u', WORKER, steps, folder, mode, env=env)
+    env = {'CPPRUN_FAULTS': faults} if faults else {}
+    job = start(jobs, n, steps, folder, mode, **env)
     assert job.done() == 0, job.output
     return job
 
@@ -50,6 +55,15 @@ print(f"sum {sum(part.abs().sum().item() for part in state['model'].values()):.6
     code, output = jobs.run(PYTHON, '-c', look, jobs.folder / 'runs' / 'step-30')
     assert code == 0, output
     assert job.find(r'sum (\S+)')[0] in output
+
+
+def test_a_model_of_another_shape_is_refused_with_its_tensor(jobs):
+    train(jobs, 2, 5, 'runs')
+    job = start(jobs, 2, 10, 'runs', restarts=0, WIDTH='310')
+    assert job.done() == 1
+    said = "ValueError: the sharded model can't be resumed: rank 0: Size mismatch between saved"
+    assert said in job.output, job.output
+    assert ' for model.0.weight' in job.output
 
 
 @long

@@ -47,7 +47,9 @@ def main():
     rank = dist.get_rank()
     torch.manual_seed(0)
     # Sizes that no number of ranks divides: some shards are shorter or empty.
-    model = nn.Sequential(nn.Linear(20, 301), nn.ReLU(), nn.Linear(301, 77), nn.Linear(77, 1))
+    width = int(os.environ.get('WIDTH', 301))
+    layers = nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 77), nn.Linear(77, 1)
+    model = nn.Sequential(*layers)
     for layer in (model[0], model[2]):
         fully_shard(layer)
     fully_shard(model)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint import state_dict as dcp_state
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import _StorageInfo
 from torch.distributed.checkpoint.planner import LoadItemType
@@ -119,9 +120,13 @@ class Sharded:
         return _local(self._saved.state_dict())
 
     def load(self, reader):
-        """Raises what DCP raises, on all ranks."""
+        """Raises what DCP raises, on all ranks; never its CheckpointException, a BaseException."""
         state = self._saved.state_dict()
-        dcp.load(state, storage_reader=reader, process_group=self._ranks.training_group)
+        try:
+            dcp.load(state, storage_reader=reader, process_group=self._ranks.training_group)
+        except CheckpointException as error:
+            rank = min(error.failures)
+            raise ValueError(f'rank {rank}: {error.failures[rank][0]}') from error
         self._saved.load_state_dict(state)
 
 
