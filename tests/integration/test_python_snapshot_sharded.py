@@ -2,7 +2,15 @@
 
 import pytest
 from launches import ROOT
-from test_python_snapshot import PYTHON, WORLDS, cpprunctl, from_lines, long
+from test_python_snapshot import (
+    IS_LONG,
+    PYTHON,
+    WORLDS,
+    RandomKills,
+    cpprunctl,
+    from_lines,
+    long,
+)
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 
 WORKER = ROOT / 'tests' / 'support' / 'python_sharded_worker.py'
@@ -34,6 +42,22 @@ def test_killed_workers_resume_exactly_from_memory(jobs, n):
     job = train(jobs, n, 30, 'runs', faults=faults)
     assert result(job) == whole
     assert {where for _, where in from_lines(job)[n:]} == {'memory'}
+
+
+@pytest.mark.parametrize('n', [2, 4] if IS_LONG else [2])
+def test_random_kills_do_not_change_the_result(jobs, n):
+    whole, count = result(train(jobs, n, 30, 'whole')), 0
+    for seed in range(25 if IS_LONG else 1):
+        folder = f'runs-{seed}'
+        job = start(jobs, n, 30, folder, restarts=50, EVERY='2')
+        kills = RandomKills(job, jobs.folder / folder, n, seed)
+        kills.run(4)
+        assert job.done() == 0, job.output
+        count += kills.count
+        assert result(job) == whole, job.output
+        assert cpprunctl('verify', jobs.folder / folder).returncode == 0
+    print(f'{count} kills, {n} ranks of FSDP2')
+    assert count > 0
 
 
 def test_another_world_size_and_dcp_read_it(jobs):

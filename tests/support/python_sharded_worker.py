@@ -64,6 +64,7 @@ def main():
             folder, model=model, optimizer=optimizer, scheduler=scheduler
         )
     step = state.resume()
+    print(f'[rank {rank}] started as process {os.getpid()}', flush=True)
     print(f'[rank {rank}] from {step} {state.source}', flush=True)
     while step < steps:
         cpprun_worker.fault_point(step=step)
@@ -73,8 +74,10 @@ def main():
         optimizer.step()
         scheduler.step()
         step += 1
+        if rank == 0:
+            print(f'[rank 0] step {step}', flush=True)
         time.sleep(0.05)
-        state.maybe_save(step, every=5)
+        state.maybe_save(step, every=int(os.environ.get('EVERY', 5)))
     state.wait()
     whole = [part.full_tensor().detach() for part in model.parameters()]
     content = b''.join(part.numpy().tobytes() for part in whole)
