@@ -326,6 +326,22 @@ print(new(model=values, extra=extra).resume(), values.values, extra)
     )
 
 
+def test_a_process_that_ends_finishes_its_save_first(jobs):
+    """Also if a child that it has forked ends before."""
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import torch, cpprun_worker
+state = cpprun_worker.Snapshot('runs', model=torch.nn.Linear(3000, 1000))
+assert state.save_async(7)
+if child := os.fork():
+    assert os.waitpid(child, 0)[1] == 0
+sys.exit(0)
+"""
+    assert jobs.run(PYTHON, '-c', code) == (0, '')
+    assert [path.name for path in (jobs.folder / 'runs').iterdir()] == ['step-7']
+
+
 def test_import_needs_no_torch(jobs):
     module = ROOT / 'worker_sdk' / 'python'
     code = f"""

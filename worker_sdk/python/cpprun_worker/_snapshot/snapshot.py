@@ -25,6 +25,10 @@ from .schedule import Schedule, interval_of
 from .training_state import TrainingState
 from .writer import Writer
 
+# From so many steps between saves on the ranks agree on a save one step ahead, so that training
+# does not wait for them. A save that ends within the last step leaves the next one out.
+_AHEAD = 8
+
 
 class Snapshot:
     """Saves and resumes the state of a training. Works under cpprun, under torchrun and alone.
@@ -173,6 +177,8 @@ class Snapshot:
         if not self._is_prepared:
             self._is_prepared = True
             writer.prepare(lambda: self._state.capture(step, 0.0, self._ranks.rank))
+        if isinstance(every, int) and every >= _AHEAD and (step + 1) % every == 0:
+            writer.ask_ahead(step + 1)
         return False
 
     def wait(self) -> bool:
