@@ -108,8 +108,9 @@ run_gtest() {
 # digest PROGRAM: of the program and of what tests read or start besides.
 digest() {
   local build=${1%%/tests/*}
-  cat "$1" docs/*.md tests/sim/seeds.txt tests/scenarios/*.txt "$build/bin/channel_worker" \
-    "$build"/tests/support/{bad_worker,mini_agent,snapshot_writer} | sha256sum
+  cat "$1" docs/*.md docs/*/*.md tests/sim/seeds.txt tests/scenarios/*.txt \
+    "$build/bin/channel_worker" "$build"/tests/support/{bad_worker,mini_agent,snapshot_writer} |
+    sha256sum
 }
 
 has_passed() {

@@ -27,6 +27,7 @@ UNCHECKED = re.compile(r'(^|/)(corpus|golden|data)/|^LICENSE$')
 TIMED_TESTS = re.compile(r'^tests/(unit|scenarios|sim|integration)/')
 
 LATER = re.compile(r'\b(TO' r'DO|FIX' r'ME|X' r'XX)\b')
+PAGE = re.compile(r'(?<![\w/.:-])docs/[\w./-]+\.(?:md|json|png)\b')
 MACHINE_PATH = re.compile(r'(?<![\w.$}])/(?:work|home/\w+)/')
 DEAD_CODE = re.compile(
     r'^\s*(?:(?:return|auto|const|int|bool|if|for|while|delete|throw)\b[^.]*[;{]'
@@ -104,6 +105,14 @@ def check_words(report, path, text):
     for number, line in enumerate(text.split('\n'), 1):
         for word, term in vocabulary.withdrawn(line):
             report.add(path, number, 'withdrawn-word', f'{word}; use: {term}')
+
+
+def check_pages(report, root, path, text):
+    """The pages under docs/ that a comment, a message or a text names exist."""
+    for number, line in enumerate(text.split('\n'), 1):
+        for name in PAGE.findall(line):
+            if path != 'CHANGELOG.md' and not (pathlib.Path(root) / name).is_file():
+                report.add(path, number, 'page', f'there is no {name}')
 
 
 def check_python(report, path, text):
@@ -318,6 +327,7 @@ def check(root, names=None, split_classes=None):
         text = (pathlib.Path(root) / path).read_text(encoding='utf-8', errors='replace')
         check_lines(report, path, text)
         check_words(report, path, text)
+        check_pages(report, root, path, text)
         if path.endswith('.py'):
             check_python(report, path, text)
         if path.endswith('.sh') or re.match(r'#!.*\b(ba)?sh\b', text):

@@ -112,7 +112,7 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
 
 void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
   if (state_ == State::Ended) return;
-  finish(Finish{Finish::How::Error, 0, error.text, {}, 0}, effects);
+  finish(Finish::error(error.text), effects);
 }
 
 void Agent::on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects) {
@@ -197,7 +197,7 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
   if (const std::string wrong = wrong_ranks_text(message, options_.facts.nproc); !wrong.empty()) {
     effects.push_back(SendMessage{control::Leave{wrong}});
     effects.push_back(Disconnect{false});
-    return finish(Finish{Finish::How::Error, 0, wrong, {}, 0}, effects);
+    return finish(Finish::error(wrong), effects);
   }
   assignment_ = message;
   exits_.begin_round();
@@ -394,9 +394,10 @@ void Agent::send_stopped(Effects& effects) {
 
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {
   if (job_result_) return finish_job(effects);  // it needs the coordinator no more
+  const bool is_elsewhere = message.is_other_job && options_.has_further_ports;
+  if (is_elsewhere) return effects.push_back(Reconnect{true});
   effects.push_back(Disconnect{has_workers()});
-  std::string text = refused_text(message, options_.hello, options_.endpoint);
-  finish(Finish{Finish::How::Error, 0, std::move(text), {}, 0}, effects);
+  finish(Finish::error(refused_text(message, options_.hello, options_.endpoint)), effects);
 }
 
 // ---------------------------------------------------------------- waiting, hosting, giving up

@@ -42,6 +42,7 @@ struct AgentOptions {
   Duration join_timeout{};
   Duration stop_grace{};
   bool is_led_by_election = false;  // on_led_from() names the coordinator's address (R18)
+  bool has_further_ports = false;   // the coordinator of another job is no reason to give up
 };
 
 class Agent {

@@ -62,7 +62,9 @@ struct EtcdConfig {
 // --secret-file, or --tls-cert and its like: what proves that a peer belongs to the job.
 struct TlsConfig {
   std::shared_ptr<const JobSecret> secret;  // null: none
-  std::string cert_file;                    // with key_file and ca_file; "": none
+  // Slurm: the file that the first node makes, and that all nodes read the secret from; "": none.
+  std::string step_secret_file;
+  std::string cert_file;  // with key_file and ca_file; "": none
   std::string key_file;
   std::string ca_file;
 };
@@ -73,7 +75,11 @@ struct RendezvousConfig {
   // Address of the coordinator. Static with several nodes, or with the agent's store:
   // master_addr:master_port. Etcd: the first member of etcd.
   Endpoint endpoint;
-  EtcdConfig etcd;  // Etcd only
+  // The hosting node listens at the first free one of endpoint.port and these, and leads no other
+  // job there; the other nodes try them in this order.
+  std::vector<uint16_t> further_ports;
+  int expected_nodes = 0;  // agents that the scheduler starts; 0: unknown
+  EtcdConfig etcd;         // Etcd only
   std::string run_id;
   bool has_default_run_id = false;  // the user gave no --rdzv-id, so other jobs may use the same
   int min_nodes = 1;
@@ -121,7 +127,7 @@ struct LogConfig {
   std::optional<std::string> prefix_template;
 };
 
-// --preload: docs/preload.md.
+// --preload: docs/how-to/preload.md.
 struct PreloadConfig {
   enum class Mode { Off, Auto, List } mode = Mode::Off;
   std::vector<std::string> modules;  // List
@@ -161,6 +167,7 @@ struct FaultConfig {
 struct ClusterConfig {
   enum class Kind { None, Slurm, Kubernetes } kind = Kind::None;
   std::string job_id;         // Slurm: of the job
+  std::string step_id;        // Slurm: of the step, with job and restart: "41.0.0"; "": no step
   int64_t restarts = 0;       // Slurm: how often it has requeued the job
   bool is_first_node = true;  // the node that hosts the coordinator and asks for the requeue
   // --requeue: up to this number of requeues; unset: not asked for.

@@ -154,6 +154,8 @@ struct Finish {
   std::string lost{};
   std::optional<control::JobResult> job_result{};  // unset: the coordinator sent none
   bool ran_no_worker = false;                      // this node was in no round
+
+  static Finish error(std::string text) { return {How::Error, 0, std::move(text), {}, 0}; }
 };
 
 using Effect = std::variant<SendMessage, Disconnect, Reconnect, PrepareRound, StartWorkers,

@@ -388,9 +388,10 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
 // must not make a successful job look stopped (kStoppedResumable would have it requeued).
 int AgentDaemon::Impl::code_for_scheduler(int code) const {
   const bool is_under_slurm = config_.cluster.kind == ClusterConfig::Kind::Slurm;
-  const bool has_left = others_continue_ && !finish_->job_result && code == kStoppedResumable;
+  const bool is_stopped = code == kStoppedResumable || code == kSignalBase + SIGTERM;
+  const bool has_left = others_continue_ && !finish_->job_result && is_stopped;
   if (!is_under_slurm || !has_left) return code;
-  log::warning("exit code 0 instead of 75: the other nodes continue the job");
+  log::warning("exit code 0, not " + std::to_string(code) + ": the other nodes continue the job");
   return kSuccess;
 }
 
@@ -502,9 +503,7 @@ void AgentDaemon::Impl::open_snapshots() {
 void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresses) {
   const RendezvousConfig& rendezvous = config_.rendezvous;
   if (!snapshots_ || rendezvous.max_nodes == 1 || addresses.empty()) return;
-  const auto is_local = [](const std::string& name) {
-    return name == "localhost" || is_loopback(name);
-  };
+  const auto is_local = [](const auto& name) { return name == "localhost" || is_loopback(name); };
   const bool is_known_by_it = rendezvous.local_addr.empty() &&
                               (!is_local(addresses.front()) || is_local(rendezvous.endpoint.host));
   core_->on_serving(snapshots_->serve(is_known_by_it ? addresses.front() : ""));
@@ -536,6 +535,7 @@ void AgentDaemon::Impl::connect() {
   ControlClient::Options options{is_own_, config_.rendezvous.wait_reminder_interval};
   options.is_led_by_election = arbiter_ != nullptr;
   options.tls = config_.rendezvous.job_tls;
+  if (!is_own_) options.further_ports = config_.rendezvous.further_ports;
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
 }

@@ -46,6 +46,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   job_spec.master_port = rendezvous.master_port.value_or(uint16_t{0});
   if (job_spec.is_store_on_main_port) job_spec.master_port = rendezvous.endpoint.port;
   job_spec.last_call = rendezvous.conf.last_call.value_or(Duration{-1});
+  job_spec.expected_nodes = rendezvous.expected_nodes;
   job_spec.scale_up_interval = rendezvous.conf.scale_up_interval;
   job_spec.heartbeat = rendezvous.conf.heartbeat;
   job_spec.lease = rendezvous.conf.lease;
@@ -66,6 +67,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.endpoint = to_string(rendezvous.endpoint);
   options.join_timeout = rendezvous.conf.join_timeout;
   options.stop_grace = config.stop_grace;
+  options.has_further_ports = !rendezvous.further_ports.empty();
   options.is_led_by_election = rendezvous.backend == Backend::Etcd;
   return options;
 }

@@ -1,5 +1,5 @@
 // Hints: a table of frequent failures with their remedies. The failure summary adds the hint that
-// matches; docs/troubleshooting.md shows the whole table. Pure.
+// matches; docs/how-to/troubleshooting.md shows the whole table. Pure.
 #pragma once
 
 #include <span>

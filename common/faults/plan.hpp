@@ -1,5 +1,5 @@
-// Plan: the faults to inject into a job, where and when, and the expected outcome. docs/faults.md
-// describes the format, docs/faults.schema.json is its schema.
+// Plan: the faults to inject into a job, where and when, and the expected outcome.
+// docs/reference/faults.md describes the format, docs/reference/faults.schema.json is its schema.
 //
 // Pure data with a parser. agent/daemon/faults/fault_injector.hpp and worker/faults.hpp inject the
 // faults. A plan may leave choices open (a range of steps, any rank); drawn() in draw.hpp makes

@@ -333,7 +333,8 @@ Result<Plan> parse_plan(std::string_view text, const std::string& name) {
   if (json.is_discarded()) return named("it is no JSON");
   Fields own(json, "", error);
   own.allow_only({"plan", "seed", "expect"});
-  if (!own.has("plan") && !error) own.wrong("it has no list 'plan'; docs/faults.md has examples");
+  if (!own.has("plan") && !error)
+    own.wrong("it has no list 'plan'; docs/reference/faults.md has examples");
   own.number("seed", plan.seed, 0, kNumberMax);
   if (const ordered_json* list = own.find("plan"); list != nullptr && !error) {
     read_faults(*list, plan, error);

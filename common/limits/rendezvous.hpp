@@ -23,7 +23,10 @@ inline constexpr int kClockDriftPercent = 2;  // how far the rates of two clocks
 // Rounds.
 // The first round starts with min nodes when no node has joined for this long ...
 inline constexpr Duration kLastCall = 1s;
-inline constexpr Duration kLastCallMax = 30s;     // ... or at the latest after this long.
+inline constexpr Duration kLastCallMax = 30s;  // ... or at the latest after this long.
+// The first round waits this long for nodes that the scheduler starts as well: Slurm starts the
+// tasks of a step within seconds, unless a node is slow or lost.
+inline constexpr Duration kExpectedNodesWait = 30s;
 inline constexpr Duration kJoinTimeout = 600s;    // waiting for a round (torchrun's default)
 inline constexpr Duration kStaticTimeout = 900s;  // the same for the static backend, as torchrun
 // Nodes that join within this time enlarge the job together.
@@ -42,6 +45,11 @@ inline constexpr Duration kRedirectTimeout = 4 * kAnnounceInterval;
 // Name look-ups at one time. Each has a thread that cannot be interrupted. An agent needs one or
 // two, and some more for etcd's members.
 inline constexpr int kLookupsUnderWay = 16;
+
+// Ports that follow from a Slurm step, in the order in which hosts and agents try them: so many
+// jobs with the same ports can share a node. More only make the search of a lost coordinator
+// longer.
+inline constexpr int kDerivedPorts = 8;
 
 // Sizes.
 inline constexpr int kNodesPerJob = 100'000;

@@ -13,6 +13,10 @@ using namespace std::chrono_literals;
 // Whoever records a handshake can try secrets without asking anybody, so a short one is none.
 inline constexpr size_t kSecretBytesMin = 16;
 inline constexpr size_t kSecretBytesMax = 1024;  // 32 random bytes suffice
+// How long the other nodes of a Slurm step wait for the first node's secret file, and how often
+// they look: attributes of a shared file system may be a minute old.
+inline constexpr Duration kSecretFileWait = 120s;
+inline constexpr Duration kSecretFilePoll = 100ms;
 // What a peer may send until the handshake is over. A chain of certificates is below 16 KiB.
 inline constexpr size_t kTlsHandshakeBytes = 64 * 1024;
 inline constexpr Duration kTlsHandshakeTimeout = 10s;  // as kSilentPeerTimeout of the server

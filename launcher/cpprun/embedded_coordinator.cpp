@@ -26,10 +26,12 @@ CoordinatorOptions standby_options(const RendezvousConfig& config, Term term, In
   return options;
 }
 
-// A job of one node belongs to the node that hosts it: no other agent may join it first.
+// A job of one node belongs to the node that hosts it: no other agent may join it first. The same
+// is true at a port that follows from the job, where other jobs look for their own coordinator.
 CoordinatorOptions own_options(const RendezvousConfig& config, Incarnation embedded) {
   CoordinatorOptions options = coordinator_options_of(config, embedded);
-  if (config.max_nodes == 1) options.own_job = config.run_id;
+  options.leads_own_job_alone = !config.further_ports.empty();
+  if (config.max_nodes == 1 || options.leads_own_job_alone) options.own_job = config.run_id;
   return options;
 }
 
@@ -100,6 +102,20 @@ class EmbeddedCoordinator::Impl {
                                           std::move(hello), std::move(message), config.job_tls);
   }
 
+  // At the first free one of the job's ports.
+  Status listen_at_first_free(HostAddress host_address, const std::vector<uint16_t>& further) {
+    Status first = listen(host_address);
+    if (first || further.empty()) return first;
+    for (uint16_t port : further) {
+      host_address.port = port;
+      if (listen(host_address)) return {};
+    }
+    return Error{first.error().kind,
+                 first.error().text + " (and so are the " + std::to_string(further.size()) +
+                     " further ports of this job); name a free one with --rdzv-backend=c10d "
+                     "--rdzv-endpoint=HOST:PORT on all nodes"};
+  }
+
   Status listen(const HostAddress& host_address) {
     Result<uint16_t> port =
         coordinator_.listen(Endpoint{host_address.listen_host, host_address.port});
@@ -165,7 +181,9 @@ Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::start(
   // Workers do not inherit the raised limit: the agent gives them the one that it found.
   if (!config.is_standalone) raise_descriptor_limit();
   auto impl = std::make_unique<Impl>(config, own_options(config, embedded));
-  if (Status ok = impl->listen(host_address_without_lookup(config)); !ok) return ok.error();
+  const HostAddress host_address = host_address_without_lookup(config);
+  if (Status ok = impl->listen_at_first_free(host_address, config.further_ports); !ok)
+    return ok.error();
   impl->start_thread();
   return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(impl)));
 }

@@ -17,6 +17,7 @@
 #include "common/exit_code.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/log.hpp"
+#include "common/limits/tls.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/text.hpp"
@@ -25,6 +26,7 @@
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
 #include "launcher/cpprun/slurm_requeue.hpp"
+#include "launcher/cpprun/slurm_secret.hpp"
 #include "launcher/doctor/checks.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/options/options.hpp"
@@ -102,6 +104,16 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
   return code;
 }
 
+// The result owns the secret's file until the end of the launcher.
+Result<SlurmSecret> obtain_step_secret(AgentConfig& config) {
+  RendezvousConfig& rendezvous = config.rendezvous;
+  const Duration wait = std::min(limits::kSecretFileWait, rendezvous.conf.join_timeout);
+  Result<SlurmSecret> made =
+      SlurmSecret::obtain(rendezvous.tls.step_secret_file, config.cluster.is_first_node, wait);
+  if (made && made->secret()) rendezvous.tls.secret = made->secret();
+  return made;
+}
+
 // OpenSSL is loaded where the job may span nodes: a job of one node keeps to its own process.
 Status load_tls(RendezvousConfig& rendezvous) {
   const TlsConfig& tls = rendezvous.tls;
@@ -130,6 +142,8 @@ int launch(Launch launch_options, StartTimes times) {
     return fail(ok.error());
   report_options(launch_options);
   if (launch_options.is_surplus) return kSuccess;
+  Result<SlurmSecret> step_secret = obtain_step_secret(launch_options.config);
+  if (!step_secret) return fail(step_secret.error());
   if (Status ok = load_tls(launch_options.config.rendezvous); !ok) return fail(ok.error());
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());

@@ -115,12 +115,14 @@ void fill_rank(ParsedOptions& options, const SlurmStep& step, Inferences& inferr
 void fill_endpoint(ParsedOptions& options, const SlurmJob& job, const SlurmStep& step,
                    Inferences& inferred, ClusterView& view) {
   if (!options.is_given("rdzv-backend")) options.rdzv_backend = "c10d";
-  const Endpoint endpoint{step.nodes.front(), port_of_step(job, step)};
+  std::vector<uint16_t> ports = ports_of_step(job, step);
+  const Endpoint endpoint{step.nodes.front(), ports.front()};
   options.rdzv_endpoint = to_string(endpoint);
   options.spellings["rdzv-endpoint"] = "SLURM_STEP_NODELIST";
   inferred.add("endpoint " + to_string(endpoint));
   if (options.rdzv_backend == "static") return fill_rank(options, step, inferred);
   view.is_host = step.is_on_first;
+  view.further_ports.assign(ports.begin() + 1, ports.end());
 }
 
 void fill_rendezvous(ParsedOptions& options, const SlurmJob& job, const SlurmStep& step,
@@ -139,8 +141,8 @@ void fill_rendezvous(ParsedOptions& options, const SlurmJob& job, const SlurmSte
     fill_endpoint(options, job, step, inferred, view);
   }
   if (options.rdzv_backend == "static") return;
-  const std::string id =
-      job.id + "." + std::to_string(step.id) + "." + std::to_string(job.restarts);
+  view.expected_nodes = static_cast<int>(step.nodes.size());
+  const std::string& id = view.config.step_id;
   if (fill(options, "rdzv-id", &ParsedOptions::rdzv_id, id, "SLURM_JOB_ID")) {
     inferred.add("run id " + id);
   }
@@ -158,6 +160,7 @@ Result<ClusterView> use_slurm(ParsedOptions& options, const SlurmJob& job) {
     return view;
   }
   const SlurmStep& step = *job.step;
+  config.step_id = job.id + "." + std::to_string(step.id) + "." + std::to_string(job.restarts);
   const bool is_shared = step.tasks_here > 1 || step.local_id > 0;
   if (is_shared && !are_launchers_meant(options, step)) {
     view.is_surplus = step.local_id > 0;

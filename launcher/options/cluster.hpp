@@ -17,6 +17,8 @@ struct ClusterView {
   ClusterConfig config;
   // Overrides what the endpoint's name tells about the hosting node; unset: the name decides.
   std::optional<bool> is_host;
+  std::vector<uint16_t> further_ports;  // as in RendezvousConfig
+  int expected_nodes = 0;               // as in RendezvousConfig
   // Another launcher on this node runs the job; this one ends at once with 0.
   bool is_surplus = false;
   std::string inferred;  // one line; empty: nothing was inferred

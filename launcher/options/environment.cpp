@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "common/machine/files.hpp"
 #include "common/machine/identity.hpp"
+#include "common/machine/usable_cpus.hpp"
 #include "common/text.hpp"
 #include "launcher/options/gpus.hpp"
 
@@ -45,6 +47,27 @@ int count_online_cpus() {
   return count > 0 ? static_cast<int>(count) : 1;
 }
 
+// By the type of the file system. FUSE may be either, so it does not count.
+bool is_shared_folder(const std::string& path) {
+  constexpr uint64_t kShared[] = {
+      0x6969,      // NFS
+      0x517B,      // SMB
+      0xFE534D42,  // SMB 2
+      0xFF534D42,  // CIFS
+      0x0BD00BD0,  // Lustre
+      0x47504653,  // GPFS
+      0x00C36400,  // CephFS
+      0x19830326,  // BeeGFS
+      0x5346414F,  // AFS
+      0xAAD7AAEA,  // PanFS
+      0x01161970,  // GFS2
+      0x7461636F   // OCFS2
+  };
+  struct statfs info {};
+  if (::statfs(path.c_str(), &info) != 0) return false;
+  return std::ranges::count(kShared, static_cast<uint32_t>(info.f_type)) > 0;
+}
+
 // Version 4, as torchrun's.
 std::string random_uuid() {
   auto bytes = random_bytes();
@@ -74,8 +97,10 @@ Environment real_environment() {
     made.variables.emplace_back(*entry);
   }
   made.count_cpus = count_online_cpus;
+  made.count_usable_cpus = usable_cpus;
   made.look_at = look_at_file;
   made.read_file = read_file;
+  made.is_shared_folder = is_shared_folder;
   made.read_secret = JobSecret::read;
   made.make_uuid = random_uuid;
   std::optional<std::string> pretended;

@@ -34,8 +34,9 @@ struct GpuProbe {
 };
 
 struct Environment {
-  std::vector<std::string> variables;  // "NAME=value", in their order
-  std::function<int()> count_cpus = [] { return 1; };
+  std::vector<std::string> variables;                         // "NAME=value", in their order
+  std::function<int()> count_cpus = [] { return 1; };         // of the machine, as torchrun counts
+  std::function<int()> count_usable_cpus = [] { return 1; };  // by affinity and cgroup quota
   std::function<GpuProbe()> probe_gpus = [] { return GpuProbe{0, "not looked for"}; };
   std::function<Topology()> read_topology = [] { return Topology{}; };
   std::function<FileFacts(const std::string& path)> look_at = [](const std::string&) {
@@ -44,6 +45,10 @@ struct Environment {
   // At most `most` bytes of it; nothing if it cannot be read.
   std::function<std::optional<std::string>(const std::string& path, size_t most)> read_file =
       [](const std::string&, size_t) { return std::nullopt; };
+  // Whether the folder is on a file system that several machines share.
+  std::function<bool(const std::string& path)> is_shared_folder = [](const std::string&) {
+    return false;
+  };
   // CPPRUN_SECRET, which is not among the variables. Null: unset.
   std::shared_ptr<const JobSecret> secret{};
   ReadSecret read_secret = [](const std::string& path) {

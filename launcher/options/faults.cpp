@@ -44,7 +44,8 @@ Status resolve_faults(const ParsedOptions& options, const Environment& environme
   if (path.empty()) return check_alone(options);
   const std::optional<std::string> text = environment.read_file(path, limits::kFaultPlanBytes + 1);
   if (!text) {
-    return bad_value("the fault plan '" + path + "' can't be read; docs/faults.md has examples");
+    return bad_value("the fault plan '" + path +
+                     "' can't be read; docs/reference/faults.md has examples");
   }
   Result<faults::Plan> plan = faults::parse_plan(*text, path);
   if (!plan) return plan.error();

@@ -8,7 +8,7 @@ namespace cpprun {
 namespace {
 
 constexpr OptionRow kTable[] = {
-    // name, field, value in help, since, help, note for docs/flags.md, details
+    // name, field, value in help, since, help, note for docs/reference/flags.md, details
     {"nnodes", &ParsedOptions::nnodes, "N|MIN:MAX", "1.9",
      "Number of nodes, or a range for an elastic job. Default: 1."},
     {"nproc-per-node", &ParsedOptions::nproc_per_node, "N|WORD", "1.9",
@@ -38,7 +38,7 @@ constexpr OptionRow kTable[] = {
     {"rdzv-backend", &ParsedOptions::rdzv_backend, "NAME", "1.9",
      "static, c10d, cpprun (another name of c10d), or etcd. Default: static.",
      "c10d is cpprun's own rendezvous and does not mix with torchrun agents; etcd is asked by its "
-     "v3 interface (docs/etcd.md), also as etcd-v2"},
+     "v3 interface (docs/how-to/etcd.md), also as etcd-v2"},
     {"rdzv-endpoint", &ParsedOptions::rdzv_endpoint, "HOST[:PORT]", "1.9",
      "Where the nodes meet. Default with c10d: localhost:29400. With etcd: its members, "
      "HOST[:PORT],..."},
@@ -174,7 +174,7 @@ constexpr OptionRow kTable[] = {
     {"faults", &ParsedOptions::faults, "FILE", "",
      "Inject the faults of this plan into the job, and check what it expects: exit 3 if that has "
      "not held.",
-     "CPPRUN_FAULTS may name the file too; docs/faults.md"},
+     "CPPRUN_FAULTS may name the file too; docs/reference/faults.md"},
     {"seed", &ParsedOptions::seed, "N", "",
      "Draws what the fault plan leaves open. Default: the plan's own seed, else 0.",
      "the same seed, the same faults"},
@@ -196,7 +196,8 @@ constexpr OptionRow kTable[] = {
      "no "
      "start and no restart waits for them. auto: the installed packages that the script imports. "
      "Default: off.",
-     "workers are spawned where a fork is not safe, with one line that says why; docs/preload.md"},
+     "workers are spawned where a fork is not safe, with one line that says why; "
+     "docs/how-to/preload.md"},
     {"allowed-host", &ParsedOptions::allowed_host, "NAME,...", "",
      "Further names by which browsers and other HTTP clients may ask the rendezvous port here. "
      "Always allowed: addresses, localhost, the names of this machine, and the endpoint's.",
@@ -229,6 +230,15 @@ constexpr OptionRow kTable[] = {
     {"preempt-signal", &ParsedOptions::preempt_signal, "LIST|none", "",
      "Under Slurm: signals that ask the job to save and stop, like SIGTERM. Default: USR1,USR2.",
      "elsewhere without effect; with none they act as in torchrun"},
+    {"slurm-secret",
+     &ParsedOptions::slurm_secret,
+     "WORD",
+     "",
+     "Under Slurm, for a job of several nodes without a secret or certificates: make a secret in "
+     "the submit directory: always, never, or auto, which does so if that is on a shared file "
+     "system. Default: auto.",
+     "docs/security.md",
+     {.choices = "auto always never"}},
     {"requeue",
      &ParsedOptions::requeue,
      "N",

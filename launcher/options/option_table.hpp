@@ -1,8 +1,8 @@
 // The table of all options that may precede the script: torchrun's flags (2.11 to 2.15) and
 // cpprun's own.
 //
-// The tokenizer, help, completion scripts and docs/flags.md read it; a new flag is a new row here
-// and a field of ParsedOptions. The rules about values are in the files with the resolve_*() parts.
+// The tokenizer, help, completion scripts and the page of flags read it; a new flag is a new row
+// here and a field of ParsedOptions. The rules about values are in the files with resolve_*().
 #pragma once
 
 #include <span>
@@ -46,7 +46,7 @@ struct OptionRow {
   std::string_view value;   // placeholder of the value in help: "N|MIN:MAX"
   std::string_view since;   // first torch release that has it; empty: cpprun's own
   std::string_view help;    // one sentence or two
-  std::string_view note{};  // for docs/flags.md: the difference from torchrun; may be empty
+  std::string_view note{};  // for the flags page: the difference from torchrun; may be empty
   OptionDetails details{};
 
   OptionKind kind() const;

@@ -42,6 +42,8 @@ Result<Launch> resolve(const ParsedOptions& given, const Environment& environmen
   }
   std::optional<bool>& is_host = launch.config.rendezvous.conf.is_host;
   if (!is_host) is_host = view->is_host;
+  launch.config.rendezvous.further_ports = std::move(view->further_ports);
+  launch.config.rendezvous.expected_nodes = view->expected_nodes;
   return launch;
 }
 

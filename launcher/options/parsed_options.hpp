@@ -70,6 +70,7 @@ struct ParsedOptions {
   std::string tls_ca;
   std::string cluster = "auto";
   std::string requeue;  // empty: not given; "yes" without a number
+  std::string slurm_secret = "auto";
   std::string preempt_signal = "USR1,USR2";
   std::string print_completion;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "launcher/options/node_list.hpp"
 
@@ -81,13 +82,18 @@ Result<std::optional<SlurmJob>> read_slurm_job(const Environment& environment) {
   return std::optional<SlurmJob>(std::move(job));
 }
 
-uint16_t port_of_step(const SlurmJob& job, const SlurmStep& step) {
+std::vector<uint16_t> ports_of_step(const SlurmJob& job, const SlurmStep& step) {
   constexpr uint64_t kFirst = 10'000;
   constexpr uint64_t kPorts = 20'000;
+  constexpr uint64_t kStride = 2'503;   // a prime, so the first ports of other jobs are rare here
   constexpr uint64_t kStepsOfJob = 16;  // neighbouring jobs get different ports for so many steps
   const auto id = static_cast<uint64_t>(text::parse_int(job.id).value_or(0));
   const uint64_t place = (id % kPorts) * kStepsOfJob + static_cast<uint64_t>(step.id);
-  return static_cast<uint16_t>(kFirst + place % kPorts);
+  std::vector<uint16_t> ports;
+  for (uint64_t i = 0; i < limits::kDerivedPorts; ++i) {
+    ports.push_back(static_cast<uint16_t>(kFirst + (place + i * kStride) % kPorts));
+  }
+  return ports;
 }
 
 }  // namespace cpprun

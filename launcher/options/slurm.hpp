@@ -33,8 +33,8 @@ struct SlurmJob {
 // nullopt: outside of Slurm. An error: the variables of the step make no sense.
 Result<std::optional<SlurmJob>> read_slurm_job(const Environment& environment);
 
-// f(job, step), so that two jobs on a shared node do not meet. Between 10000 and 29999: below the
-// ports that Linux gives to outgoing connections.
-uint16_t port_of_step(const SlurmJob& job, const SlurmStep& step);
+// limits::kDerivedPorts different ports, f(job, step), in the order in which to try them. Between
+// 10000 and 29999: below the ports that Linux gives to outgoing connections.
+std::vector<uint16_t> ports_of_step(const SlurmJob& job, const SlurmStep& step);
 
 }  // namespace cpprun

@@ -28,6 +28,23 @@ Status read_certificates(const ParsedOptions& options, const Environment& enviro
   return {};
 }
 
+// The way to a secret under Slurm without the user's help.
+Status choose_step_secret(const ParsedOptions& options, const Environment& environment,
+                          Launch& launch) {
+  const std::string& word = options.slurm_secret;
+  const std::string& step = launch.config.cluster.step_id;
+  if (step.empty() || word == "never" || launch.config.rendezvous.max_nodes < 2) return {};
+  const std::string folder(environment.text("SLURM_SUBMIT_DIR"));
+  if (folder.empty() || (word == "auto" && !environment.is_shared_folder(folder))) {
+    if (word == "always") return bad_value("--slurm-secret=always: SLURM_SUBMIT_DIR is not set");
+    launch.inferred += launch.inferred.empty() ? "" : ", no secret";
+    return {};
+  }
+  launch.config.rendezvous.tls.step_secret_file = folder + "/.cpprun-secret-" + step;
+  launch.inferred += launch.inferred.empty() ? "" : ", a secret of its own";
+  return {};
+}
+
 }  // namespace
 
 Status resolve_tls(const ParsedOptions& options, const Environment& environment, Launch& launch) {
@@ -43,7 +60,7 @@ Status resolve_tls(const ParsedOptions& options, const Environment& environment,
       options.secret_file, file_variable, environment.secret, environment.read_secret);
   if (!secret) return secret.error();
   tls.secret = std::move(*secret);
-  return {};
+  return tls.secret ? Status() : choose_step_secret(options, environment, launch);
 }
 
 }  // namespace cpprun

@@ -25,15 +25,35 @@ Result<int> checked_number(const ParsedOptions& options, int64_t number) {
                    std::to_string(limits::kWorkersPerNode));
 }
 
+// Under a scheduler, which may give a job a part of a machine, only the CPUs of the job count.
+int count_cpus(const Environment& environment, const ClusterConfig& cluster) {
+  const int all = environment.count_cpus();
+  if (cluster.kind == ClusterConfig::Kind::None) return all;
+  return std::min(all, environment.count_usable_cpus());
+}
+
+// A worker for each CPU.
+int count_workers(const Environment& environment, Launch& launch) {
+  const int usable = count_cpus(environment, launch.config.cluster);
+  const int all = environment.count_cpus();
+  if (usable < all) {
+    if (!launch.inferred.empty()) launch.inferred += ", ";
+    launch.inferred += text::count(static_cast<size_t>(usable), "worker") + " per node (" +
+                       std::to_string(usable) + " of " + std::to_string(all) + " CPUs)";
+  }
+  return usable;
+}
+
 // --nproc-per-node: a number, or a word such as "gpu" whose devices are counted.
-Result<int> resolve_nproc(const ParsedOptions& options, const Environment& environment) {
+Result<int> resolve_nproc(const ParsedOptions& options, const Environment& environment,
+                          Launch& launch) {
   const std::string& token = options.nproc_per_node;
   if (std::optional<int64_t> number = text::parse_int(token))
     return checked_number(options, *number);
-  if (token == "cpu") return environment.count_cpus();
+  if (token == "cpu") return count_workers(environment, launch);
   if (token == "auto") {
     int gpus = environment.probe_gpus().count;
-    return gpus > 0 ? gpus : environment.count_cpus();
+    return gpus > 0 ? gpus : count_workers(environment, launch);
   }
   if (token == "gpu") {
     GpuProbe gpus = environment.probe_gpus();
@@ -87,10 +107,10 @@ void warn_of_too_few_gpus(const Environment& environment, int nproc, Launch& lau
 }
 
 Result<int> resolve_omp_threads(const ParsedOptions& options, const Environment& environment,
-                                int nproc) {
+                                int nproc, const ClusterConfig& cluster) {
   constexpr int64_t kMost = 100'000;
   if (options.omp_threads.empty()) return 0;
-  if (options.omp_threads == "auto") return std::max(1, environment.count_cpus() / nproc);
+  if (options.omp_threads == "auto") return std::max(1, count_cpus(environment, cluster) / nproc);
   const std::optional<int64_t> number = text::parse_int(options.omp_threads);
   if (number && *number > 0 && *number <= kMost) return static_cast<int>(*number);
   return bad_value(options.shown("omp-threads", options.omp_threads) +
@@ -109,7 +129,7 @@ Result<PassLocalRank> parse_pass_local_rank(const ParsedOptions& options) {
 
 Status resolve_workers(const ParsedOptions& options, const Environment& environment,
                        Launch& launch) {
-  Result<int> nproc = resolve_nproc(options, environment);
+  Result<int> nproc = resolve_nproc(options, environment, launch);
   if (!nproc) return nproc.error();
   if (options.role.size() > limits::kNameBytes) {
     return bad_value("--role is longer than " + std::to_string(limits::kNameBytes) + " bytes");
@@ -127,7 +147,7 @@ Status resolve_workers(const ParsedOptions& options, const Environment& environm
   workers.tunes_malloc = options.tune_malloc;
   workers.is_virtual_local_rank = options.virtual_local_rank;
   if (Status status = bind_to_cpus(options, environment, workers); !status) return status;
-  Result<int> threads = resolve_omp_threads(options, environment, *nproc);
+  Result<int> threads = resolve_omp_threads(options, environment, *nproc, launch.config.cluster);
   if (!threads) return threads.error();
   workers.omp_threads = *threads;
   workers.set_omp_num_threads =

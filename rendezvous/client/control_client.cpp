@@ -33,7 +33,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
         events_(std::move(events)),
         job_tls_(std::move(options.tls)),
         core_({std::move(endpoint), options.is_own, options.wait_reminder_interval,
-               options.back_off_max, options.is_led_by_election}),
+               options.back_off_max, options.is_led_by_election, std::move(options.further_ports)}),
         runner_(loop, core_, [this](const auto& effect) { carry_out(effect); }) {}
 
   void start() {

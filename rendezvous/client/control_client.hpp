@@ -51,6 +51,7 @@ class ControlClient {
     Duration wait_reminder_interval = limits::kWaitReminderInterval;  // interval of on_trouble
     Duration back_off_max = limits::kReconnectMax;  // longest pause between attempts
     bool is_led_by_election = false;                // see ReconnectPolicy::Options
+    std::vector<uint16_t> further_ports{};          // see ReconnectPolicy::Options
     // Encrypts each connection; it never falls back to a plain one. Null: plain.
     std::shared_ptr<const JobTls> tls{};
   };

@@ -1,5 +1,5 @@
 // AdminCommandHandler: carries out restart, stop, drain and scale for one job, and remembers what
-// holds for later rounds (docs/operators.md).
+// holds for later rounds (docs/how-to/operators.md).
 //
 // A core: no I/O, no clock. The caller has checked that the operator may give the command.
 #pragma once

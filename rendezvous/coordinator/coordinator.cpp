@@ -188,6 +188,7 @@ bool Coordinator::is_idle() const {
 }
 
 std::string Coordinator::only_job() const {
+  if (options_.leads_own_job_alone) return options_.own_job;
   return options_.leader_lease ? options_.leader_lease->run_id : options_.standby_of;
 }
 
@@ -229,7 +230,9 @@ bool Coordinator::must_wait_for_next_job(const Job* job, SessionId session,
 Job* Coordinator::job_for(const std::string& run_id, const control::Register& message,
                           SessionId session, Effects& effects) {
   if (const std::string only = only_job(); !only.empty() && only != run_id) {
-    refuse(session, "the coordinator here leads the job '" + only + "' and no other", effects);
+    const std::string why = "the coordinator here leads the job '" + only + "' and no other";
+    effects.push_back(Send{session, control::Refused{why, {}, true}});
+    effects.emplace_back(Close{session, false});
     return nullptr;
   }
   auto it = jobs_.find(run_id);

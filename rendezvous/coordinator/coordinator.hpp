@@ -33,6 +33,9 @@ struct CoordinatorOptions {
   // The job of the agent in this process. Only that agent may begin it: other agents of the job
   // that come earlier try again. Empty: the first agent of any job begins it.
   std::string own_job{};
+  // Agents of other jobs than own_job are refused: their coordinator may be at another of the ports
+  // that they try.
+  bool leads_own_job_alone = false;
   // The one job for which this coordinator was elected (R18); agents of other jobs are refused.
   std::optional<LeaderLease> leader_lease{};
   // The id that belongs to a node's key (R10). None: ids are not checked, for tests only.

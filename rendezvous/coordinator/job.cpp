@@ -651,7 +651,8 @@ void Job::grow_if_due(Instant now, Effects& effects) {
 Instant Job::last_call_deadline() const {
   const bool is_waiting =
       phase_ == Phase::WaitingForNodes && state_.round.is_empty() && !awaits_redirect();
-  return is_waiting && has_store_port() ? schedule_.last_call_deadline() : Instant::never();
+  return is_waiting && has_store_port() ? schedule_.last_call_deadline(nodes_.ready_count())
+                                        : Instant::never();
 }
 
 void Job::try_form(Instant now, Effects& effects) {

@@ -17,7 +17,9 @@ namespace cpprun {
 class RoundSchedule {
  public:
   explicit RoundSchedule(const control::JobSpec& job_spec)
-      : last_call_(job_spec.last_call), scale_up_interval_(job_spec.scale_up_interval) {}
+      : last_call_(job_spec.last_call),
+        expected_nodes_(static_cast<size_t>(job_spec.expected_nodes)),
+        scale_up_interval_(job_spec.scale_up_interval) {}
 
   void on_arrival(Instant now) { arrived_at_ = now; }
   void on_enough_nodes(Instant now) {
@@ -28,11 +30,15 @@ class RoundSchedule {
   // The round restarts for a newcomer.
   void on_growth(Instant now) { (now >= after_interval(grew_at_) ? grew_at_ : replaced_at_) = now; }
 
-  // The first round forms by then, with the nodes that are here: by default when no node has come
-  // for a second. With too few nodes: never.
-  Instant last_call_deadline() const {
+  // The first round forms by then, with the `ready` nodes that are here: by default when all nodes
+  // are here that the scheduler starts, or, if their number is unknown, when no node has come for a
+  // second. With too few nodes: never.
+  Instant last_call_deadline(size_t ready) const {
     if (!enough_since_) return Instant::never();
     if (last_call_ >= Duration{}) return *enough_since_ + last_call_;
+    if (expected_nodes_ > 0) {
+      return ready < expected_nodes_ ? *enough_since_ + limits::kExpectedNodesWait : *enough_since_;
+    }
     return std::min(arrived_at_ + limits::kLastCall, *enough_since_ + limits::kLastCallMax);
   }
 
@@ -50,7 +56,8 @@ class RoundSchedule {
     return last ? *last + scale_up_interval_ : Instant{};
   }
 
-  const Duration last_call_;  // negative: by default
+  const Duration last_call_;     // negative: by default
+  const size_t expected_nodes_;  // 0: unknown
   const Duration scale_up_interval_;
   Instant arrived_at_;                   // the last new node
   std::optional<Instant> enough_since_;  // at least the minimum of nodes is ready

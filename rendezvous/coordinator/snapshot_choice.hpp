@@ -1,7 +1,7 @@
 // Which snapshot a round resumes from. Pure functions of what its nodes report.
 //
 // These functions trust manifests. The worker that loads a snapshot verifies it, and takes the one
-// before it if it is damaged (docs/snapshots.md).
+// before it if it is damaged (docs/reference/snapshots.md).
 #pragma once
 
 #include <cstddef>

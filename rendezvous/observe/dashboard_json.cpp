@@ -95,7 +95,7 @@ json to_json(const Job& job, const JobHistory* record) {
           {"rounds", rounds}};
 }
 
-// An array for compactness; docs/dashboard.md lists the elements.
+// An array for compactness; docs/how-to/dashboard.md lists the elements.
 json to_json(const StepPoint& point) {
   return {ms(point.at),
           point.round.value,

@@ -1,6 +1,6 @@
 // The dashboard's data as JSON: the job's state (nodes, rounds, failure summary), the progress of
 // each rank, the history of step times, and the last lines of a rank. Texts are not escaped for
-// HTML: the page inserts them as text. Fields: docs/dashboard.md. Pure.
+// HTML: the page inserts them as text. Fields: docs/how-to/dashboard.md. Pure.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace cpprun {
 std::string dashboard_state(const Coordinator& coordinator, const HistoryRecorder& job_history);
 std::string dashboard_progress(const Coordinator& coordinator);
 std::string dashboard_steps(const StepHistory& history);
-// For authenticated readers only: docs/dashboard.md, "Log lines".
+// For authenticated readers only: docs/how-to/dashboard.md, "Log lines".
 std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wanted);
 
 }  // namespace cpprun

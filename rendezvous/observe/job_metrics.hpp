@@ -1,5 +1,5 @@
-// The metrics of jobs. Names, labels and help lines are an interface: docs/metrics.md lists them,
-// and a test compares. Pure.
+// The metrics of jobs. Names, labels and help lines are an interface: docs/reference/metrics.md
+// lists them, and a test compares. Pure.
 #pragma once
 
 #include <string>

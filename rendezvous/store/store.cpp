@@ -35,7 +35,7 @@ std::string no_room(const Command& command, std::string_view key, size_t bytes,
   return std::string(tcpstore::name(command.op)) + " of key '" +
          text::one_line(key, limits::kStoreKeyBytesLogged) + "' needs " + std::to_string(bytes) +
          " bytes more, and " + mib(budget.used()) + " of " + mib(budget.limit()) +
-         " MiB are used; the limit is store_memory_mb (docs/flags.md)";
+         " MiB are used; the limit is store_memory_mb (docs/reference/flags.md)";
 }
 
 std::string too_long(const Command& command, size_t bytes) {

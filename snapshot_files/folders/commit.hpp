@@ -1,7 +1,7 @@
 // Commit: makes a snapshot visible atomically. Writers fill a draft, a folder
 // .step-<n>.<nonce>.tmp; its manifest is written last; a rename to step-<n> publishes it. After a
 // crash at any point, <dir> holds its earlier snapshots, with or without the new one, and no
-// partial one under its final name (docs/snapshots.md, "Commit").
+// partial one under its final name (docs/reference/snapshots.md, "Commit").
 //
 // Several processes write into one draft; one of them creates it, writes its manifest and publishes
 // it.

@@ -1,5 +1,5 @@
 """--preload with torch: what a script does after the fork works as in a spawned worker, and
-docs/preload.md shows commands that work."""
+docs/how-to/preload.md shows commands that work."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from conftest import BIN, EXAMPLES, ROOT
 from launches import kill
 
-PAGE = (ROOT / 'docs' / 'preload.md').read_text()
+PAGE = (ROOT / 'docs/how-to/preload.md').read_text()
 
 
 def events_of(folder):

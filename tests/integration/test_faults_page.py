@@ -1,4 +1,4 @@
-"""docs/faults.md: its files and commands work as documented; its schema and the reader agree."""
+"""docs/reference/faults.md: its files and commands work; its schema and the reader agree."""
 
 import json
 import os
@@ -9,8 +9,8 @@ import subprocess
 from launches import BIN
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = (ROOT / 'docs/faults.md').read_text()
-SCHEMA = json.loads((ROOT / 'docs/faults.schema.json').read_text())
+PAGE = (ROOT / 'docs/reference/faults.md').read_text()
+SCHEMA = json.loads((ROOT / 'docs/reference/faults.schema.json').read_text())
 
 
 def write_files(folder):

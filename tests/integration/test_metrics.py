@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 from nodes import ROOT, Job, cluster, free_port, wait_for  # noqa: F401
 
-PAGE = ROOT / 'docs/metrics.md'
+PAGE = ROOT / 'docs/reference/metrics.md'
 PROMETHEUS = ROOT / 'packaging/prometheus'
 GRAFANA = ROOT / 'packaging/grafana/cpprun.json'
 NAME = re.compile(r'\bcpprun_\w+')

@@ -1,5 +1,6 @@
 """Jobs whose coordinator is elected in etcd (R18): whichever node dies, freezes or is cut off, the
-others continue. docs/etcd.md lists the guarantees; workers record whether they saw another round.
+others continue. docs/how-to/etcd.md lists the guarantees; workers record whether they saw another
+round.
 """
 
 import os

@@ -6,6 +6,7 @@ import time
 import pytest
 
 WORKER = pathlib.Path(__file__).with_name('lab_worker.py')
+BATCH_FILE = pathlib.Path(__file__).resolve().parents[2] / 'packaging' / 'slurm' / 'cpprun.sbatch'
 MANY = 1_000_000  # steps; more than a test waits for
 SLOWEST = 300
 
@@ -87,6 +88,28 @@ def test_a_stopped_job_is_requeued_and_continues(lab, cpprun, place):
     assert job['JobState'] == 'COMPLETED' and job['Restarts'] == '1', (job, out)
     assert f'job {number} is requeued' in out and f'run {number}.0.1' in out, out
     assert 'ends at step 400' in out, out
+
+
+def test_the_shipped_batch_file_saves_is_requeued_and_continues(lab, cpprun, place):
+    variables = f'PATH={cpprun.parent}:/usr/bin:/bin,HOME=/root,SNAPSHOTS={place}/snapshots'
+    number = lab.run('sbatch', '--parsable', '--cpus-per-task=1', f'--output={place}/out',
+                     f'--export={variables}', BATCH_FILE, WORKER, '400', place).stdout.strip()
+    wait_for(lambda: running(place), 'the workers run')
+    lab.run('scancel', '--signal=TERM', number)
+    wait_for(lambda: has_ended(lab, number), 'the job ends')
+    job, out = lab.job(number), (place / 'out').read_text()
+    assert job['JobState'] == 'COMPLETED' and job['Restarts'] == '1', (job, out)
+    assert 'rank 0 saves at step' in out and 'rank 1 of 2 on n2 begins at step 0' in out, out
+    assert 'ends at step 400' in out and f'run {number}.0.1' in out, out
+
+
+def test_the_nodes_of_a_step_share_a_secret(lab, cpprun, place):
+    """The lab's submit directory is on a local file system that all its nodes see."""
+    out = finish(process := lab.start('srun', '--nodes=2', f'--chdir={place}', cpprun,
+                                      '--slurm-secret=always', WORKER, '2', place))
+    assert process.returncode == 0, out
+    assert 'a secret of its own' in out and 'rank 1 of 2 on n2' in out, out
+    assert not list(lab.folder.rglob('.cpprun-secret-*'))
 
 
 def test_a_failed_job_is_not_requeued(lab, cpprun, place):

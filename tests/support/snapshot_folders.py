@@ -1,4 +1,4 @@
-"""Complete snapshot folders, made by hand as docs/snapshots.md describes them."""
+"""Complete snapshot folders, made by hand as docs/reference/snapshots.md describes them."""
 
 import json
 import os

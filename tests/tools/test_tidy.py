@@ -40,6 +40,7 @@ def test_good_project_has_no_findings(project):
         ('later', 'a.cpp', '// TO' + 'DO: more\n'),
         ('later', 'a.md', 'FIX' + 'ME\n'),
         ('machine-path', 'a.md', 'see /wo' + 'rk/main/x\n'),
+        ('page', 'a.cpp', '// do' + 'cs/a.md describes it.\n'),
         ('function-length', 'a.cpp', 'void f() {\n' + '  g();\n' * 70 + '}\n'),
         ('function-length', 'a.cpp', 'A::A(int b)\n    : b_{b} {\n' + '  g();\n' * 70 + '}\n'),
         ('function-length', 'a.py', 'def f():\n' + '    g()\n' * 71),
@@ -78,6 +79,7 @@ def test_rule_findings(project, rule, name, text):
     [
         ('a.cpp', 'int their; int theirs; int inherit; int seated_at; int strikethrough;\n'),
         ('a.patch', '-int a;\n \n+int b;\n'),
+        ('do' + 'cs/a.md', '[do' + 'cs/a.md](a.md), https://x.org/do' + 'cs/b.md\n'),
         ('a.cpp', 'int ' + 'a' * 95 + ';\n'),
         ('a.cpp', 'void f() {\n' + '  g();\n' * 68 + '}\n'),
         ('a.cpp', 'namespace n {\n' + 'int f();\n' * 100 + '}\n'),

@@ -1,4 +1,4 @@
-// EventRecorder: writes the events of a run to events.jsonl (docs/events.md), from the
+// EventRecorder: writes the events of a run to events.jsonl (docs/reference/events.md), from the
 // coordinator's messages, the workers' events and stop requests that the daemon passes to it. It
 // also measures the phases of the start and of each recovery, and prints them with --timing. No
 // error in it stops the agent. Thread: the loop's.
@@ -75,7 +75,7 @@ class EventRecorder {
   void on(const Other&) {}
 
   static Stamp now();
-  // One line of events.jsonl with its newline; docs/events.md describes every field.
+  // One line of events.jsonl with its newline; docs/reference/events.md describes every field.
   std::string line(const Stamp& stamp, const char* event,
                    const nlohmann::ordered_json& fields) const;
   void write(const char* event, const nlohmann::ordered_json& fields);

@@ -1,5 +1,5 @@
 // `cpprunctl events`: prints what happened to a job, from the events.jsonl of its run folder on
-// this machine. The format of the lines is in docs/events.md.
+// this machine. The format of the lines is in docs/reference/events.md.
 #pragma once
 
 #include <string>

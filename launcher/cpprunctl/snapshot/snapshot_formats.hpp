@@ -1,6 +1,6 @@
 // Converts between the two forms of a snapshot: a folder with model.pt, optim.pt and rank-<r>.pt,
 // and a single file with MODEL_STATE, OPTIMIZER_STATE, EPOCHS_RUN, RANKS and so on
-// (docs/snapshots.md). Pure. Private to convert.
+// (docs/reference/snapshots.md). Pure. Private to convert.
 #pragma once
 
 #include <cstdint>

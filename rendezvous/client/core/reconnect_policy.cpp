@@ -23,12 +23,19 @@ void ReconnectPolicy::start(Effects& effects) const {
   if (!routes_.empty()) effects.emplace_back(Connect{});
 }
 
+void ReconnectPolicy::add_job_endpoints() {
+  routes_.push_back(options_.endpoint);
+  for (uint16_t port : options_.further_ports) {
+    routes_.push_back(Endpoint{options_.endpoint.host, port});
+  }
+}
+
 void ReconnectPolicy::set_routes(const std::vector<Endpoint>& others, bool is_sure, bool is_own) {
   if (options_.is_led_by_election) return go_to(others.front());
   const Endpoint current = target();
   is_own_ = is_own;
   routes_ = others;
-  if (!is_own) routes_.push_back(options_.endpoint);
+  if (!is_own) add_job_endpoints();
   if (!is_own && !is_sure) routes_.push_back(current);
   std::vector<Endpoint> once;
   for (const Endpoint& route : routes_) {

@@ -29,6 +29,7 @@ class ReconnectPolicy {
     Duration back_off_max = limits::kReconnectMax;  // longest pause between attempts
     // Connect only to the endpoint that set_routes() names, which the election determines (R18).
     bool is_led_by_election = false;
+    std::vector<uint16_t> further_ports{};  // of the job's endpoint, which are tried in turn
   };
 
   // Effects, carried out in order.
@@ -47,7 +48,7 @@ class ReconnectPolicy {
 
   explicit ReconnectPolicy(Options options)
       : options_(std::move(options)), is_own_(options_.is_own) {
-    if (!options_.is_led_by_election) routes_.push_back(options_.endpoint);
+    if (!options_.is_led_by_election) add_job_endpoints();
   }
 
   // First call, once.
@@ -80,6 +81,7 @@ class ReconnectPolicy {
   const std::string& trouble() const { return last_trouble_; }
 
  private:
+  void add_job_endpoints();
   void retry(Instant now, bool is_here);
   void try_next_endpoint(Instant now);
   void go_to(const Endpoint& place);

@@ -48,6 +48,9 @@ struct JobSpec {
   std::string master_addr;  // "" = the address of group rank 0
   int64_t master_port = 0;  // 0 = the port that group rank 0 reserved
   Duration last_call{-1};   // negative: limits::kLastCall without a newcomer
+  // The scheduler starts this many agents, and the first round waits for them (for
+  // limits::kExpectedNodesWait) unless last_call is given. 0: unknown.
+  int64_t expected_nodes = 0;
   Duration scale_up_interval{};
   Duration heartbeat{};
   Duration lease{};
@@ -179,7 +182,7 @@ struct Ping {
 // How an agent has started its workers so far, in all rounds; for people, no decision depends on
 // it.
 struct WorkerStarts {
-  int64_t forked = 0;  // from a preload process (docs/preload.md)
+  int64_t forked = 0;  // from a preload process (docs/how-to/preload.md)
   int64_t spawned = 0;
   Duration import_time{};    // of the preload process; each forked worker saves it
   int64_t shared_bytes = 0;  // memory that forked workers share, and spawned ones would each hold
@@ -296,6 +299,9 @@ struct Refused {
   std::string why;
   // Set if the job is full and the agent has the default run id: an agent that runs the job.
   std::optional<Occupant> occupant{};
+  // The coordinator leads another job and no other. The agent's job may be led at the next of its
+  // ports.
+  bool is_other_job = false;
 };
 // No round for this agent yet.
 struct Wait {
@@ -354,7 +360,7 @@ using CoordinatorMessage =
     std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop, JobResult, Bye, FaultPermit,
                  AdminReply, ShutdownRequest, Challenge, Watch, LogTailRequest, Redirect>;
 
-// Names of the causes, as events, metrics and pages show them (docs/events.md, "A round").
+// Names of the causes, as events, metrics and pages show them (docs/reference/events.md).
 constexpr const char* name_of(StopCause cause) {
   switch (cause) {
     case StopCause::Failure: return "failure";

@@ -32,6 +32,7 @@ void fields(auto&& v, JobSpec& m) {
   v("master_addr", m.master_addr);
   v("master_port", m.master_port);
   v("last_call_ns", m.last_call);
+  v("expected_nodes", m.expected_nodes);
   v("scale_up_interval_ns", m.scale_up_interval);
   v("heartbeat_ns", m.heartbeat);
   v("node_lease_ns", m.lease);
@@ -211,6 +212,7 @@ void fields(auto&& v, Occupant& m) {
 void fields(auto&& v, Refused& m) {
   v("why", m.why);
   v("occupant", m.occupant);
+  v("is_other_job", m.is_other_job);
 }
 void fields(auto&& v, Wait& m) {
   v("why", m.why);

@@ -1,10 +1,10 @@
-"""docs/sdk.md matches the code."""
+"""docs/reference/sdk.md matches the code."""
 
 import re
 
 from launches import ROOT
 
-PAGE = (ROOT / 'docs' / 'sdk.md').read_text()
+PAGE = (ROOT / 'docs/reference/sdk.md').read_text()
 
 
 def test_shown_program_is_the_example():

@@ -15,7 +15,7 @@
 //
 // Do not save inside DistributedDataParallel::no_sync: accumulated gradients are not part of a
 // snapshot. Python reads the files with torch.load, and resume() reads files that Python wrote.
-// docs/snapshots.md describes the format and the guarantees. Python counterpart: none.
+// docs/reference/snapshots.md describes the format and the guarantees. Python counterpart: none.
 #pragma once
 
 #include <chrono>

@@ -19,9 +19,9 @@ namespace cpprun::worker {
 enum class Phase : uint32_t { Starting = 0, Ready, Training, Evaluating, Saving, Ending };
 
 // Reports that the worker has finished step `step` in phase `phase`. Call it at the end of every
-// step. The first call in Phase::Training marks the end of recovery (docs/events.md, "Phases"). A
-// call in Phase::Starting before it states that this program reports its steps and has finished
-// none yet, so that a stop at that time loses nothing.
+// step. The first call in Phase::Training marks the end of recovery (docs/reference/events.md,
+// "Phases"). A call in Phase::Starting before it states that this program reports its steps and has
+// finished none yet, so that a stop at that time loses nothing.
 void heartbeat(int64_t step, Phase phase = Phase::Training);
 // Counts one collective. dist calls it once per collective, DistributedDataParallel once per
 // forward pass whose backward pass reduces gradients. In a hang the agent names the rank with the

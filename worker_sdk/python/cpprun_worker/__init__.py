@@ -180,9 +180,10 @@ def newest_snapshot():
 
 
 def fault_point(epoch=None, step=None):
-    """Injects the faults of CPPRUN_FAULTS that match this epoch and step (docs/faults.md).
+    """Injects the faults of CPPRUN_FAULTS that match this epoch and step.
 
-    Call it at the start of each step. Without CPPRUN_FAULTS it costs almost nothing.
+    Call it at the start of each step. Without CPPRUN_FAULTS it costs almost nothing. Plans of
+    faults: docs/reference/faults.md.
     """
     if epoch is not None:
         epoch = _whole('epoch', epoch)

@@ -157,7 +157,7 @@ TEST(Hints, IdsAreUnique) {
 
 // CPPRUN_UPDATE=1 rewrites the document.
 TEST(Hints, TheDocumentMatchesTheTable) {
-  const char* path = "docs/troubleshooting.md";
+  const char* path = "docs/how-to/troubleshooting.md";
   const std::string wanted = page();
   if (std::getenv("CPPRUN_UPDATE") != nullptr) std::ofstream(path) << wanted;
   std::stringstream there;

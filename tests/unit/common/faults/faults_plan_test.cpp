@@ -91,7 +91,7 @@ TEST(FaultPlan, NoValueIsIgnored) {
 TEST(FaultPlan, AnErrorNamesFieldValueAndCure) {
   EXPECT_EQ(error_of("{"), "the fault plan p.json: it is no JSON");
   EXPECT_EQ(error_of("{}"),
-            "the fault plan p.json: it has no list 'plan'; docs/faults.md has examples");
+            "the fault plan p.json: it has no list 'plan'; docs/reference/faults.md has examples");
   EXPECT_EQ(error_of_fault(R"({"do": "kil"})"),
             "the fault plan p.json: plan[0].do is \"kil\", but must be one of kill, stop, exit, "
             "throw, slow, kill-agent, drop-coordinator, disk-full");

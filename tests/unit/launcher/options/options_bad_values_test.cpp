@@ -119,7 +119,7 @@ TEST(OptionsBadValues, BehaviourAndOutput) {
 
 TEST(OptionsBadValues, FaultPlans) {
   for (const BadCase& c : std::vector<BadCase>{
-           {{"--faults=none.json"}, "'none.json' can't be read", "docs/faults.md"},
+           {{"--faults=none.json"}, "'none.json' can't be read", "docs/reference/faults.md"},
            {{"--seed=7"}, "--seed goes with a fault plan", "name one with --faults"},
            {{"--junit=x"}, "--junit goes with a fault plan", "name one with --faults"},
            {{"--faults=plan.json", "--seed=-1"}, "--seed=-1", "a number from 0"},

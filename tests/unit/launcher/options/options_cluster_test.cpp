@@ -1,5 +1,6 @@
 // --cluster: recorded environments of Slurm 22.05 and of pods, and what is inferred from them.
 #include <csignal>
+#include <set>
 
 #include "launcher/options/cluster.hpp"
 #include "tests/unit/launcher/options/options_support.hpp"
@@ -60,7 +61,8 @@ TEST(OptionsCluster, AStepNeedsNoFlags) {
   EXPECT_EQ(config.conf.is_host, true);
   EXPECT_EQ(first.config.workers.nproc, 2);
   EXPECT_EQ(first.inferred,
-            "Slurm job 41 step 0: 2 nodes, endpoint n1:10656, run id 41.0.0, 2 workers per node");
+            "Slurm job 41 step 0: 2 nodes, endpoint n1:10656, run id 41.0.0, 2 workers per "
+            "node, no secret");
   EXPECT_TRUE(first.warnings.empty());
 
   const Launch second = launch_of(line({}), step_on(2, {"SLURM_RESTART_COUNT=3"}));
@@ -196,6 +198,53 @@ TEST(OptionsCluster, NeighbouringStepsGetDifferentPorts) {
     EXPECT_GE(port(job, "0"), 10'000);
     EXPECT_LT(port(job, "4294967279"), 30'000);
   }
+}
+
+TEST(OptionsCluster, AStepHasEightDifferentPorts) {
+  const RendezvousConfig config = config_of(line({}), step_on(1)).rendezvous;
+  std::set<uint16_t> ports(config.further_ports.begin(), config.further_ports.end());
+  ports.insert(config.endpoint.port);
+  EXPECT_EQ(ports.size(), 8U);
+  EXPECT_EQ(config_of(line({}), step_on(2)).rendezvous.further_ports, config.further_ports);
+  const RendezvousConfig named =
+      config_of(line({"--rdzv-backend=c10d", "--rdzv-endpoint=n1:29400"}), step_on(1)).rendezvous;
+  EXPECT_TRUE(named.further_ports.empty()) << "the user names one port";
+}
+
+TEST(OptionsCluster, AnElasticJobExpectsTheNodesOfItsStep) {
+  EXPECT_EQ(config_of(line({"--nnodes=1:4"}), step_on(1)).rendezvous.expected_nodes, 2);
+  EXPECT_EQ(config_of(line({"--nnodes=1:4"}), pod(0)).rendezvous.expected_nodes, 0);
+}
+
+TEST(OptionsCluster, AutoCountsTheCpusOfTheJob) {
+  Machine machine = step_on(1);
+  machine.cpus = 128;
+  machine.usable_cpus = 4;
+  for (const char* token : {"cpu", "auto"}) {
+    const std::string option = std::string("--nproc-per-node=") + token;
+    const Launch launch = launch_of(line({option}), machine);
+    EXPECT_EQ(launch.config.workers.nproc, 4);
+    EXPECT_TRUE(holds(launch.inferred, "4 workers per node (4 of 128 CPUs)")) << launch.inferred;
+    EXPECT_EQ(launch_of(line({option, "--cluster=none"}), machine).config.workers.nproc, 128);
+  }
+  const Launch threads = launch_of(line({"--nproc-per-node=2", "--omp-threads=auto"}), machine);
+  EXPECT_EQ(threads.config.workers.omp_threads, 2);
+}
+
+TEST(OptionsCluster, ASharedSubmitDirectoryHoldsTheSecretOfAStep) {
+  Machine machine = step_on(1, {"SLURM_SUBMIT_DIR=/shared"});
+  const auto file = [&](const Strings& options) {
+    return config_of(line(options), machine).rendezvous.tls.step_secret_file;
+  };
+  EXPECT_EQ(file({}), "");
+  EXPECT_TRUE(launch_of(line({}), machine).inferred.ends_with(", no secret"));
+  EXPECT_EQ(file({"--slurm-secret=always"}), "/shared/.cpprun-secret-41.0.0");
+  machine.shared_folder = "/shared";
+  EXPECT_EQ(file({}), "/shared/.cpprun-secret-41.0.0");
+  EXPECT_EQ(file({"--slurm-secret=never"}), "");
+  EXPECT_EQ(file({"--secret-file=secret"}), "") << "the user's own secret";
+  EXPECT_EQ(file({"--nnodes=1"}), "") << "a job of one node has no peers";
+  EXPECT_TRUE(holds(error_of(line({"--slurm-secret=maybe"})).text, "none of auto, always, never"));
 }
 
 TEST(OptionsCluster, AnIndexedPodKnowsItsJob) {

@@ -17,6 +17,7 @@ struct FlagCase {
 
 std::vector<FlagCase> meeting_cases() {
   return {
+      {"slurm-secret", "never", [](auto& c) { return c.rendezvous.tls.step_secret_file.empty(); }},
       {"nnodes",
        "2:3",
        [](auto& c) { return c.rendezvous.min_nodes == 2 && c.rendezvous.max_nodes == 3; },

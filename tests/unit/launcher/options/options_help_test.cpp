@@ -1,4 +1,4 @@
-// Help, version, completion; docs/flags.md equals the table.
+// Help, version, completion; docs/reference/flags.md equals the table.
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -134,7 +134,9 @@ void expect_up_to_date(const std::string& path, std::string (*made)(std::string)
   EXPECT_EQ(page.str(), wanted) << "run this test once with CPPRUN_UPDATE=1";
 }
 
-TEST(OptionsHelp, TheFlagsPageMatchesTheTable) { expect_up_to_date("docs/flags.md", with_tables); }
+TEST(OptionsHelp, TheFlagsPageMatchesTheTable) {
+  expect_up_to_date("docs/reference/flags.md", with_tables);
+}
 
 TEST(OptionsHelp, TheManualPageMatchesTheTable) {
   expect_up_to_date("packaging/man/cpprun.1", with_options);

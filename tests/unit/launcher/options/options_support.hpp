@@ -16,6 +16,8 @@ using Strings = std::vector<std::string>;
 struct Machine {
   Strings variables;
   int cpus = 2;
+  int usable_cpus = 2;
+  std::string shared_folder;
   GpuProbe gpus;
   Topology topology;
   std::map<std::string, FileFacts> files;
@@ -41,6 +43,7 @@ struct Machine {
     Environment made;
     made.variables = variables;
     made.count_cpus = [n = cpus] { return n; };
+    made.count_usable_cpus = [n = usable_cpus] { return n; };
     made.probe_gpus = [g = gpus] { return g; };
     made.read_topology = [t = topology] { return t; };
     made.look_at = [f = files](const std::string& path) {
@@ -51,6 +54,7 @@ struct Machine {
       auto found = t.find(path);
       return found == t.end() ? std::nullopt : std::optional(found->second);
     };
+    made.is_shared_folder = [f = shared_folder](const std::string& path) { return path == f; };
     made.read_secret = [t = texts](const std::string& path) -> decltype(JobSecret::read(path)) {
       auto found = t.find(path);
       if (found == t.end()) return Error{ErrorKind::BadValue, path + " is not there"};

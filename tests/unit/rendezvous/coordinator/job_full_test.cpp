@@ -131,5 +131,20 @@ TEST_F(FullJob, TheHostsAgentPrecedesAllOthersInAJobOfOneNode) {
   expect_spare("b");
 }
 
+TEST_F(FullJob, AtADerivedPortTheCoordinatorLeadsOneJobAlone) {
+  CoordinatorOptions options;
+  options.term = Term(1);
+  options.embedded = kEmbedded;
+  options.own_job = run_id;
+  options.leads_own_job_alone = true;
+  std::destroy_at(&core);
+  std::construct_at(&core, std::move(options));
+  player("z").hello.run_id = "another job";
+  join("z");
+  const auto* refused = heard<control::Refused>("z");
+  ASSERT_NE(refused, nullptr);
+  EXPECT_TRUE(refused->is_other_job);
+}
+
 }  // namespace
 }  // namespace cpprun::test

@@ -157,6 +157,24 @@ TEST_F(JobTest, LastCall_AnExplicitValueCountsFromMin) {
   expect_assignment("a", 1, 0, 6);
 }
 
+TEST_F(JobTest, LastCall_WaitsForTheNodesThatTheSchedulerStarts) {
+  nodes(1, 8);
+  job_spec.expected_nodes = 2;
+  join("a");
+  passes(limits::kExpectedNodesWait - 1s);
+  expect_no_assignment("a");
+  join("b");
+  expect_assignment("b", 1, 1, 4);
+}
+
+TEST_F(JobTest, LastCall_ForAnExpectedNodeEnds) {
+  nodes(1, 8);
+  job_spec.expected_nodes = 2;
+  join("a");
+  passes(limits::kExpectedNodesWait);
+  expect_assignment("a", 1, 0, 2);
+}
+
 TEST_F(JobTest, LastCall_ZeroStartsWithMin) {
   job_spec.last_call = 0s;
   nodes(1, 2);

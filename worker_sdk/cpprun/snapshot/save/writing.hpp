@@ -2,7 +2,7 @@
 // or nothing of it is left. Runs in the writing thread. Private to snapshot.
 //
 // Each step of the protocol sets a store key exactly once, also on errors, so that no rank waits
-// for a rank that has failed (docs/snapshots.md, "Commit").
+// for a rank that has failed (docs/reference/snapshots.md, "Commit").
 #pragma once
 
 #include <functional>

@@ -1,7 +1,8 @@
 """Makes a snapshot visible atomically, and removes those that are not needed any more.
 
-Writers fill a draft; its manifest is written last; a rename publishes it (docs/snapshots.md,
-"Commit"). C++ counterparts: snapshot_files/folders/commit.hpp, prune.hpp.
+Writers fill a draft; its manifest is written last; a rename publishes it
+(docs/reference/snapshots.md, "Commit"). C++ counterparts: commit.hpp and prune.hpp in
+snapshot_files/folders.
 """
 
 from __future__ import annotations

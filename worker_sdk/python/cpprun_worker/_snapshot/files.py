@@ -1,5 +1,5 @@
-"""Names and operations in a folder of snapshots: drafts, locks, renames. docs/snapshots.md
-describes the format; the C++ counterpart is snapshot_files/folders.
+"""Names and operations in a folder of snapshots: drafts, locks, renames.
+docs/reference/snapshots.md describes the format; the C++ counterpart is snapshot_files/folders.
 
 Errors are SnapshotFileError: path, the system's message and the cure.
 """

@@ -1,5 +1,6 @@
 """Writes a staged snapshot in a thread of its own. All ranks that see a folder write one snapshot
-together; at the end it has its final name, or nothing of it is left (docs/snapshots.md, "Commit").
+together; at the end it has its final name, or nothing of it is left.
+The protocol: docs/reference/snapshots.md, "Commit".
 """
 
 from __future__ import annotations

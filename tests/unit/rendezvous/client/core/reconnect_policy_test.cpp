@@ -114,6 +114,26 @@ TEST_F(ReconnectPolicyRules, SendsOneProbeAtATime) {
   EXPECT_EQ(times<ReconnectPolicy::Probe>(), 2);
 }
 
+TEST_F(ReconnectPolicyRules, TriesTheFurtherPortsOfTheJobInTurn) {
+  ReconnectPolicy::Options options{kHead, false, 60s};
+  options.further_ports = {29501, 29502};
+  std::destroy_at(&core);
+  std::construct_at(&core, std::move(options));
+  starts();
+  connects();
+  hears(control::Refused{"another job", {}, true});
+  call([&](Effects& e) { core.on_broken(now, e, true); });
+  EXPECT_EQ(core.target(), (Endpoint{"head", 29501}));
+  next_act();
+  dial_fails();
+  EXPECT_EQ(core.target(), (Endpoint{"head", 29502}));
+  next_act();
+  connects();
+  hears(control::Bye{});
+  breaks();
+  EXPECT_EQ(core.target(), (Endpoint{"head", 29502})) << "the job is led there";
+}
+
 TEST_F(ReconnectPolicyRules, R16_TriesEndpointsInTurnThenPauses) {
   const Endpoint standby{"10.0.0.2", 4711};
   starts();
