@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from launches import ROOT
-from test_python_snapshot import from_lines
+from test_python_snapshot import from_lines, long
 from torch_python import PYTHON
 
 SUPPORT = ROOT / 'tests' / 'support'
@@ -56,7 +56,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize('case', CASES)
+LONG = ['lightning-processes']
+
+
+@pytest.mark.parametrize(
+    'case', [pytest.param(case, marks=long) if case in LONG else case for case in CASES]
+)
 def test_a_killed_worker_resumes_exactly_from_memory(jobs, case):
     package, worker, words = CASES[case]
     python = python_of(package)
