@@ -1,5 +1,5 @@
-// All exit codes of cpprun and cpprunctl. README.md and packaging/man/cpprun.1 show the same table;
-// tests/integration/test_exit_codes.py compares the three.
+// All exit codes of cpprun and cpprunctl. docs/reference/exit-codes.md and packaging/man/cpprun.1
+// show the same table; tests/integration/test_exit_codes.py compares the three.
 #pragma once
 
 namespace cpprun {

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Installs missing packages on Debian 12: the compiler and libraries, and with
 #
-#   --test       the tools of the tests; includes --python
+#   --test       the tools of the tests; includes --python and --docs
 #   --python     .venv, a virtual environment with torch and pytest
+#   --docs       build/venv-docs, an environment with MkDocs
 #   --browser    a browser for the tests of the dashboard
 #   --frameworks build/venv-frameworks: .venv with Lightning, transformers, Accelerate; in --test
 #   --newest     build/venv-newest, an environment with the newest torch
 #   --wheel      build/venv-wheel, an environment with the linker for wheels
 #   --container  the tools that build container images
 #   --coverage   build/venv-coverage, an environment with gcovr
+#   --kubernetes build/venv-kubernetes, an environment with kubectl and the schemas of manifests
+#   --torchx     build/venv-torchx, an environment with TorchX
 #
 # Fast if nothing is missing.
 set -euo pipefail
@@ -24,32 +27,38 @@ for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
-  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--frameworks] [--newest]" \
-    "[--wheel] [--container] [--coverage]"
+  echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--frameworks] [--newest]" \
+    "[--wheel] [--container] [--coverage] [--kubernetes] [--torchx]"
 }
 
 want=("${for_build[@]}")
 venv=no
+docs=no
 newest=no
 frameworks=no
 wheel=no
 coverage=no
+pinned=()
 servers=no
 for option in "$@"; do
   case $option in
     --test)
       want+=("${for_python[@]}" "${for_test[@]}")
       venv=yes
+      docs=yes
       frameworks=yes
       servers=yes
       ;;
     --frameworks) want+=("${for_python[@]}"); venv=yes; frameworks=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
+    --docs) want+=(python3 python3-venv); docs=yes ;;
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
     --container) want+=(buildah mmdebstrap) ;;
     --coverage) want+=(python3 python3-venv); coverage=yes ;;
+    --kubernetes) want+=(python3 python3-venv iproute2 util-linux); pinned+=(kubernetes) ;;
+    --torchx) want+=(python3 python3-venv); pinned+=(torchx) ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -118,8 +127,8 @@ make_venv() {
 
 # It sees the packages of .venv, torch among them, through a .pth file.
 make_frameworks() {
-  local folder=build/venv-frameworks stamp=build/venv-frameworks/installed
-  if cmp -s tools/frameworks.txt "$stamp" && "$folder/bin/python" -c 'import torch' 2>/dev/null
+  local folder=build/venv-frameworks list=tools/requirements-frameworks.txt
+  if cmp -s "$list" "$folder/installed" && "$folder/bin/python" -c 'import torch' 2>/dev/null
   then
     return 0
   fi
@@ -129,9 +138,16 @@ import pathlib, sys, sysconfig
 of_torch, = pathlib.Path(sys.argv[1]).glob('lib/python*/site-packages')
 pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text(f'{of_torch}\n')
 END
-  "$folder/bin/python" -m pip install -q --disable-pip-version-check --no-deps \
-    -r tools/frameworks.txt
-  cp tools/frameworks.txt "$stamp"
+  "$folder/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  cp "$list" "$folder/installed"
+}
+
+make_docs() {
+  local venv=build/venv-docs list=tools/requirements-docs.txt
+  if cmp -s "$list" "$venv/installed" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
+  /usr/bin/python3 -m venv --clear "$venv"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  cp "$list" "$venv/installed"
 }
 
 # torch_wants PATTERN: torch's requirements that match, without parts that a CPU run never loads.
@@ -173,6 +189,17 @@ make_coverage_tools() {
   build/venv-coverage/bin/python -m pip install -q --disable-pip-version-check gcovr==8.4
 }
 
+# make_pinned NAME: an environment with what tools/requirements-NAME.txt lists. The stamp is a copy
+# of the list.
+make_pinned() {
+  local venv=build/venv-$1 list=tools/requirements-$1.txt
+  if cmp -s "$list" "$venv/installed" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
+  echo "deps: making $venv"
+  /usr/bin/python3 -m venv --clear "$venv"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  cp "$list" "$venv/installed"
+}
+
 install_packages
 if [ "$servers" = yes ]; then
   [ -x build/prometheus/usr/bin/promtool ] || unpack prometheus
@@ -180,6 +207,8 @@ if [ "$servers" = yes ]; then
 fi
 if [ "$venv" = yes ]; then make_venv; fi
 if [ "$frameworks" = yes ]; then make_frameworks; fi
+if [ "$docs" = yes ]; then make_docs; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi
 if [ "$coverage" = yes ]; then make_coverage_tools; fi
+for name in ${pinned[@]+"${pinned[@]}"}; do make_pinned "$name"; done

@@ -93,6 +93,7 @@ ARROWS = {
         'common',
         'common/log',
         'common/machine',  # host name, descriptor limit
+        'common/thread',  # files that a slow file system holds
         'common/tls',  # loads the job's secret
         'rendezvous/client',  # a standby announces itself at the job's endpoint
         'rendezvous/client/etcd',
@@ -102,6 +103,7 @@ ARROWS = {
         'agent/daemon',
         'launcher/doctor',  # preflight checks
         'launcher/options',
+        'launcher/ssh',  # --hosts
     },
     'launcher/doctor': {'common', 'common/machine'},
     'launcher/options': {
@@ -110,6 +112,20 @@ ARROWS = {
         'common/machine',
         'common/tls',  # the secret as it is given
         'agent/core',  # its configuration
+    },
+    'launcher/ssh/plan': {
+        'common',
+        'common/tls',  # the secret as it is given
+        'launcher/options',
+    },
+    'launcher/ssh': {
+        'common',
+        'common/machine',
+        'common/thread',
+        'common/tls',  # the secret as it arrives
+        'agent/process',  # spawning, splitting of lines
+        'launcher/options',
+        'launcher/ssh/plan',
     },
     'launcher/cpprunctl': {
         'common',
@@ -121,6 +137,7 @@ ARROWS = {
         'common/tls',
         'launcher/doctor',
         'launcher/options',  # for explain
+        'launcher/ssh/plan',
         'agent/core',  # its configuration
         'rendezvous/server',
         'rendezvous/protocol',  # admin commands
@@ -191,6 +208,7 @@ PURE = {
     'rendezvous/observe',
     'rendezvous/client/core',
     'agent/core',
+    'launcher/ssh/plan',
 }
 ASIO = {
     'common/loop',

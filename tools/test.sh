@@ -14,8 +14,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style check count asan conformance integration e2e slurm sdk contract fuzz tidy)
-long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # with --all, or by name
+stages=(deps style docs check count asan conformance integration e2e slurm kubernetes torchx sdk
+        contract fuzz tidy)
+# With --all, or by name:
+long_stages=(browser newcomer packages sim campaign coverage sdk_asan tsan newest)
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -156,6 +158,13 @@ stage_style() {
     "$(declare -f run_pytest); python=$python results=$results run_pytest style tests/tools"
 }
 
+# The site that mkdocs.yml describes, and all links of all pages.
+stage_docs() {
+  tools/deps.sh --docs
+  NO_MKDOCS_2_WARNING=1 build/venv-docs/bin/mkdocs build -q
+  "$python" tools/check_docs.py
+}
+
 stage_check() {
   cmake --preset check >/dev/null
   compile check -- -k 0
@@ -199,8 +208,28 @@ stage_integration() {
 }
 stage_e2e() { pytest_folder e2e; }
 
-# Two nodes of a real Slurm in namespaces; one process, because the tests share the lab.
-stage_slurm() { pytest_folder labs -n 0; }
+# A real Slurm, and hosts with sshd, in namespaces; one process, because the tests share them.
+stage_slurm() {
+  CPPRUN_BIN=$PWD/build/check/bin run_pytest labs tests/labs/test_{slurm,ssh}.py -n 0 --timeout 600
+}
+
+# The manifests of packaging/kubernetes, against schemas and in pods made of namespaces.
+stage_kubernetes() {
+  tools/deps.sh --kubernetes
+  local python=$PWD/build/venv-kubernetes/bin/python
+  CPPRUN_BIN=$PWD/build/check/bin \
+    run_pytest kubernetes tests/labs/test_manifests.py tests/labs/test_pods.py \
+    -n $((2 * slots)) --dist worksteal --timeout 600
+}
+
+# The TorchX component of packaging/torchx.
+stage_torchx() {
+  tools/deps.sh --torchx
+  CPPRUN_BIN=$PWD/build/check/bin run_pytest torchx tests/labs/test_torchx.py --timeout 600
+}
+
+# README.md and the first tutorial, followed literally on a bare Debian.
+stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 
 # The wheel for older hosts, and the container image. Each test file builds its subject once.
 stage_packages() {

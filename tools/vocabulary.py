@@ -1,7 +1,7 @@
 """Words that the project does not use, each with the term that it uses instead.
 
 Only words without another technical meaning stand here: tools/tidy.py refuses them in file names,
-identifiers, comments and texts. The glossary is in docs/ARCHITECTURE.md.
+identifiers, comments and texts. The glossary is docs/reference/glossary.md.
 """
 
 import re

@@ -166,7 +166,7 @@ struct FaultConfig {
 // The scheduler that started this process, and what it knows about the job.
 struct ClusterConfig {
   enum class Kind { None, Slurm, Kubernetes } kind = Kind::None;
-  std::string job_id;         // Slurm: of the job
+  std::string job_id;         // Slurm: of the job; Kubernetes: the Job's uid, if it is known
   std::string step_id;        // Slurm: of the step, with job and restart: "41.0.0"; "": no step
   int64_t restarts = 0;       // Slurm: how often it has requeued the job
   bool is_first_node = true;  // the node that hosts the coordinator and asks for the requeue
@@ -205,6 +205,8 @@ struct AgentConfig {
   bool keeps_replicas = false;             // --snapshot-replicas=1
   FaultConfig faults;
   bool shows_timing = false;  // --timing
+  // The agents of all nodes print to one console, so that only one prints the failure summary.
+  bool shares_console = false;
   ClusterConfig cluster;
 };
 

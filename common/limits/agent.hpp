@@ -124,4 +124,7 @@ inline constexpr size_t kEventsPendingBytes = 1 << 20;
 // A command of the scheduler, such as scontrol: an overloaded controller answers within seconds.
 inline constexpr Duration kSchedulerTimeout = 30s;
 
+// The record of a job's success in the snapshot folder, which a slow network file system may hold.
+inline constexpr Duration kJobRecordTimeout = 10s;
+
 }  // namespace cpprun::limits

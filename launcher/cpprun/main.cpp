@@ -25,11 +25,14 @@
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
+#include "launcher/cpprun/job_record.hpp"
 #include "launcher/cpprun/slurm_requeue.hpp"
 #include "launcher/cpprun/slurm_secret.hpp"
 #include "launcher/doctor/checks.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/ssh/ssh_launcher.hpp"
+#include "launcher/ssh/stdin_control.hpp"
 
 namespace {
 
@@ -137,7 +140,8 @@ void report_options(const Launch& launch_options) {
   log::plain("cpprun: " + launch_options.inferred);
 }
 
-int launch(Launch launch_options, StartTimes times) {
+// `control`: of an agent that --hosts has started; else null.
+int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control) {
   if (Status ok = check_descriptors(launch_options.config.workers.nproc); !ok)
     return fail(ok.error());
   report_options(launch_options);
@@ -148,7 +152,16 @@ int launch(Launch launch_options, StartTimes times) {
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_now();
+  // The reaper process is forked, so there may be threads.
+  if (control != nullptr) {
+    if (Status ok = control->watch(); !ok) return fail(ok.error());
+  }
   const RendezvousConfig& rendezvous = launch_options.config.rendezvous;
+  if (has_job_succeeded(launch_options.config)) {
+    log::plain("cpprun: job " + rendezvous.run_id +
+               " has succeeded without this pod, which ends with 0");
+    return kSuccess;
+  }
   if (rendezvous.backend == Backend::Etcd)
     return launch_elected(rendezvous, std::move(*agent), times);
   Result<std::unique_ptr<EmbeddedCoordinator>> host =
@@ -180,6 +193,7 @@ int launch(Launch launch_options, StartTimes times) {
   }
   const int code =
       (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
+  if (code == kSuccess) record_success(launch_options.config);
   const std::optional<Duration> most = may_stay(**agent, code);
   IdleWait stay(most);
   agent->reset();  // restores the default actions of the other signals
@@ -200,20 +214,35 @@ int main(int argc, char** argv) {
   // First of all, so that it is in no copy of the environment.
   Result<std::shared_ptr<const JobSecret>> secret = take_secret_variable();
   if (!secret) return fail(secret.error());
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  std::unique_ptr<ssh::StdinControl> control;
+  if (ssh::StdinControl::is_asked_for(args)) {
+    auto taken = ssh::StdinControl::take();
+    if (!taken) return fail(taken.error());
+    control = std::move(*taken);
+    if (control->secret()) secret = control->secret();
+  }
   Environment environment = real_environment();
   environment.secret = std::move(*secret);
   log::set_level(environment.text("LOGLEVEL"));
-  std::vector<std::string> args(argv + 1, argv + argc);
   Result<OptionsResult> options_result = read_options(args, environment);
   if (!options_result) return fail(options_result.error());
   if (const auto* shown = std::get_if<TextToShow>(&*options_result)) {
     std::fputs(shown->text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
+  if (const auto* over_ssh = std::get_if<LaunchOverSsh>(&*options_result))
+    return run_guarded([&] { return ssh::run_over_ssh(*over_ssh, environment); });
+  if (control) {
+    const Instant ready_at = boot_now();
+    if (!control->wait_for_begin()) return kFailure;
+    times.main_at = times.main_at + (boot_now() - ready_at);  // --timing: not this agent's time
+  }
   times.options = boot_now();
   Launch launch_options = std::get<Launch>(std::move(*options_result));
   const auto cluster = launch_options.config.cluster;
-  const int code = run_guarded([&] { return launch(std::move(launch_options), times); });
+  const int code =
+      run_guarded([&] { return launch(std::move(launch_options), times, control.get()); });
   requeue_if_stopped(cluster, code);
   return code;
 }

@@ -20,6 +20,7 @@
 #include "launcher/cpprunctl/explain/explain.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/serve.hpp"
+#include "launcher/cpprunctl/slurm/slurm_script.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 #include "launcher/options/options.hpp"
@@ -294,6 +295,38 @@ CLI::App* add_chaos(CLI::App& app, cpprun::ChaosOptions& options) {
   return verb;
 }
 
+// `cpprunctl slurm script`: sbatch's options that differ from job to job, and the program.
+CLI::App* add_slurm_script(CLI::App& app, cpprun::SlurmScriptOptions& options) {
+  CLI::App* slurm = app.add_subcommand("slurm", "Write a batch file for Slurm");
+  slurm->require_subcommand(1);
+  CLI::App* script = slurm->add_subcommand(
+      "script", "Print a batch file that survives preemption, the time limit and lost nodes");
+  const std::pair<const char*, const char*> values[] = {{"job-name", "the job's name"},
+                                                        {"nodes", "how many nodes"},
+                                                        {"gpus-per-node", "GPUs of each node"},
+                                                        {"cpus-per-task", "CPUs of each node"},
+                                                        {"time", "the time limit"},
+                                                        {"partition", "the partition"},
+                                                        {"account", "the account"},
+                                                        {"output", "the file for its output"}};
+  options.sbatch.reserve(std::size(values));
+  for (const auto& [name, help] : values) {
+    options.sbatch.emplace_back(name, "");
+    script->add_option("--" + std::string(name), options.sbatch.back().second, help);
+  }
+  script->add_option("program", options.program,
+                     "the script and its arguments; else those of the call of sbatch");
+  script->positionals_at_end();
+  return script;
+}
+
+int print_slurm_script(const cpprun::SlurmScriptOptions& options) {
+  const cpprun::Result<std::string> script = cpprun::slurm_script(options);
+  if (!script) return fail(script.error());
+  std::fputs(script->c_str(), stdout);
+  return std::fflush(stdout) == 0 ? cpprun::kSuccess : cpprun::kFailure;
+}
+
 int run_chaos(const cpprun::ChaosOptions& options) {
   const cpprun::Result<cpprun::ChaosResult> result = cpprun::chaos(options);
   if (!result) return fail(result.error());
@@ -320,7 +353,7 @@ void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
       {"Look at running jobs", {"ps", "status", "top", "pid", "logs", "stacks", "events"}},
       {"Change a running job", {"signal", "restart", "drain", "scale", "stop"}},
-      {"Before a job and after it", {"doctor", "explain", "snapshot", "chaos"}},
+      {"Before a job and after it", {"doctor", "explain", "slurm", "snapshot", "chaos"}},
       {"Servers and shells", {"serve", "completion"}}};
   for (const auto& [group, verbs] : groups) {
     for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
@@ -383,6 +416,8 @@ int main(int argc, char** argv) {
   cpprun::SnapshotCommandOptions snapshot;
   SnapshotVerb snapshot_verb = nullptr;
   add_snapshot_verbs(app, snapshot, snapshot_verb);
+  cpprun::SlurmScriptOptions slurm;
+  const CLI::App* slurm_verb = add_slurm_script(app, slurm);
   cpprun::ChaosOptions chaos;
   const CLI::App* chaos_verb = add_chaos(app, chaos);
   cpprun::ServeOptions serve{.listen = "",
@@ -415,6 +450,7 @@ int main(int argc, char** argv) {
     cpprun::ctl::print_unchanged(cpprun::ctl::completion_script(shell, words_of(app)));
     return cpprun::kSuccess;
   }
+  if (slurm_verb->parsed()) return print_slurm_script(slurm);
   if (chaos_verb->parsed()) return run_chaos(chaos);
   cpprun::Status done = job_verb != nullptr        ? job_verb(job)
                         : snapshot_verb != nullptr ? snapshot_verb(snapshot)

@@ -205,6 +205,7 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   config.max_restarts = static_cast<int>(options.max_restarts);
   config.startup_failures = static_cast<int>(options.startup_failures);
   config.shows_timing = options.timing;
+  config.shares_console = options.stdin_control;
   config.environment = environment.variables;
   config.temporary_dir = temporary_dir(environment);
   config.timer_file = timer_file(environment, config.temporary_dir);

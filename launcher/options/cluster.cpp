@@ -181,6 +181,13 @@ Result<ClusterView> use_slurm(ParsedOptions& options, const SlurmJob& job) {
 
 // ---------------------------------------------------------------- Kubernetes
 
+struct IndexedPod {
+  int64_t index = 0;
+  std::string host;    // "train-1"
+  std::string job;     // "train": the pods of an Indexed Job are named <job>-<index>
+  std::string domain;  // ".train.default.svc.cluster.local"; empty: the pod has no subdomain
+};
+
 // The pod's full name on its own line of /etc/hosts, as the kubelet writes it where the pod has a
 // subdomain: "10.1.0.7 train-1.train.default.svc.cluster.local train-1". "": there is none.
 std::string domain_of(const std::string& host, const Environment& environment) {
@@ -197,37 +204,112 @@ std::string domain_of(const std::string& host, const Environment& environment) {
   return "";
 }
 
-// A Job's pods with completionMode Indexed are named <job>-<index>, and pod 0 hosts.
-Result<ClusterView> use_kubernetes(ParsedOptions& options, const Environment& environment) {
-  ClusterView view;
-  view.config.kind = ClusterConfig::Kind::Kubernetes;
-  const std::optional<int64_t> index = text::parse_int(environment.text("JOB_COMPLETION_INDEX"));
-  const std::string host(environment.text("HOSTNAME"));
-  const std::string ending = "-" + std::string(environment.text("JOB_COMPLETION_INDEX"));
-  view.config.is_first_node = !index || *index == 0;
-  const bool can_infer = index && *index >= 0 && host.size() > ending.size() &&
-                         host.ends_with(ending) && nodes_most(options) > 1 &&
-                         !has_endpoint(options) && !options.rdzv_backend.starts_with("etcd");
-  if (!can_infer) return view;
-  Inferences inferred;
-  if (!options.is_given("rdzv-backend")) options.rdzv_backend = "c10d";
-  const std::string job = host.substr(0, host.size() - ending.size());
-  const Endpoint endpoint{job + "-0" + domain_of(host, environment), kRendezvousPort};
+// Only the first label: with setHostnameAsFQDN the host name is the pod's full name. Container
+// runtimes set HOSTNAME; an image without it has the file that the runtime mounts.
+std::string pod_host(const Environment& environment) {
+  constexpr size_t kNameBytes = 1024;
+  const std::string_view name = environment.text("HOSTNAME");
+  if (!name.empty()) return first_label(name);
+  const std::string file = environment.read_file("/etc/hostname", kNameBytes).value_or("");
+  return first_label(text::strip(file));
+}
+
+std::optional<IndexedPod> read_pod(const Environment& environment) {
+  const std::string_view word = environment.text("JOB_COMPLETION_INDEX");
+  const std::optional<int64_t> index = text::parse_int(word);
+  if (!index || *index < 0) return std::nullopt;
+  IndexedPod pod{*index, pod_host(environment), "", ""};
+  const std::string ending = "-" + std::string(word);
+  if (pod.host.size() <= ending.size() || !pod.host.ends_with(ending)) return std::nullopt;
+  pod.job = pod.host.substr(0, pod.host.size() - ending.size());
+  pod.domain = domain_of(pod.host, environment);
+  return pod;
+}
+
+// The uid of the Job, which the manifests set by the downward API. It becomes part of the run id
+// and of a file's name.
+Result<std::string> read_job_uid(const Environment& environment) {
+  constexpr size_t kUidBytes = 63;
+  const std::string uid(environment.text("CPPRUN_JOB_UID"));
+  const auto is_allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
+  };
+  if (uid.size() <= kUidBytes && std::ranges::all_of(uid, is_allowed)) return uid;
+  return bad_value(
+      "CPPRUN_JOB_UID is not the uid of a Job; the manifest takes it from the label "
+      "batch.kubernetes.io/controller-uid");
+}
+
+// Kubeflow Trainer sets PET_MASTER_ADDR, PET_MASTER_PORT and PET_NODE_RANK for static jobs. A job
+// that asks for c10d meets at pod 0 all the same, and ranks follow from the nodes' names.
+void drop_static_variables(ParsedOptions& options) {
+  const auto is_from_environment = [&](const std::string& name) {
+    const auto found = options.spellings.find(name);
+    return found != options.spellings.end() && found->second.starts_with("PET_");
+  };
+  for (const std::string name : {"master-addr", "master-port", "node-rank"}) {
+    if (!is_from_environment(name)) continue;
+    if (name == "master-addr") options.master_addr.clear();
+    if (name == "master-port") options.master_port.reset();
+    if (name == "node-rank") options.node_rank.reset();
+    options.spellings.erase(name);
+  }
+}
+
+void warn_of_alone_pod(const ParsedOptions& options, const IndexedPod& pod, ClusterView& view) {
+  if (pod.index == 0 || options.is_given("nnodes")) return;
+  view.warnings.push_back("this pod has completion index " + std::to_string(pod.index) +
+                          ", but --nnodes is not given, so each pod of job " + pod.job +
+                          " trains by itself; set PET_NNODES to the Job's completions, or "
+                          "--nnodes=1 if that is meant");
+}
+
+void fill_pod_endpoint(ParsedOptions& options, const IndexedPod& pod, Inferences& inferred,
+                       ClusterView& view) {
+  const Endpoint endpoint{pod.job + "-0" + pod.domain, kRendezvousPort};
   options.rdzv_endpoint = to_string(endpoint);
   options.spellings["rdzv-endpoint"] = "HOSTNAME";
   inferred.add("endpoint " + to_string(endpoint));
-  if (options.rdzv_backend == "static") {
+  if (!pod.domain.empty()) return;
+  view.warnings.push_back(
+      "/etc/hosts has no full name of this pod, so the pods may not find each other: set subdomain "
+      "in the pod's template to the name of a headless Service that selects the pods");
+}
+
+// A Job's pods with completionMode Indexed; pod 0 hosts.
+Result<ClusterView> use_kubernetes(ParsedOptions& options, const Environment& environment) {
+  ClusterView view;
+  view.config.kind = ClusterConfig::Kind::Kubernetes;
+  const std::optional<IndexedPod> pod = read_pod(environment);
+  view.config.is_first_node = !pod || pod->index == 0;
+  if (!pod) return view;
+  warn_of_alone_pod(options, *pod, view);
+  const bool is_static = options.rdzv_backend == "static" && options.is_given("rdzv-backend");
+  if (options.rdzv_backend == "c10d" || options.rdzv_backend == "cpprun")
+    drop_static_variables(options);
+  const bool can_infer = nodes_most(options) > 1 && !has_endpoint(options) &&
+                         !options.rdzv_backend.starts_with("etcd");
+  if (!can_infer) return view;
+  Inferences inferred;
+  if (!options.is_given("rdzv-backend")) options.rdzv_backend = "c10d";
+  fill_pod_endpoint(options, *pod, inferred, view);
+  if (is_static) {
     if (!options.is_given("node-rank")) {
-      options.node_rank = *index;
+      options.node_rank = pod->index;
       options.spellings["node-rank"] = "JOB_COMPLETION_INDEX";
-      inferred.add("node rank " + std::to_string(*index));
+      inferred.add("node rank " + std::to_string(pod->index));
     }
   } else {
-    view.is_host = *index == 0;
-    if (fill(options, "rdzv-id", &ParsedOptions::rdzv_id, job, "HOSTNAME"))
-      inferred.add("run id " + job);
+    const Result<std::string> uid = read_job_uid(environment);
+    if (!uid) return uid.error();
+    view.config.job_id = *uid;
+    view.is_host = pod->index == 0;
+    constexpr size_t kShownUid = 8;
+    const std::string id = pod->job + (uid->empty() ? "" : "." + uid->substr(0, kShownUid));
+    if (fill(options, "rdzv-id", &ParsedOptions::rdzv_id, id, "HOSTNAME"))
+      inferred.add("run id " + id);
   }
-  view.inferred = inferred.line("Kubernetes job " + job);
+  view.inferred = inferred.line("Kubernetes job " + pod->job);
   return view;
 }
 

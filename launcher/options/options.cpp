@@ -22,6 +22,20 @@ template <class Part>
   return OptionsResult(std::move(part));
 }
 
+// Options that only mean something together with a list of hosts.
+Status check_ssh_options(const ParsedOptions& options) {
+  if (options.is_over_ssh()) {
+    if (!options.stdin_control) return {};
+    return bad_value("--stdin-control is for the agents that --hosts starts; leave it out");
+  }
+  for (const char* name : {"include", "exclude", "export"}) {
+    if (!options.is_given(name)) continue;
+    return bad_value(options.shown(name, "...") +
+                     " needs the hosts: add --hosts=a:8,b:8 or --hostfile=FILE");
+  }
+  return {};
+}
+
 }  // namespace
 
 Error bad_value(std::string text) { return Error{ErrorKind::BadValue, std::move(text)}; }
@@ -54,6 +68,10 @@ Result<OptionsResult> read_options(std::span<const std::string> args,
   if (tokens->question != nullptr) return options_result(TextToShow{answer(*tokens)});
   Result<ParsedOptions> parsed = parse_tokens(*tokens);
   if (!parsed) return parsed.error();
+  if (Status status = check_ssh_options(*parsed); !status) return status.error();
+  if (parsed->is_over_ssh()) {
+    return options_result(LaunchOverSsh{std::move(*parsed), std::move(*tokens)});
+  }
   Result<Launch> launch = resolve(*parsed, environment);
   if (!launch) return launch.error();
   return options_result(std::move(*launch));

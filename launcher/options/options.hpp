@@ -10,6 +10,7 @@
 #include "common/result.hpp"
 #include "launcher/options/environment.hpp"
 #include "launcher/options/resolve.hpp"
+#include "launcher/options/tokenizer.hpp"
 
 namespace cpprun {
 
@@ -18,7 +19,13 @@ struct TextToShow {
   std::string text;
 };
 
-using OptionsResult = std::variant<Launch, TextToShow>;
+// --hosts or --hostfile: agents on other hosts resolve the options; see launcher/ssh.
+struct LaunchOverSsh {
+  ParsedOptions options;
+  TokenList tokens;
+};
+
+using OptionsResult = std::variant<Launch, TextToShow, LaunchOverSsh>;
 
 // `args` excludes the program's name, which has no influence: the behaviour is the same if called
 // as torchrun.

@@ -72,6 +72,14 @@ struct ParsedOptions {
   std::string requeue;  // empty: not given; "yes" without a number
   std::string slurm_secret = "auto";
   std::string preempt_signal = "USR1,USR2";
+  std::string hosts;  // the options of launcher/ssh, which reads all values of `exported`
+  std::string hostfile;
+  std::string include;
+  std::string exclude;
+  std::string exported;
+  std::string ssh = "ssh";
+  std::string remote_cpprun;
+  bool stdin_control = false;
   std::string print_completion;
 
   std::string script;
@@ -80,6 +88,8 @@ struct ParsedOptions {
   // How the user spelled each given option, by its dashed name; errors quote it.
   std::map<std::string_view, std::string> spellings;
 
+  // The job runs on hosts that this launcher reaches by ssh.
+  bool is_over_ssh() const { return is_given("hosts") || is_given("hostfile"); }
   bool is_given(std::string_view name) const { return spellings.contains(name); }
   // "--nproc_per_node=many", "PET_NPROC_PER_NODE=many", "-r 7".
   std::string shown(std::string_view name, std::string_view value) const;

@@ -176,6 +176,7 @@ Status read_wished_rank(const ParsedOptions& options, Launch& launch) {
     return bad_value(options.shown("node-rank", *options.node_rank) + ": ranks go from 0 on");
   }
   launch.config.rendezvous.node_rank = static_cast<int>(*options.node_rank);
+  if (options.stdin_control) return {};  // the launcher has numbered the hosts, not the user
   launch.warnings.push_back(options.shown("node-rank", *options.node_rank) +
                             " is only a wish with --rdzv-backend=" + options.rdzv_backend +
                             ": a node keeps the rank that it had in the round before");

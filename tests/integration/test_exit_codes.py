@@ -1,4 +1,4 @@
-"""The exit codes: one table in common/exit_code.hpp; the README and the manual pages show it."""
+"""The exit codes: one table in common/exit_code.hpp; a page and the manual pages show it."""
 
 import pathlib
 import re
@@ -16,8 +16,8 @@ def codes_of_the_code():
     return {name: '128 + n' if name == 'kSignalBase' else number for name, number in found}
 
 
-def codes_of_the_readme():
-    text = (ROOT / 'README.md').read_text().split('**Exit codes**')[1].split('\n\n')[1]
+def codes_of_the_docs():
+    text = (ROOT / 'docs/reference/exit-codes.md').read_text().split('\n\n')[2]
     return dict(re.findall(r'^\| (\d+(?: \+ n)?) \| (.+) \|$', text, re.M))
 
 
@@ -42,24 +42,24 @@ def is_used(name):
     return any(word.search(file.read_text()) for file in files if file != TABLE)
 
 
-def test_readme_and_manual_page_have_the_codes_of_the_code():
+def test_docs_and_manual_page_have_the_codes_of_the_code():
     codes = list(codes_of_the_code().values())
     assert codes == ['0', '1', '2', '3', '69', '75', '78', '128 + n']
-    assert list(codes_of_the_readme()) == codes
+    assert list(codes_of_the_docs()) == codes
     assert list(codes_of_the_page('cpprun.1')) == codes
     assert set(codes_of_the_page('cpprunctl.1')) <= set(codes)
 
 
 def test_both_tables_agree():
     page = codes_of_the_page('cpprun.1')
-    for code, meaning in codes_of_the_readme().items():
+    for code, meaning in codes_of_the_docs().items():
         assert plain(page[code]) == plain(meaning), code
 
 
 def test_unused_code_is_reserved_in_both_tables():
-    readme, page = codes_of_the_readme(), codes_of_the_page('cpprun.1')
+    docs, page = codes_of_the_docs(), codes_of_the_page('cpprun.1')
     for name, code in codes_of_the_code().items():
-        assert (RESERVED in readme[code]) == (not is_used(name)), name
+        assert (RESERVED in docs[code]) == (not is_used(name)), name
         assert (RESERVED in page[code]) == (not is_used(name)), name
 
 

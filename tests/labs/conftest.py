@@ -1,10 +1,12 @@
-"""A Slurm lab for all tests of the folder; they are skipped where there can be none."""
+"""A Slurm lab and hosts with sshd for the tests of the folder, which are skipped where there can be
+none."""
 import os
 import pathlib
 import shutil
 
 import pytest
 import slurm_lab
+import ssh_lab
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -21,6 +23,22 @@ def lab():
     top = ROOT / 'build' / 'labs'
     try:
         made = slurm_lab.SlurmLab(top / f'slurm-{os.getpid()}', top / 'slurm-root')
+    except slurm_lab.Unavailable as why:
+        pytest.skip(str(why))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope='session')
+def hosts():
+    if os.getuid() != 0:
+        pytest.skip('hosts with sshd need root: network and mount namespaces')
+    missing = [program for program in ssh_lab.NEEDED if shutil.which(program) is None]
+    if missing:
+        pytest.skip('hosts with sshd need ' + ', '.join(missing))
+    top = ROOT / 'build' / 'labs'
+    try:
+        made = ssh_lab.SshLab(top / f'ssh-{os.getpid()}', top / 'ssh-root')
     except slurm_lab.Unavailable as why:
         pytest.skip(str(why))
     yield made

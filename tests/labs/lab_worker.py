@@ -1,6 +1,8 @@
-"""A trainer without torch: counts steps, saves at SIGTERM, ends with 75, continues from there.
+"""A trainer without torch: counts steps, saves every ten and at SIGTERM, ends with 75 then, and
+continues from what is saved.
 
-lab_worker.py STEPS FOLDER: rank 0 writes FOLDER/step, FOLDER/running tells that step 1 is done.
+lab_worker.py STEPS FOLDER: rank 0 writes FOLDER/step, FOLDER/running-RANK tells of a first step,
+and the file FOLDER/finish ends the training before STEPS.
 """
 import os
 import pathlib
@@ -16,11 +18,25 @@ saved = folder / 'step'
 step = int(saved.read_text()) if saved.exists() else 0
 print(f'rank {rank} of {world} on {os.uname().nodename} begins at step {step} of run '
       f'{os.environ["TORCHELASTIC_RUN_ID"]}', flush=True)
-while step < steps and not stops:
+
+
+def save():
+    draft = folder / 'step.new'
+    draft.write_text(str(step))
+    draft.rename(saved)
+
+
+def is_over():
+    return step >= steps or (folder / 'finish').exists()
+
+
+while not is_over() and not stops:
     time.sleep(0.05)
     step += 1
     (folder / f'running-{rank}').touch()
+    if rank == '0' and step % 10 == 0:
+        save()
 if rank == '0':
-    saved.write_text(str(step))
+    save()
 print(f'rank {rank} {"saves" if stops else "ends"} at step {step}', flush=True)
-sys.exit(75 if stops and step < steps else 0)
+sys.exit(75 if stops and not is_over() else 0)

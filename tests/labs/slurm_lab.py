@@ -33,21 +33,21 @@ class Unavailable(Exception):
     """Why there can be no lab here."""
 
 
-def fetch(root):
+def fetch(root, packages=PACKAGES, cache='packages'):
     """Unpacks the packages and those that they need into `root`, once."""
     if (root / 'complete').exists():
         return
-    cache = root.parent / 'packages'
+    cache = root.parent / cache
     shutil.rmtree(root, ignore_errors=True)
     (cache / 'partial').mkdir(parents=True, exist_ok=True)
     root.mkdir(parents=True)
     command = ['apt-get', '-qq', '-y', '--no-install-recommends', '--download-only', '--reinstall',
                '-o', 'Debug::NoLocking=1', '-o', 'APT::Sandbox::User=root',
-               '-o', f'Dir::Cache::archives={cache}', 'install', *PACKAGES]
+               '-o', f'Dir::Cache::archives={cache}', 'install', *packages]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SLOW)
     if done.returncode != 0:
         why = done.stderr.strip()[-300:]
-        raise Unavailable('the packages of Slurm cannot be downloaded: ' + why)
+        raise Unavailable(f'{packages[0]} cannot be downloaded: {why}')
     for package in cache.glob('*.deb'):
         call('dpkg', '-x', package, root)
     # As update-alternatives would do.

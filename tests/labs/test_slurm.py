@@ -1,12 +1,12 @@
 """cpprun under a real Slurm on two nodes."""
 import os
 import pathlib
+import subprocess
 import time
 
 import pytest
 
 WORKER = pathlib.Path(__file__).with_name('lab_worker.py')
-BATCH_FILE = pathlib.Path(__file__).resolve().parents[2] / 'packaging' / 'slurm' / 'cpprun.sbatch'
 MANY = 1_000_000  # steps; more than a test waits for
 SLOWEST = 300
 
@@ -90,10 +90,14 @@ def test_a_stopped_job_is_requeued_and_continues(lab, cpprun, place):
     assert 'ends at step 400' in out, out
 
 
-def test_the_shipped_batch_file_saves_is_requeued_and_continues(lab, cpprun, place):
+def test_the_batch_file_of_cpprunctl_saves_is_requeued_and_continues(lab, cpprun, place):
+    written = subprocess.run([cpprun.with_name('cpprunctl'), 'slurm', 'script', '--cpus-per-task=1',
+                              f'--output={place}/out', WORKER, '400', place],
+                             stdout=subprocess.PIPE, text=True, check=True)
+    (place / 'job.sbatch').write_text(written.stdout)
     variables = f'PATH={cpprun.parent}:/usr/bin:/bin,HOME=/root,SNAPSHOTS={place}/snapshots'
-    number = lab.run('sbatch', '--parsable', '--cpus-per-task=1', f'--output={place}/out',
-                     f'--export={variables}', BATCH_FILE, WORKER, '400', place).stdout.strip()
+    number = lab.run('sbatch', '--parsable', f'--export={variables}',
+                     place / 'job.sbatch').stdout.strip()
     wait_for(lambda: running(place), 'the workers run')
     lab.run('scancel', '--signal=TERM', number)
     wait_for(lambda: has_ended(lab, number), 'the job ends')

@@ -65,6 +65,22 @@ bool is_own_failure(const WorkerExit& end) {
   return !end.is_success() && (end.is_hang() || !end.is_stopped_by_us);
 }
 
+// Whether the agent of this node prints the failure summary where all agents share a console.
+bool is_of_this_node(const RootCause& cause, const std::vector<WorkerExit>& ends,
+                     const std::string& host) {
+  if (!cause.why.empty()) return cause.node == host;
+  return std::ranges::any_of(ends, [&](const WorkerExit& end) {
+    return end.rank == cause.end.rank && end.pid == cause.end.pid && !end.is_success();
+  });
+}
+
+// One line for the other nodes: the node of the root cause may be gone and print nothing.
+std::string elsewhere_text(const RootCause& cause) {
+  if (!cause.why.empty()) return "the job failed on " + cause.node + ": " + cause.why;
+  return "the job failed: " +
+         cpprun::first_failure(cause.end, cause.node, local_clock(cause.end.ended_at_wall));
+}
+
 // Copies the root cause's error file to the launcher's own, as torchelastic does for nested
 // launchers; adds the worker's exit code in the nested form. False: it could not be read or
 // written, or is larger than limits::kErrorFileBytes.
@@ -178,9 +194,11 @@ void ConsoleReporter::torchrun_summary(const agent::Finish& finish, EventRecorde
     return;
   }
   const std::string text = failure_summary(*failure);
+  recorder.failure_summary(*failure, text);
+  if (config_.shares_console && !is_of_this_node(failure->root_cause, finish.ends, host_name_))
+    return log::error(elsewhere_text(failure->root_cause));
   log::error(text);
   log::plain(last_lines_text(failure->root_cause));
-  recorder.failure_summary(*failure, text);
   if (std::ranges::none_of(finish.ends, is_own_failure)) return;
   log::plain("cpprun: ChildFailedError: " + cpprun::torchrun_summary(*failure));
   const WorkerExit& root = finish.ends[root_cause_index(finish.ends)];

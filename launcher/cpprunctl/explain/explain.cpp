@@ -16,6 +16,11 @@ Result<std::string> explain(const std::vector<std::string>& words) {
   const Result<OptionsResult> options_result = read_options(line->words, environment);
   if (!options_result) return options_result.error();
   if (const auto* shown = std::get_if<TextToShow>(&*options_result)) return shown->text;
+  if (const auto* over_ssh = std::get_if<LaunchOverSsh>(&*options_result)) {
+    const ParsedOptions& options = over_ssh->options;
+    return "would run   one cpprun over ssh on each host of " +
+           (options.is_given("hosts") ? options.hosts : options.hostfile) + "\n";
+  }
   const auto& launch = std::get<Launch>(*options_result);
   std::string text = ctl::explanation(launch.config);
   for (const std::string& warning : launch.warnings) text += "warning     " + warning + "\n";

@@ -39,7 +39,7 @@ bool is_variable(const std::string& word) {
 Error unknown(const std::string& word) {
   return Error{ErrorKind::BadValue,
                "explain knows lines of torchrun and cpprun, not of " + word +
-                   "; the table \"Coming from another launcher\" in README.md has cpprun's words"};
+                   "; docs/how-to/migrate.md has the same commands for cpprun"};
 }
 
 // The number of words that the interpreter and the launcher's module take; 0: another module.

@@ -1,8 +1,14 @@
-"""docs/reference/sdk.md matches the code."""
+"""docs/reference/sdk.md matches the code; docs/tutorials/cpp-trainer.md works."""
 
+import os
+import pathlib
 import re
+import shutil
 
-from launches import ROOT
+import doc_blocks
+import doc_runner
+import pytest
+from launches import BIN, ROOT, Launches
 
 PAGE = (ROOT / 'docs/reference/sdk.md').read_text()
 
@@ -38,3 +44,25 @@ def test_every_collective_has_a_row():
     missing = [name for name in names if not re.search(rf'`{name}`', PAGE)]
     assert len(names) > 20
     assert missing == []
+
+
+@pytest.mark.timeout(3600)
+def test_the_tutorial_of_a_trainer_works(torch, tmp_path, monkeypatch):
+    """The build folder under test is the tutorial's build/release."""
+    doc_runner.lay_out(tmp_path)
+    (tmp_path / 'build/release/bin').unlink()
+    (tmp_path / 'build/release').rmdir()
+    (tmp_path / 'build/release').symlink_to(BIN.parent)
+    if shutil.which('ccache'):
+        folder = os.environ.get('CCACHE_DIR', pathlib.Path.home() / '.cache/ccache')
+        ccache = {'CMAKE_CXX_COMPILER_LAUNCHER': 'ccache', 'CCACHE_DIR': folder}
+        ccache |= {'CCACHE_BASEDIR': tmp_path, 'CCACHE_NOHASHDIR': 1}
+        for name, value in ccache.items():
+            monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv('HOME', str(tmp_path / 'home'))
+    (tmp_path / 'home').mkdir()
+    launches = Launches(tmp_path)
+    try:
+        doc_runner.follow(launches, doc_blocks.blocks(ROOT / 'docs/tutorials/cpp-trainer.md'), 400)
+    finally:
+        launches.close()

@@ -264,6 +264,59 @@ TEST(OptionsCluster, AnIndexedPodKnowsItsJob) {
   EXPECT_FALSE(named.conf.is_host.has_value());
 }
 
+TEST(OptionsCluster, TheUidOfTheJobTellsRunsApart) {
+  const Machine machine = pod(1).with({"CPPRUN_JOB_UID=8f14e45f-ceea-467f-a83e-5a3c0f4b6d21"});
+  const Launch launch = launch_of(line({"--nnodes=2"}), machine);
+  EXPECT_EQ(launch.config.rendezvous.run_id, "train.8f14e45f");
+  EXPECT_EQ(launch.config.cluster.job_id, "8f14e45f-ceea-467f-a83e-5a3c0f4b6d21");
+  EXPECT_EQ(launch.inferred,
+            "Kubernetes job train: endpoint train-0.svc.default.svc.cluster.local:29400, run id "
+            "train.8f14e45f");
+  EXPECT_TRUE(launch_of(line({}), machine).config.cluster.job_id.empty()) << "pods of their own";
+  const Error error = error_of(line({"--nnodes=2"}), pod(1).with({"CPPRUN_JOB_UID=../../etc"}));
+  EXPECT_TRUE(holds(error.text, "CPPRUN_JOB_UID")) << error.text;
+}
+
+TEST(OptionsCluster, ThePodsNameMayBeFullOrInAFile) {
+  for (const std::string name : {"HOSTNAME=train-1.svc.default.svc.cluster.local", "HOSTNAME="}) {
+    Machine machine = pod(1);
+    std::erase(machine.variables, "HOSTNAME=train-1");
+    machine.texts["/etc/hostname"] = "train-1\n";
+    const RendezvousConfig config =
+        config_of(line({"--nnodes=2"}), machine.with({name})).rendezvous;
+    EXPECT_EQ(config.endpoint, (Endpoint{"train-0.svc.default.svc.cluster.local", 29'400})) << name;
+    EXPECT_EQ(config.run_id, "train");
+  }
+}
+
+TEST(OptionsCluster, APodThatCannotMeetTheOthersSaysWhy) {
+  Machine machine = pod(1);
+  machine.texts.erase("/etc/hosts");
+  const Launch launch = launch_of(line({"--nnodes=2"}), machine);
+  ASSERT_EQ(launch.warnings.size(), 1u);
+  EXPECT_TRUE(holds(launch.warnings[0], "headless Service"));
+  const Launch alone = launch_of(line({}), pod(1));
+  ASSERT_EQ(alone.warnings.size(), 1u);
+  EXPECT_TRUE(holds(alone.warnings[0], "PET_NNODES"));
+  EXPECT_TRUE(launch_of(line({"--nnodes=1"}), pod(1)).warnings.empty());
+  EXPECT_TRUE(launch_of(line({}), pod(0)).warnings.empty());
+}
+
+// What Kubeflow Trainer's torch policy sets.
+TEST(OptionsCluster, TrainersStaticVariablesGiveWayToC10d) {
+  const Machine machine = pod(1).with({"PET_NNODES=2", "PET_NPROC_PER_NODE=1", "PET_NODE_RANK=1",
+                                       "PET_MASTER_ADDR=train-0.svc", "PET_MASTER_PORT=29500"});
+  const RendezvousConfig as_set = config_of(line({}), machine).rendezvous;
+  EXPECT_EQ(as_set.backend, Backend::Static);
+  EXPECT_EQ(as_set.endpoint, (Endpoint{"train-0.svc", 29'500}));
+  const Launch launch = launch_of(line({"--rdzv-backend=c10d"}), machine);
+  EXPECT_EQ(launch.config.rendezvous.backend, Backend::Cpprun);
+  EXPECT_EQ(launch.config.rendezvous.endpoint,
+            (Endpoint{"train-0.svc.default.svc.cluster.local", 29'400}));
+  EXPECT_EQ(launch.config.rendezvous.conf.is_host, false);
+  EXPECT_TRUE(launch.warnings.empty());
+}
+
 TEST(OptionsCluster, PreemptSignalsAreSlurmsOnly) {
   const auto signals = [](const Strings& options, const Machine& machine) {
     return config_of(line(options), machine).cluster.stop_signals;

@@ -130,6 +130,10 @@ std::vector<FlagCase> worker_cases() {
   };
 }
 
+FlagCase control_case() {
+  return {"stdin-control", "", [](auto& c) { return c.shares_console; }};
+}
+
 FlagCase preload_case() {
   return {"preload", "torch,numpy.linalg", [](auto& c) {
             return c.workers.preload.mode == PreloadConfig::Mode::List &&
@@ -159,6 +163,7 @@ std::vector<FlagCase> tls_cases() {
 std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
   all.push_back(preload_case());
+  all.push_back(control_case());
   for (const FlagCase& c : worker_cases()) all.push_back(c);
   for (const FlagCase& c : tls_cases()) all.push_back(c);
   return all;
@@ -183,6 +188,10 @@ TEST(OptionsFlags, EachWorksInBothSpellingsAndByVariable) {
 TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   std::set<std::string> tested = {"no-python", "numa-binding", "help", "version",
                                   "print-completion"};
+  for (const char* name :
+       {"hosts", "hostfile", "include", "exclude", "export", "ssh", "remote-cpprun"}) {
+    tested.insert(name);  // launch_plan_test.cpp
+  }
   for (const FlagCase& c : flag_cases()) tested.insert(c.name);
   for (const OptionRow& row : option_table())
     EXPECT_TRUE(tested.contains(std::string(row.name))) << row.name;

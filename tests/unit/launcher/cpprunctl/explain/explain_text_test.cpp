@@ -77,7 +77,7 @@ TEST(LauncherCommand, RejectsOtherLaunchersInOneLine) {
     const Result<ctl::LauncherCommand> read = typed(line);
     ASSERT_FALSE(read.ok()) << line;
     EXPECT_THAT(read.error().text, HasSubstr("explain knows lines of torchrun and cpprun, not of"));
-    EXPECT_THAT(read.error().text, HasSubstr("Coming from another launcher"));
+    EXPECT_THAT(read.error().text, HasSubstr("docs/how-to/migrate.md"));
     EXPECT_THAT(read.error().text, Not(HasSubstr("\n")));
   }
   EXPECT_THAT(ctl::read_launcher_command({}).error().text, HasSubstr("usage: cpprunctl explain"));

@@ -1,0 +1,51 @@
+// Limits of --hosts and --hostfile: the list of hosts, ssh connections, and what they carry.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "common/time.hpp"
+
+namespace cpprun::limits {
+
+using namespace std::chrono_literals;
+
+// The list. Each host costs the launcher an ssh process and four descriptors.
+inline constexpr size_t kSshHosts = 1'024;
+inline constexpr size_t kHostfileBytes = 1 << 20;  // 1,024 lines of 1 KiB
+
+// Connections. More handshakes at a time would overload the machine on which the launcher runs.
+inline constexpr int kSshStartsAtOnce = 64;
+inline constexpr int kSshConnectSeconds = 10;  // ssh's ConnectTimeout
+// ssh gives up a connection whose peer is silent for the product: a host without power.
+inline constexpr int kSshAliveSeconds = 15;
+inline constexpr int kSshAliveCount = 4;
+// From the start of ssh until cpprun runs on the host: slow logins and file servers.
+inline constexpr Duration kSshStartTimeout = 120s;
+inline constexpr Duration kSshConfigTimeout = 10s;      // ssh -G, which only reads files
+inline constexpr size_t kSshConfigBytes = 64 * 1024;    // its output
+inline constexpr size_t kRemoteCommandBytes = 120'000;  // Linux: 128 KiB per argument
+
+// What the launcher sends to an agent before the job begins: secret and variables.
+inline constexpr size_t kControlHeaderBytes = 1 << 20;
+inline constexpr size_t kControlLineBytes = 512 * 1024;  // hexadecimal: a variable of 256 KiB
+
+// Text on stdout before cpprun runs on the host; a login shell prints a few lines.
+inline constexpr size_t kLoginTextBytes = 16 * 1024;
+inline constexpr size_t kLoginTextShown = 200;
+// The end of what ssh writes to stderr, by which a failure is explained.
+inline constexpr size_t kSshErrorBytes = 8 * 1024;
+
+// Output of all hosts that waits for the launcher's reader; then the hosts wait.
+inline constexpr size_t kMergedOutputBytes = 256 * 1024;
+// After a request to stop a reader that takes nothing keeps the agents from their end no longer.
+inline constexpr Duration kMergedOutputStop = 5s;
+// An unfinished line is shown after this; progress bars are never finished.
+inline constexpr Duration kMergedPartialLine = 1s;
+
+// The end. An agent of a job ends because its job does, so the others follow within seconds.
+inline constexpr Duration kOtherAgentsTimeout = 30s;
+// After a second signal, or of agents that have not begun.
+inline constexpr Duration kSshUrgentTimeout = 15s;
+
+}  // namespace cpprun::limits

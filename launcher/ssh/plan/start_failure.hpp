@@ -1,0 +1,30 @@
+// Why cpprun did not start on a host, and what to do. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace cpprun::ssh {
+
+// What is known about an ssh process that ended before cpprun said hello.
+struct StartFacts {
+  std::string host;     // as the user wrote it
+  std::string program;  // cpprun's path there
+  std::string directory;
+  bool is_local = false;    // started without ssh
+  bool is_timeout = false;  // it has not ended, and said nothing in time
+  int exit_code = 0;        // 128 + N: ended by signal N
+  std::string errors{};     // the end of its stderr
+};
+
+// One line: what failed on which host, and the remedy.
+std::string start_failure_text(const StartFacts& facts);
+
+// cpprun there says that it is `theirs`.
+std::string version_text(const std::string& host, const std::string& theirs,
+                         const std::string& own);
+
+// Its login shell has printed `text` before cpprun started.
+std::string login_text_warning(const std::string& host, const std::string& text);
+
+}  // namespace cpprun::ssh

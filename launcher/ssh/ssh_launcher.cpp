@@ -1,0 +1,482 @@
+#include "launcher/ssh/ssh_launcher.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "agent/process/streams/stream_fds.hpp"
+#include "common/endpoint.hpp"
+#include "common/exit_code.hpp"
+#include "common/limits/ssh.hpp"
+#include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
+#include "common/machine/identity.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+#include "common/version.hpp"
+#include "launcher/ssh/plan/control_lines.hpp"
+#include "launcher/ssh/plan/start_failure.hpp"
+
+namespace cpprun::ssh {
+namespace {
+
+using State = RemoteAgent::State;
+
+// Blocks the signals that end a launcher, and returns the descriptor that delivers them. An ignored
+// one (nohup) stays ignored.
+Result<UniqueFd> open_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction action {};
+    ::sigaction(number, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&set, number);
+  }
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.is_open()) return system_error("no descriptor for signals", errno);
+  return fd;
+}
+
+// Each host needs four descriptors, and the usual soft limit is 1,024.
+Status raise_descriptor_limit(size_t hosts) {
+  constexpr rlim_t kOwn = 64;
+  constexpr rlim_t kPerHost = 4;
+  const rlim_t needed = kOwn + kPerHost * hosts;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return {};
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= needed) return {};
+  return Error{ErrorKind::System, "the limit on open files is " + std::to_string(limit.rlim_max) +
+                                      ", and " + text::count(hosts, "host") + " need " +
+                                      std::to_string(needed) + "; raise it with ulimit -Hn"};
+}
+
+std::string own_program() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  return size > 0 ? std::string(path.data(), static_cast<size_t>(size)) : "cpprun";
+}
+
+std::string working_directory() {
+  std::array<char, PATH_MAX> path{};
+  return ::getcwd(path.data(), path.size()) == nullptr ? "" : path.data();
+}
+
+std::string random_hex(size_t blocks) {
+  std::string out;
+  for (size_t i = 0; i < blocks; ++i) out += text::hex(random_bytes());
+  return out;
+}
+
+Result<Surroundings> look_around() {
+  constexpr size_t kIdDigits = 12;
+  constexpr int kFirstPort = 10'000;  // below the ports that Linux gives to clients
+  constexpr int kPorts = 20'000;
+  Surroundings here;
+  here.directory = working_directory();
+  if (here.directory.empty())
+    return system_error("the working directory can't be read; change to one that exists", errno);
+  here.program = own_program();
+  here.host_name = own_host_name();
+  here.fresh_id = random_hex(1).substr(0, kIdDigits);
+  here.fresh_secret = random_hex(2);  // 32 bytes
+  const auto bytes = random_bytes();
+  here.fresh_port = static_cast<uint16_t>(kFirstPort + (bytes[0] * 256 + bytes[1]) % kPorts);
+  return here;
+}
+
+std::string join_names(const std::vector<Host>& hosts) {
+  std::vector<std::string> names;
+  for (const Host& host : hosts) names.push_back(host.target);
+  return text::join(names, ", ");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SshLauncher>> SshLauncher::make(LaunchPlan plan,
+                                                       std::vector<std::string> environment) {
+  fill_standard_streams();
+  if (Status ok = raise_descriptor_limit(plan.hosts.size()); !ok) return ok.error();
+  Result<UniqueFd> signals = open_signals();
+  if (!signals) return signals.error();
+  return std::unique_ptr<SshLauncher>(
+      new SshLauncher(std::move(plan), std::move(environment), std::move(*signals)));
+}
+
+SshLauncher::SshLauncher(LaunchPlan plan, std::vector<std::string> environment, UniqueFd signals)
+    : plan_(std::move(plan)),
+      environment_(std::move(environment)),
+      signals_(std::move(signals)),
+      out_(STDOUT_FILENO),
+      err_(STDERR_FILENO) {
+  std::string secret;
+  if (plan_.secret) {
+    const auto bytes = plan_.secret->bytes();
+    secret.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  header_ = control_header(secret, plan_.variables);
+  ::explicit_bzero(secret.data(), secret.size());
+}
+
+SshLauncher::~SshLauncher() { ::explicit_bzero(header_.data(), header_.size()); }
+
+int SshLauncher::run() {
+  const std::optional<int> ended = start_all();
+  const int code = ended ? *ended : supervise();
+  finish_output();
+  return code;
+}
+
+// ---------------------------------------------------------------- start
+
+// Nothing: the job has begun.
+std::optional<int> SshLauncher::start_all() {
+  for (;;) {
+    if (Status ok = prepare_attempt(); !ok) {
+      say(ok.error().text);
+      return kFailure;
+    }
+    while (!are_all_settled()) {
+      start_some();
+      if (!are_all_settled()) step(Instant::never());
+      if (stop_signal_ == 0) continue;
+      abandon();
+      return stopped_code();
+    }
+    if (std::ranges::all_of(agents_, [](auto& a) { return a->state() == State::Ready; })) break;
+    const bool may_go_on = leave_failed_hosts_out();
+    abandon();
+    if (stop_signal_ != 0) return stopped_code();
+    if (!may_go_on) return kFailure;
+  }
+  is_running_ = true;
+  for (const auto& agent : agents_) {
+    if (!agent->login_text().empty()) say(login_text_warning(agent->host(), agent->login_text()));
+    agent->begin();
+  }
+  ::explicit_bzero(header_.data(), header_.size());
+  return std::nullopt;
+}
+
+// Of a job that has not begun: as an agent's, since SIGTERM loses nothing.
+int SshLauncher::stopped_code() const {
+  return stop_signal_ == SIGTERM ? kStoppedResumable : kSignalBase + stop_signal_;
+}
+
+Status SshLauncher::prepare_attempt() {
+  agents_.clear();
+  commands_.clear();
+  next_start_ = 0;
+  const std::string endpoint = endpoint_at(plan_, plan_.hosts.front(), name_of_first());
+  const Result<Endpoint> at = parse_endpoint(endpoint, uint16_t{0});
+  const bool is_chosen_here = plan_.endpoint.empty();
+  if (is_chosen_here && plan_.hosts.size() > 1 && at && is_loopback(at->host)) {
+    say("host " + plan_.hosts.front().target + " is " + at->host +
+        " to ssh, which is another machine on each host; if the nodes do not find each other, "
+        "give the address of the first one with --rdzv-endpoint=HOST:PORT");
+  }
+  for (size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
+    const Host& host = plan_.hosts[rank];
+    std::vector<std::string> words =
+        agent_arguments(plan_, host, rank, plan_.hosts.size(), endpoint);
+    const bool is_here = is_local(plan_, host);
+    if (is_here) {
+      words.insert(words.begin(), plan_.own_program);
+    } else {
+      Result<std::vector<std::string>> command = ssh_command(plan_, host, words);
+      if (!command) return command.error();
+      words = std::move(*command);
+    }
+    agents_.push_back(std::make_unique<RemoteAgent>(host.target, is_here));
+    commands_.push_back(std::move(words));
+  }
+  return {};
+}
+
+// Asks ssh for its settings, because the other hosts do not know the names in ~/.ssh/config.
+// Another program than OpenSSH may not answer; then the name stands for itself.
+std::string SshLauncher::name_of_first() {
+  const Host& first = plan_.hosts.front();
+  if (!plan_.endpoint.empty() || is_local(plan_, first)) return "";
+  const std::vector<std::string> words = ssh_config_command(plan_, first);
+  const Result<std::string> program = find_program(words.front(), environment_);
+  int ends[2];
+  if (!program || ::pipe2(ends, O_CLOEXEC) != 0) return "";
+  const UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+  const UniqueFd empty(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  SpawnPlan plan{*program, words, environment_};
+  plan.in = plan.err = empty.get();
+  plan.out = theirs.get();
+  const Result<Spawned> spawned = context_.spawn(plan);
+  theirs.reset();
+  if (!spawned) return "";
+  std::string output;
+  read_until(ours.get(), boot_now() + limits::kSshConfigTimeout, limits::kSshConfigBytes, output);
+  ::kill(spawned->pid, SIGKILL);
+  while (::waitpid(spawned->pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return host_name_of_config(output);
+}
+
+void SshLauncher::start_some() {
+  const auto is_starting = [](const auto& agent) { return agent->state() == State::Starting; };
+  auto under_way = std::ranges::count_if(agents_, is_starting);
+  while (next_start_ < agents_.size() && under_way < limits::kSshStartsAtOnce) {
+    start(next_start_);
+    if (is_starting(agents_[next_start_++])) ++under_way;
+  }
+}
+
+void SshLauncher::start(size_t index) {
+  RemoteAgent& agent = *agents_[index];
+  const Status ok = agent.start(context_, commands_[index], environment_, header_, boot_now());
+  if (!ok) agent.fail("host " + agent.host() + ": " + ok.error().text);
+}
+
+// An agent is settled when it waits for the job to begin, or has ended.
+bool SshLauncher::are_all_settled() const {
+  return std::ranges::all_of(agents_, [](const auto& agent) {
+    return agent->has_ended() || (agent->state() == State::Ready && agent->failure().empty());
+  });
+}
+
+void SshLauncher::check_starts(Instant now) {
+  for (const auto& agent : agents_) {
+    StartFacts facts{agent->host(), agent->is_local() ? plan_.own_program : plan_.program,
+                     plan_.directory};
+    facts.is_local = agent->is_local();
+    if (agent->state() == State::Ready && agent->failure().empty()) {
+      if (agent->version() == version()) continue;
+      agent->fail(version_text(agent->host(), agent->version(), version()));
+    } else if (agent->state() == State::Starting && agent->failure().empty() &&
+               now >= agent->started_at() + limits::kSshStartTimeout) {
+      facts.is_timeout = true;
+      agent->fail(start_failure_text(facts));
+    } else if (agent->has_ended() && agent->failure().empty()) {
+      facts.exit_code = agent->exit_code();
+      facts.errors = agent->errors();
+      agent->fail(start_failure_text(facts));
+    }
+  }
+}
+
+bool SshLauncher::leave_failed_hosts_out() {
+  std::vector<Host> left;
+  std::vector<Host> lost;
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    const bool is_lost = !agents_[i]->failure().empty();
+    if (is_lost) say(agents_[i]->failure());
+    (is_lost ? lost : left).push_back(plan_.hosts[i]);
+  }
+  const std::string needed = text::count(static_cast<size_t>(plan_.min_nodes), "host");
+  if (left.size() < static_cast<size_t>(plan_.min_nodes)) {
+    const bool is_elastic = left.empty() || plan_.min_nodes < static_cast<int>(plan_.hosts.size());
+    say("the job did not start: it needs " + needed + " and " + std::to_string(left.size()) +
+        (left.size() == 1 ? " is" : " are") + " ready" +
+        (is_elastic ? ""
+                    : "; with --nnodes=MIN:MAX it would start without hosts that cannot be "
+                      "reached"));
+    return false;
+  }
+  say("the job starts without " + join_names(lost) + ", which --nnodes=" + plan_.nnodes +
+      " allows");
+  plan_.hosts = std::move(left);
+  return true;
+}
+
+void SshLauncher::abandon() {
+  for (const auto& agent : agents_) {
+    agent->close_input();
+    if (agent->state() == State::Starting) agent->kill();
+  }
+  const Instant until = boot_now() + limits::kSshUrgentTimeout;
+  const auto is_alive = [](const auto& agent) { return agent->has_process(); };
+  while (std::ranges::any_of(agents_, is_alive)) {
+    if (boot_now() >= until || interrupts_ > 1) {
+      for (const auto& agent : agents_) agent->kill();
+    }
+    step(until);
+  }
+}
+
+// ---------------------------------------------------------------- run
+
+int SshLauncher::supervise() {
+  const auto is_alive = [](const auto& agent) { return !agent->has_ended(); };
+  while (std::ranges::any_of(agents_, is_alive)) {
+    step(std::min(others_deadline_, kill_at_));
+    const Instant now = boot_now();
+    if (now >= others_deadline_) {
+      others_deadline_ = Instant::never();
+      say("the other hosts are still running " + text::seconds(limits::kOtherAgentsTimeout, 0) +
+          " later: they are asked to stop");
+      stop_all(SIGTERM);
+    }
+    if (now >= kill_at_) {
+      for (const auto& agent : agents_) agent->kill();
+    }
+  }
+  return exit_code();
+}
+
+void SshLauncher::on_agent_end(RemoteAgent& agent) {
+  if (!is_running_) return;
+  const int code = agent.exit_code();
+  if (code == kSuccess) {
+    ++succeeded_;
+  } else if (!first_failure_) {
+    const bool is_stopped = stop_signal_ != 0 && agent.is_lost();
+    first_failure_ = is_stopped ? kSignalBase + stop_signal_ : agent.is_lost() ? kFailure : code;
+  }
+  if (code != kSuccess && stop_signal_ == 0) check_loss(agent);
+}
+
+// The other agents end by themselves when the job does. They wait for an agent that has not got so
+// far, and in a job that may shrink they go on without it.
+void SshLauncher::check_loss(const RemoteAgent& agent) {
+  const auto is_alive = [](const auto& other) { return !other->has_ended(); };
+  const auto alive = static_cast<int>(std::ranges::count_if(agents_, is_alive));
+  const bool can_go_on = alive > 0 && alive + succeeded_ >= plan_.min_nodes;
+  if (agent.is_lost()) {
+    say("host " + agent.host() + " is lost: its ssh connection has ended" +
+        (can_go_on ? "; the job goes on without it" : "; the job stops, too few hosts are left"));
+    if (!can_go_on) stop_all(SIGTERM);
+  } else if (!can_go_on && alive > 0 && others_deadline_.is_never()) {
+    others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
+  }
+}
+
+void SshLauncher::stop_all(int signal) {
+  if (stop_signal_ == 0) stop_signal_ = signal;
+  if (discard_at_.is_never()) discard_at_ = boot_now() + limits::kMergedOutputStop;
+  for (const auto& agent : agents_) agent->send_signal(signal);
+}
+
+// The job succeeded if as many nodes as it needs did; others have left it before.
+int SshLauncher::exit_code() const {
+  if (succeeded_ > 0 && (succeeded_ >= plan_.min_nodes || !first_failure_)) return kSuccess;
+  return first_failure_.value_or(kFailure);
+}
+
+// ---------------------------------------------------------------- polling
+
+void SshLauncher::take_signals() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number == SIGINT || number == SIGQUIT) ++interrupts_;
+    if (interrupts_ > 1) kill_at_ = std::min(kill_at_, boot_now() + limits::kSshUrgentTimeout);
+    if (is_running_ && stop_signal_ == 0) {
+      say(signal_name(number) + ": the job is stopped on " + text::count(agents_.size(), "host"));
+    }
+    stop_all(number);
+  }
+}
+
+// Nothing more is read from the hosts for now.
+bool SshLauncher::must_wait(const MergedOutput& output) const {
+  return output.is_full() && boot_now() < discard_at_;
+}
+
+void SshLauncher::finish_output() {
+  while ((err_.is_waiting() || out_.is_waiting()) && boot_now() < discard_at_) step(discard_at_);
+}
+
+Instant SshLauncher::next_deadline() const {
+  Instant next = must_wait(out_) || must_wait(err_) ? discard_at_ : Instant::never();
+  for (const auto& agent : agents_) {
+    next = std::min(next, agent->part_deadline());
+    if (agent->state() == State::Starting)
+      next = std::min(next, agent->started_at() + limits::kSshStartTimeout);
+  }
+  return next;
+}
+
+void SshLauncher::step(Instant until) {
+  poll_agents(std::min(until, next_deadline()));
+  take_signals();
+  if (!is_running_) check_starts(boot_now());
+}
+
+void SshLauncher::poll_agents(Instant until) {
+  enum class What { Signals, OurOut, OurErr, Out, Err, In, End };
+  std::vector<pollfd> polled;
+  std::vector<std::pair<What, RemoteAgent*>> meanings;
+  const auto add = [&](int fd, short events, What what, RemoteAgent* agent) {
+    if (fd < 0) return;
+    polled.push_back({fd, events, 0});
+    meanings.emplace_back(what, agent);
+  };
+  add(signals_.get(), POLLIN, What::Signals, nullptr);
+  if (out_.is_waiting()) add(out_.poll_fd(), POLLOUT, What::OurOut, nullptr);
+  if (err_.is_waiting()) add(err_.poll_fd(), POLLOUT, What::OurErr, nullptr);
+  for (const auto& agent : agents_) {
+    if (!must_wait(out_)) add(agent->out_fd(), POLLIN, What::Out, agent.get());
+    if (!must_wait(err_)) add(agent->err_fd(), POLLIN, What::Err, agent.get());
+    add(agent->in_fd(), POLLOUT, What::In, agent.get());
+    add(agent->end_fd(), POLLIN, What::End, agent.get());
+  }
+  const Duration left = until.is_never() ? Duration(-1) : std::max(Duration(), until - boot_now());
+  const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+  ::ppoll(polled.data(), polled.size(), until.is_never() ? nullptr : &timeout, nullptr);
+  const Instant now = boot_now();
+  for (size_t i = 0; i < polled.size(); ++i) {
+    if (polled[i].revents == 0) continue;
+    const auto [what, agent] = meanings[i];
+    RemoteAgent::Text text;
+    switch (what) {
+      case What::Signals: break;
+      case What::OurOut: out_.flush(); break;
+      case What::OurErr: err_.flush(); break;
+      case What::Out: agent->read_out(now, text); break;
+      case What::Err: agent->read_err(now, text); break;
+      case What::In: agent->write_in(); break;
+      case What::End:
+        agent->on_end(now, text);
+        show(text);
+        text = {};
+        if (agent->has_ended()) on_agent_end(*agent);
+        break;
+    }
+    show(text);
+  }
+  RemoteAgent::Text parts;
+  for (const auto& agent : agents_) agent->show_parts(now, parts);
+  show(parts);
+}
+
+void SshLauncher::show(const RemoteAgent::Text& text) {
+  const bool may_drop = boot_now() >= discard_at_;
+  if (!text.out.empty() && !(may_drop && out_.is_full())) out_.add(text.out);
+  if (!text.err.empty() && !(may_drop && err_.is_full())) err_.add(text.err);
+}
+
+void SshLauncher::say(const std::string& text) { err_.add("cpprun: " + text + "\n"); }
+
+int run_over_ssh(const LaunchOverSsh& launch, const Environment& environment) {
+  Result<Surroundings> here = look_around();
+  Result<LaunchPlan> plan =
+      here ? make_plan(launch, environment, *here) : Result<LaunchPlan>(here.error());
+  Result<std::unique_ptr<SshLauncher>> launcher =
+      plan ? SshLauncher::make(std::move(*plan), environment.variables)
+           : Result<std::unique_ptr<SshLauncher>>(plan.error());
+  if (launcher) return (*launcher)->run();
+  MergedOutput(STDERR_FILENO).add(shown_error(launcher.error()));
+  return exit_code(launcher.error());
+}
+
+}  // namespace cpprun::ssh

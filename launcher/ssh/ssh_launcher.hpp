@@ -1,0 +1,89 @@
+// SshLauncher: runs the agents of --hosts. It starts one on each host, waits until all have said
+// hello, lets the job begin, merges their output, passes signals on, and ends with the job's exit
+// code. A host that cannot be reached is left out if --nnodes allows.
+//
+// Thread: the main thread, which polls. The agents end when this process does: the kernel kills the
+// ssh processes, and the agents see the end of their standard input.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/process/spawn/spawn.hpp"
+#include "common/machine/unique_fd.hpp"
+#include "common/result.hpp"
+#include "common/time.hpp"
+#include "launcher/ssh/merged_output.hpp"
+#include "launcher/ssh/plan/launch_plan.hpp"
+#include "launcher/ssh/remote_agent.hpp"
+
+namespace cpprun::ssh {
+
+class SshLauncher {
+ public:
+  // `environment`: of the ssh processes, and of the agent on this machine.
+  static Result<std::unique_ptr<SshLauncher>> make(LaunchPlan plan,
+                                                   std::vector<std::string> environment);
+  ~SshLauncher();
+  // Returns the exit code.
+  int run();
+
+ private:
+  SshLauncher(LaunchPlan plan, std::vector<std::string> environment, UniqueFd signals);
+
+  // ---- start
+  Status prepare_attempt();
+  std::string name_of_first();  // of the first host, as ssh resolves it
+  void start_some();
+  void start(size_t index);
+  void check_starts(Instant now);
+  bool are_all_settled() const;
+  bool leave_failed_hosts_out();  // false: too few are left
+  void abandon();                 // ends all agents, which have not begun
+  std::optional<int> start_all();
+  int stopped_code() const;
+
+  // ---- run
+  int supervise();
+  void on_agent_end(RemoteAgent& agent);
+  void check_loss(const RemoteAgent& agent);
+  void stop_all(int signal);
+  int exit_code() const;
+
+  // ---- polling
+  void step(Instant until);
+  void poll_agents(Instant until);
+  void take_signals();
+  void say(const std::string& text);  // one line on stderr
+  void show(const RemoteAgent::Text& text);
+  bool must_wait(const MergedOutput& output) const;
+  void finish_output();
+  Instant next_deadline() const;
+
+  LaunchPlan plan_;
+  const std::vector<std::string> environment_;
+  const UniqueFd signals_;
+  SpawnContext context_;
+  MergedOutput out_;
+  MergedOutput err_;
+  std::vector<std::unique_ptr<RemoteAgent>> agents_;
+  std::vector<std::vector<std::string>> commands_;  // by agent
+  std::string header_;                              // holds the secret
+  size_t next_start_ = 0;
+
+  int stop_signal_ = 0;  // the first one that this process got, or sent to the agents by itself
+  int interrupts_ = 0;   // SIGINT and SIGQUIT
+  bool is_running_ = false;
+  std::optional<int> first_failure_;
+  int succeeded_ = 0;
+  Instant others_deadline_ = Instant::never();
+  Instant kill_at_ = Instant::never();
+  Instant discard_at_ = Instant::never();  // then output that nobody reads is dropped
+};
+
+// The whole of --hosts: reads the plan, and runs it.
+int run_over_ssh(const LaunchOverSsh& launch, const Environment& environment);
+
+}  // namespace cpprun::ssh

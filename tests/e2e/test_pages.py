@@ -1,0 +1,48 @@
+"""Follows the pages of docs/ that have tested blocks literally: tests/support/doc_blocks.py.
+
+docs/tutorials/cpp-trainer.md compiles a program: tests/sdk/package/test_docs.py follows it.
+"""
+
+import doc_blocks
+import doc_runner
+import pytest
+from conftest import ROOT
+
+LIMIT = 60  # seconds per block on a quiet machine
+ELSEWHERE = ('tutorials/cpp-trainer.md',)
+DOCS = ROOT / 'docs'
+PAGES = {
+    str(path.relative_to(DOCS)): doc_blocks.blocks(path) for path in sorted(DOCS.rglob('*.md'))
+}
+FOLLOWED = [
+    name
+    for name, found in PAGES.items()
+    if name not in ELSEWHERE and any(block.is_tested for block in found)
+]
+
+
+@pytest.mark.parametrize('name', [name for name in PAGES if name.startswith('tutorials/')])
+def test_each_block_of_a_tutorial_says_whether_it_is_tested(name):
+    blocks = [block for block in PAGES[name] if block.is_shell]
+    assert [block.line for block in blocks if block.mark is None] == []
+
+
+@pytest.mark.parametrize('name', PAGES)
+def test_shown_files_are_as_they_are(name):
+    for block in PAGES[name]:
+        mark = block.mark or ''
+        if mark.startswith('is the file: '):
+            assert block.body == (ROOT / mark.removeprefix('is the file: ')).read_text()
+        if mark.startswith('is in the file: '):
+            assert block.body in (ROOT / mark.removeprefix('is in the file: ')).read_text()
+
+
+@pytest.mark.timeout(20 * LIMIT * 10)
+@pytest.mark.parametrize('name', FOLLOWED)
+def test_page(cpprun, tmp_path, name):
+    doc_runner.lay_out(tmp_path)
+    doc_runner.follow(cpprun, PAGES[name], LIMIT)
+
+
+def test_tutorials_have_commands():
+    assert len(FOLLOWED) >= 4

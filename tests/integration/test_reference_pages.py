@@ -1,0 +1,73 @@
+"""The pages of docs/reference have what the programs have: verbs, options, names, variables."""
+
+import re
+import subprocess
+
+import pytest
+from launches import BIN, ROOT, skip_unless_built
+
+REFERENCE = ROOT / 'docs/reference'
+PAGE = (REFERENCE / 'cpprunctl.md').read_text()
+ROWS = {
+    re.match(r'[a-z-]+(?: [a-z-]+)?(?=[ `\[]|$)', row[0])[0].strip(): row[1]
+    for row in re.findall(r'^\| `([^`]+)` \|(.*)\|$', PAGE, re.M)
+}
+# Variables between parts of cpprun and its tests, and a key of a file; not for users.
+INTERNAL = {
+    'CPPRUN_CHAOS_SEED',  # docs/reference/faults.md
+    'CPPRUN_FAULT_ACCOUNT',
+    'CPPRUN_FORMAT',
+    'CPPRUN_NCCL_PLUGIN',
+    'CPPRUN_PRELOAD_ROOM',
+}
+COMMON = {'help', 'endpoint', 'secret-file', 'tls-cert', 'tls-key', 'tls-ca'}  # in a sentence
+
+
+def help_of(*words):
+    skip_unless_built()
+    done = subprocess.run(
+        [BIN / 'cpprunctl', *words, '--help'], capture_output=True, text=True, timeout=100
+    )
+    return done.stdout
+
+
+def verbs(text):
+    """The words that stand alone at the start of an indented line, with their descriptions."""
+    return re.findall(r'^  ([a-z][a-z-]*)  +[A-Z]', text, re.M)
+
+
+def test_each_verb_has_a_row():
+    found = verbs(help_of())
+    assert len(found) > 15
+    wanted = [verb for verb in found if verb != 'snapshot']
+    wanted += [f'snapshot {verb}' for verb in verbs(help_of('snapshot'))]
+    assert sorted(ROWS) == sorted(wanted)
+
+
+@pytest.mark.parametrize('verb', sorted(ROWS))
+def test_each_option_is_in_the_row_of_its_verb(verb):
+    options = set(re.findall(r'--([a-z-]+)', help_of(*verb.split()).split('Options:')[-1]))
+    options -= COMMON if verb in ('restart', 'drain', 'scale', 'stop') else {'help'}
+    row = set(re.findall(r'--([a-z-]+)', ROWS[verb]))
+    assert options - row == set(), verb
+    assert row - options - COMMON == set(), verb
+
+
+def test_each_public_name_of_cpprun_worker_is_on_its_page():
+    text = (ROOT / 'worker_sdk/python/cpprun_worker/__init__.py').read_text()
+    names = re.findall(r'^def ([a-z]\w*)', text, re.M) + ['Snapshot', 'FaultError']
+    names += re.findall(r'\b([A-Z_]{4,})(?=,| = )', text.split('_lock')[0])
+    page = (REFERENCE / 'cpprun_worker.md').read_text()
+    assert len(names) > 15
+    assert [name for name in names if not re.search(rf'`{name}[`(]', page)] == []
+
+
+def test_each_variable_of_the_launcher_is_on_its_page():
+    page = (REFERENCE / 'environment.md').read_text()
+    folders = ('launcher', 'agent', 'common')
+    files = [file for folder in folders for file in (ROOT / folder).rglob('*.cpp')]
+    found = set()
+    for file in files:
+        found |= set(re.findall(r'"(CPPRUN_[A-Z_]+)"', file.read_text()))
+    assert len(found) > 8
+    assert sorted(name for name in found - INTERNAL if f'`{name}`' not in page) == []

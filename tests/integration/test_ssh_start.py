@@ -1,0 +1,107 @@
+"""cpprun --hosts with a program in the place of ssh, which runs the command on this machine.
+tests/labs/test_ssh.py has a real sshd.
+"""
+import json
+import os
+import socket
+
+import pytest
+from conftest import children_of
+from launches import poll
+
+RUNS_HERE = """
+case $1 in -G) exit 1;; esac
+for last; do :; done
+exec sh -c "$last"
+"""
+WAITS = """
+case $1 in -G) exit 1;; esac
+touch $MARKS/ssh-$$
+read line < $MARKS/gate
+echo "Connection refused" >&2
+exit 255
+"""
+
+
+@pytest.fixture
+def endpoint():
+    """Of this machine, which is all hosts."""
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        return f'--rdzv-endpoint=127.0.0.1:{server.getsockname()[1]}'
+
+
+def test_agents_run_with_ordinary_flags(jobs, endpoint):
+    ssh = jobs.sh(RUNS_HERE)
+    worker = jobs.py('import json, os, sys\n'
+                     'ranks = [os.environ[name] for name in ("RANK", "WORLD_SIZE")]\n'
+                     'print(json.dumps(ranks + sys.argv[1:]))')
+    job = jobs.cpprun(f'--ssh={ssh}', '--hosts', 'x1:2,x2:1', endpoint, worker, "it's", '$HOME')
+    assert job.done() == 0, job.output
+    lines = [line.split(': ', 1) for line in sorted(job.out.splitlines())]
+    rest = ["it's", '$HOME']
+    assert [(host, json.loads(text)) for host, text in lines] == [
+        ('x1', ['0', '3', *rest]), ('x1', ['1', '3', *rest]), ('x2', ['2', '3', *rest])]
+
+
+def test_closed_standard_streams_are_no_harm(jobs, endpoint):
+    ssh = jobs.sh(RUNS_HERE)
+    closed = ('sh', '-c', 'exec "$@" <&- >&- 2>&-', 'sh')
+    job = jobs.cpprun(f'--ssh={ssh}', '--hosts', 'x1,x2', endpoint,
+                      jobs.py('import os; open(os.environ["MARKS"] + "/" + os.environ["RANK"], "w")'
+                              '.write("ran")'), wrap=closed)
+    assert job.done() == 0
+    assert [jobs.mark(rank) for rank in '01'] == ['ran', 'ran']
+
+
+def test_at_most_64_connections_begin_at_a_time(jobs):
+    ssh = jobs.sh(WAITS)
+    gate = jobs.marks / 'gate'
+    names = ','.join(f'x{number}' for number in range(70))
+    os.mkfifo(gate)
+    job = jobs.cpprun(f'--ssh={ssh}', '--hosts', names, jobs.py('pass'))
+
+    def started():
+        return len(list(jobs.marks.glob('ssh-*')))
+    poll(lambda: started() >= 64, what=lambda: f'{started()} started')
+    assert len(children_of(job.process.pid)) == 64
+    while job.process.poll() is None:
+        try:
+            os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))  # all readers see the end
+        except OSError:  # nobody reads it now
+            pass
+        poll(lambda: job.process.poll() is not None or children_of(job.process.pid))
+    assert job.done() == 1 and started() == 70, job.output
+    assert job.err.count('cannot be reached: nothing listens at its ssh port') == 70
+
+
+def test_a_missing_ssh_is_named(jobs):
+    names = ','.join(f'x{number}' for number in range(70))
+    job = jobs.cpprun('--ssh=/nowhere/ssh', '--hosts', names, jobs.py('pass'))
+    assert job.done() == 1
+    assert job.err.count(': cannot start /nowhere/ssh: there is no such file') == 70, job.err
+
+
+@pytest.mark.parametrize('words, text', [
+    (['--hosts=a,a'], 'host a is in the list twice'),
+    (['--hosts=a:0'], '0 slots start no worker there'),
+    (['--hostfile=/nowhere'], '--hostfile=/nowhere can\'t be read'),
+    (['--hosts=a', '--nnodes=2'], '--nnodes=2, but the list has 1 host'),
+    (['--exclude=a'], 'needs the hosts: add --hosts=a:8,b:8'),
+])
+def test_wrong_lists_end_at_once(jobs, words, text):
+    job = jobs.cpprun(*words, 'train.py')
+    assert job.done() == 1 and text in job.err and job.err.startswith('cpprun: '), job.err
+
+
+def test_a_hostfile_error_names_the_line(jobs, tmp_path):
+    (tmp_path / 'hosts').write_text('a slots=2\n\nb slots=x\n')
+    job = jobs.cpprun(f'--hostfile={tmp_path}/hosts', 'train.py')
+    assert job.done() == 1
+    assert f"{tmp_path}/hosts line 3: 'x' is no number of slots; write 1 to 4096" in job.err
+
+
+def test_an_agent_ends_with_its_standard_input(jobs):
+    """Without a launcher: its input is empty."""
+    job = jobs.cpprun('--stdin-control', jobs.py('print("ran")'))
+    assert job.done() == 1 and 'ran' not in job.out, job.output
+    assert 'standard input has ended before the job began' in job.err, job.err

@@ -1,0 +1,393 @@
+"""cpprun --hosts on hosts with a real sshd each."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from launches import is_alive, poll, read_bytes
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORKER = pathlib.Path(__file__).with_name('ssh_worker.py')
+SLOWEST = 300
+
+
+# A host without an answer: something accepts connections and says nothing. The launcher keeps the
+# socket and its own pid.
+SILENT = ("import os, socket, sys; s = socket.create_server(('', 2222)); "
+          "s.set_inheritable(True); os.execvp(sys.argv[1], sys.argv[1:])")
+
+
+class Launch:
+    """cpprun on the host `login`."""
+
+    def __init__(self, hosts, folder, *words, inside=()):
+        self.hosts, self.folder = hosts, folder
+        self.out_path, self.err_path = folder / 'out', folder / 'err'
+        command = hosts.command(*inside, *words)
+        with open(self.out_path, 'w') as out, open(self.err_path, 'w') as err:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
+                                            stderr=err, cwd=folder, start_new_session=True)
+
+    @property
+    def out(self):
+        return self.out_path.read_text()
+
+    @property
+    def err(self):
+        return self.err_path.read_text()
+
+    def texts(self):
+        return f'stdout:\n{self.out}\nstderr:\n{self.err}'
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def end(self, code=None):
+        """Waits for the end and for the end of all processes on all hosts."""
+        try:
+            got = self.process.wait(timeout=SLOWEST)
+        except subprocess.TimeoutExpired:
+            pytest.fail('it does not end: ' + self.texts())
+        assert code is None or got == code, (got, self.texts())
+        poll(lambda: not self.hosts.processes(), what=lambda: f'left: {self.hosts.processes()}')
+        return got
+
+
+@pytest.fixture
+def launch(hosts, cpprun, tmp_path):
+    made = []
+
+    def start(*words, **options):
+        made.append(Launch(hosts, tmp_path, cpprun, *words, **options))
+        return made[-1]
+    yield start
+    for one in made:
+        one.process.kill()
+        one.process.wait()
+
+
+def ranks_run(place, count):
+    """Waits until these ranks run; their pids."""
+    def all_run():
+        return all((place / str(rank)).exists() for rank in range(count))
+    poll(all_run, what=f'{count} ranks run')
+    return [int((place / str(rank)).read_text()) for rank in range(count)]
+
+
+def lines_of(text, host):
+    return [line.removeprefix(host + ': ') for line in text.splitlines()
+            if line.startswith(host + ': ')]
+
+
+def test_one_command_runs_the_script_on_all_hosts(launch):
+    job = launch('--hosts', 'a:2,b:1', WORKER, 'say')
+    job.end(0)
+    assert sorted(lines_of(job.out, 'a')) == ['rank 0 of 3 on a', 'rank 1 of 3 on a'], job.texts()
+    assert lines_of(job.out, 'b') == ['rank 2 of 3 on b'], job.texts()
+    assert 'rank 1 complains' in lines_of(job.err, 'a'), job.texts()
+    assert lines_of(job.err, 'b') == ['rank 2 complains'], job.texts()
+    assert 'only a wish' not in job.err, job.texts()
+
+
+def test_a_hostfile_names_the_hosts(launch, tmp_path):
+    (tmp_path / 'hosts.txt').write_text('# three formats\na slots=2\nb:1\n\nc slots=1 # spare\n')
+    job = launch('--hostfile=hosts.txt', '--exclude=b', WORKER, 'say')
+    job.end(0)
+    assert 'rank 1 of 3 on a' in job.out and 'rank 2 of 3 on c' in job.out, job.texts()
+    assert not lines_of(job.out, 'b'), job.texts()
+
+
+def test_static_jobs_meet_at_the_first_host(launch):
+    job = launch('--hosts', 'a,b', '--rdzv-backend=static', WORKER, 'say')
+    job.end(0)
+    assert lines_of(job.out, 'b') == ['rank 1 of 2 on b'], job.texts()
+
+
+def test_the_host_of_the_user_needs_no_ssh(launch):
+    job = launch('--hosts', 'login:1,a:1', WORKER, 'say')
+    job.end(0)
+    assert lines_of(job.out, 'login') == ['rank 0 of 2 on login'], job.texts()
+    assert lines_of(job.out, 'a') == ['rank 1 of 2 on a'], job.texts()
+
+
+def test_names_of_ssh_config_are_for_ssh_alone(launch):
+    job = launch('--hosts', 'renamed,b', WORKER, 'say')
+    job.end(0)
+    assert lines_of(job.out, 'renamed') == ['rank 0 of 2 on a'], job.texts()
+
+
+def test_arguments_and_variables_arrive_as_they_are(launch, tmp_path):
+    words = ['two words', "it's", '"', '$HOME `id` \\', 'a\nb', '', '*', '!x', 'ü', '--nnodes=9']
+    job = launch('--hosts', 'a,b', '-x', 'GIVEN=some $text\nin lines', '-xHERE', WORKER,
+                 'variables', 'GIVEN', 'HERE', 'OTHER', *words,
+                 inside=['env', 'HERE= kept ', 'OTHER=stays here'])
+    job.end(0)
+    for host in 'ab':
+        folder, got, values, stdin = json.loads(lines_of(job.out, host)[0])
+        assert stdin == ''
+        assert folder == str(tmp_path)
+        assert got[5:] == words
+        wanted = {'GIVEN': 'some $text\nin lines', 'HERE': ' kept ', 'OTHER': None}
+        assert {name: values[name] for name in wanted} == wanted
+
+
+def test_no_secret_is_in_a_command_line(launch, tmp_path):
+    secret, value = 'a-secret-of-the-job-1234', 'value-of-a-key-5678'
+    (tmp_path / 'secret').write_text(secret)
+    (tmp_path / 'secret').chmod(0o600)
+    job = launch('--hosts', 'a,b', '--secret-file=secret', '-x', 'API_KEY', WORKER, 'place',
+                 tmp_path, 'sleep', inside=['env', f'API_KEY={value}'])
+    ranks_run(tmp_path, 2)
+    for pid in job.hosts.processes():
+        line = read_bytes(f'/proc/{pid}/cmdline')
+        for text in (secret.encode(), value.encode()):
+            assert text not in line and text.hex().encode() not in line, line
+    workers = ranks_run(tmp_path, 2)
+    for pid in workers:
+        environment = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
+        assert value.encode() in environment and secret.encode() not in environment
+    job.send(signal.SIGINT)
+    job.end(130)
+
+
+def test_a_stranger_without_the_secret_cannot_join(launch, hosts, cpprun, tmp_path):
+    meet = ['--rdzv-endpoint=a:29555', '--rdzv-id=one']
+    job = launch('--hosts', 'a,b', '--nnodes=2:3', *meet, WORKER, 'place', tmp_path, 'sleep')
+    ranks_run(tmp_path, 2)
+    stranger = subprocess.run(
+        hosts.command(cpprun, '--nnodes=2:3', '--rdzv-backend=c10d', *meet,
+                      '--rdzv-conf=join_timeout=5', WORKER, 'say', number=3),
+        capture_output=True, text=True, timeout=SLOWEST)
+    assert stranger.returncode == 1 and 'secret' in stranger.stderr, stranger
+    job.send(signal.SIGINT)
+    job.end(130)
+
+
+def test_a_failed_worker_is_reported_once(launch, tmp_path):
+    job = launch('--hosts', 'a:1,b:2,c:1', WORKER, 'place', tmp_path, 'fail', '2', 'sleep')
+    job.end(1)
+    summaries = [line for line in job.err.splitlines() if 'exited with code 3' in line]
+    assert len([line for line in summaries if 'no restarts were allowed' in line]) >= 1
+    assert job.err.count('ChildFailedError') == 1, job.texts()
+    assert 'on b' in summaries[0], job.texts()
+    for host in 'ac':
+        assert len([line for line in lines_of(job.err, host) if 'rank 2' in line]) == 1, job.texts()
+
+
+def test_one_interrupt_ends_all_hosts(launch, tmp_path):
+    job = launch('--hosts', 'a:2,b:1', WORKER, 'place', tmp_path, 'sleep')
+    workers = ranks_run(tmp_path, 3)
+    os.killpg(job.process.pid, signal.SIGINT)  # as a terminal does
+    job.end(130)
+    assert not [pid for pid in workers if is_alive(pid)]
+    assert 'SIGINT: the job is stopped on 2 hosts' in job.err, job.texts()
+
+
+def test_sigterm_lets_the_workers_save(launch, tmp_path):
+    job = launch('--hosts', 'a,b', WORKER, 'place', tmp_path, 'sleep')
+    ranks_run(tmp_path, 2)
+    job.send(signal.SIGTERM)
+    job.end(75)
+    assert 'rank 0 saves' in job.out and 'rank 1 saves' in job.out, job.texts()
+
+
+def test_a_second_interrupt_kills_at_once(launch, tmp_path):
+    job = launch('--hosts', 'a,b', '--shutdown-timeout=3600', WORKER, 'place', tmp_path, 'stubborn')
+    workers = ranks_run(tmp_path, 2)
+    job.send(signal.SIGINT)
+    poll(lambda: 'the job is stopped on 2 hosts' in job.err, what=job.texts)
+    assert all(is_alive(pid) for pid in workers)
+    job.send(signal.SIGINT)
+    job.end(130)
+
+
+@pytest.mark.parametrize('number, code', [(signal.SIGINT, 130), (signal.SIGTERM, 75)])
+def test_a_signal_ends_the_start(launch, number, code):
+    job = launch('--hosts', 'a,silent', WORKER, 'say', inside=[sys.executable, '-c', SILENT])
+    poll(lambda: job.hosts.connections('a'), what=job.texts)
+    job.send(number)
+    job.end(code)
+    assert job.out == '', job.texts()
+
+
+def test_slow_readers_lose_nothing(hosts, cpprun, tmp_path):
+    count = 60_000  # 5 MB of each host: more than ssh and the launcher keep
+    command = hosts.command(cpprun, '--hosts', 'a,b', WORKER, 'lines', count, 'place', tmp_path)
+    job = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, bufsize=0)
+    first = os.read(job.stdout.fileno(), 100)
+    assert not list(tmp_path.glob('[01]'))  # the workers wait for the reader
+    text = (first + job.communicate(timeout=SLOWEST)[0]).decode()
+    assert job.returncode == 0
+    for rank, host in enumerate('ab'):
+        wanted = [f'line {number} of {rank} {"x" * 60}' for number in range(count)]
+        assert lines_of(text, host) == wanted
+
+
+def test_a_reader_that_takes_nothing_does_not_keep_a_stopped_job(hosts, cpprun, tmp_path):
+    command = hosts.command(cpprun, '--hosts', 'a,b', WORKER, 'place', tmp_path, 'lines', 10**9)
+    job = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)
+    try:
+        workers = ranks_run(tmp_path, 2)
+        job.send_signal(signal.SIGTERM)
+        assert job.wait(timeout=SLOWEST) == 143  # workers that do not save
+    finally:
+        job.kill()
+        job.wait()
+    poll(lambda: not hosts.processes(), what='nothing is left')
+    assert not [pid for pid in workers if is_alive(pid)]
+
+
+@pytest.mark.parametrize('names', ['a:2,b:1', 'login:2,b:1'])
+def test_nothing_stays_when_the_launcher_is_killed(launch, tmp_path, names):
+    job = launch('--hosts', names, WORKER, 'place', tmp_path, 'sleep')
+    workers = ranks_run(tmp_path, 3)
+    job.send(signal.SIGKILL)
+    job.end(-signal.SIGKILL)
+    assert not [pid for pid in workers if is_alive(pid)]
+
+
+def test_an_elastic_job_goes_on_without_a_lost_host(launch, hosts, tmp_path):
+    job = launch('--hosts', 'a,b', '--nnodes=1:2', WORKER, 'say', 'place', tmp_path, 'sleep')
+    ranks_run(tmp_path, 2)
+    (tmp_path / '0').unlink()
+    connection = hosts.connections('b')
+    assert len(connection) == 1, connection
+    os.kill(connection[0], signal.SIGKILL)
+    poll(lambda: 'rank 0 of 1 on a' in job.out, what=job.texts)
+    assert 'host b is lost' in job.err and 'the job goes on without it' in job.err, job.texts()
+    ranks_run(tmp_path, 1)
+    job.send(signal.SIGTERM)
+    job.end()
+    assert 'rank 0 saves' in lines_of(job.out, 'a'), job.texts()
+
+
+def test_another_host_leads_when_the_first_is_lost(launch, hosts, tmp_path):
+    job = launch('--hosts', 'a,b,c', '--nnodes=2:3', WORKER, 'say', 'place', tmp_path, 'sleep')
+    ranks_run(tmp_path, 3)
+    os.kill(hosts.connections('a')[0], signal.SIGKILL)
+    poll(lambda: job.out.count(' of 2 on ') == 2, what=job.texts)
+    ranks_run(tmp_path, 2)
+    job.send(signal.SIGTERM)
+    job.end()
+    assert 'saves' in str(lines_of(job.out, 'b')) and 'saves' in str(lines_of(job.out, 'c'))
+
+
+def test_the_others_stop_when_one_agent_cannot_start(launch):
+    job = launch('--hosts', 'a,poor@b', WORKER, 'say')
+    job.end(1)
+    assert 'poor@b: cpprun: the limit on open files is 30' in job.err, job.texts()
+    assert 'the other hosts are still running 30 s later' in job.err, job.texts()
+
+
+def test_a_lost_host_stops_a_job_that_needs_it(launch, hosts, tmp_path):
+    job = launch('--hosts', 'a,b', WORKER, 'place', tmp_path, 'sleep')
+    ranks_run(tmp_path, 2)
+    os.kill(hosts.connections('b')[0], signal.SIGKILL)
+    job.end(1)
+    assert 'host b is lost' in job.err and 'too few hosts are left' in job.err, job.texts()
+
+
+UNREACHABLE = {
+    'refused': 'nothing listens at its ssh port',
+    'keyless': 'it accepts no key of yours',
+    'changed': 'its host key is not the one in known_hosts',
+    'unknown': 'its host key is not in known_hosts; log in once by hand with ssh unknown',
+    'nameless': 'its name is unknown here',
+}
+
+
+def test_hosts_that_cannot_be_reached_are_named(launch):
+    job = launch('--hosts', ','.join(['a', *UNREACHABLE]), WORKER, 'say')
+    job.end(1)
+    for host, why in UNREACHABLE.items():
+        assert f'cpprun: host {host} cannot be reached: {why}' in job.err, job.texts()
+    assert 'it needs 6 hosts and 1 is ready' in job.err and job.out == '', job.texts()
+
+
+def test_an_elastic_job_starts_without_them(launch):
+    job = launch('--hosts', 'refused,a,b', '--nnodes=2:3', WORKER, 'say')
+    job.end(0)
+    assert 'the job starts without refused, which --nnodes=2:3 allows' in job.err, job.texts()
+    assert lines_of(job.out, 'a') == ['rank 0 of 2 on a'], job.texts()
+    assert lines_of(job.out, 'b') == ['rank 1 of 2 on b'], job.texts()
+
+
+def test_a_silent_host_is_left_out_after_a_time(launch):
+    job = launch('--hosts', 'a,silent', '--nnodes=1:2', WORKER, 'say',
+                 inside=[sys.executable, '-c', SILENT])
+    job.end(0)
+    assert 'host silent cannot be reached: it does not answer' in job.err, job.texts()
+    assert lines_of(job.out, 'a') == ['rank 0 of 1 on a'], job.texts()
+
+
+def test_a_login_shell_that_prints_is_named(launch):
+    job = launch('--hosts', 'a,noisy@b', WORKER, 'say')
+    job.end(0)
+    assert ('host noisy@b: the login shell prints "Welcome to the cluster unfinished" on stdout'
+            in ' '.join(job.err.split())), job.texts()
+    assert lines_of(job.out, 'noisy@b') == ['rank 1 of 2 on b'], job.texts()
+
+
+def test_a_missing_cpprun_is_named(launch):
+    job = launch('--hosts', 'a,b', '--remote-cpprun=/nowhere/cpprun', WORKER, 'say')
+    job.end(1)
+    for host in 'ab':
+        assert f'host {host} has no /nowhere/cpprun; install the same version' in job.err
+    assert '--remote-cpprun=PATH' in job.err, job.texts()
+
+
+def test_another_version_is_named(launch, tmp_path):
+    other = tmp_path / 'other'
+    other.write_text('#!/bin/sh\necho cpprun-agent 0.0.1\ncat\n')
+    other.chmod(0o755)
+    job = launch('--hosts', 'a,b', f'--remote-cpprun={other}', WORKER, 'say')
+    job.end(1)
+    assert 'host a has cpprun 0.0.1 and this is' in job.err, job.texts()
+
+
+def test_a_missing_directory_is_named(launch):
+    job = launch('--hosts', 'a', WORKER, 'say',
+                 inside=['sh', '-c', 'mkdir /run/mine; cd /run/mine; exec "$@"', 'sh'])
+    job.end(1)
+    assert 'host a has no directory /run/mine' in job.err, job.texts()
+
+
+def test_wrong_options_are_said_before_the_job_begins(launch):
+    job = launch('--hosts', 'a,b', '--hang-timeout=soon', WORKER, 'say')
+    job.end(1)
+    assert 'a: cpprun: --hang-timeout=soon' in job.err, job.texts()
+    assert 'host a did not start cpprun' in job.err and job.out == '', job.texts()
+
+
+def test_the_digits_example_learns_and_survives_a_lost_host(launch, hosts):
+    job = launch('--hosts', 'a:1,b:1,c:1', '--nnodes=2:3', '--log-dir=/dev/null',
+                 ROOT / 'examples' / 'python' / 'digits_ddp.py', '--epochs', '3', '--sleep', '1',
+                 inside=['env', f'VIRTUAL_ENV={ROOT}/.venv'])
+    poll(lambda: re.search(r'(?m)^a: \[rank 0\] training epoch 1 of 3', job.out), what=job.texts)
+    os.kill(hosts.connections('c')[0], signal.SIGKILL)
+    job.end(0)
+    assert 'resuming from snapshot digits' in job.out, job.texts()
+    assert 'training epoch 3 of 3 done' in job.out, job.texts()
+
+
+PAGE = (ROOT / 'docs' / 'how-to' / 'ssh.md').read_text()
+
+
+@pytest.mark.parametrize('block', re.findall(r'```sh\n(.*?)```', PAGE, re.S))
+def test_the_page_runs(hosts, cpprun, tmp_path, block):
+    (tmp_path / 'hosts.txt').write_text(re.search(r'```text\n(.*?)```', PAGE, re.S).group(1))
+    (tmp_path / 'train.py').write_text('import os; print("rank", os.environ["RANK"])')
+    done = subprocess.run(
+        hosts.command('env', f'PATH={cpprun.parent}:/usr/bin:/bin', 'sh', '-ec', block),
+        cwd=tmp_path, capture_output=True, text=True, timeout=SLOWEST, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, (block, done)
+    started = block.startswith('cpprun')
+    assert ('a: rank 0' in done.stdout) == started, (block, done)
+
+
+def test_the_page_begins_with_one_command():
+    assert PAGE.splitlines()[2] == '```sh' and PAGE.splitlines()[4] == '```'
