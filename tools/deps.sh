@@ -5,6 +5,7 @@
 #   --python     .venv, a virtual environment with torch and pytest
 #   --docs       build/venv-docs, an environment with MkDocs
 #   --browser    a browser for the tests of the dashboard
+#   --frameworks build/venv-frameworks: .venv with Lightning, transformers, Accelerate; in --test
 #   --newest     build/venv-newest, an environment with the newest torch
 #   --wheel      build/venv-wheel, an environment with the linker for wheels
 #   --container  the tools that build container images
@@ -26,21 +27,29 @@ for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
-  echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--newest] [--wheel]" \
-    "[--container] [--coverage] [--kubernetes] [--torchx]"
+  echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--frameworks] [--newest]" \
+    "[--wheel] [--container] [--coverage] [--kubernetes] [--torchx]"
 }
 
 want=("${for_build[@]}")
 venv=no
 docs=no
 newest=no
+frameworks=no
 wheel=no
 coverage=no
 pinned=()
 servers=no
 for option in "$@"; do
   case $option in
-    --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes; docs=yes; servers=yes ;;
+    --test)
+      want+=("${for_python[@]}" "${for_test[@]}")
+      venv=yes
+      docs=yes
+      frameworks=yes
+      servers=yes
+      ;;
+    --frameworks) want+=("${for_python[@]}"); venv=yes; frameworks=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
     --docs) want+=(python3 python3-venv); docs=yes ;;
     --browser) want+=("${for_browser[@]}") ;;
@@ -116,6 +125,23 @@ make_venv() {
   cp tools/requirements.txt "$stamp"
 }
 
+# It sees the packages of .venv, torch among them, through a .pth file.
+make_frameworks() {
+  local folder=build/venv-frameworks list=tools/requirements-frameworks.txt
+  if cmp -s "$list" "$folder/installed" && "$folder/bin/python" -c 'import torch' 2>/dev/null
+  then
+    return 0
+  fi
+  /usr/bin/python3 -m venv --clear "$folder"
+  "$folder/bin/python" - "$(readlink -f .venv)" <<'END'
+import pathlib, sys, sysconfig
+of_torch, = pathlib.Path(sys.argv[1]).glob('lib/python*/site-packages')
+pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text(f'{of_torch}\n')
+END
+  "$folder/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  cp "$list" "$folder/installed"
+}
+
 make_docs() {
   local venv=build/venv-docs list=tools/requirements-docs.txt
   if cmp -s "$list" "$venv/installed" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
@@ -180,6 +206,7 @@ if [ "$servers" = yes ]; then
   [ -x build/etcd-server/usr/bin/etcd ] || unpack etcd-server
 fi
 if [ "$venv" = yes ]; then make_venv; fi
+if [ "$frameworks" = yes ]; then make_frameworks; fi
 if [ "$docs" = yes ]; then make_docs; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi

@@ -5,8 +5,9 @@
     bench/snapshot/python_snapshots.py --mib 64    # checks that everything works
 
 The pause of a save stands beside one memcpy of the bytes that the rank saves, and beside
-torch.distributed.checkpoint.async_save of the same model, in the same process. Needs build/check
-(target cpprun) and a Python with torch (.venv).
+torch.distributed.checkpoint.async_save of the same model, in the same process; DLRover's flash
+checkpoint is measured with the Python that DLROVER_PYTHON names, in a job of its own. Needs
+build/check (target cpprun) and a Python with torch (.venv).
 """
 
 import argparse
@@ -26,12 +27,13 @@ BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 TENSOR_MIB = 4
 SAVES = 7
+KEPT_RUNS, KEPT_S = 3, 8
 
 
-def launch(mode, folder, mib):
+def launch(mode, folder, mib, python=PYTHON):
     """Runs one job of two ranks; returns all their JSON lines."""
     command = [BIN / 'cpprun', '--standalone', '--nproc_per_node=2', '--max_restarts=1']
-    command += ['--no-python', PYTHON, __file__, '--worker', mode, folder, '--mib', mib]
+    command += ['--no-python', python, __file__, '--worker', mode, folder, '--mib', mib]
     done = subprocess.run(  # noqa: S603
         [str(word) for word in command],
         env={**os.environ, 'OMP_NUM_THREADS': '1'},
@@ -97,9 +99,11 @@ class Worker:
         for step in range(1, SAVES + 1):
             copy = min(self.memcpy() for _ in range(3))
             self.dist.barrier()
-            start = time.monotonic()
-            self.state.save_async(step)
-            ours = time.monotonic() - start
+            asking = self.seconds_of(lambda: self.state.save_async(100 * step - 50))
+            self.state.wait()
+            self.state.maybe_save(100 * step - 1, every=100)
+            self.dist.barrier()
+            ours = self.seconds_of(lambda: self.state.maybe_save(100 * step, every=100))
             self.state.wait()
             self.dist.barrier()
             start = time.monotonic()
@@ -109,7 +113,58 @@ class Worker:
             )
             async_save = time.monotonic() - start
             saving.result()
-            self.say(copy=copy, ours=ours, async_save=async_save)
+            self.say(copy=copy, ours=ours, asking=asking, async_save=async_save)
+
+    def dlrover(self):
+        """Flash checkpoint into shared memory; rank 0 saves the whole state."""
+        from dlrover.trainer.torch.flash_checkpoint.checkpointer import StorageType
+        from dlrover.trainer.torch.flash_checkpoint.ddp import DdpCheckpointer
+
+        os.makedirs(self.folder, exist_ok=True)
+        checkpointer = DdpCheckpointer(self.folder)
+        for step in range(SAVES + 1):
+            state, path = {'model': self.model.state_dict()}, f'{self.folder}/{step}.pt'
+            self.dist.barrier()
+            seconds = self.seconds_of(
+                lambda state=state, path=path, step=step: checkpointer.save_checkpoint(
+                    step, state, path, storage_type=StorageType.MEMORY
+                )
+            )
+            time.sleep(1)
+            if step and self.dist.get_rank() == 0:  # the first one makes the memory
+                self.say(dlrover=seconds)
+
+    @staticmethod
+    def seconds_of(call):
+        start = time.monotonic()
+        call()
+        return time.monotonic() - start
+
+    def kept(self):
+        """Steps in a fixed time: alternately without saves and with one every 2 s."""
+        left = self.torch.randn(700, 700)
+        numbers = self.torch.zeros(1 << 16)
+        self.state.maybe_save(0, every=10**6)
+        time.sleep(5)
+        step = 0
+        for _ in range(KEPT_RUNS):
+            for saves in (False, True):
+                self.dist.barrier()
+                count, until = 0, time.monotonic() + KEPT_S
+                while self.goes_on(until):
+                    left = (left @ left).clamp(-1, 1)
+                    self.dist.all_reduce(numbers)
+                    step, count = step + 1, count + 1
+                    if saves:
+                        self.state.maybe_save(step, every='2s')
+                self.state.wait()
+                self.say(saves=saves, steps=count)
+
+    def goes_on(self, until):
+        """Rank 0's clock decides."""
+        told = self.torch.tensor([time.monotonic() < until])
+        self.dist.broadcast(told, src=0)
+        return bool(told.item())
 
     def resume(self):
         self.dist.barrier()
@@ -124,6 +179,19 @@ class Worker:
             self.dist.barrier()
 
 
+def dlrover_pause(folder, mib):
+    """Milliseconds per GiB that rank 0 saves, as text; else why it cannot be measured."""
+    python = os.environ.get('DLROVER_PYTHON', PYTHON)
+    code = 'from dlrover.trainer.torch.flash_checkpoint.ddp import DdpCheckpointer'
+    done = subprocess.run(  # noqa: S603
+        [python, '-c', code], capture_output=True, text=True, timeout=300, check=False
+    )
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1].replace('|', ' ')
+    lines = launch('dlrover', folder, mib, python)
+    return f'{1000 * median(lines, "dlrover") / (mib / 1024):.0f}'
+
+
 def median(lines, key):
     return statistics.median(line[key] for line in lines)
 
@@ -131,11 +199,24 @@ def median(lines, key):
 def report(folder, mib):
     per_gib = 1000 * 2 / (mib / 1024)
     lines = launch('pause', f'{folder}/pause', mib)
-    copy, ours, other = (median(lines, key) for key in ('copy', 'ours', 'async_save'))
-    print('| ms per GiB that a rank saves | memcpy | Snapshot | dcp.async_save |')
-    print('| --- | ---: | ---: | ---: |')
-    print(f'| pause | {copy * per_gib:.0f} | {ours * per_gib:.0f} | {other * per_gib:.0f} |')
-    print(f'| to memcpy | | {ours / copy:.2f} (goal 1.3) | {other / copy:.2f} |\n')
+    keys = ('copy', 'ours', 'asking', 'async_save')
+    copy, ours, asking, other = (median(lines, key) for key in keys)
+    dlrover = dlrover_pause(f'{folder}/dlrover', mib)
+    print('`maybe_save`: the ranks agree a step ahead; `save_async`: in the pause.\n')
+    names = 'memcpy | maybe_save | save_async | dcp.async_save | DLRover, in memory'
+    print(f'| ms per GiB that a rank saves | {names} |')
+    print('| --- | ---: | ---: | ---: | ---: | ---: |')
+    pauses = ' | '.join(f'{each * per_gib:.0f}' for each in (copy, ours, asking, other))
+    print(f'| pause | {pauses} | {dlrover} |')
+    ratios = f'{ours / copy:.2f} (goal 1.3) | {asking / copy:.2f} | {other / copy:.2f}'
+    print(f'| to memcpy | | {ratios} | |\n')
+    lines = launch('kept', f'{folder}/kept', mib)
+    plain, saving = (
+        sum(line['steps'] for line in lines if line['saves'] == saves) for saves in (False, True)
+    )
+    print(f'| steps in {KEPT_S * KEPT_RUNS} s | with a save every 2 s | kept |')
+    print('| ---: | ---: | ---: |')
+    print(f'| {plain // 2} | {saving // 2} | {saving / plain:.3f} (goal 0.95) |\n')
     place = f'{folder}/resume'
     lines = launch('resume', place, mib)
     memory = max(line['seconds'] for line in lines if line['source'] == 'memory')
@@ -150,7 +231,8 @@ def report(folder, mib):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--mib', type=int, default=1024)
-    parser.add_argument('--worker', choices=['pause', 'resume'], help=argparse.SUPPRESS)
+    modes = ['pause', 'kept', 'resume', 'dlrover']
+    parser.add_argument('--worker', choices=modes, help=argparse.SUPPRESS)
     parser.add_argument('folder', nargs='?', help='default: a temporary folder')
     options = parser.parse_args()
     if options.worker:

@@ -9,6 +9,7 @@ import sysconfig
 import pytest
 from conftest import ROOT
 from launches import BIN
+from torch_python import PYTHON as TORCH
 
 PACKAGING = ROOT / 'packaging'
 
@@ -142,6 +143,58 @@ def test_wheel_installs_the_programs(tmp_path, cpprun):
             *command, '--standalone', '--nproc_per_node=2', '--no-python', 'echo', 'hello'
         )
         assert (code, output.count('hello')) == (0, 2), output
+
+
+THREE_LINES = """
+import os, sys
+import torch
+import torch.distributed as dist
+import cpprun_worker
+
+dist.init_process_group('gloo')
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(9, 3))
+optimizer = torch.optim.AdamW(model.parameters())
+state = cpprun_worker.Snapshot(model=model, optimizer=optimizer)
+step = state.resume()
+print(f'rank {dist.get_rank()}: from {step} {state.source}, {cpprun_worker.__file__}', flush=True)
+while step < 6:
+    cpprun_worker.fault_point(step=step)
+    model(torch.randn(4, 9)).sum().backward()
+    optimizer.step()
+    step += 1
+    state.maybe_save(step, every=2)
+    state.wait()
+dist.barrier()
+os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+"""
+
+
+def test_wheel_brings_snapshots_to_an_environment_with_torch(tmp_path, cpprun):
+    """That of .venv's torch, which a .pth file shows to the new one."""
+    find = 'import torch, pathlib; print(pathlib.Path(torch.__file__).parents[1])'
+    found = subprocess.run([TORCH, '-c', find], capture_output=True, text=True, check=False)
+    if found.returncode:
+        pytest.skip(f'not run: {TORCH} has no torch')
+    wheel = run(PACKAGING / 'wheel' / 'build_wheel.py', '--bin', BIN, '--out', tmp_path).strip()
+    run(TORCH, '-m', 'venv', '--without-pip', tmp_path / 'venv')
+    python = tmp_path / 'venv' / 'bin' / 'python'
+    run(sys.executable, '-m', 'pip', '--python', python, 'install', '--no-index', wheel)
+    (folder,) = (tmp_path / 'venv').glob('lib/python*/site-packages')
+    (folder / 'torch.pth').write_text(found.stdout)
+    for name in ('py.typed', 'lightning.py', 'transformers.py', 'accelerate.py'):
+        assert (folder / 'cpprun_worker' / name).exists()
+    (tmp_path / 'train.py').write_text(THREE_LINES)
+    code, output = cpprun.run(
+        *(tmp_path / 'venv' / 'bin' / 'cpprun', '--standalone', '--nproc_per_node=2'),
+        *('--max-restarts=1', f'--snapshot-dir={tmp_path}/runs', tmp_path / 'train.py'),
+        env={'CPPRUN_FAULTS': 'kill:rank=1,step=5,attempt=0', 'PYTHON_EXEC': str(python)},
+    )
+    assert code == 0, output
+    assert len(re.findall(f'from 0 none, {folder}', output)) == 2, output
+    assert len(re.findall(f'from 4 memory, {folder}', output)) == 2, output
+    ctl = tmp_path / 'venv' / 'bin' / 'cpprunctl'
+    assert 'step-6' in run(ctl, 'snapshot', 'ls', tmp_path / 'runs')
 
 
 def test_wheel_is_rejected_where_glibc_is_too_old():

@@ -176,6 +176,7 @@ def test_random_kills_do_not_change_the_result(jobs, n):
         count += kills.count
         assert result(job, n) == expected, job.output
         assert cpprunctl('verify', jobs.folder / runs).returncode == 0
+    print(f'{count} kills, {n} ranks of DistributedDataParallel')
     assert count > 0
 
 
@@ -270,7 +271,6 @@ def test_a_full_disk_keeps_the_snapshots_of_before(jobs):
     assert cpprunctl('verify', jobs.folder / 'kept').returncode == 0
 
 
-@long
 def test_two_programs_in_one_folder_leave_whole_snapshots(jobs):
     """Each counts the other's newer ones as a future that was left; none is mixed or cut."""
     both = [alone(jobs, 'folder=runs', 'every=2', 'sleep=0.05', 'keep=2') for _ in range(2)]
@@ -324,6 +324,22 @@ print(new(model=values, extra=extra).resume(), values.values, extra)
             "7 {'a': 1} {'list': [1, 'x']}",
         ],
     )
+
+
+def test_a_process_that_ends_finishes_its_save_first(jobs):
+    """Also if a child that it has forked ends before."""
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import torch, cpprun_worker
+state = cpprun_worker.Snapshot('runs', model=torch.nn.Linear(3000, 1000))
+assert state.save_async(7)
+if child := os.fork():
+    assert os.waitpid(child, 0)[1] == 0
+sys.exit(0)
+"""
+    assert jobs.run(PYTHON, '-c', code) == (0, '')
+    assert [path.name for path in (jobs.folder / 'runs').iterdir()] == ['step-7']
 
 
 def test_import_needs_no_torch(jobs):

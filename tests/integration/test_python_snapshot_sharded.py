@@ -2,16 +2,29 @@
 
 import pytest
 from launches import ROOT
-from test_python_snapshot import PYTHON, WORLDS, cpprunctl, from_lines, long
+from test_python_snapshot import (
+    IS_LONG,
+    PYTHON,
+    WORLDS,
+    RandomKills,
+    cpprunctl,
+    from_lines,
+    long,
+)
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 
 WORKER = ROOT / 'tests' / 'support' / 'python_sharded_worker.py'
 
 
+def start(jobs, n, steps, folder, mode='apart', restarts=2, **env):
+    flags = ('--standalone', f'--nproc-per-node={n}', f'--max-restarts={restarts}', '--no-python')
+    env = {'OMP_NUM_THREADS': '1', **env}
+    return jobs.cpprun(*flags, PYTHON, '-u', WORKER, steps, folder, mode, env=env)
+
+
 def train(jobs, n, steps, folder, mode='apart', faults=''):
-    env = {'OMP_NUM_THREADS': '1', **({'CPPRUN_FAULTS': faults} if faults else {})}
-    flags = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=2', '--no-python')
-    job = jobs.cpprun(*flags, PYTHON, '-u', WORKER, steps, folder, mode, env=env)
+    env = {'CPPRUN_FAULTS': faults} if faults else {}
+    job = start(jobs, n, steps, folder, mode, **env)
     assert job.done() == 0, job.output
     return job
 
@@ -29,6 +42,22 @@ def test_killed_workers_resume_exactly_from_memory(jobs, n):
     job = train(jobs, n, 30, 'runs', faults=faults)
     assert result(job) == whole
     assert {where for _, where in from_lines(job)[n:]} == {'memory'}
+
+
+@pytest.mark.parametrize('n', [2, 4] if IS_LONG else [2])
+def test_random_kills_do_not_change_the_result(jobs, n):
+    whole, count = result(train(jobs, n, 30, 'whole')), 0
+    for seed in range(25 if IS_LONG else 1):
+        folder = f'runs-{seed}'
+        job = start(jobs, n, 30, folder, restarts=50, EVERY='2')
+        kills = RandomKills(job, jobs.folder / folder, n, seed)
+        kills.run(4)
+        assert job.done() == 0, job.output
+        count += kills.count
+        assert result(job) == whole, job.output
+        assert cpprunctl('verify', jobs.folder / folder).returncode == 0
+    print(f'{count} kills, {n} ranks of FSDP2')
+    assert count > 0
 
 
 def test_another_world_size_and_dcp_read_it(jobs):
@@ -50,6 +79,15 @@ print(f"sum {sum(part.abs().sum().item() for part in state['model'].values()):.6
     code, output = jobs.run(PYTHON, '-c', look, jobs.folder / 'runs' / 'step-30')
     assert code == 0, output
     assert job.find(r'sum (\S+)')[0] in output
+
+
+def test_a_model_of_another_shape_is_refused_with_its_tensor(jobs):
+    train(jobs, 2, 5, 'runs')
+    job = start(jobs, 2, 10, 'runs', restarts=0, WIDTH='310')
+    assert job.done() == 1
+    said = "ValueError: the sharded model can't be resumed: rank 0: Size mismatch between saved"
+    assert said in job.output, job.output
+    assert ' for model.0.weight' in job.output
 
 
 @long

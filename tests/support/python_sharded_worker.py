@@ -47,7 +47,9 @@ def main():
     rank = dist.get_rank()
     torch.manual_seed(0)
     # Sizes that no number of ranks divides: some shards are shorter or empty.
-    model = nn.Sequential(nn.Linear(20, 301), nn.ReLU(), nn.Linear(301, 77), nn.Linear(77, 1))
+    width = int(os.environ.get('WIDTH', 301))
+    layers = nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 77), nn.Linear(77, 1)
+    model = nn.Sequential(*layers)
     for layer in (model[0], model[2]):
         fully_shard(layer)
     fully_shard(model)
@@ -62,6 +64,7 @@ def main():
             folder, model=model, optimizer=optimizer, scheduler=scheduler
         )
     step = state.resume()
+    print(f'[rank {rank}] started as process {os.getpid()}', flush=True)
     print(f'[rank {rank}] from {step} {state.source}', flush=True)
     while step < steps:
         cpprun_worker.fault_point(step=step)
@@ -71,8 +74,10 @@ def main():
         optimizer.step()
         scheduler.step()
         step += 1
+        if rank == 0:
+            print(f'[rank 0] step {step}', flush=True)
         time.sleep(0.05)
-        state.maybe_save(step, every=5)
+        state.maybe_save(step, every=int(os.environ.get('EVERY', 5)))
     state.wait()
     whole = [part.full_tensor().detach() for part in model.parameters()]
     content = b''.join(part.numpy().tobytes() for part in whole)

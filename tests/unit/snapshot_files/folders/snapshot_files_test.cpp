@@ -215,6 +215,23 @@ TEST_F(CatalogTest, PruneSetsAsideLaterStepsThanTheWrittenOne) {
   EXPECT_EQ(look(), "140 120 100 ");
 }
 
+TEST_F(CatalogTest, MarkBadSetsAsideTheStepAndAllLaterOnes) {
+  for (const int64_t step : {80, 100, 120}) snapshot(step);
+  const Pruned pruned = mark_bad(files_, "d/", 100);
+  ASSERT_TRUE(pruned.status.ok()) << pruned.status.error().text;
+  ASSERT_EQ(pruned.set_aside.size(), 2U);
+  // The newest first, so that what an interrupted call leaves is still bad.
+  EXPECT_THAT(pruned.set_aside[0], HasSubstr("d/left-step-120."));
+  EXPECT_THAT(pruned.set_aside[1], HasSubstr("d/left-step-100."));
+  for (const std::string& path : pruned.set_aside) {
+    EXPECT_TRUE(files_.exists(path + "/" + kBadMarkName)) << path;
+  }
+  EXPECT_EQ(look(), "80 ");
+  EXPECT_FALSE(files_.exists(std::string("d/step-80/") + kBadMarkName));
+  EXPECT_THAT(mark_bad(files_, "d", 100).set_aside, IsEmpty());
+  EXPECT_FALSE(mark_bad(files_, "elsewhere", 1).status.ok());
+}
+
 TEST_F(CatalogTest, SetsAsideAtMostAsManyAsItKeeps) {
   snapshot(10);
   for (const int64_t later : {30, 40, 50}) {

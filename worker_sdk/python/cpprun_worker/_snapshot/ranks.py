@@ -67,11 +67,21 @@ class Ranks:
 
     def any(self, value):
         """Whether it is true on any rank. Cheaper than gather(): each save asks it."""
+        return self.begin_any(value)()
+
+    def begin_any(self, value):
+        """any() in two halves, so that training goes on while the ranks agree: call what it
+        returns."""
         if self.world == 1:
-            return bool(value)
+            return lambda: bool(value)
         found = torch.tensor([int(bool(value))])
-        dist.all_reduce(found, op=dist.ReduceOp.MAX, group=self._training)
-        return bool(found.item())
+        work = dist.all_reduce(found, dist.ReduceOp.MAX, group=self._training, async_op=True)
+
+        def result():
+            work.wait()
+            return bool(found.item())
+
+        return result
 
     def from_first(self, value):
         return self.gather(value if self.is_first else None)[0]

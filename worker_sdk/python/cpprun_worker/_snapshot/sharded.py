@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint import state_dict as dcp_state
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import _StorageInfo
 from torch.distributed.checkpoint.planner import LoadItemType
 from torch.distributed.checkpoint.planner_helpers import WriteItemType
+from torch.distributed.checkpoint.stateful import Stateful
 from torch.futures import Future
 
 from .manifest import sharded_file
@@ -43,6 +45,27 @@ class ModelAndOptimizer:
             model_state_dict=state['model'],
             optim_state_dict=state.get('optimizer', {}),
         )
+
+
+class DictOfParts:
+    """The dict that a program gives to dcp.save() and dcp.load(): objects with state_dict, and
+    tensors and plain values."""
+
+    def __init__(self, parts):
+        self._parts = parts
+
+    def state_dict(self):
+        return {
+            name: part.state_dict() if isinstance(part, Stateful) else part
+            for name, part in self._parts.items()
+        }
+
+    def load_state_dict(self, state):
+        for name, part in self._parts.items():
+            if isinstance(part, Stateful):
+                part.load_state_dict(state[name])
+            else:
+                self._parts[name] = state[name]
 
 
 class Item(NamedTuple):
@@ -97,9 +120,13 @@ class Sharded:
         return _local(self._saved.state_dict())
 
     def load(self, reader):
-        """Raises what DCP raises, on all ranks."""
+        """Raises what DCP raises, on all ranks; never its CheckpointException, a BaseException."""
         state = self._saved.state_dict()
-        dcp.load(state, storage_reader=reader, process_group=self._ranks.training_group)
+        try:
+            dcp.load(state, storage_reader=reader, process_group=self._ranks.training_group)
+        except CheckpointException as error:
+            rank = min(error.failures)
+            raise ValueError(f'rank {rank}: {error.failures[rank][0]}') from error
         self._saved.load_state_dict(state)
 
 

@@ -18,12 +18,16 @@ import sys
 from typing import Any, Mapping, MutableMapping
 
 from .files import is_same_path
-from .loader import MEMORY, Loader
+from .loader import MEMORY, Candidate, Loader
 from .memory import Memory
 from .ranks import FolderGroup, Ranks
 from .schedule import Schedule, interval_of
 from .training_state import TrainingState
 from .writer import Writer
+
+# From so many steps between saves on the ranks agree on a save one step ahead, so that training
+# does not wait for them. A save that ends within the last step leaves the next one out.
+_AHEAD = 8
 
 
 class Snapshot:
@@ -38,8 +42,9 @@ class Snapshot:
         (numbers, texts, lists, dicts, tensors), which resume() replaces in this dict.
     per_rank: the same for what is each rank's own.
     sharded: in place of model and optimizer, an object whose state_dict (dicts with DTensors) is
-        saved in the format of torch.distributed.checkpoint. A model that FSDP2 has sharded needs no
-        such object: it and its optimizer are saved in that format anyway.
+        saved in the format of torch.distributed.checkpoint, or the dict that dcp.save() takes. A
+        model that FSDP2 has sharded needs neither: it and its optimizer are saved in that format
+        anyway.
     folder: default CPPRUN_SNAPSHOT_DIR (from --snapshot-dir), else "snapshots".
     keep, keep_every: how many of the newest remain, and each whose step is a multiple.
     rng: saves the random generators of Python, numpy and torch, of each rank.
@@ -79,7 +84,8 @@ class Snapshot:
             own = _Joined(own, per_rank) if own else per_rank
         extra = {} if extra is None else extra
         self._ranks = Ranks()
-        self._state = TrainingState(model, others, extra, own, rng, sharded, self._ranks)
+        self._has_rng = rng
+        self._track(model, others, extra, own, sharded)
         self._group = FolderGroup(self._folder, self._ranks)
         self._memory = Memory(owner, in_memory)
         self._schedule = Schedule(self._ranks)
@@ -98,8 +104,20 @@ class Snapshot:
 
         ValueError: the snapshot does not fit the objects, which may be partly loaded then.
         """
+        return self._apply(self._find())
+
+    def _track(self, model, others, extra, own, sharded=None):
+        """For adapters too, whose objects are made after the Snapshot."""
+        state = TrainingState(model, others, extra, own, self._has_rng, sharded, self._ranks)
+        self._state = state
+
+    def _find(self) -> tuple[Candidate, dict[str, Any]] | None:
+        """What resume() loads, or None."""
         self._writer.wait()
-        found = Loader(self._folder, self._ranks, self._group, self._memory).load()
+        return Loader(self._folder, self._ranks, self._group, self._memory).load()
+
+    def _apply(self, found: tuple[Candidate, dict[str, Any]] | None) -> int:
+        """The rest of resume()."""
         if found is None:
             self._source = 'none'
             return 0
@@ -159,6 +177,8 @@ class Snapshot:
         if not self._is_prepared:
             self._is_prepared = True
             writer.prepare(lambda: self._state.capture(step, 0.0, self._ranks.rank))
+        if isinstance(every, int) and every >= _AHEAD and (step + 1) % every == 0:
+            writer.ask_ahead(step + 1)
         return False
 
     def wait(self) -> bool:

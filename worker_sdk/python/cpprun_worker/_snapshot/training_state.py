@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import MutableMapping
 from typing import Any, NamedTuple
 
 import torch
@@ -67,7 +68,7 @@ class TrainingState:
     """The objects of a Snapshot. `others` and `per_rank`: {name: object with state_dict}."""
 
     def __init__(self, model, others, extra, per_rank, has_rng, whole, ranks):
-        """`whole`: an object whose state_dict torch.distributed.checkpoint saves, or None."""
+        """`whole`: what torch.distributed.checkpoint saves, an object or a dict, or None."""
         self.model = model
         self._others = others
         self._sharded = None
@@ -83,13 +84,16 @@ class TrainingState:
                 kind = type(value).__name__
                 raise TypeError(f'{name} is a {kind}, which has no state_dict and load_state_dict')
         if whole is not None:
-            if model is not None or 'optimizer' in others or not _is_stateful(whole):
+            is_dict = isinstance(whole, MutableMapping)
+            is_usable = is_dict or _is_stateful(whole)
+            if model is not None or 'optimizer' in others or not is_usable:
                 raise ValueError(
-                    'sharded is an object with state_dict and load_state_dict, in place of model '
-                    'and optimizer'
+                    'sharded is an object with state_dict and load_state_dict, or a dict, in place '
+                    'of model and optimizer'
                 )
             from . import sharded
 
+            whole = sharded.DictOfParts(whole) if is_dict else whole
             self._sharded = sharded.Sharded(whole, ranks)
         elif _is_sharded(model):
             from . import sharded

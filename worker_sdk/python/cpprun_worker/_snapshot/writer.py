@@ -6,7 +6,6 @@ The protocol: docs/reference/snapshots.md, "Commit".
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time
@@ -18,11 +17,10 @@ import cpprun_worker
 
 from . import commit, files, manifest
 from .archive import Plan, crc32, crc32_combine
+from .background import BackgroundThread, in_background
 from .files import OutputFile
 from .memory import Staged, label_of
 from .ranks import number_of_environment
-
-_NICE = 10  # of the writing thread: training comes first
 
 
 class _Outcome(NamedTuple):
@@ -42,8 +40,9 @@ class Writer:
     def __init__(self, folder, ranks, group, memory, keep, keep_every):
         self._folder, self._ranks, self._group, self._memory = folder, ranks, group, memory
         self._keep = keep, keep_every
-        self._thread = None
+        self._thread = BackgroundThread('cpprun-saver')
         self._has_reported_busy = False
+        self._asked = None, None  # the step and the answer that ask_ahead() has begun
         self._last_error = ''
         self.is_well = True
         self.last_path = ''
@@ -51,18 +50,24 @@ class Writer:
 
     @property
     def is_busy(self):
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread.is_busy
 
     def wait(self):
         """Waits for the running save. True if the last one is on disk."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._thread.wait()
         return self.is_well
+
+    def ask_ahead(self, step):
+        """For all ranks: begins to ask for is_any_busy(step), a step before."""
+        self._asked = step, self._ranks.begin_any(self.is_busy)
 
     def is_any_busy(self, step):
         """For all ranks. True if a rank still writes; rank 0 then says, once, what is left out."""
-        if not self._ranks.any(self.is_busy):
+        (asked_step, answer), self._asked = self._asked, (None, None)
+        is_busy = answer() if answer else False  # also ends one that was for another step
+        if asked_step != step:
+            is_busy = self._ranks.any(self.is_busy)
+        if not is_busy:
             return False
         if self._ranks.is_first and not self._has_reported_busy:
             sys.stderr.write(
@@ -75,13 +80,14 @@ class Writer:
     def prepare(self, capture: Callable):
         """Has the memory for the first save made by a thread, so that the save need not wait for
         it. For all ranks."""
+        self._thread.start()
         staged = Staged(capture(), self._group.get(), self._ranks.rank)
         try:
             arena = self._memory.prepare(staged)
         except OSError:
             return  # the first save reports the reason
         if arena is not None:
-            threading.Thread(target=_in_background, args=(arena.touch,), daemon=True).start()
+            threading.Thread(target=in_background, args=(arena.touch,), daemon=True).start()
 
     def start(self, capture: Callable, step):
         """Copies the state into memory and starts to write it. For all ranks; none is busy."""
@@ -97,12 +103,7 @@ class Writer:
         except (OSError, MemoryError, RuntimeError) as error:
             why = f'no memory for it: {error}'
         self.pause = time.monotonic() - began
-        self._thread = threading.Thread(
-            target=_in_background,
-            args=(self._run, staged, step, group, why),
-            name='cpprun-saver',
-        )
-        self._thread.start()
+        self._thread.run(self._run, staged, step, group, why)
 
     def _run(self, staged, step, group, why):
         began = time.monotonic()
@@ -158,16 +159,6 @@ class Writer:
         else:
             text = f'snapshots are written again, from step {step} on'
         sys.stderr.write(f'cpprun: {text}\n')
-
-
-def _in_background(call, *args):
-    """The work of a thread. Handlers of the program run in other threads; training comes first."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
-    try:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-    except OSError:
-        pass  # not allowed to: at the same priority then
-    call(*args)
 
 
 class _FolderWriting:

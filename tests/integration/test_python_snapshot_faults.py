@@ -1,0 +1,96 @@
+"""cpprun_worker.Snapshot when what is around the training fails: the agent, and the file system of
+the snapshots. Training goes on, or resumes, with the parameters of a run without failure.
+"""
+
+import signal
+import subprocess
+
+import pytest
+from conftest import has_own_mounts, is_alive, kill, poll
+from launches import has_no_traces
+from test_python_snapshot import (
+    PYTHON,
+    WORKER,
+    alone,
+    cpprunctl,
+    from_lines,
+    result,
+    train,
+    undisturbed,
+)
+from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+from test_temporary_folder import mount as mount  # a fixture
+
+TAKES_S = 120
+
+
+def test_after_the_death_of_the_agent_a_new_job_resumes_from_disk(jobs):
+    flags = ('--snapshot-dir=runs',)
+    job = train(jobs, 2, 'sleep=0.1', flags=flags)
+    poll(lambda: (jobs.folder / 'runs' / 'step-10').exists(), TAKES_S, lambda: job.output)
+    workers = [job.worker(rank) for rank in range(2)]
+    job.process.send_signal(signal.SIGKILL)
+    job.done()
+    poll(lambda: not any(map(is_alive, workers)), TAKES_S, 'the end of the workers')
+    again = train(jobs, 2, flags=flags)
+    assert result(again, 2) == undisturbed(jobs, 2)
+    ((step, where),) = set(from_lines(again))
+    assert (where, step >= 10) == ('disk', True)
+    assert not list((jobs.folder / 'runs').glob('.step-*'))
+
+
+READ_ONLY = """
+mount -t tmpfs none runs
+"$@" &
+while [ ! -e runs/step-10 ]; do kill -0 $! || exit 9; done
+until mount -o remount,ro runs; do kill -0 $! || exit 9; done
+wait $!
+code=$?
+cp -r runs kept
+exit $code
+"""
+
+
+@pytest.mark.skipif(not has_own_mounts(), reason='remounting a file system needs root')
+def test_a_file_system_that_becomes_read_only_keeps_the_snapshots_of_before(jobs):
+    (jobs.folder / 'runs').mkdir()
+    words = (PYTHON, '-u', WORKER, 'folder=runs', 'sleep=0.2')
+    command = ('unshare', '-m', 'sh', '-c', READ_ONLY, 'sh', *words)
+    job = jobs.start(*command, env={'OMP_NUM_THREADS': '1'})
+    assert result(job) == undisturbed(jobs, 1)
+    assert job.output.count('was not written: ') == job.output.count('Read-only file system') == 1
+    assert has_no_traces(job.output.replace('mount: ', ''))
+    assert cpprunctl('verify', jobs.folder / 'kept').returncode == 0
+    assert 'saved False' in job.output
+
+
+def test_a_slow_file_system_does_not_hold_the_training(jobs, mount):
+    """Creating and renaming take a second each, a save several; 30 steps take a few seconds."""
+    shown = mount('slow:1')
+    (shown.parent / 'behind.slow').write_text('create rename')
+    job = alone(jobs, f'folder={shown}/runs', 'sleep=0.05')
+    assert result(job) == undisturbed(jobs, 1)
+    assert 'is left out: the last one is still being written' in job.output
+    (shown.parent / 'behind.slow').unlink()
+    assert cpprunctl('verify', shown / 'runs').returncode == 0
+    last = alone(jobs, f'folder={shown}/runs', 'steps=31', 'every=50')
+    assert last.done() == 0, last.output
+    ((step, where),) = from_lines(last)
+    assert (where, step >= 5) == ('disk', True)
+
+
+def test_without_its_file_system_a_killed_worker_resumes_from_memory(jobs, mount):
+    shown = mount()
+    words = (f'folder={shown}/runs', 'sleep=0.2')
+    job = train(jobs, 2, *words, flags=('--max-restarts=1',))
+    poll(lambda: (shown / 'runs' / 'step-10').exists(), TAKES_S, lambda: job.output)
+    for server in mount.servers:
+        server.kill()
+        server.wait()
+    job.wait_for(r'step 17$', TAKES_S)
+    kill(job.worker(1))
+    assert result(job, 2) == undisturbed(jobs, 2)
+    ((step, where),) = set(from_lines(job)[2:])
+    assert (where, step >= 10) == ('memory', True)
+    assert 'Transport endpoint is not connected' in job.output
+    assert subprocess.run(['mountpoint', '-q', shown], check=False, timeout=30).returncode != 0

@@ -1,0 +1,86 @@
+"""Adapters of cpprun_worker.Snapshot with the real frameworks: a worker is killed, and the job ends
+with the parameters of a run without failure.
+
+The packages come from build/venv-frameworks (tools/deps.sh --frameworks) or FRAMEWORKS_PYTHON.
+"""
+
+import functools
+import os
+import subprocess
+
+import pytest
+from launches import ROOT
+from test_python_snapshot import from_lines, long
+from torch_python import PYTHON
+
+SUPPORT = ROOT / 'tests' / 'support'
+FRAMEWORKS = os.environ.get('FRAMEWORKS_PYTHON') or str(ROOT / 'build/venv-frameworks/bin/python')
+
+
+@functools.cache
+def has(python, package):
+    find = 'import importlib.util as u, sys; sys.exit(not u.find_spec(sys.argv[1]))'
+    if not os.path.exists(python):
+        return False
+    done = subprocess.run([python, '-c', find, package], check=False, capture_output=True)
+    return done.returncode == 0
+
+
+def python_of(package):
+    """A Python with torch and this package."""
+    python = next((each for each in (FRAMEWORKS, PYTHON) if has(each, package)), None)
+    if python is None or not has(python, 'torch'):
+        pytest.skip(f'not run: no Python here has {package}: tools/deps.sh --frameworks')
+    return python
+
+
+def train(jobs, python, worker, folder, *words, faults=''):
+    # Sockets of loaders with processes have names in TMPDIR, which must be short.
+    env = {'OMP_NUM_THREADS': '1', 'TMPDIR': '/tmp'}
+    env.update({'CPPRUN_FAULTS': faults} if faults else {})
+    flags = ('--standalone', '--nproc-per-node=2', '--max-restarts=2', '--no-python')
+    place = jobs.folder / folder
+    job = jobs.cpprun(*flags, python, '-u', SUPPORT / worker, place, *words, env=env)
+    assert job.done() == 0, job.output
+    found = set(job.wait_for_all(r'\] parameters (\w+)', 2))
+    assert len(found) == 1
+    return job, found.pop()
+
+
+CASES = {
+    'lightning': ('lightning', 'lightning_worker.py', ('plain',)),
+    'lightning-processes': ('lightning', 'lightning_worker.py', ('processes',)),
+    'transformers': ('transformers', 'transformers_worker.py', ()),
+    'accelerate': ('accelerate', 'accelerate_worker.py', ()),
+    'dcp': ('torch', 'dcp_worker.py', ()),
+}
+
+
+LONG = ['lightning-processes']
+
+
+@pytest.mark.parametrize(
+    'case', [pytest.param(case, marks=long) if case in LONG else case for case in CASES]
+)
+def test_a_killed_worker_resumes_exactly_from_memory(jobs, case):
+    package, worker, words = CASES[case]
+    python = python_of(package)
+    _, whole = train(jobs, python, worker, 'whole', *words)
+    # The first kill is in the first epoch, the second in another.
+    faults = 'kill:rank=1,step=8,attempt=0;kill:rank=0,step=27,attempt=1'
+    job, parameters = train(jobs, python, worker, 'runs', *words, faults=faults)
+    starts = from_lines(job)
+    assert starts[:2] == [(0, 'none')] * 2
+    assert {where for _, where in starts[2:]} == {'memory'}
+    (first,), (second,) = set(starts[2:4]), set(starts[4:])
+    # A save is left out while the one before is still being written.
+    assert 0 < first[0] <= 8 and 8 < second[0] <= 27, starts
+    assert parameters == whole, job.output
+
+
+def test_a_loader_of_lightning_with_a_state_of_its_own_is_refused(jobs):
+    python = python_of('torchdata')
+    words = (python, '-u', SUPPORT / 'lightning_worker.py', jobs.folder / 'runs', 'stateful')
+    job = jobs.cpprun('--standalone', '--nproc-per-node=1', '--no-python', *words)
+    assert job.done() == 1
+    assert 'skips batches by itself, which a StatefulDataLoader with a state' in job.output

@@ -1,0 +1,36 @@
+"""Saves for a framework whose loop can't resume behind every step: after some of them it goes on
+with an evaluation or the end of an epoch, which a resumed run would leave out.
+"""
+
+from __future__ import annotations
+
+import sys
+
+_MISSED_MOST = 100  # due saves without a step that allows one
+
+
+class LateSaves:
+    """A save that is due at a step that allows none happens after the next step that allows one."""
+
+    def __init__(self, snapshot, every):
+        self._snapshot, self._every = snapshot, every
+        self._is_due = False
+        self._missed = 0
+
+    def on_step(self, step: int, is_allowed: bool) -> None:
+        """For all ranks, after each step; they agree on `is_allowed`."""
+        if not is_allowed:
+            self._is_due |= isinstance(self._every, int) and step % self._every == 0
+            self._missed += 1
+            if self._missed == _MISSED_MOST:
+                sys.stderr.write(
+                    'cpprun: no snapshot is saved, because an evaluation or the end of an epoch '
+                    'follows each step; this is said once\n'
+                )
+            return
+        self._missed = 0
+        if self._is_due:
+            self._is_due = False
+            self._snapshot.save_async(step)
+        else:
+            self._snapshot.maybe_save(step, self._every)
