@@ -191,7 +191,7 @@ stage_conformance() { pytest_folder conformance; }
 # block: tests/support/loop_check.cpp.
 stage_integration() {
   local tests
-  tests=(tests/integration/test_{restarts,drain,admin_commands,output,hangs}.py)
+  tests=(tests/integration/test_{restarts,drain,admin_commands,output,hangs,preload}.py)
   pytest_folder integration -n $((4 * slots))
   CPPRUN_BIN=$PWD/build/check/bin/checked run_pytest loops "${tests[@]}" \
     -n $((2 * slots)) --dist worksteal --timeout 600

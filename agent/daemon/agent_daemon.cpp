@@ -244,7 +244,6 @@ Status AgentDaemon::Impl::prepare() {
   if (!reaper) return reaper.error();
   reaper_ = std::move(*reaper);
   log::open();
-  preloader_ = make_preloader(loop_, config_, token_);
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
@@ -312,12 +311,11 @@ void AgentDaemon::Impl::start_host() {
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
   options.io = io_;
-  if (preloader_) {
-    options.worker_fork = [this] { return preloader_->worker_fork(); };
-  }
+  options.worker_fork = [this] { return preloader_ ? preloader_->worker_fork() : WorkerFork(); };
   open_replicas();
   if (replicas_) options.arenas = replicas_->shard_arenas().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
+  preloader_ = make_preloader(loop_, config_, token_);  // a new child, which the host must know
   files_.emplace(loop_, *io_, config_, folder_, [this] { on_round_files(); });
   starter_.emplace(config_, host_name_, token_, *files_, *host_);
 }

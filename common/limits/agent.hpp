@@ -51,6 +51,9 @@ inline constexpr Duration kReaperReadTimeout = 200ms;
 // One pass over all processes, on a slow machine or with many blocked processes.
 inline constexpr Duration kReaperScanTimeout = 10s;
 
+// Between two looks for orphans while the pid of a new helper is not known, for microseconds.
+inline constexpr Duration kHelperNameInterval = 10ms;
+
 // The preload process.
 // All imports together. Imports of 78 s were seen on parallel file systems; workers that are
 // spawned afterwards import as long again.

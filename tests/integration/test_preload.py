@@ -601,8 +601,8 @@ def test_restarts_do_not_add_up(jobs):
     assert job.done() == 0, job.output
     assert forked(jobs) == [True] * (MANY + 1)
     for (descriptors, memory), (later_descriptors, later_memory) in zip(*sizes):
-        assert later_descriptors <= descriptors + 2
-        assert later_memory <= memory * 1.3 + 1024
+        assert later_descriptors <= descriptors + 2, sizes
+        assert later_memory <= memory * 1.3 + 1024, sizes
 
 
 def test_random_numbers_differ_between_workers(jobs):

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,14 +14,16 @@
 #include <array>
 #include <utility>
 
-#include "agent/process/cleanup/orphan_sweep.hpp"
+#include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/preload/preload_source.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -125,12 +126,11 @@ Error failure(std::string text) { return Error{ErrorKind::System, std::move(text
 }  // namespace
 
 PreloadProcess::PreloadProcess(Spawned spawned, UniqueFd socket)
-    : pid_(spawned.pid), pidfd_(std::move(spawned.pidfd)), socket_(std::move(socket)) {
-  register_helper(pid_);
-}
+    : pid_(spawned.pid), pidfd_(std::move(spawned.pidfd)), socket_(std::move(socket)) {}
 
-Result<std::unique_ptr<PreloadProcess>> PreloadProcess::start(const PreloadPlan& plan,
-                                                              const rlimit& descriptors) {
+Result<Spawned> PreloadProcess::spawn(const PreloadPlan& plan, const rlimit& descriptors,
+                                      SpawnContext& context, StartTicket& ticket,
+                                      UniqueFd& socket) {
   Result<SocketPair> sockets = make_pair();
   if (!sockets) return sockets.error();
   UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -147,15 +147,16 @@ Result<std::unique_ptr<PreloadProcess>> PreloadProcess::start(const PreloadPlan&
   spawn.out = null.get();
   spawn.err = null.get();
   spawn.descriptors = &descriptors;
-  SpawnContext context;
-  Result<Spawned> spawned = context.spawn(spawn);
-  if (!spawned) return spawned.error();
-  std::unique_ptr<PreloadProcess> made(
-      new PreloadProcess(std::move(*spawned), std::move(sockets->ours)));
-  const bool is_sent = send_text(made->socket(), preload_source()) &&
-                       send_text(made->socket(), settings_of(plan, *program));
+  spawn.ticket = &ticket;
+  const bool is_sent = send_text(sockets->ours.get(), preload_source()) &&
+                       send_text(sockets->ours.get(), settings_of(plan, *program));
   if (!is_sent) return system_error("the preload process: its socket", errno);
-  return made;
+  const HelperStart helper(ticket);
+  Result<Spawned> spawned = context.spawn(spawn);
+  if (!spawned) return spawned;
+  register_helper(spawned->pid);
+  socket = std::move(sockets->ours);
+  return spawned;
 }
 
 void PreloadProcess::kill() const {
@@ -183,6 +184,7 @@ std::vector<std::string> PreloadProcess::receive() {
 bool PreloadProcess::request_check() { return send_text(socket_.get(), "check"); }
 
 bool PreloadProcess::is_stopped() const {
+  const Unblocking procfs("`stat` takes no lock of the process's memory");
   const auto stat = read_stat(pid_);
   return stat && (stat->state == 'T' || stat->state == 't');
 }
@@ -198,20 +200,7 @@ Status PreloadProcess::send_request(const SpawnPlan& plan, int gate) const {
   Result<UniqueFd> specification = memory_with(specification_of(plan));
   if (!specification) return specification.error();
   const std::array<int, 5> descriptors{specification->get(), plan.in, plan.out, plan.err, gate};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptors)] = {};
-  char text[] = "start";
-  iovec data{text, sizeof text - 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof descriptors);
-  ::memcpy(CMSG_DATA(head), descriptors.data(), sizeof descriptors);
-  if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+  if (!send_descriptors(socket_.get(), "start", descriptors)) {
     if (errno == EPIPE || errno == ECONNRESET) return failure("the preload process has ended");
     return system_error("the request to the preload process", errno);
   }

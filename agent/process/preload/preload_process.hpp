@@ -11,14 +11,12 @@
 // environment. Over its gate, a socket pair too, a new worker sends "P<pid>" once the agent is its
 // parent, waits for "G", and sends "K" when its setup is complete, or "E<reason>".
 //
-// The process is a helper in the sense of orphan_sweep.hpp; the destructor kills it and its group.
+// The process is a helper in the sense of helper_start.hpp; the destructor kills it and its group.
 // Thread: the loop's, unless noted; any thread may destroy it.
 #pragma once
 
 #include <sys/resource.h>
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,9 +37,12 @@ struct PreloadPlan {
 
 class PreloadProcess {
  public:
-  // `descriptors`: RLIMIT_NOFILE of the workers.
-  static Result<std::unique_ptr<PreloadProcess>> start(const PreloadPlan& plan,
-                                                       const rlimit& descriptors);
+  // Starts one, as a start of the spawn thread (spawn_thread.hpp). `descriptors`: RLIMIT_NOFILE of
+  // the workers. `socket` gets the agent's end.
+  static Result<Spawned> spawn(const PreloadPlan& plan, const rlimit& descriptors,
+                               SpawnContext& context, StartTicket& ticket, UniqueFd& socket);
+  // What spawn() has started.
+  PreloadProcess(Spawned spawned, UniqueFd socket);
   ~PreloadProcess();
   PreloadProcess(const PreloadProcess&) = delete;
 
@@ -64,7 +65,6 @@ class PreloadProcess {
   Result<Spawned> fork_worker(const SpawnPlan& plan);
 
  private:
-  PreloadProcess(Spawned spawned, UniqueFd socket);
   Result<std::string> await(int gate, const StartTicket& ticket, Instant until) const;
   Status send_request(const SpawnPlan& plan, int gate) const;
   Result<Spawned> admit(const SpawnPlan& plan, int gate, Spawned worker, Instant until) const;

@@ -27,9 +27,10 @@ std::string shown_module(const std::string& name) {
 Preloader::Preloader(boost::asio::io_context& loop, PreloadPlan plan, const rlimit& descriptors,
                      std::function<void(const std::string&)> warn)
     : loop_(loop),
-      plan_(std::move(plan)),
+      plan_(std::make_shared<const PreloadPlan>(std::move(plan))),
       descriptors_(descriptors),
       warn_(std::move(warn)),
+      spawner_([this, way = poster_] { LoopPoster::post(way, [this] { on_spawned(); }); }),
       socket_(loop),
       end_(loop),
       timer_(loop, [this] { on_time(); }) {
@@ -44,17 +45,33 @@ Preloader::~Preloader() {
 void Preloader::start_process() {
   end_process();
   loaded_.reset();
-  Result<std::unique_ptr<PreloadProcess>> made = PreloadProcess::start(plan_, descriptors_);
-  if (!made) return give_up(made.error().text);
-  process_ = std::move(*made);
   state_ = State::Importing;
   importing_.clear();
   deadline_ = boot_now() + limits::kPreloadImportTimeout;
   timer_.set(deadline_);
-  socket_.assign(::dup(process_->socket()));
-  end_.assign(::dup(process_->pidfd()));
-  watch_socket();
-  watch_end();
+  spawned_socket_ = std::make_shared<UniqueFd>();
+  spawner_.begin({[plan = plan_, descriptors = descriptors_, socket = spawned_socket_](
+                      SpawnContext& context, StartTicket& ticket) {
+    return PreloadProcess::spawn(*plan, descriptors, context, ticket, *socket);
+  }});
+}
+
+void Preloader::on_spawned() {
+  for (SpawnThread::Outcome& outcome : spawner_.take()) {
+    const bool is_wanted = state_ == State::Importing;
+    if (!outcome.spawned) {
+      if (is_wanted) give_up(outcome.spawned.error().text);
+      continue;
+    }
+    auto made =
+        std::make_shared<PreloadProcess>(std::move(*outcome.spawned), std::move(*spawned_socket_));
+    if (!is_wanted) continue;  // it came too late
+    process_ = std::move(made);
+    socket_.assign(::dup(process_->socket()));
+    end_.assign(::dup(process_->pidfd()));
+    watch_socket();
+    watch_end();
+  }
 }
 
 void Preloader::end_process() {
@@ -133,11 +150,15 @@ void Preloader::prepare(std::function<void()> done) {
 }
 
 void Preloader::on_time() {
-  if (!process_ || (state_ != State::Importing && state_ != State::Checking)) return;
-  if (done_ && process_->is_stopped()) return skip("the preload process is stopped");
+  if (state_ != State::Importing && state_ != State::Checking) return;
+  if (done_ && process_ && process_->is_stopped()) return skip("the preload process is stopped");
   const bool is_late = boot_now() >= deadline_;
   if (is_late && state_ == State::Checking) {
     return skip("the file system of an imported module does not answer");
+  }
+  if (is_late && !process_) {
+    spawner_.cancel();
+    return give_up("the start of " + plan_->command.front() + " has not returned");
   }
   if (is_late) {
     return give_up("the import of " + importing_ + " has not ended within " +
@@ -192,7 +213,7 @@ void Preloader::settle() {
 WorkerFork Preloader::worker_fork() {
   if (state_ != State::Ready) return nullptr;
   return [this, way = poster_, process = process_,
-          command = plan_.command](const SpawnPlan& plan) -> std::optional<Spawned> {
+          command = plan_->command](const SpawnPlan& plan) -> std::optional<Spawned> {
     // Not with --debug-rank.
     const bool is_python =
         plan.argv.size() > 2 && plan.argv[0] == command[0] && plan.argv[1] == command[1];

@@ -2,7 +2,7 @@
 // its imports, renews it when imported files have changed or when it has ended, and gives it up
 // when no worker can be forked safely. Each reason is logged once.
 //
-// Thread: the loop's.
+// Thread: the loop's; a thread of its own spawns the processes.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,10 +14,12 @@
 #include <vector>
 
 #include "agent/process/preload/preload_process.hpp"
+#include "agent/process/spawn/spawn_thread.hpp"
 #include "agent/process/worker_starter.hpp"
 #include "common/lifetime.hpp"
 #include "common/loop/loop_poster.hpp"
 #include "common/loop/timer.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -50,6 +52,7 @@ class Preloader {
   enum class State { Importing, Ready, Checking, Down, Off };
 
   void start_process();
+  void on_spawned();
   void end_process();
   void watch_socket();
   void watch_end();
@@ -63,12 +66,14 @@ class Preloader {
   void settle();
 
   boost::asio::io_context& loop_;
-  const PreloadPlan plan_;
+  const std::shared_ptr<const PreloadPlan> plan_;  // shared with the thread
   const rlimit descriptors_;
   const std::function<void(const std::string&)> warn_;
   Lifetime lifetime_;
   std::shared_ptr<PreloadProcess> process_;  // shared with forks that are under way
   const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
+  SpawnThread spawner_;
+  std::shared_ptr<UniqueFd> spawned_socket_;  // of the process that is being spawned
   boost::asio::posix::stream_descriptor socket_;
   boost::asio::posix::stream_descriptor end_;
   Timer timer_;
