@@ -253,8 +253,8 @@ Status AgentDaemon::Impl::prepare() {
 
 void AgentDaemon::Impl::start_host() {
   ProcessHost::Events events;
-  events.on_start = [this](LocalRank local_rank, Rank rank, int pid, bool is_forked) {
-    event_recorder_->worker_started(local_rank, rank, pid, is_forked);
+  events.on_start = [this](LocalRank worker, Rank rank, int pid, std::optional<SpawnReason> why) {
+    event_recorder_->worker_started(worker, rank, pid, why);
   };
   events.on_started = [this] { on_started(); };
   events.on_start_failed = [this](const Error& error) { on_start_failed(error); };
@@ -311,7 +311,7 @@ void AgentDaemon::Impl::start_host() {
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
   options.io = io_;
-  options.worker_fork = [this] { return preloader_ ? preloader_->worker_fork() : WorkerFork(); };
+  options.worker_fork = [this](size_t n) { return worker_fork(config_, preloader_.get(), n); };
   open_replicas();
   if (replicas_) options.arenas = replicas_->shard_arenas().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);

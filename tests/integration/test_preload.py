@@ -82,21 +82,30 @@ def forked(jobs):
     return [e['is_forked'] for e in events_of(jobs) if e['event'] == 'worker_started']
 
 
+def spawned_because(jobs):
+    return [e['spawned_because'] for e in events_of(jobs)
+            if e['event'] == 'worker_started' and not e['is_forked']]
+
+
 def start(jobs, preload, *words, n=1, flags=(), **options):
     command = ('--standalone', f'--nproc-per-node={n}', f'--preload={preload}', '--log-dir=logs')
     return jobs.cpprun(*command, *flags, *words, **options)
 
 
-def script(jobs, code, name='script.py'):
+# Never runs. With it the workers wait for the preload of any of these.
+USES = '\nif 0:\n    import json, decimal, heavy, odd, slow, library, numpy\n'
+
+
+def script(jobs, code, name='script.py', uses=USES):
     path = jobs.folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(code)
+    path.write_text(code + uses if name.endswith('.py') else code)
     return path
 
 
 def module(jobs, name, code):
     """A module beside the scripts."""
-    return script(jobs, code, f'{name}.py')
+    return script(jobs, code, f'{name}.py', uses='')
 
 
 def preload_process(job):
@@ -266,7 +275,7 @@ def test_a_forked_worker_ends_as_a_spawned_one(jobs, name):
 
 @pytest.mark.parametrize('words', [('-m', 'absent'), ('absent/',), ('-m', 'broken')])
 def test_programs_that_cannot_be_run(jobs, words):
-    module(jobs, 'broken', 'import nothing_of_that_name')
+    script(jobs, 'import nothing_of_that_name', 'broken.py')
     (jobs.folder / 'absent').mkdir()
     errors = []
     for preload in ('off', 'json'):
@@ -326,7 +335,7 @@ def test_an_unfit_module_costs_the_preload_and_nothing_else(jobs, name):
     assert job.done() == 0, job.output
     assert len(re.findall(reason, job.err)) == 1, job.err
     assert sorted(job.out.splitlines()) == ['rank 0 runs', 'rank 1 runs']
-    assert forked(jobs) == [False, False]
+    assert spawned_because(jobs) == ['process' if name == 'killed' else 'module'] * 2
     assert jobs.wait_until_gone() == []
 
 
@@ -388,7 +397,7 @@ def test_a_preload_process_that_is_stopped_while_it_imports(jobs):
     job = start(jobs, 'slow', 'script.py')
     assert job.done() == 0, job.output
     assert 'the preload process is stopped' in job.err
-    assert forked(jobs) == [False]
+    assert spawned_because(jobs) == ['process']
     assert jobs.wait_until_gone() == []
 
 
@@ -475,7 +484,7 @@ def test_nothing_outlives_a_killed_agent(jobs, victim):
 def test_auto_imports_what_the_script_imports_and_runs_nothing(jobs):
     module(jobs, 'own', 'raise SystemExit("the user\'s own module")')
     package = jobs.folder / 'lib' / 'site-packages'
-    script(jobs, 'VALUE = 1', 'lib/site-packages/alpha/__init__.py')
+    script(jobs, 'VALUE = 1', 'lib/site-packages/alpha/__init__.py', uses='')
     script(jobs, 'VALUE = 2', 'lib/site-packages/alpha/deep.py')
     script(jobs, 'VALUE = 3', 'lib/site-packages/beta.py')
     script(jobs, 'VALUE = 4', 'lib/site-packages/gamma.py')
@@ -494,12 +503,69 @@ if __name__ == '__main__':
     assert 'alpha.deep' in sys.modules and 'gamma' not in sys.modules
     assert VALUE == 3
     print('runs')
-""")
+""", uses='')
     job = start(jobs, 'auto', 'script.py', env={'PYTHONPATH': str(package), **INFO})
     assert job.done() == 0, job.output
     assert forked(jobs) == [True]
     assert 'preload: alpha.deep,beta.VALUE imported in' in job.err
     assert job.out == 'runs\n'
+
+
+def test_auto_without_a_package_ends_the_process(jobs):
+    script(jobs, 'import json\nprint("runs")', uses='')
+    job = start(jobs, 'auto', 'script.py', n=2, env=INFO)
+    assert job.done() == 0, job.output
+    assert job.out == 'runs\nruns\n'
+    assert spawned_because(jobs) == ['script'] * 2
+    assert 'the script imports no installed package' in job.err
+
+
+SLOW = """
+import os, time
+open(os.environ['MARKS'] + '/slow', 'w').write('x')
+while not os.path.exists(os.environ['MARKS'] + '/go'): time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize('code', ['import json', 'from helpers import own', 'import package.sub'])
+def test_a_script_without_the_modules_does_not_wait(jobs, code):
+    """Its workers are spawned while the import lasts, and forked once it has ended."""
+    module(jobs, 'slow', SLOW)
+    module(jobs, 'helpers', 'own = 1')
+    script(jobs, '', 'package/__init__.py', uses='')
+    script(jobs, 'from . import __name__', 'package/sub.py', uses='')
+    script(jobs, code + WAITS, uses='')
+    job = start(jobs, 'slow', 'script.py', n=2, flags=('--max-restarts=1',), env=INFO)
+    first = jobs.numbers(['up.0.0', 'up.1.0'])
+    (jobs.marks / 'go').touch()
+    poll(lambda: 'preload: slow imported' in job.err, what='the end of the import')
+    kill(first[0], signal.SIGUSR2)
+    for pid in jobs.numbers(['up.0.1', 'up.1.1']):
+        kill(pid, signal.SIGUSR1)
+    assert job.done() == 0, job.output
+    assert forked(jobs) == [False] * 2 + [True] * 2
+    assert spawned_because(jobs) == ['script'] * 2
+    assert 'workers are spawned:' not in job.err
+
+
+@pytest.mark.parametrize('code', [
+    'import slow', 'import slow.part', 'from slow import x', 'def f():\n    import slow',
+    'import helpers', 'from package import sub', 'from package.sub import x', 'import third_party',
+    'import importlib\ndef f(): importlib.import_module(input())',
+])
+def test_a_script_that_may_import_the_modules_waits(jobs, code):
+    """Directly, in a function, through local files, through an installed package, by name."""
+    module(jobs, 'slow', SLOW + 'x = 1\n')
+    module(jobs, 'helpers', 'def f(): import slow')
+    script(jobs, 'import json', 'package/__init__.py', uses='')
+    script(jobs, 'from .. import slow' if 0 else 'import slow\nx = 1', 'package/sub.py', uses='')
+    script(jobs, '', 'lib/site-packages/third_party.py', uses='')
+    script(jobs, 'print("runs")\ndef never():\n    ' + code.replace('\n', '\n    '), uses='')
+    job = start(jobs, 'slow', 'script.py', env={'PYTHONPATH': 'lib/site-packages'})
+    jobs.mark('slow')
+    (jobs.marks / 'go').touch()
+    assert job.done() == 0, job.output
+    assert forked(jobs) == [True]
 
 
 @pytest.mark.parametrize('value', ['', 'off'])
@@ -514,6 +580,7 @@ def test_programs_without_python_are_told_once(jobs):
     job = start(jobs, 'json', jobs.sh('true'), flags=('--no-python',), n=2)
     assert job.done() == 0
     assert job.err.count('--preload=json has no effect') == 1
+    assert spawned_because(jobs) == ['not_python'] * 2
 
 
 def test_an_interpreter_that_is_no_python(jobs):
@@ -524,7 +591,7 @@ def test_an_interpreter_that_is_no_python(jobs):
     assert job.done() == 0
     assert job.out == '-u script.py\n'
     assert job.err.count('workers are spawned') == 1
-    assert forked(jobs) == [False]
+    assert spawned_because(jobs) == ['interpreter']
 
 
 def test_a_script_that_starts_python(jobs):
@@ -536,7 +603,7 @@ def test_a_script_that_starts_python(jobs):
     assert job.done() == 0
     assert job.out == '-u script.py x\n'
     assert job.err.count('wrapper is no Python itself but starts one') == 1
-    assert forked(jobs) == [False]
+    assert spawned_because(jobs) == ['interpreter']
 
 
 def test_preload_is_an_option_with_a_variable(jobs):
@@ -568,7 +635,7 @@ os.fork = fork
     job = start(jobs, 'odd', 'script.py', n=2)
     assert job.done() == 0, job.output
     assert sorted(job.out.splitlines()) == ['rank 0 runs', 'rank 1 runs']
-    assert forked(jobs)[0] is False
+    assert spawned_because(jobs)[0] == 'fork'
     assert len(re.findall('a worker is spawned: .*Resource temporarily', job.err)) == 1
     assert jobs.wait_until_gone() == []
 

@@ -1,7 +1,7 @@
 """The preload process of cpprun's agent: imports modules once and forks workers from itself.
 
-The agent starts it with the workers' interpreter and sends this text over the socket that is its
-stdin, then the settings. preload_process.hpp describes the messages. Only the standard
+The agent starts it with the workers' interpreter and sends the text of script_imports.py and of
+this file over the socket that is its stdin, then the settings. preload_process.hpp describes the messages. Only the standard
 library, Python 3.8 and newer. In a forked worker main() returns the worker's command line, and
 run_program() runs it as the interpreter itself would.
 """
@@ -32,12 +32,14 @@ SIGKILL = 9
 
 
 class Refusal(Exception):
-    """No worker can be forked from this process: the module, and why."""
+    """No worker can be forked from this process: the module, and why. preload_process.hpp lists the
+    kinds."""
 
-    def __init__(self, module, reason):
+    def __init__(self, module, reason, kind="module"):
         super().__init__(reason)
         self.module = module
         self.reason = reason
+        self.kind = kind
 
 
 class Preload:
@@ -171,7 +173,7 @@ def check_interpreter(state):
     program = state.command[0]
     if os.path.realpath(program) != os.path.realpath("/proc/self/exe"):
         raise Refusal("", program + " is no Python itself but starts one; PYTHON_EXEC can name "
-                      "the interpreter")
+                      "the interpreter", "interpreter")
 
 
 def import_all(state):
@@ -182,6 +184,7 @@ def import_all(state):
     if place is not None:
         sys.path[0] = place  # instead of "", which -c puts there
     names = script_imports(state) if state.is_auto else state.modules
+    state.send("script", "awaits" if state.is_auto or may_import(state) else "free")
     begin = time.monotonic()
     for name in names:
         import_one(state, name, state.is_auto)
@@ -220,67 +223,6 @@ def importer_of(path):
         except ImportError:
             pass
     return None
-
-
-# ------------------------------------------------------------------------------- --preload=auto
-
-
-def script_imports(state):
-    """The installed packages that the script imports at its top level. Never runs the script."""
-    import ast
-    try:
-        path = script_file(state.command)
-        tree = ast.parse(read_file(path), path)
-    except (OSError, SyntaxError, ValueError) as error:
-        raise Refusal("", "the script's imports cannot be read: " + one_line(error)) from None
-    names = []
-    for name in top_level_imports(ast, tree.body):
-        if name not in names and is_installed(name.partition(":")[0].partition(".")[0]):
-            names.append(name)
-    return names
-
-
-def script_file(command):
-    if command[2] != "-m":
-        script = command[2]
-        return os.path.join(script, "__main__.py") if os.path.isdir(script) else script
-    import importlib.machinery
-    place, path = None, ""
-    for name in command[3].split("."):
-        spec = importlib.machinery.PathFinder.find_spec(name, place)
-        if spec is None:
-            raise OSError("there is no module " + command[3])
-        place, path = spec.submodule_search_locations, spec.origin
-    if place:
-        return os.path.join(list(place)[0], "__main__.py")
-    return path
-
-
-def top_level_imports(ast, body):
-    for node in body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name
-        elif isinstance(node, ast.ImportFrom):
-            if node.level == 0 and node.module:
-                for alias in node.names:
-                    yield node.module + ("" if alias.name == "*" else ":" + alias.name)
-        elif isinstance(node, (ast.If, ast.Try, ast.With)):
-            for part in ("body", "orelse", "finalbody"):
-                yield from top_level_imports(ast, getattr(node, part, []))
-
-
-def is_installed(name):
-    """Whether it lies in a folder of installed packages: not the user's own, nor Python's."""
-    import importlib.machinery
-    try:
-        spec = importlib.machinery.PathFinder.find_spec(name)
-    except (ImportError, ValueError):
-        return False
-    if spec is None:
-        return False
-    places = list(spec.submodule_search_locations or []) + [spec.origin or ""]
-    return any("/site-packages/" in place or "/dist-packages/" in place for place in places)
 
 
 # ------------------------------------------------------------------------------- stamps
@@ -408,7 +350,7 @@ def main():
         names, took = import_all(state)
         try_fork("")
     except Refusal as refusal:
-        state.send("refused", refusal.module, refusal.reason)
+        state.send("refused", refusal.kind, refusal.module, refusal.reason)
         os._exit(0)
     take_stamps(state)
     state.send("ready", "%.6f" % took, str(private_bytes()), ",".join(names))

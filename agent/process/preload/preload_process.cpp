@@ -148,7 +148,9 @@ Result<Spawned> PreloadProcess::spawn(const PreloadPlan& plan, const rlimit& des
   spawn.err = null.get();
   spawn.descriptors = &descriptors;
   spawn.ticket = &ticket;
-  const bool is_sent = send_text(sockets->ours.get(), preload_source()) &&
+  const std::string source =
+      std::string(script_imports_source()) + "\n" + std::string(preload_source());
+  const bool is_sent = send_text(sockets->ours.get(), source) &&
                        send_text(sockets->ours.get(), settings_of(plan, *program));
   if (!is_sent) return system_error("the preload process: its socket", errno);
   const HelperStart helper(ticket);

@@ -2,11 +2,14 @@
 // once, and then forks workers from itself.
 //
 // Messages over a SOCK_SEQPACKET socket pair, fields separated by zero bytes:
-//   agent: the source of preload.py, then the settings: agent's pid, "auto" or "list", modules
+//   agent: its program (preload_source.hpp), then the settings: agent's pid, "auto" or "list",
+//   modules
 //     ("a,b.c"), the workers' command (PATH -u [-m] SCRIPT); then requests: "check", "start" with
 //     five descriptors: specification, stdin, stdout, stderr, gate
-//   process: "importing" NAME; "ready" SECONDS BYTES MODULES; "refused" MODULE REASON; "checked"
-//     PATH of a changed file, or nothing
+//   process: "script" "awaits"|"free": whether the script may import one of the modules;
+//     "importing" NAME; "ready" SECONDS BYTES MODULES;
+//     "refused" "interpreter"|"script"|"unneeded"|"module" MODULE REASON, where "unneeded" is no
+//     failure; "checked" PATH of a changed file, or nothing
 // The specification is a memfd: argc, the arguments, the CPUs ("0,1"), the signals to ignore, the
 // environment. Over its gate, a socket pair too, a new worker sends "P<pid>" once the agent is its
 // parent, waits for "G", and sends "K" when its setup is complete, or "E<reason>".
