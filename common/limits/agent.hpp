@@ -59,7 +59,8 @@ inline constexpr Duration kHelperNameInterval = 10ms;
 // spawned afterwards import as long again.
 inline constexpr Duration kPreloadImportTimeout = 300s;
 inline constexpr Duration kPreloadCheckTimeout = 10s;  // some thousand stat() on a slow file system
-inline constexpr Duration kPreloadForkTimeout = 10s;   // one worker, which takes 30 ms
+inline constexpr Duration kPreloadForkTimeout = 10s;   // one batch, whose forks take 10 ms each
+inline constexpr size_t kPreloadBatch = 32;            // workers of one request, forked together
 inline constexpr Duration kPreloadPollInterval =
     200ms;                                  // whether it is stopped, while a round waits
 inline constexpr int kPreloadFailures = 3;  // processes in a row that were killed before their use

@@ -25,6 +25,7 @@
 #include "rendezvous/coordinator/redirect_wait.hpp"
 #include "rendezvous/coordinator/requested_stop.hpp"
 #include "rendezvous/coordinator/round_schedule.hpp"
+#include "rendezvous/coordinator/start_totals.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/protocol/control/election_values.hpp"
@@ -131,6 +132,7 @@ class Job {
   const RestartBudget& hang_restart_budget() const { return state_.budgets.hangs(); }
   const control::JobSpec& job_spec() const { return job_spec_; }
   int64_t admin_restarts() const { return state_.admin.restarts(); }
+  const StartTotals& start_totals() const { return start_totals_; }
   // The last number that an operator asked for; nothing: as many as --nnodes allows.
   std::optional<int64_t> wanted_nodes() const { return state_.admin.wanted_nodes(); }
   const std::map<Incarnation, Node>& nodes() const { return nodes_.all(); }
@@ -247,6 +249,7 @@ class Job {
   JobState state_;
   Phase phase_ = Phase::WaitingForNodes;
 
+  StartTotals start_totals_;
   NodeTable nodes_;
   LeaseTracker leases_;
   RoundSchedule schedule_;

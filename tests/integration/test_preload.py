@@ -6,6 +6,7 @@ process or the machine does may cost more than the time saved.
 
 import json
 import os
+import pathlib
 import py_compile
 import re
 import signal
@@ -14,7 +15,7 @@ import sys
 import zipfile
 
 import pytest
-from conftest import children_of, is_alive, kill, poll, read_bytes
+from conftest import BIN, children_of, is_alive, kill, poll, read_bytes
 from test_terminal import Screen
 
 INFO = {'LOGLEVEL': 'INFO'}
@@ -637,6 +638,72 @@ os.fork = fork
     assert sorted(job.out.splitlines()) == ['rank 0 runs', 'rank 1 runs']
     assert spawned_because(jobs)[0] == 'fork'
     assert len(re.findall('a worker is spawned: .*Resource temporarily', job.err)) == 1
+    assert jobs.wait_until_gone() == []
+
+
+PIDS = [pathlib.Path(path) for path in ('/sys/fs/cgroup/pids', '/sys/fs/cgroup')]
+
+
+@pytest.fixture
+def pids_cgroup():
+    """A folder of the pids controller, which limits processes and threads."""
+    root = next((path for path in PIDS if os.access(path / 'cgroup.procs', os.W_OK)), None)
+    folder = root and root / f'cpprun-test-{os.getpid()}'
+    try:
+        folder.mkdir()
+        (folder / 'pids.max').write_text('max')
+    except (OSError, AttributeError) as error:
+        pytest.skip(f'no cgroup with a limit of processes can be made: {error}')
+    yield folder
+    poll(lambda: not (folder / 'cgroup.procs').read_text(), what='the end of all processes')
+    folder.rmdir()
+
+
+def test_a_limit_of_processes_that_is_reached_at_a_fork(jobs, pids_cgroup):
+    """The agent can hold the two old workers, but not two new ones and the process between."""
+    script(jobs, WAITS)
+    enter = f'echo $$ >{pids_cgroup}/cgroup.procs; exec "$@"'
+    job = start(jobs, 'json', 'script.py', n=2, flags=('--max-restarts=1',),
+                wrap=('sh', '-c', enter, 'sh'))
+    first = jobs.numbers(['up.0.0', 'up.1.0'])
+    now = int((pids_cgroup / 'pids.current').read_text())
+    (pids_cgroup / 'pids.max').write_text(str(now))
+    kill(first[0], signal.SIGUSR2)
+    second = jobs.numbers(['up.0.1', 'up.1.1'])
+    (pids_cgroup / 'pids.max').write_text('max')
+    for pid in second:
+        kill(pid, signal.SIGUSR1)
+    assert job.done() == 0, job.output
+    assert forked(jobs) == [True, True, True, False]
+    assert spawned_because(jobs) == ['fork']
+    assert job.err.count('a worker is spawned: BlockingIOError') == 1
+    assert jobs.wait_until_gone() == []
+
+
+def test_two_restarts_at_once(jobs):
+    """Two workers fail while two operators ask for a restart."""
+    script(jobs, WAITS)
+    job = start(jobs, 'json', 'script.py', n=3, flags=('--max-restarts=3', '--rdzv-id=twice'))
+    first = jobs.numbers([f'up.{rank}.0' for rank in range(3)])
+    commands = [subprocess.Popen([BIN / 'cpprunctl', 'restart', 'twice'],
+                                 env=jobs.env(), stdout=subprocess.DEVNULL) for _ in range(2)]
+    for pid in (first[0], first[2]):
+        kill(pid, signal.SIGUSR2)
+    for command in commands:
+        command.wait(200)
+
+    def ends():
+        """A restart may still begin after these workers have been told to end."""
+        started = [e for e in events_of(jobs) if e['event'] == 'worker_started']
+        for event in started:
+            if event['round'] == started[-1]['round'] and is_alive(event['pid']):
+                kill(event['pid'], signal.SIGUSR1)
+        return job.process.poll() is not None
+
+    poll(lambda: not any(map(is_alive, first)), what='the end of the first round')
+    poll(ends, what='the end of the job')
+    assert job.done() == 0, job.output
+    assert all(forked(jobs)) and len(forked(jobs)) % 3 == 0
     assert jobs.wait_until_gone() == []
 
 

@@ -16,7 +16,8 @@ import time
 
 OWN_FILE = "<cpprun preload>"
 MESSAGE_MAX = 1 << 16
-DESCRIPTORS = 5  # of a request: specification, stdin, stdout, stderr, gate
+DESCRIPTORS_MAX = 253  # of one message
+STREAMS = 4  # of a worker: specification, stdin, stdout, stderr
 ACCELERATORS = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 # For the time of the imports. OpenBLAS starts its threads when it is loaded; torch asks CUDA for
 # devices unless the second one is set.
@@ -282,18 +283,6 @@ def try_fork(module):
     raise Refusal(module, "a process that is forked after its import does not run")
 
 
-def private_bytes():
-    """Memory that each spawned worker would hold by itself."""
-    total = 0
-    try:
-        for line in read_file("/proc/self/smaps_rollup").splitlines():
-            if line.startswith((b"Private_Clean:", b"Private_Dirty:")):
-                total += int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return total
-
-
 class MemoryMap(ctypes.Structure):
     """struct prctl_mm_map; the first eleven fields are addresses."""
     _fields_ = [("addresses", ctypes.c_uint64 * 11), ("auxv", ctypes.c_uint64),
@@ -353,13 +342,13 @@ def main():
         state.send("refused", refusal.kind, refusal.module, refusal.reason)
         os._exit(0)
     take_stamps(state)
-    state.send("ready", "%.6f" % took, str(private_bytes()), ",".join(names))
+    state.send("ready", "%.6f" % took, ",".join(names))
     while True:
         message, descriptors = receive(state.socket)
         if message == b"check":
             state.send("checked", changed_file(state))
-        elif message == b"start" and len(descriptors) == DESCRIPTORS:
-            command = start_worker(state, descriptors)
+        elif message == b"fork" and descriptors:
+            command = fork_workers(state, descriptors)
             if command is not None:
                 return command
         elif not message:
@@ -368,7 +357,7 @@ def main():
 
 def receive(socket):
     descriptors = array.array("i")
-    room = _socket.CMSG_SPACE(DESCRIPTORS * descriptors.itemsize)
+    room = _socket.CMSG_SPACE(DESCRIPTORS_MAX * descriptors.itemsize)
     message, ancillary, _, _ = socket.recvmsg(MESSAGE_MAX, room)
     for level, kind, data in ancillary:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
@@ -376,28 +365,46 @@ def receive(socket):
     return message, list(descriptors)
 
 
-def start_worker(state, descriptors):
-    """In the new worker: returns its command line. Here: None."""
-    gate = descriptors[-1]
+def fork_workers(state, gates):
+    """One intermediate process forks all workers. In a worker: its command line. Here: None."""
+    is_over, over = os.pipe()  # closed when the intermediate process ends
     try:
         child = os.fork()
     except OSError as error:
-        report_failure(gate, error)
         child = -1
+        for gate in gates:
+            report_failure(gate, error)
     if child == 0:
+        parent = os.getpid()
+        gate = fork_each(gates)
         try:
-            parent = os.getpid()
-            if os.fork() > 0:
-                os._exit(0)  # the agent becomes the worker's parent
-            return become_worker(state, descriptors, parent)
+            os.close(over)
+            return become_worker(state, gate, is_over, parent)
         except BaseException as error:
             report_failure(gate, error)
             os._exit(1)
-    for descriptor in descriptors:
+    for descriptor in gates + [is_over, over]:
         os.close(descriptor)
     if child > 0:
         os.waitpid(child, 0)
     return None
+
+
+def fork_each(gates):
+    """Returns in each worker, with its gate. The intermediate process ends, and the agent becomes
+    the workers' parent."""
+    for at, gate in enumerate(gates):
+        try:
+            child = os.fork()
+        except OSError as error:
+            report_failure(gate, error)
+            child = -1
+        if child == 0:
+            for other in gates[at + 1:]:
+                os.close(other)
+            return gate
+        os.close(gate)
+    os._exit(0)
 
 
 def report_failure(gate, error):
@@ -410,14 +417,19 @@ def report_failure(gate, error):
 # ------------------------------------------------------------------------------- a worker
 
 
-def become_worker(state, descriptors, parent):
-    specification, stdin, stdout, stderr, gate = descriptors
+def become_worker(state, gate, is_over, parent):
     state.socket.close()
+    os.read(is_over, 1)  # until the intermediate process ends
+    os.close(is_over)
     while os.getppid() == parent:
         time.sleep(0.0002)
     os.write(gate, b"P%d" % os.getpid())
-    if os.read(gate, 1) != b"G":
+    socket = _socket.socket(fileno=gate)
+    message, streams = receive(socket)
+    socket.detach()
+    if message != b"G" or len(streams) != STREAMS:
         os._exit(1)  # the agent has given this worker up
+    specification, stdin, stdout, stderr = streams
     unused = ctypes.c_ulong(0)
     state.libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(SIGKILL), unused, unused, unused)
     if os.getppid() != state.agent:

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "agent/process/preload/fork_batch.hpp"
 #include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
@@ -118,14 +119,13 @@ void Preloader::on_message(const std::vector<std::string>& fields) {
   const std::string& kind = fields.front();
   if (kind == "importing" && fields.size() == 2) {
     importing_ = shown_module(fields[1]);
-  } else if (kind == "ready" && fields.size() == 4) {
+  } else if (kind == "ready" && fields.size() == 3) {
     const double seconds = std::strtod(fields[1].c_str(), nullptr);
-    loaded_ = Loaded{shown_module(fields[3]),
-                     std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)),
-                     text::parse_int(fields[2]).value_or(0)};
+    loaded_ = Loaded{shown_module(fields[2]),
+                     std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds))};
     refusal_.clear();
     state_ = State::Ready;
-    log::info("preload: " + (fields[3].empty() ? "nothing" : loaded_->modules) + " imported in " +
+    log::info("preload: " + (fields[2].empty() ? "nothing" : loaded_->modules) + " imported in " +
               text::seconds(loaded_->import_time, 2));
     settle();
   } else if (kind == "script" && fields.size() == 2) {
@@ -245,22 +245,21 @@ void Preloader::settle() {
   if (const auto done = std::exchange(done_, nullptr)) done();
 }
 
-WorkerFork Preloader::worker_fork(size_t) {
+WorkerFork Preloader::worker_fork(size_t workers) {
   if (state_ != State::Ready) {
     return [reason = spawn_reason_](const SpawnPlan&) { return ForkAttempt{{}, reason}; };
   }
-  return [this, way = poster_, process = process_, import_time = loaded_->import_time,
+  const auto batch = std::make_shared<ForkBatch>(process_, workers);
+  return [this, way = poster_, batch, pid = process_->pid(), import_time = loaded_->import_time,
           command = plan_->command](const SpawnPlan& plan) -> ForkAttempt {
     const bool is_python =
         plan.argv.size() > 2 && plan.argv[0] == command[0] && plan.argv[1] == command[1];
     if (!is_python) return {{}, SpawnReason::Debugger};
     if (plan.ticket->is_cancelled()) return {};
-    Result<Spawned> forked = process->fork_worker(plan);
+    Result<Spawned> forked = batch->fork_worker(plan);
     if (!forked && plan.ticket->is_cancelled()) return {};
     const std::optional<Error> error = forked ? std::nullopt : std::optional(forked.error());
-    LoopPoster::post(way, [this, error, import_time, pid = process->pid()] {
-      on_forked(error, pid, import_time);
-    });
+    LoopPoster::post(way, [this, error, import_time, pid] { on_forked(error, pid, import_time); });
     if (!forked) return {{}, SpawnReason::Fork};
     return {std::move(*forked)};
   };
@@ -286,7 +285,7 @@ void Preloader::report(WorkerStarts& starts) const {
   starts.saved_time = saved_time_;
   if (!loaded_) return;
   starts.import_time = loaded_->import_time;
-  starts.shared_bytes = loaded_->private_bytes;
+  if (process_) starts.shared_bytes = process_->shared_bytes();
 }
 
 }  // namespace cpprun

@@ -46,9 +46,8 @@ class Preloader {
 
  private:
   struct Loaded {
-    std::string modules;        // "torch,numpy"
-    Duration import_time{};     // that each forked worker saves
-    int64_t private_bytes = 0;  // that forked workers share, and spawned ones would each hold
+    std::string modules;     // "torch,numpy"
+    Duration import_time{};  // that each forked worker saves
   };
   enum class State { Importing, Ready, Checking, Down, Off };
 
