@@ -15,7 +15,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 stages=(deps style check count asan conformance integration e2e slurm sdk contract fuzz tidy)
-long_stages=(contract_preload browser packages sim campaign coverage sdk_asan tsan newest)  # with --all, or by name
+# With --all, or by name.
+long_stages=(contract_preload browser packages sim campaign coverage sdk_asan tsan newest)
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2

@@ -14,6 +14,7 @@
 
 #include "common/ids.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/start_totals.hpp"
 #include "common/time.hpp"
 #include "rendezvous/coordinator/effects.hpp"
 #include "rendezvous/coordinator/failure_record.hpp"
@@ -25,7 +26,6 @@
 #include "rendezvous/coordinator/redirect_wait.hpp"
 #include "rendezvous/coordinator/requested_stop.hpp"
 #include "rendezvous/coordinator/round_schedule.hpp"
-#include "rendezvous/coordinator/start_totals.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/protocol/control/election_values.hpp"

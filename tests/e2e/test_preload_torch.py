@@ -131,7 +131,8 @@ def installed():
 
 @pytest.mark.parametrize('package', installed())
 def test_packages(cpprun, tmp_path, package):
-    code = f'import sys; print(f"has {{sys.argv[1] in sys.modules}}")\ndef never(): import {package}'
+    code = 'import sys; print(f"has {sys.argv[1] in sys.modules}")\n'
+    code += f'def never(): import {package}'
     (tmp_path / 'script.py').write_text(code)
     logs = tmp_path / 'logs'
     code, output = cpprun.run(

@@ -1,9 +1,10 @@
 """The preload process of cpprun's agent: imports modules once and forks workers from itself.
 
 The agent starts it with the workers' interpreter and sends the text of script_imports.py and of
-this file over the socket that is its stdin, then the settings. preload_process.hpp describes the messages. Only the standard
-library, Python 3.8 and newer. In a forked worker main() returns the worker's command line, and
-run_program() runs it as the interpreter itself would.
+this file over the socket that is its stdin, then the settings. preload_process.hpp and
+fork_batch.hpp describe the messages. Only the standard library, Python 3.8 and newer. In a forked
+worker main() returns the worker's command line, and run_program() runs it as the interpreter itself
+would.
 """
 import _socket
 import array

@@ -70,7 +70,7 @@ def lies_in_packages(spec):
     return any("/site-packages/" in place or "/dist-packages/" in place for place in places)
 
 
-# ------------------------------------------------------------------------------- --preload=MODULE,...
+# ------------------------------------------------------------------------------- --preload=MODULE
 
 
 class Search:

@@ -1,5 +1,5 @@
 // Adds up the reports of nodes, and nothing that no agent can have done.
-#include "rendezvous/coordinator/start_totals.hpp"
+#include "common/start_totals.hpp"
 
 #include <gtest/gtest.h>
 
