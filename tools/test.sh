@@ -17,7 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stages=(deps style docs check count asan conformance integration e2e slurm kubernetes torchx sdk
         contract fuzz tidy)
 # With --all, or by name:
-long_stages=(browser newcomer packages sim campaign coverage sdk_asan tsan newest)
+long_stages=(contract_preload browser newcomer packages sim campaign coverage sdk_asan tsan newest)
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -201,7 +201,7 @@ stage_conformance() { pytest_folder conformance; }
 # block: tests/support/loop_check.cpp.
 stage_integration() {
   local tests
-  tests=(tests/integration/test_{restarts,drain,admin_commands,output,hangs}.py)
+  tests=(tests/integration/test_{restarts,drain,admin_commands,output,hangs,preload}.py)
   pytest_folder integration -n $((4 * slots))
   CPPRUN_BIN=$PWD/build/check/bin/checked run_pytest loops "${tests[@]}" \
     -n $((2 * slots)) --dist worksteal --timeout 600
@@ -251,20 +251,41 @@ pytest_folder() {  # pytest_folder NAME PYTEST-ARGUMENTS...
     run_pytest "$name" "tests/$name" -n "$slots" --dist worksteal --timeout 600 "$@"
 }
 
-stage_contract() {
-  local bin=$PWD/build/check/bin status=0
+stage_contract() { contract_suite contract "$PWD/build/check/bin/cpprun"; }
+
+# The same with workers forked from a preload process, which must not spawn them after a failure.
+# Jobs keep their events, by which that is checked, also where a test sets PET_LOG_DIR.
+stage_contract_preload() {
+  local folder=$PWD/build/contract_preload status=0
+  rm -rf "$folder"
+  mkdir -p "$folder/logs"
+  cat >"$folder/cpprun" <<END
+#!/bin/sh
+[ -n "\${PET_LOG_DIR:-}" ] || set -- "--log-dir=$folder/logs" "\$@"
+exec "$PWD/build/check/bin/cpprun" --preload=torch "\$@"
+END
+  chmod +x "$folder/cpprun"
+  contract_suite contract_preload "$folder/cpprun" || status=1
+  if [ -n "${CPPRUN_CONFORMANCE_DIR:-}" ]; then
+    tools/preload_reasons.py "$folder/logs" || status=1
+  fi
+  return "$status"
+}
+
+contract_suite() {  # contract_suite NAME LAUNCHER
+  local bin=$PWD/build/check/bin name=$1 launcher=$2 status=0
   if [ -z "${CPPRUN_CONFORMANCE_DIR:-}" ]; then
     echo "CPPRUN_CONFORMANCE_DIR is not set: no contract suite"
     return 0
   fi
   [ -x "$bin/cpprun" ] || { echo "cpprun is not built"; return 1; }
-  export LAUNCHER=$bin/cpprun TORCH_PYTHON=$python TORCHRUN=$PWD/.venv/bin/torchrun
+  export LAUNCHER=$launcher TORCH_PYTHON=$python TORCHRUN=$PWD/.venv/bin/torchrun
   export STORE_SERVER_CMD="$bin/cpprunctl serve --listen 127.0.0.1:{port}"
   # torch's gloo threads sometimes abort a process that is ending (README, "Limits"), under torchrun
   # too. So tests with the mark `torch` (test_ddp_python, test_mixed, test_store) run once more if
   # their failure names SIGABRT; -rR lists them.
-  contract_pytest contract '(contract or better) and not torch' || status=1
-  contract_pytest contract-torch '(contract or better) and torch' \
+  contract_pytest "$name" '(contract or better) and not torch' || status=1
+  contract_pytest "$name-torch" '(contract or better) and torch' \
     --reruns 1 --only-rerun SIGABRT -rR || status=1
   return "$status"
 }

@@ -129,7 +129,8 @@ struct LogConfig {
 
 // --preload: docs/how-to/preload.md.
 struct PreloadConfig {
-  enum class Mode { Off, Auto, List } mode = Mode::Off;
+  // Unused: the option is given, but the workers are no Python programs.
+  enum class Mode { Off, Auto, List, Unused } mode = Mode::Off;
   std::vector<std::string> modules;  // List
 };
 

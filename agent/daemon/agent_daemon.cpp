@@ -245,7 +245,6 @@ Status AgentDaemon::Impl::prepare() {
   if (!reaper) return reaper.error();
   reaper_ = std::move(*reaper);
   log::open();
-  preloader_ = make_preloader(loop_, config_, token_);
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
@@ -255,8 +254,8 @@ Status AgentDaemon::Impl::prepare() {
 
 void AgentDaemon::Impl::start_host() {
   ProcessHost::Events events;
-  events.on_start = [this](LocalRank local_rank, Rank rank, int pid, bool is_forked) {
-    event_recorder_->worker_started(local_rank, rank, pid, is_forked);
+  events.on_start = [this](LocalRank worker, Rank rank, int pid, std::optional<SpawnReason> why) {
+    event_recorder_->worker_started(worker, rank, pid, why);
   };
   events.on_started = [this] { on_started(); };
   events.on_start_failed = [this](const Error& error) { on_start_failed(error); };
@@ -313,12 +312,11 @@ void AgentDaemon::Impl::start_host() {
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
   options.io = io_;
-  if (preloader_) {
-    options.worker_fork = [this] { return preloader_->worker_fork(); };
-  }
+  options.worker_fork = [this](size_t n) { return worker_fork(config_, preloader_.get(), n); };
   open_replicas();
   if (replicas_) options.arenas = replicas_->shard_arenas().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
+  preloader_ = make_preloader(loop_, config_, token_);  // a new child, which the host must know
   files_.emplace(loop_, *io_, config_, folder_, [this] { on_round_files(); });
   starter_.emplace(config_, host_name_, token_, *files_, *host_);
 }

@@ -27,20 +27,24 @@ PreloadPlan preload_plan(const AgentConfig& config, const std::string& token) {
 
 std::unique_ptr<Preloader> make_preloader(boost::asio::io_context& loop, const AgentConfig& config,
                                           const std::string& token) {
-  if (config.workers.preload.mode == PreloadConfig::Mode::Off) return nullptr;
+  const PreloadConfig::Mode mode = config.workers.preload.mode;
+  const bool is_used = mode == PreloadConfig::Mode::Auto || mode == PreloadConfig::Mode::List;
+  if (!is_used) return nullptr;
   rlimit descriptors{};
   ::getrlimit(RLIMIT_NOFILE, &descriptors);
   return std::make_unique<Preloader>(loop, preload_plan(config, token), descriptors,
                                      [](const std::string& text) { log::warning(text); });
 }
 
-control::WorkerStarts worker_starts(const ProcessHost& host, const Preloader* preloader) {
-  control::WorkerStarts starts;
-  starts.forked = host.forked();
-  starts.spawned = host.spawned();
-  if (preloader == nullptr || !preloader->loaded()) return starts;
-  starts.import_time = preloader->loaded()->import_time;
-  starts.shared_bytes = preloader->loaded()->private_bytes;
+WorkerFork worker_fork(const AgentConfig& config, Preloader* preloader, size_t workers) {
+  if (preloader != nullptr) return preloader->worker_fork(workers);
+  if (config.workers.preload.mode == PreloadConfig::Mode::Off) return nullptr;
+  return [](const SpawnPlan&) { return ForkAttempt{{}, SpawnReason::NotPython}; };
+}
+
+WorkerStarts worker_starts(const ProcessHost& host, const Preloader* preloader) {
+  WorkerStarts starts = host.starts();
+  if (preloader != nullptr) preloader->report(starts);
   return starts;
 }
 

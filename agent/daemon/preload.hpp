@@ -9,7 +9,7 @@
 #include "agent/core/config.hpp"
 #include "agent/process/preload/preloader.hpp"
 #include "agent/process/process_host.hpp"
-#include "rendezvous/protocol/control/control.hpp"
+#include "common/worker_starts.hpp"
 
 namespace cpprun {
 
@@ -18,6 +18,7 @@ std::unique_ptr<Preloader> make_preloader(boost::asio::io_context& loop, const A
                                           const std::string& token);
 
 // `preloader` may be null.
-control::WorkerStarts worker_starts(const ProcessHost& host, const Preloader* preloader);
+WorkerFork worker_fork(const AgentConfig& config, Preloader* preloader, size_t workers);
+WorkerStarts worker_starts(const ProcessHost& host, const Preloader* preloader);
 
 }  // namespace cpprun

@@ -77,6 +77,23 @@ std::optional<int64_t> resident_bytes(int pid) {
   return pages ? std::optional(*pages * ::sysconf(_SC_PAGESIZE)) : std::nullopt;
 }
 
+std::optional<int64_t> shared_memory(int pid) {
+  const std::string rollup = read_small_file(proc_path(pid, "smaps_rollup"));
+  const auto kibibytes = [&rollup](std::string_view name) -> std::optional<int64_t> {
+    for (const std::string& line : text::split(rollup, '\n')) {
+      if (!line.starts_with(name)) continue;
+      const size_t begin = line.find_first_of("0123456789");
+      const size_t end = line.find(' ', begin);
+      if (begin == std::string::npos) return std::nullopt;
+      return text::parse_int(line.substr(begin, end - begin));
+    }
+    return std::nullopt;
+  };
+  const auto rss = kibibytes("Rss:"), pss = kibibytes("Pss:");
+  constexpr int64_t kKibibyte = 1024;
+  return rss && pss ? std::optional((*rss - *pss) * kKibibyte) : std::nullopt;
+}
+
 std::vector<int> own_children() {
   // The kernel gives orphans to the process's first live thread, which is the leader. A spawned
   // child belongs to the thread that spawned it.

@@ -39,6 +39,9 @@ std::optional<ProcessStat> parse_stat(std::string_view text);
 
 // Resident memory of a process, shared pages included; unset: it has ended.
 std::optional<int64_t> resident_bytes(int pid);
+// Resident memory that other processes hold too, divided among them: Rss minus Pss. May wait for
+// the lock of the process's memory.
+std::optional<int64_t> shared_memory(int pid);
 
 // Children of this process: those of the calling thread, and adopted ones.
 std::vector<int> own_children();

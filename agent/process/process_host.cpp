@@ -439,8 +439,9 @@ void ProcessHost::start(const std::vector<WorkerSpec>& specs, const LogFiles& fi
     return fail_start(is_limit ? descriptor_error(specs.size()) : opened.error());
   }
   slow_start_timer_.set(boot_now() + limits::kSpawnTimeout);
-  spawner_.begin(starter_.make(starting_, files, cgroup_ ? cgroup_->folder() : -1,
-                               options_.worker_fork ? options_.worker_fork() : WorkerFork()));
+  spawner_.begin(
+      starter_.make(starting_, files, cgroup_ ? cgroup_->folder() : -1,
+                    options_.worker_fork ? options_.worker_fork(specs.size()) : WorkerFork()));
 }
 
 void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
@@ -501,8 +502,9 @@ void ProcessHost::take_worker(StartingWorker& starting, Spawned spawned) {
   orphan_sweep_.on_worker_started(pid, spec.local_rank);
   unwatched_.push_back(pid);
   if (is_slow_start_reported_) watch_workers();
-  ++(starting.is_forked ? forked_ : spawned_);
-  if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid, starting.is_forked);
+  const std::optional<SpawnReason>& reason = starting.spawn_reason;
+  reason ? starts_.count_spawn(*reason) : static_cast<void>(++starts_.forked);
+  if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid, reason);
   if (!is_stopping_ && !start_error_) return;
   worker.mark_stopped();
   worker.signal_group(SIGKILL);

@@ -37,6 +37,7 @@
 #include "common/result.hpp"
 #include "common/thread/io_thread.hpp"
 #include "common/time.hpp"
+#include "common/worker_starts.hpp"
 #include "rendezvous/protocol/worker/worker_channel.hpp"
 
 namespace cpprun {
@@ -64,15 +65,15 @@ class ProcessHost {
     std::shared_ptr<Arenas> arenas{};
     // Reads error files. Null: the host makes its own.
     std::shared_ptr<IoThread> io{};
-    // How the workers of the next round are forked; its result is called on the spawn thread. Null,
-    // or a null result: all workers are spawned.
-    std::function<WorkerFork()> worker_fork{};
+    // How the workers of the next round are forked, given their number; its result is called on the
+    // spawn thread. Null, or a null result: all workers are spawned.
+    std::function<WorkerFork(size_t workers)> worker_fork{};
   };
   // EndedBeforeStep of on_milestone comes before on_end.
   struct Events : WorkerEvents {
-    // A worker was spawned; a later worker may still fail to start. May be unset, like all events
-    // without another note.
-    std::function<void(LocalRank, Rank, int pid, bool is_forked)> on_start{};
+    // A worker was started; a later worker may still fail to start. Without a reason it was forked.
+    // May be unset, like all events without another note.
+    std::function<void(LocalRank, Rank, int pid, std::optional<SpawnReason>)> on_start{};
     // All workers of start() were spawned. Not called if a stop came first.
     std::function<void()> on_started{};
     // A worker could not be started. No process of those before it is left; their exits are not
@@ -153,10 +154,9 @@ class ProcessHost {
   bool forward_to(LocalRank worker, int signal);
 
   bool is_idle() const { return !is_running_; }
-  int64_t forked() const { return forked_; }    // workers of all rounds
-  int64_t spawned() const { return spawned_; }  // the same
-  std::vector<int> pids() const;                // of live workers, ordered by local rank
-  std::vector<LiveWorker> live() const;         // by local rank
+  const WorkerStarts& starts() const { return starts_; }  // only its counts of workers are set
+  std::vector<int> pids() const;                          // of live workers, ordered by local rank
+  std::vector<LiveWorker> live() const;                   // by local rank
   // Unset: the worker has ended or never existed. Valid until the next event of the loop.
   std::optional<int> pid_of(int local_rank) const;
   // Of its last heartbeat; unset: it sent none.
@@ -247,7 +247,7 @@ class ProcessHost {
   std::optional<WorkerChannel> channel_;
   Instant started_at_;
   uint64_t round_ = 0;  // counts start(); a late answer of the output thread has an older one
-  int64_t forked_ = 0, spawned_ = 0;
+  WorkerStarts starts_;
   size_t started_ = 0;          // workers of this round
   size_t ready_ = 0;            // workers that reported ready
   std::optional<Guard> guard_;  // keeps the loop running during a round

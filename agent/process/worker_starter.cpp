@@ -68,8 +68,9 @@ Result<Spawned> start_worker(const RoundPlan& round, const std::string& program,
   plan.ticket = &ticket;
   // After a cancelled start the host may be gone, and its cgroup folder closed.
   if (ticket.is_cancelled()) return system_error("cannot start " + program, ECANCELED);
-  std::optional<Spawned> forked = round.fork ? round.fork(plan) : std::nullopt;
-  worker.is_forked = forked.has_value();
+  ForkAttempt attempt = round.fork ? round.fork(plan) : ForkAttempt{};
+  std::optional<Spawned>& forked = attempt.worker;
+  worker.spawn_reason = forked ? std::nullopt : std::optional(attempt.reason);
   if (!forked && ticket.is_cancelled()) return system_error("cannot start " + program, ECANCELED);
   Result<Spawned> spawned = forked ? Result<Spawned>(std::move(*forked)) : context.spawn(plan);
   if (!spawned) return spawned;

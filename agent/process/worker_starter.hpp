@@ -15,6 +15,7 @@
 #include "agent/process/spawn/spawn_thread.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "agent/process/worker_spec.hpp"
+#include "common/worker_starts.hpp"
 
 namespace cpprun {
 
@@ -23,12 +24,17 @@ struct StartingWorker {
   WorkerSpec spec;
   // The agent's ends of its streams. The loop reads it after the outcome of the start.
   std::vector<OutputStream> streams{};
-  bool is_forked = false;  // from a preload process; valid with the outcome
+  // Unset: it was forked from a preload process. Valid with the outcome.
+  std::optional<SpawnReason> spawn_reason = SpawnReason::NoPreload;
 };
 
-// Forks a worker from a process that has imported its modules. Unset: it must be spawned. Called on
-// the spawn thread.
-using WorkerFork = std::function<std::optional<Spawned>(const SpawnPlan&)>;
+// Forks a worker from a process that has imported its modules, or says why it must be spawned.
+// Called on the spawn thread.
+struct ForkAttempt {
+  std::optional<Spawned> worker{};
+  SpawnReason reason = SpawnReason::NoPreload;  // without a worker
+};
+using WorkerFork = std::function<ForkAttempt(const SpawnPlan&)>;
 
 class WorkerStarter {
  public:

@@ -51,12 +51,16 @@ inline constexpr Duration kReaperReadTimeout = 200ms;
 // One pass over all processes, on a slow machine or with many blocked processes.
 inline constexpr Duration kReaperScanTimeout = 10s;
 
+// Between two looks for orphans while the pid of a new helper is not known, for microseconds.
+inline constexpr Duration kHelperNameInterval = 10ms;
+
 // The preload process.
 // All imports together. Imports of 78 s were seen on parallel file systems; workers that are
 // spawned afterwards import as long again.
 inline constexpr Duration kPreloadImportTimeout = 300s;
 inline constexpr Duration kPreloadCheckTimeout = 10s;  // some thousand stat() on a slow file system
-inline constexpr Duration kPreloadForkTimeout = 10s;   // one worker, which takes 30 ms
+inline constexpr Duration kPreloadForkTimeout = 10s;   // one batch, whose forks take 10 ms each
+inline constexpr size_t kPreloadBatch = 32;            // workers of one request, forked together
 inline constexpr Duration kPreloadPollInterval =
     200ms;                                  // whether it is stopped, while a round waits
 inline constexpr int kPreloadFailures = 3;  // processes in a row that were killed before their use

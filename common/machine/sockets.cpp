@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "common/check.hpp"
 #include "common/machine/dead_peer.hpp"
 #include "common/machine/port_owner.hpp"
 
@@ -137,6 +138,26 @@ std::array<UniqueFd, 2> connected_pair() {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | kSocketFlags, 0, ends) != 0) return {};
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+bool send_descriptors(int socket, std::string_view text, std::span<const int> descriptors) {
+  CPPRUN_CHECK(descriptors.size() <= kDescriptorsPerMessage);
+  iovec body{const_cast<char*>(text.data()), text.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsPerMessage * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &body;
+  message.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(head), descriptors.data(), descriptors.size_bytes());
+  }
+  const auto sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent == static_cast<ssize_t>(text.size());
 }
 
 Result<std::vector<int>> open_listeners(const Endpoint& endpoint) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,12 @@ UniqueFd bind_all(uint16_t port);
 UniqueFd listen_abstract(std::string_view name, int type, int backlog);
 // Both ends of a stream between two threads of this process; no other process can reach it.
 std::array<UniqueFd, 2> connected_pair();
+
+// Sends one message over a local socket that keeps messages apart (SOCK_SEQPACKET), with
+// `descriptors` (at most kDescriptorsPerMessage), without waiting. False: nothing was sent; errno
+// has the reason.
+inline constexpr size_t kDescriptorsPerMessage = 253;  // SCM_MAX_FD of the kernel
+bool send_descriptors(int socket, std::string_view text, std::span<const int> descriptors);
 
 // Opens sockets that listen at `endpoint`, all on one port: one, or two for "localhost" (IPv4 and
 // IPv6). An empty host means all interfaces. No delay (accepted sockets inherit that), longest

@@ -135,6 +135,7 @@ Status use_preload(const ParsedOptions& options, Launch& launch) {
   if (is_python) {
     workers.preload = std::move(*preload);
   } else if (preload->mode != PreloadConfig::Mode::Off) {
+    workers.preload.mode = PreloadConfig::Mode::Unused;
     launch.warnings.push_back(options.shown("preload", options.preload) +
                               " has no effect: the workers are no Python programs");
   }

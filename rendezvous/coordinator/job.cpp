@@ -193,7 +193,7 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
     return reply_to_admin_command(now, *node, *command, effects);
   }
   if (const auto* started = std::get_if<control::Started>(&message)) {
-    node->starts = started->starts;
+    start_totals_.add(std::exchange(node->starts, started->starts), started->starts);
     if (started->round == round() && node->worker_phase == Node::WorkerPhase::Starting) {
       node->worker_phase = Node::WorkerPhase::Running;
     }

@@ -14,6 +14,7 @@
 
 #include "common/ids.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/start_totals.hpp"
 #include "common/time.hpp"
 #include "rendezvous/coordinator/effects.hpp"
 #include "rendezvous/coordinator/failure_record.hpp"
@@ -131,6 +132,7 @@ class Job {
   const RestartBudget& hang_restart_budget() const { return state_.budgets.hangs(); }
   const control::JobSpec& job_spec() const { return job_spec_; }
   int64_t admin_restarts() const { return state_.admin.restarts(); }
+  const StartTotals& start_totals() const { return start_totals_; }
   // The last number that an operator asked for; nothing: as many as --nnodes allows.
   std::optional<int64_t> wanted_nodes() const { return state_.admin.wanted_nodes(); }
   const std::map<Incarnation, Node>& nodes() const { return nodes_.all(); }
@@ -247,6 +249,7 @@ class Job {
   JobState state_;
   Phase phase_ = Phase::WaitingForNodes;
 
+  StartTotals start_totals_;
   NodeTable nodes_;
   LeaseTracker leases_;
   RoundSchedule schedule_;

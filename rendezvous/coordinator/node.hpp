@@ -44,7 +44,7 @@ struct Node {
   Instant heard_at;                   // receipt of its last message
   std::optional<int64_t> unanswered;  // the newest ping that still waits for its pong
   Instant dead_at;                    // Liveness::Dead only
-  control::WorkerStarts starts{};     // the newest report
+  WorkerStarts starts{};              // the newest report
   // The newest reports for the dashboard; log lines by local rank.
   std::optional<control::Progress> progress{};
   std::map<int64_t, control::LogLines> lines{};

@@ -28,6 +28,7 @@ class JobPage {
   void restarts();
   void history();
   void recoveries();
+  void worker_starts();
   std::string take() { return text_.take(); }
 
  private:
@@ -158,6 +159,39 @@ void JobPage::recoveries() {
   });
 }
 
+void JobPage::worker_starts() {
+  text_.family("cpprun_job_preload_nodes", "gauge",
+               "Nodes by the state of their preload process when their newest round started; off: "
+               "without --preload.");
+  each([&](std::string_view id, const Job& job) {
+    std::map<PreloadState, int64_t> counts;
+    for (const auto& [incarnation, node] : job.nodes()) ++counts[node.starts.preload];
+    for (size_t i = 0; i < kPreloadStates; ++i) {
+      const auto state = static_cast<PreloadState>(i);
+      text_.series({{"run_id", id}, {"state", name_of(state)}}, counts[state]);
+    }
+  });
+  number("counter", "cpprun_job_workers_forked_total",
+         "Workers that agents forked from a preload process.",
+         [](const Job& job) { return job.start_totals().forked(); });
+  text_.family("cpprun_job_workers_spawned_total", "counter",
+               "Workers that agents spawned, by the reason why they did not fork them.");
+  each([&](std::string_view id, const Job& job) {
+    for (size_t i = 0; i < kSpawnReasons; ++i) {
+      const auto reason = static_cast<SpawnReason>(i);
+      text_.series({{"run_id", id}, {"reason", name_of(reason)}},
+                   job.start_totals().spawned(reason));
+    }
+  });
+  text_.family("cpprun_job_imports_saved_seconds_total", "counter",
+               "Import time that forked workers did not spend: the preload process's, for each.");
+  each([&](std::string_view id, const Job& job) {
+    constexpr double kPerSecond = 1000;
+    text_.part("", {{"run_id", id}},
+               static_cast<double>(job.start_totals().saved_ms()) / kPerSecond);
+  });
+}
+
 }  // namespace
 
 std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history) {
@@ -166,6 +200,7 @@ std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& j
   page.restarts();
   page.history();
   page.recoveries();
+  page.worker_starts();
   return page.take();
 }
 

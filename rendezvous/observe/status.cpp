@@ -43,6 +43,21 @@ namespace {
 
 using nlohmann::json;
 
+json to_json(const WorkerStarts& starts) {
+  json reasons = json::object();
+  for (size_t i = 0; i < kSpawnReasons; ++i) {
+    const auto reason = static_cast<SpawnReason>(i);
+    if (starts.spawned_for(reason) > 0) reasons[name_of(reason)] = starts.spawned_for(reason);
+  }
+  return {{"forked", starts.forked},
+          {"spawned", starts.spawned},
+          {"spawned_because", reasons},
+          {"preload", name_of(starts.preload)},
+          {"import_saved_ms", starts.import_time / std::chrono::milliseconds(1)},
+          {"all_imports_saved_ms", starts.saved_time / std::chrono::milliseconds(1)},
+          {"shared_bytes", starts.shared_bytes}};
+}
+
 json to_json(const Node& node, bool is_standby) {
   return {{"name", node.id.name},
           {"state", name_of(node)},
@@ -52,11 +67,7 @@ json to_json(const Node& node, bool is_standby) {
           {"is_host", node.is_embedded},
           {"is_standby", is_standby},
           {"group_rank", json_or_null<json>(node.group_rank)},
-          {"worker_starts",
-           {{"forked", node.starts.forked},
-            {"spawned", node.starts.spawned},
-            {"import_saved_ms", node.starts.import_time / std::chrono::milliseconds(1)},
-            {"shared_bytes", node.starts.shared_bytes}}}};
+          {"worker_starts", to_json(node.starts)}};
 }
 
 json to_json(const std::optional<control::SnapshotName>& snapshot) {

@@ -107,7 +107,7 @@ def test_ddp_resumes_after_a_kill(cpprun, tmp_path):
 def test_a_thread_of_a_library_is_named(cpprun, tmp_path):
     """numpy imported while OpenBLAS may start threads, by a module that comes first."""
     (tmp_path / 'busy.py').write_text('import os; os.environ["OPENBLAS_NUM_THREADS"] = "2"')
-    (tmp_path / 'script.py').write_text('print("runs")')
+    (tmp_path / 'script.py').write_text('print("runs")\ndef never(): import numpy')
     code, output = cpprun.run(
         'cpprun', '--standalone', '--preload=busy,numpy', tmp_path / 'script.py',
     )
@@ -131,7 +131,9 @@ def installed():
 
 @pytest.mark.parametrize('package', installed())
 def test_packages(cpprun, tmp_path, package):
-    (tmp_path / 'script.py').write_text('import sys; print(f"has {sys.argv[1] in sys.modules}")')
+    code = 'import sys; print(f"has {sys.argv[1] in sys.modules}")\n'
+    code += f'def never(): import {package}'
+    (tmp_path / 'script.py').write_text(code)
     logs = tmp_path / 'logs'
     code, output = cpprun.run(
         'cpprun', '--standalone', f'--preload={package}', f'--log-dir={logs}',

@@ -135,7 +135,7 @@ void ProcessTest::receive() {
 ProcessHost& ProcessTest::host() {
   if (host_) return *host_;
   ProcessHost::Events events;
-  events.on_start = [this](LocalRank, Rank, int pid, bool) {
+  events.on_start = [this](LocalRank, Rank, int pid, const auto&) {
     if (on_start_) on_start_(pid);
   };
   events.on_failure = [this](const WorkerExit& end) {

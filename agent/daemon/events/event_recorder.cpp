@@ -182,18 +182,20 @@ void EventRecorder::spawning() {
   startup_progress_.begin(workers_);
 }
 
-void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid, bool is_forked) {
+void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid,
+                                   std::optional<SpawnReason> reason) {
   if (!std::exchange(has_spawned_, true)) phases_.reach("spawn_first", boot_now());
   torch_.worker_started(local_rank, pid);
-  started_ += line(now(), "worker_started",
-                   {{"round", round_.value},
-                    {"rank", rank.value},
-                    {"local_rank", local_rank.value},
-                    {"pid", pid},
-                    {"is_forked", is_forked}});
+  ordered_json fields{{"round", round_.value},
+                      {"rank", rank.value},
+                      {"local_rank", local_rank.value},
+                      {"pid", pid},
+                      {"is_forked", !reason}};
+  if (reason && *reason != SpawnReason::NoPreload) fields["spawned_because"] = name_of(*reason);
+  started_ += line(now(), "worker_started", fields);
 }
 
-void EventRecorder::round_started(const control::WorkerStarts& starts) {
+void EventRecorder::round_started(const WorkerStarts& starts) {
   spawned_at_ = boot_now();
   phases_.reach("spawn_last", spawned_at_);
   log_.write(std::exchange(started_, "") + line(now(), "round_started", round_fields(starts)));
@@ -207,7 +209,7 @@ void EventRecorder::round_started(const control::WorkerStarts& starts) {
              " and shares " + std::to_string(starts.shared_bytes / kMebibyte) + " MiB\n");
 }
 
-ordered_json EventRecorder::round_fields(const control::WorkerStarts& starts) const {
+ordered_json EventRecorder::round_fields(const WorkerStarts& starts) const {
   ordered_json fields{{"round", round_.value}, {"workers", workers_}};
   fields["forked"] = starts.forked - forked_;
   if (starts.forked == forked_) return fields;

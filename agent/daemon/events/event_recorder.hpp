@@ -37,9 +37,10 @@ class EventRecorder {
   void starting();   // the round's files are about to be made, and then its workers spawned
   void preloaded();  // the preload process is ready, or known not to be
   void spawning();   // its workers are about to be spawned
-  void worker_started(LocalRank local_rank, Rank rank, int pid, bool is_forked);
+  // Without a reason it was forked.
+  void worker_started(LocalRank local_rank, Rank rank, int pid, std::optional<SpawnReason> reason);
   // All workers here were started. `starts`: in all rounds.
-  void round_started(const control::WorkerStarts& starts);
+  void round_started(const WorkerStarts& starts);
   void start_failed();  // one could not be; the others are gone
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
   void worker_ready(LocalRank local_rank);
@@ -79,7 +80,7 @@ class EventRecorder {
   std::string line(const Stamp& stamp, const char* event,
                    const nlohmann::ordered_json& fields) const;
   void write(const char* event, const nlohmann::ordered_json& fields);
-  nlohmann::ordered_json round_fields(const control::WorkerStarts& starts) const;
+  nlohmann::ordered_json round_fields(const WorkerStarts& starts) const;
   void write_started() { log_.write(std::exchange(started_, "")); }
   void begin_stop(const std::string& cause, const std::string& why);
   void take_start_times();

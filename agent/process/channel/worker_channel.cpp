@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -240,26 +241,6 @@ bool WorkerChannel::read_one(Peer& peer) {
 
 namespace {
 
-// Sends without waiting; `descriptor` -1: none. False: the peer has gone or reads nothing.
-bool send_datagram(int socket, const std::string& bytes, int descriptor = -1) {
-  iovec body{const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &body;
-  message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof descriptor);
-    ::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
-  }
-  const auto sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return sent == static_cast<ssize_t>(bytes.size());
-}
-
 // The protocol version that introduced this message: 1 had four, 2 ten, 3 thirteen.
 uint32_t version_of(const channel::Message& message) {
   return message.index() < 4 ? 1 : message.index() < 10 ? 2 : message.index() < 13 ? 3 : 4;
@@ -395,7 +376,8 @@ bool WorkerChannel::on(Peer& peer, const channel::Began& began) {
 
 // Unread answers hold descriptors, so a peer that does not read them loses its connection.
 bool WorkerChannel::answer(Peer& peer, const channel::Message& message, int descriptor) {
-  return send_datagram(peer.socket.native_handle(), channel::encode(message), descriptor);
+  const std::span<const int> attached(&descriptor, descriptor < 0 ? 0 : 1);
+  return send_descriptors(peer.socket.native_handle(), channel::encode(message), attached);
 }
 
 }  // namespace cpprun

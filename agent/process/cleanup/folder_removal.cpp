@@ -13,7 +13,7 @@
 #include <array>
 #include <string_view>
 
-#include "agent/process/cleanup/orphan_sweep.hpp"
+#include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"

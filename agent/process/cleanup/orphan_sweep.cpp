@@ -5,9 +5,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <mutex>
-#include <set>
 
+#include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
@@ -81,9 +80,18 @@ void OrphanSweep::look(Instant now, Cgroup* cgroup) {
 bool OrphanSweep::scan_once(Instant now) {
   bool is_any_reaped = false;
   for (auto& [pid, orphan] : orphans_) orphan.is_seen = false;
-  for (int pid : own_children()) {
+  const std::vector<int> children = own_children();
+  // Asked after the list is read, and before each child's pid is looked up: otherwise a helper
+  // could get its name in between.
+  const bool is_any_unnamed = HelperStart::is_any_unnamed();
+  is_unsure_ = false;
+  for (int pid : children) {
     if (alive_.contains(pid) || is_helper(pid) || foreign_.contains(pid)) continue;
     if (is_starting_(pid)) continue;
+    if (is_any_unnamed && !orphans_.contains(pid)) {
+      is_unsure_ = true;
+      continue;
+    }
     if (reap_if_dead(pid)) {
       is_any_reaped = true;
       continue;
@@ -178,10 +186,12 @@ Instant OrphanSweep::next_deadline() const {
       next = std::min(next, deadline_of(orphan));
     if (is_awaited(orphan)) next = std::min(next, orphan.asked_at + limits::kStuckReadTimeout);
   }
+  if (is_unsure_) next = std::min(next, now_ + limits::kHelperNameInterval);
   return next;
 }
 
 bool OrphanSweep::is_clean() const {
+  if (is_unsure_) return false;
   return std::ranges::none_of(orphans_, [this](const auto& item) {
     return is_due(item.second) || is_awaited(item.second);
   });
@@ -202,35 +212,6 @@ std::optional<Instant> OrphanSweep::first_kill() const {
   for (const Unended& one : unended())
     first = std::min(first.value_or(one.killed_at), one.killed_at);
   return first;
-}
-
-namespace {
-
-struct Helpers {
-  std::mutex mutex;
-  std::set<int> pids;
-};
-
-Helpers& helpers() {
-  static Helpers list;
-  return list;
-}
-
-}  // namespace
-
-void register_helper(int pid) {
-  const std::lock_guard lock(helpers().mutex);
-  helpers().pids.insert(pid);
-}
-
-void unregister_helper(int pid) {
-  const std::lock_guard lock(helpers().mutex);
-  helpers().pids.erase(pid);
-}
-
-bool is_helper(int pid) {
-  const std::lock_guard lock(helpers().mutex);
-  return helpers().pids.contains(pid);
 }
 
 }  // namespace cpprun

@@ -4,7 +4,7 @@
 // The agent is a subreaper: a descendant that loses its parent becomes the agent's child. So when
 // the agent has no children but its own, nothing is left of any worker. A daemon that a live worker
 // has detached is left alone until that worker ends. The sweep waits for each child by its pid,
-// never for any child. Thread: the loop's.
+// never for any child. It leaves out the agent's helpers (helper_start.hpp). Thread: the loop's.
 #pragma once
 
 #include <functional>
@@ -92,14 +92,7 @@ class OrphanSweep {
   std::map<int, Instant> deadlines_;  // when the orphans of an ended worker get SIGKILL
   Instant last_deadline_;             // that of the worker that ended last
   std::map<int, Orphan> orphans_;
+  bool is_unsure_ = false;  // the last scan left out a child that may be a helper
 };
-
-// Children of the agent that are no workers (the reaper process, the preload process, external
-// tools): the sweep neither reaps nor signals them, nor children in their sessions. Thread-safe;
-// one list per process.
-
-void register_helper(int pid);
-void unregister_helper(int pid);  // call after it is reaped
-bool is_helper(int pid);
 
 }  // namespace cpprun

@@ -10,7 +10,7 @@
 
 #include <new>
 
-#include "agent/process/cleanup/orphan_sweep.hpp"
+#include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/cleanup/reaper_process.hpp"
 #include "common/check.hpp"
 #include "common/thread/blocked_signals.hpp"

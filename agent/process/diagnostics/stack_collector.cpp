@@ -17,7 +17,7 @@
 #include <boost/process/pipe.hpp>
 #include <cstdlib>
 
-#include "agent/process/cleanup/orphan_sweep.hpp"
+#include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/proc_files.hpp"
 #include "agent/process/spawn/spawn.hpp"
 #include "common/limits/agent.hpp"

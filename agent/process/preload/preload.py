@@ -1,9 +1,10 @@
 """The preload process of cpprun's agent: imports modules once and forks workers from itself.
 
-The agent starts it with the workers' interpreter and sends this text over the socket that is its
-stdin, then the settings. preload_process.hpp describes the messages. Only the standard
-library, Python 3.8 and newer. In a forked worker main() returns the worker's command line, and
-run_program() runs it as the interpreter itself would.
+The agent starts it with the workers' interpreter and sends the text of script_imports.py and of
+this file over the socket that is its stdin, then the settings. preload_process.hpp and
+fork_batch.hpp describe the messages. Only the standard library, Python 3.8 and newer. In a forked
+worker main() returns the worker's command line, and run_program() runs it as the interpreter itself
+would.
 """
 import _socket
 import array
@@ -16,7 +17,8 @@ import time
 
 OWN_FILE = "<cpprun preload>"
 MESSAGE_MAX = 1 << 16
-DESCRIPTORS = 5  # of a request: specification, stdin, stdout, stderr, gate
+DESCRIPTORS_MAX = 253  # of one message
+STREAMS = 4  # of a worker: specification, stdin, stdout, stderr
 ACCELERATORS = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 # For the time of the imports. OpenBLAS starts its threads when it is loaded; torch asks CUDA for
 # devices unless the second one is set.
@@ -32,12 +34,14 @@ SIGKILL = 9
 
 
 class Refusal(Exception):
-    """No worker can be forked from this process: the module, and why."""
+    """No worker can be forked from this process: the module, and why. preload_process.hpp lists the
+    kinds."""
 
-    def __init__(self, module, reason):
+    def __init__(self, module, reason, kind="module"):
         super().__init__(reason)
         self.module = module
         self.reason = reason
+        self.kind = kind
 
 
 class Preload:
@@ -171,7 +175,7 @@ def check_interpreter(state):
     program = state.command[0]
     if os.path.realpath(program) != os.path.realpath("/proc/self/exe"):
         raise Refusal("", program + " is no Python itself but starts one; PYTHON_EXEC can name "
-                      "the interpreter")
+                      "the interpreter", "interpreter")
 
 
 def import_all(state):
@@ -182,6 +186,7 @@ def import_all(state):
     if place is not None:
         sys.path[0] = place  # instead of "", which -c puts there
     names = script_imports(state) if state.is_auto else state.modules
+    state.send("script", "awaits" if state.is_auto or may_import(state) else "free")
     begin = time.monotonic()
     for name in names:
         import_one(state, name, state.is_auto)
@@ -220,67 +225,6 @@ def importer_of(path):
         except ImportError:
             pass
     return None
-
-
-# ------------------------------------------------------------------------------- --preload=auto
-
-
-def script_imports(state):
-    """The installed packages that the script imports at its top level. Never runs the script."""
-    import ast
-    try:
-        path = script_file(state.command)
-        tree = ast.parse(read_file(path), path)
-    except (OSError, SyntaxError, ValueError) as error:
-        raise Refusal("", "the script's imports cannot be read: " + one_line(error)) from None
-    names = []
-    for name in top_level_imports(ast, tree.body):
-        if name not in names and is_installed(name.partition(":")[0].partition(".")[0]):
-            names.append(name)
-    return names
-
-
-def script_file(command):
-    if command[2] != "-m":
-        script = command[2]
-        return os.path.join(script, "__main__.py") if os.path.isdir(script) else script
-    import importlib.machinery
-    place, path = None, ""
-    for name in command[3].split("."):
-        spec = importlib.machinery.PathFinder.find_spec(name, place)
-        if spec is None:
-            raise OSError("there is no module " + command[3])
-        place, path = spec.submodule_search_locations, spec.origin
-    if place:
-        return os.path.join(list(place)[0], "__main__.py")
-    return path
-
-
-def top_level_imports(ast, body):
-    for node in body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name
-        elif isinstance(node, ast.ImportFrom):
-            if node.level == 0 and node.module:
-                for alias in node.names:
-                    yield node.module + ("" if alias.name == "*" else ":" + alias.name)
-        elif isinstance(node, (ast.If, ast.Try, ast.With)):
-            for part in ("body", "orelse", "finalbody"):
-                yield from top_level_imports(ast, getattr(node, part, []))
-
-
-def is_installed(name):
-    """Whether it lies in a folder of installed packages: not the user's own, nor Python's."""
-    import importlib.machinery
-    try:
-        spec = importlib.machinery.PathFinder.find_spec(name)
-    except (ImportError, ValueError):
-        return False
-    if spec is None:
-        return False
-    places = list(spec.submodule_search_locations or []) + [spec.origin or ""]
-    return any("/site-packages/" in place or "/dist-packages/" in place for place in places)
 
 
 # ------------------------------------------------------------------------------- stamps
@@ -340,18 +284,6 @@ def try_fork(module):
     raise Refusal(module, "a process that is forked after its import does not run")
 
 
-def private_bytes():
-    """Memory that each spawned worker would hold by itself."""
-    total = 0
-    try:
-        for line in read_file("/proc/self/smaps_rollup").splitlines():
-            if line.startswith((b"Private_Clean:", b"Private_Dirty:")):
-                total += int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return total
-
-
 class MemoryMap(ctypes.Structure):
     """struct prctl_mm_map; the first eleven fields are addresses."""
     _fields_ = [("addresses", ctypes.c_uint64 * 11), ("auxv", ctypes.c_uint64),
@@ -408,16 +340,16 @@ def main():
         names, took = import_all(state)
         try_fork("")
     except Refusal as refusal:
-        state.send("refused", refusal.module, refusal.reason)
+        state.send("refused", refusal.kind, refusal.module, refusal.reason)
         os._exit(0)
     take_stamps(state)
-    state.send("ready", "%.6f" % took, str(private_bytes()), ",".join(names))
+    state.send("ready", "%.6f" % took, ",".join(names))
     while True:
         message, descriptors = receive(state.socket)
         if message == b"check":
             state.send("checked", changed_file(state))
-        elif message == b"start" and len(descriptors) == DESCRIPTORS:
-            command = start_worker(state, descriptors)
+        elif message == b"fork" and descriptors:
+            command = fork_workers(state, descriptors)
             if command is not None:
                 return command
         elif not message:
@@ -426,7 +358,7 @@ def main():
 
 def receive(socket):
     descriptors = array.array("i")
-    room = _socket.CMSG_SPACE(DESCRIPTORS * descriptors.itemsize)
+    room = _socket.CMSG_SPACE(DESCRIPTORS_MAX * descriptors.itemsize)
     message, ancillary, _, _ = socket.recvmsg(MESSAGE_MAX, room)
     for level, kind, data in ancillary:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
@@ -434,28 +366,46 @@ def receive(socket):
     return message, list(descriptors)
 
 
-def start_worker(state, descriptors):
-    """In the new worker: returns its command line. Here: None."""
-    gate = descriptors[-1]
+def fork_workers(state, gates):
+    """One intermediate process forks all workers. In a worker: its command line. Here: None."""
+    is_over, over = os.pipe()  # closed when the intermediate process ends
     try:
         child = os.fork()
     except OSError as error:
-        report_failure(gate, error)
         child = -1
+        for gate in gates:
+            report_failure(gate, error)
     if child == 0:
+        parent = os.getpid()
+        gate = fork_each(gates)
         try:
-            parent = os.getpid()
-            if os.fork() > 0:
-                os._exit(0)  # the agent becomes the worker's parent
-            return become_worker(state, descriptors, parent)
+            os.close(over)
+            return become_worker(state, gate, is_over, parent)
         except BaseException as error:
             report_failure(gate, error)
             os._exit(1)
-    for descriptor in descriptors:
+    for descriptor in gates + [is_over, over]:
         os.close(descriptor)
     if child > 0:
         os.waitpid(child, 0)
     return None
+
+
+def fork_each(gates):
+    """Returns in each worker, with its gate. The intermediate process ends, and the agent becomes
+    the workers' parent."""
+    for at, gate in enumerate(gates):
+        try:
+            child = os.fork()
+        except OSError as error:
+            report_failure(gate, error)
+            child = -1
+        if child == 0:
+            for other in gates[at + 1:]:
+                os.close(other)
+            return gate
+        os.close(gate)
+    os._exit(0)
 
 
 def report_failure(gate, error):
@@ -468,14 +418,19 @@ def report_failure(gate, error):
 # ------------------------------------------------------------------------------- a worker
 
 
-def become_worker(state, descriptors, parent):
-    specification, stdin, stdout, stderr, gate = descriptors
+def become_worker(state, gate, is_over, parent):
     state.socket.close()
+    os.read(is_over, 1)  # until the intermediate process ends
+    os.close(is_over)
     while os.getppid() == parent:
         time.sleep(0.0002)
     os.write(gate, b"P%d" % os.getpid())
-    if os.read(gate, 1) != b"G":
+    socket = _socket.socket(fileno=gate)
+    message, streams = receive(socket)
+    socket.detach()
+    if message != b"G" or len(streams) != STREAMS:
         os._exit(1)  # the agent has given this worker up
+    specification, stdin, stdout, stderr = streams
     unused = ctypes.c_ulong(0)
     state.libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(SIGKILL), unused, unused, unused)
     if os.getppid() != state.agent:

@@ -2,27 +2,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include "agent/process/cleanup/orphan_sweep.hpp"
+#include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/preload/preload_source.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/check.hpp"
-#include "common/limits/agent.hpp"
-#include "common/machine/clock.hpp"
+#include "common/machine/sockets.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
+#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -74,63 +70,14 @@ std::string settings_of(const PreloadPlan& plan, const std::string& program) {
   return text;
 }
 
-std::string comma_list(const std::vector<int>& numbers) {
-  std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
-  return text;
-}
-
-std::string specification_of(const SpawnPlan& plan) {
-  std::string text;
-  append(text, std::to_string(plan.argv.size()));
-  for (const std::string& word : plan.argv) append(text, word);
-  append(text, comma_list(plan.cpus));
-  append(text, comma_list(plan.ignored));
-  for (const std::string& entry : plan.environment) append(text, entry);
-  return text;
-}
-
-Result<UniqueFd> memory_with(const std::string& text) {
-  UniqueFd memory(::memfd_create("cpprun-worker", MFD_CLOEXEC));
-  if (!memory.is_open()) return system_error("memfd_create", errno);
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t written = ::write(memory.get(), text.data() + at, text.size() - at);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error("write", errno);
-    at += static_cast<size_t>(written);
-  }
-  return memory;
-}
-
-Status join_cgroup(int folder, int pid) {
-  const UniqueFd procs(::openat(folder, "cgroup.procs", O_WRONLY | O_CLOEXEC));
-  const std::string text = std::to_string(pid);
-  if (!procs.is_open() || ::write(procs.get(), text.data(), text.size()) < 0) {
-    return system_error("joining the cgroup", errno);
-  }
-  return {};
-}
-
-void kill_and_reap(const Spawned& worker, StartTicket& ticket) {
-  ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), SIGKILL, nullptr, 0);
-  ticket.on_child_ended();
-  siginfo_t unused{};
-  while (::waitid(kPidfdType, static_cast<id_t>(worker.pidfd.get()), &unused, WEXITED) < 0 &&
-         errno == EINTR) {
-  }
-}
-
-Error failure(std::string text) { return Error{ErrorKind::System, std::move(text)}; }
-
 }  // namespace
 
 PreloadProcess::PreloadProcess(Spawned spawned, UniqueFd socket)
-    : pid_(spawned.pid), pidfd_(std::move(spawned.pidfd)), socket_(std::move(socket)) {
-  register_helper(pid_);
-}
+    : pid_(spawned.pid), pidfd_(std::move(spawned.pidfd)), socket_(std::move(socket)) {}
 
-Result<std::unique_ptr<PreloadProcess>> PreloadProcess::start(const PreloadPlan& plan,
-                                                              const rlimit& descriptors) {
+Result<Spawned> PreloadProcess::spawn(const PreloadPlan& plan, const rlimit& descriptors,
+                                      SpawnContext& context, StartTicket& ticket,
+                                      UniqueFd& socket) {
   Result<SocketPair> sockets = make_pair();
   if (!sockets) return sockets.error();
   UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -147,15 +94,18 @@ Result<std::unique_ptr<PreloadProcess>> PreloadProcess::start(const PreloadPlan&
   spawn.out = null.get();
   spawn.err = null.get();
   spawn.descriptors = &descriptors;
-  SpawnContext context;
-  Result<Spawned> spawned = context.spawn(spawn);
-  if (!spawned) return spawned.error();
-  std::unique_ptr<PreloadProcess> made(
-      new PreloadProcess(std::move(*spawned), std::move(sockets->ours)));
-  const bool is_sent = send_text(made->socket(), preload_source()) &&
-                       send_text(made->socket(), settings_of(plan, *program));
+  spawn.ticket = &ticket;
+  const std::string source =
+      std::string(script_imports_source()) + "\n" + std::string(preload_source());
+  const bool is_sent = send_text(sockets->ours.get(), source) &&
+                       send_text(sockets->ours.get(), settings_of(plan, *program));
   if (!is_sent) return system_error("the preload process: its socket", errno);
-  return made;
+  const HelperStart helper(ticket);
+  Result<Spawned> spawned = context.spawn(spawn);
+  if (!spawned) return spawned;
+  register_helper(spawned->pid);
+  socket = std::move(sockets->ours);
+  return spawned;
 }
 
 void PreloadProcess::kill() const {
@@ -183,6 +133,7 @@ std::vector<std::string> PreloadProcess::receive() {
 bool PreloadProcess::request_check() { return send_text(socket_.get(), "check"); }
 
 bool PreloadProcess::is_stopped() const {
+  const Unblocking procfs("`stat` takes no lock of the process's memory");
   const auto stat = read_stat(pid_);
   return stat && (stat->state == 'T' || stat->state == 't');
 }
@@ -194,84 +145,16 @@ std::string PreloadProcess::end_text() const {
   return signal_name(info.si_status);
 }
 
-Status PreloadProcess::send_request(const SpawnPlan& plan, int gate) const {
-  Result<UniqueFd> specification = memory_with(specification_of(plan));
-  if (!specification) return specification.error();
-  const std::array<int, 5> descriptors{specification->get(), plan.in, plan.out, plan.err, gate};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptors)] = {};
-  char text[] = "start";
-  iovec data{text, sizeof text - 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof descriptors);
-  ::memcpy(CMSG_DATA(head), descriptors.data(), sizeof descriptors);
-  if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-    if (errno == EPIPE || errno == ECONNRESET) return failure("the preload process has ended");
-    return system_error("the request to the preload process", errno);
-  }
-  return {};
+void PreloadProcess::note_shared_bytes(int worker) {
+  if (shared_bytes_.load() == 0) shared_bytes_.store(shared_memory(worker).value_or(0));
 }
 
-// The next message over the gate. The preload process may be stopped or killed at any moment.
-Result<std::string> PreloadProcess::await(int gate, const StartTicket& ticket,
-                                          Instant until) const {
-  constexpr int kSliceMs = 100;
-  for (;;) {
-    pollfd event{gate, POLLIN, 0};
-    if (::poll(&event, 1, kSliceMs) == 1) break;
-    if (ticket.is_cancelled()) return system_error("the start", ECANCELED);
-    if (is_stopped()) return Error{ErrorKind::Timeout, "the preload process is stopped"};
-    if (boot_now() >= until)
-      return Error{ErrorKind::Timeout, "the preload process does not answer"};
+Status PreloadProcess::request_workers(std::span<const int> gates) const {
+  if (send_descriptors(socket_.get(), "fork", gates)) return {};
+  if (errno == EPIPE || errno == ECONNRESET) {
+    return Error{ErrorKind::System, "the preload process has ended"};
   }
-  std::array<char, 1024> buffer{};
-  const ssize_t got = ::recv(gate, buffer.data(), buffer.size(), MSG_DONTWAIT);
-  if (got <= 0) return failure("the new process has ended");
-  const std::string text(buffer.data(), static_cast<size_t>(got));
-  if (text.front() == 'E') return failure(text.substr(1));
-  return text;
-}
-
-Result<Spawned> PreloadProcess::fork_worker(const SpawnPlan& plan) {
-  CPPRUN_CHECK(plan.ticket != nullptr);
-  const Instant started_at = boot_now();
-  const Instant until = started_at + limits::kPreloadForkTimeout;
-  Result<SocketPair> gate = make_pair();
-  if (!gate) return gate.error();
-  if (Status sent = send_request(plan, gate->theirs.get()); !sent) return sent.error();
-  gate->theirs.reset();
-  Result<std::string> hello = await(gate->ours.get(), *plan.ticket, until);
-  if (!hello) return hello.error();
-  const auto pid = text::parse_int(std::string_view(*hello).substr(1));
-  if (hello->front() != 'P' || !pid) return failure("the preload process sent: " + *hello);
-  Spawned worker{static_cast<int>(*pid), {}, started_at};
-  worker.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, worker.pid, 0)));
-  if (!worker.pidfd.is_open()) return system_error("the new worker's handle", errno);
-  const auto stat = read_stat(worker.pid);
-  if (!stat || stat->parent != ::getpid()) return failure("the new process has ended");
-  return admit(plan, gate->ours.get(), std::move(worker), until);
-}
-
-Result<Spawned> PreloadProcess::admit(const SpawnPlan& plan, int gate, Spawned worker,
-                                      Instant until) const {
-  if (!plan.ticket->begin_child(worker.pid)) {
-    kill_and_reap(worker, *plan.ticket);
-    return system_error("the start", ECANCELED);
-  }
-  Status joined = plan.cgroup < 0 ? Status() : join_cgroup(plan.cgroup, worker.pid);
-  if (joined && !send_text(gate, "G")) joined = failure("the new process has ended");
-  Result<std::string> done =
-      joined ? await(gate, *plan.ticket, until) : Result<std::string>(joined.error());
-  if (done && *done != "K") done = failure("the new process sent: " + *done);
-  if (done) return worker;
-  kill_and_reap(worker, *plan.ticket);
-  return done.error();
+  return system_error("the request to the preload process", errno);
 }
 
 }  // namespace cpprun

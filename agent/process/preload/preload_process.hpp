@@ -2,23 +2,23 @@
 // once, and then forks workers from itself.
 //
 // Messages over a SOCK_SEQPACKET socket pair, fields separated by zero bytes:
-//   agent: the source of preload.py, then the settings: agent's pid, "auto" or "list", modules
-//     ("a,b.c"), the workers' command (PATH -u [-m] SCRIPT); then requests: "check", "start" with
-//     five descriptors: specification, stdin, stdout, stderr, gate
-//   process: "importing" NAME; "ready" SECONDS BYTES MODULES; "refused" MODULE REASON; "checked"
-//     PATH of a changed file, or nothing
-// The specification is a memfd: argc, the arguments, the CPUs ("0,1"), the signals to ignore, the
-// environment. Over its gate, a socket pair too, a new worker sends "P<pid>" once the agent is its
-// parent, waits for "G", and sends "K" when its setup is complete, or "E<reason>".
+//   agent: its program (preload_source.hpp), then the settings: agent's pid, "auto" or "list",
+//     modules ("a,b.c"), the workers' command (PATH -u [-m] SCRIPT); then requests: "check", "fork"
+//     with a gate for each worker (fork_batch.hpp)
+//   process: "script" "awaits"|"free": whether the script may import one of the modules;
+//     "importing" NAME; "ready" SECONDS MODULES;
+//     "refused" "interpreter"|"script"|"unneeded"|"module" MODULE REASON, where "unneeded" is no
+//     failure; "checked" PATH of a changed file, or nothing
 //
-// The process is a helper in the sense of orphan_sweep.hpp; the destructor kills it and its group.
+// The process is a helper in the sense of helper_start.hpp; the destructor kills it and its group.
 // Thread: the loop's, unless noted; any thread may destroy it.
 #pragma once
 
 #include <sys/resource.h>
 
-#include <memory>
-#include <optional>
+#include <atomic>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,9 +39,12 @@ struct PreloadPlan {
 
 class PreloadProcess {
  public:
-  // `descriptors`: RLIMIT_NOFILE of the workers.
-  static Result<std::unique_ptr<PreloadProcess>> start(const PreloadPlan& plan,
-                                                       const rlimit& descriptors);
+  // Starts one, as a start of the spawn thread (spawn_thread.hpp). `descriptors`: RLIMIT_NOFILE of
+  // the workers. `socket` gets the agent's end.
+  static Result<Spawned> spawn(const PreloadPlan& plan, const rlimit& descriptors,
+                               SpawnContext& context, StartTicket& ticket, UniqueFd& socket);
+  // What spawn() has started.
+  PreloadProcess(Spawned spawned, UniqueFd socket);
   ~PreloadProcess();
   PreloadProcess(const PreloadProcess&) = delete;
 
@@ -54,25 +57,24 @@ class PreloadProcess {
   std::vector<std::string> receive();
   bool has_closed() const { return is_closed_; }  // its end of the socket
   bool request_check();                           // false: it takes no more requests
-  bool is_stopped() const;
+  bool is_stopped() const;                        // any thread
   // How it ended: "signal 9", "exit code 3". Requires: it has ended.
   std::string end_text() const;
 
-  // Returns when the worker's setup is complete; waits at most limits::kPreloadForkTimeout. A
-  // worker that is not complete by then never begins its program. On an error the worker must be
-  // spawned. ErrorKind::Timeout: this process can fork no others either. Any thread.
-  Result<Spawned> fork_worker(const SpawnPlan& plan);
+  // Makes the process fork a worker for each gate, at most limits::kPreloadBatch. Any thread.
+  Status request_workers(std::span<const int> gates) const;
+
+  // Memory that a forked worker shares with others: Rss minus Pss. 0: not measured yet. The first
+  // call measures it, which takes milliseconds. Any thread.
+  void note_shared_bytes(int worker);
+  int64_t shared_bytes() const { return shared_bytes_.load(); }
 
  private:
-  PreloadProcess(Spawned spawned, UniqueFd socket);
-  Result<std::string> await(int gate, const StartTicket& ticket, Instant until) const;
-  Status send_request(const SpawnPlan& plan, int gate) const;
-  Result<Spawned> admit(const SpawnPlan& plan, int gate, Spawned worker, Instant until) const;
-
   const int pid_;
   const UniqueFd pidfd_;
   const UniqueFd socket_;
   bool is_closed_ = false;
+  std::atomic<int64_t> shared_bytes_ = 0;
 };
 
 }  // namespace cpprun

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <utility>
 
+#include "agent/process/cleanup/helper_start.hpp"
 #include "common/check.hpp"
 #include "common/thread/detached_thread.hpp"
 
@@ -165,7 +166,9 @@ bool SpawnThread::run_one(State& state, Job& job, size_t index, SpawnContext& co
   job.ticket.reset();
   if (job.is_over || state.is_closed) {  // nobody takes the outcome
     lock.unlock();
-    if (spawned) kill_and_reap(spawned->pid);
+    if (!spawned) return false;
+    kill_and_reap(spawned->pid);
+    unregister_helper(spawned->pid);  // no effect for a worker
     return false;
   }
   const bool is_last = !spawned || job.is_cancelled || index + 1 == job.starts.size();

@@ -1,10 +1,11 @@
-// SpawnThread: starts the workers of a round, one after the other, on a thread of its own. A start
-// waits for execve, and the file system of the program may not answer; no loop may wait for it.
+// SpawnThread: starts the workers of a round, or one helper, one after the other, on a thread of
+// its own. A start waits for execve, and the file system of the program may not answer; no loop may
+// wait for it.
 //
 // The thread lives as long as this object, because the kernel kills a worker when the thread that
 // spawned it ends (parent-death signal). It is never joined: it may wait inside the kernel.
 //
-// Thread: the loop's, unless noted. Owner: the host.
+// Thread: the loop's, unless noted. Owner: the host, or the preloader.
 #pragma once
 
 #include <cstddef>

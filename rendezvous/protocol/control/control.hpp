@@ -13,6 +13,7 @@
 #include "common/failure/worker_exit.hpp"
 #include "common/ids.hpp"
 #include "common/time.hpp"
+#include "common/worker_starts.hpp"
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 
 namespace cpprun::control {
@@ -178,15 +179,6 @@ struct Register {
 
 struct Ping {
   int64_t seq = 0;
-};
-// How an agent has started its workers so far, in all rounds; for people, no decision depends on
-// it.
-struct WorkerStarts {
-  int64_t forked = 0;  // from a preload process (docs/how-to/preload.md)
-  int64_t spawned = 0;
-  Duration import_time{};    // of the preload process; each forked worker saves it
-  int64_t shared_bytes = 0;  // memory that forked workers share, and spawned ones would each hold
-  bool operator==(const WorkerStarts&) const = default;
 };
 struct Started {
   RoundNumber round;

@@ -127,7 +127,10 @@ void fields(auto&& v, Ping& m) { v("seq", m.seq); }
 void fields(auto&& v, WorkerStarts& m) {
   v("forked", m.forked);
   v("spawned", m.spawned);
+  v("spawned_by", m.spawned_by);
+  v("preload_state", m.preload);
   v("import_time_ns", m.import_time);
+  v("saved_time_ns", m.saved_time);
   v("shared_bytes", m.shared_bytes);
 }
 void fields(auto&& v, Started& m) {
@@ -320,6 +323,7 @@ void fields(auto&& v, PersistedJobState& m) {
 
 // The greatest valid number of the enum.
 inline int64_t last_value(ReportedPhase) { return static_cast<int64_t>(ReportedPhase::Done); }
+inline int64_t last_value(PreloadState) { return static_cast<int64_t>(kPreloadStates) - 1; }
 inline int64_t last_value(StopCause) { return static_cast<int64_t>(StopCause::Snapshot); }
 inline int64_t last_value(RestartCharge) { return static_cast<int64_t>(RestartCharge::Hang); }
 inline int64_t last_value(AdminCommandKind) {

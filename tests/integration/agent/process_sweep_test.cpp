@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "agent/process/cleanup/cgroup.hpp"
+#include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/machine/usable_memory.hpp"
 #include "tests/support/process_fixture.hpp"
@@ -35,6 +36,27 @@ TEST_P(ProcessSweep, TerminatesDetachedGrandchildren) {
   start({worker(0, {"orphan 2; await 1; exit 0", "report kid; pause"})});
   run_until_quiet(3);
   EXPECT_FALSE(is_alive(wait_reported("kid")));
+}
+
+TEST_P(ProcessSweep, SparesAHelperWhosePidIsNotKnownYet) {
+  StartTicket ticket;
+  const HelperStart start_of_helper(ticket);
+  int helper = 0;
+  on_start_ = [&](int) {
+    helper = ::fork();
+    if (helper == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+  };
+  start({worker(0, {"exit 1"})});
+  run_until([&] { return ends_.size() == 1; });
+  EXPECT_EQ(quiet_count_, 0) << "the child may be an orphan of the worker";
+  ticket.begin_child(helper);
+  run_until_quiet();
+  EXPECT_TRUE(is_alive(helper));
+  ::kill(helper, SIGKILL);
+  ::waitpid(helper, nullptr, 0);
 }
 
 TEST_P(ProcessSweep, KillsOrphansThatIgnoreSigterm) {

@@ -53,6 +53,7 @@ class RandomMessages {
   void fill(control::ReportedPhase& value) {
     value = static_cast<control::ReportedPhase>(random_() % 4);
   }
+  void fill(PreloadState& value) { value = static_cast<PreloadState>(random_() % kPreloadStates); }
   void fill(control::StopCause& value) { value = static_cast<control::StopCause>(random_() % 7); }
   void fill(control::RestartCharge& value) {
     value = static_cast<control::RestartCharge>(random_() % 3);
