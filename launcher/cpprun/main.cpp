@@ -159,8 +159,7 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control) 
   }
   const RendezvousConfig& rendezvous = launch_options.config.rendezvous;
   if (has_job_succeeded(launch_options.config)) {
-    log::status("job " + rendezvous.run_id +
-               " has succeeded without this pod, which ends with 0");
+    log::status("job " + rendezvous.run_id + " has succeeded without this pod, which ends with 0");
     return kSuccess;
   }
   if (rendezvous.backend == Backend::Etcd)

@@ -7,12 +7,12 @@ namespace cpprun::test {
 namespace {
 
 TEST(ErrorLocation, IsTheDeepestFrameOfTheProgramItself) {
-  EXPECT_EQ(error_location({"Traceback (most recent call last):",
-                            "  File \"/data/train.py\", line 9, in <module>", "    main()",
-                            "  File \"/data/train.py\", line 4, in load",
-                            "  File \"/x/site-packages/torch/nn/m.py\", line 70, in forward",
-                            "ValueError: no"}),
-            "train.py:4 in load");
+  EXPECT_EQ(
+      error_location(
+          {"Traceback (most recent call last):", "  File \"/data/train.py\", line 9, in <module>",
+           "    main()", "  File \"/data/train.py\", line 4, in load",
+           "  File \"/x/site-packages/torch/nn/m.py\", line 70, in forward", "ValueError: no"}),
+      "train.py:4 in load");
 }
 
 TEST(ErrorLocation, IsInAPackageIfAllFramesAre) {
