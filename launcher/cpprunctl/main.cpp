@@ -98,8 +98,8 @@ void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotCommandOptions& options,
 
 CLI::App* add_events_verb(CLI::App& app, cpprun::EventsOptions& options) {
   CLI::App* verb = app.add_subcommand("events", "Show what happened to a job on this machine");
-  verb->add_option("path", options.path,
-                   "its run folder, or its --log-dir; else the newest job that runs here");
+  verb->add_option("job", options.path,
+                   "its run id, run folder or --log-dir; else the newest job that runs here");
   verb->add_flag("-f,--follow", options.follows, "go on until the run has finished");
   verb->add_flag("--json", options.is_json, "print JSON, one event a line");
   return verb;
@@ -133,7 +133,8 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
   doctor->add_option("--max-latency-ms", options.nodes.most_latency_ms, "likewise")
       ->check(kAboveZero);
   doctor->add_option("--snapshot-dir", options.snapshot_dir, "where snapshots are to be written");
-  doctor->add_flag("--json", options.is_json, "print JSON");
+  doctor->add_flag("-v,--verbose", options.is_verbose, "print the checks that are ok too");
+  doctor->add_flag("--json", options.is_json, "print JSON; all checks");
   return doctor;
 }
 
@@ -229,10 +230,12 @@ class JobVerbs {
     return made;
   }
   void add_job(CLI::App* verb) {
-    verb->add_option("job", options_.job, "its run id (--rdzv-id); needed where several run");
+    verb->add_option("job", options_.job,
+                     "its run id (--rdzv-id) or a unique beginning; needed where several run");
   }
   void add_job_option(CLI::App* verb) {
-    verb->add_option("--job", options_.job, "run id of the job; needed where several run");
+    verb->add_option("--job", options_.job,
+                     "run id of the job, or a unique beginning; needed where several run");
   }
 
   CLI::App& app_;

@@ -77,6 +77,7 @@ json to_json(const Job& job, const JobHistory* record) {
   }
   const bool has_job_result = job.has_job_result();
   return {{"phase", name_of(job.phase())},
+          {"state", name_of(state_of(job))},
           {"outcome", has_job_result ? json(outcome_of(job)) : json(nullptr)},
           {"failure_summary",
            has_job_result ? job.job_result().failure_summary.substr(0, limits::kReasonBytesReported)

@@ -1,5 +1,6 @@
 #include "rendezvous/observe/status.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/json.hpp"
@@ -37,6 +38,19 @@ const char* outcome_of(const Job& job) {
   if (!job.has_job_result()) return nullptr;
   if (job.job_result().is_success) return "success";
   return job.job_result().is_resumable ? "stopped" : "failure";
+}
+
+ShownState state_of(const Job& job) {
+  const bool has_failed = job.has_job_result() && !job.job_result().is_success;
+  if (job.is_shutting_down() && (has_failed || !job.has_job_result())) return ShownState::Stopped;
+  if (job.has_job_result()) return shown_state_of_outcome(outcome_of(job));
+  const auto is_starting = [](const auto& entry) {
+    return entry.second.worker_phase == Node::WorkerPhase::Starting;
+  };
+  if (job.phase() == Job::Phase::Running && std::ranges::any_of(job.nodes(), is_starting)) {
+    return ShownState::Starting;
+  }
+  return shown_state_of_phase(name_of(job.phase()));
 }
 
 namespace {
@@ -81,6 +95,7 @@ json to_json(const Job& job) {
     nodes.push_back(to_json(node, job.is_standby(node)));
   }
   return {{"phase", name_of(job.phase())},
+          {"state", name_of(state_of(job))},
           {"round", job.round().value},
           {"min_nodes", job.job_spec().min_nodes},
           {"max_nodes", job.job_spec().max_nodes},

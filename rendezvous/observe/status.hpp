@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "common/shown_state.hpp"
 #include "rendezvous/coordinator/coordinator.hpp"
 
 namespace cpprun {
@@ -22,6 +23,9 @@ std::string status_json(const Coordinator& coordinator,
 
 // "success", "stopped" (on request, resumable), "failure"; null while the job has no result.
 const char* outcome_of(const Job& job);
+
+// In the words that people see.
+ShownState state_of(const Job& job);
 
 // "recovering", "waiting_for_nodes", "running", "stopping", "finishing", "ended".
 const char* name_of(Job::Phase phase);

@@ -32,7 +32,7 @@ def running(number, begun, started, nodes, workers):
 
 
 def job(nodes, rounds, **more):
-    made = {'phase': 'running', 'outcome': None, 'failure_summary': '',
+    made = {'phase': 'running', 'state': 'running', 'outcome': None, 'failure_summary': '',
             'round': rounds[-1]['round'],
             'min_nodes': 2, 'max_nodes': 2, 'world_size': rounds[-1]['workers'],
             'restarts': [0, 3], 'hang_restarts': [0, 3], 'why_no_round': '', 'snapshot_step': None,

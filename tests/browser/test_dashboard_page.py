@@ -113,22 +113,23 @@ def test_steps_from_before_the_page_was_opened(browser, feed):
 
 def test_outcome_of_a_failed_job(browser, feed, pictures):
     whole = job([], [finished(1, T0, 300, 9000, 50, ('failure', 'crash', 'rank 0 crashed'), 2, 8)],
-                phase='ended', outcome='failure',
+                phase='ended', state='failed', outcome='failure',
                 failure_summary='rank 0 crashed; restarts used: 0 of 0')
     open_with(browser, feed, T0 + 20_000, lost=whole)
-    assert browser.text('#phase') == 'failure'
+    assert browser.text('#phase') == 'failed'
     assert browser.text('#failure_summary-title') == 'The job has failed'
     assert browser.text('#failure_summary-text') == 'rank 0 crashed; restarts used: 0 of 0'
-    assert browser.run('return document.title') == 'failure · lost'
+    assert browser.run('return document.title') == 'failed · lost'
     assert 'Nodes and ranks' not in browser.text('#job'), 'none is left'
     browser.picture(pictures / 'failed.png')
 
 
 def test_waiting_job_names_the_missing_nodes(browser, feed):
     whole = job([node(0, 'idle', part=False)], [running(0, T0, 0, 0, 0)], phase='waiting_for_nodes',
-                why_no_round='1 of at least 2 nodes joined')
+                state='waiting', why_no_round='1 of at least 2 nodes joined')
     whole['rounds'] = []
     open_with(browser, feed, T0, early=whole)
+    assert browser.text('#phase') == 'waiting'
     assert '1 of at least 2 nodes joined' in browser.text('.title')
     assert 'No worker says how far it is' in browser.text('#plot-none')
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import socket
 import struct
 import subprocess
@@ -37,6 +38,25 @@ def good(*words, **options):
 def refused(words, *command, code=1, **options):
     done = ctl(*command, **options)
     assert done.returncode == code and words in done.stderr, done.stdout + done.stderr
+
+
+def answers(reply, *words, wrap=()):
+    """The exit code and the output of a command on a terminal where a user answers its question."""
+    terminal, other = pty.openpty()
+    process = subprocess.Popen([*wrap, CTL, *words], stdin=other, stdout=other, stderr=other)
+    os.close(other)
+    shown = b''
+    try:
+        while b'[y/N]' not in shown:
+            shown += os.read(terminal, 4096)
+        os.write(terminal, f'{reply}\n'.encode())
+        while piece := os.read(terminal, 4096):
+            shown += piece
+    except OSError:  # the command has ended
+        pass
+    finally:
+        os.close(terminal)
+    return process.wait(TAKES), shown.decode()
 
 
 def events_of(cluster, node):
@@ -104,8 +124,24 @@ def test_node_stops_all_others(cluster, net):
     job.agents(0, 1, NODES_SAVES='1')
     cluster.world(0, 1)
     assert len(json.loads(good('ps', '--json', wrap=hosts.wrap(1)))['agents']) == 1
-    assert 'asked 2 nodes to save' in good('stop', '--resumable', wrap=hosts.wrap(1))
+    refused(f'cpprunctl stop --resumable {job.run_id} acts on job', 'stop', '--resumable', code=2,
+            wrap=hosts.wrap(1))
+    code, shown = answers('n', 'stop', '--resumable', wrap=hosts.wrap(1))
+    assert code == 1 and 'nothing was changed' in shown
+    assert job.run_id in good('ps', wrap=hosts.wrap(1))
+    code, shown = answers('y', 'stop', '--resumable', wrap=hosts.wrap(1))
+    assert code == 0 and 'asked 2 nodes to save' in shown
     [agent.ends(SAVED) for agent in cluster.agents]
+
+
+def test_named_job_is_told_before_it_is_changed(cluster):
+    job = Job(cluster, 1)
+    job.host(0)
+    cluster.world(0)
+    done = ctl('stop', job.run_id)
+    assert done.returncode == 0, done.stderr
+    assert f'note: stop acts on job {job.run_id} (' in done.stderr
+    cluster.agents[0].ends(130)
 
 
 def test_node_drains_another(cluster, net):

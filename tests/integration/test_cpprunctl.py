@@ -92,6 +92,10 @@ def test_job_is_found_without_an_address(jobs):
     assert f'job {run_id}\nrunning, round 1' in text and str(pids[0]) in text
     whole = json.loads(good('status', '--json', run_id))
     assert whole['status']['jobs'][run_id]['phase'] == 'running'
+    assert whole['status']['jobs'][run_id]['state'] == 'running'
+    assert good('ps').count(run_id) == 1 and agent['job_state'] == 'running'
+    assert f'job {run_id}\n' in good('status', run_id[:-1]), 'a unique beginning is enough'
+    assert f"job '{run_id}' begins" in good('events', run_id)
     elsewhere = good('status', run_id, '--rdzv-endpoint', agent['coordinator'])
     assert 'running, round 1' in elsewhere and 'workers here' not in elsewhere
 

@@ -30,17 +30,32 @@ def doctor(*words, wrap=(), env=None, **options):
     return {finding['check']: finding for finding in json.loads(done.stdout)}, done.returncode
 
 
-def test_prints_a_line_per_check_and_the_cure():
-    done = subprocess.run(
-        [BIN / 'cpprunctl', 'doctor', '--snapshot-dir', '/nowhere/at/all'],
-        capture_output=True, text=True, timeout=60, check=False,
+def shown(*words):
+    return subprocess.run(
+        [BIN / 'cpprunctl', 'doctor', *words], capture_output=True, text=True, timeout=60,
+        check=False,
     )  # fmt: skip
+
+
+def test_prints_findings_with_the_cure_and_counts_the_rest():
+    done = shown('--snapshot-dir', '/nowhere/at/all')
     assert done.returncode == 1
-    assert '\nproblem  snapshots  /nowhere/at/all: a file can\'t be made' in done.stdout
+    problem = "problem  snapshots  /nowhere/at/all: a file can't be made"
+    assert any(line.startswith(problem) for line in done.stdout.splitlines())
     assert '\n                    cure: give a folder that exists' in done.stdout
-    last = done.stdout.rstrip().splitlines()[-1]
-    counts = r'1 problem, (no|\d+) warnings?, (no|\d+) notes?'
-    assert re.fullmatch('jobs will fail here: ' + counts, last)
+    assert not re.search('^ok', done.stdout, re.M)
+    *_, last = done.stdout.splitlines()
+    counts = (r'(\d+) checks: (\d+) ok \(-v shows them\), (?:no|\d+) notes?, '
+              r'(?:no|\d+) warnings?, 1 problem; jobs will fail here')
+    checks, ok = map(int, re.fullmatch(counts, last).groups())
+    assert len(doctor('--snapshot-dir', '/nowhere/at/all')[0]) == checks
+    assert 0 < ok < checks
+
+
+def test_verbose_prints_the_checks_that_are_ok():
+    done = shown('-v')
+    assert re.search('^ok ', done.stdout, re.M)
+    assert '-v shows' not in done.stdout
 
 
 def test_few_open_files():

@@ -93,7 +93,7 @@ def test_running_job_is_found_and_followed_to_its_end(jobs):
     assert running.done(60) == 1
     assert following.done(60) == 0
     assert 'was killed by SIGKILL' in following.output
-    assert 'finished: failure, exit code 1' in following.output
+    assert 'finished: failed, exit code 1' in following.output
 
 
 def test_full_events_file_is_reported_and_stops_nothing(jobs):
@@ -111,7 +111,8 @@ def test_full_events_file_is_reported_and_stops_nothing(jobs):
 
 
 def test_missing_files_are_reported(jobs):
-    for words, text in [(['nowhere'], 'nowhere does not exist'), ([jobs.tmp], 'no events.jsonl')]:
+    for words, text in [(['nowhere'], 'nowhere does not exist, and no job of that name'),
+                        ([jobs.tmp], 'no events.jsonl')]:
         shown = ctl(jobs, *words)
         assert shown.returncode == 1
         assert text in shown.stderr

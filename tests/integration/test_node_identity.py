@@ -113,7 +113,7 @@ def test_agent_without_the_token_reports_it(cluster, net):
     job.agent(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
     world = cluster.world(0, 1)
-    refused('the agent of this node without it', 'stop', wrap=hosts.wrap(1))
+    refused('the agent of this node without it', 'stop', job.run_id, wrap=hosts.wrap(1))
     assert all(worker.alive() for worker in world)
     good('stop', '--endpoint', f'{hosts.addr(0)}:{job.port}', wrap=hosts.wrap(1), token=TOKEN)
     [agent.ends(130) for agent in cluster.agents]

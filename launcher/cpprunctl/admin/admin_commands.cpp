@@ -9,6 +9,7 @@
 #include "common/machine/identity.hpp"
 #include "common/proof/hmac.hpp"
 #include "common/version.hpp"
+#include "launcher/cpprunctl/admin/job_choice.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
@@ -103,10 +104,20 @@ Status send_to_endpoint(const JobCommandOptions& options, const control::AdminCo
   return {};
 }
 
+ChangeRequest request_of(const JobCommandOptions& options, const control::AdminCommand& command) {
+  ChangeRequest request{name_of(command.kind), name_of(command.kind), options.job};
+  request.is_specific = command.kind == AdminCommandKind::Drain;
+  if (command.kind == AdminCommandKind::Scale)
+    request.command += " " + std::to_string(command.nodes);
+  if (options.is_resumable) request.command += " --resumable";
+  if (options.is_here) request.command += " --here";
+  return request;
+}
+
 // Sends it through one local agent of the job, preferably the one beside the coordinator.
 Status send_command(const JobCommandOptions& options, const control::AdminCommand& command) {
   if (!options.endpoint.empty()) return send_to_endpoint(options, command);
-  Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
+  auto agents = choose_job(request_of(options, command));
   if (!agents) return agents.error();
   const LocalJob& job = agents->front();
   const admin::AdminQuery query{"admin_command",
@@ -122,7 +133,7 @@ Status send_command(const JobCommandOptions& options, const control::AdminComman
 
 // Asks every local agent, even after a failure: a half stopped job is useless.
 Status stop_here(const JobCommandOptions& options) {
-  Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
+  auto agents = choose_job(request_of(options, {0, AdminCommandKind::Stop, options.is_resumable}));
   if (!agents) return agents.error();
   Status all;
   const std::string saves = options.is_resumable ? "1" : "0";

@@ -149,7 +149,7 @@ void say_bye(DoctorRendezvous& rendezvous, int64_t count) {
 // Blocks until all pairs are measured. Node 0, which joined first, prints the findings; the others
 // print its name. True: no node has a problem that makes jobs fail.
 Result<bool> run_doctors(const Endpoint& endpoint, const DoctorNodesOptions& options,
-                         bool is_json) {
+                         FindingsFormat format) {
   const std::string secret = random_secret();
   auto responder = PairResponder::start(static_cast<uint16_t>(options.port), secret);
   if (!responder) return responder.error();
@@ -159,14 +159,14 @@ Result<bool> run_doctors(const Endpoint& endpoint, const DoctorNodesOptions& opt
   Result<bool> all_came = doctor.exchange_cards((*responder)->port(), secret);
   if (!all_came) return all_came.error();
   if (!*all_came) {
-    print_findings(doctor.attendance(), is_json);
+    print_findings(doctor.attendance(), format);
     return false;
   }
   if (Status measured = doctor.measure_all(); !measured) return measured.error();
   if ((*rendezvous)->number() == 0) {
     auto findings = doctor.findings();
     if (!findings) return findings.error();
-    print_findings(*findings, is_json);
+    print_findings(*findings, format);
     const bool was_well = doctor::is_well(*findings);
     const Status published = (*rendezvous)->publish("end", was_well ? "well" : "not well");
     if (!published) return published.error();
@@ -178,13 +178,17 @@ Result<bool> run_doctors(const Endpoint& endpoint, const DoctorNodesOptions& opt
   say_bye(**rendezvous, options.count);
   const std::string& first = doctor.facts().nodes.front().name;
   if (!end) return Error{ErrorKind::System, first + ", which came first, has not told the end"};
-  if (!is_json) print("the findings stand at " + first + ", which came first\n");
+  if (format != FindingsFormat::Json)
+    print("the findings stand at " + first + ", which came first\n");
   return *end == "well";
 }
 
 }  // namespace
 
 Result<bool> run_doctor(const DoctorOptions& options) {
+  const FindingsFormat format = options.is_json      ? FindingsFormat::Json
+                                : options.is_verbose ? FindingsFormat::Verbose
+                                                     : FindingsFormat::Short;
   doctor::ProbeRequest question;
   question.nproc = options.nproc;
   if (!options.endpoint.empty()) {
@@ -193,12 +197,12 @@ Result<bool> run_doctor(const DoctorOptions& options) {
     question.endpoint = *endpoint;
   }
   if (options.nodes.count > 0) {
-    if (question.endpoint) return run_doctors(*question.endpoint, options.nodes, options.is_json);
+    if (question.endpoint) return run_doctors(*question.endpoint, options.nodes, format);
     return Error{ErrorKind::Usage, "--nnodes needs --endpoint HOST:PORT, where the nodes meet"};
   }
   if (!options.snapshot_dir.empty()) question.snapshot_dir = options.snapshot_dir;
   const std::vector<doctor::Finding> findings = doctor::run_checks(doctor::probe(question));
-  print_findings(findings, options.is_json);
+  print_findings(findings, format);
   return doctor::is_well(findings);
 }
 

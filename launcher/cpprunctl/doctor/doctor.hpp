@@ -22,10 +22,11 @@ struct DoctorOptions {
   std::string endpoint;      // HOST[:PORT]; "" skips the check
   std::string snapshot_dir;  // likewise
   bool is_json = false;
+  bool is_verbose = false;  // prints the checks that are ok too
   DoctorNodesOptions nodes{};
 };
 
-// Prints a line per check, and a cure under each finding. False if it found a problem that makes
+// Prints a line per finding, and a cure under each finding. False if it found a problem that makes
 // jobs fail. Blocks for a few seconds where names or addresses do not answer.
 Result<bool> run_doctor(const DoctorOptions& options);
 

@@ -116,22 +116,30 @@ std::string text_of(const doctor::Finding& finding) {
   return lines;
 }
 
-std::string text_of(const std::vector<doctor::Finding>& findings) {
-  std::string text;
-  for (const doctor::Finding& finding : findings) text += text_of(finding);
-  const auto count = [&](doctor::Level level, std::string_view noun) {
-    const auto found = std::ranges::count(findings, level, &doctor::Finding::level);
-    return found == 0 ? "no " + std::string(noun) : text::count(static_cast<size_t>(found), noun);
+std::string text_of(const std::vector<doctor::Finding>& findings, bool is_verbose) {
+  const auto count = [&](doctor::Level level) {
+    return static_cast<size_t>(std::ranges::count(findings, level, &doctor::Finding::level));
   };
-  return text + "\n" +
-         (is_well(findings) ? "nothing that makes jobs fail" : "jobs will fail here") + ": " +
-         count(doctor::Level::Problem, "problem") + ", " +
-         count(doctor::Level::Warning, "warning") + ", " + count(doctor::Level::Note, "note") +
-         "\n";
+  const auto counted = [&](doctor::Level level, std::string_view noun) {
+    const size_t found = count(level);
+    return ", " + (found == 0 ? "no " + std::string(noun) : text::count(found, noun));
+  };
+  std::string text;
+  for (const doctor::Finding& finding : findings) {
+    if (is_verbose || finding.level != doctor::Level::Good) text += text_of(finding);
+  }
+  if (!text.empty()) text += "\n";
+  const size_t ok = count(doctor::Level::Good);
+  return text + text::count(findings.size(), "check") + ": " + std::to_string(ok) + " ok" +
+         (ok > 0 && !is_verbose ? " (-v shows them)" : "") + counted(doctor::Level::Note, "note") +
+         counted(doctor::Level::Warning, "warning") + counted(doctor::Level::Problem, "problem") +
+         (is_well(findings) ? "" : "; jobs will fail here") + "\n";
 }
 
-void print_findings(const std::vector<doctor::Finding>& findings, bool is_json) {
-  if (!is_json) return print(text_of(findings));
+void print_findings(const std::vector<doctor::Finding>& findings, FindingsFormat format) {
+  if (format != FindingsFormat::Json) {
+    return print(text_of(findings, format == FindingsFormat::Verbose));
+  }
   json all = json::array();
   for (const doctor::Finding& finding : findings) {
     all.push_back({{"check", finding.check},

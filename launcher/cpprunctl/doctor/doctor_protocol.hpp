@@ -10,6 +10,9 @@
 
 namespace cpprun::ctl {
 
+// What is printed: the findings that are not ok, all, or all as JSON.
+enum class FindingsFormat { Short, Verbose, Json };
+
 std::string encode(const doctor::NodeCard& card);
 Result<doctor::NodeCard> decode_card(const std::string& json);
 
@@ -19,9 +22,9 @@ Result<std::vector<doctor::PairFacts>> decode_pairs(const std::string& json, int
 
 // "problem  reach      n1 to n2: ...\n", with the cure on the next line.
 std::string text_of(const doctor::Finding& finding);
-// All findings, and a last line that says whether jobs would fail.
-std::string text_of(const std::vector<doctor::Finding>& findings);
-// Prints that text; with `is_json` an array of {"check", "level", "text", "cure"}.
-void print_findings(const std::vector<doctor::Finding>& findings, bool is_json);
+// The findings that are not ok, or all; and a last line that counts them.
+std::string text_of(const std::vector<doctor::Finding>& findings, bool is_verbose);
+// Prints that text; as Json an array of {"check", "level", "text", "cure"} with all findings.
+void print_findings(const std::vector<doctor::Finding>& findings, FindingsFormat format);
 
 }  // namespace cpprun::ctl

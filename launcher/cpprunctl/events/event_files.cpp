@@ -101,7 +101,8 @@ Result<std::string> find_events(const std::string& path) {
         "no job of yours runs on this machine, and no temporary run folder was kept; name a run "
         "folder (it lies in the job's --log-dir)");
   }
-  if (!fs::exists(path, error)) return nothing(path + " does not exist");
+  if (!fs::exists(path, error))
+    return nothing(path + " does not exist, and no job of that name runs here");
   if (!fs::is_directory(path, error)) return path;
   const fs::path own = fs::path(path) / kFile;
   if (fs::exists(own, error)) return own.string();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/json.hpp"
+#include "common/shown_state.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun::ctl {
@@ -95,6 +96,12 @@ std::string times_of(const ordered_json& event) {
   return text;
 }
 
+// "failed", "failed (error)".
+std::string outcome_text(const std::string& outcome) {
+  const bool is_plain = outcome == "success" || outcome == "failure" || outcome == "stopped";
+  return name_of(shown_state_of_outcome(outcome)) + (is_plain ? "" : " (" + outcome + ")");
+}
+
 // Describes a known event; nothing for others.
 std::optional<std::string> words(const ordered_json& event) {
   const std::string kind = text_of(event, "event");
@@ -126,7 +133,8 @@ std::optional<std::string> words(const ordered_json& event) {
   if (kind == "warning") return "warning: " + text_of(event, "text");
   if (kind == "job_result") return decision(event);
   if (kind == "finished") {
-    return "finished: " + text_of(event, "outcome") + ", exit code " + text_of(event, "exit_code");
+    return "finished: " + outcome_text(text_of(event, "outcome")) + ", exit code " +
+           text_of(event, "exit_code");
   }
   return std::nullopt;
 }

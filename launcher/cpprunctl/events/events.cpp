@@ -5,12 +5,14 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "common/limits/server.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "launcher/cpprunctl/events/event_text.hpp"
+#include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun {
@@ -24,9 +26,20 @@ struct EventsFile {
   UniqueFd fd;
 };
 
+// The run folder of the job of that name on this machine; the name itself if a file has it or there
+// is no such job.
+std::string path_of(const std::string& named) {
+  std::error_code error;
+  if (named.empty() || std::filesystem::exists(named, error)) return named;
+  const auto agents = ctl::agents_of(ctl::local_jobs(), named);
+  return agents && !agents->front().view.run_folder.empty() ? agents->front().view.run_folder
+                                                            : named;
+}
+
 Result<EventsFile> open_events(const std::string& named) {
+  const std::string place = path_of(named);
   for (int tries = 1;; ++tries) {
-    Result<std::string> path = find_events(named);
+    Result<std::string> path = find_events(place);
     if (!path) return path.error();
     UniqueFd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC));
     if (file.is_open()) return EventsFile{std::move(*path), std::move(file)};

@@ -22,7 +22,8 @@ Error about(const LocalAgent& agent, const std::string& why) {
   return Error{ErrorKind::System, "the agent with pid " + std::to_string(agent.pid) + ": " + why};
 }
 
-Status reach(BlockingSocket& line, const LocalAgent& agent) {
+// Connects; the agent's user.
+Result<int64_t> reach(BlockingSocket& line, const LocalAgent& agent) {
   const std::optional<SocketAddress> address = abstract_address(agent.socket);
   if (!address) return about(agent, "its name is too long");
   if (Status ok = line.connect(address->get(), address->size); !ok) {
@@ -32,7 +33,7 @@ Status reach(BlockingSocket& line, const LocalAgent& agent) {
   ucred peer{};
   socklen_t length = sizeof peer;
   ::getsockopt(line.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length);
-  if (::geteuid() == 0 || peer.uid == ::geteuid() || peer.uid == 0) return {};
+  if (::geteuid() == 0 || peer.uid == ::geteuid() || peer.uid == 0) return int64_t{peer.uid};
   return about(agent, "it belongs to another user");
 }
 
@@ -73,7 +74,9 @@ OpenQuery::~OpenQuery() = default;
 Result<OpenQuery> OpenQuery::send(const LocalAgent& agent, const admin::AdminQuery& query,
                                   Duration limit) {
   OpenQuery made(agent, limit);
-  if (Status ok = reach(*made.socket_, agent); !ok) return ok.error();
+  const Result<int64_t> owner = reach(*made.socket_, agent);
+  if (!owner) return owner.error();
+  made.owner_ = *owner;
   std::string frame;
   control::append_frame(frame, admin::encode(query));
   if (Status ok = made.socket_->send(frame); !ok) return about(agent, ok.error().text);

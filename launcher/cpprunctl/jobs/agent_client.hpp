@@ -35,6 +35,9 @@ class OpenQuery {
   OpenQuery(OpenQuery&&) noexcept;
   ~OpenQuery();
 
+  // The user that the agent runs as.
+  int64_t owner() const { return owner_; }
+
   // The agent's reply; to be called once. Error: the agent does not answer, or refuses.
   Result<std::string> receive();
 
@@ -42,6 +45,7 @@ class OpenQuery {
   OpenQuery(const LocalAgent& agent, Duration limit);
 
   LocalAgent agent_;
+  int64_t owner_ = -1;
   std::unique_ptr<BlockingSocket> socket_;
 };
 

@@ -1,7 +1,9 @@
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 
 #include <algorithm>
+#include <iterator>
 
+#include "common/shown_state.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 
@@ -11,13 +13,38 @@ namespace {
 using admin::NodeView;
 using admin::WorkerView;
 
-std::string step_of(const NodeView& view) {
-  std::optional<int64_t> least;
-  for (const WorkerView& worker : view.workers) {
-    if (worker.progress) least = std::min(least.value_or(INT64_MAX), worker.progress->step);
+// A job as its agents on this machine see it.
+struct JobRow {
+  std::string run_id;
+  ShownState state = ShownState::Waiting;
+  int64_t nodes = 0, workers = 0;  // of the round; 0 before the first one
+  int64_t restarts_used = 0, max_restarts = 0;
+  Duration up{};
+  std::string script;
+};
+
+// In the order of the first agent of each job.
+std::vector<JobRow> rows_of(const std::vector<LocalJob>& agents) {
+  std::vector<JobRow> rows;
+  for (const LocalJob& agent : agents) {
+    const NodeView& view = agent.view;
+    const ShownState state = shown_state_of_agent(view.state);
+    auto row = std::ranges::find(rows, view.run_id, &JobRow::run_id);
+    if (row == rows.end()) {
+      rows.push_back({view.run_id, state, 0, 0, 0, 0, {}, view.title});
+      row = std::prev(rows.end());
+    }
+    row->state = joined(row->state, state);
+    row->nodes = std::max(row->nodes, view.group_size);
+    row->workers = std::max(row->workers, view.world_size);
+    row->restarts_used = std::max(row->restarts_used, view.restarts_used);
+    row->max_restarts = std::max(row->max_restarts, view.max_restarts);
+    row->up = std::max(row->up, view.up);
   }
-  return least ? std::to_string(*least) : "-";
+  return rows;
 }
+
+std::string count_text(int64_t count) { return count > 0 ? std::to_string(count) : "-"; }
 
 std::string of(int64_t part, int64_t whole) {
   return std::to_string(part) + "/" + std::to_string(whole);
@@ -50,7 +77,7 @@ std::string head_of(const JobStatus& job) {
   std::string nodes = std::to_string(job.min_nodes);
   if (job.max_nodes != job.min_nodes) nodes += ":" + std::to_string(job.max_nodes);
   std::string text =
-      job.phase + ", round " + std::to_string(job.round) + ", --nnodes " + nodes +
+      job.state + ", round " + std::to_string(job.round) + ", --nnodes " + nodes +
       (job.wanted_nodes ? " (wanted: " + std::to_string(*job.wanted_nodes) + ")" : "") +
       ", restarts " + of(job.restarts_used, job.max_restarts) +
       (job.admin_restarts > 0 ? " and " + std::to_string(job.admin_restarts) + " by operators"
@@ -100,14 +127,11 @@ std::string nodes_text(const JobStatus& job) {
 }  // namespace
 
 std::string ps_text(const std::vector<LocalJob>& jobs) {
-  TextTable table(
-      {"JOB", "STATE", "NODES", "WORLD", "RESTARTS", "STEP", "UP", "SNAPSHOT", "AGENT", "PROGRAM"});
-  for (const LocalJob& job : jobs) {
-    const NodeView& view = job.view;
-    table.add({view.run_id, view.state, std::to_string(view.group_size),
-               std::to_string(view.world_size), of(view.restarts_used, view.max_restarts),
-               step_of(view), duration_text(to_seconds(view.up)), snapshot_of(view.snapshot_step),
-               std::to_string(view.pid), view.title});
+  TextTable table({"JOB", "STATE", "NODES", "WORKERS", "RESTARTS", "UP", "SCRIPT"});
+  for (const JobRow& job : rows_of(jobs)) {
+    table.add({job.run_id, name_of(job.state), count_text(job.nodes), count_text(job.workers),
+               of(job.restarts_used, job.max_restarts), duration_text(to_seconds(job.up)),
+               job.script});
   }
   return table.is_empty() ? "no job of yours runs on this machine\n" : table.text();
 }

@@ -9,6 +9,7 @@
 
 namespace cpprun::ctl {
 
+// One row per job.
 std::string ps_text(const std::vector<LocalJob>& jobs);
 
 // `job` is the coordinator's status; null if it cannot be reached. `agents` are the job's agents on

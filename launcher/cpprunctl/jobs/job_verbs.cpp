@@ -1,6 +1,7 @@
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "common/limits/admin.hpp"
 #include "common/signals.hpp"
@@ -46,14 +47,18 @@ Result<JobStatus> job_in(const std::string& body, std::string& run_id) {
   auto jobs = decode_status(body);
   if (!jobs) return jobs.error();
   if (run_id.empty() && jobs->size() == 1) run_id = jobs->begin()->first;
-  const auto found = jobs->find(run_id);
-  if (found != jobs->end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [name, job] : *jobs) names.push_back(name);
+  std::set<std::string> names;
+  for (const auto& [name, job] : *jobs) names.insert(name);
+  const Result<std::string> meant = name_meant(names, run_id);
+  if (!meant) return meant.error();
+  if (const auto found = jobs->find(*meant); !meant->empty() && found != jobs->end()) {
+    run_id = *meant;
+    return found->second;
+  }
   if (names.empty()) return Error{ErrorKind::BadValue, "the coordinator there has no job yet"};
   return Error{ErrorKind::Usage, (run_id.empty() ? "several jobs are there; name one: "
                                                  : "no job '" + run_id + "' is there; there is: ") +
-                                     text::join(names, ", ")};
+                                     text::join({names.begin(), names.end()}, ", ")};
 }
 
 Result<std::string> remote_status_text(const JobCommandOptions& options) {

@@ -5,6 +5,7 @@
 
 #include "common/json.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/shown_state.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -54,13 +55,14 @@ admin::WorkerView worker_of(const Json& json) {
 }
 
 JobNode node_of(const Json& json) {
-  return {text(json, "name"), text(json, "state"), text(json, "address"), whole(json, "nproc"),
-          number(json, "group_rank")};
+  return {text(json, "name"), node_state_text(text(json, "state")), text(json, "address"),
+          whole(json, "nproc"), number(json, "group_rank")};
 }
 
 JobStatus job_of(const Json& json) {
   JobStatus job;
-  job.phase = text(json, "phase");
+  job.state = text(json, "state");
+  if (job.state.empty()) job.state = name_of(shown_state_of_phase(text(json, "phase")));
   job.why_no_round = text(json, "why_no_round");
   job.round = whole(json, "round");
   job.min_nodes = whole(json, "min_nodes");
@@ -152,7 +154,9 @@ std::string joined_json(const std::vector<std::string>& agents, const std::strin
   Json json{{"agents", Json::array()}, {"status", nullptr}};
   for (const std::string& body : agents) {
     Result<Json> agent = object_of(body);
-    if (agent) json["agents"].push_back(std::move(*agent));
+    if (!agent) continue;
+    (*agent)["job_state"] = name_of(shown_state_of_agent(text(*agent, "state")));
+    json["agents"].push_back(std::move(*agent));
   }
   if (Result<Json> whole = object_of(status); whole) json["status"] = std::move(*whole);
   return line_of(json);

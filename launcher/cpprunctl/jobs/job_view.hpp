@@ -22,7 +22,7 @@ struct JobNode {
 };
 // A job from the coordinator's view: one of `jobs` in /status (docs/protocol.md, "HTTP").
 struct JobStatus {
-  std::string phase;
+  std::string state;  // in the words of ShownState
   std::string why_no_round;
   int64_t round = 0;
   int64_t min_nodes = 0;

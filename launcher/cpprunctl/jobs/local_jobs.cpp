@@ -29,9 +29,22 @@ std::vector<LocalJob> local_jobs() {
     Result<std::string> body = query.receive();
     if (!body) continue;
     Result<admin::NodeView> view = decode_node_view(*body);
-    if (view) all.push_back({std::move(agent), std::move(*view), std::move(*body)});
+    if (!view) continue;
+    all.push_back({std::move(agent), std::move(*view), std::move(*body), query.owner()});
   }
   return all;
+}
+
+Result<std::string> name_meant(const std::set<std::string>& names, const std::string& given) {
+  if (given.empty() || names.contains(given)) return given;
+  std::set<std::string> fitting;
+  for (const std::string& name : names) {
+    if (name.starts_with(given)) fitting.insert(name);
+  }
+  if (fitting.size() > 1) {
+    return Error{ErrorKind::Usage, "several jobs begin with '" + given + "': " + names_of(fitting)};
+  }
+  return fitting.empty() ? "" : *fitting.begin();
 }
 
 Result<std::vector<LocalJob>> agents_of(std::vector<LocalJob> all, const std::string& run_id) {
@@ -45,11 +58,13 @@ Result<std::vector<LocalJob>> agents_of(std::vector<LocalJob> all, const std::st
   if (run_id.empty() && names.size() > 1) {
     return Error{ErrorKind::Usage, "several jobs run here; name one: " + names_of(names)};
   }
-  if (!run_id.empty() && !names.contains(run_id)) {
+  const Result<std::string> meant = name_meant(names, run_id);
+  if (!meant) return meant.error();
+  if (!run_id.empty() && meant->empty()) {
     return Error{ErrorKind::BadValue,
                  "no job '" + run_id + "' runs here; there is: " + names_of(names)};
   }
-  const std::string wanted = run_id.empty() ? *names.begin() : run_id;
+  const std::string wanted = run_id.empty() ? *names.begin() : *meant;
   std::erase_if(all, [&](const LocalJob& job) { return job.view.run_id != wanted; });
   std::ranges::stable_sort(all, std::greater(), [](const LocalJob& j) { return j.view.is_host; });
   return all;

@@ -9,6 +9,7 @@
 #include "common/text.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun {
@@ -61,6 +62,10 @@ class Keys {
 // Ends when a job that was shown before can no longer be found.
 Status top(const JobCommandOptions& options) {
   JobCommandOptions one = options;
+  // The whole name: a later job that begins with the same letters does not end the display.
+  if (auto agents = agents_of(local_jobs(), options.job); one.endpoint.empty() && agents) {
+    one.job = agents->front().view.run_id;
+  }
   if (::isatty(STDOUT_FILENO) == 1) print_unchanged("\x1b[2J");
   const Keys keys;
   for (int64_t shown = 0; options.frames == 0 || shown < options.frames; ++shown) {

@@ -24,7 +24,7 @@ function draw() {
   byId('version').textContent = `cpprun ${state.version}`;
   drawJobs(state.jobs);
   if (!job) return;
-  document.title = `${job.outcome ?? job.phase} · ${runId}`;
+  document.title = `${job.state} · ${runId}`;
   const told = toldNow(job);
   drawHead(job);
   drawFailureSummary(job);
@@ -56,9 +56,8 @@ function drawJobs(jobs) {
 
 function drawHead(job) {
   byId('run').textContent = runId;
-  const outcome = {success: 'good', stopped: 'warn', failure: 'bad'}[job.outcome];
-  const mood = outcome ?? {running: 'good', ended: '', finishing: ''}[job.phase] ?? 'warn';
-  byId('phase').textContent = job.outcome ?? job.phase;
+  const mood = {running: 'good', succeeded: 'good', failed: 'bad'}[job.state] ?? 'warn';
+  byId('phase').textContent = job.state;
   byId('phase').className = 'pill ' + mood;
   byId('reason').textContent = job.outcome ? '' : job.why_no_round;
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/cpprunctl/admin/job_choice.hpp"
 #include "launcher/cpprunctl/ctl_completion.hpp"
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
@@ -85,6 +86,50 @@ TEST(CtlJobs, UsesTheOnlyJobUnlessOneIsNamed) {
   EXPECT_EQ(agents_of({job_of("a", 1)}, "")->front().view.run_id, "a");
 }
 
+TEST(CtlJobs, AUniquePrefixNamesAJob) {
+  const std::vector<LocalJob> all = {job_of("abc", 1), job_of("abd", 2), job_of("ab", 3)};
+  EXPECT_EQ(agents_of(all, "abd")->front().view.run_id, "abd");
+  EXPECT_EQ(agents_of(all, "ab")->front().view.run_id, "ab") << "a whole name comes first";
+  EXPECT_EQ(agents_of({all[0], all[1]}, "abc")->size(), 1u);
+  EXPECT_EQ(agents_of({job_of("0c6f-11", 1), job_of("77", 2)}, "0c")->front().view.run_id,
+            "0c6f-11");
+  EXPECT_THAT(agents_of(all, "a").error().text, HasSubstr("begin with 'a': ab, abc, abd"));
+}
+
+TEST(CtlJobs, PsHasOneRowPerJob) {
+  std::vector<LocalJob> all = {job_of("a", 1), job_of("b", 2), job_of("a", 3)};
+  all[0].view.state = "joining";
+  for (LocalJob& job : all) {
+    job.view.group_size = 2;
+    job.view.world_size = 8;
+    job.view.title = "train.py";
+    job.view.max_restarts = 3;
+  }
+  all[1].view.state = "stopping";
+  all[2].view.restarts_used = 1;
+  all[2].view.up = 9s;
+  EXPECT_EQ(ps_text(all),
+            "JOB  STATE       NODES  WORKERS  RESTARTS  UP     SCRIPT\n"
+            "a    running     2      8        1/3       9.0 s  train.py\n"
+            "b    restarting  2      8        0/3       0 us   train.py\n");
+  EXPECT_THAT(joined_json({R"({"state":"joining"})"}, ""), HasSubstr(R"("job_state": "waiting")"));
+}
+
+TEST(CtlJobs, ChangesOnlyOwnJobsThatAreNotNamed) {
+  std::vector<LocalJob> all = {job_of("mine", 1), job_of("other", 2)};
+  all[0].owner = 1000;
+  all[1].owner = 1001;
+  EXPECT_EQ(agents_to_change(all, "", 1000)->front().view.run_id, "mine");
+  EXPECT_EQ(agents_to_change(all, "oth", 1000)->front().view.run_id, "other");
+  EXPECT_THAT(agents_to_change({all[1]}, "", 1000).error().text, HasSubstr("to other users"));
+  EXPECT_THAT(agents_to_change({}, "", 1000).error().text, HasSubstr("no job of yours"));
+  all[1].owner = 1000;
+  EXPECT_THAT(agents_to_change(all, "", 1000).error().text, HasSubstr("name one: mine, other"));
+  all[1].view.world_size = 4;
+  all[1].view.title = "train.py";
+  EXPECT_EQ(job_text({all[1]}), "job other (train.py, pid 2, 4 workers)");
+}
+
 TEST(CtlJobs, ReportsARankOfAnotherNode) {
   const std::vector<LocalJob> agents = {job_of("a", 1), job_of("a", 2)};
   EXPECT_EQ(worker_of(agents, 2)->job, &agents[1]);
@@ -103,7 +148,7 @@ TEST(CtlJobs, StatusSortsRanksByNode) {
                               "step 90\n"));
   EXPECT_THAT(text, HasSubstr("a?[2J  running  0-1    10.0.0.1\n"));
   EXPECT_THAT(text, HasSubstr("b      running  2-5    10.0.0.2\n"));
-  EXPECT_THAT(text, HasSubstr("late   idle     -      10.0.0.3\n"));
+  EXPECT_THAT(text, HasSubstr("late   waiting  -      10.0.0.3\n"));
   EXPECT_THAT(text, HasSubstr("1     n1    2    42    12.0 ms    250.0 ms   1.5 GiB\n"));
   EXPECT_THAT(ps_text({job_of("toy", 1)}), HasSubstr("toy"));
   EXPECT_THAT(ps_text({}), HasSubstr("no job of yours"));
@@ -115,12 +160,12 @@ TEST(CtlJobs, GroupsNodesByDifference) {
     job.nodes.push_back(
         {"n" + std::to_string(i), i == 417 ? "silent" : "running", "10.0.0.1", 8, i});
   }
-  job.nodes.push_back({"spare", "idle", "10.0.9.9", 8, std::nullopt});
+  job.nodes.push_back({"spare", "waiting", "10.0.9.9", 8, std::nullopt});
   const std::string text = status_text("toy", &job, {});
   EXPECT_THAT(text, HasSubstr("n0 to n416    running  0-3335     417 nodes\n"));
   EXPECT_THAT(text, HasSubstr("n417          silent   3336-3343  10.0.0.1\n"));
   EXPECT_THAT(text, HasSubstr("n418 to n999  running  3344-7999  582 nodes\n"));
-  EXPECT_THAT(text, HasSubstr("spare         idle     -          10.0.9.9\n"));
+  EXPECT_THAT(text, HasSubstr("spare         waiting  -          10.0.9.9\n"));
 }
 
 TEST(CtlJobs, TheSlowestRankIsBehindOrHasTheLongestStep) {

@@ -1,0 +1,33 @@
+// Which job a changing verb acts on. A job that was not named is taken only if it is the user's
+// own and the only one, and after a question on the terminal: several people share a machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+#include "launcher/cpprunctl/jobs/local_jobs.hpp"
+
+namespace cpprun::ctl {
+
+struct ChangeRequest {
+  std::string verb;     // of cpprunctl
+  std::string command;  // the whole command line, without the name of the job
+  std::string job;      // as typed; empty: not named
+  // The command names its target in another way (drain NODE): a job without name is taken without
+  // a question.
+  bool is_specific = false;
+};
+
+// The local agents of the job. Without a name: of the only job of the user `uid`. Pure.
+Result<std::vector<LocalJob>> agents_to_change(std::vector<LocalJob> all, const std::string& job,
+                                               int64_t uid);
+
+// "job toy (train.py, pid 4711, 4 workers)". Requires: at least one agent. Pure.
+std::string job_text(const std::vector<LocalJob>& agents);
+
+// The same agents, after a note on stderr that says which job the command acts on. For a job
+// without name it asks on the terminal instead; without a terminal it refuses.
+Result<std::vector<LocalJob>> choose_job(const ChangeRequest& request);
+
+}  // namespace cpprun::ctl
