@@ -141,7 +141,7 @@ def test_hostile_text_stays_text(browser, feed):
     whole = job([node(0, name=evil, nproc=1), node(1, state=evil, nproc=1)],
                 [end, running(2, T0 + 10_000, 100, 2, 2)], why_no_round=evil, failure_summary=evil)
     open_with(browser, feed, T0 + 20_000, **{evil: whole, 'other"\'&': whole})
-    for place in ('#run', '#cards', '#rounds', '#words', '#failure summary', '#jobs'):
+    for place in ('#run', '#cards', '#rounds', '#words', '#failure_summary', '#jobs'):
         assert evil in browser.text(place), place
     assert browser.run('return document.images.length + document.scripts.length') == 1
     assert browser.run('return typeof window.broken') == 'undefined'
