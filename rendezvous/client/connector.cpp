@@ -33,9 +33,11 @@ std::string unmapped(const asio::ip::address& address) {
 }
 
 std::shared_ptr<Connector> Connector::start(asio::io_context& loop, const Endpoint& endpoint,
-                                            Callback callback, Found found, InProcess in_process) {
+                                            Callback callback, Found found, InProcess in_process,
+                                            std::optional<Endpoint> last_known) {
   auto attempt = std::make_shared<Connector>(loop, std::move(callback), std::move(found),
                                              std::move(in_process));
+  attempt->last_known_ = std::move(last_known);
   error_code error;
   const asio::ip::address numeric = asio::ip::make_address(endpoint.host, error);
   if (!error) {
@@ -78,7 +80,8 @@ void Connector::look_up(const Endpoint& endpoint) {
 void Connector::go_on(std::vector<tcp::endpoint> addresses, const std::string& why) {
   std::vector<std::string> names;
   for (const tcp::endpoint& address : addresses) names.push_back(unmapped(address.address()));
-  const std::optional<Endpoint> instead = found_ ? found_(names) : std::nullopt;
+  std::optional<Endpoint> instead = found_ ? found_(names) : std::nullopt;
+  if (!instead && addresses.empty()) instead = last_known_;
   if (instead) addresses = {tcp::endpoint(asio::ip::make_address(instead->host), instead->port)};
   if (addresses.empty()) return complete({nullptr, why});
   if (addresses.size() == 1 && try_in_process(addresses.front())) return;

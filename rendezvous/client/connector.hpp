@@ -38,10 +38,12 @@ class Connector : public std::enable_shared_from_this<Connector> {
   // listens there. Not open: connect by TCP. Also called from inside start().
   using InProcess = std::function<UniqueFd(const Endpoint& at)>;
 
-  // The callback comes once, from the loop, never from inside start().
+  // The callback comes once, from the loop, never from inside start(). `last_known`: a numeric
+  // address to try if the name can't be resolved.
   static std::shared_ptr<Connector> start(boost::asio::io_context& loop, const Endpoint& endpoint,
                                           Callback callback, Found found = nullptr,
-                                          InProcess in_process = nullptr);
+                                          InProcess in_process = nullptr,
+                                          std::optional<Endpoint> last_known = {});
   void cancel();  // no callback follows
 
   Connector(boost::asio::io_context& loop, Callback callback, Found found,
@@ -62,6 +64,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   Callback callback_;
   Found found_;
   InProcess in_process_;
+  std::optional<Endpoint> last_known_;
   std::shared_ptr<NameLookup> lookup_;
   boost::asio::steady_timer limit_;
   std::vector<std::unique_ptr<Socket>> sockets_;

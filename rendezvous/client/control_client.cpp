@@ -79,7 +79,13 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
         [self = shared_from_this()](Connector::Outcome outcome) {
           self->on_attempt(std::move(outcome));
         },
-        std::move(found), events_.connect_in_process);
+        std::move(found), events_.connect_in_process, last_known());
+  }
+  // Where the target's name led last. A host that is gone takes its name along (a pod's), and only
+  // a refused connection proves that the coordinator is dead (R4).
+  std::optional<Endpoint> last_known() const {
+    const bool is_known = !last_peer_.host.empty() && last_target_ == core_.target();
+    return is_known ? std::optional(last_peer_) : std::nullopt;
   }
   void carry_out(const ReconnectPolicy::ResetConnection&) { drop_socket(true); }
   void carry_out(const ReconnectPolicy::Broken&) {
@@ -156,7 +162,8 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
     runner_.run([](auto& core, Instant now, auto&) { core.on_connected(now); });
     read();
-    peer_address_ = outcome.peer.host;
+    last_target_ = core_.target();
+    last_peer_ = outcome.peer;
     if (events_.on_connected) events_.on_connected({outcome.local_address}, outcome.peer);
   }
 
@@ -293,7 +300,8 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   std::unique_ptr<TlsStream> tls_;  // of socket_
   std::string told_insecure_;       // the last warning about TLS
   std::optional<Instant> told_insecure_at_;
-  std::string peer_address_;  // of socket_
+  Endpoint last_target_;  // of the last connection
+  Endpoint last_peer_;    // its numeric address
 
   std::array<uint8_t, 4096> chunk_{};
   std::vector<uint8_t> pending_;  // next to write
@@ -327,7 +335,7 @@ void ControlClient::set_routes(const std::vector<Endpoint>& places, bool is_sure
 }
 const std::string& ControlClient::trouble() const { return impl_->core_.trouble(); }
 std::string ControlClient::peer_address() const {
-  return impl_->socket_ ? impl_->peer_address_ : "";
+  return impl_->socket_ ? impl_->last_peer_.host : "";
 }
 
 }  // namespace cpprun

@@ -652,7 +652,7 @@ void Job::grow_if_due(Instant now, Effects& effects) {
 Instant Job::last_call_deadline() const {
   const bool is_waiting = phase_ == Phase::WaitingForNodes && state_.round.is_empty();
   if (!is_waiting || awaits_redirect() || !has_store_port()) return Instant::never();
-  return schedule_.last_call_deadline(nodes_.ready_count());
+  return schedule_.last_call_deadline(static_cast<size_t>(nodes_.ready_count()));
 }
 
 void Job::try_form(Instant now, Effects& effects) {

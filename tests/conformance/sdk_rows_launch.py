@@ -223,7 +223,7 @@ ROWS = [
     Row(
         'C1',
         'for f in exit:13 signal:SEGV oom stop; do cpprun --standalone --nproc_per_node=2 '
-        "$E/fault.py --how $f --log-dir=$T/$f 2>$T/$f.txt; "
+        '--log-dir=$T/$f $E/fault.py --how $f 2>$T/$f.txt; '
         "grep -ho '\"class\":\"[a-z_]*' $T/$f/*/failure_summary.json; done",
         says(*(f'"class":"{kind}' for kind in ('user_error', 'crash', 'out_of_memory', 'hang'))),
     ),

@@ -30,7 +30,7 @@ def test_logs_of_a_failure_are_kept_and_named(jobs):
     worker = jobs.sh(TRACE + 'echo reason >&2; exit 3')
     running = jobs.cpprun('--nproc-per-node=2', '--tee=3', worker)
     assert running.done(20) == 1, running.output
-    folder = pathlib.Path(re.search(r'logs .* kept in (\S+)', running.err)[1])
+    folder = pathlib.Path(re.search(r'^  logs +(\S+)', running.err, re.M)[1])
     assert jobs.tmp in folder.parents
     logs = [(folder / 'latest' / str(rank) / 'stderr.log').read_text() for rank in range(2)]
     assert 'reason\n' in logs, 'the worker that failed later may have been stopped before'
@@ -44,7 +44,7 @@ def test_error_file_of_a_failure_is_kept_and_named(jobs):
     assert running.done(20) == 1, running.output
     named = re.search(r'error_file: (\S+)', running.err)[1]
     assert 'boom' in pathlib.Path(named).read_text()
-    assert re.search(r'kept in \S+', running.err)
+    assert re.search(r'^  logs +\S+', running.err, re.M)
 
 
 @pytest.mark.parametrize('end', ['exit 3', 'kill -9 $$'])

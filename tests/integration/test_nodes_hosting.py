@@ -166,6 +166,23 @@ def test_spare_hosts_when_the_host_was_asked_to_stop(cluster):
 # ---------------------------------------------------------------- names
 
 
+def test_standby_leads_although_the_name_vanishes_with_its_host(cluster, net):
+    """As in Kubernetes, where a pod that is deleted takes its name along."""
+    hosts = net(3)
+    for i in range(3):
+        hosts.etc(i, 'hosts', LOCAL + f'{hosts.addr(0)} rdzv\n')
+        hosts.etc(i, 'resolv.conf', '')
+    job = Job(cluster, '2:3', host='rdzv', net=hosts, restarts=1)
+    job.agents(0, 1, 2)
+    first = cluster.world(0, 1, 2)
+    for i in range(3):
+        hosts.etc(i, 'hosts', LOCAL)
+    cluster.agents[0].send(signal.SIGKILL)
+    cluster.world(1, 2, after=first)
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents[1:]]
+
+
 def test_name_that_becomes_resolvable_later(cluster, net):
     """No agent can resolve it at its start. Later all can, and the one with that address hosts."""
     for static in (False, True):

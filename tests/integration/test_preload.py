@@ -683,7 +683,7 @@ def test_a_limit_of_processes_that_is_reached_at_a_fork(jobs, pids_cgroup):
 def test_two_restarts_at_once(jobs):
     """Two workers fail while two operators ask for a restart."""
     script(jobs, WAITS)
-    job = start(jobs, 'json', 'script.py', n=3, flags=('--max-restarts=3', '--rdzv-id=twice'))
+    job = start(jobs, 'json', 'script.py', n=3, flags=('--max-restarts=3', '--job-name=twice'))
     first = jobs.numbers([f'up.{rank}.0' for rank in range(3)])
     commands = [subprocess.Popen([BIN / 'cpprunctl', 'restart', 'twice'],
                                  env=jobs.env(), stdout=subprocess.DEVNULL) for _ in range(2)]

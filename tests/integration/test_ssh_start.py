@@ -90,7 +90,7 @@ def test_a_missing_ssh_is_named(jobs):
 ])
 def test_wrong_lists_end_at_once(jobs, words, text):
     job = jobs.cpprun(*words, 'train.py')
-    assert job.done() == 1 and text in job.err and job.err.startswith('cpprun: '), job.err
+    assert job.done() == 1 and text in job.err and job.err.startswith('error: '), job.err
 
 
 def test_a_hostfile_error_names_the_line(jobs, tmp_path):

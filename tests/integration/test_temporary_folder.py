@@ -69,7 +69,7 @@ def test_failure_keeps_its_logs(jobs, mount):
     folder = mount()
     job = jobs.cpprun('-r', '3', jobs.sh('echo a line; exit 5'), env={'TMPDIR': str(folder)})
     assert job.done(GOES_S) == 1, job.output
-    (kept,) = re.findall(r'the logs of this run are kept in (\S+)', job.err)
+    (kept,) = re.findall(r'^  logs +(\S+)', job.err, re.M)
     with open(f'{kept}/attempt_0/0/stdout.log') as log:
         assert log.read() == 'a line\n'
 

@@ -166,7 +166,7 @@ void Node::carry_out(const agent::SetWorkerLease& effect) {
 }
 
 void Node::carry_out(const agent::LogEvent& effect) {
-  if (effect.level == agent::LogEvent::Level::Warning) trace("says: " + effect.text);
+  if (effect.level >= agent::LogEvent::Level::Status) trace("says: " + effect.text);
 }
 
 void Node::carry_out(const agent::Finish& effect) {
