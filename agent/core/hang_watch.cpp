@@ -175,7 +175,7 @@ std::optional<Hang> HangWatch::find_stopped(Instant now,
     const Instant since = tracks_.at(worker.local_rank.value).stopped_since;
     if (since.is_never() || now - since < stopped_limit()) continue;
     return Hang{worker, "stopped by a signal, such as SIGSTOP, for " + text::seconds(now - since),
-                true};
+                false, true};
   }
   return std::nullopt;
 }
@@ -191,20 +191,22 @@ bool HangWatch::is_breach(Instant now) const {
   return std::ranges::any_of(tracks_, is_silent) && std::ranges::none_of(tracks_, is_at_work);
 }
 
+std::string HangWatch::silence_text(Instant now, const WorkerObservation& worker) const {
+  const Track& track = tracks_.at(worker.local_rank.value);
+  if (!worker.beat) {
+    return "no CPU time, input or output for " + text::seconds(now - track.moved_at);
+  }
+  const Duration since = now - std::max(track.beat_at, awake_since_);
+  return "no heartbeat for " + text::seconds(since) + " at step " +
+         std::to_string(worker.beat->step) + ", " + phase_name(worker.beat->phase);
+}
+
 Hang HangWatch::describe(Instant now, const std::vector<WorkerObservation>& workers) const {
   std::string why;
   const WorkerObservation& worker = find_outlier(now, workers, why);
-  const Track& track = tracks_.at(worker.local_rank.value);
-  std::string how;
-  if (worker.beat) {
-    const Duration since = now - std::max(track.beat_at, awake_since_);
-    how = "no heartbeat for " + text::seconds(since) + " at step " +
-          std::to_string(worker.beat->step) + ", " + phase_name(worker.beat->phase);
-  } else {
-    how = "no CPU time, input or output for " + text::seconds(now - track.moved_at) +
-          "; it sends no heartbeats, so no more is known";
-  }
-  return Hang{worker, how + why, false};
+  const bool is_guess = why.empty();
+  if (is_guess && !worker.beat) why = "; it sends no heartbeats, so no more is known";
+  return Hang{worker, silence_text(now, worker) + why, is_guess, false};
 }
 
 // The worker that the others wait for, as far as the observations show.

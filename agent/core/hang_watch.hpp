@@ -30,6 +30,7 @@ namespace cpprun::agent {
 struct Hang {
   WorkerObservation worker;  // the worker that the others wait for, as far as known
   std::string how;           // for WorkerExit::hang
+  bool is_guess = false;     // nothing but the longest silence tells the worker from the others
   bool is_sure = false;      // true: end the round; false: only log it
 };
 
@@ -44,6 +45,9 @@ class HangWatch {
   // After a sure hang the round needs no further observation.
   std::optional<Hang> look(Instant now, const std::vector<WorkerObservation>& workers);
   Instant next_look() const { return next_observation_; }
+
+  // What is known of an observed worker's silence at `now`.
+  std::string silence_text(Instant now, const WorkerObservation& worker) const;
 
  private:
   static constexpr size_t kPhases = 6;

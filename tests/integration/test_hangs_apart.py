@@ -43,8 +43,8 @@ def torch_workers(jobs):
     if not list(ROOT.glob('.venv/lib/python3*/site-packages/torch')):
         pytest.skip('no torch in .venv')
 
-    def start(code, *flags):
-        script = jobs.script(TORCH + code, PYTHON)
+    def start(code, *flags, head=TORCH):
+        script = jobs.script(head + code, PYTHON)
         command = ('--standalone', '--nproc-per-node=3', LIMIT, '--shutdown-timeout=2', *flags)
         return jobs.cpprun(*command, '--no-python', script)
 
@@ -75,6 +75,51 @@ if rank == 1:
     for rank in (0, 2):
         assert f'in {waits_in}' in stacks[rank]
         assert 'step 1, 2 collectives' in stacks[rank]
+
+
+# Rank 1 is the last to work, so that the others have been silent for longer than it.
+LATE = """
+import time
+def load_next_batch():
+    time.sleep(300)
+if rank == 1:
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        pass
+"""
+
+
+def check_rank_1_is_chosen_by_its_stack(job):
+    assert job.done(120) == 1
+    assert root_cause(job)[1] == '1', job.err
+    assert re.search(r'it is in load_next_batch \(\S+:\d+\), the others wait in barrier',
+                     root_cause(job)[2]), job.err
+    chosen, others = job.err.split('the one to look at:')[1].split('\nranks 0, 2:\n')
+    assert 'load_next_batch' in chosen
+    assert re.match(r' +barrier \(distributed_c10d\.py:\d+\)\n', others)
+
+
+def test_rank_outside_a_barrier_without_heartbeats(torch_workers, jobs):
+    if not shutil.which('py-spy', path=jobs.env()['PATH']):
+        pytest.skip('py-spy is not there')
+    code = TORCH.split('def beat')[0].replace('import cpprun_worker as w', '') + LATE + """
+if rank == 1:
+    load_next_batch()
+dist.barrier()
+"""
+    job = torch_workers(code, head='')
+    check_rank_1_is_chosen_by_its_stack(job)
+
+
+def test_rank_outside_a_barrier_at_the_same_step(torch_workers):
+    """No worker counts its collectives."""
+    code = LATE + """
+beat(7)
+if rank == 1:
+    load_next_batch()
+dist.barrier()
+"""
+    check_rank_1_is_chosen_by_its_stack(torch_workers(code))
 
 
 def test_sdk_rank_that_reaches_no_collective(jobs):

@@ -87,7 +87,7 @@ void HangMonitor::on_sampled(const std::vector<StackTarget>& targets) {
   timer_.set(watch_.next_look());
   if (!hang && wants_another_) return sample();
   if (!hang) return;
-  if (hang->is_sure) return collect({*hang, targets});
+  if (hang->is_sure) return collect({*hang, targets, boot_now()});
   events_.on_warning("the workers may hang: " + summary_of(hang->worker) + "; " + hang->how +
                      ". Nothing is done about it; --hang-timeout=SECONDS would restart them");
 }
@@ -98,6 +98,13 @@ void HangMonitor::collect(Evidence evidence) {
   };
   const auto run = [evidence, report = report_]() mutable {
     evidence.texts = collect_stacks(evidence.targets);
+    for (size_t i = 0; i < evidence.texts.size(); ++i) {
+      const Rank rank = evidence.targets[i].worker.rank;
+      evidence.stacks.push_back({rank, agent::main_stack(evidence.texts[i])});
+    }
+    if (evidence.hang.is_guess) evidence.comparison = agent::compare_stacks(evidence.stacks);
+    if (evidence.comparison.odd)
+      evidence.hang.worker = evidence.targets[*evidence.comparison.odd].worker;
     WorkerObservation after = evidence.hang.worker;
     sample_process(after);
     evidence.state_after = after.state;
@@ -131,10 +138,14 @@ bool HangMonitor::has_progressed(const Evidence& evidence) {
   return false;  // the worker has ended; its exit is reported separately
 }
 
-void HangMonitor::on_evidence(const Evidence& evidence) {
+void HangMonitor::on_evidence(Evidence evidence) {
+  agent::Hang& hang = evidence.hang;
+  if (!evidence.comparison.why.empty()) {
+    hang.how = watch_.silence_text(evidence.found_at, hang.worker) + "; " + evidence.comparison.why;
+  }
   if (has_progressed(evidence)) {
-    events_.on_warning("rank " + std::to_string(evidence.hang.worker.rank.value) +
-                       " seemed to hang (" + evidence.hang.how + "), but goes on");
+    events_.on_warning("rank " + std::to_string(hang.worker.rank.value) + " seemed to hang (" +
+                       hang.how + "), but goes on");
     watch_.begin_round(boot_now());
     timer_.set(watch_.next_look());
     return;
@@ -144,12 +155,13 @@ void HangMonitor::on_evidence(const Evidence& evidence) {
     shown += "\n  " + summary_of(evidence.targets[i].worker);
   }
   for (size_t i = 0; i < evidence.texts.size(); ++i) {
-    if (evidence.targets[i].worker.pid != evidence.hang.worker.pid) continue;
-    shown += "\nthe one to look at:" + first_lines(evidence.texts[i], kShownLines);
+    if (evidence.targets[i].worker.pid != hang.worker.pid) continue;
+    shown += "\nthe one to look at:" + first_lines(evidence.texts[i], kShownLines) +
+             grouped_stacks(evidence.stacks, i);
   }
   if (evidence.is_written) shown += "\nthe stacks of all: " + report_;
   events_.on_warning(shown);
-  events_.on_hang(as_end(evidence.hang));
+  events_.on_hang(as_end(hang));
 }
 
 }  // namespace cpprun

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/hang_stacks.hpp"
 #include "agent/core/hang_watch.hpp"
 #include "agent/daemon/background_work.hpp"
 #include "agent/process/process_host.hpp"
@@ -45,7 +46,10 @@ class HangMonitor {
   struct Evidence {
     agent::Hang hang;
     std::vector<StackTarget> targets;
+    Instant found_at;
     std::vector<std::string> texts{};  // one per target
+    std::vector<agent::RankStack> stacks{};
+    agent::StackComparison comparison{};
     // The hung worker's state after that.
     WorkerObservation::State state_after{};
     bool is_written = false;
@@ -54,7 +58,7 @@ class HangMonitor {
   void sample();
   void on_sampled(const std::vector<StackTarget>& targets);
   void collect(Evidence evidence);
-  void on_evidence(const Evidence& evidence);
+  void on_evidence(Evidence evidence);
   bool has_progressed(const Evidence& evidence);
 
   Events events_;

@@ -101,6 +101,23 @@ TEST_F(HangWatchTest, NamesTheRankWithTheFewestCollectives) {
   expect_hang(1, "fewer collectives than the others (41)");
 }
 
+TEST_F(HangWatchTest, GuessesOnlyWhereNothingTellsTheRanksApart) {
+  watches(10s);
+  beats(0, 7);
+  beats(1, 7);
+  passes(20s);
+  ASSERT_TRUE(hang);
+  EXPECT_TRUE(hang->is_guess);
+  EXPECT_EQ(watch->silence_text(now, workers[1]), "no heartbeat for 10.0 s at step 7, training");
+  hang.reset();
+  watches(10s);
+  beats(0, 7, kTraining, 41);
+  beats(1, 7, kTraining, 42);
+  passes(20s);
+  ASSERT_TRUE(hang);
+  EXPECT_FALSE(hang->is_guess);
+}
+
 TEST_F(HangWatchTest, NamesTheRankThatIsBehind) {
   watches(10s);
   beats(0, 7);

@@ -1,0 +1,52 @@
+// Compares the stacks of a node's workers, to find the worker that the others wait for: they wait
+// in a collective, and it does not.
+//
+// Pure. Knows the formats of faulthandler (cpprun_worker), py-spy, gdb and the C++ SDK. It looks at
+// the main thread only: the threads of a backend are the same in all workers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.hpp"
+
+namespace cpprun::agent {
+
+struct StackFrame {
+  std::string function;
+  std::string file{};  // of a Python frame; "" in a C++ frame
+  std::string line{};
+
+  bool is_python() const { return !file.empty(); }
+  bool operator==(const StackFrame&) const = default;
+};
+
+using Stack = std::vector<StackFrame>;  // innermost frame first; empty: no stack is known
+
+struct RankStack {
+  Rank rank;
+  Stack stack;
+};
+
+struct StackComparison {
+  std::optional<size_t> odd;  // index of the worker that the others wait for
+  std::string why;            // ends the sentence about the worker; "": the stacks do not tell
+};
+
+// The main thread's frames in a stack as text.
+Stack main_stack(std::string_view text);
+
+// The collective in which the thread waits: "barrier", or "a collective" where only C++ frames are
+// known. nullopt: it does not wait in one.
+std::optional<std::string> collective_of(const Stack& stack);
+
+// Chooses a worker only where the others wait in collectives, and they are not the minority.
+StackComparison compare_stacks(const std::vector<RankStack>& workers);
+
+// "ranks 0, 2:" and the first frames, once for workers with equal stacks. Leaves out workers
+// without a stack, and `shown` unless others have its stack.
+std::string grouped_stacks(const std::vector<RankStack>& workers, size_t shown);
+
+}  // namespace cpprun::agent
