@@ -155,7 +155,7 @@ void FaultInjector::arm() {
 void FaultInjector::carry_out(const PermitRequest& permit_request) {
   const faults::Fault& fault = config_.plan->faults[permit_request.fault];
   log::status("fault " + std::to_string(permit_request.fault + 1) + " is injected at " +
-               where(permit_request) + ": " + faults::describe(fault));
+              where(permit_request) + ": " + faults::describe(fault));
   if (fault.what == faults::FaultKind::KillAgent) {
     log::finish(limits::kLogFlushTimeout);  // a file gets its lines from another thread
     ::kill(::getpid(), SIGKILL);
