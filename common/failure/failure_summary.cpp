@@ -80,6 +80,13 @@ std::string followers_text(const std::vector<const WorkerExit*>& followed) {
   return text::join(parts, ", ");
 }
 
+// Of a worker that has left no error text: "killed by SIGSEGV", "exited with code 3".
+std::string cause_text(const WorkerExit& end) {
+  constexpr std::string_view kWas = "was ";
+  const std::string text = describe_end(end);
+  return text.starts_with(kWas) ? text.substr(kWas.size()) : text;
+}
+
 std::string stopped_text(const std::vector<const WorkerExit*>& stopped) {
   if (stopped.empty()) return "";
   const std::string what = stopped.size() == 1
@@ -176,7 +183,7 @@ FailureSummary failure_summary(const Failure& failure) {
     summary.headline = failure.title + verb + std::to_string(end.rank.value) + " (node " +
                        root_cause.node + ", " + numbered("local rank", end.local_rank.value) + ")";
     const std::string error = end.is_hang() ? end.hang : error_text(end);
-    add("cause", error.empty() ? describe_end(end) : error);
+    add("cause", error.empty() ? cause_text(end) : error);
     add("at", place_text(end, failure.clock(end.ended_at_wall)));
     const bool has_exit = !error.empty() && !end.is_hang();
     add("exit", (has_exit ? exit_text(end) + ", " : "") + numbered("pid", end.pid));

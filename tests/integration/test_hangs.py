@@ -208,7 +208,7 @@ time.sleep(60)
     job = workers(jobs, code, env=env)
     assert job.done(60) == 1
     assert re.search(r"the timer 'step' of process \d+ is over; it gets SIGKILL", job.err)
-    assert re.search(r'failed on rank 1 .*\n  cause     was killed by SIGKILL', job.err)
+    assert re.search(r'failed on rank 1 .*\n  cause     killed by SIGKILL', job.err)
     assert not fifo.exists()
 
 

@@ -205,8 +205,7 @@ TEST(FailureSummary, WithoutAnErrorTextTheExitIsTheCause) {
   WorkerExit end = ended(1, -9, 10);
   end.is_oom_kill = true;
   const FailureSummary summary = failure_summary(failure_of({end}));
-  EXPECT_EQ(field(summary, "cause"),
-            "was killed by SIGKILL (the kernel's OOM killer: out of memory)");
+  EXPECT_EQ(field(summary, "cause"), "killed by SIGKILL (the kernel's OOM killer: out of memory)");
   EXPECT_EQ(field(summary, "exit"), "pid 1001");
   EXPECT_THAT(summary.hint, testing::EndsWith("[out_of_memory]"));
 }
