@@ -66,7 +66,7 @@ def test_listening_sockets_resume(jobs):
         assert len(talk(store, bytes.fromhex('00cef7853c07'), 8)) == 8
         for port in others:
             assert talk(port, b'broken\n', 1) == b''
-        answer = subprocess.run([BIN / 'cpprunctl', 'ps'], capture_output=True, text=True,
+        answer = subprocess.run([BIN / 'cpprunctl', 'ps', '--json'], capture_output=True, text=True,
                                 timeout=100, env=jobs.env())
         assert str(job.pid) in answer.stdout, answer
         jobs.mark(f'{mark}-closed')
