@@ -25,6 +25,16 @@ void Coordinator::refuse(SessionId session, const std::string& why, Effects& eff
   cpprun::refuse(effects, session, why);
 }
 
+void Coordinator::refuse_other_job(SessionId session, const std::string& only,
+                                   Effects& effects) const {
+  const std::string why = "the coordinator here leads the job '" + only + "' and no other";
+  const std::string text = "refused an agent: " + why;
+  // Agents of other jobs look for their coordinator at the ports that both jobs have.
+  options_.leads_own_job_alone ? log_info(effects, "refused", text)
+                               : log_warning(effects, "refused", text);
+  cpprun::refuse(effects, session, why, true);
+}
+
 void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage said,
                              Effects& effects) {
   const control::AgentMessage message = control::sanitize(std::move(said));
@@ -230,9 +240,7 @@ bool Coordinator::must_wait_for_next_job(const Job* job, SessionId session,
 Job* Coordinator::job_for(const std::string& run_id, const control::Register& message,
                           SessionId session, Effects& effects) {
   if (const std::string only = only_job(); !only.empty() && only != run_id) {
-    const std::string why = "the coordinator here leads the job '" + only + "' and no other";
-    effects.push_back(Send{session, control::Refused{why, {}, true}});
-    effects.emplace_back(Close{session, false});
+    refuse_other_job(session, only, effects);
     return nullptr;
   }
   auto it = jobs_.find(run_id);

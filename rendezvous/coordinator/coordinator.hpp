@@ -114,6 +114,7 @@ class Coordinator {
   };
 
   void refuse(SessionId session, const std::string& why, Effects& effects) const;
+  void refuse_other_job(SessionId session, const std::string& only, Effects& effects) const;
   void on_hello(SessionId id, Session& session, const control::Hello& hello, Effects& effects);
   bool is_proven(const control::Hello& hello) const;
   void on_register(Instant now, SessionId id, Session& session, const control::Register& message,

@@ -147,6 +147,8 @@ TEST_F(JobLeaderLeaseTest, R18_IsForOneJobOnly) {
   run_id = "other";
   join("x");
   expect_refused("x", "no other");
+  EXPECT_EQ(notes.back().event, "refused");
+  EXPECT_EQ(notes.back().level, LogEvent::Level::Warning);
 }
 
 // ---------------------------------------------------------------- going on
