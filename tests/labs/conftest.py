@@ -11,36 +11,33 @@ import ssh_lab
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope='session')
-def lab():
+def start(name, make, needed):
+    """A lab in build/labs; skips the test where there can be none. `make` takes its own folder and
+    that of the unpacked packages."""
     if os.getuid() != 0:
-        pytest.skip('a Slurm lab needs root: network and mount namespaces')
-    if str(ROOT).startswith('/tmp/'):
-        pytest.skip('a Slurm lab hides /tmp, and the sources are there')
-    missing = [program for program in slurm_lab.NEEDED if shutil.which(program) is None]
+        pytest.skip(f'{name} needs root: network and mount namespaces')
+    missing = [program for program in needed if shutil.which(program) is None]
     if missing:
-        pytest.skip('a Slurm lab needs ' + ', '.join(missing))
+        pytest.skip(f'{name} needs ' + ', '.join(missing))
     top = ROOT / 'build' / 'labs'
     try:
-        made = slurm_lab.SlurmLab(top / f'slurm-{os.getpid()}', top / 'slurm-root')
+        return make(top / f'{name}-{os.getpid()}', top / f'{name}-root')
     except slurm_lab.Unavailable as why:
         pytest.skip(str(why))
+
+
+@pytest.fixture(scope='session')
+def lab():
+    if str(ROOT).startswith('/tmp/'):
+        pytest.skip('a Slurm lab hides /tmp, and the sources are there')
+    made = start('slurm', slurm_lab.SlurmLab, slurm_lab.NEEDED)
     yield made
     made.stop()
 
 
 @pytest.fixture(scope='session')
 def hosts():
-    if os.getuid() != 0:
-        pytest.skip('hosts with sshd need root: network and mount namespaces')
-    missing = [program for program in ssh_lab.NEEDED if shutil.which(program) is None]
-    if missing:
-        pytest.skip('hosts with sshd need ' + ', '.join(missing))
-    top = ROOT / 'build' / 'labs'
-    try:
-        made = ssh_lab.SshLab(top / f'ssh-{os.getpid()}', top / 'ssh-root')
-    except slurm_lab.Unavailable as why:
-        pytest.skip(str(why))
+    made = start('ssh', ssh_lab.SshLab, ssh_lab.NEEDED)
     yield made
     made.stop()
 
