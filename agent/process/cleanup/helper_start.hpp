@@ -3,8 +3,8 @@
 // Thread-safe; one list per process.
 //
 // HelperStart: a helper that another thread than the sweep's is about to spawn. The sweep could see
-// the new child before its parent knows the pid. So the ticket of the start names the child, which
-// writes its pid into it, and until then every child that the sweep does not know may be it.
+// the new child before its parent knows the pid. So the child writes its pid into the ticket of the
+// start. Until then the sweep spares every child that it does not know.
 #pragma once
 
 #include "agent/process/spawn/start_ticket.hpp"
