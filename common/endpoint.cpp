@@ -50,6 +50,8 @@ bool is_loopback(std::string_view address) {
   return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
 }
 
+bool is_loopback_host(std::string_view host) { return host == "localhost" || is_loopback(host); }
+
 bool is_host(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_host_character);
 }

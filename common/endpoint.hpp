@@ -29,6 +29,9 @@ std::string to_string(const Endpoint& endpoint);
 // Whether a numeric address is one of this host's own loopback addresses.
 bool is_loopback(std::string_view address);
 
+// The same for a host as a user writes it: also "localhost".
+bool is_loopback_host(std::string_view host);
+
 // Whether it can be a host name or a numeric address, by its characters.
 bool is_host(std::string_view text);
 

@@ -216,8 +216,8 @@ Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
 AgentDaemon::Impl::Impl(AgentConfig given)
     : config_(std::move(given)),
       host_name_(own_host_name()),
-      token_(text::hex(random_bytes())),
-      key_(text::hex(random_bytes())),
+      token_(random_hex()),
+      key_(random_hex()),
       loop_(1),
       signals_(loop_),
       reaper_fd_(loop_) {}
@@ -310,7 +310,7 @@ void AgentDaemon::Impl::start_host() {
   }
   ProcessHost::Options options;
   options.token = token_;
-  options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
+  options.channel_name = "cpprun/agent/" + random_hex();
   options.io = io_;
   options.worker_fork = [this](size_t n) { return worker_fork(config_, preloader_.get(), n); };
   open_replicas();
@@ -507,9 +507,9 @@ void AgentDaemon::Impl::open_snapshots() {
 void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresses) {
   const RendezvousConfig& rendezvous = config_.rendezvous;
   if (!snapshots_ || rendezvous.max_nodes == 1 || addresses.empty()) return;
-  const auto is_local = [](const auto& name) { return name == "localhost" || is_loopback(name); };
-  const bool is_known_by_it = rendezvous.local_addr.empty() &&
-                              (!is_local(addresses.front()) || is_local(rendezvous.endpoint.host));
+  const bool is_known_by_it =
+      rendezvous.local_addr.empty() &&
+      (!is_loopback_host(addresses.front()) || is_loopback_host(rendezvous.endpoint.host));
   core_->on_serving(snapshots_->serve(is_known_by_it ? addresses.front() : ""));
 }
 

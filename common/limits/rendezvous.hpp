@@ -46,6 +46,10 @@ inline constexpr Duration kRedirectTimeout = 4 * kAnnounceInterval;
 // two, and some more for etcd's members.
 inline constexpr int kLookupsUnderWay = 16;
 
+// Ports of coordinators that the launcher chooses itself (Slurm, --hosts): below those that Linux
+// gives to outgoing connections.
+inline constexpr int kChosenPortFirst = 10'000;
+inline constexpr int kChosenPorts = 20'000;
 // Ports that follow from a Slurm step, in the order in which hosts and agents try them: so many
 // jobs with the same ports can share a node. More only make the search of a lost coordinator
 // longer.

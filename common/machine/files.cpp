@@ -45,6 +45,16 @@ bool read_until(int fd, Instant until, size_t most, std::string& text) {
   return true;
 }
 
+Status write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t done = ::write(fd, text.data(), text.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return system_error("write", errno);
+    text.remove_prefix(static_cast<size_t>(done));
+  }
+  return {};
+}
+
 bool write_file(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << text;

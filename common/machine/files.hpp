@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/result.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -17,6 +19,8 @@ std::optional<std::string> read_file(const std::string& path, size_t most = SIZE
 // Appends what a pipe delivers until its end, or until `text` has `most` bytes. False: neither came
 // before `until`.
 bool read_until(int fd, Instant until, size_t most, std::string& text);
+// Writes all of the text to a file or memfd.
+Status write_all(int fd, std::string_view text);
 // Replaces its content. False: it could not be written.
 bool write_file(const std::string& path, const std::string& text);
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "common/check.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 
@@ -13,6 +14,12 @@ std::array<uint8_t, 16> random_bytes() {
   std::array<uint8_t, 16> bytes{};
   CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   return bytes;
+}
+
+std::string random_hex(size_t blocks) {
+  std::string digits;
+  for (size_t i = 0; i < blocks; ++i) digits += text::hex(random_bytes());
+  return digits;
 }
 
 std::string admin_token() {

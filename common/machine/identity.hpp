@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -9,6 +10,9 @@ namespace cpprun {
 
 // From the kernel; fit for secrets.
 std::array<uint8_t, 16> random_bytes();
+
+// Hex digits of so many random bytes, in blocks of 16: 32 digits each.
+std::string random_hex(size_t blocks = 1);
 
 // The value of CPPRUN_ADMIN_TOKEN; "" if unset.
 std::string admin_token();

@@ -41,13 +41,11 @@ std::optional<int64_t> quota_in(const std::string& text) {
 
 int usable_cpus() {
   int64_t usable = cpus_of_affinity();
-  std::string folder = own_cgroup_folder("", read_file("/proc/self/cgroup").value_or(""),
-                                         read_file("/proc/self/mountinfo").value_or(""));
-  while (!folder.empty()) {
+  const std::string own = own_cgroup_folder("", read_file("/proc/self/cgroup").value_or(""),
+                                            read_file("/proc/self/mountinfo").value_or(""));
+  for (const std::string& folder : with_ancestors(own)) {
     const std::optional<int64_t> quota = quota_in(read_file(folder + "/cpu.max").value_or(""));
     usable = std::min(usable, quota.value_or(usable));
-    const size_t slash = folder.find_last_of('/');
-    folder.resize(slash == std::string::npos ? 0 : slash);
   }
   return static_cast<int>(std::max<int64_t>(1, usable));
 }

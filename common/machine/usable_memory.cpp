@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <vector>
 
 #include "common/machine/files.hpp"
 #include "common/text.hpp"
@@ -53,15 +52,13 @@ std::optional<Mount> find_mount(std::string_view controller, std::string_view mo
   return std::nullopt;
 }
 
-// The tightest limit in this folder of a cgroup and those of its ancestors.
-uint64_t tightest_limit(std::string folder, const char* file) {
+uint64_t tightest_limit(const std::string& folder, const char* file) {
   uint64_t tightest = UINT64_MAX;
-  while (!folder.empty()) {
-    std::string limit = read_file(folder + "/" + file).value_or("");  // "max", or bytes
+  for (const std::string& each : with_ancestors(folder)) {
+    std::string limit = read_file(each + "/" + file).value_or("");  // "max", or bytes
     if (!limit.empty() && limit.back() == '\n') limit.pop_back();
     const std::optional<int64_t> bytes = text::parse_int(limit);
     if (bytes && *bytes > 0) tightest = std::min(tightest, static_cast<uint64_t>(*bytes));
-    folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/'));
   }
   return tightest;
 }
@@ -80,6 +77,16 @@ std::string own_cgroup_folder(std::string_view controller, std::string_view cgro
   }
   if (below.find("..") != std::string::npos) return "";  // outside of this cgroup namespace
   return mount->point + below;
+}
+
+std::vector<std::string> with_ancestors(std::string folder) {
+  std::vector<std::string> folders;
+  while (!folder.empty()) {
+    folders.push_back(folder);
+    const size_t slash = folder.find_last_of('/');
+    folder.resize(slash == std::string::npos ? 0 : slash);
+  }
+  return folders;
 }
 
 uint64_t usable_memory() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cpprun {
 
@@ -13,6 +14,10 @@ namespace cpprun {
 // none.
 std::string own_cgroup_folder(std::string_view controller, std::string_view cgroup,
                               std::string_view mountinfo);
+
+// A folder of a cgroup and those of its ancestors, innermost first, down to the one below "/":
+// limits of all of them count. None for "".
+std::vector<std::string> with_ancestors(std::string folder);
 
 // Bytes of memory of this machine, or of the tightest cgroup limit if that is less.
 uint64_t usable_memory();

@@ -12,6 +12,7 @@
 
 #include "common/limits/tls.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
@@ -22,26 +23,14 @@ namespace {
 constexpr const char* kWayOut =
     " (--secret-file=FILE names another file, --slurm-secret=never goes without a secret)";
 
-std::string random_text() { return text::hex(random_bytes()) + text::hex(random_bytes()) + "\n"; }
-
-Status write_all(int file, const std::string& text) {
-  size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t n = ::write(file, text.data() + written, text.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error("write", errno);
-    written += static_cast<size_t>(n);
-  }
-  return ::fsync(file) == 0 ? Status() : system_error("fsync", errno);
-}
-
 // Whether this call has made the file; false: it is there already. A link gives the whole content
 // its final name, so that no other node reads a part of it.
 Result<bool> make_file(const std::string& path) {
-  const std::string draft = path + "." + text::hex(random_bytes());
+  const std::string draft = path + "." + random_hex();
   const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open()) return system_error("can't make the job's secret " + path, errno);
-  const Status written = write_all(file.get(), random_text());
+  Status written = write_all(file.get(), random_hex(2) + "\n");
+  if (written && ::fsync(file.get()) != 0) written = system_error("fsync", errno);
   const int linked = written ? ::link(draft.c_str(), path.c_str()) : -1;
   const int why = errno;
   ::unlink(draft.c_str());

@@ -26,6 +26,9 @@ struct Launch {
   ConsoleOptions console;
   // Another launcher on this node runs the job: exit with 0 and start nothing.
   bool is_surplus = false;
+
+  // Appends to `inferred`.
+  void add_inferred(const std::string& text) { inferred += (inferred.empty() ? "" : ", ") + text; }
 };
 
 Result<Launch> resolve(const ParsedOptions& options, const Environment& environment);

@@ -83,8 +83,8 @@ Result<std::optional<SlurmJob>> read_slurm_job(const Environment& environment) {
 }
 
 std::vector<uint16_t> ports_of_step(const SlurmJob& job, const SlurmStep& step) {
-  constexpr uint64_t kFirst = 10'000;
-  constexpr uint64_t kPorts = 20'000;
+  constexpr uint64_t kFirst = limits::kChosenPortFirst;
+  constexpr uint64_t kPorts = limits::kChosenPorts;
   constexpr uint64_t kStride = 2'503;   // a prime, so the first ports of other jobs are rare here
   constexpr uint64_t kStepsOfJob = 16;  // neighbouring jobs get different ports for so many steps
   const auto id = static_cast<uint64_t>(text::parse_int(job.id).value_or(0));

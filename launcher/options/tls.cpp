@@ -35,13 +35,15 @@ Status choose_step_secret(const ParsedOptions& options, const Environment& envir
   const std::string& step = launch.config.cluster.step_id;
   if (step.empty() || word == "never" || launch.config.rendezvous.max_nodes < 2) return {};
   const std::string folder(environment.text("SLURM_SUBMIT_DIR"));
-  if (folder.empty() || (word == "auto" && !environment.is_shared_folder(folder))) {
-    if (word == "always") return bad_value("--slurm-secret=always: SLURM_SUBMIT_DIR is not set");
-    launch.inferred += launch.inferred.empty() ? "" : ", no secret";
-    return {};
-  }
-  launch.config.rendezvous.tls.step_secret_file = folder + "/.cpprun-secret-" + step;
-  launch.inferred += launch.inferred.empty() ? "" : ", a secret of its own";
+  if (folder.empty() && word == "always")
+    return bad_value("--slurm-secret=always: SLURM_SUBMIT_DIR is not set");
+  const bool has_secret =
+      word == "always" || (!folder.empty() && environment.is_shared_folder(folder));
+  std::string& file = launch.config.rendezvous.tls.step_secret_file;
+  if (has_secret) file = folder + "/.cpprun-secret-" + step;
+  // Where all else is given, nothing is printed.
+  const bool is_told = !launch.inferred.empty();
+  if (is_told) launch.add_inferred(has_secret ? "a secret of its own" : "no secret");
   return {};
 }
 

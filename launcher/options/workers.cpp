@@ -37,9 +37,8 @@ int count_workers(const Environment& environment, Launch& launch) {
   const int usable = count_cpus(environment, launch.config.cluster);
   const int all = environment.count_cpus();
   if (usable < all) {
-    if (!launch.inferred.empty()) launch.inferred += ", ";
-    launch.inferred += text::count(static_cast<size_t>(usable), "worker") + " per node (" +
-                       std::to_string(usable) + " of " + std::to_string(all) + " CPUs)";
+    launch.add_inferred(text::count(static_cast<size_t>(usable), "worker") + " per node (" +
+                        std::to_string(usable) + " of " + std::to_string(all) + " CPUs)");
   }
   return usable;
 }

@@ -17,6 +17,7 @@
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/endpoint.hpp"
 #include "common/exit_code.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/limits/ssh.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
@@ -75,26 +76,19 @@ std::string working_directory() {
   return ::getcwd(path.data(), path.size()) == nullptr ? "" : path.data();
 }
 
-std::string random_hex(size_t blocks) {
-  std::string out;
-  for (size_t i = 0; i < blocks; ++i) out += text::hex(random_bytes());
-  return out;
-}
-
 Result<Surroundings> look_around() {
   constexpr size_t kIdDigits = 12;
-  constexpr int kFirstPort = 10'000;  // below the ports that Linux gives to clients
-  constexpr int kPorts = 20'000;
   Surroundings here;
   here.directory = working_directory();
   if (here.directory.empty())
     return system_error("the working directory can't be read; change to one that exists", errno);
   here.program = own_program();
   here.host_name = own_host_name();
-  here.fresh_id = random_hex(1).substr(0, kIdDigits);
+  here.fresh_id = random_hex().substr(0, kIdDigits);
   here.fresh_secret = random_hex(2);  // 32 bytes
   const auto bytes = random_bytes();
-  here.fresh_port = static_cast<uint16_t>(kFirstPort + (bytes[0] * 256 + bytes[1]) % kPorts);
+  here.fresh_port = static_cast<uint16_t>(limits::kChosenPortFirst +
+                                          (bytes[0] * 256 + bytes[1]) % limits::kChosenPorts);
   return here;
 }
 

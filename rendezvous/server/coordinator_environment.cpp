@@ -8,7 +8,6 @@
 #include "common/machine/identity.hpp"
 #include "common/proof/hmac.hpp"
 #include "common/proof/node_id.hpp"
-#include "common/text.hpp"
 
 namespace cpprun {
 
@@ -35,7 +34,7 @@ std::string mac_of_leader(const std::string& job_key, const std::string& run_id,
   return hmac_of(job_key, words_of(run_id, message));
 }
 
-std::string random_secret() { return text::hex(random_bytes()); }
+std::string random_secret() { return random_hex(); }
 
 CoordinatorOptions coordinator_options() {
   CoordinatorOptions options;

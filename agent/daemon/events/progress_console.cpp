@@ -26,10 +26,6 @@ std::string minutes(Duration duration) {
   return text.data();
 }
 
-bool is_local(const std::string& host) {
-  return host == "localhost" || host.starts_with("127.") || host == "::1";
-}
-
 }  // namespace
 
 ProgressConsole::ProgressConsole(boost::asio::io_context& loop, const AgentConfig& config,
@@ -70,7 +66,7 @@ std::string ProgressConsole::start_text(const Endpoint& coordinator,
 std::string ProgressConsole::command_text() const {
   const RendezvousConfig& rendezvous = config_.rendezvous;
   if (rendezvous.backend != Backend::Cpprun || coordinator_.port == 0) return "";
-  const std::string host = is_local(coordinator_.host) ? host_name_ : coordinator_.host;
+  const std::string host = is_loopback_host(coordinator_.host) ? host_name_ : coordinator_.host;
   const std::string nodes = std::to_string(rendezvous.min_nodes);
   const bool is_range = rendezvous.min_nodes != rendezvous.max_nodes;
   return "on the other nodes: cpprun --nnodes=" + nodes +

@@ -15,7 +15,6 @@
 #include "common/limits/server.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/sockets.hpp"
-#include "common/text.hpp"
 #include "common/version.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
@@ -31,7 +30,7 @@ constexpr int kBacklog = 16;
 
 std::string fresh_name() {
   return std::string(admin::kSocketPrefix) + std::to_string(::getpid()) + "." +
-         text::hex(random_bytes()).substr(0, 16);
+         random_hex().substr(0, 16);
 }
 
 bool may_ask(int socket) {

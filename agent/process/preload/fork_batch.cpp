@@ -19,6 +19,7 @@
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 
@@ -51,12 +52,7 @@ std::string specification_of(const SpawnPlan& plan) {
 Result<UniqueFd> memory_with(const std::string& text) {
   UniqueFd memory(::memfd_create("cpprun-worker", MFD_CLOEXEC));
   if (!memory.is_open()) return system_error("memfd_create", errno);
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t written = ::write(memory.get(), text.data() + at, text.size() - at);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error("write", errno);
-    at += static_cast<size_t>(written);
-  }
+  if (Status written = write_all(memory.get(), text); !written) return written.error();
   return memory;
 }
 

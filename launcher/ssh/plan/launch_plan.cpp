@@ -230,7 +230,7 @@ std::string endpoint_at(const LaunchPlan& plan, const Host& host, const std::str
   if (!plan.endpoint.empty()) return plan.endpoint;
   std::string name = first.empty() ? host.name() : first;
   // To the other hosts these names mean themselves.
-  if (is_local(plan, host) && (name == "localhost" || is_loopback(name))) name = plan.host_name;
+  if (is_local(plan, host) && is_loopback_host(name)) name = plan.host_name;
   return to_string(Endpoint{name, plan.port});
 }
 
