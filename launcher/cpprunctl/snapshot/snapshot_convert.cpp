@@ -247,10 +247,10 @@ bool is_file_name(const std::string& path) {
 Status is_not_sharded(const std::string& path) {
   const Result<FoundSnapshot> found = complete_snapshot(path);
   if (!found || found->manifest.find(".metadata") == nullptr) return {};
-  return Error{ErrorKind::BadValue,
-               path + " is sharded; 'python -m cpprun_worker.to_safetensors " + path +
-                   " FILE' writes its model, 'python -m torch.distributed.checkpoint.format_utils " +
-                   "dcp_to_torch " + path + " FILE' all of it"};
+  const std::string reader = "torch.distributed.checkpoint.format_utils dcp_to_torch ";
+  return Error{ErrorKind::BadValue, path + " is sharded; 'python -m cpprun_worker.to_safetensors " +
+                                        path + " FILE' writes its model, 'python -m " + reader +
+                                        path + " FILE' all of it"};
 }
 
 }  // namespace
