@@ -146,9 +146,9 @@ def test_a_job_that_is_preempted_three_times_and_loses_a_node_ends_as_if_undistu
 
     def submit_training(name, sleep):
         folder = lab.folder / name
-        command = (f'PYTHON_EXEC={ROOT}/.venv/bin/python OMP_NUM_THREADS=1 srun --kill-on-bad-exit=0 '
-                   f'{cpprun} --requeue=3 {TRAINING} steps=60 every=2 sleep={sleep} '
-                   f'folder={folder}/snapshots')
+        command = (f'PYTHON_EXEC={ROOT}/.venv/bin/python OMP_NUM_THREADS=1 '
+                   f'srun --kill-on-bad-exit=0 {cpprun} --requeue=3 {TRAINING} steps=60 '
+                   f'every=2 sleep={sleep} folder={folder}/snapshots')
         folder.mkdir()
         (folder / 'job.sh').write_text(f'#!/bin/bash\n{command}\n')
         done = lab.run('sbatch', '--parsable', '--nodes=4', '--requeue', '--open-mode=append',
