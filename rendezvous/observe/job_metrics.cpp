@@ -1,5 +1,6 @@
 #include "rendezvous/observe/job_metrics.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -29,6 +30,7 @@ class JobPage {
   void history();
   void recoveries();
   void worker_starts();
+  void goodput();
   std::string take() { return text_.take(); }
 
  private:
@@ -192,6 +194,24 @@ void JobPage::worker_starts() {
   });
 }
 
+// As the node of group rank 0 sees it.
+void JobPage::goodput() {
+  text_.family("cpprun_job_time_seconds_total", "counter",
+               "How the job has used its time, by phase, as its first node sees it; no series "
+               "before the first report.");
+  each([&](std::string_view id, const Job& job) {
+    const auto is_first = [](const auto& member) { return member.second.group_rank == 0; };
+    const auto member = std::ranges::find_if(job.assignments(), is_first);
+    if (member == job.assignments().end()) return;
+    const auto node = job.nodes().find(member->first);
+    if (node == job.nodes().end()) return;
+    for (size_t i = 0; i < node->second.time_spent.size(); ++i) {
+      const char* phase = name_of(static_cast<GoodputPhase>(i));
+      text_.part("", {{"run_id", id}, {"phase", phase}}, to_seconds(node->second.time_spent[i]));
+    }
+  });
+}
+
 }  // namespace
 
 std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history) {
@@ -201,6 +221,7 @@ std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& j
   page.history();
   page.recoveries();
   page.worker_starts();
+  page.goodput();
   return page.take();
 }
 
