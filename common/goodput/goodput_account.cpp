@@ -63,10 +63,12 @@ void GoodputAccount::beat(Instant at, int64_t step, Duration saved) {
 void GoodputAccount::add_training(Instant until, int64_t step) {
   const bool was_redoing = last_step_ < best_step_;
   if (was_redoing && step > best_step_) {
+    // Steps are what workers and peers say, so their differences may exceed an int64_t.
+    const double last = static_cast<double>(last_step_);
     const double redone =
-        static_cast<double>(best_step_ - last_step_) / static_cast<double>(step - last_step_);
+        (static_cast<double>(best_step_) - last) / (static_cast<double>(step) - last);
     add(GoodputPhase::Redone,
-        divided_until_ + seconds(to_seconds(until - divided_until_) * redone));
+        divided_until_ + seconds(to_seconds(until - divided_until_) * std::min(redone, 1.0)));
   } else if (was_redoing) {
     add(GoodputPhase::Redone, until);
   }

@@ -1,9 +1,9 @@
 #include "rendezvous/observe/job_metrics.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "rendezvous/observe/prometheus.hpp"
@@ -200,14 +200,11 @@ void JobPage::goodput() {
                "How the job has used its time, by phase, as its first node sees it; no series "
                "before the first report.");
   each([&](std::string_view id, const Job& job) {
-    const auto is_first = [](const auto& member) { return member.second.group_rank == 0; };
-    const auto member = std::ranges::find_if(job.assignments(), is_first);
-    if (member == job.assignments().end()) return;
-    const auto node = job.nodes().find(member->first);
-    if (node == job.nodes().end()) return;
-    for (size_t i = 0; i < node->second.time_spent.size(); ++i) {
+    const std::optional<Goodput> goodput = goodput_of(job);
+    if (!goodput) return;
+    for (size_t i = 0; i < kGoodputPhases; ++i) {
       const char* phase = name_of(static_cast<GoodputPhase>(i));
-      text_.part("", {{"run_id", id}, {"phase", phase}}, to_seconds(node->second.time_spent[i]));
+      text_.part("", {{"run_id", id}, {"phase", phase}}, to_seconds(goodput->spent[i]));
     }
   });
 }

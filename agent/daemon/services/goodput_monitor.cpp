@@ -34,23 +34,31 @@ void GoodputMonitor::sample() {
   if (first != workers.end() && first->heartbeat) on_beat(*first->heartbeat);
 }
 
+void GoodputMonitor::on_stepped() {
+  if (std::exchange(is_ticking_, true)) return;
+  report();
+  tick();
+}
+
 void GoodputMonitor::tick() {
   if (!account_.is_running()) return;
   sample();
-  report();
-  const Duration wait =
-      account_.is_redoing() ? limits::kRedoPollInterval : limits::kTimeSpentInterval;
-  timer_.set(boot_now() + wait);
+  const Instant now = boot_now();
+  if (now - reported_at_ >= limits::kTimeSpentInterval) report();
+  timer_.set(now +
+             (account_.is_redoing() ? limits::kRedoPollInterval : limits::kTimeSpentInterval));
 }
 
 void GoodputMonitor::on_round_over() {
   timer_.set(Instant::never());
+  is_ticking_ = false;
   report();
 }
 
 // Without the time that is not divided yet: a counter must not shrink when that is.
-void GoodputMonitor::report() const {
+void GoodputMonitor::report() {
   if (!callbacks_.sends()) return;
+  reported_at_ = boot_now();
   const Goodput divided = account_.divided();
   callbacks_.send(control::TimeSpent{{divided.spent.begin(), divided.spent.end()}});
 }

@@ -27,18 +27,20 @@ class GoodputMonitor {
   // `account` outlives this.
   GoodputMonitor(boost::asio::io_context& loop, GoodputAccount& account, Callbacks callbacks);
 
-  void on_stepped() { tick(); }              // a worker has finished its first step
+  void on_stepped();                         // a worker has finished its first step
   void on_beat(const Heartbeat& heartbeat);  // the last one of a worker that has ended
   void sample();                             // now; before the workers are stopped
   void on_round_over();                      // the workers are gone
 
  private:
   void tick();
-  void report() const;
+  void report();
 
   GoodputAccount& account_;
   const Callbacks callbacks_;
   Timer timer_;
+  bool is_ticking_ = false;  // since the first step of this round
+  Instant reported_at_;
 };
 
 }  // namespace cpprun
