@@ -69,7 +69,7 @@ if attempt == 0:
 """
     job = train(code, '--max-restarts=1')
     assert job.done(60) == 0, job.err
-    assert re.search(r'^trained \d+\.\d % of [\d.]+ s; lost: .*[\d.]+ s redone steps', line_of(job))
+    assert re.match(r'trained \d+\.\d % of [\d.]+ s; lost: [\d.]+ s \w', line_of(job)), job.err
     last = goodputs(jobs)[-1]
     spent = last['spent_ms']
     assert last['failures'] == last['restarts'] == 1
