@@ -231,7 +231,8 @@ stage_torchx() {
 # README.md and the first tutorial, followed literally on a bare Debian.
 stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 
-# The wheel for older hosts, and the container image. Each test file builds its subject once.
+# The wheel for older hosts, TLS with OpenSSL 1.1, the container image. Each test file makes its
+# subject once.
 stage_packages() {
   tools/deps.sh --wheel --container
   pytest_folder packages --dist loadfile --timeout 3600
