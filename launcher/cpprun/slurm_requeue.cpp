@@ -1,5 +1,6 @@
 #include "launcher/cpprun/slurm_requeue.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -12,18 +13,22 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 #include "common/machine/unique_fd.hpp"
+#include "common/text.hpp"
 #include "launcher/options/cluster.hpp"
 
 namespace cpprun {
 namespace {
 
-// This thread may block SIGTERM; the program gets an empty mask.
-int spawn_program(std::vector<std::string> command, pid_t& pid) {
+// This thread may block SIGTERM; the program gets an empty mask. `out`: its stdout; -1: ours.
+int spawn_program(std::vector<std::string> command, pid_t& pid, int out = -1) {
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -33,7 +38,11 @@ int spawn_program(std::vector<std::string> command, pid_t& pid) {
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const int error = ::posix_spawnp(&pid, argv[0], nullptr, &attributes, argv.data(), __environ);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  if (out >= 0) ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  const int error = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), __environ);
+  ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   return error;
 }
@@ -59,10 +68,61 @@ std::optional<int> wait_for(pid_t pid) {
   return is_over ? std::optional(status) : std::nullopt;
 }
 
+// "": it was not printed in time.
+std::string show_job(const std::string& job_id) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return "";
+  const UniqueFd from(ends[0]);
+  UniqueFd to(ends[1]);
+  pid_t pid = -1;
+  const int error = spawn_program({"scontrol", "show", "job", job_id}, pid, to.get());
+  to.reset();
+  if (error != 0) return "";
+  std::string text;
+  constexpr size_t kMostBytes = 1 << 20;  // a job of thousands of nodes lists them all
+  const bool is_whole =
+      read_until(from.get(), boot_now() + limits::kSchedulerTimeout, kMostBytes, text);
+  if (!is_whole) ::kill(pid, SIGKILL);
+  return wait_for(pid) == 0 && is_whole ? text : "";
+}
+
+// A failure is no reason not to requeue.
+void exclude_nodes(const std::string& job_id, const std::vector<std::string>& hosts) {
+  if (hosts.empty()) return;
+  const std::string names = text::join(hosts, ", ");
+  const std::string shown = show_job(job_id);
+  const std::string list = exclusion_list(shown, hosts);
+  pid_t pid = -1;
+  const int error =
+      shown.empty()
+          ? EIO
+          : spawn_program({"scontrol", "update", "job", job_id, "ExcNodeList=" + list}, pid);
+  if (error != 0 || wait_for(pid) != 0) {
+    return log::warning("scontrol could not exclude " + names +
+                        " from the requeued job: Slurm may give it these nodes again");
+  }
+  log::status("job " + job_id + " gets no more: " + names);
+}
+
 }  // namespace
 
-void requeue_if_stopped(const ClusterConfig& cluster, int exit_code) {
+std::string exclusion_list(const std::string& shown_job, const std::vector<std::string>& hosts) {
+  constexpr std::string_view kField = "ExcNodeList=";
+  std::vector<std::string> all;
+  if (const size_t at = shown_job.find(kField); at != std::string::npos) {
+    const size_t begin = at + kField.size();
+    const std::string known =
+        shown_job.substr(begin, shown_job.find_first_of(" \n", begin) - begin);
+    if (!known.empty() && known != "(null)") all.push_back(known);
+  }
+  for (const std::string& host : hosts) all.push_back(host.substr(0, host.find('.')));
+  return text::join(all, ",");
+}
+
+void requeue_if_stopped(const ClusterConfig& cluster, int exit_code,
+                        const std::vector<std::string>& excluded) {
   if (!wants_requeue(cluster, exit_code)) return;
+  exclude_nodes(cluster.job_id, excluded);
   const std::string what = "scontrol requeue " + cluster.job_id;
   pid_t pid = -1;
   if (const int error = spawn_program({"scontrol", "requeue", cluster.job_id}, pid); error != 0) {

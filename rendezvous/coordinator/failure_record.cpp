@@ -86,6 +86,11 @@ const RootCause* FailureRecord::root_cause() const {
   return first == nullptr ? nullptr : &first->root_cause;
 }
 
+void FailureRecord::pardon(RoundNumber round) {
+  if (const RootCause* first = root_cause(); first != nullptr) last_failure_ = {round, *first};
+  restart();
+}
+
 void FailureRecord::end_round(RoundNumber round, const RestartBudgets& budgets) {
   const RootCause* first = root_cause();
   if (first == nullptr) {

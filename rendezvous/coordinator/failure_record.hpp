@@ -42,6 +42,11 @@ class FailureRecord {
   void add(const Node& node, const WorkerExit& end, const std::string& why);
   // The job fails as soon as the round is over. The first summary counts.
   void fail_job(const std::string& summary);
+  // Of the current round; nullptr: no worker has failed.
+  const RootCause* root_cause() const;
+  // The job goes on without the host of the root cause, which explains all failures of the round.
+  // Before end_round().
+  void pardon(RoundNumber round);
   // All nodes have reported: finds the root cause, and counts equal failures at start-up in a row.
   void end_round(RoundNumber round, const RestartBudgets& budgets);
 
@@ -64,7 +69,6 @@ class FailureRecord {
   };
 
   Clock* clock_of(const Node& node);
-  const RootCause* root_cause() const;
 
   const int64_t max_startup_failures_;
   std::map<std::string, Clock> clocks_;  // of nodes with a failure in this round

@@ -56,6 +56,7 @@ control::PersistedJobState JobState::to_persist() const {
   state.wanted_nodes = admin.wanted_nodes();
   state.resume = snapshots.resume();
   state.is_resume_fetched = snapshots.is_fetched();
+  if (hosts.is_shared()) state.host_records = hosts.to_report();
   return state;
 }
 
