@@ -53,7 +53,7 @@ class NodeCheckSchedule {
   }
 
  private:
-  const bool is_on_;
+  bool is_on_;
   bool is_running_ = false;
   bool was_good_ = true;
   control::NodeCheck result_;

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/limits/agent.hpp"
@@ -27,7 +26,7 @@
 namespace cpprun {
 namespace {
 
-// This thread may block SIGTERM; the program gets an empty mask. `out`: its stdout; -1: ours.
+// This thread may block signals; the program gets an empty mask. `out`: its stdout; -1: ours.
 int spawn_program(std::vector<std::string> command, pid_t& pid, int out = -1) {
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
@@ -86,43 +85,32 @@ std::string show_job(const std::string& job_id) {
   return wait_for(pid) == 0 && is_whole ? text : "";
 }
 
-// A failure is no reason not to requeue.
-void exclude_nodes(const std::string& job_id, const std::vector<std::string>& hosts) {
-  if (hosts.empty()) return;
+// Slurm changes the list of a job that waits, not of one that runs: so this comes after the
+// requeue.
+void exclude_nodes(const std::string& job_id, const std::string& list,
+                   const std::vector<std::string>& hosts) {
   const std::string names = text::join(hosts, ", ");
-  const std::string shown = show_job(job_id);
-  const std::string list = exclusion_list(shown, hosts);
   pid_t pid = -1;
   const int error =
-      shown.empty()
-          ? EIO
-          : spawn_program({"scontrol", "update", "job", job_id, "ExcNodeList=" + list}, pid);
-  if (error != 0 || wait_for(pid) != 0) {
-    return log::warning("scontrol could not exclude " + names +
-                        " from the requeued job: Slurm may give it these nodes again");
+      spawn_program({"scontrol", "update", "job", job_id, "ExcNodeList=" + list}, pid);
+  if (error == 0 && wait_for(pid) == 0) {
+    return log::status("job " + job_id + " gets other nodes than " + names);
   }
-  log::status("job " + job_id + " gets no more: " + names);
+  log::warning("scontrol could not exclude " + names +
+               " from the requeued job: Slurm may give it these nodes again");
 }
 
 }  // namespace
 
-std::string exclusion_list(const std::string& shown_job, const std::vector<std::string>& hosts) {
-  constexpr std::string_view kField = "ExcNodeList=";
-  std::vector<std::string> all;
-  if (const size_t at = shown_job.find(kField); at != std::string::npos) {
-    const size_t begin = at + kField.size();
-    const std::string known =
-        shown_job.substr(begin, shown_job.find_first_of(" \n", begin) - begin);
-    if (!known.empty() && known != "(null)") all.push_back(known);
-  }
-  for (const std::string& host : hosts) all.push_back(host.substr(0, host.find('.')));
-  return text::join(all, ",");
-}
-
 void requeue_if_stopped(const ClusterConfig& cluster, int exit_code,
                         const std::vector<std::string>& excluded) {
   if (!wants_requeue(cluster, exit_code)) return;
-  exclude_nodes(cluster.job_id, excluded);
+  std::string list;
+  if (!excluded.empty()) {
+    list = exclusion_list(show_job(cluster.job_id), excluded);
+    // The requeue ends this step with SIGTERM. The programs that are started here inherit this.
+    std::signal(SIGTERM, SIG_IGN);
+  }
   const std::string what = "scontrol requeue " + cluster.job_id;
   pid_t pid = -1;
   if (const int error = spawn_program({"scontrol", "requeue", cluster.job_id}, pid); error != 0) {
@@ -133,7 +121,11 @@ void requeue_if_stopped(const ClusterConfig& cluster, int exit_code,
   const std::optional<int> status = wait_for(pid);
   if (!status)
     return log::warning(what + " did not answer in time; see squeue whether it was done");
-  if (*status == 0) return log::status("job " + cluster.job_id + " is requeued");
+  if (*status == 0) {
+    log::status("job " + cluster.job_id + " is requeued");
+    if (!excluded.empty()) exclude_nodes(cluster.job_id, list, excluded);
+    return;
+  }
   log::warning(what + " was refused (its message is above); the job is not requeued");
 }
 
