@@ -379,7 +379,7 @@ void Agent::send_stopped(Effects& effects) {
   if (is_stopped_unreported() || state_ != State::Stopped) return;
   effects.push_back(SendMessage{control::Stopped{assignment_.round, port_, snapshots_, has_saved(),
                                                  is_drained_ ? std::nullopt : exits_.own_failure(),
-                                                 check_.result()}});
+                                                 exits_.last_step(), check_.result()}});
 }
 
 // Without another node nothing can come of a job whose node is bad.

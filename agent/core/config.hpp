@@ -203,6 +203,7 @@ struct AgentConfig {
   int exclude_after = 0;     // as JobSpec::exclude_after; 0: off
   NodeCheckConfig node_check;
   std::string state_dir;                     // of the job's host records; empty: not kept
+  bool stops_on_repeat = false;              // --on-repeat=stop
   Duration stop_grace = limits::kStopGrace;  // from SIGTERM to SIGKILL, at every stop
   HangConfig hangs;
   std::optional<int64_t> debug_rank;    // this global rank waits for a debugger

@@ -209,6 +209,16 @@ constexpr OptionRow kTable[] = {
      "Folder in which the coordinator keeps the faults of hosts, for later jobs of the same "
      "--rdzv-id.",
      "on the node that hosts the coordinator, or shared"},
+    {"on-repeat",
+     &ParsedOptions::on_repeat,
+     "report|stop",
+     "",
+     "What to do about restarts that cannot help. report: the failure summary names a failure that "
+     "has come before. stop: also end the job with exit code 78 when the same failure comes at the "
+     "same step again, when 3 restarts bring no progress, or at an import or syntax error. "
+     "Default: report.",
+     "job-wide, the first agent's value counts; 78 asks schedulers not to requeue",
+     {.choices = "report stop"}},
     {"timing", &ParsedOptions::timing, "", "",
      "Print the duration of each phase of the start and of each recovery on stderr.",
      "events.jsonl has the same"},

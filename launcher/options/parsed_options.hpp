@@ -63,6 +63,7 @@ struct ParsedOptions {
   std::string node_check;
   double node_check_timeout = 30;
   std::string state_dir;
+  std::string on_repeat = "report";  // report, stop
   bool timing = false;
   std::string snapshot_dir;
   int64_t snapshot_replicas = 0;

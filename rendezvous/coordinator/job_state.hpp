@@ -47,6 +47,7 @@ struct JobState {
   Round round;  // the newest that was formed
   RestartBudgets budgets;
   HostLedger hosts;
+  control::PastFailures past_failures;
   RoundSnapshots snapshots;
   StandbyChoice standby;
   AdminCommandHandler admin;

@@ -109,6 +109,7 @@ bool apply_setting(std::string_view setting, ClusterOptions& options) {
   if (setting == "node-check") return options.has_node_check = true;
   if (setting == "etcd") return options.has_etcd = true;
   if (setting == "static") return options.job_spec.has_fixed_ranks = true;
+  if (setting == "stops-on-repeat") return options.job_spec.stops_on_repeat = true;
   if (setting == "agent-store") return options.job_spec.is_agent_store = true;
   size_t equals = setting.find('=');
   if (equals == std::string_view::npos) return false;
