@@ -278,6 +278,7 @@ void AgentDaemon::Impl::start_host() {
   events.on_all_workers_gone = [this] {
     starter_->on_ended();
     event_recorder_->workers_gone();
+    progress_->on_round_ended();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
     if (timers_) timers_->end_round();
@@ -457,9 +458,11 @@ void AgentDaemon::Impl::open_admin_service() {
 
 void AgentDaemon::Impl::open_dashboard() {
   ProgressReporter::Callbacks progress;
-  progress.live = [this] { return host_->live(); };
+  progress.heartbeats = [this] { return host_->heartbeats(config_.workers.nproc); };
   progress.round = [this] { return core_->assignment().round; };
-  progress.send = [this](const control::Progress& report) { connection_->send(report); };
+  progress.send = [this](const control::Progress& report) {
+    if (is_connected()) connection_->send(report);
+  };
   progress_ = std::make_unique<ProgressReporter>(loop_, std::move(progress));
   LogTailReporter::Callbacks tails;
   tails.files = [this](int local_rank) {

@@ -184,7 +184,7 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
     turn_unwanted_away(effects);
     return;
   }
-  if (const auto* progress = std::get_if<control::Progress>(&message)) return node->take(*progress);
+  if (const auto* told = std::get_if<control::Progress>(&message)) return note(now, *node, *told);
   if (const auto* lines = std::get_if<control::LogLines>(&message)) return node->take(*lines);
   if (const auto* request = std::get_if<control::FaultPermitRequest>(&message)) {
     return on_fault_permit_request(*node, *request, effects);

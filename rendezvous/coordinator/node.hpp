@@ -45,8 +45,7 @@ struct Node {
   std::optional<int64_t> unanswered;  // the newest ping that still waits for its pong
   Instant dead_at;                    // Liveness::Dead only
   WorkerStarts starts{};              // the newest report
-  // The newest reports for the dashboard; log lines by local rank.
-  std::optional<control::Progress> progress{};
+  // The newest log lines for the dashboard, by local rank.
   std::map<int64_t, control::LogLines> lines{};
 
   bool is_connected() const { return liveness == Liveness::Present && session.has_value(); }
@@ -61,10 +60,6 @@ struct Node {
     if (are_sane(snapshots)) facts.snapshots = snapshots;
   }
   // A report out of range is ignored.
-  void take(const control::Progress& report) {
-    const size_t longest = std::max(report.steps.size(), report.step_us.size());
-    if (longest <= limits::kProgressWorkers) progress = report;
-  }
   void take(const control::LogLines& report) {
     const auto is_long = [](const std::string& line) {
       return line.size() > limits::kLineBytesReported;
