@@ -153,7 +153,7 @@ void Job::stop_stale_workers(const Node& node, Effects& effects) const {
 
 std::string Job::why_no_round() const {
   if (awaits_redirect()) return "its standby coordinator leads this job; waiting for the address";
-  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_.ready_count(), pending_.size());
+  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, pending_.size());
 }
 
 void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const {
