@@ -510,16 +510,12 @@ int main(int argc, char** argv) {
   job_verbs.add_changers();
   cpprun::EventsOptions events;
   const CLI::App* events_verb = add_events_verb(app, events);
-  cpprun::InstallOptions install;
-  const CLI::App* install_verb = add_install_as(app, install);
-  cpprun::ReportOptions report;
-  const CLI::App* report_verb = add_report(app, report);
   cpprun::DoctorOptions doctor;
   const CLI::App* doctor_verb = add_doctor(app, doctor);
   CLI::App* explain = app.add_subcommand(
       "explain", "What a command line of cpprun would do, and where that differs from torchrun");
   explain->footer(
-      "Behind it stands a command line: cpprunctl explain torchrun --nnodes=2 train.py");
+      "Behind it stands a command line: cpprunctl explain torchrun train.py");
   explain->prefix_command();
   cpprun::SnapshotCommandOptions snapshot;
   SnapshotVerb snapshot_verb = nullptr;
@@ -531,6 +527,10 @@ int main(int argc, char** argv) {
   cpprun::ServeOptions serve{.listen = "",
                              .store_value_limit_mb = cpprun::limits::kStoreValueBytes >> 20};
   add_serve(app, serve);
+  cpprun::ReportOptions report;
+  const CLI::App* report_verb = add_report(app, report);
+  cpprun::InstallOptions install;
+  const CLI::App* install_verb = add_install_as(app, install);
   std::string shell;
   const CLI::App* completion = add_completion(app, shell);
   group_verbs(app);

@@ -82,6 +82,7 @@ class StepCounter:
             self.is_over = True
             return
         if self.pid != os.getpid():
+            leave_the_path()  # a forked worker has the environment of a spawned one
             self.pid, self.agent = os.getpid(), self.connect(worker)
         if self.agent is None:
             self.is_over = True
@@ -122,5 +123,4 @@ leave_the_path()
 try:
     run_own_sitecustomize()
 finally:
-    if os.environ.get('CPPRUN_AGENT'):
-        sys.meta_path.insert(0, OptimFinder())
+    sys.meta_path.insert(0, OptimFinder())

@@ -46,7 +46,7 @@ TEST_F(DashboardJsonTest, ShowsABrokenRound) {
   WorkerExit end;
   end.exit_code = 3;
   end.rank = Rank(2);
-  end.error = ErrorReport{.message = "ModuleNotFoundError: No module named 'nosuch'"};
+  end.error.emplace().message = "ModuleNotFoundError: No module named 'nosuch'";
   end.last_lines = {"<script>alert(1)</script>", "\xff is no UTF-8"};
   says("b", control::Failed{round_of("b"), end});
   all({"a", "b"}, &JobTest::says_stopped);
@@ -107,11 +107,11 @@ TEST_F(DashboardJsonTest, KeepsTheStepsOfAFailedJob) {
   a_and_b_run();
   const RoundNumber round = round_of("a");
   says_failed("a", 9);
-  now += 3s;
+  now = now + 3s;
   says("a", control::Progress{round, {70, 71}, {1000, 3000}});
   const int64_t reported_ms = now.nanoseconds() / 1'000'000;
   all({"a", "b"}, &JobTest::says_stopped);
-  now += 60s;
+  now = now + 60s;
   EXPECT_EQ(state().at("outcome"), "failure");
   EXPECT_EQ(progress().at("job").at("steps"), json({70, 71, -1, -1}));
   EXPECT_EQ(progress().at("job").at("at_ms"), reported_ms);
