@@ -28,7 +28,8 @@ def ctl(jobs, *words, env=None, **options):
 def finish(jobs, name, worker, *flags):
     """A job that has ended."""
     run_id = f'{name}-{os.getpid()}-{time.monotonic_ns()}'
-    job = jobs.cpprun('--standalone', f'--job-name={run_id}', *flags, '--no-python', jobs.sh(worker))
+    words = ('--standalone', f'--job-name={run_id}', *flags, '--no-python')
+    job = jobs.cpprun(*words, jobs.sh(worker))
     job.done(100)
     return run_id
 

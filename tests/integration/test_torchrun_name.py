@@ -33,7 +33,8 @@ def test_link_is_made_again_and_removed(home):
     assert install(home, '--undo').returncode == 0
     assert not (home / 'torchrun').exists()
     again = install(home, '--undo')
-    assert again.returncode == 1 and 'is not a link that cpprunctl install-as has made' in again.stderr
+    assert again.returncode == 1
+    assert 'is not a link that cpprunctl install-as has made' in again.stderr
 
 
 def test_file_of_another_package_stays(home):
