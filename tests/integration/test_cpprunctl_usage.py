@@ -78,6 +78,13 @@ def test_wrong_option_is_explained(words, said):
     assert refused(*words).startswith(said)
 
 
+def test_explain_only_warns_of_a_missing_script():
+    text = out('explain', 'torchrun', '--nnodes=2', '--nproc-per-node=8', 'no-such-script.py')
+    assert text.startswith('command     ') and 'workers     2 nodes x 8 = 16\n' in text
+    assert 'warning: no-such-script.py does not exist here\n' in text
+    assert 'Behind it stands a command line' in out('explain', '--help')
+
+
 def completed(line):
     """What bash offers for the last word of this line."""
     words = line.split(' ')
