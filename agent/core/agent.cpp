@@ -380,9 +380,9 @@ void Agent::on_port(Instant, int64_t port, Effects& effects) {
 // Later, if a part of the message is not known yet.
 void Agent::send_stopped(Effects& effects) {
   if (is_stopped_unreported() || state_ != State::Stopped) return;
-  effects.push_back(
-      SendMessage{control::Stopped{assignment_.round, port_, snapshots_, has_saved(),
-                                   is_drained_ ? std::nullopt : exits_.own_failure()}});
+  effects.push_back(SendMessage{control::Stopped{assignment_.round, port_, snapshots_, has_saved(),
+                                                 is_drained_ ? std::nullopt : exits_.own_failure(),
+                                                 exits_.last_step()}});
 }
 
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {

@@ -194,6 +194,7 @@ struct AgentConfig {
   LogConfig logs;
   int max_restarts = 0;
   int startup_failures = 0;                  // as JobSpec::startup_failures; 0: off
+  bool stops_on_repeat = false;              // --on-repeat=stop
   Duration stop_grace = limits::kStopGrace;  // from SIGTERM to SIGKILL, at every stop
   HangConfig hangs;
   std::optional<int64_t> debug_rank;    // this global rank waits for a debugger

@@ -20,8 +20,10 @@
 #include "agent/daemon/preload.hpp"
 #include "agent/daemon/round_files.hpp"
 #include "agent/daemon/round_starter.hpp"
+#include "agent/daemon/scheduler_exit_code.hpp"
 #include "agent/daemon/services/admin_service.hpp"
 #include "agent/daemon/services/file_timer_server.hpp"
+#include "agent/daemon/services/goodput_monitor.hpp"
 #include "agent/daemon/services/hang_monitor.hpp"
 #include "agent/daemon/services/health_server.hpp"
 #include "agent/daemon/services/log_tail_reporter.hpp"
@@ -128,7 +130,6 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void watch_workers(const control::RankAssignment& assignment);
   void unwatch_workers();
   void answer_probes();
-  int code_for_scheduler(int code) const;
   void open_replicas();
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
@@ -177,6 +178,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::unique_ptr<ProcessHost> host_;
   std::optional<RoundStarter> starter_;
   std::unique_ptr<HangMonitor> hangs_;
+  std::unique_ptr<GoodputMonitor> goodput_;
   StoreMonitor store_monitor_{loop_, config_.rendezvous.wait_reminder_interval,
                               [this](const std::string& text) { warn(text); }};
   std::unique_ptr<FileTimerServer> timers_;     // with TORCHELASTIC_ENABLE_FILE_TIMER only
@@ -249,6 +251,11 @@ Status AgentDaemon::Impl::prepare() {
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
   event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_);
+  GoodputMonitor::Callbacks goodput;
+  goodput.live = [this] { return host_->live(); };
+  goodput.sends = [this] { return is_connected() && event_recorder_->reports_time(); };
+  goodput.send = [this](const control::TimeSpent& spent) { connection_->send(spent); };
+  goodput_ = std::make_unique<GoodputMonitor>(loop_, event_recorder_->goodput(), goodput);
   return {};
 }
 
@@ -268,6 +275,7 @@ void AgentDaemon::Impl::start_host() {
   events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
     on_milestone(local_rank, milestone);
   };
+  events.on_last_beat = [this](const Heartbeat& last) { goodput_->on_beat(last); };
   events.on_failure = [this](const WorkerExit& end) {
     runner_->run(&agent::Agent::on_worker_failed, end);
   };
@@ -278,6 +286,7 @@ void AgentDaemon::Impl::start_host() {
   events.on_all_workers_gone = [this] {
     starter_->on_ended();
     event_recorder_->workers_gone();
+    goodput_->on_round_over();
     progress_->on_round_ended();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
@@ -334,7 +343,10 @@ void AgentDaemon::Impl::on_round_files() {
 void AgentDaemon::Impl::watch_for_hangs() {
   HangMonitor::Events events;
   events.live = [this] { return host_->look(); };
-  events.on_hang = [this](const WorkerExit& hung) { runner_->run(&agent::Agent::on_hang, hung); };
+  events.on_hang = [this](const WorkerExit& hung, Instant since) {
+    event_recorder_->hangs_since(since);
+    runner_->run(&agent::Agent::on_hang, hung);
+  };
   events.on_warning = [this](const std::string& text) { warn(text); };
   hangs_ = std::make_unique<HangMonitor>(loop_, config_.hangs, std::move(events));
   if (config_.timer_file.empty()) return;
@@ -381,22 +393,12 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   preloader_.reset();
   reaper_->dismiss();
   const std::string logs = folder_.kept_after_failure();
-  const int code = code_for_scheduler(reporter_->finish(*finish_, logs, *event_recorder_));
+  const int own_code = reporter_->finish(*finish_, logs, *event_recorder_);
+  const int code = code_for_scheduler(config_.cluster, *finish_, others_continue_, own_code);
   event_recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
   close_folder(finish_->how == How::Success || finish_->how == How::Stopped);
   return faults_ ? faults_->finish(code) : code;
-}
-
-// srun ends with the highest code of all nodes. A node that leaves while the others finish the job
-// must not make a successful job look stopped (kStoppedResumable would have it requeued).
-int AgentDaemon::Impl::code_for_scheduler(int code) const {
-  const bool is_under_slurm = config_.cluster.kind == ClusterConfig::Kind::Slurm;
-  const bool is_stopped = code == kStoppedResumable || code == kSignalBase + SIGTERM;
-  const bool has_left = others_continue_ && !finish_->job_result && is_stopped;
-  if (!is_under_slurm || !has_left) return code;
-  log::warning("exit code 0, not " + std::to_string(code) + ": the other nodes continue the job");
-  return kSuccess;
 }
 
 std::optional<Duration> AgentDaemon::Impl::may_stay() const {
@@ -438,6 +440,7 @@ void AgentDaemon::Impl::open_faults() {
 
 void AgentDaemon::Impl::open_admin_service() {
   AdminService::Callbacks callbacks;
+  callbacks.goodput = [this] { return goodput_->sample(), event_recorder_->goodput_event(); };
   callbacks.coordinator = [this] {
     return is_connected() ? std::optional(coordinator_peer_) : std::nullopt;
   };
@@ -460,9 +463,7 @@ void AgentDaemon::Impl::open_dashboard() {
   ProgressReporter::Callbacks progress;
   progress.heartbeats = [this] { return host_->heartbeats(config_.workers.nproc); };
   progress.round = [this] { return core_->assignment().round; };
-  progress.send = [this](const control::Progress& report) {
-    if (is_connected()) connection_->send(report);
-  };
+  progress.send = [this](const control::Progress& report) { connection_->send(report); };
   progress_ = std::make_unique<ProgressReporter>(loop_, std::move(progress));
   LogTailReporter::Callbacks tails;
   tails.files = [this](int local_rank) {
@@ -688,7 +689,8 @@ void AgentDaemon::Impl::unwatch_workers() {
 
 void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone milestone) {
   const LocalRank worker(local_rank);
-  event_recorder_->on_milestone(worker, milestone);
+  event_recorder_->on_milestone(worker, milestone, host_->step_of(local_rank).value_or(-1));
+  if (milestone == WorkerMilestone::Stepped) goodput_->on_stepped();
   if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
 }
 
@@ -703,6 +705,7 @@ void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
+  goodput_->sample();
   event_recorder_->stopping();
   unwatch_workers();
   if (effect.is_urgent) host_->be_urgent();

@@ -38,6 +38,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   job_spec.max_nodes = rendezvous.max_nodes;
   job_spec.max_restarts = config.max_restarts;
   job_spec.startup_failures = config.startup_failures;
+  job_spec.stops_on_repeat = config.stops_on_repeat;
   job_spec.has_fixed_ranks = rendezvous.backend == Backend::Static;
   job_spec.is_agent_store = rendezvous.worker_store == WorkerStore::Agent;
   job_spec.is_store_for_members = rendezvous.is_store_for_members;

@@ -29,6 +29,9 @@ inline constexpr Duration kLastCallMax = 30s;  // ... or at the latest after thi
 inline constexpr Duration kExpectedNodesWait = 30s;
 inline constexpr Duration kJoinTimeout = 600s;    // waiting for a round (torchrun's default)
 inline constexpr Duration kStaticTimeout = 900s;  // the same for the static backend, as torchrun
+// With --on-repeat=stop so many restarts in a row without progress end the job. One or two may meet
+// the same bad moment, such as a file server that restarts; NVRx stops after three as well.
+inline constexpr int64_t kFruitlessRestarts = 3;
 // Nodes that join within this time enlarge the job together.
 inline constexpr Duration kScaleUpInterval = 30s;
 inline constexpr Duration kWaitReminderInterval = 60s;  // between "still waiting for nodes"

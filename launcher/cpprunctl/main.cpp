@@ -249,6 +249,14 @@ class JobVerbs {
     add_job(logs);
   }
 
+  void add_goodput() {
+    CLI::App* made =
+        add("goodput", "How a job has used its time: training, and what was lost", cpprun::goodput);
+    made->add_option("job", options_.job,
+                     "its run id, run folder or --log-dir; else the newest job that runs here");
+    made->add_flag("--json", options_.is_json, "print JSON");
+  }
+
   void add_stacks() {
     CLI::App* stacks = add("stacks", "What workers here are doing: their stacks", cpprun::stacks);
     stacks->add_option("--rank", options_.rank, "only of this global rank");
@@ -417,7 +425,8 @@ class HelpFormatter : public CLI::Formatter {
 // Sets the groups of verbs in the help text.
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
-      {"Look at running jobs", {"ps", "status", "top", "pid", "logs", "stacks", "events"}},
+      {"Look at running jobs",
+       {"ps", "status", "top", "pid", "logs", "stacks", "events", "goodput"}},
       {"Change a running job", {"signal", "restart", "drain", "scale", "stop"}},
       {"Before a job and after it", {"doctor", "explain", "slurm", "report", "snapshot", "chaos"}},
       {"Servers and shells", {"serve", "install-as", "completion"}}};
@@ -507,6 +516,7 @@ int main(int argc, char** argv) {
   JobVerbs job_verbs(app, job, job_verb);
   job_verbs.add_lookers();
   job_verbs.add_stacks();
+  job_verbs.add_goodput();
   job_verbs.add_changers();
   cpprun::EventsOptions events;
   const CLI::App* events_verb = add_events_verb(app, events);
@@ -514,8 +524,7 @@ int main(int argc, char** argv) {
   const CLI::App* doctor_verb = add_doctor(app, doctor);
   CLI::App* explain = app.add_subcommand(
       "explain", "What a command line of cpprun would do, and where that differs from torchrun");
-  explain->footer(
-      "Behind it stands a command line: cpprunctl explain torchrun train.py");
+  explain->footer("Behind it stands a command line: cpprunctl explain torchrun train.py");
   explain->prefix_command();
   cpprun::SnapshotCommandOptions snapshot;
   SnapshotVerb snapshot_verb = nullptr;

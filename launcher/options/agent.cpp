@@ -204,6 +204,7 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   read_signals(options, launch);
   config.max_restarts = static_cast<int>(options.max_restarts);
   config.startup_failures = static_cast<int>(options.startup_failures);
+  config.stops_on_repeat = options.on_repeat == "stop";
   config.shows_timing = options.timing;
   config.shares_console = options.stdin_control;
   config.environment = environment.variables;

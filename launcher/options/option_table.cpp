@@ -190,6 +190,16 @@ constexpr OptionRow kTable[] = {
      "End the job after N rounds in a row in which a worker failed in the same way within 10 s of "
      "its start, even if --max-restarts allows more. Default: 0, never.",
      "job-wide, the first agent's value counts; the failure summary always reports such failures"},
+    {"on-repeat",
+     &ParsedOptions::on_repeat,
+     "report|stop",
+     "",
+     "What to do about restarts that cannot help. report: the failure summary names a failure that "
+     "has come before. stop: also end the job with exit code 78 when the same failure comes at the "
+     "same step again, when 3 restarts bring no progress, or at an import or syntax error. "
+     "Default: report.",
+     "job-wide, the first agent's value counts; 78 asks schedulers not to requeue",
+     {.choices = "report stop"}},
     {"timing", &ParsedOptions::timing, "", "",
      "Print the duration of each phase of the start and of each recovery on stderr.",
      "events.jsonl has the same"},

@@ -58,6 +58,7 @@ struct ParsedOptions {
   std::string pass_local_rank;      // empty, dash, underscore
   bool tune_malloc = false;
   int64_t startup_failures = 0;
+  std::string on_repeat = "report";  // report, stop
   bool timing = false;
   std::string snapshot_dir;
   int64_t snapshot_replicas = 0;

@@ -22,7 +22,7 @@ Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
       state_(job_spec, options_.leader_lease.has_value(), options_.make_secret),
       leases_(job_spec.lease, options_.leader_lease.has_value()),
       schedule_(job_spec),
-      failures_(job_spec.startup_failures) {
+      failures_(job_spec.startup_failures, job_spec.stops_on_repeat) {
   state_.term = options_.term;
   state_.needs_proof = options_.needs_proof;
   state_.job_key = options_.job_key;
@@ -81,9 +81,9 @@ Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
 }
 
 void Job::confirm_registration(const Node& node, Effects& effects) const {
-  control::Registered registered{
-      .term = state_.term, .coordinator = options_.coordinator, .version = version()};
+  control::Registered registered{state_.term, options_.coordinator, version()};
   registered.is_standby = state_.standby.is_chosen(node.id.incarnation);
+  registered.takes_time_spent = true;
   if (!leases_.is_exempt(node)) {
     registered.heartbeat = heartbeat_of(job_spec_.lease, job_spec_.heartbeat);
     registered.lease = job_spec_.lease;
@@ -184,8 +184,7 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
     turn_unwanted_away(effects);
     return;
   }
-  if (const auto* told = std::get_if<control::Progress>(&message)) return note(now, *node, *told);
-  if (const auto* lines = std::get_if<control::LogLines>(&message)) return node->take(*lines);
+  if (take_report(now, *node, message)) return;
   if (const auto* request = std::get_if<control::FaultPermitRequest>(&message)) {
     return on_fault_permit_request(*node, *request, effects);
   }
@@ -270,6 +269,7 @@ void Job::on_stopped(Node& node, const control::Stopped& message, Effects& effec
   node.worker_phase = Node::WorkerPhase::Stopped;
   node.facts.reserved_port = message.reserved_port;
   node.take(message.snapshots);
+  node.last_step = message.step;
   if (!is_member) return;
   requested_stop_.on_workers_gone(message.has_saved);
   const bool is_current = phase_ == Phase::Running || phase_ == Phase::Stopping || is_recovering();
@@ -624,7 +624,7 @@ control::Stop Job::stop_of_round(StopCause cause, const std::string& why) const 
 void Job::end_round(Instant now, Effects& effects) {
   phase_ = Phase::WaitingForNodes;
   report_waiting_at_ = now + options_.wait_reminder_interval;
-  failures_.end_round(round(), state_.budgets);
+  failures_.end_round(round(), state_.budgets, nodes_.progress(), state_.past_failures);
   if (failures_.is_job_failing()) {
     return finish_job(failures_.job_result(state_.round.world_size()), effects);
   }

@@ -186,8 +186,12 @@ class Job {
   void on_failed(Node& node, const control::Failed& message, Effects& effects);
   void on_done(Node& node, RoundNumber round, Effects& effects);
   void on_stopped(Node& node, const control::Stopped& message, Effects& effects);
-  void note(Instant now, const Node& node, const control::Progress& report) {
-    progress_.take(now, state_.round.assignments(), node, report);
+  // Keeps a report on which no decision depends. False: the message is none.
+  bool take_report(Instant now, Node& node, const control::AgentMessage& message) {
+    const auto* progress = std::get_if<control::Progress>(&message);
+    if (progress == nullptr) return node.take_report(message);
+    progress_.take(now, state_.round.assignments(), node, *progress);
+    return true;
   }
   void on_draining(Node& node, Effects& effects);
   void request_drain(const Node& node, Effects& effects);

@@ -44,6 +44,7 @@ struct JobState {
   Term term;
   Round round;  // the newest that was formed
   RestartBudgets budgets;
+  control::PastFailures past_failures;
   RoundSnapshots snapshots;
   StandbyChoice standby;
   AdminCommandHandler admin;

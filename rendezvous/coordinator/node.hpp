@@ -5,8 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "common/goodput/goodput.hpp"
 #include "common/ids.hpp"
 #include "common/limits/dashboard.hpp"
 #include "common/time.hpp"
@@ -47,6 +49,8 @@ struct Node {
   WorkerStarts starts{};              // the newest report
   // The newest log lines for the dashboard, by local rank.
   std::map<int64_t, control::LogLines> lines{};
+  std::vector<Duration> time_spent{};  // by GoodputPhase, as this node sees it; empty: no report
+  int64_t last_step = -1;              // of its newest round that is over; -1: unknown
 
   bool is_connected() const { return liveness == Liveness::Present && session.has_value(); }
   bool has_workers() const {
@@ -72,6 +76,24 @@ struct Node {
     // The coordinator asks for no more streams at once: the others are no longer read.
     if (lines.size() >= limits::kStreams && !lines.contains(report.local_rank)) lines.clear();
     lines[report.local_rank] = report;
+  }
+  // A report out of range is ignored.
+  void take(const control::TimeSpent& report) {
+    const auto is_negative = [](Duration spent) { return spent < Duration{}; };
+    if (report.spent.size() != kGoodputPhases || std::ranges::any_of(report.spent, is_negative))
+      return;
+    time_spent = report.spent;
+  }
+  // Keeps a report about this node alone on which no decision depends. False: the message is none.
+  bool take_report(const control::AgentMessage& message) {
+    if (const auto* tail = std::get_if<control::LogLines>(&message)) {
+      take(*tail);
+    } else if (const auto* spent = std::get_if<control::TimeSpent>(&message)) {
+      take(*spent);
+    } else {
+      return false;
+    }
+    return true;
   }
   const control::LogLines* lines_of(int64_t local_rank) const {
     const auto found = lines.find(local_rank);

@@ -154,6 +154,13 @@ std::optional<control::SnapshotName> NodeTable::newest_snapshot() const {
   return newest;
 }
 
+JobProgress NodeTable::progress() const {
+  JobProgress made;
+  for (const auto& [incarnation, node] : nodes_) made.step = std::max(made.step, node.last_step);
+  if (const auto newest = newest_snapshot()) made.snapshot = newest->step;
+  return made;
+}
+
 void send(const Node& node, control::CoordinatorMessage message, Effects& effects) {
   if (node.is_connected()) effects.push_back(Send{*node.session, std::move(message)});
 }

@@ -34,6 +34,17 @@ const char* name_of(const Node& node) {
   return "unknown";
 }
 
+std::optional<Goodput> goodput_of(const Job& job) {
+  const auto is_first = [](const auto& member) { return member.second.group_rank == 0; };
+  const auto member = std::ranges::find_if(job.assignments(), is_first);
+  if (member == job.assignments().end()) return std::nullopt;
+  const auto node = job.nodes().find(member->first);
+  if (node == job.nodes().end() || node->second.time_spent.empty()) return std::nullopt;
+  Goodput goodput;
+  std::ranges::copy(node->second.time_spent, goodput.spent.begin());
+  return goodput;
+}
+
 const char* outcome_of(const Job& job) {
   if (!job.has_job_result()) return nullptr;
   if (job.job_result().is_success) return "success";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/limits/agent.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 
@@ -25,6 +26,7 @@ void make_plain(Register& message) {
   clean(message.local_addr);
   clean(message.job_spec.master_addr);
   std::ranges::for_each(message.addresses, clean);
+  if (message.assignment) clean(message.assignment->past_failures.last);
   if (message.decided) message.decided = sanitize(*std::move(message.decided));
 }
 void make_plain(Failed& message) {
@@ -62,6 +64,8 @@ void make_plain(RankAssignment& message) {
   make_plain(message.replicas_of);
   make_plain(message.replicas_at);
   make_plain(message.standby);
+  std::string& last = message.past_failures.last;
+  last = text::one_line(last, limits::kFingerprintBytes);
 }
 void make_plain(Stop& message) { message.why = reason(message.why); }
 void make_plain(JobResult& message) { message = sanitize(std::move(message)); }
@@ -87,6 +91,7 @@ CoordinatorMessage sanitize(CoordinatorMessage message) {
 JobResult sanitize(JobResult decided) {
   decided.failure_summary =
       text::cut(text::printable(decided.failure_summary), limits::kFailureSummaryBytes);
+  decided.why_no_retry = reason(decided.why_no_retry);
   if (decided.root_cause) decided.root_cause = for_the_wire(*std::move(decided.root_cause));
   return decided;
 }

@@ -99,6 +99,7 @@ AdminService::AdminService(boost::asio::io_context& loop, Node node, Callbacks c
     });
   };
   on_verb("status", [this](const AdminQuery&) { return admin::encode(node_view()); });
+  on_verb("goodput", [this](const AdminQuery&) { return callbacks_.goodput(); });
   on_verb("signal", [this](const AdminQuery& query) { return signal_workers(query); });
   on_verb("leave", [this](const AdminQuery& query) { return leave(query); });
   socket_.on("stacks", std::bind_front(&AdminService::collect_stacks, this));

@@ -41,6 +41,8 @@ Status top(const JobCommandOptions& options);
 // The text that status prints, with the slowest rank at its end. With `is_top` it includes the GPUs
 // of this machine. Printable, but for colours. Prints nothing.
 Result<std::string> status_text_of(const JobCommandOptions& options, bool is_top = false);
+// Prints how a job has used its time: of the running job, else from the events in its run folder.
+Status goodput(const JobCommandOptions& options);
 // Prints the pid of a rank on this machine.
 Status pid(const JobCommandOptions& options);
 // Prints the last lines of the workers' log files here, or everything since a time; with `follows`

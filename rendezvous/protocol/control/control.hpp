@@ -56,6 +56,7 @@ struct JobSpec {
   Duration heartbeat{};
   Duration lease{};
   int64_t startup_failures = 0;  // this many in a row end the job; 0: never
+  bool stops_on_repeat = false;  // a failure that a restart cannot heal ends the job
   bool operator==(const JobSpec&) const = default;
 };
 
@@ -85,6 +86,16 @@ struct ResumePoint {
   // Where the node fetches it before its workers start; empty and 0: the node has it.
   std::string source_address;
   int64_t source_port = 0;
+};
+// What a coordinator knows of the job's failures before a round, to tell restarts that cannot help.
+struct PastFailures {
+  std::string last;            // fingerprint of the newest one; empty: none
+  int64_t last_step = -1;      // the step at which it came; -1: unknown
+  int64_t repeats = 0;         // how often in a row it came at that step
+  int64_t fruitless = 0;       // failures in a row whose rounds made no progress
+  int64_t best_step = -1;      // the last step that any round had finished; -1: unknown
+  int64_t best_snapshot = -1;  // step of the newest snapshot; -1: none
+  bool operator==(const PastFailures&) const = default;
 };
 // A node's part of a round. The agent keeps it and reports it to the next coordinator, which
 // restores the job's state from it (R13).
@@ -121,6 +132,7 @@ struct RankAssignment {
   // Random, the same in all rounds of the job; spares do not get it. A later coordinator believes
   // the report of an outcome, and the announcement of a leader, by it (R10).
   std::string job_key{};
+  PastFailures past_failures{};
 };
 struct JobResult {
   bool is_success = false;
@@ -129,6 +141,8 @@ struct JobResult {
   std::optional<RootCause> root_cause{};  // of all nodes
   int64_t world_size = 0;                 // of the last round
   int64_t same_startup_failures = 0;  // consecutive rounds that failed at start-up in the same way
+  int64_t same_failures = 0;          // consecutive rounds with this failure at this step
+  std::string why_no_retry{};         // why another try cannot help; empty: it may
 };
 
 // An agent's state when it registers.
@@ -205,6 +219,7 @@ struct Stopped {
   bool has_saved = false;                 // every worker exited with 0 or kStoppedResumable
   // The first failure on this node that the agent did not cause.
   std::optional<WorkerExit> failure{};
+  int64_t step = -1;  // the last that any worker here finished, by its heartbeats; -1: unknown
 };
 // The workers are gone and the agent exits in order; the node is not lost.
 struct Leave {
@@ -255,6 +270,11 @@ struct Progress {
   std::vector<int64_t> step_us;  // duration of the last step, in microseconds
   bool operator==(const Progress&) const = default;
 };
+// How the job has used its time as the node of group rank 0 sees it, for /metrics. By GoodputPhase;
+// the node sends it at the end of each round and at most each limits::kTimeSpentInterval.
+struct TimeSpent {
+  std::vector<Duration> spent;
+};
 // The last log lines of one worker, for the dashboard (LogTailRequest). The agent sends them at
 // most once a second, and only when there are new ones. At most limits::kTailLines of each stream,
 // each at most limits::kLineBytesReported, unchanged as the worker wrote them.
@@ -269,7 +289,7 @@ struct LogLines {
 
 using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
                                   Draining, Snapshots, FaultPermitRequest, AdminCommand, AdminHello,
-                                  AdminRequest, Progress, LogLines, AnnounceLeader>;
+                                  AdminRequest, Progress, LogLines, AnnounceLeader, TimeSpent>;
 
 // ---------------------------------------------------------------- coordinator to agent
 
@@ -280,7 +300,8 @@ struct Registered {
   // Zero: the agent runs in the coordinator's process; no pings, no worker lease.
   Duration heartbeat{};
   Duration lease{};
-  bool is_standby = false;  // of the current or the last round
+  bool is_standby = false;        // of the current or the last round
+  bool takes_time_spent = false;  // knows the message TimeSpent; earlier versions do not
 };
 // An agent of the running job, for people.
 struct Occupant {

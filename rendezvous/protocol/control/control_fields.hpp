@@ -37,6 +37,7 @@ void fields(auto&& v, JobSpec& m) {
   v("heartbeat_ns", m.heartbeat);
   v("node_lease_ns", m.lease);
   v("startup_failures", m.startup_failures);
+  v("stops_on_repeat", m.stops_on_repeat);
 }
 void fields(auto&& v, SnapshotName& m) {
   v("step", m.step);
@@ -55,6 +56,14 @@ void fields(auto&& v, ResumePoint& m) {
   v("snapshot", m.snapshot);
   v("source_address", m.source_address);
   v("source_port", m.source_port);
+}
+void fields(auto&& v, PastFailures& m) {
+  v("last", m.last);
+  v("last_step", m.last_step);
+  v("repeats", m.repeats);
+  v("fruitless", m.fruitless);
+  v("best_step", m.best_step);
+  v("best_snapshot", m.best_snapshot);
 }
 void fields(auto&& v, RankAssignment& m) {
   v("term", m.term);
@@ -83,6 +92,7 @@ void fields(auto&& v, RankAssignment& m) {
   v("needs_proof", m.needs_proof);
   v("standby", m.standby);
   v("job_key", m.job_key);
+  v("past_failures", m.past_failures);
 }
 void fields(auto&& v, JobResult& m) {
   v("is_success", m.is_success);
@@ -91,6 +101,8 @@ void fields(auto&& v, JobResult& m) {
   v("root_cause", m.root_cause);
   v("world_size", m.world_size);
   v("same_startup_failures", m.same_startup_failures);
+  v("same_failures", m.same_failures);
+  v("why_no_retry", m.why_no_retry);
 }
 void fields(auto&& v, Register& m) {
   v("job_spec", m.job_spec);
@@ -155,6 +167,7 @@ void fields(auto&& v, WorkerExit& m) {
   v("is_oom_kill", m.is_oom_kill);
   v("is_stopped_by_us", m.is_stopped_by_us);
   v("hang", m.hang);
+  v("step", m.step);
   v("started_at_ns", m.started_at);
   v("ended_at_ns", m.ended_at);
   v("ended_at_wall_us", m.ended_at_wall);
@@ -181,6 +194,7 @@ void fields(auto&& v, Stopped& m) {
   v("snapshots", m.snapshots);
   v("has_saved", m.has_saved);
   v("failure", m.failure);
+  v("step", m.step);
 }
 void fields(auto&& v, Leave& m) {
   v("why", m.why);
@@ -207,6 +221,7 @@ void fields(auto&& v, Registered& m) {
   v("heartbeat_ns", m.heartbeat);
   v("node_lease_ns", m.lease);
   v("is_standby", m.is_standby);
+  v("takes_time_spent", m.takes_time_spent);
 }
 void fields(auto&& v, Occupant& m) {
   v("host", m.host);
@@ -280,6 +295,7 @@ void fields(auto&& v, Progress& m) {
   v("steps", m.steps);
   v("step_us", m.step_us);
 }
+void fields(auto&& v, TimeSpent& m) { v("spent_ns", m.spent); }
 void fields(auto&& v, LogTailRequest& m) {
   v("local_rank", m.local_rank);
   v("lasts_ns", m.lasts);
@@ -318,6 +334,7 @@ void fields(auto&& v, PersistedJobState& m) {
   v("wanted_nodes", m.wanted_nodes);
   v("resume", m.resume);
   v("is_resume_fetched", m.is_resume_fetched);
+  v("past_failures", m.past_failures);
   v("job_result", m.decided);
 }
 
@@ -359,6 +376,7 @@ inline const char* name_of(const AdminRequest&) { return "admin_request"; }
 inline const char* name_of(const Challenge&) { return "challenge"; }
 inline const char* name_of(const Watch&) { return "watch"; }
 inline const char* name_of(const Progress&) { return "progress"; }
+inline const char* name_of(const TimeSpent&) { return "time_spent"; }
 inline const char* name_of(const LogTailRequest&) { return "log_tail_request"; }
 inline const char* name_of(const LogLines&) { return "log_lines"; }
 inline const char* name_of(const AnnounceLeader&) { return "announce_leader"; }

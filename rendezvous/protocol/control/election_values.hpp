@@ -36,6 +36,7 @@ struct PersistedJobState {
   std::optional<int64_t> wanted_nodes{};
   std::optional<SnapshotName> resume{};  // from which the round resumed
   bool is_resume_fetched = false;        // some nodes of the round fetched it
+  PastFailures past_failures{};
   std::optional<JobResult> decided{};
 };
 

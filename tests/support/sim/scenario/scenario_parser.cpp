@@ -102,6 +102,7 @@ bool apply_setting(std::string_view setting, ClusterOptions& options) {
   if (setting == "first-node-is-host") return options.is_first_embedded = true;
   if (setting == "etcd") return options.has_etcd = true;
   if (setting == "static") return options.job_spec.has_fixed_ranks = true;
+  if (setting == "stops-on-repeat") return options.job_spec.stops_on_repeat = true;
   if (setting == "agent-store") return options.job_spec.is_agent_store = true;
   size_t equals = setting.find('=');
   if (equals == std::string_view::npos) return false;

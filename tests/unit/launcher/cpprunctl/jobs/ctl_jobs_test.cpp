@@ -15,6 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::Not;
 
 admin::NodeView view_of(const std::string& run_id, int64_t pid, bool is_host) {
   admin::NodeView view;
