@@ -295,9 +295,8 @@ void AgentDaemon::Impl::start_host() {
   };
   events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
   events.on_stdout_closed = [](bool goes_on) {
-    const std::string text = "stdout was closed by its reader";
-    if (!goes_on) return log::info(text);
-    log::warning(text + "; the workers go on, with their log files only");
+    if (!goes_on) return log::info("stdout was closed by its reader");
+    log::warning("stdout was closed by its reader; the workers go on, with their log files only");
   };
   events.on_note = [](const std::string& text) { log::info(text); };
   events.holds_worker_lease = [this] { return boot_now() < worker_lease_deadline_; };

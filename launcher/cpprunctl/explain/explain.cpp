@@ -1,5 +1,6 @@
 #include "launcher/cpprunctl/explain/explain.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "common/text.hpp"
@@ -13,11 +14,12 @@ Result<std::string> explain(const std::vector<std::string>& words) {
   Environment environment = real_environment();
   environment.variables.insert(environment.variables.begin(), line->variables.rbegin(),
                                line->variables.rend());  // the first of a name counts
-  // Someone may ask on another machine than the one that has the script.
+  // The user may ask on another machine than the one that has the script.
   std::string missing;
-  environment.look_at = [look_at = environment.look_at, &missing](const std::string& path) {
-    FileFacts facts = look_at(path);
-    if (facts.kind != FileKind::Missing) return facts;
+  environment.look_at = [look_at = environment.look_at, &line, &missing](const std::string& path) {
+    const FileFacts facts = look_at(path);
+    const bool is_typed = std::ranges::find(line->words, path) != line->words.end();
+    if (facts.kind != FileKind::Missing || !is_typed) return facts;
     missing = path;
     return FileFacts{FileKind::Other, false};
   };
