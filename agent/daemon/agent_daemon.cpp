@@ -319,6 +319,7 @@ void AgentDaemon::Impl::start_host() {
     starter_->on_ended();
     event_recorder_->workers_gone();
     goodput_->on_round_over();
+    progress_->on_round_ended();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
     if (timers_) timers_->end_round();
@@ -326,9 +327,8 @@ void AgentDaemon::Impl::start_host() {
   };
   events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
   events.on_stdout_closed = [](bool goes_on) {
-    const std::string text = "stdout was closed by its reader";
-    if (!goes_on) return log::info(text);
-    log::warning(text + "; the workers go on, with their log files only");
+    if (!goes_on) return log::info("stdout was closed by its reader");
+    log::warning("stdout was closed by its reader; the workers go on, with their log files only");
   };
   events.on_note = [](const std::string& text) { log::info(text); };
   events.holds_worker_lease = [this] { return boot_now() < worker_lease_deadline_; };
@@ -494,7 +494,7 @@ void AgentDaemon::Impl::open_admin_service() {
 
 void AgentDaemon::Impl::open_dashboard() {
   ProgressReporter::Callbacks progress;
-  progress.live = [this] { return host_->live(); };
+  progress.heartbeats = [this] { return host_->heartbeats(config_.workers.nproc); };
   progress.round = [this] { return core_->assignment().round; };
   progress.send = [this](const control::Progress& report) { connection_->send(report); };
   progress_ = std::make_unique<ProgressReporter>(loop_, std::move(progress));

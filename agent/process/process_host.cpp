@@ -391,6 +391,14 @@ std::optional<int> ProcessHost::pid_of(int local_rank) const {
   return std::nullopt;
 }
 
+std::vector<std::optional<Heartbeat>> ProcessHost::heartbeats(int64_t workers) const {
+  std::vector<std::optional<Heartbeat>> all(static_cast<size_t>(workers));
+  for (size_t rank = 0; channel_ && rank < all.size(); ++rank) {
+    all[rank] = channel_->heartbeat(static_cast<int>(rank));
+  }
+  return all;
+}
+
 std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
   const auto beat = channel_ ? channel_->heartbeat(local_rank) : std::nullopt;
   return beat ? std::optional(beat->step) : std::nullopt;

@@ -164,6 +164,8 @@ class ProcessHost {
   std::optional<int> pid_of(int local_rank) const;
   // Of its last heartbeat; unset: it sent none.
   std::optional<int64_t> step_of(int local_rank) const;
+  // The newest heartbeats of so many workers of the round, live or not, by local rank.
+  std::vector<std::optional<Heartbeat>> heartbeats(int64_t workers) const;
   // The live workers, ordered by local rank, with their heartbeats; without what the caller samples
   // from /proc, off the loop (process_sampler.hpp).
   std::vector<StackTarget> look() const;

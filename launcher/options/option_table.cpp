@@ -255,6 +255,14 @@ constexpr OptionRow kTable[] = {
      "Default: off.",
      "if a fork is not safe, cpprun spawns the workers and prints the reason; "
      "docs/how-to/preload.md"},
+    {"progress",
+     &ParsedOptions::progress,
+     "WORD",
+     "",
+     "auto: count the steps of Python scripts that do not report them, at the first optimizer of "
+     "torch.optim that steps; for top, the dashboard and hang detection. Default: off.",
+     "a folder in front of PYTHONPATH has a sitecustomize.py, which runs the user's own too",
+     {.choices = "auto off"}},
     {"allowed-host", &ParsedOptions::allowed_host, "NAME,...", "",
      "More host names under which browsers and other HTTP clients may reach the rendezvous port. "
      "Always allowed: addresses, localhost, this machine's names and the endpoint's.",

@@ -74,6 +74,7 @@ struct ParsedOptions {
   std::optional<int64_t> debug_rank;
   std::string omp_threads;
   std::string preload = "off";
+  std::string progress = "off";  // auto, off
   std::string allowed_host;
   std::string secret_file;
   std::string tls_cert;

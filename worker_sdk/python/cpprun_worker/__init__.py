@@ -36,6 +36,7 @@ STOPPED_RESUMABLE = 75
 STARTING, READY, TRAINING, EVALUATING, SAVING, ENDING = range(6)
 
 _lock = threading.Lock()
+_heartbeats = []  # not empty after the first heartbeat()
 _connected = []  # empty before the first call, then the agent or None
 _stop_signal = threading.Event()
 _plan = []  # empty before the first fault point, then the fault plan
@@ -84,6 +85,8 @@ def heartbeat(step, phase=TRAINING):
     mean that there is no step yet, so that a stop request loses no work.
     """
     step, phase = _whole('step', step), _whole('phase', phase, range(ENDING + 1))
+    if not _heartbeats:
+        _heartbeats.append(True)
     agent = _own_agent()
     if agent:
         agent.beat(step, phase)
