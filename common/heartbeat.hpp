@@ -14,6 +14,7 @@ struct Heartbeat {
   uint32_t phase = 0;  // worker::Phase, or any other number
   Duration age{};
   Duration step_takes{};  // zero: unknown
+  Duration saved{};       // in this round training has waited so long for saves
 };
 
 // How far a worker's start has come, by its messages: it is connected to its agent; it has restored

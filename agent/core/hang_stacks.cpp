@@ -13,6 +13,10 @@ constexpr size_t kShownGroups = 8;
 constexpr size_t kShownFrames = 8;
 constexpr size_t kNamedRanks = 16;
 constexpr size_t kFunctionBytes = 120;  // of a C++ function, which may have long template arguments
+// The kernel's functions in which a thread waits for another one of its process: futex_wait_queue,
+// futex_do_wait. In a collective of Gloo or NCCL the main thread waits for the backend's threads.
+constexpr std::string_view kFutex = "futex_";
+constexpr std::string_view kKernel = "kernel: waits in ";
 constexpr const char* kSomeCollective = "a collective";
 
 // Parts of C++ functions, in clear and mangled.
@@ -123,6 +127,19 @@ std::string waits_text(const Collectives& collectives, size_t but) {
   return text;
 }
 
+// The only worker that waits in the kernel for something else than a thread of its own.
+StackComparison compare_kernel_waits(const std::vector<RankStack>& workers) {
+  std::optional<size_t> odd;
+  for (size_t i = 0; i < workers.size(); ++i) {
+    if (workers[i].waits_in.starts_with(kFutex)) continue;
+    if (odd || workers[i].waits_in.empty()) return {};
+    odd = i;
+  }
+  if (!odd || workers.size() == 1) return {};
+  return {odd, "it waits in " + workers[*odd].waits_in +
+                   " in the kernel, the others for threads of their own, as in a collective"};
+}
+
 // All wait in collectives; at best, one of them in another than the rest.
 StackComparison compare_collectives(const Collectives& collectives) {
   const std::string all = waits_text(collectives, collectives.size());
@@ -170,6 +187,13 @@ Stack main_stack(std::string_view text) {
   return found;
 }
 
+std::string waits_in(std::string_view text) {
+  const size_t at = text.find(kKernel);
+  if (at == std::string_view::npos) return "";
+  const std::string_view name = before(before(text.substr(at + kKernel.size()), "\n"), " ");
+  return name == "nothing" ? "" : std::string(name);
+}
+
 std::optional<std::string> collective_of(const Stack& stack) {
   for (const StackFrame& frame : stack) {
     if (frame.is_python()) {
@@ -195,7 +219,7 @@ StackComparison compare_stacks(const std::vector<RankStack>& workers) {
     }
   }
   if (waiting > 0 && waiting == workers.size()) return compare_collectives(collectives);
-  if (outside.empty() || outside.size() > waiting) return {};
+  if (outside.empty() || outside.size() > waiting) return compare_kernel_waits(workers);
   const size_t odd = outside.front();
   std::string why = "it is in " + frame_text(workers[odd].stack.front());
   const std::string collective = waits_text(collectives, odd);

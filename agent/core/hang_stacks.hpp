@@ -28,6 +28,8 @@ using Stack = std::vector<StackFrame>;  // innermost frame first; empty: no stac
 struct RankStack {
   Rank rank;
   Stack stack;
+  // Of the main thread: the kernel's function in which it waits; empty: it runs, or none is known.
+  std::string waits_in{};
 };
 
 struct StackComparison {
@@ -38,11 +40,17 @@ struct StackComparison {
 // The main thread's frames in a stack as text.
 Stack main_stack(std::string_view text);
 
+// The kernel's function in a stack as text: RankStack::waits_in.
+std::string waits_in(std::string_view text);
+
 // The collective in which the thread waits: "barrier", or "a collective" where only C++ frames are
 // known. nullopt: it does not wait in one.
 std::optional<std::string> collective_of(const Stack& stack);
 
-// Chooses a worker only where the others wait in collectives, and they are not the minority.
+// Chooses a worker only where the others wait in collectives, and they are not the minority. Where
+// the stacks do not tell, since there are none or since work.wait() has no frame of its own: the
+// only worker whose main thread sleeps, while those of all others wait for another thread, as they
+// do in a collective.
 StackComparison compare_stacks(const std::vector<RankStack>& workers);
 
 // "ranks 0, 2:" and the first frames, once for workers with equal stacks. Leaves out workers

@@ -175,7 +175,7 @@ std::optional<Hang> HangWatch::find_stopped(Instant now,
     const Instant since = tracks_.at(worker.local_rank.value).stopped_since;
     if (since.is_never() || now - since < stopped_limit()) continue;
     return Hang{worker, "stopped by a signal, such as SIGSTOP, for " + text::seconds(now - since),
-                false, true};
+                now - since, false, true};
   }
   return std::nullopt;
 }
@@ -206,7 +206,7 @@ Hang HangWatch::describe(Instant now, const std::vector<WorkerObservation>& work
   const WorkerObservation& worker = find_outlier(now, workers, why);
   const bool is_guess = why.empty();
   if (is_guess && !worker.beat) why = "; it sends no heartbeats, so no more is known";
-  return Hang{worker, silence_text(now, worker) + why, is_guess, false};
+  return Hang{worker, silence_text(now, worker) + why, silent(now, worker), is_guess, false};
 }
 
 // The worker that the others wait for, as far as the observations show.

@@ -30,6 +30,7 @@ namespace cpprun::agent {
 struct Hang {
   WorkerObservation worker;  // the worker that the others wait for, as far as known
   std::string how;           // for WorkerExit::hang
+  Duration silent{};         // since the last sign of progress
   bool is_guess = false;     // nothing but the longest silence tells the worker from the others
   bool is_sure = false;      // true: end the round; false: only log it
 };
@@ -46,6 +47,10 @@ class HangWatch {
   std::optional<Hang> look(Instant now, const std::vector<WorkerObservation>& workers);
   Instant next_look() const { return next_observation_; }
 
+  // How long an observed worker has shown no progress at `now`.
+  Duration silent(Instant now, const WorkerObservation& worker) const {
+    return silence(tracks_.at(worker.local_rank.value), now);
+  }
   // What is known of an observed worker's silence at `now`.
   std::string silence_text(Instant now, const WorkerObservation& worker) const;
 

@@ -17,6 +17,12 @@ void WorkerExits::add(const WorkerExit& exit) {
   if (hung_ && hung_->local_rank == exit.local_rank) exits_.back().hang = hung_->hang;
 }
 
+int64_t WorkerExits::last_step() const {
+  int64_t last = -1;
+  for (const WorkerExit& exit : exits_) last = std::max(last, exit.step);
+  return last;
+}
+
 // The worker lost no work to the stop: it saved, or had finished no step.
 bool WorkerExits::is_resumable(const WorkerExit& exit) const {
   return exit.exit_code == kStoppedResumable || unstepped_.contains(exit.local_rank.value);

@@ -24,6 +24,8 @@ class WorkerExits {
   void add(const WorkerExit& exit);
 
   size_t size() const { return exits_.size(); }
+  // The last step that any of the workers finished; -1: unknown.
+  int64_t last_step() const;
   // Every worker has saved, has finished, or had not begun.
   bool have_lost_nothing() const;
   // Some worker can continue after a restart of the same command.

@@ -645,12 +645,16 @@ std::vector<StackTarget> ProcessHost::look() const {
   return seen;
 }
 
-std::optional<ErrorReport> ProcessHost::final_report(const WorkerExit& end) {
+std::optional<ErrorReport> ProcessHost::final_report(WorkerExit& end) {
   if (!channel_) return std::nullopt;
   const auto rank = static_cast<int>(end.local_rank.value);
   const WorkerChannel::FinalReport last = channel_->worker_exited(rank);
   if (last.made_no_step && events_.on_milestone)
     events_.on_milestone(rank, WorkerMilestone::EndedBeforeStep);
+  if (last.heartbeat && !last.made_no_step) {
+    end.step = last.heartbeat->step;
+    if (events_.on_last_beat) events_.on_last_beat(*last.heartbeat);
+  }
   if (end.is_success()) return std::nullopt;
   if (last.heartbeat && events_.on_note) {
     events_.on_note("local rank " + std::to_string(rank) + " was at step " +

@@ -85,6 +85,9 @@ class ProcessHost {
     std::function<void(LocalRank, const std::string& program)> on_slow_start{};
     // A worker reported that it is ready; once per worker and round.
     std::function<void(LocalRank)> on_ready{};
+    // The last heartbeat of a worker that has ended after at least one step. Comes before
+    // on_failure() and on_end().
+    std::function<void(const Heartbeat&)> on_last_beat{};
     // A worker has failed. Its on_end() follows, once the exits before it are reported and its last
     // lines are read. Not called for a worker that the agent's signal ended.
     std::function<void(const WorkerExit&)> on_failure{};
@@ -190,8 +193,8 @@ class ProcessHost {
   void open_channel();
   void on_ready(int local_rank);
   std::string commit_refusal() const;
-  // What the worker said over its channel; unset: nothing.
-  std::optional<ErrorReport> final_report(const WorkerExit& end);
+  // What the worker said over its channel; unset: nothing. Sets the step of `end`.
+  std::optional<ErrorReport> final_report(WorkerExit& end);
   void read_error(int pid, const std::string& path, const std::optional<ErrorReport>& said);
   void stop_all(int signal, Duration grace);
   void on_grace_over();

@@ -72,7 +72,7 @@ class Table:
         names = [launcher.name for launcher in launchers]
         lines = ['| what | ' + ' | '.join(names) + ' | goal for --preload |']
         lines.append('| --- |' + ' ---: |' * len(names) + ' --- |')
-        for row in self.samples:
+        for row in list(self.samples):  # median() adds those that a goal alone names
             values = [self.median(row, name) for name in names]
             cells = ['' if value is None else f'{value:.3g}' for value in values]
             lines.append(f'| {row} | ' + ' | '.join(cells) + f' | {self.outcome(row)} |')

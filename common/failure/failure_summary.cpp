@@ -127,10 +127,33 @@ std::string restarts_text(const Failure& failure) {
          " by cpprunctl restart";
 }
 
+std::string ordinal(int64_t number) {
+  const int64_t last = number % 10;
+  const bool is_teen = number % 100 >= 11 && number % 100 <= 13;
+  const char* ending = is_teen || last > 3 || last == 0 ? "th"
+                       : last == 1                      ? "st"
+                       : last == 2                      ? "nd"
+                                                        : "rd";
+  return std::to_string(number) + ending;
+}
+
+// "same failure at step 12, 2nd time".
+std::string same_failure_text(const Failure& failure) {
+  if (failure.same_failures < 2) return "";
+  const int64_t step = failure.root_cause.end.step;
+  const std::string place = step < 0 ? " (its step is unknown)" : numbered(" at step", step);
+  return "same failure" + place + ", " + ordinal(failure.same_failures) + " time";
+}
+
 std::string repeated_text(const Failure& failure) {
-  if (failure.same_startup_failures < 2) return "";
+  if (failure.same_startup_failures < 2) return same_failure_text(failure);
   return "failed at start-up in the same way in " + std::to_string(failure.same_startup_failures) +
          " attempts in a row; another restart would not help";
+}
+
+std::string no_retry_text(const Failure& failure) {
+  if (failure.why_no_retry.empty()) return "";
+  return failure.why_no_retry + "; another try would not help (--on-repeat=stop)";
 }
 
 // The reason why the worker's error file cannot be read.
@@ -194,6 +217,7 @@ FailureSummary failure_summary(const Failure& failure) {
   }
   add("restarts", restarts_text(failure));
   add("repeated", repeated_text(failure));
+  add("stopped", no_retry_text(failure));
   add("note", unreadable_text(end));
   add("logs", failure.log_folder);
   if (!failure.log_folder.empty()) add("details", "cpprunctl events " + failure.log_folder);

@@ -23,6 +23,8 @@ struct Failure {
   int64_t restarts_used = 0;
   int64_t max_restarts = 0;
   int64_t admin_restarts = 0;         // by admin command; not charged to the restart budget
+  int64_t same_failures = 0;          // consecutive rounds with this failure at this step
+  std::string why_no_retry;           // why another try cannot help; empty: it may
   RootCause root_cause;               // of all nodes
   int64_t world_size = 0;             // of the round that failed; 0: no worker ran
   int64_t same_startup_failures = 0;  // consecutive attempts with this same start-up failure

@@ -35,6 +35,7 @@ struct WorkerExit {
   // The symptom if the agent stopped the worker because it hung: "no heartbeat for 12.0 s"; else
   // empty. Other workers of the round may have hung too; this one is the most likely cause.
   std::string hang{};
+  int64_t step = -1;   // the last that it finished, by its heartbeats; -1: unknown
   Instant started_at;  // spawned
   Instant ended_at;    // reported by the kernel
   WallTime ended_at_wall;

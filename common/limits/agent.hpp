@@ -23,6 +23,15 @@ inline constexpr Duration kUrgentKillTimeout = 2s;
 inline constexpr Duration kEndingTimeout = 1s;  // a ProcessHost waits for what it killed
 // A worker that ends sooner counts as a start-up failure.
 inline constexpr Duration kStartUp = 10s;
+// Two failures with the same so many first bytes are the same; they travel in each rank assignment.
+inline constexpr size_t kFingerprintBytes = 256;
+
+// Goodput. While workers repeat steps, their heartbeats are read so often: the end of the
+// repetition is known to this. It costs wake-ups, and only then.
+inline constexpr Duration kRedoPollInterval = 250ms;
+// While workers train, the time so far is divided and sent for /metrics so often: as rare as the
+// other checks that wake an idle agent, and no later than a scrape of a minute.
+inline constexpr Duration kTimeSpentInterval = 60s;
 
 // Files of a run. The file server may be gone and must not keep the agent alive.
 inline constexpr Duration kFinalScanTimeout = 5s;  // the last scan of --snapshot-dir before a stop

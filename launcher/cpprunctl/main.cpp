@@ -161,6 +161,10 @@ class JobVerbs {
     add_job(status);
     status->add_option("--rdzv-endpoint", options_.endpoint,
                        "HOST:PORT of a job elsewhere; only its nodes are known there");
+    CLI::App* nodes =
+        add("nodes", "The hosts of a job: their faults, and which are excluded", cpprun::nodes);
+    add_job(nodes);
+    nodes->add_option("--rdzv-endpoint", options_.endpoint, "HOST:PORT of a job elsewhere");
     CLI::App* top = add("top", "The status of a job, live, until it ends", cpprun::top);
     add_job(top);
     top->add_option("-d,--delay", options_.every_s, "seconds between two looks")
@@ -171,7 +175,7 @@ class JobVerbs {
     CLI::App* pid = add("pid", "The pid of a worker here", cpprun::pid);
     pid->add_option("rank,--rank", options_.rank, "its global rank")->required();
     add_job_option(pid);
-    for (CLI::App* verb : {ps, status, pid}) {
+    for (CLI::App* verb : {ps, status, nodes, pid}) {
       verb->add_flag("--json", options_.is_json, "print JSON");
     }
     CLI::App* logs = add("logs", "The end of the log files of workers here", cpprun::logs);
@@ -185,6 +189,14 @@ class JobVerbs {
                      "2026-11-22T06:14:13");
     logs->add_flag("-f,--follow", options_.follows, "go on until the job ends");
     add_job(logs);
+  }
+
+  void add_goodput() {
+    CLI::App* made =
+        add("goodput", "How a job has used its time: training, and what was lost", cpprun::goodput);
+    made->add_option("job", options_.job,
+                     "its run id, run folder or --log-dir; else the newest job that runs here");
+    made->add_flag("--json", options_.is_json, "print JSON");
   }
 
   void add_stacks() {
@@ -214,7 +226,15 @@ class JobVerbs {
     CLI::Option* here =
         stop->add_flag("--here", options_.is_here, "only the nodes that are on this machine");
     add_job(stop);
-    for (CLI::App* verb : {restart, drain, scale, stop}) {
+    CLI::App* exclude = add("exclude", "Leave a host out of all further rounds", cpprun::exclude);
+    exclude->add_option("host", options_.node, "its name, or the group rank of its agent")
+        ->required();
+    exclude->add_option("--reason", options_.reason, "why, for people");
+    add_job_option(exclude);
+    CLI::App* readmit = add("readmit", "Take an excluded host in again", cpprun::readmit);
+    readmit->add_option("host", options_.node, "its name")->required();
+    add_job_option(readmit);
+    for (CLI::App* verb : {restart, drain, scale, exclude, readmit, stop}) {
       verb->add_option("--endpoint", options_.endpoint,
                        "HOST:PORT of a job elsewhere; needs CPPRUN_ADMIN_TOKEN, as its coordinator "
                        "was started with");
@@ -355,8 +375,10 @@ class HelpFormatter : public CLI::Formatter {
 // Sets the groups of verbs in the help text.
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
-      {"Look at running jobs", {"ps", "status", "top", "pid", "logs", "stacks", "events"}},
-      {"Change a running job", {"signal", "restart", "drain", "scale", "stop"}},
+      {"Look at running jobs",
+       {"ps", "status", "nodes", "top", "pid", "logs", "stacks", "events", "goodput"}},
+      {"Change a running job",
+       {"signal", "restart", "drain", "scale", "exclude", "readmit", "stop"}},
       {"Before a job and after it", {"doctor", "explain", "slurm", "snapshot", "chaos"}},
       {"Servers and shells", {"serve", "completion"}}};
   for (const auto& [group, verbs] : groups) {
@@ -429,6 +451,7 @@ int main(int argc, char** argv) {
   JobVerbs job_verbs(app, job, job_verb);
   job_verbs.add_lookers();
   job_verbs.add_stacks();
+  job_verbs.add_goodput();
   job_verbs.add_changers();
   cpprun::EventsOptions events;
   const CLI::App* events_verb = add_events_verb(app, events);

@@ -86,29 +86,42 @@ const RootCause* FailureRecord::root_cause() const {
   return first == nullptr ? nullptr : &first->root_cause;
 }
 
-void FailureRecord::end_round(RoundNumber round, const RestartBudgets& budgets) {
-  const RootCause* first = root_cause();
-  if (first == nullptr) {
-    same_startup_failures_ = 0;
-    return;
-  }
-  last_failure_ = {round, *first};
-  const bool is_start_up = first->why.empty() && is_startup_failure(first->end);
-  const std::string signature = is_start_up ? signature_of(first->end) : "";
+void FailureRecord::pardon(RoundNumber round) {
+  if (const RootCause* first = root_cause(); first != nullptr) last_failure_ = {round, *first};
+  restart();
+}
+
+void FailureRecord::count_startup_failure(const RootCause& cause) {
+  const bool is_start_up = cause.why.empty() && is_startup_failure(cause.end);
+  const std::string signature = is_start_up ? signature_of(cause.end) : "";
   const bool is_same = is_start_up && signature == startup_signature_;
   same_startup_failures_ = is_same ? same_startup_failures_ + 1 : is_start_up ? 1 : 0;
   startup_signature_ = signature;
+}
+
+void FailureRecord::end_round(RoundNumber round, const RestartBudgets& budgets,
+                              const JobProgress& made, control::PastFailures& past) {
+  const RootCause* first = root_cause();
+  if (first == nullptr) {
+    same_startup_failures_ = 0;
+    return note_progress(made, past);
+  }
+  last_failure_ = {round, *first};
+  count_startup_failure(*first);
+  const std::string why = note_failure(*first, made, past);
+  same_failures_ = past.repeats;
+  if (stops_on_repeat_) why_no_retry_ = why;
   const bool is_hopeless = max_startup_failures_ > 0 &&
                            same_startup_failures_ >= max_startup_failures_ && !failure_summary_;
-  is_workers_fault_ = is_workers_fault_ || is_hopeless;
-  if (is_workers_fault_) {
-    failure_summary_ = describe(*first) + budgets.used_text(first->end.is_hang());
-  }
+  is_workers_fault_ = is_workers_fault_ || is_hopeless || !why_no_retry_.empty();
+  if (!is_workers_fault_) return;
+  failure_summary_ = describe(*first) + budgets.used_text(first->end.is_hang());
   if (is_hopeless) {
     *failure_summary_ += "; it failed at start-up in the same way " +
                          std::to_string(same_startup_failures_) +
                          " times in a row (--startup-failures)";
   }
+  if (!why_no_retry_.empty()) *failure_summary_ += "; " + why_no_retry_ + " (--on-repeat=stop)";
 }
 
 control::JobResult FailureRecord::job_result(int64_t world_size) const {
@@ -117,6 +130,8 @@ control::JobResult FailureRecord::job_result(int64_t world_size) const {
   if (first == nullptr || !is_workers_fault_) return result;
   result.root_cause = *first;
   result.same_startup_failures = same_startup_failures_;
+  result.same_failures = same_failures_;
+  result.why_no_retry = why_no_retry_;
   result.world_size = world_size;
   return result;
 }

@@ -14,6 +14,7 @@
 #include "common/ids.hpp"
 #include "common/time.hpp"
 #include "rendezvous/coordinator/node.hpp"
+#include "rendezvous/coordinator/repeats/failure_repeats.hpp"
 #include "rendezvous/coordinator/restart_budgets.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -27,9 +28,10 @@ class FailureRecord {
     RootCause root_cause;
   };
 
-  // `max_startup_failures`: --startup-failures; 0: no limit.
-  explicit FailureRecord(int64_t max_startup_failures)
-      : max_startup_failures_(max_startup_failures) {}
+  // `max_startup_failures`: --startup-failures; 0: no limit. `stops_on_repeat`: a failure that a
+  // restart cannot heal ends the job.
+  FailureRecord(int64_t max_startup_failures, bool stops_on_repeat)
+      : max_startup_failures_(max_startup_failures), stops_on_repeat_(stops_on_repeat) {}
 
   // A round begins: the failures of the last one count no more.
   void begin_round() { clocks_.clear(); }
@@ -42,8 +44,15 @@ class FailureRecord {
   void add(const Node& node, const WorkerExit& end, const std::string& why);
   // The job fails as soon as the round is over. The first summary counts.
   void fail_job(const std::string& summary);
-  // All nodes have reported: finds the root cause, and counts equal failures at start-up in a row.
-  void end_round(RoundNumber round, const RestartBudgets& budgets);
+  // Of the current round; nullptr: no worker has failed.
+  const RootCause* root_cause() const;
+  // The job goes on without the host of the root cause, which explains all failures of the round.
+  // Before end_round().
+  void pardon(RoundNumber round);
+  // All nodes have reported: finds the root cause, counts equal failures in a row, and keeps in
+  // `past` what the next rounds need to know of them.
+  void end_round(RoundNumber round, const RestartBudgets& budgets, const JobProgress& made,
+                 control::PastFailures& past);
 
   bool is_job_failing() const { return failure_summary_.has_value(); }
   // Requires: is_job_failing().
@@ -63,13 +72,16 @@ class FailureRecord {
     std::optional<int64_t> lag_ns;
   };
 
+  void count_startup_failure(const RootCause& cause);
   Clock* clock_of(const Node& node);
-  const RootCause* root_cause() const;
 
   const int64_t max_startup_failures_;
+  const bool stops_on_repeat_;
   std::map<std::string, Clock> clocks_;  // of nodes with a failure in this round
   std::string startup_signature_;        // how the last round failed at start-up; empty: it did not
   int64_t same_startup_failures_ = 0;    // rounds in a row that failed at start-up in the same way
+  int64_t same_failures_ = 0;            // rounds in a row with this failure at this step
+  std::string why_no_retry_;             // empty: another try may help
   std::optional<std::string> failure_summary_;
   bool is_workers_fault_ = false;  // the job fails because of a worker
   RoundFailure last_failure_;

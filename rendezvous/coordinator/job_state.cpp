@@ -1,6 +1,7 @@
 #include "rendezvous/coordinator/job_state.hpp"
 
 #include "rendezvous/coordinator/ranking.hpp"
+#include "rendezvous/coordinator/repeats/failure_repeats.hpp"
 
 namespace cpprun {
 
@@ -24,6 +25,7 @@ std::vector<control::RankAssignment> JobState::assign(const std::vector<Node*>& 
     assignment.wanted_nodes = admin.wanted_nodes();
     assignment.needs_proof = needs_proof;
     assignment.job_key = job_key;
+    assignment.past_failures = past_failures;
   }
   standby.choose(ranked, nodes, is_led_by_standby, assignments);
   snapshots.choose(ranked, assignments);
@@ -36,6 +38,7 @@ void JobState::restore(const control::RankAssignment& assignment) {
   job_key = assignment.job_key;
   budgets =
       RestartBudgets(budgets.failures().max(), assignment.restart_count, assignment.hang_restarts);
+  past_failures = sane(assignment.past_failures);
   snapshots.restore(assignment);
   standby.restore(assignment);
   admin.restore(assignment);
@@ -54,8 +57,10 @@ control::PersistedJobState JobState::to_persist() const {
   state.hang_restarts = budgets.hangs().used();
   state.admin_restarts = admin.restarts();
   state.wanted_nodes = admin.wanted_nodes();
+  state.past_failures = past_failures;
   state.resume = snapshots.resume();
   state.is_resume_fetched = snapshots.is_fetched();
+  if (hosts.is_shared()) state.host_records = hosts.to_report();
   return state;
 }
 

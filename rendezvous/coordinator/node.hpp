@@ -5,8 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "common/goodput/goodput.hpp"
 #include "common/ids.hpp"
 #include "common/limits/dashboard.hpp"
 #include "common/time.hpp"
@@ -45,9 +47,12 @@ struct Node {
   std::optional<int64_t> unanswered;  // the newest ping that still waits for its pong
   Instant dead_at;                    // Liveness::Dead only
   WorkerStarts starts{};              // the newest report
+  bool is_excluded = false;           // its host is
   // The newest reports for the dashboard; log lines by local rank.
   std::optional<control::Progress> progress{};
   std::map<int64_t, control::LogLines> lines{};
+  std::vector<Duration> time_spent{};  // by GoodputPhase, as this node sees it; empty: no report
+  int64_t last_step = -1;              // of its newest round that is over; -1: unknown
 
   bool is_connected() const { return liveness == Liveness::Present && session.has_value(); }
   bool has_workers() const {
@@ -78,14 +83,39 @@ struct Node {
     if (lines.size() >= limits::kStreams && !lines.contains(report.local_rank)) lines.clear();
     lines[report.local_rank] = report;
   }
+  // A report out of range is ignored.
+  void take(const control::TimeSpent& report) {
+    const auto is_negative = [](Duration spent) { return spent < Duration{}; };
+    if (report.spent.size() != kGoodputPhases || std::ranges::any_of(report.spent, is_negative))
+      return;
+    time_spent = report.spent;
+  }
+  // Keeps a report on which no decision depends. False: the message is none.
+  bool take_report(const control::AgentMessage& message) {
+    if (const auto* progressed = std::get_if<control::Progress>(&message)) {
+      take(*progressed);
+    } else if (const auto* tail = std::get_if<control::LogLines>(&message)) {
+      take(*tail);
+    } else if (const auto* spent = std::get_if<control::TimeSpent>(&message)) {
+      take(*spent);
+    } else {
+      return false;
+    }
+    return true;
+  }
   const control::LogLines* lines_of(int64_t local_rank) const {
     const auto found = lines.find(local_rank);
     return found == lines.end() ? nullptr : &found->second;
   }
-  // The node may take part in the next round.
-  bool is_ready() const {
+  bool has_failed_check() const { return facts.node_check.state == control::CheckState::Failed; }
+  // It has no part in a round that is not over.
+  bool is_free() const {
     return is_connected() && !is_draining() &&
            (worker_phase == WorkerPhase::Idle || worker_phase == WorkerPhase::Stopped);
+  }
+  // The node may take part in the next round.
+  bool is_ready() const {
+    return is_free() && !is_excluded && facts.node_check.state == control::CheckState::Passed;
   }
 };
 

@@ -121,7 +121,8 @@ const Node* NodeTable::find(Incarnation incarnation) const {
 int64_t NodeTable::usable_count() const {
   return std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) {
     const Node& node = entry.second;
-    return node.liveness == Node::Liveness::Present && !node.is_draining();
+    return node.liveness == Node::Liveness::Present && !node.is_draining() && !node.is_excluded &&
+           !node.has_failed_check();
   });
 }
 
@@ -152,6 +153,13 @@ std::optional<control::SnapshotName> NodeTable::newest_snapshot() const {
     }
   }
   return newest;
+}
+
+JobProgress NodeTable::progress() const {
+  JobProgress made;
+  for (const auto& [incarnation, node] : nodes_) made.step = std::max(made.step, node.last_step);
+  if (const auto newest = newest_snapshot()) made.snapshot = newest->step;
+  return made;
 }
 
 void send(const Node& node, control::CoordinatorMessage message, Effects& effects) {

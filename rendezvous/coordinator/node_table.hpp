@@ -14,6 +14,7 @@
 #include "common/time.hpp"
 #include "rendezvous/coordinator/effects.hpp"
 #include "rendezvous/coordinator/node.hpp"
+#include "rendezvous/coordinator/repeats/failure_repeats.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
@@ -66,6 +67,8 @@ class NodeTable {
   bool has_candidate() const;
   // The newest complete snapshot of any node.
   std::optional<control::SnapshotName> newest_snapshot() const;
+  // What the workers of all nodes have reached.
+  JobProgress progress() const;
 
  private:
   void clear();

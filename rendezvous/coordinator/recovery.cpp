@@ -121,6 +121,7 @@ control::RankAssignment assignment_of(const control::PersistedJobState& state,
   newest.restart_count = std::min(state.restart_count, job_spec.max_restarts);
   newest.hang_restarts = std::min(state.hang_restarts, job_spec.max_restarts);
   newest.admin_restarts = state.admin_restarts;
+  newest.past_failures = state.past_failures;
   if (state.wanted_nodes) {
     newest.wanted_nodes = std::clamp(*state.wanted_nodes, job_spec.min_nodes, job_spec.max_nodes);
   }

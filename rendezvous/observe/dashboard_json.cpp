@@ -76,6 +76,7 @@ json to_json(const Job& job, const JobHistory* record) {
     for (const RoundRecord& each : record->rounds()) rounds.push_back(to_json(each));
   }
   const bool has_job_result = job.has_job_result();
+  const std::optional<Goodput> goodput = goodput_of(job);
   return {{"phase", name_of(job.phase())},
           {"state", name_of(state_of(job))},
           {"outcome", has_job_result ? json(outcome_of(job)) : json(nullptr)},
@@ -91,6 +92,7 @@ json to_json(const Job& job, const JobHistory* record) {
           {"why_no_round", job.phase() == Job::Phase::Running ? "" : job.why_no_round()},
           {"snapshot_step", step_of(job.newest_snapshot())},
           {"resumed_from", step_of(job.resume())},
+          {"goodput", json_or_null<json>(goodput ? goodput->share() : std::nullopt)},
           {"node_count", job.nodes().size()},
           {"nodes", node_rows(job)},
           {"rounds", rounds}};

@@ -3,6 +3,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "rendezvous/observe/prometheus.hpp"
@@ -15,8 +16,8 @@ namespace {
 using control::StopCause;
 using Phase = Job::Phase;
 
-constexpr const char* kNodeStates[] = {"idle", "starting", "running", "stopped",
-                                       "done", "draining", "silent",  "dead"};
+constexpr const char* kNodeStates[] = {"idle",     "starting", "running", "stopped", "done",
+                                       "draining", "excluded", "silent",  "dead"};
 
 // Writes families, with a series for each job.
 class JobPage {
@@ -29,6 +30,7 @@ class JobPage {
   void history();
   void recoveries();
   void worker_starts();
+  void goodput();
   std::string take() { return text_.take(); }
 
  private:
@@ -192,6 +194,21 @@ void JobPage::worker_starts() {
   });
 }
 
+// As the node of group rank 0 sees it.
+void JobPage::goodput() {
+  text_.family("cpprun_job_time_seconds_total", "counter",
+               "How the job has used its time, by phase, as its first node sees it; no series "
+               "before the first report.");
+  each([&](std::string_view id, const Job& job) {
+    const std::optional<Goodput> goodput = goodput_of(job);
+    if (!goodput) return;
+    for (size_t i = 0; i < kGoodputPhases; ++i) {
+      const char* phase = name_of(static_cast<GoodputPhase>(i));
+      text_.part("", {{"run_id", id}, {"phase", phase}}, to_seconds(goodput->spent[i]));
+    }
+  });
+}
+
 }  // namespace
 
 std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history) {
@@ -201,6 +218,7 @@ std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& j
   page.history();
   page.recoveries();
   page.worker_starts();
+  page.goodput();
   return page.take();
 }
 

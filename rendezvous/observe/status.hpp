@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "common/goodput/goodput.hpp"
 #include "common/shown_state.hpp"
 #include "rendezvous/coordinator/coordinator.hpp"
 
@@ -24,12 +25,16 @@ std::string status_json(const Coordinator& coordinator,
 // "success", "stopped" (on request, resumable), "failure"; null while the job has no result.
 const char* outcome_of(const Job& job);
 
+// How the job has used its time, as its first node has reported it; nullopt: no report came yet.
+// Counts of failures and restarts are not in it.
+std::optional<Goodput> goodput_of(const Job& job);
+
 // In the words that people see.
 ShownState state_of(const Job& job);
 
 // "recovering", "waiting_for_nodes", "running", "stopping", "finishing", "ended".
 const char* name_of(Job::Phase phase);
-// "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".
+// "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining", "excluded".
 const char* name_of(const Node& node);
 
 }  // namespace cpprun

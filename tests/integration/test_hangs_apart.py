@@ -43,10 +43,10 @@ def torch_workers(jobs):
     if not list(ROOT.glob('.venv/lib/python3*/site-packages/torch')):
         pytest.skip('no torch in .venv')
 
-    def start(code, *flags, head=TORCH):
+    def start(code, *flags, head=TORCH, **options):
         script = jobs.script(head + code, PYTHON)
         command = ('--standalone', '--nproc-per-node=3', LIMIT, '--shutdown-timeout=2', *flags)
-        return jobs.cpprun(*command, '--no-python', script)
+        return jobs.cpprun(*command, '--no-python', script, **options)
 
     return start
 
@@ -109,6 +109,41 @@ dist.barrier()
 """
     job = torch_workers(code, head='')
     check_rank_1_is_chosen_by_its_stack(job)
+
+
+NO_TOOLS = '/nowhere'  # a PATH without py-spy and gdb
+SLEEPS = r'it waits in \w*nanosleep\w* in the kernel, the others for threads of their own'
+
+
+def test_rank_outside_a_barrier_without_heartbeats_and_stacks(torch_workers):
+    """The kernel tells which one sleeps."""
+    code = TORCH.split('def beat')[0].replace('import cpprun_worker as w', '') + LATE + """
+if rank == 1:
+    load_next_batch()
+dist.barrier()
+"""
+    job = torch_workers(code, head='', env={'PATH': NO_TOOLS})
+    assert job.done(120) == 1
+    assert root_cause(job)[1] == '1', job.err
+    assert re.search(SLEEPS, root_cause(job)[2]), job.err
+
+
+def test_rank_that_sleeps_while_the_others_wait_for_work(torch_workers):
+    """work.wait() has no Python frame."""
+    code = """
+import time
+def load_next_batch():
+    time.sleep(300)
+if rank == 1:
+    time.sleep(1)  # the others have been silent for longer
+beat(7)
+work = dist.all_reduce(torch.ones(4), async_op=True) if rank != 1 else None
+load_next_batch() if rank == 1 else work.wait()
+"""
+    job = torch_workers(code)
+    assert job.done(120) == 1
+    assert root_cause(job)[1] == '1', job.err
+    assert re.search(SLEEPS, root_cause(job)[2]), job.err
 
 
 def test_rank_outside_a_barrier_at_the_same_step(torch_workers):

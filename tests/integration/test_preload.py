@@ -17,6 +17,7 @@ import zipfile
 import pytest
 from conftest import BIN, children_of, is_alive, kill, poll, read_bytes
 from test_terminal import Screen
+from torch_python import PYTHON
 
 INFO = {'LOGLEVEL': 'INFO'}
 
@@ -307,6 +308,29 @@ def test_modules_are_imported_once(jobs):
     job = start(jobs, 'heavy', 'script.py', n=4, flags=('--max-restarts=2',))
     assert job.done() == 0, job.output
     assert jobs.mark('imports') == 'x'
+
+
+def test_what_torch_imports_at_first_use_is_preloaded(jobs):
+    script(jobs, """
+import sys, torch
+before = set(sys.modules)
+torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+print('imports', len(set(sys.modules) - before))
+""")
+    job = start(jobs, 'torch', 'script.py', env={'PYTHON_EXEC': PYTHON})
+    assert job.done() == 0, job.output
+    assert forked(jobs) == [True]
+    assert job.out == 'imports 0\n'
+
+
+@pytest.mark.parametrize('code', ['import absent_package', 'raise RuntimeError', 'VALUE = ('])
+def test_what_cannot_be_imported_at_first_use_costs_nothing(jobs, code):
+    script(jobs, '', 'torch/__init__.py', uses='')
+    script(jobs, code, 'torch/_dynamo.py', uses='')
+    script(jobs, 'import torch')
+    job = start(jobs, 'torch', 'script.py')
+    assert job.done() == 0, job.output
+    assert forked(jobs) == [True]
 
 
 REFUSED = {

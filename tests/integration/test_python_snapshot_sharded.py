@@ -81,6 +81,41 @@ print(f"sum {sum(part.abs().sum().item() for part in state['model'].values()):.6
     assert job.find(r'sum (\S+)')[0] in output
 
 
+def to_safetensors(jobs, snapshot):
+    env = {'PYTHONPATH': str(ROOT / 'worker_sdk' / 'python')}
+    command = ('-m', 'cpprun_worker.to_safetensors', snapshot, 'model.safetensors')
+    return jobs.run(PYTHON, *command, env=env)
+
+
+def test_its_model_becomes_a_safetensors_file(jobs):
+    train(jobs, 2, 5, 'runs')
+    assert to_safetensors(jobs, 'runs/step-5') == (0, '')
+    look = """
+import safetensors.torch, torch
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+dcp_to_torch_save('runs/step-5', 'all.pt')
+model = torch.load('all.pt', weights_only=False)['model']
+exported = safetensors.torch.load_file('model.safetensors')
+assert exported.keys() == model.keys()
+for name, tensor in exported.items():
+    assert tensor.dtype == model[name].dtype and torch.equal(tensor, model[name]), name
+"""
+    code, output = jobs.run(PYTHON, '-c', look)
+    assert code == 0, output
+    refused = cpprunctl('convert', jobs.folder / 'runs/step-5', jobs.folder / 'all.pt')
+    assert refused.returncode == 1
+    assert 'is sharded; ' in refused.stderr and 'cpprun_worker.to_safetensors' in refused.stderr
+    (part,) = (jobs.folder / 'runs' / 'step-5').glob('__1_0.distcp')
+    part.write_bytes(bytes(part.stat().st_size))
+    (jobs.folder / 'model.safetensors').unlink()
+    code, output = to_safetensors(jobs, 'runs/step-5')
+    assert code == 1 and "error: runs/step-5/__1_0.distcp is not what was written" in output
+    part.unlink()
+    code, output = to_safetensors(jobs, 'runs/step-5')
+    assert code == 1 and output.startswith('error: '), output
+    assert not list(jobs.folder.glob('model.safetensors*'))
+
+
 def test_a_model_of_another_shape_is_refused_with_its_tensor(jobs):
     train(jobs, 2, 5, 'runs')
     job = start(jobs, 2, 10, 'runs', restarts=0, WIDTH='310')

@@ -35,6 +35,16 @@ def lab():
     made.stop()
 
 
+@pytest.fixture
+def large_lab():
+    """Of five nodes."""
+    if str(ROOT).startswith('/tmp/'):
+        pytest.skip('a Slurm lab hides /tmp, and the sources are there')
+    made = start('slurm', lambda *where: slurm_lab.SlurmLab(*where, nodes=5), slurm_lab.NEEDED)
+    yield made
+    made.stop()
+
+
 @pytest.fixture(scope='session')
 def hosts():
     made = start('ssh', ssh_lab.SshLab, ssh_lab.NEEDED)

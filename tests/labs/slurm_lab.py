@@ -9,6 +9,7 @@ import os
 import pathlib
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ NETWORK = '10.76.0'
 UNSHARE = ['unshare', '--mount', '--net', '--uts', '--ipc', '--pid', '--fork', '--kill-child',
            '--propagation', 'private', '/usr/bin/python3']
 SLOW = 300  # seconds until a lab must be up, on a machine ten times slower
+LOST_AFTER = 20  # seconds without an answer of its slurmd, until Slurm takes a node for lost
 
 
 def call(*command, **options):
@@ -78,6 +80,7 @@ TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
 ReturnToService=2
+SlurmdTimeout={lost_after}
 KillWait=20
 InactiveLimit=0
 PreemptType=preempt/partition_prio
@@ -97,7 +100,8 @@ def write_files(folder, nodes):
     state = folder / 'state'
     (etc / 'slurm').mkdir(parents=True)
     state.mkdir()
-    (etc / 'slurm' / 'slurm.conf').write_text(CONF.format(state=state, nodes=nodes))
+    (etc / 'slurm' / 'slurm.conf').write_text(CONF.format(state=state, nodes=nodes,
+                                                             lost_after=LOST_AFTER))
     addresses = [f'{NETWORK}.{i} n{i}' for i in range(1, nodes + 1)]
     hosts = ['127.0.0.1 localhost', f'{NETWORK}.250 ctl', *addresses]
     (etc / 'hosts').write_text('\n'.join(hosts) + '\n')
@@ -162,6 +166,17 @@ class SlurmLab:
         """The fields of `scontrol show job`."""
         words = self.ask('scontrol', 'show', 'job', number).split()
         return dict(word.split('=', 1) for word in words if '=' in word)
+
+    def lose(self, name):
+        """Ends a node with all its processes, as a power loss does."""
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            try:
+                words = pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().split(b'\0')
+            except OSError:
+                continue
+            number = name.removeprefix('n').encode()
+            if words[2:5] == [b'node', bytes(self.folder), number]:
+                os.kill(int(pid), signal.SIGKILL)
 
     def stop(self):
         self.process.kill()  # --kill-child ends process 1 of the lab, and the kernel all others

@@ -1,12 +1,15 @@
 """cpprun under a real Slurm on two nodes."""
 import os
 import pathlib
+import re
 import subprocess
 import time
 
 import pytest
 
 WORKER = pathlib.Path(__file__).with_name('lab_worker.py')
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TRAINING = ROOT / 'tests' / 'support' / 'python_snapshot_worker.py'
 MANY = 1_000_000  # steps; more than a test waits for
 SLOWEST = 300
 
@@ -90,6 +93,23 @@ def test_a_stopped_job_is_requeued_and_continues(lab, cpprun, place):
     assert 'ends at step 400' in out, out
 
 
+def test_excluded_hosts_are_left_out_of_the_requeued_job(lab, cpprun, place):
+    bad = place / 'bad_on_n2'
+    bad.write_text(f'#!/bin/sh\nif [ "$(hostname)" = n2 ]; then sleep 1; exit 3; fi\n'
+                   f'exec python3 {WORKER} "$@"\n')
+    bad.chmod(0o755)
+    options = '--requeue=1 --nnodes=1:2 --exclude-after=1 --no-python'
+    number = submit(lab, place, f'srun {cpprun} {options} {bad} 400 {place}', '--nodes=1-2')
+    wait_for(lambda: 'n2 is excluded' in (place / 'out').read_text(), 'the host is excluded')
+    wait_for((place / 'running-0').exists, 'the other node goes on')
+    lab.run('scancel', '--signal=USR2', number)
+    wait_for(lambda: has_ended(lab, number), 'the job ends')
+    job, out = lab.job(number), (place / 'out').read_text()
+    assert job['JobState'] == 'COMPLETED' and job['Restarts'] == '1', (job, out)
+    assert job['ExcNodeList'] == 'n2' and job['NodeList'] == 'n1', (job, out)
+    assert f'job {number} gets other nodes than n2' in out, out
+
+
 def test_the_batch_file_of_cpprunctl_saves_is_requeued_and_continues(lab, cpprun, place):
     written = subprocess.run([cpprun.with_name('cpprunctl'), 'slurm', 'script', '--cpus-per-task=1',
                               f'--output={place}/out', WORKER, '400', place],
@@ -132,3 +152,46 @@ def test_a_preempted_job_saves_and_continues(lab, cpprun, place):
     job, out = lab.job(number), (place / 'out').read_text()
     assert job['JobState'] == 'COMPLETED' and job['Restarts'] == '1', (job, out)
     assert 'rank 0 saves at step' in out and 'ends at step 1000' in out, out
+
+
+@pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='long: only with --all')
+def test_a_job_that_is_preempted_three_times_and_loses_a_node_ends_as_if_undisturbed(
+    large_lab, cpprun
+):
+    """Four of five nodes train with DDP. Slurm itself requeues a job that loses a node."""
+    lab = large_lab
+
+    def submit_training(name, sleep):
+        folder = lab.folder / name
+        command = (f'PYTHON_EXEC={ROOT}/.venv/bin/python OMP_NUM_THREADS=1 '
+                   f'srun --kill-on-bad-exit=0 {cpprun} --requeue=3 {TRAINING} steps=60 '
+                   f'every=2 sleep={sleep} folder={folder}/snapshots')
+        folder.mkdir()
+        (folder / 'job.sh').write_text(f'#!/bin/bash\n{command}\n')
+        done = lab.run('sbatch', '--parsable', '--nodes=4', '--requeue', '--open-mode=append',
+                       f'--output={folder}/out', folder / 'job.sh')
+        return done.stdout.strip(), folder / 'out'
+
+    def outcome(number, out):
+        wait_for(lambda: has_ended(lab, number), 'the job ends')
+        job, text = lab.job(number), out.read_text()
+        assert job['JobState'] == 'COMPLETED', (job, text)
+        return job, text, set(re.findall(r'parameters (\w+)', text))
+
+    def steps_of(restarts):
+        """The steps of the run after so many requeues."""
+        text = out.read_text() if out.exists() else ''
+        runs = text.split('[rank 0] started as')
+        return runs[restarts + 1].count('[rank 0] step') if len(runs) > restarts + 1 else 0
+
+    whole = outcome(*submit_training('whole', 0))[2]
+    assert len(whole) == 1
+    number, out = submit_training('disturbed', 0.5)
+    for restarts in range(3):
+        wait_for(lambda: steps_of(restarts) >= 4, 'it trains')  # noqa: B023
+        lab.run('srun', '--partition=urgent', '--nodes=5', '--exclusive', 'true')
+    wait_for(lambda: steps_of(3) >= 4, 'it trains')
+    lab.lose(lab.ask('squeue', '-h', '-j', number, '-o', '%B').strip())  # its batch host
+    job, text, result = outcome(number, out)
+    assert job['Restarts'] == '4', (job, text)
+    assert result == whole, text

@@ -15,6 +15,7 @@
 #include "common/json.hpp"
 #include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -130,7 +131,8 @@ void ConsoleReporter::unended(const std::vector<StuckProcess>& left) const {
 std::string ConsoleReporter::first_failure(const agent::FirstFailure& failure) const {
   const std::string text = failed_worker_text({host_name_, failure.end});
   const std::string restart = agent::restart_text(failure.assignment, failure.end.is_hang());
-  restart.empty() ? log::info(text) : log::status(text + "; " + restart);
+  const char* unless = config_.stops_on_repeat ? ", unless that cannot help" : "";
+  restart.empty() ? log::info(text) : log::status(text + "; " + restart + unless);
   return text;
 }
 
@@ -138,6 +140,7 @@ int ConsoleReporter::finish(const agent::Finish& finish, const std::string& log_
                             EventRecorder& recorder) {
   log_folder_ = log_folder;
   const int code = report_outcome(finish, recorder);
+  if (recorder.is_first_node()) report_goodput(recorder.goodput().at(boot_now()));
   // Otherwise the user would believe that this node took part in the job.
   if (finish.ran_no_worker && finish.job_result) {
     log::note("job '" + config_.rendezvous.run_id +
@@ -145,6 +148,12 @@ int ConsoleReporter::finish(const agent::Finish& finish, const std::string& log_
               std::to_string(code) + " is the job's");
   }
   return code;
+}
+
+// Only where a failure has cost something: a job that has failed at its start had nothing to lose.
+void ConsoleReporter::report_goodput(const Goodput& goodput) {
+  const bool has_lost = goodput.restarts > 0 || goodput.share().has_value();
+  if (goodput.failures > 0 && has_lost) log::status(goodput_line(goodput));
 }
 
 int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& recorder) {
@@ -163,7 +172,10 @@ int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& 
       log::error(finish.text);
       if (!finish.lost.empty()) recorder.lost_node(finish);
       return kFailure;
-    case agent::Finish::How::Failure: report_failure(finish, recorder); return kFailure;
+    case agent::Finish::How::Failure:
+      report_failure(finish, recorder);
+      return finish.job_result && !finish.job_result->why_no_retry.empty() ? kRetryUseless
+                                                                           : kFailure;
   }
   return kFailure;
 }
@@ -202,6 +214,8 @@ std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) 
     failure.root_cause = *finish.job_result->root_cause;
     failure.world_size = finish.job_result->world_size;
     failure.same_startup_failures = finish.job_result->same_startup_failures;
+    failure.same_failures = finish.job_result->same_failures;
+    failure.why_no_retry = finish.job_result->why_no_retry;
   } else if (has_own) {
     failure.root_cause = {host_name_, finish.ends[root_cause_index(finish.ends)]};
     failure.world_size = static_cast<int64_t>(finish.ends.size());

@@ -11,6 +11,7 @@
 #include "agent/daemon/events/event_recorder.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "common/failure/failure_summary.hpp"
+#include "common/goodput/goodput.hpp"
 #include "common/thread/io_thread.hpp"
 
 namespace cpprun {
@@ -36,6 +37,7 @@ class ConsoleReporter {
   bool has_shown_logs() const { return has_shown_logs_; }
 
  private:
+  static void report_goodput(const Goodput& goodput);
   int report_outcome(const agent::Finish& finish, EventRecorder& recorder);
   std::string stopped_text(const agent::Finish& finish) const;
   void report_failure(const agent::Finish& finish, EventRecorder& recorder);

@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "common/json.hpp"
@@ -41,6 +44,10 @@ const char* name_of(agent::Finish::How how) {
   return "unknown";
 }
 
+// The causes of a stop that count as failures of the job.
+constexpr std::array<std::string_view, 4> kFailures{"failure", "node_lost", "snapshot",
+                                                    "worker_lease"};
+
 double milliseconds(Duration duration) {
   constexpr double kSteps = 1000;  // to the microsecond
   return std::round(to_seconds(duration) * 1e3 * kSteps) / kSteps;
@@ -52,6 +59,7 @@ void add_exit(const WorkerExit& end, ordered_json& fields) {
   fields["pid"] = end.pid;
   fields["exit_code"] = end.exit_code;
   if (end.signal() != 0) fields["signal"] = signal_name(end.signal());
+  if (end.step >= 0) fields["step"] = end.step;
   fields["has_core"] = end.has_core;
   fields["is_oom_kill"] = end.is_oom_kill;
 }
@@ -98,8 +106,12 @@ void EventRecorder::run_started() {
 
 void EventRecorder::take_start_times() {
   const StartTimes& times = start_times_;
-  if (times.main_at == Instant{}) return phases_.begin(boot_now());
-  phases_.begin(times.main_at - times.exec);
+  const bool is_measured = times.main_at != Instant{};
+  const Instant begun_at = is_measured ? times.main_at - times.exec : boot_now();
+  phases_.begin(begun_at);
+  goodput_.begin(begun_at);
+  goodput_.wait(is_measured ? times.listening : begun_at);
+  if (!is_measured) return;
   phases_.reach("exec", times.main_at);
   phases_.reach("options", times.options);
   phases_.reach("prepare", times.prepared);
@@ -110,19 +122,33 @@ void EventRecorder::on_message(const control::CoordinatorMessage& message) {
   std::visit([this](const auto& m) { on(m); }, message);
 }
 
-void EventRecorder::on(const control::Registered&) {
+void EventRecorder::on(const control::Registered& message) {
+  takes_time_spent_ = message.takes_time_spent;
   if (round_ == RoundNumber()) phases_.reach("join", boot_now());
 }
 
 void EventRecorder::on(const control::Wait& message) {
+  set_excluded(message.is_excluded, message.why);
   if (std::exchange(waiting_reason_, message.why) == message.why) return;
   write("waiting", {{"why", message.why}, {"is_spare", message.is_spare}});
 }
 
+void EventRecorder::set_excluded(bool is_excluded, const std::string& why) {
+  if (std::exchange(is_excluded_, is_excluded) == is_excluded) return;
+  write(is_excluded ? "host_excluded" : "host_readmitted", {{"host", node_}, {"why", why}});
+}
+
+void EventRecorder::node_checked(const std::string& why, Duration took) {
+  write("node_check", {{"is_passed", why.empty()}, {"why", why}, {"took_ms", milliseconds(took)}});
+}
+
 void EventRecorder::on(const control::RankAssignment& message) {
+  set_excluded(false, "");
   phases_.reach(round_ == RoundNumber() ? "world" : "form", boot_now());
+  goodput_.form(boot_now(), message.past_failures.best_step);
   torch_.round_formed(boot_now(), message);
   round_ = message.round;
+  group_rank_ = message.group_rank;
   is_fetching_ = message.resume && !message.resume->source_address.empty();
   waiting_reason_.clear();
   write("round_formed", {{"round", message.round.value},
@@ -198,6 +224,7 @@ void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid,
 void EventRecorder::round_started(const WorkerStarts& starts) {
   spawned_at_ = boot_now();
   phases_.reach("spawn_last", spawned_at_);
+  goodput_.run(spawned_at_);
   log_.write(std::exchange(started_, "") + line(now(), "round_started", round_fields(starts)));
   torch_.round_started();
   write_timing("spawn");
@@ -220,6 +247,7 @@ ordered_json EventRecorder::round_fields(const WorkerStarts& starts) const {
 
 void EventRecorder::start_failed() {
   is_running_ = false;
+  goodput_.wait(boot_now());
   started_.clear();
 }
 
@@ -237,7 +265,10 @@ void EventRecorder::write_timing(const char* until) {
   log::plain("timing: " + agent::timings_text(what, phases_) + "\n");
 }
 
-void EventRecorder::on_milestone(LocalRank local_rank, WorkerMilestone milestone) {
+void EventRecorder::on_milestone(LocalRank local_rank, WorkerMilestone milestone, int64_t step) {
+  if (milestone == WorkerMilestone::Connected) goodput_.connect(boot_now());
+  if (milestone == WorkerMilestone::Stepped) goodput_.step(boot_now(), step);
+  if (milestone == WorkerMilestone::EndedBeforeStep) goodput_.expect_steps();
   if (milestone == WorkerMilestone::Connected) startup_progress_.connected(local_rank, boot_now());
   if (milestone == WorkerMilestone::Resumed) startup_progress_.loaded(local_rank, boot_now());
   if (milestone == WorkerMilestone::Stepped && startup_progress_.stepped(local_rank)) end_timing();
@@ -292,12 +323,14 @@ void EventRecorder::stopping() {
   stop_reported_at_ = now();
   phases_.begin(failed_at_.value_or(stop_reported_at_->at));
   phases_.reach("detect", stop_reported_at_->at);
+  goodput_.stop(failed_at_.value_or(stop_reported_at_->at));
 }
 
 // Writes round_stopping once per round, with the first cause.
 void EventRecorder::begin_stop(const std::string& cause, const std::string& why) {
   if (!is_running_ || std::exchange(is_stopping_, true)) return;
   cause_ = cause;
+  if (std::ranges::count(kFailures, cause) > 0) goodput_.fail();
   write_started();
   log_.write(line(stop_reported_at_.value_or(now()), "round_stopping",
                   {{"round", round_.value}, {"cause", cause}, {"why", why}}));
@@ -309,8 +342,34 @@ void EventRecorder::workers_gone() {
   if (stop_reported_at_) begin_stop("worker_lease", "the coordinator has not answered in time");
   is_running_ = false;
   phases_.reach("stop", boot_now());
+  goodput_.leave(boot_now());
   torch_.waits_for_round(boot_now());
   write("round_stopped", {{"round", round_.value}});
+  log_.write(goodput_event() + "\n");
+}
+
+ordered_json EventRecorder::goodput_fields(Instant at) const {
+  const Goodput goodput = goodput_.at(at);
+  ordered_json spent = ordered_json::object();
+  for (size_t i = 0; i < kGoodputPhases; ++i) {
+    spent[name_of(static_cast<GoodputPhase>(i))] = milliseconds(goodput.spent[i]);
+  }
+  ordered_json fields{{"round", round_.value},
+                      {"total_ms", milliseconds(goodput.total())},
+                      {"spent_ms", spent},
+                      {"failures", goodput.failures},
+                      {"restarts", goodput.restarts},
+                      {"best_step", goodput_.best_step()}};
+  const std::optional<double> share = goodput.share();
+  fields["share"] = share ? ordered_json(*share) : ordered_json(nullptr);
+  return fields;
+}
+
+std::string EventRecorder::goodput_event() const {
+  const Stamp stamp = now();
+  std::string text = line(stamp, "goodput", goodput_fields(stamp.at));
+  text.pop_back();
+  return text;
 }
 
 void EventRecorder::warning(const std::string& text) { write("warning", {{"text", text}}); }
@@ -335,6 +394,8 @@ void EventRecorder::failure_summary(const Failure& failure, const std::string& t
   fields["admin_restarts"] = failure.admin_restarts;
   fields["max_restarts"] = failure.max_restarts;
   fields["same_startup_failures"] = failure.same_startup_failures;
+  fields["same_failures"] = failure.same_failures;
+  if (!failure.why_no_retry.empty()) fields["why_no_retry"] = failure.why_no_retry;
   fields["text"] = text;
   keep_failure_summary(fields);
 }
@@ -363,6 +424,7 @@ void EventRecorder::finished(const agent::Finish& finish, int exit_code) {
                       {"exit_code", exit_code},
                       {"restarts_used", finish.restarts_used}};
   if (!finish.text.empty()) fields["text"] = finish.text;
+  log_.write(goodput_event() + "\n");
   write("finished", fields);
   torch_.finished(boot_now(), finish);
 }

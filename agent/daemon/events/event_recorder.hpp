@@ -15,6 +15,7 @@
 #include "agent/daemon/events/event_log.hpp"
 #include "agent/daemon/events/torchelastic_events.hpp"
 #include "common/failure/failure_summary.hpp"
+#include "common/goodput/goodput_account.hpp"
 #include "common/heartbeat.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -44,13 +45,17 @@ class EventRecorder {
   void start_failed();  // one could not be; the others are gone
   // A worker's milestones before its first step: agent/core/startup_progress.hpp.
   void worker_ready(LocalRank local_rank);
-  void on_milestone(LocalRank local_rank, WorkerMilestone milestone);
+  // `step`: of its newest heartbeat; -1: it has sent none.
+  void on_milestone(LocalRank local_rank, WorkerMilestone milestone, int64_t step);
   void snapshot_complete(LocalRank local_rank, int64_t step, const std::string& path);
   void worker_exited(const WorkerExit& end);
+  void hangs_since(Instant since) { goodput_.hang(since); }
   void first_failure(const std::string& text);
   void stopping();      // the agent stops the workers, for any reason
   void workers_gone();  // all workers are gone
 
+  // --node-check has ended; `why`: empty: it has passed.
+  void node_checked(const std::string& why, Duration took);
   void warning(const std::string& text);
   // Also writes failure_summary.json, and waits for that, at most limits::kIoEndTimeout. `text`:
   // the paragraph on the console.
@@ -59,6 +64,15 @@ class EventRecorder {
   void lost_node(const agent::Finish& finish);
   void finished(const agent::Finish& finish, int exit_code);
   void close() { log_.close(); }  // later events are dropped; may wait: event_log.hpp
+
+  // How this node has used its time. The caller adds the heartbeats.
+  GoodputAccount& goodput() { return goodput_; }
+  // Whether this node had the first workers in its newest round: it speaks for the job.
+  bool is_first_node() const { return group_rank_ == 0; }
+  // The coordinator takes the node's report of its time for /metrics.
+  bool reports_time() const { return is_first_node() && takes_time_spent_; }
+  // The `goodput` event of now, a JSON object without a newline.
+  std::string goodput_event() const;
 
  private:
   struct Stamp {
@@ -75,6 +89,7 @@ class EventRecorder {
   template <class Other>
   void on(const Other&) {}
 
+  void set_excluded(bool is_excluded, const std::string& why);
   static Stamp now();
   // One line of events.jsonl with its newline; docs/reference/events.md describes every field.
   std::string line(const Stamp& stamp, const char* event,
@@ -85,6 +100,7 @@ class EventRecorder {
   void begin_stop(const std::string& cause, const std::string& why);
   void take_start_times();
   void end_timing();
+  nlohmann::ordered_json goodput_fields(Instant at) const;
   void keep_failure_summary(const nlohmann::ordered_json& fields);
   // `until`: the milestone reached, "spawn" or "first_step".
   void write_timing(const char* until);
@@ -107,11 +123,15 @@ class EventRecorder {
   StartTimes start_times_;
   agent::PhaseTimings phases_;
   agent::StartupProgress startup_progress_;
+  GoodputAccount goodput_;
+  bool takes_time_spent_ = false;     // the coordinator
+  int64_t group_rank_ = -1;           // of this node in round_; -1: it was in none
   std::string cause_ = "start";       // why phases_ began: "start", or why the last round ended
   std::optional<Instant> failed_at_;  // the first failure of this round on this node
   bool is_running_ = false;           // there are workers
   bool is_stopping_ = false;          // the round_stopping event is written
   std::optional<Stamp> stop_reported_at_;
+  bool is_excluded_ = false;    // this host is
   std::string waiting_reason_;  // reason of the last `waiting` event; repeats are skipped
   int64_t newest_snapshot_ = 0;
 };

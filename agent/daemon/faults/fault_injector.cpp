@@ -107,11 +107,14 @@ void FaultInjector::on_started(const control::RankAssignment& assignment, int wo
   is_running_ = true;
   report_.on_started(boot_now(), assignment.round.value, assignment.restart_count);
   schedule_.on_started(boot_now(), *here_);
+  for (EarlyRequest& early : std::exchange(early_requests_, {}))
+    on_permit_requested(early.local_rank, early.request, std::move(early.answer));
   arm();
 }
 
 void FaultInjector::on_stopped() {
   is_running_ = false;
+  for (const EarlyRequest& early : std::exchange(early_requests_, {})) early.answer(false);
   schedule_.on_stopped();
   active_faults_.clear();  // their processes are gone
   arm();
@@ -122,9 +125,14 @@ void FaultInjector::on_permit_requested(int local_rank,
                                         const channel::FaultPermitRequest& permit_request,
                                         std::function<void(bool)> answer) {
   const size_t fault = permit_request.fault;
-  const bool is_sensible = is_running_ && fault < config_.plan->faults.size() &&
-                           config_.plan->faults[fault].is_at_place();
+  const bool is_sensible =
+      fault < config_.plan->faults.size() && config_.plan->faults[fault].is_at_place();
   if (!is_sensible) return answer(false);
+  if (!is_running_) {
+    if (early_requests_.size() >= limits::kFaultPermitRequests) return answer(false);
+    early_requests_.push_back({local_rank, permit_request, std::move(answer)});
+    return;
+  }
   const faults::Progress progress{known(permit_request.step), known(permit_request.epoch)};
   ask({fault, local_rank, here_->round, progress, std::move(answer)});
 }

@@ -41,7 +41,8 @@ class FaultInjector {
   // All workers of a round run on this node; no worker does.
   void on_started(const control::RankAssignment& assignment, int workers);
   void on_stopped();
-  // A worker asks for a permit; `answer` is called once, unless the agent ends first.
+  // A worker asks for a permit; `answer` is called once, unless the agent ends first. A worker that
+  // asks while others of its round are being started waits until on_started().
   void on_permit_requested(int local_rank, const channel::FaultPermitRequest& permit_request,
                            std::function<void(bool)> answer);
   void on_began(const channel::Began& began);
@@ -57,6 +58,12 @@ class FaultInjector {
     int64_t round = 0;
     faults::Progress progress{};
     std::function<void(bool)> answer;  // empty if no worker waits for it
+  };
+  // A worker's request that came before on_started().
+  struct EarlyRequest {
+    int local_rank = 0;
+    channel::FaultPermitRequest request{};
+    std::function<void(bool)> answer;
   };
   // A fault with a duration.
   struct ActiveFault {
@@ -88,6 +95,7 @@ class FaultInjector {
   bool is_running_ = false;
   bool is_connected_ = false;
   std::deque<PermitRequest> permit_requests_;  // unanswered, in order
+  std::vector<EarlyRequest> early_requests_;
   std::vector<ActiveFault> active_faults_;
 };
 

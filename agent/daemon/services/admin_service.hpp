@@ -46,6 +46,7 @@ class AdminService {
     std::function<std::optional<Endpoint>()> coordinator;    // nullopt: not connected
     std::function<bool()> hosts_coordinator;                 // a coordinator is in this process
     std::function<bool(const control::AgentMessage&)> send;  // returns false if not connected
+    std::function<std::string()> goodput;                    // the event of now, as JSON
     std::function<void(int signal)> leave;                   // ends this agent as this signal would
   };
 

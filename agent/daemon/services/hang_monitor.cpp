@@ -13,6 +13,7 @@
 namespace cpprun {
 namespace {
 
+constexpr uint32_t kTraining = 2;  // worker::Phase; before it no step is finished
 constexpr size_t kShownRanks = 16;
 constexpr size_t kShownLines = 40;  // of the hung worker's stack
 
@@ -28,6 +29,7 @@ WorkerExit as_end(const agent::Hang& hang) {
   end.rank = hang.worker.rank;
   end.pid = hang.worker.pid;
   end.hang = hang.how;
+  if (hang.worker.beat && hang.worker.beat->phase >= kTraining) end.step = hang.worker.beat->step;
   end.ended_at = boot_now();
   end.ended_at_wall = wall_now();
   return end;
@@ -100,7 +102,8 @@ void HangMonitor::collect(Evidence evidence) {
     evidence.texts = collect_stacks(evidence.targets);
     for (size_t i = 0; i < evidence.texts.size(); ++i) {
       const Rank rank = evidence.targets[i].worker.rank;
-      evidence.stacks.push_back({rank, agent::main_stack(evidence.texts[i])});
+      evidence.stacks.push_back(
+          {rank, agent::main_stack(evidence.texts[i]), agent::waits_in(evidence.texts[i])});
     }
     if (evidence.hang.is_guess) evidence.comparison = agent::compare_stacks(evidence.stacks);
     if (evidence.comparison.odd)
@@ -161,7 +164,7 @@ void HangMonitor::on_evidence(Evidence evidence) {
   }
   if (evidence.is_written) shown += "\nthe stacks of all: " + report_;
   events_.on_warning(shown);
-  events_.on_hang(as_end(hang));
+  events_.on_hang(as_end(hang), evidence.found_at - hang.silent);
 }
 
 }  // namespace cpprun

@@ -24,8 +24,9 @@ class HangMonitor {
  public:
   struct Events {
     std::function<std::vector<StackTarget>()> live;  // the live workers and their heartbeats
-    // Called after on_warning has reported the stacks. `hung`: as for Agent::on_hang().
-    std::function<void(const WorkerExit& hung)> on_hang;
+    // Called after on_warning has reported the stacks. `hung`: as for Agent::on_hang(). `since`:
+    // the last sign of progress.
+    std::function<void(const WorkerExit& hung, Instant since)> on_hang;
     std::function<void(const std::string&)> on_warning;  // may have several lines
   };
 

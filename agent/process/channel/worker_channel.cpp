@@ -37,6 +37,8 @@ std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   beat.age = std::max(Duration{}, read_clock(CLOCK_MONOTONIC) - Duration(at));
   const int64_t takes = page.step_ns.load(std::memory_order_relaxed);
   beat.step_takes = std::clamp(Duration(takes), Duration{}, limits::kWireDurationMax);
+  const int64_t saved = page.saved_ns.load(std::memory_order_relaxed);
+  beat.saved = std::clamp(Duration(saved), Duration{}, limits::kWireDurationMax);
   return beat;
 }
 

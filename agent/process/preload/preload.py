@@ -25,6 +25,9 @@ ACCELERATORS = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 WHILE_IMPORTING = {"OPENBLAS_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 # The same, unless the user has set it: pyarrow's malloc frees memory in a thread of its own.
 BY_DEFAULT = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+# What a module imports when a program first uses it: torch its compiler, for the first optimizer or
+# the first DistributedDataParallel, which takes a quarter of the time of `import torch`.
+AT_FIRST_USE = {"torch": "torch._dynamo"}
 MAIN_NAMES = frozenset((
     "__name__", "__doc__", "__package__", "__loader__", "__spec__", "__annotations__",
     "__builtins__"))
@@ -146,12 +149,13 @@ def import_module(name):
         importlib.import_module(module + "." + attribute)
 
 
-def import_one(state, name, is_optional):
+def import_one(state, name, ignored=()):
+    """`ignored`: the exceptions that leave the module to the program."""
     state.send("importing", name)
     try:
         import_module(name)
     except Exception as error:
-        if os.getpid() == state.pid and not (is_optional and isinstance(error, ImportError)):
+        if os.getpid() == state.pid and not isinstance(error, ignored):
             raise Refusal(name, "its import failed: " + one_line(error)) from None
     except BaseException as error:  # SystemExit, KeyboardInterrupt
         if os.getpid() == state.pid:
@@ -189,7 +193,10 @@ def import_all(state):
     state.send("script", "awaits" if state.is_auto or may_import(state) else "free")
     begin = time.monotonic()
     for name in names:
-        import_one(state, name, state.is_auto)
+        import_one(state, name, ImportError if state.is_auto else ())
+    for module, name in AT_FIRST_USE.items():
+        if module in sys.modules:
+            import_one(state, name, Exception)
     took = time.monotonic() - begin
     if place is not None:
         del sys.path[0]

@@ -243,6 +243,16 @@ bool is_file_name(const std::string& path) {
   return path.ends_with(".pt") || path.ends_with(".pth") || path.ends_with(".bin");
 }
 
+// torch.distributed.checkpoint's format, which Python alone reads.
+Status is_not_sharded(const std::string& path) {
+  const Result<FoundSnapshot> found = complete_snapshot(path);
+  if (!found || found->manifest.find(".metadata") == nullptr) return {};
+  const std::string reader = "torch.distributed.checkpoint.format_utils dcp_to_torch ";
+  return Error{ErrorKind::BadValue, path + " is sharded; 'python -m cpprun_worker.to_safetensors " +
+                                        path + " FILE' writes its model, 'python -m " + reader +
+                                        path + " FILE' all of it"};
+}
+
 }  // namespace
 
 Status snapshot_convert(const SnapshotCommandOptions& options) {
@@ -254,6 +264,9 @@ Status snapshot_convert(const SnapshotCommandOptions& options) {
                                        "cpprunctl snapshot latest --folder does"};
   }
   const bool is_snapshot = *kind == PathKind::Snapshot;
+  if (is_snapshot) {
+    if (Status whole = is_not_sharded(options.path); !whole.ok()) return whole;
+  }
   if (options.to.ends_with(".safetensors")) {
     return write_safetensors_file(options,
                                   is_snapshot ? options.path + "/" + kModelName : options.path);

@@ -37,6 +37,8 @@ void fields(auto&& v, JobSpec& m) {
   v("heartbeat_ns", m.heartbeat);
   v("node_lease_ns", m.lease);
   v("startup_failures", m.startup_failures);
+  v("exclude_after", m.exclude_after);
+  v("stops_on_repeat", m.stops_on_repeat);
 }
 void fields(auto&& v, SnapshotName& m) {
   v("step", m.step);
@@ -45,6 +47,24 @@ void fields(auto&& v, SnapshotName& m) {
 void fields(auto&& v, PeerAddress& m) {
   v("address", m.address);
   v("port", m.port);
+}
+void fields(auto&& v, HostRecord& m) {
+  v("host", m.host);
+  v("failures", m.failures);
+  v("failed_starts", m.failed_starts);
+  v("hangs", m.hangs);
+  v("failed_checks", m.failed_checks);
+  v("losses", m.losses);
+  v("exclusion", m.exclusion);
+  v("reason", m.reason);
+}
+void fields(auto&& v, HostRecords& m) {
+  v("revision", m.revision);
+  v("hosts", m.hosts);
+}
+void fields(auto&& v, NodeCheck& m) {
+  v("check_state", m.state);
+  v("why", m.why);
 }
 void fields(auto&& v, Standby& m) {
   v("node", m.node);
@@ -55,6 +75,14 @@ void fields(auto&& v, ResumePoint& m) {
   v("snapshot", m.snapshot);
   v("source_address", m.source_address);
   v("source_port", m.source_port);
+}
+void fields(auto&& v, PastFailures& m) {
+  v("last", m.last);
+  v("last_step", m.last_step);
+  v("repeats", m.repeats);
+  v("fruitless", m.fruitless);
+  v("best_step", m.best_step);
+  v("best_snapshot", m.best_snapshot);
 }
 void fields(auto&& v, RankAssignment& m) {
   v("term", m.term);
@@ -83,6 +111,7 @@ void fields(auto&& v, RankAssignment& m) {
   v("needs_proof", m.needs_proof);
   v("standby", m.standby);
   v("job_key", m.job_key);
+  v("past_failures", m.past_failures);
 }
 void fields(auto&& v, JobResult& m) {
   v("is_success", m.is_success);
@@ -91,6 +120,8 @@ void fields(auto&& v, JobResult& m) {
   v("root_cause", m.root_cause);
   v("world_size", m.world_size);
   v("same_startup_failures", m.same_startup_failures);
+  v("same_failures", m.same_failures);
+  v("why_no_retry", m.why_no_retry);
 }
 void fields(auto&& v, Register& m) {
   v("job_spec", m.job_spec);
@@ -122,6 +153,8 @@ void fields(auto&& v, Register& m) {
   v("reports_log_lines", m.reports_log_lines);
   v("has_default_run_id", m.has_default_run_id);
   v("pid", m.pid);
+  v("host_records", m.host_records);
+  v("node_check", m.node_check);
 }
 void fields(auto&& v, Ping& m) { v("seq", m.seq); }
 void fields(auto&& v, WorkerStarts& m) {
@@ -155,6 +188,7 @@ void fields(auto&& v, WorkerExit& m) {
   v("is_oom_kill", m.is_oom_kill);
   v("is_stopped_by_us", m.is_stopped_by_us);
   v("hang", m.hang);
+  v("step", m.step);
   v("started_at_ns", m.started_at);
   v("ended_at_ns", m.ended_at);
   v("ended_at_wall_us", m.ended_at_wall);
@@ -181,6 +215,8 @@ void fields(auto&& v, Stopped& m) {
   v("snapshots", m.snapshots);
   v("has_saved", m.has_saved);
   v("failure", m.failure);
+  v("node_check", m.node_check);
+  v("step", m.step);
 }
 void fields(auto&& v, Leave& m) {
   v("why", m.why);
@@ -207,6 +243,7 @@ void fields(auto&& v, Registered& m) {
   v("heartbeat_ns", m.heartbeat);
   v("node_lease_ns", m.lease);
   v("is_standby", m.is_standby);
+  v("takes_time_spent", m.takes_time_spent);
 }
 void fields(auto&& v, Occupant& m) {
   v("host", m.host);
@@ -223,6 +260,7 @@ void fields(auto&& v, Wait& m) {
   v("is_reminder", m.is_reminder);
   v("standby", m.standby);
   v("awaits_redirect", m.awaits_redirect);
+  v("is_excluded", m.is_excluded);
 }
 void fields(auto&& v, Pong& m) {
   v("seq", m.seq);
@@ -250,6 +288,7 @@ void fields(auto&& v, AdminCommand& m) {
   v("is_resumable", m.is_resumable);
   v("node", m.node);
   v("nodes", m.nodes);
+  v("reason", m.reason);
 }
 void fields(auto&& v, AdminReply& m) {
   v("id", m.id);
@@ -280,6 +319,7 @@ void fields(auto&& v, Progress& m) {
   v("steps", m.steps);
   v("step_us", m.step_us);
 }
+void fields(auto&& v, TimeSpent& m) { v("spent_ns", m.spent); }
 void fields(auto&& v, LogTailRequest& m) {
   v("local_rank", m.local_rank);
   v("lasts_ns", m.lasts);
@@ -318,7 +358,9 @@ void fields(auto&& v, PersistedJobState& m) {
   v("wanted_nodes", m.wanted_nodes);
   v("resume", m.resume);
   v("is_resume_fetched", m.is_resume_fetched);
+  v("past_failures", m.past_failures);
   v("job_result", m.decided);
+  v("host_records", m.host_records);
 }
 
 // The greatest valid number of the enum.
@@ -327,8 +369,10 @@ inline int64_t last_value(PreloadState) { return static_cast<int64_t>(kPreloadSt
 inline int64_t last_value(StopCause) { return static_cast<int64_t>(StopCause::Snapshot); }
 inline int64_t last_value(RestartCharge) { return static_cast<int64_t>(RestartCharge::Hang); }
 inline int64_t last_value(AdminCommandKind) {
-  return static_cast<int64_t>(AdminCommandKind::Scale);
+  return static_cast<int64_t>(AdminCommandKind::Readmit);
 }
+inline int64_t last_value(Exclusion) { return static_cast<int64_t>(Exclusion::Operator); }
+inline int64_t last_value(CheckState) { return static_cast<int64_t>(CheckState::Failed); }
 
 inline const char* name_of(const Hello&) { return "hello"; }
 inline const char* name_of(const Register&) { return "register"; }
@@ -359,9 +403,12 @@ inline const char* name_of(const AdminRequest&) { return "admin_request"; }
 inline const char* name_of(const Challenge&) { return "challenge"; }
 inline const char* name_of(const Watch&) { return "watch"; }
 inline const char* name_of(const Progress&) { return "progress"; }
+inline const char* name_of(const TimeSpent&) { return "time_spent"; }
 inline const char* name_of(const LogTailRequest&) { return "log_tail_request"; }
 inline const char* name_of(const LogLines&) { return "log_lines"; }
 inline const char* name_of(const AnnounceLeader&) { return "announce_leader"; }
+inline const char* name_of(const HostRecords&) { return "host_records"; }
+inline const char* name_of(const NodeCheck&) { return "node_check"; }
 inline const char* name_of(const Redirect&) { return "redirect"; }
 inline const char* name_of(const Leader&) { return "leader"; }
 inline const char* name_of(const PersistedJobState&) { return "job_state"; }

@@ -36,7 +36,9 @@ struct PersistedJobState {
   std::optional<int64_t> wanted_nodes{};
   std::optional<SnapshotName> resume{};  // from which the round resumed
   bool is_resume_fetched = false;        // some nodes of the round fetched it
+  PastFailures past_failures{};
   std::optional<JobResult> decided{};
+  std::optional<HostRecords> host_records{};
 };
 
 // "cpprun/<run id>/leader" and ".../job_state". Different run ids have different keys.

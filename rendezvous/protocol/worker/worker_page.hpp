@@ -12,7 +12,7 @@
 namespace cpprun {
 
 inline constexpr uint32_t kWorkerPageMagic = 0x50525043;  // "CPRP"
-inline constexpr uint32_t kWorkerPageVersion = 4;         // 4: the same fields as 3
+inline constexpr uint32_t kWorkerPageVersion = 5;         // 4: the same fields as 3
 // On this signal a worker with a stack file writes its stack into that file. Real-time signal 50 is
 // unused by libraries.
 inline constexpr int kStackSignal = 50;
@@ -44,7 +44,10 @@ struct WorkerPage {
   alignas(64) std::atomic<int64_t> snapshot_written{0};
   alignas(64) std::atomic<int64_t> snapshot_newest{0};
 
-  alignas(64) unsigned char room[4096 - 5 * 64]{};
+  // From version 5, written by the worker: how long training has waited for saves.
+  alignas(64) std::atomic<int64_t> saved_ns{0};
+
+  alignas(64) unsigned char room[4096 - 6 * 64]{};
 };
 
 static_assert(sizeof(WorkerPage) == 4096, "one page of memory, whatever the compiler");

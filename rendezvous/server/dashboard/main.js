@@ -99,6 +99,7 @@ function drawFigures(job) {
     ['Step time', newest?.median ? stepTime(newest.median) : '–', ''],
     ['Newest snapshot', job.snapshot_step === null ? '–' : job.snapshot_step.toLocaleString('en'),
       job.snapshot_step === null ? '' : 'steps'],
+    ...(job.goodput ? [['Goodput', `${(100 * job.goodput).toFixed(1)} %`, 'of the time']] : []),
   ];
   byId('figures').replaceChildren(...items.map(([name, value, more]) => {
     const box = make('div');

@@ -56,7 +56,8 @@ void CoordinatorChecks::on_message(const Job* job, const control::Hello& from,
 // The state of the job before it does not count. A standby that became coordinator may lead only
 // that job.
 void CoordinatorChecks::start_over() {
-  *this = CoordinatorChecks(*checks_, first_term_, host_, is_standby_ && !has_begun_);
+  const bool is_standby = is_standby_ && !has_begun_;
+  *this = CoordinatorChecks(*checks_, first_term_, host_, is_standby, is_standby ? job_key_ : "");
   has_begun_ = true;
 }
 
@@ -79,6 +80,10 @@ void CoordinatorChecks::remember(Incarnation from, const control::Register& mess
   const bool is_own =
       assignment.term >= first_term_ && assignment.term.value < first_term_.value + kOwnEpochs;
   if (is_own) return;
+  // Agents that know nothing of the job may have formed another one with the same run id and a
+  // greater term. A standby knows the key of its job and ignores the rounds of the other (R10). So
+  // R13 and R14 must not compare its next round with them either.
+  if (!job_key_.empty() && assignment.job_key != job_key_) return;
   const auto rank = [](const control::RankAssignment& w) { return RoundName{w.term, w.round}; };
   if (newest_ && rank(assignment) < rank(*newest_)) return;
   if (!newest_ || rank(*newest_) < rank(assignment)) {
@@ -116,8 +121,10 @@ void CoordinatorChecks::after_call(const Job& job) {
 }
 
 void CoordinatorChecks::check_recovered_round(const control::RankAssignment& assignment) {
-  if (!newest_) return;
   const std::string where = name_of(assignment) + ": ";
+  checks_->require(job_key_.empty() || assignment.job_key == job_key_,
+                   "R10: " + where + "its coordinator was the standby of another job");
+  if (!newest_) return;
   checks_->require(assignment.round > newest_->round,
                    "S2: " + where + "its number was given before");
   const int64_t failures = newest_->restart_count + (is_failure_charged_ ? 1 : 0);

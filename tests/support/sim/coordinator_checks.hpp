@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/coordinator/job.hpp"
@@ -22,12 +23,17 @@ namespace cpprun::sim {
 class CoordinatorChecks {
  public:
   // `first_term`: of the first job that this coordinator leads; `host`: the agent in its process;
-  // `is_standby`: this coordinator was that job's standby.
+  // `is_standby`: this coordinator was that job's standby, and knows its key `job_key` (R10).
   CoordinatorChecks(Checks& checks, Term first_term, std::optional<Incarnation> host,
-                    bool is_standby)
-      : checks_(&checks), first_term_(first_term), host_(host), is_standby_(is_standby) {}
+                    bool is_standby, std::string job_key)
+      : checks_(&checks),
+        first_term_(first_term),
+        host_(host),
+        is_standby_(is_standby),
+        job_key_(std::move(job_key)) {}
 
-  // Before the core hears it; `job` as it is then, nullptr: there is none.
+  // Before the core hears it; `job` as it is then, nullptr: there is none. Not for a node that the
+  // coordinator turns away: the core ignores what it says.
   void on_message(const Job* job, const control::Hello& from, const control::AgentMessage& message);
   // Its connection has ended by FIN: it is dead, or has left (R4).
   void on_fin(Incarnation from) { gone_.insert(from); }
@@ -64,6 +70,7 @@ class CoordinatorChecks {
   Term first_term_;
   std::optional<Incarnation> host_;
   bool is_standby_;
+  std::string job_key_;     // empty: unknown
   bool has_begun_ = false;  // a job exists
   std::map<Incarnation, Member> members_;
 

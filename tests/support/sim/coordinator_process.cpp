@@ -274,11 +274,26 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
     const Term term = of == nullptr ? Term() : of->term();
     context_.checks.on_heard(spec_.options.term, term, session.hello->node.incarnation, message);
     handovers_.on_message(connection, *session.hello, of, message);
-    if (!spec_.options.leader_lease) hear_as_memory(of, *session.hello, message);
+    // The coordinator forgets what such a node reports, and keeps an ended job with the same run
+    // id. If it later sends that job's outcome to another node, it does not continue the job of the
+    // node that it has turned away, so R17 does not apply.
+    const bool is_turned_away =
+        handovers_.is_redirected(connection) || must_wait_for_exit(of, message);
+    if (!spec_.options.leader_lease && !is_turned_away) {
+      hear_as_memory(of, *session.hello, message);
+    }
   }
   run_core(
       [&](Instant now, Effects& e) { core_->on_message(now, SessionId(connection), message, e); });
   handovers_.after_message();
+}
+
+// This process ends, so it begins no further job (R9).
+bool CoordinatorProcess::must_wait_for_exit(const Job* job,
+                                            const control::AgentMessage& message) const {
+  const auto* facts = std::get_if<control::Register>(&message);
+  if (facts == nullptr || !is_ending_) return false;
+  return job == nullptr || (job->is_over() && !job->has_led(*facts));
 }
 
 // By a leader lease facts are gone on from, not what agents remember.
@@ -286,7 +301,7 @@ void CoordinatorProcess::hear_as_memory(const Job* job, const control::Hello& fr
                                         const control::AgentMessage& message) {
   const CoordinatorOptions& own = spec_.options;
   auto heard = heard_.try_emplace(from.run_id, context_.checks, own.term, own.embedded,
-                                  !own.standby_of.empty());
+                                  !own.standby_of.empty(), own.job_key);
   heard.first->second.on_message(job, from, message);
 }
 

@@ -109,6 +109,7 @@ class CoordinatorProcess final : public Program {
   void take_frames(ConnectionId connection);
   void hear_as_memory(const Job* job, const control::Hello& from,
                       const control::AgentMessage& message);
+  bool must_wait_for_exit(const Job* job, const control::AgentMessage& message) const;
   void hear(ConnectionId connection, const control::AgentMessage& message);
   bool is_valid_replay(const Session& session, const control::AgentMessage& message) const;
   void record(Incarnation of, const control::AgentMessage& message);

@@ -26,6 +26,9 @@ class RedirectChecks {
   void after_message() { keeps_its_job_ = false; }
   void on_sent(ConnectionId connection, Incarnation to, const control::CoordinatorMessage& message);
   void on_ended(ConnectionId connection);
+  // The agent on this connection registered when the job was led elsewhere and not here, so it must
+  // go there, and becomes no node of a job here.
+  bool is_redirected(ConnectionId connection) const { return redirected_.contains(connection); }
 
  private:
   Checks& checks_;

@@ -30,8 +30,9 @@ ANSWER_TAKES = 10
 
 # Fields of the page: index of 8-byte words for 64-bit fields, of 4-byte words for the others.
 STEP, COLLECTIVES, HEARTBEAT_NS, STEP_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 9, 10, 13, 24, 32
+SAVED_NS = 40
 PHASE, IS_READY, CAN_SAVE, STACK_FILE, WANTS_STOP = 22, 23, 24, 25, 32
-READY_PHASE = 1
+READY_PHASE, SAVING_PHASE = 1, 4
 
 # On this signal faulthandler writes the stacks of all threads to a file that the agent reads.
 STACK_SIGNAL = 50
@@ -137,12 +138,19 @@ class Agent:
         now, words = time.monotonic_ns(), self._int64s
         steps, mean = step - words[STEP], words[STEP_NS]
         was_training = self._uint32s[PHASE] > READY_PHASE
+        if self._uint32s[PHASE] == SAVING_PHASE:
+            self.add_saved(now - words[HEARTBEAT_NS])
         if steps > 0 and words[HEARTBEAT_NS] and was_training:
             takes = (now - words[HEARTBEAT_NS]) // steps
             words[STEP_NS] = mean + (takes - mean) // STEPS_OF_MEAN if mean else takes
         words[STEP] = step
         self._uint32s[PHASE] = phase
         words[HEARTBEAT_NS] = now
+
+    def add_saved(self, nanoseconds):
+        """Training has waited so long for a save."""
+        if self._version >= 5:
+            self._int64s[SAVED_NS] += nanoseconds
 
     def send_first_step(self, step):
         """Sends the first call only: it ends the recovery time."""

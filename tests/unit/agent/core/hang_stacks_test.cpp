@@ -124,6 +124,44 @@ TEST(HangStacks, NothingIsChosenWhereStacksDoNotTell) {
   EXPECT_EQ(all_wait.why, "all workers of this node wait in barrier");
 }
 
+// As kernel_view() in stack_collector.cpp writes it.
+std::string kernel(const std::string& channel) {
+  return "(no stack: neither its own, nor by py-spy or gdb)\n  kernel: waits in " + channel +
+         "\n  [<0>] do_syscall_64+0x71/0x280\n";
+}
+
+agent::StackComparison compare_in_kernel(const std::vector<std::string>& texts) {
+  std::vector<RankStack> made = workers(texts);
+  for (size_t i = 0; i < texts.size(); ++i) made[i].waits_in = agent::waits_in(texts[i]);
+  return agent::compare_stacks(made);
+}
+
+TEST(HangStacks, WithoutStacksTheRankThatSleepsIsChosen) {
+  const std::string waits = kernel("futex_do_wait"), sleeps = kernel("hrtimer_nanosleep");
+  const agent::StackComparison found = compare_in_kernel({waits, sleeps, waits});
+  EXPECT_EQ(found.odd, 1U);
+  EXPECT_EQ(found.why,
+            "it waits in hrtimer_nanosleep in the kernel, the others for threads of their own, as "
+            "in a collective");
+  EXPECT_EQ(compare_in_kernel({waits, sleeps}).odd, 1U);
+}
+
+// work.wait() has no Python frame, so these stacks are outside of any collective as well.
+TEST(HangStacks, OfRanksWithoutAFrameOfACollectiveTheOneThatSleepsIsChosen) {
+  const std::string waits = kOwnOutside + "  kernel: waits in futex_wait_queue\n";
+  const std::string sleeps = kOwnOutside + "  kernel: waits in hrtimer_nanosleep\n";
+  EXPECT_EQ(compare_in_kernel({sleeps, waits, waits}).odd, 0U);
+}
+
+TEST(HangStacks, NothingIsChosenWhereTheKernelDoesNotTell) {
+  const std::string waits = kernel("futex_do_wait"), sleeps = kernel("hrtimer_nanosleep");
+  const std::string runs = kernel("nothing that it tells");
+  EXPECT_EQ(compare_in_kernel({waits, waits}).odd, std::nullopt);
+  EXPECT_EQ(compare_in_kernel({sleeps, sleeps, waits}).odd, std::nullopt);
+  EXPECT_EQ(compare_in_kernel({waits, runs, waits}).odd, std::nullopt);
+  EXPECT_EQ(compare_in_kernel({sleeps}).odd, std::nullopt);
+}
+
 TEST(HangStacks, SeveralRanksOutsideAreAllNamed) {
   const agent::StackComparison found =
       compare({kOwnBarrier, kOwnOutside, kOwnBarrier, kOwnOutside});

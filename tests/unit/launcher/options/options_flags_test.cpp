@@ -137,6 +137,10 @@ FlagCase control_case() {
   return {"stdin-control", "", [](auto& c) { return c.shares_console; }};
 }
 
+FlagCase repeat_case() {
+  return {"on-repeat", "stop", [](auto& c) { return c.stops_on_repeat; }};
+}
+
 FlagCase preload_case() {
   return {"preload", "torch,numpy.linalg", [](auto& c) {
             return c.workers.preload.mode == PreloadConfig::Mode::List &&
@@ -167,6 +171,7 @@ std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
   all.push_back(preload_case());
   all.push_back(control_case());
+  all.push_back(repeat_case());
   for (const FlagCase& c : worker_cases()) all.push_back(c);
   for (const FlagCase& c : tls_cases()) all.push_back(c);
   return all;

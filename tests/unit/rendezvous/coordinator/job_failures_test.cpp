@@ -159,6 +159,67 @@ TEST_F(Failures, DifferentFailuresDoNotEndTheJobEarly) {
   }
 }
 
+// The round fails on node a after this step, which both nodes have finished.
+class Repeats : public Failures {
+ public:
+  void fails_at(int64_t step, int exit_code = 3) {
+    WorkerExit end = ended("a", 0ms, exit_code);
+    end.started_at = end.ended_at - 1min;
+    end.step = step;
+    fails("a", end);
+    for (const char* name : {"a", "b"}) {
+      control::Stopped stopped{round_of(name), 40'000};
+      stopped.step = step;
+      says(name, stopped);
+    }
+  }
+  void run(bool stops) {
+    job_spec.max_restarts = 50;
+    job_spec.stops_on_repeat = stops;
+    a_and_b_run();
+  }
+};
+
+TEST_F(Repeats, TheSameFailureAtTheSameStepEndsTheJob) {
+  run(true);
+  fails_at(12);
+  EXPECT_FALSE(heard<control::JobResult>("a"));
+  EXPECT_EQ(assignment("b").past_failures.best_step, 12);
+  fails_at(12);
+  expect_decided("a", false);
+  EXPECT_EQ(decided().same_failures, 2);
+  EXPECT_EQ(decided().why_no_retry, "the same failure came again at step 12");
+  EXPECT_NE(decided().failure_summary.find("(--on-repeat=stop)"), std::string::npos);
+  EXPECT_EQ(decided().root_cause->end.step, 12);
+}
+
+TEST_F(Repeats, AnotherStepOrAnotherFailureDoesNot) {
+  run(true);
+  fails_at(12);
+  fails_at(13);
+  fails_at(13, 4);
+  EXPECT_FALSE(heard<control::JobResult>("a"));
+}
+
+TEST_F(Repeats, ByDefaultTheyAreOnlyCounted) {
+  job_spec.max_restarts = 2;
+  a_and_b_run();
+  for (int i = 0; i < 3; ++i) fails_at(12);
+  expect_decided("a", false);
+  EXPECT_EQ(decided().same_failures, 3);
+  EXPECT_EQ(decided().why_no_retry, "");
+  EXPECT_EQ(decided().failure_summary.find("on-repeat"), std::string::npos);
+}
+
+TEST_F(Repeats, AJobWithoutARestartLeftSaysThatARetryIsUseless) {
+  job_spec.max_restarts = 1;
+  job_spec.stops_on_repeat = true;
+  a_and_b_run();
+  fails_at(12);
+  fails_at(12);
+  EXPECT_NE(decided().why_no_retry, "");
+}
+
 // As large as a frame of one message; the resulting outcome is larger.
 WorkerExit wordy(WorkerExit end) {
   const std::string most(16'000, 'x');

@@ -23,6 +23,7 @@ class JobStandbyTest : public JobTest {
     }
     is_led_by("a", 7, "");
   }
+  std::string standby_key;  // the key of the job that the next standby leads
   int64_t id_of(const std::string& name) {
     return static_cast<int64_t>(player(name).hello.node.incarnation.value);
   }
@@ -38,6 +39,7 @@ class JobStandbyTest : public JobTest {
     CoordinatorOptions options{
         name, Term(term), player(name).hello.node.incarnation, limits::kWaitReminderInterval, {}};
     options.standby_of = standby_of;
+    if (!standby_of.empty()) options.job_key = standby_key;
     std::destroy_at(&core);
     std::construct_at(&core, std::move(options));
   }
@@ -228,6 +230,26 @@ TEST_F(JobStandbyTest, R16_TheStandbyContinuesOnceTheOthersReturned) {
   EXPECT_EQ(assignment("c").term, Term(8));
   EXPECT_TRUE(assignment("c").is_led_by_standby);
   EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
+}
+
+// Agents that know nothing of the job have formed another one at the endpoint, with a greater term.
+TEST_F(JobStandbyTest, R10_TheStandbyContinuesNoOtherJobWithTheSameRunId) {
+  all_run();
+  standby_key = "key";
+  is_led_by("b", 8, run_id);
+  for (const char* name : {"b", "c"}) player(name).facts.assignment->job_key = standby_key;
+  control::RankAssignment other = *player("c").facts.assignment;
+  other.term = player("d").facts.term = Term(20);
+  other.round = RoundNumber(5);
+  other.standby.reset();
+  other.job_key = "another key";
+  player("d").facts.assignment = other;
+  for (const char* name : {"b", "d", "c"}) comes_back(name, ReportedPhase::Stopped);
+  passes(limits::kNodeLease);
+  EXPECT_EQ(assignment("c").job_key, standby_key);
+  EXPECT_EQ(assignment("c").round, RoundNumber(6)) << "d has received a round 5";
+  EXPECT_EQ(assignment("d").round, RoundNumber(6));
+  EXPECT_TRUE(assignment("c").standby) << "its own job had one";
 }
 
 TEST_F(JobStandbyTest, R17_TheEndpointContinuesNothingWithoutTheStandby) {

@@ -3,6 +3,7 @@
 
 #include "common/limits/dashboard.hpp"
 #include "rendezvous/observe/dashboard_json.hpp"
+#include "rendezvous/observe/job_metrics.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
 namespace cpprun::test {
@@ -39,6 +40,33 @@ TEST_F(DashboardJsonTest, NodesAreSortedByRank) {
   EXPECT_EQ(rows[0], json({"b", "running", 2, "default", "10.0.0.9", 0, 0}));
   EXPECT_EQ(rows[1], json({"z", "running", 2, "default", "10.0.0.9", 1, 2}));
   EXPECT_EQ(rows[2], json({"a-spare", "idle", 2, "default", "10.0.0.9", nullptr, nullptr}));
+}
+
+TEST_F(DashboardJsonTest, ShowsTheGoodputThatTheFirstNodeReports) {
+  a_and_b_run();
+  EXPECT_TRUE(state().at("goodput").is_null());
+  std::vector<Duration> spent(kGoodputPhases);
+  spent[static_cast<size_t>(GoodputPhase::Waiting)] = 1s;
+  spent[static_cast<size_t>(GoodputPhase::Training)] = 3s;
+  const bool is_a = assignment("a").group_rank == 0;
+  says(is_a ? "b" : "a", control::TimeSpent{spent});
+  EXPECT_TRUE(state().at("goodput").is_null()) << "another node's";
+  says(is_a ? "a" : "b", control::TimeSpent{spent});
+  EXPECT_EQ(state().at("goodput"), 0.75);
+  EXPECT_NE(
+      job_metrics(core, job_history)
+          .find("cpprun_job_time_seconds_total{run_id=\"" + run_id + "\",phase=\"training\"} 3\n"),
+      std::string::npos);
+}
+
+TEST_F(DashboardJsonTest, IgnoresATimeOutOfRange) {
+  a_and_b_run();
+  for (const char* name : {"a", "b"}) {
+    says(name, control::TimeSpent{{1s, 2s}});
+    says(name, control::TimeSpent{std::vector<Duration>(kGoodputPhases, -1s)});
+    says(name, control::TimeSpent{std::vector<Duration>(kGoodputPhases + 1)});
+  }
+  EXPECT_EQ(job_metrics(core, job_history).find("phase=\"training\""), std::string::npos);
 }
 
 TEST_F(DashboardJsonTest, ShowsABrokenRound) {

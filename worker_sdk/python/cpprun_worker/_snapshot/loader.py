@@ -137,7 +137,7 @@ class Loader:
             if not is_shared and name != own:
                 continue
             if not is_shared or number % len(members) == turn:
-                _verify(f'{path}/{name}', int(entry['crc32'], 16))
+                verify_file(f'{path}/{name}', int(entry['crc32'], 16))
             number += is_shared
             if name == manifest.SHARDED_METADATA:
                 from torch.distributed.checkpoint import FileSystemReader
@@ -181,7 +181,8 @@ def _of_folder(found, where):
     return Candidate(where, found.step, found.manifest['id'], '', snapshot_name(found.step))
 
 
-def _verify(path, expected):
+def verify_file(path, expected):
+    """SnapshotFileError: it can't be read, or has another crc32."""
     crc = 0
     with errors_of('read', path), open(path, 'rb', buffering=0) as file:
         buffer = memoryview(bytearray(4 << 20))

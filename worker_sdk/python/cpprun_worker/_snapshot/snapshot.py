@@ -12,10 +12,14 @@ docs/snapshots-python.md describes it; the C++ counterpart is cpprun/snapshot/sn
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import sys
+import time
 from typing import Any, Mapping, MutableMapping
+
+import cpprun_worker
 
 from .files import is_same_path
 from .loader import MEMORY, Candidate, Loader
@@ -148,12 +152,17 @@ class Snapshot:
     def save(self, step: int) -> bool:
         """Saves the state after `step` optimizer steps and waits until it is on disk. False: it is
         not, rank 0 has said why on stderr, and training may go on."""
-        self._writer.wait()
-        return self.save_async(step) and self._writer.wait()
+        with _training_waits():
+            self._writer.wait()
+            return self._start_save(step) and self._writer.wait()
 
     def save_async(self, step: int) -> bool:
         """Copies the state into memory and returns; a thread writes it. False: it is left out,
         because the last one is still being written, or has a NaN that refuse_nan refuses."""
+        with _training_waits():
+            return self._start_save(step)
+
+    def _start_save(self, step):
         step = operator.index(step)
         if step < 0:
             raise ValueError(f'the step of a snapshot is {step}, below 0')
@@ -184,7 +193,8 @@ class Snapshot:
     def wait(self) -> bool:
         """Waits for the running save: call it before destroy_process_group(). True if the last save
         is on disk."""
-        return self._writer.wait()
+        with _training_waits():
+            return self._writer.wait()
 
     @property
     def last_path(self) -> str:
@@ -202,6 +212,18 @@ class Snapshot:
             )
         self._has_reported_nan = self._has_reported_nan or bool(found)
         return bool(found)
+
+
+@contextlib.contextmanager
+def _training_waits():
+    """The agent counts the time of the block as saving, for goodput."""
+    began = time.monotonic_ns()
+    try:
+        yield
+    finally:
+        agent = cpprun_worker._own_agent()
+        if agent:
+            agent.add_saved(time.monotonic_ns() - began)
 
 
 def _given(**named):
