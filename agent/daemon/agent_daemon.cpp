@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agent/core/agent.hpp"
+#include "agent/core/join_texts.hpp"
 #include "agent/core/worker_environment.hpp"
 #include "agent/daemon/events/console_reporter.hpp"
 #include "agent/daemon/events/event_recorder.hpp"
@@ -39,7 +40,6 @@
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
 #include "common/exit_code.hpp"
-#include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/loop/effect_runner.hpp"
 #include "common/loop/loop_poster.hpp"
@@ -126,7 +126,11 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void on_round_files();
   void watch_for_hangs();
   void watch_workers(const control::RankAssignment& assignment);
-  void unwatch_workers();
+  void unwatch_workers() {
+    hangs_->end_round();
+    store_monitor_.end_round();
+  }
+  void end_round(bool are_some_held);
   void answer_probes();
   int code_for_scheduler(int code) const;
   void open_replicas();
@@ -200,6 +204,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   const Instant begun_at_ = boot_now();
   const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
 
+  bool holds_survivors_ = false;  // no round runs here, but workers of the last one live
   bool is_closing_ = false;
   std::optional<agent::Finish> finish_;
 };
@@ -260,9 +265,7 @@ void AgentDaemon::Impl::start_host() {
   events.on_started = [this] { on_started(); };
   events.on_start_failed = [this](const Error& error) { on_start_failed(error); };
   events.on_slow_start = [this](LocalRank local_rank, const std::string& program) {
-    warn("the file system of " + program + " does not answer: the start of local rank " +
-         std::to_string(local_rank.value) + " has not returned for " +
-         text::seconds(limits::kSpawnTimeout, 0) + "; waiting");
+    warn(agent::slow_start_text(local_rank, program));
   };
   events.on_ready = [this](LocalRank local_rank) { event_recorder_->worker_ready(local_rank); };
   events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
@@ -275,20 +278,19 @@ void AgentDaemon::Impl::start_host() {
     event_recorder_->worker_exited(end);
     runner_->run(&agent::Agent::on_worker_exit, end);
   };
+  events.on_kept = [this](LocalRank worker, Rank rank, int pid, int64_t step) {
+    event_recorder_->worker_kept(worker, rank, pid, step);
+  };
   events.on_all_workers_gone = [this] {
-    starter_->on_ended();
-    event_recorder_->workers_gone();
-    if (faults_) faults_->on_stopped();
-    unwatch_workers();
-    if (timers_) timers_->end_round();
+    end_round(false);
     runner_->run(&agent::Agent::on_all_workers_gone);
   };
-  events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
-  events.on_stdout_closed = [](bool goes_on) {
-    const std::string text = "stdout was closed by its reader";
-    if (!goes_on) return log::info(text);
-    log::warning(text + "; the workers go on, with their log files only");
+  events.on_workers_released = [this] {
+    end_round(true);
+    runner_->run(&agent::Agent::on_workers_released);
   };
+  events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
+  events.on_stdout_closed = &ConsoleReporter::stdout_closed;
   events.on_note = [](const std::string& text) { log::info(text); };
   events.holds_worker_lease = [this] { return boot_now() < worker_lease_deadline_; };
   events.on_snapshot = [this](int local_rank, int64_t step, const std::string& path) {
@@ -649,6 +651,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   // The connection may have broken since the assignment came.
   const Endpoint store{coordinator_peer_.host, static_cast<uint16_t>(port)};
   event_recorder_->spawning();
+  holds_survivors_ = false;
   if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) {
     on_start_failed(ok.error());
   }
@@ -670,23 +673,24 @@ void AgentDaemon::Impl::on_started() {
 }
 
 void AgentDaemon::Impl::watch_workers(const control::RankAssignment& assignment) {
-  const std::string folder = folder_.run_folder();
-  hangs_->begin_round(folder.empty() ? ""
-                                     : folder + "/hang_round_" +
-                                           std::to_string(assignment.round.value) + ".txt");
+  hangs_->begin_round(folder_.hang_file(assignment.round.value));
   const bool is_served_here = !assignment.is_agent_store && assignment.group_rank == 0;
   if (is_served_here) store_monitor_.begin_round(static_cast<uint16_t>(assignment.master_port));
 }
 
-void AgentDaemon::Impl::unwatch_workers() {
-  hangs_->end_round();
-  store_monitor_.end_round();
+void AgentDaemon::Impl::end_round(bool are_some_held) {
+  if (std::exchange(holds_survivors_, are_some_held)) return;  // it had ended for them
+  starter_->on_ended();
+  event_recorder_->workers_gone(are_some_held);
+  if (faults_) faults_->on_stopped();
+  unwatch_workers();
+  if (timers_) timers_->end_round();
 }
 
 void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone milestone) {
-  const LocalRank worker(local_rank);
-  event_recorder_->on_milestone(worker, milestone);
-  if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
+  event_recorder_->on_milestone(LocalRank(local_rank), milestone);
+  if (milestone == WorkerMilestone::Stepped) core_->on_step();
+  if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(LocalRank(local_rank));
 }
 
 // Reports the processes that are still stuck after StuckReporter has read their state.
@@ -703,7 +707,9 @@ void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   event_recorder_->stopping();
   unwatch_workers();
   if (effect.is_urgent) host_->be_urgent();
-  if (effect.lets_save) {
+  if (effect.keeps_survivors) {
+    host_->stop_but_survivors(effect.signal, effect.grace, config_.regroup_timeout);
+  } else if (effect.lets_save) {
     host_->stop_saving(effect.signal, effect.grace);
   } else {
     host_->stop(effect.signal, effect.grace);

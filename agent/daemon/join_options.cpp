@@ -67,6 +67,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.endpoint = to_string(rendezvous.endpoint);
   options.join_timeout = rendezvous.conf.join_timeout;
   options.stop_grace = config.stop_grace;
+  options.keeps_survivors = config.regroup_timeout > Duration{};
   options.has_further_ports = !rendezvous.further_ports.empty();
   options.is_led_by_election = rendezvous.backend == Backend::Etcd;
   return options;

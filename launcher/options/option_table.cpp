@@ -190,6 +190,11 @@ constexpr OptionRow kTable[] = {
      "End the job after N rounds in a row in which a worker failed in the same way within 10 s of "
      "its start, even if --max-restarts allows more. Default: 0, never.",
      "job-wide, the first agent's value counts; the failure summary always reports such failures"},
+    {"regroup-timeout", &ParsedOptions::regroup_timeout, "SECONDS", "",
+     "After another worker's failure, a worker that can regroup (cpprun_worker.elastic) has so "
+     "long "
+     "to leave its process group before it is stopped. 0: it is stopped at once. Default: 10.",
+     "torchrun restarts all workers"},
     {"timing", &ParsedOptions::timing, "", "",
      "Print the duration of each phase of the start and of each recovery on stderr.",
      "events.jsonl has the same"},

@@ -12,7 +12,7 @@
 namespace cpprun {
 
 inline constexpr uint32_t kWorkerPageMagic = 0x50525043;  // "CPRP"
-inline constexpr uint32_t kWorkerPageVersion = 4;         // 4: the same fields as 3
+inline constexpr uint32_t kWorkerPageVersion = 5;         // 4 and 5: the same fields as 3
 // On this signal a worker with a stack file writes its stack into that file. Real-time signal 50 is
 // unused by libraries.
 inline constexpr int kStackSignal = 50;

@@ -81,6 +81,7 @@ std::vector<FlagCase> worker_cases() {
        [](auto& c) {
          return c.signals == std::vector<int>{10, 15} && c.signals_text == "SIGUSR1,SIGTERM";
        }},
+      {"regroup-timeout", "8", [](auto& c) { return c.regroup_timeout == seconds(8); }},
       {"shutdown-timeout", "7", [](auto& c) { return c.stop_grace == seconds(7); }},
       {"log-dir", "/logs", [](auto& c) { return c.logs.dir == "/logs"; }},
       {"redirects", "3", [](auto& c) { return c.logs.redirects.at(0).bits == 3; }},
