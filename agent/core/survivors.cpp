@@ -3,7 +3,7 @@
 namespace cpprun::agent {
 namespace {
 
-constexpr int kSigTerm = 15;
+constexpr int kStopSignal = 15;  // SIGTERM
 
 }  // namespace
 
@@ -26,14 +26,14 @@ bool Survivors::may_stay(const control::RankAssignment& assignment,
 
 void Survivors::ask(Duration grace, Effects& effects) {
   phase_ = Phase::Asked;
-  StopWorkers stop{kSigTerm, grace};
+  StopWorkers stop{kStopSignal, grace};
   stop.keeps_survivors = true;
   effects.push_back(stop);
 }
 
 void Survivors::drop(Duration grace, Effects& effects) {
   phase_ = Phase::Dropped;
-  effects.push_back(StopWorkers{kSigTerm, grace});
+  effects.push_back(StopWorkers{kStopSignal, grace});
 }
 
 void Survivors::on_round_started() {

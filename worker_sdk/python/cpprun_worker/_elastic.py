@@ -183,19 +183,17 @@ class _Runner:
 def _report(error):
     text = ' '.join(f'{type(error).__name__}: {error}'.split())
     rank = os.environ.get('RANK', '0')
-    sys.stderr.write(f'cpprun: rank {rank} stays for the next round; it leaves this one by {text[:200]}\n')
+    sys.stderr.write(f'cpprun: rank {rank} stays, and leaves its round by {text[:200]}\n')
 
 
 def _leave_groups():
     """Ends the process groups, and the saves of the round, which need them."""
-    gc.collect()
     dist = sys.modules.get('torch.distributed')
     if dist is not None and dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
     background = sys.modules.get('cpprun_worker._snapshot.background')
     if background is not None:
         background.wait_for_all()
-    gc.collect()
 
 
 class _Sockets:
@@ -317,6 +315,7 @@ class _Link:
         """Tells the agent that this worker has left its round, and enters the next one."""
         step = struct.pack('=q', completed if completed > 0 else -1)
         self._connection.send(_agent.message(_agent.RELEASED, step))
+        gc.collect()  # such as a DistributedDataParallel, whose hooks the next one must not meet
         received = self._rounds.get()
         if received is None:
             raise RuntimeError('the agent has gone')

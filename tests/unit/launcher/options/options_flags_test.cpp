@@ -81,7 +81,6 @@ std::vector<FlagCase> worker_cases() {
        [](auto& c) {
          return c.signals == std::vector<int>{10, 15} && c.signals_text == "SIGUSR1,SIGTERM";
        }},
-      {"regroup-timeout", "8", [](auto& c) { return c.regroup_timeout == seconds(8); }},
       {"shutdown-timeout", "7", [](auto& c) { return c.stop_grace == seconds(7); }},
       {"log-dir", "/logs", [](auto& c) { return c.logs.dir == "/logs"; }},
       {"redirects", "3", [](auto& c) { return c.logs.redirects.at(0).bits == 3; }},
@@ -138,6 +137,10 @@ FlagCase control_case() {
   return {"stdin-control", "", [](auto& c) { return c.shares_console; }};
 }
 
+FlagCase regroup_case() {
+  return {"regroup-timeout", "8", [](auto& c) { return c.regroup_timeout == seconds(8); }};
+}
+
 FlagCase preload_case() {
   return {"preload", "torch,numpy.linalg", [](auto& c) {
             return c.workers.preload.mode == PreloadConfig::Mode::List &&
@@ -167,6 +170,7 @@ std::vector<FlagCase> tls_cases() {
 std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
   all.push_back(preload_case());
+  all.push_back(regroup_case());
   all.push_back(control_case());
   for (const FlagCase& c : worker_cases()) all.push_back(c);
   for (const FlagCase& c : tls_cases()) all.push_back(c);
