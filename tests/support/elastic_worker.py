@@ -78,13 +78,14 @@ def train(round):
     if IS_FAULTY and FAULT == 'raise' and not round.is_first:
         raise ValueError('the second call fails')
     round.init_process_group('gloo')
-    model = DistributedDataParallel(MODEL)
     snapshot = None
     if WORDS.get('state') == 'memory':
+        model = DistributedDataParallel(MODEL)
         snapshot = cpprun_worker.Snapshot(model=model, optimizer=OPTIMIZER)
         step = snapshot.resume()
     else:
         step = round.share_state(model=MODEL, optimizer=OPTIMIZER)
+        model = round.data_parallel(MODEL)
     say(f'from {step}')
     try:
         run_steps(round, model, step, snapshot)

@@ -4,6 +4,7 @@
     def train(round):
         round.init_process_group('gloo')
         step = round.share_state(model=model, optimizer=optimizer)
+        ddp = round.data_parallel(model)
         while step < last:
             train_one_step()
             step += 1
@@ -61,6 +62,7 @@ class Round:
         # are what they were.
         self.is_first = calls == 0
         self._runner = runner
+        self._models = []  # whose order of gradients is not noted yet
 
     @property
     def completed(self):
@@ -89,27 +91,68 @@ class Round:
         optimizer.step(). It is a heartbeat as well."""
         self._runner.completed = cpprun_worker._whole('step', step)
         cpprun_worker.heartbeat(step)
+        if self._models:
+            self._note_bucket_orders()
 
     def share_state(self, **objects):
         """Gives all ranks the state of the one that has completed most steps. Returns that number;
         0: no rank has completed one, and the objects stay as they are. All ranks call it, after
-        init_process_group(), with objects that have state_dict and load_state_dict."""
+        init_process_group() and before data_parallel(), with objects that have state_dict and
+        load_state_dict."""
         import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
 
+        if any(isinstance(each, DistributedDataParallel) for each in objects.values()):
+            raise TypeError(
+                'share_state() takes the module itself, before its DistributedDataParallel is made:'
+                " that gives all ranks rank 0's parameters, which may be new"
+            )
         steps = [None] * self.world_size
         dist.all_gather_object(steps, self.completed)
         newest = max(steps)
-        donor = steps.index(newest)
         if min(steps) < newest:
-            is_donor = self.rank == donor
-            state = {name: each.state_dict() for name, each in objects.items()} if is_donor else 0
-            box = [state]
-            dist.broadcast_object_list(box, src=donor)
-            if self.completed < newest:
-                for name, each in objects.items():
-                    each.load_state_dict(box[0][name])
-        self._runner.completed = newest
+            self._take_state(objects, newest, steps.index(newest))
         return newest
+
+    def _take_state(self, objects, newest, donor):
+        import torch.distributed as dist
+
+        box = [None]
+        if self.rank == donor:
+            state = {name: each.state_dict() for name, each in objects.items()}
+            box = [(state, self._runner.bucket_orders)]
+        dist.broadcast_object_list(box, src=donor)
+        if self.completed == newest:
+            return
+        state, self._runner.bucket_orders = box[0]
+        for name, each in objects.items():
+            each.load_state_dict(state[name])
+        self._runner.completed = newest
+
+    def data_parallel(self, module, **options):
+        """DistributedDataParallel(module, **options), which sums gradients in the same order as in
+        the round before: the last bits of the sums depend on it. All ranks call it, after
+        share_state()."""
+        from torch.nn.parallel import DistributedDataParallel
+
+        model = DistributedDataParallel(module, **options)
+        orders = self._runner.bucket_orders
+        at = len(self._models)
+        if at < len(orders):
+            _bucket_order().restore(model, orders[at])
+        self._models.append(model)
+        return model
+
+    def _note_bucket_orders(self):
+        """Once per round, after the first step of all ranks."""
+        models, self._models = self._models, []
+        self._runner.bucket_orders = [_bucket_order().of(each) for each in models]
+
+
+def _bucket_order():
+    from ._snapshot import bucket_order
+
+    return bucket_order
 
 
 def elastic(function=None, *, min_world=1):
@@ -136,6 +179,7 @@ class _Runner:
 
     def __init__(self, min_world):
         self.completed = 0
+        self.bucket_orders = []  # of each data_parallel() of a round; None: not known
         self.sockets = _Sockets()
         self._min_world = min_world
         self._link = _Link.open(self.sockets.shut)
