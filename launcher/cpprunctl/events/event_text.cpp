@@ -122,6 +122,10 @@ std::optional<std::string> words(const ordered_json& event) {
     return round + " resumes from the snapshot of step " + text_of(event, "step");
   }
   if (kind == "worker_started") return worker_of(event) + " started";
+  if (kind == "worker_kept") {
+    return worker_of(event) + " stays from the round before, where it completed step " +
+           text_of(event, "step");
+  }
   if (kind == "round_started") return round + ": all workers here are started";
   if (kind == "worker_ready") return "local rank " + text_of(event, "local_rank") + " is ready";
   if (kind == "snapshot_complete") {
@@ -131,7 +135,10 @@ std::optional<std::string> words(const ordered_json& event) {
   if (kind == "node_lost") return "a node is lost: " + text_of(event, "why");
   if (kind == "node_joined") return text_of(event, "why");
   if (kind == "round_stopping") return round + " stops: " + text_of(event, "why");
-  if (kind == "round_stopped") return round + ": all workers here are gone";
+  if (kind == "round_stopped") {
+    return round + (is_set(event, "regroups") ? ": the workers that stay have left it"
+                                              : ": all workers here are gone");
+  }
   if (kind == "round_ready") return round + ": all workers here are ready";
   if (kind == "timing") return times_of(event);
   if (kind == "goodput") {

@@ -203,8 +203,21 @@ def _own_plan():
     return _plan[0]
 
 
+def _begin_round():
+    """This process has survived its round, and its environment is that of the next one."""
+    agent = _own_agent()
+    if agent:
+        agent.begin_round()
+    _plan.clear()
+    _stop_signal.clear()
+
+
 def __getattr__(name):
     """Imports torch at the first use of Snapshot only."""
+    if name in ('elastic', 'RegroupError'):
+        from . import _elastic
+
+        return getattr(_elastic, name)
     if name != 'Snapshot':
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     from ._snapshot.snapshot import Snapshot
@@ -213,6 +226,8 @@ def __getattr__(name):
 
 
 if TYPE_CHECKING:
+    from ._elastic import RegroupError as RegroupError
+    from ._elastic import elastic as elastic
     from ._snapshot.snapshot import Snapshot as Snapshot
 
 if os.environ.get('CPPRUN_FAULTS'):

@@ -158,9 +158,9 @@ TEST(CtlJobs, GroupsNodesByDifference) {
   JobStatus job;
   for (int64_t i = 0; i < 1000; ++i) {
     job.nodes.push_back(
-        {"n" + std::to_string(i), i == 417 ? "silent" : "running", "10.0.0.1", 8, i});
+        {"n" + std::to_string(i), i == 417 ? "silent" : "running", "10.0.0.1", 8, i, ""});
   }
-  job.nodes.push_back({"spare", "waiting", "10.0.9.9", 8, std::nullopt});
+  job.nodes.push_back({"spare", "waiting", "10.0.9.9", 8, std::nullopt, ""});
   const std::string text = status_text("toy", &job, {});
   EXPECT_THAT(text, HasSubstr("n0 to n416    running  0-3335     417 nodes\n"));
   EXPECT_THAT(text, HasSubstr("n417          silent   3336-3343  10.0.0.1\n"));
