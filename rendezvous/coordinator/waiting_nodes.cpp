@@ -80,8 +80,7 @@ std::string why_left_out(const Node& node, const HostLedger& hosts) {
   return "";
 }
 
-std::string what_follows(const NodeTable& nodes, const control::JobSpec& job_spec, size_t members) {
-  const int64_t usable = nodes.usable_count();
+std::string what_follows(int64_t usable, const control::JobSpec& job_spec, size_t members) {
   if (usable < job_spec.min_nodes) {
     return "no spare is here, and the job waits for another node (" + std::to_string(usable) +
            " of at least " + std::to_string(job_spec.min_nodes) + ")";
