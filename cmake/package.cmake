@@ -50,6 +50,8 @@ endfunction()
 # Installs manual pages, systemd units and completion scripts.
 function(cpprun_install_extras)
   install(FILES packaging/man/cpprun.1 packaging/man/cpprunctl.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT cpprun)
+  install(PROGRAMS packaging/checks/cpprun-check-gpus packaging/checks/cpprun-check-machine
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/cpprun/checks COMPONENT cpprun)
   install(FILES packaging/systemd/cpprun-rendezvous.service packaging/systemd/cpprun@.service
           DESTINATION lib/systemd/system COMPONENT cpprun)
   foreach(place bash bash-completion/completions/cpprun zsh zsh/vendor-completions/_cpprun)

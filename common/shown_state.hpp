@@ -25,7 +25,8 @@ ShownState shown_state_of_outcome(std::string_view outcome);
 // agents follow one another within milliseconds.
 ShownState joined(ShownState one, ShownState other);
 
-// The state of a node in the same words. A node has three more: draining, silent, dead.
+// The state of a node in the same words. A node has four more: draining, excluded, silent,
+// dead.
 std::string node_state_text(std::string_view node_state);
 
 }  // namespace cpprun

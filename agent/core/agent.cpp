@@ -35,6 +35,7 @@ void Agent::start(Instant now, Effects& effects) {
   join_deadline_ = now + options_.join_timeout;
   effects.push_back(ReservePort{});
   if (options_.facts.has_snapshot_dir) effects.push_back(ScanSnapshots{});
+  if (check_.begin()) effects.push_back(RunNodeCheck{});
 }
 
 bool Agent::has_workers() const {
@@ -79,6 +80,8 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   facts.has_worker_lease = has_worker_lease(now);
   facts.charged = charged_;
   facts.decided = job_result_;
+  if (host_records_.revision > 0) facts.host_records = host_records_;
+  facts.node_check = check_.result();
   effects.push_back(SendMessage{hello});
   effects.push_back(SendMessage{facts});
   if (is_leased()) ping(now, effects);
@@ -101,11 +104,6 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
   if (is_new_wait && !has_workers()) join_deadline_ = now + options_.join_timeout;
   is_spare_ = false;
   effects.push_back(LogEvent{LogEvent::Level::Info, "the connection to the coordinator broke"});
-}
-
-void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
-  if (state_ == State::Ended) return;
-  finish(Finish::error(error.text), effects);
 }
 
 void Agent::on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects) {
@@ -192,6 +190,8 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
     effects.push_back(Disconnect{false});
     return finish(Finish::error(wrong), effects);
   }
+  // Only a coordinator in this process believes what the agent has read from --state-dir.
+  if (assignment_.round == RoundNumber()) host_records_ = {};
   assignment_ = message;
   exits_.begin_round();
   unreported_failure_.reset();  // that round is over
@@ -265,11 +265,6 @@ void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
   unreported_failure_ = control::Failed{assignment_.round, WorkerExit{}, is_fatal, error.text};
   effects.push_back(SendMessage{*unreported_failure_});
   become_stopped(now, effects);
-}
-
-void Agent::stop_workers(Duration grace, bool lets_save, Effects& effects) {
-  state_ = State::Stopping;
-  effects.push_back(StopWorkers{kSigTerm, grace, lets_save});
 }
 
 // Other nodes may form a round without this node from now on. This is no worker's failure, and no
@@ -370,6 +365,8 @@ void Agent::become_stopped(Instant now, Effects& effects) {
   wants_scan_for_stopped_ = options_.facts.has_snapshot_dir;
   effects.push_back(ReservePort{});
   if (wants_scan_for_stopped_) effects.push_back(ScanSnapshots{});
+  wants_check_for_stopped_ = check_.is_on();
+  if (check_.begin()) effects.push_back(RunNodeCheck{});
 }
 
 void Agent::on_port(Instant, int64_t port, Effects& effects) {
@@ -382,7 +379,22 @@ void Agent::send_stopped(Effects& effects) {
   if (is_stopped_unreported() || state_ != State::Stopped) return;
   effects.push_back(SendMessage{control::Stopped{assignment_.round, port_, snapshots_, has_saved(),
                                                  is_drained_ ? std::nullopt : exits_.own_failure(),
-                                                 exits_.last_step()}});
+                                                 exits_.last_step(), check_.result()}});
+}
+
+// Without another node nothing can come of a job whose node is bad.
+void Agent::on_node_checked(Instant now, const std::string& why, Effects& effects) {
+  const bool is_news = check_.on_result(now, why);
+  if (state_ == State::Ended || is_leaving()) return;
+  const bool is_alone = options_.facts.job_spec.max_nodes == 1;
+  if (!why.empty() && is_alone && !has_workers()) {
+    effects.push_back(SendMessage{control::Leave{"the node check failed"}});
+    effects.push_back(Disconnect{false});
+    return finish(Finish::error("the node check (--node-check) failed: " + why), effects);
+  }
+  if (is_news) effects.push_back(LogEvent{LogEvent::Level::Warning, check_.text()});
+  if (std::exchange(wants_check_for_stopped_, false)) return send_stopped(effects);
+  if (is_registered_) effects.push_back(SendMessage{check_.result()});
 }
 
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {
@@ -402,7 +414,8 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   knows_standby_ = message.standby || (knows_standby_ && message.awaits_redirect);
   // A spare node may wait for as long as the job runs and shows no other sign of life, so its user
   // sees this line.
-  const bool is_news = message.is_spare && message.why != last_wait_;
+  const bool is_lasting = message.is_spare || message.is_excluded;
+  const bool is_news = is_lasting && message.why != last_wait_;
   const auto level = is_news               ? LogEvent::Level::Warning
                      : message.is_reminder ? LogEvent::Level::Status
                                            : LogEvent::Level::Info;
@@ -488,10 +501,6 @@ void Agent::on(Instant, const control::JobResult& message, Effects& effects) {
   if (state_ == State::Starting) state_ = State::Stopped;  // no worker has been started
   if (state_ == State::Running)
     stop_workers(options_.stop_grace, false, effects);  // the job ended without this node
-}
-
-void Agent::on(Instant, const control::Bye&, Effects& effects) {
-  if (job_result_) finish_job(effects);
 }
 
 // The job has a result. Workers that still run are stopped before the agent ends (R4).
@@ -610,7 +619,7 @@ void Agent::on_failed_save(const WorkerExit& end, Effects& effects) {
 void Agent::leave_stopped(Instant now, Effects& effects) {
   state_ = State::Saved;
   leave_at_ = now + limits::kFinalScanTimeout;
-  wants_port_for_stopped_ = false;
+  wants_port_for_stopped_ = wants_check_for_stopped_ = false;
   if (!std::exchange(wants_scan_for_stopped_, false)) leave_after_drain(effects);
 }
 
@@ -625,12 +634,6 @@ void Agent::leave_after_drain(Effects& effects) {
   finish(std::move(how), effects);
 }
 
-// The held exit was a failure after all.
-void Agent::flush_held_failure(Effects& effects) {
-  if (held_failure_) effects.push_back(*held_failure_);
-  held_failure_.reset();
-}
-
 // ---------------------------------------------------------------- snapshots
 
 void Agent::on_snapshots(Instant, std::vector<control::SnapshotName> snapshots, Effects& effects) {
@@ -639,12 +642,6 @@ void Agent::on_snapshots(Instant, std::vector<control::SnapshotName> snapshots, 
   if (state_ == State::Saved) return leave_after_drain(effects);
   if (std::exchange(wants_scan_for_stopped_, false)) return send_stopped(effects);
   if (is_new && is_connected_) effects.push_back(SendMessage{newest_snapshots()});
-}
-
-// Every message repeats which snapshot was unusable, so that a lost connection loses that only for
-// a while.
-control::Snapshots Agent::newest_snapshots() const {
-  return {snapshots_, fell_back_ ? assignment_.resume->snapshot.id : ""};
 }
 
 void Agent::on_fell_back(int64_t step, Effects& effects) {
@@ -757,6 +754,8 @@ void Agent::on_time(Instant now, Effects& effects) {
     effects.push_back(Reconnect{!is_registered_});
   }
   if (state_ == State::Saved && now >= leave_at_) return leave_after_drain(effects);
+  const bool may_check = state_ == State::Joining || state_ == State::Stopped;
+  if (check_.is_due(now) && may_check && check_.repeat()) effects.push_back(RunNodeCheck{});
   if (now >= join_deadline_ && !is_spare_) give_up_joining(effects);
 }
 
@@ -765,6 +764,7 @@ Instant Agent::next_deadline() const {
   Instant next = ping_at_;
   if (!is_spare_) next = std::min(next, join_deadline_);
   if (state_ == State::Saved) next = std::min(next, leave_at_);
+  if (state_ == State::Joining || state_ == State::Stopped) next = std::min(next, check_.next());
   // A registered agent notices at its next ping.
   if (!is_registered_) next = std::min(next, node_lease_ends());
   if (state_ == State::Running && is_leased()) next = std::min(next, worker_lease_.sigterm_at());

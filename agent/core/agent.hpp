@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "agent/core/effects.hpp"
+#include "agent/core/node_check_schedule.hpp"
 #include "agent/core/worker_exits.hpp"
 #include "agent/core/worker_lease.hpp"
 #include "common/endpoint.hpp"
@@ -41,8 +42,10 @@ struct AgentOptions {
   std::string endpoint;     // of the job, as the user wrote it
   Duration join_timeout{};
   Duration stop_grace{};
-  bool is_led_by_election = false;  // on_led_from() names the coordinator's address (R18)
-  bool has_further_ports = false;   // the coordinator of another job is no reason to give up
+  control::HostRecords host_records{};  // of earlier jobs (--state-dir)
+  bool has_node_check = false;          // --node-check
+  bool is_led_by_election = false;      // on_led_from() names the coordinator's address (R18)
+  bool has_further_ports = false;       // the coordinator of another job is no reason to give up
 };
 
 class Agent {
@@ -60,7 +63,10 @@ class Agent {
     Ended
   };
 
-  explicit Agent(AgentOptions options) : options_(std::move(options)) {}
+  explicit Agent(AgentOptions options)
+      : options_(std::move(options)),
+        host_records_(options_.host_records),
+        check_(options_.has_node_check) {}
 
   // Call once, before every other function.
   void start(Instant now, Effects& effects);
@@ -77,7 +83,9 @@ class Agent {
   void on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects);
   void on_disconnected(Instant now, Effects& effects);
   // The connection can never be made again; `error` holds the reason.
-  void on_unreachable(Instant now, const Error& error, Effects& effects);
+  void on_unreachable(Instant, const Error& error, Effects& effects) {
+    if (state_ != State::Ended) finish(Finish::error(error.text), effects);
+  }
 
   // This worker reports its steps and has finished none in this round. Comes before
   // on_worker_exit().
@@ -121,6 +129,8 @@ class Agent {
   void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
   // The answer to FetchReplicas: the shards are here, or the neighbour does not have them.
   void on_replicas_fetched(Instant now, Effects& effects);
+  // The answer to RunNodeCheck; empty: it has passed, else why not.
+  void on_node_checked(Instant now, const std::string& why, Effects& effects);
   // The answer to PrepareRound: the workers can start, with or without log files.
   void on_prepared(Instant now, Effects& effects);
 
@@ -128,6 +138,7 @@ class Agent {
   Instant next_deadline() const;
 
   State state() const { return state_; }
+  const control::HostRecords& host_records() const { return host_records_; }
   const control::RankAssignment& assignment() const { return assignment_; }
   const std::vector<control::SnapshotName>& snapshots() const { return snapshots_; }
   bool has_workers() const;
@@ -149,7 +160,9 @@ class Agent {
   void on(Instant now, const control::Pong& message, Effects& effects);
   void on(Instant now, const control::Stop& message, Effects& effects);
   void on(Instant now, const control::JobResult& message, Effects& effects);
-  void on(Instant now, const control::Bye& message, Effects& effects);
+  void on(Instant, const control::Bye&, Effects& effects) {
+    if (job_result_) finish_job(effects);
+  }
   void on(Instant now, const control::FaultPermit& message, Effects& effects);
   void on(Instant now, const control::ShutdownRequest& message, Effects& effects);
   // The coordinator sends these to admin tools, never to agents.
@@ -158,6 +171,10 @@ class Agent {
   void on(Instant, const control::Watch&, Effects&) {}           // the daemon handles it
   void on(Instant, const control::LogTailRequest&, Effects&) {}  // the daemon handles it
   void on(Instant now, const control::Redirect& message, Effects& effects);
+  // Only the next coordinator needs them.
+  void on(Instant, const control::HostRecords& message, Effects&) {
+    if (message.revision > host_records_.revision) host_records_ = message;
+  }
 
   bool is_stopping_past_worker_lease() const;
   bool is_past_worker_lease(Instant now) const;
@@ -170,7 +187,11 @@ class Agent {
   void stop_past_worker_lease(Duration grace, Effects& effects);
   void start_if_leased(Instant now, Effects& effects);
   void cancel_start(Effects& effects);
-  void stop_workers(Duration grace, bool lets_save, Effects& effects);
+  void stop_workers(Duration grace, bool lets_save, Effects& effects) {
+    constexpr int kSigTerm = 15;
+    state_ = State::Stopping;
+    effects.push_back(StopWorkers{kSigTerm, grace, lets_save});
+  }
   void on_failed_save(const WorkerExit& end, Effects& effects);
   bool has_saved() const;
   std::string waited_for() const;
@@ -184,10 +205,20 @@ class Agent {
   void drain(Effects& effects);
   void leave_stopped(Instant now, Effects& effects);
   void leave_after_drain(Effects& effects);
-  void flush_held_failure(Effects& effects);
-  control::Snapshots newest_snapshots() const;
+  // The held exit was a failure after all.
+  void flush_held_failure(Effects& effects) {
+    if (held_failure_) effects.push_back(*held_failure_);
+    held_failure_.reset();
+  }
+  // Every message repeats which snapshot was unusable, so that a lost connection loses that only
+  // for a while.
+  control::Snapshots newest_snapshots() const {
+    return {snapshots_, fell_back_ ? assignment_.resume->snapshot.id : ""};
+  }
   void send_stopped(Effects& effects);
-  bool is_stopped_unreported() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
+  bool is_stopped_unreported() const {
+    return wants_port_for_stopped_ || wants_scan_for_stopped_ || wants_check_for_stopped_;
+  }
   void become_stopped(Instant now, Effects& effects);
   void finish(Finish finish, Effects& effects);
   void finish_job(Effects& effects);
@@ -200,6 +231,7 @@ class Agent {
   bool knows_standby_ = false;  // another node leads the job now, or is its standby
   bool wants_port_for_stopped_ = false;
   bool wants_scan_for_stopped_ = false;
+  bool wants_check_for_stopped_ = false;
   bool is_fetching_ = false;
   bool is_fetching_replicas_ = false;  // shards in a neighbour's memory
   Files files_ = Files::None;          // of assignment_
@@ -222,6 +254,8 @@ class Agent {
   bool is_standby_ = false;     // this node is the standby of assignment_ (R14)
   bool is_leading_ = false;     // this node's own coordinator leads the job now
   std::vector<control::SnapshotName> snapshots_;
+  control::HostRecords host_records_;  // the newest
+  NodeCheckSchedule check_;
   Term term_;
   control::RankAssignment assignment_;  // the newest one; no older round is accepted
   WorkerExits exits_;                   // of assignment_

@@ -158,6 +158,12 @@ struct HangConfig {
   Duration limit{};  // Fixed
 };
 
+// --node-check: docs/how-to/bad-nodes.md.
+struct NodeCheckConfig {
+  std::vector<std::string> command;  // its words; empty: no check
+  Duration timeout = limits::kNodeCheckTimeout;
+};
+
 struct FaultConfig {
   std::optional<faults::Plan> plan;  // with all random choices already made
   std::string junit;                 // --junit; empty: none
@@ -193,7 +199,10 @@ struct AgentConfig {
   WorkerConfig workers;
   LogConfig logs;
   int max_restarts = 0;
-  int startup_failures = 0;                  // as JobSpec::startup_failures; 0: off
+  int startup_failures = 0;  // as JobSpec::startup_failures; 0: off
+  int exclude_after = 0;     // as JobSpec::exclude_after; 0: off
+  NodeCheckConfig node_check;
+  std::string state_dir;                     // of the job's host records; empty: not kept
   bool stops_on_repeat = false;              // --on-repeat=stop
   Duration stop_grace = limits::kStopGrace;  // from SIGTERM to SIGKILL, at every stop
   HangConfig hangs;

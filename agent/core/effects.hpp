@@ -1,8 +1,8 @@
 // Effects of the agent's state machine. Plain data; the daemon and the simulator carry them out.
 //
 // The runner carries effects out front to back. It answers `ReservePort` by Agent::on_port() before
-// any other event, and `PrepareRound`, `StartWorkers`, `ScanSnapshots`, `FetchSnapshot` and
-// `FetchReplicas` whenever they are done.
+// any other event, and `PrepareRound`, `StartWorkers`, `ScanSnapshots`, `FetchSnapshot`,
+// `FetchReplicas` and `RunNodeCheck` whenever they are done.
 #pragma once
 
 #include <optional>
@@ -103,6 +103,9 @@ struct KeepReplicas {
   std::string secret;
 };
 
+// Run --node-check; answered by Agent::on_node_checked().
+struct RunNodeCheck {};
+
 // Cancel FetchSnapshot and FetchReplicas; no answer comes.
 struct DropFetch {};
 
@@ -159,10 +162,11 @@ struct Finish {
   static Finish error(std::string text) { return {How::Error, 0, std::move(text), {}, 0}; }
 };
 
-using Effect = std::variant<SendMessage, Disconnect, Reconnect, PrepareRound, StartWorkers,
-                            StopWorkers, ReservePort, SetWorkerLease, FirstFailure, LogEvent,
-                            Finish, ScanSnapshots, FetchSnapshot, DropFetch, ServeSnapshots,
-                            EndSaving, FetchReplicas, KeepReplicas, Routes, BecomeCoordinator>;
+using Effect =
+    std::variant<SendMessage, Disconnect, Reconnect, PrepareRound, StartWorkers, StopWorkers,
+                 ReservePort, SetWorkerLease, FirstFailure, LogEvent, Finish, ScanSnapshots,
+                 FetchSnapshot, DropFetch, ServeSnapshots, EndSaving, FetchReplicas, KeepReplicas,
+                 Routes, BecomeCoordinator, RunNodeCheck>;
 using Effects = std::vector<Effect>;
 
 }  // namespace cpprun::agent

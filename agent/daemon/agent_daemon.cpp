@@ -26,7 +26,9 @@
 #include "agent/daemon/services/goodput_monitor.hpp"
 #include "agent/daemon/services/hang_monitor.hpp"
 #include "agent/daemon/services/health_server.hpp"
+#include "agent/daemon/services/host_record_file.hpp"
 #include "agent/daemon/services/log_tail_reporter.hpp"
+#include "agent/daemon/services/node_checker.hpp"
 #include "agent/daemon/services/progress_reporter.hpp"
 #include "agent/daemon/services/store_monitor.hpp"
 #include "agent/daemon/services/stuck_reporter.hpp"
@@ -77,12 +79,18 @@ class AgentDaemon::Impl final : public AgentDaemon {
   int run(const Endpoint& coordinator, bool is_own) override;
   Result<uint16_t> keep_port() override;
   ElectionCallbacks election_callbacks() override;
-  int run_elected(Arbiter arbiter) override;
+  int run_elected(Arbiter arbiter) override {
+    arbiter_ = std::move(arbiter);
+    return run(Endpoint{}, false);
+  }
+  std::vector<std::string> excluded_hosts() const override {
+    return excluded_in(core_->host_records());
+  }
   std::optional<Duration> may_stay() const override;
 
  private:
   void carry_out(const agent::SendMessage& effect);
-  void carry_out(const agent::Disconnect& effect);
+  void carry_out(const agent::Disconnect& effect) { close(effect.is_reset); }
   void carry_out(const agent::Reconnect& e) { connection_->reconnect(e.is_elsewhere); }
   void carry_out(const agent::Routes& effect);
   void carry_out(const agent::BecomeCoordinator& effect);
@@ -98,7 +106,10 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void carry_out(const agent::FirstFailure& effect) {
     event_recorder_->first_failure(reporter_->first_failure(effect));
   }
-  void carry_out(const agent::LogEvent& effect);
+  void carry_out(const agent::LogEvent& effect) {
+    if (!progress_console_.has_shown(effect)) reporter_->show(effect);
+    if (effect.level == agent::LogEvent::Level::Warning) event_recorder_->warning(effect.text);
+  }
   void carry_out(const agent::Finish& effect);
   void carry_out(const agent::ScanSnapshots&) { snapshots_->scan(); }
   void carry_out(const agent::FetchSnapshot& e) { snapshots_->fetch(e.resume, e.secret); }
@@ -112,12 +123,22 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void carry_out(const agent::KeepReplicas& effect) {
     replicas_->replicate(effect.of, effect.secret);
   }
+  void carry_out(const agent::RunNodeCheck&) { checker_.run(); }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
   void on_started();
-  void on_start_failed(const Error& error);
+  void on_start_failed(const Error& error) {
+    starter_->on_ended();
+    event_recorder_->start_failed();
+    runner_->run(&agent::Agent::on_start_failed, error);
+  }
   void start_host();
-  void on_milestone(int local_rank, WorkerMilestone milestone);
+  void on_milestone(int local_rank, WorkerMilestone milestone) {
+    const LocalRank worker(local_rank);
+    event_recorder_->on_milestone(worker, milestone, host_->step_of(local_rank).value_or(-1));
+    if (milestone == WorkerMilestone::Stepped) goodput_->on_stepped();
+    if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
+  }
   void warn(const std::string& text) {  // in the log and as an event
     log::warning(text);
     event_recorder_->warning(text);
@@ -128,7 +149,10 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void on_round_files();
   void watch_for_hangs();
   void watch_workers(const control::RankAssignment& assignment);
-  void unwatch_workers();
+  void unwatch_workers() {
+    hangs_->end_round();
+    store_monitor_.end_round();
+  }
   void answer_probes();
   void open_replicas();
   void open_snapshots();
@@ -145,7 +169,10 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void open_admin_service();
   void open_dashboard();
   void close(bool is_reset);
-  void end_loop();
+  void end_loop() {
+    CPPRUN_CHECK(finish_.has_value());
+    loop_.stop();
+  }
   void close_folder(bool is_well);
 
   const AgentConfig config_;
@@ -197,6 +224,11 @@ class AgentDaemon::Impl final : public AgentDaemon {
   // worker lease may have ended, and then the workers must be killed first (R11).
   std::optional<EffectRunner<agent::Agent, agent::Effects>> runner_;
   std::unique_ptr<AdminService> admin_;
+  HostRecordFile host_record_file_{config_, *io_};
+  NodeChecker checker_{loop_, config_, token_, [this](const std::string& why, Duration took) {
+                         event_recorder_->node_checked(why, took);
+                         runner_->run(&agent::Agent::on_node_checked, why);
+                       }};
   StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
   ProgressConsole progress_console_{loop_, config_, host_name_};
   const Instant begun_at_ = boot_now();
@@ -366,7 +398,9 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   if (config_.workers.set_omp_num_threads) reporter_->omp_banner();
   event_recorder_->run_started();
   progress_console_.start(coordinator, folder_.run_folder());
-  core_.emplace(join_options(config_, host_name_, key_));
+  agent::AgentOptions options = join_options(config_, host_name_, key_);
+  options.host_records = host_record_file_.load();
+  core_.emplace(std::move(options));
   EffectRunnerHooks hooks;
   if (arbiter_) hooks.after_effects = [this] { notify_arbiter(); };
   runner_.emplace(
@@ -572,6 +606,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   pass_on(message);
   const auto* permit = std::get_if<control::FaultPermit>(&message);
   if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
+  if (is_own_) host_record_file_.save(message);
   if (const auto* watch = std::get_if<control::Watch>(&message)) progress_->on_watch(*watch);
   if (const auto* tail = std::get_if<control::LogTailRequest>(&message)) tails_->on_tail(*tail);
 }
@@ -616,8 +651,6 @@ void AgentDaemon::Impl::carry_out(const agent::SendMessage& effect) {
   connection_->send(control::Started{started->round, worker_starts(*host_, preloader_.get())});
 }
 
-void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) { close(effect.is_reset); }
-
 void AgentDaemon::Impl::close(bool is_reset) {
   if (std::exchange(is_closing_, true)) return;
   if (!connection_) return asio::post(loop_, [this] { end_loop(); });
@@ -657,12 +690,6 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   }
 }
 
-void AgentDaemon::Impl::on_start_failed(const Error& error) {
-  starter_->on_ended();
-  event_recorder_->start_failed();
-  runner_->run(&agent::Agent::on_start_failed, error);
-}
-
 void AgentDaemon::Impl::on_started() {
   const control::RankAssignment& assignment = core_->assignment();
   starter_->on_started(assignment);
@@ -679,18 +706,6 @@ void AgentDaemon::Impl::watch_workers(const control::RankAssignment& assignment)
                                            std::to_string(assignment.round.value) + ".txt");
   const bool is_served_here = !assignment.is_agent_store && assignment.group_rank == 0;
   if (is_served_here) store_monitor_.begin_round(static_cast<uint16_t>(assignment.master_port));
-}
-
-void AgentDaemon::Impl::unwatch_workers() {
-  hangs_->end_round();
-  store_monitor_.end_round();
-}
-
-void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone milestone) {
-  const LocalRank worker(local_rank);
-  event_recorder_->on_milestone(worker, milestone, host_->step_of(local_rank).value_or(-1));
-  if (milestone == WorkerMilestone::Stepped) goodput_->on_stepped();
-  if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
 }
 
 // Reports the processes that are still stuck after StuckReporter has read their state.
@@ -730,11 +745,6 @@ void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
   runner_->run(&agent::Agent::on_port, number);
 }
 
-void AgentDaemon::Impl::carry_out(const agent::LogEvent& effect) {
-  if (!progress_console_.has_shown(effect)) reporter_->show(effect);
-  if (effect.level == agent::LogEvent::Level::Warning) event_recorder_->warning(effect.text);
-}
-
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
   finish_ = effect;
   progress_console_.stop();
@@ -746,11 +756,6 @@ void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
     finish_->text += "; tried last: " + to_string(coordinator_) + ": " + connection_->trouble();
   }
   close(true);  // no effect if an orderly disconnect is already under way
-}
-
-void AgentDaemon::Impl::end_loop() {
-  CPPRUN_CHECK(finish_.has_value());
-  loop_.stop();
 }
 
 Result<uint16_t> AgentDaemon::Impl::keep_port() {
@@ -769,11 +774,6 @@ ElectionCallbacks AgentDaemon::Impl::election_callbacks() {
     LoopPoster::post(way, [this, why] { no_election_ = why; });
   };
   return election_callbacks;
-}
-
-int AgentDaemon::Impl::run_elected(Arbiter arbiter) {
-  arbiter_ = std::move(arbiter);
-  return run(Endpoint{}, false);
 }
 
 // There may be no connection yet: the agent scans its snapshots before it connects.

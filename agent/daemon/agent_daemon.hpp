@@ -83,6 +83,8 @@ class AgentDaemon {
   // After the run: how long a coordinator in this process may serve other agents. nullopt: as long
   // as they need it. A duration, possibly zero: a signal asked this process to end.
   virtual std::optional<Duration> may_stay() const = 0;
+  // After run(): the hosts that the job has excluded.
+  virtual std::vector<std::string> excluded_hosts() const = 0;
 
  protected:
   AgentDaemon() = default;

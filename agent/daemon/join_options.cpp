@@ -38,6 +38,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   job_spec.max_nodes = rendezvous.max_nodes;
   job_spec.max_restarts = config.max_restarts;
   job_spec.startup_failures = config.startup_failures;
+  job_spec.exclude_after = config.exclude_after;
   job_spec.stops_on_repeat = config.stops_on_repeat;
   job_spec.has_fixed_ranks = rendezvous.backend == Backend::Static;
   job_spec.is_agent_store = rendezvous.worker_store == WorkerStore::Agent;
@@ -69,6 +70,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.join_timeout = rendezvous.conf.join_timeout;
   options.stop_grace = config.stop_grace;
   options.has_further_ports = !rendezvous.further_ports.empty();
+  options.has_node_check = !config.node_check.command.empty();
   options.is_led_by_election = rendezvous.backend == Backend::Etcd;
   return options;
 }

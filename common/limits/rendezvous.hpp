@@ -80,5 +80,21 @@ inline constexpr size_t kNodeKeyBytes = 64;  // twice the size of an agent's key
 // An agent's reason for people, and the failure summary made of it and of a node's name.
 inline constexpr size_t kReasonBytes = 2 * 1024;
 inline constexpr size_t kFailureSummaryBytes = 4 * 1024;
+// Hosts of which the coordinator keeps the faults. Agents report them to the next coordinator, so
+// all of them fit into a control frame with the rest of a registration.
+inline constexpr size_t kHostRecords = 64;
+inline constexpr size_t kHostNameBytes = 255;    // of such a host; a DNS name is not longer
+inline constexpr size_t kHostReasonBytes = 160;  // why it is excluded; a line on a terminal
+
+// --node-check.
+inline constexpr Duration kNodeCheckTimeout = 30s;  // nvidia-smi takes seconds without persistence
+inline constexpr Duration kNodeCheckTimeoutMax = 1h;  // the other nodes wait for the check
+// A node whose check has failed repeats it: a full disk may be empty again.
+inline constexpr Duration kNodeCheckRetryInterval = 60s;
+// A spare repeats it: it must not be found bad only when it is needed. A check may take seconds of
+// a GPU that others use.
+inline constexpr Duration kSpareCheckInterval = 300s;
+inline constexpr size_t kNodeCheckLineBytes = 512;          // of the last line of its output
+inline constexpr size_t kNodeCheckOutputBytes = 64 * 1024;  // that is kept to find that line
 
 }  // namespace cpprun::limits

@@ -91,7 +91,7 @@ std::optional<Duration> may_stay(const AgentDaemon& agent, int code) {
 
 // With the etcd backend this process or another one leads.
 int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaemon> agent,
-                   StartTimes times) {
+                   StartTimes times, std::vector<std::string>& excluded) {
   Result<uint16_t> port = agent->keep_port();
   if (!port) return fail(port.error());
   auto host = ElectedCoordinator::start(rendezvous, agent->incarnation(), *port,
@@ -100,6 +100,7 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
   times.listening = boot_now();
   agent->set_start_times(times);
   const int code = agent->run_elected((*host)->arbiter());
+  excluded = agent->excluded_hosts();
   IdleWait stay(may_stay(*agent, code));
   agent.reset();  // restores the default actions of the other signals
   (*host)->leave(stay);
@@ -141,8 +142,10 @@ void report_options(const Launch& launch_options) {
   log::status(launch_options.inferred);
 }
 
-// `control`: of an agent that --hosts has started; else null.
-int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control) {
+// `control`: of an agent that --hosts has started; else null. `excluded`: becomes the hosts that
+// the job has excluded.
+int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control,
+           std::vector<std::string>& excluded) {
   if (Status ok = check_descriptors(launch_options.config.workers.nproc); !ok)
     return fail(ok.error());
   report_options(launch_options);
@@ -163,7 +166,7 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control) 
     return kSuccess;
   }
   if (rendezvous.backend == Backend::Etcd)
-    return launch_elected(rendezvous, std::move(*agent), times);
+    return launch_elected(rendezvous, std::move(*agent), times, excluded);
   Result<std::unique_ptr<EmbeddedCoordinator>> host =
       EmbeddedCoordinator::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
@@ -193,6 +196,7 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control) 
   }
   const int code =
       (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
+  excluded = (*agent)->excluded_hosts();
   if (code == kSuccess) record_success(launch_options.config);
   const std::optional<Duration> most = may_stay(**agent, code);
   IdleWait stay(most);
@@ -244,8 +248,9 @@ int main(int argc, char** argv) {
   log::set_color(color_mode(console.color));
   if (!console.log_level.empty()) log::set_level(console.log_level);
   const auto cluster = launch_options.config.cluster;
-  const int code =
-      run_guarded([&] { return launch(std::move(launch_options), times, control.get()); });
-  requeue_if_stopped(cluster, code);
+  std::vector<std::string> excluded;
+  const int code = run_guarded(
+      [&] { return launch(std::move(launch_options), times, control.get(), excluded); });
+  requeue_if_stopped(cluster, code, excluded);
   return code;
 }

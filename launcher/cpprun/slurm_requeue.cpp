@@ -1,5 +1,6 @@
 #include "launcher/cpprun/slurm_requeue.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -16,14 +17,17 @@
 
 #include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 #include "common/machine/unique_fd.hpp"
+#include "common/text.hpp"
 #include "launcher/options/cluster.hpp"
 
 namespace cpprun {
 namespace {
 
-// This thread may block SIGTERM; the program gets an empty mask.
-int spawn_program(std::vector<std::string> command, pid_t& pid) {
+// This thread may block signals; the program gets an empty mask. `out`: its stdout; -1: ours.
+int spawn_program(std::vector<std::string> command, pid_t& pid, int out = -1) {
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -33,7 +37,11 @@ int spawn_program(std::vector<std::string> command, pid_t& pid) {
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const int error = ::posix_spawnp(&pid, argv[0], nullptr, &attributes, argv.data(), __environ);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  if (out >= 0) ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  const int error = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), __environ);
+  ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   return error;
 }
@@ -59,10 +67,50 @@ std::optional<int> wait_for(pid_t pid) {
   return is_over ? std::optional(status) : std::nullopt;
 }
 
+// "": it was not printed in time.
+std::string show_job(const std::string& job_id) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return "";
+  const UniqueFd from(ends[0]);
+  UniqueFd to(ends[1]);
+  pid_t pid = -1;
+  const int error = spawn_program({"scontrol", "show", "job", job_id}, pid, to.get());
+  to.reset();
+  if (error != 0) return "";
+  std::string text;
+  constexpr size_t kMostBytes = 1 << 20;  // a job of thousands of nodes lists them all
+  const bool is_whole =
+      read_until(from.get(), boot_now() + limits::kSchedulerTimeout, kMostBytes, text);
+  if (!is_whole) ::kill(pid, SIGKILL);
+  return wait_for(pid) == 0 && is_whole ? text : "";
+}
+
+// Slurm changes the list of a job that waits, not of one that runs: so this comes after the
+// requeue.
+void exclude_nodes(const std::string& job_id, const std::string& list,
+                   const std::vector<std::string>& hosts) {
+  const std::string names = text::join(hosts, ", ");
+  pid_t pid = -1;
+  const int error =
+      spawn_program({"scontrol", "update", "job", job_id, "ExcNodeList=" + list}, pid);
+  if (error == 0 && wait_for(pid) == 0) {
+    return log::status("job " + job_id + " gets other nodes than " + names);
+  }
+  log::warning("scontrol could not exclude " + names +
+               " from the requeued job: Slurm may give it these nodes again");
+}
+
 }  // namespace
 
-void requeue_if_stopped(const ClusterConfig& cluster, int exit_code) {
+void requeue_if_stopped(const ClusterConfig& cluster, int exit_code,
+                        const std::vector<std::string>& excluded) {
   if (!wants_requeue(cluster, exit_code)) return;
+  std::string list;
+  if (!excluded.empty()) {
+    list = exclusion_list(show_job(cluster.job_id), excluded);
+    // The requeue ends this step with SIGTERM. The programs that are started here inherit this.
+    std::signal(SIGTERM, SIG_IGN);
+  }
   const std::string what = "scontrol requeue " + cluster.job_id;
   pid_t pid = -1;
   if (const int error = spawn_program({"scontrol", "requeue", cluster.job_id}, pid); error != 0) {
@@ -73,7 +121,11 @@ void requeue_if_stopped(const ClusterConfig& cluster, int exit_code) {
   const std::optional<int> status = wait_for(pid);
   if (!status)
     return log::warning(what + " did not answer in time; see squeue whether it was done");
-  if (*status == 0) return log::status("job " + cluster.job_id + " is requeued");
+  if (*status == 0) {
+    log::status("job " + cluster.job_id + " is requeued");
+    if (!excluded.empty()) exclude_nodes(cluster.job_id, list, excluded);
+    return;
+  }
   log::warning(what + " was refused (its message is above); the job is not requeued");
 }
 

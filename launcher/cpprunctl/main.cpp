@@ -161,6 +161,10 @@ class JobVerbs {
     add_job(status);
     status->add_option("--rdzv-endpoint", options_.endpoint,
                        "HOST:PORT of a job elsewhere; only its nodes are known there");
+    CLI::App* nodes =
+        add("nodes", "The hosts of a job: their faults, and which are excluded", cpprun::nodes);
+    add_job(nodes);
+    nodes->add_option("--rdzv-endpoint", options_.endpoint, "HOST:PORT of a job elsewhere");
     CLI::App* top = add("top", "The status of a job, live, until it ends", cpprun::top);
     add_job(top);
     top->add_option("-d,--delay", options_.every_s, "seconds between two looks")
@@ -171,7 +175,7 @@ class JobVerbs {
     CLI::App* pid = add("pid", "The pid of a worker here", cpprun::pid);
     pid->add_option("rank,--rank", options_.rank, "its global rank")->required();
     add_job_option(pid);
-    for (CLI::App* verb : {ps, status, pid}) {
+    for (CLI::App* verb : {ps, status, nodes, pid}) {
       verb->add_flag("--json", options_.is_json, "print JSON");
     }
     CLI::App* logs = add("logs", "The end of the log files of workers here", cpprun::logs);
@@ -222,7 +226,15 @@ class JobVerbs {
     CLI::Option* here =
         stop->add_flag("--here", options_.is_here, "only the nodes that are on this machine");
     add_job(stop);
-    for (CLI::App* verb : {restart, drain, scale, stop}) {
+    CLI::App* exclude = add("exclude", "Leave a host out of all further rounds", cpprun::exclude);
+    exclude->add_option("host", options_.node, "its name, or the group rank of its agent")
+        ->required();
+    exclude->add_option("--reason", options_.reason, "why, for people");
+    add_job_option(exclude);
+    CLI::App* readmit = add("readmit", "Take an excluded host in again", cpprun::readmit);
+    readmit->add_option("host", options_.node, "its name")->required();
+    add_job_option(readmit);
+    for (CLI::App* verb : {restart, drain, scale, exclude, readmit, stop}) {
       verb->add_option("--endpoint", options_.endpoint,
                        "HOST:PORT of a job elsewhere; needs CPPRUN_ADMIN_TOKEN, as its coordinator "
                        "was started with");
@@ -364,8 +376,9 @@ class HelpFormatter : public CLI::Formatter {
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
       {"Look at running jobs",
-       {"ps", "status", "top", "pid", "logs", "stacks", "events", "goodput"}},
-      {"Change a running job", {"signal", "restart", "drain", "scale", "stop"}},
+       {"ps", "status", "nodes", "top", "pid", "logs", "stacks", "events", "goodput"}},
+      {"Change a running job",
+       {"signal", "restart", "drain", "scale", "exclude", "readmit", "stop"}},
       {"Before a job and after it", {"doctor", "explain", "slurm", "snapshot", "chaos"}},
       {"Servers and shells", {"serve", "completion"}}};
   for (const auto& [group, verbs] : groups) {

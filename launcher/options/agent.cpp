@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "common/limits/agent.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 #include "launcher/options/resolve.hpp"
@@ -24,6 +25,10 @@ Status check_numbers(const ParsedOptions& options) {
   if (options.startup_failures < 0 || options.startup_failures > kMaxRestarts) {
     return bad_value(options.shown("startup-failures", options.startup_failures) +
                      ": write after how many start-up failures in a row the job ends, or 0");
+  }
+  if (options.exclude_after < 0 || options.exclude_after > kMaxRestarts) {
+    return bad_value(options.shown("exclude-after", options.exclude_after) +
+                     ": write after how many faults a host is excluded, or 0");
   }
   if (!(options.monitor_interval > 0)) {
     std::string value = options.monitor_interval < 0 ? "below 0" : "0";
@@ -119,6 +124,39 @@ Status read_event_handler(const ParsedOptions& options, AgentConfig& config) {
   return {};
 }
 
+// A static job has fixed ranks, and a job of one node has no other: neither can go on without a
+// host.
+Status read_exclusion(const ParsedOptions& options, AgentConfig& config) {
+  config.exclude_after = static_cast<int>(options.exclude_after);
+  config.state_dir = options.state_dir;
+  const RendezvousConfig& rendezvous = config.rendezvous;
+  if (options.exclude_after == 0) return {};
+  const std::string what = options.shown("exclude-after", options.exclude_after);
+  if (rendezvous.is_standalone || rendezvous.backend == Backend::Static) {
+    return bad_value(what + " needs a job of several nodes with --rdzv-backend=c10d or etcd: " +
+                     (rendezvous.is_standalone ? "this job has one node"
+                                               : "the ranks of a static job are fixed"));
+  }
+  return {};
+}
+
+Status read_node_check(const ParsedOptions& options, AgentConfig& config) {
+  if (!options.is_given("node-check")) return {};
+  for (const std::string& word : text::split(options.node_check, ' ')) {
+    if (!word.empty()) config.node_check.command.push_back(word);
+  }
+  if (config.node_check.command.empty()) {
+    return bad_value("--node-check is empty; name a program that checks this node");
+  }
+  const double timeout = options.node_check_timeout;
+  if (!(timeout > 0) || timeout > to_seconds(limits::kNodeCheckTimeoutMax)) {
+    return bad_value("--node-check-timeout must be above 0, and " +
+                     text::seconds(limits::kNodeCheckTimeoutMax, 0) + " at most");
+  }
+  config.node_check.timeout = seconds(timeout);
+  return {};
+}
+
 // The folder may be missing: the first snapshot creates it.
 Status read_snapshot_dir(const ParsedOptions& options, const Environment& environment,
                          AgentConfig& config) {
@@ -201,6 +239,8 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   if (Status status = read_hangs(options, config); !status) return status;
   if (Status status = read_stop_signals(options, config.cluster); !status) return status;
   if (Status status = read_requeue(options, launch); !status) return status;
+  if (Status status = read_exclusion(options, config); !status) return status;
+  if (Status status = read_node_check(options, config); !status) return status;
   read_signals(options, launch);
   config.max_restarts = static_cast<int>(options.max_restarts);
   config.startup_failures = static_cast<int>(options.startup_failures);

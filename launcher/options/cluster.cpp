@@ -340,4 +340,17 @@ bool wants_requeue(const ClusterConfig& cluster, int exit_code) {
          cluster.requeues_max && cluster.restarts < *cluster.requeues_max;
 }
 
+std::string exclusion_list(const std::string& shown_job, const std::vector<std::string>& hosts) {
+  constexpr std::string_view kField = "ExcNodeList=";
+  std::vector<std::string> all;
+  if (const size_t at = shown_job.find(kField); at != std::string::npos) {
+    const size_t begin = at + kField.size();
+    const std::string known =
+        shown_job.substr(begin, shown_job.find_first_of(" \n", begin) - begin);
+    if (!known.empty() && known != "(null)") all.push_back(known);
+  }
+  for (const std::string& host : hosts) all.push_back(host.substr(0, host.find('.')));
+  return text::join(all, ",");
+}
+
 }  // namespace cpprun

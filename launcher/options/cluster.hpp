@@ -33,4 +33,8 @@ Result<ClusterView> fill_from_cluster(ParsedOptions& options, const Environment&
 // after 75 or after SIGTERM (also as --preempt-signal), up to the number that --requeue allows.
 bool wants_requeue(const ClusterConfig& cluster, int exit_code);
 
+// The value for ExcNodeList: what `scontrol show job` prints as its value (or "(null)"), and these
+// hosts by their short names, as Slurm calls its nodes. Pure.
+std::string exclusion_list(const std::string& shown_job, const std::vector<std::string>& hosts);
+
 }  // namespace cpprun

@@ -190,6 +190,25 @@ constexpr OptionRow kTable[] = {
      "End the job after N rounds in a row in which a worker failed in the same way within 10 s of "
      "its start, even if --max-restarts allows more. Default: 0, never.",
      "job-wide, the first agent's value counts; the failure summary always reports such failures"},
+    {"exclude-after", &ParsedOptions::exclude_after, "N", "",
+     "Leave a host out of all further rounds after N faults: failures of workers whose root cause "
+     "is there, failed starts, hangs, failed node checks, losses. Default: 0, never.",
+     "job-wide, the first agent's value counts; docs/how-to/bad-nodes.md"},
+    {"spares", &ParsedOptions::spares, "K", "",
+     "Keep K of the nodes of --nnodes as spares: a round has K nodes less, and a spare takes the "
+     "place of a lost or excluded node. Default: 0.",
+     "not with static jobs"},
+    {"node-check", &ParsedOptions::node_check, "COMMAND", "",
+     "Command that checks this node before it joins and after each round. A node whose check "
+     "fails takes part in no round.",
+     "words separated by spaces, started without a shell; exit code 0 is good; "
+     "docs/how-to/bad-nodes.md"},
+    {"node-check-timeout", &ParsedOptions::node_check_timeout, "SECONDS", "",
+     "A check that takes longer has failed. Default: 30."},
+    {"state-dir", &ParsedOptions::state_dir, "DIR", "",
+     "Folder in which the coordinator keeps the faults of hosts, for later jobs of the same "
+     "--rdzv-id.",
+     "on the node that hosts the coordinator, or shared"},
     {"on-repeat",
      &ParsedOptions::on_repeat,
      "report|stop",

@@ -58,6 +58,11 @@ struct ParsedOptions {
   std::string pass_local_rank;      // empty, dash, underscore
   bool tune_malloc = false;
   int64_t startup_failures = 0;
+  int64_t exclude_after = 0;
+  int64_t spares = 0;
+  std::string node_check;
+  double node_check_timeout = 30;
+  std::string state_dir;
   std::string on_repeat = "report";  // report, stop
   bool timing = false;
   std::string snapshot_dir;

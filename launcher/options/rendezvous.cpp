@@ -275,6 +275,26 @@ Status read_store_allow(const ParsedOptions& options, RendezvousConfig& config) 
   return bad_value(what + " needs --worker-store=agent: otherwise worker 0 serves the store");
 }
 
+// Spares are nodes beyond the maximum of a round, which the job keeps because it has a run id.
+Status keep_spares(const ParsedOptions& options, RendezvousConfig& config) {
+  if (options.spares == 0) return {};
+  const std::string what = options.shown("spares", options.spares);
+  if (options.spares < 0) return bad_value(what + ": write how many nodes are spares, or 0");
+  if (config.is_standalone || config.backend == Backend::Static) {
+    return bad_value(what + " needs --rdzv-backend=c10d or etcd");
+  }
+  if (options.spares >= config.max_nodes) {
+    return bad_value(what + " leaves no node of " + options.shown("nnodes", options.nnodes) +
+                     " for the round");
+  }
+  if (config.has_default_run_id) {
+    return bad_value(what + " needs --rdzv-id: without it a full job refuses further agents");
+  }
+  config.max_nodes -= static_cast<int>(options.spares);
+  config.min_nodes = std::min(config.min_nodes, config.max_nodes);
+  return {};
+}
+
 Status use_backend(const ParsedOptions& options, const KeyValues& conf,
                    const Environment& environment, Launch& launch) {
   if (is_standalone(options, launch.config.rendezvous)) {
@@ -300,6 +320,7 @@ Status resolve_rendezvous(const ParsedOptions& options, const Environment& envir
   if (!values) return values.error();
   if (Status status = check_store_type(*values); !status) return status;
   if (Status status = use_backend(options, *values, environment, launch); !status) return status;
+  if (Status status = keep_spares(options, config); !status) return status;
   Result<RendezvousConf> conf = read_rdzv_conf(*values, config.backend, launch.warnings);
   if (!conf) return conf.error();
   config.conf = *conf;

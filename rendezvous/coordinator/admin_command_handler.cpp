@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -35,6 +36,16 @@ Result<const Node*> find_node(const std::string& name, const AdminCommandHandler
                 text::join(all, ", "));
 }
 
+// By the name of a host, by group rank, or a host with faults whose agents have gone.
+Result<std::string> find_host(const std::string& name, const AdminCommandHandler::JobView& job) {
+  const bool is_agent_there = std::ranges::any_of(
+      job.nodes, [&](const auto& entry) { return entry.second.id.name == name; });
+  if (is_agent_there || job.hosts.find(name) != nullptr) return name;
+  Result<const Node*> found = find_node(name, job);
+  if (!found) return found.error();
+  return (*found)->id.name;
+}
+
 }  // namespace
 
 Result<AdminCommandHandler::Outcome> AdminCommandHandler::carry_out(
@@ -45,6 +56,8 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::carry_out(
     case control::AdminCommandKind::Stop: return stop(command.is_resumable, by, job, effects);
     case control::AdminCommandKind::Drain: return drain(command.node, by, job, effects);
     case control::AdminCommandKind::Scale: return scale(command.nodes, by, job);
+    case control::AdminCommandKind::Exclude: return exclude(command, by, job);
+    case control::AdminCommandKind::Readmit: return readmit(command.node, job);
   }
   return refuse("this coordinator knows no such admin command");
 }
@@ -94,6 +107,44 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::drain(const std::strin
   send(node, control::ShutdownRequest{true, why, !is_short}, effects);
   return Outcome{"asked " + node.id.name + " to save and leave" +
                  (is_short ? "; fewer nodes than --nnodes needs are left then" : "")};
+}
+
+Result<AdminCommandHandler::Outcome> AdminCommandHandler::exclude(
+    const control::AdminCommand& command, const std::string& by, const JobView& job) const {
+  if (shutdown_request_) return refuse_because_stopping();
+  Result<std::string> host = find_host(command.node, job);
+  if (!host) return host.error();
+  if (job_spec_.has_fixed_ranks) {
+    return refuse(
+        "the ranks of a static job are fixed to its nodes, so it cannot go on without one");
+  }
+  if (job.hosts.is_excluded(*host)) return refuse(*host + " is excluded already");
+  const std::string reason = command.reason.empty() ? "" : ": " + command.reason;
+  if (!job.hosts.exclude(*host, "by an operator on " + by + reason)) {
+    return refuse("too many hosts are excluded already: " + std::to_string(limits::kHostRecords));
+  }
+  const auto is_other = [&](const auto& entry) {
+    return entry.second.is_connected() && !entry.second.is_draining() &&
+           !job.hosts.is_excluded(entry.second.id.name);
+  };
+  const bool is_short = std::ranges::count_if(job.nodes.all(), is_other) < job_spec_.min_nodes;
+  Outcome outcome{*host + " is excluded" +
+                  (is_short ? "; fewer nodes than --nnodes needs are left, so the job waits" : "")};
+  const auto is_needed = [&](const auto& entry) {
+    return entry.second.id.name == *host && job.round.needs(entry.first);
+  };
+  if (job.is_running && std::ranges::any_of(job.nodes, is_needed)) {
+    outcome.stop_because = "an operator on " + by + " excluded " + *host + reason;
+  }
+  return outcome;
+}
+
+Result<AdminCommandHandler::Outcome> AdminCommandHandler::readmit(const std::string& name,
+                                                                  const JobView& job) const {
+  Result<std::string> host = find_host(name, job);
+  if (!host) return host.error();
+  if (!job.hosts.readmit(*host)) return refuse(*host + " is not excluded");
+  return Outcome{*host + " is admitted again; its faults are forgotten"};
 }
 
 Result<AdminCommandHandler::Outcome> AdminCommandHandler::scale(int64_t nodes,

@@ -1,4 +1,4 @@
-// AdminCommandHandler: carries out restart, stop, drain and scale for one job, and remembers what
+// AdminCommandHandler: carries out the commands of operators for one job, and remembers what
 // holds for later rounds (docs/how-to/operators.md).
 //
 // A core: no I/O, no clock. The caller has checked that the operator may give the command.
@@ -10,6 +10,7 @@
 
 #include "common/result.hpp"
 #include "rendezvous/coordinator/effects.hpp"
+#include "rendezvous/coordinator/hosts/host_ledger.hpp"
 #include "rendezvous/coordinator/node_table.hpp"
 #include "rendezvous/coordinator/round.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -24,6 +25,7 @@ class AdminCommandHandler {
     const Round& round;
     bool is_running = false;   // a round runs
     std::string why_no_round;  // why none does
+    HostLedger& hosts;
   };
   struct Outcome {
     std::string text;                           // for the operator
@@ -57,6 +59,9 @@ class AdminCommandHandler {
   Result<Outcome> stop(bool saves, const std::string& by, const JobView& job, Effects& effects);
   Result<Outcome> drain(const std::string& name, const std::string& by, const JobView& job,
                         Effects& effects) const;
+  Result<Outcome> exclude(const control::AdminCommand& command, const std::string& by,
+                          const JobView& job) const;
+  Result<Outcome> readmit(const std::string& name, const JobView& job) const;
   Result<Outcome> scale(int64_t nodes, const std::string& by, const JobView& job);
 
   const control::JobSpec job_spec_;

@@ -86,6 +86,11 @@ const RootCause* FailureRecord::root_cause() const {
   return first == nullptr ? nullptr : &first->root_cause;
 }
 
+void FailureRecord::pardon(RoundNumber round) {
+  if (const RootCause* first = root_cause(); first != nullptr) last_failure_ = {round, *first};
+  restart();
+}
+
 void FailureRecord::count_startup_failure(const RootCause& cause) {
   const bool is_start_up = cause.why.empty() && is_startup_failure(cause.end);
   const std::string signature = is_start_up ? signature_of(cause.end) : "";

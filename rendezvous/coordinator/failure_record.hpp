@@ -44,6 +44,11 @@ class FailureRecord {
   void add(const Node& node, const WorkerExit& end, const std::string& why);
   // The job fails as soon as the round is over. The first summary counts.
   void fail_job(const std::string& summary);
+  // Of the current round; nullptr: no worker has failed.
+  const RootCause* root_cause() const;
+  // The job goes on without the host of the root cause, which explains all failures of the round.
+  // Before end_round().
+  void pardon(RoundNumber round);
   // All nodes have reported: finds the root cause, counts equal failures in a row, and keeps in
   // `past` what the next rounds need to know of them.
   void end_round(RoundNumber round, const RestartBudgets& budgets, const JobProgress& made,
@@ -69,7 +74,6 @@ class FailureRecord {
 
   void count_startup_failure(const RootCause& cause);
   Clock* clock_of(const Node& node);
-  const RootCause* root_cause() const;
 
   const int64_t max_startup_failures_;
   const bool stops_on_repeat_;

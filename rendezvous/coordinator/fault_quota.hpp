@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/limits/faults.hpp"
+#include "rendezvous/coordinator/node_table.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
@@ -34,6 +35,18 @@ class FaultQuota {
     permit.step = request.step;
     permit.epoch = request.epoch;
     return permit;
+  }
+
+  // The other nodes hear of a permitted fault before it is injected: it may kill this very process,
+  // and the next coordinator must count it.
+  void answer(const Node& asker, const control::FaultPermitRequest& request, const NodeTable& nodes,
+              Effects& effects) {
+    control::FaultPermit answer = permit(request);
+    for (const auto& [incarnation, node] : nodes) {
+      if (answer.is_permitted && incarnation != asker.id.incarnation) send(node, answer, effects);
+    }
+    answer.is_answer = true;
+    send(asker, answer, effects);
   }
 
   // The counts of an agent, which may be higher than the ones here.

@@ -1,6 +1,7 @@
 #include "rendezvous/coordinator/job.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/failure/failure_summary.hpp"
@@ -47,6 +48,10 @@ void Job::on_register(Instant now, SessionId session, const control::Hello& hell
     return refuse(effects, session, ok.error().text);
   }
   restore_from_report(now, message);
+  const bool is_own = options_.embedded == hello.node.incarnation;  // it has read --state-dir
+  if (message.host_records && (is_own || is_from_other_coordinator(message.assignment))) {
+    state_.hosts.learn(*message.host_records);
+  }
   Node& node = add_node(now, session, hello, message, addresses, effects);
   if (is_recovering()) {
     adopt_reported_state(now, node, effects);
@@ -64,7 +69,11 @@ Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
                     const control::Register& message, const SessionAddresses& addresses,
                     Effects& effects) {
   if (nodes_.find(hello.node.incarnation) == nullptr) schedule_.on_arrival(now);
+  const Node* known = nodes_.find(hello.node.incarnation);
+  const bool had_failed_check = known != nullptr && known->has_failed_check();
   Node& node = nodes_.add(now, session, hello, message, addresses, effects);
+  node.is_excluded = state_.hosts.is_excluded(node.id.name);
+  if (!had_failed_check) count_failed_check(node, effects);
   node.is_embedded = options_.embedded == hello.node.incarnation;
   if (node.is_embedded && node.is_draining()) is_host_leaving_ = is_exiting_ = true;
   if (message.knows_standby && !options_.is_standby) redirect_wait_.begin(now, job_spec_.lease);
@@ -110,11 +119,6 @@ void Job::place_node(Instant now, Node& node, Effects& effects) {
   if (!state_.round.is_member(incarnation) && !is_unwanted(node)) send_wait(node, false, effects);
 }
 
-// A member of the round that was disconnected when the round formed.
-bool Job::has_missed_assignment(const Node& node) const {
-  return state_.round.is_member(node.id.incarnation) && node.facts.round < round();
-}
-
 // A member of the newest round has connected again (R1).
 void Job::readmit(Node& node, Effects& effects) {
   if (has_missed_assignment(node)) {
@@ -143,14 +147,6 @@ void Job::readmit(Node& node, Effects& effects) {
                effects);
 }
 
-// The node has workers of a round that this coordinator does not know, or that the other nodes have
-// left behind.
-void Job::stop_stale_workers(const Node& node, Effects& effects) const {
-  send(node,
-       control::Stop{node.facts.round, StopCause::NodeLost, "the job went on without this node"},
-       effects);
-}
-
 std::string Job::why_no_round() const {
   if (awaits_redirect()) return "its standby coordinator leads this job; waiting for the address";
   return cpprun::why_no_round(phase_, state_, job_spec_, nodes_.ready_count(), pending_.size());
@@ -160,11 +156,12 @@ void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const 
   const bool is_spare = phase_ == Phase::Running;
   const Node* standby = state_.standby.node(nodes_);
   const bool has_other_standby = standby != nullptr && standby != &node;
-  send(
-      node,
-      control::Wait{why_no_round(), is_spare, is_reminder,
-                    has_other_standby ? state_.standby.standby() : std::nullopt, awaits_redirect()},
-      effects);
+  const std::string left_out = why_left_out(node, state_.hosts);
+  send(node,
+       control::Wait{left_out.empty() ? why_no_round() : left_out, is_spare, is_reminder,
+                     has_other_standby ? state_.standby.standby() : std::nullopt, awaits_redirect(),
+                     node.is_excluded},
+       effects);
 }
 
 // ---------------------------------------------------------------- messages of registered nodes
@@ -186,7 +183,7 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
   }
   if (node->take_report(message)) return;
   if (const auto* request = std::get_if<control::FaultPermitRequest>(&message)) {
-    return on_fault_permit_request(*node, *request, effects);
+    return fault_quota_.answer(*node, *request, nodes_, effects);
   }
   if (const auto* command = std::get_if<control::AdminCommand>(&message)) {
     return reply_to_admin_command(now, *node, *command, effects);
@@ -208,6 +205,8 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
   } else if (const auto* snapshots = std::get_if<control::Snapshots>(&message)) {
     node->take(snapshots->snapshots);
     if (state_.round.is_member(incarnation)) state_.snapshots.mark_unusable(snapshots->unusable);
+  } else if (const auto* check = std::get_if<control::NodeCheck>(&message)) {
+    on_node_check(*node, *check, effects);
   } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
     on_leave(*node, *leave, effects);
   } else if (std::holds_alternative<control::Ack>(message)) {
@@ -215,18 +214,6 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
   }
   if (const Node* still = nodes_.find(incarnation)) nodes_.update_ready(*still);
   advance(now, effects);
-}
-
-// The other nodes hear of a permitted fault before it is injected: it may kill this very process,
-// and the next coordinator must count it.
-void Job::on_fault_permit_request(const Node& asker, const control::FaultPermitRequest& message,
-                                  Effects& effects) {
-  control::FaultPermit permit = fault_quota_.permit(message);
-  for (const auto& [incarnation, node] : nodes_) {
-    if (permit.is_permitted && incarnation != asker.id.incarnation) send(node, permit, effects);
-  }
-  permit.is_answer = true;
-  send(asker, permit, effects);
 }
 
 void Job::on_failed(Node& node, const control::Failed& message, Effects& effects) {
@@ -246,7 +233,10 @@ void Job::on_failed(Node& node, const control::Failed& message, Effects& effects
   failures_.add(node, cause.end, cause.why);
   // A failure that a restart can't heal costs none (R7).
   const bool is_hang = message.end.is_hang();
-  const bool may_restart = !message.is_fatal && state_.budgets.charge(round(), is_hang);
+  const bool may_replace = message.is_fatal && state_.hosts.is_on();  // else exclude_faulty_hosts()
+  if (may_replace) state_.hosts.note_fatal_start(node.id.name, what);
+  const bool may_restart =
+      may_replace || (!message.is_fatal && state_.budgets.charge(round(), is_hang));
   if (!may_restart) failures_.fail_job(what + state_.budgets.used_text(is_hang));
   request_stop(StopCause::Failure, failed_worker_text(cause), effects);
 }
@@ -269,6 +259,7 @@ void Job::on_stopped(Node& node, const control::Stopped& message, Effects& effec
   node.worker_phase = Node::WorkerPhase::Stopped;
   node.facts.reserved_port = message.reserved_port;
   node.take(message.snapshots);
+  on_node_check(node, message.node_check, effects);
   node.last_step = message.step;
   if (!is_member) return;
   requested_stop_.on_workers_gone(message.has_saved);
@@ -291,13 +282,6 @@ void Job::on_draining(Node& node, Effects& effects) {
   if (state_.round.is_member(node.id.incarnation)) request_drain(node, effects);
 }
 
-// A snapshot is complete only if the workers of all nodes save, so all nodes stop.
-void Job::request_drain(const Node& node, Effects& effects) {
-  if (phase_ != Phase::Running) return;
-  requested_stop_.begin(node.id.name);
-  request_stop(StopCause::Drain, node.id.name + " was asked to stop", effects);
-}
-
 void Job::on_leave(const Node& node, const control::Leave& message, Effects& effects) {
   const Incarnation incarnation = node.id.incarnation;
   const bool is_member = state_.round.is_member(incarnation);
@@ -305,16 +289,12 @@ void Job::on_leave(const Node& node, const control::Leave& message, Effects& eff
   const std::string why = node.id.name + " left (" + message.why + ")";
   if (message.is_unusable && is_member) {
     unusable_node_ = why;
+    state_.hosts.note_loss(node.id.name, why);
     // Its process ends, and with it this coordinator, if another node can lead the job (R15).
     is_host_leaving_ = is_host_leaving_ || node.is_embedded;
     log_warning(effects, "node_unusable", why);
   }
   on_node_lost(incarnation, StopCause::NodeLeft, why, effects);
-}
-
-void Job::on_ack(Node& node, Effects& effects) {
-  if (phase_ == Phase::Finishing) pending_.erase(node.id.incarnation);
-  if (phase_ == Phase::Ended) send(node, control::Bye{}, effects);
 }
 
 control::AdminReply Job::on_admin_command(Instant now, const control::AdminCommand& command,
@@ -324,7 +304,7 @@ control::AdminReply Job::on_admin_command(Instant now, const control::AdminComma
     return {command.id, false, "the job is over"};
   }
   const AdminCommandHandler::JobView view{nodes_, state_.round, phase_ == Phase::Running,
-                                          why_no_round()};
+                                          why_no_round(), state_.hosts};
   const auto outcome = state_.admin.carry_out(command, by, view, effects);
   if (outcome && outcome->stop_because) {
     requested_stop_.begin("");
@@ -399,6 +379,10 @@ void Job::on_node_lost(Incarnation incarnation, StopCause cause, const std::stri
                        Effects& effects) {
   const bool ends_round = state_.round.needs(incarnation);  // R3, R8
   if (cause == StopCause::NodeLost && ends_round) requested_stop_.on_workers_gone(false);
+  const Node& node = nodes_.at(incarnation);
+  const bool is_loss = cause == StopCause::NodeLost && ends_round && !node.is_draining() &&
+                       (phase_ == Phase::Running || phase_ == Phase::Stopping);
+  if (is_loss) state_.hosts.note_loss(node.id.name, why);
   nodes_.erase(incarnation);
   pending_.erase(incarnation);
   if (ends_round) request_stop(cause, why, effects);
@@ -446,25 +430,19 @@ void Job::turn_unwanted_away(Effects& effects) {
     const std::string why = "job '" + options_.run_id +
                             "' has all the nodes that --nnodes allows, and this agent was given no "
                             "--rdzv-id to wait for it as a spare";
-    log_info(effects, "full", "refused the agent on " + node.id.name + ": " + why);
-    send(node, control::Refused{why, occupant_for(node, state_.round, nodes_)}, effects);
-    effects.emplace_back(Close{*node.session, false});
+    refuse_unwanted(node, why, state_.round, nodes_, effects);
     on_node_lost(incarnation, StopCause::NodeLeft, why, effects);
   }
 }
 
 // ---------------------------------------------------------------- recovery
 
-void Job::begin_recovery(Recovery::Kind kind) {
-  phase_ = Phase::Recovering;
-  recovery_.emplace(kind, job_spec_.lease);
-}
-
 // The leader lease of the former coordinator is gone, so all workers of its rounds are dead. The
 // persisted state holds everything that it has sent to nodes. Only nodes that register again are
 // waited for.
 void Job::restore_persisted_state(const control::PersistedJobState& state) {
   state_.round = Round(state.round);
+  if (state.host_records) state_.hosts.learn(*state.host_records);
   if (state.decided) {  // nodes that have missed the result get it
     phase_ = Phase::Ended;
     job_result_ = *state.decided;
@@ -574,9 +552,61 @@ void Job::place_all_nodes(Instant now, Effects& effects) {
   }
 }
 
+// ---------------------------------------------------------------- excluded hosts
+
+// A failure that ends in the exclusion of its host costs no restart, if the others can go on.
+void Job::exclude_faulty_hosts(Effects& effects) {
+  const HostLedger::RoundResult result =
+      state_.hosts.end_round(failures_.root_cause(), state_.round.size());
+  apply_exclusions(effects);
+  const bool can_go_on = nodes_.usable_count() >= job_spec_.min_nodes;
+  if (result.is_cause_excluded && can_go_on) {
+    failures_.pardon(round());
+    state_.budgets.refund(round());
+  } else if (!result.fatal_start.empty() && !can_go_on) {
+    failures_.fail_job(result.fatal_start + state_.budgets.used_text(false));
+  }
+  for (const std::string& host : result.excluded) warn_of_exclusion(host, effects);
+}
+
+void Job::warn_of_exclusion(const std::string& host, Effects& effects) const {
+  const std::string next =
+      failures_.is_job_failing() ? "" : "; " + what_follows(nodes_, job_spec_, state_.round.size());
+  log_warning(effects, "host_excluded",
+              host + " is excluded: " + state_.hosts.find(host)->reason + next);
+}
+
+void Job::apply_exclusions(Effects& effects) {
+  if (!state_.hosts.take_change() || has_job_result()) return;
+  if (state_.hosts.is_shared()) persist(effects);
+  for (auto& [incarnation, node] : nodes_) {
+    const bool is_excluded = state_.hosts.is_excluded(node.id.name);
+    const bool is_news = std::exchange(node.is_excluded, is_excluded) != is_excluded;
+    nodes_.update_ready(node);
+    send_records(node, effects);
+    if (is_news && !node.has_workers()) send_wait(node, false, effects);
+  }
+}
+
+void Job::on_node_check(Node& node, const control::NodeCheck& check, Effects& effects) {
+  const bool had_failed = node.has_failed_check();
+  node.facts.node_check = check;
+  if (!had_failed) count_failed_check(node, effects);
+}
+
+void Job::count_failed_check(const Node& node, Effects& effects) {
+  if (!node.has_failed_check()) return;
+  const std::string& why = node.facts.node_check.why;
+  log_warning(effects, "node_check", node.id.name + " has failed its node check: " + why);
+  if (state_.hosts.count(node.id.name, HostFault::FailedCheck, why)) {
+    warn_of_exclusion(node.id.name, effects);
+  }
+}
+
 // ---------------------------------------------------------------- rounds
 
 void Job::advance(Instant now, Effects& effects) {
+  apply_exclusions(effects);
   if (is_recovering() && recovery_->is_over(now, state_.round)) {
     resume_job(now, effects);
     grow_if_due(now, effects);
@@ -616,14 +646,10 @@ void Job::request_stop(StopCause cause, const std::string& why, Effects& effects
   }
 }
 
-// With the charge of the round: its nodes keep it for the next coordinator (R13).
-control::Stop Job::stop_of_round(StopCause cause, const std::string& why) const {
-  return control::Stop{round(), cause, why, state_.budgets.charged(round())};
-}
-
 void Job::end_round(Instant now, Effects& effects) {
   phase_ = Phase::WaitingForNodes;
   report_waiting_at_ = now + options_.wait_reminder_interval;
+  exclude_faulty_hosts(effects);
   failures_.end_round(round(), state_.budgets, nodes_.progress(), state_.past_failures);
   if (failures_.is_job_failing()) {
     return finish_job(failures_.job_result(state_.round.world_size()), effects);
@@ -633,26 +659,6 @@ void Job::end_round(Instant now, Effects& effects) {
   if (requested_stop_.is_saved_drain() && !can_follow) {
     fail_job(requested_stop_.drained_by() + " was asked to stop", true, effects);
   }
-}
-
-// When a newcomer is taken in. Never once a node is done: its work would have to be done again.
-Instant Job::growth_deadline() const {
-  const bool may_grow = phase_ == Phase::Running && !state_.round.is_any_done() &&
-                        !nodes_.ready().empty() &&
-                        static_cast<int64_t>(state_.round.size()) < state_.admin.max_nodes();
-  return may_grow ? schedule_.growth_deadline(state_.round.size()) : Instant::never();
-}
-
-void Job::grow_if_due(Instant now, Effects& effects) {
-  if (now < growth_deadline()) return;
-  schedule_.on_growth(now);
-  request_stop(StopCause::Growth, "a node joins", effects);
-}
-
-Instant Job::last_call_deadline() const {
-  const bool is_waiting = phase_ == Phase::WaitingForNodes && state_.round.is_empty();
-  if (!is_waiting || awaits_redirect() || !has_store_port()) return Instant::never();
-  return schedule_.last_call_deadline(static_cast<size_t>(nodes_.ready_count()));
 }
 
 void Job::try_form(Instant now, Effects& effects) {
@@ -683,6 +689,9 @@ void Job::form(Effects& effects) {
   }
   const std::vector<Node*> ranked =
       rank_nodes(ready, state_.admin.max_nodes(), job_spec_.has_fixed_ranks);
+  std::vector<const Node*> newcomers;
+  std::ranges::copy_if(ranked, std::back_inserter(newcomers),
+                       [](const Node* node) { return !node->group_rank; });
   begin_round(RoundNumber(newest.value + 1));
   const int64_t store_port = job_spec_.is_store_on_main_port ? 0 : *store_port_;
   const std::vector<control::RankAssignment> assignments =
@@ -700,9 +709,12 @@ void Job::form(Effects& effects) {
   persist(effects);
   effects.push_back(ServeStore{options_.run_id, round(), store_port});
   for (size_t i = 0; i < ranked.size(); ++i) send(*ranked[i], assignments[i], effects);
+  for (const Node* node : newcomers) send_records(*node, effects);
   schedule_.on_round(state_.round.size());
-  for (Incarnation spare : nodes_.ready()) {
-    if (!is_unwanted(nodes_.at(spare))) send_wait(nodes_.at(spare), false, effects);
+  for (const auto& [incarnation, node] : nodes_) {
+    const bool is_left = node.is_ready() || !why_left_out(node, state_.hosts).empty();
+    const bool is_spare = is_left && !state_.round.is_member(incarnation);
+    if (is_spare && !is_unwanted(node)) send_wait(node, false, effects);
   }
   if (!job_spec_.is_store_on_main_port) {
     store_port_.reset();
@@ -712,16 +724,6 @@ void Job::form(Effects& effects) {
            "round " + std::to_string(round().value) + " of job '" + options_.run_id +
                "': " + text::count(ranked.size(), "node") + ", " +
                text::count(static_cast<size_t>(state_.round.world_size()), "worker"));
-}
-
-void Job::begin_round(RoundNumber number) {
-  phase_ = Phase::Running;
-  state_.round = Round(number);
-  schedule_.on_too_few_nodes();
-  report_waiting_at_ = Instant::never();
-  failures_.begin_round();
-  requested_stop_.end();
-  unusable_node_.clear();
 }
 
 void Job::on_store_port(Instant now, int64_t port, Effects& effects) {
@@ -755,10 +757,6 @@ void Job::finish_job(control::JobResult result, Effects& effects) {
            job_result_.is_success ? "all workers ended well" : job_result_.failure_summary);
 }
 
-void Job::fail_job(std::string why, bool is_resumable, Effects& effects) {
-  finish_job(control::JobResult{false, std::move(why), is_resumable}, effects);
-}
-
 void Job::report_waiting(Instant now, Effects& effects) {
   report_waiting_at_ = now + options_.wait_reminder_interval;
   for (const auto& [incarnation, node] : nodes_) {
@@ -773,11 +771,6 @@ void Job::persist(Effects& effects) const {
   control::PersistedJobState state = state_.to_persist();
   if (has_job_result()) state.decided = job_result_;
   effects.push_back(PersistState{std::move(state)});
-}
-
-// Another process leads the job when this one has ended. Under a leader lease any node can.
-bool Job::has_successor() const {
-  return options_.leader_lease ? nodes_.has_candidate() : state_.standby.node(nodes_) != nullptr;
 }
 
 // A restarted coordinator at the endpoint, to which only nodes have returned that were in no round:

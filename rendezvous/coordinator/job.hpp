@@ -133,6 +133,7 @@ class Job {
   const control::JobSpec& job_spec() const { return job_spec_; }
   int64_t admin_restarts() const { return state_.admin.restarts(); }
   const StartTotals& start_totals() const { return start_totals_; }
+  const HostLedger& hosts() const { return state_.hosts; }
   // The last number that an operator asked for; nothing: as many as --nnodes allows.
   std::optional<int64_t> wanted_nodes() const { return state_.admin.wanted_nodes(); }
   const std::map<Incarnation, Node>& nodes() const { return nodes_.all(); }
@@ -173,21 +174,36 @@ class Job {
                  Effects& effects);
   void confirm_registration(const Node& node, Effects& effects) const;
   void place_node(Instant now, Node& node, Effects& effects);
-  bool has_missed_assignment(const Node& node) const;
+  // A member of the round that was disconnected when the round formed.
+  bool has_missed_assignment(const Node& node) const {
+    return state_.round.is_member(node.id.incarnation) && node.facts.round < round();
+  }
   void readmit(Node& node, Effects& effects);
-  void stop_stale_workers(const Node& node, Effects& effects) const;
+  // The node has workers of a round that this coordinator does not know, or that the other nodes
+  // have left behind.
+  void stop_stale_workers(const Node& node, Effects& effects) const {
+    const control::StopCause cause = control::StopCause::NodeLost;
+    send(node, control::Stop{node.facts.round, cause, "the job went on without this node"},
+         effects);
+  }
   void send_wait(const Node& node, bool is_reminder, Effects& effects) const;
 
   // Messages of registered nodes.
-  void on_fault_permit_request(const Node& asker, const control::FaultPermitRequest& message,
-                               Effects& effects);
   void on_failed(Node& node, const control::Failed& message, Effects& effects);
   void on_done(Node& node, RoundNumber round, Effects& effects);
   void on_stopped(Node& node, const control::Stopped& message, Effects& effects);
   void on_draining(Node& node, Effects& effects);
-  void request_drain(const Node& node, Effects& effects);
+  // A snapshot is complete only if the workers of all nodes save, so all nodes stop.
+  void request_drain(const Node& node, Effects& effects) {
+    if (phase_ != Phase::Running) return;
+    requested_stop_.begin(node.id.name);
+    request_stop(control::StopCause::Drain, node.id.name + " was asked to stop", effects);
+  }
   void on_leave(const Node& node, const control::Leave& message, Effects& effects);
-  void on_ack(Node& node, Effects& effects);
+  void on_ack(const Node& node, Effects& effects) {
+    if (phase_ == Phase::Finishing) pending_.erase(node.id.incarnation);
+    if (phase_ == Phase::Ended) send(node, control::Bye{}, effects);
+  }
   void reply_to_admin_command(Instant now, const Node& asker, const control::AdminCommand& command,
                               Effects& effects);
 
@@ -215,7 +231,10 @@ class Job {
     const std::string& key = is_recovering() ? options_.job_key : state_.job_key;
     return assignment && !key.empty() && assignment->job_key != key;
   }
-  void begin_recovery(Recovery::Kind kind);
+  void begin_recovery(Recovery::Kind kind) {
+    phase_ = Phase::Recovering;
+    recovery_.emplace(kind, job_spec_.lease);
+  }
   void restore_persisted_state(const control::PersistedJobState& state);
   void restore_from_report(Instant now, const control::Register& message);
   void restore_assignment(const control::RankAssignment& assignment);
@@ -223,24 +242,66 @@ class Job {
   void resume_job(Instant now, Effects& effects);
   void place_all_nodes(Instant now, Effects& effects);
 
+  // Excluded hosts.
+  void exclude_faulty_hosts(Effects& effects);
+  void warn_of_exclusion(const std::string& host, Effects& effects) const;
+  void apply_exclusions(Effects& effects);
+  // Members of the job keep them for the next coordinator, and the agent here in --state-dir.
+  void send_records(const Node& node, Effects& effects) const {
+    const bool is_trusted = node.group_rank || node.is_embedded;
+    if (is_trusted && state_.hosts.is_shared()) send(node, state_.hosts.to_report(), effects);
+  }
+  void on_node_check(Node& node, const control::NodeCheck& check, Effects& effects);
+  void count_failed_check(const Node& node, Effects& effects);
+
   // Rounds.
   void advance(Instant now, Effects& effects);
   void request_stop(control::StopCause cause, const std::string& why, Effects& effects);
-  control::Stop stop_of_round(control::StopCause cause, const std::string& why) const;
+  // With the charge of the round: its nodes keep it for the next coordinator (R13).
+  control::Stop stop_of_round(control::StopCause cause, const std::string& why) const {
+    return control::Stop{round(), cause, why, state_.budgets.charged(round())};
+  }
   void end_round(Instant now, Effects& effects);
-  Instant growth_deadline() const;
-  void grow_if_due(Instant now, Effects& effects);
-  Instant last_call_deadline() const;
+  // When a newcomer is taken in. Never once a node is done: its work would have to be done again.
+  Instant growth_deadline() const {
+    const bool may_grow = phase_ == Phase::Running && !state_.round.is_any_done() &&
+                          !nodes_.ready().empty() &&
+                          static_cast<int64_t>(state_.round.size()) < state_.admin.max_nodes();
+    return may_grow ? schedule_.growth_deadline(state_.round.size()) : Instant::never();
+  }
+  void grow_if_due(Instant now, Effects& effects) {
+    if (now < growth_deadline()) return;
+    schedule_.on_growth(now);
+    request_stop(control::StopCause::Growth, "a node joins", effects);
+  }
+  Instant last_call_deadline() const {
+    const bool is_waiting = phase_ == Phase::WaitingForNodes && state_.round.is_empty();
+    if (!is_waiting || awaits_redirect() || !has_store_port()) return Instant::never();
+    return schedule_.last_call_deadline(static_cast<size_t>(nodes_.ready_count()));
+  }
   void try_form(Instant now, Effects& effects);
   void form(Effects& effects);
-  void begin_round(RoundNumber number);
+  void begin_round(RoundNumber number) {
+    phase_ = Phase::Running;
+    state_.round = Round(number);
+    schedule_.on_too_few_nodes();
+    report_waiting_at_ = Instant::never();
+    failures_.begin_round();
+    requested_stop_.end();
+    unusable_node_.clear();
+  }
   void finish_job(control::JobResult result, Effects& effects);
-  void fail_job(std::string why, bool is_resumable, Effects& effects);
+  void fail_job(std::string why, bool is_resumable, Effects& effects) {
+    finish_job(control::JobResult{false, std::move(why), is_resumable}, effects);
+  }
   void report_waiting(Instant now, Effects& effects);
 
   bool has_store_port() const { return job_spec_.is_store_on_main_port || store_port_.has_value(); }
   bool has_too_few_ready() const { return nodes_.ready_count() < job_spec_.min_nodes; }
-  bool has_successor() const;
+  // Another process leads the job when this one has ended. Under a leader lease any node can.
+  bool has_successor() const {
+    return options_.leader_lease ? nodes_.has_candidate() : state_.standby.node(nodes_) != nullptr;
+  }
   bool awaits_redirect() const;
   void persist(Effects& effects) const;
 

@@ -60,6 +60,7 @@ control::PersistedJobState JobState::to_persist() const {
   state.past_failures = past_failures;
   state.resume = snapshots.resume();
   state.is_resume_fetched = snapshots.is_fetched();
+  if (hosts.is_shared()) state.host_records = hosts.to_report();
   return state;
 }
 

@@ -12,6 +12,7 @@
 
 #include "common/ids.hpp"
 #include "rendezvous/coordinator/admin_command_handler.hpp"
+#include "rendezvous/coordinator/hosts/host_ledger.hpp"
 #include "rendezvous/coordinator/node.hpp"
 #include "rendezvous/coordinator/restart_budgets.hpp"
 #include "rendezvous/coordinator/round.hpp"
@@ -26,6 +27,7 @@ struct JobState {
   JobState(const control::JobSpec& job_spec, bool has_leader_lease,
            std::function<std::string()> make_secret)
       : budgets(job_spec.max_restarts),
+        hosts(job_spec.exclude_after),
         snapshots(make_secret),
         standby(job_spec, has_leader_lease),
         admin(job_spec),
@@ -44,6 +46,7 @@ struct JobState {
   Term term;
   Round round;  // the newest that was formed
   RestartBudgets budgets;
+  HostLedger hosts;
   control::PastFailures past_failures;
   RoundSnapshots snapshots;
   StandbyChoice standby;

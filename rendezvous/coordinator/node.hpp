@@ -47,6 +47,7 @@ struct Node {
   std::optional<int64_t> unanswered;  // the newest ping that still waits for its pong
   Instant dead_at;                    // Liveness::Dead only
   WorkerStarts starts{};              // the newest report
+  bool is_excluded = false;           // its host is
   // The newest reports for the dashboard; log lines by local rank.
   std::optional<control::Progress> progress{};
   std::map<int64_t, control::LogLines> lines{};
@@ -106,10 +107,15 @@ struct Node {
     const auto found = lines.find(local_rank);
     return found == lines.end() ? nullptr : &found->second;
   }
-  // The node may take part in the next round.
-  bool is_ready() const {
+  bool has_failed_check() const { return facts.node_check.state == control::CheckState::Failed; }
+  // It has no part in a round that is not over.
+  bool is_free() const {
     return is_connected() && !is_draining() &&
            (worker_phase == WorkerPhase::Idle || worker_phase == WorkerPhase::Stopped);
+  }
+  // The node may take part in the next round.
+  bool is_ready() const {
+    return is_free() && !is_excluded && facts.node_check.state == control::CheckState::Passed;
   }
 };
 

@@ -121,7 +121,8 @@ const Node* NodeTable::find(Incarnation incarnation) const {
 int64_t NodeTable::usable_count() const {
   return std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) {
     const Node& node = entry.second;
-    return node.liveness == Node::Liveness::Present && !node.is_draining();
+    return node.liveness == Node::Liveness::Present && !node.is_draining() && !node.is_excluded &&
+           !node.has_failed_check();
   });
 }
 

@@ -24,9 +24,10 @@ bool is_sane(const control::JobSpec& job_spec) {
   return job_spec.min_nodes >= 1 && job_spec.max_nodes >= job_spec.min_nodes &&
          job_spec.max_nodes <= limits::kNodesPerJob && job_spec.expected_nodes >= 0 &&
          job_spec.expected_nodes <= limits::kNodesPerJob && job_spec.max_restarts >= 0 &&
-         job_spec.startup_failures >= 0 && job_spec.lease >= limits::kNodeLeaseMin &&
-         job_spec.heartbeat > Duration{} && job_spec.scale_up_interval >= Duration{} &&
-         is_port(job_spec.master_port) && is_short(job_spec.master_addr);
+         job_spec.startup_failures >= 0 && job_spec.exclude_after >= 0 &&
+         job_spec.lease >= limits::kNodeLeaseMin && job_spec.heartbeat > Duration{} &&
+         job_spec.scale_up_interval >= Duration{} && is_port(job_spec.master_port) &&
+         is_short(job_spec.master_addr);
 }
 
 constexpr int64_t kNumberMax = INT64_MAX / 2;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "common/ids.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -21,9 +22,15 @@ class RestartBudget {
   bool charge(RoundNumber round) {
     if (has_charged(round)) return true;
     last_charged_ = round;
-    if (used_ >= max_) return false;
+    is_refundable_ = used_ < max_;
+    if (!is_refundable_) return false;
     ++used_;
     return true;
+  }
+
+  // What `round` was charged does not count after all.
+  void refund(RoundNumber round) {
+    if (round == last_charged_ && std::exchange(is_refundable_, false)) --used_;
   }
 
   bool has_charged(RoundNumber round) const { return round <= last_charged_; }
@@ -36,6 +43,7 @@ class RestartBudget {
   int64_t max_;
   int64_t used_;
   RoundNumber last_charged_;
+  bool is_refundable_ = false;  // last_charged_ was counted in used_
 };
 
 // Both budgets of a job, of the same size.
@@ -52,6 +60,11 @@ class RestartBudgets {
   bool charge(RoundNumber round, bool is_hang) {
     if (charged(round) != control::RestartCharge::None) return true;
     return (is_hang ? hangs_ : failures_).charge(round);
+  }
+
+  void refund(RoundNumber round) {
+    failures_.refund(round);
+    hangs_.refund(round);
   }
 
   // What `round` has cost.

@@ -55,7 +55,7 @@ const Node* StandbyChoice::node(const NodeTable& nodes) const {
 
 bool StandbyChoice::is_awaited(const NodeTable& nodes) const {
   const Node* standby = node(nodes);
-  return standby != nullptr && !standby->is_ready();
+  return standby != nullptr && !standby->is_free();
 }
 
 }  // namespace cpprun

@@ -42,11 +42,41 @@ std::string why_no_round(JobPhase phase, const JobState& state, const control::J
              " nodes joined" +
              (job_spec.min_nodes == job_spec.max_nodes
                   ? ""
-                  : " (at most " + std::to_string(job_spec.max_nodes) + ")");
+                  : " (at most " + std::to_string(job_spec.max_nodes) + ")") +
+             (state.hosts.excluded_text().empty() ? ""
+                                                  : "; excluded: " + state.hosts.excluded_text());
     case JobPhase::Finishing:
     case JobPhase::Ended: return "the job is over";
   }
   return "";
+}
+
+std::string why_left_out(const Node& node, const HostLedger& hosts) {
+  if (node.is_excluded) {
+    return node.id.name +
+           " is excluded and takes part in no round: " + hosts.find(node.id.name)->reason +
+           "; cpprunctl readmit " + node.id.name + " takes it in again";
+  }
+  if (node.has_failed_check()) return "the node check failed: " + node.facts.node_check.why;
+  return "";
+}
+
+std::string what_follows(const NodeTable& nodes, const control::JobSpec& job_spec, size_t members) {
+  const int64_t usable = nodes.usable_count();
+  if (usable < job_spec.min_nodes) {
+    return "no spare is here, and the job waits for another node (" + std::to_string(usable) +
+           " of at least " + std::to_string(job_spec.min_nodes) + ")";
+  }
+  if (usable >= static_cast<int64_t>(members)) return "a spare takes its place";
+  return "no spare is here, and the job goes on with " +
+         text::count(static_cast<size_t>(usable), "node");
+}
+
+void refuse_unwanted(const Node& node, const std::string& why, const Round& round,
+                     const NodeTable& nodes, Effects& effects) {
+  log_info(effects, "full", "refused the agent on " + node.id.name + ": " + why);
+  send(node, control::Refused{why, occupant_for(node, round, nodes)}, effects);
+  effects.emplace_back(Close{*node.session, false});
 }
 
 bool is_unwanted(const Node& node, const Round& round, int64_t max_nodes, const NodeTable& nodes,

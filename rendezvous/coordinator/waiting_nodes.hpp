@@ -22,6 +22,17 @@ namespace cpprun {
 std::string why_no_round(JobPhase phase, const JobState& state, const control::JobSpec& job_spec,
                          int64_t ready, size_t stopping);
 
+// Why this node takes part in no round, whatever the job waits for: its host is excluded, or its
+// check has failed. "": it may take part.
+std::string why_left_out(const Node& node, const HostLedger& hosts);
+
+// What the job does without an excluded host, for people. `members`: of the last round.
+std::string what_follows(const NodeTable& nodes, const control::JobSpec& job_spec, size_t members);
+
+// Tells an unwanted node that it is refused.
+void refuse_unwanted(const Node& node, const std::string& why, const Round& round,
+                     const NodeTable& nodes, Effects& effects);
+
 // Whether the running `round`, with at most `max_nodes` nodes, has no place for `node`, and `node`
 // should not wait for one.
 bool is_unwanted(const Node& node, const Round& round, int64_t max_nodes, const NodeTable& nodes,

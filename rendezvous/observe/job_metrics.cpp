@@ -16,8 +16,8 @@ namespace {
 using control::StopCause;
 using Phase = Job::Phase;
 
-constexpr const char* kNodeStates[] = {"idle", "starting", "running", "stopped",
-                                       "done", "draining", "silent",  "dead"};
+constexpr const char* kNodeStates[] = {"idle",     "starting", "running", "stopped", "done",
+                                       "draining", "excluded", "silent",  "dead"};
 
 // Writes families, with a series for each job.
 class JobPage {

@@ -24,6 +24,7 @@ const char* name_of(const Node& node) {
   if (node.liveness == Node::Liveness::Dead) return "dead";
   if (!node.session) return "silent";
   if (node.is_draining()) return "draining";
+  if (node.is_excluded) return "excluded";
   switch (node.worker_phase) {
     case Node::WorkerPhase::Idle: return "idle";
     case Node::WorkerPhase::Starting: return "starting";
@@ -92,6 +93,7 @@ json to_json(const Node& node, bool is_standby) {
           {"is_host", node.is_embedded},
           {"is_standby", is_standby},
           {"group_rank", json_or_null<json>(node.group_rank)},
+          {"node_check", name_of(node.facts.node_check.state)},
           {"worker_starts", to_json(node.starts)}};
 }
 
@@ -100,11 +102,25 @@ json to_json(const std::optional<control::SnapshotName>& snapshot) {
   return {{"step", snapshot->step}, {"id", snapshot->id}};
 }
 
+json to_json(const control::HostRecord& record) {
+  const bool is_excluded = record.exclusion != control::Exclusion::None;
+  return {{"host", record.host},
+          {"failures", record.failures},
+          {"failed_starts", record.failed_starts},
+          {"hangs", record.hangs},
+          {"failed_checks", record.failed_checks},
+          {"losses", record.losses},
+          {"excluded_by", is_excluded ? json(name_of(record.exclusion)) : json(nullptr)},
+          {"reason", record.reason}};
+}
+
 json to_json(const Job& job) {
   json nodes = json::array();
   for (const auto& [incarnation, node] : job.nodes()) {
     nodes.push_back(to_json(node, job.is_standby(node)));
   }
+  json hosts = json::array();
+  for (const auto& [host, record] : job.hosts().all()) hosts.push_back(to_json(record));
   return {{"phase", name_of(job.phase())},
           {"state", name_of(state_of(job))},
           {"round", job.round().value},
@@ -118,6 +134,8 @@ json to_json(const Job& job) {
           {"why_no_round", job.phase() == Job::Phase::Running ? "" : job.why_no_round()},
           {"snapshot", to_json(job.newest_snapshot())},
           {"resumed_from", to_json(job.resume())},
+          {"exclude_after", job.job_spec().exclude_after},
+          {"hosts", hosts},
           {"nodes", nodes}};
 }
 

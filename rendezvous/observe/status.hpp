@@ -34,7 +34,7 @@ ShownState state_of(const Job& job);
 
 // "recovering", "waiting_for_nodes", "running", "stopping", "finishing", "ended".
 const char* name_of(Job::Phase phase);
-// "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".
+// "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining", "excluded".
 const char* name_of(const Node& node);
 
 }  // namespace cpprun

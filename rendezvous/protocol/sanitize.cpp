@@ -19,6 +19,16 @@ std::string name(const std::string& said) { return text::one_line(said, limits::
 template <class Message>
 void make_plain(Message&) {}  // no text for people
 
+void make_plain(NodeCheck& message) {
+  message.why = text::one_line(message.why, limits::kReasonBytes);
+}
+void make_plain(HostRecords& message) {
+  for (HostRecord& record : message.hosts) {
+    record.host = text::one_line(record.host, limits::kHostNameBytes);
+    record.reason = text::one_line(record.reason, limits::kHostReasonBytes);
+  }
+}
+
 void make_plain(Register& message) {
   // The coordinator refuses those that are too long.
   const auto clean = [](std::string& said) { said = text::one_line(said, said.size()); };
@@ -28,6 +38,8 @@ void make_plain(Register& message) {
   std::ranges::for_each(message.addresses, clean);
   if (message.assignment) clean(message.assignment->past_failures.last);
   if (message.decided) message.decided = sanitize(*std::move(message.decided));
+  if (message.host_records) make_plain(*message.host_records);
+  make_plain(message.node_check);
 }
 void make_plain(Failed& message) {
   message.end = for_the_wire(std::move(message.end));
@@ -35,10 +47,14 @@ void make_plain(Failed& message) {
 }
 void make_plain(Stopped& message) {
   if (message.failure) message.failure = for_the_wire(*std::move(message.failure));
+  make_plain(message.node_check);
 }
 void make_plain(Leave& message) { message.why = text::one_line(message.why, limits::kReasonBytes); }
 void make_plain(FaultPermitRequest& message) { message.where = name(message.where); }
-void make_plain(AdminCommand& message) { message.node = name(message.node); }
+void make_plain(AdminCommand& message) {
+  message.node = name(message.node);
+  message.reason = text::one_line(message.reason, limits::kHostReasonBytes);
+}
 
 void make_plain(Registered& message) {
   message.coordinator = name(message.coordinator);

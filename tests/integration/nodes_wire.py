@@ -6,7 +6,7 @@ import socket
 import struct
 
 MAGIC = b'CPRN'
-PROTOCOL = 5
+PROTOCOL = 6
 
 
 def pack(value):
@@ -114,7 +114,8 @@ def node_id_of(key):
 
 
 def mac_of(token, nonce, run_id, command):
-    texts = ''.join(f'{len(text)}:{text}\n' for text in (nonce, run_id, command.get('node', '')))
+    fields = (nonce, run_id, command.get('node', ''), command.get('reason', ''))
+    texts = ''.join(f'{len(text)}:{text}\n' for text in fields)
     kind, nodes = command['kind'], command.get('nodes', 0)
     numbers = f'{kind} {nodes} {int(command.get("is_resumable", False))}\n'
     return hmac_of(token, 'cpprun-admin-1\n' + texts + numbers)

@@ -20,6 +20,7 @@ INTERNAL = {
     'CPPRUN_NCCL_PLUGIN',
     'CPPRUN_PRELOAD_ROOM',
 }
+CHANGERS = ('restart', 'drain', 'scale', 'exclude', 'readmit', 'stop')
 COMMON = {'help', 'endpoint', 'secret-file', 'tls-cert', 'tls-key', 'tls-ca'}  # in a sentence
 
 
@@ -49,7 +50,7 @@ def test_each_verb_has_a_row():
 @pytest.mark.parametrize('verb', sorted(ROWS))
 def test_each_option_is_in_the_row_of_its_verb(verb):
     options = set(re.findall(r'--([a-z-]+)', help_of(*verb.split()).split('Options:')[-1]))
-    options -= COMMON if verb in ('restart', 'drain', 'scale', 'stop') else {'help'}
+    options -= COMMON if verb in CHANGERS else {'help'}
     row = set(re.findall(r'--([a-z-]+)', ROWS[verb]))
     assert options - row == set(), verb
     assert row - options - COMMON == set(), verb

@@ -93,6 +93,23 @@ def test_a_stopped_job_is_requeued_and_continues(lab, cpprun, place):
     assert 'ends at step 400' in out, out
 
 
+def test_excluded_hosts_are_left_out_of_the_requeued_job(lab, cpprun, place):
+    bad = place / 'bad_on_n2'
+    bad.write_text(f'#!/bin/sh\nif [ "$(hostname)" = n2 ]; then sleep 1; exit 3; fi\n'
+                   f'exec python3 {WORKER} "$@"\n')
+    bad.chmod(0o755)
+    options = '--requeue=1 --nnodes=1:2 --exclude-after=1 --no-python'
+    number = submit(lab, place, f'srun {cpprun} {options} {bad} 400 {place}', '--nodes=1-2')
+    wait_for(lambda: 'n2 is excluded' in (place / 'out').read_text(), 'the host is excluded')
+    wait_for((place / 'running-0').exists, 'the other node goes on')
+    lab.run('scancel', '--signal=USR2', number)
+    wait_for(lambda: has_ended(lab, number), 'the job ends')
+    job, out = lab.job(number), (place / 'out').read_text()
+    assert job['JobState'] == 'COMPLETED' and job['Restarts'] == '1', (job, out)
+    assert job['ExcNodeList'] == 'n2' and job['NodeList'] == 'n1', (job, out)
+    assert f'job {number} gets other nodes than n2' in out, out
+
+
 def test_the_batch_file_of_cpprunctl_saves_is_requeued_and_continues(lab, cpprun, place):
     written = subprocess.run([cpprun.with_name('cpprunctl'), 'slurm', 'script', '--cpus-per-task=1',
                               f'--output={place}/out', WORKER, '400', place],

@@ -128,11 +128,22 @@ void EventRecorder::on(const control::Registered& message) {
 }
 
 void EventRecorder::on(const control::Wait& message) {
+  set_excluded(message.is_excluded, message.why);
   if (std::exchange(waiting_reason_, message.why) == message.why) return;
   write("waiting", {{"why", message.why}, {"is_spare", message.is_spare}});
 }
 
+void EventRecorder::set_excluded(bool is_excluded, const std::string& why) {
+  if (std::exchange(is_excluded_, is_excluded) == is_excluded) return;
+  write(is_excluded ? "host_excluded" : "host_readmitted", {{"host", node_}, {"why", why}});
+}
+
+void EventRecorder::node_checked(const std::string& why, Duration took) {
+  write("node_check", {{"is_passed", why.empty()}, {"why", why}, {"took_ms", milliseconds(took)}});
+}
+
 void EventRecorder::on(const control::RankAssignment& message) {
+  set_excluded(false, "");
   phases_.reach(round_ == RoundNumber() ? "world" : "form", boot_now());
   goodput_.form(boot_now(), message.past_failures.best_step);
   torch_.round_formed(boot_now(), message);

@@ -54,6 +54,8 @@ class EventRecorder {
   void stopping();      // the agent stops the workers, for any reason
   void workers_gone();  // all workers are gone
 
+  // --node-check has ended; `why`: empty: it has passed.
+  void node_checked(const std::string& why, Duration took);
   void warning(const std::string& text);
   // Also writes failure_summary.json, and waits for that, at most limits::kIoEndTimeout. `text`:
   // the paragraph on the console.
@@ -87,6 +89,7 @@ class EventRecorder {
   template <class Other>
   void on(const Other&) {}
 
+  void set_excluded(bool is_excluded, const std::string& why);
   static Stamp now();
   // One line of events.jsonl with its newline; docs/reference/events.md describes every field.
   std::string line(const Stamp& stamp, const char* event,
@@ -128,6 +131,7 @@ class EventRecorder {
   bool is_running_ = false;           // there are workers
   bool is_stopping_ = false;          // the round_stopping event is written
   std::optional<Stamp> stop_reported_at_;
+  bool is_excluded_ = false;    // this host is
   std::string waiting_reason_;  // reason of the last `waiting` event; repeats are skipped
   int64_t newest_snapshot_ = 0;
 };

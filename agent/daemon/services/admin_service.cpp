@@ -70,15 +70,17 @@ Result<control::AdminCommand> command_of(const admin::AdminQuery& query) {
   const std::optional<control::AdminCommandKind> kind =
       control::admin_command_kind(query.parameter("kind"));
   if (!kind) {
-    return Error{ErrorKind::BadValue,
-                 "'" + query.parameter("kind") +
-                     "' is no admin command; there are restart, stop, drain, scale"};
+    return Error{
+        ErrorKind::BadValue,
+        "'" + query.parameter("kind") +
+            "' is no admin command; there are restart, stop, drain, scale, exclude, readmit"};
   }
   control::AdminCommand command;
   command.kind = *kind;
   command.is_resumable = query.number("resumable") == 1;
   command.node = query.parameter("node");
   command.nodes = query.number("nodes").value_or(0);
+  command.reason = query.parameter("reason");
   return command;
 }
 

@@ -106,7 +106,7 @@ Status send_to_endpoint(const JobCommandOptions& options, const control::AdminCo
 
 ChangeRequest request_of(const JobCommandOptions& options, const control::AdminCommand& command) {
   ChangeRequest request{name_of(command.kind), name_of(command.kind), options.job};
-  request.is_specific = command.kind == AdminCommandKind::Drain;
+  request.is_specific = !command.node.empty();
   if (command.kind == AdminCommandKind::Scale)
     request.command += " " + std::to_string(command.nodes);
   if (options.is_resumable) request.command += " --resumable";
@@ -124,6 +124,7 @@ Status send_command(const JobCommandOptions& options, const control::AdminComman
                                 {{"kind", name_of(command.kind)},
                                  {"node", command.node},
                                  {"nodes", std::to_string(command.nodes)},
+                                 {"reason", command.reason},
                                  {"resumable", command.is_resumable ? "1" : "0"}}};
   Result<std::string> body = ask(job.agent, query, limits::kAdminReplyTimeout);
   if (!body) return body.error();
@@ -159,6 +160,15 @@ Status drain(const JobCommandOptions& options) {
 Status stop(const JobCommandOptions& options) {
   if (options.is_here) return stop_here(options);
   return send_command(options, {0, AdminCommandKind::Stop, options.is_resumable});
+}
+
+Status exclude(const JobCommandOptions& options) {
+  return send_command(options,
+                      {0, AdminCommandKind::Exclude, false, options.node, 0, options.reason});
+}
+
+Status readmit(const JobCommandOptions& options) {
+  return send_command(options, {0, AdminCommandKind::Readmit, false, options.node});
 }
 
 Status scale(const JobCommandOptions& options) {

@@ -9,6 +9,7 @@
 
 #include "common/json.hpp"
 #include "common/shown_state.hpp"
+#include "launcher/cpprunctl/jobs/goodput_view.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun::ctl {
@@ -129,6 +130,10 @@ std::optional<std::string> words(const ordered_json& event) {
   if (kind == "round_stopped") return round + ": all workers here are gone";
   if (kind == "round_ready") return round + ": all workers here are ready";
   if (kind == "timing") return times_of(event);
+  if (kind == "goodput") {
+    const std::optional<GoodputView> view = goodput_view(dump_json(event));
+    return view ? std::optional(goodput_line(view->goodput)) : std::nullopt;
+  }
   if (kind == "failure_summary") return "failure summary: " + text_of(event, "text");
   if (kind == "warning") return "warning: " + text_of(event, "text");
   if (kind == "job_result") return decision(event);

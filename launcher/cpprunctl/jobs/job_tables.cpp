@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "common/shown_state.hpp"
 #include "common/text.hpp"
@@ -148,6 +150,33 @@ std::string status_text(const std::string& run_id, const JobStatus* job,
   }
   if (!workers.is_empty()) text += "\nworkers here:\n" + workers.text();
   return text;
+}
+
+std::string hosts_text(const std::string& run_id, const JobStatus& job) {
+  std::map<std::string, JobHost> records;
+  for (const JobHost& host : job.hosts) records[host.host] = host;
+  std::vector<std::pair<std::string, std::string>> rows;  // host, state
+  std::set<std::string> shown;
+  for (const JobNode& node : job.nodes) {
+    if (!shown.insert(node.name).second) continue;
+    rows.emplace_back(node.name, node.node_check == "failed" ? "check failed" : node.state);
+  }
+  for (const JobHost& host : job.hosts) {
+    if (!shown.insert(host.host).second) continue;
+    rows.emplace_back(host.host, host.excluded_by.empty() ? "gone" : "excluded, gone");
+  }
+  TextTable table({"HOST", "STATE", "FAILURES", "STARTS", "HANGS", "CHECKS", "LOSSES", "REASON"});
+  for (const auto& [name, state] : rows) {
+    const JobHost& host = records[name];
+    table.add({name, state, std::to_string(host.failures), std::to_string(host.failed_starts),
+               std::to_string(host.hangs), std::to_string(host.failed_checks),
+               std::to_string(host.losses), host.reason.empty() ? "-" : host.reason});
+  }
+  const std::string policy = job.exclude_after > 0
+                                 ? "excludes a host after " + std::to_string(job.exclude_after) +
+                                       " faults (--exclude-after)"
+                                 : "excludes no host by itself (--exclude-after is not given)";
+  return "job " + clean(run_id) + " " + policy + "\n" + table.text();
 }
 
 // In synchronous training all ranks are within one step, and the slowest one delays the others.

@@ -17,6 +17,9 @@ std::string ps_text(const std::vector<LocalJob>& jobs);
 std::string status_text(const std::string& run_id, const JobStatus* job,
                         const std::vector<LocalJob>& agents);
 
+// The hosts of a job: those of its nodes, and those with faults whose agents have gone.
+std::string hosts_text(const std::string& run_id, const JobStatus& job);
+
 // "slowest: rank 3, 52.0 ms a step, at step 1200, 3 behind"; "" until workers report steps.
 std::string slowest_text(const std::vector<LocalJob>& agents);
 

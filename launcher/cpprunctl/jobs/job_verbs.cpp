@@ -61,6 +61,17 @@ Result<JobStatus> job_in(const std::string& body, std::string& run_id) {
                                      text::join({names.begin(), names.end()}, ", ")};
 }
 
+// The body of /status, of the coordinator of the chosen job; `run_id` becomes the job's.
+Result<std::string> status_body(const JobCommandOptions& options, std::string& run_id) {
+  if (!options.endpoint.empty()) return status_at(options.endpoint);
+  Result<std::vector<LocalJob>> agents = chosen(options);
+  if (!agents) return agents.error();
+  run_id = agents->front().view.run_id;
+  const std::string& where = agents->front().view.coordinator;
+  if (!where.empty()) return status_at(where);
+  return Error{ErrorKind::System, "no connection to the coordinator"};
+}
+
 Result<std::string> remote_status_text(const JobCommandOptions& options) {
   Result<std::string> body = status_at(options.endpoint);
   if (!body) return body.error();
@@ -118,6 +129,16 @@ Status status(const JobCommandOptions& options) {
   Result<std::string> text = status_text_of(options);
   if (!text) return text.error();
   print(*text);
+  return {};
+}
+
+Status nodes(const JobCommandOptions& options) {
+  std::string run_id = options.job;
+  Result<std::string> body = status_body(options, run_id);
+  if (!body) return body.error();
+  Result<JobStatus> job = job_in(*body, run_id);
+  if (!job) return job.error();
+  print(options.is_json ? joined_json({}, *body) : hosts_text(run_id, *job));
   return {};
 }
 

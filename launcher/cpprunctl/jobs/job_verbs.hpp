@@ -25,6 +25,7 @@ struct JobCommandOptions {
   bool is_resumable = false;
   bool is_here = false;  // stop: only this machine's agents
   int64_t nodes = 0;     // scale
+  std::string reason;    // exclude; for people
   TlsOptions tls{};      // with an endpoint
 };
 
@@ -32,6 +33,8 @@ struct JobCommandOptions {
 Status ps(const JobCommandOptions& options);
 // Shows one job: its nodes, and the workers on this machine.
 Status status(const JobCommandOptions& options);
+// Shows the hosts of a job with their faults, and which are excluded.
+Status nodes(const JobCommandOptions& options);
 // Repeats the status until the job ends: a full screen on a terminal, else one table after another.
 Status top(const JobCommandOptions& options);
 // The text that status prints, with the slowest rank at its end. With `is_top` it includes the GPUs
@@ -56,6 +59,10 @@ Status restart(const JobCommandOptions& options);
 Status drain(const JobCommandOptions& options);
 // Ends the job on all nodes; with `is_here` only on this machine, without the coordinator.
 Status stop(const JobCommandOptions& options);
+// Leaves a host out of all further rounds; a spare takes its place.
+Status exclude(const JobCommandOptions& options);
+// Takes an excluded host in again.
+Status readmit(const JobCommandOptions& options);
 // Sets the job's number of nodes; with fewer nodes available it runs on those.
 Status scale(const JobCommandOptions& options);
 

@@ -55,8 +55,14 @@ admin::WorkerView worker_of(const Json& json) {
 }
 
 JobNode node_of(const Json& json) {
-  return {text(json, "name"), node_state_text(text(json, "state")), text(json, "address"),
-          whole(json, "nproc"), number(json, "group_rank")};
+  return {text(json, "name"),   node_state_text(text(json, "state")), text(json, "address"),
+          whole(json, "nproc"), number(json, "group_rank"),           text(json, "node_check")};
+}
+
+JobHost host_of(const Json& json) {
+  return {text(json, "host"),        whole(json, "failures"),      whole(json, "failed_starts"),
+          whole(json, "hangs"),      whole(json, "failed_checks"), whole(json, "losses"),
+          text(json, "excluded_by"), text(json, "reason")};
 }
 
 JobStatus job_of(const Json& json) {
@@ -73,6 +79,12 @@ JobStatus job_of(const Json& json) {
   job.wanted_nodes = number(json, "wanted_nodes");
   if (const Json& snapshot = at(json, "snapshot"); snapshot.is_object()) {
     job.snapshot_step = number(snapshot, "step");
+  }
+  job.exclude_after = whole(json, "exclude_after");
+  if (const Json& hosts = at(json, "hosts"); hosts.is_array()) {
+    for (const Json& host : hosts) {
+      if (host.is_object()) job.hosts.push_back(host_of(host));
+    }
   }
   if (const Json& nodes = at(json, "nodes"); nodes.is_array()) {
     for (const Json& node : nodes) {

@@ -19,6 +19,18 @@ struct JobNode {
   std::string address;
   int64_t nproc = 0;
   std::optional<int64_t> group_rank{};
+  std::string node_check;  // "passed", "pending", "failed"
+};
+// A host with faults, or an excluded one.
+struct JobHost {
+  std::string host;
+  int64_t failures = 0;
+  int64_t failed_starts = 0;
+  int64_t hangs = 0;
+  int64_t failed_checks = 0;
+  int64_t losses = 0;
+  std::string excluded_by;  // "policy", "operator"; empty: it is not
+  std::string reason;
 };
 // A job from the coordinator's view: one of `jobs` in /status (docs/protocol.md, "HTTP").
 struct JobStatus {
@@ -32,6 +44,8 @@ struct JobStatus {
   int64_t admin_restarts = 0;
   std::optional<int64_t> wanted_nodes{};  // set by `cpprunctl scale`
   std::optional<int64_t> snapshot_step{};
+  int64_t exclude_after = 0;  // --exclude-after
+  std::vector<JobHost> hosts{};
   std::vector<JobNode> nodes{};  // members of the round first, in rank order
 };
 

@@ -18,7 +18,9 @@ enum class AdminCommandKind : int64_t {
   Restart,  // all workers, now; costs no budget
   Stop,     // all nodes leave
   Drain,    // one node saves and leaves
-  Scale     // at most so many nodes from now on
+  Scale,    // at most so many nodes from now on
+  Exclude,  // no agent of a host takes part in rounds from now on
+  Readmit   // they do again
 };
 
 // Agent to coordinator.
@@ -27,8 +29,9 @@ struct AdminCommand {
   int64_t id = 0;  // chosen by the agent; the reply carries it
   AdminCommandKind kind = AdminCommandKind::Restart;
   bool is_resumable = false;  // Stop: workers save first
-  std::string node{};         // Drain: its name, or its group rank
+  std::string node{};         // Drain, Exclude, Readmit: its name, or its group rank
   int64_t nodes = 0;          // Scale
+  std::string reason{};       // Exclude: for people
 };
 
 // An operator's tool to coordinator: the first message of its connection. The coordinator replies
@@ -72,8 +75,8 @@ struct ShutdownRequest {
 // Names of the kinds, as cpprunctl sends them to an agent's admin socket.
 
 inline constexpr AdminCommandKind kAdminCommandKinds[] = {
-    AdminCommandKind::Restart, AdminCommandKind::Stop, AdminCommandKind::Drain,
-    AdminCommandKind::Scale};
+    AdminCommandKind::Restart, AdminCommandKind::Stop,    AdminCommandKind::Drain,
+    AdminCommandKind::Scale,   AdminCommandKind::Exclude, AdminCommandKind::Readmit};
 
 constexpr const char* name_of(AdminCommandKind kind) {
   switch (kind) {
@@ -81,6 +84,8 @@ constexpr const char* name_of(AdminCommandKind kind) {
     case AdminCommandKind::Stop: return "stop";
     case AdminCommandKind::Drain: return "drain";
     case AdminCommandKind::Scale: return "scale";
+    case AdminCommandKind::Exclude: return "exclude";
+    case AdminCommandKind::Readmit: return "readmit";
   }
   return "";
 }

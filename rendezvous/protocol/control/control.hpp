@@ -18,7 +18,7 @@
 
 namespace cpprun::control {
 
-inline constexpr int kProtocolVersion = 5;
+inline constexpr int kProtocolVersion = 6;
 
 // ---------------------------------------------------------------- agent to coordinator
 
@@ -56,6 +56,7 @@ struct JobSpec {
   Duration heartbeat{};
   Duration lease{};
   int64_t startup_failures = 0;  // this many in a row end the job; 0: never
+  int64_t exclude_after = 0;     // faults of a host that exclude it; 0: never
   bool stops_on_repeat = false;  // a failure that a restart cannot heal ends the job
   bool operator==(const JobSpec&) const = default;
 };
@@ -72,6 +73,35 @@ struct PeerAddress {
   std::string address;  // numeric
   int64_t port = 0;
   bool operator==(const PeerAddress&) const = default;
+};
+
+// Why no agent on a host takes part in rounds. Policy: --exclude-after.
+enum class Exclusion : int64_t { None, Policy, Operator };
+
+// What the coordinator knows of a host with faults, or of an excluded one.
+struct HostRecord {
+  std::string host;
+  int64_t failures = 0;       // rounds whose root cause was a worker there
+  int64_t failed_starts = 0;  // the same, before a worker ran or right after its start
+  int64_t hangs = 0;
+  int64_t failed_checks = 0;  // of --node-check
+  int64_t losses = 0;
+  Exclusion exclusion = Exclusion::None;
+  std::string reason{};  // why it is excluded, else its newest fault
+  bool operator==(const HostRecord&) const = default;
+};
+// Coordinator to agents, after each change; an agent keeps the newest and reports it to the next
+// coordinator. At most limits::kHostRecords.
+struct HostRecords {
+  int64_t revision = 0;  // grows with each change in the job
+  std::vector<HostRecord> hosts;
+};
+
+// The newest result of --node-check on a node; Passed also without the option.
+enum class CheckState : int64_t { Passed, Pending, Failed };
+struct NodeCheck {
+  CheckState state = CheckState::Passed;
+  std::string why{};  // Failed: for people
 };
 
 // The standby coordinator: the only node that may lead the job after its coordinator died (R14).
@@ -189,6 +219,8 @@ struct Register {
   // instead of keeping it as a spare.
   bool has_default_run_id = false;
   int64_t pid = 0;  // of the agent, for people
+  std::optional<HostRecords> host_records{};
+  NodeCheck node_check{};
 };
 
 struct Ping {
@@ -219,7 +251,8 @@ struct Stopped {
   bool has_saved = false;                 // every worker exited with 0 or kStoppedResumable
   // The first failure on this node that the agent did not cause.
   std::optional<WorkerExit> failure{};
-  int64_t step = -1;  // the last that any worker here finished, by its heartbeats; -1: unknown
+  int64_t step = -1;       // the last that any worker here finished, by its heartbeats; -1: unknown
+  NodeCheck node_check{};  // made after the last worker's exit
 };
 // The workers are gone and the agent exits in order; the node is not lost.
 struct Leave {
@@ -287,9 +320,10 @@ struct LogLines {
   bool operator==(const LogLines&) const = default;
 };
 
-using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
-                                  Draining, Snapshots, FaultPermitRequest, AdminCommand, AdminHello,
-                                  AdminRequest, Progress, LogLines, AnnounceLeader, TimeSpent>;
+using AgentMessage =
+    std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack, Draining,
+                 Snapshots, FaultPermitRequest, AdminCommand, AdminHello, AdminRequest, Progress,
+                 LogLines, AnnounceLeader, TimeSpent, NodeCheck>;
 
 // ---------------------------------------------------------------- coordinator to agent
 
@@ -324,6 +358,7 @@ struct Wait {
   std::optional<Standby> standby{};  // for a node that has no rank assignment yet (R14)
   // The coordinator does not know the job that a standby leads, and waits for a redirect (R17).
   bool awaits_redirect = false;
+  bool is_excluded = false;  // the host of the agent is; `why` says why
 };
 struct Pong {
   int64_t seq = 0;
@@ -369,9 +404,9 @@ struct LogTailRequest {
   Duration lasts{};
 };
 
-using CoordinatorMessage =
-    std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop, JobResult, Bye, FaultPermit,
-                 AdminReply, ShutdownRequest, Challenge, Watch, LogTailRequest, Redirect>;
+using CoordinatorMessage = std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop,
+                                        JobResult, Bye, FaultPermit, AdminReply, ShutdownRequest,
+                                        Challenge, Watch, LogTailRequest, Redirect, HostRecords>;
 
 // Names of the causes, as events, metrics and pages show them (docs/reference/events.md).
 constexpr const char* name_of(StopCause cause) {
@@ -383,6 +418,24 @@ constexpr const char* name_of(StopCause cause) {
     case StopCause::Operator: return "admin";
     case StopCause::Drain: return "drain";
     case StopCause::Snapshot: return "snapshot";
+  }
+  return "unknown";
+}
+
+constexpr const char* name_of(CheckState state) {
+  switch (state) {
+    case CheckState::Passed: return "passed";
+    case CheckState::Pending: return "pending";
+    case CheckState::Failed: return "failed";
+  }
+  return "unknown";
+}
+
+constexpr const char* name_of(Exclusion exclusion) {
+  switch (exclusion) {
+    case Exclusion::None: return "none";
+    case Exclusion::Policy: return "policy";
+    case Exclusion::Operator: return "operator";
   }
   return "unknown";
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "common/json.hpp"
 #include "common/limits/agent.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
@@ -258,6 +259,19 @@ Result<AgentMessage> decode_agent(std::span<const uint8_t> bytes) {
 }
 Result<CoordinatorMessage> decode_coordinator(std::span<const uint8_t> bytes) {
   return decode_any<CoordinatorMessage>(bytes);
+}
+
+std::string host_records_json(const HostRecords& records) {
+  return dump_json(to_json(records), 2) + "\n";
+}
+
+Result<HostRecords> parse_host_records(std::string_view text) {
+  HostRecords records;
+  const json read = parse_json<json>(text, limits::kControlFrameDepth);
+  if (!from_json(read, records) || records.revision < 1) {
+    return Error{ErrorKind::Protocol, "it holds no records of hosts"};
+  }
+  return records;
 }
 
 std::string leader_key(const std::string& run_id) { return "cpprun/" + run_id + "/leader"; }

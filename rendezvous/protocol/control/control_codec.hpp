@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/result.hpp"
@@ -18,5 +20,9 @@ std::vector<uint8_t> encode(const CoordinatorMessage& message);
 
 Result<AgentMessage> decode_agent(std::span<const uint8_t> bytes);
 Result<CoordinatorMessage> decode_coordinator(std::span<const uint8_t> bytes);
+
+// The records of hosts as JSON, for --state-dir.
+std::string host_records_json(const HostRecords& records);
+Result<HostRecords> parse_host_records(std::string_view text);
 
 }  // namespace cpprun::control

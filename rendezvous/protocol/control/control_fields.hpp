@@ -37,6 +37,7 @@ void fields(auto&& v, JobSpec& m) {
   v("heartbeat_ns", m.heartbeat);
   v("node_lease_ns", m.lease);
   v("startup_failures", m.startup_failures);
+  v("exclude_after", m.exclude_after);
   v("stops_on_repeat", m.stops_on_repeat);
 }
 void fields(auto&& v, SnapshotName& m) {
@@ -46,6 +47,24 @@ void fields(auto&& v, SnapshotName& m) {
 void fields(auto&& v, PeerAddress& m) {
   v("address", m.address);
   v("port", m.port);
+}
+void fields(auto&& v, HostRecord& m) {
+  v("host", m.host);
+  v("failures", m.failures);
+  v("failed_starts", m.failed_starts);
+  v("hangs", m.hangs);
+  v("failed_checks", m.failed_checks);
+  v("losses", m.losses);
+  v("exclusion", m.exclusion);
+  v("reason", m.reason);
+}
+void fields(auto&& v, HostRecords& m) {
+  v("revision", m.revision);
+  v("hosts", m.hosts);
+}
+void fields(auto&& v, NodeCheck& m) {
+  v("check_state", m.state);
+  v("why", m.why);
 }
 void fields(auto&& v, Standby& m) {
   v("node", m.node);
@@ -134,6 +153,8 @@ void fields(auto&& v, Register& m) {
   v("reports_log_lines", m.reports_log_lines);
   v("has_default_run_id", m.has_default_run_id);
   v("pid", m.pid);
+  v("host_records", m.host_records);
+  v("node_check", m.node_check);
 }
 void fields(auto&& v, Ping& m) { v("seq", m.seq); }
 void fields(auto&& v, WorkerStarts& m) {
@@ -194,6 +215,7 @@ void fields(auto&& v, Stopped& m) {
   v("snapshots", m.snapshots);
   v("has_saved", m.has_saved);
   v("failure", m.failure);
+  v("node_check", m.node_check);
   v("step", m.step);
 }
 void fields(auto&& v, Leave& m) {
@@ -238,6 +260,7 @@ void fields(auto&& v, Wait& m) {
   v("is_reminder", m.is_reminder);
   v("standby", m.standby);
   v("awaits_redirect", m.awaits_redirect);
+  v("is_excluded", m.is_excluded);
 }
 void fields(auto&& v, Pong& m) {
   v("seq", m.seq);
@@ -265,6 +288,7 @@ void fields(auto&& v, AdminCommand& m) {
   v("is_resumable", m.is_resumable);
   v("node", m.node);
   v("nodes", m.nodes);
+  v("reason", m.reason);
 }
 void fields(auto&& v, AdminReply& m) {
   v("id", m.id);
@@ -336,6 +360,7 @@ void fields(auto&& v, PersistedJobState& m) {
   v("is_resume_fetched", m.is_resume_fetched);
   v("past_failures", m.past_failures);
   v("job_result", m.decided);
+  v("host_records", m.host_records);
 }
 
 // The greatest valid number of the enum.
@@ -344,8 +369,10 @@ inline int64_t last_value(PreloadState) { return static_cast<int64_t>(kPreloadSt
 inline int64_t last_value(StopCause) { return static_cast<int64_t>(StopCause::Snapshot); }
 inline int64_t last_value(RestartCharge) { return static_cast<int64_t>(RestartCharge::Hang); }
 inline int64_t last_value(AdminCommandKind) {
-  return static_cast<int64_t>(AdminCommandKind::Scale);
+  return static_cast<int64_t>(AdminCommandKind::Readmit);
 }
+inline int64_t last_value(Exclusion) { return static_cast<int64_t>(Exclusion::Operator); }
+inline int64_t last_value(CheckState) { return static_cast<int64_t>(CheckState::Failed); }
 
 inline const char* name_of(const Hello&) { return "hello"; }
 inline const char* name_of(const Register&) { return "register"; }
@@ -380,6 +407,8 @@ inline const char* name_of(const TimeSpent&) { return "time_spent"; }
 inline const char* name_of(const LogTailRequest&) { return "log_tail_request"; }
 inline const char* name_of(const LogLines&) { return "log_lines"; }
 inline const char* name_of(const AnnounceLeader&) { return "announce_leader"; }
+inline const char* name_of(const HostRecords&) { return "host_records"; }
+inline const char* name_of(const NodeCheck&) { return "node_check"; }
 inline const char* name_of(const Redirect&) { return "redirect"; }
 inline const char* name_of(const Leader&) { return "leader"; }
 inline const char* name_of(const PersistedJobState&) { return "job_state"; }

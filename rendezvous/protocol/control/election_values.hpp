@@ -38,6 +38,7 @@ struct PersistedJobState {
   bool is_resume_fetched = false;        // some nodes of the round fetched it
   PastFailures past_failures{};
   std::optional<JobResult> decided{};
+  std::optional<HostRecords> host_records{};
 };
 
 // "cpprun/<run id>/leader" and ".../job_state". Different run ids have different keys.

@@ -5,7 +5,7 @@ const model = {
   lag: 0,               // the browser's clock minus the coordinator's, in ms
   history: new Map(),   // by run id: points of the step time plot, oldest first
 };
-const STATES = ['running', 'starting', 'done', 'idle', 'stopped', 'draining', 'silent', 'dead'];
+const STATES = ['running', 'starting', 'done', 'idle', 'stopped', 'draining', 'excluded', 'silent', 'dead'];
 const POINTS = 900;  // per plot: fifteen minutes, one per second
 
 function coordinatorNow() {

@@ -158,6 +158,7 @@ void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorM
   JobRecord& job = job_of(led->term());
   if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
     on_assignment(job, to, *assignment);
+    check_places(*led, to);
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
     auto round = job.rounds.find(job.newest);
     // A node that gets the stop late and alone receives no cause.
@@ -168,7 +169,34 @@ void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorM
     on_job_result(job, *led, to, *decided);
   } else if (std::holds_alternative<control::Bye>(message)) {
     on_bye(job, *led, to);
+  } else if (const auto* records = std::get_if<control::HostRecords>(&message)) {
+    on_host_records(job, *records);
   }
+}
+
+void Checks::check_places(const Job& led, Incarnation to) {
+  const auto node = led.nodes().find(to);
+  if (node == led.nodes().end()) return;
+  const std::string& host = node->second.id.name;
+  require(!led.hosts().is_excluded(host), "excluded: " + host + " is placed in a round");
+  require(!node->second.has_failed_check(), "excluded: " + host + " has failed its check");
+}
+
+// Only a host with failures of its own may be blamed for them. Losses are not judged here: a node
+// may be lost because of the network of others.
+void Checks::on_host_records(JobRecord& job, const control::HostRecords& message) {
+  size_t excluded = 0;
+  for (const control::HostRecord& record : message.hosts) {
+    const int64_t blamed = record.failures + record.failed_starts + record.hangs;
+    const auto known = failures_of_.find(record.host);
+    const size_t failures = known == failures_of_.end() ? 0 : known->second.size();
+    require(blamed <= static_cast<int64_t>(failures),
+            "excluded: " + record.host + " is blamed for " + std::to_string(blamed) +
+                " failures, and has had " + std::to_string(failures));
+    excluded += record.exclusion == control::Exclusion::Policy ? 1 : 0;
+  }
+  if (excluded > job.exclusions) job.is_pardoned = true;
+  job.exclusions = excluded;
 }
 
 void Checks::on_assignment(JobRecord& job, Incarnation to,
@@ -215,7 +243,8 @@ void Checks::on_new_round(JobRecord& job, const control::RankAssignment& assignm
           "S3: " + where + "more restarts were charged than rounds failed");
   if (auto last = job.rounds.find(job.newest); last != job.rounds.end()) {
     // A failure that only a dead coordinator knew is lost.
-    require(!is_same_term || !last->second.was_stopped_by_failure || used > job.budget_used,
+    require(!is_same_term || !last->second.was_stopped_by_failure || used > job.budget_used ||
+                std::exchange(job.is_pardoned, false),
             "S3: " + where + "a failure was not charged");
     last->second.assignments.clear();  // checks only the newest, since there may be many nodes
   }

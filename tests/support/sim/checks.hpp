@@ -39,8 +39,11 @@ class Checks {
   // ---- the true state of workers
   void on_workers_live(const RoundName& round, int64_t count);
   void on_workers_gone(const RoundName& round, int64_t count);
-  // A worker failed by itself, without a stop request.
-  void on_true_failure(const RoundName& round) { failing_rounds_.insert(round); }
+  // A worker failed by itself, without a stop request, or could not be started.
+  void on_true_failure(const std::string& host, const RoundName& round) {
+    failing_rounds_.insert(round);
+    failures_of_[host].insert(round);
+  }
   // The agent learned of such an exit while its round ran, and must report it.
   void on_reported_failure(Incarnation node, const RoundName& round) {
     unreported_failure_.emplace(node, round.round);
@@ -85,6 +88,8 @@ class Checks {
     bool is_success_told = false;
     bool is_failure_told = false;
     std::set<Incarnation> must_acknowledge;  // before the first bye
+    size_t exclusions = 0;                   // hosts that --exclude-after has excluded so far
+    bool is_pardoned = false;                // one more since the newest round
     Term unusable_in;  // in which the coordinator learned that a node of the newest round is
                        // unusable
   };
@@ -100,6 +105,8 @@ class Checks {
   void on_job_result(JobRecord& job, const Job& led, Incarnation to,
                      const control::JobResult& decided);
   void on_bye(JobRecord& job, const Job& led, Incarnation to);
+  void on_host_records(JobRecord& job, const control::HostRecords& message);
+  void check_places(const Job& led, Incarnation to);
   void check_unusable(const Job& led);
   void check_ranks(const Round& round, const std::string& where);
 
@@ -108,8 +115,9 @@ class Checks {
   std::map<Term, JobRecord> jobs_;  // by the job's first term
   std::map<RoundName, int64_t> live_;
   int64_t live_in_all_ = 0;
-  std::set<RoundName> failing_rounds_;        // of all jobs
-  std::map<Incarnation, RoundName> started_;  // the newest round of each node
+  std::set<RoundName> failing_rounds_;                      // of all jobs
+  std::map<std::string, std::set<RoundName>> failures_of_;  // by host
+  std::map<Incarnation, RoundName> started_;                // the newest round of each node
   std::set<Incarnation> acked_;
   std::set<Term> informed_of_outcome_;  // coordinators to which a node reported the outcome
   bool has_unusable_node_ = false;      // SIGKILL did not end a worker on some node, and it left

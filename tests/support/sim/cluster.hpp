@@ -29,6 +29,7 @@ struct ClusterOptions {
   Duration wait_reminder_interval = limits::kWaitReminderInterval;
   int64_t nproc = 1;
   bool is_first_embedded = false;
+  bool has_node_check = false;    // --node-check on every node
   bool has_control_ports = true;  // required for standbys
   bool has_etcd = false;          // --rdzv-backend=etcd
   EtcdOptions etcd;

@@ -343,6 +343,16 @@ void Node::carry_out(const agent::PrepareRound&) {
   run_core([this](Instant now, agent::Effects& e) { core_.on_prepared(now, e); });
 }
 
+void Node::carry_out(const agent::RunNodeCheck&) {
+  constexpr Duration kCheckTakes = std::chrono::milliseconds(20);
+  context_.event_queue.in(kCheckTakes, [this] {
+    when_awake([this] {
+      run_core(
+          [this](Instant now, agent::Effects& e) { core_.on_node_checked(now, check_result_, e); });
+    });
+  });
+}
+
 void Node::carry_out(const agent::StartWorkers& effect) {
   context_.checks.on_start(id().incarnation, effect.assignment, term_);
   context_.checks.require(live_workers() == 0, "S1: an agent starts workers beside old ones");
@@ -356,7 +366,7 @@ void Node::carry_out(const agent::StartWorkers& effect) {
   SpawnPlan plan = context_.plan(*this, effect.assignment);
   if (plan.fails) {
     trace("can't start its workers");
-    context_.checks.on_true_failure(name_of(effect.assignment));
+    context_.checks.on_true_failure(id().name, name_of(effect.assignment));
     run_core([this](Instant now, agent::Effects& e) {
       core_.on_start_failed(now, Error{ErrorKind::BadValue, "no such program"}, e);
     });
@@ -497,7 +507,7 @@ void Node::reap() {
     worker.end.ended_at_wall = WallTime{context_.event_queue.now().nanoseconds() / 1000};
     context_.trace.fold(static_cast<uint64_t>(worker.end.exit_code) ^ id().incarnation.value << 8);
     if (!worker.end.is_success() && !worker.end.is_stopped_by_us && !worker.is_excused) {
-      context_.checks.on_true_failure(name_of(*assignment_));
+      context_.checks.on_true_failure(id().name, name_of(*assignment_));
     }
     trace("its worker " + std::to_string(worker.end.rank.value) + " " + describe_end(worker.end));
     when_awake([this, end = worker.end] {

@@ -55,6 +55,8 @@ class Node final : public Program {
   void order(const control::AdminCommand& order) { carry_out(agent::SendMessage{order}); }
   // Runs this right after the agent's next message, so that the answer finds a changed state.
   void after_next_message(std::function<void()> fault) { after_message_ = std::move(fault); }
+  // What --node-check says from now on; "": the node is good.
+  void set_check_result(std::string why) { check_result_ = std::move(why); }
   // A worker ends by itself immediately.
   void fail_worker(size_t local_rank, int exit_code);
 
@@ -125,6 +127,7 @@ class Node final : public Program {
   void carry_out(const agent::FirstFailure&) {}
   void carry_out(const agent::EndSaving& effect);
   void carry_out(const agent::ScanSnapshots&);
+  void carry_out(const agent::RunNodeCheck&);
   void carry_out(const agent::FetchSnapshot& effect);
   void carry_out(const agent::DropFetch&) { ++fetches_; }
   void carry_out(const agent::ServeSnapshots&) {}
@@ -210,6 +213,7 @@ class Node final : public Program {
   RoundName told_;       // the newest round that it was assigned
   int64_t fetches_ = 0;  // only the newest counts
   int64_t starts_ = 0;   // of workers
+  std::string check_result_;
   Instant disk_is_full_until_;
   std::vector<control::SnapshotName> snapshots_;  // on its disk, newest first
   std::optional<agent::Finish> finish_;

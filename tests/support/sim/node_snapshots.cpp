@@ -73,7 +73,7 @@ void Node::carry_out(const agent::FetchSnapshot& effect) {
           if (number != fetches_) return;
           const bool is_damaged = plan.is_damaged && !is_disk_full();
           const bool fails = plan.fails || is_disk_full();
-          if (fails && !is_damaged) context_.checks.on_true_failure(round);
+          if (fails && !is_damaged) context_.checks.on_true_failure(id().name, round);
           if (!fails) keep_snapshot(resume.snapshot);
           run_core([&](Instant now, agent::Effects& e) {
             if (!fails) return core_.on_fetched(now, e);

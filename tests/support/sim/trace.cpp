@@ -57,12 +57,25 @@ std::string details(const AdminCommand& m) {
     case AdminCommandKind::Stop: return m.is_resumable ? ": stop, saving" : ": stop";
     case AdminCommandKind::Drain: return ": drain " + m.node;
     case AdminCommandKind::Scale: return ": scale " + std::to_string(m.nodes);
+    case AdminCommandKind::Exclude: return ": exclude " + m.node;
+    case AdminCommandKind::Readmit: return ": readmit " + m.node;
   }
   return "";
 }
 std::string details(const AdminReply& m) { return (m.is_done ? ": " : ": refused: ") + m.text; }
 std::string details(const ShutdownRequest& m) {
   return std::string(m.saves ? " saving: " : ": ") + m.why;
+}
+std::string details(const NodeCheck& m) {
+  return m.state == CheckState::Passed ? ": passed" : ": " + m.why;
+}
+std::string details(const HostRecords& m) {
+  std::string text;
+  for (const HostRecord& record : m.hosts) {
+    text += (text.empty() ? ": " : ", ") + record.host +
+            (record.exclusion == Exclusion::None ? "" : " is excluded");
+  }
+  return text;
 }
 std::string details(const Refused& m) { return ": " + m.why; }
 template <class Message>

@@ -47,6 +47,7 @@ class Player {
   bool stubborn(const Words& words);
   bool spawn_fails(const Words& words);
   bool spawn_works(const Words& words);
+  bool check(const Words& words);
   // ---- faults
   bool node_fault(const Words& words);
   bool kill_with_reset(const Words& words);
@@ -89,6 +90,8 @@ const std::vector<Player::Command>& Player::commands() {
       {"workers of NODE outlive SIGKILL by TIME", &Player::stubborn},
       {"program is missing on NODE", &Player::spawn_fails},
       {"program is there on NODE", &Player::spawn_works},
+      {"check fails on NODE", &Player::check},
+      {"check passes on NODE", &Player::check},
       {"kill coordinator", &Player::coordinator_fault},
       {"freeze coordinator", &Player::coordinator_fault},
       {"thaw coordinator", &Player::coordinator_fault},
@@ -215,6 +218,13 @@ bool Player::worker_ends(const Words& words) {
   if (node == nullptr || !local || !code) return false;
   node->fail_worker(static_cast<size_t>(*local), static_cast<int>(*code));
   cluster_->run_for(Duration{});
+  return true;
+}
+
+bool Player::check(const Words& words) {
+  Node* node = find(words[3]);
+  if (node == nullptr) return false;
+  node->set_check_result(words[1] == "fails" ? "GPU 3 has fallen off the bus" : "");
   return true;
 }
 

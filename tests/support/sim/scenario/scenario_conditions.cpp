@@ -76,6 +76,9 @@ std::optional<bool> holds(Cluster& cluster, const Words& condition) {
     return cluster.job() != nullptr &&
            std::to_string(cluster.job()->budget().used()) == (*found)[0];
   }
+  if (auto found = match("HOST is excluded", condition)) {
+    return cluster.job() != nullptr && cluster.job()->hosts().is_excluded((*found)[0]);
+  }
   if (match("no workers live", condition)) return cluster.checks().live_workers() == 0;
   if (match("job is decided", condition)) {
     return cluster.job() != nullptr && cluster.job()->has_job_result();

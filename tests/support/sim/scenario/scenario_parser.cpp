@@ -39,6 +39,7 @@ Duration* duration_setting(std::string_view name, ClusterOptions& options) {
 
 int64_t* number_setting(std::string_view name, ClusterOptions& options) {
   if (name == "max-restarts") return &options.job_spec.max_restarts;
+  if (name == "exclude-after") return &options.job_spec.exclude_after;
   if (name == "nproc") return &options.nproc;
   if (name == "master-port") return &options.job_spec.master_port;
   return nullptr;
@@ -91,6 +92,11 @@ std::optional<control::AdminCommand> parse_admin_command(const std::vector<std::
     order.node = words[1];
     return order;
   }
+  if (match("exclude HOST", words) || match("readmit HOST", words)) {
+    order.kind = *control::admin_command_kind(words[0]);
+    order.node = words[1];
+    return order;
+  }
   const auto nodes = words.size() == 2 ? text::parse_int(words[1]) : std::nullopt;
   if (!match("scale NN", words) || !nodes) return std::nullopt;
   order.kind = control::AdminCommandKind::Scale;
@@ -100,6 +106,7 @@ std::optional<control::AdminCommand> parse_admin_command(const std::vector<std::
 
 bool apply_setting(std::string_view setting, ClusterOptions& options) {
   if (setting == "first-node-is-host") return options.is_first_embedded = true;
+  if (setting == "node-check") return options.has_node_check = true;
   if (setting == "etcd") return options.has_etcd = true;
   if (setting == "static") return options.job_spec.has_fixed_ranks = true;
   if (setting == "stops-on-repeat") return options.job_spec.stops_on_repeat = true;

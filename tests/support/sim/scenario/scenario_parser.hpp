@@ -20,7 +20,7 @@ std::optional<std::vector<std::string>> match(std::string_view pattern,
 // "250ms", "2s", "10m".
 std::optional<Duration> parse_duration(std::string_view text);
 
-// "restart", "stop", "stop resumable", "drain b", "scale 2".
+// "restart", "stop", "stop resumable", "drain b", "scale 2", "exclude b", "readmit b".
 std::optional<control::AdminCommand> parse_admin_command(const std::vector<std::string>& words);
 
 // "nnodes=2:3", "lease=5s" ... of a `job` line. False: no such setting or no such value.

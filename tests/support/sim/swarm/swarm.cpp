@@ -183,6 +183,12 @@ class SwarmRun {
     if (draw > 0.4) order.kind = control::AdminCommandKind::Scale;
     if (draw > 0.7) order.kind = control::AdminCommandKind::Drain;
     if (draw > 0.92) order.kind = control::AdminCommandKind::Stop;
+    if (plan_.cluster.job_spec.exclude_after > 0 && exclusion_dice_.chance(0.5)) {
+      const bool is_back = exclusion_dice_.chance(0.5);
+      order.kind =
+          is_back ? control::AdminCommandKind::Readmit : control::AdminCommandKind::Exclude;
+      order.node = "n" + std::to_string(exclusion_dice_.between(1, max));
+    }
     return order;
   }
 
@@ -320,7 +326,7 @@ class SwarmRun {
       using State = agent::Agent::State;
       bool is_leaving = node->state() == State::Leaving || node->state() == State::Draining ||
                         node->state() == State::Saved;
-      if (node->is_running() && is_known && !is_leaving) {
+      if (node->is_running() && is_known && !is_leaving && !is_excluded(*node)) {
         here[node->id().incarnation] = node->term();
       }
     }
@@ -328,6 +334,11 @@ class SwarmRun {
     const bool is_heeded = !plan_.cluster.clock_goes_back;
     return is_led && is_undecided && is_heeded &&
            static_cast<int64_t>(here.size()) >= plan_.cluster.job_spec.min_nodes;
+  }
+
+  bool is_excluded(const Node& node) const {
+    const Job* job = const_cast<Cluster&>(cluster_).job();
+    return job != nullptr && job->hosts().is_excluded(node.id().name);
   }
 
   static bool is_orphan(const Job& job) { return job.phase() == Job::Phase::Recovering; }
@@ -375,7 +386,8 @@ class SwarmRun {
     for (const auto& node : const_cast<Cluster&>(cluster_).nodes()) {
       const bool is_unusable =
           node->finish() && node->finish()->how == agent::Finish::How::Unusable;
-      usable += here.contains(node->id().incarnation) && !is_unusable ? 1 : 0;
+      const bool is_here = here.contains(node->id().incarnation) && !is_excluded(*node);
+      usable += is_here && !is_unusable ? 1 : 0;
     }
     return usable < plan_.cluster.job_spec.min_nodes;
   }
@@ -445,6 +457,7 @@ class SwarmRun {
   Prng order_dice_ = prng_.child(4);
   Prng extra_dice_ = prng_.child(5);
   Prng stuck_dice_ = prng_.child(8);
+  Prng exclusion_dice_ = prng_.child(9);
   Instant faults_end_;
 };
 

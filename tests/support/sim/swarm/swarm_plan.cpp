@@ -111,6 +111,17 @@ void draw_stuck(Prng prng, Size size, FaultRates& faults) {
   faults.worker_outlives_kill = 0.05 + 0.45 * prng.share();
 }
 
+// Likewise. With more failures than restarts a job ends before a host is excluded.
+constexpr uint64_t kExclusions = 73;
+
+void draw_exclusion(Prng prng, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || prng.chance(0.7)) return;
+  plan.cluster.job_spec.exclude_after = prng.between(1, 3);
+  if (prng.chance(0.3)) plan.faults.order = prng.between(Duration(500ms), Duration(8s));
+  if (prng.chance(0.5)) plan.faults.worker_fails = 0.02 + 0.3 * prng.share();
+  if (prng.chance(0.2)) plan.faults.spawn_fails = 0.1 * prng.share();
+}
+
 void draw_job_spec(Prng& prng, control::JobSpec& job_spec) {
   job_spec.max_nodes = prng.between(1, 5);
   job_spec.min_nodes = prng.chance(0.3) ? job_spec.max_nodes : prng.between(1, job_spec.max_nodes);
@@ -159,6 +170,7 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   draw_snapshots(prng.child(3), size, plan);
   draw_coordinators(prng.child(4), size, plan);
   draw_orders(prng.child(5), size, plan);
+  draw_exclusion(Prng(seed).child(kExclusions), size, plan);
   if (!is_elected) {
     draw_extras(Prng(seed).child(kExtras), size, plan);
     draw_stuck(Prng(seed).child(kStuck), size, plan.faults);
@@ -176,13 +188,15 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
 
 std::string SwarmPlan::text() const {
   const control::JobSpec& job_spec = cluster.job_spec;
-  std::string text = "nnodes=" + std::to_string(job_spec.min_nodes) + ":" +
-                     std::to_string(job_spec.max_nodes) + " nodes=" + std::to_string(nodes) +
-                     " nproc=" + std::to_string(cluster.nproc) +
-                     " max-restarts=" + std::to_string(job_spec.max_restarts) +
-                     (cluster.is_first_embedded ? " first-node-is-host" : "") +
-                     (cluster.has_control_ports ? " standbys" : "") +
-                     (cluster.clock_goes_back ? " clock-goes-back" : "");
+  std::string text =
+      "nnodes=" + std::to_string(job_spec.min_nodes) + ":" + std::to_string(job_spec.max_nodes) +
+      " nodes=" + std::to_string(nodes) + " nproc=" + std::to_string(cluster.nproc) +
+      " max-restarts=" + std::to_string(job_spec.max_restarts) +
+      (job_spec.exclude_after > 0 ? " exclude-after=" + std::to_string(job_spec.exclude_after)
+                                  : "") +
+      (cluster.is_first_embedded ? " first-node-is-host" : "") +
+      (cluster.has_control_ports ? " standbys" : "") +
+      (cluster.clock_goes_back ? " clock-goes-back" : "");
   append(text, " %s=%.2fs", "lease", to_seconds(job_spec.lease));
   append(text, " %s=%.2fs", "heartbeat", to_seconds(job_spec.heartbeat));
   append(text, " %s=%.2fs", "grace", to_seconds(cluster.stop_grace));

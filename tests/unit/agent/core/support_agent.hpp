@@ -42,6 +42,18 @@ class AgentTest : public testing::Test {
     call([&](agent::Effects& e) { core.start(now, e); });
   }
   static control::SnapshotName snapshot(int64_t step) { return {step, std::string(32, 'a')}; }
+  // It has --node-check, in a job of at most `nodes`. Call this first.
+  void has_node_check(int64_t nodes) {
+    agent::AgentOptions with = options();
+    with.has_node_check = true;
+    with.facts.job_spec.max_nodes = nodes;
+    core = Core(with);
+    call([&](agent::Effects& e) { core.start(now, e); });
+  }
+  // The check has ended; `why`: empty: it has passed.
+  void is_checked(const std::string& why) {
+    call([&](agent::Effects& e) { core.on_node_checked(now, why, e); });
+  }
   void sees(std::vector<control::SnapshotName> snapshots) {
     call([&](agent::Effects& e) { core.on_snapshots(now, snapshots, e); });
   }
@@ -242,7 +254,8 @@ class AgentTest : public testing::Test {
   std::optional<agent::BecomeCoordinator> taken_over;
   std::vector<int> saves_ended;  // signals
   std::vector<Instant> worker_leases;
-  int scans = 0;  // number of snapshot scans
+  int scans = 0;   // number of snapshot scans
+  int checks = 0;  // number of node checks
   std::vector<agent::FetchSnapshot> fetches;
   int dropped_fetches = 0;
   std::vector<agent::FetchReplicas> sought;
@@ -287,6 +300,7 @@ class AgentTest : public testing::Test {
   void carry_out(const agent::ScanSnapshots&) { ++scans; }
   void carry_out(const agent::FetchSnapshot& effect) { fetches.push_back(effect); }
   void carry_out(const agent::DropFetch&) { ++dropped_fetches; }
+  void carry_out(const agent::RunNodeCheck&) { ++checks; }
   void carry_out(const agent::FetchReplicas& effect) { sought.push_back(effect); }
   void carry_out(const agent::KeepReplicas& effect) { kept_of.push_back(effect.of); }
   void carry_out(const agent::ServeSnapshots& effect) { secrets.push_back(effect.secret); }

@@ -27,11 +27,12 @@ TEST(Hmac, RejectsAnyOtherText) {
 }
 
 TEST(AdminMacInput, TheInputMatchesTheDocument) {
-  const control::AdminRequest command{"job",
-                                      {7, control::AdminCommandKind::Scale, true, "node 1", 3},
-                                      "a proof is no part of them"};
+  const control::AdminRequest command{
+      "job",
+      {7, control::AdminCommandKind::Scale, true, "node 1", 3, "why"},
+      "a proof is no part of them"};
   EXPECT_EQ(control::admin_mac_input("nonce", command),
-            "cpprun-admin-1\n5:nonce\n3:job\n6:node 1\n3 3 1\n");
+            "cpprun-admin-1\n5:nonce\n3:job\n6:node 1\n3:why\n3 3 1\n");
 }
 
 TEST(AdminMacInput, DifferentTextsHaveDifferentInputs) {

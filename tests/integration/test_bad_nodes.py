@@ -1,0 +1,247 @@
+"""Bad nodes are left out: --exclude-after, cpprunctl exclude and readmit, --node-check, --spares.
+
+Each node has a host name of its own, in a UTS namespace, which needs root.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nodes import BIN, ROOT, Job, cluster, wait_for  # noqa: F401
+
+CTL = BIN / 'cpprunctl'
+CHECKS = ROOT / 'packaging/checks'
+NAMED = ['unshare', '--uts', 'sh', '-c', 'hostname "$0"; exec "$@"']
+
+
+class Hosts:
+    """As the net of a job: node 1 runs on host n1."""
+
+    def wrap(self, node):
+        return [*NAMED, f'n{node}']
+
+
+@pytest.fixture
+def hosts():
+    if not (BIN / 'cpprun').exists():
+        pytest.skip('cpprun is not built')
+    probe = subprocess.run([*NAMED, 'n', 'true'], capture_output=True)
+    if probe.returncode != 0:
+        pytest.skip('UTS namespaces need root')
+    return Hosts()
+
+
+def ctl(*words):
+    done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def table(job):
+    """The rows of `cpprunctl nodes` by host."""
+    lines = ctl('nodes', job.run_id).splitlines()
+    return {line.split()[0]: line.split(None, 7) for line in lines[2:]}
+
+
+def script(folder, name, *lines):
+    path = folder / name
+    path.write_text('\n'.join(('#!/bin/sh', *lines, '')))
+    path.chmod(0o755)
+    return path
+
+
+def events(folder, name):
+    found = []
+    for path in folder.rglob('events.jsonl'):
+        found += [json.loads(line) for line in path.read_text().splitlines()]
+    return [event for event in found if event['event'] == name]
+
+
+def test_host_with_faults_is_excluded_and_a_spare_takes_its_place(cluster, hosts, tmp_path):
+    job = Job(cluster, 2, net=hosts, restarts=0, last_call_timeout=0)
+    logs = tmp_path / 'logs'
+    options = ('--exclude-after=1', f'--log-dir={logs}')
+    job.host(0, *options)
+    bad = job.agent(1, *options)
+    first = cluster.world(0, 1)
+    spare = job.agent(2, *options)
+    spare.says('this node is a spare')
+    cluster.say(3, 'node-1')
+    second = cluster.world(0, 2, after=first)
+    assert second.restarts == [0], 'the exclusion costs no restart'
+    bad.says('n1 is excluded and takes part in no round')
+    wait_for(lambda: events(logs, 'host_excluded'), 'the event')
+    assert table(job)['n1'][1] == 'excluded' and table(job)['n2'][1] == 'running'
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)
+    cluster.assert_clean()
+
+
+def test_operator_excludes_and_readmits_a_host(cluster, hosts):
+    job = Job(cluster, '1:2', net=hosts, scale_up_interval=1, last_call_timeout=600)
+    job.host(0)
+    job.agent(1)
+    first = cluster.world(0, 1)
+    said = ctl('exclude', 'n1', '--reason', 'fan replaced today', '--job', job.run_id)
+    assert said == f'{job.run_id}: n1 is excluded\n'
+    second = cluster.world(0, after=first)
+    assert second.restarts == [0]
+    assert 'fan replaced today' in table(job)['n1'][-1]
+    assert 'n1 is admitted again' in ctl('readmit', 'n1', '--job', job.run_id)
+    third = cluster.world(0, 1, after=second)
+    assert third.restarts == [0] and table(job)['n1'][1] == 'running'
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)
+
+
+def test_state_dir_keeps_exclusions_for_the_next_job(cluster, hosts, tmp_path):
+    state = tmp_path / 'state'
+    for run in (1, 2):
+        job = Job(cluster, '1:2', net=hosts, run_id='kept', last_call_timeout=2)
+        options = ('--exclude-after=1', f'--state-dir={state}')
+        first = job.host(0, *options)
+        other = job.agent(1, *options)
+        if run == 1:
+            cluster.world(0, 1)
+            cluster.say(3, 'node-1')
+            cluster.world(0)
+            wait_for((state / 'kept.hosts.json').exists, 'the file')
+            records = json.loads((state / 'kept.hosts.json').read_text())['hosts']
+            assert [record['host'] for record in records] == ['n1']
+            cluster.unsay('node-1')
+        else:
+            other.says('n1 is excluded and takes part in no round')
+        cluster.say(0, 'node-0')
+        first.ends(0)
+        other.ends(0)
+        cluster.unsay('node-0')
+
+
+def test_spares_are_nodes_beyond_the_round(cluster, hosts):
+    job = Job(cluster, 3, net=hosts)
+    agents = [job.host(0, '--spares=1'), job.agent(1, '--spares=1'), job.agent(2, '--spares=1')]
+    spare = wait_for(
+        lambda: [a for a in agents if 'this node is a spare' in a.err()], 'a spare')
+    assert len(spare) == 1
+    members = [agent.node for agent in agents if agent not in spare]
+    cluster.world(*members)
+    cluster.say(0)
+    for agent in agents:
+        agent.ends(0)
+
+
+def test_node_whose_check_fails_is_not_placed(cluster, hosts, tmp_path):
+    check = script(tmp_path, 'check', 'echo first line', 'if [ "$(hostname)" = n1 ]; then',
+                   'echo GPU 3 has fallen off the bus; exit 7; fi')
+    job = Job(cluster, '1:2', net=hosts, last_call_timeout=1)
+    logs = tmp_path / 'logs'
+    options = (f'--node-check={check}', f'--log-dir={logs}')
+    job.host(0, *options)
+    bad = job.agent(1, *options)
+    bad.says('GPU 3 has fallen off the bus (exit code 7)')
+    cluster.world(0)
+    assert table(job)['n1'][1:3] == ['check', 'failed']
+    results = {event['is_passed'] for event in events(logs, 'node_check')}
+    assert results == {True, False}
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)
+    cluster.assert_clean()
+
+
+@pytest.mark.parametrize(
+    ('lines', 'why'),
+    [
+        (('echo broken; exit 3',), 'broken (exit code 3)'),
+        (('kill -9 $$',), 'killed by SIGKILL'),
+        (('sleep 1000',), 'it did not end within 1 s'),
+        (('sleep 1000 & exec sleep 1000',), 'it did not end within 1 s'),
+    ],
+)
+def test_job_of_one_node_ends_if_its_check_fails(cluster, tmp_path, lines, why):
+    check = script(tmp_path, 'check', *lines)
+    options = ('--standalone', f'--node-check={check}', '--node-check-timeout=1')
+    agent = cluster.start(0, options)
+    agent.ends(1)
+    assert 'the node check (--node-check) failed: ' + why in agent.err()
+    assert cluster.workers() == []
+    cluster.assert_clean()
+
+
+def test_check_that_is_no_program_is_named(cluster):
+    agent = cluster.start(0, ('--standalone', '--node-check=no-such-check --all'))
+    agent.ends(1)
+    assert 'no-such-check' in agent.err()
+
+
+def test_check_runs_again_after_each_round(cluster, tmp_path):
+    marks = tmp_path / 'marks'
+    check = script(tmp_path, 'check', f'echo x >> {marks}')
+    agent = cluster.start(0, ('--standalone', f'--node-check={check}', '--max-restarts=1'))
+    first = cluster.world(0)
+    assert marks.read_text() == 'x\n'
+    cluster.say(3, first[0])
+    cluster.world(0, after=first)
+    assert marks.read_text() == 'x\nx\n'
+    cluster.say(0)
+    agent.ends(0)
+
+
+@pytest.mark.parametrize(
+    ('options', 'why'),
+    [
+        (('--standalone', '--exclude-after=2'), 'this job has one node'),
+        (('--nnodes=2', '--exclude-after=2', '--node-rank=0', '--master-addr=127.0.0.1'),
+         'the ranks of a static job are fixed'),
+        (('--nnodes=2', '--rdzv-backend=c10d', '--spares=1'), 'needs --rdzv-id'),
+        (('--nnodes=2', '--rdzv-backend=c10d', '--rdzv-id=j', '--spares=2'), 'leaves no node'),
+        (('--standalone', '--node-check='), '--node-check is empty'),
+        (('--standalone', '--node-check=true', '--node-check-timeout=0'), 'must be above 0'),
+    ],
+)
+def test_options_that_cannot_work_are_refused(cluster, options, why):
+    agent = cluster.start(0, options)
+    agent.ends(2)
+    assert why in agent.err()
+
+
+def smi(folder, *rows):
+    """A program that prints what nvidia-smi prints."""
+    return script(folder, 'nvidia-smi', *(f'echo "{row}"' for row in rows))
+
+
+@pytest.mark.parametrize(
+    ('rows', 'options', 'code', 'words'),
+    [
+        (('0, 0, 41, P0', '1, 0, 43, P0'), ('--count=2',), 0, 'ok: 2 GPUs'),
+        (('0, 0, 41, P0',), ('--count=2',), 1, '1 GPUs answer, not 2'),
+        (('0, 3, 41, P0',), (), 1, 'GPU 0 has 3 uncorrected memory errors'),
+        (('0, [N/A], 97, P0',), (), 1, 'GPU 0 has 97 degrees'),
+        (('0, [Unknown Error], 41, P0',), (), 1, 'GPU 0 does not answer'),
+    ],
+)
+def test_gpu_check(tmp_path, rows, options, code, words):
+    program = smi(tmp_path, *rows)
+    done = subprocess.run(
+        [sys.executable, CHECKS / 'cpprun-check-gpus', f'--nvidia-smi={program}', *options],
+        capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout) == (code, words + '\n')
+
+
+def test_machine_check(tmp_path):
+    def check(*options):
+        done = subprocess.run([sys.executable, CHECKS / 'cpprun-check-machine', *options],
+                              capture_output=True, text=True, timeout=600)
+        return done.returncode, done.stdout
+
+    assert check(f'--min-free={tmp_path}:0', '--min-memory=0.001')[0] == 0
+    assert 'GiB free, less than 100000000' in check(f'--min-free={tmp_path}:100000000')[1]
+    assert check('--min-memory=100000000')[0] == 1
+    assert check(f'--min-free={tmp_path / "none"}:1') == (
+        1, f'{tmp_path / "none"} cannot be read: No such file or directory\n')
+    assert os.listdir(tmp_path) == [], 'the probe is removed'
