@@ -194,8 +194,9 @@ TEST(OptionsFlags, EachWorksInBothSpellingsAndByVariable) {
 }
 
 TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
-  std::set<std::string> tested = {"no-python",        "numa-binding", "help",  "version",
-                                  "print-completion", "color",        "quiet", "verbose"};
+  std::set<std::string> tested = {"no-python", "numa-binding",     "help",
+                                  "version",   "print-completion", "color",
+                                  "quiet",     "verbose",          "progress"};
   for (const char* name :
        {"hosts", "hostfile", "include", "exclude", "export", "ssh", "remote-cpprun"}) {
     tested.insert(name);  // launch_plan_test.cpp
@@ -204,6 +205,12 @@ TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   for (const OptionRow& row : option_table())
     EXPECT_TRUE(tested.contains(std::string(row.name))) << row.name;
   EXPECT_EQ(tested.size(), option_table().size());
+}
+
+TEST(OptionsFlags, StepsOfPythonProgramsAreCountedOnRequest) {
+  EXPECT_FALSE(launch_of(line({})).counts_steps);
+  EXPECT_TRUE(launch_of(line({"--progress=auto"})).counts_steps);
+  EXPECT_FALSE(launch_of(line({"--progress=off"})).counts_steps);
 }
 
 TEST(OptionsFlags, ConsoleOptions) {
