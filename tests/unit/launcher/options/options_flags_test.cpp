@@ -235,6 +235,12 @@ TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   EXPECT_EQ(tested.size(), option_table().size());
 }
 
+TEST(OptionsFlags, StepsOfPythonProgramsAreCountedOnRequest) {
+  EXPECT_FALSE(launch_of(line({})).counts_steps);
+  EXPECT_TRUE(launch_of(line({"--progress=auto"})).counts_steps);
+  EXPECT_FALSE(launch_of(line({"--progress=off"})).counts_steps);
+}
+
 TEST(OptionsFlags, ConsoleOptions) {
   EXPECT_EQ(launch_of(line({})).console.log_level, "");
   EXPECT_EQ(launch_of(line({"-q"})).console.log_level, "ERROR");
