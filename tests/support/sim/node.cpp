@@ -11,6 +11,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
+#include "tests/support/sim/node_keys.hpp"
 
 namespace cpprun::sim {
 
