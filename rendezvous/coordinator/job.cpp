@@ -149,7 +149,7 @@ void Job::readmit(Node& node, Effects& effects) {
 
 std::string Job::why_no_round() const {
   if (awaits_redirect()) return "its standby coordinator leads this job; waiting for the address";
-  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_.ready_count(), pending_.size());
+  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, pending_.size());
 }
 
 void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const {
@@ -181,7 +181,7 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
     turn_unwanted_away(effects);
     return;
   }
-  if (node->take_report(message)) return;
+  if (take_report(now, *node, message)) return;
   if (const auto* request = std::get_if<control::FaultPermitRequest>(&message)) {
     return fault_quota_.answer(*node, *request, nodes_, effects);
   }
@@ -558,20 +558,22 @@ void Job::place_all_nodes(Instant now, Effects& effects) {
 void Job::exclude_faulty_hosts(Effects& effects) {
   const HostLedger::RoundResult result =
       state_.hosts.end_round(failures_.root_cause(), state_.round.size());
-  apply_exclusions(effects);
-  const bool can_go_on = nodes_.usable_count() >= job_spec_.min_nodes;
+  const bool can_go_on = nodes_.usable_count(state_.hosts) >= job_spec_.min_nodes;
   if (result.is_cause_excluded && can_go_on) {
     failures_.pardon(round());
     state_.budgets.refund(round());
   } else if (!result.fatal_start.empty() && !can_go_on) {
     failures_.fail_job(result.fatal_start + state_.budgets.used_text(false));
   }
+  apply_exclusions(effects);
   for (const std::string& host : result.excluded) warn_of_exclusion(host, effects);
 }
 
 void Job::warn_of_exclusion(const std::string& host, Effects& effects) const {
   const std::string next =
-      failures_.is_job_failing() ? "" : "; " + what_follows(nodes_, job_spec_, state_.round.size());
+      failures_.is_job_failing()
+          ? ""
+          : "; " + what_follows(nodes_.usable_count(state_.hosts), job_spec_, state_.round.size());
   log_warning(effects, "host_excluded",
               host + " is excluded: " + state_.hosts.find(host)->reason + next);
 }
@@ -616,7 +618,7 @@ void Job::advance(Instant now, Effects& effects) {
   // A spare takes the place of an unusable node. Without one the job ends, so that its scheduler
   // can start it elsewhere.
   if (phase_ == Phase::WaitingForNodes && !unusable_node_.empty() &&
-      nodes_.usable_count() < job_spec_.min_nodes) {
+      nodes_.usable_count(state_.hosts) < job_spec_.min_nodes) {
     fail_job(unusable_node_ + ", and " + why_no_round(), false, effects);
   }
   if (phase_ == Phase::WaitingForNodes) try_form(now, effects);

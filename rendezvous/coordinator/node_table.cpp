@@ -118,11 +118,11 @@ const Node* NodeTable::find(Incarnation incarnation) const {
   return it == nodes_.end() ? nullptr : &it->second;
 }
 
-int64_t NodeTable::usable_count() const {
-  return std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) {
+int64_t NodeTable::usable_count(const HostLedger& hosts) const {
+  return std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
     const Node& node = entry.second;
-    return node.liveness == Node::Liveness::Present && !node.is_draining() && !node.is_excluded &&
-           !node.has_failed_check();
+    return node.liveness == Node::Liveness::Present && !node.is_draining() &&
+           !node.has_failed_check() && !hosts.is_excluded(node.id.name);
   });
 }
 

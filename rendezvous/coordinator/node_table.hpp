@@ -13,6 +13,7 @@
 #include "common/ids.hpp"
 #include "common/time.hpp"
 #include "rendezvous/coordinator/effects.hpp"
+#include "rendezvous/coordinator/hosts/host_ledger.hpp"
 #include "rendezvous/coordinator/node.hpp"
 #include "rendezvous/coordinator/repeats/failure_repeats.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -62,7 +63,7 @@ class NodeTable {
   const std::set<Incarnation>& ready() const { return ready_; }
   int64_t ready_count() const { return static_cast<int64_t>(ready_.size()); }
   // Nodes that can be in a round, at once or when they have connected again.
-  int64_t usable_count() const;
+  int64_t usable_count(const HostLedger& hosts) const;
   // Whether a node outside this process is here that could be elected coordinator.
   bool has_candidate() const;
   // The newest complete snapshot of any node.

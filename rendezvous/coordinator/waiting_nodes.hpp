@@ -20,14 +20,15 @@ namespace cpprun {
 
 // Why the node is in no round now. `stopping`: members of the last round that still have workers.
 std::string why_no_round(JobPhase phase, const JobState& state, const control::JobSpec& job_spec,
-                         int64_t ready, size_t stopping);
+                         const NodeTable& nodes, size_t stopping);
 
 // Why this node takes part in no round, whatever the job waits for: its host is excluded, or its
 // check has failed. "": it may take part.
 std::string why_left_out(const Node& node, const HostLedger& hosts);
 
-// What the job does without an excluded host, for people. `members`: of the last round.
-std::string what_follows(const NodeTable& nodes, const control::JobSpec& job_spec, size_t members);
+// What the job does without an excluded host, for people. `usable`: nodes that can be in the next
+// round; `members`: of the last one.
+std::string what_follows(int64_t usable, const control::JobSpec& job_spec, size_t members);
 
 // Tells an unwanted node that it is refused.
 void refuse_unwanted(const Node& node, const std::string& why, const Round& round,

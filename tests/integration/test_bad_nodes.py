@@ -61,7 +61,7 @@ def events(folder, name):
 
 
 def test_host_with_faults_is_excluded_and_a_spare_takes_its_place(cluster, hosts, tmp_path):
-    job = Job(cluster, 2, net=hosts, restarts=0, last_call_timeout=0)
+    job = Job(cluster, 2, net=hosts)
     logs = tmp_path / 'logs'
     options = ('--exclude-after=1', f'--log-dir={logs}')
     job.host(0, *options)

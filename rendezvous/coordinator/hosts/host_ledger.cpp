@@ -35,14 +35,15 @@ std::string text_of(const RootCause& root_cause) {
 }
 
 // So that a sum of all counters fits.
-constexpr int64_t kCountMax = INT64_MAX / 8;
+constexpr int64_t kRecordCountMax = INT64_MAX / 8;
 
 bool is_record(const HostRecord& record) {
   const int64_t counts[] = {record.failures, record.failed_starts, record.hangs,
                             record.failed_checks, record.losses};
   return !record.host.empty() && record.host.size() <= limits::kHostNameBytes &&
          record.reason.size() <= limits::kHostReasonBytes &&
-         std::ranges::all_of(counts, [](int64_t count) { return count >= 0 && count < kCountMax; });
+         std::ranges::all_of(counts,
+                             [](int64_t count) { return count >= 0 && count < kRecordCountMax; });
 }
 
 }  // namespace
@@ -145,7 +146,7 @@ bool HostLedger::readmit(const std::string& host) {
 }
 
 bool HostLedger::learn(const control::HostRecords& known) {
-  if (known.revision <= revision_ || known.revision >= kCountMax) return false;
+  if (known.revision <= revision_ || known.revision >= kRecordCountMax) return false;
   if (known.hosts.size() > limits::kHostRecords) return false;
   if (!std::ranges::all_of(known.hosts, is_record)) return false;
   revision_ = known.revision;

@@ -60,9 +60,8 @@ def test_killed_rank_costs_nothing(ranks, world, optimizer):
 def test_state_of_a_communication_hook_continues(ranks):
     words = ('hook=power_sgd', 'optimizer=adamw')
     undisturbed = train(ranks, 2, *words, folder='a')
-    killed = train(
-        ranks, 2, *words, folder='b', flags=('--max-restarts=1',), fault='kill:rank=1,step=9'
-    )
+    fault = 'kill:rank=1,step=9,attempt=0'
+    killed = train(ranks, 2, *words, folder='b', flags=('--max-restarts=1',), fault=fault)
     assert starts(killed).count('memory step 8') == 2
     assert ends(killed) == ends(undisturbed)
     assert ends(killed) != ends(train(ranks, 2, 'optimizer=adamw', folder='c'))

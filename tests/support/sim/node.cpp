@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <utility>
 
 #include "common/exit_code.hpp"
@@ -22,14 +21,9 @@ using namespace std::chrono_literals;
 namespace {
 
 const char* how_text(agent::Finish::How how) {
-  switch (how) {
-    case agent::Finish::How::Success: return "success";
-    case agent::Finish::How::Failure: return "failure";
-    case agent::Finish::How::Error: return "an error";
-    case agent::Finish::How::Signal: return "a signal";
-    case agent::Finish::How::Unusable: return "its node unusable";
-    default: return "nothing lost";
-  }
+  constexpr std::array kTexts{"success",  "failure",      "an error",
+                              "a signal", "nothing lost", "its node unusable"};
+  return kTexts.at(static_cast<size_t>(how));
 }
 
 }  // namespace
@@ -355,7 +349,10 @@ void Node::carry_out(const agent::RunNodeCheck&) {
 
 void Node::carry_out(const agent::StartWorkers& effect) {
   context_.checks.on_start(id().incarnation, effect.assignment, term_);
-  context_.checks.require(live_workers() == 0, "S1: an agent starts workers beside old ones");
+  const bool is_free =
+      std::ranges::all_of(workers_, [](const Worker& w) { return !w.is_alive || w.is_released; });
+  context_.checks.require(is_free, "S1: an agent starts workers beside old ones");
+  has_survivors_ = false;
   assignment_ = effect.assignment;
   context_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(assignment_->round.value)
                                                    << 32);
@@ -383,6 +380,8 @@ void Node::carry_out(const agent::StartWorkers& effect) {
     worker.outlives_kill = liveness.outlives_kill;
     worker.stops_in = liveness.stops_in;
     worker.can_save = liveness.can_save;
+    worker.releases_in = liveness.releases_in;
+    if (worker.releases_in > Duration{}) core_.on_step();
     worker.ready_at = context_.event_queue.now() + liveness.ready_in;
     if (!liveness.is_hanging)
       end_worker_at(worker, worker.ready_at + liveness.runs, liveness.exit_code);
@@ -397,6 +396,9 @@ void Node::carry_out(const agent::StartWorkers& effect) {
 void Node::carry_out(const agent::StopWorkers& effect) {
   for (Worker& worker : workers_) {
     if (!worker.is_alive) continue;
+    worker.is_asked = effect.keeps_survivors && worker.releases_in > Duration{};
+    if (worker.is_asked) ask_to_regroup(static_cast<size_t>(worker.end.local_rank.value));
+    if (worker.is_asked) continue;
     const bool is_ready = worker.ready_at <= context_.event_queue.now();
     worker.is_saving = effect.lets_save && worker.can_save && is_ready;
     stop_worker(worker, effect.signal, effect.grace);
@@ -413,6 +415,39 @@ void Node::carry_out(const agent::EndSaving& effect) {
     if (!worker.is_alive || !std::exchange(worker.is_saving, false)) continue;
     stop_worker(worker, effect.signal, worker.stops_in);
   }
+}
+
+// A worker that regroups ends no more by itself in this round.
+void Node::ask_to_regroup(size_t local_rank) {
+  Worker& worker = workers_[local_rank];
+  if (worker.killed_at.is_never()) worker.ends_at = Instant::never();
+  context_.event_queue.at(context_.event_queue.now() + worker.releases_in,
+                          [this, local_rank, starts = starts_] {
+                            if (starts == starts_ && !paused_at_) release(local_rank);
+                          });
+}
+
+void Node::release(size_t local_rank) {
+  Worker& worker = workers_[local_rank];
+  if (!worker.is_alive || !worker.is_asked || !worker.ends_at.is_never()) return;
+  worker.is_asked = false;
+  worker.is_released = true;
+  uncount(worker);
+  trace("its worker " + std::to_string(worker.end.rank.value) + " leaves its group");
+  report_end();
+}
+
+// To the core, once all workers are gone or released.
+void Node::report_end() {
+  const auto released =
+      std::ranges::count_if(workers_, [](const Worker& w) { return w.is_alive && w.is_released; });
+  if (live_workers() > released) return;
+  if (released > 0 && std::exchange(has_survivors_, true)) return;
+  when_awake([this, is_empty = released == 0] {
+    run_core([&](Instant now, agent::Effects& e) {
+      is_empty ? core_.on_all_workers_gone(now, e) : core_.on_workers_released(now, e);
+    });
+  });
 }
 
 void Node::stop_worker(Worker& worker, int signal, Duration grace) {
@@ -527,10 +562,7 @@ void Node::reap() {
   });
   if (has_saved && live_workers() == 0) save_snapshot();
   if (context_.on_workers_changed) context_.on_workers_changed();
-  if (live_workers() > 0) return;
-  when_awake([this] {
-    run_core([this](Instant now, agent::Effects& e) { core_.on_all_workers_gone(now, e); });
-  });
+  report_end();
 }
 
 // ---------------------------------------------------------------- the reaper process
@@ -622,6 +654,7 @@ void Node::thaw() {
     int64_t going_on = 0;
     for (Worker& worker : workers_) {
       if (!worker.is_alive) continue;
+      if (worker.is_asked) ask_to_regroup(static_cast<size_t>(worker.end.local_rank.value));
       Instant before = std::exchange(worker.ends_at, Instant::never());
       if (worker.killed_at.is_never()) {
         end_worker_at(worker, before + stood, worker.end.exit_code);
@@ -632,7 +665,7 @@ void Node::thaw() {
       }
       // Past the deadline they count as dead: the reaper process kills them as soon as it runs.
       worker.is_counted = worker_lease_deadline_ > local_now() && !worker.is_excused &&
-                          worker.killed_at > context_.event_queue.now();
+                          !worker.is_released && worker.killed_at > context_.event_queue.now();
       going_on += worker.is_counted ? 1 : 0;
     }
     if (going_on > 0) context_.checks.on_workers_live(name_of(*assignment_), going_on);

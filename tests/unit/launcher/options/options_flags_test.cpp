@@ -141,6 +141,10 @@ FlagCase repeat_case() {
   return {"on-repeat", "stop", [](auto& c) { return c.stops_on_repeat; }};
 }
 
+FlagCase regroup_case() {
+  return {"regroup-timeout", "8", [](auto& c) { return c.regroup_timeout == seconds(8); }};
+}
+
 FlagCase preload_case() {
   return {"preload", "torch,numpy.linalg", [](auto& c) {
             return c.workers.preload.mode == PreloadConfig::Mode::List &&
@@ -170,6 +174,7 @@ std::vector<FlagCase> tls_cases() {
 std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
   all.push_back(preload_case());
+  all.push_back(regroup_case());
   all.push_back(control_case());
   all.push_back(repeat_case());
   for (const FlagCase& c : worker_cases()) all.push_back(c);
