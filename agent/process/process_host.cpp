@@ -353,7 +353,9 @@ void ProcessHost::on_regroup_time() {
     events_.on_note(text::count(late.size(), "worker") +
                     " did not regroup in time and will be replaced");
   }
-  stop_all(regroup_signal_, regroup_grace_);
+  if (!killed_at_) return stop_all(regroup_signal_, regroup_grace_);
+  killed_at_.reset();  // the grace of the others is over already
+  on_grace_over();
 }
 
 void ProcessHost::on_released(int local_rank, int64_t step) {
@@ -369,6 +371,8 @@ void ProcessHost::on_released(int local_rank, int64_t step) {
 void ProcessHost::hold_survivors() {
   if (std::exchange(is_holding_, true)) return;
   starting_.clear();
+  killed_at_.reset();  // what was killed is gone
+  watch_killed();
   if (events_.on_workers_released) events_.on_workers_released();
 }
 

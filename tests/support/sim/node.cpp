@@ -9,10 +9,8 @@
 #include "common/limits/agent.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
-#include "common/result.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
-#include "tests/support/sim/node_keys.hpp"
 
 namespace cpprun::sim {
 
@@ -397,6 +395,7 @@ void Node::carry_out(const agent::StopWorkers& effect) {
   for (Worker& worker : workers_) {
     if (!worker.is_alive) continue;
     worker.is_asked = effect.keeps_survivors && worker.releases_in > Duration{};
+    worker.is_released = false;
     if (worker.is_asked) ask_to_regroup(static_cast<size_t>(worker.end.local_rank.value));
     if (worker.is_asked) continue;
     const bool is_ready = worker.ready_at <= context_.event_queue.now();
@@ -417,7 +416,6 @@ void Node::carry_out(const agent::EndSaving& effect) {
   }
 }
 
-// A worker that regroups ends no more by itself in this round.
 void Node::ask_to_regroup(size_t local_rank) {
   Worker& worker = workers_[local_rank];
   if (worker.killed_at.is_never()) worker.ends_at = Instant::never();
@@ -437,12 +435,12 @@ void Node::release(size_t local_rank) {
   report_end();
 }
 
-// To the core, once all workers are gone or released.
 void Node::report_end() {
   const auto released =
       std::ranges::count_if(workers_, [](const Worker& w) { return w.is_alive && w.is_released; });
   if (live_workers() > released) return;
   if (released > 0 && std::exchange(has_survivors_, true)) return;
+  if (released > 0) killed_at_.reset();
   when_awake([this, is_empty = released == 0] {
     run_core([&](Instant now, agent::Effects& e) {
       is_empty ? core_.on_all_workers_gone(now, e) : core_.on_workers_released(now, e);
@@ -509,7 +507,9 @@ void Node::watch_killed() {
 // No node waits for it any longer: neither this agent nor, after its end, the others (R2).
 void Node::on_stuck_time() {
   const bool is_due = killed_at_ && context_.event_queue.now() >= *killed_at_ + stuck_after_;
-  if (!is_due || live_workers() == 0 || !is_running()) return;
+  const bool is_any_killed = std::ranges::any_of(
+      workers_, [](const Worker& w) { return w.is_alive && !w.is_asked && !w.is_released; });
+  if (!is_due || !is_any_killed || !is_running()) return;
   trace("SIGKILL has not ended its workers");
   run_core([this](Instant, agent::Effects& e) { core_.on_stuck("a worker of " + label(), e); });
   context_.checks.require(!is_running(),

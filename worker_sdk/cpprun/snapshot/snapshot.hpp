@@ -32,6 +32,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "cpprun/dist/stateful.hpp"
+#include "cpprun/optim/grad_scaler.hpp"
 
 namespace torch::nn {
 class Module;
@@ -43,7 +44,6 @@ namespace cpprun::data {
 class DistributedSampler;
 }
 namespace cpprun::optim {
-class GradScaler;
 class LRScheduler;
 }  // namespace cpprun::optim
 namespace cpprun::snapshot {
