@@ -206,7 +206,7 @@ def test_check_runs_again_after_each_round(cluster, tmp_path):
 )
 def test_options_that_cannot_work_are_refused(cluster, options, why):
     agent = cluster.start(0, options)
-    agent.ends(2)
+    agent.ends(1)
     assert why in agent.err()
 
 
