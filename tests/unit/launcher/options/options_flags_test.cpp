@@ -180,7 +180,7 @@ std::vector<FlagCase> node_cases() {
       {"spares",
        "1",
        [](auto& c) { return c.rendezvous.min_nodes == 2 && c.rendezvous.max_nodes == 3; },
-       {"--nnodes=2:4", "--rdzv-backend=c10d"}},
+       {"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-id=job-17"}},
       {"node-check", "check --quick",
        [](auto& c) {
          return c.node_check.command == Strings{"check", "--quick"};
