@@ -90,11 +90,8 @@ void Node::tell_client(const std::function<void(Instant, ReconnectPolicy::Effect
 
 // A frozen process sees it when it runs again.
 void Node::when_awake(std::function<void()> event) {
-  if (is_frozen_) {
-    mailbox_.push_back(std::move(event));
-  } else {
-    event();
-  }
+  if (!is_frozen_) return event();
+  mailbox_.push_back(std::move(event));
 }
 
 void Node::carry_out(const agent::SendMessage& effect) {
