@@ -76,8 +76,8 @@ TEST_F(JobExclusionTest, WithAUsedUpBudgetASpareStillTakesThePlace) {
   a_and_b_run();
   join("c");
   round_fails_on("a", {"a", "b"});
-  expect_assignment("b", 2, 1, 4);
-  expect_assignment("c", 2, 0, 4);
+  expect_assignment("b", 2, 0, 4);
+  expect_assignment("c", 2, 1, 4);
 }
 
 TEST_F(JobExclusionTest, WithAUsedUpBudgetAndNoSpareTheJobFails) {
