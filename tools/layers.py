@@ -155,6 +155,7 @@ ARROWS = {
     },
     'worker_sdk/cpprun/snapshot': {
         'common',
+        'common/machine',  # UniqueFd, a header alone
         'common/thread',  # BlockedSignals, a header alone
         'snapshot_files/pickle',
         'snapshot_files/archive',

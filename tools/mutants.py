@@ -182,7 +182,7 @@ class Record:
 
 
 def check_of(sentence):
-    if named := re.match(r'([SRL]\d+|store|snapshots|faults|limits|stuck)\b', sentence):
+    if named := re.match(r'([SRL]\d+|store|snapshots|faults|limits|stuck|excluded)\b', sentence):
         return named[1]
     return next((check for words, check in WORDS.items() if words in sentence), 'other')
 

@@ -182,10 +182,10 @@ ctest_check() {
   has_passed "${programs[@]}"
 }
 
-# Compares instructions per operation with bench/instructions.json.
+# Compares instructions per operation with bench/instructions.json; one transfer of transfer_bench.
 stage_count() {
-  compile check --target bench_parts
-  "$python" bench/count.py
+  compile check --target bench_parts transfer_bench
+  run_all "$python bench/count.py" "build/check/bin/transfer_bench 1 1"
 }
 
 stage_asan() {
@@ -231,7 +231,8 @@ stage_torchx() {
 # README.md and the first tutorial, followed literally on a bare Debian.
 stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 
-# The wheel for older hosts, and the container image. Each test file builds its subject once.
+# The wheel for older hosts, TLS with OpenSSL 1.1, the container image. Each test file makes its
+# subject once.
 stage_packages() {
   tools/deps.sh --wheel --container
   pytest_folder packages --dist loadfile --timeout 3600

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/core/join_texts.hpp"
+#include "agent/core/restart_budget.hpp"
 #include "agent/core/stop_texts.hpp"
 #include "common/check.hpp"
 #include "common/exit_code.hpp"
@@ -115,11 +116,8 @@ void Agent::on_message(Instant now, const control::CoordinatorMessage& message, 
 void Agent::on(Instant now, const control::Registered& message, Effects& effects) {
   if (message.term < term_) {  // the job has had a newer coordinator since (R13)
     ignores_connection_ = true;
-    if (!std::exchange(has_warned_, true)) {
-      effects.push_back(LogEvent{LogEvent::Level::Warning,
-                                 "the coordinator has an older term than one before it; was the "
-                                 "clock of its host set back?"});
-    }
+    if (!std::exchange(has_warned_, true))
+      effects.push_back(LogEvent{LogEvent::Level::Warning, kOlderTermText});
     effects.push_back(Reconnect{true});
     return;
   }
@@ -137,7 +135,7 @@ void Agent::on(Instant now, const control::Registered& message, Effects& effects
   if (is_leased() && !was_leased) ping(now, effects);
   if (was_leased && !is_leased()) {  // the coordinator is in this process now
     ping_at_ = Instant::never();
-    if (has_workers()) effects.push_back(SetWorkerLease{Instant::never()});
+    if (needs_worker_lease()) effects.push_back(SetWorkerLease{Instant::never()});
   }
 }
 
@@ -176,7 +174,7 @@ void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
   const bool is_longer = worker_lease_.on_pong(message.seq, message.worker_lease);
   ping_sooner(now);
   if (!is_longer || !is_leased()) return;
-  if (has_workers()) effects.push_back(SetWorkerLease{worker_lease_.deadline()});
+  if (needs_worker_lease()) effects.push_back(SetWorkerLease{worker_lease_.deadline()});
   if (state_ == State::Starting) start_if_leased(now, effects);
 }
 
@@ -231,7 +229,8 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
 // assignment. The lease is checked again when the files are ready, because it may have ended.
 void Agent::start_if_leased(Instant now, Effects& effects) {
   if (state_ != State::Starting || is_fetching_ || is_fetching_replicas_ ||
-      files_ == Files::Awaited || (is_leased() && worker_lease_.sigterm_at() <= now))
+      survivors_.are_dropped() || files_ == Files::Awaited ||
+      (is_leased() && worker_lease_.sigterm_at() <= now))
     return;
   if (files_ == Files::None) {
     files_ = Files::Awaited;
@@ -242,6 +241,7 @@ void Agent::start_if_leased(Instant now, Effects& effects) {
   state_ = State::Running;
   join_deadline_ = Instant::never();
   lease_killed_ = false;
+  survivors_.on_round_started();
   effects.push_back(SetWorkerLease{is_leased() ? worker_lease_.deadline() : Instant::never()});
   effects.push_back(StartWorkers{assignment_});
 }
@@ -267,13 +267,15 @@ void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
   become_stopped(now, effects);
 }
 
+void Agent::stop_but_survivors(Effects& effects) {
+  state_ = State::Stopping;
+  survivors_.ask(options_.stop_grace, effects);
+}
+
 // Other nodes may form a round without this node from now on. This is no worker's failure, and no
 // restart budget is charged.
 void Agent::stop_past_worker_lease(Duration grace, Effects& effects) {
-  effects.push_back(
-      LogEvent{LogEvent::Level::Warning,
-               "the coordinator has not answered in time; stopping the workers, since "
-               "the others may go on without this node"});
+  effects.push_back(LogEvent{LogEvent::Level::Warning, kPastLeaseText});
   stop_workers(grace, false, effects);
 }
 
@@ -287,11 +289,14 @@ void Agent::on_worker_failed(Instant now, const WorkerExit& end, Effects& effect
   // Stop the other workers at once, without waiting for the coordinator. A worker that exits with
   // kStoppedResumable shows that another node drains; the coordinator's Stop is on its way, and the
   // other workers here save as well.
-  stop_workers(options_.stop_grace, end.exit_code == kStoppedResumable, effects);
   is_exit_awaited_ = true;
+  const bool is_drain = end.exit_code == kStoppedResumable;
+  if (!is_drain && survivors_.may_stay(assignment_)) return stop_but_survivors(effects);
+  stop_workers(options_.stop_grace, is_drain, effects);
 }
 
 void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects) {
+  if (survivors_.exist() && !has_workers()) return;  // between two rounds
   exits_.add(end);
   if (is_drained_) return on_failed_save(end, effects);
   if (end.is_success()) return;
@@ -317,6 +322,8 @@ void Agent::on_hang(Instant now, const WorkerExit& hung, Effects& effects) {
 
 void Agent::on_all_workers_gone(Instant now, Effects& effects) {
   if (state_ == State::Ended) return;  // the coordinator refused this agent while workers ran
+  if (survivors_.exist() && !has_workers()) return on_survivors_gone(now, effects);
+  survivors_.on_gone();
   if (!is_drained_) exits_.keep_if_failed();
   effects.push_back(SetWorkerLease{Instant::never()});
   switch (state_) {
@@ -343,6 +350,20 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
   }
 }
 
+void Agent::on_workers_released(Instant now, Effects& effects) {
+  if (state_ != State::Stopping) return;
+  exits_.keep_if_failed();
+  survivors_.on_released();
+  become_stopped(now, effects);
+  if (is_finishing_) finish_job(effects);
+}
+
+void Agent::on_survivors_gone(Instant now, Effects& effects) {
+  survivors_.on_gone();
+  effects.push_back(SetWorkerLease{Instant::never()});
+  is_finishing_ ? finish_job(effects) : start_if_leased(now, effects);
+}
+
 // A process that survives SIGKILL runs no code of its own any more, so the other nodes may form a
 // new round (R2). It still holds its resources (GPU, files, ports), so this node starts no worker
 // beside it.
@@ -367,11 +388,6 @@ void Agent::become_stopped(Instant now, Effects& effects) {
   if (wants_scan_for_stopped_) effects.push_back(ScanSnapshots{});
   wants_check_for_stopped_ = check_.is_on();
   if (check_.begin()) effects.push_back(RunNodeCheck{});
-}
-
-void Agent::on_port(Instant, int64_t port, Effects& effects) {
-  port_ = port;
-  if (std::exchange(wants_port_for_stopped_, false)) send_stopped(effects);
 }
 
 // Later, if a part of the message is not known yet.
@@ -412,18 +428,12 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   if (is_new_wait) join_deadline_ = now + options_.join_timeout;
   is_spare_ = message.is_spare;
   knows_standby_ = message.standby || (knows_standby_ && message.awaits_redirect);
-  // A spare node may wait for as long as the job runs and shows no other sign of life, so its user
-  // sees this line.
-  const bool is_lasting = message.is_spare || message.is_excluded;
-  const bool is_news = is_lasting && message.why != last_wait_;
-  const auto level = is_news               ? LogEvent::Level::Warning
-                     : message.is_reminder ? LogEvent::Level::Status
-                                           : LogEvent::Level::Info;
-  last_wait_ = message.why;
+  const LogEvent event = wait_event(message, std::exchange(last_wait_, message.why));
+  if (is_spare_ && survivors_.are_held()) survivors_.drop(options_.stop_grace, effects);
   if (message.standby && !is_leading_ && is_leased()) {
     effects.push_back(Routes{{endpoint_of(*message.standby)}});
   }
-  effects.push_back(LogEvent{level, "waiting: " + message.why});
+  effects.push_back(event);
 }
 
 // What a node that was in no round yet waits for; "" otherwise.
@@ -484,7 +494,11 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
       return;
     case State::Running:
       effects.push_back(stop_event(message, assignment_, false));
+      if (survivors_.may_stay(assignment_, message)) return stop_but_survivors(effects);
       stop_workers(options_.stop_grace, is_drain, effects);
+      return;
+    case State::Stopping:  // workers that regroup would not save
+      if (is_drain && survivors_.are_asked()) survivors_.drop(options_.stop_grace, effects);
       return;
     case State::Stopped: return send_stopped(effects);
     default: return;
@@ -508,7 +522,8 @@ void Agent::finish_job(Effects& effects) {
   is_finishing_ = true;
   if (is_leaving()) return;  // the drain or the signal ends the agent
   if (state_ == State::Running) stop_workers(options_.stop_grace, false, effects);
-  if (has_workers()) return;
+  if (has_workers() || survivors_.are_dropped()) return;
+  if (survivors_.are_held()) return survivors_.drop(options_.stop_grace, effects);
   effects.push_back(Disconnect{false});
   finish(Finish{}, effects);
 }
@@ -541,8 +556,9 @@ void Agent::on_signal(Instant now, int signal, Effects& effects) {
   signal_ = signal;
   signalled_at_ = now;
   if (signal == kSigTerm) return on_request(now, effects);
-  if (!has_workers()) return leave(effects);
+  if (!has_workers() && !survivors_.exist()) return leave(effects);
   state_ = State::Leaving;
+  survivors_.on_gone();  // its workers are ordinary ones now
   effects.push_back(StopWorkers{signal, options_.stop_grace});
 }
 
@@ -553,8 +569,13 @@ void Agent::on_request(Instant now, Effects& effects) {
   if (state_ == State::Stopping && is_drained_) {
     state_ = State::Draining;
     effects.push_back(SendMessage{control::Draining{assignment_.round}});
-  } else if (state_ == State::Stopping) {  // the workers have got SIGTERM already
+  } else if (state_ == State::Stopping || survivors_.exist()) {
+    // The workers have got SIGTERM already, but for those that can regroup.
     state_ = State::Leaving;
+    if (survivors_.are_asked() || survivors_.are_held()) {
+      effects.push_back(StopWorkers{kSigTerm, options_.stop_grace});
+    }
+    survivors_.on_gone();
   } else if (state_ == State::Stopped && is_drained_) {
     leave_stopped(now, effects);
   } else {
@@ -569,7 +590,8 @@ void Agent::leave_at_once(Effects& effects) {
 
 // No worker runs here, and no drain has stopped one: SIGTERM loses no work.
 void Agent::leave(Effects& effects) {
-  const bool loses_nothing = signal_ == kSigTerm && !is_failing();
+  const bool is_failing = ends_job(assignment_, charged_, unreported_failure_);
+  const bool loses_nothing = signal_ == kSigTerm && !is_failing;
   effects.push_back(SendMessage{
       control::Leave{loses_nothing ? "asked to stop" : "ended by a signal", loses_nothing}});
   effects.push_back(Disconnect{false});
@@ -578,16 +600,6 @@ void Agent::leave(Effects& effects) {
   how.how = loses_nothing ? Finish::How::Stopped : Finish::How::Signal;
   how.text = waited_for();
   finish(std::move(how), effects);
-}
-
-// Whether the newest round ended by a failure that ends the job.
-bool Agent::is_failing() const {
-  const bool is_fatal = unreported_failure_ && unreported_failure_->is_fatal;
-  const bool has_failed = unreported_failure_ || charged_ != control::RestartCharge::None;
-  const bool is_hang = charged_ == control::RestartCharge::Hang ||
-                       (unreported_failure_ && unreported_failure_->end.is_hang());
-  const int64_t used = is_hang ? assignment_.hang_restarts : assignment_.restart_count;
-  return is_fatal || (has_failed && used >= assignment_.max_restarts);
 }
 
 // An admin command. Its repetition changes nothing; a real signal does.
@@ -727,12 +739,6 @@ void Agent::on_led_from(const Endpoint& place, Effects& effects) {
   effects.push_back(Reconnect{});
 }
 
-bool Agent::is_led(Instant now) const {
-  return is_connected_ && is_registered_ && now < worker_lease_.sigterm_at();
-}
-
-bool Agent::would_lead() const { return !is_leaving() && state_ != State::Ended && !job_result_; }
-
 // ---------------------------------------------------------------- time
 
 void Agent::on_time(Instant now, Effects& effects) {
@@ -740,6 +746,9 @@ void Agent::on_time(Instant now, Effects& effects) {
   // After a freeze several deadlines may have passed: workers past the lease first (R11).
   if (state_ == State::Running && is_leased() && now >= worker_lease_.sigterm_at()) {
     stop_past_worker_lease(std::max(Duration{}, worker_lease_.deadline() - now), effects);
+  }
+  if (survivors_.are_held() && is_leased() && now >= worker_lease_.sigterm_at()) {
+    survivors_.drop(std::max(Duration{}, worker_lease_.deadline() - now), effects);
   }
   if (is_past_worker_lease(now)) {
     lease_killed_ = true;
@@ -768,6 +777,7 @@ Instant Agent::next_deadline() const {
   // A registered agent notices at its next ping.
   if (!is_registered_) next = std::min(next, node_lease_ends());
   if (state_ == State::Running && is_leased()) next = std::min(next, worker_lease_.sigterm_at());
+  if (survivors_.are_held() && is_leased()) next = std::min(next, worker_lease_.sigterm_at());
   if (is_stopping_past_worker_lease()) next = std::min(next, worker_lease_.deadline());
   return next;
 }
@@ -785,10 +795,6 @@ bool Agent::is_stopping_past_worker_lease() const {
   bool is_stopping =
       state_ == State::Stopping || state_ == State::Leaving || state_ == State::Draining;
   return is_stopping && is_leased() && !lease_killed_;
-}
-
-bool Agent::is_past_worker_lease(Instant now) const {
-  return is_stopping_past_worker_lease() && now >= worker_lease_.deadline();
 }
 
 }  // namespace cpprun::agent

@@ -13,6 +13,9 @@
 //   any state without workers --signal--> Ended
 //   any state --stuck process--> Ended
 //
+// In Stopped and Starting the agent may hold survivors (survivors.hpp): workers that have left
+// their process group and wait for the next round. They run under the worker lease too.
+//
 // A second SIGINT or SIGQUIT kills the workers at once. A second SIGTERM or SIGHUP has no effect.
 //
 // In Starting the agent may first fetch a snapshot, and the daemon then prepares the round's files;
@@ -21,10 +24,12 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/core/effects.hpp"
 #include "agent/core/node_check_schedule.hpp"
+#include "agent/core/survivors.hpp"
 #include "agent/core/worker_exits.hpp"
 #include "agent/core/worker_lease.hpp"
 #include "common/endpoint.hpp"
@@ -45,6 +50,7 @@ struct AgentOptions {
   control::HostRecords host_records{};  // of earlier jobs (--state-dir)
   bool has_node_check = false;          // --node-check
   bool is_led_by_election = false;      // on_led_from() names the coordinator's address (R18)
+  bool keeps_survivors = false;         // workers that can regroup stay alive after a failure
   bool has_further_ports = false;       // the coordinator of another job is no reason to give up
 };
 
@@ -66,7 +72,8 @@ class Agent {
   explicit Agent(AgentOptions options)
       : options_(std::move(options)),
         host_records_(options_.host_records),
-        check_(options_.has_node_check) {}
+        check_(options_.has_node_check),
+        survivors_(options_.keeps_survivors) {}
 
   // Call once, before every other function.
   void start(Instant now, Effects& effects);
@@ -90,12 +97,17 @@ class Agent {
   // This worker reports its steps and has finished none in this round. Comes before
   // on_worker_exit().
   void on_no_step(LocalRank worker) { exits_.on_no_step(worker); }
+  // A worker has completed its first step of this round.
+  void on_step() { survivors_.on_step(); }
   // A worker has failed; on_worker_exit() with its last lines follows. The agent stops the other
   // workers at once, because the lines may take limits::kLastLinesTimeout.
   void on_worker_failed(Instant now, const WorkerExit& end, Effects& effects);
   void on_worker_exit(Instant now, const WorkerExit& end, Effects& effects);
   // All workers are reaped, no process of theirs is left, and their output is written.
   void on_all_workers_gone(Instant now, Effects& effects);
+  // As on_all_workers_gone(), but at least one worker has left its process group and waits for the
+  // next round. If those end meanwhile, on_all_workers_gone() follows.
+  void on_workers_released(Instant now, Effects& effects);
   // SIGKILL did not end a process of the workers; `what` names it. The node is unusable, and the
   // agent ends without waiting for the process.
   void on_stuck(const std::string& what, Effects& effects);
@@ -106,7 +118,10 @@ class Agent {
     effects.push_back(SendMessage{control::Started{assignment_.round}});
   }
   void on_start_failed(Instant now, const Error& error, Effects& effects);
-  void on_port(Instant now, int64_t port, Effects& effects);
+  void on_port(Instant, int64_t port, Effects& effects) {
+    port_ = port;
+    if (std::exchange(wants_port_for_stopped_, false)) send_stopped(effects);
+  }
   void on_signal(Instant now, int signal, Effects& effects);
   // A worker hangs, and the daemon has collected its stack. The agent ends the round. `hung` says
   // which worker hangs and how (WorkerExit::hang); the worker is still alive.
@@ -144,9 +159,11 @@ class Agent {
   bool has_workers() const;
   // The agent holds a worker lease, so the job has a coordinator and the agent need not look for
   // one.
-  bool is_led(Instant now) const;
+  bool is_led(Instant now) const {
+    return is_connected_ && is_registered_ && now < worker_lease_.sigterm_at();
+  }
   // Whether this agent is a candidate for leading the job; false once it is leaving.
-  bool would_lead() const;
+  bool would_lead() const { return !is_leaving() && state_ != State::Ended && !job_result_; }
   // Whether the agent may start a coordinator when no process listens at the job's endpoint.
   bool may_host(Instant now) const;
 
@@ -177,7 +194,9 @@ class Agent {
   }
 
   bool is_stopping_past_worker_lease() const;
-  bool is_past_worker_lease(Instant now) const;
+  bool is_past_worker_lease(Instant now) const {
+    return is_stopping_past_worker_lease() && now >= worker_lease_.deadline();
+  }
   Instant node_lease_ends() const;
   bool is_leased() const { return heartbeat_ > Duration{}; }
   control::ReportedPhase reported_phase() const;
@@ -192,13 +211,15 @@ class Agent {
     state_ = State::Stopping;
     effects.push_back(StopWorkers{kSigTerm, grace, lets_save});
   }
+  void stop_but_survivors(Effects& effects);
+  void on_survivors_gone(Instant now, Effects& effects);
+  bool needs_worker_lease() const { return has_workers() || survivors_.exist(); }
   void on_failed_save(const WorkerExit& end, Effects& effects);
   bool has_saved() const;
   std::string waited_for() const;
   bool is_leaving() const {
     return state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
   }
-  bool is_failing() const;
   void on_request(Instant now, Effects& effects);
   void leave_at_once(Effects& effects);
   void leave(Effects& effects);
@@ -259,6 +280,7 @@ class Agent {
   Term term_;
   control::RankAssignment assignment_;  // the newest one; no older round is accepted
   WorkerExits exits_;                   // of assignment_
+  Survivors survivors_;
   // Sent, perhaps not received; every new connection sends it again.
   std::optional<control::Failed> unreported_failure_;
   bool is_exit_awaited_ = false;  // on_worker_failed() stopped the round; its exit follows

@@ -12,6 +12,7 @@
 #include "common/endpoint.hpp"
 #include "common/faults/plan.hpp"
 #include "common/limits/agent.hpp"
+#include "common/limits/regroup.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/limits/store.hpp"
 #include "common/time.hpp"
@@ -202,9 +203,10 @@ struct AgentConfig {
   int startup_failures = 0;  // as JobSpec::startup_failures; 0: off
   int exclude_after = 0;     // as JobSpec::exclude_after; 0: off
   NodeCheckConfig node_check;
-  std::string state_dir;                     // of the job's host records; empty: not kept
-  bool stops_on_repeat = false;              // --on-repeat=stop
-  Duration stop_grace = limits::kStopGrace;  // from SIGTERM to SIGKILL, at every stop
+  std::string state_dir;                               // of the job's host records; empty: not kept
+  bool stops_on_repeat = false;                        // --on-repeat=stop
+  Duration stop_grace = limits::kStopGrace;            // from SIGTERM to SIGKILL, at every stop
+  Duration regroup_timeout = limits::kRegroupTimeout;  // zero: no worker regroups
   HangConfig hangs;
   std::optional<int64_t> debug_rank;    // this global rank waits for a debugger
   std::string timer_file;               // FIFO of torch's FileTimerServer; empty: none

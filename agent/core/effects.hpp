@@ -57,7 +57,8 @@ struct PrepareRound {
 };
 
 // Comes after PrepareRound for the same round. Answered by Agent::on_started() or
-// on_start_failed(); after StopWorkers by on_all_workers_gone() alone.
+// on_start_failed(); after StopWorkers by on_all_workers_gone() alone. Workers that
+// on_workers_released() reported get the new assignment; only the missing ones are started.
 struct StartWorkers {
   control::RankAssignment assignment;
 };
@@ -70,6 +71,9 @@ struct StopWorkers {
   bool lets_save = false;
   // The second request: processes that survive SIGKILL count as stuck sooner.
   bool is_urgent = false;
+  // Workers that can regroup (worker_channel.hpp) are asked to do so instead of getting the signal.
+  // If one does, Agent::on_workers_released() answers, else on_all_workers_gone().
+  bool keeps_survivors = false;
 };
 
 // Send the signal to the workers that are saving: their snapshot can no longer become complete.

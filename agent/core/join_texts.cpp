@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "common/endpoint.hpp"
+#include "common/limits/agent.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 
@@ -12,6 +13,20 @@ std::string waiting_text(bool is_connected, const std::string& last_wait) {
   if (!is_connected) return "while waiting for the coordinator; no worker was started";
   const std::string what = last_wait.empty() ? "for the first round" : "(" + last_wait + ")";
   return "while waiting " + what + "; no worker was started";
+}
+
+LogEvent wait_event(const control::Wait& wait, const std::string& last_why) {
+  const bool is_news = (wait.is_spare || wait.is_excluded) && wait.why != last_why;
+  const auto level = is_news            ? LogEvent::Level::Warning
+                     : wait.is_reminder ? LogEvent::Level::Status
+                                        : LogEvent::Level::Info;
+  return LogEvent{level, "waiting: " + wait.why};
+}
+
+std::string slow_start_text(LocalRank worker, const std::string& program) {
+  return "the file system of " + program + " does not answer: the start of local rank " +
+         std::to_string(worker.value) + " has not returned for " +
+         text::seconds(limits::kSpawnTimeout, 0) + "; waiting";
 }
 
 std::string refused_text(const control::Refused& refused, const control::Hello& hello,

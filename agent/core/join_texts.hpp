@@ -5,14 +5,24 @@
 #include <cstdint>
 #include <string>
 
+#include "agent/core/effects.hpp"
+#include "common/ids.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun::agent {
 
+// The term of the coordinator is older than that of one before it.
+inline constexpr const char* kOlderTermText =
+    "the coordinator has an older term than one before it; was the clock of its host set back?";
+
 // What a node that was in no round yet waits for. `last_wait`: the coordinator's last text about
 // the wait; may be empty.
 std::string waiting_text(bool is_connected, const std::string& last_wait);
+
+// For the coordinator's message that the agent waits. `last_why`: of the message before. A spare
+// node may wait for as long as the job runs and shows no other sign of life, so its user sees why.
+LogEvent wait_event(const control::Wait& wait, const std::string& last_why);
 
 // The coordinator refused the agent of `hello`. With an occupant another job occupies the endpoint:
 // the user gave no --rdzv-id, and both jobs have the default one.
@@ -22,6 +32,9 @@ std::string refused_text(const control::Refused& refused, const control::Hello& 
 // The workers could not load the snapshot of step `chosen`. `step`: the one that training continues
 // from; -1: it begins anew.
 std::string fell_back_text(int64_t chosen, int64_t step);
+
+// A start of this program has not returned for limits::kSpawnTimeout.
+std::string slow_start_text(LocalRank worker, const std::string& program);
 
 struct JoinTimeout {
   Duration timeout{};

@@ -9,6 +9,11 @@
 
 namespace cpprun::agent {
 
+// The worker lease has ended.
+inline constexpr const char* kPastLeaseText =
+    "the coordinator has not answered in time; stopping the workers, since the others may go on "
+    "without this node";
+
 // "restarting all 4 workers (restart 1 of 3)": what follows the failure of a round; "" if the
 // budget is used up. Hangs have their own restart count.
 std::string restart_text(const control::RankAssignment& assignment, bool is_hang);

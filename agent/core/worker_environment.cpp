@@ -180,6 +180,19 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
   return all;
 }
 
+std::vector<std::string> round_variables(const AgentConfig& config,
+                                         const control::RankAssignment& assignment,
+                                         const LaunchContext& context, int local_rank) {
+  std::vector<Variable> ours = rank_variables(config, assignment, local_rank);
+  for (Variable& v : elastic_variables(config, assignment, context)) ours.push_back(std::move(v));
+  for (Variable& v : snapshot_variables(config, assignment)) ours.push_back(std::move(v));
+  for (Variable& v : fault_variables(config, assignment)) ours.push_back(std::move(v));
+  std::vector<std::string> all;
+  if (!config.snapshot_dir.empty() && !assignment.resume) all.emplace_back(kResumeFrom);
+  for (const auto& [name, value] : ours) all.push_back(name + "=" + value);
+  return all;
+}
+
 std::vector<std::string> common_environment(const AgentConfig& config, const std::string& token) {
   LaunchContext context;
   context.token = token;

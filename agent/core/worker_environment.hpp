@@ -37,6 +37,12 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
                                             const control::RankAssignment& assignment,
                                             const LaunchContext& context, int local_rank);
 
+// The part of it that may differ between the rounds of a run, for a worker that stays alive. "NAME"
+// alone: the round does not have this variable.
+std::vector<std::string> round_variables(const AgentConfig& config,
+                                         const control::RankAssignment& assignment,
+                                         const LaunchContext& context, int local_rank);
+
 // What the environments of all workers have in common, in every round; the preload process gets it.
 std::vector<std::string> common_environment(const AgentConfig& config, const std::string& token);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agent/core/agent.hpp"
+#include "agent/core/join_texts.hpp"
 #include "agent/core/worker_environment.hpp"
 #include "agent/daemon/events/console_reporter.hpp"
 #include "agent/daemon/events/event_recorder.hpp"
@@ -43,7 +44,6 @@
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
 #include "common/exit_code.hpp"
-#include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/loop/effect_runner.hpp"
 #include "common/loop/loop_poster.hpp"
@@ -137,6 +137,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
     const LocalRank worker(local_rank);
     event_recorder_->on_milestone(worker, milestone, host_->step_of(local_rank).value_or(-1));
     if (milestone == WorkerMilestone::Stepped) goodput_->on_stepped();
+    if (milestone == WorkerMilestone::Stepped) core_->on_step();
     if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
   }
   void warn(const std::string& text) {  // in the log and as an event
@@ -144,14 +145,48 @@ class AgentDaemon::Impl final : public AgentDaemon {
     event_recorder_->warning(text);
   }
   void on_stuck(const std::vector<std::string>& lines);
-  void keep_control_port();
-  void open_faults();
+  // Reserves the port at which this agent would lead the job. Without a port it cannot be a
+  // standby.
+  void keep_control_port() {
+    if (!take_over_) return;
+    Result<PortReservation> port = PortReservation::make(std::nullopt);
+    if (!port) return log::info("no port to lead the job from: " + port.error().text);
+    control_port_.emplace(std::move(*port));
+    core_->on_control_port(control_port_->port());
+  }
+  void open_faults() {
+    if (!config_.faults.plan) return;
+    FaultInjector::Callbacks callbacks;
+    callbacks.request_permit = [this](const control::FaultPermitRequest& request) {
+      if (connection_) connection_->send(request);
+    };
+    callbacks.pid_of = [this](int local_rank) { return host_->pid_of(local_rank); };
+    callbacks.step_of = [this](int local_rank) { return host_->step_of(local_rank); };
+    callbacks.drop_connection = [this] {
+      if (connection_) connection_->reconnect();
+    };
+    faults_ = std::make_unique<FaultInjector>(loop_, config_.faults, std::move(callbacks));
+  }
   void on_round_files();
   void watch_for_hangs();
-  void watch_workers(const control::RankAssignment& assignment);
+  void watch_workers(const control::RankAssignment& assignment) {
+    hangs_->begin_round(folder_.hang_file(assignment.round.value));
+    const bool is_served_here = !assignment.is_agent_store && assignment.group_rank == 0;
+    if (is_served_here) store_monitor_.begin_round(static_cast<uint16_t>(assignment.master_port));
+  }
   void unwatch_workers() {
     hangs_->end_round();
     store_monitor_.end_round();
+  }
+  void end_round(bool are_some_held) {
+    if (std::exchange(holds_survivors_, are_some_held)) return;  // it had ended for them
+    starter_->on_ended();
+    event_recorder_->workers_gone(are_some_held);
+    goodput_->on_round_over();
+    progress_->on_round_ended();
+    if (faults_) faults_->on_stopped();
+    unwatch_workers();
+    if (timers_) timers_->end_round();
   }
   void answer_probes();
   void open_replicas();
@@ -173,7 +208,14 @@ class AgentDaemon::Impl final : public AgentDaemon {
     CPPRUN_CHECK(finish_.has_value());
     loop_.stop();
   }
-  void close_folder(bool is_well);
+  // A temporary folder is kept only after a failure, to look for its reason.
+  void close_folder(bool is_well) {
+    // NFS renames a removed file that is still open, and the folder would not be empty.
+    if (event_recorder_) event_recorder_->close();
+    const std::string said = folder_.leave(is_well);
+    if (said.empty()) return;
+    reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
+  }
 
   const AgentConfig config_;
   const std::string host_name_;
@@ -234,6 +276,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   const Instant begun_at_ = boot_now();
   const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
 
+  bool holds_survivors_ = false;  // no round runs here, but workers of the last one live
   bool is_closing_ = false;
   std::optional<agent::Finish> finish_;
 };
@@ -299,9 +342,7 @@ void AgentDaemon::Impl::start_host() {
   events.on_started = [this] { on_started(); };
   events.on_start_failed = [this](const Error& error) { on_start_failed(error); };
   events.on_slow_start = [this](LocalRank local_rank, const std::string& program) {
-    warn("the file system of " + program + " does not answer: the start of local rank " +
-         std::to_string(local_rank.value) + " has not returned for " +
-         text::seconds(limits::kSpawnTimeout, 0) + "; waiting");
+    warn(agent::slow_start_text(local_rank, program));
   };
   events.on_ready = [this](LocalRank local_rank) { event_recorder_->worker_ready(local_rank); };
   events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
@@ -315,21 +356,19 @@ void AgentDaemon::Impl::start_host() {
     event_recorder_->worker_exited(end);
     runner_->run(&agent::Agent::on_worker_exit, end);
   };
+  events.on_kept = [this](LocalRank worker, Rank rank, int pid, int64_t step) {
+    event_recorder_->worker_kept(worker, rank, pid, step);
+  };
   events.on_all_workers_gone = [this] {
-    starter_->on_ended();
-    event_recorder_->workers_gone();
-    goodput_->on_round_over();
-    if (faults_) faults_->on_stopped();
-    unwatch_workers();
-    if (timers_) timers_->end_round();
+    end_round(false);
     runner_->run(&agent::Agent::on_all_workers_gone);
   };
-  events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
-  events.on_stdout_closed = [](bool goes_on) {
-    const std::string text = "stdout was closed by its reader";
-    if (!goes_on) return log::info(text);
-    log::warning(text + "; the workers go on, with their log files only");
+  events.on_workers_released = [this] {
+    end_round(true);
+    runner_->run(&agent::Agent::on_workers_released);
   };
+  events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
+  events.on_stdout_closed = &ConsoleReporter::stdout_closed;
   events.on_note = [](const std::string& text) { log::info(text); };
   events.holds_worker_lease = [this] { return boot_now() < worker_lease_deadline_; };
   events.on_snapshot = [this](int local_rank, int64_t step, const std::string& path) {
@@ -439,38 +478,6 @@ std::optional<Duration> AgentDaemon::Impl::may_stay() const {
   return std::max(Duration{}, finish_->stays_until - boot_now());
 }
 
-// A temporary folder is kept only after a failure, to look for its reason.
-void AgentDaemon::Impl::close_folder(bool is_well) {
-  // NFS renames a removed file that is still open, and the folder would not be empty.
-  if (event_recorder_) event_recorder_->close();
-  const std::string said = folder_.leave(is_well);
-  if (said.empty()) return;
-  reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
-}
-
-// Reserves the port at which this agent would lead the job. Without a port it cannot be a standby.
-void AgentDaemon::Impl::keep_control_port() {
-  if (!take_over_) return;
-  Result<PortReservation> port = PortReservation::make(std::nullopt);
-  if (!port) return log::info("no port to lead the job from: " + port.error().text);
-  control_port_.emplace(std::move(*port));
-  core_->on_control_port(control_port_->port());
-}
-
-void AgentDaemon::Impl::open_faults() {
-  if (!config_.faults.plan) return;
-  FaultInjector::Callbacks callbacks;
-  callbacks.request_permit = [this](const control::FaultPermitRequest& request) {
-    if (connection_) connection_->send(request);
-  };
-  callbacks.pid_of = [this](int local_rank) { return host_->pid_of(local_rank); };
-  callbacks.step_of = [this](int local_rank) { return host_->step_of(local_rank); };
-  callbacks.drop_connection = [this] {
-    if (connection_) connection_->reconnect();
-  };
-  faults_ = std::make_unique<FaultInjector>(loop_, config_.faults, std::move(callbacks));
-}
-
 void AgentDaemon::Impl::open_admin_service() {
   AdminService::Callbacks callbacks;
   callbacks.goodput = [this] { return goodput_->sample(), event_recorder_->goodput_event(); };
@@ -494,7 +501,7 @@ void AgentDaemon::Impl::open_admin_service() {
 
 void AgentDaemon::Impl::open_dashboard() {
   ProgressReporter::Callbacks progress;
-  progress.live = [this] { return host_->live(); };
+  progress.heartbeats = [this] { return host_->heartbeats(config_.workers.nproc); };
   progress.round = [this] { return core_->assignment().round; };
   progress.send = [this](const control::Progress& report) { connection_->send(report); };
   progress_ = std::make_unique<ProgressReporter>(loop_, std::move(progress));
@@ -685,6 +692,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   // The connection may have broken since the assignment came.
   const Endpoint store{coordinator_peer_.host, static_cast<uint16_t>(port)};
   event_recorder_->spawning();
+  holds_survivors_ = false;
   if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) {
     on_start_failed(ok.error());
   }
@@ -697,15 +705,6 @@ void AgentDaemon::Impl::on_started() {
   runner_->run([](auto& core, Instant, auto& effects) { core.on_started(effects); });
   watch_workers(assignment);
   if (faults_) faults_->on_started(assignment, config_.workers.nproc);
-}
-
-void AgentDaemon::Impl::watch_workers(const control::RankAssignment& assignment) {
-  const std::string folder = folder_.run_folder();
-  hangs_->begin_round(folder.empty() ? ""
-                                     : folder + "/hang_round_" +
-                                           std::to_string(assignment.round.value) + ".txt");
-  const bool is_served_here = !assignment.is_agent_store && assignment.group_rank == 0;
-  if (is_served_here) store_monitor_.begin_round(static_cast<uint16_t>(assignment.master_port));
 }
 
 // Reports the processes that are still stuck after StuckReporter has read their state.
@@ -723,7 +722,9 @@ void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   event_recorder_->stopping();
   unwatch_workers();
   if (effect.is_urgent) host_->be_urgent();
-  if (effect.lets_save) {
+  if (effect.keeps_survivors) {
+    host_->stop_but_survivors(effect.signal, effect.grace, config_.regroup_timeout);
+  } else if (effect.lets_save) {
     host_->stop_saving(effect.signal, effect.grace);
   } else {
     host_->stop(effect.signal, effect.grace);

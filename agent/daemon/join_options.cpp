@@ -69,6 +69,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.endpoint = to_string(rendezvous.endpoint);
   options.join_timeout = rendezvous.conf.join_timeout;
   options.stop_grace = config.stop_grace;
+  options.keeps_survivors = config.regroup_timeout > Duration{};
   options.has_further_ports = !rendezvous.further_ports.empty();
   options.has_node_check = !config.node_check.command.empty();
   options.is_led_by_election = rendezvous.backend == Backend::Etcd;

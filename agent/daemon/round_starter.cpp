@@ -49,6 +49,7 @@ std::vector<WorkerSpec> RoundStarter::worker_specs(const control::RankAssignment
     const auto& cpus = config_.workers.cpus;
     if (!cpus.empty()) spec.cpus = cpus.at(static_cast<size_t>(local_rank));
     spec.environment = agent::worker_environment(config_, assignment, place, local_rank);
+    spec.round_variables = agent::round_variables(config_, assignment, place, local_rank);
     spec.out = std::move(streams.out);
     spec.err = std::move(streams.err);
     spec.error_file = place.error_file;

@@ -133,8 +133,14 @@ void ProcessHost::on_dead(int pid) {
   const std::optional<ErrorReport> said = final_report(end);
   const std::string error_file = is_failure ? worker.error_file() : "";
   workers_.erase(pid);
+  asked_.erase(pid);
+  released_.erase(pid);
   const int rank = static_cast<int>(end.local_rank.value);
-  if (!is_drained_) output_->on_worker_exit(rank);
+  if (output_) output_->on_worker_exit(rank);
+  if (is_holding_) {  // its round is over, so its exit has no consequence
+    events_.on_end(end);
+    return sweep_soon();
+  }
   // The last lines of a worker that the agent's signal ended do not matter. A worker that exited by
   // itself meanwhile may be the root cause (worker_exit.hpp: has_own_cause).
   const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
@@ -154,9 +160,15 @@ void ProcessHost::on_dead(int pid) {
 
 // After the last worker of the round has ended.
 void ProcessHost::end_output_if_due() {
-  if (!workers_.empty() || spawner_.is_busy()) return;
+  if (has_unreleased() || spawner_.is_busy()) return;
   kill_timer_.set(Instant::never());
-  if (!is_drained_) output_->finish(round_);
+  if (!is_drained_) {
+    std::set<int> survivors;
+    for (const auto& [pid, step] : released_) {
+      survivors.insert(static_cast<int>(workers_.at(pid).local_rank().value));
+    }
+    output_->finish(round_, std::move(survivors));
+  }
   limit_output_wait();
 }
 
@@ -194,7 +206,7 @@ void ProcessHost::hurry() {
 }
 
 void ProcessHost::limit_output_wait() {
-  const bool is_due = (is_hurried_ || is_stopping_) && workers_.empty() && !is_drained_;
+  const bool is_due = (is_hurried_ || is_stopping_) && !has_unreleased() && !is_drained_;
   if (!is_due) return;
   const Duration most = is_hurried_ ? limits::kOutputAfterExit : limits::kOutputAfterStop;
   drain_timer_.set(std::min(drain_timer_.at(), boot_now() + most));
@@ -229,9 +241,10 @@ void ProcessHost::look_for_orphans() {
 }
 
 void ProcessHost::finish_if_done() {
-  if (!is_running_ || is_sweep_posted_ || !workers_.empty() || !ends_.is_empty()) return;
+  if (!is_running_ || is_sweep_posted_ || has_unreleased() || !ends_.is_empty()) return;
   if (!is_drained_ || !orphan_sweep_.is_clean() || spawner_.is_busy()) return;
-  is_running_ = false;
+  if (!workers_.empty()) return hold_survivors();
+  is_running_ = is_holding_ = false;
   starting_.clear();
   slow_start_timer_.set(Instant::never());
   child_signals_.cancel();
@@ -250,6 +263,7 @@ void ProcessHost::stop(int signal, Duration grace) {
   if (!is_running_) return;
   cancel_starts();
   saving_.clear();
+  forget_survivors();
   is_stopping_ = true;
   stop_all(signal, grace);
   limit_output_wait();
@@ -281,7 +295,7 @@ void ProcessHost::stop_all(int signal, Duration grace) {
   for (auto& [pid, worker] : workers_) {
     if (worker.is_dead()) continue;  // it exited before the stop
     worker.mark_stopped();
-    if (!saving_.contains(pid)) worker.signal_group(signal);
+    if (!saving_.contains(pid) && !is_spared(pid)) worker.signal_group(signal);
     worker.signal_group(SIGCONT);
   }
   sweep_soon();
@@ -295,17 +309,110 @@ void ProcessHost::stop_all(int signal, Duration grace) {
 
 void ProcessHost::on_grace_over() {
   kill_timer_.set(Instant::never());
-  for (auto& [pid, worker] : workers_) worker.signal_group(SIGKILL);
-  if (cgroup_) cgroup_->kill();
+  for (auto& [pid, worker] : workers_) {
+    if (!is_spared(pid)) worker.signal_group(SIGKILL);
+  }
+  const bool is_whole = asked_.empty() && released_.empty();
+  if (cgroup_ && is_whole) cgroup_->kill();
   if (!killed_at_) killed_at_ = boot_now();
   watch_killed();
+}
+
+// ---------------------------------------------------------------- survivors
+
+void ProcessHost::stop_but_survivors(int signal, Duration grace, Duration limit) {
+  if (!is_running_) return;
+  if (!has_started_ || is_holding_) return stop(signal, grace);
+  for (const auto& [pid, worker] : workers_) {
+    const auto rank = static_cast<int>(worker.local_rank().value);
+    if (channel_ && !worker.is_dead() && channel_->ask_to_regroup(rank)) asked_.insert(pid);
+  }
+  if (asked_.empty()) return stop(signal, grace);
+  is_stopping_ = true;
+  regroup_signal_ = signal;
+  regroup_grace_ = grace;
+  regroup_timer_.set(boot_now() + limit);
+  stop_all(signal, grace);
+  limit_output_wait();
+}
+
+void ProcessHost::forget_survivors() {
+  regroup_timer_.set(Instant::never());
+  if (is_holding_ && output_) is_drained_ = false;  // what they write from now on
+  asked_.clear();
+  released_.clear();
+  is_holding_ = false;
+}
+
+// Those that have not left their process group yet are stopped like all others.
+void ProcessHost::on_regroup_time() {
+  regroup_timer_.set(Instant::never());
+  const std::set<int> late = std::exchange(asked_, {});
+  if (late.empty()) return;
+  if (events_.on_note) {
+    events_.on_note(text::count(late.size(), "worker") +
+                    " did not regroup in time and will be replaced");
+  }
+  if (!killed_at_) return stop_all(regroup_signal_, regroup_grace_);
+  killed_at_.reset();  // the grace of the others is over already
+  on_grace_over();
+}
+
+void ProcessHost::on_released(int local_rank, int64_t step) {
+  const std::optional<int> pid = pid_of(local_rank);
+  if (!pid || asked_.erase(*pid) == 0) return;  // it is late
+  released_.emplace(*pid, step);
+  if (asked_.empty()) regroup_timer_.set(Instant::never());
+  end_output_if_due();
+  sweep_soon();
+}
+
+// The round stays open, so that the end of a survivor is handled and its orphans are found.
+void ProcessHost::hold_survivors() {
+  if (std::exchange(is_holding_, true)) return;
+  starting_.clear();
+  killed_at_.reset();  // what was killed is gone
+  watch_killed();
+  if (events_.on_workers_released) events_.on_workers_released();
+}
+
+// The survivors become workers of the round of starting_. Their local ranks.
+std::set<int> ProcessHost::enter_round() {
+  std::set<int> ranks;
+  for (const std::shared_ptr<StartingWorker>& starting : starting_) {
+    const auto rank = static_cast<int>(starting->spec.local_rank.value);
+    const std::optional<int> pid = pid_of(rank);
+    if (!pid) continue;
+    starting->survivor = *pid;
+    workers_.at(*pid).enter_round(starting->spec);
+    ranks.insert(rank);
+  }
+  is_holding_ = false;
+  return ranks;
+}
+
+void ProcessHost::take_survivor(StartingWorker& starting) {
+  const WorkerSpec& spec = starting.spec;
+  const auto worker = workers_.find(starting.survivor);
+  const auto step = released_.find(starting.survivor);
+  if (worker == workers_.end() || step == released_.end()) return;  // it ended, or is stopped
+  const auto rank = static_cast<int>(spec.local_rank.value);
+  const bool is_sent = channel_ && channel_->send_new_round(rank, spec.round_variables,
+                                                            starting.out.get(), starting.err.get());
+  starting.out.reset();
+  starting.err.reset();
+  if (events_.on_kept) events_.on_kept(spec.local_rank, spec.rank, starting.survivor, step->second);
+  released_.erase(step);
+  if (is_stopping_ || start_error_) worker->second.mark_stopped();
+  if (is_stopping_ || start_error_ || !is_sent) worker->second.signal_group(SIGKILL);
 }
 
 // ---------------------------------------------------------------- stuck processes
 
 std::optional<Instant> ProcessHost::first_kill() const {
   std::optional<Instant> since = orphan_sweep_.first_kill();
-  if (killed_at_ && !workers_.empty()) since = std::min(since.value_or(*killed_at_), *killed_at_);
+  const bool has_killed = workers_.size() > asked_.size() + released_.size();
+  if (killed_at_ && has_killed) since = std::min(since.value_or(*killed_at_), *killed_at_);
   if (starts_killed_at_ && spawner_.pending()) {
     since = std::min(since.value_or(*starts_killed_at_), *starts_killed_at_);
   }
@@ -331,7 +438,7 @@ std::vector<StuckProcess> ProcessHost::unended(Duration least) {
   look_for_orphans();
   const bool is_due = killed_at_ && *killed_at_ + least <= now;
   for (const auto& [pid, worker] : workers_) {
-    if (!is_due || worker.has_status()) continue;
+    if (!is_due || is_spared(pid) || worker.has_status()) continue;
     found.push_back({pid, worker.local_rank(), worker.rank(), now - *killed_at_});
   }
   const auto pending = starts_killed_at_ ? spawner_.pending() : std::nullopt;
@@ -391,6 +498,14 @@ std::optional<int> ProcessHost::pid_of(int local_rank) const {
   return std::nullopt;
 }
 
+std::vector<std::optional<Heartbeat>> ProcessHost::heartbeats(int64_t workers) const {
+  std::vector<std::optional<Heartbeat>> all(static_cast<size_t>(workers));
+  for (size_t rank = 0; channel_ && rank < all.size(); ++rank) {
+    all[rank] = channel_->heartbeat(static_cast<int>(rank));
+  }
+  return all;
+}
+
 std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
   const auto beat = channel_ ? channel_->heartbeat(local_rank) : std::nullopt;
   return beat ? std::optional(beat->step) : std::nullopt;
@@ -432,16 +547,18 @@ ProcessHost::~ProcessHost() {
 }
 
 void ProcessHost::start(const std::vector<WorkerSpec>& specs, const LogFiles& files) {
-  CPPRUN_CHECK(is_idle() && !specs.empty());
+  CPPRUN_CHECK((is_idle() || is_holding_) && !specs.empty());
   begin_round(specs);
   if (Status opened = open_output(specs); !opened) {
     const bool is_limit = is_out_of_descriptors(opened.error());
     return fail_start(is_limit ? descriptor_error(specs.size()) : opened.error());
   }
   slow_start_timer_.set(boot_now() + limits::kSpawnTimeout);
-  spawner_.begin(
-      starter_.make(starting_, files, cgroup_ ? cgroup_->folder() : -1,
-                    options_.worker_fork ? options_.worker_fork(specs.size()) : WorkerFork()));
+  const auto missing = static_cast<size_t>(std::ranges::count(
+      starting_, 0, [](const std::shared_ptr<StartingWorker>& each) { return each->survivor; }));
+  const bool is_forking = options_.worker_fork && missing > 0;
+  spawner_.begin(starter_.make(starting_, files, cgroup_ ? cgroup_->folder() : -1,
+                               is_forking ? options_.worker_fork(missing) : WorkerFork()));
 }
 
 void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
@@ -450,7 +567,6 @@ void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
   ++round_;
   has_lines_.clear();
   if (output_) output_->begin_round();
-  if (channel_) channel_->begin_round(specs.size());
   is_stopping_ = has_started_ = is_slow_start_reported_ = false;
   killed_at_.reset();
   starts_killed_at_.reset();
@@ -466,7 +582,9 @@ void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
   for (const WorkerSpec& spec : specs) {
     starting_.push_back(std::make_shared<StartingWorker>(StartingWorker{spec}));
   }
-  is_running_ = true;
+  const std::set<int> survivors = enter_round();
+  if (channel_) channel_->begin_round(specs.size(), survivors);
+  if (std::exchange(is_running_, true)) return;  // because of survivors
   guard_.emplace(loop_.get_executor());
   watch_children();
 }
@@ -480,7 +598,7 @@ void ProcessHost::take_outcomes() {
       fail_start(outcome.spawned.error());
       continue;
     }
-    take_worker(worker, std::move(*outcome.spawned));
+    worker.survivor != 0 ? take_survivor(worker) : take_worker(worker, std::move(*outcome.spawned));
     std::ranges::move(worker.streams, std::back_inserter(streams));
     worker.streams.clear();
   }
@@ -514,6 +632,7 @@ void ProcessHost::take_worker(StartingWorker& starting, Spawned spawned) {
 void ProcessHost::fail_start(const Error& error) {
   if (is_stopping_) return;  // it was cancelled
   start_error_ = error;
+  forget_survivors();
   orphan_sweep_.set_hard();
   for (auto& [pid, worker] : workers_) worker.mark_stopped();
   if (!workers_.empty()) on_grace_over();
@@ -543,6 +662,7 @@ void ProcessHost::on_slow_start() {
 std::vector<StuckProcess> ProcessHost::kill_everything() {
   if (workers_.empty() && !is_running_) return {};
   orphan_sweep_.set_hard();
+  forget_survivors();
   is_stopping_ = true;
   on_grace_over();
   const Instant until = *killed_at_ + limits::kEndingTimeout;
@@ -602,6 +722,7 @@ void ProcessHost::open_channel() {
     return static_cast<int>(starting_.at(*index)->spec.local_rank.value);
   };
   events.on_ready = [this](int rank) { on_ready(rank); };
+  events.on_released = [this](int rank, int64_t step) { on_released(rank, step); };
   events.commit_refusal = [this] { return commit_refusal(); };
   channel_.emplace(loop_, options_.channel_name, std::move(events), arenas_);
   if (channel_->is_open()) return;

@@ -91,11 +91,18 @@ class ProcessHost {
     // A worker has failed. Its on_end() follows, once the exits before it are reported and its last
     // lines are read. Not called for a worker that the agent's signal ended.
     std::function<void(const WorkerExit&)> on_failure{};
+    // A survivor has become a worker of this round; instead of on_start(). `step`: the last one
+    // that it had completed; -1: none.
+    std::function<void(LocalRank, Rank, int pid, int64_t step)> on_kept{};
     // A worker's exit; once for each started worker, in the kernel's order. Must be set.
     std::function<void(const WorkerExit&)> on_end;
     // After the last worker's exit: none of its processes is left, and all output is written. Once
     // per start().
     std::function<void()> on_all_workers_gone;
+    // After stop_but_survivors(): all other workers are gone, in the same sense, and these have
+    // left their process group. on_all_workers_gone() still follows if they end before the next
+    // start().
+    std::function<void()> on_workers_released{};
     // SIGKILL did not end these processes within limits::kKillTimeout. on_all_workers_gone() comes
     // only after they have ended. Repeated each second until then.
     std::function<void(std::vector<StuckProcess>)> on_stuck{};
@@ -121,13 +128,20 @@ class ProcessHost {
   std::vector<StuckProcess> kill_everything();
 
   // Starts all workers of a round, in order, on the spawn thread; on_started() or on_start_failed()
-  // follows, never within the call; the exits of workers follow after that. Requires: is_idle().
+  // follows, never within the call; the exits of workers follow after that. Requires: is_idle(), or
+  // on_workers_released() came last.
   // `files`: the open log files of all routes; the caller gives them up off the loop after that
-  // event, because close() may block.
+  // event, because close() may block. Survivors, if on_workers_released() came, become the workers
+  // of their local ranks.
   void start(const std::vector<WorkerSpec>& workers, const LogFiles& files);
 
   // The name of the workers' socket; empty: there is no channel.
   const std::string& channel_name() const { return options_.channel_name; }
+
+  // Like stop(), but asks workers that can regroup to leave their process group instead. Those that
+  // have not within `limit` get the signal too. on_workers_released() or on_all_workers_gone()
+  // follows.
+  void stop_but_survivors(int signal, Duration grace, Duration limit);
 
   // Sets the stop request on the workers' pages and refuses commits from now on. Sends `signal` and
   // SIGCONT (for stopped workers) to every live worker's group, and SIGKILL to all after `grace`. A
@@ -164,12 +178,24 @@ class ProcessHost {
   std::optional<int> pid_of(int local_rank) const;
   // Of its last heartbeat; unset: it sent none.
   std::optional<int64_t> step_of(int local_rank) const;
+  // The newest heartbeats of so many workers of the round, live or not, by local rank.
+  std::vector<std::optional<Heartbeat>> heartbeats(int64_t workers) const;
   // The live workers, ordered by local rank, with their heartbeats; without what the caller samples
   // from /proc, off the loop (process_sampler.hpp).
   std::vector<StackTarget> look() const;
 
  private:
   using Guard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
+
+  // Survivors.
+  bool is_spared(int pid) const { return asked_.contains(pid) || released_.contains(pid); }
+  bool has_unreleased() const { return workers_.size() > released_.size(); }
+  void forget_survivors();
+  void on_regroup_time();
+  void on_released(int local_rank, int64_t step);
+  void hold_survivors();
+  std::set<int> enter_round();
+  void take_survivor(StartingWorker& starting);
 
   // A round's start: all workers or none.
   void begin_round(const std::vector<WorkerSpec>& specs);
@@ -232,13 +258,19 @@ class ProcessHost {
   std::map<int, WorkerProcess> workers_;  // by pid; those that are not reaped
   std::set<int> traced_;                  // those that are dead while a tracer holds their status
   std::set<int> saving_;                  // those that save on request and got no signal
-  std::map<int, bool> has_lines_;         // by local rank: the agent reads its stderr
+  std::set<int> asked_;                   // those that are to leave their process group
+  std::map<int, int64_t> released_;       // those that have, with their last steps
+  bool is_holding_ = false;               // released_ wait for the next start()
+  int regroup_signal_ = 0;                // for those of asked_ that are late
+  Duration regroup_grace_{};
+  std::map<int, bool> has_lines_;  // by local rank: the agent reads its stderr
   ExitQueue ends_;
   std::optional<Instant> killed_at_;  // first SIGKILL to the round's workers
   Duration stuck_after_{};            // after killed_at_, a survivor counts as stuck
   Instant next_stuck_report_;         // next call of on_stuck() at the earliest
   Timer stuck_timer_{loop_, [this] { on_stuck_time(); }};
   Timer slow_start_timer_{loop_, [this] { on_slow_start(); }};
+  Timer regroup_timer_{loop_, [this] { on_regroup_time(); }};
   Timer kill_timer_;
   Timer sweep_timer_;
   Timer lines_timer_;

@@ -54,6 +54,13 @@ WorkerProcess::WorkerProcess(boost::asio::io_context& loop, Spawned spawned, con
   end_.started_at = spawned.started_at;
 }
 
+void WorkerProcess::enter_round(const WorkerSpec& spec) {
+  error_file_ = spec.error_file;
+  end_.rank = spec.rank;
+  end_.started_at = boot_now();
+  end_.is_stopped_by_us = false;
+}
+
 void WorkerProcess::async_wait(std::function<void(boost::system::error_code)> on_dead) {
   pidfd_.async_wait(boost::asio::posix::stream_descriptor::wait_read, std::move(on_dead));
 }

@@ -51,6 +51,8 @@ class WorkerProcess {
   bool wait_dead(int milliseconds) const;
   void signal_group(int signal) const;
   void mark_stopped() { end_.is_stopped_by_us = true; }
+  // The worker survived its round, and is `spec` in the next one, which begins now.
+  void enter_round(const WorkerSpec& spec);
 
   // Records how the worker ended. Requires: has_status(). Does not reap it, so that its pid still
   // names its process group.

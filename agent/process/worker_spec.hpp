@@ -25,8 +25,11 @@ struct WorkerSpec {
   Rank rank;
   std::vector<std::string> argv;  // argv[0] without a slash is searched on PATH of `environment`.
   std::vector<std::string> environment;  // complete, "NAME=value"
-  std::vector<int> cpus{};               // that it may use; empty: the agent's own
-  std::vector<int> ignored{};            // signals that are ignored unless the program handles them
+  // Of these, what a survivor of an earlier round must take over: the variables that differ between
+  // rounds. "NAME" alone: remove it.
+  std::vector<std::string> round_variables{};
+  std::vector<int> cpus{};     // that it may use; empty: the agent's own
+  std::vector<int> ignored{};  // signals that are ignored unless the program handles them
   StreamRoute out;
   StreamRoute err;
   std::string error_file;  // read after the worker's end; empty: none

@@ -1,6 +1,7 @@
 #include "agent/process/worker_starter.hpp"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <optional>
@@ -80,6 +81,21 @@ Result<Spawned> start_worker(const RoundPlan& round, const std::string& program,
   return spawned;
 }
 
+// The agent sends them to the worker when the loop takes the outcome.
+Result<Spawned> open_survivor_streams(const RoundPlan& round, StartingWorker& worker) {
+  Result<WorkerStreams> ends = open_streams(worker.spec, round.workers == 1, round.files);
+  if (!ends) return ends.error();
+  worker.out.reset(::fcntl(ends->out.child, F_DUPFD_CLOEXEC, 3));
+  worker.err.reset(::fcntl(ends->err.child, F_DUPFD_CLOEXEC, 3));
+  if (!worker.out.is_open() || !worker.err.is_open()) {
+    return system_error("cannot open the output of a worker", errno);
+  }
+  for (StreamFds* each : {&ends->out, &ends->err}) {
+    if (each->ours) worker.streams.push_back(std::move(*each->ours));
+  }
+  return Spawned{};
+}
+
 }  // namespace
 
 WorkerStarter::WorkerStarter(std::string token)
@@ -97,9 +113,11 @@ std::vector<SpawnThread::Start> WorkerStarter::make(
     CPPRUN_CHECK(!worker->spec.argv.empty());
     starts.push_back([round, worker, search = search_](SpawnContext& context,
                                                        StartTicket& ticket) -> Result<Spawned> {
-      Result<std::string> program = search->find(worker->spec);
+      const bool is_new = worker->survivor == 0;
+      Result<std::string> program = is_new ? search->find(worker->spec) : std::string();
       if (!program) return program.error();
-      Result<Spawned> spawned = start_worker(*round, *program, *worker, context, ticket);
+      Result<Spawned> spawned = is_new ? start_worker(*round, *program, *worker, context, ticket)
+                                       : open_survivor_streams(*round, *worker);
       if (!spawned && is_out_of_descriptors(spawned.error())) {
         return descriptor_error(round->workers);
       }

@@ -24,6 +24,11 @@ struct StartingWorker {
   WorkerSpec spec;
   // The agent's ends of its streams. The loop reads it after the outcome of the start.
   std::vector<OutputStream> streams{};
+  // This live worker of the round before becomes it, instead of a new process; 0: none.
+  int survivor = 0;
+  // What a survivor gets as stdout and stderr. Valid with the outcome.
+  UniqueFd out{};
+  UniqueFd err{};
   // Unset: it was forked from a preload process. Valid with the outcome.
   std::optional<SpawnReason> spawn_reason = SpawnReason::NoPreload;
 };

@@ -20,6 +20,7 @@ constexpr std::array<const char*, kGoodputPhases> kLosses{
 
 constexpr size_t kShownLosses = 4;
 constexpr double kLeastShare = 0.0005;  // a loss below this does not show in the percentage
+constexpr Duration kLeast = std::chrono::milliseconds(100);  // and below this it shows as "0.0 s"
 
 std::string percent(double share) {
   std::array<char, 32> text{};
@@ -40,8 +41,9 @@ std::string losses_text(const Goodput& goodput, GoodputPhase kept) {
   for (size_t i = 0; i < kGoodputPhases; ++i) {
     const bool is_kept = i == static_cast<size_t>(kept);
     if (is_kept || static_cast<GoodputPhase>(i) == GoodputPhase::Training) continue;
-    const bool shows = to_seconds(goodput.spent[i]) >= total * kLeastShare;
-    if (goodput.spent[i] > Duration{} && shows) losses.emplace_back(goodput.spent[i], i);
+    const bool shows =
+        goodput.spent[i] >= kLeast && to_seconds(goodput.spent[i]) >= total * kLeastShare;
+    if (shows) losses.emplace_back(goodput.spent[i], i);
     if (!shows) rest += goodput.spent[i];
   }
   std::ranges::stable_sort(losses, std::greater<>(), &std::pair<Duration, size_t>::first);
@@ -54,7 +56,7 @@ std::string losses_text(const Goodput& goodput, GoodputPhase kept) {
     text += (text.empty() ? "" : ", ") + long_duration_text(losses[i].first) + " " +
             kLosses[losses[i].second];
   }
-  const bool shows_rest = losses.size() > kShownLosses;
+  const bool shows_rest = losses.size() > kShownLosses && rest >= kLeast;
   return shows_rest ? text + ", " + long_duration_text(rest) + " for the rest" : text;
 }
 

@@ -24,6 +24,9 @@ inline constexpr Duration kDraftAbandoned = std::chrono::hours(24);
 inline constexpr size_t kArchiveRecords = 1'000'000;  // storages of one file; a big model: 10,000
 inline constexpr size_t kArchiveDirectoryBytes = 256 << 20;
 inline constexpr size_t kArchivePickleBytes = 256 << 20;
+inline constexpr size_t kSafetensorsHeaderBytes = 100'000'000;  // as in Hugging Face's library
+inline constexpr size_t kSafetensorsDimensions = 64;            // LibTorch's own limit
+inline constexpr size_t kSafetensorsFiles = 10'000;             // of one model; big ones have 200
 
 // Transfer between agents.
 // A folder that does not answer (a network file system that is gone) must not stop a node.

@@ -49,7 +49,8 @@ bool derive(const OpenSsl& api, std::span<const uint8_t> secret, std::string_vie
   EVP_PKEY_CTX* context = api.EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nullptr);
   if (context == nullptr) return false;
   const auto set = [&](int command, const void* data, size_t size) {
-    return api.EVP_PKEY_CTX_ctrl(context, -1, EVP_PKEY_OP_DERIVE, command, static_cast<int>(size),
+    // -1: any key type, any operation. EVP_PKEY_OP_DERIVE is another number in OpenSSL 1.1.
+    return api.EVP_PKEY_CTX_ctrl(context, -1, -1, command, static_cast<int>(size),
                                  const_cast<void*>(data)) > 0;
   };
   size_t size = key.bytes.size();

@@ -51,6 +51,12 @@ Result<const OpenSsl*> OpenSsl::load() {
   return &*loaded;
 }
 
+int OpenSsl::reason_of(unsigned long code) const {  // NOLINT: OpenSSL's own type
+  constexpr unsigned long kReasonMask = 0xFFF;      // NOLINT: ERR_GET_REASON of OpenSSL 1.1
+  if (OpenSSL_version_num() >= 0x30000000) return ERR_GET_REASON(code);
+  return static_cast<int>(code & kReasonMask);
+}
+
 std::string OpenSsl::newest_error() const {
   const unsigned long code = ERR_get_error();  // NOLINT: OpenSSL's own type
   ERR_clear_error();

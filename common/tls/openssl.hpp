@@ -32,7 +32,8 @@ namespace cpprun {
   X(X509_VERIFY_PARAM_set1_ip_asc) X(X509_verify_cert_error_string) X(BIO_new) X(BIO_s_mem)     \
   X(BIO_read) X(BIO_write) X(BIO_ctrl_pending) X(ERR_peek_error) X(ERR_get_error)               \
   X(ERR_clear_error) X(ERR_reason_error_string) X(EVP_sha256) X(EVP_PKEY_CTX_new_id)            \
-  X(EVP_PKEY_CTX_free) X(EVP_PKEY_derive_init) X(EVP_PKEY_CTX_ctrl) X(EVP_PKEY_derive)
+  X(EVP_PKEY_CTX_free) X(EVP_PKEY_derive_init) X(EVP_PKEY_CTX_ctrl) X(EVP_PKEY_derive)   \
+  X(OpenSSL_version_num)
 // clang-format on
 
 struct OpenSsl {
@@ -43,6 +44,8 @@ struct OpenSsl {
   // Loads the system's library once. Thread-safe.
   static Result<const OpenSsl*> load();
 
+  // SSL_R_... of an error code. OpenSSL 1.1 packs codes in another way than the headers of 3 say.
+  int reason_of(unsigned long code) const;  // NOLINT: OpenSSL's own type
   // OpenSSL's text for the last error, for people.
   std::string newest_error() const;
 };

@@ -156,7 +156,7 @@ std::string TlsStream::reason() const {
         verified == X509_V_ERR_CERT_HAS_EXPIRED || verified == X509_V_ERR_CERT_NOT_YET_VALID;
     return text + (is_about_time ? " by this machine's clock" : "");
   }
-  const int code = ERR_GET_REASON(api_.ERR_peek_error());
+  const int code = api_.reason_of(api_.ERR_peek_error());
   for (const Meaning& meaning : kMeanings) {
     if (meaning.reason == code) {
       api_.ERR_clear_error();

@@ -26,8 +26,10 @@
 #include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/idle_wait.hpp"
 #include "launcher/cpprun/job_record.hpp"
+#include "launcher/cpprun/progress_folder.hpp"
 #include "launcher/cpprun/slurm_requeue.hpp"
 #include "launcher/cpprun/slurm_secret.hpp"
+#include "launcher/cpprun/torchrun_name.hpp"
 #include "launcher/doctor/checks.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/options/options.hpp"
@@ -153,6 +155,9 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control,
   Result<SlurmSecret> step_secret = obtain_step_secret(launch_options.config);
   if (!step_secret) return fail(step_secret.error());
   if (Status ok = load_tls(launch_options.config.rendezvous); !ok) return fail(ok.error());
+  Result<ProgressFolder> progress =
+      launch_options.counts_steps ? ProgressFolder::make(launch_options.config) : ProgressFolder();
+  if (!progress) return fail(progress.error());
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_now();
@@ -218,7 +223,9 @@ int main(int argc, char** argv) {
   // First of all, so that it is in no copy of the environment.
   Result<std::shared_ptr<const JobSecret>> secret = take_secret_variable();
   if (!secret) return fail(secret.error());
-  const std::vector<std::string> args(argv + 1, argv + argc);
+  std::vector<std::string> args(argv + 1, argv + argc);
+  const bool is_torchrun = is_called_torchrun(argv[0]);
+  if (is_torchrun) args = with_torchrun_defaults(args);
   std::unique_ptr<ssh::StdinControl> control;
   if (ssh::StdinControl::is_asked_for(args)) {
     auto taken = ssh::StdinControl::take();
@@ -252,5 +259,5 @@ int main(int argc, char** argv) {
   const int code = run_guarded(
       [&] { return launch(std::move(launch_options), times, control.get(), excluded); });
   requeue_if_stopped(cluster, code, excluded);
-  return code;
+  return is_torchrun ? torchrun_exit_code(code) : code;
 }

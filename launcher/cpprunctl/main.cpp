@@ -1,6 +1,7 @@
 // cpprunctl: the tool for operators. Parses the command line; each verb has its own file.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "common/exit_code.hpp"
 #include "common/limits/store.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/terminal_color.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
 #include "launcher/cpprunctl/chaos.hpp"
@@ -18,7 +20,9 @@
 #include "launcher/cpprunctl/doctor/doctor.hpp"
 #include "launcher/cpprunctl/events/events.hpp"
 #include "launcher/cpprunctl/explain/explain.hpp"
+#include "launcher/cpprunctl/install_as.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/report/report.hpp"
 #include "launcher/cpprunctl/serve.hpp"
 #include "launcher/cpprunctl/slurm/slurm_script.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
@@ -31,6 +35,10 @@ namespace {
 int fail(const cpprun::Error& error) {
   cpprun::log::failure(error.text);
   return cpprun::exit_code(error);
+}
+
+int code_of(const cpprun::Status& done) {
+  return done.ok() ? cpprun::kSuccess : fail(done.error());
 }
 
 // Prints an error in a command line of cpprun as cpprun itself does.
@@ -49,6 +57,19 @@ CLI::Validator number(const char* wanted, bool (*is_right)(double)) {
 }
 const CLI::Validator kAboveZero = number("above 0", [](double value) { return value > 0; });
 const CLI::Validator kFromZero = number("from 0 on", [](double value) { return value >= 0; });
+std::string bound_text(double bound) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.15g", bound);
+  return text.data();
+}
+CLI::Validator within(double least, double most) {
+  const auto check_number = [least, most](const std::string& text) {
+    const std::optional<double> value = cpprun::text::parse_double(text);
+    if (value && *value >= least && *value <= most) return std::string();
+    return "'" + text + "' is not a number from " + bound_text(least) + " to " + bound_text(most);
+  };
+  return {check_number, ""};
+}
 
 // The verbs of `cpprunctl snapshot`. Parsing sets `chosen` to the verb's function.
 using SnapshotVerb = cpprun::Status (*)(const cpprun::SnapshotCommandOptions&);
@@ -99,9 +120,43 @@ void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotCommandOptions& options,
 CLI::App* add_events_verb(CLI::App& app, cpprun::EventsOptions& options) {
   CLI::App* verb = app.add_subcommand("events", "Show what happened to a job on this machine");
   verb->add_option("job", options.path,
-                   "its run id, run folder or --log-dir; else the newest job that runs here");
+                   "its run id or a unique beginning, its run folder or --log-dir; else the newest "
+                   "job that runs here");
   verb->add_flag("-f,--follow", options.follows, "go on until the run has finished");
+  verb->add_flag("-v,--verbose", options.is_verbose, "print how long each start took, too");
   verb->add_flag("--json", options.is_json, "print JSON, one event a line");
+  return verb;
+}
+
+CLI::App* add_completion(CLI::App& app, std::string& shell) {
+  CLI::App* verb = app.add_subcommand("completion", "Print a script that completes words");
+  verb->add_option("shell", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  return verb;
+}
+
+CLI::App* add_install_as(CLI::App& app, cpprun::InstallOptions& options) {
+  CLI::App* verb = app.add_subcommand(
+      "install-as", "Make a link to cpprun by the name torchrun, with torchrun's defaults");
+  verb->add_option("name", options.name, "torchrun")
+      ->required()
+      ->check(CLI::IsMember({"torchrun"}));
+  verb->add_option("--dir", options.dir, "where; default: the folder of cpprunctl");
+  verb->add_flag("--undo", options.is_undo, "remove the link");
+  return verb;
+}
+
+CLI::App* add_report(CLI::App& app, cpprun::ReportOptions& options) {
+  CLI::App* verb = app.add_subcommand(
+      "report", "Write one HTML file about a job: failure, events, ends of logs, this machine");
+  verb->add_option(
+      "job", options.job,
+      "its run id or a unique beginning, its run folder or --log-dir; else the newest");
+  verb->add_option("-o,--output", options.output, "default: cpprun-report-JOB.html in this folder");
+  verb->add_option("-n,--lines", options.lines, "how many lines of each log file")
+      ->check(kFromZero)
+      ->capture_default_str();
   return verb;
 }
 
@@ -109,7 +164,7 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
   CLI::App* doctor = app.add_subcommand(
       "doctor", "Look for what would make a job fail or crawl on this node, and name the cure");
   doctor->add_option("--nproc-per-node", options.nproc, "how many workers are meant to run here")
-      ->check(CLI::Range(1, 1 << 16))
+      ->check(within(1, 1 << 16))
       ->capture_default_str();
   CLI::Option* endpoint = doctor->add_option("--endpoint,--rdzv-endpoint", options.endpoint,
                                              "HOST[:PORT] as for cpprun's --rdzv-endpoint");
@@ -117,15 +172,15 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
       ->add_option("--nnodes", options.nodes.count,
                    "look from node to node: run the same command on so many nodes at once; they "
                    "meet at the endpoint")
-      ->check(CLI::Range(int64_t{2}, int64_t{100'000}))
+      ->check(within(2, 100'000))
       ->needs(endpoint);
   doctor->add_option("--wait", options.nodes.wait_s, "seconds to wait for the other nodes")
-      ->check(CLI::Range(1.0, 3600.0))
+      ->check(within(1, 3600))
       ->capture_default_str();
   doctor
       ->add_option("--port", options.nodes.port,
                    "where this node answers the others; else a free port")
-      ->check(CLI::Range(1, 65535));
+      ->check(within(1, 65535));
   doctor
       ->add_option("--min-gbps", options.nodes.least_gbps,
                    "a slower way between nodes is a finding; else only one that is far off")
@@ -157,6 +212,10 @@ class JobVerbs {
 
   void add_lookers() {
     CLI::App* ps = add("ps", "The jobs of this machine", cpprun::ps);
+    ps->add_flag("-a,--all", options_.is_all,
+                 "finished jobs too, if their run folder was kept in the temporary folder");
+    ps->add_option("--log-dir", options_.log_dir,
+                   "finished jobs too, with the run folders in this folder");
     CLI::App* status = add("status", "One job: its nodes, and the workers here", cpprun::status);
     add_job(status);
     status->add_option("--rdzv-endpoint", options_.endpoint,
@@ -168,7 +227,10 @@ class JobVerbs {
     CLI::App* top = add("top", "The status of a job, live, until it ends", cpprun::top);
     add_job(top);
     top->add_option("-d,--delay", options_.every_s, "seconds between two looks")
-        ->check(CLI::Range(0.1, 3600.0))
+        ->check(within(0.1, 3600))
+        ->capture_default_str();
+    top->add_option("--sort", options_.sort, "the order of the workers: rank, step, time, memory")
+        ->check(CLI::IsMember({"rank", "step", "time", "memory"}))
         ->capture_default_str();
     top->add_option("-n,--count", options_.frames, "how many looks; 0: until the job ends")
         ->check(kFromZero);
@@ -287,13 +349,13 @@ void add_serve(CLI::App& app, cpprun::ServeOptions& serve) {
   serve_verb
       ->add_option("--store-value-limit-mb", serve.store_value_limit_mb,
                    "largest value of the store, in MiB")
-      ->check(CLI::Range(size_t{1}, size_t{1} << 20))
+      ->check(within(1, 1 << 20))
       ->capture_default_str();
   serve_verb
       ->add_option("--store-memory-mb", serve.store_memory_mb,
                    "memory of all stores and their clients' buffers, in MiB; default: a quarter of "
                    "the machine's memory or of the cgroup's limit")
-      ->check(CLI::Range(size_t{1}, cpprun::limits::kStoreMemoryMax >> 20));
+      ->check(within(1, cpprun::limits::kStoreMemoryMax >> 20));
   serve_verb
       ->add_option("--allowed-host", serve.allowed_hosts,
                    "a further name by which HTTP clients may ask; may be repeated")
@@ -311,10 +373,10 @@ CLI::App* add_chaos(CLI::App& app, cpprun::ChaosOptions& options) {
                    "after --: cpprun and its words; {seed} in them becomes the seed")
       ->required();
   verb->add_option("--seeds", options.seeds, "how many")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->check(within(1, 1'000'000))
       ->capture_default_str();
   verb->add_option("--first", options.first, "the first of them")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->check(within(0, static_cast<double>(int64_t{1} << 40)))
       ->capture_default_str();
   return verb;
 }
@@ -379,8 +441,8 @@ void group_verbs(CLI::App& app) {
        {"ps", "status", "nodes", "top", "pid", "logs", "stacks", "events", "goodput"}},
       {"Change a running job",
        {"signal", "restart", "drain", "scale", "exclude", "readmit", "stop"}},
-      {"Before a job and after it", {"doctor", "explain", "slurm", "snapshot", "chaos"}},
-      {"Servers and shells", {"serve", "completion"}}};
+      {"Before a job and after it", {"doctor", "explain", "slurm", "report", "snapshot", "chaos"}},
+      {"Servers and shells", {"serve", "install-as", "completion"}}};
   for (const auto& [group, verbs] : groups) {
     for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
   }
@@ -437,6 +499,22 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   return std::nullopt;
 }
 
+// --color, before the command or behind it. Not for commands whose words are another program's.
+void add_color(CLI::App& app, std::string& color) {
+  app.add_option("--color", color, "colours: auto (on terminals, without NO_COLOR), always, never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  for (CLI::App* verb : app.get_subcommands({})) {
+    const std::string& name = verb->get_name();
+    if (name != "explain" && name != "chaos" && name != "slurm") verb->fallthrough();
+  }
+}
+
+void use_color(const std::string& word) {
+  cpprun::ctl::set_color(cpprun::color_mode(word));
+  cpprun::log::set_color(cpprun::color_mode(word));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -459,6 +537,7 @@ int main(int argc, char** argv) {
   const CLI::App* doctor_verb = add_doctor(app, doctor);
   CLI::App* explain = app.add_subcommand(
       "explain", "What a command line of cpprun would do, and where that differs from torchrun");
+  explain->footer("Behind it stands a command line: cpprunctl explain torchrun train.py");
   explain->prefix_command();
   cpprun::SnapshotCommandOptions snapshot;
   SnapshotVerb snapshot_verb = nullptr;
@@ -470,18 +549,21 @@ int main(int argc, char** argv) {
   cpprun::ServeOptions serve{.listen = "",
                              .store_value_limit_mb = cpprun::limits::kStoreValueBytes >> 20};
   add_serve(app, serve);
+  cpprun::ReportOptions report;
+  const CLI::App* report_verb = add_report(app, report);
+  cpprun::InstallOptions install;
+  const CLI::App* install_verb = add_install_as(app, install);
   std::string shell;
-  CLI::App* completion = app.add_subcommand("completion", "Print a script that completes words");
-  completion->add_option("shell", shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  const CLI::App* completion = add_completion(app, shell);
   group_verbs(app);
+  std::string color = "auto";
+  add_color(app, color);
   if (const std::optional<int> code = parse(app, argc, argv)) return *code;
+  use_color(color);
   if (const char* level = std::getenv("LOGLEVEL")) cpprun::log::set_level(level);
-  if (events_verb->parsed()) {
-    const cpprun::Status shown = cpprun::show_events(events);
-    return shown.ok() ? cpprun::kSuccess : fail(shown.error());
-  }
+  if (events_verb->parsed()) return code_of(cpprun::show_events(events));
+  if (install_verb->parsed()) return code_of(cpprun::install_as(install));
+  if (report_verb->parsed()) return code_of(cpprun::write_report(report));
   if (doctor_verb->parsed()) {
     const cpprun::Result<bool> is_well = cpprun::run_doctor(doctor);
     if (!is_well) return fail(is_well.error());
@@ -502,5 +584,5 @@ int main(int argc, char** argv) {
   cpprun::Status done = job_verb != nullptr        ? job_verb(job)
                         : snapshot_verb != nullptr ? snapshot_verb(snapshot)
                                                    : cpprun::serve(serve);
-  return done.ok() ? cpprun::kSuccess : fail(done.error());
+  return code_of(done);
 }

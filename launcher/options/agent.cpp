@@ -56,6 +56,17 @@ Status read_stop_grace(const ParsedOptions& options, const Environment& environm
   return {};
 }
 
+Status read_regroup_timeout(const ParsedOptions& options, AgentConfig& config) {
+  if (!options.regroup_timeout) return {};
+  const int64_t limit = *options.regroup_timeout;
+  if (limit < 0 || limit > kMaxGraceSeconds) {
+    return bad_value(options.shown("regroup-timeout", limit) +
+                     ": write the seconds that workers have to regroup, 0 or more");
+  }
+  config.regroup_timeout = std::chrono::seconds(limit);
+  return {};
+}
+
 void read_signals(const ParsedOptions& options, Launch& launch) {
   AgentConfig& config = launch.config;
   config.signals_text = options.signals_to_handle;
@@ -234,6 +245,7 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   AgentConfig& config = launch.config;
   if (Status status = check_numbers(options); !status) return status;
   if (Status status = read_stop_grace(options, environment, config); !status) return status;
+  if (Status status = read_regroup_timeout(options, config); !status) return status;
   if (Status status = read_event_handler(options, config); !status) return status;
   if (Status status = read_snapshot_dir(options, environment, config); !status) return status;
   if (Status status = read_hangs(options, config); !status) return status;

@@ -219,6 +219,11 @@ constexpr OptionRow kTable[] = {
      "Default: report.",
      "job-wide, the first agent's value counts; 78 asks schedulers not to requeue",
      {.choices = "report stop"}},
+    {"regroup-timeout", &ParsedOptions::regroup_timeout, "SECONDS", "",
+     "After another worker's failure, a worker that can regroup (cpprun_worker.elastic) has so "
+     "long "
+     "to leave its process group before it is stopped. 0: it is stopped at once. Default: 10.",
+     "torchrun restarts all workers"},
     {"timing", &ParsedOptions::timing, "", "",
      "Print the duration of each phase of the start and of each recovery on stderr.",
      "events.jsonl has the same"},
@@ -255,6 +260,14 @@ constexpr OptionRow kTable[] = {
      "Default: off.",
      "if a fork is not safe, cpprun spawns the workers and prints the reason; "
      "docs/how-to/preload.md"},
+    {"progress",
+     &ParsedOptions::progress,
+     "WORD",
+     "",
+     "auto: count the steps of Python scripts that do not report them, at the first optimizer of "
+     "torch.optim that steps; for top, the dashboard and hang detection. Default: off.",
+     "a folder in front of PYTHONPATH has a sitecustomize.py, which runs the user's own too",
+     {.choices = "auto off"}},
     {"allowed-host", &ParsedOptions::allowed_host, "NAME,...", "",
      "More host names under which browsers and other HTTP clients may reach the rendezvous port. "
      "Always allowed: addresses, localhost, this machine's names and the endpoint's.",

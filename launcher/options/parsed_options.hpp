@@ -38,6 +38,7 @@ struct ParsedOptions {
   double monitor_interval = 0.1;
   std::string signals_to_handle = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
   std::optional<int64_t> shutdown_timeout;
+  std::optional<int64_t> regroup_timeout;
 
   std::string failure_format;  // empty, summary, torchrun, both
   std::string color = "auto";
@@ -74,6 +75,7 @@ struct ParsedOptions {
   std::optional<int64_t> debug_rank;
   std::string omp_threads;
   std::string preload = "off";
+  std::string progress = "off";  // auto, off
   std::string allowed_host;
   std::string secret_file;
   std::string tls_cert;

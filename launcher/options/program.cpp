@@ -15,29 +15,30 @@ namespace {
 Result<std::string> find_python(const ParsedOptions& options, const Environment& environment) {
   if (std::string_view chosen = environment.text("PYTHON_EXEC"); !chosen.empty()) {
     if (!find_program(environment, chosen).empty()) return std::string(chosen);
-    return bad_value("PYTHON_EXEC=" + std::string(chosen) + " is no program that can be started");
+    return bad_value("PYTHON_EXEC=" + std::string(chosen) + " is not an executable program");
   }
   for (const char* name : {"python3", "python"}) {
     if (std::string found = find_program(environment, name); !found.empty()) return found;
   }
   return bad_value("no python3 on PATH to run " + options.script +
-                   " with; set PYTHON_EXEC, or start a program without Python by --no-python");
+                   "\nhint: set PYTHON_EXEC, or start a program without Python by --no-python");
 }
 
 Error missing_script(const std::string& script, const Environment& environment) {
-  std::string text = script + ": no such file, so there is no script to run";
+  const std::string text = "the script " + script + " does not exist\nhint: ";
   if (script.find('/') == std::string::npos && !find_program(environment, script).empty()) {
-    return bad_value(text + "; to start the program " + script + " from PATH add --no-python");
+    return bad_value(text + "to start the program " + script + " from PATH add --no-python");
   }
-  if (script.starts_with('-')) return bad_value(text + "; options come before the --");
-  return bad_value(text + "; check the path, or use -m for a module");
+  if (script.starts_with('-')) return bad_value(text + "options come before the --");
+  return bad_value(text + "check the path, or use -m for a module");
 }
 
 // For an ELF file that would be passed to Python.
 Error no_script(const ParsedOptions& options, const FileFacts& facts) {
   std::string what = options.script + " is a program, not a Python script";
-  if (!facts.is_executable) return bad_value(what + ", and not executable; chmod +x it");
-  return bad_value(what + (options.run_path ? "; leave out --run-path" : "; add --no-python"));
+  if (!facts.is_executable) return bad_value(what + ", and not executable\nhint: chmod +x it");
+  return bad_value(what +
+                   (options.run_path ? "\nhint: leave out --run-path" : "\nhint: add --no-python"));
 }
 
 // An executable that is not Python's starts directly, even without --no-python.
@@ -52,9 +53,10 @@ Status use_program(const ParsedOptions& options, const Environment& environment,
   if (find_program(environment, options.script).empty()) {
     bool has_slash = options.script.find('/') != std::string::npos;
     return bad_value(options.script +
-                     (has_slash ? ": no such program, or not executable"
-                                : ": no such program on PATH; one in this folder is written ./" +
-                                      options.script));
+                     (has_slash
+                          ? ": no such program, or not executable"
+                          : ": no such program on PATH\nhint: one in this folder is written ./" +
+                                options.script));
   }
   workers.program = {options.script};
   return {};
@@ -127,6 +129,14 @@ Result<PreloadConfig> read_preload(const ParsedOptions& options) {
   return preload;
 }
 
+void use_progress(const ParsedOptions& options, Launch& launch) {
+  if (options.progress != "auto") return;
+  launch.counts_steps = launch.config.workers.program.size() > 1;  // python -u ...
+  if (launch.counts_steps) return;
+  launch.warnings.push_back(options.shown("progress", options.progress) +
+                            " has no effect: the workers are no Python programs");
+}
+
 Status use_preload(const ParsedOptions& options, Launch& launch) {
   Result<PreloadConfig> preload = read_preload(options);
   if (!preload) return preload.error();
@@ -147,7 +157,7 @@ Status choose_program(const ParsedOptions& options, const Environment& environme
   if (options.run_path || !options.no_python) return use_python(options, environment, workers);
   if (options.module) {
     return bad_value(
-        "--no-python and --module do not go together: a module is run by Python; leave one out");
+        "--no-python and --module do not go together: Python runs the module\nhint: leave one out");
   }
   return use_program(options, environment, workers);
 }
@@ -160,6 +170,7 @@ Status resolve_program(const ParsedOptions& options, const Environment& environm
   workers.title = options.script;
   workers.arguments = options.script_arguments;
   if (Status chosen = choose_program(options, environment, workers); !chosen) return chosen;
+  use_progress(options, launch);
   return use_preload(options, launch);
 }
 

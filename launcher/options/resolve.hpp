@@ -26,6 +26,7 @@ struct Launch {
   ConsoleOptions console;
   // Another launcher on this node runs the job: exit with 0 and start nothing.
   bool is_surplus = false;
+  bool counts_steps = false;  // --progress=auto, and the workers are Python programs
 
   // Appends to `inferred`.
   void add_inferred(const std::string& text) { inferred += (inferred.empty() ? "" : ", ") + text; }

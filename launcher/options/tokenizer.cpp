@@ -90,7 +90,7 @@ Error unknown_option(const Option& option) {
 Error ambiguous_option(const Option& option) {
   std::vector<std::string> names;
   for (const OptionRow* row : option.fitting) names.push_back("--" + std::string(row->name));
-  return usage_error("ambiguous option " + option.spelling + ": it could be " +
+  return usage_error("ambiguous option " + option.spelling + "\nhint: it could be " +
                      text::join(names, ", "));
 }
 
@@ -103,19 +103,19 @@ std::string value_of_bare_option(const OptionRow& row) {
 // Checks the form of one value; with `is_free` any word is accepted for a choice.
 Result<std::string> checked(const OptionRow& row, const std::string& spelling, std::string value,
                             bool is_free) {
-  std::string what = "option " + spelling + ": " + in_quotes(value);
+  const std::string what = "invalid " + spelling + " " + in_quotes(value);
   if (row.kind() == OptionKind::Int) {
     std::optional<int64_t> number = text::parse_int(value);
-    if (!number) return usage_error(what + " is not a whole number");
+    if (!number) return usage_error(what + ": not a whole number");
     return std::to_string(*number);
   }
   if (row.kind() == OptionKind::Float && !text::parse_double(value)) {
-    return usage_error(what + " is not a number");
+    return usage_error(what + ": not a number");
   }
   if (is_free || row.details.choices.empty()) return value;
   std::vector<std::string> tokens = choice_words(row);
   if (std::find(tokens.begin(), tokens.end(), value) != tokens.end()) return value;
-  return usage_error(what + " is none of " + text::join(tokens, ", "));
+  return usage_error(what + "\nhint: it is one of " + text::join(tokens, ", "));
 }
 
 class Tokenizer {
@@ -158,7 +158,7 @@ Status Tokenizer::read_line() {
     if (Status status = read_option(std::move(*option)); !status) return status;
   }
   if (!is_question() && tokens_.program.empty()) {
-    return usage_error("the script to run is missing; it comes after the options");
+    return usage_error("the script to run is missing\nhint: it stands behind the options");
   }
   return {};
 }
@@ -178,8 +178,7 @@ Status Tokenizer::read_option(Option option) {
 Status Tokenizer::read_flag(const OptionRow& row, const Option& option) {
   bool is_letter = option.spelling.size() == 2;
   if (option.value && !(is_letter && !option.value->empty() && by_letter(option.value->front()))) {
-    return usage_error("option " + option.spelling + " takes no value, but has " +
-                       in_quotes(*option.value));
+    return usage_error(option.spelling + " takes no value, but has " + in_quotes(*option.value));
   }
   if (row.kind() == OptionKind::Question) {
     tokens_.question = &row;
@@ -194,9 +193,8 @@ Status Tokenizer::read_flag(const OptionRow& row, const Option& option) {
 Status Tokenizer::read_value(const OptionRow& row, Option option) {
   if (!option.value) {
     if (next_ == args_.size() || args_[next_] == "--" || as_option(args_[next_])) {
-      return usage_error("option " + option.spelling +
-                         " needs a value; one that begins with a dash is written " + "--" +
-                         std::string(row.name) + "=VALUE");
+      return usage_error(option.spelling + " needs a value\nhint: write --" +
+                         std::string(row.name) + "=VALUE if it begins with a dash");
     }
     option.value = args_[next_++];
   }

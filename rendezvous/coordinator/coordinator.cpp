@@ -8,7 +8,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
-#include "rendezvous/coordinator/rank_progress.hpp"
+#include "rendezvous/coordinator/ranking.hpp"
 #include "rendezvous/coordinator/registration_checks.hpp"
 #include "rendezvous/protocol/sanitize.hpp"
 
@@ -390,7 +390,8 @@ void Coordinator::watch(Duration lasts, Effects& effects) const {
 void Coordinator::tail(const JobRank& wanted, Duration lasts, Effects& effects) const {
   const auto job = jobs_.find(wanted.run_id);
   if (job == jobs_.end()) return;
-  const std::optional<RankLocation> place = place_of(*job->second, wanted.rank);
+  const std::optional<RankLocation> place =
+      place_of(wanted.rank, job->second->assignments(), job->second->nodes());
   if (!place || !place->node->is_connected() || !place->node->facts.reports_log_lines) return;
   effects.push_back(Send{*place->node->session, control::LogTailRequest{place->local_rank, lasts}});
 }

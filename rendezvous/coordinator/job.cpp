@@ -149,7 +149,7 @@ void Job::readmit(Node& node, Effects& effects) {
 
 std::string Job::why_no_round() const {
   if (awaits_redirect()) return "its standby coordinator leads this job; waiting for the address";
-  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_.ready_count(), pending_.size());
+  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, pending_.size());
 }
 
 void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const {
@@ -181,7 +181,7 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
     turn_unwanted_away(effects);
     return;
   }
-  if (node->take_report(message)) return;
+  if (take_report(now, *node, message)) return;
   if (const auto* request = std::get_if<control::FaultPermitRequest>(&message)) {
     return fault_quota_.answer(*node, *request, nodes_, effects);
   }

@@ -22,6 +22,7 @@
 #include "rendezvous/coordinator/job_state.hpp"
 #include "rendezvous/coordinator/lease_tracker.hpp"
 #include "rendezvous/coordinator/node_table.hpp"
+#include "rendezvous/coordinator/rank_progress.hpp"
 #include "rendezvous/coordinator/recovery.hpp"
 #include "rendezvous/coordinator/redirect_wait.hpp"
 #include "rendezvous/coordinator/requested_stop.hpp"
@@ -161,6 +162,7 @@ class Job {
   // Members of round(), with the rank assignment that each was sent.
   const Round::Assignments& assignments() const { return state_.round.assignments(); }
   int64_t world_size() const { return state_.round.world_size(); }
+  const RankProgress& progress() const { return progress_; }
   // Why the last stopped round stopped; of round 0: none has stopped.
   const control::Stop& last_stop() const { return last_stop_; }
   const RoundFailure& last_failure() const { return failures_.last_failure(); }
@@ -192,6 +194,13 @@ class Job {
   void on_failed(Node& node, const control::Failed& message, Effects& effects);
   void on_done(Node& node, RoundNumber round, Effects& effects);
   void on_stopped(Node& node, const control::Stopped& message, Effects& effects);
+  // Keeps a report on which no decision depends. False: the message is none.
+  bool take_report(Instant now, Node& node, const control::AgentMessage& message) {
+    const auto* progress = std::get_if<control::Progress>(&message);
+    if (progress == nullptr) return node.take_report(message);
+    progress_.take(now, state_.round.assignments(), node, *progress);
+    return true;
+  }
   void on_draining(Node& node, Effects& effects);
   // A snapshot is complete only if the workers of all nodes save, so all nodes stop.
   void request_drain(const Node& node, Effects& effects) {
@@ -311,6 +320,7 @@ class Job {
   Phase phase_ = Phase::WaitingForNodes;
 
   StartTotals start_totals_;
+  RankProgress progress_;
   NodeTable nodes_;
   LeaseTracker leases_;
   RoundSchedule schedule_;

@@ -48,8 +48,7 @@ struct Node {
   Instant dead_at;                    // Liveness::Dead only
   WorkerStarts starts{};              // the newest report
   bool is_excluded = false;           // its host is
-  // The newest reports for the dashboard; log lines by local rank.
-  std::optional<control::Progress> progress{};
+  // The newest log lines for the dashboard, by local rank.
   std::map<int64_t, control::LogLines> lines{};
   std::vector<Duration> time_spent{};  // by GoodputPhase, as this node sees it; empty: no report
   int64_t last_step = -1;              // of its newest round that is over; -1: unknown
@@ -66,10 +65,6 @@ struct Node {
     if (are_sane(snapshots)) facts.snapshots = snapshots;
   }
   // A report out of range is ignored.
-  void take(const control::Progress& report) {
-    const size_t longest = std::max(report.steps.size(), report.step_us.size());
-    if (longest <= limits::kProgressWorkers) progress = report;
-  }
   void take(const control::LogLines& report) {
     const auto is_long = [](const std::string& line) {
       return line.size() > limits::kLineBytesReported;
@@ -90,11 +85,9 @@ struct Node {
       return;
     time_spent = report.spent;
   }
-  // Keeps a report on which no decision depends. False: the message is none.
+  // Keeps a report about this node alone on which no decision depends. False: the message is none.
   bool take_report(const control::AgentMessage& message) {
-    if (const auto* progressed = std::get_if<control::Progress>(&message)) {
-      take(*progressed);
-    } else if (const auto* tail = std::get_if<control::LogLines>(&message)) {
+    if (const auto* tail = std::get_if<control::LogLines>(&message)) {
       take(*tail);
     } else if (const auto* spent = std::get_if<control::TimeSpent>(&message)) {
       take(*spent);

@@ -6,37 +6,28 @@
 
 namespace cpprun {
 
-std::optional<RankProgress> rank_progress(const Job& job) {
-  if (job.assignments().empty()) return std::nullopt;
-  const auto size = static_cast<size_t>(
-      std::clamp<int64_t>(job.world_size(), 0, static_cast<int64_t>(limits::kRanksShown)));
-  RankProgress all{job.round(), std::vector<int64_t>(size, -1), std::vector<int64_t>(size, -1)};
-  bool is_any = false;
-  for (const auto& [incarnation, assignment] : job.assignments()) {
-    const auto it = job.nodes().find(incarnation);
-    if (it == job.nodes().end() || !it->second.progress) continue;
-    const control::Progress& report = *it->second.progress;
-    if (report.round != job.round()) continue;
-    const auto base = static_cast<size_t>(assignment.base_rank);
-    const auto space = size - std::min(size, base);
-    const auto workers = static_cast<size_t>(it->second.facts.nproc);
-    for (size_t i = 0; i < std::min({space, report.steps.size(), workers}); ++i) {
-      all.steps[base + i] = report.steps[i];
-      if (i < report.step_us.size()) all.step_us[base + i] = report.step_us[i];
-      is_any = true;
-    }
+void RankProgress::take(Instant now, const Round::Assignments& assignments, const Node& node,
+                        const control::Progress& report) {
+  const auto member = assignments.find(node.id.incarnation);
+  const size_t longest = std::max(report.steps.size(), report.step_us.size());
+  if (member == assignments.end() || longest > limits::kProgressWorkers) return;
+  const control::RankAssignment& assignment = member->second;
+  if (report.round != assignment.round) return;
+  if (round != report.round) {
+    const auto size = static_cast<size_t>(
+        std::clamp<int64_t>(assignment.world_size, 0, static_cast<int64_t>(limits::kRanksShown)));
+    round = report.round;
+    steps.assign(size, -1);
+    step_us.assign(size, -1);
   }
-  return is_any ? std::optional(std::move(all)) : std::nullopt;
-}
-
-std::optional<RankLocation> place_of(const Job& job, int64_t rank) {
-  for (const auto& [incarnation, assignment] : job.assignments()) {
-    const auto it = job.nodes().find(incarnation);
-    if (it == job.nodes().end() || rank < assignment.base_rank) continue;
-    const int64_t local_rank = rank - assignment.base_rank;
-    if (local_rank < it->second.facts.nproc) return RankLocation{&it->second, local_rank};
+  at = now;
+  const auto base = static_cast<size_t>(assignment.base_rank);
+  const auto space = steps.size() - std::min(steps.size(), base);
+  const auto count = std::min({space, report.steps.size(), static_cast<size_t>(node.facts.nproc)});
+  for (size_t i = 0; i < count; ++i) {
+    steps[base + i] = report.steps[i];
+    step_us[base + i] = i < report.step_us.size() ? report.step_us[i] : -1;
   }
-  return std::nullopt;
 }
 
 }  // namespace cpprun

@@ -1,29 +1,28 @@
-// What nodes have reported of their workers, by global rank. Pure views of a Job.
+// RankProgress: what the nodes of a job have reported of their workers, by global rank. It stays
+// after the round, until a node reports from a later round: a failed job shows how far it came.
+// Pure.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "rendezvous/coordinator/job.hpp"
+#include "common/ids.hpp"
+#include "common/time.hpp"
+#include "rendezvous/coordinator/node.hpp"
+#include "rendezvous/coordinator/round.hpp"
 
 namespace cpprun {
 
 // -1: unknown. At most limits::kRanksShown ranks.
 struct RankProgress {
-  RoundNumber round;
+  RoundNumber round;  // of the newest report; 0: no node has reported
+  Instant at;         // receipt of the newest report
   std::vector<int64_t> steps;
   std::vector<int64_t> step_us;  // duration of the last step in microseconds
-};
-// Nothing while no node has reported progress in the running round.
-std::optional<RankProgress> rank_progress(const Job& job);
 
-// Where a rank of the newest round is.
-struct RankLocation {
-  const Node* node = nullptr;  // connected or not
-  int64_t local_rank = 0;
+  // A report out of range, or of another round than that of the assignments, is ignored.
+  void take(Instant now, const Round::Assignments& assignments, const Node& node,
+            const control::Progress& report);
 };
-// Nothing: no node of the job has that rank.
-std::optional<RankLocation> place_of(const Job& job, int64_t rank);
 
 }  // namespace cpprun

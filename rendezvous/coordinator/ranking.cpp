@@ -123,4 +123,15 @@ std::vector<control::RankAssignment> make_assignments(const std::vector<Node*>& 
   return assignments;
 }
 
+std::optional<RankLocation> place_of(int64_t rank, const Round::Assignments& assignments,
+                                     const std::map<Incarnation, Node>& nodes) {
+  for (const auto& [incarnation, assignment] : assignments) {
+    const auto it = nodes.find(incarnation);
+    if (it == nodes.end() || rank < assignment.base_rank) continue;
+    const int64_t local_rank = rank - assignment.base_rank;
+    if (local_rank < it->second.facts.nproc) return RankLocation{&it->second, local_rank};
+  }
+  return std::nullopt;
+}
+
 }  // namespace cpprun

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "rendezvous/coordinator/node.hpp"
+#include "rendezvous/coordinator/round.hpp"
 
 namespace cpprun {
 
@@ -44,5 +47,14 @@ std::string coordinator_address(const std::vector<Node*>& all);
 std::vector<control::RankAssignment> make_assignments(const std::vector<Node*>& ranked,
                                                       const control::JobSpec& job_spec,
                                                       int64_t store_port);
+
+// Where a rank of the newest round is.
+struct RankLocation {
+  const Node* node = nullptr;  // connected or not
+  int64_t local_rank = 0;
+};
+// Nothing: none of the nodes has that rank.
+std::optional<RankLocation> place_of(int64_t rank, const Round::Assignments& assignments,
+                                     const std::map<Incarnation, Node>& nodes);
 
 }  // namespace cpprun

@@ -1,6 +1,8 @@
 #include "rendezvous/coordinator/waiting_nodes.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "common/text.hpp"
 
@@ -21,10 +23,26 @@ bool are_members_heard_since(const Node& newcomer, const Round& round, const Nod
   return true;
 }
 
+// ": a, b; 2 missing": the first names, since each waiting node gets the text.
+std::string ready_text(const NodeTable& nodes, int64_t min_nodes) {
+  constexpr size_t kNamed = 4;
+  std::vector<std::string> names;
+  for (const Incarnation incarnation : nodes.ready()) {
+    if (names.size() == kNamed) break;
+    names.push_back(nodes.at(incarnation).id.name);
+  }
+  std::ranges::sort(names);
+  const auto ready = static_cast<size_t>(nodes.ready_count());
+  std::string text = names.empty() ? "" : ": " + text::join(names, ", ");
+  if (ready > names.size()) text += " and " + std::to_string(ready - names.size()) + " more";
+  const int64_t missing = min_nodes - nodes.ready_count();
+  return missing > 0 && !names.empty() ? text + "; " + std::to_string(missing) + " missing" : text;
+}
+
 }  // namespace
 
 std::string why_no_round(JobPhase phase, const JobState& state, const control::JobSpec& job_spec,
-                         int64_t ready, size_t stopping) {
+                         const NodeTable& nodes, size_t stopping) {
   switch (phase) {
     case JobPhase::Recovering:
       return "another coordinator has led this job; its nodes are waited for";
@@ -38,11 +56,12 @@ std::string why_no_round(JobPhase phase, const JobState& state, const control::J
     case JobPhase::Stopping:
       return "the last round is stopping; " + text::count(stopping, "node") + " still have workers";
     case JobPhase::WaitingForNodes:
-      return std::to_string(ready) + " of at least " + std::to_string(job_spec.min_nodes) +
-             " nodes joined" +
+      return std::to_string(nodes.ready_count()) + " of at least " +
+             std::to_string(job_spec.min_nodes) + " nodes joined" +
              (job_spec.min_nodes == job_spec.max_nodes
                   ? ""
                   : " (at most " + std::to_string(job_spec.max_nodes) + ")") +
+             ready_text(nodes, job_spec.min_nodes) +
              (state.hosts.excluded_text().empty() ? ""
                                                   : "; excluded: " + state.hosts.excluded_text());
     case JobPhase::Finishing:

@@ -20,7 +20,7 @@ namespace cpprun {
 
 // Why the node is in no round now. `stopping`: members of the last round that still have workers.
 std::string why_no_round(JobPhase phase, const JobState& state, const control::JobSpec& job_spec,
-                         int64_t ready, size_t stopping);
+                         const NodeTable& nodes, size_t stopping);
 
 // Why this node takes part in no round, whatever the job waits for: its host is excluded, or its
 // check has failed. "": it may take part.

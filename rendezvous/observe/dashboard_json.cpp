@@ -8,6 +8,7 @@
 #include "common/limits/dashboard.hpp"
 #include "common/version.hpp"
 #include "rendezvous/coordinator/rank_progress.hpp"
+#include "rendezvous/coordinator/ranking.hpp"
 #include "rendezvous/observe/status.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -65,6 +66,9 @@ json to_json(const RoundRecord& record) {
   if (record.failure) {
     object["class"] = name_of(*record.failure);
     object["root_cause"] = record.root_cause;
+    object["error"] = record.error;
+    object["location"] = record.location;
+    object["hint"] = record.hint;
     object["last_lines"] = record.last_lines;
   }
   return object;
@@ -86,6 +90,7 @@ json to_json(const Job& job, const JobHistory* record) {
           {"round", job.round().value},
           {"min_nodes", job.job_spec().min_nodes},
           {"max_nodes", job.job_spec().max_nodes},
+          {"has_fixed_ranks", job.job_spec().has_fixed_ranks},
           {"world_size", job.world_size()},
           {"restarts", {job.budget().used(), job.budget().max()}},
           {"hang_restarts", {job.hang_restart_budget().used(), job.hang_restart_budget().max()}},
@@ -134,10 +139,12 @@ std::string dashboard_state(const Coordinator& coordinator, const HistoryRecorde
 std::string dashboard_progress(const Coordinator& coordinator) {
   json jobs = json::object();
   for (const auto& [run_id, job] : coordinator.jobs()) {
-    const std::optional<RankProgress> told = rank_progress(*job);
-    if (!told) continue;
-    jobs[run_id] = {
-        {"round", told->round.value}, {"steps", told->steps}, {"step_us", told->step_us}};
+    const RankProgress& told = job->progress();
+    if (told.round == RoundNumber()) continue;
+    jobs[run_id] = {{"round", told.round.value},
+                    {"at_ms", ms(told.at)},
+                    {"steps", told.steps},
+                    {"step_us", told.step_us}};
   }
   return dump_json(json{{"jobs", jobs}});
 }
@@ -159,7 +166,7 @@ std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wante
     return dump_json(object);
   }
   const Job& job = *found->second;
-  const std::optional<RankLocation> place = place_of(job, wanted.rank);
+  const std::optional<RankLocation> place = place_of(wanted.rank, job.assignments(), job.nodes());
   const control::LogLines* told = place ? place->node->lines_of(place->local_rank) : nullptr;
   object["round"] = job.round().value;
   if (place) object["node"] = place->node->id.name;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "common/failure/error_location.hpp"
 #include "common/failure/failure_summary.hpp"
 #include "common/limits/dashboard.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 namespace {
@@ -14,6 +16,15 @@ bool runs(const Job& job, Incarnation incarnation) {
   if (it == job.nodes().end()) return false;
   return it->second.worker_phase == Node::WorkerPhase::Running ||
          it->second.worker_phase == Node::WorkerPhase::Done;
+}
+
+// The error itself, where it is, and the hint for it.
+void describe_error(RoundRecord& record, const RootCause& root_cause) {
+  const bool has_worker = root_cause.why.empty();
+  const std::string error = has_worker ? error_text(root_cause.end) : root_cause.why;
+  record.error = text::one_line(error, limits::kReasonBytesReported);
+  if (has_worker) record.location = error_location(root_cause.end);
+  if (const Hint* hint = hint_for(root_cause)) record.hint = hint_text(*hint, root_cause, "");
 }
 
 std::vector<std::string> clipped(const std::vector<std::string>& lines) {
@@ -73,6 +84,7 @@ void JobHistory::note_failure(RoundRecord& record, const Job& job) {
   if (failed.round == record.round) {
     record.failure = class_of(failed.root_cause);
     record.root_cause = describe(failed.root_cause).substr(0, limits::kReasonBytesReported);
+    describe_error(record, failed.root_cause);
     record.last_lines = clipped(failed.root_cause.end.last_lines);
   } else if (record.stopped_at && record.cause == control::StopCause::NodeLost) {
     record.failure = FailureClass::LostNode;

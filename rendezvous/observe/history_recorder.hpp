@@ -32,6 +32,9 @@ struct RoundRecord {
   // Of the root cause, if there was a failure.
   std::optional<FailureClass> failure{};
   std::string root_cause{};               // "rank 1 (pid 4711, on node0) exited with code 3"
+  std::string error{};                    // the worker's own: "ValueError: bad batch"; may be empty
+  std::string location{};                 // of the error: "train.py:4 in load"; may be empty
+  std::string hint{};                     // may be empty
   std::vector<std::string> last_lines{};  // of its stderr; of the newest rounds only
 };
 

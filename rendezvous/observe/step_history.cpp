@@ -13,9 +13,9 @@ bool StepPoint::is_same_as(const StepPoint& other) const {
          slowest_rank == other.slowest_rank;
 }
 
-StepPoint point_of(Instant at, const RankProgress& told) {
+StepPoint point_of(const RankProgress& told) {
   StepPoint point;
-  point.at = at;
+  point.at = told.at;
   point.round = told.round;
   for (const int64_t step : told.steps) {
     if (step < 0) continue;
@@ -38,12 +38,11 @@ StepPoint point_of(Instant at, const RankProgress& told) {
   return point;
 }
 
-void StepHistory::update(Instant now, const Coordinator& coordinator) {
+void StepHistory::update(const Coordinator& coordinator) {
   std::erase_if(jobs_, [&](const auto& job) { return !coordinator.jobs().contains(job.first); });
   for (const auto& [run_id, job] : coordinator.jobs()) {
-    const std::optional<RankProgress> told = rank_progress(*job);
-    if (!told) continue;
-    const StepPoint point = point_of(now, *told);
+    if (job->progress().round == RoundNumber()) continue;
+    const StepPoint point = point_of(job->progress());
     std::deque<StepPoint>& points = jobs_[run_id];
     if (!points.empty() && points.back().is_same_as(point)) continue;
     points.push_back(point);

@@ -1,5 +1,6 @@
 // StepHistory: durations of past steps, for the plot of a dashboard that is opened later. Nodes
-// report progress only while a dashboard is open, so it covers only those times. Bounded. Pure.
+// report progress while a dashboard is open and at the end of each round, so it covers only those.
+// Bounded. Pure.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,12 @@ struct StepPoint {
   // Equal except for the time.
   bool is_same_as(const StepPoint& other) const;
 };
-StepPoint point_of(Instant at, const RankProgress& told);
+StepPoint point_of(const RankProgress& told);
 
 class StepHistory {
  public:
   // Call at most once a second. Adds new points and forgets jobs that the coordinator forgot.
-  void update(Instant now, const Coordinator& coordinator);
+  void update(const Coordinator& coordinator);
   // By run id; oldest first, at most limits::kStepPoints each.
   const std::map<std::string, std::deque<StepPoint>>& jobs() const { return jobs_; }
 

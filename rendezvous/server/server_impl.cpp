@@ -36,7 +36,10 @@ constexpr const char* kPlainRefused =
 
 }  // namespace
 
-size_t default_memory_bytes() { return usable_memory() / limits::kStoreMemoryDivisor; }
+size_t default_memory_bytes() {
+  const Unblocking limits_of_memory("the kernel has meminfo and the limits of cgroups in memory");
+  return usable_memory() / limits::kStoreMemoryDivisor;
+}
 
 Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerHooks hooks)
     : loop_(loop),

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
-#include "common/json.hpp"
+#include "snapshot_files/archive/safetensors_header.hpp"
 #include "snapshot_files/archive/tree.hpp"
 #include "snapshot_files/pickle/dtype.hpp"
 
@@ -44,39 +42,26 @@ std::vector<std::byte> in_order(const pickle::TensorRef& tensor, ConstBytes stor
 }
 
 Result<std::string> make_header(const std::string& file, const std::vector<NamedTensor>& tensors) {
-  nlohmann::ordered_json header;
-  std::set<std::string_view> names;
-  uint64_t at = 0;
+  std::vector<SafetensorsEntry> entries;
   for (const NamedTensor& named : tensors) {
-    const auto refused = [&](const std::string& what, const std::string& why) {
-      return Error{ErrorKind::BadValue, file + ": " + what + " '" + named.name + "' " + why};
+    const auto refused = [&](const std::string& why) {
+      return Error{ErrorKind::BadValue, file + ": tensor '" + named.name + "' " + why};
     };
-    const pickle::DtypeInfo* dtype = pickle::find_dtype(named.tensor.dtype);
-    if (dtype == nullptr || dtype->safetensors.empty()) {
-      return refused("tensor",
-                     "has the dtype " + named.tensor.dtype + ", which safetensors does not have");
-    }
-    const bool is_reserved = named.name == "__metadata__";
-    if (is_reserved || !names.insert(named.name).second) {
-      return refused("the name", std::string("can't stand in a safetensors file") +
-                                     (is_reserved ? "" : " twice"));
-    }
     const std::optional<uint64_t> bytes = bytes_of_elements(named.tensor);
-    if (!bytes) return refused("tensor", "is expanded; make it contiguous before it is saved");
+    if (!bytes) return refused("is expanded; make it contiguous before it is saved");
     if (named.tensor.is_conjugate || named.tensor.is_negative) {
-      return refused("tensor",
-                     "is a lazy negative or conjugate, which safetensors does not have; call "
-                     "resolve_neg() or resolve_conj() before it is saved");
+      return refused(
+          "is a lazy negative or conjugate, which safetensors does not have; call resolve_neg() or "
+          "resolve_conj() before it is saved");
     }
-    const uint64_t end = at + *bytes;
-    header[named.name] = {
-        {"dtype", dtype->safetensors}, {"shape", named.tensor.sizes}, {"data_offsets", {at, end}}};
-    at = end;
+    entries.push_back({.name = named.name,
+                       .dtype = named.tensor.dtype,
+                       .shape = named.tensor.sizes,
+                       .bytes = *bytes});
   }
-  header["__metadata__"] = {{"format", "pt"}};
-  std::string text = dump_json(header);
-  text.append((8 - text.size() % 8) % 8, ' ');
-  return text;
+  Result<std::string> header = encode_safetensors_header(entries, {{"format", "pt"}});
+  if (header) return header;
+  return Error{ErrorKind::BadValue, file + ": " + header.error().text};
 }
 
 }  // namespace
@@ -94,12 +79,8 @@ Status write_safetensors(Output& output, const TensorFile& file,
                          const std::vector<NamedTensor>& tensors) {
   Result<std::string> header = make_header(file.name(), tensors);
   if (!header) return header.error();
-  const uint64_t header_bytes = header->size();
-  std::string front(sizeof header_bytes, '\0');
-  std::memcpy(front.data(), &header_bytes, sizeof header_bytes);
-  front += *header;
-  if (Status wrote = output.write_at(0, bytes_of(front)); !wrote.ok()) return wrote;
-  uint64_t at = front.size();
+  if (Status wrote = output.write_at(0, bytes_of(*header)); !wrote.ok()) return wrote;
+  uint64_t at = header->size();
   std::optional<std::string> in_storage;  // name of the storage read last: others often share it
   std::vector<std::byte> storage;
   for (const NamedTensor& named : tensors) {

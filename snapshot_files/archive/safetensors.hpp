@@ -1,5 +1,5 @@
 // Exports tensors as a .safetensors file: eight bytes of header length, a JSON header, then each
-// tensor's elements in row-major order. For other tools; cpprun never reads it.
+// tensor's elements in row-major order.
 #pragma once
 
 #include <string>

@@ -124,14 +124,65 @@ def test_outcome_of_a_failed_job(browser, feed, pictures):
     browser.picture(pictures / 'failed.png')
 
 
+def test_error_of_a_failed_job_stands_first(browser, feed, pictures):
+    why = ('failure', 'user_error', 'rank 1 exited with code 1')
+    end = finished(1, T0, 300, 9000, 50, why, 1, 2)
+    end |= {'error': 'ValueError: bad batch at index 17', 'location': 'train.py:4 in load',
+            'hint': 'look at the batch', 'last_lines': ['ValueError: bad batch at index 17']}
+    whole = job([], [end], phase='ended', state='failed', outcome='failure',
+                failure_summary='rank 1 exited with code 1; restarts used: 0 of 0')
+    steps = {'round': 1, 'at_ms': T0 + 9000, 'steps': [2730, 1740], 'step_us': [51_000, 80_000]}
+    open_with(browser, feed, T0 + 20_000, lost=whole)
+    feed.progress(T0 + 20_000, lost=steps)
+    assert browser.text('#failure_summary-title') == 'ValueError: bad batch at index 17'
+    assert browser.text('#failure_summary-text').startswith('train.py:4 in load; rank 1 exited')
+    assert browser.text('#failure_summary-hint') == 'Hint: look at the batch'
+    browser.wait('byId("figures").innerText.includes("2,730")')
+    assert 'slowest 1,740' in browser.text('#figures')
+    assert browser.run('return model.history.get("lost")[0].at') == T0 + 9000
+    browser.picture(pictures / 'failed_error.png')
+
+
+def test_healed_failure_is_one_small_line(browser, feed):
+    now, whole = two_nodes()
+    whole['rounds'][1] |= {'error': 'the node died', 'hint': 'look at the node', 'location': ''}
+    open_with(browser, feed, now, two=whole)
+    assert 'healed' in browser.run('return byId("failure_summary").className')
+    assert browser.run('return byId("failure_summary").offsetHeight') < 60
+    assert browser.text('#failure_summary-hint') == ''
+
+
+def test_narrow_screen_shows_whole_rows(browser, feed, pictures):
+    now, whole = two_nodes()
+    browser.devtools('Emulation.setDeviceMetricsOverride', width=420, height=900,
+                     deviceScaleFactor=1, mobile=True)
+    open_with(browser, feed, now, two=whole)
+    browser.wait('document.querySelectorAll("#rounds tbody tr").length === 3')
+    assert browser.run('return document.documentElement.scrollWidth') <= 420
+    widest = browser.run('return Math.max(...[...document.querySelectorAll("#rounds td")]'
+                         '.map(cell => cell.getBoundingClientRect().right))')
+    assert widest <= 420
+    browser.run('byId("ranks-part").open = true')
+    label = browser.run('return getComputedStyle(document.querySelector("#ranks td"), "::before")'
+                        '.content')
+    assert 'Rank' in label
+    assert browser.run('return document.querySelectorAll("#ranks tbody tr").length') == 8
+    browser.picture(pictures / 'narrow.png')
+
+
 def test_waiting_job_names_the_missing_nodes(browser, feed):
     whole = job([node(0, 'idle', part=False)], [running(0, T0, 0, 0, 0)], phase='waiting_for_nodes',
                 state='waiting', why_no_round='1 of at least 2 nodes joined')
     whole['rounds'] = []
-    open_with(browser, feed, T0, early=whole)
+    open_with(browser, feed, T0, **{'its name': whole})
     assert browser.text('#phase') == 'waiting'
     assert '1 of at least 2 nodes joined' in browser.text('.title')
-    assert 'No worker says how far it is' in browser.text('#plot-none')
+    assert browser.text('#waiting-title') == 'Waiting for 1 more node'
+    command = browser.text('#waiting-command')
+    assert '--nnodes=2 ' in command and '--rdzv-endpoint=node0000:' in command
+    assert "--rdzv-id='its name'" in command
+    for empty in ('figures', 'rounds-part', 'steps-part', 'log-part'):
+        assert browser.run(f'return byId("{empty}").hidden'), empty
 
 
 def test_hostile_text_stays_text(browser, feed):
@@ -187,7 +238,7 @@ def test_lost_coordinator_is_shown(browser, feed):
     open_with(browser, feed, now, two=whole)
     browser.wait('document.getElementById("line").textContent === "live"')
     feed.close()
-    browser.wait('document.getElementById("line").textContent.startsWith("out of touch")')
+    browser.wait('document.getElementById("line").textContent.startsWith("disconnected")')
     assert browser.text('#run') == 'two', 'what was known stays'
     browser.opens('about:blank')
     browser.complaints()  # the broken connection

@@ -47,7 +47,7 @@ def test_other_launchers_commands_are_understood(cpprun, tmp_path, words):
     (tmp_path / 'train').write_text('#!/bin/sh\n')
     (tmp_path / 'train').chmod(0o755)
     code, output = cpprun.run('cpprunctl', 'explain', *words.split())
-    assert code == 0 and output.startswith('would run '), output
+    assert code == 0 and output.startswith('command '), output
 
 
 def test_tables_of_other_launchers_were_found():

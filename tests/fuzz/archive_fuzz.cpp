@@ -1,11 +1,13 @@
-// Arbitrary bytes as a tensor file. Nothing may crash, hang or grow; a file that opens and verifies
-// must be the same after writing and reading it again.
+// Arbitrary bytes as a tensor file, and as the header and the index of safetensors files. Nothing
+// may crash, hang or grow; a file that opens and verifies must be the same after writing and
+// reading it again.
 #include <cstdlib>
 #include <cstring>
 #include <map>
 
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/archive/safetensors.hpp"
+#include "snapshot_files/archive/safetensors_header.hpp"
 #include "snapshot_files/archive/tensor_file.hpp"
 #include "snapshot_files/pickle/pickle.hpp"
 
@@ -22,6 +24,9 @@ class Text final : public archive::Output {
   }
   std::string text;
 };
+
+// Behind the header of a safetensors file.
+constexpr uint64_t kDataBytes = 64;
 
 std::string read_storage(const archive::TensorFile& file, const std::string& name) {
   std::string bytes(file.storage_bytes(name), '\0');
@@ -62,6 +67,8 @@ void go_round(const archive::TensorFile& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
+  static_cast<void>(archive::parse_safetensors_header(text, size + kDataBytes));
+  static_cast<void>(archive::parse_safetensors_index(text));
   const auto file = open(text);
   if (!file || !file->verify().ok()) return 0;
   Text out;

@@ -1,6 +1,6 @@
-// The server's side of the TLS handshake of a job with a secret. The first byte of the input
-// chooses: the rest is what a peer sends; or it changes a member's own ClientHello. Nothing may
-// crash, hang or grow, and no peer without the secret gets through.
+// The TLS handshake of a job with a secret. The first byte of the input chooses: the rest is what a
+// client sends to a member's server; or what a server answers to a member; or it changes a member's
+// own ClientHello. Nothing may crash, hang or grow, and no peer without the secret gets through.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -27,19 +27,29 @@ std::span<const uint8_t> octets_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// A server that got `bytes` in pieces of this size.
-void expect_refused(std::span<const uint8_t> bytes, size_t piece) {
-  const auto server = job().accept(TlsRole::Coordinator);
+// A member that gets `bytes` in pieces of this size.
+void expect_refused(TlsStream& member, std::span<const uint8_t> bytes, size_t piece) {
   std::array<uint8_t, 256> plain{};
   while (!bytes.empty()) {
     const size_t size = std::min(piece, bytes.size());
-    server->feed(bytes.first(size));
+    member.feed(bytes.first(size));
     bytes = bytes.subspan(size);
-    if (server->shake_hands() == State::Ready) std::abort();
-    if (server->state() == State::Failed && server->why().empty()) std::abort();
-    if (server->state() != State::Handshake && server->read(plain) != 0) std::abort();
-    server->take_output();
+    if (member.shake_hands() == State::Ready) std::abort();
+    if (member.state() == State::Failed && member.why().empty()) std::abort();
+    if (member.state() != State::Handshake && member.read(plain) != 0) std::abort();
+    member.take_output();
   }
+}
+
+void expect_client_refused(std::span<const uint8_t> bytes, size_t piece) {
+  expect_refused(*job().accept(TlsRole::Coordinator), bytes, piece);
+}
+
+void expect_server_refused(std::span<const uint8_t> bytes, size_t piece) {
+  const auto client = job().connect(TlsRole::Coordinator);
+  client->shake_hands();
+  client->take_output();  // the hello
+  expect_refused(*client, bytes, piece);
 }
 
 // Pairs of a position and what to change there. A changed ClientHello is no member's any more.
@@ -70,11 +80,17 @@ void change_hello(std::span<const uint8_t> changes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::span<const uint8_t> bytes(data + 1, size - 1);
-  if (data[0] % 2 == 0) {
-    expect_refused(bytes, bytes.size());
-    expect_refused(bytes, 1 + data[0] / 2);
-  } else {
-    change_hello(bytes);
+  const size_t piece = 1 + data[0] / 4;
+  switch (data[0] % 4) {
+    case 0:
+      expect_client_refused(bytes, bytes.size());
+      expect_client_refused(bytes, piece);
+      break;
+    case 2:
+      expect_server_refused(bytes, bytes.size());
+      expect_server_refused(bytes, piece);
+      break;
+    default: change_hello(bytes);
   }
   return 0;
 }

@@ -54,6 +54,9 @@ def test_missing_verb_lists_all_verbs():
     (('snapshot', 'prune', '.', '--keep', '0'), "--keep: '0' is not a number above 0"),
     (('snapshot', 'prune', '.', '--keep', 'x'), "--keep: 'x' is not a number above 0"),
     (('snapshot', 'convert', 'a', 'b', '--step=-3'), "--step: '-3' is not a number from 0 on"),
+    (('doctor', '--port', '70000'), "--port: '70000' is not a number from 1 to 65535"),
+    (('top', '--delay', '0'), "--delay: '0' is not a number from 0.1 to 3600"),
+    (('chaos', '--seeds', 'x', 'p', 'c'), "--seeds: 'x' is not a number from 1 to 1000000"),
 ])
 def test_invalid_number_is_named(words, said):
     assert refused(*words).splitlines()[0] == 'error: ' + said
@@ -63,11 +66,23 @@ def test_invalid_number_is_named(words, said):
     (('ps', '--jsn'), 'error: unknown option --jsn\nhint: did you mean --json?\n'
                       'usage: cpprunctl ps --help explains the command\n'),
     (('signal', '--rank', 'x'), "error: invalid --rank 'x'\n"),
+    (('pid', '--rank'), 'error: --rank needs a value\n'),
+    (('top', '--sort', 'size'), "error: invalid --sort 'size'\nhint: it is one of "),
+    (('--color=pink', 'ps'), "error: invalid --color 'pink'\nhint: it is one of "),
+    (('doctor', '--nnodes', '2'), 'error: --nnodes needs --endpoint\n'),
+    (('stop', '--here', '--endpoint', 'a:1'), 'error: --here and --endpoint do not go together\n'),
     (('snapshot', 'verify'), 'error: path is missing\n'
                              'usage: cpprunctl snapshot verify --help explains the command\n'),
 ])
 def test_wrong_option_is_explained(words, said):
     assert refused(*words).startswith(said)
+
+
+def test_explain_only_warns_of_a_missing_script():
+    text = out('explain', 'torchrun', '--nnodes=2', '--nproc-per-node=8', 'no-such-script.py')
+    assert text.startswith('command     ') and 'workers     2 nodes x 8 = 16\n' in text
+    assert 'warning: no-such-script.py does not exist here\n' in text
+    assert 'Behind it stands a command line' in out('explain', '--help')
 
 
 def completed(line):

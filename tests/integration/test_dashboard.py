@@ -156,3 +156,21 @@ def test_readers_cost_almost_nothing(cluster):  # noqa: F811
     events.close()
     cluster.say(0)
     agent.ends(0)
+
+
+def test_steps_of_a_failed_job_are_shown_to_a_later_reader(cluster):  # noqa: F811
+    """No page was open while it ran; the coordinator outlives the job."""
+    failing = Job(cluster, 2)
+    failing.serve()
+    agents = [failing.agent(node, nproc=2, program=STEPPER) for node in (0, 1)]
+    wait_for(lambda: failing.status().get('phase') == 'running', failing.status)
+    (cluster.folder / f'say-rank-3-round-{failing.status()["round"]}').write_text('3')
+    for agent in agents:
+        agent.ends(1)
+    events = Events(failing.port)
+    told = events.next('progress', of(failing, lambda _: True))['jobs'][failing.run_id]
+    assert len(told['steps']) == 4 and told['steps'][3] > 0, told
+    state = events.next('state', of(failing, lambda _: True))['jobs'][failing.run_id]
+    assert state['outcome'] == 'failure'
+    assert state['rounds'][0]['formed_ms'] <= told['at_ms'] <= state['rounds'][0]['over_ms']
+    events.close()

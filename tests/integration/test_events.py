@@ -58,7 +58,7 @@ def test_failure_and_its_restart(jobs):
     assert 'exited with code 7' in stopping['why']
     assert [event['round'] for event in only(events, 'round_stopped')] == [1, 2]
     assert [event['restart_count'] for event in only(events, 'round_formed')] == [0, 1]
-    assert names(events)[-2:] == ['job_result', 'finished']
+    assert names(events)[-3:] == ['job_result', 'goodput', 'finished']
     last = events[-1]
     assert (last['outcome'], last['exit_code'], last['restarts_used']) == ('success', 0, 1)
     times = [event['mono_ns'] for event in events if event['event'] != 'round_stopping']
@@ -161,7 +161,8 @@ def test_recovery_is_followed_to_the_first_step(jobs):
     assert whole['phases_ms']['import'] > 0
     text = r'^timing: recovery \(failure\) .*: detect .*, import [\d.]+, load [\d.]+, first step '
     assert job.find(text), job.err
-    assert 'round 2 had made its first step within' in ctl(jobs, jobs.folder / 'logs').stdout
+    assert 'made its first step' not in ctl(jobs, jobs.folder / 'logs').stdout, 'only with -v'
+    assert 'round 2 had made its first step within' in ctl(jobs, '-v', jobs.folder / 'logs').stdout
 
 
 def test_worker_without_reports_has_no_first_step(jobs):

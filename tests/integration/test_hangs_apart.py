@@ -130,7 +130,12 @@ dist.barrier()
 
 def test_rank_that_sleeps_while_the_others_wait_for_work(torch_workers):
     """work.wait() has no Python frame."""
-    code = LATE + """
+    code = """
+import time
+def load_next_batch():
+    time.sleep(300)
+if rank == 1:
+    time.sleep(1)  # the others have been silent for longer
 beat(7)
 work = dist.all_reduce(torch.ones(4), async_op=True) if rank != 1 else None
 load_next_batch() if rank == 1 else work.wait()

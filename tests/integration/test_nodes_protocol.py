@@ -306,7 +306,9 @@ def test_status_shows_the_history_of_a_job(cluster):
     job.wait_members(1)
     early = job.status()
     assert early['phase'] == 'waiting_for_nodes' and early['round'] == 0
-    assert early['why_no_round'] == '1 of at least 2 nodes joined (at most 3)'
+    name = early['nodes'][0]['name']
+    assert early['why_no_round'] == (
+        f'1 of at least 2 nodes joined (at most 3): {name}; 1 missing')
     job.agent(1, nproc=2)
     first = cluster.world(0, 1)
     cluster.say(1, first[0])

@@ -119,7 +119,7 @@ def test_all_workers_killed_at_once_resume_from_memory(jobs):
 def test_a_new_job_resumes_from_disk_also_with_torchrun(jobs):
     first = train(jobs, 2, 'steps=15', 'sleep=0.1', 'folder=runs')
     result(first, 2)
-    torchrun = (f'{ROOT}/.venv/bin/torchrun', '--standalone', '--nproc-per-node=2')
+    torchrun = (PYTHON, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node=2')
     job = jobs.start(*torchrun, WORKER, 'folder=runs', env={'OMP_NUM_THREADS': '1'})
     assert result(job, 2) == undisturbed(jobs, 2)
     assert from_lines(job) == [(15, 'disk')] * 2

@@ -179,7 +179,7 @@ def test_wait_for_nodes_counts_in_place(jobs, screen):
     worker = jobs.sh('exit 0')
     first = screen(worker, mode=mode)
     first.wait_for(b'on the other nodes: cpprun --nnodes=2 --rdzv-backend=c10d')
-    first.wait_for(b'\r\x1b[Kcpprun: waiting: 1 of at least 2 nodes joined   0:0')
+    first.wait_for(b'\r\x1b[Kcpprun: waiting: 1 of at least 2 nodes joined: ')
     second = jobs.cpprun(*mode, worker)
     assert first.done() == 0
     assert second.done(60) == 0, second.output

@@ -1,5 +1,7 @@
 """tools/mutants.py: its table."""
 
+import subprocess
+
 import mutants
 import pytest
 
@@ -11,6 +13,7 @@ import pytest
         ('R13: round 4 of term 2000: restarts that agents know of are forgotten', 'R13'),
         ('round 1 of term 1000: group ranks have a gap', 'ranks'),
         ('store: a wait is answered by something else', 'store'),
+        ('excluded: n3 is placed in a round', 'excluded'),
         ('the same seed gave two different runs', 'same-run'),
         ('it ends with -6: terminate called', 'other'),
     ],
@@ -67,3 +70,14 @@ def test_copy_follows_the_project(project, tmp_path, monkeypatch):
     assert (tree / 'kept.cpp').read_text() == 'new'
     assert (tree / 'added.cpp').exists()
     assert not (tree / 'gone.cpp').exists()
+
+
+def applies(path):
+    command = ['git', 'apply', '--check', '-C1', path]  # one line of context, as patch(1) needs
+    return subprocess.run(command, cwd=mutants.ROOT, capture_output=True).returncode == 0
+
+
+def test_all_mutants_apply():
+    patches = sorted(mutants.PATCHES.glob('*.patch'))
+    assert patches
+    assert [path.stem for path in patches if not applies(path)] == []

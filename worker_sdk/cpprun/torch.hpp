@@ -23,6 +23,7 @@
 #include "cpprun/optim/grad_scaler.hpp"
 #include "cpprun/optim/lr_scheduler.hpp"
 #include "cpprun/pch.hpp"
+#include "cpprun/snapshot/safetensors.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 #include "cpprun/snapshot/state_dict.hpp"
 #include "cpprun/trainer/trainer.hpp"

@@ -112,6 +112,12 @@ void ConsoleReporter::omp_banner() const {
   log::plain(std::string("\n") + kStars + kBanner + kStars);
 }
 
+void ConsoleReporter::stdout_closed(bool goes_on) {
+  const std::string text = "stdout was closed by its reader";
+  if (!goes_on) return log::info(text);
+  log::warning(text + "; the workers go on, with their log files only");
+}
+
 void ConsoleReporter::show(const agent::LogEvent& event) const {
   switch (event.level) {
     case agent::LogEvent::Level::Debug: return log::debug(event.text);

@@ -221,6 +221,16 @@ void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid,
   started_ += line(now(), "worker_started", fields);
 }
 
+void EventRecorder::worker_kept(LocalRank local_rank, Rank rank, int pid, int64_t step) {
+  torch_.worker_started(local_rank, pid);
+  started_ += line(now(), "worker_kept",
+                   {{"round", round_.value},
+                    {"rank", rank.value},
+                    {"local_rank", local_rank.value},
+                    {"pid", pid},
+                    {"step", step}});
+}
+
 void EventRecorder::round_started(const WorkerStarts& starts) {
   spawned_at_ = boot_now();
   phases_.reach("spawn_last", spawned_at_);
@@ -336,7 +346,7 @@ void EventRecorder::begin_stop(const std::string& cause, const std::string& why)
                   {{"round", round_.value}, {"cause", cause}, {"why", why}}));
 }
 
-void EventRecorder::workers_gone() {
+void EventRecorder::workers_gone(bool are_some_held) {
   if (!is_running_) return;
   // Only an expired worker lease stops the workers without a cause.
   if (stop_reported_at_) begin_stop("worker_lease", "the coordinator has not answered in time");
@@ -344,7 +354,9 @@ void EventRecorder::workers_gone() {
   phases_.reach("stop", boot_now());
   goodput_.leave(boot_now());
   torch_.waits_for_round(boot_now());
-  write("round_stopped", {{"round", round_.value}});
+  ordered_json fields{{"round", round_.value}};
+  if (are_some_held) fields["regroups"] = true;
+  write("round_stopped", fields);
   log_.write(goodput_event() + "\n");
 }
 

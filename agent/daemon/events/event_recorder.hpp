@@ -40,6 +40,8 @@ class EventRecorder {
   void spawning();   // its workers are about to be spawned
   // Without a reason it was forked.
   void worker_started(LocalRank local_rank, Rank rank, int pid, std::optional<SpawnReason> reason);
+  // A worker of the round before is one of this round; -1: it had completed no step.
+  void worker_kept(LocalRank local_rank, Rank rank, int pid, int64_t step);
   // All workers here were started. `starts`: in all rounds.
   void round_started(const WorkerStarts& starts);
   void start_failed();  // one could not be; the others are gone
@@ -51,8 +53,9 @@ class EventRecorder {
   void worker_exited(const WorkerExit& end);
   void hangs_since(Instant since) { goodput_.hang(since); }
   void first_failure(const std::string& text);
-  void stopping();      // the agent stops the workers, for any reason
-  void workers_gone();  // all workers are gone
+  void stopping();  // the agent stops the workers, for any reason
+  // All workers are gone, or wait for the next round.
+  void workers_gone(bool are_some_held = false);
 
   // --node-check has ended; `why`: empty: it has passed.
   void node_checked(const std::string& why, Duration took);

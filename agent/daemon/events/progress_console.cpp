@@ -107,11 +107,12 @@ void ProgressConsole::show() {
     if (!command.empty()) log::status(command);
   }
   const Instant now = boot_now();
-  std::string line = "cpprun: " + what_ + "   " + minutes(now - since_) + " of " +
-                     minutes(config_.rendezvous.conf.join_timeout);
-  const int columns = window_of(STDERR_FILENO).columns;
-  if (columns > 1) line = text::cut(line, static_cast<size_t>(columns) - 1);
-  log::set_live_line(line);
+  const std::string clock =
+      "   " + minutes(now - since_) + " of " + minutes(config_.rendezvous.conf.join_timeout);
+  std::string line = "cpprun: " + what_;
+  const auto columns = static_cast<size_t>(std::max(window_of(STDERR_FILENO).columns, 0));
+  if (columns > clock.size() + 1) line = text::cut(line, columns - 1 - clock.size());
+  log::set_live_line(line + clock);
   timer_.set(now + limits::kWaitShownInterval);
 }
 

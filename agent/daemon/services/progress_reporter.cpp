@@ -10,25 +10,21 @@
 namespace cpprun {
 
 std::optional<control::Progress> progress_of(RoundNumber round,
-                                             const std::vector<LiveWorker>& workers) {
+                                             const std::vector<std::optional<Heartbeat>>& workers) {
   control::Progress progress;
   progress.round = round;
-  bool is_any = false;
-  for (const LiveWorker& worker : workers) {
-    const auto place = static_cast<size_t>(worker.local_rank.value);
-    if (place >= limits::kProgressWorkers || !worker.heartbeat) continue;
-    is_any = true;
-    if (progress.steps.size() <= place) {
-      progress.steps.resize(place + 1, -1);
-      progress.step_us.resize(place + 1, -1);
-    }
+  const size_t count = std::min(workers.size(), limits::kProgressWorkers);
+  for (size_t place = 0; place < count; ++place) {
+    if (!workers[place]) continue;
+    progress.steps.resize(place + 1, -1);
+    progress.step_us.resize(place + 1, -1);
     using std::chrono::duration_cast;
-    const Duration takes = worker.heartbeat->step_takes;
-    progress.steps[place] = worker.heartbeat->step;
+    const Duration takes = workers[place]->step_takes;
+    progress.steps[place] = workers[place]->step;
     if (takes <= Duration{}) continue;
     progress.step_us[place] = duration_cast<std::chrono::microseconds>(takes).count();
   }
-  return is_any ? std::optional(std::move(progress)) : std::nullopt;
+  return progress.steps.empty() ? std::nullopt : std::optional(std::move(progress));
 }
 
 ProgressReporter::ProgressReporter(boost::asio::io_context& loop, Callbacks callbacks)
@@ -51,12 +47,15 @@ void ProgressReporter::on_disconnected() {
 void ProgressReporter::report() {
   is_ticking_ = boot_now() < watched_until_;
   if (!is_ticking_) return last_sent_.reset();
-  std::optional<control::Progress> now = progress_of(callbacks_.round(), callbacks_.live());
-  if (now && now != last_sent_) {
-    callbacks_.send(*now);
-    last_sent_ = std::move(now);
-  }
+  send_if_new();
   timer_.set(boot_now() + limits::kProgressEvery);
+}
+
+void ProgressReporter::send_if_new() {
+  std::optional<control::Progress> now = progress_of(callbacks_.round(), callbacks_.heartbeats());
+  if (!now || now == last_sent_) return;
+  callbacks_.send(*now);
+  last_sent_ = std::move(now);
 }
 
 }  // namespace cpprun

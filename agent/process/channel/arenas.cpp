@@ -28,7 +28,10 @@ std::string gib_text(uint64_t bytes) {
 
 }  // namespace
 
-uint64_t memory_for_arenas() { return usable_memory() / 100 * limits::kArenaMemoryPercent; }
+uint64_t memory_for_arenas() {
+  const Unblocking limits_of_memory("the kernel has meminfo and the limits of cgroups in memory");
+  return usable_memory() / 100 * limits::kArenaMemoryPercent;
+}
 
 Result<UniqueFd> sealed_memory(const char* name, uint64_t bytes, const std::string& what) {
   UniqueFd memory(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));

@@ -58,22 +58,69 @@ WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& n
   watch_listener();
 }
 
-void WorkerChannel::begin_round(size_t workers) {
-  for (const auto& [rank, worker] : workers_) {
+void WorkerChannel::begin_round(size_t workers, const std::set<int>& survivors) {
+  for (auto& [rank, worker] : workers_) {
     if (worker.has_stepped) steppers_.insert(rank);
+    if (survivors.contains(rank)) renew(worker);
   }
-  peers_.clear();
-  workers_.clear();
-  throttled_.clear();
+  std::erase_if(peers_,
+                [&](const auto& peer) { return !survivors.contains(peer.second.local_rank); });
+  std::erase_if(workers_, [&](const auto& worker) { return !survivors.contains(worker.first); });
   arenas_->set_workers(workers);
   newest_snapshot_ = 0;
   is_stopping_ = false;
 }
 
+// A survivor enters a round as a new worker does, but for its connections and its page.
+void WorkerChannel::renew(Worker& worker) {
+  worker.is_ready = worker.has_stepped = worker.is_regrouping = false;
+  worker.report.clear();
+  worker.connected = worker.connections;
+  if (!worker.page) return;
+  WorkerPage& page = *worker.page;
+  for (std::atomic<int64_t>* number :
+       {&page.heartbeat_ns, &page.step, &page.collectives, &page.step_ns, &page.snapshot_written,
+        &page.snapshot_newest}) {
+    number->store(0, std::memory_order_release);
+  }
+  for (std::atomic<uint32_t>* number : {&page.phase, &page.is_ready, &page.wants_stop}) {
+    number->store(0, std::memory_order_release);
+  }
+}
+
+bool WorkerChannel::send_to_elastic(int local_rank, const channel::Message& message,
+                                    std::span<const int> descriptors) {
+  const auto worker = workers_.find(local_rank);
+  if (worker == workers_.end() || !worker->second.regroups_by) return false;
+  const auto peer = peers_.find(*worker->second.regroups_by);
+  if (peer == peers_.end()) return false;
+  return send_descriptors(peer->second.socket.native_handle(), channel::encode(message),
+                          descriptors);
+}
+
+bool WorkerChannel::ask_to_regroup(int local_rank) {
+  if (!send_to_elastic(local_rank, channel::Regroup{}, {})) return false;
+  workers_.at(local_rank).is_regrouping = true;
+  return true;
+}
+
+bool WorkerChannel::send_new_round(int local_rank, const std::vector<std::string>& variables,
+                                   int out, int err) {
+  std::string text;
+  for (const std::string& variable : variables) text.append(variable).push_back('\0');
+  const Result<UniqueFd> memory =
+      sealed_memory("cpprun-round", text.size(), "the round's variables");
+  if (!memory) return false;
+  const auto size = static_cast<ssize_t>(text.size());
+  if (::pwrite(memory->get(), text.data(), text.size(), 0) != size) return false;
+  return send_to_elastic(local_rank, channel::NewRound{}, std::array{memory->get(), out, err});
+}
+
 void WorkerChannel::ask_to_stop() {
   is_stopping_ = true;
   for (auto& [rank, worker] : workers_) {
-    if (worker.page) worker.page->wants_stop.store(1, std::memory_order_release);
+    if (worker.page && !worker.is_regrouping)
+      worker.page->wants_stop.store(1, std::memory_order_release);
   }
 }
 
@@ -243,9 +290,13 @@ bool WorkerChannel::read_one(Peer& peer) {
 
 namespace {
 
-// The protocol version that introduced this message: 1 had four, 2 ten, 3 thirteen.
+// The protocol version that introduced this message: 1 had four, 2 ten, 3 thirteen, 4 fourteen.
 uint32_t version_of(const channel::Message& message) {
-  return message.index() < 4 ? 1 : message.index() < 10 ? 2 : message.index() < 13 ? 3 : 4;
+  return message.index() < 4    ? 1
+         : message.index() < 10 ? 2
+         : message.index() < 13 ? 3
+         : message.index() < 14 ? 4
+                                : 5;
 }
 
 }  // namespace
@@ -373,6 +424,18 @@ bool WorkerChannel::on(Peer& peer, const channel::FaultPermitRequest& request) {
 
 bool WorkerChannel::on(Peer& peer, const channel::Began& began) {
   if (events_.on_began) events_.on_began(peer.local_rank, began);
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Elastic&) {
+  workers_.at(peer.local_rank).regroups_by = peer.id;
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Released& released) {
+  const Worker& worker = workers_.at(peer.local_rank);
+  if (released.step < -1 || worker.regroups_by != peer.id || !worker.is_regrouping) return false;
+  if (events_.on_released) events_.on_released(peer.local_rank, released.step);
   return true;
 }
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ struct WorkerEvents {
                      std::function<void(bool)> answer)>
       on_fault_permit_request{};
   std::function<void(int local_rank, const channel::Began&)> on_began{};  // may come often
+  // A worker has left its process group, as it was asked; -1: it had completed no step.
+  std::function<void(int local_rank, int64_t step)> on_released{};
 };
 
 class WorkerChannel {
@@ -72,8 +75,14 @@ class WorkerChannel {
                 std::shared_ptr<Arenas> arenas);
 
   bool is_open() const { return listener_.is_open(); }
-  // Forgets all workers but keeps their arenas. Requires: no worker lives.
-  void begin_round(size_t workers);
+  // Forgets all workers but `survivors` (by local rank), and keeps their arenas. Requires: no other
+  // worker lives.
+  void begin_round(size_t workers, const std::set<int>& survivors = {});
+  // Asks the worker to leave its process group. False: it cannot regroup.
+  bool ask_to_regroup(int local_rank);
+  // Gives a survivor its variables of the round and its new stdout and stderr. False: it does not
+  // read its messages.
+  bool send_new_round(int local_rank, const std::vector<std::string>& variables, int out, int err);
   void ask_to_stop();  // also workers that connect later in the round
   // This worker saves and exits when ask_to_stop() is called.
   bool can_save(int local_rank) const;
@@ -95,6 +104,8 @@ class WorkerChannel {
     std::string report;
     bool is_ready = false;
     bool has_stepped = false;
+    bool is_regrouping = false;           // asked to
+    std::optional<uint64_t> regroups_by;  // the peer that sent Elastic
     size_t connections = 0;
     size_t connected = 0;  // in total, in this round
   };
@@ -109,6 +120,7 @@ class WorkerChannel {
 
   const WorkerPage* page_of(int local_rank) const;
   bool made_no_step(int local_rank) const;
+  static void renew(Worker& worker);
   void watch_listener();
   void accept_some();
   bool accept_one();
@@ -133,11 +145,17 @@ class WorkerChannel {
   bool on(Peer& peer, const channel::FaultPermitRequest& request);
   bool on(Peer& peer, const channel::Began& began);
   bool on(Peer& peer, const channel::FirstStep& first);
+  bool on(Peer& peer, const channel::Elastic& elastic);
+  bool on(Peer& peer, const channel::Released& released);
   // Only agents send these.
   bool on(Peer&, const channel::Hello&) { return false; }
   bool on(Peer&, const channel::Page&) { return false; }
   bool on(Peer&, const channel::Arena&) { return false; }
   bool on(Peer&, const channel::Permission&) { return false; }
+  bool on(Peer&, const channel::Regroup&) { return false; }
+  bool on(Peer&, const channel::NewRound&) { return false; }
+  bool send_to_elastic(int local_rank, const channel::Message& message,
+                       std::span<const int> descriptors);
   void report_milestone(WorkerMilestone milestone, int local_rank);
   bool answer(Peer& peer, const channel::Message& message, int descriptor = -1);
 

@@ -46,13 +46,16 @@ OrphanSweep::OrphanSweep(const std::string& token, Callbacks callbacks)
 }
 
 void OrphanSweep::begin_round() {
-  CPPRUN_CHECK(alive_.empty());
   is_hard_ = false;
+  if (!alive_.empty()) return;  // processes of their dead siblings may still be ending
   dead_.clear();
   deadlines_.clear();
 }
 
-void OrphanSweep::on_worker_started(int pid, LocalRank rank) { alive_.emplace(pid, rank); }
+void OrphanSweep::on_worker_started(int pid, LocalRank rank) {
+  dead_.erase(pid);  // an earlier process of this number
+  alive_.emplace(pid, rank);
+}
 
 void OrphanSweep::on_worker_ended(int pid, Instant now) {
   const auto found = alive_.find(pid);

@@ -35,7 +35,7 @@ struct SpawnPlan {
 };
 
 struct Spawned {
-  int pid = 0;
+  int pid = 0;  // 0: no process was started, a live worker gets new streams
   UniqueFd pidfd;
   // Time just before the clone: on busy CPUs the child runs long before the parent continues.
   Instant started_at;

@@ -166,7 +166,7 @@ bool SpawnThread::run_one(State& state, Job& job, size_t index, SpawnContext& co
   job.ticket.reset();
   if (job.is_over || state.is_closed) {  // nobody takes the outcome
     lock.unlock();
-    if (!spawned) return false;
+    if (!spawned || spawned->pid == 0) return false;
     kill_and_reap(spawned->pid);
     unregister_helper(spawned->pid);  // no effect for a worker
     return false;

@@ -169,6 +169,10 @@ std::string LogFolder::stream_file(int local_rank, const char* name) const {
   return attempt_.empty() ? "" : attempt_ + "/" + std::to_string(local_rank) + "/" + name;
 }
 
+std::string LogFolder::hang_file(int64_t round) const {
+  return run_.empty() ? "" : run_ + "/hang_round_" + std::to_string(round) + ".txt";
+}
+
 std::string LogFolder::attempt_file(const char* name) const {
   return attempt_.empty() ? "" : attempt_ + "/" + name;
 }

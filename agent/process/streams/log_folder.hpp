@@ -30,6 +30,7 @@ class LogFolder {
 
   std::string stream_file(int local_rank,
                           const char* name) const;        // `name`: "stdout.log", "error.json", ...
+  std::string hang_file(int64_t round) const;             // report about a hang, of the run
   std::string attempt_file(const char* name) const;       // "filtered_stdout.log", ...
   const std::string& run_folder() const { return run_; }  // "" with /dev/null
 

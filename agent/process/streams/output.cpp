@@ -99,8 +99,10 @@ void Output::resize(int rows, int columns) {
   post([rows, columns](OutputLoop& loop) { loop.resize(rows, columns); });
 }
 
-void Output::finish(uint64_t round) {
-  post([round](OutputLoop& loop) { loop.finish(round); });
+void Output::finish(uint64_t round, std::set<int> survivors) {
+  post([round, survivors = std::move(survivors)](OutputLoop& loop) {
+    loop.finish(round, survivors);
+  });
 }
 
 }  // namespace cpprun

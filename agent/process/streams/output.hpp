@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,9 +64,9 @@ class Output {
   void on_worker_exit(int local_rank);
   void ask_tail(int local_rank);       // on_tail answers with the last lines of its stderr
   void resize(int rows, int columns);  // sets the size of the workers' terminals
-  // on_output_drained follows when all streams have ended and all output is written. Replaces an
-  // older round that has not been answered.
-  void finish(uint64_t round);
+  // on_output_drained follows when all streams have ended, but for those of the survivors (by local
+  // rank), and all output is written. Replaces an older round that has not been answered.
+  void finish(uint64_t round, std::set<int> survivors = {});
 
  private:
   using Command = std::function<void(OutputLoop&)>;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include "agent/process/streams/terminal.hpp"
@@ -152,7 +153,7 @@ void OutputLoop::settle() {
   flush(out_, kOut);
   if (err_.console) flush(err_, kErr);
   const bool is_written = out_.console->is_empty() && (!err_.console || err_.console->is_empty());
-  if (!finishing_ || !pumps_.empty() || !is_written) return;
+  if (!finishing_ || !is_written || !has_ended()) return;
   events_.on_output_drained(*std::exchange(finishing_, std::nullopt));
 }
 
@@ -185,7 +186,8 @@ void OutputLoop::on_worker_exit(int local_rank) {
 }
 
 void OutputLoop::send_tail(int local_rank) {
-  for (auto& [key, pump] : pumps_) {
+  // The newest first: children of a survivor may hold its stream of an earlier round.
+  for (auto& [key, pump] : std::views::reverse(pumps_)) {
     if (!pump->stream().is_stderr || pump->stream().local_rank != local_rank) continue;
     const Instant now = boot_now();
     for (int i = 0; i < kLateReads && !pump->must_wait(); ++i) {
@@ -204,6 +206,15 @@ void OutputLoop::resize(int rows, int columns) {
   events_.on_resized();
 }
 
-void OutputLoop::finish(uint64_t round) { finishing_ = round; }
+void OutputLoop::finish(uint64_t round, const std::set<int>& survivors) {
+  finishing_ = round;
+  survivors_ = survivors;
+}
+
+bool OutputLoop::has_ended() const {
+  return std::ranges::all_of(pumps_, [this](const auto& pump) {
+    return survivors_.contains(pump.second->stream().local_rank);
+  });
+}
 
 }  // namespace cpprun

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ class OutputLoop {
   void on_worker_exit(int local_rank);
   void send_tail(int local_rank);
   void resize(int rows, int columns);
-  void finish(uint64_t round);
+  void finish(uint64_t round, const std::set<int>& survivors);
   void settle();  // writes without blocking; reports when all is written
 
  private:
@@ -44,6 +45,7 @@ class OutputLoop {
   Pumps::iterator close(Pumps::iterator pump);
   void on_time(Instant now);
   void drain_late(StreamPump& pump, Instant now);
+  bool has_ended() const;
   void flush(ConsoleState& state, uint64_t key);
   void pause_or_resume(ConsoleState& state);
   void on_console_closed(const ConsoleState& state);
@@ -61,6 +63,7 @@ class OutputLoop {
   std::map<int, std::vector<std::string>> tails_;  // last lines of streams that have ended
   uint64_t next_key_ = 16;                         // smaller keys are fixed ones
   std::optional<uint64_t> finishing_;              // the round whose output must be written
+  std::set<int> survivors_;  // local ranks whose streams finishing_ leaves out
   bool is_file_error_reported_ = false;
 };
 

@@ -1,16 +1,26 @@
 // Finds the events files of jobs on this machine.
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
+#include "common/limits/tools.hpp"
 #include "common/machine/files.hpp"
+#include "common/machine/unique_fd.hpp"
+#include "common/text.hpp"
 #include "common/thread/detached_thread.hpp"
 #include "launcher/cpprunctl/events/events.hpp"
+#include "launcher/cpprunctl/jobs/local_jobs.hpp"
 
 namespace cpprun {
 namespace {
@@ -75,21 +85,77 @@ std::string of_running_jobs() {
   return newest.path();
 }
 
-std::string of_kept_jobs() {
+// The folder of temporary run folders.
+fs::path temporary_folder() {
   const char* named = std::getenv("TMPDIR");
   // Jobs ignore a TMPDIR that is not writable.
   const bool is_usable = named != nullptr && *named != '\0' && ::access(named, W_OK) == 0;
-  const fs::path temporary = is_usable ? named : "/tmp";
-  Newest newest;
-  for (const std::string& name : list_folder(temporary)) {
-    if (name.starts_with("torchelastic_")) newest.offer_runs(temporary / name);
+  return is_usable ? named : "/tmp";
+}
+
+std::string of_kept_jobs() {
+  const std::vector<std::string> files = kept_event_files("");
+  return files.empty() ? "" : files.front();
+}
+
+// Passes the lines of a part of the file on.
+void take_part(int file, off_t from, ctl::RunSummary& run) {
+  std::string text(limits::kRunSummaryBytes, '\0');
+  const ssize_t got = ::pread(file, text.data(), text.size(), from);
+  text.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  for (const std::string& line : text::split(text, '\n')) run.take(line);
+}
+
+// The newest finished run whose id begins with `name`. "": there is none.
+Result<std::string> finished_run(const std::string& name) {
+  std::set<std::string> names;
+  std::vector<std::pair<std::string, std::string>> runs;  // run id and file, newest first
+  for (std::string& path : kept_event_files("")) {
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.is_open()) continue;
+    const std::string run_id = read_run(file.get()).run_id;
+    names.insert(run_id);
+    runs.emplace_back(run_id, std::move(path));
   }
-  return newest.path();
+  const Result<std::string> meant = ctl::name_meant(names, name);
+  if (!meant) return meant.error();
+  const auto found = std::ranges::find(runs, *meant, [](const auto& run) { return run.first; });
+  return meant->empty() || found == runs.end() ? "" : found->second;
 }
 
 Error nothing(const std::string& text) { return Error{ErrorKind::BadValue, text}; }
 
 }  // namespace
+
+std::vector<std::string> kept_event_files(const std::string& log_dir) {
+  std::vector<fs::path> jobs;
+  const fs::path temporary = temporary_folder();
+  for (const std::string& name : list_folder(temporary)) {
+    if (name.starts_with("torchelastic_")) jobs.push_back(temporary / name);
+  }
+  if (!log_dir.empty()) jobs.emplace_back(log_dir);
+  std::vector<std::pair<fs::file_time_type, std::string>> found;
+  for (const fs::path& job : jobs) {
+    for (const std::string& run : list_folder(job)) {
+      const fs::path file = job / run / kFile;
+      if (const auto time = modified_at(file)) found.emplace_back(*time, file.string());
+    }
+  }
+  std::ranges::sort(found, std::greater());
+  if (found.size() > limits::kKeptRuns) found.resize(limits::kKeptRuns);
+  std::vector<std::string> files;
+  for (auto& [time, file] : found) files.push_back(std::move(file));
+  return files;
+}
+
+ctl::RunSummary read_run(int file) {
+  ctl::RunSummary run;
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  const auto part = static_cast<off_t>(limits::kRunSummaryBytes);
+  take_part(file, 0, run);
+  if (size > part) take_part(file, std::max(part, size - part), run);
+  return run;
+}
 
 Result<std::string> find_events(const std::string& path) {
   std::error_code error;
@@ -101,8 +167,11 @@ Result<std::string> find_events(const std::string& path) {
         "no job of yours runs on this machine, and no temporary run folder was kept; name a run "
         "folder (it lies in the job's --log-dir)");
   }
-  if (!fs::exists(path, error))
-    return nothing(path + " does not exist, and no job of that name runs here");
+  if (!fs::exists(path, error)) {
+    Result<std::string> finished = finished_run(path);
+    if (!finished || !finished->empty()) return finished;
+    return nothing(path + " does not exist, and no job of that name runs here or has a run folder");
+  }
   if (!fs::is_directory(path, error)) return path;
   const fs::path own = fs::path(path) / kFile;
   if (fs::exists(own, error)) return own.string();

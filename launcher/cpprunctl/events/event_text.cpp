@@ -9,6 +9,8 @@
 
 #include "common/json.hpp"
 #include "common/shown_state.hpp"
+#include "common/text_style.hpp"
+#include "launcher/cpprunctl/jobs/goodput_view.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 
 namespace cpprun::ctl {
@@ -57,11 +59,14 @@ std::string worker_of(const ordered_json& event) {
 std::string end_of_worker(const ordered_json& event) {
   std::string text = worker_of(event);
   const std::string signal = text_of(event, "signal");
-  text += signal.empty() ? " exited with code " + text_of(event, "exit_code")
-                         : " was killed by " + signal;
+  const std::string code = "code " + text_of(event, "exit_code");
+  if (is_set(event, "is_stopped_by_us")) {
+    text += " stopped (" + (signal.empty() ? code : signal) + ")";
+  } else {
+    text += signal.empty() ? " exited with " + code : " was killed by " + signal;
+  }
   if (is_set(event, "is_oom_kill")) text += " (out of memory)";
   if (is_set(event, "has_core")) text += " (core dumped)";
-  if (is_set(event, "is_stopped_by_us")) text += ", as it was told to";
   const std::string error = text_of(event, "error");
   return error.empty() ? text : text + ": " + error;
 }
@@ -117,6 +122,10 @@ std::optional<std::string> words(const ordered_json& event) {
     return round + " resumes from the snapshot of step " + text_of(event, "step");
   }
   if (kind == "worker_started") return worker_of(event) + " started";
+  if (kind == "worker_kept") {
+    return worker_of(event) + " stays from the round before, where it completed step " +
+           text_of(event, "step");
+  }
   if (kind == "round_started") return round + ": all workers here are started";
   if (kind == "worker_ready") return "local rank " + text_of(event, "local_rank") + " is ready";
   if (kind == "snapshot_complete") {
@@ -126,9 +135,16 @@ std::optional<std::string> words(const ordered_json& event) {
   if (kind == "node_lost") return "a node is lost: " + text_of(event, "why");
   if (kind == "node_joined") return text_of(event, "why");
   if (kind == "round_stopping") return round + " stops: " + text_of(event, "why");
-  if (kind == "round_stopped") return round + ": all workers here are gone";
+  if (kind == "round_stopped") {
+    return round + (is_set(event, "regroups") ? ": the workers that stay have left it"
+                                              : ": all workers here are gone");
+  }
   if (kind == "round_ready") return round + ": all workers here are ready";
   if (kind == "timing") return times_of(event);
+  if (kind == "goodput") {
+    const std::optional<GoodputView> view = goodput_view(dump_json(event));
+    return view ? std::optional(goodput_line(view->goodput)) : std::nullopt;
+  }
   if (kind == "failure_summary") return "failure summary: " + text_of(event, "text");
   if (kind == "warning") return "warning: " + text_of(event, "text");
   if (kind == "job_result") return decision(event);
@@ -149,23 +165,70 @@ std::string fields_of(const ordered_json& event) {
   return text;
 }
 
-}  // namespace
-
-std::optional<std::string> event_text(std::string_view line) {
-  const ordered_json event = ordered_json::parse(line, nullptr, false);
-  if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
-  std::string text = text_of(event, "node") + "  " + words(event).value_or(fields_of(event));
-  std::ranges::replace(text, '\n', ' ');
-  return clock_of(event) + "  " + clean(std::move(text)) + "\n";
+// Nothing: the event is one of many.
+std::optional<TextStyle> style_of_event(const ordered_json& event) {
+  const std::string kind = text_of(event, "event");
+  if (kind == "warning" || kind == "node_lost" || kind == "round_stopping") {
+    return TextStyle::Warning;
+  }
+  if (kind == "failure_summary") return TextStyle::Error;
+  if (kind == "worker_exited") {
+    const bool is_bad = number_of(event, "exit_code") != 0 && !is_set(event, "is_stopped_by_us");
+    return is_bad ? std::optional(TextStyle::Error) : std::nullopt;
+  }
+  if (kind == "finished") {
+    return text_of(event, "outcome") == "success" ? TextStyle::Good : TextStyle::Error;
+  }
+  return std::nullopt;
 }
 
-std::optional<LogEvent> log_event(std::string_view line) {
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return clean(std::move(text));
+}
+
+}  // namespace
+
+std::optional<std::string> event_text(std::string_view line, bool is_verbose, bool has_color) {
+  const ordered_json event = ordered_json::parse(line, nullptr, false);
+  if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
+  if (!is_verbose && text_of(event, "event") == "timing") return std::nullopt;
+  const std::string place = clock_of(event) + "  " + one_line(text_of(event, "node")) + "  ";
+  const std::string text = one_line(words(event).value_or(fields_of(event)));
+  const std::optional<TextStyle> style = style_of_event(event);
+  return styled(TextStyle::Faint, place, has_color) +
+         styled(style.value_or(TextStyle::Strong), text, has_color && style) + "\n";
+}
+
+void RunSummary::take(std::string_view line) {
+  const ordered_json event = ordered_json::parse(line, nullptr, false);
+  if (!event.is_object()) return;
+  const std::string kind = text_of(event, "event");
+  ended_us = std::max(ended_us, number_of(event, "time_us"));
+  if (kind == "run_started") {
+    run_id = text_of(event, "run_id");
+    script = text_of(event, "program");
+    max_restarts = number_of(event, "max_restarts");
+    begun_us = number_of(event, "time_us");
+  } else if (kind == "round_formed") {
+    nodes = number_of(event, "group_size");
+    workers = number_of(event, "world_size");
+  } else if (kind == "failure_summary") {
+    failure = text_of(event, "text");
+  } else if (kind == "finished") {
+    outcome = text_of(event, "outcome");
+    exit_code = number_of(event, "exit_code");
+    restarts_used = std::max<int64_t>(0, number_of(event, "restarts_used"));
+  }
+}
+
+std::optional<RoundEvent> round_event(std::string_view line) {
   if (line.find("\"round\"") == std::string_view::npos) return std::nullopt;
   const ordered_json event = ordered_json::parse(line, nullptr, false);
   if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
-  return LogEvent{text_of(event, "event"),   number_of(event, "time_us"),
-                  number_of(event, "round"), number_of(event, "restart_count"),
-                  number_of(event, "rank"),  number_of(event, "local_rank")};
+  return RoundEvent{text_of(event, "event"),   number_of(event, "time_us"),
+                    number_of(event, "round"), number_of(event, "restart_count"),
+                    number_of(event, "rank"),  number_of(event, "local_rank")};
 }
 
 }  // namespace cpprun::ctl

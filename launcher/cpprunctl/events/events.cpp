@@ -60,18 +60,22 @@ ssize_t read_more(int file, std::string& text) {
 }
 
 // Skips lines that are no event, such as a partial line from a full disk.
-void show(const std::string& line, bool is_json) {
-  const std::optional<std::string> text = ctl::event_text(line);
-  if (text) ctl::print(is_json ? line + "\n" : *text);
+void show(const std::string& line, const EventsOptions& options) {
+  if (options.is_json) {
+    if (ctl::event_text(line, true)) ctl::print(line + "\n");
+    return;
+  }
+  const auto text = ctl::event_text(line, options.is_verbose, ctl::has_color());
+  if (text) ctl::print_unchanged(*text);
 }
 
 // Prints the complete lines in `text` and keeps the rest. True: the run has finished.
-bool show_lines(std::string& text, bool is_json) {
+bool show_lines(std::string& text, const EventsOptions& options) {
   size_t begin = 0;
   bool has_finished = false;
   for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::string line = text.substr(begin, end - begin);
-    show(line, is_json);
+    show(line, options);
     has_finished = has_finished || line.find("\"event\":\"finished\"") != std::string::npos;
   }
   text.erase(0, begin);
@@ -90,7 +94,7 @@ Status show_events(const EventsOptions& options) {
   for (;;) {
     const ssize_t got = read_more(file->fd.get(), text);
     if (got < 0) return system_error("cannot read " + file->path, errno);
-    has_finished = show_lines(text, options.is_json) || has_finished;
+    has_finished = show_lines(text, options) || has_finished;
     if (got > 0) continue;
     if (!options.follows || has_finished) return {};
     ::poll(nullptr, 0, kPollMilliseconds);

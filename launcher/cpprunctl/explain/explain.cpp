@@ -1,5 +1,6 @@
 #include "launcher/cpprunctl/explain/explain.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "common/text.hpp"
@@ -13,17 +14,27 @@ Result<std::string> explain(const std::vector<std::string>& words) {
   Environment environment = real_environment();
   environment.variables.insert(environment.variables.begin(), line->variables.rbegin(),
                                line->variables.rend());  // the first of a name counts
+  // The user may ask on another machine than the one that has the script.
+  std::string missing;
+  environment.look_at = [look_at = environment.look_at, &line, &missing](const std::string& path) {
+    const FileFacts facts = look_at(path);
+    const bool is_typed = std::ranges::find(line->words, path) != line->words.end();
+    if (facts.kind != FileKind::Missing || !is_typed) return facts;
+    missing = path;
+    return FileFacts{FileKind::Other, false};
+  };
   const Result<OptionsResult> options_result = read_options(line->words, environment);
   if (!options_result) return options_result.error();
   if (const auto* shown = std::get_if<TextToShow>(&*options_result)) return shown->text;
   if (const auto* over_ssh = std::get_if<LaunchOverSsh>(&*options_result)) {
     const ParsedOptions& options = over_ssh->options;
-    return "would run   one cpprun over ssh on each host of " +
+    return "command     one cpprun over ssh on each host of " +
            (options.is_given("hosts") ? options.hosts : options.hostfile) + "\n";
   }
   const auto& launch = std::get<Launch>(*options_result);
   std::string text = ctl::explanation(launch.config);
-  for (const std::string& warning : launch.warnings) text += "warning     " + warning + "\n";
+  if (!missing.empty()) text += "warning: " + missing + " does not exist here\n";
+  for (const std::string& warning : launch.warnings) text += "warning: " + warning + "\n";
   return text;
 }
 
@@ -37,24 +48,32 @@ std::string range(int least, int most) {
   return least == most ? text : text + " to " + std::to_string(most);
 }
 
-std::string would_run(const WorkerConfig& workers) {
+std::string command(const WorkerConfig& workers) {
   std::vector<std::string> words = workers.program;
   words.insert(words.end(), workers.arguments.begin(), workers.arguments.end());
-  return text::join(words, " ") + "   x" + std::to_string(workers.nproc);
+  return text::join(words, " ");
+}
+
+std::string workers(const AgentConfig& config) {
+  const RendezvousConfig& rendezvous = config.rendezvous;
+  const int nproc = config.workers.nproc;
+  const std::string nodes = range(rendezvous.min_nodes, rendezvous.max_nodes);
+  return nodes + (rendezvous.max_nodes == 1 ? " node x " : " nodes x ") + std::to_string(nproc) +
+         " = " + range(rendezvous.min_nodes * nproc, rendezvous.max_nodes * nproc);
 }
 
 std::string meeting(const RendezvousConfig& rendezvous) {
-  const std::string run_id = ", run id " + rendezvous.run_id;
-  if (rendezvous.is_standalone) return "on this machine, at a free port of loopback" + run_id;
+  const std::string job = ", job id \"" + rendezvous.run_id + "\"";
+  if (rendezvous.is_standalone) return "on this machine, at a free port of loopback" + job;
   const bool is_etcd = rendezvous.backend == Backend::Etcd;
   std::string where = is_etcd ? "" : to_string(rendezvous.endpoint);
   for (const Endpoint& member : rendezvous.etcd.endpoints) {
     where += (where.empty() ? "" : ", ") + to_string(member);
   }
-  if (is_etcd) where += " (who leads is elected there)";
-  return std::string(name_of(rendezvous.backend)) + " at " + where + ", " +
-         range(rendezvous.min_nodes, rendezvous.max_nodes) +
-         (rendezvous.max_nodes == 1 ? " node" : " nodes") + run_id;
+  if (is_etcd) where += " (the leader is elected there)";
+  const bool is_shared = rendezvous.run_id == "none" && rendezvous.backend != Backend::Static;
+  return std::string(name_of(rendezvous.backend)) + " at " + where + job +
+         (is_shared ? " (set --rdzv-id: jobs without one share it)" : "");
 }
 
 std::string store(const RendezvousConfig& rendezvous) {
@@ -76,10 +95,9 @@ std::string restarts(const AgentConfig& config) {
   return text + ", from the newest snapshot in " + config.snapshot_dir;
 }
 
-// Differences that users of torchrun would not expect.
+// Differences that can change a user's result.
 std::vector<std::string> differences(const AgentConfig& config) {
-  std::vector<std::string> all = {"the end of a worker is seen when it happens, not at a poll",
-                                  "the exit code after a signal is 128 + its number, not 1"};
+  std::vector<std::string> all = {"the exit code after a signal is 128 + its number, not 1"};
   if (config.rendezvous.worker_store == WorkerStore::Rank0) {
     all.emplace_back(
         "worker 0 serves MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=False), so a script may set "
@@ -102,8 +120,9 @@ std::vector<std::string> differences(const AgentConfig& config) {
 }  // namespace
 
 std::string explanation(const AgentConfig& config) {
-  std::string shown = "would run   " + would_run(config.workers) + "\n";
-  shown += "meets       " + meeting(config.rendezvous) + "\n";
+  std::string shown = "command     " + command(config.workers) + "\n";
+  shown += "workers     " + workers(config) + "\n";
+  shown += "rendezvous  " + meeting(config.rendezvous) + "\n";
   shown += "store       " + store(config.rendezvous) + "\n";
   shown += "restarts    " + restarts(config) + "\n";
   shown += "logs        " + logs(config) + "\n";

@@ -13,15 +13,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kMillisecondsMax = 1e14;  // 3,000 years; a Duration holds 292
+constexpr double kNumberMax = 9e11;  // ms: 28 years; ten such phases fit into a Duration
 constexpr int kDepthMax = 8;
 
 // A number of an untrusted file; negative ones and nonsense are 0.
 double number_in(const json& object, const char* name) {
   const auto found = object.find(name);
   const bool is_number = found != object.end() && found->is_number();
-  return is_number ? std::clamp(found->get<double>(), 0.0, kMillisecondsMax / kGoodputPhases / 1e4)
-                   : 0;
+  return is_number ? std::clamp(found->get<double>(), 0.0, kNumberMax) : 0;
 }
 
 std::string percent(Duration part, Duration whole) {

@@ -62,6 +62,16 @@ std::string snapshot_of(const std::optional<int64_t>& step) {
   return step ? "step " + std::to_string(*step) : "none";
 }
 
+// The worker that is furthest, took longest or has most memory comes first.
+bool is_before(WorkerOrder order, const WorkerView& one, const WorkerView& other) {
+  const auto key = [order](const WorkerView& worker) -> int64_t {
+    if (order == WorkerOrder::Memory) return worker.memory_bytes.value_or(-1);
+    if (!worker.progress) return -1;
+    return order == WorkerOrder::Step ? worker.progress->step : worker.progress->step_takes.count();
+  };
+  return order == WorkerOrder::Rank ? one.rank < other.rank : key(one) > key(other);
+}
+
 std::vector<std::string> row_of(const WorkerView& worker, const std::string& node) {
   std::string step = "-";
   std::string takes = "-";
@@ -75,17 +85,18 @@ std::vector<std::string> row_of(const WorkerView& worker, const std::string& nod
   return {std::to_string(worker.rank), node, std::to_string(worker.pid), step, takes, age, memory};
 }
 
-std::string head_of(const JobStatus& job) {
+std::string head_of(const JobStatus& job, bool has_color) {
   std::string nodes = std::to_string(job.min_nodes);
   if (job.max_nodes != job.min_nodes) nodes += ":" + std::to_string(job.max_nodes);
   std::string text =
-      job.state + ", round " + std::to_string(job.round) + ", --nnodes " + nodes +
+      styled(style_of(job.state), clean(job.state), has_color) + ", round " +
+      std::to_string(job.round) + ", --nnodes " + nodes +
       (job.wanted_nodes ? " (wanted: " + std::to_string(*job.wanted_nodes) + ")" : "") +
       ", restarts " + of(job.restarts_used, job.max_restarts) +
       (job.admin_restarts > 0 ? " and " + std::to_string(job.admin_restarts) + " by operators"
                               : "") +
       ", newest snapshot: " + snapshot_of(job.snapshot_step) + "\n";
-  if (!job.why_no_round.empty()) text += job.why_no_round + "\n";
+  if (!job.why_no_round.empty()) text += clean(job.why_no_round) + "\n";
   return text;
 }
 
@@ -110,7 +121,7 @@ std::vector<Neighbours> neighbours_of(const std::vector<JobNode>& nodes, bool ar
 
 // With many nodes, adjacent nodes in the same state share a row, so that the table fits one screen
 // and deviating nodes stand out.
-std::string nodes_text(const JobStatus& job) {
+std::string nodes_text(const JobStatus& job, bool has_color) {
   constexpr size_t kRows = 32;
   TextTable table({"NODE", "STATE", "RANKS", "ADDRESS"});
   int64_t rank = 0;
@@ -121,34 +132,85 @@ std::string nodes_text(const JobStatus& job) {
     table.add({count == 1 ? first.name : first.name + " to " + job.nodes[row.last].name,
                first.state, is_member ? range_of(rank, row.workers) : "-",
                count == 1 ? first.address : std::to_string(count) + " nodes"});
+    table.paint(1, style_of(first.state));
     if (is_member) rank += row.workers;
   }
-  return table.is_empty() ? "" : "\n" + table.text();
+  return table.is_empty() ? "" : "\n" + table.text(has_color);
 }
 
 }  // namespace
 
-std::string ps_text(const std::vector<LocalJob>& jobs) {
+std::string ps_text(const std::vector<LocalJob>& jobs, bool has_color) {
   TextTable table({"JOB", "STATE", "NODES", "WORKERS", "RESTARTS", "UP", "SCRIPT"});
   for (const JobRow& job : rows_of(jobs)) {
     table.add({job.run_id, name_of(job.state), count_text(job.nodes), count_text(job.workers),
                of(job.restarts_used, job.max_restarts), duration_text(to_seconds(job.up)),
                job.script});
+    table.paint(1, style_of(name_of(job.state)));
   }
-  return table.is_empty() ? "no job of yours runs on this machine\n" : table.text();
+  return table.is_empty() ? "no job of yours runs on this machine\n" : table.text(has_color);
+}
+
+std::string ps_all_text(const std::vector<LocalJob>& running,
+                        const std::vector<FinishedJob>& finished, int64_t now_us, bool has_color) {
+  TextTable table({"JOB", "STATE", "NODES", "WORKERS", "RESTARTS", "UP", "ENDED", "SCRIPT"});
+  for (const JobRow& job : rows_of(running)) {
+    table.add({job.run_id, name_of(job.state), count_text(job.nodes), count_text(job.workers),
+               of(job.restarts_used, job.max_restarts), duration_text(to_seconds(job.up)), "-",
+               job.script});
+    table.paint(1, style_of(name_of(job.state)));
+  }
+  for (const FinishedJob& job : finished) {
+    const RunSummary& run = job.run;
+    const auto seconds_of = [](int64_t us) { return static_cast<double>(us) / 1e6; };
+    table.add({run.run_id, job.state(), count_text(run.nodes), count_text(run.workers),
+               of(run.restarts_used, run.max_restarts),
+               duration_text(seconds_of(run.ended_us - run.begun_us)),
+               duration_text(seconds_of(now_us - run.ended_us)) + " ago", run.script});
+    table.paint(1, style_of(job.state()));
+  }
+  return table.is_empty() ? "no job of yours runs on this machine or has a run folder here\n"
+                          : table.text(has_color);
+}
+
+WorkerOrder worker_order(std::string_view word) {
+  for (const WorkerOrder order : {WorkerOrder::Step, WorkerOrder::StepTime, WorkerOrder::Memory}) {
+    if (word == name_of(order)) return order;
+  }
+  return WorkerOrder::Rank;
+}
+
+const char* name_of(WorkerOrder order) {
+  switch (order) {
+    case WorkerOrder::Rank: return "rank";
+    case WorkerOrder::Step: return "step";
+    case WorkerOrder::StepTime: return "time";
+    case WorkerOrder::Memory: return "memory";
+  }
+  return "";
+}
+
+WorkerOrder next(WorkerOrder order) {
+  return order == WorkerOrder::Memory ? WorkerOrder::Rank
+                                      : static_cast<WorkerOrder>(static_cast<int>(order) + 1);
 }
 
 std::string status_text(const std::string& run_id, const JobStatus* job,
-                        const std::vector<LocalJob>& agents) {
-  std::string text = "job " + clean(run_id) + "\n";
-  if (job != nullptr) text += head_of(*job) + nodes_text(*job);
-  TextTable workers({"RANK", "NODE", "PID", "STEP", "STEP TIME", "HEARTBEAT", "MEMORY"});
+                        const std::vector<LocalJob>& agents, WorkerOrder order, bool has_color) {
+  std::string text = styled(TextStyle::Strong, "job " + clean(run_id), has_color) + "\n";
+  if (job != nullptr) text += head_of(*job, has_color) + nodes_text(*job, has_color);
+  std::vector<std::pair<const WorkerView*, std::string>> rows;
   for (const LocalJob& agent : agents) {
-    for (const WorkerView& worker : agent.view.workers) {
-      workers.add(row_of(worker, agent.view.node));
-    }
+    for (const WorkerView& worker : agent.view.workers) rows.emplace_back(&worker, agent.view.node);
   }
-  if (!workers.is_empty()) text += "\nworkers here:\n" + workers.text();
+  if (order != WorkerOrder::Rank) {
+    std::ranges::stable_sort(rows, [order](const auto& one, const auto& other) {
+      return is_before(order, *one.first, *other.first);
+    });
+  }
+  TextTable workers({"RANK", "NODE", "PID", "STEP", "STEP TIME", "HEARTBEAT", "MEMORY"});
+  for (const auto& [worker, node] : rows) workers.add(row_of(*worker, node));
+  if (!workers.is_empty()) text += "\nworkers here:\n" + workers.text(has_color);
   return text;
 }
 
@@ -204,17 +266,42 @@ std::string slowest_text(const std::vector<LocalJob>& agents) {
   return text + "\n";
 }
 
-std::string frame(const std::string& text, size_t rows, size_t columns) {
+namespace {
+
+// At most so many characters of the line; colours take no room.
+std::string cut(const std::string& line, size_t columns) {
+  std::string out;
+  size_t shown = 0;
+  bool has_escape = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b') {
+      const size_t end = std::min(line.find('m', i), line.size() - 1);
+      out += line.substr(i, end - i + 1);
+      has_escape = true;
+      i = end;
+      continue;
+    }
+    const bool is_begin = (static_cast<unsigned char>(line[i]) & 0xc0) != 0x80;  // of a character
+    if (is_begin && ++shown > columns) return has_escape ? out + "\x1b[0m" : out;
+    out += line[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string frame(const std::string& text, size_t rows, size_t columns, const std::string& foot) {
   std::vector<std::string> lines = text::split(text, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
-  const size_t shown = std::min(lines.size(), std::max<size_t>(rows, 2) - 1);
+  const size_t shown = std::min(lines.size(), std::max<size_t>(rows, 3) - (foot.empty() ? 1 : 2));
   std::string out = "\x1b[H";
   for (size_t i = 0; i < shown; ++i) {
     const bool is_cut = i + 1 == shown && shown < lines.size();
     const std::string line =
         is_cut ? "... and " + std::to_string(lines.size() - shown + 1) + " lines more" : lines[i];
-    out += line.substr(0, columns) + "\x1b[K\r\n";
+    out += cut(line, columns) + "\x1b[K\r\n";
   }
+  if (!foot.empty()) out += cut(foot, columns) + "\x1b[K\r\n";
   return out + "\x1b[J";
 }
 

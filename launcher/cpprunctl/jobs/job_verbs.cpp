@@ -4,8 +4,10 @@
 #include <set>
 
 #include "common/limits/admin.hpp"
+#include "common/machine/clock.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
+#include "launcher/cpprunctl/jobs/finished_jobs.hpp"
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
@@ -78,7 +80,8 @@ Result<std::string> remote_status_text(const JobCommandOptions& options) {
   std::string run_id = options.job;
   Result<JobStatus> job = job_in(*body, run_id);
   if (!job) return job.error();
-  return options.is_json ? joined_json({}, *body) : status_text(run_id, &*job, {});
+  return options.is_json ? joined_json({}, *body)
+                         : status_text(run_id, &*job, {}, WorkerOrder::Rank, has_color());
 }
 
 Result<int> signal_of(const std::string& given) {
@@ -94,12 +97,16 @@ Result<int> signal_of(const std::string& given) {
 
 Status ps(const JobCommandOptions& options) {
   const std::vector<LocalJob> jobs = local_jobs();
+  const bool is_all = options.is_all || !options.log_dir.empty();
+  std::vector<FinishedJob> finished;
+  if (is_all) finished = finished_jobs(options.log_dir, jobs);
   if (options.is_json) {
     std::vector<std::string> bodies;
     for (const LocalJob& job : jobs) bodies.push_back(job.body);
-    print(joined_json(bodies, ""));
+    print(is_all ? all_jobs_json(bodies, finished) : joined_json(bodies, ""));
   } else {
-    print(ps_text(jobs));
+    print_unchanged(is_all ? ps_all_text(jobs, finished, wall_now().microseconds, has_color())
+                           : ps_text(jobs, has_color()));
   }
   return {};
 }
@@ -119,8 +126,10 @@ Result<std::string> status_text_of(const JobCommandOptions& options, bool is_top
     return joined_json(bodies, body ? *body : "");
   }
   Result<JobStatus> job = body ? job_in(*body, run_id) : Result<JobStatus>(body.error());
-  std::string text = status_text(run_id, job ? &*job : nullptr, *agents) + slowest_text(*agents);
-  if (!job) text += "the coordinator: " + job.error().text + "\n";
+  std::string text =
+      status_text(run_id, job ? &*job : nullptr, *agents, worker_order(options.sort), has_color()) +
+      slowest_text(*agents);
+  if (!job) text += "the coordinator: " + clean(job.error().text) + "\n";
   if (is_top) text += gpus_text(gpus_here(kGpuQueryTimeout));
   return text;
 }
@@ -128,7 +137,11 @@ Result<std::string> status_text_of(const JobCommandOptions& options, bool is_top
 Status status(const JobCommandOptions& options) {
   Result<std::string> text = status_text_of(options);
   if (!text) return text.error();
-  print(*text);
+  if (options.is_json) {
+    print(*text);
+  } else {
+    print_unchanged(*text);
+  }
   return {};
 }
 

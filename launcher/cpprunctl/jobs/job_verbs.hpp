@@ -17,9 +17,12 @@ struct JobCommandOptions {
   std::string signal;
   std::optional<int64_t> rank{};
   int64_t lines = 10;
-  std::string since;   // of logs: a time specification; empty: only the last lines
-  double every_s = 1;  // between two frames of top
-  int64_t frames = 0;  // of top; 0: until the job ends
+  std::string since;          // of logs: a time specification; empty: only the last lines
+  double every_s = 1;         // between two frames of top
+  int64_t frames = 0;         // of top; 0: until the job ends
+  std::string sort = "rank";  // of top: the order of the workers
+  bool is_all = false;        // ps: finished jobs too
+  std::string log_dir;        // ps -a: a folder of run folders besides the temporary one
   bool is_json = false;
   bool follows = false;
   bool is_resumable = false;
@@ -36,9 +39,10 @@ Status status(const JobCommandOptions& options);
 // Shows the hosts of a job with their faults, and which are excluded.
 Status nodes(const JobCommandOptions& options);
 // Repeats the status until the job ends: a full screen on a terminal, else one table after another.
+// At its end it prints the outcome.
 Status top(const JobCommandOptions& options);
 // The text that status prints, with the slowest rank at its end. With `is_top` it includes the GPUs
-// of this machine. Prints nothing.
+// of this machine. Printable, but for colours. Prints nothing.
 Result<std::string> status_text_of(const JobCommandOptions& options, bool is_top = false);
 // Prints how a job has used its time: of the running job, else from the events in its run folder.
 Status goodput(const JobCommandOptions& options);

@@ -6,6 +6,7 @@
 #include "common/json.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/shown_state.hpp"
+#include "launcher/cpprunctl/jobs/finished_jobs.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -162,14 +163,41 @@ std::string stacks_json(const std::vector<std::pair<std::string, admin::WorkerSt
   return line_of(json);
 }
 
-std::string joined_json(const std::vector<std::string>& agents, const std::string& status) {
-  Json json{{"agents", Json::array()}, {"status", nullptr}};
+namespace {
+
+Json agents_json(const std::vector<std::string>& agents) {
+  Json all = Json::array();
   for (const std::string& body : agents) {
     Result<Json> agent = object_of(body);
     if (!agent) continue;
     (*agent)["job_state"] = name_of(shown_state_of_agent(text(*agent, "state")));
-    json["agents"].push_back(std::move(*agent));
+    all.push_back(std::move(*agent));
   }
+  return all;
+}
+
+}  // namespace
+
+std::string all_jobs_json(const std::vector<std::string>& agents,
+                          const std::vector<FinishedJob>& finished) {
+  Json json{{"agents", agents_json(agents)}, {"finished", Json::array()}};
+  for (const FinishedJob& job : finished) {
+    const RunSummary& run = job.run;
+    json["finished"].push_back({{"run_id", run.run_id},
+                                {"job_state", job.state()},
+                                {"outcome", run.outcome},
+                                {"exit_code", run.exit_code},
+                                {"begun_us", run.begun_us},
+                                {"ended_us", run.ended_us},
+                                {"world_size", run.workers},
+                                {"script", run.script},
+                                {"run_folder", job.folder}});
+  }
+  return line_of(json);
+}
+
+std::string joined_json(const std::vector<std::string>& agents, const std::string& status) {
+  Json json{{"agents", agents_json(agents)}, {"status", nullptr}};
   if (Result<Json> whole = object_of(status); whole) json["status"] = std::move(*whole);
   return line_of(json);
 }

@@ -12,6 +12,8 @@
 
 namespace cpprun::ctl {
 
+struct FinishedJob;
+
 // A node of a job, from the coordinator's view.
 struct JobNode {
   std::string name;
@@ -59,6 +61,9 @@ Result<std::map<std::string, JobStatus>> decode_status(const std::string& body);
 
 // For --json: {"agents": [...], "status": ...} from unparsed bodies; an empty one is null.
 std::string joined_json(const std::vector<std::string>& agents, const std::string& status);
+// For ps -a --json: the same agents, and "finished": the jobs that have ended.
+std::string all_jobs_json(const std::vector<std::string>& agents,
+                          const std::vector<FinishedJob>& finished);
 // {"pid": ..., "rank": ..., "node": ...}
 std::string pid_json(int64_t pid, int64_t rank, const std::string& node);
 // The text of {"done": "..."}; "" for anything else.

@@ -1,12 +1,18 @@
 // The verb top: repeats the status of a job.
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include <array>
+#include <ctime>
 #include <optional>
 
+#include "common/machine/unique_fd.hpp"
+#include "common/shown_state.hpp"
 #include "common/text.hpp"
+#include "launcher/cpprunctl/events/events.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
@@ -15,16 +21,39 @@
 namespace cpprun {
 namespace {
 
-using namespace ctl;
+using ctl::agents_of;
+using ctl::clean;
+using ctl::duration_text;
+using ctl::frame;
+using ctl::has_color;
+using ctl::local_jobs;
+using ctl::print_unchanged;
+using ctl::RunSummary;
+using ctl::style_of;
+using ctl::worker_order;
+using ctl::WorkerOrder;
 
-void show(const std::string& text) {
+bool is_on_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+
+// "14:03:59   workers by rank   s: sort, q: quit".
+std::string foot_text(WorkerOrder order) {
+  const time_t now = ::time(nullptr);
+  tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 16> clock{};
+  ::strftime(clock.data(), clock.size(), "%H:%M:%S", &local);
+  return styled(
+      TextStyle::Faint,
+      std::string(clock.data()) + "   workers by " + name_of(order) + "   s: sort, q: quit",
+      has_color());
+}
+
+void show(const std::string& text, WorkerOrder order) {
   winsize size{};
-  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
-  if (is_terminal) ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+  if (is_on_terminal()) ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
   const size_t rows = size.ws_row > 0 ? size.ws_row : 24;
   const size_t columns = size.ws_col > 0 ? size.ws_col : 80;
-  const std::string plain = text::printable(text);
-  print_unchanged(is_terminal ? frame(plain, rows, columns) : plain + "\n");
+  print_unchanged(is_on_terminal() ? frame(text, rows, columns, foot_text(order)) : text + "\n");
   std::fflush(stdout);
 }
 
@@ -44,36 +73,73 @@ class Keys {
   }
   Keys(const Keys&) = delete;
 
-  // Waits for the time or a key. True: the key is q or Ctrl-C.
-  bool is_over(int milliseconds) const {
+  enum class Key { None, Quit, Sort };
+  // Waits for the time or a key.
+  Key wait(int milliseconds) const {
     pollfd key{before_ ? STDIN_FILENO : -1, POLLIN, 0};
     char pressed = 0;
-    if (::poll(&key, 1, milliseconds) <= 0) return false;
+    if (::poll(&key, 1, milliseconds) <= 0) return Key::None;
     constexpr char kCtrlC = 3;
-    return ::read(STDIN_FILENO, &pressed, 1) != 1 || pressed == 'q' || pressed == kCtrlC;
+    if (::read(STDIN_FILENO, &pressed, 1) != 1) return Key::Quit;
+    if (pressed == 'q' || pressed == kCtrlC) return Key::Quit;
+    return pressed == 's' ? Key::Sort : Key::None;
   }
 
  private:
   std::optional<termios> before_;
 };
 
+// The events of a job's agent here. The file stays readable when the job removes its folder.
+class EventsOfJob {
+ public:
+  explicit EventsOfJob(const std::string& run_folder)
+      : file_(run_folder.empty()
+                  ? -1
+                  : ::open((run_folder + "/events.jsonl").c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+  // How the job has ended, in one line or with its failure summary.
+  std::string outcome(const std::string& job) const {
+    const RunSummary run = file_.is_open() ? read_run(file_.get()) : RunSummary();
+    const std::string name = "job " + clean(job);
+    if (run.outcome.empty()) return name + " has ended\n";
+    const std::string state = ::cpprun::name_of(shown_state_of_outcome(run.outcome));
+    std::string text = name + " " + styled(style_of(state), state, has_color()) + " after " +
+                       duration_text(static_cast<double>(run.ended_us - run.begun_us) / 1e6) +
+                       ", exit code " + std::to_string(run.exit_code) + "\n";
+    if (state == "failed" && !run.failure.empty()) text += text::printable(run.failure) + "\n";
+    return text;
+  }
+
+ private:
+  UniqueFd file_;
+};
+
 }  // namespace
 
-// Ends when a job that was shown before can no longer be found.
 Status top(const JobCommandOptions& options) {
   JobCommandOptions one = options;
+  std::string folder;
   // The whole name: a later job that begins with the same letters does not end the display.
   if (auto agents = agents_of(local_jobs(), options.job); one.endpoint.empty() && agents) {
     one.job = agents->front().view.run_id;
+    folder = agents->front().view.run_folder;
   }
-  if (::isatty(STDOUT_FILENO) == 1) print_unchanged("\x1b[2J");
+  const EventsOfJob events(folder);
+  if (is_on_terminal()) print_unchanged("\x1b[2J");
   const Keys keys;
   for (int64_t shown = 0; options.frames == 0 || shown < options.frames; ++shown) {
-    if (shown > 0 && keys.is_over(static_cast<int>(options.every_s * 1000))) return {};
+    if (shown > 0) {
+      const Keys::Key key = keys.wait(static_cast<int>(options.every_s * 1000));
+      if (key == Keys::Key::Quit) return {};
+      if (key == Keys::Key::Sort) one.sort = name_of(next(worker_order(one.sort)));
+    }
     Result<std::string> text = status_text_of(one, true);
-    if (!text && shown > 0) return {};
-    if (!text) return text.error();
-    show(*text);
+    if (!text && shown == 0) return text.error();
+    if (!text) {
+      print_unchanged(events.outcome(one.job));
+      return {};
+    }
+    show(*text, worker_order(one.sort));
     if (std::ferror(stdout) != 0) return {};  // the reader of the pipe has closed it
   }
   return {};

@@ -26,7 +26,7 @@ class RunFolder {
   explicit RunFolder(const std::string& path) : path_(path) {
     std::ifstream events(path + "/events.jsonl", std::ios::binary);
     for (std::string line; std::getline(events, line);) {
-      const std::optional<LogEvent> event = log_event(line);
+      const std::optional<RoundEvent> event = round_event(line);
       if (!event) continue;
       if (event->name == "round_formed") attempts_[event->round] = event->restart_count;
       if (event->name == "worker_started") started_.push_back(*event);
@@ -34,7 +34,7 @@ class RunFolder {
   }
 
   void add_files(const JobCommandOptions& options, std::vector<LogFile>& files) const {
-    for (const LogEvent& worker : started_) {
+    for (const RoundEvent& worker : started_) {
       if (options.rank && worker.rank != *options.rank) continue;
       const std::string folder = folder_of(worker.round) + "/" + std::to_string(worker.local_rank);
       for (const char* name : {"/stdout.log", "/stderr.log"}) {
@@ -56,7 +56,7 @@ class RunFolder {
 
   std::string path_;
   std::map<int64_t, int64_t> attempts_;  // restart count by round
-  std::vector<LogEvent> started_;
+  std::vector<RoundEvent> started_;
 };
 
 bool is_meant(const LocalJob& job, const JobCommandOptions& options) {

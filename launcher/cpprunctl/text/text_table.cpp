@@ -1,5 +1,7 @@
 #include "launcher/cpprunctl/text/text_table.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -7,22 +9,33 @@
 #include "common/text.hpp"
 
 namespace cpprun::ctl {
+namespace {
+
+ColorMode chosen_mode = ColorMode::Auto;
+
+}  // namespace
 
 void TextTable::add(std::vector<std::string> row) {
   for (std::string& word : row) word = clean(std::move(word));
   rows_.push_back(std::move(row));
 }
 
-std::string TextTable::text() const {
+std::string TextTable::text(bool has_color) const {
   std::vector<size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::string out;
-  for (const auto& row : rows_) {
+  for (size_t number = 0; number < rows_.size(); ++number) {
+    const auto& row = rows_[number];
     for (size_t i = 0; i < row.size(); ++i) {
-      out += row[i];
+      const auto found = styles_.find({number, i});
+      const bool is_styled = number == 0 || found != styles_.end();
+      const TextStyle style = number == 0 ? TextStyle::Faint
+                              : is_styled ? found->second
+                                          : TextStyle::Strong;
+      out += styled(style, row[i], has_color && is_styled);
       if (i + 1 < row.size()) out.append(widths[i] - row[i].size() + 2, ' ');
     }
     out += '\n';
@@ -74,6 +87,16 @@ std::string clean(std::string text) {
   }
   return text;
 }
+
+TextStyle style_of(std::string_view state) {
+  if (state == "running" || state == "succeeded") return TextStyle::Good;
+  if (state == "failed" || state == "dead" || state == "silent") return TextStyle::Error;
+  return TextStyle::Warning;
+}
+
+void set_color(ColorMode mode) { chosen_mode = mode; }
+
+bool has_color() { return wants_color(STDOUT_FILENO, chosen_mode); }
 
 void print(std::string_view text) { print_unchanged(text::printable(text)); }
 

@@ -33,6 +33,9 @@ std::string rest_after(const std::string& message, std::string_view words) {
   return message.starts_with(words) ? message.substr(words.size()) : "";
 }
 
+// "a,b" as "a, b".
+std::string spaced(const std::string& list) { return text::join(text::split(list, ','), ", "); }
+
 std::string reworded(const std::string& message, const std::vector<std::string>& options) {
   for (const std::string_view words : {"The following argument was not expected: ",
                                        "The following arguments were not expected: "}) {
@@ -43,6 +46,25 @@ std::string reworded(const std::string& message, const std::vector<std::string>&
   const size_t equals = unread.find(" = ");
   if (equals != std::string::npos) {
     return "invalid " + unread.substr(0, equals) + " '" + unread.substr(equals + 3) + "'";
+  }
+  const size_t choice = message.find(" not in {");
+  const size_t colon = message.find(": ");
+  if (choice != std::string::npos && colon < choice && message.ends_with('}')) {
+    return "invalid " + message.substr(0, colon) + " '" +
+           message.substr(colon + 2, choice - colon - 2) + "'\nhint: it is one of " +
+           spaced(message.substr(choice + 9, message.size() - choice - 10));
+  }
+  if (colon != std::string::npos && message.find(" required ", colon) != std::string::npos) {
+    return message.substr(0, colon) + " needs a value";
+  }
+  const size_t needs = message.find(" requires ");
+  if (needs != std::string::npos) {
+    return message.substr(0, needs) + " needs " + message.substr(needs + 10);
+  }
+  const size_t excludes = message.find(" excludes ");
+  if (excludes != std::string::npos) {
+    return message.substr(0, excludes) + " and " + message.substr(excludes + 10) +
+           " do not go together";
   }
   if (message == "A subcommand is required") return "a command is missing";
   const size_t required = message.find(" is required");

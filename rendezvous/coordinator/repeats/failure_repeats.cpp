@@ -10,7 +10,7 @@
 namespace cpprun {
 namespace {
 
-constexpr int64_t kCountMax = 1'000'000'000;  // as the greatest --max-restarts
+constexpr int64_t kRepeatsMax = 1'000'000'000;  // as the greatest --max-restarts
 
 bool has_progressed(const JobProgress& made, const control::PastFailures& past) {
   return made.step > past.best_step || made.snapshot > past.best_snapshot;
@@ -57,8 +57,8 @@ std::string note_failure(const RootCause& cause, const JobProgress& made,
 
 control::PastFailures sane(control::PastFailures past) {
   past.last = past.last.substr(0, limits::kFingerprintBytes);
-  past.repeats = std::clamp<int64_t>(past.repeats, 0, kCountMax);
-  past.fruitless = std::clamp<int64_t>(past.fruitless, 0, kCountMax);
+  past.repeats = std::clamp<int64_t>(past.repeats, 0, kRepeatsMax);
+  past.fruitless = std::clamp<int64_t>(past.fruitless, 0, kRepeatsMax);
   return past;
 }
 

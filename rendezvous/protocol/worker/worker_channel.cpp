@@ -82,6 +82,10 @@ void walk(auto& body, Of<FaultPermitRequest> auto& m) {
 }
 void walk(auto& body, Of<Began> auto& m) { body(m.step, m.epoch); }
 void walk(auto& body, Of<FirstStep> auto& m) { body(m.step); }
+void walk(auto&, Of<Elastic> auto&) {}
+void walk(auto&, Of<Regroup> auto&) {}
+void walk(auto& body, Of<Released> auto& m) { body(m.step); }
+void walk(auto&, Of<NewRound> auto&) {}
 
 // A message's type on the wire is its index in the variant.
 template <size_t... kTypes>

@@ -17,13 +17,13 @@
 
 namespace cpprun::channel {
 
-inline constexpr uint32_t kVersion = 4;
+inline constexpr uint32_t kVersion = 5;
 // Longer datagrams are errors. Receivers have room for one more byte, to detect them.
 inline constexpr size_t kMessageBytes = 20 + limits::kWorkerReportBytes;
 
 // A worker's first message. The agent identifies the worker by its session. The agent's version is
 // in the page: from 2 on it supports the messages after Report, from 3 on Resumed to Began, from 4
-// on FirstStep.
+// on FirstStep, from 5 on Elastic to NewRound.
 struct Hello {
   uint32_t version = kVersion;
 };
@@ -99,9 +99,22 @@ struct FirstStep {
   int64_t step = 0;
 };
 
-using Message =
-    std::variant<Hello, Page, Ready, Report, ArenaRequest, PeerArenaRequest, Arena, CommitRequest,
-                 Permission, Snapshot, Resumed, FaultPermitRequest, Began, FirstStep>;
+// The worker can regroup: when a round ends because of another worker, it leaves its process group
+// and stays for the next round. Regroup and NewRound come over the connection that sent this.
+struct Elastic {};
+// The agent asks the worker to leave its process group now.
+struct Regroup {};
+// The worker has left its process group, and waits for NewRound.
+struct Released {
+  int64_t step = -1;  // the last one that it has completed; -1: none
+};
+// The next round begins. Carries three descriptors: a memory with the variables of the round,
+// "NAME=value" or "NAME" for one to remove, each with a zero byte behind it; stdout; stderr.
+struct NewRound {};
+
+using Message = std::variant<Hello, Page, Ready, Report, ArenaRequest, PeerArenaRequest, Arena,
+                             CommitRequest, Permission, Snapshot, Resumed, FaultPermitRequest,
+                             Began, FirstStep, Elastic, Regroup, Released, NewRound>;
 
 // Cuts texts to limits::kWorkerReportBytes.
 std::string encode(const Message& message);

@@ -44,7 +44,7 @@ void DashboardService::fill(ServerHooks& hooks) {
 std::vector<Topic> DashboardService::topics(const std::set<std::string>& private_ones) {
   const Instant now = boot_now();
   if (watched_.must_be_renewed(now)) watch(limits::kWatchDuration);
-  history_.update(now, core_);
+  history_.update(core_);
   std::vector<Topic> all = {{"state", dashboard_state(core_, job_history_)},
                             {"progress", dashboard_progress(core_)}};
   std::erase_if(tails_, [&](const auto& e) { return !private_ones.contains(topic_of(e.first)); });

@@ -11,6 +11,13 @@ function make(tag, text = '', className = '') {
   return element;
 }
 
+// A cell of a table; narrow screens show the label in front of the text.
+function cellOf(label, text) {
+  const cell = make('td', text);
+  cell.dataset.label = label;
+  return cell;
+}
+
 function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 }

@@ -19,7 +19,7 @@ function draw() {
   const job = state.jobs[runId];
   byId('job').hidden = !job;
   byId('empty').hidden = Boolean(job);
-  byId('empty').textContent = 'No job is known here. It appears as soon as its first agent comes.';
+  byId('empty').textContent = 'No job is known here. It appears when its first agent connects.';
   byId('host').textContent = `coordinator ${state.host}`;
   byId('version').textContent = `cpprun ${state.version}`;
   drawJobs(state.jobs);
@@ -27,9 +27,11 @@ function draw() {
   document.title = `${job.state} · ${runId}`;
   const told = toldNow(job);
   drawHead(job);
+  drawWaiting(job);
   drawFailureSummary(job);
   drawFigures(job);
   drawMap(job, told);
+  drawRankTable(job, told);
   drawTimeline(job);
   drawRounds(job);
   drawPlot(model.history.get(runId) ?? []);
@@ -60,21 +62,53 @@ function drawHead(job) {
   byId('phase').textContent = job.state;
   byId('phase').className = 'pill ' + mood;
   byId('reason').textContent = job.outcome ? '' : job.why_no_round;
+  const first = job.rounds[0];
+  byId('since').textContent = first ? `since ${clock(first.formed_ms)}, ` +
+    `${duration(coordinatorNow() - first.formed_ms)} ago` : '';
 }
 
-// The job's result or, while it runs, the last failure.
+// Before the first round: how many nodes are missing, and what to type there.
+function drawWaiting(job) {
+  const missing = missingNodes(job);
+  byId('waiting').hidden = missing === 0;
+  for (const id of ['figures', 'rounds-part', 'steps-part', 'log-part']) {
+    byId(id).hidden = missing > 0;
+  }
+  if (missing === 0) return;
+  byId('waiting-title').textContent = `Waiting for ${count(missing, 'more node')}`;
+  byId('waiting-text').textContent = job.has_fixed_ranks
+    ? 'Start the same command there with its own --node-rank.'
+    : 'Start the same command there, with the same script and arguments:';
+  byId('waiting-command').hidden = job.has_fixed_ranks;
+  byId('waiting-command').textContent =
+    joinCommand(job, runId, model.state.host, location.port || 80);
+}
+
+// The error of a failed job, or the last failure of one that goes on: small once it is healed.
 function drawFailureSummary(job) {
   const box = byId('failure_summary');
   const failed = [...job.rounds].reverse().find(round => round.class);
-  const titles = {success: 'All workers ended well', stopped: 'Stopped; everything is saved',
-    failure: 'The job has failed'};
   box.hidden = !job.outcome && !failed;
   if (box.hidden) return;
   const recovery = failed ? recoveryOf(job.rounds, job.rounds.indexOf(failed)) : null;
+  const titles = {success: 'All workers ended well', stopped: 'Stopped; everything is saved',
+    failure: failed?.error || 'The job has failed'};
   byId('failure_summary-title').textContent = titles[job.outcome] ?? brokenText(failed, recovery);
-  byId('failure_summary-text').textContent = job.outcome ? job.failure_summary : failed.root_cause;
+  byId('failure_summary-text').textContent = failureText(job, failed);
+  const isHealed = !job.outcome && recovery !== null;
+  const hint = job.outcome === 'failure' || (!job.outcome && !isHealed) ? failed?.hint : '';
+  byId('failure_summary-hint').hidden = !hint;
+  byId('failure_summary-hint').textContent = hint ? `Hint: ${hint}` : '';
   const mood = {success: 'good', stopped: 'warn', failure: 'bad'}[job.outcome];
-  box.className = 'failure summary ' + (mood ?? (recovery === null ? 'warn' : ''));
+  box.className = 'failure_summary ' + (mood ?? (isHealed ? 'healed' : 'warn'));
+}
+
+// Where and how the worker failed; the title has the error.
+function failureText(job, failed) {
+  if (job.outcome !== 'failure' && job.outcome) return job.failure_summary;
+  const place = failed?.location ? `${failed.location}; ` : '';
+  if (job.outcome) return place + job.failure_summary;
+  return place + failed.root_cause + (failed.error ? `: ${failed.error}` : '');
 }
 
 function brokenText(round, recovery) {
@@ -95,7 +129,7 @@ function drawFigures(job) {
     ['Ranks', job.world_size.toLocaleString('en'), ''],
     ['Restarts used', used, `of ${most}`],
     ...(hangs ? [['After hangs', hangs, `of ${mostHangs}`]] : []),
-    ['Step', newest && newest.step >= 0 ? newest.step.toLocaleString('en') : '–', ''],
+    ['Step', newest && newest.step >= 0 ? newest.step.toLocaleString('en') : '–', behindText(newest)],
     ['Step time', newest?.median ? stepTime(newest.median) : '–', ''],
     ['Newest snapshot', job.snapshot_step === null ? '–' : job.snapshot_step.toLocaleString('en'),
       job.snapshot_step === null ? '' : 'steps'],
@@ -108,6 +142,11 @@ function drawFigures(job) {
     box.append(make('dt', name), data);
     return box;
   }));
+}
+
+function behindText(point) {
+  const behind = point && point.last >= 0 ? point.step - point.last : 0;
+  return behind > 0 ? `slowest ${point.last.toLocaleString('en')}` : '';
 }
 
 function drawWords(job) {
@@ -139,7 +178,7 @@ function listen() {
   };
   events.onerror = () => {
     if (events.readyState !== EventSource.CLOSED) {
-      sayLine('out of touch; what is shown may be old', false);
+      sayLine('disconnected; what is shown may be old', false);
       return;
     }
     sayLine('refused', false);  // the browser does not reconnect by itself

@@ -1,5 +1,6 @@
 // The map of nodes and ranks: cards if there is room, otherwise a square per node.
 const CARDS = 48;
+const RANK_ROWS = 256;  // the map shows all
 
 function drawMap(job, told) {
   const nodes = nodesOf(job);
@@ -48,7 +49,7 @@ function card(node, told) {
   const name = make('div', '', 'name');
   const bold = make('b', node.name);
   bold.title = `${node.name}, ${node.address}, role ${node.role}`;
-  name.append(bold, make('span', node.groupRank === null ? `${node.state}, no part` : node.state));
+  name.append(bold, make('span', node.groupRank === null ? `${node.state}, not in the round` : node.state));
   const ranks = make('div', '', 'ranks');
   for (let i = 0; i < node.nproc; ++i) {
     const rank = node.baseRank === null ? null : node.baseRank + i;
@@ -64,6 +65,28 @@ function card(node, told) {
   }
   box.append(name, ranks);
   return box;
+}
+
+// All ranks as a table, for touch screens, where the map shows no details.
+function drawRankTable(job, told) {
+  const rows = [];
+  for (const node of nodesOf(job)) {
+    for (let i = 0; node.baseRank !== null && i < node.nproc; ++i) {
+      if (rows.length === RANK_ROWS) break;
+      rows.push(rankRow(node, node.baseRank + i, told));
+    }
+  }
+  byId('ranks-part').hidden = rows.length === 0;
+  byId('ranks').tBodies[0].replaceChildren(...rows);
+}
+
+function rankRow(node, rank, told) {
+  const step = told?.steps[rank] >= 0 ? told.steps[rank].toLocaleString('en') : '–';
+  const took = told?.step_us[rank] > 0 ? stepTime(told.step_us[rank]) : '–';
+  const row = make('tr');
+  row.append(cellOf('Rank', String(rank)), cellOf('Node', node.name), cellOf('State', node.state),
+    cellOf('Step', step), cellOf('Step time', took));
+  return row;
 }
 
 const grid = {nodes: [], columns: 1, size: 1, told: null};
@@ -102,7 +125,7 @@ function slowRank(node, told) {
 
 function nodeText(node) {
   const lines = [`${node.name}: ${node.state}`, `${node.address}, role ${node.role}`];
-  if (node.baseRank === null) return [...lines, 'no part in this round'].join('\n');
+  if (node.baseRank === null) return [...lines, 'not in this round'].join('\n');
   const last = node.baseRank + node.nproc - 1;
   lines.push(node.nproc === 1 ? `rank ${last}` : `ranks ${node.baseRank} to ${last}`);
   const shown = slowRank(node, grid.told)?.[0] ?? node.baseRank;

@@ -50,7 +50,10 @@ function takeProgress(progress, at) {
   model.progress = progress;
   for (const [id, told] of Object.entries(progress.jobs)) {
     const points = model.history.get(id) ?? [];
-    points.push({round: told.round, ...pointOf(told, at)});
+    const newest = points[points.length - 1];
+    const point = {round: told.round, ...pointOf(told, told.at_ms ?? at)};
+    if (newest && newest.at >= point.at) continue;  // known: the page has connected again
+    points.push(point);
     if (points.length > POINTS) points.shift();
     model.history.set(id, points);
   }
@@ -107,6 +110,21 @@ function clock(ms) {
 
 function count(n, noun) {
   return `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
+}
+
+// The number of nodes that a job of this state waits for before its first round; 0: it does not wait.
+function missingNodes(job) {
+  if (job.state !== 'waiting' || job.rounds.length > 0) return 0;
+  return Math.max(1, job.min_nodes - job.nodes.filter(node => node[1] !== 'dead').length);
+}
+
+// What to type on another node, except for the script and its arguments.
+function joinCommand(job, id, host, port) {
+  const quoted = /^[\w.:@-]+$/.test(id) ? id : `'${id.replaceAll("'", "'\\''")}'`;
+  const nodes = job.min_nodes === job.max_nodes ? job.max_nodes
+    : `${job.min_nodes}:${job.max_nodes}`;
+  return `cpprun --nnodes=${nodes} --rdzv-backend=c10d --rdzv-endpoint=${host}:${port} ` +
+    `--rdzv-id=${quoted} ...`;
 }
 
 function causeText(round) {

@@ -1,6 +1,30 @@
 // Plot of the step times of the median and the slowest rank.
 const PLOT_MS = 3600000;  // longer ranges would flatten the plot
 
+const GAP_MS = 5000;
+
+// Hatches the times between two points of one round in which no page was open.
+function drawGaps(context, points, x, bottom) {
+  context.strokeStyle = color('line');
+  context.lineWidth = 1;
+  points.forEach((point, i) => {
+    const before = points[i - 1];
+    if (!before || point.at - before.at <= GAP_MS || point.round !== before.round) return;
+    const [from, to] = [x(before.at), x(point.at)];
+    context.save();
+    context.beginPath();
+    context.rect(from, 6, to - from, bottom - 6);
+    context.clip();
+    context.beginPath();
+    for (let at = from - bottom; at < to; at += 8) {
+      context.moveTo(at, bottom);
+      context.lineTo(at + bottom, 0);
+    }
+    context.stroke();
+    context.restore();
+  });
+}
+
 function drawPlot(points) {
   const newestAt = Math.max(coordinatorNow(), points[points.length - 1]?.at ?? 0);
   const known = points.filter(point => point.median !== null && newestAt - point.at < PLOT_MS);
@@ -11,7 +35,8 @@ function drawPlot(points) {
   const newest = known[known.length - 1];
   byId('plot-key').replaceChildren(
     swatch(`median ${stepTime(newest.median)}`, 'running'),
-    swatch(`slowest ${stepTime(newest.slowest)}, rank ${newest.rank}`, 'silent'));
+    swatch(`slowest ${stepTime(newest.slowest)}, rank ${newest.rank}`, 'silent'),
+    ...(hasGaps(known) ? [swatch('hatched: no reports', 'line')] : []));
   const canvas = byId('plot');
   const {context, width, height} = sheet(canvas, 180);
   const most = Math.max(...known.map(point => point.slowest)) * 1.08;
@@ -22,6 +47,7 @@ function drawPlot(points) {
   const x = at => left + (at - from) / (until - from) * (width - left - 2);
   const y = us => bottom - us / most * (bottom - 6);
   drawRules(context, most, left, width, y);
+  drawGaps(context, known, x, bottom);
   drawLine(context, known, point => point.slowest, x, y, color('silent'));
   drawLine(context, known, point => point.median, x, y, color('running'));
   context.fillStyle = color('quiet');
@@ -44,6 +70,11 @@ function drawRules(context, most, left, width, y) {
   }
 }
 
+function hasGaps(points) {
+  return points.some((point, i) => i > 0 && point.at - points[i - 1].at > GAP_MS &&
+    point.round === points[i - 1].round);
+}
+
 // Interrupted where points are missing or another round began; a dot at its end.
 function drawLine(context, points, value, x, y, stroke) {
   context.strokeStyle = stroke;
@@ -52,7 +83,7 @@ function drawLine(context, points, value, x, y, stroke) {
   context.beginPath();
   points.forEach((point, i) => {
     const before = points[i - 1];
-    const isBroken = !before || point.at - before.at > 5000 || point.round !== before.round;
+    const isBroken = !before || point.at - before.at > GAP_MS || point.round !== before.round;
     if (isBroken) context.moveTo(x(point.at) - 0.5, y(value(point)));
     context.lineTo(x(point.at), y(value(point)));
   });

@@ -67,23 +67,23 @@ function drawRounds(job) {
 function roundRow(job, round, index) {
   const now = coordinatorNow();
   const row = make('tr');
-  const add = text => row.append(make('td', text));
-  add(String(round.round));
-  add(clock(round.formed_ms));
-  add(`${count(round.workers, 'rank')}, ${count(round.nodes, 'node')}`);
-  add(round.started_ms === null ? '' : duration(round.started_ms - round.formed_ms));
+  const add = (label, text) => row.append(cellOf(label, text));
+  add('Round', String(round.round));
+  add('Began', clock(round.formed_ms));
+  add('Workers', `${count(round.workers, 'rank')}, ${count(round.nodes, 'node')}`);
+  add('Started in', round.started_ms === null ? '' : duration(round.started_ms - round.formed_ms));
   const end = round.stopped_ms ?? round.over_ms ?? now;
-  add(round.started_ms === null ? '' : duration(end - round.started_ms));
+  add('Ran', round.started_ms === null ? '' : duration(end - round.started_ms));
   row.append(endCell(job, round));
   const recovery = recoveryOf(job.rounds, index);
-  add(recovery === null ? '' : duration(recovery));
+  add('Recovered in', recovery === null ? '' : duration(recovery));
   return row;
 }
 
 function endCell(job, round) {
-  const cell = make('td');
+  const cell = cellOf('Ended by', '');
   if (round.stopped_ms === null) {
-    cell.textContent = round.over_ms === null ? 'runs' : 'all workers ended well';
+    cell.textContent = round.over_ms === null ? 'running' : 'all workers ended well';
   } else if (round.class) {
     cell.append(make('b', round.class.replaceAll('_', ' ')), ' ', round.root_cause);
   } else {

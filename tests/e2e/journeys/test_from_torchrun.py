@@ -85,7 +85,8 @@ def test_explain_shows_the_command_and_the_differences(cpprun, tmp_path):
     (tmp_path / 't.py').touch()
     code, output = cpprun.run('cpprunctl', 'explain', '--nproc_per_node=2', '--standalone', 't.py')
     assert code == 0, output
-    assert re.search(r'^would run .* -u t\.py +x2$', output, re.M), output
+    assert re.search(r'^command .* -u t\.py$', output, re.M), output
+    assert 'workers     1 node x 2 = 2' in output, output
     assert 'differs from torchrun:' in output and 'TORCHELASTIC_USE_AGENT_STORE=False' in output
     code, output = cpprun.run('cpprunctl', 'explain', 'torchrun', '--nproc_per_node=many', 't.py')
     assert code == 1 and '--nproc_per_node=many' in output

@@ -77,6 +77,28 @@ TEST_P(LoaderThreads, PrefetchedBatchesDoNotCount) {
   EXPECT_EQ(trained, whole);
 }
 
+// No call of mark_consumed: the loader counts what the loop has got, however far ahead it is.
+TEST_P(LoaderThreads, ALoaderOfTheSdkCountsWhatTheLoopGot) {
+  DistributedSampler sampler(100, {.num_replicas = 2, .rank = 0});
+  auto loader = data::make_data_loader(Indices(100), sampler, options(5, GetParam()));
+  std::vector<size_t> trained;
+  for (const auto& batch : *loader) {
+    trained.insert(trained.end(), batch.begin(), batch.end());
+    EXPECT_EQ(sampler.state().consumed, static_cast<int64_t>(2 * trained.size()));
+    if (trained.size() == 15) break;
+  }
+  DistributedSampler resumed(100, {.num_replicas = 2, .rank = 0});
+  resumed.load_state(sampler.state());
+  auto rest = data::make_data_loader(Indices(100), resumed, options(5, GetParam()));
+  const std::vector<size_t> then = pass(rest);
+  trained.insert(trained.end(), then.begin(), then.end());
+  EXPECT_EQ(trained, sampler.indices());
+  EXPECT_EQ(resumed.state().consumed, 100);
+  resumed.set_epoch(1);
+  EXPECT_EQ(pass(rest), resumed.indices());
+  EXPECT_EQ(resumed.indices().size(), 50U);
+}
+
 TEST_P(LoaderThreads, EvaluationKeepsTheOrder) {
   auto loader = torch::data::make_data_loader(
       Indices(8), UnpaddedDistributedSampler(8, {.num_replicas = 3, .rank = 1}),

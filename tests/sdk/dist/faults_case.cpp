@@ -98,6 +98,20 @@ SDK_CASE(monitored_barrier_missed) {
   return 0;
 }
 
+// Rank 1 misses three barriers, and is in step again after one error.
+SDK_CASE(monitored_barriers_missed) {
+  const auto group = dist::init_process_group(options_of(args));
+  const auto limit = std::chrono::seconds(2);
+  for (int i = 0; i < 3 && !is_rank(1); ++i) {
+    tell("monitored", [&] { dist::monitored_barrier({}, limit); });
+  }
+  dist::barrier();
+  if (is_rank(1)) tell("late", [&] { dist::monitored_barrier({}, limit); });
+  dist::barrier();
+  for (int i = 0; i < 2; ++i) tell("again", [] { dist::monitored_barrier(); });
+  return 0;
+}
+
 SDK_CASE(collective_after_destroy) {
   const auto group = dist::init_process_group(options_of(args));
   const dist::ProcessGroup kept = group;

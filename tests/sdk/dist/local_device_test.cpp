@@ -5,6 +5,7 @@
 #include <c10/core/impl/FakeGuardImpl.h>
 
 #include "cpprun/dist/backend/backend_map.hpp"
+#include "cpprun/dist/group/group_state.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -24,6 +25,26 @@ TEST(LocalDevice, IsTheDeviceOfTheProgram) {
   const Device named(DeviceType::CUDA, 5);
   EXPECT_EQ(own_device("nccl", named, 1), named);
   EXPECT_EQ(own_device("nccl", Device(DeviceType::CUDA), 1), Device(DeviceType::CUDA, 1));
+}
+
+TEST(LocalDevice, IsTheOnlyOneThatIsVisible) {
+  const Device third(DeviceType::CUDA, 3);
+  EXPECT_EQ(visible_device(third, 8), third);
+  EXPECT_EQ(visible_device(third, 1), Device(DeviceType::CUDA, 0));
+  EXPECT_EQ(visible_device(third, 0), third);  // its use is refused later
+  EXPECT_EQ(device_count(DeviceType::XPU), 0);
+}
+
+// Snapshot, Trainer and object collectives ask local_device().
+TEST(LocalDevice, OfTheGroupIsTheOneThatInitGot) {
+  const Device named(DeviceType::CUDA, 5);
+  const auto group = init_process_group({.backend = "gloo",
+                                         .world_size = 1,
+                                         .rank = 0,
+                                         .store = make_hash_store(),
+                                         .device_id = named});
+  EXPECT_EQ(local_device(), named);
+  EXPECT_EQ(new_group({0}).state()->device, named);
 }
 
 TEST(LocalDevice, BecomesTheCurrentDevice) {

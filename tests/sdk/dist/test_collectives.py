@@ -116,6 +116,14 @@ def test_monitored_barrier_names_missing_ranks():
     assert [line.split()[0] for line in lines['again']] == ['well'] * 3
 
 
+def test_one_error_for_all_monitored_barriers_that_a_rank_missed():
+    with Alone(2, 'monitored_barriers_missed') as job:
+        lines = job.end()
+    assert len(lines['monitored']) == 3
+    assert ['missing rank(s): 1,' in line for line in lines['late']] == [True]
+    assert [line.split()[0] for line in lines['again']] == ['well'] * 4
+
+
 def test_collective_after_destroy():
     with Alone(2, 'collective_after_destroy') as job:
         lines = job.end()

@@ -141,6 +141,16 @@ def test_no_server(ranks):
     assert 'Connection refused' in line
 
 
+@pytest.mark.parametrize('variable', ['SLURM_STEP_NUM_TASKS', 'OMPI_COMM_WORLD_SIZE', 'PMI_SIZE'])
+def test_a_single_world_is_refused_among_several_processes(ranks, variable):
+    # Each of eight processes would train alone, into one snapshot folder.
+    (line,) = ranks.run(*case('form_solo'), env={variable: '8'}).well().lines()
+    assert 'DistArgumentError' in line
+    assert f'{variable} is 8' in line
+    alone = ranks.run(*case('form_solo'), env={variable: '1', 'SLURM_NTASKS': '8'}).well()
+    assert alone.lines() == sums(1)
+
+
 def test_store_and_method(ranks):
     words = ('hash_store=1', 'init_method=env://')
     (line,) = ranks.run(*case('form'), *words).well().lines()

@@ -73,7 +73,7 @@ TEST(SnapshotEntries, FindsPerRankEntriesInMemory) {
       in_memory[each.name] = {each.value, std::make_shared<NoStorages>()};
     }
     in_memory[contents.own.name] = {contents.own.value, std::make_shared<NoStorages>()};
-    EXPECT_FALSE(apply(tracked, is_single, 1, in_memory).lacks_rank) << is_single;
+    EXPECT_TRUE(apply(tracked, is_single, 1, in_memory).missing.empty()) << is_single;
     EXPECT_EQ(restored, 42) << is_single;
   }
 }

@@ -15,7 +15,9 @@
 #include "cpprun/optim/lr_schedulers.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 #include "cpprun/worker/agent_link.hpp"
+#include "cpprun/worker/arena.hpp"
 #include "cpprun/worker/faults.hpp"
+#include "snapshot_files/folders/arena_slots.hpp"
 #include "tests/sdk/snapshot/training_support.hpp"
 #include "tests/sdk/support/cases.hpp"
 
@@ -63,6 +65,9 @@ class Training {
         schedule_(*optimizer_, {.step_size = 5, .gamma = 0.9}),
         sampler_(test::kSamples, {.seed = 3}),
         snapshot_(place(settings)) {
+    if (settings.text("hook", "") == "power_sgd") {
+      model_.register_comm_hook(nn::parallel::power_sgd_hook({.start_power_sgd_iter = 2}));
+    }
     torch::manual_seed(100 + static_cast<uint64_t>(dist::get_rank()));
     snapshot_.track("model", model_, {.strict = settings.number("strict", 1) != 0});
     snapshot_.track(*optimizer_, model_).track(schedule_).track(sampler_).track_rng();
@@ -198,6 +203,50 @@ SDK_CASE(snapshot_differs) {
   snapshot.track("model", *net);
   snapshot.save(1);
   snapshot.save(2);
+  return 0;
+}
+
+// Ranks that are equal at first drift apart in one parameter after the first save.
+SDK_CASE(snapshot_drifts) {
+  const auto group = dist::init_process_group({.backend = "gloo"});
+  torch::nn::Sequential net(torch::nn::Linear(300, 300), torch::nn::Linear(300, 300));
+  const torch::NoGradGuard no_grad;
+  for (at::Tensor& each : net->parameters()) each.fill_(1);
+  Snapshot snapshot({.dir = "drifts"});
+  snapshot.track("model", *net);
+  for (int64_t step = 1; step <= 9; ++step) {
+    snapshot.save(step);
+    if (step == 1) net->parameters()[2].add_(dist::get_rank());
+  }
+  return 0;
+}
+
+// Saves twice and damages the newer copy in rank 1's memory; all processes die.
+SDK_CASE(snapshot_damaged_memory) {
+  const auto group = dist::init_process_group({.backend = "gloo"});
+  at::Tensor value = at::zeros({100'000});
+  Snapshot snapshot({.dir = "damaged", .hints = false});
+  snapshot.track("value", value);
+  const Resumed from = snapshot.resume();
+  say(std::string("from ") + name(from.source) + " step " + std::to_string(from.step) + " value " +
+      std::to_string(value.min().item<int64_t>()));
+  if (from) return 0;
+  for (int64_t step = 1; step <= 2; ++step) {
+    value.fill_(static_cast<double>(step));
+    snapshot.save(step);
+  }
+  if (dist::get_rank() == 1) {
+    auto arena = worker::Arena::own(0);
+    for (const auto& slot : snapshot_files::slots_of(arena.value().bytes())) {
+      const auto at = static_cast<size_t>(slot.content.data() - arena.value().bytes().data());
+      if (slot.label.step == 2)
+        arena.value().writable()[at + slot.content.size() / 2] ^= std::byte{1};
+    }
+  }
+  dist::barrier();
+  if (dist::get_rank() == 0) std::filesystem::remove_all("damaged");  // only memory is left
+  dist::barrier();
+  ::raise(SIGKILL);
   return 0;
 }
 

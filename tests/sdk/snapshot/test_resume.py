@@ -57,6 +57,29 @@ def test_killed_rank_costs_nothing(ranks, world, optimizer):
     assert len({line.split()[3] for line in ends(killed) if ' hash ' in line}) == 1
 
 
+def test_state_of_a_communication_hook_continues(ranks):
+    words = ('hook=power_sgd', 'optimizer=adamw')
+    undisturbed = train(ranks, 2, *words, folder='a')
+    fault = 'kill:rank=1,step=9,attempt=0'
+    killed = train(ranks, 2, *words, folder='b', flags=('--max-restarts=1',), fault=fault)
+    assert starts(killed).count('memory step 8') == 2
+    assert ends(killed) == ends(undisturbed)
+    assert ends(killed) != ends(train(ranks, 2, 'optimizer=adamw', folder='c'))
+
+
+def test_ranks_that_drift_apart_are_reported_once(ranks):
+    job = ranks.case('snapshot', 2, 'snapshot_drifts').well()
+    (line,) = [line for line in job.err.splitlines() if 'not the same on ranks' in line]
+    assert "parameter '1.weight'" in line
+    assert 'ranks 0 and 1' in line
+
+
+def test_damaged_copy_in_memory_leaves_the_older_one(ranks):
+    job = ranks.case('snapshot', 2, 'snapshot_damaged_memory', flags=('--max-restarts=1',)).well()
+    lines = [line for line in job.lines('rank') if 'none' not in line]
+    assert lines == [f'rank {rank} from memory step 1 value 1' for rank in range(2)]
+
+
 @pytest.mark.parametrize('optimizer', ['adam', 'adagrad', 'rmsprop'])
 def test_every_optimizer_continues(ranks, optimizer):
     whole = train(ranks, 1, f'optimizer={optimizer}', 'epochs=4', folder='a')
@@ -123,11 +146,13 @@ def test_other_number_of_ranks(ranks):
     grown = train(ranks, 4, 'epochs=3')
     assert starts(grown) == ['disk step 8'] * 4
     assert len({line.split()[3] for line in ends(grown) if ' hash ' in line}) == 1
-    assert grown.err.count('by another number of ranks than 4') == 1
+    assert grown.err.count('by another number of ranks than 4, by 2') == 1
+    assert "nothing of ranks 2 to 3, so their own 'rng', 'seen' begin anew" in grown.err
     assert len({line for line in ends(grown) if ' draws ' in line}) == 4
     shrunk = train(ranks, 1, 'epochs=4')
     assert starts(shrunk) == ['disk step 12']
-    assert 'another number of ranks' not in shrunk.well().err
+    lost = "no rank takes over what ranks 1 to 3 had of their own: 'seen'"
+    assert lost in shrunk.well().err
 
 
 def change(path):

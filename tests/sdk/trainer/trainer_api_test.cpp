@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/sgd.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/optim/lr_schedulers.hpp"
@@ -147,6 +150,76 @@ TEST_F(TrainerApi, AcceptsACustomSampler) {
                              {.batch_size = 3, .verbose = false});
   trainer.train(1);
   EXPECT_EQ(trainer.sampler().state(), 3);
+}
+
+// Its position cannot be loaded, so a save within an epoch would train samples twice.
+TEST_F(TrainerApi, ASamplerWithoutLoadStateSavesBetweenEpochsOnly) {
+  TrainerOptions options = quiet();
+  options.save_when.every_steps = 1;
+  EXPECT_THROW(
+      Noting<OwnSampler>(net_, test::toy_data(32), std::make_shared<OwnSampler>(), sgd_, options),
+      std::invalid_argument);
+}
+
+// All samples in order. `seen` collects the numbers of those it has given.
+struct InOrder {
+  std::optional<std::vector<size_t>> next(size_t batch_size) {
+    std::vector<size_t> batch;
+    while (batch.size() < batch_size && position < total) batch.push_back(position++);
+    seen->insert(seen->end(), batch.begin(), batch.end());
+    return batch;
+  }
+  size_t size() const { return total; }
+  size_t remaining() const { return total - position; }
+  void set_epoch(int64_t of) {
+    if (std::exchange(epoch, of) != of) position = 0;
+  }
+  int64_t state() const { return static_cast<int64_t>(position); }
+  void load_state(int64_t state) { position = static_cast<size_t>(state); }
+
+  size_t total = 0, position = 0;
+  int64_t epoch = 0;
+  std::vector<size_t>* seen = nullptr;
+};
+
+// Saves after each batch; throws in the batch `ends_at`.
+class Interrupted : public Trainer<Net, test::ToyBatches, InOrder> {
+ public:
+  using Trainer::Trainer;
+  int ends_at = -1;
+
+ protected:
+  at::Tensor run_batch(const at::Tensor& source, const at::Tensor& targets) override {
+    snapshot().wait();
+    if (ends_at-- == 0) throw std::runtime_error("interrupted");
+    return Trainer::run_batch(source, targets);
+  }
+  at::Tensor loss(const at::Tensor& output, const at::Tensor& targets) override {
+    return torch::nn::functional::mse_loss(output, targets);
+  }
+};
+
+TEST_F(TrainerApi, ContinuesACustomSamplerWithinAnEpoch) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("trainer_sampler_" + std::to_string(::getpid()));
+  TrainerOptions options = quiet();
+  options.save_when.every_steps = 1;
+  options.snapshot_dir = folder.string();
+  std::vector<size_t> seen;
+  for (const int ends_at : {3, -1}) {
+    seen.clear();
+    Interrupted trainer(net_, test::toy_data(32),
+                        std::make_shared<InOrder>(InOrder{.total = 32, .seen = &seen}), sgd_,
+                        options);
+    trainer.ends_at = ends_at;
+    if (ends_at > 0) {
+      EXPECT_THROW(trainer.train(1), std::runtime_error);
+    } else {
+      trainer.train(1);
+    }
+  }
+  EXPECT_THAT(seen, ElementsAre(24, 25, 26, 27, 28, 29, 30, 31));  // three batches were trained
+  std::filesystem::remove_all(folder);
 }
 
 // A sampler whose state was saved within a training epoch: training uses only the rest.

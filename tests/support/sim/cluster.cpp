@@ -81,6 +81,7 @@ agent::AgentOptions Cluster::agent_options(const NodeId& id) const {
   made.facts.job_spec = options_.job_spec;
   made.join_timeout = options_.join_timeout;
   made.stop_grace = options_.stop_grace;
+  made.keeps_survivors = true;  // of workers that can regroup
   made.is_led_by_election = options_.has_etcd;
   made.has_node_check = options_.has_node_check;
   return made;

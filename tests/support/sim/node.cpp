@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <utility>
 
 #include "common/exit_code.hpp"
 #include "common/limits/agent.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
-#include "common/result.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "tests/support/sim/node_keys.hpp"
@@ -22,14 +20,9 @@ using namespace std::chrono_literals;
 namespace {
 
 const char* how_text(agent::Finish::How how) {
-  switch (how) {
-    case agent::Finish::How::Success: return "success";
-    case agent::Finish::How::Failure: return "failure";
-    case agent::Finish::How::Error: return "an error";
-    case agent::Finish::How::Signal: return "a signal";
-    case agent::Finish::How::Unusable: return "its node unusable";
-    default: return "nothing lost";
-  }
+  constexpr std::array kTexts{"success",  "failure",      "an error",
+                              "a signal", "nothing lost", "its node unusable"};
+  return kTexts.at(static_cast<size_t>(how));
 }
 
 }  // namespace
@@ -97,11 +90,8 @@ void Node::tell_client(const std::function<void(Instant, ReconnectPolicy::Effect
 
 // A frozen process sees it when it runs again.
 void Node::when_awake(std::function<void()> event) {
-  if (is_frozen_) {
-    mailbox_.push_back(std::move(event));
-  } else {
-    event();
-  }
+  if (!is_frozen_) return event();
+  mailbox_.push_back(std::move(event));
 }
 
 void Node::carry_out(const agent::SendMessage& effect) {
@@ -355,7 +345,10 @@ void Node::carry_out(const agent::RunNodeCheck&) {
 
 void Node::carry_out(const agent::StartWorkers& effect) {
   context_.checks.on_start(id().incarnation, effect.assignment, term_);
-  context_.checks.require(live_workers() == 0, "S1: an agent starts workers beside old ones");
+  const bool is_free =
+      std::ranges::all_of(workers_, [](const Worker& w) { return !w.is_alive || w.is_released; });
+  context_.checks.require(is_free, "S1: an agent starts workers beside old ones");
+  has_survivors_ = false;
   assignment_ = effect.assignment;
   context_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(assignment_->round.value)
                                                    << 32);
@@ -383,6 +376,8 @@ void Node::carry_out(const agent::StartWorkers& effect) {
     worker.outlives_kill = liveness.outlives_kill;
     worker.stops_in = liveness.stops_in;
     worker.can_save = liveness.can_save;
+    worker.releases_in = liveness.releases_in;
+    if (worker.releases_in > Duration{}) core_.on_step();
     worker.ready_at = context_.event_queue.now() + liveness.ready_in;
     if (!liveness.is_hanging)
       end_worker_at(worker, worker.ready_at + liveness.runs, liveness.exit_code);
@@ -397,6 +392,10 @@ void Node::carry_out(const agent::StartWorkers& effect) {
 void Node::carry_out(const agent::StopWorkers& effect) {
   for (Worker& worker : workers_) {
     if (!worker.is_alive) continue;
+    worker.is_asked = effect.keeps_survivors && worker.releases_in > Duration{};
+    worker.is_released = false;
+    if (worker.is_asked) ask_to_regroup(static_cast<size_t>(worker.end.local_rank.value));
+    if (worker.is_asked) continue;
     const bool is_ready = worker.ready_at <= context_.event_queue.now();
     worker.is_saving = effect.lets_save && worker.can_save && is_ready;
     stop_worker(worker, effect.signal, effect.grace);
@@ -413,6 +412,38 @@ void Node::carry_out(const agent::EndSaving& effect) {
     if (!worker.is_alive || !std::exchange(worker.is_saving, false)) continue;
     stop_worker(worker, effect.signal, worker.stops_in);
   }
+}
+
+void Node::ask_to_regroup(size_t local_rank) {
+  Worker& worker = workers_[local_rank];
+  if (worker.killed_at.is_never()) worker.ends_at = Instant::never();
+  context_.event_queue.at(context_.event_queue.now() + worker.releases_in,
+                          [this, local_rank, starts = starts_] {
+                            if (starts == starts_ && !paused_at_) release(local_rank);
+                          });
+}
+
+void Node::release(size_t local_rank) {
+  Worker& worker = workers_[local_rank];
+  if (!worker.is_alive || !worker.is_asked || !worker.ends_at.is_never()) return;
+  worker.is_asked = false;
+  worker.is_released = true;
+  uncount(worker);
+  trace("its worker " + std::to_string(worker.end.rank.value) + " leaves its group");
+  report_end();
+}
+
+void Node::report_end() {
+  const auto released =
+      std::ranges::count_if(workers_, [](const Worker& w) { return w.is_alive && w.is_released; });
+  if (live_workers() > released) return;
+  if (released > 0 && std::exchange(has_survivors_, true)) return;
+  if (released > 0) killed_at_.reset();
+  when_awake([this, is_empty = released == 0] {
+    run_core([&](Instant now, agent::Effects& e) {
+      is_empty ? core_.on_all_workers_gone(now, e) : core_.on_workers_released(now, e);
+    });
+  });
 }
 
 void Node::stop_worker(Worker& worker, int signal, Duration grace) {
@@ -474,7 +505,9 @@ void Node::watch_killed() {
 // No node waits for it any longer: neither this agent nor, after its end, the others (R2).
 void Node::on_stuck_time() {
   const bool is_due = killed_at_ && context_.event_queue.now() >= *killed_at_ + stuck_after_;
-  if (!is_due || live_workers() == 0 || !is_running()) return;
+  const bool is_any_killed = std::ranges::any_of(
+      workers_, [](const Worker& w) { return w.is_alive && !w.is_asked && !w.is_released; });
+  if (!is_due || !is_any_killed || !is_running()) return;
   trace("SIGKILL has not ended its workers");
   run_core([this](Instant, agent::Effects& e) { core_.on_stuck("a worker of " + label(), e); });
   context_.checks.require(!is_running(),
@@ -527,10 +560,7 @@ void Node::reap() {
   });
   if (has_saved && live_workers() == 0) save_snapshot();
   if (context_.on_workers_changed) context_.on_workers_changed();
-  if (live_workers() > 0) return;
-  when_awake([this] {
-    run_core([this](Instant now, agent::Effects& e) { core_.on_all_workers_gone(now, e); });
-  });
+  report_end();
 }
 
 // ---------------------------------------------------------------- the reaper process
@@ -622,6 +652,7 @@ void Node::thaw() {
     int64_t going_on = 0;
     for (Worker& worker : workers_) {
       if (!worker.is_alive) continue;
+      if (worker.is_asked) ask_to_regroup(static_cast<size_t>(worker.end.local_rank.value));
       Instant before = std::exchange(worker.ends_at, Instant::never());
       if (worker.killed_at.is_never()) {
         end_worker_at(worker, before + stood, worker.end.exit_code);
@@ -632,7 +663,7 @@ void Node::thaw() {
       }
       // Past the deadline they count as dead: the reaper process kills them as soon as it runs.
       worker.is_counted = worker_lease_deadline_ > local_now() && !worker.is_excused &&
-                          worker.killed_at > context_.event_queue.now();
+                          !worker.is_released && worker.killed_at > context_.event_queue.now();
       going_on += worker.is_counted ? 1 : 0;
     }
     if (going_on > 0) context_.checks.on_workers_live(name_of(*assignment_), going_on);

@@ -101,6 +101,9 @@ class Node final : public Program {
     Duration outlives_kill{};
     Instant killed_at = Instant::never();  // true time; only of workers that outlive SIGKILL
     bool can_save = false;
+    Duration releases_in{};  // zero: it can't regroup
+    bool is_asked = false;   // to regroup
+    bool is_released = false;
     bool is_saving = false;  // asked to save, and not signalled
     Instant ready_at;        // true time
     Duration stops_in{};
@@ -160,6 +163,9 @@ class Node final : public Program {
 
   // The operating system.
   void stop_worker(Worker& worker, int signal, Duration grace);
+  void ask_to_regroup(size_t local_rank);
+  void release(size_t local_rank);
+  void report_end();
   void save_snapshot();
   void keep_snapshot(control::SnapshotName snapshot);
   void save_as_it_goes(Duration each, int64_t nth);
@@ -210,9 +216,10 @@ class Node final : public Program {
   Term term_;
   std::optional<control::RankAssignment> assignment_;  // of the workers started last
   int64_t ports_ = 0;
-  RoundName told_;       // the newest round that it was assigned
-  int64_t fetches_ = 0;  // only the newest counts
-  int64_t starts_ = 0;   // of workers
+  RoundName told_;              // the newest round that it was assigned
+  int64_t fetches_ = 0;         // only the newest counts
+  int64_t starts_ = 0;          // of workers
+  bool has_survivors_ = false;  // on_workers_released() was called since
   std::string check_result_;
   Instant disk_is_full_until_;
   std::vector<control::SnapshotName> snapshots_;  // on its disk, newest first

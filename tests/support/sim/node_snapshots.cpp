@@ -66,7 +66,9 @@ void Node::carry_out(const agent::ScanSnapshots&) {
 void Node::carry_out(const agent::FetchSnapshot& effect) {
   const FetchPlan plan = context_.plan_fetch();
   trace("fetches the snapshot of step " + std::to_string(effect.resume.snapshot.step));
-  context_.checks.require(live_workers() == 0, "an agent fetches while it has workers");
+  const bool is_free =
+      std::ranges::all_of(workers_, [](const Worker& w) { return !w.is_alive || w.is_released; });
+  context_.checks.require(is_free, "an agent fetches while it has workers");
   context_.event_queue.in(
       plan.takes, [this, plan, number = ++fetches_, resume = effect.resume, round = told_] {
         when_awake([this, plan, number, resume, round] {

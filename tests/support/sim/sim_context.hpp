@@ -24,6 +24,8 @@ struct WorkerBehavior {
   bool is_hanging = false;                  // never ends by itself
   Duration stops_in = std::chrono::milliseconds(20);  // from SIGTERM to its end
   bool can_save = false;  // on request it saves and ends with kStoppedResumable
+  // From the request to regroup to its answer; zero: it can't. Reports its first step at once.
+  Duration releases_in{};
   Duration saves_each{};  // interval of its saves; zero: none. The same for a whole node
 };
 struct SpawnPlan {

@@ -2,7 +2,7 @@
 // bit. Python counterpart: torch.utils.data.distributed.DistributedSampler, which cannot resume.
 //
 //   data::DistributedSampler sampler(dataset.size().value(), {.shuffle = true, .seed = 1});
-//   auto loader = torch::data::make_data_loader(std::move(dataset), sampler, 64);
+//   auto loader = data::make_data_loader(std::move(dataset), sampler, 64);
 //   for (...) { sampler.set_epoch(epoch); for (auto& batch : *loader) ... }
 //
 // Rank r gets positions r, r + num_replicas, ... of the epoch's order. If the size is not a
@@ -68,9 +68,10 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   // True at i if indices()[i] is padding, that is a sample that another rank has, too.
   std::vector<bool> is_padding() const;
 
-  // Reports that training has used `samples_of_this_rank` more samples. Call it if the loader
-  // prefetches: from the first call on, state() counts these samples instead of those that next()
-  // has given. Throws std::invalid_argument if the sum is more than next() has given.
+  // Reports that training has used `samples_of_this_rank` more samples. The loader of
+  // data::make_data_loader calls it; call it with another loader that prefetches: from the first
+  // call on, state() counts these samples instead of those that next() has given. Throws
+  // std::invalid_argument if the sum is more than next() has given.
   void mark_consumed(size_t samples_of_this_rank);
   SamplerState state() const;
   // Continues after the consumed samples, at any world size: divides the rest of the epoch's order

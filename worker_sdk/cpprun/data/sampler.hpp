@@ -3,8 +3,14 @@
 //
 // `next(batch_size)`: the next at most `batch_size` indices into the data set; none at the end of a
 // pass, after which the next call may start another. `size()`: samples of this rank per pass.
-// `set_epoch(epoch)`: starts another epoch. `state()`: the position within the pass; Snapshot and
-// Trainer track it for DistributedSampler only, so programs save that of other samplers themselves.
+// `set_epoch(epoch)`: starts another epoch. `state()`: the position within the pass.
+//
+// Optional. `load_state(state)`: continues at a position that state() returned; Snapshot and
+// Trainer then keep it. set_epoch() with the current epoch, and the first reset() after
+// load_state(), must leave that position. `mark_consumed(samples)`: state() counts these samples
+// instead of those that next() has given, because a loader with worker threads is ahead of the
+// loop. `reset()`: starts a pass. Without load_state, a Trainer saves and stops between epochs
+// only.
 #pragma once
 
 #include <concepts>

@@ -53,6 +53,9 @@ Work barrier(const CallOptions& options, std::vector<int> device_ids) {
   const Call call("barrier", options.group);
   auto native = call.options<c10d::BarrierOptions>();
   native.device_ids.assign(device_ids.begin(), device_ids.end());
+  // Without it nccl guesses: the rank modulo the number of GPUs.
+  const bool has_nccl = call.group()->backend.find("nccl") != std::string::npos;
+  if (device_ids.empty() && has_nccl) native.device = call.group()->device;
   call.compare("barrier");
   return call.start(options.async_op, [&] { return call.pg().barrier(native); });
 }

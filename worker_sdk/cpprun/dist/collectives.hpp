@@ -104,8 +104,8 @@ struct P2POp {
   int peer;  // global rank
   int tag = 0;
 };
-// Starts all operations in this order; wait for all Works. nccl returns one Work for all of them
-// and needs contiguous tensors.
+// Starts all operations in this order; wait for all Works. nccl returns one Work for all of them,
+// and then all tensors are on the same kind of device.
 std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& ops, const ProcessGroup& group = {});
 
 // Returns when all ranks of the group have called it. `device_ids`: the device to use, nccl only.
@@ -113,9 +113,10 @@ Work barrier(const CallOptions& options = {}, std::vector<int> device_ids = {});
 // A barrier that names missing ranks; any backend. Rank 0 of the group waits for all ranks, at most
 // `timeout` (default: the group's), through the group's store. If ranks are missing, all ranks that
 // came throw DistTimeoutError ("missing rank(s): 1, 3"), with `wait_all_ranks` for all missing
-// ranks, else for the first one. Other collectives of the group still work afterwards, but a rank
-// that missed a monitored_barrier stays one behind in the next ones. Ranks of Python cannot take
-// part, because theirs uses gloo.
+// ranks, else for the first one. Other collectives of the group still work afterwards. A rank that
+// missed barriers, however many, gets this error in its next call, and then is in step: its call
+// after that meets the others' next one. Ranks of Python cannot take part, because theirs uses
+// gloo.
 void monitored_barrier(const ProcessGroup& group = {},
                        std::optional<std::chrono::milliseconds> timeout = {},
                        bool wait_all_ranks = true);

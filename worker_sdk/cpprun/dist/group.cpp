@@ -126,12 +126,7 @@ int get_local_rank() { return worker::environment_or_default().local_rank; }
 bool is_main_process() { return get_rank() == 0; }
 
 c10::Device local_device() {
-  const auto pg = native();
-  for (const c10::Device device : pg->getDeviceTypes()) {
-    if (!device.is_cuda() || get_backend().find("nccl") == std::string::npos) continue;
-    return {c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(get_local_rank())};
-  }
-  return c10::Device(c10::DeviceType::CPU);
+  return resolve({}, "local_device")->device.value_or(c10::Device(c10::DeviceType::CPU));
 }
 
 int get_group_rank(const ProcessGroup& group, int global_rank) {

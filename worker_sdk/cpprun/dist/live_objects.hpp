@@ -9,6 +9,8 @@ namespace cpprun::dist {
 struct LiveObjects {
   static inline std::atomic<int> schedulers{0};
   static inline std::atomic<int> samplers{0};
+  static inline std::atomic<int> scalers{0};     // that are enabled
+  static inline std::atomic<int> comm_hooks{0};  // that have a state
 };
 
 // A member of a counted class; counts the living objects of that class.

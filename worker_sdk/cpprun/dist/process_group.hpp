@@ -119,9 +119,11 @@ int get_rank(const ProcessGroup& group = {});
 int get_world_size(const ProcessGroup& group = {});
 // "gloo", "nccl" or "cpu:gloo,cuda:nccl".
 std::string get_backend(const ProcessGroup& group = {});
-int get_local_rank();        // LOCAL_RANK; 0 without a launcher
-bool is_main_process();      // global rank 0
-c10::Device local_device();  // cuda:LOCAL_RANK if the default group has nccl, else cpu
+int get_local_rank();    // LOCAL_RANK; 0 without a launcher
+bool is_main_process();  // global rank 0
+// The default group's device_id; without one cuda:LOCAL_RANK if the group has nccl (cuda:0 where
+// this process sees one GPU only), else cpu.
+c10::Device local_device();
 
 // Makes a group of the given global ranks (empty: all), sorted. All ranks of the default group must
 // call it with the same ranks; other ranks than those given get a group whose rank() is -1.

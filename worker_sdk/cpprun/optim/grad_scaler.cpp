@@ -55,6 +55,7 @@ GradScaler::GradScaler(GradScalerOptions options) : options_(std::move(options))
     throw std::invalid_argument("The backoff factor must be < 1.0, it is " +
                                 std::to_string(options_.backoff_factor));
   }
+  if (options_.enabled) counted_.emplace();
 }
 
 at::Tensor GradScaler::scale_on(const at::Device& device) {

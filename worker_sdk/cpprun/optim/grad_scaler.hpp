@@ -18,6 +18,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "cpprun/dist/live_objects.hpp"
 #include "cpprun/dist/process_group.hpp"
 
 namespace torch::optim {
@@ -73,6 +74,7 @@ class GradScaler {
   std::vector<at::Tensor> unscale_gradients(torch::optim::Optimizer& optimizer) const;
 
   GradScalerOptions options_;
+  std::optional<dist::Counted<dist::LiveObjects::scalers>> counted_;  // if enabled
   int64_t init_growth_tracker_ = 0;
   at::Tensor scale_, growth_tracker_;  // undefined until the first scale()
   std::map<const torch::optim::Optimizer*, OptimizerState> optimizers_;  // since update()

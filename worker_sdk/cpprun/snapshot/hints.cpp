@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/ATen.h>
+
 #include "cpprun/dist/live_objects.hpp"
 #include "cpprun/snapshot/tracked_objects.hpp"
 #include "snapshot_files/archive/crc32.hpp"
@@ -64,6 +66,9 @@ void warn_about_untracked(const TrackedObjects& objects) {
   add(!tracks(Kind::Optimizer) && any_module(is_trained), "the optimizer");
   add(!tracks(Kind::Scheduler) && LiveObjects::schedulers.load() > 0, "the scheduler");
   add(!tracks(Kind::Sampler) && LiveObjects::samplers.load() > 0, "the sampler");
+  add(!tracks(Kind::Scaler) && LiveObjects::scalers.load() > 0, "the GradScaler");
+  add(!tracks(Kind::CommHook) && LiveObjects::comm_hooks.load() > 0,
+      "the communication hook (track the DistributedDataParallel itself)");
   add(!tracks(Kind::Random) && any_module(draws_random_numbers),
       "the random numbers that the model draws (track_rng)");
   if (missing.empty()) return;
@@ -73,7 +78,34 @@ void warn_about_untracked(const TrackedObjects& objects) {
                missing.c_str());
 }
 
+constexpr int64_t kSampleBytes = 1 << 20;
+
 }  // namespace
+
+std::string drift_sample(const std::vector<NamedParameter>& parameters, uint64_t number) {
+  if (parameters.empty()) return "";
+  const auto& [name, tensor] = parameters[number % parameters.size()];
+  if (tensor.layout() != at::kStrided || !tensor.is_contiguous() || tensor.numel() == 0) return "";
+  const int64_t most = std::max<int64_t>(kSampleBytes / static_cast<int64_t>(tensor.itemsize()), 1);
+  const int64_t parts = (tensor.numel() + most - 1) / most;
+  const auto part = static_cast<int64_t>(number / parameters.size()) % parts;
+  const int64_t first = part * most;
+  const at::Tensor values =
+      tensor.detach().view({-1}).narrow(0, first, std::min(most, tensor.numel() - first)).cpu();
+  const archive::ConstBytes bytes(static_cast<const std::byte*>(values.const_data_ptr()),
+                                  values.nbytes());
+  return name + ' ' + archive::crc32_text(archive::crc32(bytes));
+}
+
+Status check_finite(const std::vector<NamedParameter>& parameters) {
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.layout() != at::kStrided || at::isfinite(tensor.detach()).all().item<bool>()) {
+      continue;
+    }
+    return Error{ErrorKind::BadValue, "parameter '" + name + "' has infinities or NaN"};
+  }
+  return {};
+}
 
 void warn_about_mistakes(const TrackedObjects& objects, const SnapshotComm& comm,
                          FolderGroup& group) {

@@ -1,6 +1,7 @@
 #include "cpprun/snapshot/snapshot.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <stdexcept>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "common/text.hpp"
 #include "cpprun/dist/process_group.hpp"
+#include "cpprun/optim/grad_scaler.hpp"
 #include "cpprun/snapshot/folder_group.hpp"
 #include "cpprun/snapshot/save/in_memory_snapshot.hpp"
 #include "cpprun/snapshot/save_schedule.hpp"
@@ -69,7 +71,61 @@ snapshot::SnapshotLocation locate(const SnapshotOptions& options) {
   return {launchers.empty() ? "snapshots" : launchers, false};
 }
 
+// Names the states of single ranks that begin anew or are dropped because the world has grown or
+// shrunk.
+void report_other_world(const std::string& snapshot, const std::vector<Tracked>& tracked, int saved,
+                        int world) {
+  const bool has_grown = saved < world;
+  std::vector<std::string> names;
+  for (const Tracked& each : tracked) {
+    const bool is_lost = has_grown || each.kind != snapshot::Kind::Random;
+    if (each.is_per_rank && !each.is_optional && is_lost) names.push_back("'" + each.name + "'");
+  }
+  if (names.empty() || saved == world || saved == 0) return;
+  const int first = std::min(saved, world), last = std::max(saved, world) - 1;
+  const std::string ranks = first == last
+                                ? "rank " + std::to_string(first)
+                                : "ranks " + std::to_string(first) + " to " + std::to_string(last);
+  const std::string list = text::join(names, ", ");
+  std::fprintf(stderr,
+               has_grown
+                   ? "cpprun: %s was saved by another number of ranks than %d, by %d: it has "
+                     "nothing of %s, so their own %s begin anew; random numbers are derived "
+                     "from the step\n"
+                   : "cpprun: %s was saved by another number of ranks than %d, by %d: no rank "
+                     "takes over what %s had of their own: %s\n",
+               snapshot.c_str(), world, saved, ranks.c_str(), list.c_str());
+}
+
 }  // namespace
+
+namespace detail {
+
+StateDict whole_numbers(const std::map<std::string, double>& numbers) {
+  StateDict state;
+  for (const auto& [name, value] : numbers) {
+    constexpr double kExact = 9007199254740992;  // above it not every integer is a double
+    const bool is_whole = std::trunc(value) == value && std::abs(value) < kExact;
+    state[name] = is_whole ? StateValue(static_cast<int64_t>(value)) : StateValue(value);
+  }
+  return state;
+}
+
+std::map<std::string, double> real_numbers(const StateDict& state) {
+  std::map<std::string, double> numbers;
+  for (const auto& [name, value] : state) {
+    if (const auto* whole = std::get_if<int64_t>(&value)) {
+      numbers[name] = static_cast<double>(*whole);
+    } else if (const auto* tensor = std::get_if<at::Tensor>(&value)) {
+      if (tensor->numel() == 1) numbers[name] = tensor->item<double>();
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      numbers[name] = *real;
+    }
+  }
+  return numbers;
+}
+
+}  // namespace detail
 
 const char* name(SnapshotSource source) {
   switch (source) {
@@ -83,7 +139,7 @@ const char* name(SnapshotSource source) {
 struct Snapshot::Impl {
   explicit Impl(SnapshotOptions given);
   bool start_save(int64_t step);
-  Resumed resume();
+  Resumed resume(const ResumeOptions& how);
   Resumed apply(const snapshot::LoadedSnapshot& loaded);
 
   const SnapshotOptions options;
@@ -94,6 +150,7 @@ struct Snapshot::Impl {
   snapshot::InMemorySnapshot memory;
   snapshot::SaveSchedule schedule{comm};
   bool has_hinted = false;
+  uint64_t saves = 0;
   snapshot::SnapshotWriter writer;  // the last member: its thread uses `memory` and must end first
 };
 
@@ -114,21 +171,25 @@ bool Snapshot::Impl::start_save(int64_t step) {
   if (!std::exchange(has_hinted, true) && options.hints) {
     snapshot::warn_about_mistakes(objects, comm, group);
   }
-  writer.start(objects.all(), step, schedule.begin_save());
+  const Status refused = options.refuse_non_finite ? check_finite(objects.parameters()) : Status();
+  const std::string sample = options.hints ? drift_sample(objects.parameters(), saves++) : "";
+  writer.start(objects.all(), step, schedule.begin_save(),
+               refused ? Result(sample) : refused.error());
   schedule.set_saved_step(step);
   return true;
 }
 
-Resumed Snapshot::Impl::resume() {
+Resumed Snapshot::Impl::resume(const ResumeOptions& how) {
   writer.wait();
   // Destroyed after apply(): it holds files that rank 0 has sent.
-  snapshot::SnapshotLoader loader(location, comm, group, memory, options.in_memory);
+  snapshot::SnapshotLoader loader(location, comm, group, memory, options.in_memory,
+                                  how.before_step);
   const auto loaded = loader.load();
   return loaded ? apply(*loaded) : Resumed{};
 }
 
 Resumed Snapshot::Impl::apply(const snapshot::LoadedSnapshot& loaded) {
-  const auto& [candidate, path, files] = loaded;
+  const auto& [candidate, path, files, saved_ranks] = loaded;
   const std::vector<Tracked>& tracked = objects.all();
   const snapshot::Applied applied =
       snapshot::apply(tracked, location.is_single_file, comm.rank(), files);
@@ -138,13 +199,8 @@ Resumed Snapshot::Impl::apply(const snapshot::LoadedSnapshot& loaded) {
     std::fprintf(stderr, "cpprun: %s has nothing of: %s; it begins as it is\n",
                  candidate.name.c_str(), names.c_str());
   }
-  const bool keeps_own = std::ranges::any_of(tracked, &Tracked::is_per_rank);
-  const bool is_new_rank = comm.any(keeps_own && applied.lacks_rank && applied.is_marked);
-  if (is_new_rank && comm.is_first()) {
-    std::fprintf(stderr,
-                 "cpprun: %s was saved by another number of ranks than %d: those that are new "
-                 "have random states of their own, derived from the step\n",
-                 candidate.name.c_str(), comm.world());
+  if (comm.is_first() && applied.is_marked) {
+    report_other_world(candidate.name, tracked, saved_ranks, comm.world());
   }
   const bool is_memory = candidate.where == snapshot::Candidate::Where::InMemorySnapshot;
   return {is_memory ? SnapshotSource::InMemorySnapshot : SnapshotSource::Disk, candidate.step,
@@ -178,6 +234,24 @@ Snapshot& Snapshot::track(const std::string& name, optim::LRScheduler& scheduler
 
 Snapshot& Snapshot::track(const std::string& name, data::DistributedSampler& sampler) {
   return add(name, snapshot::track_sampler(sampler));
+}
+
+Snapshot& Snapshot::track(const std::string& name, optim::GradScaler& scaler) {
+  return add(name, snapshot::track_state_dict(
+                       snapshot::Kind::Scaler, &scaler,
+                       [&scaler] { return detail::whole_numbers(scaler.state_dict()); },
+                       [&scaler](const StateDict& saved) {
+                         scaler.load_state_dict(detail::real_numbers(saved));
+                       }));
+}
+
+Snapshot& Snapshot::track_stateful(const std::string& name, Role role, const void* object,
+                                   std::function<StateDict()> save,
+                                   std::function<void(const StateDict&)> load, TrackValue options) {
+  const auto kind = role == Role::Sampler ? snapshot::Kind::Sampler : snapshot::Kind::Value;
+  Tracked tracked = snapshot::track_state_dict(kind, object, std::move(save), std::move(load));
+  tracked.is_per_rank = options.is_per_rank;
+  return add(name, std::move(tracked));
 }
 
 Snapshot& Snapshot::track_rng() { return add("rng", snapshot::track_generators(cuda_device())); }
@@ -224,6 +298,22 @@ void Snapshot::track_buckets(const std::string& model, std::function<std::string
   impl_->objects.make_last_optional();
 }
 
+void Snapshot::track_comm_hook(const std::string& model, std::function<StateDict()> save,
+                               std::function<void(const StateDict&)> load,
+                               std::function<StateDict()> save_own,
+                               std::function<void(const StateDict&)> load_own) {
+  // Known only at the save: a hook may be registered later.
+  Tracked shared =
+      snapshot::track_state_dict(snapshot::Kind::Value, nullptr, std::move(save), std::move(load));
+  Tracked own = snapshot::track_state_dict(snapshot::Kind::CommHook, nullptr, std::move(save_own),
+                                           std::move(load_own));
+  own.is_per_rank = true;
+  add(model + "_hook", std::move(shared));
+  impl_->objects.make_last_optional();
+  add(model + "_own_hook", std::move(own));
+  impl_->objects.make_last_optional();
+}
+
 Snapshot& Snapshot::track_state(const std::string& name, std::function<std::string()> save,
                                 std::function<void(const std::string&)> load, TrackValue options) {
   return add(name, {.is_per_rank = options.is_per_rank,
@@ -237,7 +327,7 @@ Snapshot& Snapshot::track_state(const std::string& name, std::function<std::stri
                                                      const Storages&) { load(text_of(held)); }});
 }
 
-Resumed Snapshot::resume() { return impl_->resume(); }
+Resumed Snapshot::resume(ResumeOptions options) { return impl_->resume(options); }
 
 bool Snapshot::save_async(int64_t step) { return impl_->start_save(step); }
 

@@ -22,11 +22,17 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
+
+#include "cpprun/dist/stateful.hpp"
+#include "cpprun/optim/grad_scaler.hpp"
 
 namespace torch::nn {
 class Module;
@@ -39,7 +45,7 @@ class DistributedSampler;
 }
 namespace cpprun::optim {
 class LRScheduler;
-}
+}  // namespace cpprun::optim
 namespace cpprun::snapshot {
 struct Tracked;
 }
@@ -56,7 +62,10 @@ struct SnapshotOptions {
   int keep = 3;            // number of newest folders to keep
   int64_t keep_every = 0;  // also keep folders whose step is a multiple of this; 0: none
   bool in_memory = true;   // restarted workers may resume from a copy in their node's memory
-  bool hints = true;       // at the first save, warn on stderr about probable mistakes
+  bool hints = true;       // warn on stderr about probable mistakes
+  // Refuse to save a module or a tensor with infinities or NaN, as other failures of a save are
+  // reported. The check reads all of them once more while the training waits.
+  bool refuse_non_finite = false;
 };
 
 // When maybe_save() saves: as soon as one of the conditions holds. Zero disables a condition.
@@ -77,6 +86,13 @@ struct Resumed {
   explicit operator bool() const { return source != SnapshotSource::None; }
 };
 const char* name(SnapshotSource source);  // "memory", "disk", "none"
+
+struct ResumeOptions {
+  // Ignores snapshots of this and later steps, wherever they are: the way back from a state that is
+  // spoilt. The next save sets the later ones on disk aside. A restarted program that passes the
+  // same value ignores its own later snapshots too, so pass it in one start only.
+  int64_t before_step = std::numeric_limits<int64_t>::max();
+};
 
 struct TrackModule {
   // As in Python's load_state_dict: a name that only the file or only the module has is an error.
@@ -107,11 +123,89 @@ torch::nn::Module& module_of(T& like) {
     return const_cast<torch::nn::Module&>(static_cast<const torch::nn::Module&>(*like.get()));
   }
 }
+// Python has one type for both: 3.0 becomes 3, as Python keeps counts.
+StateDict whole_numbers(const std::map<std::string, double>& numbers);
+std::map<std::string, double> real_numbers(const StateDict& state);
 // nlohmann::json, or a class with the same dump() and parse().
 template <class T>
 concept JsonLike = requires(T& json, const std::string& text) {
   { json.dump() } -> std::convertible_to<std::string>;
   T::parse(text);
+};
+// As data::SamplerState.
+template <class T>
+concept SamplerStateLike = requires(T state) {
+  state.seed = 0;
+  state.epoch = 0;
+  state.consumed = 0;
+  state.size = 0;
+  state.shuffle = true;
+};
+template <class T>
+concept StateLike = std::same_as<T, StateDict> || std::same_as<T, std::map<std::string, double>> ||
+    std::integral<T> || std::same_as<T, std::string> || SamplerStateLike<T> || JsonLike<T>;
+
+// A state of any of these types as a StateDict, and back. from_state_dict throws std::out_of_range
+// or std::bad_variant_access for the state of another class.
+template <StateLike State>
+StateDict to_state_dict(const State& state) {
+  if constexpr (std::same_as<State, StateDict>) {
+    return state;
+  } else if constexpr (std::same_as<State, std::map<std::string, double>>) {
+    return whole_numbers(state);
+  } else if constexpr (std::integral<State>) {
+    return {{"state", static_cast<int64_t>(state)}};
+  } else if constexpr (std::same_as<State, std::string>) {
+    return {{"state", state}};
+  } else if constexpr (SamplerStateLike<State>) {
+    return {{"seed", static_cast<int64_t>(state.seed)},
+            {"epoch", static_cast<int64_t>(state.epoch)},
+            {"consumed", static_cast<int64_t>(state.consumed)},
+            {"size", static_cast<int64_t>(state.size)},
+            {"shuffle", static_cast<int64_t>(state.shuffle)}};
+  } else {
+    return {{"state", std::string(state.dump())}};
+  }
+}
+template <StateLike State>
+State from_state_dict(const StateDict& saved) {
+  const auto whole = [&](const char* name) { return std::get<int64_t>(saved.at(name)); };
+  if constexpr (std::same_as<State, StateDict>) {
+    return saved;
+  } else if constexpr (std::same_as<State, std::map<std::string, double>>) {
+    return real_numbers(saved);
+  } else if constexpr (std::integral<State>) {
+    return static_cast<State>(whole("state"));
+  } else if constexpr (std::same_as<State, std::string>) {
+    return std::get<std::string>(saved.at("state"));
+  } else if constexpr (SamplerStateLike<State>) {
+    State state;
+    state.seed = static_cast<decltype(state.seed)>(whole("seed"));
+    state.epoch = static_cast<decltype(state.epoch)>(whole("epoch"));
+    state.consumed = static_cast<decltype(state.consumed)>(whole("consumed"));
+    state.size = static_cast<decltype(state.size)>(whole("size"));
+    state.shuffle = whole("shuffle") != 0;
+    return state;
+  } else {
+    return State::parse(std::get<std::string>(saved.at("state")));
+  }
+}
+
+// The SDK's own classes have overloads of track().
+template <class T>
+concept HasOverload = ModuleLike<T> || std::derived_from<T, optim::LRScheduler> ||
+    std::derived_from<T, data::DistributedSampler> || std::same_as<T, optim::GradScaler>;
+template <class T>
+concept Stateful = !HasOverload<T> && requires(T & object, const T& same) {
+  requires StateLike<std::remove_cvref_t<decltype(same.state_dict())>>;
+  object.load_state_dict(same.state_dict());
+};
+// A data::Sampler that can continue where it was.
+template <class T>
+concept StatefulSampler = !HasOverload<T> && requires(T & object, const T& same) {
+  requires StateLike<std::remove_cvref_t<decltype(same.state())>>;
+  object.load_state(same.state());
+  object.next(size_t{});
 };
 }  // namespace detail
 
@@ -135,6 +229,7 @@ class Snapshot {
   Snapshot& track(const std::string& name, torch::optim::Optimizer& optimizer);
   Snapshot& track(const std::string& name, optim::LRScheduler& scheduler);
   Snapshot& track(const std::string& name, data::DistributedSampler& sampler);
+  Snapshot& track(const std::string& name, optim::GradScaler& scaler);
   // The random number generators of each rank: the CPU's, and that of the rank's GPU.
   Snapshot& track_rng();
   Snapshot& track(const std::string& name, bool& value, TrackValue options = {});
@@ -153,6 +248,32 @@ class Snapshot {
         [&value](const std::string& text) { value = Json::parse(text); }, options);
   }
 
+  // Any class with state_dict() and load_state_dict(), whose state is a StateDict, a
+  // std::map<std::string, double> or JSON.
+  template <detail::Stateful Object>
+  Snapshot& track(const std::string& name, Object& object, TrackValue options = {}) {
+    using State = std::remove_cvref_t<decltype(object.state_dict())>;
+    return track_stateful(
+        name, Role::Value, &object,
+        [&object] { return detail::to_state_dict<State>(std::as_const(object).state_dict()); },
+        [&object](const StateDict& saved) {
+          object.load_state_dict(detail::from_state_dict<State>(saved));
+        },
+        options);
+  }
+  // A sampler of your own: a data::Sampler with load_state(), which takes what state() returns.
+  template <detail::StatefulSampler Sampler>
+  Snapshot& track(const std::string& name, Sampler& sampler, TrackValue options = {}) {
+    using State = std::remove_cvref_t<decltype(std::as_const(sampler).state())>;
+    return track_stateful(
+        name, Role::Sampler, &sampler,
+        [&sampler] { return detail::to_state_dict<State>(std::as_const(sampler).state()); },
+        [&sampler](const StateDict& saved) {
+          sampler.load_state(detail::from_state_dict<State>(saved));
+        },
+        options);
+  }
+
   // A model inside DistributedDataParallel, std::shared_ptr or a TORCH_MODULE holder.
   template <class Model>
   requires detail::ModuleLike<std::remove_cvref_t<Model>> Snapshot& track(
@@ -162,6 +283,13 @@ class Snapshot {
       track_buckets(
           name, [&model] { return model.core().buckets(); },
           [&model](const std::string& text) { model.core().set_buckets(text); });
+    }
+    if constexpr (requires { model.core().hook_state(); }) {
+      track_comm_hook(
+          name, [&model] { return model.core().hook_state(); },
+          [&model](const StateDict& state) { model.core().load_hook_state(state); },
+          [&model] { return model.core().own_hook_state(); },
+          [&model](const StateDict& state) { model.core().load_own_hook_state(state); });
     }
     return *this;
   }
@@ -182,7 +310,7 @@ class Snapshot {
   // Returns None if there is no snapshot.
   // Throws std::runtime_error when the snapshot does not match the tracked objects; these may be
   // partly loaded then.
-  Resumed resume();
+  Resumed resume(ResumeOptions options = {});
 
   // Saves the state after `step` optimizer steps and waits until it is on disk. False: it is not on
   // disk, rank 0 has reported the reason on stderr, and training may continue.
@@ -204,10 +332,24 @@ class Snapshot {
   // without one (Python's) are accepted.
   void track_buckets(const std::string& model, std::function<std::string()> save,
                      std::function<void(const std::string&)> load);
+  // The state of its communication hook, equal on all ranks and of each rank.
+  void track_comm_hook(const std::string& model, std::function<StateDict()> save,
+                       std::function<void(const StateDict&)> load,
+                       std::function<StateDict()> save_own,
+                       std::function<void(const StateDict&)> load_own);
+  enum class Role { Value, Sampler };
+  Snapshot& track_stateful(const std::string& name, Role role, const void* object,
+                           std::function<StateDict()> save,
+                           std::function<void(const StateDict&)> load, TrackValue options);
   static std::string default_name(const torch::nn::Module&) { return "model"; }
   static std::string default_name(const torch::optim::Optimizer&) { return "optimizer"; }
   static std::string default_name(const optim::LRScheduler&) { return "scheduler"; }
   static std::string default_name(const data::DistributedSampler&) { return "sampler"; }
+  static std::string default_name(const optim::GradScaler&) { return "scaler"; }
+  template <detail::StatefulSampler Sampler>
+  static std::string default_name(const Sampler&) {
+    return "sampler";
+  }
   template <detail::ModuleLike Model>
   static std::string default_name(const Model&) {
     return "model";

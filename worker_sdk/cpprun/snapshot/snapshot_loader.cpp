@@ -51,7 +51,8 @@ bool is_same_path(const std::string& a, const std::string& b) {
 
 // Identifies a save in memory.
 std::string memory_id(const snapshot_files::SlotLabel& label) {
-  return std::to_string(label.round) + "/" + std::to_string(label.world_size);
+  return std::to_string(label.round) + "/" + std::to_string(label.world_size) + "/" +
+         std::to_string(label.step);
 }
 
 LoadedFile loaded_file(TensorFile file) {
@@ -88,6 +89,7 @@ Candidates SnapshotLoader::own() {
   Candidates all;
   add_in_memory(all);
   location_.is_single_file ? add_single_files(all) : add_folders(all);
+  std::erase_if(all, [&](const Candidate& each) { return each.step >= before_step_; });
   return all;
 }
 
@@ -175,7 +177,7 @@ std::optional<LoadedSnapshot> SnapshotLoader::load() {
       std::erase_if(damaged, [&](const Candidate& other) { return other.step < each.step; });
       report_damaged(damaged, each.name);
       report_to_agent(&each);
-      return LoadedSnapshot{each, path_of(each), std::move(*loaded)};
+      return LoadedSnapshot{each, path_of(each), std::move(*loaded), saved_ranks_};
     }
     failed.insert(each.id);
     damaged.push_back(each);
@@ -205,6 +207,7 @@ Result<Loaded> SnapshotLoader::load_memory(const Candidate& candidate) {
   for (const auto& label : memory_.found(comm_.rank(), comm_.world())) {
     if (label.step != candidate.step || memory_id(label) != candidate.id) continue;
     if (Status verified = memory_.verify(label); !verified) return verified.error();
+    saved_ranks_ = label.world_size;
     return memory_.load(label, group_.get(), comm_.node());
   }
   return Error{ErrorKind::System, "the copy in memory is gone"};
@@ -214,6 +217,7 @@ Result<Loaded> SnapshotLoader::load_memory(const Candidate& candidate) {
 Result<Loaded> SnapshotLoader::load_folder(const std::string& path) {
   const auto found = snapshot_files::look_at(real_files(), path);
   if (!found) return found.error();
+  saved_ranks_ = found->manifest.world_size;
   const size_t members = group_.get().members.size();
   const auto turn = static_cast<size_t>(group_.get().place_of(comm_.rank()));
   const std::string own = snapshot_files::rank_file_name(comm_.rank());
@@ -238,6 +242,8 @@ Result<Loaded> SnapshotLoader::load_single(const std::string& path) {
   if (comm_.is_first()) {
     if (Status verified = file->verify(); !verified) return verified.error();
   }
+  const auto* ranks = file->value().find_as<pickle::List>(kRanksKey);
+  saved_ranks_ = ranks == nullptr ? 0 : static_cast<int>(ranks->items.size());
   return Loaded{{kSingleName, loaded_file(std::move(*file))}};
 }
 

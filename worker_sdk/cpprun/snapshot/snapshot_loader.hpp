@@ -20,18 +20,21 @@ struct LoadedSnapshot {
   Candidate candidate;
   std::string path;  // empty for a snapshot in memory
   Loaded files;      // valid as long as the SnapshotLoader
+  int saved_ranks;   // number of ranks whose own state it has; 0: Python wrote it
 };
 
 class SnapshotLoader {
  public:
-  // References must outlive it. Without `uses_memory`, ignores snapshots in memory.
+  // References must outlive it. Without `uses_memory`, ignores snapshots in memory. Ignores
+  // snapshots of `before_step` and later steps.
   SnapshotLoader(const SnapshotLocation& location, const SnapshotComm& comm, FolderGroup& group,
-                 InMemorySnapshot& memory, bool uses_memory)
+                 InMemorySnapshot& memory, bool uses_memory, int64_t before_step)
       : location_(location),
         comm_(comm),
         group_(group),
         memory_(memory),
-        uses_memory_(uses_memory) {}
+        uses_memory_(uses_memory),
+        before_step_(before_step) {}
 
   // Collective. Skips damaged snapshots, which rank 0 reports on stderr; every rank reports the
   // outcome to its agent. Empty: there is no usable snapshot. Throws std::runtime_error if a rank
@@ -68,6 +71,8 @@ class SnapshotLoader {
   FolderGroup& group_;
   InMemorySnapshot& memory_;
   const bool uses_memory_;
+  const int64_t before_step_;
+  int saved_ranks_ = 0;                          // of the snapshot that was loaded last
   std::map<std::string, std::string> received_;  // bytes of files, by path
 };
 

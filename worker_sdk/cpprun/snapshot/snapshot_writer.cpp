@@ -101,7 +101,8 @@ bool SnapshotWriter::is_busy(int64_t step) {
   return true;
 }
 
-void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, double seconds) {
+void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, double seconds,
+                           const Result<std::string>& sample) {
   const auto began = steady_clock::now();
   group_.forget_if_uncertain();
   const Group& own = group_.get();
@@ -113,21 +114,24 @@ void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, do
   staged->step = step;
   staged->epoch = epoch;
   const uint64_t bytes = bytes_of(*staged, of_writers);
-  const auto slot = memory_.begin({.step = step,
-                                   .round = own_environment().round,
-                                   .rank = comm_.rank(),
-                                   .world_size = comm_.world()},
-                                  *staged, bytes);
+  const snapshot_files::SlotLabel label{.step = step,
+                                        .round = own_environment().round,
+                                        .rank = comm_.rank(),
+                                        .world_size = comm_.world()};
+  // A state that is refused must not overwrite the slot of an earlier one.
+  const auto slot =
+      sample ? memory_.begin(label, *staged, bytes) : Result<std::span<std::byte>>(sample.error());
   if (slot) copy(contents, of_writers, *slot, *staged);
   const Status has_slot = slot ? Status() : slot.error();
   if (!store_) store_ = comm_.connect();
   pause_ = seconds_since(began);
   const std::string prefix =
       "cpprun/snapshot/" + std::to_string(instance_) + "/" + std::to_string(saves_++) + "/";
-  start_thread([this, staged, has_slot, prefix, context = write_context()] {
+  start_thread([this, staged, has_slot, sample, prefix, context = write_context()] {
     const auto write_began = steady_clock::now();
     auto channel = std::make_unique<StoreChannel>(store_, prefix, gives_up_);
-    const Status status = has_slot ? write(*staged, context, *channel) : fail(has_slot, *channel);
+    const Status status =
+        has_slot ? write(*staged, context, *sample, *channel) : fail(has_slot.error(), *channel);
     if (last_channel_) last_channel_->delete_keys();
     last_channel_ = std::move(channel);
     writing_ = seconds_since(write_began);
@@ -137,7 +141,7 @@ void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, do
 }
 
 // Returns once every rank has its state in memory, or the reason of the first rank that has not.
-Status SnapshotWriter::agree_staged(const Status& own, StoreChannel& channel) {
+Status SnapshotWriter::agree_staged(const Result<std::string>& own, StoreChannel& channel) {
   const Status sent = channel.set("staged/" + std::to_string(comm_.rank()), encode(own));
   if (comm_.is_first()) {
     Status failed;
@@ -152,15 +156,37 @@ Status SnapshotWriter::agree_staged(const Status& own, StoreChannel& channel) {
   return all ? sent : all.error();
 }
 
-Status SnapshotWriter::fail(const Status& why, StoreChannel& channel) {
+Status SnapshotWriter::fail(const Error& why, StoreChannel& channel) {
   static_cast<void>(agree_staged(why, channel));
   return why;
 }
 
-Status SnapshotWriter::write(Staged& staged, const WriteContext& context, StoreChannel& channel) {
+// Ranks that write one snapshot have equal parameters, else it is a patchwork that no rank had. The
+// first save compares all of them (hints.cpp), each one a sample.
+void SnapshotWriter::compare_samples(const std::string& own, int64_t step, const Group& group,
+                                     StoreChannel& channel) {
+  if (own.empty() || has_reported_drift_ || comm_.rank() != group.leader()) return;
+  for (const int rank : group.members) {
+    if (rank == comm_.rank()) continue;
+    const auto other = decode_outcome(channel.get("staged/" + std::to_string(rank)), rank);
+    if (!other || *other == own) continue;
+    has_reported_drift_ = true;
+    std::fprintf(
+        stderr,
+        "cpprun: hint: at step %lld parameter '%s' is not the same on ranks %d and %d, and "
+        "the snapshot that they write together has each only once: they have drifted "
+        "apart (.hints = false silences this)\n",
+        static_cast<long long>(step), own.substr(0, own.rfind(' ')).c_str(), comm_.rank(), rank);
+    return;
+  }
+}
+
+Status SnapshotWriter::write(Staged& staged, const WriteContext& context, const std::string& sample,
+                             StoreChannel& channel) {
   memory_.write_index(staged);
-  if (Status agreed = agree_staged({}, channel); !agreed) return agreed;
+  if (Status agreed = agree_staged(sample, channel); !agreed) return agreed;
   memory_.complete(staged.step);
+  compare_samples(sample, staged.step, context.group, channel);
   const auto path = location_.is_single_file ? write_single_file(staged, context, channel)
                                              : write_folder(staged, context, channel);
   if (!path) return path.error();

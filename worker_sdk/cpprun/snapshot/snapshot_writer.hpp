@@ -31,8 +31,10 @@ class SnapshotWriter {
   // Collective. True if any rank is still writing; rank 0 then warns, once, that `step` is skipped.
   bool is_busy(int64_t step);
   // Collective; requires that no rank is busy. Copies the state of `tracked` and starts to write
-  // it. `seconds`: training time so far.
-  void start(const std::vector<Tracked>& tracked, int64_t step, double seconds);
+  // it. `seconds`: training time so far. `sample`: of a parameter, to be compared between ranks, or
+  // the reason why this state must not be saved.
+  void start(const std::vector<Tracked>& tracked, int64_t step, double seconds,
+             const Result<std::string>& sample);
   // Waits for the running save. True if the last one is on disk.
   bool wait();
 
@@ -44,9 +46,13 @@ class SnapshotWriter {
  private:
   void start_thread(std::function<Status()> job);
   WriteContext write_context();
-  Status write(Staged& staged, const WriteContext& context, StoreChannel& channel);
-  Status agree_staged(const Status& own, StoreChannel& channel);
-  Status fail(const Status& why, StoreChannel& channel);
+  Status write(Staged& staged, const WriteContext& context, const std::string& sample,
+               StoreChannel& channel);
+  // `own`: the sample of this rank, or why it has no state in memory.
+  Status agree_staged(const Result<std::string>& own, StoreChannel& channel);
+  Status fail(const Error& why, StoreChannel& channel);
+  void compare_samples(const std::string& own, int64_t step, const Group& group,
+                       StoreChannel& channel);
   void report(int64_t step, const Status& outcome);
 
   const SnapshotLocation& location_;
@@ -65,6 +71,7 @@ class SnapshotWriter {
   std::unique_ptr<StoreChannel> last_channel_;  // other ranks may still read its keys
   std::string last_path_;
   std::string last_error_;  // why the last save failed; empty if it succeeded
+  bool has_reported_drift_ = false;
 
   std::atomic<bool> is_busy_{false}, gives_up_{false}, is_well_{true};
   std::thread thread_;

@@ -1,9 +1,11 @@
 // TrackedObjects: the objects of one Snapshot, in the order of track(). Private to snapshot.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "common/result.hpp"
 #include "cpprun/snapshot/folder_group.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 
@@ -29,5 +31,11 @@ class TrackedObjects {
 // one copy of them.
 void warn_about_mistakes(const TrackedObjects& objects, const SnapshotComm& comm,
                          FolderGroup& group);
+
+// A part of one parameter, another one for each `number`: its name and its checksum, to be compared
+// between ranks. At most 1 MiB, so that it costs little. Empty: there is none to compare.
+std::string drift_sample(const std::vector<NamedParameter>& parameters, uint64_t number);
+// Error: a parameter has infinities or NaN.
+Status check_finite(const std::vector<NamedParameter>& parameters);
 
 }  // namespace cpprun::snapshot

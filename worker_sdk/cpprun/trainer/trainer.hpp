@@ -44,7 +44,9 @@ class Trainer {
       : Trainer(std::move(model), train_data,
                 std::make_shared<S>(train_data.size().value(), options.sampler), optimizer,
                 options) {}
-  // With the caller's sampler; options.sampler has no effect.
+  // With the caller's sampler; options.sampler has no effect. If the sampler cannot continue within
+  // an epoch (data/sampler.hpp), the Trainer saves and stops between epochs only, and
+  // options.save_when is a std::invalid_argument.
   Trainer(std::shared_ptr<Module> model, Dataset train_data, std::shared_ptr<S> sampler,
           torch::optim::Optimizer& optimizer, TrainerOptions options = {})
       : options_(std::move(options)),
@@ -59,6 +61,8 @@ class Trainer {
     if constexpr (std::same_as<S, data::DistributedSampler>) known = sampler_.get();
     core_.snapshot().track(model_);  // with its buckets: they fix the order of sums
     core_.track(optimizer_, model_.module(), known, epochs_run_);
+    if constexpr (detail::StatefulSampler<S>) core_.snapshot().track("sampler", *sampler_);
+    core_.set_continues_within_epochs(continues_within_epochs());
   }
   virtual ~Trainer() = default;
   Trainer(const Trainer&) = delete;
@@ -125,12 +129,10 @@ class Trainer {
   virtual void run_epoch(int epoch) {
     sampler_->set_epoch(epoch);
     core_.begin_epoch(epoch, sampler_->size(), remaining());
-    mark_consumed(0);  // from here on the sampler's state counts trained samples only
     model_.train();
     for (auto& batch : *train_data_) {
       core_.begin_batch();
       last_loss_ = run_batch(batch.data.to(core_.device()), batch.target.to(core_.device()));
-      mark_consumed(static_cast<size_t>(batch.data.size(0)));
       is_stopped_ = core_.end_batch();
       if (is_stopped_) return;
     }
@@ -147,8 +149,8 @@ class Trainer {
   virtual void save_snapshot(int epoch) { core_.save(epoch); }
   // Called on all ranks before the first epoch; sets epochs_run_ if there is a snapshot.
   virtual void load_snapshot() { core_.resume(epochs_run_); }
-  // Called on all ranks when a stop request ends train(): within an epoch (false), or after an
-  // epoch that save_snapshot() did not save (true).
+  // Called on all ranks when a stop request ends train(): within an epoch (false), if the sampler
+  // can continue there, or after an epoch that save_snapshot() did not save (true).
   virtual void on_stop(int epoch, bool) { save_snapshot(epoch); }
 
   int epochs_run_ = 0;
@@ -158,11 +160,12 @@ class Trainer {
     model->to(device);
     return model;
   }
-  // No effect for samplers without mark_consumed().
-  void mark_consumed(size_t samples_of_this_rank) {
-    if constexpr (requires(S & s) { s.mark_consumed(size_t{}); }) {
-      sampler_->mark_consumed(samples_of_this_rank);
-    }
+  // Whether the sampler's state says which samples of an epoch were trained: it can be loaded, and
+  // worker threads do not draw ahead of it.
+  bool continues_within_epochs() const {
+    if constexpr (std::same_as<S, data::DistributedSampler>) return true;
+    const bool is_exact = data::MarksConsumed<S> || options_.workers == 0;
+    return detail::StatefulSampler<S> && is_exact;
   }
   size_t remaining() const {
     if constexpr (requires(const S& s) { s.remaining(); }) {

@@ -81,6 +81,16 @@ void TrainerCore::track(torch::optim::Optimizer& optimizer, const torch::nn::Mod
   worker::enable_graceful_stop();
 }
 
+void TrainerCore::set_continues_within_epochs(bool continues) {
+  const SaveWhen& when = options_.save_when;
+  if (!continues && (when.every_steps > 0 || when.every.count() > 0 || when.auto_interval)) {
+    throw std::invalid_argument(
+        "the Trainer's save_when saves within an epoch, but the sampler's position would be lost: "
+        "the sampler has no load_state(), or it has no mark_consumed() and `workers` draw ahead");
+  }
+  continues_within_epochs_ = continues;
+}
+
 bool TrainerCore::resume(const int& epochs_run) {
   const Resumed from = snapshot_.resume();
   if (!from) return false;
@@ -112,6 +122,7 @@ bool TrainerCore::end_batch() {
   worker::heartbeat(epoch_ * batches_ + at_batch_);
   if (!is_step) return false;  // a snapshot cannot hold partly accumulated gradients
   ++step_;
+  if (!continues_within_epochs_) return false;
   snapshot_.maybe_save(step_, options_.save_when);
   return poll_stop();
 }

@@ -69,6 +69,9 @@ class TrainerCore {
   void track(torch::optim::Optimizer& optimizer, const torch::nn::Module& model,
              data::DistributedSampler* sampler, int& epochs_run);
   Snapshot& snapshot() { return snapshot_; }
+  // False: save and stop between epochs only. Throws std::invalid_argument if options.save_when
+  // demands otherwise.
+  void set_continues_within_epochs(bool continues);
   // Prints "Resuming training from snapshot at Epoch 2". False: there is no snapshot.
   bool resume(const int& epochs_run);
   // Rank 0 prints "Epoch 1 | Training snapshot saved at snapshot.pt".
@@ -96,6 +99,7 @@ class TrainerCore {
   int gpu_id_;
   c10::Device device_;
   bool is_main_process_, is_announced_ = false, is_saved_ = false;
+  bool continues_within_epochs_ = true;
   Snapshot snapshot_;
   int64_t step_ = 0;  // optimizer steps, summed over all runs
   int epoch_ = 0;

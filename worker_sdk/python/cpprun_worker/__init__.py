@@ -36,6 +36,7 @@ STOPPED_RESUMABLE = 75
 STARTING, READY, TRAINING, EVALUATING, SAVING, ENDING = range(6)
 
 _lock = threading.Lock()
+_heartbeats = []  # not empty after the first heartbeat()
 _connected = []  # empty before the first call, then the agent or None
 _stop_signal = threading.Event()
 _plan = []  # empty before the first fault point, then the fault plan
@@ -84,6 +85,8 @@ def heartbeat(step, phase=TRAINING):
     mean that there is no step yet, so that a stop request loses no work.
     """
     step, phase = _whole('step', step), _whole('phase', phase, range(ENDING + 1))
+    if not _heartbeats:
+        _heartbeats.append(True)
     agent = _own_agent()
     if agent:
         agent.beat(step, phase)
@@ -200,8 +203,21 @@ def _own_plan():
     return _plan[0]
 
 
+def _begin_round():
+    """This process has survived its round, and its environment is that of the next one."""
+    agent = _own_agent()
+    if agent:
+        agent.begin_round()
+    _plan.clear()
+    _stop_signal.clear()
+
+
 def __getattr__(name):
     """Imports torch at the first use of Snapshot only."""
+    if name in ('elastic', 'RegroupError'):
+        from . import _elastic
+
+        return getattr(_elastic, name)
     if name != 'Snapshot':
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     from ._snapshot.snapshot import Snapshot
@@ -210,6 +226,8 @@ def __getattr__(name):
 
 
 if TYPE_CHECKING:
+    from ._elastic import RegroupError as RegroupError
+    from ._elastic import elastic as elastic
     from ._snapshot.snapshot import Snapshot as Snapshot
 
 if os.environ.get('CPPRUN_FAULTS'):

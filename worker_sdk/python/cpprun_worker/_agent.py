@@ -15,11 +15,12 @@ import threading
 import time
 
 MAGIC = b'CPRW'
-VERSION = 4
+VERSION = 5
 # Types of messages.
 HELLO, PAGE, READY, REPORT, ARENA_REQUEST, PEER_ARENA_REQUEST, ARENA = range(7)
 COMMIT_REQUEST, PERMISSION, SNAPSHOT, RESUMED = range(7, 11)
 FAULT_PERMIT_REQUEST, BEGAN, FIRST_STEP = range(11, 14)
+ELASTIC, REGROUP, RELEASED, NEW_ROUND = range(14, 18)
 
 MESSAGE_BYTES = 20 + 4096
 PAGE_BYTES = 4096
@@ -42,6 +43,34 @@ GET_SEALS, SEAL_SHRINK = 1034, 2  # constants of fcntl, which Python has from 3.
 
 def connect(name):
     """Connects to the agent with this socket name; None if no agent answers."""
+    connected = _connect(name)
+    if connected is None:
+        return None
+    sock, page = connected
+    sock.settimeout(ANSWER_TAKES)
+    return Agent(sock, page)
+
+
+def connect_elastic(name):
+    """A connection over which the agent asks this worker to regroup; None if it cannot."""
+    connected = _connect(name)
+    if connected is None:
+        return None
+    sock, page = connected
+    version = struct.unpack_from('=I', page, 4)[0]
+    page.close()
+    try:
+        if version >= 5:
+            sock.settimeout(None)
+            sock.send(message(ELASTIC))
+            return sock
+    except OSError:
+        pass
+    sock.close()
+    return None
+
+
+def _connect(name):
     if not name:
         return None
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -50,16 +79,14 @@ def connect(name):
         sock.connect('\0' + name)
         if not _is_trusted(sock):
             raise OSError('the socket is of another user')
-        sock.send(_message(HELLO, struct.pack('=I', VERSION)))
-        page = _receive_page(sock)
-        sock.settimeout(ANSWER_TAKES)
-        return Agent(sock, page)
+        sock.send(message(HELLO, struct.pack('=I', VERSION)))
+        return sock, _receive_page(sock)
     except (OSError, ValueError, struct.error):
         sock.close()
         return None
 
 
-def _message(kind, body=b''):
+def message(kind, body=b''):
     return MAGIC + struct.pack('=I', kind) + body
 
 
@@ -73,7 +100,7 @@ def _is_trusted(sock):
     return struct.unpack('3i', peer)[1] in (os.geteuid(), 0)
 
 
-def _receive(sock):
+def receive(sock):
     """A datagram and the descriptors beside it. The caller closes these."""
     descriptors = array.array('i')
     room = socket.CMSG_SPACE(4 * descriptors.itemsize)
@@ -91,9 +118,9 @@ def _close_all(descriptors):
 
 
 def _receive_page(sock):
-    answer, descriptors = _receive(sock)
+    answer, descriptors = receive(sock)
     try:
-        if answer[:8] != _message(PAGE) or not descriptors:
+        if answer[:8] != message(PAGE) or not descriptors:
             raise ValueError('no page')
         # If the agent could shrink the page, our next access could end in SIGBUS.
         if not fcntl.fcntl(descriptors[0], GET_SEALS) & SEAL_SHRINK:
@@ -157,12 +184,16 @@ class Agent:
         if not self._has_stepped:
             self._has_stepped = True
             if self._version >= 4:
-                self._send(_message(FIRST_STEP, struct.pack('=q', step)))
+                self._send(message(FIRST_STEP, struct.pack('=q', step)))
+
+    def begin_round(self):
+        """This worker survived its round, and the agent has emptied the page for the next one."""
+        self._has_stepped = False
 
     def send_ready(self):
         if not self._uint32s[IS_READY]:
             self._uint32s[IS_READY] = 1
-            self._send(_message(READY))
+            self._send(message(READY))
 
     def wants_stop(self):
         return self._uint32s[WANTS_STOP] != 0
@@ -176,11 +207,11 @@ class Agent:
     def send_snapshot(self, step, path):
         self._int64s[SNAPSHOT_WRITTEN] = step
         if self._version >= 2:
-            self._send(_message(SNAPSHOT, struct.pack('=q', step) + os.fsencode(path)))
+            self._send(message(SNAPSHOT, struct.pack('=q', step) + os.fsencode(path)))
 
     def send_resumed(self, step, path, fell_back):
         if self._version >= 3:
-            self._send(_message(RESUMED, struct.pack('=Iq', fell_back, step) + os.fsencode(path)))
+            self._send(message(RESUMED, struct.pack('=Iq', fell_back, step) + os.fsencode(path)))
 
     def request_commit_permission(self, step):
         """(True, ''), or False and the reason."""
@@ -225,7 +256,7 @@ class Agent:
             _close_all(descriptors)
 
     def send_began(self, epoch, step):
-        self._send(_message(BEGAN, _progress(epoch, step)))
+        self._send(message(BEGAN, _progress(epoch, step)))
 
     def _request_permission(self, kind, body):
         """(True, ''), or False and the reason."""
@@ -241,9 +272,9 @@ class Agent:
         with self._request_lock:
             self._last_request_id += 1
             request_id = struct.pack('=I', self._last_request_id)
-            if not self._send(_message(kind, request_id + body)):
+            if not self._send(message(kind, request_id + body)):
                 return b'', (), 'the agent has gone'
-            return self._await(_message(reply, request_id), time.monotonic() + ANSWER_TAKES)
+            return self._await(message(reply, request_id), time.monotonic() + ANSWER_TAKES)
 
     def _await(self, start, until):
         """Skips late answers to earlier requests."""
@@ -251,7 +282,7 @@ class Agent:
         waiting.register(self._sock, select.POLLIN)
         while waiting.poll(max(0, until - time.monotonic()) * 1000):
             try:
-                answer, descriptors = _receive(self._sock)
+                answer, descriptors = receive(self._sock)
             except OSError:
                 answer, descriptors = b'', ()
             if not answer:

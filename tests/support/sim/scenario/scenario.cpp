@@ -45,6 +45,7 @@ class Player {
   bool workers_end_well(const Words& words);
   bool all_end_well(const Words&);
   bool stubborn(const Words& words);
+  bool regroups(const Words& words);
   bool spawn_fails(const Words& words);
   bool spawn_works(const Words& words);
   bool check(const Words& words);
@@ -88,6 +89,7 @@ const std::vector<Player::Command>& Player::commands() {
       {"all workers end well", &Player::all_end_well},
       {"workers of NODE need TIME to stop", &Player::stubborn},
       {"workers of NODE outlive SIGKILL by TIME", &Player::stubborn},
+      {"workers of NODE regroup within TIME", &Player::regroups},
       {"program is missing on NODE", &Player::spawn_fails},
       {"program is there on NODE", &Player::spawn_works},
       {"check fails on NODE", &Player::check},
@@ -256,6 +258,13 @@ bool Player::stubborn(const Words& words) {
   WorkerBehavior& liveness = lives_[words[2]];
   liveness.ignores_sigterm = liveness.ignores_sigterm || outlives;
   (outlives ? liveness.outlives_kill : liveness.stops_in) = *time;
+  return true;
+}
+
+bool Player::regroups(const Words& words) {
+  const std::optional<Duration> time = parse_duration(words[5]);
+  if (!time) return false;
+  lives_[words[2]].releases_in = *time;
   return true;
 }
 

@@ -200,6 +200,30 @@ TEST_F(AgentWorkerEnvironment, WhatAllWorkersHaveInCommon) {
   }
 }
 
+// What a worker that stays takes over is what differs between the environments of two rounds.
+TEST_F(AgentWorkerEnvironment, RoundVariablesTurnOneRoundsEnvironmentIntoTheNexts) {
+  config.snapshot_dir = "/snapshots";
+  config.workers.set_omp_num_threads = true;
+  assignment.resume = control::ResumePoint{{20, "id"}, "", 0};
+  std::map<std::string, std::string> kept = environment(1);
+  assignment.resume.reset();
+  assignment.round = RoundNumber(6);
+  assignment.base_rank = 2;
+  assignment.world_size = 4;
+  assignment.master_port = 40002;
+  assignment.restart_count = 3;
+  place.error_file = "/logs/attempt_3/error.json";
+  for (const std::string& entry : round_variables(config, assignment, place, 1)) {
+    const size_t at = entry.find('=');
+    if (at == std::string::npos) {
+      kept.erase(entry);
+    } else {
+      kept[entry.substr(0, at)] = entry.substr(at + 1);
+    }
+  }
+  EXPECT_EQ(kept, environment(1));
+}
+
 TEST_F(AgentWorkerEnvironment, LinePrefix) {
   EXPECT_EQ(line_prefix(config, assignment, place, 1), "[trainer1]:");
   config.logs.prefix_template = "${hostname}/${rank}/${local_rank}/${role_name} ${other}> ";

@@ -44,6 +44,13 @@ TEST(Goodput, SmallLossesAreOneSum) {
       << goodput_line(goodput);
 }
 
+TEST(Goodput, ALossThatWouldShowAsZeroIsNotNamed) {
+  Goodput goodput;
+  goodput[GoodputPhase::Training] = 5s;
+  goodput[GoodputPhase::Starting] = 99ms;
+  EXPECT_EQ(goodput_line(goodput), "trained 98.0 % of 5.0 s");
+}
+
 TEST(Goodput, AShareIsNeverGuessed) {
   Goodput goodput;
   goodput[GoodputPhase::Unknown] = 99s;

@@ -92,6 +92,7 @@ TEST(OptionsBadValues, BehaviourAndOutput) {
            {{"--monitor-interval=0"}, "--monitor-interval", "above 0"},
            {{"--monitor-interval=-1"}, "--monitor-interval", "above 0"},
            {{"--shutdown-timeout=-1"}, "--shutdown-timeout=-1", "0 or more"},
+           {{"--regroup-timeout=-1"}, "--regroup-timeout=-1", "0 or more"},
            {{},
             "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=soon",
             "whole number",

@@ -244,7 +244,8 @@ TEST(OptionsCluster, ASharedSubmitDirectoryHoldsTheSecretOfAStep) {
   EXPECT_EQ(file({"--slurm-secret=never"}), "");
   EXPECT_EQ(file({"--secret-file=secret"}), "") << "the user's own secret";
   EXPECT_EQ(file({"--nnodes=1"}), "") << "a job of one node has no peers";
-  EXPECT_TRUE(holds(error_of(line({"--slurm-secret=maybe"})).text, "none of auto, always, never"));
+  EXPECT_TRUE(
+      holds(error_of(line({"--slurm-secret=maybe"})).text, "it is one of auto, always, never"));
 }
 
 TEST(OptionsCluster, AnIndexedPodKnowsItsJob) {

@@ -161,6 +161,10 @@ FlagCase repeat_case() {
   return {"on-repeat", "stop", [](auto& c) { return c.stops_on_repeat; }};
 }
 
+FlagCase regroup_case() {
+  return {"regroup-timeout", "8", [](auto& c) { return c.regroup_timeout == seconds(8); }};
+}
+
 FlagCase preload_case() {
   return {"preload", "torch,numpy.linalg", [](auto& c) {
             return c.workers.preload.mode == PreloadConfig::Mode::List &&
@@ -187,14 +191,38 @@ std::vector<FlagCase> tls_cases() {
   };
 }
 
+std::vector<FlagCase> node_cases() {
+  return {
+      {"exclude-after",
+       "2",
+       [](auto& c) { return c.exclude_after == 2; },
+       {"--nnodes=2", "--rdzv-backend=c10d"}},
+      {"spares",
+       "1",
+       [](auto& c) { return c.rendezvous.min_nodes == 2 && c.rendezvous.max_nodes == 3; },
+       {"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-id=job-17"}},
+      {"node-check", "check --quick",
+       [](auto& c) {
+         return c.node_check.command == Strings{"check", "--quick"};
+       }},
+      {"node-check-timeout",
+       "7",
+       [](auto& c) { return c.node_check.timeout == seconds(7); },
+       {"--node-check=check"}},
+      {"state-dir", "state", [](auto& c) { return c.state_dir == "state"; }},
+  };
+}
+
 std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
   all.push_back(preload_case());
+  all.push_back(regroup_case());
   all.push_back(control_case());
   all.push_back(repeat_case());
   for (const FlagCase& c : node_cases()) all.push_back(c);
   for (const FlagCase& c : worker_cases()) all.push_back(c);
   for (const FlagCase& c : tls_cases()) all.push_back(c);
+  for (const FlagCase& c : node_cases()) all.push_back(c);
   return all;
 }
 
@@ -216,7 +244,8 @@ TEST(OptionsFlags, EachWorksInBothSpellingsAndByVariable) {
 
 TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   std::set<std::string> tested = {"no-python",        "numa-binding", "help",  "version",
-                                  "print-completion", "color",        "quiet", "verbose"};
+                                  "print-completion", "color",        "quiet", "verbose",
+                                  "progress"};  // a variable of the workers
   for (const char* name :
        {"hosts", "hostfile", "include", "exclude", "export", "ssh", "remote-cpprun"}) {
     tested.insert(name);  // launch_plan_test.cpp
@@ -225,6 +254,12 @@ TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   for (const OptionRow& row : option_table())
     EXPECT_TRUE(tested.contains(std::string(row.name))) << row.name;
   EXPECT_EQ(tested.size(), option_table().size());
+}
+
+TEST(OptionsFlags, StepsOfPythonProgramsAreCountedOnRequest) {
+  EXPECT_FALSE(launch_of(line({})).counts_steps);
+  EXPECT_TRUE(launch_of(line({"--progress=auto"})).counts_steps);
+  EXPECT_FALSE(launch_of(line({"--progress=off"})).counts_steps);
 }
 
 TEST(OptionsFlags, ConsoleOptions) {

@@ -39,10 +39,10 @@ TEST(OptionsProgram, AMacroInTheScriptNameGivesAFilePerWorker) {
   Machine m = machine();
   m.files["s0.py"] = {FileKind::Other, false};
   const Strings typed{"--nproc-per-node=2", "s${local_rank}.py"};
-  EXPECT_TRUE(holds(error_of(typed, m).text, "s1.py: no such file"));
+  EXPECT_TRUE(holds(error_of(typed, m).text, "the script s1.py does not exist"));
   m.files["s1.py"] = {FileKind::Other, false};
   EXPECT_EQ(program_of(typed, m), (Strings{"/opt/bin/python3", "-u", "s${local_rank}.py"}));
-  EXPECT_TRUE(holds(error_of({"s$rank.py"}, m).text, "s$rank.py: no such file"));
+  EXPECT_TRUE(holds(error_of({"s$rank.py"}, m).text, "the script s$rank.py does not exist"));
 }
 
 TEST(OptionsProgram, NoPythonRunsProgramsDirectly) {
@@ -64,7 +64,7 @@ TEST(OptionsProgram, RunPathOverridesTheOthers) {
 
 TEST(OptionsProgram, TheInterpreterIsConfigurable) {
   Machine m = machine().with({"PYTHON_EXEC=/my/python"});
-  EXPECT_TRUE(holds(error_of({"train.py"}, m).text, "PYTHON_EXEC=/my/python is no program"));
+  EXPECT_TRUE(holds(error_of({"train.py"}, m).text, "PYTHON_EXEC=/my/python is not an executable"));
   m.files["/my/python"] = {FileKind::Script, true};
   EXPECT_EQ(program_of({"train.py"}, m), (Strings{"/my/python", "-u", "train.py"}));
   EXPECT_EQ(program_of({"train.py"}, machine().with({"PYTHON_EXEC="}))[0], "/opt/bin/python3");
@@ -72,7 +72,7 @@ TEST(OptionsProgram, TheInterpreterIsConfigurable) {
   m = machine();
   m.files.erase("/opt/bin/python3");
   EXPECT_TRUE(holds(error_of({"train.py"}, m).text,
-                    "no python3 on PATH to run train.py with; set PYTHON_EXEC"));
+                    "no python3 on PATH to run train.py\nhint: set PYTHON_EXEC"));
   m.files["/bin/python"] = {FileKind::Program, true};
   EXPECT_EQ(program_of({"train.py"}, m)[0], "/bin/python");
 }
@@ -80,8 +80,8 @@ TEST(OptionsProgram, TheInterpreterIsConfigurable) {
 TEST(OptionsProgram, NamesAMissingProgramOnce) {
   Error error = error_of({"--nproc=8", "nosuch.py"}, machine());
   EXPECT_EQ(exit_code(error), 1);
-  EXPECT_TRUE(error.text.starts_with("nosuch.py: no such file")) << error.text;
-  EXPECT_TRUE(holds(error_of({""}).text, "no such file"));
+  EXPECT_TRUE(error.text.starts_with("the script nosuch.py does not exist\nhint: ")) << error.text;
+  EXPECT_TRUE(holds(error_of({""}).text, "does not exist"));
   EXPECT_TRUE(
       holds(error_of({"sh", "-c", "x"}).text, "to start the program sh from PATH add --no-python"));
   EXPECT_TRUE(holds(error_of({"--", "--nnodes=2", "train.py"}).text, "options come before the --"));

@@ -167,13 +167,13 @@ TEST(OptionsTokenizer, ErrorsNameTheInputAndShowTheUsage) {
   EXPECT_TRUE(holds(text, "\nusage: cpprun ")) << text;
   EXPECT_TRUE(text.starts_with("unknown option --nnode_s\nhint: did you mean --nnodes?\n")) << text;
   EXPECT_TRUE(holds(error_of({"--max_restarts=abc", "s"}).text,
-                    "--max_restarts: 'abc' is not a whole number"));
+                    "invalid --max_restarts 'abc': not a whole number"));
   EXPECT_TRUE(holds(error_of({"--rdzv=x", "s"}).text,
                     "--rdzv-backend, --rdzv-endpoint, --rdzv-id, --rdzv-conf"));
   EXPECT_TRUE(holds(error_of({"s"}, Machine{}.with({"PET_MAX_RESTARTS=lots"})).text,
-                    "PET_MAX_RESTARTS: 'lots'"));
+                    "PET_MAX_RESTARTS 'lots'"));
   EXPECT_TRUE(holds(error_of({"--start-method=thread", "s"}).text,
-                    "'thread' is none of spawn, fork, forkserver"));
+                    "'thread'\nhint: it is one of spawn, fork, forkserver"));
 }
 
 }  // namespace

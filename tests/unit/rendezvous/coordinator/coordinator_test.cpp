@@ -351,7 +351,7 @@ TEST_F(Coordinator, StatusShowsTheWholeState) {
   auto status = nlohmann::json::parse(status_json(core));
   const auto& waiting = status["jobs"].begin().value();
   EXPECT_EQ(waiting["phase"], "waiting_for_nodes");
-  EXPECT_EQ(waiting["why_no_round"], "1 of at least 2 nodes joined");
+  EXPECT_EQ(waiting["why_no_round"], "1 of at least 2 nodes joined: a; 1 missing");
   EXPECT_TRUE(waiting["nodes"][0]["group_rank"].is_null());
   join("b");
   says_started("b");

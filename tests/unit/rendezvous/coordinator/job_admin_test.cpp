@@ -66,7 +66,7 @@ TEST_F(AdminCommandsTest, ARestartUsesNoBudgetAndIsCounted) {
 TEST_F(AdminCommandsTest, ARestartNeedsARound) {
   join("a");
   orders_restart("a");
-  expect_answer("a", false, "1 of at least 2 nodes joined");
+  expect_answer("a", false, "1 of at least 2 nodes joined: a; 1 missing");
   join("b");
   orders_restart("b");
   all({"a", "b"}, &JobTest::says_stopped);

@@ -95,7 +95,7 @@ TEST_F(JobTest, WithoutASpareAnUnusableNodeEndsTheJob) {
   EXPECT_FALSE(heard<control::JobResult>("a")->is_success);
   EXPECT_EQ(heard<control::JobResult>("a")->failure_summary,
             "b left (it is unusable: SIGKILL did not end rank 1), and 1 of at least 2 nodes "
-            "joined");
+            "joined: a; 1 missing");
 }
 
 TEST_F(JobTest, TheJobWaitsForADisconnectedSpareToReplaceAnUnusableNode) {
@@ -138,7 +138,7 @@ TEST_F(JobTest, R4_TheRemainingNodesLearnTheReasonToWait) {
   forget("a");
   passes(limits::kDeathGrace);
   ASSERT_NE(heard<control::Wait>("a"), nullptr);
-  EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes joined");
+  EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes joined: a; 1 missing");
 }
 
 TEST_F(JobTest, R5_ASilentNodeIsLostAfterItsLease) {

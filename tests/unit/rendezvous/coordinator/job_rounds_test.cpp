@@ -204,7 +204,7 @@ TEST_F(JobTest, BelowMinIsReportedEveryMinute) {
   ASSERT_NE(heard<control::Wait>("a"), nullptr);
   EXPECT_TRUE(heard<control::Wait>("a")->is_reminder);
   EXPECT_FALSE(heard<control::Wait>("a")->is_spare);
-  EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes joined");
+  EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes joined: a; 1 missing");
   passes(120s);
   EXPECT_EQ(count_of<control::Wait>(player("a").heard), 3);
 }
@@ -221,6 +221,14 @@ class Growth : public JobTest {
     all({"a", "b"}, &Growth::says_started);
   }
 };
+
+TEST_F(JobTest, TheFirstWaitingNodesAreNamed) {
+  nodes(8, 8);
+  for (const char* name : {"f", "e", "d", "c", "b", "a"}) join(name);
+  const std::string why = heard<control::Wait>("a")->why;
+  EXPECT_TRUE(why.starts_with("6 of at least 8 nodes joined: ")) << why;
+  EXPECT_TRUE(why.ends_with(" and 2 more; 2 missing")) << why;
+}
 
 TEST_F(JobTest, Growth_TheFirstNodeIsAddedImmediately) {
   nodes(1, 4);

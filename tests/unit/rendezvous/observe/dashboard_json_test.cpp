@@ -16,7 +16,7 @@ class DashboardJsonTest : public JobTest {
   json state() { return json::parse(dashboard_state(core, job_history)).at("jobs").at(run_id); }
   json progress() { return json::parse(dashboard_progress(core)).at("jobs"); }
   json steps() {
-    history.update(now, core);
+    history.update(core);
     return json::parse(dashboard_steps(history)).at("jobs");
   }
   json lines(int64_t rank) { return json::parse(dashboard_lines(core, {run_id, rank})); }
@@ -74,6 +74,7 @@ TEST_F(DashboardJsonTest, ShowsABrokenRound) {
   WorkerExit end;
   end.exit_code = 3;
   end.rank = Rank(2);
+  end.error.emplace().message = "ModuleNotFoundError: No module named 'nosuch'";
   end.last_lines = {"<script>alert(1)</script>", "\xff is no UTF-8"};
   says("b", control::Failed{round_of("b"), end});
   all({"a", "b"}, &JobTest::says_stopped);
@@ -81,6 +82,8 @@ TEST_F(DashboardJsonTest, ShowsABrokenRound) {
   ASSERT_EQ(rounds.size(), 2U);
   EXPECT_EQ(rounds[0].at("cause"), "failure");
   EXPECT_EQ(rounds[0].at("class"), "user_error");
+  EXPECT_EQ(rounds[0].at("error"), "ModuleNotFoundError: No module named 'nosuch'");
+  EXPECT_NE(rounds[0].at("hint").get<std::string>().find("nosuch"), std::string::npos);
   EXPECT_EQ(rounds[0].at("last_lines")[0], "<script>alert(1)</script>") << "the page escapes";
   EXPECT_TRUE(rounds[1].at("started_ms").is_null());
 }
@@ -123,7 +126,24 @@ TEST_F(DashboardJsonTest, IgnoresInvalidProgress) {
   EXPECT_EQ(progress().at("job").at("steps"), json({5, 5, -1, -1})) << "it has two workers";
   says_failed("a");
   all({"a", "b"}, &JobTest::says_stopped);
-  EXPECT_EQ(progress(), json::object()) << "of an older round";
+  says("a", control::Progress{RoundNumber(1), {7, 7}, {}});
+  EXPECT_EQ(progress().at("job").at("steps"), json({5, 5, -1, -1})) << "of an older round";
+}
+
+TEST_F(DashboardJsonTest, KeepsTheStepsOfAFailedJob) {
+  job_spec.max_restarts = 0;
+  a_and_b_run();
+  const RoundNumber round = round_of("a");
+  says_failed("a", 9);
+  now = now + 3s;
+  says("a", control::Progress{round, {70, 71}, {1000, 3000}});
+  const int64_t reported_ms = now.nanoseconds() / 1'000'000;
+  all({"a", "b"}, &JobTest::says_stopped);
+  now = now + 60s;
+  EXPECT_EQ(state().at("outcome"), "failure");
+  EXPECT_EQ(progress().at("job").at("steps"), json({70, 71, -1, -1}));
+  EXPECT_EQ(progress().at("job").at("at_ms"), reported_ms);
+  EXPECT_EQ(steps().at("job").at(0).at(0), reported_ms) << "not when somebody looked";
 }
 
 TEST_F(DashboardJsonTest, RemembersStepsForLaterReaders) {
@@ -137,17 +157,17 @@ TEST_F(DashboardJsonTest, RemembersStepsForLaterReaders) {
   EXPECT_EQ(steps().at("job").size(), 1U) << "nothing is new";
   for (int64_t step = 0; step < 2000; ++step) {
     says("b", control::Progress{round_of("b"), {100 + step}, {}});
-    history.update(now, core);
+    history.update(core);
   }
   EXPECT_EQ(steps().at("job").size(), limits::kStepPoints);
   EXPECT_EQ(steps().at("job").back().at(2), 2099);
 }
 
 TEST_F(DashboardJsonTest, MarksRanksWithoutProgress) {
-  const StepPoint nothing = point_of(Instant{}, {RoundNumber(1), {-1, -1}, {-1, -1}});
+  const StepPoint nothing = point_of({RoundNumber(1), {}, {-1, -1}, {-1, -1}});
   EXPECT_EQ(std::pair(nothing.step, nothing.last), std::pair(int64_t{-1}, int64_t{-1}));
   EXPECT_FALSE(nothing.median_us || nothing.slowest_us);
-  const StepPoint even = point_of(Instant{}, {RoundNumber(1), {}, {40, 10, 30, 20}});
+  const StepPoint even = point_of({RoundNumber(1), {}, {}, {40, 10, 30, 20}});
   EXPECT_EQ(even.median_us, 20) << "the lower of the two in the middle, as the page has it";
   EXPECT_EQ(even.slowest_rank, 0);
 }

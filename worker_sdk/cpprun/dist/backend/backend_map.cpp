@@ -68,6 +68,15 @@ std::optional<c10::Device> own_device(const std::string& backend,
   return std::nullopt;
 }
 
+c10::Device visible_device(const c10::Device& device, int count) {
+  return count == 1 && device.index() > 0 ? c10::Device(device.type(), 0) : device;
+}
+
+int device_count(c10::DeviceType type) {
+  if (!c10::impl::hasDeviceGuardImpl(type)) return 0;
+  return c10::impl::getDeviceGuardImpl(type)->deviceCount();
+}
+
 bool use_device(const c10::Device& device) {
   if (device.is_cpu() || !c10::impl::hasDeviceGuardImpl(device.type())) return false;
   const auto* guard = c10::impl::getDeviceGuardImpl(device.type());

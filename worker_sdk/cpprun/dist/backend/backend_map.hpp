@@ -30,6 +30,10 @@ std::chrono::milliseconds default_timeout(const std::string& backend);
 std::optional<c10::Device> own_device(const std::string& backend,
                                       const std::optional<c10::Device>& wanted, int local_rank);
 
+// `device`, or the only one where a launcher shows each process a single device under the number 0.
+c10::Device visible_device(const c10::Device& device, int count);
+int device_count(c10::DeviceType type);  // 0: LibTorch has no support for it
+
 // Makes `device` the current device of this thread, like torch.cuda.set_device(LOCAL_RANK) in
 // Python. Includes no CUDA header: uses c10's device guards, which the CUDA library registers.
 // Returns false and does nothing if it does not exist: a launcher that shows each worker one GPU

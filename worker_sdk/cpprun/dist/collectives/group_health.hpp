@@ -2,6 +2,7 @@
 // backend still needs. Private to dist; part of ProcessGroup::State. Any thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -41,6 +42,8 @@ class GroupHealth {
   // Equal on all ranks, because they make the same calls.
   uint64_t next_comparison() { return comparisons_++; }
   uint64_t next_barrier() { return barriers_++; }
+  // Other ranks have gone through barriers without this rank.
+  void skip_barriers_until(uint64_t next) { barriers_ = std::max<uint64_t>(barriers_, next); }
 
  private:
   mutable std::mutex mutex_;

@@ -9,6 +9,9 @@ namespace {
 // Other ranks wait this much longer than rank 0, so that they receive its decision.
 constexpr std::chrono::milliseconds kDecisionGrace{5'000};
 constexpr const char* kAllCame = "all";
+// The barrier after the last one that timed out: a late rank, for which several may have, continues
+// there.
+constexpr const char* kNextAfterTimeout = "cpprun_barrier/next_after_timeout";
 
 struct Keys {
   std::string arrived;         // + rank
@@ -35,6 +38,7 @@ std::string decide(const Call& call, c10d::Store& store, uint64_t sequence,
   if (!wait_all_ranks && missing.size() > 1) missing.resize(1);
   const std::string missing_report = missing.empty() ? kAllCame : listed(missing);
   translated(call.where(), [&] {
+    if (!missing.empty()) store.set(kNextAfterTimeout, std::to_string(sequence + 1));
     store.set(keys.missing_report, missing_report);
     if (missing.empty()) delete_previous_keys(store, sequence, call.size());
   });
@@ -70,6 +74,10 @@ void monitored_barrier(const ProcessGroup& group, std::optional<std::chrono::mil
                                   ? decide(call, *store, sequence, limit, wait_all_ranks)
                                   : missing_report_of(call, *store, keys.missing_report, limit);
   if (missing == kAllCame) return;
+  translated(call.where(), [&] {
+    if (!store->check({kNextAfterTimeout})) return;  // rank 0 never came
+    call.group()->health.skip_barriers_until(std::stoull(store->get_to_str(kNextAfterTimeout)));
+  });
   throw DistTimeoutError(call.where() + ": missing rank(s): " + missing + ", after " +
                          std::to_string(limit.count()) + " ms");
 }

@@ -32,12 +32,16 @@ Work start_send(const Call& call, const at::Tensor& tensor, int dst, int tag) {
   return call.start(kind_of(call, tensor), [&] { return call.pg().send(flat, to, tag); });
 }
 
+void refuse_any_source(const Call& call, const at::Tensor& tensor) {
+  if (!call.is_gloo(tensor)) call.unsupported("recv from any rank is gloo's; name `src`");
+}
+
 Work start_recv(const Call& call, const at::Tensor& tensor, int src, int tag) {
   call.check_written(tensor, "tensor");
   check_tag(call, tag);
   TensorPacking packing(Payload::Bytes);
   if (src == -1) {
-    if (!call.is_gloo(tensor)) call.unsupported("recv from any rank is gloo's; name `src`");
+    refuse_any_source(call, tensor);
     std::vector<at::Tensor> flat{packing.pack_output(tensor)};
     return call.start(
         Kind::FromAnybody, [&] { return call.pg().recvAnysource(flat, tag); }, packing.finish());
@@ -55,15 +59,36 @@ bool coalesces(const Call& call, const std::vector<P2POp>& ops) {
          !call.is_gloo(ops[0].tensor);
 }
 
+// All operations end together, in one Work, which then copies the results back into tensors that
+// are not contiguous. batch_isend_irecv has checked the arguments.
 std::vector<Work> start_coalesced(const Call& call, const std::vector<P2POp>& ops) {
   const auto device = ops[0].tensor.device().type();
-  call.pg().startCoalescing(device);
   for (const P2POp& op : ops) {
-    const bool sends = op.kind == P2POp::Kind::Send;
-    sends ? start_send(call, op.tensor, op.peer, op.tag)
-          : start_recv(call, op.tensor, op.peer, op.tag);
+    if (op.tensor.device().type() != device) {
+      call.refuse("the tensors are on several kinds of device");
+    }
+    if (op.peer == -1) refuse_any_source(call, op.tensor);
   }
-  return {call.start(Kind::Polled, [&] { return call.pg().endCoalescing(device); })};
+  const auto finishes = std::make_shared<std::vector<std::function<void()>>>();
+  const auto start_all = [&] {
+    call.pg().startCoalescing(device);
+    for (const P2POp& op : ops) {
+      const int peer = peer_rank(call, op.peer, "peer");
+      TensorPacking packing(Payload::Bytes);
+      if (op.kind == P2POp::Kind::Send) {
+        std::vector<at::Tensor> flat{packing.pack_input(op.tensor)};
+        call.pg().send(flat, peer, op.tag);
+      } else {
+        std::vector<at::Tensor> flat{packing.pack_output(op.tensor)};
+        call.pg().recv(flat, peer, op.tag);
+        if (auto finish = packing.finish()) finishes->push_back(std::move(finish));
+      }
+    }
+    return call.pg().endCoalescing(device);
+  };
+  return {call.start(Kind::Polled, start_all, [finishes] {
+    for (const auto& finish : *finishes) finish();
+  })};
 }
 
 }  // namespace

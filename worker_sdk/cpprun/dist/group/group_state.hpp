@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct ProcessGroup::State {
   std::string name;                       // for messages
   std::string backend;                    // resolved: "gloo", "cpu:gloo,cuda:nccl"
   std::chrono::milliseconds timeout{};    // of each collective
+  std::optional<c10::Device> device;      // of this rank's collectives; none: the CPU, or any
   std::function<void()> leave;            // called once when the group is destroyed; may be empty
   std::atomic<bool> destroyed{false};
   mutable std::mutex mutex;  // protects pg and store

@@ -69,6 +69,7 @@ ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options) {
   plan.device = options.device_id;
   plan.master_address = own_variable("MASTER_ADDR").value_or("");
   const auto state = make_group(plan);
+  state->device = options.device_id ? options.device_id : parent->device;
   registry::add(state);
   return ProcessGroup(state);
 }

@@ -45,7 +45,9 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
   const std::string backend =
       is_automatic(options.backend) ? automatic_backend(has_gpu()) : options.backend;
   check_backend(backend);
-  const auto device = own_device(backend, options.device_id, get_local_rank());
+  auto device = own_device(backend, options.device_id, get_local_rank());
+  const bool is_chosen = options.device_id && options.device_id->has_index();
+  if (device && !is_chosen) device = visible_device(*device, device_count(device->type()));
   if (device) use_device(*device);
   GroupPlan group = group_plan(options, plan, backend);
   try {
@@ -53,6 +55,7 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
     group.registration.store = rendezvous.store;
     group.registration.is_host = rendezvous.is_host;
     const auto state = make_group(group);
+    state->device = device;
     state->leave = [plan, store = state->store] { leave_file(plan, *store); };
     registry::set_default(state);
     retire_at_exit();
@@ -71,11 +74,30 @@ ProcessGroupGuard init_process_group(InitOptions options) {
   return start(options, make_init_plan(options, own_variable));
 }
 
+namespace {
+
+// Launchers that start several processes but do not set RANK and WORLD_SIZE. Each process would
+// train alone, and all would write into one snapshot folder.
+void refuse_other_launchers() {
+  // SLURM_NTASKS is also set in batch scripts, which run once; srun sets SLURM_STEP_NUM_TASKS.
+  for (const char* name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const std::string count = own_variable(name).value_or("");
+    if (count.empty() || count == "0" || count == "1") continue;
+    throw DistArgumentError(
+        std::string("init_process_group_or_single: ") + name + " is " + count +
+        ", so this is one of several processes, but RANK and WORLD_SIZE are not set; start one "
+        "cpprun per node (srun cpprun ...), or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+  }
+}
+
+}  // namespace
+
 ProcessGroupGuard init_process_group_or_single(InitOptions options) {
   const bool is_alone = !options.store && options.init_method.empty() && options.rank == -1 &&
                         options.world_size == -1 && !own_variable("RANK") &&
                         !own_variable("WORLD_SIZE");
   if (is_alone) {
+    refuse_other_launchers();
     options.store = make_hash_store();
     options.rank = 0;
     options.world_size = 1;

@@ -21,6 +21,7 @@ class CommHookAdapter : public c10d::CommHookInterface {
       : hook_(std::move(hook)), group_(std::move(group)) {}
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override;
   at::Tensor parseHookResult(const c10::IValue& result) override;
+  const HookState& state() const { return hook_.state; }
 
  private:
   CommHook hook_;

@@ -28,7 +28,8 @@ HookResult compressed_average(const GradBucket& bucket, at::ScalarType type) {
 }
 
 CommHook wrapped(CommHook inner, at::ScalarType type, const std::string& name) {
-  return {name + "(" + inner.name + ")", [run = inner.run, type](GradBucket& bucket) -> HookResult {
+  return {name + "(" + inner.name + ")",
+          [run = inner.run, type](GradBucket& bucket) -> HookResult {
             const at::Tensor buffer = bucket.buffer();
             bucket.set_buffer(buffer.to(type));
             auto result = std::make_shared<HookResult>(run(bucket));
@@ -36,7 +37,8 @@ CommHook wrapped(CommHook inner, at::ScalarType type, const std::string& name) {
               buffer.copy_(result->get());
               return buffer;
             };
-          }};
+          },
+          inner.state};
 }
 
 }  // namespace
@@ -70,16 +72,18 @@ std::vector<at::Tensor> GradBucket::gradients() const { return bucket_->getGradi
 std::vector<at::Tensor> GradBucket::parameters() const { return bucket_->getParameters(); }
 bool GradBucket::is_last() const { return bucket_->isLast(); }
 
-CommHook allreduce_hook() { return {"allreduce_hook", average}; }
+CommHook allreduce_hook() { return {"allreduce_hook", average, {}}; }
 
 CommHook fp16_compress_hook() {
   return {"fp16_compress_hook",
-          [](const GradBucket& bucket) { return compressed_average(bucket, at::kHalf); }};
+          [](const GradBucket& bucket) { return compressed_average(bucket, at::kHalf); },
+          {}};
 }
 
 CommHook bf16_compress_hook() {
   return {"bf16_compress_hook",
-          [](const GradBucket& bucket) { return compressed_average(bucket, at::kBFloat16); }};
+          [](const GradBucket& bucket) { return compressed_average(bucket, at::kBFloat16); },
+          {}};
 }
 
 CommHook fp16_compress_wrapper(CommHook inner) {

@@ -23,6 +23,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "cpprun/dist/process_group.hpp"
+#include "cpprun/dist/stateful.hpp"
 
 namespace c10d {
 class GradBucket;
@@ -71,9 +72,21 @@ class HookResult {
   std::function<at::Tensor()> finish_;
 };
 
+// What a hook keeps from step to step, for snapshots; called between two steps. All functions or
+// none; none: the hook has no state. `save`, `load`: what is equal on all ranks. `save_own`,
+// `load_own`: what differs between ranks; a rank of which the snapshot has no state calls `load`
+// only, so `load` resets the rest.
+struct HookState {
+  std::function<StateDict()> save = {};
+  std::function<void(const StateDict&)> load = {};
+  std::function<StateDict()> save_own = {};
+  std::function<void(const StateDict&)> load_own = {};
+};
+
 struct CommHook {
-  std::string name;  // for logging_data
+  std::string name;  // for logging_data; a snapshot's state is loaded into a hook of this name only
   std::function<HookResult(GradBucket& bucket)> run;
+  HookState state = {};
 };
 
 // Averages, as without a hook.
@@ -97,7 +110,8 @@ struct PowerSgdOptions {
   uint32_t random_seed = 0;  // equal on all ranks
 };
 // Throws std::invalid_argument for options that do not fit together. The hook has state (P, Q,
-// error feedback, iteration): use one per module; snapshots do not keep it.
+// error feedback, iteration, random numbers): use one per module. A Snapshot that tracks the
+// DistributedDataParallel keeps it.
 CommHook power_sgd_hook(const PowerSgdOptions& options = {});
 
 }  // namespace cpprun::nn::parallel

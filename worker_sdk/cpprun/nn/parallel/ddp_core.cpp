@@ -69,6 +69,56 @@ void DdpCore::register_comm_hook(CommHook hook) {
   auto adapter = std::make_unique<CommHookAdapter>(std::move(hook), state_->group);
   state_->hook = adapter.get();
   state_->reducer->register_comm_hook(std::move(adapter));
+  if (!state_->loaded_hook.empty()) load_hook_state(std::exchange(state_->loaded_hook, {}));
+  if (!state_->loaded_own_hook.empty()) {
+    load_own_hook_state(std::exchange(state_->loaded_own_hook, {}));
+  }
+}
+
+namespace {
+
+// The hook's name is in its state, because a state is of no use to another kind of hook.
+constexpr const char* kHookName = "hook";
+
+bool is_of(const StateDict& state, const std::string& hook) {
+  const auto name = state.find(kHookName);
+  const auto* text = name == state.end() ? nullptr : std::get_if<std::string>(&name->second);
+  return text != nullptr && *text == hook;
+}
+
+}  // namespace
+
+StateDict DdpCore::hook_state() const {
+  if (state_->hook == nullptr || !state_->hook->state().save) return {};
+  StateDict state = state_->hook->state().save();
+  state[kHookName] = state_->hook_name;
+  return state;
+}
+
+StateDict DdpCore::own_hook_state() const {
+  if (state_->hook == nullptr || !state_->hook->state().save_own) return {};
+  StateDict state = state_->hook->state().save_own();
+  state[kHookName] = state_->hook_name;
+  return state;
+}
+
+void DdpCore::load_hook_state(const StateDict& state) {
+  if (state_->hook == nullptr) {
+    state_->loaded_hook = state;
+  } else if (state_->hook->state().load && is_of(state, state_->hook_name)) {
+    state_->hook->state().load(state);
+  } else {
+    TORCH_WARN("the snapshot has the state of another communication hook than '", state_->hook_name,
+               "', which begins as it is");
+  }
+}
+
+void DdpCore::load_own_hook_state(const StateDict& state) {
+  if (state_->hook == nullptr) {
+    state_->loaded_own_hook = state;
+  } else if (state_->hook->state().load_own && is_of(state, state_->hook_name)) {
+    state_->hook->state().load_own(state);
+  }
 }
 
 std::vector<std::pair<std::string, std::string>> DdpCore::logging_data() const {

@@ -61,6 +61,13 @@ class DdpCore {
   // Call it on all ranks before the first forward. No effect after it, or for another model's
   // buckets.
   void set_buckets(const std::string& text);
+  // The state of the communication hook: what is equal on all ranks, and what is this rank's own.
+  // Empty: there is no hook, or it has no state. A state that is loaded before the hook is
+  // registered waits for it; call load_hook_state() first.
+  StateDict hook_state() const;
+  StateDict own_hook_state() const;
+  void load_hook_state(const StateDict& state);
+  void load_own_hook_state(const StateDict& state);
 
  private:
   std::shared_ptr<DdpState> state_;  // shared with guards, and with graphs that outlive this object

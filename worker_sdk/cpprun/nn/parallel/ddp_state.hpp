@@ -57,6 +57,8 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   std::optional<ForwardWatch> watch;  // on rank 0 only, so that the job prints one warning
   CommHookAdapter* hook = nullptr;    // owned by the Reducer; null: no hook
   std::string hook_name;              // empty: no hook
+  // Loaded before a hook was registered; empty: none.
+  StateDict loaded_hook, loaded_own_hook;
 
   bool has_run = false;  // a forward with gradients has run
   bool is_static = false;

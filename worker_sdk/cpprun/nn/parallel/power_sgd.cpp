@@ -6,12 +6,14 @@
 // overlap.
 #include <algorithm>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <unordered_map>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 
+#include "cpprun/dist/live_objects.hpp"
 #include "cpprun/nn/parallel/comm_hook_adapter.hpp"
 
 namespace cpprun::nn::parallel {
@@ -71,7 +73,44 @@ class PowerSgd : public std::enable_shared_from_this<PowerSgd> {
     return is_early ? allreduce_hook().run(bucket) : compress(bucket);
   }
 
+  // P and Q are sums over the ranks, hence equal on all of them; the errors are of this rank.
+  StateDict save() const {
+    StateDict state{{"iteration", iteration_}, {"random", (std::ostringstream() << random_).str()}};
+    for (const auto& [bucket, memory] : memories_) {
+      if (!memory.p.defined()) continue;
+      state[kP + std::to_string(bucket)] = memory.p;
+      state[kQ + std::to_string(bucket)] = memory.q;
+    }
+    return state;
+  }
+  StateDict save_errors() const {
+    StateDict state;
+    for (const auto& [bucket, memory] : memories_) {
+      if (memory.error.defined()) state[kError + std::to_string(bucket)] = memory.error;
+    }
+    return state;
+  }
+  void load(const StateDict& state) {
+    iteration_ = std::get<int64_t>(state.at("iteration"));
+    std::istringstream(std::get<std::string>(state.at("random"))) >> random_;
+    memories_.clear();
+    load_tensors(state, kP, &Memory::p);
+    load_tensors(state, kQ, &Memory::q);
+  }
+  void load_errors(const StateDict& state) { load_tensors(state, kError, &Memory::error); }
+
  private:
+  static constexpr const char* kP = "p.";  // each followed by the number of its bucket
+  static constexpr const char* kQ = "q.";
+  static constexpr const char* kError = "error.";
+
+  void load_tensors(const StateDict& state, const std::string& prefix, at::Tensor Memory::*field) {
+    for (const auto& [name, value] : state) {
+      if (!name.starts_with(prefix)) continue;
+      memories_[std::stoul(name.substr(prefix.size()))].*field = std::get<at::Tensor>(value);
+    }
+  }
+
   HookResult compress(const GradBucket& bucket) {
     auto pass = std::make_shared<Pass>();
     pass->buffer = bucket.buffer();
@@ -91,8 +130,9 @@ class PowerSgd : public std::enable_shared_from_this<PowerSgd> {
 
   void feed_back(Pass& pass) const {
     if (!options_.use_error_feedback) return;
-    if (pass.memory->error.defined()) {
-      pass.buffer.add_(pass.memory->error);
+    const at::Tensor& error = pass.memory->error;
+    if (error.defined() && error.sizes() == pass.buffer.sizes()) {
+      pass.buffer.add_(error.to(pass.buffer.options()));  // from a snapshot: on the CPU
     }
     pass.before = pass.buffer.detach().clone();
   }
@@ -148,6 +188,9 @@ class PowerSgd : public std::enable_shared_from_this<PowerSgd> {
     if (is_new) {
       memory.p = at::empty({p_size}, pass.buffer.options());
       memory.q = at::empty({q_size}, pass.buffer.options());
+    } else {  // those of a snapshot are on the CPU
+      memory.p = memory.p.to(pass.buffer.options());
+      memory.q = memory.q.to(pass.buffer.options());
     }
     int64_t p_at = 0;
     int64_t q_at = 0;
@@ -205,6 +248,7 @@ class PowerSgd : public std::enable_shared_from_this<PowerSgd> {
   std::mt19937 random_;
   int64_t iteration_ = 0;
   std::unordered_map<size_t, Memory> memories_;  // by bucket; references stay valid
+  dist::Counted<dist::LiveObjects::comm_hooks> counted_;
 };
 
 }  // namespace
@@ -217,7 +261,12 @@ CommHook power_sgd_hook(const PowerSgdOptions& options) {
         "the buckets");
   }
   auto state = std::make_shared<PowerSgd>(options);
-  return {"powerSGD_hook", [state](GradBucket& bucket) { return state->run(bucket); }};
+  return {"powerSGD_hook",
+          [state](GradBucket& bucket) { return state->run(bucket); },
+          {.save = [state] { return state->save(); },
+           .load = [state](const StateDict& saved) { state->load(saved); },
+           .save_own = [state] { return state->save_errors(); },
+           .load_own = [state](const StateDict& saved) { state->load_errors(saved); }}};
 }
 
 }  // namespace cpprun::nn::parallel

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "common/hash.hpp"
 #include "common/text.hpp"
@@ -32,10 +33,12 @@ struct Keys {
 // (dist/init/rank_registration.hpp), which is before the group forms.
 std::vector<int> sdk_ranks(const dist::ProcessGroup& group) {
   dist::Store store = group.store();
-  std::vector<int> ranks;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    if (store.check({dist::rank_key(rank)})) ranks.push_back(rank);
-  }
+  std::vector<int> ranks(static_cast<size_t>(group.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<std::string> keys;
+  for (const int rank : ranks) keys.push_back(dist::rank_key(rank));
+  if (store.check(keys)) return ranks;  // one request instead of one per rank
+  std::erase_if(ranks, [&](int rank) { return !store.check({keys[static_cast<size_t>(rank)]}); });
   return ranks;
 }
 

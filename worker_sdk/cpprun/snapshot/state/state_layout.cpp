@@ -26,6 +26,12 @@ std::string key_of(const Tracked& tracked, bool is_single) {
   return is_single && !tracked.is_per_rank ? single_key(tracked) : tracked.name;
 }
 
+// No state: a module without a communication hook, for example.
+bool is_empty(const Value& value) {
+  const auto* dict = value.get_if<Dict>();
+  return dict != nullptr && dict->pairs.empty();
+}
+
 // Finds the saved value of a tracked object in either form.
 class Finder {
  public:
@@ -98,10 +104,10 @@ Contents capture(const std::vector<Tracked>& tracked, bool is_single, int rank,
       {kFormatKey, kFormat}, {kStepKey, counters.step}, {kSecondsKey, counters.seconds}};
   for (const Tracked& each : tracked) {
     const std::string key = key_of(each, is_single);
-    if (each.is_per_rank) {
-      own_dict.pairs.emplace_back(key, each.save(own));
-    } else if (is_single || each.kind != Kind::Module) {
-      other_dict.pairs.emplace_back(key, each.save(others));
+    if (each.is_per_rank || is_single || each.kind != Kind::Module) {
+      Value value = each.save(each.is_per_rank ? own : others);
+      if (each.is_optional && is_empty(value)) continue;
+      (each.is_per_rank ? own_dict : other_dict).pairs.emplace_back(key, std::move(value));
     } else if (is_whole) {
       only = each.save(models);
     } else {
@@ -123,7 +129,6 @@ Contents capture(const std::vector<Tracked>& tracked, bool is_single, int rank,
 Applied apply(const std::vector<Tracked>& tracked, bool is_single, int rank, const Loaded& loaded) {
   const Finder finder(is_single, rank, modules_of(tracked), loaded);
   Applied applied;
-  applied.lacks_rank = !finder.has_own();
   applied.is_marked = finder.counter(kFormatKey) != nullptr;
   if (const Value* step = finder.counter(kStepKey)) {
     applied.counters.step = static_cast<int64_t>(number_of(*step, *finder.counter_storages()));

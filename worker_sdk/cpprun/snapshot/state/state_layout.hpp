@@ -50,7 +50,6 @@ using Loaded = std::map<std::string, LoadedFile>;
 struct Applied {
   Counters counters;
   std::vector<std::string> missing;  // tracked objects, not modules, that the files do not have
-  bool lacks_rank = false;           // the files have no state of this rank
   bool is_marked = false;            // cpprun wrote the files
 };
 // Throws std::runtime_error that names the object that does not match.

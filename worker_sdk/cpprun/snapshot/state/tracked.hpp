@@ -12,7 +12,7 @@
 
 namespace cpprun::snapshot {
 
-enum class Kind { Module, Optimizer, Scheduler, Sampler, Random, Value };
+enum class Kind { Module, Optimizer, Scheduler, Sampler, Scaler, CommHook, Random, Value };
 
 struct Tracked {
   std::string name = {};
@@ -38,6 +38,9 @@ Tracked track_module(torch::nn::Module& module, bool is_strict);
 Tracked track_optimizer(torch::optim::Optimizer& optimizer, std::vector<NamedParameter> names);
 Tracked track_scheduler(optim::LRScheduler& scheduler);
 Tracked track_sampler(data::DistributedSampler& sampler);
+// Any object by its StateDict, a dict in the file.
+Tracked track_state_dict(Kind kind, const void* object, std::function<StateDict()> save,
+                         std::function<void(const StateDict&)> load);
 // The CPU's random number generator, and that of `cuda_device` if not negative.
 Tracked track_generators(int cuda_device);
 

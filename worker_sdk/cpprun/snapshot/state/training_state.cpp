@@ -176,6 +176,30 @@ void load_sampler(data::DistributedSampler& sampler, const Dict& dict) {
                       .shuffle = is_shuffled == nullptr || *is_shuffled});
 }
 
+Value value_of(const StateValue& value, Capture& capture) {
+  if (const auto* whole = std::get_if<int64_t>(&value)) return *whole;
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* text = std::get_if<std::string>(&value)) return pickle::text_or_bytes(*text);
+  return capture.add(std::get<at::Tensor>(value));
+}
+
+StateValue state_value(const Value& value, const Storages& storages) {
+  if (const auto* whole = value.get_if<int64_t>()) return *whole;
+  if (const auto* truth = value.get_if<bool>()) return static_cast<int64_t>(*truth);
+  if (const auto* real = value.get_if<double>()) return *real;
+  if (const auto* text = value.get_if<std::string>()) return *text;
+  if (const auto* bytes = value.get_if<pickle::Bytes>()) return bytes->bytes;
+  return make_tensor(as<TensorRef>(value, "a number, a text or a tensor"), storages);
+}
+
+StateDict state_dict_of(const Dict& dict, const Storages& storages) {
+  StateDict state;
+  for (const auto& [key, value] : dict.pairs) {
+    state[as<std::string>(key, "a name")] = state_value(value, storages);
+  }
+  return state;
+}
+
 using Generators = std::vector<std::pair<const char*, at::Device>>;  // name and device
 
 Generators generators_of(int cuda_device) {
@@ -245,6 +269,25 @@ Tracked track_sampler(data::DistributedSampler& given) {
           .load =
               [sampler](const Value& value, const Storages&) {
                 load_sampler(*sampler, as<Dict>(value, "the sampler's state"));
+              }};
+}
+
+Tracked track_state_dict(Kind kind, const void* object, std::function<StateDict()> save,
+                         std::function<void(const StateDict&)> load) {
+  return {.name = {},
+          .kind = kind,
+          .object = object,
+          .save =
+              [save = std::move(save)](Capture& capture) {
+                Dict dict;
+                for (const auto& [name, value] : save()) {
+                  dict.pairs.emplace_back(name, value_of(value, capture));
+                }
+                return Value(std::move(dict));
+              },
+          .load =
+              [load = std::move(load)](const Value& value, const Storages& storages) {
+                load(state_dict_of(as<Dict>(value, "a state_dict"), storages));
               }};
 }
 

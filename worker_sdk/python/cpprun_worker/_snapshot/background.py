@@ -73,6 +73,7 @@ def _run_calls(calls, is_idle):
 
 
 @atexit.register
-def _wait_for_all() -> None:
+def wait_for_all() -> None:
+    """Until no call runs."""
     for each in list(_all):
         each.wait()

@@ -16,8 +16,8 @@ std::string explained(const Strings& options) { return ctl::explanation(config_o
 
 TEST(Explanation, OfOneNode) {
   const std::string text = explained({"--standalone", "--nproc_per_node=2"});
-  EXPECT_THAT(text, HasSubstr("train.py   x2\n"));
-  EXPECT_THAT(text, HasSubstr("meets       on this machine, at a free port of loopback, run id"));
+  EXPECT_THAT(text, HasSubstr("train.py\nworkers     1 node x 2 = 2\n"));
+  EXPECT_THAT(text, HasSubstr("rendezvous  on this machine, at a free port of loopback, job id"));
   EXPECT_THAT(text, HasSubstr("TORCHELASTIC_USE_AGENT_STORE=False"));
   EXPECT_THAT(text, Not(HasSubstr("agents of torchrun")));
 }
@@ -25,7 +25,7 @@ TEST(Explanation, OfOneNode) {
 TEST(Explanation, OfTheAgentsStoreAtAGivenPort) {
   const std::string text =
       explained({"--master-port=29711", "--worker-store=agent", "--max-restarts=1"});
-  EXPECT_THAT(text, HasSubstr("meets       static at 127.0.0.1:29711, 1 node, run id"));
+  EXPECT_THAT(text, HasSubstr("rendezvous  static at 127.0.0.1:29711, job id"));
   EXPECT_THAT(text, HasSubstr("store       cpprun serves MASTER_PORT\n"));
   EXPECT_THAT(text, HasSubstr("a new, empty store, at the port that was asked for"));
 }
@@ -34,7 +34,7 @@ TEST(Explanation, OfManyNodes) {
   const std::string text =
       explained({"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=n1:77", "--rdzv-id=j",
                  "--max-restarts=3", "--snapshot-dir=/scratch", "--log-dir=/tmp"});
-  EXPECT_THAT(text, HasSubstr("meets       c10d at n1:77, 2 to 4 nodes, run id j\n"));
+  EXPECT_THAT(text, HasSubstr("rendezvous  c10d at n1:77, job id \"j\"\n"));
   EXPECT_THAT(text, HasSubstr("restarts    3 after failures of workers, over all nodes, from the "
                               "newest snapshot in /scratch\n"));
   EXPECT_THAT(text, HasSubstr("logs        /tmp\n"));

@@ -15,6 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::Not;
 
 admin::NodeView view_of(const std::string& run_id, int64_t pid, bool is_host) {
   admin::NodeView view;
@@ -157,9 +158,9 @@ TEST(CtlJobs, GroupsNodesByDifference) {
   JobStatus job;
   for (int64_t i = 0; i < 1000; ++i) {
     job.nodes.push_back(
-        {"n" + std::to_string(i), i == 417 ? "silent" : "running", "10.0.0.1", 8, i});
+        {"n" + std::to_string(i), i == 417 ? "silent" : "running", "10.0.0.1", 8, i, ""});
   }
-  job.nodes.push_back({"spare", "waiting", "10.0.9.9", 8, std::nullopt});
+  job.nodes.push_back({"spare", "waiting", "10.0.9.9", 8, std::nullopt, ""});
   const std::string text = status_text("toy", &job, {});
   EXPECT_THAT(text, HasSubstr("n0 to n416    running  0-3335     417 nodes\n"));
   EXPECT_THAT(text, HasSubstr("n417          silent   3336-3343  10.0.0.1\n"));
@@ -177,9 +178,29 @@ TEST(CtlJobs, TheSlowestRankIsBehindOrHasTheLongestStep) {
   EXPECT_EQ(slowest_text(agents), "");
 }
 
+TEST(CtlJobs, WorkersAreSortedByWhatTheUserAsksFor) {
+  std::vector<LocalJob> agents = {job_of("a", 1), job_of("a", 2)};
+  agents[1].view.workers[0].progress->step = 50;
+  const std::string by_rank = status_text("a", nullptr, agents);
+  const std::string by_step = status_text("a", nullptr, agents, WorkerOrder::Step);
+  EXPECT_LT(by_rank.find("\n1     n1"), by_rank.find("\n2     n2"));
+  EXPECT_GT(by_step.find("\n1     n1"), by_step.find("\n2     n2"));
+  EXPECT_EQ(worker_order("memory"), WorkerOrder::Memory);
+  EXPECT_EQ(worker_order("nonsense"), WorkerOrder::Rank);
+  EXPECT_EQ(next(WorkerOrder::Memory), WorkerOrder::Rank);
+}
+
+TEST(CtlJobs, StatesHaveColours) {
+  EXPECT_THAT(ps_text({job_of("toy", 1)}), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(ps_text({job_of("toy", 1)}, true), HasSubstr("\x1b[32mrunning\x1b[0m"));
+}
+
 TEST(CtlJobs, AFrameFitsItsTerminal) {
   EXPECT_EQ(frame("abc\nd\n", 24, 2), "\x1b[Hab\x1b[K\r\nd\x1b[K\r\n\x1b[J");
   EXPECT_THAT(frame("1\n2\n3\n4\n5\n", 4, 80), HasSubstr("2\x1b[K\r\n... and 3 lines more\x1b[K"));
+  EXPECT_THAT(frame("1\n2\n3\n4\n5\n", 5, 80, "q: quit"),
+              HasSubstr("2\x1b[K\r\n... and 3 lines more\x1b[K\r\nq: quit\x1b[K"));
+  EXPECT_THAT(frame("\x1b[1mabcd\x1b[0m\n", 4, 2), HasSubstr("\x1b[1mab\x1b[0m\x1b[K"));
 }
 
 TEST(CtlJobs, CompletesSubcommands) {

@@ -58,11 +58,11 @@ class RandomMessages {
   void fill(control::RestartCharge& value) {
     value = static_cast<control::RestartCharge>(random_() % 3);
   }
-  void fill(control::CheckState& value) { value = static_cast<control::CheckState>(random_() % 3); }
-  void fill(control::Exclusion& value) { value = static_cast<control::Exclusion>(random_() % 3); }
   void fill(control::AdminCommandKind& value) {
     value = static_cast<control::AdminCommandKind>(random_() % 6);
   }
+  void fill(control::CheckState& value) { value = static_cast<control::CheckState>(random_() % 3); }
+  void fill(control::Exclusion& value) { value = static_cast<control::Exclusion>(random_() % 3); }
   template <class T>
   void fill(std::vector<T>& values) {
     values.resize(random_() % 5);

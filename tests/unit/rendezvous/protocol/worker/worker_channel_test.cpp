@@ -55,6 +55,16 @@ TEST(WorkerChannel, TheFirstStepSurvivesEncoding) {
   EXPECT_FALSE(decoded(encode(FirstStep{1}) + "x").ok());
 }
 
+TEST(WorkerChannel, MessagesOfSurvivorsSurviveEncoding) {
+  EXPECT_EQ(encode(Elastic{}), "CPRW\16\0\0\0"s);
+  EXPECT_EQ(encode(Regroup{}), "CPRW\17\0\0\0"s);
+  EXPECT_EQ(encode(Released{41}), "CPRW\20\0\0\0\51\0\0\0\0\0\0\0"s);
+  EXPECT_EQ(encode(NewRound{}), "CPRW\21\0\0\0"s);
+  EXPECT_EQ(std::get<Released>(*decoded(encode(Released{-1}))).step, -1);
+  EXPECT_TRUE(std::holds_alternative<Elastic>(*decoded(encode(Elastic{}))));
+  EXPECT_FALSE(decoded(encode(NewRound{}) + "x").ok());
+}
+
 TEST(WorkerChannel, FaultMessagesSurviveEncoding) {
   const auto request =
       std::get<FaultPermitRequest>(*decoded(encode(FaultPermitRequest{4, 2, 300, -1})));

@@ -1,0 +1,44 @@
+#include "agent/core/survivors.hpp"
+
+namespace cpprun::agent {
+namespace {
+
+constexpr int kStopSignal = 15;  // SIGTERM
+
+}  // namespace
+
+bool Survivors::may_stay(const control::RankAssignment& assignment) const {
+  const bool is_last = assignment.restart_count >= assignment.max_restarts;
+  return is_enabled_ && !is_last && has_stepped_;
+}
+
+// Losses and arrivals of nodes are charged to no budget.
+bool Survivors::may_stay(const control::RankAssignment& assignment,
+                         const control::Stop& stop) const {
+  switch (stop.cause) {
+    case control::StopCause::Failure: return may_stay(assignment);
+    case control::StopCause::NodeLost:
+    case control::StopCause::NodeLeft:
+    case control::StopCause::Growth: return is_enabled_ && has_stepped_;
+    default: return false;
+  }
+}
+
+void Survivors::ask(Duration grace, Effects& effects) {
+  phase_ = Phase::Asked;
+  StopWorkers stop{kStopSignal, grace};
+  stop.keeps_survivors = true;
+  effects.push_back(stop);
+}
+
+void Survivors::drop(Duration grace, Effects& effects) {
+  phase_ = Phase::Dropped;
+  effects.push_back(StopWorkers{kStopSignal, grace});
+}
+
+void Survivors::on_round_started() {
+  has_stepped_ = false;
+  phase_ = Phase::None;
+}
+
+}  // namespace cpprun::agent

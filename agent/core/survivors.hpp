@@ -1,0 +1,50 @@
+// Survivors: the workers of this node that stay alive between two rounds, because they can regroup.
+// Knows whether the workers of a round may be asked to, and whether some are held. Pure.
+//
+// After a round in which no worker here has completed a step all workers are restarted: one that
+// waits for others to join cannot be woken, and what makes survivors fail may be in their memory.
+#pragma once
+
+#include "agent/core/effects.hpp"
+#include "common/time.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun::agent {
+
+class Survivors {
+ public:
+  // `is_enabled`: the user permits it.
+  explicit Survivors(bool is_enabled) : is_enabled_(is_enabled) {}
+
+  // The round of `assignment` ends by a failure, and workers of it may stay for the next one.
+  bool may_stay(const control::RankAssignment& assignment) const;
+  // The same at the coordinator's request.
+  bool may_stay(const control::RankAssignment& assignment, const control::Stop& stop) const;
+
+  // Stops the workers, but for those that regroup.
+  void ask(Duration grace, Effects& effects);
+  // Stops all workers.
+  void drop(Duration grace, Effects& effects);
+
+  void on_released() { phase_ = Phase::Held; }
+  // No worker is left.
+  void on_gone() { phase_ = Phase::None; }
+  void on_round_started();
+  // A worker here has completed its first step of the round.
+  void on_step() { has_stepped_ = true; }
+
+  bool are_asked() const { return phase_ == Phase::Asked; }
+  bool are_held() const { return phase_ == Phase::Held; }
+  bool are_dropped() const { return phase_ == Phase::Dropped; }
+  // Processes of an earlier round are alive while no round runs.
+  bool exist() const { return are_held() || are_dropped(); }
+
+ private:
+  enum class Phase { None, Asked, Held, Dropped };
+
+  bool is_enabled_;
+  Phase phase_ = Phase::None;
+  bool has_stepped_ = false;  // a worker here, in this round
+};
+
+}  // namespace cpprun::agent

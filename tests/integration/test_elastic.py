@@ -1,0 +1,188 @@
+"""cpprun_worker.elastic with real trainings: which processes stay after a failure, and what they
+compute. The worker is tests/support/elastic_worker.py.
+"""
+
+import json
+import re
+import signal
+import subprocess
+
+import pytest
+from conftest import is_alive, kill, poll
+from launches import ROOT
+from torch_python import PYTHON
+
+WORKER = ROOT / 'tests' / 'support' / 'elastic_worker.py'
+HAS_TORCH = subprocess.run([PYTHON, '-c', 'import torch'], check=False, capture_output=True)
+
+pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has no torch')
+
+
+def train(jobs, *words, n=4, flags=(), restarts=3, preload='torch.nn.parallel'):
+    """Forked workers spare each test many imports of torch; for survivors nothing differs."""
+    fixed = ('--standalone', f'--nproc-per-node={n}', f'--max-restarts={restarts}')
+    own = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': PYTHON}
+    return jobs.cpprun(*fixed, f'--preload={preload}', *flags, WORKER, *words, env=own)
+
+
+def processes(job, round, n=4):
+    """Process ids by rank, of a round that all ranks have begun."""
+    pattern = rf'\[rank (\d+)\] call of process (\d+) in round {round}\b'
+    found = job.wait_for_all(pattern, n)
+    return {int(rank): int(pid) for rank, pid in found}
+
+
+def at_step(job, step, round=1):
+    job.wait_for(rf'step {step} of round {round}$')
+
+
+def parameters(job, n=4):
+    assert job.done() == 0, job.output
+    found = re.findall(r'parameters (\w+)', job.output)
+    assert len(found) == n and len(set(found)) == 1, job.output
+    return found[0]
+
+
+def events_of(jobs):
+    (path,) = (jobs.folder / 'logs').glob('*/events.jsonl')
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+_undisturbed = {}
+
+
+def undisturbed(jobs, n=4):
+    if n not in _undisturbed:
+        _undisturbed[n] = parameters(train(jobs, n=n), n)
+    return _undisturbed[n]
+
+
+def replaced(before, after):
+    return {rank for rank in before if before[rank] != after[rank]}
+
+
+@pytest.mark.parametrize('victims', [(2,), (0,), (1, 2), (0, 1, 3)])
+def test_only_killed_workers_are_replaced(jobs, victims):
+    expected = undisturbed(jobs)
+    job = train(jobs, 'sleep=0.05', flags=('--log-dir=logs',))
+    before = processes(job, 1)
+    at_step(job, 10)
+    for rank in victims:
+        kill(before[rank])
+    after = processes(job, 2)
+    assert replaced(before, after) == set(victims)
+    assert parameters(job) == expected
+    kept = [e for e in events_of(jobs) if e['event'] == 'worker_kept']
+    assert {e['pid'] for e in kept} == set(after.values()) & set(before.values())
+    assert all(e['step'] >= 9 and e['round'] == 2 for e in kept)
+    starts = [int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)]
+    assert starts[:4] == [0] * 4 and len(set(starts[4:])) == 1 and starts[4] >= 10
+
+
+def test_all_resume_from_the_snapshot_in_memory(jobs):
+    expected = undisturbed(jobs)
+    flags = ('--snapshot-dir=snapshots',)
+    job = train(jobs, 'state=memory', 'sleep=0.05', flags=flags)
+    before = processes(job, 1)
+    at_step(job, 13)
+    kill(before[1])
+    assert replaced(before, processes(job, 2)) == {1}
+    assert parameters(job) == expected
+
+
+def test_survivors_of_two_failures_stay(jobs):
+    expected = undisturbed(jobs)
+    job = train(jobs, 'sleep=0.05', preload='off')
+    first = processes(job, 1)
+    at_step(job, 8)
+    kill(first[3])
+    second = processes(job, 2)
+    at_step(job, 16, round=2)
+    kill(second[0])
+    third = processes(job, 3)
+    assert (replaced(first, second), replaced(second, third)) == ({3}, {0})
+    assert parameters(job) == expected
+
+
+@pytest.mark.parametrize('fault', ['hang', 'swallow'])
+def test_worker_that_does_not_leave_its_round_is_replaced(jobs, fault):
+    expected = undisturbed(jobs)
+    flags = ('--regroup-timeout=5', '--shutdown-timeout=1')
+    job = train(jobs, f'fault={fault}:1', 'sleep=0.05', flags=flags)
+    before = processes(job, 1)
+    if fault == 'hang':
+        job.wait_for(r'\[rank 1\] hangs')
+    else:
+        at_step(job, 10)
+    kill(before[3])
+    assert replaced(before, processes(job, 2)) == {1, 3}
+    assert parameters(job) == expected
+
+
+def test_failed_second_call_restarts_all(jobs):
+    expected = undisturbed(jobs)
+    job = train(jobs, 'fault=raise:0', 'sleep=0.05')
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[2])
+    third = processes(job, 3)
+    assert replaced(before, third) == {0, 1, 2, 3}
+    assert 'the second call fails' in job.output
+    assert parameters(job) == expected
+
+
+def test_sigterm_while_workers_regroup_ends_all(jobs):
+    flags = ('--regroup-timeout=600', '--shutdown-timeout=1')
+    job = train(jobs, 'fault=hang:1', 'sleep=0.05', flags=flags)
+    before = processes(job, 1)
+    job.wait_for(r'\[rank 1\] hangs')
+    kill(before[3])
+    job.wait_for('rank 2 stays')
+    job.send(signal.SIGTERM)
+    assert job.done() != 0
+    assert not any(is_alive(pid) for pid in before.values())
+    assert 'in round 2' not in job.output
+
+
+def test_without_the_option_all_are_restarted(jobs):
+    job = train(jobs, 'sleep=0.05', flags=('--regroup-timeout=0',), preload='off')
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[2])
+    assert replaced(before, processes(job, 2)) == {0, 1, 2, 3}
+    assert parameters(job) == undisturbed(jobs)
+
+
+def test_spent_budget_ends_the_job_and_its_workers(jobs):
+    job = train(jobs, 'sleep=0.05', restarts=0)
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[2])
+    assert job.done() == 1
+    assert not any(is_alive(pid) for pid in before.values())
+    assert 'stays' not in job.output
+
+
+def test_output_of_each_attempt_goes_to_its_own_folder(jobs):
+    flags = ('--log-dir=logs', '--redirects=3')
+    job = train(jobs, 'sleep=0.05', flags=flags, n=2)
+    found = jobs.folder / 'logs'
+
+    def texts():
+        return {path.parent.parent.name: path.read_text() for path in found.rglob('0/stdout.log')}
+
+    poll(lambda: any('step 10 of' in text for text in texts().values()), 60)
+    first = next(path for path in found.rglob('1/stdout.log'))
+    kill(int(re.search(r'process (\d+)', first.read_text())[1]))
+    assert job.done() == 0, job.output
+    first, second = (texts()[name] for name in sorted(texts()))
+    assert 'in round 1' in first and 'round 2' not in first
+    assert 'in round 2' in second and 'round 1' not in second
+    assert re.search('process (.*) in', first)[1] == re.search('process (.*) in', second)[1]
+
+
+def test_under_torchrun_the_function_is_called_once(jobs):
+    torchrun = (f'{ROOT}/.venv/bin/torchrun', '--standalone', '--nproc-per-node=2')
+    job = jobs.start(*torchrun, WORKER, 'steps=5', env={'OMP_NUM_THREADS': '1'})
+    assert job.done() == 0, job.output
+    assert len(re.findall('call of process', job.output)) == 2

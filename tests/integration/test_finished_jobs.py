@@ -1,0 +1,140 @@
+"""cpprunctl and jobs that have ended: ps -a, events, report; and how top ends."""
+
+import json
+import os
+import stat
+import subprocess
+import time
+
+import pytest
+from conftest import BIN
+
+CTL = BIN / 'cpprunctl'
+FAILING = 'echo "ValueError: bad <batch>" >&2; exit 7'
+
+
+@pytest.fixture(autouse=True)
+def built():
+    if not CTL.exists():
+        pytest.skip(f'{CTL} is not built')
+
+
+def ctl(jobs, *words, env=None, **options):
+    command = [CTL, *map(str, words)]
+    options = {'capture_output': True, 'text': True, 'timeout': 200, 'check': False, **options}
+    return subprocess.run(command, env=jobs.env(env), **options)
+
+
+def finish(jobs, name, worker, *flags):
+    """A job that has ended."""
+    run_id = f'{name}-{os.getpid()}-{time.monotonic_ns()}'
+    words = ('--standalone', f'--job-name={run_id}', *flags, '--no-python')
+    job = jobs.cpprun(*words, jobs.sh(worker))
+    job.done(100)
+    return run_id
+
+
+def row_of(text, run_id):
+    lines = [line.split() for line in text.splitlines() if line.startswith(run_id)]
+    assert len(lines) == 1, text
+    return lines[0]
+
+
+def test_failed_job_is_in_the_list_of_all(jobs):
+    run_id = finish(jobs, 'broken', FAILING, '--redirects=3')
+    assert run_id not in ctl(jobs, 'ps').stdout
+    row = row_of(ctl(jobs, 'ps', '-a').stdout, run_id)
+    assert row[1:5] == ['failed', '1', '1', '0/0'] and 'ago' in row
+    (found,) = [
+        job
+        for job in json.loads(ctl(jobs, 'ps', '-a', '--json').stdout)['finished']
+        if job['run_id'] == run_id
+    ]
+    assert (found['job_state'], found['outcome'], found['exit_code']) == ('failed', 'failure', 1)
+
+
+def test_log_folder_of_a_job_that_succeeded(jobs):
+    logs = jobs.folder / 'logs'
+    run_id = finish(jobs, 'fine', 'exit 0', f'--log-dir={logs}')
+    assert run_id not in ctl(jobs, 'ps', '-a').stdout
+    assert row_of(ctl(jobs, 'ps', '--log-dir', logs).stdout, run_id)[1] == 'succeeded'
+
+
+def test_events_of_a_finished_job_by_the_beginning_of_its_name(jobs):
+    run_id = finish(jobs, 'broken', FAILING, '--redirects=3')
+    shown = ctl(jobs, 'events', run_id[:-3])
+    assert f"job '{run_id}' begins" in shown.stdout, shown.stderr
+    missing = ctl(jobs, 'events', 'no-such-job')
+    assert missing.returncode == 1 and 'no job of that name runs here' in missing.stderr
+
+
+def test_colours_are_a_choice(jobs):
+    run_id = finish(jobs, 'broken', FAILING, '--redirects=3')
+    plain = ctl(jobs, 'events', run_id).stdout
+    assert '\x1b' not in plain and 'finished: failed, exit code 1' in plain
+    for words in (('--color=always', 'events', run_id), ('events', run_id, '--color', 'always')):
+        colored = ctl(jobs, *words, env={'NO_COLOR': '1'}).stdout
+        assert '\x1b[1;31mfinished: failed' in colored
+    assert '\x1b[1;31mfailed\x1b[0m' in ctl(jobs, 'ps', '-a', '--color=always').stdout
+    error = ctl(jobs, 'events', 'no-such-job', '--color=always').stderr
+    assert error.startswith('\x1b[1;31merror:\x1b[0m ')
+
+
+def test_report_has_what_a_colleague_needs(jobs):
+    run_id = finish(jobs, 'broken', FAILING, '--redirects=3')
+    page = jobs.folder / 'report.html'
+    done = ctl(jobs, 'report', run_id, '--output', page)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f'{page}\n' and 'look at the file' in done.stderr
+    text = page.read_text()
+    for words in (
+        f'cpprun report of job {run_id}',
+        'outcome    failed, exit code 1',
+        'error: ',
+        'attempt_0/0/stderr.log',
+        'ValueError: bad &lt;batch&gt;',
+        'exited with code 7',
+        'cpprunctl 0.',
+        '<h2>Machine</h2>',
+    ):
+        assert words in text, words
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    again = ctl(jobs, 'report', run_id, '--output', page)
+    assert again.returncode == 1 and 'exists\nhint: ' in again.stderr
+
+
+def test_report_of_a_running_job_has_its_command_without_secrets(jobs):
+    worker = jobs.sh('echo $$ >"$MARKS/up"; exec sleep 600')
+    secrets = {'NCCL_DEBUG': 'WARN', 'CPPRUN_ADMIN_TOKEN': 'a token of sixteen characters'}
+    job = jobs.cpprun('--standalone', '--no-python', worker, '--api-key=12345', env=secrets)
+    jobs.mark('up')
+    (agent,) = [
+        agent
+        for agent in json.loads(ctl(jobs, 'ps', '--json').stdout)['agents']
+        if agent['pid'] == job.pid
+    ]
+    page = jobs.folder / 'report.html'
+    assert ctl(jobs, 'report', agent['run_id'], '-o', page).returncode == 0
+    text = page.read_text()
+    assert 'outcome    runs' in text and '--api-key=***' in text and 'NCCL_DEBUG=WARN' in text
+    assert '12345' not in text and 'sixteen characters' not in text
+
+
+@pytest.mark.parametrize('worker, said', [('exit 0', 'succeeded'), ('exit 5', 'failed')])
+def test_top_ends_with_the_outcome(jobs, worker, said):
+    until = jobs.sh(f'while [ ! -e "$MARKS/go" ]; do sleep 0.1; done; {worker}')
+    run_id = f'top-{os.getpid()}-{time.monotonic_ns()}'
+    job = jobs.cpprun('--standalone', f'--job-name={run_id}', '--no-python', until)
+    command = [CTL, 'top', '-d', '0.1', '--sort=memory', run_id]
+    jobs_of = lambda: run_id in ctl(jobs, 'ps').stdout  # noqa: E731
+    end = time.monotonic() + 200
+    while not jobs_of():
+        assert time.monotonic() < end
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=jobs.env()) as top:
+        assert top.stdout.readline() == f'job {run_id}\n'
+        (jobs.marks / 'go').touch()
+        shown = top.stdout.read()
+    assert top.returncode == 0
+    assert f'job {run_id} {said} after ' in shown, shown
+    assert ('exited with code 5' in shown.split(f'{run_id} {said}')[1]) == (said == 'failed')
+    job.done(100)

@@ -1,0 +1,210 @@
+// Workers that stay alive between two rounds: when the agent's core asks for that, what it reports
+// meanwhile, and when it gives them up.
+#include "tests/unit/agent/core/support_agent.hpp"
+
+namespace cpprun::test {
+namespace {
+
+class AgentSurvivorsTest : public AgentTest {
+ public:
+  AgentSurvivorsTest() { permits(true); }
+
+  void permits(bool is_permitted) {
+    agent::AgentOptions with = options();
+    with.keeps_survivors = is_permitted;
+    core = Core(with);
+    call([&](agent::Effects& e) { core.start(now, e); });
+  }
+  // A round in which a worker has completed a step, and which may be restarted.
+  void trains(int64_t round = 1, int64_t restart_count = 0) {
+    if (!is_connected) is_in_touch();
+    control::RankAssignment assignment = assignment_of(round);
+    assignment.restart_count = restart_count;
+    assignment.max_restarts = 3;
+    hears(assignment);
+    ASSERT_EQ(core.state(), State::Running);
+    core.on_step();
+    forget();
+  }
+  void are_released() {
+    call([&](agent::Effects& e) { core.on_workers_released(now, e); });
+  }
+  // Local rank 1 has died, and the other worker is held.
+  void holds_survivor() {
+    trains();
+    worker_ends(1, -kKill);
+    are_released();
+    ASSERT_EQ(core.state(), State::Stopped);
+  }
+  void expect_stop(size_t at, bool keeps_survivors) {
+    ASSERT_GT(stops.size(), at);
+    EXPECT_EQ(stops[at].signal, kTerm);
+    EXPECT_EQ(stops[at].keeps_survivors, keeps_survivors);
+  }
+};
+
+TEST_F(AgentSurvivorsTest, FailedWorkerLetsTheOthersStay) {
+  trains();
+  worker_ends(1, -kKill);
+  expect_stop(0, true);
+  EXPECT_TRUE(said<control::Failed>());
+  EXPECT_FALSE(said<control::Stopped>()) << "the survivors are still in their process group";
+  are_released();
+  ASSERT_TRUE(said<control::Stopped>());
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  gets_assignment(2, 1);
+  ASSERT_EQ(started.size(), 1U);
+  EXPECT_EQ(started[0].round, RoundNumber(2));
+}
+
+TEST_F(AgentSurvivorsTest, OtherNodesFailureAndLossLetThemStay) {
+  for (const StopCause cause :
+       {StopCause::Failure, StopCause::NodeLost, StopCause::NodeLeft, StopCause::Growth}) {
+    permits(true);
+    is_connected = false;
+    trains();
+    is_stopped(1, cause);
+    expect_stop(0, true);
+  }
+}
+
+TEST_F(AgentSurvivorsTest, OperatorDrainAndBadSnapshotRestartAll) {
+  for (const StopCause cause : {StopCause::Operator, StopCause::Drain, StopCause::Snapshot}) {
+    permits(true);
+    is_connected = false;
+    trains();
+    is_stopped(1, cause);
+    expect_stop(0, false);
+  }
+}
+
+TEST_F(AgentSurvivorsTest, NoneStaysIfTheUserForbidsIt) {
+  permits(false);
+  trains();
+  worker_ends(1, -kKill);
+  expect_stop(0, false);
+}
+
+TEST_F(AgentSurvivorsTest, NoneStaysAfterTheLastRestart) {
+  trains(1, 3);
+  worker_ends(1, -kKill);
+  expect_stop(0, false);
+}
+
+TEST_F(AgentSurvivorsTest, RoundWithoutAStepRestartsAll) {
+  holds_survivor();
+  gets_assignment(2, 1);
+  forget();
+  worker_ends(1, 1);
+  expect_stop(0, false);
+}
+
+TEST_F(AgentSurvivorsTest, HangRestartsAll) {
+  trains();
+  WorkerExit hung;
+  call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
+  expect_stop(0, false);
+}
+
+TEST_F(AgentSurvivorsTest, WithoutReleasedWorkersItIsAnOrdinaryRestart) {
+  trains();
+  worker_ends(1, -kKill);
+  worker_ends(0, -kTerm);
+  all_quiet();
+  expect_state(State::Stopped);
+  gets_assignment(2, 1);
+  expect_state(State::Running);
+}
+
+TEST_F(AgentSurvivorsTest, EndOfAHeldWorkerIsNoFailure) {
+  holds_survivor();
+  forget();
+  worker_ends(0, -kKill);
+  all_quiet();
+  EXPECT_EQ(times<control::Failed>(), 0);
+  EXPECT_EQ(times<control::Stopped>(), 0);
+  expect_state(State::Stopped);
+  gets_assignment(2, 1);
+  EXPECT_EQ(started.size(), 1U);
+}
+
+TEST_F(AgentSurvivorsTest, EndedLeaseDropsThem) {
+  holds_survivor();
+  const Duration left = 4s;
+  passes(left);
+  expect_stop(1, false);
+  EXPECT_LT(stops[1].grace, 30s) << "they must be gone when the lease ends";
+}
+
+TEST_F(AgentSurvivorsTest, LeaseIsExtendedForThem) {
+  holds_survivor();
+  passes_answered(10s);
+  EXPECT_EQ(stops.size(), 1U);
+  EXPECT_GT(worker_leases.back(), now);
+}
+
+TEST_F(AgentSurvivorsTest, NextRoundWaitsUntilDroppedWorkersAreGone) {
+  holds_survivor();
+  passes(4s);
+  is_granted(4s);
+  gets_assignment(2, 1);
+  EXPECT_TRUE(started.empty());
+  all_quiet();
+  ASSERT_EQ(started.size(), 1U);
+}
+
+TEST_F(AgentSurvivorsTest, SparesDropThem) {
+  holds_survivor();
+  waits(true);
+  expect_stop(1, false);
+}
+
+TEST_F(AgentSurvivorsTest, SigtermStopsThem) {
+  holds_survivor();
+  signal(kTerm);
+  expect_stop(1, false);
+  expect_no_finish();
+  all_quiet();
+  expect_finish(How::Stopped);
+}
+
+TEST_F(AgentSurvivorsTest, SigtermWhileTheyRegroupStopsThem) {
+  trains();
+  worker_ends(1, -kKill);
+  signal(kTerm);
+  expect_stop(1, false);
+  are_released();
+  EXPECT_FALSE(said<control::Stopped>());
+  all_quiet();
+  ASSERT_TRUE(finish);
+}
+
+TEST_F(AgentSurvivorsTest, DrainWhileTheyRegroupStopsThem) {
+  trains();
+  worker_ends(1, -kKill);
+  is_stopped(1, StopCause::Drain);
+  expect_stop(1, false);
+}
+
+TEST_F(AgentSurvivorsTest, EndOfTheJobStopsThemFirst) {
+  holds_survivor();
+  has_job_result(false);
+  bye();
+  expect_stop(1, false);
+  expect_no_finish();
+  all_quiet();
+  expect_finish(How::Failure);
+}
+
+TEST_F(AgentSurvivorsTest, FailedStartLeavesNone) {
+  holds_survivor();
+  has_slow_spawns = true;
+  gets_assignment(2, 1);
+  start_fails(ErrorKind::System);
+  expect_state(State::Stopped);
+  signal(kTerm);
+  ASSERT_TRUE(finish) << "nobody is left to wait for";
+}
+
+}  // namespace
+}  // namespace cpprun::test

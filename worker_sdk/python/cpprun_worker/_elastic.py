@@ -1,0 +1,405 @@
+"""elastic: a training function that outlives the failure of other workers.
+
+    @cpprun_worker.elastic(min_world=2)
+    def train(round):
+        round.init_process_group('gloo')
+        step = round.share_state(model=model, optimizer=optimizer)
+        ddp = round.data_parallel(model)
+        while step < last:
+            train_one_step()
+            step += 1
+            round.commit(step)
+
+    train()
+
+When another worker fails, the agent asks this one to regroup. A thread of the connection to the
+agent shuts the sockets of the process group down, so that a collective of it raises; the function
+ends by that exception, the group is destroyed, and the agent gives the process its place in the
+next round, in which the function is called again. docs/how-to/in-process-restart.md describes
+guarantees and limits. Without an agent, or with one that is too old, the function is called once.
+"""
+
+import functools
+import gc
+import os
+import queue
+import re
+import socket
+import stat
+import struct
+import sys
+import threading
+
+import cpprun_worker
+
+from . import _agent
+
+# A survivor may see that a peer is gone before the agent asks it to regroup. An agent learns of a
+# lost node after a lease of some seconds. Then the exception was the worker's own after all.
+REQUEST_TAKES = 20  # seconds
+VARIABLES_MOST = 4 << 20  # bytes of the variables of a round
+_OF_PEERS = re.compile(
+    'gloo|nccl|connection|socket|closed by|broken pipe|timed out|timeout|process group|store',
+    re.IGNORECASE,
+)
+
+
+class RegroupError(RuntimeError):
+    """Raised by Round.check() when another worker has failed."""
+
+
+class Round:
+    """The job's current round, as this worker sees it: an argument of the training function."""
+
+    def __init__(self, runner, calls):
+        self.number = _number('CPPRUN_ROUND', 0)
+        self.restart_count = _number('TORCHELASTIC_RESTART_COUNT', 0)
+        self.rank = _number('RANK', 0)
+        self.local_rank = _number('LOCAL_RANK', 0)
+        self.world_size = _number('WORLD_SIZE', 1)
+        self.local_world_size = _number('LOCAL_WORLD_SIZE', 1)
+        # False: this process has been in an earlier round, and the objects outside of the function
+        # are what they were.
+        self.is_first = calls == 0
+        self._runner = runner
+        self._models = []  # whose order of gradients is not noted yet
+
+    @property
+    def completed(self):
+        """The last step that this process has completed; 0: none."""
+        return self._runner.completed
+
+    @property
+    def is_over(self):
+        """Whether another worker has failed: the function should end."""
+        return self._runner.is_requested
+
+    def check(self):
+        """Raises RegroupError if is_over. For loops without collectives."""
+        if self.is_over:
+            raise RegroupError('another worker has failed')
+
+    def init_process_group(self, backend=None, **options):
+        """torch.distributed.init_process_group() with the ranks of this round."""
+        import torch.distributed as dist
+
+        self._runner.sockets.follow_groups()
+        dist.init_process_group(backend, **options)
+
+    def commit(self, step):
+        """The state after `step` steps is complete in this process. Call it directly after
+        optimizer.step(). It is a heartbeat as well."""
+        self._runner.completed = cpprun_worker._whole('step', step)
+        cpprun_worker.heartbeat(step)
+        if self._models:
+            self._note_bucket_orders()
+
+    def share_state(self, **objects):
+        """Gives all ranks the state of the one that has completed most steps. Returns that number;
+        0: no rank has completed one, and the objects stay as they are. All ranks call it, after
+        init_process_group() and before data_parallel(), with objects that have state_dict and
+        load_state_dict."""
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+
+        if any(isinstance(each, DistributedDataParallel) for each in objects.values()):
+            raise TypeError(
+                'share_state() takes the module itself, before its DistributedDataParallel is made:'
+                " that gives all ranks rank 0's parameters, which may be new"
+            )
+        steps = [None] * self.world_size
+        dist.all_gather_object(steps, self.completed)
+        newest = max(steps)
+        if min(steps) < newest:
+            self._take_state(objects, newest, steps.index(newest))
+        return newest
+
+    def _take_state(self, objects, newest, donor):
+        import torch.distributed as dist
+
+        box = [None]
+        if self.rank == donor:
+            state = {name: each.state_dict() for name, each in objects.items()}
+            box = [(state, self._runner.bucket_orders)]
+        dist.broadcast_object_list(box, src=donor)
+        if self.completed == newest:
+            return
+        state, self._runner.bucket_orders = box[0]
+        for name, each in objects.items():
+            each.load_state_dict(state[name])
+        self._runner.completed = newest
+
+    def data_parallel(self, module, **options):
+        """DistributedDataParallel(module, **options), which sums gradients in the same order as in
+        the round before: the last bits of the sums depend on it. All ranks call it, after
+        share_state()."""
+        from torch.nn.parallel import DistributedDataParallel
+
+        model = DistributedDataParallel(module, **options)
+        orders = self._runner.bucket_orders
+        at = len(self._models)
+        if at < len(orders):
+            _bucket_order().restore(model, orders[at])
+        self._models.append(model)
+        return model
+
+    def _note_bucket_orders(self):
+        """Once per round, after the first step of all ranks."""
+        models, self._models = self._models, []
+        self._runner.bucket_orders = [_bucket_order().of(each) for each in models]
+
+
+def _bucket_order():
+    from ._snapshot import bucket_order
+
+    return bucket_order
+
+
+def elastic(function=None, *, min_world=1):
+    """Makes `function(round, ...)` a training function that is called again, in this process, after
+    the failure of another worker. min_world: with fewer workers in a round it raises."""
+    min_world = cpprun_worker._whole('min_world', min_world, range(1, 2**31))
+
+    def decorate(train):
+        @functools.wraps(train)
+        def run(*args, **options):
+            return _Runner(min_world).run(train, args, options)
+
+        return run
+
+    return decorate if function is None else decorate(function)
+
+
+def _number(name, default):
+    return int(os.environ.get(name, default))
+
+
+class _Runner:
+    """The calls of one training function."""
+
+    def __init__(self, min_world):
+        self.completed = 0
+        self.bucket_orders = []  # of each data_parallel() of a round; None: not known
+        self.sockets = _Sockets()
+        self._min_world = min_world
+        self._link = _Link.open(self.sockets.shut)
+
+    @property
+    def is_requested(self):
+        return self._link is not None and self._link.is_requested.is_set()
+
+    def run(self, train, args, options):
+        calls = 0
+        hook = sys.excepthook  # each process group wraps it once more
+        try:
+            while True:
+                try:
+                    return self._call(train, calls, args, options)
+                except Exception as error:
+                    if not self._regroups_after(error):
+                        raise
+                    _report(error)
+                # Here the exception, and with it the frames of the function, are gone.
+                _leave_groups()
+                sys.excepthook = hook
+                self._link.next_round(self.completed)
+                self.sockets.forget()
+                calls += 1
+        finally:
+            if self._link is not None:
+                self._link.close()
+
+    def _call(self, train, calls, args, options):
+        this = Round(self, calls)
+        if this.world_size < self._min_world:
+            raise RuntimeError(
+                f'this round has {this.world_size} workers, fewer than min_world={self._min_world}'
+            )
+        return train(this, *args, **options)
+
+    def _regroups_after(self, error):
+        if self._link is None:
+            return False
+        is_of_peers = isinstance(error, (RuntimeError, OSError)) and _OF_PEERS.search(str(error))
+        return self._link.is_requested.wait(REQUEST_TAKES if is_of_peers else 0)
+
+
+def _report(error):
+    text = ' '.join(f'{type(error).__name__}: {error}'.split())
+    rank = os.environ.get('RANK', '0')
+    sys.stderr.write(f'cpprun: rank {rank} stays, and leaves its round by {text[:200]}\n')
+
+
+def _leave_groups():
+    """Ends the process groups, and the saves of the round, which need them."""
+    dist = sys.modules.get('torch.distributed')
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
+    background = sys.modules.get('cpprun_worker._snapshot.background')
+    if background is not None:
+        background.wait_for_all()
+
+
+class _Sockets:
+    """The connections of the process groups of a round."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._inodes = set()
+        self._is_shut = False
+
+    def follow_groups(self):
+        """From now on the sockets that appear while torch makes a process group count."""
+        from torch.distributed import distributed_c10d as c10d
+
+        make = c10d._new_process_group_helper
+        if getattr(make, 'is_followed', False):
+            return
+
+        @functools.wraps(make)
+        def follow(*args, **options):
+            before = {inode for inode, _ in _connected()}
+            try:
+                return make(*args, **options)
+            finally:
+                self._add({inode for inode, _ in _connected()} - before)
+
+        follow.is_followed = True
+        c10d._new_process_group_helper = follow
+
+    def _add(self, inodes):
+        with self._lock:
+            self._inodes |= inodes
+            is_late = self._is_shut
+        if is_late:
+            self.shut()
+
+    def shut(self):
+        """Gloo has no call that wakes a thread in a collective; the end of a connection does."""
+        with self._lock:
+            self._is_shut = True
+            inodes = set(self._inodes)
+        for inode, duplicate in _connected(keeps=True):
+            with duplicate:
+                if inode in inodes:
+                    _shut_down(duplicate)
+
+    def forget(self):
+        with self._lock:
+            self._inodes = set()
+            self._is_shut = False
+
+
+def _shut_down(connection):
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # the peer has closed it
+
+
+def _connected(keeps=False):
+    """(inode, a duplicate) of each TCP connection of this process; without `keeps`, None instead of
+    the duplicate. Listening sockets are left out: Gloo ends the process if one is shut down."""
+    found = []
+    for name in os.listdir('/proc/self/fd'):
+        duplicate = _duplicate(int(name))
+        if duplicate is None:
+            continue
+        try:
+            is_listening = duplicate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            duplicate.getpeername()
+            inode = os.fstat(duplicate.fileno()).st_ino
+        except OSError:
+            is_listening = True  # or not connected
+        if is_listening or not keeps:
+            duplicate.close()
+        if not is_listening:
+            found.append((inode, duplicate if keeps else None))
+    return found
+
+
+def _duplicate(descriptor):
+    """Of a TCP socket; None for anything else."""
+    try:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            return None
+        copy = os.dup(descriptor)
+    except OSError:
+        return None
+    made = socket.socket(fileno=copy)
+    is_tcp = made.family in (socket.AF_INET, socket.AF_INET6) and made.type == socket.SOCK_STREAM
+    if not is_tcp:
+        made.close()
+    return made if is_tcp else None
+
+
+class _Link:
+    """A second connection to the agent, over which it asks for the regroup, and a thread that
+    reads it."""
+
+    def __init__(self, connection, wake):
+        self.is_requested = threading.Event()
+        self._connection = connection
+        self._wake = wake
+        self._rounds = queue.SimpleQueue()
+        threading.Thread(target=self._read, name='cpprun-regroup', daemon=True).start()
+
+    @classmethod
+    def open(cls, wake):
+        if not cpprun_worker.has_agent():
+            return None
+        connection = _agent.connect_elastic(os.environ.get('CPPRUN_AGENT', ''))
+        return None if connection is None else cls(connection, wake)
+
+    def close(self):
+        """From now on the agent stops this worker as any other."""
+        _shut_down(self._connection)
+
+    def next_round(self, completed):
+        """Tells the agent that this worker has left its round, and enters the next one."""
+        step = struct.pack('=q', completed if completed > 0 else -1)
+        self._connection.send(_agent.message(_agent.RELEASED, step))
+        gc.collect()  # such as a DistributedDataParallel, whose hooks the next one must not meet
+        received = self._rounds.get()
+        if received is None:
+            raise RuntimeError('the agent has gone')
+        variables, out, err = received
+        try:
+            _enter_round(variables, out, err)
+        finally:
+            for descriptor in received:
+                os.close(descriptor)
+        cpprun_worker._begin_round()
+
+    def _read(self):
+        while True:
+            try:
+                answer, descriptors = _agent.receive(self._connection)
+            except OSError:
+                answer, descriptors = b'', ()
+            if answer == _agent.message(_agent.REGROUP):
+                self.is_requested.set()
+                self._wake()
+            elif answer == _agent.message(_agent.NEW_ROUND) and len(descriptors) == 3:
+                self.is_requested.clear()
+                self._rounds.put(list(descriptors))
+                continue
+            elif not answer:
+                return self._rounds.put(None)
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def _enter_round(variables, out, err):
+    size = os.fstat(variables).st_size
+    if size > VARIABLES_MOST:
+        raise RuntimeError(f'the variables of the round have {size} bytes')
+    for entry in os.pread(variables, size, 0).split(b'\0'):
+        name, has_value, value = entry.partition(b'=')
+        if has_value:
+            os.environb[name] = value
+        elif name:
+            os.environb.pop(name, None)
+    for stream, target, source in ((sys.stdout, 1, out), (sys.stderr, 2, err)):
+        stream.flush()
+        os.dup2(source, target)
