@@ -556,8 +556,11 @@ void Job::place_all_nodes(Instant now, Effects& effects) {
 
 // A failure that ends in the exclusion of its host costs no restart, if the others can go on.
 void Job::exclude_faulty_hosts(Effects& effects) {
+  // A worker that failed in a round which another node ended may have been killed at the end of its
+  // worker lease: no fault of its host.
+  const bool has_failed = last_stop_.cause == StopCause::Failure;
   const HostLedger::RoundResult result =
-      state_.hosts.end_round(failures_.root_cause(), state_.round.size());
+      state_.hosts.end_round(has_failed ? failures_.root_cause() : nullptr, state_.round.size());
   const bool can_go_on = nodes_.usable_count(state_.hosts) >= job_spec_.min_nodes;
   if (result.is_cause_excluded && can_go_on) {
     failures_.pardon(round());
@@ -580,7 +583,6 @@ void Job::warn_of_exclusion(const std::string& host, Effects& effects) const {
 
 void Job::apply_exclusions(Effects& effects) {
   if (!state_.hosts.take_change() || has_job_result()) return;
-  if (state_.hosts.is_shared()) persist(effects);
   for (auto& [incarnation, node] : nodes_) {
     const bool is_excluded = state_.hosts.is_excluded(node.id.name);
     const bool is_news = std::exchange(node.is_excluded, is_excluded) != is_excluded;

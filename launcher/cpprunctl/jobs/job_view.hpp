@@ -21,7 +21,7 @@ struct JobNode {
   std::string address;
   int64_t nproc = 0;
   std::optional<int64_t> group_rank{};
-  std::string node_check;  // "passed", "pending", "failed"
+  std::string node_check{};  // "passed", "pending", "failed"
 };
 // A host with faults, or an excluded one.
 struct JobHost {

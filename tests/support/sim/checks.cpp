@@ -157,8 +157,12 @@ void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorM
   }
   JobRecord& job = job_of(led->term());
   if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
+    note_exclusions(job, led->hosts());
     on_assignment(job, to, *assignment);
-    check_places(*led, to);
+    // Under a leader lease a message waits until the state is written: the round may be over.
+    if (led->phase() == Job::Phase::Running && led->round() == assignment->round) {
+      check_places(*led, to);
+    }
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
     auto round = job.rounds.find(job.newest);
     // A node that gets the stop late and alone receives no cause.
@@ -170,7 +174,7 @@ void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorM
   } else if (std::holds_alternative<control::Bye>(message)) {
     on_bye(job, *led, to);
   } else if (const auto* records = std::get_if<control::HostRecords>(&message)) {
-    on_host_records(job, *records);
+    on_host_records(*records);
   }
 }
 
@@ -182,10 +186,19 @@ void Checks::check_places(const Job& led, Incarnation to) {
   require(!node->second.has_failed_check(), "excluded: " + host + " has failed its check");
 }
 
+// The exclusion of a host takes back what its failure was charged.
+void Checks::note_exclusions(JobRecord& job, const HostLedger& hosts) {
+  std::set<std::string> excluded;
+  for (const auto& [host, record] : hosts.all()) {
+    if (record.exclusion == control::Exclusion::Policy) excluded.insert(host);
+  }
+  if (!std::ranges::includes(job.excluded, excluded)) job.is_pardoned = true;
+  job.excluded = std::move(excluded);
+}
+
 // Only a host with failures of its own may be blamed for them. Losses are not judged here: a node
 // may be lost because of the network of others.
-void Checks::on_host_records(JobRecord& job, const control::HostRecords& message) {
-  size_t excluded = 0;
+void Checks::on_host_records(const control::HostRecords& message) {
   for (const control::HostRecord& record : message.hosts) {
     const int64_t blamed = record.failures + record.failed_starts + record.hangs;
     const auto known = failures_of_.find(record.host);
@@ -193,10 +206,7 @@ void Checks::on_host_records(JobRecord& job, const control::HostRecords& message
     require(blamed <= static_cast<int64_t>(failures),
             "excluded: " + record.host + " is blamed for " + std::to_string(blamed) +
                 " failures, and has had " + std::to_string(failures));
-    excluded += record.exclusion == control::Exclusion::Policy ? 1 : 0;
   }
-  if (excluded > job.exclusions) job.is_pardoned = true;
-  job.exclusions = excluded;
 }
 
 void Checks::on_assignment(JobRecord& job, Incarnation to,

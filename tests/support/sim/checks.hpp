@@ -88,7 +88,7 @@ class Checks {
     bool is_success_told = false;
     bool is_failure_told = false;
     std::set<Incarnation> must_acknowledge;  // before the first bye
-    size_t exclusions = 0;                   // hosts that --exclude-after has excluded so far
+    std::set<std::string> excluded;          // by --exclude-after so far
     bool is_pardoned = false;                // one more since the newest round
     Term unusable_in;  // in which the coordinator learned that a node of the newest round is
                        // unusable
@@ -105,7 +105,8 @@ class Checks {
   void on_job_result(JobRecord& job, const Job& led, Incarnation to,
                      const control::JobResult& decided);
   void on_bye(JobRecord& job, const Job& led, Incarnation to);
-  void on_host_records(JobRecord& job, const control::HostRecords& message);
+  void on_host_records(const control::HostRecords& message);
+  void note_exclusions(JobRecord& job, const HostLedger& hosts);
   void check_places(const Job& led, Incarnation to);
   void check_unusable(const Job& led);
   void check_ranks(const Round& round, const std::string& where);

@@ -1,6 +1,5 @@
 #include "tests/support/sim/election_checks.hpp"
 
-#include <algorithm>
 #include <variant>
 
 #include "common/limits/rendezvous.hpp"
@@ -11,12 +10,6 @@ namespace {
 
 std::string name_of(Term term, RoundNumber round) {
   return "round " + std::to_string(round.value) + " of epoch " + std::to_string(term.value);
-}
-
-int64_t excluded_by_policy(const control::PersistedJobState& state) {
-  if (!state.host_records) return 0;
-  return std::ranges::count(state.host_records->hosts, control::Exclusion::Policy,
-                            &control::HostRecord::exclusion);
 }
 
 }  // namespace
@@ -35,9 +28,7 @@ void ElectionChecks::on_job_state(const std::string& job_state_key,
                               name_of(last.term, last.round) + ", and ";
     checks_.require(last.term <= facts.term, where + "leads no more");
     checks_.require(may_begin_anew || last.round <= facts.round, where + "knows nothing of it");
-    // The exclusion of a host takes back what its failure was charged.
-    const bool is_pardoned = excluded_by_policy(last) < excluded_by_policy(facts);
-    checks_.require(may_begin_anew || is_pardoned || last.restart_count <= facts.restart_count,
+    checks_.require(may_begin_anew || last.restart_count <= facts.restart_count,
                     where + "forgets its restarts");
   }
   job.newest[facts.term] = facts;
