@@ -77,7 +77,10 @@ def main():
         if rank == 0:
             print(f'[rank 0] step {step}', flush=True)
         time.sleep(0.05)
-        state.maybe_save(step, every=int(os.environ.get('EVERY', 5)))
+        if step == steps:
+            state.save(step)  # maybe_save() leaves it out while the save before is being written
+        else:
+            state.maybe_save(step, every=int(os.environ.get('EVERY', 5)))
     state.wait()
     whole = [part.full_tensor().detach() for part in model.parameters()]
     content = b''.join(part.numpy().tobytes() for part in whole)
