@@ -187,7 +187,8 @@ void OutputLoop::on_worker_exit(int local_rank) {
 
 void OutputLoop::send_tail(int local_rank) {
   // The newest first: children of a survivor may hold its stream of an earlier round.
-  for (auto& [key, pump] : std::views::reverse(pumps_)) {
+  for (auto newest = pumps_.rbegin(); newest != pumps_.rend(); ++newest) {
+    const auto& pump = newest->second;
     if (!pump->stream().is_stderr || pump->stream().local_rank != local_rank) continue;
     const Instant now = boot_now();
     for (int i = 0; i < kLateReads && !pump->must_wait(); ++i) {

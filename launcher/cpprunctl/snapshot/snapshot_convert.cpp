@@ -98,7 +98,7 @@ struct Input {
   pickle::Value value;
 };
 
-Result<Input> read_file(const std::string& path) {
+Result<Input> read_single(const std::string& path) {
   Result<std::shared_ptr<const TensorFile>> file = open_shared(path);
   if (!file) return file.error();
   Input read;
@@ -271,7 +271,7 @@ Status snapshot_convert(const SnapshotCommandOptions& options) {
     return write_safetensors_file(options,
                                   is_snapshot ? options.path + "/" + kModelName : options.path);
   }
-  Result<Input> read = is_snapshot ? read_snapshot(options.path) : read_file(options.path);
+  Result<Input> read = is_snapshot ? read_snapshot(options.path) : read_single(options.path);
   if (!read) return read.error();
   if (!options.strip_prefix.empty() && strip_prefix(read->value, options.strip_prefix) == 0) {
     log::warning("no names all begin with '" + options.strip_prefix + "', so none was changed");
