@@ -96,8 +96,7 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
   worker_lease_.on_disconnected();
   if (state_ == State::Ended) return;
   if (job_result_) {
-    finish_job(effects);
-    return;
+    return finish_job(effects);
   }
   // A disconnect does not restart a running join timeout. If it did, a peer that accepts and hangs
   // up would keep the agent waiting for ever.
@@ -368,6 +367,8 @@ void Agent::on_survivors_gone(Instant now, Effects& effects) {
 // beside it.
 void Agent::on_stuck(const std::string& what, Effects& effects) {
   if (state_ == State::Ended) return;
+  // The others may form a round as soon as this node leaves (R2): its survivors end before.
+  if (survivors_.are_asked() || survivors_.are_held()) return survivors_.drop(Duration{}, effects);
   const bool has_all_ends = static_cast<int64_t>(exits_.size()) >= options_.facts.nproc;
   if (!is_drained_) exits_.keep_if_failed();
   const std::string why = "it is unusable: SIGKILL did not end " + what;

@@ -67,7 +67,7 @@ void Node::carry_out(const agent::FetchSnapshot& effect) {
   const FetchPlan plan = context_.plan_fetch();
   trace("fetches the snapshot of step " + std::to_string(effect.resume.snapshot.step));
   const bool is_free =
-      std::ranges::all_of(workers_, [](const Worker& w) { return !w.is_alive || w.is_released; });
+      std::ranges::all_of(workers_, [](const Worker& w) { return !w.is_alive || !w.is_counted; });
   context_.checks.require(is_free, "an agent fetches while it has workers");
   context_.event_queue.in(
       plan.takes, [this, plan, number = ++fetches_, resume = effect.resume, round = told_] {

@@ -94,6 +94,9 @@ class SwarmRun {
     const bool is_unkillable = are_faults_on() && unkillable > 0 && stuck_dice_.chance(unkillable);
     if (is_unkillable) liveness.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillTimeout);
     if (is_unkillable && stuck_dice_.chance(0.5)) liveness.outlives_kill = 1h;
+    const bool regroups =
+        faults.worker_regroups > 0 && regroup_dice_.chance(faults.worker_regroups);
+    if (regroups) liveness.releases_in = 1ms + regroup_dice_.up_to(500ms);
     if (!are_faults_on()) return liveness;
     liveness.exit_code = prng_.chance(faults.worker_fails) ? 1 : 0;
     liveness.ignores_sigterm = prng_.chance(faults.worker_is_deaf) || is_unkillable;
@@ -458,6 +461,7 @@ class SwarmRun {
   Prng extra_dice_ = prng_.child(5);
   Prng stuck_dice_ = prng_.child(8);
   Prng exclusion_dice_ = prng_.child(9);
+  Prng regroup_dice_ = prng_.child(10);
   Instant faults_end_;
 };
 

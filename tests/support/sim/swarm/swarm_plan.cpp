@@ -122,6 +122,14 @@ void draw_exclusion(Prng prng, Size size, SwarmPlan& plan) {
   if (prng.chance(0.2)) plan.faults.spawn_fails = 0.1 * prng.share();
 }
 
+// Likewise.
+constexpr uint64_t kRegroup = 80671;
+
+void draw_regroup(Prng prng, Size size, FaultRates& faults) {
+  if (size == Size::Large || prng.chance(0.7)) return;
+  faults.worker_regroups = 0.3 + 0.7 * prng.share();
+}
+
 void draw_job_spec(Prng& prng, control::JobSpec& job_spec) {
   job_spec.max_nodes = prng.between(1, 5);
   job_spec.min_nodes = prng.chance(0.3) ? job_spec.max_nodes : prng.between(1, job_spec.max_nodes);
@@ -174,6 +182,7 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   if (!is_elected) {
     draw_extras(Prng(seed).child(kExtras), size, plan);
     draw_stuck(Prng(seed).child(kStuck), size, plan.faults);
+    draw_regroup(Prng(seed).child(kRegroup), size, plan.faults);
     if (size == Size::Small) draw_standbys(Prng(seed).child(kStandbys), plan);
     return plan;
   }
@@ -214,6 +223,7 @@ std::string SwarmPlan::text() const {
   append(text, " %s=%.3f", "spawn-fails", faults.spawn_fails);
   append(text, " %s=%.3f", "outlive-kill", faults.worker_outlives_kill);
   append(text, " %s=%.3f", "save", faults.worker_saves);
+  if (faults.worker_regroups > 0) append(text, " %s=%.3f", "regroup", faults.worker_regroups);
   if (faults.worker_is_late > 0) {
     append(text, " %s=%.3f", "late", faults.worker_is_late);
     append(text, " %s=%.2fs", "ready-within", to_seconds(worker_ready_max));
