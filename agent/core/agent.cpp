@@ -276,16 +276,15 @@ void Agent::stop_but_survivors(Effects& effects) {
 // restart budget is charged.
 void Agent::stop_past_worker_lease(Duration grace, Effects& effects) {
   effects.push_back(LogEvent{LogEvent::Level::Warning, kPastLeaseText});
+  exits_.excuse();
   stop_workers(grace, false, effects);
 }
 
 void Agent::on_worker_failed(Instant now, const WorkerExit& end, Effects& effects) {
   if (is_drained_ || state_ != State::Running) return;
   // The agent was frozen, and the reaper process killed the workers (R11).
-  if (is_leased() && now >= worker_lease_.deadline()) {
-    stop_past_worker_lease(Duration{}, effects);
-    return;
-  }
+  if (is_leased() && now >= worker_lease_.deadline())
+    return stop_past_worker_lease(Duration{}, effects);
   // Stop the other workers at once, without waiting for the coordinator. A worker that exits with
   // kStoppedResumable shows that another node drains; the coordinator's Stop is on its way, and the
   // other workers here save as well.

@@ -10,6 +10,7 @@ void WorkerExits::begin_round() {
   exits_.clear();
   unstepped_.clear();
   hung_.reset();
+  are_excused_ = false;
 }
 
 void WorkerExits::add(const WorkerExit& exit) {
@@ -42,7 +43,7 @@ bool WorkerExits::have_saved() const {
 }
 
 std::optional<WorkerExit> WorkerExits::own_failure() const {
-  if (!std::ranges::any_of(exits_, has_own_cause)) return std::nullopt;
+  if (are_excused_ || !std::ranges::any_of(exits_, has_own_cause)) return std::nullopt;
   return for_the_wire(exits_[root_cause_index(exits_)]);
 }
 

@@ -34,6 +34,9 @@ class WorkerExits {
   bool have_saved() const;
   // The first exit with a cause of its own, as the coordinator gets it; unset: none.
   std::optional<WorkerExit> own_failure() const;
+  // The worker lease ends: the reaper process may have killed workers, which is no failure of
+  // theirs or of this host. own_failure() is empty until the next round.
+  void excuse() { are_excused_ = true; }
 
   // Remembers this round as the last failed one, if any exit is a failure.
   void keep_if_failed();
@@ -45,6 +48,7 @@ class WorkerExits {
   std::vector<WorkerExit> exits_;
   std::set<int64_t> unstepped_;  // local ranks of workers that finished no step
   std::optional<WorkerExit> hung_;
+  bool are_excused_ = false;
   std::vector<WorkerExit> last_failed_round_;
 };
 

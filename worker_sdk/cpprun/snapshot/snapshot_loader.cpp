@@ -89,7 +89,9 @@ Candidates SnapshotLoader::own() {
   Candidates all;
   add_in_memory(all);
   location_.is_single_file ? add_single_files(all) : add_folders(all);
-  std::erase_if(all, [&](const Candidate& each) { return each.step >= before_step_; });
+  // The step of a damaged file is unknown.
+  std::erase_if(
+      all, [&](const Candidate& each) { return each.why.empty() && each.step >= before_step_; });
   return all;
 }
 

@@ -171,28 +171,6 @@ std::vector<FlagCase> tls_cases() {
   };
 }
 
-std::vector<FlagCase> node_cases() {
-  return {
-      {"exclude-after",
-       "2",
-       [](auto& c) { return c.exclude_after == 2; },
-       {"--nnodes=2", "--rdzv-backend=c10d"}},
-      {"spares",
-       "1",
-       [](auto& c) { return c.rendezvous.min_nodes == 2 && c.rendezvous.max_nodes == 3; },
-       {"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-id=job-17"}},
-      {"node-check", "check --quick",
-       [](auto& c) {
-         return c.node_check.command == Strings{"check", "--quick"};
-       }},
-      {"node-check-timeout",
-       "7",
-       [](auto& c) { return c.node_check.timeout == seconds(7); },
-       {"--node-check=check"}},
-      {"state-dir", "state", [](auto& c) { return c.state_dir == "state"; }},
-  };
-}
-
 std::vector<FlagCase> flag_cases() {
   std::vector<FlagCase> all = meeting_cases();
   all.push_back(preload_case());
