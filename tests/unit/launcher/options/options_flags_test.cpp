@@ -62,6 +62,26 @@ std::vector<FlagCase> meeting_cases() {
   };
 }
 
+std::vector<FlagCase> node_cases() {
+  return {{"exclude-after",
+           "2",
+           [](auto& c) { return c.exclude_after == 2; },
+           {"--nnodes=2", "--rdzv-backend=c10d"}},
+          {"spares",
+           "1",
+           [](auto& c) { return c.rendezvous.min_nodes == 2 && c.rendezvous.max_nodes == 2; },
+           {"--nnodes=2:3", "--rdzv-backend=c10d", "--rdzv-id=x"}},
+          {"node-check", " check  --all ",
+           [](auto& c) {
+             return c.node_check.command == std::vector<std::string>{"check", "--all"};
+           }},
+          {"node-check-timeout",
+           "2.5",
+           [](auto& c) { return c.node_check.timeout == seconds(2.5); },
+           {"--node-check=x"}},
+          {"state-dir", "here", [](auto& c) { return c.state_dir == "here"; }}};
+}
+
 std::vector<FlagCase> worker_cases() {
   return {
       {"module", "",
