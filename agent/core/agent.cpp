@@ -410,7 +410,7 @@ void Agent::on_node_checked(Instant now, const std::string& why, Effects& effect
   }
   if (is_news) effects.push_back(LogEvent{LogEvent::Level::Warning, check_.text()});
   if (std::exchange(wants_check_for_stopped_, false)) return send_stopped(effects);
-  if (is_registered_) effects.push_back(SendMessage{check_.result()});
+  if (is_connected_) effects.push_back(SendMessage{check_.result()});
 }
 
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {

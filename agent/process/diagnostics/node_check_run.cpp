@@ -18,9 +18,11 @@
 #include <boost/process/pipe.hpp>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/spawn/spawn.hpp"
+#include "agent/process/spawn/start_ticket.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/unique_fd.hpp"
@@ -96,6 +98,10 @@ std::string run_node_check(const std::vector<std::string>& command, const std::s
   bp::environment environment = boost::this_process::environment();
   environment["CPPRUN_TOKEN"] = token;
   const auto on_exec = [](auto&) { prepare_check(); };
+  // The orphan sweep of the round that has just ended would take the check for an orphan, and reap
+  // it, before its pid is registered.
+  const StartTicket ticket;
+  std::optional<HelperStart> start(std::in_place, ticket);
   bp::child check(bp::exe = *program,
                   bp::args = std::vector<std::string>(command.begin() + 1, command.end()),
                   environment, bp::std_in<bp::null, (bp::std_out & bp::std_err)> pipe,
@@ -103,6 +109,7 @@ std::string run_node_check(const std::vector<std::string>& command, const std::s
   if (error) return command.front() + " could not be started: " + error.message();
   const int pid = check.id();
   register_helper(pid);
+  start.reset();
   check.detach();  // reaped below
   if (pipe.native_sink() >= 0) {
     ::close(pipe.native_sink());

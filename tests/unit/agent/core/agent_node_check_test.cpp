@@ -29,6 +29,14 @@ TEST_F(Agent, NodeCheck_ARegistrationBringsTheResult) {
   EXPECT_EQ(warnings, 1) << "it says why on its console";
 }
 
+TEST_F(Agent, NodeCheck_AResultDuringTheRegistrationFollowsIt) {
+  has_node_check(2);
+  connects();
+  is_checked("");
+  ASSERT_TRUE(said<control::NodeCheck>()) << "the coordinator would wait for it for ever";
+  EXPECT_EQ(said<control::NodeCheck>()->state, CheckState::Passed);
+}
+
 TEST_F(Agent, NodeCheck_StoppedWaitsForTheCheckAfterARound) {
   has_node_check(2);
   is_checked("");
