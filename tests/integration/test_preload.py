@@ -717,11 +717,14 @@ def test_two_restarts_at_once(jobs):
         command.wait(200)
 
     def ends():
-        """A restart may still begin after these workers have been told to end."""
+        """A restart may still begin after these workers have been told to end. Before its mark a
+        worker handles no signal."""
         started = [e for e in events_of(jobs) if e['event'] == 'worker_started']
+        ready = {mark.read_text() for mark in jobs.marks.glob('up.*')}
         for event in started:
-            if event['round'] == started[-1]['round'] and is_alive(event['pid']):
-                kill(event['pid'], signal.SIGUSR1)
+            pid, is_newest = event['pid'], event['round'] == started[-1]['round']
+            if is_newest and str(pid) in ready and is_alive(pid):
+                kill(pid, signal.SIGUSR1)
         return job.process.poll() is not None
 
     poll(lambda: not any(map(is_alive, first)), what='the end of the first round')
