@@ -106,6 +106,19 @@ TEST_F(AgentSurvivorsTest, HangRestartsAll) {
   expect_stop(0, false);
 }
 
+// The others may form a round as soon as this node has left.
+TEST_F(AgentSurvivorsTest, StuckProcessEndsTheSurvivorsBeforeTheNodeGivesUp) {
+  trains();
+  worker_ends(1, -kKill);
+  forget();
+  is_stuck();
+  expect_stop(0, false);
+  EXPECT_FALSE(said<control::Leave>());
+  is_stuck();
+  ASSERT_TRUE(said<control::Leave>());
+  EXPECT_TRUE(said<control::Leave>()->is_unusable);
+}
+
 TEST_F(AgentSurvivorsTest, WithoutReleasedWorkersItIsAnOrdinaryRestart) {
   trains();
   worker_ends(1, -kKill);
