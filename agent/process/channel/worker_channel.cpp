@@ -79,8 +79,8 @@ void WorkerChannel::renew(Worker& worker) {
   if (!worker.page) return;
   WorkerPage& page = *worker.page;
   for (std::atomic<int64_t>* number :
-       {&page.heartbeat_ns, &page.step, &page.collectives, &page.step_ns, &page.snapshot_written,
-        &page.snapshot_newest}) {
+       {&page.heartbeat_ns, &page.step, &page.collectives, &page.step_ns, &page.saved_ns,
+        &page.snapshot_written, &page.snapshot_newest}) {
     number->store(0, std::memory_order_release);
   }
   for (std::atomic<uint32_t>* number : {&page.phase, &page.is_ready, &page.wants_stop}) {

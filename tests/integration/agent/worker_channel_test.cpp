@@ -148,6 +148,26 @@ TEST_F(WorkerChannelTest, ANewRoundHasNewPages) {
   EXPECT_FALSE(end_worker().heartbeat.has_value());
 }
 
+TEST_F(WorkerChannelTest, ThePageOfASurvivorHasNothingOfTheLastRound) {
+  const AgentSocket agent = AgentSocket::connect(name_);
+  WorkerPage& page = *agent.page();
+  for (std::atomic<int64_t>* number :
+       {&page.heartbeat_ns, &page.step, &page.collectives, &page.step_ns, &page.saved_ns,
+        &page.snapshot_written, &page.snapshot_newest}) {
+    *number = 5;
+  }
+  page.phase = page.is_ready = page.wants_stop = 1;
+  call([](WorkerChannel& c) { return c.begin_round(1, {kRank}), 0; });
+  EXPECT_EQ(page.phase + page.is_ready + page.wants_stop, 0u);
+  EXPECT_EQ(page.snapshot_written + page.snapshot_newest, 0);
+  EXPECT_FALSE(call([](WorkerChannel& c) { return c.heartbeat(kRank); }).has_value());
+  page.heartbeat_ns = 1;
+  const auto beat = call([](WorkerChannel& c) { return c.heartbeat(kRank); });
+  ASSERT_TRUE(beat.has_value());
+  EXPECT_EQ(beat->step + beat->collectives, 0);
+  EXPECT_EQ(beat->step_takes + beat->saved, Duration{});
+}
+
 TEST_F(WorkerChannelTest, APageCannotBeTruncated) {
   UniqueFd fd = raw();
   ASSERT_TRUE(say(fd, channel::encode(channel::Hello{})));
