@@ -8,10 +8,14 @@
 
 namespace cpprun {
 
+// Values of Heartbeat::phase: worker::Phase of the SDK (cpprun/worker/agent_link.hpp).
+inline constexpr uint32_t kStartingPhase = 0, kReadyPhase = 1, kTrainingPhase = 2,
+                          kEvaluatingPhase = 3, kSavingPhase = 4;
+
 struct Heartbeat {
   int64_t step = 0;
   int64_t collectives = 0;
-  uint32_t phase = 0;  // worker::Phase, or any other number
+  uint32_t phase = 0;  // one of the above, or any other number
   Duration age{};
   Duration step_takes{};  // zero: unknown
   Duration saved{};       // in this round training has waited so long for saves

@@ -20,7 +20,6 @@ namespace {
 constexpr int kSigInt = 2;
 constexpr int kSigQuit = 3;
 constexpr int kSigKill = 9;
-constexpr int kSigTerm = 15;
 
 Endpoint endpoint_of(const control::Standby& standby) {
   return Endpoint{standby.address, static_cast<uint16_t>(standby.port)};
@@ -95,9 +94,7 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
   ping_at_ = Instant::never();
   worker_lease_.on_disconnected();
   if (state_ == State::Ended) return;
-  if (job_result_) {
-    return finish_job(effects);
-  }
+  if (job_result_) return finish_job(effects);
   // A disconnect does not restart a running join timeout. If it did, a peer that accepts and hangs
   // up would keep the agent waiting for ever.
   bool is_new_wait = is_spare_ || (state_ == State::Done && join_deadline_.is_never());

@@ -207,7 +207,6 @@ class Agent {
   void start_if_leased(Instant now, Effects& effects);
   void cancel_start(Effects& effects);
   void stop_workers(Duration grace, bool lets_save, Effects& effects) {
-    constexpr int kSigTerm = 15;
     state_ = State::Stopping;
     effects.push_back(StopWorkers{kSigTerm, grace, lets_save});
   }

@@ -63,6 +63,8 @@ struct StartWorkers {
   control::RankAssignment assignment;
 };
 
+inline constexpr int kSigTerm = 15;  // cores include no header of the operating system
+
 // Send `signal` and SIGCONT to all workers, and SIGKILL after `grace`.
 struct StopWorkers {
   int signal = 0;

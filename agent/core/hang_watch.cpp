@@ -11,8 +11,7 @@ namespace {
 
 using State = WorkerObservation::State;
 
-// Values of worker::Phase on the worker's page.
-constexpr uint32_t kStarting = 0, kTraining = 2, kEvaluating = 3, kSaving = 4;
+// By worker::Phase.
 constexpr std::array<const char*, 6> kPhaseNames{"starting",   "ready",  "training",
                                                  "evaluating", "saving", "ending"};
 
@@ -21,7 +20,7 @@ constexpr int kIdlePercent = 2;  // of a core: library threads use this much whi
 constexpr int kObservationsPerLimit = 4;  // bounds the detection's delay to a quarter of the limit
 
 bool takes_long(const std::optional<Heartbeat>& beat) {
-  return !beat || beat->phase == kStarting || beat->phase == kSaving;
+  return !beat || beat->phase == kStartingPhase || beat->phase == kSavingPhase;
 }
 
 // At least one. The numbers come from the worker and may be anything.
@@ -62,8 +61,8 @@ Duration HangWatch::stopped_limit() const {
 
 Duration HangWatch::limit(const Track& track) const {
   if (config_.mode == HangConfig::Mode::Fixed) return config_.limit;
-  const uint32_t phase = track.beat ? track.beat->phase : kStarting;
-  const bool is_regular = track.beat && (phase == kTraining || phase == kEvaluating);
+  const uint32_t phase = track.beat ? track.beat->phase : kStartingPhase;
+  const bool is_regular = track.beat && (phase == kTrainingPhase || phase == kEvaluatingPhase);
   const Duration least = is_regular ? limits::kHangSilence : limits::kHangSilenceLong;
   const Duration longest = phase < kPhases ? track.longest_gap[phase] : Duration{};
   return std::max(least, longest * kGapFactor);

@@ -1,11 +1,6 @@
 #include "agent/core/survivors.hpp"
 
 namespace cpprun::agent {
-namespace {
-
-constexpr int kStopSignal = 15;  // SIGTERM
-
-}  // namespace
 
 bool Survivors::may_stay(const control::RankAssignment& assignment) const {
   const bool is_last = assignment.restart_count >= assignment.max_restarts;
@@ -26,14 +21,14 @@ bool Survivors::may_stay(const control::RankAssignment& assignment,
 
 void Survivors::ask(Duration grace, Effects& effects) {
   phase_ = Phase::Asked;
-  StopWorkers stop{kStopSignal, grace};
+  StopWorkers stop{kSigTerm, grace};
   stop.keeps_survivors = true;
   effects.push_back(stop);
 }
 
 void Survivors::drop(Duration grace, Effects& effects) {
   phase_ = Phase::Dropped;
-  effects.push_back(StopWorkers{kStopSignal, grace});
+  effects.push_back(StopWorkers{kSigTerm, grace});
 }
 
 void Survivors::on_round_started() {

@@ -7,18 +7,12 @@
 #include "common/machine/clock.hpp"
 
 namespace cpprun {
-namespace {
-
-constexpr uint32_t kSaving = 4;  // worker::Phase
-
-}  // namespace
-
 GoodputMonitor::GoodputMonitor(boost::asio::io_context& loop, GoodputAccount& account,
                                Callbacks callbacks)
     : account_(account), callbacks_(std::move(callbacks)), timer_(loop, [this] { tick(); }) {}
 
 void GoodputMonitor::on_beat(const Heartbeat& heartbeat) {
-  const bool is_saving = heartbeat.phase == kSaving;
+  const bool is_saving = heartbeat.phase == kSavingPhase;
   const Duration saved = heartbeat.saved + (is_saving ? heartbeat.age : Duration{});
   const Instant now = boot_now();
   account_.beat(is_saving ? now : now - heartbeat.age, heartbeat.step, saved);

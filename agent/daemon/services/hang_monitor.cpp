@@ -13,7 +13,6 @@
 namespace cpprun {
 namespace {
 
-constexpr uint32_t kTraining = 2;  // worker::Phase; before it no step is finished
 constexpr size_t kShownRanks = 16;
 constexpr size_t kShownLines = 40;  // of the hung worker's stack
 
@@ -29,7 +28,9 @@ WorkerExit as_end(const agent::Hang& hang) {
   end.rank = hang.worker.rank;
   end.pid = hang.worker.pid;
   end.hang = hang.how;
-  if (hang.worker.beat && hang.worker.beat->phase >= kTraining) end.step = hang.worker.beat->step;
+  // Before this phase no step is finished.
+  const bool has_step = hang.worker.beat && hang.worker.beat->phase >= kTrainingPhase;
+  if (has_step) end.step = hang.worker.beat->step;
   end.ended_at = boot_now();
   end.ended_at_wall = wall_now();
   return end;

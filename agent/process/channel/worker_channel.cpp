@@ -24,8 +24,6 @@ using boost::asio::posix::stream_descriptor;
 
 constexpr int kBacklog = 256;  // beyond it workers wait in connect()
 
-constexpr uint32_t kStarting = 0, kReady = 1;  // values of worker::Phase on the worker's page
-
 std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   const int64_t at = page.heartbeat_ns.load(std::memory_order_acquire);
   if (at <= 0) return std::nullopt;
@@ -152,7 +150,7 @@ bool WorkerChannel::made_no_step(int local_rank) const {
   const auto worker = workers_.find(local_rank);
   const bool has_stepped = worker != workers_.end() && worker->second.has_stepped;
   const std::optional<Heartbeat> beat = heartbeat(local_rank);
-  const bool is_starting = beat && (beat->phase == kStarting || beat->phase == kReady);
+  const bool is_starting = beat && (beat->phase == kStartingPhase || beat->phase == kReadyPhase);
   return !has_stepped && (is_starting || (!beat && steppers_.contains(local_rank)));
 }
 
