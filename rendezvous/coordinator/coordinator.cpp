@@ -22,7 +22,7 @@ void Coordinator::on_connected(SessionId session, SessionAddresses facts) {
 
 void Coordinator::refuse(SessionId session, const std::string& why, Effects& effects) const {
   log_warning(effects, "refused", "refused an agent: " + why);
-  cpprun::refuse(effects, session, why);
+  cpprun::refuse(effects, session, control::Refused{why});
 }
 
 void Coordinator::refuse_other_job(SessionId session, const std::string& only,
@@ -32,7 +32,7 @@ void Coordinator::refuse_other_job(SessionId session, const std::string& only,
   // Agents of other jobs look for their coordinator at the ports that both jobs have.
   options_.leads_own_job_alone ? log_info(effects, "refused", text)
                                : log_warning(effects, "refused", text);
-  cpprun::refuse(effects, session, why, true);
+  cpprun::refuse(effects, session, control::Refused{why, {}, true});
 }
 
 void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage said,

@@ -72,9 +72,8 @@ inline void log_warning(Effects& effects, std::string event, std::string text) {
 }
 
 // Tells an agent why the coordinator refuses it, and closes its connection.
-inline void refuse(Effects& effects, SessionId session, const std::string& why,
-                   bool is_other_job = false) {
-  effects.push_back(Send{session, control::Refused{why, {}, is_other_job}});
+inline void refuse(Effects& effects, SessionId session, control::Refused refusal) {
+  effects.push_back(Send{session, std::move(refusal)});
   effects.emplace_back(Close{session, false});
 }
 

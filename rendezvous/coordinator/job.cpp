@@ -45,7 +45,7 @@ void Job::on_register(Instant now, SessionId session, const control::Hello& hell
     log_warning(effects, "refused",
                 "refused the agent on " + hello.node.name + " (" + addresses.peer_address +
                     "): " + ok.error().text);
-    return refuse(effects, session, ok.error().text);
+    return refuse(effects, session, control::Refused{ok.error().text});
   }
   restore_from_report(now, message);
   const bool is_own = options_.embedded == hello.node.incarnation;  // it has read --state-dir

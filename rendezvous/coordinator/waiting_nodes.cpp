@@ -55,15 +55,16 @@ std::string why_no_round(JobPhase phase, const JobState& state, const control::J
                  : "a round runs; this node is taken in with the next one";
     case JobPhase::Stopping:
       return "the last round is stopping; " + text::count(stopping, "node") + " still have workers";
-    case JobPhase::WaitingForNodes:
+    case JobPhase::WaitingForNodes: {
+      const std::string excluded = state.hosts.excluded_text();
       return std::to_string(nodes.ready_count()) + " of at least " +
              std::to_string(job_spec.min_nodes) + " nodes joined" +
              (job_spec.min_nodes == job_spec.max_nodes
                   ? ""
                   : " (at most " + std::to_string(job_spec.max_nodes) + ")") +
              ready_text(nodes, job_spec.min_nodes) +
-             (state.hosts.excluded_text().empty() ? ""
-                                                  : "; excluded: " + state.hosts.excluded_text());
+             (excluded.empty() ? "" : "; excluded: " + excluded);
+    }
     case JobPhase::Finishing:
     case JobPhase::Ended: return "the job is over";
   }
@@ -93,8 +94,7 @@ std::string what_follows(int64_t usable, const control::JobSpec& job_spec, size_
 void refuse_unwanted(const Node& node, const std::string& why, const Round& round,
                      const NodeTable& nodes, Effects& effects) {
   log_info(effects, "full", "refused the agent on " + node.id.name + ": " + why);
-  send(node, control::Refused{why, occupant_for(node, round, nodes)}, effects);
-  effects.emplace_back(Close{*node.session, false});
+  refuse(effects, *node.session, control::Refused{why, occupant_for(node, round, nodes)});
 }
 
 bool is_unwanted(const Node& node, const Round& round, int64_t max_nodes, const NodeTable& nodes,

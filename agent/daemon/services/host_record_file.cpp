@@ -28,9 +28,7 @@ constexpr size_t kFileBytes = 256 * 1024;
 // is one fault, which may have been healed since.
 void lift_exclusions(control::HostRecords& records, int64_t exclude_after) {
   for (HostRecord& record : records.hosts) {
-    const int64_t faults = record.failures + record.failed_starts + record.hangs +
-                           record.failed_checks + record.losses;
-    const bool is_held = exclude_after > 0 && faults >= exclude_after;
+    const bool is_held = exclude_after > 0 && record.faults() >= exclude_after;
     if (record.exclusion == Exclusion::Policy && !is_held) record.exclusion = Exclusion::None;
   }
 }

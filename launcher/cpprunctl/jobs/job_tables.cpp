@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "common/shown_state.hpp"
 #include "common/text.hpp"
@@ -138,14 +139,24 @@ std::string nodes_text(const JobStatus& job, bool has_color) {
   return table.is_empty() ? "" : "\n" + table.text(has_color);
 }
 
+// From JOB to UP.
+std::vector<std::string> cells_of(const JobRow& job) {
+  return {job.run_id,
+          name_of(job.state),
+          count_text(job.nodes),
+          count_text(job.workers),
+          of(job.restarts_used, job.max_restarts),
+          duration_text(to_seconds(job.up))};
+}
+
 }  // namespace
 
 std::string ps_text(const std::vector<LocalJob>& jobs, bool has_color) {
   TextTable table({"JOB", "STATE", "NODES", "WORKERS", "RESTARTS", "UP", "SCRIPT"});
   for (const JobRow& job : rows_of(jobs)) {
-    table.add({job.run_id, name_of(job.state), count_text(job.nodes), count_text(job.workers),
-               of(job.restarts_used, job.max_restarts), duration_text(to_seconds(job.up)),
-               job.script});
+    std::vector<std::string> cells = cells_of(job);
+    cells.push_back(job.script);
+    table.add(std::move(cells));
     table.paint(1, style_of(name_of(job.state)));
   }
   return table.is_empty() ? "no job of yours runs on this machine\n" : table.text(has_color);
@@ -155,9 +166,9 @@ std::string ps_all_text(const std::vector<LocalJob>& running,
                         const std::vector<FinishedJob>& finished, int64_t now_us, bool has_color) {
   TextTable table({"JOB", "STATE", "NODES", "WORKERS", "RESTARTS", "UP", "ENDED", "SCRIPT"});
   for (const JobRow& job : rows_of(running)) {
-    table.add({job.run_id, name_of(job.state), count_text(job.nodes), count_text(job.workers),
-               of(job.restarts_used, job.max_restarts), duration_text(to_seconds(job.up)), "-",
-               job.script});
+    std::vector<std::string> cells = cells_of(job);
+    cells.insert(cells.end(), {"-", job.script});
+    table.add(std::move(cells));
     table.paint(1, style_of(name_of(job.state)));
   }
   for (const FinishedJob& job : finished) {

@@ -48,11 +48,6 @@ bool is_record(const HostRecord& record) {
 
 }  // namespace
 
-int64_t fault_count(const HostRecord& record) {
-  return record.failures + record.failed_starts + record.hangs + record.failed_checks +
-         record.losses;
-}
-
 std::string faults_text(const HostRecord& record) {
   const std::pair<int64_t, const char*> counts[] = {{record.failures, "failure"},
                                                     {record.failed_starts, "failed start"},
@@ -120,7 +115,7 @@ bool HostLedger::count(const std::string& host, HostFault fault, const std::stri
     record->reason = text::one_line(why, limits::kHostReasonBytes);
   }
   on_change();
-  if (!is_on() || fault_count(*record) < exclude_after_) return false;
+  if (!is_on() || record->faults() < exclude_after_) return false;
   return exclude_as(*record, Exclusion::Policy, faults_text(*record) + "; the last: " + why);
 }
 
@@ -169,7 +164,7 @@ HostRecord* HostLedger::record_of(const std::string& host) {
   if (host.empty() || host.size() > limits::kHostNameBytes) return nullptr;
   if (records_.size() >= limits::kHostRecords) {
     const auto weight = [](const auto& entry) {
-      return std::pair(entry.second.exclusion != Exclusion::None, fault_count(entry.second));
+      return std::pair(entry.second.exclusion != Exclusion::None, entry.second.faults());
     };
     const auto least = std::ranges::min_element(records_, {}, weight);
     if (least->second.exclusion != Exclusion::None) return nullptr;

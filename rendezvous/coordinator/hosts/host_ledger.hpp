@@ -23,7 +23,6 @@ enum class HostFault { Failure, FailedStart, Hang, FailedCheck, Loss };
 
 // "2 failures, 1 hang"; "no fault".
 std::string faults_text(const control::HostRecord& record);
-int64_t fault_count(const control::HostRecord& record);
 
 class HostLedger {
  public:

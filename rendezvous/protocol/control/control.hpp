@@ -88,6 +88,8 @@ struct HostRecord {
   int64_t losses = 0;
   Exclusion exclusion = Exclusion::None;
   std::string reason{};  // why it is excluded, else its newest fault
+
+  int64_t faults() const { return failures + failed_starts + hangs + failed_checks + losses; }
   bool operator==(const HostRecord&) const = default;
 };
 // Coordinator to agents, after each change; an agent keeps the newest and reports it to the next

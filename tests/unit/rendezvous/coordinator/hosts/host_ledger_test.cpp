@@ -65,7 +65,7 @@ TEST(HostLedger, OneRoundCountsOnceForAHost) {
   const RootCause cause = failure_on("a");
   ledger.note_loss("a", "the agent died");
   EXPECT_TRUE(ledger.end_round(&cause, 2).excluded.empty());
-  EXPECT_EQ(fault_count(*ledger.find("a")), 1);
+  EXPECT_EQ(ledger.find("a")->faults(), 1);
 }
 
 TEST(HostLedger, AReadmittedHostBeginsAnew) {
