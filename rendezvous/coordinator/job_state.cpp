@@ -25,7 +25,7 @@ std::vector<control::RankAssignment> JobState::assign(const std::vector<Node*>& 
     assignment.wanted_nodes = admin.wanted_nodes();
     assignment.needs_proof = needs_proof;
     assignment.job_key = job_key;
-    assignment.past_failures = past_failures;
+    if (past_failures != control::PastFailures()) assignment.past_failures = past_failures;
   }
   standby.choose(ranked, nodes, is_led_by_standby, assignments);
   snapshots.choose(ranked, assignments);
@@ -38,7 +38,7 @@ void JobState::restore(const control::RankAssignment& assignment) {
   job_key = assignment.job_key;
   budgets =
       RestartBudgets(budgets.failures().max(), assignment.restart_count, assignment.hang_restarts);
-  past_failures = sane(assignment.past_failures);
+  past_failures = sane(assignment.past_failures.value_or(control::PastFailures()));
   snapshots.restore(assignment);
   standby.restore(assignment);
   admin.restore(assignment);

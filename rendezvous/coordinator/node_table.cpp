@@ -163,7 +163,7 @@ JobProgress NodeTable::progress() const {
 }
 
 void send(const Node& node, control::CoordinatorMessage message, Effects& effects) {
-  if (node.is_connected()) effects.push_back(Send{*node.session, std::move(message)});
+  if (node.is_connected()) effects.emplace_back(Send{*node.session, std::move(message)});
 }
 
 }  // namespace cpprun

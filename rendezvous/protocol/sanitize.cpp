@@ -36,7 +36,9 @@ void make_plain(Register& message) {
   clean(message.local_addr);
   clean(message.job_spec.master_addr);
   std::ranges::for_each(message.addresses, clean);
-  if (message.assignment) clean(message.assignment->past_failures.last);
+  if (message.assignment && message.assignment->past_failures) {
+    clean(message.assignment->past_failures->last);
+  }
   if (message.decided) message.decided = sanitize(*std::move(message.decided));
   if (message.host_records) make_plain(*message.host_records);
   make_plain(message.node_check);
@@ -80,8 +82,10 @@ void make_plain(RankAssignment& message) {
   make_plain(message.replicas_of);
   make_plain(message.replicas_at);
   make_plain(message.standby);
-  std::string& last = message.past_failures.last;
-  last = text::one_line(last, limits::kFingerprintBytes);
+  if (message.past_failures) {
+    std::string& last = message.past_failures->last;
+    last = text::one_line(last, limits::kFingerprintBytes);
+  }
 }
 void make_plain(Stop& message) { message.why = reason(message.why); }
 void make_plain(JobResult& message) { message = sanitize(std::move(message)); }

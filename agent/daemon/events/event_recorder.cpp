@@ -145,7 +145,8 @@ void EventRecorder::node_checked(const std::string& why, Duration took) {
 void EventRecorder::on(const control::RankAssignment& message) {
   set_excluded(false, "");
   phases_.reach(round_ == RoundNumber() ? "world" : "form", boot_now());
-  goodput_.form(boot_now(), message.past_failures.best_step);
+  const control::PastFailures past = message.past_failures.value_or(control::PastFailures());
+  goodput_.form(boot_now(), past.best_step);
   torch_.round_formed(boot_now(), message);
   round_ = message.round;
   group_rank_ = message.group_rank;

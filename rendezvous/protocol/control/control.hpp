@@ -164,7 +164,7 @@ struct RankAssignment {
   // Random, the same in all rounds of the job; spares do not get it. A later coordinator believes
   // the report of an outcome, and the announcement of a leader, by it (R10).
   std::string job_key{};
-  PastFailures past_failures{};
+  std::optional<PastFailures> past_failures{};  // empty: nothing is known of any
 };
 struct JobResult {
   bool is_success = false;

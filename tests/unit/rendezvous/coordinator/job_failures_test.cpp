@@ -184,7 +184,7 @@ TEST_F(Repeats, TheSameFailureAtTheSameStepEndsTheJob) {
   run(true);
   fails_at(12);
   EXPECT_FALSE(heard<control::JobResult>("a"));
-  EXPECT_EQ(assignment("b").past_failures.best_step, 12);
+  EXPECT_EQ(assignment("b").past_failures.value_or(control::PastFailures()).best_step, 12);
   fails_at(12);
   expect_decided("a", false);
   EXPECT_EQ(decided().same_failures, 2);
