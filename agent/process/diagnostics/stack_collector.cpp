@@ -3,23 +3,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/process/args.hpp>
-#include <boost/process/child.hpp>
-#include <boost/process/exe.hpp>
-#include <boost/process/extend.hpp>
-#include <boost/process/io.hpp>
-#include <boost/process/pipe.hpp>
 #include <cstdlib>
 
-#include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/proc_files.hpp"
-#include "agent/process/spawn/spawn.hpp"
+#include "agent/process/spawn/helper_process.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
@@ -31,7 +23,6 @@ namespace cpprun {
 namespace {
 
 using State = WorkerObservation::State;
-namespace bp = boost::process;
 using namespace std::chrono_literals;
 
 constexpr Duration kOwnStackStep = 20ms;  // between two checks of the stack file
@@ -82,45 +73,12 @@ std::string own_stack(const StackTarget& target) {
   return read_from(file.get(), before);
 }
 
-// The agent's threads block all signals, and the tool would inherit that. The tool dies with the
-// thread that started it.
-void prepare_child() {
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
-// Path of the program on the agent's own PATH; "": not found.
-std::string find_tool(const std::string& name) {
-  const char* path = ::getenv("PATH");
-  const Result<std::string> found =
-      find_program(name, {"PATH=" + std::string(path != nullptr ? path : "/usr/bin:/bin")});
-  return found ? *found : "";
-}
-
-// Returns stdout and stderr of `program` in one text, cut after limits::kStackTextBytes; stdin is
-// empty. Kills the program after `takes` and returns its output so far; "": it could not be
-// started.
-std::string run_tool(const std::string& program, const std::vector<std::string>& arguments,
-                     Duration takes) {
-  bp::pipe output;
-  std::error_code error;
-  const auto on_exec = [](auto&) { prepare_child(); };
-  bp::child tool(bp::exe = program, bp::args = arguments,
-                 bp::std_in<bp::null, (bp::std_out & bp::std_err)> output,
-                 bp::extend::on_exec_setup = on_exec, error);
-  if (error) return "";
-  register_helper(tool.id());  // it is no orphan of a worker
-  if (output.native_sink() >= 0) {
-    ::close(output.native_sink());
-    output.assign_sink(-1);
-  }
+// Returns stdout and stderr of the program in one text, cut after limits::kStackTextBytes. Kills
+// the program after `takes` and returns its output so far; "": it could not be started.
+std::string run_tool(const std::vector<std::string>& argv, Duration takes) {
+  const Result<HelperProcess> tool = HelperProcess::start(argv);
   std::string text;
-  read_until(output.native_source(), boot_now() + takes, limits::kStackTextBytes, text);
-  const int pid = tool.id();
-  tool.terminate(error);  // also after its end; waits for it
-  unregister_helper(pid);
+  if (tool) read_until(tool->output(), boot_now() + takes, limits::kStackTextBytes, text);
   return text;
 }
 
@@ -128,18 +86,13 @@ std::string tool_stack(const WorkerObservation& worker, Instant until) {
   const Duration takes = std::min(limits::kStackToolTimeout, until - boot_now());
   if (takes <= Duration{} || worker.state == State::Blocked) return "";
   const std::string pid = std::to_string(worker.pid);
-  if (const std::string spy = find_tool("py-spy"); !spy.empty()) {
-    std::string output = run_tool(spy, {"dump", "--pid", pid}, takes);
-    if (output.find("Thread ") != std::string::npos) return output;
-  }
-  if (const std::string gdb = find_tool("gdb"); !gdb.empty()) {
-    const std::string output = run_tool(
-        gdb, {"-nx", "-batch", "-p", pid, "-ex", "set width 0", "-ex", "thread apply all bt 30"},
-        takes);
-    const size_t begin = output.find("\nThread ");
-    if (begin != std::string::npos) return output.substr(begin + 1);
-  }
-  return "";
+  const std::string spy = run_tool({"py-spy", "dump", "--pid", pid}, takes);
+  if (spy.find("Thread ") != std::string::npos) return spy;
+  const std::string gdb = run_tool(
+      {"gdb", "-nx", "-batch", "-p", pid, "-ex", "set width 0", "-ex", "thread apply all bt 30"},
+      takes);
+  const size_t begin = gdb.find("\nThread ");
+  return begin != std::string::npos ? gdb.substr(begin + 1) : "";
 }
 
 std::string kernel_view(int pid) {
