@@ -141,6 +141,11 @@ std::string cut(std::string_view text, size_t most) {
   return std::string(text.substr(0, goes_on(end) ? most : end));  // not UTF-8: cut anywhere
 }
 
+std::string file_name(std::string text, size_t most) {
+  std::ranges::replace(text, '/', '_');
+  return cut(text, most);
+}
+
 std::string_view first_character(std::string_view text) {
   const auto first = static_cast<uint8_t>(text[0]);
   const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1;

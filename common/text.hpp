@@ -29,6 +29,9 @@ std::string nearest(std::string_view wrong, const std::vector<std::string>& cand
 // The first `most` bytes at most; does not split a UTF-8 character.
 std::string cut(std::string_view text, size_t most);
 
+// The text as a file name of at most `most` bytes, or as a part of one: '_' instead of slashes.
+std::string file_name(std::string text, size_t most);
+
 // The UTF-8 character at the front of a text that is not empty; one byte if that begins none.
 std::string_view first_character(std::string_view text);
 

@@ -220,8 +220,9 @@ constexpr OptionRow kTable[] = {
      "job-wide, the first agent's value counts; 78 asks schedulers not to requeue",
      {.choices = "report stop"}},
     {"regroup-timeout", &ParsedOptions::regroup_timeout, "SECONDS", "",
-     "After another worker's failure, a worker that can regroup (cpprun_worker.elastic) has so long "
-     "to leave its process group before it is stopped. 0: it is stopped at once. Default: 10.",
+     "After another worker's failure, a worker that can regroup (cpprun_worker.elastic) has so "
+     "long to leave its process group before it is stopped. 0: it is stopped at once. Default: "
+     "10.",
      "torchrun restarts all workers"},
     {"timing", &ParsedOptions::timing, "", "",
      "Print the duration of each phase of the start and of each recovery on stderr.",

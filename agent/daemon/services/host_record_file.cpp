@@ -13,6 +13,7 @@
 #include "common/log/log.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/unique_fd.hpp"
+#include "common/text.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 
 namespace cpprun {
@@ -23,6 +24,7 @@ using control::HostRecord;
 
 // More than limits::kHostRecords records need.
 constexpr size_t kFileBytes = 256 * 1024;
+constexpr size_t kNameBytes = 200;  // of the 255 of a file name; the endings need the rest
 
 // Fewer faults than --exclude-after allows now exclude no host. A program that could not be started
 // is one fault, which may have been healed since.
@@ -55,6 +57,11 @@ std::vector<std::string> excluded_in(const control::HostRecords& records) {
     if (record.exclusion != Exclusion::None) hosts.push_back(record.host);
   }
   return hosts;
+}
+
+std::string HostRecordFile::path() const {
+  const std::string name = text::file_name(config_.rendezvous.run_id, kNameBytes);
+  return config_.state_dir + "/" + name + ".hosts.json";
 }
 
 control::HostRecords HostRecordFile::load() {

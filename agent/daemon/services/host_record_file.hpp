@@ -1,6 +1,6 @@
 // HostRecordFile: keeps the faults of hosts in --state-dir, for later jobs with the same run id:
-// <run id>.hosts.json, which the agent beside the coordinator replaces after each change. No error
-// in it stops the agent. Thread: the loop's; the I/O thread writes.
+// <run id>.hosts.json ('_' instead of slashes), which the agent beside the coordinator replaces
+// after each change. No error in it stops the agent. Thread: the loop's; the I/O thread writes.
 #pragma once
 
 #include <string>
@@ -27,9 +27,7 @@ class HostRecordFile {
   void save(const control::CoordinatorMessage& message);
 
  private:
-  std::string path() const {
-    return config_.state_dir + "/" + config_.rendezvous.run_id + ".hosts.json";
-  }
+  std::string path() const;
 
   const AgentConfig& config_;
   IoThread& io_;

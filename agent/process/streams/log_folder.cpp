@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -35,12 +34,6 @@ std::string random_suffix() {
   std::string suffix;
   for (size_t i = 0; i < kSuffix; ++i) suffix += kLetters[bytes[i] % kLetters.size()];
   return suffix;
-}
-
-// The run id as part of a file name: without slashes, and cut to the allowed length.
-std::string file_name_of(std::string run_id) {
-  std::ranges::replace(run_id, '/', '_');
-  return text::cut(run_id, NAME_MAX - kSuffix - 1);
 }
 
 Error folder_error(const std::string& path, int error) {
@@ -119,7 +112,8 @@ Result<LogFolder> LogFolder::make(const std::string& dir, const std::string& run
     folder.temporary_ = *base;
     folder.is_local_ = is_local_folder(*base);
   }
-  Result<std::string> run = make_unique_folder(*base + "/" + file_name_of(run_id) + "_");
+  const std::string name = text::file_name(run_id, NAME_MAX - kSuffix - 1);
+  Result<std::string> run = make_unique_folder(*base + "/" + name + "_");
   if (!run) return run.error();
   folder.run_ = *run;
   return folder;

@@ -115,6 +115,11 @@ TEST(Text, CuttingKeepsCharactersWhole) {
   EXPECT_EQ(text::cut(euro, 0), "");
 }
 
+TEST(Text, FileNamesHaveNoSlashes) {
+  EXPECT_EQ(text::file_name("../team/run", 100), ".._team_run");
+  EXPECT_EQ(text::file_name("a/b", 2), "a_");
+}
+
 TEST(Text, NaturalOrderIsAStrictOrder) {
   Strings sorted{"", "a", "a1", "a2", "a10", "a10b", "b", "node-2.x", "node-10.x", "\xc3\xa4"};
   for (size_t i = 0; i < sorted.size(); ++i) {
