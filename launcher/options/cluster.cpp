@@ -167,6 +167,10 @@ Result<ClusterView> use_slurm(ParsedOptions& options, const SlurmJob& job) {
     if (step.is_on_first) view.warnings.push_back(surplus_text(step));
     if (view.is_surplus) return view;
   }
+  if (!is_shared) {  // else a node may hold several agents of the job
+    config.step_nodes = step.nodes;
+    config.node_name = step.name;
+  }
   Inferences inferred;
   fill_rendezvous(options, job, step, inferred, view);
   const bool has_gpus = job.gpus_here && *job.gpus_here > 0;

@@ -1,5 +1,7 @@
 #include "launcher/options/options.hpp"
 
+#include <algorithm>
+
 #include "common/text.hpp"
 #include "common/version.hpp"
 #include "launcher/options/cluster.hpp"
@@ -36,6 +38,15 @@ Status check_ssh_options(const ParsedOptions& options) {
   return {};
 }
 
+// The hosting node may be the replacement of one that was lost in silence, which nothing tells it.
+// The workers of the others then run until their leases end, so for one node lease it begins no
+// round with fewer nodes than the job may have (I1).
+void outlast_replaced_host(RendezvousConfig& config) {
+  if (config.backend != Backend::Cpprun || config.min_nodes == config.max_nodes) return;
+  RendezvousConf& conf = config.conf;
+  conf.last_call = std::max(conf.last_call.value_or(Duration{}), conf.lease);
+}
+
 }  // namespace
 
 Error bad_value(std::string text) { return Error{ErrorKind::BadValue, std::move(text)}; }
@@ -56,6 +67,9 @@ Result<Launch> resolve(const ParsedOptions& given, const Environment& environmen
   }
   std::optional<bool>& is_host = launch.config.rendezvous.conf.is_host;
   if (!is_host) is_host = view->is_host;
+  const bool is_in_pod = launch.config.cluster.kind == ClusterConfig::Kind::Kubernetes;
+  if ((is_in_pod && view->is_host) || options.stdin_control)
+    outlast_replaced_host(launch.config.rendezvous);
   launch.config.rendezvous.further_ports = std::move(view->further_ports);
   launch.config.rendezvous.expected_nodes = view->expected_nodes;
   return launch;
