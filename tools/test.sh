@@ -213,7 +213,8 @@ stage_e2e() { pytest_folder e2e; }
 
 # A real Slurm, and hosts with sshd, in namespaces; one process, because the tests share them.
 stage_slurm() {
-  CPPRUN_BIN=$PWD/build/check/bin run_pytest labs tests/labs/test_{slurm,ssh}.py -n 0 --timeout 600
+  CPPRUN_BIN=$PWD/build/check/bin \
+    run_pytest labs tests/labs/test_{slurm,slurm_faults,ssh}.py -n 0 --timeout 600
 }
 
 # The manifests of packaging/kubernetes, against schemas and in pods made of namespaces.
