@@ -27,7 +27,7 @@ enum class Backend { Static, Cpprun, Etcd };  // c10d is an alias of Cpprun, etc
 inline const char* name_of(Backend backend) {
   return backend == Backend::Static ? "static" : backend == Backend::Etcd ? "etcd" : "c10d";
 }
-enum class WorkerStore { Rank0, Agent };  // the server behind MASTER_PORT: docs/supervision.md
+enum class WorkerStore { Rank0, Agent };  // serves MASTER_PORT: docs/explanation/supervision.md
 enum class PassLocalRank {
   No,
   Dash,

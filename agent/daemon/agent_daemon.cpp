@@ -211,6 +211,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void close_folder(bool is_well) {
     // NFS renames a removed file that is still open, and the folder would not be empty.
     if (event_recorder_) event_recorder_->close();
+    if (finish_ && at_end_) at_end_({folder_.run_folder(), is_own_, core_->assignment(), is_well});
     const std::string said = folder_.leave(is_well);
     if (said.empty()) return;
     reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
@@ -742,8 +743,7 @@ void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
     }
     port_.emplace(std::move(*fresh));
   }
-  int64_t number = port_ ? port_->port() : 0;
-  runner_->run(&agent::Agent::on_port, number);
+  runner_->run(&agent::Agent::on_port, int64_t{port_ ? port_->port() : 0});
 }
 
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {

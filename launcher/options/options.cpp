@@ -28,7 +28,7 @@ template <class Part>
 Status check_ssh_options(const ParsedOptions& options) {
   if (options.is_over_ssh()) {
     if (!options.stdin_control) return {};
-    return bad_value("--stdin-control is for the agents that --hosts starts; leave it out");
+    return bad_value("--stdin-control is for the agents that --hosts starts\nhint: leave it out");
   }
   for (const char* name : {"include", "exclude", "export"}) {
     if (!options.is_given(name)) continue;
