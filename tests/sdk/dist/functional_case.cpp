@@ -11,7 +11,7 @@ namespace {
 
 namespace functional = dist::nn::functional;
 
-void tell(const std::string& name, const at::Tensor& tensor) {
+void tell_numbers(const std::string& name, const at::Tensor& tensor) {
   const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous().view({-1});
   std::string line = name + " " + std::to_string(dist::get_rank());
   char text[40];
@@ -50,16 +50,16 @@ class Inputs {
   }
   // The gradients of the loss, and those of a function of these gradients.
   void tell_gradients(const std::string& name, const at::Tensor& loss) {
-    tell(name + " loss", loss);
+    tell_numbers(name + " loss", loss);
     const auto first = torch::autograd::grad({loss}, all_, {}, /*retain_graph=*/true,
                                              /*create_graph=*/true);
     at::Tensor again = torch::zeros({});
     for (const at::Tensor& gradient : first) {
-      tell(name + " grad", gradient);
+      tell_numbers(name + " grad", gradient);
       again = again + gradient.square().sum();
     }
     for (const at::Tensor& gradient : torch::autograd::grad({again}, all_)) {
-      tell(name + " second", gradient);
+      tell_numbers(name + " second", gradient);
     }
     all_.clear();
   }
