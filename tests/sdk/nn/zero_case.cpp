@@ -54,7 +54,7 @@ std::vector<torch::optim::OptimizerParamGroup> two_groups(std::vector<at::Tensor
 }
 
 template <class Optimizer, class Options>
-void train_sharded(const std::string& mode, const Options& options) {
+void train_sharded(const std::string& name, const Options& options) {
   const std::string rank = std::to_string(dist::get_rank()) + " ";
   torch::manual_seed(7);
   nn::parallel::DistributedDataParallel ddp(std::make_shared<Even>());
@@ -69,10 +69,10 @@ void train_sharded(const std::string& mode, const Options& options) {
     nn::utils::clip_grad_norm_(ddp.parameters(), 1.0);
     optimizer.step();
     schedule.step();
-    say(mode + " loss " + rank + std::to_string(step) + " " + digits(loss.item<double>()));
+    say(name + " loss " + rank + std::to_string(step) + " " + digits(loss.item<double>()));
   }
-  say(mode + " elements " + rank + std::to_string(elements_with_state(optimizer)));
-  say(mode + " end " + rank + std::to_string(hash_of(ddp.module())));
+  say(name + " elements " + rank + std::to_string(elements_with_state(optimizer)));
+  say(name + " end " + rank + std::to_string(hash_of(ddp.module())));
 }
 
 }  // namespace
