@@ -18,7 +18,7 @@ using control::AdminCommandKind;
 using control::CheckState;
 using control::ReportedPhase;
 
-class Scene : public JobTest {
+class DecisionScene : public JobTest {
  public:
   void TestBody() override {}
 
@@ -128,185 +128,199 @@ class Scene : public JobTest {
   std::map<std::string, control::NodeCheck> checks_;
 };
 
-struct Row {
+struct DecisionRow {
   const char* what;
   const char* setting;
   const char* decision;
   const char* cost;
-  std::function<void(Scene&)> sets;
-  std::function<void(Scene&)> happens;
+  std::function<void(DecisionScene&)> sets;
+  std::function<void(DecisionScene&)> happens;
 };
 
-constexpr const char* kError = "ValueError: x";
-const auto kNothing = [](Scene&) {};
-const auto kElastic = [](Scene& s) { s.elastic(); };
-const auto kSpare = [](Scene& s) { s.spare(); };
-const auto kPolicy = [](Scene& s) { s.excludes_after(1); };
-const auto kPolicyAndSpare = [](Scene& s) { s.excludes_after(1), s.spare(); };
-const auto kPolicyAndElastic = [](Scene& s) { s.excludes_after(1), s.elastic(); };
-const auto kStops = [](Scene& s) { s.stops_on_repeat(); };
+constexpr const char* kDecisionError = "ValueError: x";
+const auto kDecisionNothing = [](DecisionScene&) {};
+const auto kDecisionElastic = [](DecisionScene& s) { s.elastic(); };
+const auto kDecisionSpare = [](DecisionScene& s) { s.spare(); };
+const auto kDecisionPolicy = [](DecisionScene& s) { s.excludes_after(1); };
+const auto kDecisionPolicyAndSpare = [](DecisionScene& s) { s.excludes_after(1), s.spare(); };
+const auto kDecisionPolicyAndElastic = [](DecisionScene& s) { s.excludes_after(1), s.elastic(); };
+const auto kDecisionStops = [](DecisionScene& s) { s.stops_on_repeat(); };
 
-std::vector<Row> failures_of_workers() {
-  const auto raise = [](Scene& s) { s.raises(kError); };
+std::vector<DecisionRow> decided_failures() {
+  const auto raise = [](DecisionScene& s) { s.raises(kDecisionError); };
   const auto signal = [](int number) {
-    return [number](Scene& s) { s.fails("b", Scene::ended(-number)); };
+    return [number](DecisionScene& s) { s.fails("b", DecisionScene::ended(-number)); };
   };
-  const auto twice = [](Scene& s) {
-    s.raises(kError, 3);
+  const auto twice = [](DecisionScene& s) {
+    s.raises(kDecisionError, 3);
     s.settle();
-    s.raises(kError, 3);
+    s.raises(kDecisionError, 3);
   };
   return {
-      {"a worker raises an exception", "", "restart", "restart", kNothing, raise},
-      {"the same, and no restart is left", "", "stop", "-", [](Scene& s) { s.no_restarts(); },
-       raise},
-      {"a worker exits with a code of its own", "", "restart", "restart", kNothing,
-       [](Scene& s) { s.fails("b", Scene::ended(42)); }},
-      {"a worker crashes (SIGSEGV)", "", "restart", "restart", kNothing, signal(11)},
-      {"a worker aborts (SIGABRT, as by NCCL's watchdog)", "", "restart", "restart", kNothing,
-       signal(6)},
-      {"a worker hits a memory error of the hardware (SIGBUS)", "", "restart", "restart", kNothing,
-       signal(7)},
-      {"the kernel kills a worker for lack of memory", "", "restart", "restart", kNothing,
-       [](Scene& s) {
-         WorkerExit end = Scene::ended(-9);
+      {"a worker raises an exception", "", "restart", "restart", kDecisionNothing, raise},
+      {"the same, and no restart is left", "", "stop", "-",
+       [](DecisionScene& s) { s.no_restarts(); }, raise},
+      {"a worker exits with a code of its own", "", "restart", "restart", kDecisionNothing,
+       [](DecisionScene& s) { s.fails("b", DecisionScene::ended(42)); }},
+      {"a worker crashes (SIGSEGV)", "", "restart", "restart", kDecisionNothing, signal(11)},
+      {"a worker aborts (SIGABRT, as by NCCL's watchdog)", "", "restart", "restart",
+       kDecisionNothing, signal(6)},
+      {"a worker hits a memory error of the hardware (SIGBUS)", "", "restart", "restart",
+       kDecisionNothing, signal(7)},
+      {"the kernel kills a worker for lack of memory", "", "restart", "restart", kDecisionNothing,
+       [](DecisionScene& s) {
+         WorkerExit end = DecisionScene::ended(-9);
          end.is_oom_kill = true;
          s.fails("b", end);
        }},
-      {"CUDA or HIP has no memory", "", "restart", "restart", kNothing,
-       [](Scene& s) { s.raises("torch.OutOfMemoryError: CUDA out of memory"); }},
-      {"a worker sees that a peer is gone", "", "restart", "restart", kNothing,
-       [](Scene& s) { s.raises("RuntimeError: Connection closed by peer [10.0.0.1]:4711"); }},
-      {"workers of two nodes fail in one round", "", "restart", "restart", kNothing,
-       [](Scene& s) { s.raises(kError), s.fails("a", Scene::ended(1, kError)); }},
-      {"a worker fails within 10 s of its start", "", "restart", "restart", kNothing,
-       [](Scene& s) { s.says_failed("b"); }},
-      {"the same", "--startup-failures=1", "stop", "restart",
-       [](Scene& s) { s.job_spec.startup_failures = 1; }, [](Scene& s) { s.says_failed("b"); }},
-      {"a module cannot be imported", "", "restart", "restart", kNothing,
-       [](Scene& s) { s.raises("ModuleNotFoundError: No module named 'x'"); }},
-      {"the same", "--on-repeat=stop", "stop", "restart", kStops,
-       [](Scene& s) { s.raises("ModuleNotFoundError: No module named 'x'"); }},
-      {"the script has a syntax error", "--on-repeat=stop", "stop", "restart", kStops,
-       [](Scene& s) { s.raises("SyntaxError: invalid syntax"); }},
-      {"the same failure comes twice at one step", "", "restart", "restart", kNothing, twice},
-      {"the same", "--on-repeat=stop", "stop", "restart", kStops, twice},
-      {"the same failure comes at another step", "--on-repeat=stop", "restart", "restart", kStops,
-       [](Scene& s) {
-         s.raises(kError, 3);
-         s.settle();
-         s.raises(kError, 4);
+      {"CUDA or HIP has no memory", "", "restart", "restart", kDecisionNothing,
+       [](DecisionScene& s) { s.raises("torch.OutOfMemoryError: CUDA out of memory"); }},
+      {"a worker sees that a peer is gone", "", "restart", "restart", kDecisionNothing,
+       [](DecisionScene& s) {
+         s.raises("RuntimeError: Connection closed by peer [10.0.0.1]:4711");
        }},
-      {"a worker hangs", "--hang-timeout", "restart", "restart after a hang", kNothing,
-       [](Scene& s) { s.hangs("b"); }},
+      {"workers of two nodes fail in one round", "", "restart", "restart", kDecisionNothing,
+       [](DecisionScene& s) {
+         s.raises(kDecisionError), s.fails("a", DecisionScene::ended(1, kDecisionError));
+       }},
+      {"a worker fails within 10 s of its start", "", "restart", "restart", kDecisionNothing,
+       [](DecisionScene& s) { s.says_failed("b"); }},
+      {"the same", "--startup-failures=1", "stop", "restart",
+       [](DecisionScene& s) { s.job_spec.startup_failures = 1; },
+       [](DecisionScene& s) { s.says_failed("b"); }},
+      {"a module cannot be imported", "", "restart", "restart", kDecisionNothing,
+       [](DecisionScene& s) { s.raises("ModuleNotFoundError: No module named 'x'"); }},
+      {"the same", "--on-repeat=stop", "stop", "restart", kDecisionStops,
+       [](DecisionScene& s) { s.raises("ModuleNotFoundError: No module named 'x'"); }},
+      {"the script has a syntax error", "--on-repeat=stop", "stop", "restart", kDecisionStops,
+       [](DecisionScene& s) { s.raises("SyntaxError: invalid syntax"); }},
+      {"the same failure comes twice at one step", "", "restart", "restart", kDecisionNothing,
+       twice},
+      {"the same", "--on-repeat=stop", "stop", "restart", kDecisionStops, twice},
+      {"the same failure comes at another step", "--on-repeat=stop", "restart", "restart",
+       kDecisionStops,
+       [](DecisionScene& s) {
+         s.raises(kDecisionError, 3);
+         s.settle();
+         s.raises(kDecisionError, 4);
+       }},
+      {"a worker hangs", "--hang-timeout", "restart", "restart after a hang", kDecisionNothing,
+       [](DecisionScene& s) { s.hangs("b"); }},
       {"the same, and no restart after hangs is left", "--hang-timeout", "stop", "-",
-       [](Scene& s) { s.no_restarts(); }, [](Scene& s) { s.hangs("b"); }},
-      {"all workers end with exit code 0", "", "success", "-", kNothing,
-       [](Scene& s) { s.says_done("a"), s.says_done("b"); }},
+       [](DecisionScene& s) { s.no_restarts(); }, [](DecisionScene& s) { s.hangs("b"); }},
+      {"all workers end with exit code 0", "", "success", "-", kDecisionNothing,
+       [](DecisionScene& s) { s.says_done("a"), s.says_done("b"); }},
   };
 }
 
-std::vector<Row> faults_of_hosts() {
-  const auto raise = [](Scene& s) { s.raises(kError); };
-  const auto fatal = [](Scene& s) { s.fails("b", Scene::ended(127), true); };
-  const auto raise_twice = [](Scene& s) { s.raises(kError), s.settle(), s.raises(kError); };
+std::vector<DecisionRow> decided_faults() {
+  const auto raise = [](DecisionScene& s) { s.raises(kDecisionError); };
+  const auto fatal = [](DecisionScene& s) { s.fails("b", DecisionScene::ended(127), true); };
+  const auto raise_twice = [](DecisionScene& s) {
+    s.raises(kDecisionError), s.settle(), s.raises(kDecisionError);
+  };
   return {
-      {"the program cannot be started", "", "stop", "-", kNothing, fatal},
+      {"the program cannot be started", "", "stop", "-", kDecisionNothing, fatal},
       {"the same, on one host", "--exclude-after=1, a spare", "replace, host excluded", "-",
-       kPolicyAndSpare, fatal},
+       kDecisionPolicyAndSpare, fatal},
       {"the same, on one host", "--exclude-after=1, --nnodes=1:2", "shrink, host excluded", "-",
-       kPolicyAndElastic, fatal},
-      {"the same, on one host", "--exclude-after=1", "stop, host excluded", "-", kPolicy, fatal},
+       kDecisionPolicyAndElastic, fatal},
+      {"the same, on one host", "--exclude-after=1", "stop, host excluded", "-", kDecisionPolicy,
+       fatal},
       {"a worker raises an exception", "--exclude-after=1, a spare", "replace, host excluded", "-",
-       kPolicyAndSpare, raise},
+       kDecisionPolicyAndSpare, raise},
       {"the same", "--exclude-after=1, --nnodes=1:2", "shrink, host excluded", "-",
-       kPolicyAndElastic, raise},
-      {"the same", "--exclude-after=1", "wait, host excluded", "restart", kPolicy, raise},
+       kDecisionPolicyAndElastic, raise},
+      {"the same", "--exclude-after=1", "wait, host excluded", "restart", kDecisionPolicy, raise},
       {"the same", "--exclude-after=2, a spare", "restart", "restart",
-       [](Scene& s) { s.excludes_after(2), s.spare(); }, raise},
+       [](DecisionScene& s) { s.excludes_after(2), s.spare(); }, raise},
       {"the same, twice", "--exclude-after=2, a spare", "replace, host excluded", "restart",
-       [](Scene& s) { s.excludes_after(2), s.spare(); }, raise_twice},
+       [](DecisionScene& s) { s.excludes_after(2), s.spare(); }, raise_twice},
       {"a worker hangs", "--exclude-after=1, a spare", "replace, host excluded", "-",
-       kPolicyAndSpare, [](Scene& s) { s.hangs("b"); }},
+       kDecisionPolicyAndSpare, [](DecisionScene& s) { s.hangs("b"); }},
       {"the node check fails after the round", "--node-check, a spare", "replace", "restart",
-       kSpare, [](Scene& s) { s.fails_check("b"), s.raises(kError); }},
+       kDecisionSpare, [](DecisionScene& s) { s.fails_check("b"), s.raises(kDecisionError); }},
       {"the node check fails after the round", "--node-check, --nnodes=1:2", "shrink", "restart",
-       kElastic, [](Scene& s) { s.fails_check("b"), s.raises(kError); }},
-      {"the node check fails after the round", "--node-check", "wait", "restart", kNothing,
-       [](Scene& s) { s.fails_check("b"), s.raises(kError); }},
-      {"an operator excludes a host", "a spare", "replace, host excluded", "-", kSpare,
-       [](Scene& s) { s.orders(AdminCommandKind::Exclude, "b"); }},
+       kDecisionElastic, [](DecisionScene& s) { s.fails_check("b"), s.raises(kDecisionError); }},
+      {"the node check fails after the round", "--node-check", "wait", "restart", kDecisionNothing,
+       [](DecisionScene& s) { s.fails_check("b"), s.raises(kDecisionError); }},
+      {"an operator excludes a host", "a spare", "replace, host excluded", "-", kDecisionSpare,
+       [](DecisionScene& s) { s.orders(AdminCommandKind::Exclude, "b"); }},
   };
 }
 
-std::vector<Row> losses() {
-  const auto dies = [](Scene& s) { s.dies("b"); };
-  const auto goes_silent = [](Scene& s) {
+std::vector<DecisionRow> decided_losses() {
+  const auto dies = [](DecisionScene& s) { s.dies("b"); };
+  const auto goes_silent = [](DecisionScene& s) {
     s.player("b").is_silent = true;
     s.passes(limits::kNodeLease + 1s);
   };
-  const auto is_unusable = [](Scene& s) { s.is_unusable("b"); };
+  const auto is_unusable = [](DecisionScene& s) { s.is_unusable("b"); };
   return {
-      {"the agent of a node is killed", "", "wait", "-", kNothing, dies},
-      {"the same", "--nnodes=1:2", "shrink", "-", kElastic, dies},
-      {"the same", "a spare", "replace", "-", kSpare, dies},
-      {"the same", "--exclude-after=1, a spare", "replace, host excluded", "-", kPolicyAndSpare,
-       dies},
-      {"a node goes silent (power, cable)", "", "wait", "-", kNothing, goes_silent},
-      {"the same", "--nnodes=1:2", "shrink", "-", kElastic, goes_silent},
-      {"the same", "a spare", "replace", "-", kSpare, goes_silent},
-      {"a connection breaks, and comes back within the lease", "", "go on", "-", kNothing,
-       [](Scene& s) {
+      {"the agent of a node is killed", "", "wait", "-", kDecisionNothing, dies},
+      {"the same", "--nnodes=1:2", "shrink", "-", kDecisionElastic, dies},
+      {"the same", "a spare", "replace", "-", kDecisionSpare, dies},
+      {"the same", "--exclude-after=1, a spare", "replace, host excluded", "-",
+       kDecisionPolicyAndSpare, dies},
+      {"a node goes silent (power, cable)", "", "wait", "-", kDecisionNothing, goes_silent},
+      {"the same", "--nnodes=1:2", "shrink", "-", kDecisionElastic, goes_silent},
+      {"the same", "a spare", "replace", "-", kDecisionSpare, goes_silent},
+      {"a connection breaks, and comes back within the lease", "", "go on", "-", kDecisionNothing,
+       [](DecisionScene& s) {
          s.is_cut_off("b");
          s.passes(limits::kNodeLease / 2);
          s.returns("b", ReportedPhase::Running, 1);
        }},
-      {"SIGKILL does not end a worker", "", "stop", "-", kNothing, is_unusable},
-      {"the same", "--nnodes=1:2", "shrink", "-", kElastic, is_unusable},
-      {"the same", "a spare", "replace", "-", kSpare, is_unusable},
-      {"a node stops its workers at the end of its worker lease", "", "restart", "-", kNothing,
-       [](Scene& s) { s.says_stopped("b"); }},
+      {"SIGKILL does not end a worker", "", "stop", "-", kDecisionNothing, is_unusable},
+      {"the same", "--nnodes=1:2", "shrink", "-", kDecisionElastic, is_unusable},
+      {"the same", "a spare", "replace", "-", kDecisionSpare, is_unusable},
+      {"a node stops its workers at the end of its worker lease", "", "restart", "-",
+       kDecisionNothing, [](DecisionScene& s) { s.says_stopped("b"); }},
       {"a fetched snapshot is damaged", "--snapshot-dir", "restart", "-",
-       [](Scene& s) {
+       [](DecisionScene& s) {
          s.has("a", {30, 20}), s.has("b", {20});
        },
-       [](Scene& s) {
+       [](DecisionScene& s) {
          control::Failed failed{s.round_of("b"), {}, false};
          failed.why = "model.pt has another checksum there";
-         failed.damaged_snapshot = Scene::snapshots({30})[0].id;
+         failed.damaged_snapshot = DecisionScene::snapshots({30})[0].id;
          s.says("b", failed);
        }},
   };
 }
 
-std::vector<Row> requests() {
-  const auto leaves = [](Scene& s) { s.drains("b"), s.leaves_saved("b"), s.says_saved("a"); };
+std::vector<DecisionRow> decided_requests() {
+  const auto leaves = [](DecisionScene& s) {
+    s.drains("b"), s.leaves_saved("b"), s.says_saved("a");
+  };
   return {
-      {"a node is drained (preemption, SIGTERM)", "", "stop, resumable", "-", kNothing, leaves},
-      {"the same", "--nnodes=1:2", "shrink", "-", kElastic, leaves},
-      {"the same", "a spare", "replace", "-", kSpare, leaves},
-      {"another node joins", "--nnodes=2:3", "grow", "-", [](Scene& s) { s.nodes(2, 3); },
-       [](Scene& s) {
+      {"a node is drained (preemption, SIGTERM)", "", "stop, resumable", "-", kDecisionNothing,
+       leaves},
+      {"the same", "--nnodes=1:2", "shrink", "-", kDecisionElastic, leaves},
+      {"the same", "a spare", "replace", "-", kDecisionSpare, leaves},
+      {"another node joins", "--nnodes=2:3", "grow", "-", [](DecisionScene& s) { s.nodes(2, 3); },
+       [](DecisionScene& s) {
          s.join("c");
          s.passes(2 * limits::kScaleUpInterval);
        }},
-      {"an operator restarts the workers", "", "restart", "-", kNothing,
-       [](Scene& s) { s.orders(AdminCommandKind::Restart); }},
+      {"an operator restarts the workers", "", "restart", "-", kDecisionNothing,
+       [](DecisionScene& s) { s.orders(AdminCommandKind::Restart); }},
   };
 }
 
-std::vector<Row> all_rows() {
-  std::vector<Row> all;
-  for (const auto& part : {failures_of_workers(), faults_of_hosts(), losses(), requests()}) {
+std::vector<DecisionRow> all_decisions() {
+  std::vector<DecisionRow> all;
+  for (const auto& part :
+       {decided_failures(), decided_faults(), decided_losses(), decided_requests()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
 }
 
 TEST(Decisions, AreThoseOfTheTable) {
-  for (const Row& row : all_rows()) {
+  for (const DecisionRow& row : all_decisions()) {
     SCOPED_TRACE(std::string(row.what) + " | " + row.setting);
-    Scene scene;
+    DecisionScene scene;
     row.sets(scene);
     scene.begin();
     row.happens(scene);
@@ -318,7 +332,7 @@ TEST(Decisions, AreThoseOfTheTable) {
 
 TEST(Decisions, ThePageHasTheseRows) {
   std::string table;
-  for (const Row& row : all_rows()) {
+  for (const DecisionRow& row : all_decisions()) {
     const std::string setting = *row.setting == '\0' ? "-" : row.setting;
     table += std::string("| ") + row.what + " | " + setting + " | " + row.decision + " | " +
              row.cost + " |\n";
@@ -327,7 +341,7 @@ TEST(Decisions, ThePageHasTheseRows) {
   std::ostringstream page;
   page << file.rdbuf();
   EXPECT_NE(page.str().find(table), std::string::npos) << "it should have:\n" << table;
-  EXPECT_GE(all_rows().size(), 40U);
+  EXPECT_GE(all_decisions().size(), 40U);
 }
 
 }  // namespace
