@@ -186,6 +186,7 @@ class Agent {
   void on(Instant, const control::AdminReply&, Effects&) {}
   void on(Instant, const control::Challenge&, Effects&) {}
   void on(Instant, const control::Watch&, Effects&) {}           // the daemon handles it
+  void on(Instant, const control::SlowRank&, Effects&) {}        // an event
   void on(Instant, const control::LogTailRequest&, Effects&) {}  // the daemon handles it
   void on(Instant now, const control::Redirect& message, Effects& effects);
   // Only the next coordinator needs them.

@@ -180,6 +180,14 @@ void EventRecorder::on(const control::Stop& message) {
   begin_stop(control::name_of(message.cause), message.why);
 }
 
+void EventRecorder::on(const control::SlowRank& message) {
+  write(message.is_slow ? "slow_rank" : "slow_rank_over", {{"round", message.round.value},
+                                                           {"rank", message.rank},
+                                                           {"compute_us", message.compute_us},
+                                                           {"median_us", message.median_us},
+                                                           {"action", message.action}});
+}
+
 void EventRecorder::on(const control::JobResult& message) {
   write("job_result", {{"is_success", message.is_success},
                        {"is_resumable", message.is_resumable},
@@ -390,7 +398,9 @@ void EventRecorder::warning(const std::string& text) { write("warning", {{"text"
 void EventRecorder::failure_summary(const Failure& failure, const std::string& text) {
   const RootCause& root_cause = failure.root_cause;
   const WorkerExit& end = root_cause.end;
-  ordered_json fields{{"class", name_of(class_of(root_cause))}, {"failed_on", root_cause.node}};
+  ordered_json fields{{"run_id", config_.rendezvous.run_id},
+                      {"class", name_of(class_of(root_cause))},
+                      {"failed_on", root_cause.node}};
   if (root_cause.why.empty()) {
     add_exit(end, fields);
     fields["failed_at_us"] = end.ended_at_wall.microseconds;
@@ -414,7 +424,8 @@ void EventRecorder::failure_summary(const Failure& failure, const std::string& t
 }
 
 void EventRecorder::lost_node(const agent::Finish& finish) {
-  keep_failure_summary({{"class", name_of(FailureClass::LostNode)},
+  keep_failure_summary({{"run_id", config_.rendezvous.run_id},
+                        {"class", name_of(FailureClass::LostNode)},
                         {"why", finish.lost},
                         {"hint", ""},
                         {"restarts_used", finish.restarts_used},
@@ -425,6 +436,7 @@ void EventRecorder::lost_node(const agent::Finish& finish) {
 void EventRecorder::keep_failure_summary(const ordered_json& fields) {
   const std::string text = line(now(), "failure_summary", fields);
   log_.write(text);
+  summary_ = text.substr(0, text.size() - 1);
   if (run_folder_.empty()) return;
   const std::string path = run_folder_ + "/failure_summary.json";
   const auto written =

@@ -68,6 +68,8 @@ class EventRecorder {
   void finished(const agent::Finish& finish, int exit_code);
   void close() { log_.close(); }  // later events are dropped; may wait: event_log.hpp
 
+  // The failure summary of the job as a JSON object; "": it has none.
+  const std::string& summary() const { return summary_; }
   // How this node has used its time. The caller adds the heartbeats.
   GoodputAccount& goodput() { return goodput_; }
   // Whether this node had the first workers in its newest round: it speaks for the job.
@@ -87,6 +89,7 @@ class EventRecorder {
   void on(const control::Wait& message);
   void on(const control::RankAssignment& message);
   void on(const control::Stop& message);
+  void on(const control::SlowRank& message);
   void on(const control::JobResult& message);
   void on(const control::ShutdownRequest& message) { begin_stop("admin", message.why); }
   template <class Other>
@@ -127,6 +130,7 @@ class EventRecorder {
   agent::PhaseTimings phases_;
   agent::StartupProgress startup_progress_;
   GoodputAccount goodput_;
+  std::string summary_;
   bool takes_time_spent_ = false;     // the coordinator
   int64_t group_rank_ = -1;           // of this node in round_; -1: it was in none
   std::string cause_ = "start";       // why phases_ began: "start", or why the last round ended

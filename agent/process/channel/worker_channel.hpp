@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "agent/process/channel/arenas.hpp"
+#include "agent/process/diagnostics/stack_collector.hpp"
 #include "common/lifetime.hpp"
 #include "common/loop/timer.hpp"
 #include "common/machine/unique_fd.hpp"
@@ -88,6 +89,10 @@ class WorkerChannel {
   bool can_save(int local_rank) const;
   // Its newest heartbeat; unset: it has sent none.
   std::optional<Heartbeat> heartbeat(int local_rank) const;
+  // Where it dumps torch's flight recorder on request; empty: it does not.
+  std::optional<TraceFiles> trace_files(int local_rank) const;
+  // Fills in its heartbeat and its sections.
+  void observe(int local_rank, WorkerObservation& worker) const;
   // The number of the descriptor, inside the worker, of the file to which the worker writes its
   // stack on kStackSignal (worker_page.hpp); unset: it has none. Unchecked input of the worker.
   std::optional<int> stack_file(int local_rank) const;
