@@ -356,6 +356,7 @@ void AgentDaemon::Impl::start_host() {
     event_recorder_->worker_exited(end);
     runner_->run(&agent::Agent::on_worker_exit, end);
   };
+  events.on_can_regroup = [this](int) { core_->on_can_regroup(); };
   events.on_kept = [this](LocalRank worker, Rank rank, int pid, int64_t step) {
     event_recorder_->worker_kept(worker, rank, pid, step);
   };
@@ -719,7 +720,7 @@ void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
 
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   goodput_->sample();
-  event_recorder_->stopping();
+  event_recorder_->stopping(effect.keeps_survivors);
   unwatch_workers();
   if (effect.is_urgent) host_->be_urgent();
   if (effect.keeps_survivors) {
@@ -742,8 +743,7 @@ void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
     }
     port_.emplace(std::move(*fresh));
   }
-  int64_t number = port_ ? port_->port() : 0;
-  runner_->run(&agent::Agent::on_port, number);
+  runner_->run(&agent::Agent::on_port, int64_t{port_ ? port_->port() : 0});
 }
 
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
