@@ -13,8 +13,9 @@ std::string restart_text(const control::RankAssignment& assignment, bool is_hang
       assignment.world_size == 1
           ? "its worker"
           : "all " + text::count(static_cast<size_t>(assignment.world_size), "worker");
-  return (regroups ? "regrouping the other workers" : "restarting " + workers) + " (restart " + std::to_string(used + 1) + " of " +
-         std::to_string(assignment.max_restarts) + (is_hang ? " after hangs)" : ")");
+  return (regroups ? "regrouping the other workers" : "restarting " + workers) + " (restart " +
+         std::to_string(used + 1) + " of " + std::to_string(assignment.max_restarts) +
+         (is_hang ? " after hangs)" : ")");
 }
 
 std::string regrouped_text(RoundNumber round, int64_t kept, int64_t replaced) {

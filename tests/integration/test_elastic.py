@@ -212,7 +212,8 @@ def test_console_tells_who_stays(jobs):
     at_step(job, 10)
     kill(before[2])
     parameters(job)
-    assert job.find(r'rank 2 .* was killed by SIGKILL; regrouping the other workers \(restart 1 of 3')
+    failed = r'rank 2 .* was killed by SIGKILL; regrouping the other workers \(restart 1 of 3'
+    assert job.find(failed)
     assert job.find('round 2 on this node: 3 workers stay, 1 is replaced')
     assert 'restarting' not in job.output
     (started,) = [e for e in events_of(jobs) if e['event'] == 'round_started' and e['round'] == 2]

@@ -1,5 +1,5 @@
-"""elastic.steps() with real trainings: loops that stay in place when other workers fail, and compute
-what they compute without a failure. The worker is tests/support/elastic_steps_worker.py.
+"""elastic.steps() with real trainings: loops that stay in place when other workers fail, and
+compute what they compute without a failure. The worker is tests/support/elastic_steps_worker.py.
 """
 
 import re

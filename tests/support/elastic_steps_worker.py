@@ -1,5 +1,5 @@
-"""A training in place for tests of elastic.steps(): DistributedDataParallel on Gloo, with BatchNorm,
-a scheduler, and a sampler that draws on.
+"""A training in place for tests of elastic.steps(): DistributedDataParallel on Gloo, with
+BatchNorm, a scheduler, and a sampler that draws on.
 
     elastic_steps_worker.py [steps=N] [sleep=SECONDS] [fault=KIND:RANK] [late=in|now]
 
