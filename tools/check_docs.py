@@ -3,9 +3,10 @@
 
     tools/check_docs.py          # all Markdown files of the project, and the site in build/site
 
-In Markdown each relative link leads to a file of the project and each anchor to a heading. In the
-site each link leads to a file and an anchor of the site, and no page, style or script loads a
-script, a style, a font or a picture from another host.
+In Markdown each relative link leads to a file of the project and each anchor to a heading, and each
+file of tests that is named in code marks exists. In the site each link leads to a file and an
+anchor of the site, and no page, style or script loads a script, a style, a font or a picture from
+another host.
 """
 
 import html.parser
@@ -18,6 +19,7 @@ import urllib.parse
 LINK = re.compile(r'\]\(([^)\s]+)(?:\s"[^"]*")?\)')
 FENCE = re.compile(r'^ *(```+|~~~+).*?^ *\1 *$', re.M | re.S)
 INLINE_CODE = re.compile(r'`[^`\n]*`')
+TEST_NAME = re.compile(r'`(test_\w+\.py|\w+_(?:test|fuzz)\.cpp)`')
 HEADING = re.compile(r'^#{1,6} +(.+?) *$', re.M)
 # What a browser loads without a click.
 LOADED = {'script': 'src', 'img': 'src', 'iframe': 'src', 'source': 'src', 'video': 'src'}
@@ -58,6 +60,14 @@ def markdown_findings(root, files):
                 yield name, f'the link {target} leads to no file'
             elif anchor and led.suffix == '.md' and anchor not in anchors(led):
                 yield name, f'the link {target} leads to no heading'
+
+
+def named_test_findings(root, files):
+    tests = {path.name for path in (root / 'tests').rglob('*.*')}
+    for name in files:
+        for test in TEST_NAME.findall((root / name).read_text()):
+            if test not in tests:
+                yield name, f'there is no test {test}'
 
 
 class Page(html.parser.HTMLParser):
@@ -130,7 +140,11 @@ def main():
         cwd=root, capture_output=True, text=True, check=True,
     )  # fmt: skip
     files = [name for name in listed.stdout.splitlines() if (root / name).is_file()]
-    findings = [*markdown_findings(root, files), *site_findings(root / 'build/site')]
+    findings = [
+        *markdown_findings(root, files),
+        *named_test_findings(root, files),
+        *site_findings(root / 'build/site'),
+    ]
     for name, text in findings:
         print(f'{name}: {text}')
     sys.exit(1 if findings else 0)

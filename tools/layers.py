@@ -62,6 +62,17 @@ ARROWS = {
         'rendezvous/protocol',
     },
     'agent/core': {'common', 'common/faults', 'rendezvous/protocol'},
+    'agent/rendezvous': {
+        'common',
+        'common/log',
+        'common/loop',
+        'common/machine',
+        'common/proof',  # the node's key
+        'common/tls',
+        'rendezvous/protocol',
+        'rendezvous/client',
+        'agent/core',
+    },
     'agent/process': {
         'common',
         'common/log',
@@ -103,9 +114,11 @@ ARROWS = {
         'agent/daemon',
         'launcher/doctor',  # preflight checks
         'launcher/options',
+        'launcher/report',  # --report
         'launcher/ssh',  # --hosts
     },
     'launcher/doctor': {'common', 'common/machine'},
+    'launcher/report': {'common', 'common/machine', 'launcher/doctor'},
     'launcher/options': {
         'common',
         'common/faults',
@@ -137,8 +150,10 @@ ARROWS = {
         'common/tls',
         'launcher/doctor',
         'launcher/options',  # for explain
+        'launcher/report',
         'launcher/ssh/plan',
         'agent/core',  # its configuration
+        'agent/rendezvous',  # rendezvous-client
         'rendezvous/server',
         'rendezvous/protocol',  # admin commands
         'rendezvous/client/store',  # the meeting point of doctor on several nodes
@@ -218,6 +233,7 @@ ASIO = {
     'rendezvous/client/etcd',
     'agent/daemon',
     'agent/process',
+    'agent/rendezvous',
 }
 TORCH = {
     'worker_sdk',
@@ -237,7 +253,7 @@ OUTSIDE = [
     (
         r'boost/(asio|beast)|cpprun_asio$',
         ASIO,
-        'Asio stays in common/loop, server, client, etcd, daemon and process',
+        'Asio stays in common/loop, server, client, etcd and agent',
     ),
     (r'boost/process', {'agent/process', 'agent/daemon'}, 'only the agent manages processes'),
     (r'spdlog|cpprun_spdlog$', {'common/log'}, 'the log library stays behind common/log'),

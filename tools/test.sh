@@ -197,20 +197,24 @@ stage_asan() {
 }
 
 stage_conformance() { pytest_folder conformance; }
-# Most of its tests wait. Some run again with a cpprun whose loops abort when they call what may
-# block: tests/support/loop_check.cpp.
+# Most of its tests wait. The files in `checked` run with a cpprun whose loops abort when they call
+# what may block (tests/support/loop_check.cpp), the others with cpprun as users get it.
 stage_integration() {
-  local tests
-  tests=(tests/integration/test_{restarts,drain,admin_commands,output,hangs,preload}.py)
-  pytest_folder integration -n $((4 * slots))
-  CPPRUN_BIN=$PWD/build/check/bin/checked run_pytest loops "${tests[@]}" \
-    -n $((2 * slots)) --dist worksteal --timeout 600
+  local folder=tests/integration checked status=0
+  checked=("$folder"/test_{admin_commands,drain,events,hangs,output,preload,restarts}.py
+           "$folder"/test_nodes_{forming,hosting,losses}.py
+           "$folder"/test_{snapshot_dir,snapshot_memory,store_allow,worker_channel}.py)
+  pytest_folder integration -n $((4 * slots)) "${checked[@]/#/--ignore=}" || status=1
+  CPPRUN_BIN=$PWD/build/check/bin/checked run_pytest loops "${checked[@]}" \
+    -n $((4 * slots)) --dist worksteal --timeout 600 || status=1
+  return "$status"
 }
 stage_e2e() { pytest_folder e2e; }
 
 # A real Slurm, and hosts with sshd, in namespaces; one process, because the tests share them.
 stage_slurm() {
-  CPPRUN_BIN=$PWD/build/check/bin run_pytest labs tests/labs/test_{slurm,ssh}.py -n 0 --timeout 600
+  CPPRUN_BIN=$PWD/build/check/bin \
+    run_pytest labs tests/labs/test_{slurm,slurm_faults,ssh}.py -n 0 --timeout 600
 }
 
 # The manifests of packaging/kubernetes, against schemas and in pods made of namespaces.
@@ -349,11 +353,56 @@ stage_sdk_asan() {
   sdk_all sdk-asan
 }
 
-# Without LibTorch, which is not built for TSan.
+# Tests that start each of the agent's and the coordinator's threads: a file, then names.
+tsan_jobs() {
+  local file names name
+  while read -r file names; do
+    for name in $names; do echo "tests/integration/test_$file.py::test_$name"; done
+  done <<'END'
+workers exit_codes worker_that_ignores_sigterm_is_killed_after_the_grace
+workers workers_that_fail_simultaneously
+restarts budget_is_exact simultaneous_failures_cost_one_restart
+output every_byte_is_passed
+terminal progress_bar_is_live
+events failure_and_its_restart
+probes probes_are_answered_from_start_to_end
+hangs suspended_rank expired_file_timer
+preload restarts_fork_again the_end_of_the_preload_process_touches_no_worker
+drain worker_that_can_save_is_asked_instead_of_signalled drain_while_a_round_reforms
+snapshot_memory next_worker_gets_the_memory_of_a_killed_one
+nodes_forming mixed_nodes_share_ranks_and_one_master failure_while_a_node_joins
+nodes_losses leave_reforms_the_round_immediately
+nodes_losses killed_agent_ends_its_workers_and_the_others_continue
+nodes_standby others_reform_immediately_when_the_host_is_killed
+snapshot_dir node_without_the_snapshot_fetches_it new_node_fetches_from_the_others
+snapshot_dir workers_wait_for_the_fetch_and_a_lost_source_costs_nothing
+snapshot_dir host_leaves_the_job_to_its_standby
+admin_commands admin_restart_costs_no_budget_and_reaches_all_nodes
+dashboard events_follow_a_job_through_a_failure
+tls standby_takes_over_with_the_secret
+END
+}
+
+# ThreadSanitizer on unit and integration tests, and on jobs of agents with their coordinators.
+# LibTorch is not built for TSan, so the SDK's tests do not run. Each process with a race writes a
+# file of its own: a test may expect the end of a process, but no such file.
 stage_tsan() {
+  local reports=$results/tsan_reports status=0
   cmake --preset tsan >/dev/null
-  compile tsan --target unit_tests integration_tests -- -k 0
-  TSAN_OPTIONS=second_deadlock_stack=1 run_ctest tsan tsan -L 'unit|integration' -R '^Worker'
+  compile tsan --target unit_tests integration_tests cpprun cpprunctl channel_worker -- -k 0
+  mkdir -p "$reports"
+  # The agent forks the reaper process while its threads run, and that process starts none.
+  export TSAN_OPTIONS="die_after_fork=0:second_deadlock_stack=1:log_path=$reports/race\
+:suppressions=$PWD/tests/support/tsan.supp"
+  run_gtest tsan build/tsan/tests/{integration,unit}_tests || status=1
+  # shellcheck disable=SC2046  # a word per test
+  CPPRUN_BIN=$PWD/build/tsan/bin run_pytest tsan-jobs $(tsan_jobs) \
+    -n $((2 * slots)) --dist worksteal --timeout 600 || status=1
+  if compgen -G "$reports/*" >/dev/null; then
+    cat "$reports"/*
+    status=1
+  fi
+  return "$status"
 }
 
 # The SDK's tests with the newest torch on PyPI, for C++ and Python ranks.

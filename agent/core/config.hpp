@@ -27,7 +27,7 @@ enum class Backend { Static, Cpprun, Etcd };  // c10d is an alias of Cpprun, etc
 inline const char* name_of(Backend backend) {
   return backend == Backend::Static ? "static" : backend == Backend::Etcd ? "etcd" : "c10d";
 }
-enum class WorkerStore { Rank0, Agent };  // the server behind MASTER_PORT: docs/supervision.md
+enum class WorkerStore { Rank0, Agent };  // serves MASTER_PORT: docs/explanation/supervision.md
 enum class PassLocalRank {
   No,
   Dash,
@@ -174,9 +174,11 @@ struct FaultConfig {
 // The scheduler that started this process, and what it knows about the job.
 struct ClusterConfig {
   enum class Kind { None, Slurm, Kubernetes } kind = Kind::None;
-  std::string job_id;         // Slurm: of the job; Kubernetes: the Job's uid, if it is known
-  std::string step_id;        // Slurm: of the step, with job and restart: "41.0.0"; "": no step
-  int64_t restarts = 0;       // Slurm: how often it has requeued the job
+  std::string job_id;   // Slurm: of the job; Kubernetes: the Job's uid, if it is known
+  std::string step_id;  // Slurm: of the step, with job and restart: "41.0.0"; "": no step
+  std::vector<std::string> step_nodes;  // Slurm: in their order
+  std::string node_name;                // Slurm: of this node in step_nodes
+  int64_t restarts = 0;                 // Slurm: how often it has requeued the job
   bool is_first_node = true;  // the node that hosts the coordinator and asks for the requeue
   // --requeue: up to this number of requeues; unset: not asked for.
   std::optional<int64_t> requeues_max;

@@ -1,6 +1,6 @@
 // Arguments, environment and line prefix of each worker of a round. Pure functions of the
-// configuration and the rank assignment. The contract is torchrun's: docs/supervision.md, "What a
-// worker sees".
+// configuration and the rank assignment. The contract is torchrun's:
+// docs/reference/supervision.md, "What a worker sees".
 #pragma once
 
 #include <string>

@@ -23,6 +23,7 @@
 #include "agent/daemon/round_starter.hpp"
 #include "agent/daemon/scheduler_exit_code.hpp"
 #include "agent/daemon/services/admin_service.hpp"
+#include "agent/daemon/services/batch_host_watch.hpp"
 #include "agent/daemon/services/file_timer_server.hpp"
 #include "agent/daemon/services/goodput_monitor.hpp"
 #include "agent/daemon/services/hang_monitor.hpp"
@@ -59,7 +60,6 @@
 namespace cpprun {
 
 namespace asio = boost::asio;
-using boost::system::error_code;
 
 class AgentDaemon::Impl final : public AgentDaemon {
  public:
@@ -145,8 +145,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
     event_recorder_->warning(text);
   }
   void on_stuck(const std::vector<std::string>& lines);
-  // Reserves the port at which this agent would lead the job. Without a port it cannot be a
-  // standby.
+  // Reserves the port to lead the job from. Without one this agent cannot be a standby.
   void keep_control_port() {
     if (!take_over_) return;
     Result<PortReservation> port = PortReservation::make(std::nullopt);
@@ -171,8 +170,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void watch_for_hangs();
   void watch_workers(const control::RankAssignment& assignment) {
     hangs_->begin_round(folder_.hang_file(assignment.round.value));
-    const bool is_served_here = !assignment.is_agent_store && assignment.group_rank == 0;
-    if (is_served_here) store_monitor_.begin_round(static_cast<uint16_t>(assignment.master_port));
+    if (assignment.is_agent_store || assignment.group_rank != 0) return;
+    store_monitor_.begin_round(static_cast<uint16_t>(assignment.master_port));
   }
   void unwatch_workers() {
     hangs_->end_round();
@@ -212,6 +211,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void close_folder(bool is_well) {
     // NFS renames a removed file that is still open, and the folder would not be empty.
     if (event_recorder_) event_recorder_->close();
+    if (finish_ && at_end_) at_end_({folder_.run_folder(), is_own_, core_->assignment(), is_well});
     const std::string said = folder_.leave(is_well);
     if (said.empty()) return;
     reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
@@ -267,6 +267,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<EffectRunner<agent::Agent, agent::Effects>> runner_;
   std::unique_ptr<AdminService> admin_;
   HostRecordFile host_record_file_{config_, *io_};
+  BatchHostWatch batch_host_{loop_, config_, [this](const std::string& text) { warn(text); }};
   NodeChecker checker_{loop_, config_, token_, [this](const std::string& why, Duration took) {
                          event_recorder_->node_checked(why, took);
                          runner_->run(&agent::Agent::on_node_checked, why);
@@ -547,8 +548,7 @@ void AgentDaemon::Impl::open_snapshots() {
       replicas_ ? replicas_->shard_arenas() : ShardArenas{}, config_.rendezvous.job_tls);
 }
 
-// Listens on the address that the coordinator sees; on all interfaces if other nodes may reach this
-// node at another address.
+// Listens on the address that the coordinator sees; on all if others reach this node elsewhere.
 void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresses) {
   const RendezvousConfig& rendezvous = config_.rendezvous;
   if (!snapshots_ || rendezvous.max_nodes == 1 || addresses.empty()) return;
@@ -573,6 +573,7 @@ void AgentDaemon::Impl::connect() {
     tails_->on_disconnected();
     if (faults_) faults_->on_disconnected();
     admin_->on_disconnected();
+    batch_host_.on_disconnected();
     runner_->run(&agent::Agent::on_disconnected);
   };
   events.on_refused = [this](const std::vector<Endpoint>& places) {
@@ -589,8 +590,7 @@ void AgentDaemon::Impl::connect() {
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
 }
 
-// Asked before each connection attempt, because the answer may change: a name becomes resolvable,
-// or the process that listened at the endpoint has ended.
+// Asked before each attempt: a name becomes resolvable, or what listened at the endpoint ends.
 std::optional<Endpoint> AgentDaemon::Impl::host_if_free(const std::vector<std::string>& addresses) {
   if (is_own_ || !host_job_ || finish_ || !core_->may_host(boot_now())) return std::nullopt;
   std::optional<Endpoint> own = host_job_(addresses);
@@ -620,14 +620,14 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
 }
 
 void AgentDaemon::Impl::catch_signals() {
-  error_code ignored;
+  boost::system::error_code ignored;
   for (int number : config_.signals) signals_.add(number, ignored);
   for (int number : config_.cluster.stop_signals) signals_.add(number, ignored);
   wait_for_signal();
 }
 
 void AgentDaemon::Impl::wait_for_signal() {
-  signals_.async_wait([this](error_code error, int number) {
+  signals_.async_wait([this](const auto& error, int number) {
     if (error) return;
     wait_for_signal();
     host_->hurry();
@@ -640,7 +640,7 @@ void AgentDaemon::Impl::wait_for_signal() {
 // Restarts the reaper process if something kills it.
 void AgentDaemon::Impl::watch_reaper() {
   reaper_fd_.assign(dup(reaper_->pidfd()));
-  reaper_fd_.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code error) {
+  reaper_fd_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
     if (error) return;
     reaper_fd_.close();
     log::info("the reaper process was killed; starting another");

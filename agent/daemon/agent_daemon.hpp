@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/core/config.hpp"
@@ -47,6 +48,14 @@ struct ElectionCallbacks {
 // a leader and whether it is a candidate.
 using Arbiter = std::function<void(bool is_led, bool would_lead)>;
 
+// The end of a run, before a temporary run folder is removed.
+struct EndOfRun {
+  const std::string& run_folder;              // "" with --log-dir=/dev/null
+  bool has_coordinator;                       // in this process
+  const control::RankAssignment& last_round;  // round 0: none was formed
+  bool is_well;                               // the job has succeeded or was stopped
+};
+
 class AgentDaemon {
  public:
   // Forks the reaper process, creates the log folder, reserves a fixed master port. Requires: the
@@ -72,6 +81,9 @@ class AgentDaemon {
   virtual Result<uint16_t> keep_port() = 0;
   virtual ElectionCallbacks election_callbacks() = 0;
 
+  // Calls `look` on the main thread, after the loop has ended. Before run().
+  void at_end(std::function<void(const EndOfRun&)> look) { at_end_ = std::move(look); }
+
   // The launcher's measurements of its own start. Before run().
   virtual void set_start_times(const StartTimes& times) = 0;
 
@@ -88,6 +100,8 @@ class AgentDaemon {
 
  protected:
   AgentDaemon() = default;
+
+  std::function<void(const EndOfRun&)> at_end_;  // may be empty
 
  private:
   class Impl;

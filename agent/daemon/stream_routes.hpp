@@ -1,5 +1,5 @@
 // Routes of a worker's stdout and stderr, from --redirects, --tee and the filters. The rules are
-// torchrun's: docs/supervision.md. Pure.
+// torchrun's: docs/reference/supervision.md. Pure.
 #pragma once
 
 #include <string>

@@ -36,6 +36,7 @@ OURS, PRELOADED, ELASTIC, THEIRS, UNSHARED = (
     'torchrun',
     'torchrun, store of its own',
 )
+OWN = (OURS, PRELOADED)
 SLOW_SECONDS = 20
 
 # Whether a goal is reached is a question of medians of the same run.
@@ -82,12 +83,15 @@ class Table:
         return '\n'.join(lines)
 
 
-def of_median(row, launcher, factor, plus=0.0):
-    """A limit: the median of another cell of the same run, times a factor, plus a constant."""
+def of_median(row, launchers, factor, plus=0.0):
+    """A limit: the median of another cell of the same run, times a factor, plus a constant. Of
+    several launchers the fastest counts.
+    """
 
     def limit(table):
-        median = table.median(row, launcher)
-        return None if median is None else factor * median + plus
+        medians = [table.median(row, launcher) for launcher in launchers]
+        found = [median for median in medians if median is not None]
+        return factor * min(found) + plus if found else None
 
     return limit
 
@@ -170,17 +174,20 @@ def measure_import(launcher, table, options):
 def set_goals(table, options):
     for program in ('bare loop', 'digits'):
         row = f'{program}, n = 4: crash to next step of all ranks, s'
-        table.goals[row][PRELOADED] = Goal("1/10 of torchrun's", of_median(row, THEIRS, 0.1))
+        limit = of_median(row, (THEIRS, UNSHARED), 0.1)
+        table.goals[row][PRELOADED] = Goal("1/10 of torchrun's", limit)
     row = 'bare loop, n = 4: crash to next step of all ranks, s'
-    table.goals[row][ELASTIC] = Goal("1/20 of torchrun's", of_median(row, THEIRS, 0.05))
+    limit = of_median(row, (THEIRS, UNSHARED), 0.05)
+    table.goals[row][ELASTIC] = Goal("1/20 of torchrun's", limit)
     start = f'n = {options.most}: start to first all-reduce, s'
-    one_import = of_median('n = 1: import of torch, s', OURS, 1.3, 0.5)
+    one_import = of_median('n = 1: import of torch, s', (OURS,), 1.3, 0.5)
     table.goals[start][PRELOADED] = Goal('1.3 × one import + 0.5 s', one_import)
     slow = 'bare loop, n = 2, with a slow import: crash to next step of all ranks, s'
     fast = 'bare loop, n = 2: crash to next step of all ranks, s'
-    table.goals[slow][PRELOADED] = Goal('1.1 × without it', of_median(fast, PRELOADED, 1.1))
+    table.goals[slow][PRELOADED] = Goal('1.1 × without it', of_median(fast, (PRELOADED,), 1.1))
     memory = f'n = {options.most}: PSS of all workers, MiB'
-    table.goals[memory][PRELOADED] = Goal("0.4 × spawned ones'", of_median(memory, OURS, 0.4))
+    limit = of_median(memory, (OURS,), 0.4)
+    table.goals[memory][PRELOADED] = Goal("0.4 × spawned ones'", limit)
 
 
 def measure(launchers, table, options):
@@ -252,7 +259,8 @@ def main():
     print(table.markdown(launchers))
     if options.json:
         options.json.write_text(json.dumps(table.samples, indent=1))
-    missing = [name for row in table.samples.values() for name, v in row.items() if None in v]
+    # torchrun's default restart fails on some machines; cpprun must have all figures.
+    missing = [row for row, cells in table.samples.items() for name in OWN if None in cells[name]]
     sys.exit(1 if missing else 0)
 
 

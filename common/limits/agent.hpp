@@ -142,6 +142,16 @@ inline constexpr size_t kEventsPendingBytes = 1 << 20;
 
 // A command of the scheduler, such as scontrol: an overloaded controller answers within seconds.
 inline constexpr Duration kSchedulerTimeout = 30s;
+inline constexpr size_t kSchedulerAnswerBytes = 1 << 20;  // a job of thousands of nodes lists them
+// An agent that has lost its coordinator asks Slurm for so long whether the batch host is lost:
+// SlurmdTimeout is 300 s by default, and some sites have twice that. The time between two questions
+// doubles: all jobs of a cluster share one controller.
+inline constexpr Duration kBatchHostWatch = 1h;
+inline constexpr Duration kBatchHostAskFirst = 5s;
+inline constexpr Duration kBatchHostAskMax = 60s;
+// So many nodes after the first one of a step ask. One of them is left in all likelihood, and a
+// thousand nodes must not ask at once.
+inline constexpr std::ptrdiff_t kBatchHostWatchers = 4;
 
 // The record of a job's success in the snapshot folder, which a slow network file system may hold.
 inline constexpr Duration kJobRecordTimeout = 10s;

@@ -41,6 +41,10 @@ inline constexpr Duration kHelloTimeout = 2s;  // a peer without a hello by then
 // An agent's back-off between connection attempts, doubled from the first up to the longest.
 inline constexpr Duration kReconnectFirst = 50ms;
 inline constexpr Duration kReconnectMax = 1s;
+// cpprunctl rendezvous-client: until a coordinator has answered for the first time, as torch's
+// store client waits; and the longest line with a request, whose only long part is a reason.
+inline constexpr Duration kFirstConnectTimeout = 60s;
+inline constexpr size_t kRendezvousLineBytes = 64 << 10;
 // How often a standby coordinator that took over announces itself at the job's endpoint.
 inline constexpr Duration kAnnounceInterval = 500ms;
 // After a lease, in which the standby takes the job over: its announcement may need some attempts.

@@ -26,6 +26,13 @@ inline constexpr Duration kSshConfigTimeout = 10s;      // ssh -G, which only re
 inline constexpr size_t kSshConfigBytes = 64 * 1024;    // its output
 inline constexpr size_t kRemoteCommandBytes = 120'000;  // Linux: 128 KiB per argument
 
+// A lost host of a job that goes on: the launcher tries it again after so long, and the time
+// doubles at each further attempt up to the longest. A machine needs some minutes to boot; a day is
+// covered.
+inline constexpr Duration kSshReturnFirst = 5s;
+inline constexpr Duration kSshReturnMax = 300s;
+inline constexpr int kSshReturns = 300;
+
 // What the launcher sends to an agent before the job begins: secret and variables.
 inline constexpr size_t kControlHeaderBytes = 1 << 20;
 inline constexpr size_t kControlLineBytes = 512 * 1024;  // hexadecimal: a variable of 256 KiB

@@ -36,6 +36,20 @@ std::set<std::string> all_interface_addresses() {
   return all;
 }
 
+std::vector<std::string> read_search_domains() {
+  std::vector<std::string> domains;
+  std::istringstream lines(read_file("/etc/resolv.conf").value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    if (word != "search" && word != "domain") continue;
+    domains.clear();  // the last line counts
+    while (words >> word) domains.push_back(word);
+  }
+  return domains;
+}
+
 }  // namespace
 
 std::vector<std::string> known_addresses(const std::string& host) {
@@ -93,17 +107,8 @@ bool is_same_host_name(const std::string& host, const std::string& own) {
   return !a.empty() && (have_domains ? a == b : label(a) == label(b));
 }
 
-std::vector<std::string> search_domains() {
-  std::vector<std::string> domains;
-  std::istringstream lines(read_file("/etc/resolv.conf").value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string word;
-    words >> word;
-    if (word != "search" && word != "domain") continue;
-    domains.clear();  // the last line counts
-    while (words >> word) domains.push_back(word);
-  }
+const std::vector<std::string>& search_domains() {
+  static const std::vector<std::string> domains = read_search_domains();
   return domains;
 }
 

@@ -33,8 +33,9 @@ std::vector<std::string> interface_addresses(size_t most);
 // Compares the domains only if both names have one.
 bool is_same_host_name(const std::string& host, const std::string& own);
 
-// The domains that the resolver appends to short names (/etc/resolv.conf). No look-up.
-std::vector<std::string> search_domains();
+// The domains that the resolver appends to short names. The first call reads /etc/resolv.conf, so
+// it may block; later ones return the same.
+const std::vector<std::string>& search_domains();
 
 // Whether a server could listen at this port of an address of this machine.
 bool is_port_free(const std::string& address, uint16_t port);

@@ -8,6 +8,7 @@
 #include "common/limits/election.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/own_addresses.hpp"
 #include "launcher/cpprun/coordinator_instance.hpp"
 #include "rendezvous/client/etcd/election_runner.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
@@ -192,6 +193,7 @@ ElectedCoordinator::~ElectedCoordinator() = default;
 Result<std::unique_ptr<ElectedCoordinator>> ElectedCoordinator::start(
     const RendezvousConfig& config, Incarnation embedded, uint16_t port,
     ElectionCallbacks election_callbacks) {
+  search_domains();  // reads a file, which the loop must not when it begins to lead
   Result<etcd::ElectionRunnerOptions> options = election_options(config, embedded, port);
   if (!options) return options.error();
   auto impl = std::make_unique<Impl>(config, std::move(*options), embedded, port,

@@ -174,6 +174,7 @@ EmbeddedCoordinator::~EmbeddedCoordinator() = default;
 
 Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::start(
     const RendezvousConfig& config, Incarnation embedded) {
+  search_domains();  // reads a file, which a later start on the agent's loop must not
   if (!must_host(config)) {
     const std::vector<std::string> addresses = known_addresses(config.endpoint.host);
     return addresses.empty() ? nullptr : start_if_free(config, embedded, addresses);

@@ -27,6 +27,7 @@
 #include "launcher/cpprun/idle_wait.hpp"
 #include "launcher/cpprun/job_record.hpp"
 #include "launcher/cpprun/progress_folder.hpp"
+#include "launcher/cpprun/report_file.hpp"
 #include "launcher/cpprun/slurm_requeue.hpp"
 #include "launcher/cpprun/slurm_secret.hpp"
 #include "launcher/cpprun/torchrun_name.hpp"
@@ -152,6 +153,7 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control,
     return fail(ok.error());
   report_options(launch_options);
   if (launch_options.is_surplus) return kSuccess;
+  if (Status ok = check_report_file(launch_options.report); !ok) return fail(ok.error());
   Result<SlurmSecret> step_secret = obtain_step_secret(launch_options.config);
   if (!step_secret) return fail(step_secret.error());
   if (Status ok = load_tls(launch_options.config.rendezvous); !ok) return fail(ok.error());
@@ -160,6 +162,7 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control,
   if (!progress) return fail(progress.error());
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
+  report_at_end(**agent, launch_options.report);
   times.prepared = boot_now();
   // The reaper process is forked, so there may be threads.
   if (control != nullptr) {

@@ -78,9 +78,8 @@ std::string show_job(const std::string& job_id) {
   to.reset();
   if (error != 0) return "";
   std::string text;
-  constexpr size_t kMostBytes = 1 << 20;  // a job of thousands of nodes lists them all
-  const bool is_whole =
-      read_until(from.get(), boot_now() + limits::kSchedulerTimeout, kMostBytes, text);
+  const bool is_whole = read_until(from.get(), boot_now() + limits::kSchedulerTimeout,
+                                   limits::kSchedulerAnswerBytes, text);
   if (!is_whole) ::kill(pid, SIGKILL);
   return wait_for(pid) == 0 && is_whole ? text : "";
 }

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun {
 namespace {

@@ -22,13 +22,14 @@
 #include "launcher/cpprunctl/explain/explain.hpp"
 #include "launcher/cpprunctl/install_as.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/rendezvous_client.hpp"
 #include "launcher/cpprunctl/report/report.hpp"
 #include "launcher/cpprunctl/serve.hpp"
 #include "launcher/cpprunctl/slurm/slurm_script.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
 #include "launcher/cpprunctl/text/usage_text.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace {
 
@@ -365,6 +366,39 @@ void add_serve(CLI::App& app, cpprun::ServeOptions& serve) {
   add_tls_options(serve_verb, serve.tls);
 }
 
+CLI::App* add_rendezvous_client(CLI::App& app, cpprun::RendezvousClientCommand& command) {
+  CLI::App* verb = app.add_subcommand(
+      "rendezvous-client",
+      "Take part in a job for another launcher, by JSON lines; torchrun's plug-in starts it");
+  verb->add_option("--rdzv-endpoint", command.endpoint, "HOST[:PORT] of the coordinator")
+      ->required();
+  verb->add_option("--rdzv-id", command.run_id, "name of the job")->capture_default_str();
+  verb->add_option("--nnodes", command.nnodes, "N or MIN:MAX")->capture_default_str();
+  verb->add_option("--local-addr", command.local_addr,
+                   "address at which other nodes reach this one; default: found");
+  constexpr double kLongest = 1e9;
+  const std::pair<const char*, double*> timeouts[] = {
+      {"--join-timeout", &command.join_timeout},
+      {"--connect-timeout", &command.connect_timeout},
+      {"--last-call-timeout", &command.last_call_timeout}};
+  for (const auto& [name, value] : timeouts) {
+    verb->add_option(name, *value, "seconds")->check(within(0, kLongest));
+  }
+  add_tls_options(verb, command.tls);
+  return verb;
+}
+
+int run_doctor(const cpprun::DoctorOptions& options) {
+  const cpprun::Result<bool> is_well = cpprun::run_doctor(options);
+  if (!is_well) return fail(is_well.error());
+  return *is_well ? cpprun::kSuccess : cpprun::kFailure;
+}
+
+int run_rendezvous_client(const cpprun::RendezvousClientCommand& command) {
+  const cpprun::Result<int> code = cpprun::rendezvous_client(command);
+  return code ? *code : fail(code.error());
+}
+
 CLI::App* add_chaos(CLI::App& app, cpprun::ChaosOptions& options) {
   CLI::App* verb =
       app.add_subcommand("chaos", "Run a fault plan with many seeds; exit 3 if one has not held");
@@ -442,7 +476,7 @@ void group_verbs(CLI::App& app) {
       {"Change a running job",
        {"signal", "restart", "drain", "scale", "exclude", "readmit", "stop"}},
       {"Before a job and after it", {"doctor", "explain", "slurm", "report", "snapshot", "chaos"}},
-      {"Servers and shells", {"serve", "install-as", "completion"}}};
+      {"Servers and shells", {"serve", "rendezvous-client", "install-as", "completion"}}};
   for (const auto& [group, verbs] : groups) {
     for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
   }
@@ -549,6 +583,8 @@ int main(int argc, char** argv) {
   cpprun::ServeOptions serve{.listen = "",
                              .store_value_limit_mb = cpprun::limits::kStoreValueBytes >> 20};
   add_serve(app, serve);
+  cpprun::RendezvousClientCommand rendezvous;
+  const CLI::App* rendezvous_verb = add_rendezvous_client(app, rendezvous);
   cpprun::ReportOptions report;
   const CLI::App* report_verb = add_report(app, report);
   cpprun::InstallOptions install;
@@ -564,11 +600,8 @@ int main(int argc, char** argv) {
   if (events_verb->parsed()) return code_of(cpprun::show_events(events));
   if (install_verb->parsed()) return code_of(cpprun::install_as(install));
   if (report_verb->parsed()) return code_of(cpprun::write_report(report));
-  if (doctor_verb->parsed()) {
-    const cpprun::Result<bool> is_well = cpprun::run_doctor(doctor);
-    if (!is_well) return fail(is_well.error());
-    return *is_well ? cpprun::kSuccess : cpprun::kFailure;
-  }
+  if (doctor_verb->parsed()) return run_doctor(doctor);
+  if (rendezvous_verb->parsed()) return run_rendezvous_client(rendezvous);
   if (explain->parsed()) {
     const cpprun::Result<std::string> text = cpprun::explain(explain->remaining());
     if (!text) return refuse_line(text.error());

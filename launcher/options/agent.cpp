@@ -20,15 +20,17 @@ constexpr int64_t kMaxGraceSeconds = 100'000'000;
 Status check_numbers(const ParsedOptions& options) {
   if (options.max_restarts < 0 || options.max_restarts > kMaxRestarts) {
     return bad_value(options.shown("max-restarts", options.max_restarts) +
-                     ": write 0 for no restart, or how many are allowed");
+                     " is no valid value\nhint: write 0 for no restart, or how many are allowed");
   }
   if (options.startup_failures < 0 || options.startup_failures > kMaxRestarts) {
     return bad_value(options.shown("startup-failures", options.startup_failures) +
-                     ": write after how many start-up failures in a row the job ends, or 0");
+                     " is no valid value\nhint: write after how many start-up failures in a row "
+                     "the job ends, or 0");
   }
   if (options.exclude_after < 0 || options.exclude_after > kMaxRestarts) {
-    return bad_value(options.shown("exclude-after", options.exclude_after) +
-                     ": write after how many faults a host is excluded, or 0");
+    return bad_value(
+        options.shown("exclude-after", options.exclude_after) +
+        " is no valid value\nhint: write after how many faults a host is excluded, or 0");
   }
   if (!(options.monitor_interval > 0)) {
     std::string value = options.monitor_interval < 0 ? "below 0" : "0";
@@ -50,7 +52,8 @@ Status read_stop_grace(const ParsedOptions& options, const Environment& environm
   }
   if (!grace) return {};
   if (*grace < 0 || *grace > kMaxGraceSeconds) {
-    return bad_value(what + ": write the seconds from SIGTERM to SIGKILL, 0 or more");
+    return bad_value(
+        what + " is no valid value\nhint: write the seconds from SIGTERM to SIGKILL, 0 or more");
   }
   config.stop_grace = std::chrono::seconds(*grace);
   return {};
@@ -60,8 +63,9 @@ Status read_regroup_timeout(const ParsedOptions& options, AgentConfig& config) {
   if (!options.regroup_timeout) return {};
   const int64_t limit = *options.regroup_timeout;
   if (limit < 0 || limit > kMaxGraceSeconds) {
-    return bad_value(options.shown("regroup-timeout", limit) +
-                     ": write the seconds that workers have to regroup, 0 or more");
+    return bad_value(
+        options.shown("regroup-timeout", limit) +
+        " is no valid value\nhint: write the seconds that workers have to regroup, 0 or more");
   }
   config.regroup_timeout = std::chrono::seconds(limit);
   return {};
@@ -100,7 +104,7 @@ Status read_stop_signals(const ParsedOptions& options, ClusterConfig& cluster) {
     const std::optional<int> signal = preempt_signal(text::strip(entry));
     if (!signal) {
       return bad_value(options.shown("preempt-signal", options.preempt_signal) +
-                       ": write USR1, USR2, both with a comma, or none");
+                       " is no valid value\nhint: write USR1, USR2, both with a comma, or none");
     }
     if (cluster.kind == ClusterConfig::Kind::Slurm) cluster.stop_signals.push_back(*signal);
   }
@@ -114,8 +118,9 @@ Status read_requeue(const ParsedOptions& options, Launch& launch) {
   const std::optional<int64_t> most =
       is_unlimited ? std::optional(INT64_MAX) : text::parse_int(options.requeue);
   if (!most || *most < 1) {
-    return bad_value(options.shown("requeue", options.requeue) +
-                     ": write how often the job may be requeued, such as --requeue=5");
+    return bad_value(
+        options.shown("requeue", options.requeue) +
+        " is no valid value\nhint: write how often the job may be requeued, such as --requeue=5");
   }
   ClusterConfig& cluster = launch.config.cluster;
   cluster.requeues_max = most;
@@ -127,9 +132,9 @@ Status read_requeue(const ParsedOptions& options, Launch& launch) {
 Status read_event_handler(const ParsedOptions& options, AgentConfig& config) {
   const std::string& name = options.event_log_handler;
   if (name != "null" && name != "console" && name != "dynamic_rendezvous") {
-    return bad_value(
-        options.shown("event-log-handler", name) +
-        " is not known; use null or console (events are in events.jsonl of the log folder too)");
+    return bad_value(options.shown("event-log-handler", name) +
+                     " is not known\nhint: use null or console (events are in events.jsonl of the "
+                     "log folder too)");
   }
   config.event_log_handler = name == "console" ? "console" : "null";
   return {};
@@ -157,7 +162,7 @@ Status read_node_check(const ParsedOptions& options, AgentConfig& config) {
     if (!word.empty()) config.node_check.command.push_back(word);
   }
   if (config.node_check.command.empty()) {
-    return bad_value("--node-check is empty; name a program that checks this node");
+    return bad_value("--node-check is empty\nhint: name a program that checks this node");
   }
   const double timeout = options.node_check_timeout;
   if (!(timeout > 0) || timeout > to_seconds(limits::kNodeCheckTimeoutMax)) {
@@ -172,8 +177,9 @@ Status read_node_check(const ParsedOptions& options, AgentConfig& config) {
 Status read_snapshot_dir(const ParsedOptions& options, const Environment& environment,
                          AgentConfig& config) {
   if (options.snapshot_replicas != 0 && options.snapshot_replicas != 1) {
-    return bad_value(options.shown("snapshot-replicas", options.snapshot_replicas) +
-                     ": write 1 for a copy at one neighbour node, or 0 for none");
+    return bad_value(
+        options.shown("snapshot-replicas", options.snapshot_replicas) +
+        " is no valid value\nhint: write 1 for a copy at one neighbour node, or 0 for none");
   }
   if (options.snapshot_replicas == 1 && options.snapshot_dir.empty()) {
     return bad_value(options.shown("snapshot-replicas", options.snapshot_replicas) +
@@ -184,7 +190,7 @@ Status read_snapshot_dir(const ParsedOptions& options, const Environment& enviro
   const FileKind kind = environment.look_at(options.snapshot_dir).kind;
   if (kind != FileKind::Directory && kind != FileKind::Missing) {
     return bad_value(options.shown("snapshot-dir", options.snapshot_dir) +
-                     " is no folder; name the one in which the workers keep their snapshots");
+                     " is no folder\nhint: name the one in which the workers keep their snapshots");
   }
   config.snapshot_dir = options.snapshot_dir;
   return {};
@@ -193,8 +199,9 @@ Status read_snapshot_dir(const ParsedOptions& options, const Environment& enviro
 // With --debug-rank no hang is detected: a worker in a debugger, and its peers, make no progress.
 Status read_hangs(const ParsedOptions& options, AgentConfig& config) {
   if (options.debug_rank && *options.debug_rank < 0) {
-    return bad_value(options.shown("debug-rank", *options.debug_rank) +
-                     ": write the global rank of the worker to debug, 0 or more");
+    return bad_value(
+        options.shown("debug-rank", *options.debug_rank) +
+        " is no valid value\nhint: write the global rank of the worker to debug, 0 or more");
   }
   config.debug_rank = options.debug_rank;
   const std::string& token = options.hang_timeout;
@@ -206,7 +213,8 @@ Status read_hangs(const ParsedOptions& options, AgentConfig& config) {
   const std::optional<double> limit = text::parse_double(token);
   if (!limit || *limit < to_seconds(limits::kHangPollIntervalMin) || *limit > kMaxGraceSeconds) {
     return bad_value(options.shown("hang-timeout", token) +
-                     ": write auto, off, or seconds without a sign of life, such as 600");
+                     " is no valid value\nhint: write auto, off, or seconds without a sign of "
+                     "life, such as 600");
   }
   config.hangs.limit = seconds(*limit);
   config.hangs.mode = config.debug_rank ? Mode::Off : Mode::Fixed;

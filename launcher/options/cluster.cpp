@@ -59,7 +59,7 @@ Status check_forgotten_srun(const ParsedOptions& options, const SlurmJob& job, C
   if (job.nodes <= 1) return {};
   const std::string what = "job " + job.id + " has " + std::to_string(job.nodes) +
                            " nodes, but srun did not start this cpprun";
-  const std::string cure = "; write `srun cpprun ...`, which starts one on each node";
+  const std::string cure = "\nhint: write `srun cpprun ...`, which starts one on each node";
   if (nodes_least(options) > 1) {
     return bad_value(what + ", so the other nodes would not join " +
                      options.shown("nnodes", options.nnodes) + cure +
@@ -167,6 +167,10 @@ Result<ClusterView> use_slurm(ParsedOptions& options, const SlurmJob& job) {
     if (step.is_on_first) view.warnings.push_back(surplus_text(step));
     if (view.is_surplus) return view;
   }
+  if (!is_shared) {  // else a node may hold several agents of the job
+    config.step_nodes = step.nodes;
+    config.node_name = step.name;
+  }
   Inferences inferred;
   fill_rendezvous(options, job, step, inferred, view);
   const bool has_gpus = job.gpus_here && *job.gpus_here > 0;
@@ -236,7 +240,7 @@ Result<std::string> read_job_uid(const Environment& environment) {
   };
   if (uid.size() <= kUidBytes && std::ranges::all_of(uid, is_allowed)) return uid;
   return bad_value(
-      "CPPRUN_JOB_UID is not the uid of a Job; the manifest takes it from the label "
+      "CPPRUN_JOB_UID is not the uid of a Job\nhint: the manifest takes it from the label "
       "batch.kubernetes.io/controller-uid");
 }
 
@@ -318,15 +322,17 @@ Result<ClusterView> use_kubernetes(ParsedOptions& options, const Environment& en
 Result<ClusterView> fill_from_cluster(ParsedOptions& options, const Environment& environment) {
   const std::string& word = options.cluster;
   if (word != "auto" && word != "slurm" && word != "kubernetes" && word != "none")
-    return bad_value(options.shown("cluster", word) + ": write auto, slurm, kubernetes or none");
+    return bad_value(options.shown("cluster", word) +
+                     " is no valid value\nhint: write auto, slurm, kubernetes or none");
   if (word == "none" || options.standalone) return ClusterView{};
   if (word == "auto" || word == "slurm") {
     const Result<std::optional<SlurmJob>> job = read_slurm_job(environment);
     if (!job) return job.error();
     if (*job) return use_slurm(options, **job);
     if (word == "slurm") {
-      return bad_value(options.shown("cluster", word) +
-                       ": SLURM_JOB_ID is not set, so this is no Slurm job; leave the option out");
+      return bad_value(
+          options.shown("cluster", word) +
+          ": SLURM_JOB_ID is not set, so this is no Slurm job\nhint: leave the option out");
     }
   }
   const bool is_pod = environment.variable("KUBERNETES_SERVICE_HOST").has_value();

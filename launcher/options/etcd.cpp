@@ -25,7 +25,7 @@ Result<std::vector<Endpoint>> read_members(const ParsedOptions& options) {
       return bad_value(what + ": " + member.error().text +
                        (token.find("://") == std::string::npos
                             ? ""
-                            : "; for TLS add --rdzv-conf=protocol=https"));
+                            : "\nhint: for TLS add --rdzv-conf=protocol=https"));
     }
     if (member->port == 0) return bad_value(what + ": port 0 is no port of etcd");
     members.push_back(std::move(*member));
@@ -68,14 +68,14 @@ Status read_tls(const KeyValues& conf, const Environment& environment, EtcdConfi
       {"cacert", &etcd.ca_file}, {"cert", &etcd.cert_file}, {"key", &etcd.key_file}};
   for (const auto& [key, path] : files) {
     if (path->empty()) continue;
-    if (!etcd.is_https) return bad_conf(key, *path, "is for TLS; add protocol=https");
+    if (!etcd.is_https) return bad_conf(key, *path, "is for TLS\nhint: add protocol=https");
     const FileKind kind = environment.look_at(*path).kind;
     if (kind == FileKind::Missing || kind == FileKind::Directory) {
       return bad_conf(key, *path, "there is no such file");
     }
   }
   if (etcd.cert_file.empty() != etcd.key_file.empty()) {
-    return bad_value("--rdzv-conf: cert and key belong together; give both, or none");
+    return bad_value("--rdzv-conf: cert and key belong together\nhint: give both, or none");
   }
   return {};
 }
@@ -83,7 +83,7 @@ Status read_tls(const KeyValues& conf, const Environment& environment, EtcdConfi
 Status read_user(const KeyValues& conf, const Environment& environment, EtcdConfig& etcd) {
   if (!text_of(conf, "password").empty()) {
     return bad_value(std::string("--rdzv-conf password=...: what is on a command line everybody on "
-                                 "this machine can read; put it into ") +
+                                 "this machine can read\nhint: put it into ") +
                      kPassword);
   }
   etcd.user = text_of(conf, "user");

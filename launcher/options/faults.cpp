@@ -17,7 +17,8 @@ std::string plan_file(const ParsedOptions& options, const Environment& environme
 Status check_alone(const ParsedOptions& options) {
   for (const char* name : {"seed", "junit"}) {
     if (!options.is_given(name)) continue;
-    return bad_value("--" + std::string(name) + " goes with a fault plan; name one with --faults");
+    return bad_value("--" + std::string(name) +
+                     " goes with a fault plan\nhint: name one with --faults");
   }
   return {};
 }
@@ -25,13 +26,15 @@ Status check_alone(const ParsedOptions& options) {
 // The seed is --seed, else the plan's, else 0: runs are reproducible by default.
 Status check(const ParsedOptions& options, const faults::Plan& plan) {
   if (options.seed && *options.seed < 0) {
-    return bad_value(options.shown("seed", *options.seed) + ": write a number from 0");
+    return bad_value(options.shown("seed", *options.seed) +
+                     " is no valid value\nhint: write a number from 0");
   }
   const auto& expect = plan.expect;
   if (expect && expect->final_hash && expect->final_hash->is.empty()) {
-    return bad_value("the fault plan " + plan.name +
-                     ": expect.final_hash has no 'is'; give the file's crc32, or run the plan with "
-                     "cpprunctl chaos, which compares with a run without faults");
+    return bad_value(
+        "the fault plan " + plan.name +
+        ": expect.final_hash has no 'is'\nhint: give the file's crc32, or run the plan with "
+        "cpprunctl chaos, which compares with a run without faults");
   }
   return {};
 }
@@ -45,7 +48,7 @@ Status resolve_faults(const ParsedOptions& options, const Environment& environme
   const std::optional<std::string> text = environment.read_file(path, limits::kFaultPlanBytes + 1);
   if (!text) {
     return bad_value("the fault plan '" + path +
-                     "' can't be read; docs/reference/faults.md has examples");
+                     "' can't be read\nhint: docs/reference/faults.md has examples");
   }
   Result<faults::Plan> plan = faults::parse_plan(*text, path);
   if (!plan) return plan.error();

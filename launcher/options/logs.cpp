@@ -31,9 +31,10 @@ Status read_streams(const ParsedOptions& options, std::string_view name, const s
   std::string what = options.shown(name, text);
   std::optional<StreamSpec> spec = parse_stream_spec(text, nproc);
   if (!spec) {
-    return bad_value(what +
-                     " is not understood; write 0, 1 (stdout), 2 (stderr) or 3 (both) for all "
-                     "workers, or such by local rank: 0:3,1:1");
+    return bad_value(
+        what +
+        " is not understood\nhint: write 0, 1 (stdout), 2 (stderr) or 3 (both) for all "
+        "workers, or such by local rank: 0:3,1:1");
   }
   warn_of_missing_rank(what, spec->highest_rank, nproc, launch);
   out = std::move(spec->by_rank);
@@ -48,7 +49,7 @@ Status read_ranks_filter(const ParsedOptions& options, Launch& launch) {
     std::optional<int64_t> rank = text::parse_int(entry);
     if (!rank || *rank < 0 || *rank > INT32_MAX) {
       return bad_value(what + ": '" + entry +
-                       "' is no local rank; write numbers with commas, such as 0,2");
+                       "' is no local rank\nhint: write numbers with commas, such as 0,2");
     }
     ranks.insert(static_cast<int>(*rank));
   }
@@ -60,14 +61,15 @@ Status read_ranks_filter(const ParsedOptions& options, Launch& launch) {
 // --logs-specs names a Python entry point, which cpprun cannot load; only the default is accepted.
 Status check_logs_specs(const ParsedOptions& options) {
   if (options.logs_specs.empty() || options.logs_specs == "default") return {};
-  return bad_value(options.shown("logs-specs", options.logs_specs) +
-                   " names a Python plug-in, which cpprun has no Python to load into; leave it out "
-                   "and use --log-dir, --redirects and --tee");
+  return bad_value(
+      options.shown("logs-specs", options.logs_specs) +
+      " names a Python plug-in, which cpprun has no Python to load into\nhint: leave it out "
+      "and use --log-dir, --redirects and --tee");
 }
 
 Status read_console(const ParsedOptions& options, Launch& launch) {
   if (options.quiet && options.verbose) {
-    return bad_value("--quiet and --verbose exclude each other; leave one out");
+    return bad_value("--quiet and --verbose exclude each other\nhint: leave one out");
   }
   launch.console.color = options.color;
   if (options.quiet) launch.console.log_level = "ERROR";
@@ -123,6 +125,15 @@ Status resolve_logs(const ParsedOptions& options, const Environment& environment
   if (Status status = read_console(options, launch); !status) return status;
   LogConfig& logs = launch.config.logs;
   logs.dir = options.log_dir;
+  if (options.is_given("report") && options.report.empty()) {
+    return bad_value("--report names no file\nhint: write --report=FILE");
+  }
+  if (!options.report.empty() && options.log_dir == "/dev/null") {
+    return bad_value(options.shown("report", options.report) +
+                     " needs log files, and --log-dir=/dev/null makes none\nhint: leave --log-dir "
+                     "out, or name a folder");
+  }
+  launch.report = options.report;
   if (Status s = read_streams(options, "redirects", options.redirects, logs.redirects, launch); !s)
     return s;
   if (Status s = read_streams(options, "tee", options.tee, logs.tee, launch); !s) return s;

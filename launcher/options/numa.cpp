@@ -51,7 +51,7 @@ Result<std::vector<int>> exclusive(const Topology& topology, const std::vector<i
     return Error{ErrorKind::BadValue, "--numa-binding=exclusive: " + text::count(gpus, "GPU") +
                                           " near a NUMA node with " +
                                           text::count(cores.size(), "core") +
-                                          "; bind by node instead"};
+                                          "\nhint: bind by node instead"};
   }
   auto core = std::next(cores.begin(), static_cast<long>(index * each + std::min(index, over)));
   std::vector<int> cpus;
@@ -160,9 +160,10 @@ std::set<int> parse_ranges(std::string_view text) {
 Result<std::vector<int>> cpus_near(const Topology& topology, std::string_view mode, int gpu) {
   const std::string asked = "--numa-binding=" + std::string(mode) + ": ";
   if (gpu < 0 || static_cast<size_t>(gpu) >= topology.gpu_nodes.size()) {
-    return Error{ErrorKind::BadValue,
-                 asked + "worker " + std::to_string(gpu) + " has no GPU to be near to, there are " +
-                     std::to_string(topology.gpu_nodes.size()) + "; start one worker per GPU"};
+    return Error{ErrorKind::BadValue, asked + "worker " + std::to_string(gpu) +
+                                          " has no GPU to be near to, there are " +
+                                          std::to_string(topology.gpu_nodes.size()) +
+                                          "\nhint: start one worker per GPU"};
   }
   const int node = topology.gpu_nodes[static_cast<size_t>(gpu)];
   const std::vector<int> node_cpus = cpus_where(topology, &Topology::Cpu::node, node);

@@ -243,10 +243,15 @@ constexpr OptionRow kTable[] = {
      "the same seed gives the same faults"},
     {"junit", &ParsedOptions::junit, "FILE", "",
      "Write the results of the faults and expectations to this file, as JUnit XML."},
+    {"report", &ParsedOptions::report, "FILE", "",
+     "At the end write one HTML file about the job: outcome, failure, events, ends of logs, as "
+     "cpprunctl report does.",
+     "written by node rank 0 of the last round; docs/reference/files.md"},
     {"hang-timeout", &ParsedOptions::hang_timeout, "auto|off|SECONDS", "",
      "How long workers may show no progress before cpprun collects their stacks and restarts them. "
      "auto learns the limit, and acts only if it is sure. Default: auto.",
-     "hangs have their own count of restarts, also up to --max-restarts; docs/supervision.md"},
+     "hangs have their own count of restarts, also up to --max-restarts; "
+     "docs/reference/supervision.md"},
     {"debug-rank", &ParsedOptions::debug_rank, "N", "",
      "The worker with this global rank waits for a debugger before its program starts. Turns hang "
      "detection off.",
@@ -271,7 +276,7 @@ constexpr OptionRow kTable[] = {
     {"allowed-host", &ParsedOptions::allowed_host, "NAME,...", "",
      "More host names under which browsers and other HTTP clients may reach the rendezvous port. "
      "Always allowed: addresses, localhost, this machine's names and the endpoint's.",
-     "requests with other names get 421; docs/security.md"},
+     "requests with other names get 421; docs/explanation/security.md"},
     {"secret-file",
      &ParsedOptions::secret_file,
      "FILE",
@@ -280,7 +285,7 @@ constexpr OptionRow kTable[] = {
      "coordinator then use TLS 1.3. Default: the file that CPPRUN_SECRET_FILE names, else "
      "CPPRUN_SECRET.",
      "a file that other users can read is an error; no effect on jobs of one node; "
-     "docs/security.md",
+     "docs/explanation/security.md",
      {.has_variable = false}},
     {"tls-cert", &ParsedOptions::tls_cert, "FILE", "",
      "Instead of a secret: this node's certificate (PEM), with --tls-key and --tls-ca.",
@@ -307,7 +312,7 @@ constexpr OptionRow kTable[] = {
      "Under Slurm, for a job of several nodes without a secret or certificates: make a secret in "
      "the submit directory: always, never, or auto, which does so if that is on a shared file "
      "system. Default: auto.",
-     "docs/security.md",
+     "docs/explanation/security.md",
      {.choices = "auto always never"}},
     {"requeue",
      &ParsedOptions::requeue,

@@ -1,5 +1,7 @@
 #include "launcher/options/options.hpp"
 
+#include <algorithm>
+
 #include "common/text.hpp"
 #include "common/version.hpp"
 #include "launcher/options/cluster.hpp"
@@ -26,7 +28,7 @@ template <class Part>
 Status check_ssh_options(const ParsedOptions& options) {
   if (options.is_over_ssh()) {
     if (!options.stdin_control) return {};
-    return bad_value("--stdin-control is for the agents that --hosts starts; leave it out");
+    return bad_value("--stdin-control is for the agents that --hosts starts\nhint: leave it out");
   }
   for (const char* name : {"include", "exclude", "export"}) {
     if (!options.is_given(name)) continue;
@@ -34,6 +36,15 @@ Status check_ssh_options(const ParsedOptions& options) {
                      " needs the hosts: add --hosts=a:8,b:8 or --hostfile=FILE");
   }
   return {};
+}
+
+// The hosting node may be the replacement of one that was lost in silence, which nothing tells it.
+// The workers of the others then run until their leases end, so for one node lease it begins no
+// round with fewer nodes than the job may have (I1).
+void outlast_replaced_host(RendezvousConfig& config) {
+  if (config.backend != Backend::Cpprun || config.min_nodes == config.max_nodes) return;
+  RendezvousConf& conf = config.conf;
+  conf.last_call = std::max(conf.last_call.value_or(Duration{}), conf.lease);
 }
 
 }  // namespace
@@ -56,6 +67,9 @@ Result<Launch> resolve(const ParsedOptions& given, const Environment& environmen
   }
   std::optional<bool>& is_host = launch.config.rendezvous.conf.is_host;
   if (!is_host) is_host = view->is_host;
+  const bool is_in_pod = launch.config.cluster.kind == ClusterConfig::Kind::Kubernetes;
+  if ((is_in_pod && view->is_host) || options.stdin_control)
+    outlast_replaced_host(launch.config.rendezvous);
   launch.config.rendezvous.further_ports = std::move(view->further_ports);
   launch.config.rendezvous.expected_nodes = view->expected_nodes;
   return launch;

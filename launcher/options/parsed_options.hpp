@@ -71,6 +71,7 @@ struct ParsedOptions {
   std::string faults;
   std::optional<int64_t> seed;
   std::string junit;
+  std::string report;
   std::string hang_timeout = "auto";
   std::optional<int64_t> debug_rank;
   std::string omp_threads;

@@ -123,7 +123,8 @@ Result<PreloadConfig> read_preload(const ParsedOptions& options) {
       continue;
     }
     return bad_value(options.shown("preload", options.preload) +
-                     ": write the names of up to 64 Python modules, such as torch,numpy; or auto, "
+                     " is no valid value\nhint: write the names of up to 64 Python modules, such "
+                     "as torch,numpy; or auto, "
                      "or off");
   }
   return preload;

@@ -126,7 +126,7 @@ Status read_lease(const KeyValues& values, RendezvousConf& conf) {
   if (conf.lease < limits::kNodeLeaseMin) {
     return bad_value("--rdzv-conf keep_alive_interval x keep_alive_max_attempt is a lease below " +
                      std::to_string(static_cast<int>(to_seconds(limits::kNodeLeaseMin))) +
-                     " s, in which a busy machine loses healthy nodes; raise one of them");
+                     " s, in which a busy machine loses healthy nodes\nhint: raise one of them");
   }
   // Two heartbeats must fit into a lease, so that one late heartbeat does not lose the node.
   conf.heartbeat = std::min(seconds(interval), conf.lease / 3);
@@ -159,7 +159,7 @@ void warn_of_keys(const KeyValues& conf, Backend backend, std::vector<std::strin
     } else {
       std::string near = text::nearest(key, known);
       text += "unknown key " + key + " is ignored" +
-              (near.empty() ? "" : "; did you mean " + near + "?");
+              (near.empty() ? "" : "\nhint: did you mean " + near + "?");
     }
     if (!is_in(warnings, text)) warnings.push_back(std::move(text));
   }
@@ -178,11 +178,11 @@ Result<KeyValues> split_rdzv_conf(std::string_view text) {
     if (equals != std::string::npos) value = unquoted(std::string_view(piece).substr(equals + 1));
     if (key.empty()) {
       return bad_value("--rdzv-conf=" + std::string(text) +
-                       ": a key is missing; write key=value,key=value");
+                       ": a key is missing\nhint: write key=value,key=value");
     }
     if (value.empty()) {
-      return bad_value("--rdzv-conf=" + std::string(text) + ": " + key + " has no value; write " +
-                       key + "=VALUE");
+      return bad_value("--rdzv-conf=" + std::string(text) + ": " + key +
+                       " has no value\nhint: write " + key + "=VALUE");
     }
     values.emplace_back(std::move(key), std::move(value));
   }
@@ -204,7 +204,7 @@ Status check_store_type(const KeyValues& conf) {
   if (type == nullptr || *type == "tcp") return {};
   if (*type == "file") {
     return bad_conf("store_type", *type,
-                    "a shared file can't tell when a node is gone; leave it out and give "
+                    "a shared file can't tell when a node is gone\nhint: leave it out and give "
                     "--rdzv-endpoint=HOST:PORT");
   }
   return bad_conf("store_type", *type, "only tcp is known");

@@ -13,8 +13,8 @@ constexpr uint16_t kStaticPort = 29500;  // the static backend's default
 
 Status read_nnodes(const ParsedOptions& options, RendezvousConfig& out) {
   std::string what = options.shown("nnodes", options.nnodes);
-  std::string cure = "; write N or MIN:MAX, such as " + options.shown("nnodes", "2") + " or " +
-                     options.shown("nnodes", "1:4");
+  std::string cure = "\nhint: write N or MIN:MAX, such as " + options.shown("nnodes", "2") +
+                     " or " + options.shown("nnodes", "1:4");
   std::vector<std::string> parts = text::split(options.nnodes, ':');
   if (parts.size() > 2)
     return bad_value(what + " has " + std::to_string(parts.size()) + " parts" + cure);
@@ -38,7 +38,7 @@ Status check_job_name(const ParsedOptions& options) {
   if (!has_both || options.job_name == options.rdzv_id || options.standalone) return {};
   return bad_value(options.shown("job-name", options.job_name) + " and " +
                    options.shown("rdzv-id", options.rdzv_id) +
-                   " give the job two names; leave one out");
+                   " give the job two names\nhint: leave one out");
 }
 
 Status read_names(const ParsedOptions& options, RendezvousConfig& out) {
@@ -50,7 +50,7 @@ Status read_names(const ParsedOptions& options, RendezvousConfig& out) {
     return bad_value(option + " is longer than " + std::to_string(limits::kNameBytes) + " bytes");
   }
   if (id.empty())
-    return bad_value(option + " is empty; give the job a name, the same on each node");
+    return bad_value(option + " is empty\nhint: give the job a name, the same on each node");
   if (id.find('/') != std::string::npos) {
     return bad_value(options.shown(option.substr(2), id) +
                      ": the log folder is named after it, so it can't have a '/'");
@@ -63,7 +63,7 @@ Status read_names(const ParsedOptions& options, RendezvousConfig& out) {
   Result<Endpoint> address = parse_endpoint(options.local_addr, uint16_t{0});
   if (!address || address->port != 0) {
     return bad_value(options.shown("local-addr", options.local_addr) +
-                     " is no address; write a host name, 10.0.0.5 or fe80::1");
+                     " is no address\nhint: write a host name, 10.0.0.5 or fe80::1");
   }
   out.local_addr = address->host;
   return {};
@@ -75,8 +75,9 @@ Status read_allowed_hosts(const ParsedOptions& options, RendezvousConfig& out) {
     const std::string name(text::strip(entry));
     const Result<Endpoint> host = parse_endpoint(name, uint16_t{0});
     if (!host || host->port != 0) {
-      return bad_value(options.shown("allowed-host", options.allowed_host) +
-                       ": write host names without a port, such as train.example.com");
+      return bad_value(
+          options.shown("allowed-host", options.allowed_host) +
+          " is no valid value\nhint: write host names without a port, such as train.example.com");
     }
     out.allowed_hosts.push_back(host->host);
   }
@@ -98,7 +99,7 @@ Status use_standalone(const ParsedOptions& options, const Environment& environme
   if (config.min_nodes > 1) {
     return bad_value("--standalone is one node by itself, but " +
                      options.shown("nnodes", options.nnodes) +
-                     " wants more; leave one of the two out (several nodes meet by "
+                     " wants more\nhint: leave one of the two out (several nodes meet by "
                      "--rdzv-backend=c10d --rdzv-endpoint=HOST:PORT)");
   }
   config.backend = Backend::Cpprun;
@@ -129,8 +130,9 @@ Result<std::string> read_master_addr(const ParsedOptions& options) {
   // In brackets and with a port added, only a valid host parses.
   Result<Endpoint> parsed = parse_endpoint((has_brackets ? addr : "[" + addr + "]") + ":1", {});
   if (parsed && !has_port) return parsed->host;
-  return bad_value(options.shown("master-addr", options.master_addr) +
-                   " is no host; write a name or an address, and the port as --master-port=PORT");
+  return bad_value(
+      options.shown("master-addr", options.master_addr) +
+      " is no host\nhint: write a name or an address, and the port as --master-port=PORT");
 }
 
 Result<Endpoint> read_rdzv_endpoint(const ParsedOptions& options,
@@ -180,7 +182,8 @@ Status use_static(const ParsedOptions& options, Launch& launch) {
   }
   if (endpoint->port == 0 && !is_alone) {
     return bad_value(
-        "port 0 means any free port, which the other nodes could not know; give the same port to "
+        "port 0 means any free port, which the other nodes could not know\nhint: give the same "
+        "port to "
         "each node");
   }
   config.endpoint = std::move(*endpoint);
@@ -208,7 +211,7 @@ Status use_meeting(const ParsedOptions& options, Launch& launch) {
   if (endpoint->port == 0 && config.min_nodes > 1) {
     return bad_value(
         options.shown("rdzv-endpoint", options.rdzv_endpoint) +
-        ": port 0 means any free port, which the other nodes could not know; give a port");
+        ": port 0 means any free port, which the other nodes could not know\nhint: give a port");
   }
   config.endpoint = std::move(*endpoint);
   std::string backend = "--rdzv-backend=" + options.rdzv_backend;
@@ -245,7 +248,7 @@ Status use_etcd(const ParsedOptions& options, const KeyValues& conf, const Envir
 Error refused_backend(const ParsedOptions& options) {
   return bad_value(
       options.shown("rdzv-backend", options.rdzv_backend) +
-      " is not known; accepted are static, c10d, cpprun (another name of c10d) and etcd");
+      " is not known\nhint: accepted are static, c10d, cpprun (another name of c10d) and etcd");
 }
 
 Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config) {
@@ -254,11 +257,12 @@ Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config)
   const std::string& token = options.worker_store;
   if (token.empty()) return {};
   std::string what = options.shown("worker-store", token);
-  if (token != "rank0" && token != "agent") return bad_value(what + ": write rank0 or agent");
+  if (token != "rank0" && token != "agent")
+    return bad_value(what + " is no valid value\nhint: write rank0 or agent");
   if (token == "rank0" && is_static_many) {
     return bad_value(what +
                      ": the nodes of a static job know one address only, and the agents already "
-                     "meet there; use --rdzv-backend=c10d, or leave it out");
+                     "meet there\nhint: use --rdzv-backend=c10d, or leave it out");
   }
   config.worker_store = token == "agent" ? WorkerStore::Agent : WorkerStore::Rank0;
   return {};
@@ -269,7 +273,7 @@ Status read_store_allow(const ParsedOptions& options, RendezvousConfig& config) 
   config.is_store_for_members = options.store_allow == "members";
   const std::string what = options.shown("store-allow", options.store_allow);
   if (options.store_allow != "all" && !config.is_store_for_members) {
-    return bad_value(what + ": write all or members");
+    return bad_value(what + " is no valid value\nhint: write all or members");
   }
   if (!config.is_store_for_members || config.worker_store == WorkerStore::Agent) return {};
   return bad_value(what + " needs --worker-store=agent: otherwise worker 0 serves the store");
@@ -279,7 +283,8 @@ Status read_store_allow(const ParsedOptions& options, RendezvousConfig& config) 
 Status keep_spares(const ParsedOptions& options, RendezvousConfig& config) {
   if (options.spares == 0) return {};
   const std::string what = options.shown("spares", options.spares);
-  if (options.spares < 0) return bad_value(what + ": write how many nodes are spares, or 0");
+  if (options.spares < 0)
+    return bad_value(what + " is no valid value\nhint: write how many nodes are spares, or 0");
   if (config.is_standalone || config.backend == Backend::Static) {
     return bad_value(what + " needs --rdzv-backend=c10d or etcd");
   }

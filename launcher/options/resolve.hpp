@@ -26,6 +26,7 @@ struct Launch {
   ConsoleOptions console;
   // Another launcher on this node runs the job: exit with 0 and start nothing.
   bool is_surplus = false;
+  std::string report;         // --report; empty: none
   bool counts_steps = false;  // --progress=auto, and the workers are Python programs
 
   // Appends to `inferred`.

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/limits/rendezvous.hpp"
+#include "common/node_list.hpp"
 #include "common/text.hpp"
-#include "launcher/options/node_list.hpp"
 
 namespace cpprun {
 namespace {
@@ -63,6 +63,10 @@ Result<std::optional<SlurmStep>> read_step(const Environment& environment) {
   step.tasks_here = tasks_on_node(environment.text("SLURM_STEP_TASKS_PER_NODE"), step.node_id);
   const std::string_view name = environment.text("SLURMD_NODENAME");
   step.is_on_first = name.empty() ? step.node_id == 0 : name == step.nodes.front();
+  const bool is_known = step.node_id < static_cast<int64_t>(step.nodes.size());
+  step.name = !name.empty() ? std::string(name)
+              : is_known    ? step.nodes[static_cast<size_t>(step.node_id)]
+                            : "";
   return std::optional<SlurmStep>(std::move(step));
 }
 

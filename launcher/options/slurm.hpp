@@ -15,6 +15,7 @@ namespace cpprun {
 struct SlurmStep {
   int64_t id = 0;
   std::vector<std::string> nodes;
+  std::string name;          // of this node in `nodes`; empty: unknown
   int64_t node_id = 0;       // place of this node in the step
   int64_t local_id = 0;      // of this task on its node
   int64_t tasks_here = 1;    // tasks of the step on this node

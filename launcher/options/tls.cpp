@@ -20,7 +20,7 @@ Status read_certificates(const ParsedOptions& options, const Environment& enviro
   if (given != 0 && given != std::size(files)) {
     return bad_value(
         "--tls-cert, --tls-key and --tls-ca belong together: both sides show a certificate, and "
-        "both check it; give all three, or none");
+        "both check it\nhint: give all three, or none");
   }
   tls.cert_file = options.tls_cert;
   tls.key_file = options.tls_key;
@@ -56,7 +56,7 @@ Status resolve_tls(const ParsedOptions& options, const Environment& environment,
   if (!tls.cert_file.empty()) {
     if (options.secret_file.empty()) return {};
     return bad_value(options.shown("secret-file", options.secret_file) +
-                     " and --tls-cert are two ways for the same; give one of them");
+                     " and --tls-cert are two ways for the same\nhint: give one of them");
   }
   Result<std::shared_ptr<const JobSecret>> secret = choose_secret(
       options.secret_file, file_variable, environment.secret, environment.read_secret);

@@ -61,7 +61,7 @@ Result<int> resolve_nproc(const ParsedOptions& options, const Environment& envir
   }
   if (token == "xpu") return nothing_to_count(options, environment, "cpprun finds no Intel XPUs");
   return bad_value(options.shown(kNprocName, token) +
-                   " is not known; use a number, cpu, gpu or auto");
+                   " is not known\nhint: use a number, cpu, gpu or auto");
 }
 
 // As in torchrun, each worker gets one entry of the agent's own list, so it must be long enough.
@@ -84,7 +84,7 @@ Status bind_to_cpus(const ParsedOptions& options, const Environment& environment
   GpuProbe gpus = environment.probe_gpus();
   if (gpus.count == 0) {
     return bad_value(what + " binds workers near their GPUs, but none was found (" + gpus.why_none +
-                     "); leave the option out");
+                     ")\nhint: leave the option out");
   }
   const Topology topology = environment.read_topology();
   for (int worker = 0; worker < workers.nproc; ++worker) {
@@ -113,7 +113,7 @@ Result<int> resolve_omp_threads(const ParsedOptions& options, const Environment&
   const std::optional<int64_t> number = text::parse_int(options.omp_threads);
   if (number && *number > 0 && *number <= kMost) return static_cast<int>(*number);
   return bad_value(options.shown("omp-threads", options.omp_threads) +
-                   ": write the number of threads of each worker, or auto");
+                   " is no valid value\nhint: write the number of threads of each worker, or auto");
 }
 
 Result<PassLocalRank> parse_pass_local_rank(const ParsedOptions& options) {
@@ -121,7 +121,7 @@ Result<PassLocalRank> parse_pass_local_rank(const ParsedOptions& options) {
   if (options.pass_local_rank == "underscore") return PassLocalRank::Underscore;
   if (options.pass_local_rank == "dash") return PassLocalRank::Dash;
   return bad_value(options.shown("pass-local-rank", options.pass_local_rank) +
-                   ": write underscore or dash");
+                   " is no valid value\nhint: write underscore or dash");
 }
 
 }  // namespace

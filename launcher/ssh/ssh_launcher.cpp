@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <utility>
 
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/endpoint.hpp"
@@ -161,7 +162,9 @@ std::optional<int> SshLauncher::start_all() {
     if (!agent->login_text().empty()) say(login_text_warning(agent->host(), agent->login_text()));
     agent->begin();
   }
-  ::explicit_bzero(header_.data(), header_.size());
+  returns_.resize(agents_.size());
+  const bool may_lose_hosts = plan_.min_nodes < static_cast<int>(plan_.hosts.size());
+  if (!may_lose_hosts) ::explicit_bzero(header_.data(), header_.size());
   return std::nullopt;
 }
 
@@ -248,23 +251,21 @@ bool SshLauncher::are_all_settled() const {
   });
 }
 
-void SshLauncher::check_starts(Instant now) {
-  for (const auto& agent : agents_) {
-    StartFacts facts{agent->host(), agent->is_local() ? plan_.own_program : plan_.program,
-                     plan_.directory};
-    facts.is_local = agent->is_local();
-    if (agent->state() == State::Ready && agent->failure().empty()) {
-      if (agent->version() == version()) continue;
-      agent->fail(version_text(agent->host(), agent->version(), version()));
-    } else if (agent->state() == State::Starting && agent->failure().empty() &&
-               now >= agent->started_at() + limits::kSshStartTimeout) {
-      facts.is_timeout = true;
-      agent->fail(start_failure_text(facts));
-    } else if (agent->has_ended() && agent->failure().empty()) {
-      facts.exit_code = agent->exit_code();
-      facts.errors = agent->errors();
-      agent->fail(start_failure_text(facts));
-    }
+void SshLauncher::check_start(RemoteAgent& agent, Instant now) {
+  if (!agent.failure().empty()) return;
+  StartFacts facts{agent.host(), agent.is_local() ? plan_.own_program : plan_.program,
+                   plan_.directory};
+  facts.is_local = agent.is_local();
+  if (agent.state() == State::Ready && agent.version() != version()) {
+    agent.fail(version_text(agent.host(), agent.version(), version()));
+  } else if (agent.state() == State::Starting &&
+             now >= agent.started_at() + limits::kSshStartTimeout) {
+    facts.is_timeout = true;
+    agent.fail(start_failure_text(facts));
+  } else if (agent.has_ended()) {
+    facts.exit_code = agent.exit_code();
+    facts.errors = agent.errors();
+    agent.fail(start_failure_text(facts));
   }
 }
 
@@ -310,7 +311,7 @@ void SshLauncher::abandon() {
 // ---------------------------------------------------------------- run
 
 int SshLauncher::supervise() {
-  const auto is_alive = [](const auto& agent) { return !agent->has_ended(); };
+  const auto is_alive = [](const auto& agent) { return agent->state() == State::Running; };
   while (std::ranges::any_of(agents_, is_alive)) {
     step(std::min(others_deadline_, kill_at_));
     const Instant now = boot_now();
@@ -323,34 +324,90 @@ int SshLauncher::supervise() {
     if (now >= kill_at_) {
       for (const auto& agent : agents_) agent->kill();
     }
+    try_returns(now);
   }
   return exit_code();
 }
 
-void SshLauncher::on_agent_end(RemoteAgent& agent) {
+void SshLauncher::on_agent_end(size_t index) {
   if (!is_running_) return;
+  const RemoteAgent& agent = *agents_[index];
+  if (std::exchange(returns_[index].is_under_way, false)) return expect_return(index);
   const int code = agent.exit_code();
   if (code == kSuccess) {
     ++succeeded_;
-  } else if (!first_failure_) {
+    for (Return& back : returns_) {
+      back.at = Instant::never();
+      // A host that has just returned may wait for a job that is over.
+      const bool may_wait = back.attempts > 0 && others_deadline_.is_never();
+      if (may_wait) others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
+    }
+    return;
+  }
+  const bool goes_on = stop_signal_ == 0 && can_go_on();
+  if (!first_failure_ && !(goes_on && agent.is_lost())) {  // else the job outlives its loss
     const bool is_stopped = stop_signal_ != 0 && agent.is_lost();
     first_failure_ = is_stopped ? kSignalBase + stop_signal_ : agent.is_lost() ? kFailure : code;
   }
-  if (code != kSuccess && stop_signal_ == 0) check_loss(agent);
+  if (stop_signal_ == 0) check_loss(index);
+}
+
+bool SshLauncher::can_go_on() const {
+  const auto is_alive = [](const auto& agent) { return agent->state() == State::Running; };
+  const auto alive = static_cast<int>(std::ranges::count_if(agents_, is_alive));
+  return alive > 0 && alive + succeeded_ >= plan_.min_nodes;
 }
 
 // The other agents end by themselves when the job does. They wait for an agent that has not got so
 // far, and in a job that may shrink they go on without it.
-void SshLauncher::check_loss(const RemoteAgent& agent) {
-  const auto is_alive = [](const auto& other) { return !other->has_ended(); };
-  const auto alive = static_cast<int>(std::ranges::count_if(agents_, is_alive));
-  const bool can_go_on = alive > 0 && alive + succeeded_ >= plan_.min_nodes;
+void SshLauncher::check_loss(size_t index) {
+  const RemoteAgent& agent = *agents_[index];
+  const auto is_alive = [](const auto& other) { return other->state() == State::Running; };
+  const bool goes_on = can_go_on();
   if (agent.is_lost()) {
     say("host " + agent.host() + " is lost: its ssh connection has ended" +
-        (can_go_on ? "; the job goes on without it" : "; the job stops, too few hosts are left"));
-    if (!can_go_on) stop_all(SIGTERM);
-  } else if (!can_go_on && alive > 0 && others_deadline_.is_never()) {
+        (goes_on ? "; the job goes on without it" : "; the job stops, too few hosts are left"));
+    if (!goes_on) stop_all(SIGTERM);
+  } else if (!goes_on && std::ranges::any_of(agents_, is_alive) && others_deadline_.is_never()) {
     others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
+  }
+  if (goes_on && may_return(index)) expect_return(index);
+}
+
+// One that has returned before may have met its own former agent, which still had the port.
+bool SshLauncher::may_return(size_t index) const {
+  const RemoteAgent& agent = *agents_[index];
+  const bool has_failed = returns_[index].attempts > 0 && agent.exit_code() == kFailure;
+  return !plan_.is_static && (agent.is_lost() || has_failed);
+}
+
+void SshLauncher::expect_return(size_t index) {
+  Return& back = returns_[index];
+  const bool is_over = stop_signal_ != 0 || succeeded_ > 0;
+  if (is_over || back.attempts >= limits::kSshReturns) return;
+  constexpr int kDoublings = 10;
+  const Duration pause = limits::kSshReturnFirst * (1 << std::min(back.attempts, kDoublings));
+  back.at = boot_now() + std::min(pause, limits::kSshReturnMax);
+}
+
+void SshLauncher::try_returns(Instant now) {
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    Return& back = returns_[i];
+    if (now >= back.at) {
+      back.at = Instant::never();
+      ++back.attempts;
+      agents_[i] = std::make_unique<RemoteAgent>(plan_.hosts[i].target, agents_[i]->is_local());
+      start(i);
+      back.is_under_way = !agents_[i]->has_ended();
+      if (!back.is_under_way) expect_return(i);
+    }
+    RemoteAgent& agent = *agents_[i];
+    if (!back.is_under_way) continue;
+    check_start(agent, now);
+    if (agent.state() != State::Ready || !agent.failure().empty()) continue;
+    back.is_under_way = false;
+    say("host " + agent.host() + " is back: it joins the job again");
+    agent.begin();
   }
 }
 
@@ -358,6 +415,10 @@ void SshLauncher::stop_all(int signal) {
   if (stop_signal_ == 0) stop_signal_ = signal;
   if (discard_at_.is_never()) discard_at_ = boot_now() + limits::kMergedOutputStop;
   for (const auto& agent : agents_) agent->send_signal(signal);
+  for (size_t i = 0; i < returns_.size(); ++i) {
+    returns_[i].at = Instant::never();
+    if (is_returning(i)) agents_[i]->kill();
+  }
 }
 
 // The job succeeded if as many nodes as it needs did; others have left it before.
@@ -397,32 +458,35 @@ Instant SshLauncher::next_deadline() const {
     if (agent->state() == State::Starting)
       next = std::min(next, agent->started_at() + limits::kSshStartTimeout);
   }
+  for (const Return& back : returns_) next = std::min(next, back.at);
   return next;
 }
 
 void SshLauncher::step(Instant until) {
   poll_agents(std::min(until, next_deadline()));
   take_signals();
-  if (!is_running_) check_starts(boot_now());
+  if (is_running_) return;
+  for (const auto& agent : agents_) check_start(*agent, boot_now());
 }
 
 void SshLauncher::poll_agents(Instant until) {
   enum class What { Signals, OurOut, OurErr, Out, Err, In, End };
   std::vector<pollfd> polled;
-  std::vector<std::pair<What, RemoteAgent*>> meanings;
-  const auto add = [&](int fd, short events, What what, RemoteAgent* agent) {
+  std::vector<std::pair<What, size_t>> meanings;
+  const auto add = [&](int fd, short events, What what, size_t index) {
     if (fd < 0) return;
     polled.push_back({fd, events, 0});
-    meanings.emplace_back(what, agent);
+    meanings.emplace_back(what, index);
   };
-  add(signals_.get(), POLLIN, What::Signals, nullptr);
-  if (out_.is_waiting()) add(out_.poll_fd(), POLLOUT, What::OurOut, nullptr);
-  if (err_.is_waiting()) add(err_.poll_fd(), POLLOUT, What::OurErr, nullptr);
-  for (const auto& agent : agents_) {
-    if (!must_wait(out_)) add(agent->out_fd(), POLLIN, What::Out, agent.get());
-    if (!must_wait(err_)) add(agent->err_fd(), POLLIN, What::Err, agent.get());
-    add(agent->in_fd(), POLLOUT, What::In, agent.get());
-    add(agent->end_fd(), POLLIN, What::End, agent.get());
+  add(signals_.get(), POLLIN, What::Signals, 0);
+  if (out_.is_waiting()) add(out_.poll_fd(), POLLOUT, What::OurOut, 0);
+  if (err_.is_waiting()) add(err_.poll_fd(), POLLOUT, What::OurErr, 0);
+  for (size_t index = 0; index < agents_.size(); ++index) {
+    const RemoteAgent& agent = *agents_[index];
+    if (!must_wait(out_)) add(agent.out_fd(), POLLIN, What::Out, index);
+    if (!must_wait(err_)) add(agent.err_fd(), POLLIN, What::Err, index);
+    add(agent.in_fd(), POLLOUT, What::In, index);
+    add(agent.end_fd(), POLLIN, What::End, index);
   }
   const Duration left = until.is_never() ? Duration(-1) : std::max(Duration(), until - boot_now());
   const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
@@ -430,7 +494,8 @@ void SshLauncher::poll_agents(Instant until) {
   const Instant now = boot_now();
   for (size_t i = 0; i < polled.size(); ++i) {
     if (polled[i].revents == 0) continue;
-    const auto [what, agent] = meanings[i];
+    const auto [what, index] = meanings[i];
+    RemoteAgent* agent = agents_.empty() ? nullptr : agents_[index].get();
     RemoteAgent::Text text;
     switch (what) {
       case What::Signals: break;
@@ -441,15 +506,17 @@ void SshLauncher::poll_agents(Instant until) {
       case What::In: agent->write_in(); break;
       case What::End:
         agent->on_end(now, text);
-        show(text);
+        if (!is_returning(index)) show(text);
         text = {};
-        if (agent->has_ended()) on_agent_end(*agent);
+        if (agent->has_ended()) on_agent_end(index);
         break;
     }
-    show(text);
+    if (!is_returning(index)) show(text);
   }
   RemoteAgent::Text parts;
-  for (const auto& agent : agents_) agent->show_parts(now, parts);
+  for (size_t index = 0; index < agents_.size(); ++index) {
+    if (!is_returning(index)) agents_[index]->show_parts(now, parts);
+  }
   show(parts);
 }
 

@@ -1,6 +1,7 @@
 // SshLauncher: runs the agents of --hosts. It starts one on each host, waits until all have said
 // hello, lets the job begin, merges their output, passes signals on, and ends with the job's exit
-// code. A host that cannot be reached is left out if --nnodes allows.
+// code. A host that cannot be reached is left out if --nnodes allows. A host that is lost while the
+// job goes on is tried again, and joins when it is back.
 //
 // Thread: the main thread, which polls. The agents end when this process does: the kernel kills the
 // ssh processes, and the agents see the end of their standard input.
@@ -38,7 +39,7 @@ class SshLauncher {
   std::string name_of_first();  // of the first host, as ssh resolves it
   void start_some();
   void start(size_t index);
-  void check_starts(Instant now);
+  void check_start(RemoteAgent& agent, Instant now);
   bool are_all_settled() const;
   bool leave_failed_hosts_out();  // false: too few are left
   void abandon();                 // ends all agents, which have not begun
@@ -47,8 +48,16 @@ class SshLauncher {
 
   // ---- run
   int supervise();
-  void on_agent_end(RemoteAgent& agent);
-  void check_loss(const RemoteAgent& agent);
+  void on_agent_end(size_t index);
+  bool can_go_on() const;  // with the agents that are left
+  void check_loss(size_t index);
+  bool may_return(size_t index) const;
+  void expect_return(size_t index);  // tries the host again later
+  void try_returns(Instant now);
+  // What ssh prints at each attempt to reach a lost host is not shown.
+  bool is_returning(size_t index) const {
+    return index < returns_.size() && returns_[index].is_under_way;
+  }
   void stop_all(int signal);
   int exit_code() const;
 
@@ -62,6 +71,13 @@ class SshLauncher {
   void finish_output();
   Instant next_deadline() const;
 
+  // A lost host, by agent.
+  struct Return {
+    Instant at = Instant::never();  // of the next attempt
+    int attempts = 0;
+    bool is_under_way = false;  // the agent there has been started, and has not begun
+  };
+
   LaunchPlan plan_;
   const std::vector<std::string> environment_;
   const UniqueFd signals_;
@@ -70,6 +86,7 @@ class SshLauncher {
   MergedOutput err_;
   std::vector<std::unique_ptr<RemoteAgent>> agents_;
   std::vector<std::vector<std::string>> commands_;  // by agent
+  std::vector<Return> returns_;                     // by agent
   std::string header_;                              // holds the secret
   size_t next_start_ = 0;
 

@@ -24,6 +24,9 @@ import zipfile
 import relink
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+HANDLER = ROOT / 'packaging' / 'wheel' / 'torchrun_handler.py'
+# torchrun finds the backend `cpprun` by it.
+ENTRY_POINTS = '[torchrun.handlers]\ncpprun = cpprun.torchrun_handler:creator\n'
 PROGRAMS = ('cpprun', 'cpprunctl')
 DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal programs give equal wheels
 MAIN = '''"""python -m cpprun: the program that this package brought."""
@@ -59,6 +62,7 @@ def records(bin_folder, version):
         yield f'cpprun-{version}.data/scripts/{name}', (bin_folder / name).read_bytes(), True
     yield 'cpprun/__init__.py', f"__version__ = '{version}'\n".encode(), False
     yield 'cpprun/__main__.py', MAIN.encode(), False
+    yield 'cpprun/torchrun_handler.py', HANDLER.read_bytes(), False
     helper = ROOT / 'worker_sdk' / 'python'
     typed = helper / 'cpprun_worker' / 'py.typed'  # tells type checkers that it has annotations
     for path in sorted([*helper.glob('*/**/*.py'), typed]):
@@ -73,7 +77,11 @@ def metadata(version, tag):
         'Requires-Python: >=3.8\n'
     )
     wheel = f'Wheel-Version: 1.0\nGenerator: cpprun\nRoot-Is-Purelib: false\nTag: {tag}\n'
-    return info, [(f'{info}/METADATA', about.encode()), (f'{info}/WHEEL', wheel.encode())]
+    return info, [
+        (f'{info}/METADATA', about.encode()),
+        (f'{info}/WHEEL', wheel.encode()),
+        (f'{info}/entry_points.txt', ENTRY_POINTS.encode()),
+    ]
 
 
 def build(bin_folder, out):

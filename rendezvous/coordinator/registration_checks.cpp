@@ -86,6 +86,10 @@ std::string range_of(const control::JobSpec& job_spec) {
   return min + ":" + std::to_string(job_spec.max_nodes);
 }
 
+const char* backend_of(const control::JobSpec& job_spec) {
+  return job_spec.has_fixed_ranks ? "--rdzv-backend=static" : "--rdzv-backend=c10d";
+}
+
 }  // namespace
 
 Status check_registration(const NodeTable& nodes, const control::Hello& hello,
@@ -100,6 +104,11 @@ Status check_registration(const NodeTable& nodes, const control::Hello& hello,
       message.job_spec.max_nodes != job_spec.max_nodes) {
     return refusal("this agent was started with --nnodes=" + range_of(message.job_spec) +
                    ", the job '" + run_id + "' runs with --nnodes=" + range_of(job_spec) +
+                   "; start all agents with the same value");
+  }
+  if (message.job_spec.has_fixed_ranks != job_spec.has_fixed_ranks) {
+    return refusal(std::string("this agent was started with ") + backend_of(message.job_spec) +
+                   ", the job '" + run_id + "' runs with " + backend_of(job_spec) +
                    "; start all agents with the same value");
   }
   if (known != nullptr && hello.token != known->key) {

@@ -14,6 +14,7 @@
 
 #include "common/endpoint.hpp"
 #include "common/limits/server.hpp"
+#include "common/limits/tls.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/tls/job_tls.hpp"
@@ -44,6 +45,7 @@ struct ServerOptions {
   // Of all stores that make_store() makes, and of the connections' buffers.
   size_t memory_bytes = SIZE_MAX;
   size_t connections = limits::kConnections;
+  size_t tls_handshakes = limits::kTlsHandshakesAtOnce;
   // Names by which HTTP clients may ask, beside addresses, the names of this machine, and those
   // that listen() gets.
   std::vector<std::string> host_names{};

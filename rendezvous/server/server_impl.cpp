@@ -223,9 +223,9 @@ bool Server::Impl::begin_tls(TcpConnection& connection) {
                       "certificates; give all agents the same --secret-file");
     return false;
   }
-  if (static_cast<size_t>(handshakes_.use_count()) > limits::kTlsHandshakesAtOnce) {
+  if (static_cast<size_t>(handshakes_.use_count()) > options_.tls_handshakes) {
     ++dropped_;
-    peer_log_.warning("more than " + std::to_string(limits::kTlsHandshakesAtOnce) +
+    peer_log_.warning("more than " + std::to_string(options_.tls_handshakes) +
                       " TLS handshakes at a time: new ones are turned away");
     return false;
   }

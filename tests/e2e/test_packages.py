@@ -143,6 +143,9 @@ def test_wheel_installs_the_programs(tmp_path, cpprun):
             *command, '--standalone', '--nproc_per_node=2', '--no-python', 'echo', 'hello'
         )
         assert (code, output.count('hello')) == (0, 2), output
+    look = "from importlib.metadata import entry_points as e; print(*e(group='torchrun.handlers'))"
+    shown = run(python, '-c', look)
+    assert "value='cpprun.torchrun_handler:creator'" in shown, shown
 
 
 THREE_LINES = """

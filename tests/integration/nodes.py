@@ -315,12 +315,12 @@ class Job:
         wait_for(lambda: self.is_open() or not agent.running(), agent.story)
         return agent
 
-    def serve(self, *more):
+    def serve(self, *more, stderr=subprocess.DEVNULL):
         """Starts a separate server at the endpoint, and waits until it serves."""
         server = subprocess.Popen(
             [str(BIN / 'cpprunctl'), 'serve', '--listen', f'127.0.0.1:{self.port}', *more],
             env=self.cluster.env(), cwd=self.cluster.tmp, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=stderr)
         self.cluster.servers.append(server)
         wait_for(lambda: self.is_open() or server.poll() is not None, 'the server')
         return server

@@ -238,7 +238,7 @@ def test_two_nodes_share_one_plan(jobs, plan, tmp_path):
     ('words', 'text'),
     [
         (['--faults=/nowhere.json'], "the fault plan '/nowhere.json' can't be read"),
-        (['--seed=1'], '--seed goes with a fault plan; name one with --faults'),
+        (['--seed=1'], '--seed goes with a fault plan\nhint: name one with --faults'),
         (['--junit=x'], '--junit goes with a fault plan'),
     ],
 )

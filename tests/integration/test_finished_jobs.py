@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN
+from conftest import BIN, free_port
 
 CTL = BIN / 'cpprunctl'
 FAILING = 'echo "ValueError: bad <batch>" >&2; exit 7'
@@ -94,7 +94,7 @@ def test_report_has_what_a_colleague_needs(jobs):
         'attempt_0/0/stderr.log',
         'ValueError: bad &lt;batch&gt;',
         'exited with code 7',
-        'cpprunctl 0.',
+        'cpprun 0.',
         '<h2>Machine</h2>',
     ):
         assert words in text, words
@@ -118,6 +118,54 @@ def test_report_of_a_running_job_has_its_command_without_secrets(jobs):
     text = page.read_text()
     assert 'outcome    runs' in text and '--api-key=***' in text and 'NCCL_DEBUG=WARN' in text
     assert '12345' not in text and 'sixteen characters' not in text
+
+
+def test_launcher_writes_the_report_at_the_end_of_the_job(jobs):
+    page = jobs.folder / 'report.html'
+    page.write_text('of an earlier job')
+    run_id = finish(jobs, 'broken', FAILING, '--redirects=3', f'--report={page}')
+    text = page.read_text()
+    for words in (
+        f'cpprun report of job {run_id}',
+        'outcome    failed, exit code 1',
+        'ValueError: bad &lt;batch&gt;',
+        f'--report={page}',
+        'finished: failed, exit code 1',
+    ):
+        assert words in text, words
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert [path.name for path in jobs.folder.glob('.cpprun-report-*')] == []
+
+
+def test_good_run_with_a_report_prints_nothing(jobs):
+    link = jobs.folder / 'link.html'
+    link.symlink_to('real.html')
+    job = jobs.cpprun('--standalone', f'--report={link}', '--no-python', jobs.sh('exit 0'))
+    assert job.done(100) == 0
+    assert job.out == '' and job.err == ''
+    assert 'outcome    succeeded, exit code 0' in (jobs.folder / 'real.html').read_text()
+    assert link.is_symlink()
+
+
+def test_one_of_two_agents_writes_the_report(jobs):
+    endpoint = f'--rdzv-endpoint=127.0.0.1:{free_port()}'
+    words = ('--nnodes=2', '--rdzv-backend=c10d', endpoint, '--rdzv-id=pair', '--no-python')
+    worker = jobs.sh('exit 0')
+    pages = [jobs.folder / f'{node}.html' for node in 'ab']
+    agents = [jobs.cpprun(f'--report={page}', *words, worker) for page in pages]
+    assert [agent.done(200) for agent in agents] == [0, 0]
+    (page,) = [page for page in pages if page.exists()]
+    assert 'workers    2 on 2 nodes' in page.read_text()
+
+
+@pytest.mark.parametrize('place', ['missing/report.html', '.'])
+def test_report_that_cannot_be_written_is_an_error_before_the_job(jobs, place):
+    worker = jobs.sh('touch "$MARKS/started"')
+    flag = f'--report={jobs.folder / place}'
+    job = jobs.cpprun('--standalone', flag, '--no-python', worker)
+    assert job.done(100) == 1
+    assert f'error: {flag}' in job.err and '\nhint: name a file in ' in job.err
+    assert not (jobs.marks / 'started').exists()
 
 
 @pytest.mark.parametrize('worker, said', [('exit 0', 'succeeded'), ('exit 5', 'failed')])

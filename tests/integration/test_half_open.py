@@ -1,10 +1,11 @@
 """Peers that vanish without a FIN: the link of their network namespace goes down."""
 
+import pathlib
 import re
 import subprocess
 import sys
 
-from nodes import BIN, cluster, wait_for  # noqa: F401
+from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 
 PORT = 29431
@@ -50,3 +51,29 @@ def test_half_open_connections_end_within_a_minute_or_so(cluster, net):
     wait_for(lambda: metric(hosts.wrap(0), 'cpprun_event_readers') == 0, 'readers to end', 12)
     # wait_for() multiplies the 12 s. The connection that asks counts too.
     wait_for(lambda: metric(hosts.wrap(0), 'cpprun_connections') == 1, 'store clients to end', 12)
+
+
+ESTABLISHED, KEEPALIVE_TIMER = '01', '02'  # in /proc/net/tcp
+
+
+def timers(port):
+    """The timer of each connection to this port or from it."""
+    found = []
+    for table in ('tcp', 'tcp6'):
+        for line in pathlib.Path(f'/proc/net/{table}').read_text().splitlines()[1:]:
+            _, own, peer, state, _, timer = line.split()[:6]
+            if state == ESTABLISHED and f'{port:04X}' in (own[-4:], peer[-4:]):
+                found.append(timer[:2])
+    return found
+
+
+def test_agents_and_their_coordinator_probe_each_other(cluster):
+    """The kernel probes each of their connections, on both sides."""
+    job = Job(cluster, 2, lease=60)  # few messages: the timer of a message on its way hides that
+    job.agents(0, 1)
+    cluster.world(0, 1)
+    # A connection of each agent, and both ends of it are on this machine.
+    wait_for(lambda: timers(job.port) == [KEEPALIVE_TIMER] * 4, lambda: timers(job.port))
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)

@@ -684,14 +684,12 @@ def pids_cgroup():
 
 
 def test_a_limit_of_processes_that_is_reached_at_a_fork(jobs, pids_cgroup):
-    """The agent can hold the two old workers, but not two new ones and the process between."""
+    """The limit leaves the preload process room for the process between and one worker."""
     script(jobs, WAITS)
-    enter = f'echo $$ >{pids_cgroup}/cgroup.procs; exec "$@"'
-    job = start(jobs, 'json', 'script.py', n=2, flags=('--max-restarts=1',),
-                wrap=('sh', '-c', enter, 'sh'))
+    job = start(jobs, 'json', 'script.py', n=2, flags=('--max-restarts=1',))
     first = jobs.numbers(['up.0.0', 'up.1.0'])
-    now = int((pids_cgroup / 'pids.current').read_text())
-    (pids_cgroup / 'pids.max').write_text(str(now))
+    (pids_cgroup / 'cgroup.procs').write_text(str(preload_process(job)))
+    (pids_cgroup / 'pids.max').write_text('3')
     kill(first[0], signal.SIGUSR2)
     second = jobs.numbers(['up.0.1', 'up.1.1'])
     (pids_cgroup / 'pids.max').write_text('max')
@@ -715,15 +713,17 @@ def test_two_restarts_at_once(jobs):
         kill(pid, signal.SIGUSR2)
     for command in commands:
         command.wait(200)
+    told = set()
 
     def ends():
         """A restart may still begin after these workers have been told to end. Before its mark a
-        worker handles no signal."""
+        worker handles no signal, and a second one kills it while it ends."""
         started = [e for e in events_of(jobs) if e['event'] == 'worker_started']
         ready = {mark.read_text() for mark in jobs.marks.glob('up.*')}
         for event in started:
             pid, is_newest = event['pid'], event['round'] == started[-1]['round']
-            if is_newest and str(pid) in ready and is_alive(pid):
+            if is_newest and str(pid) in ready - told and is_alive(pid):
+                told.add(str(pid))
                 kill(pid, signal.SIGUSR1)
         return job.process.poll() is not None
 

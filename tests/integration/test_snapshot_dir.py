@@ -43,9 +43,12 @@ def resumed(world):
     return [worker.env.get(RESUME, '') for worker in world]
 
 
-def assert_no_drafts(folder):
-    left = [p.name for p in folder.iterdir() if not p.name.startswith('step-')]
-    assert not left, left
+def wait_until_no_drafts(folder):
+    """The agent removes what it could not fetch beside the start of the workers."""
+    def drafts():
+        return [p.name for p in folder.iterdir() if not p.name.startswith('step-')]
+
+    wait_for(lambda: not drafts(), lambda: f'the end of {drafts()}')
 
 
 def test_empty_folder_means_from_the_beginning(cluster, folders):
@@ -110,7 +113,7 @@ def test_node_without_the_snapshot_fetches_it(cluster, folders):
     assert {w.node: w.env.get(RESUME) for w in world} == {
         0: f'{folders[0]}/step-20', 1: f'{folders[1]}/step-20', 2: None}
     assert contents(folders[1] / 'step-20') == contents(made) == BIG
-    assert_no_drafts(folders[1])
+    wait_until_no_drafts(folders[1])
     cluster.say(0)
     for agent in agents:
         agent.ends(0)
@@ -148,7 +151,7 @@ def test_damaged_snapshot_is_skipped(cluster, folders):
     agents[1].says('the snapshot of step 30 could not be fetched from 127.0.0.1:')
     agents[1].says('optim.pt has another checksum there')
     agents[0].says('optim.pt has another checksum there')
-    assert_no_drafts(folders[1])
+    wait_until_no_drafts(folders[1])
     cluster.say(0)
     for agent in agents:
         agent.ends(0)

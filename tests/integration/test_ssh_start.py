@@ -97,7 +97,7 @@ def test_a_hostfile_error_names_the_line(jobs, tmp_path):
     (tmp_path / 'hosts').write_text('a slots=2\n\nb slots=x\n')
     job = jobs.cpprun(f'--hostfile={tmp_path}/hosts', 'train.py')
     assert job.done() == 1
-    assert f"{tmp_path}/hosts line 3: 'x' is no number of slots; write 1 to 4096" in job.err
+    assert f"{tmp_path}/hosts line 3: 'x' is no number of slots\nhint: write 1 to 4096" in job.err
 
 
 def test_an_agent_ends_with_its_standard_input(jobs):

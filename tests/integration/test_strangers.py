@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
-from nodes_wire import FakeAgent
+from nodes_wire import FakeAgent, node_id_of
 
 ELSEWHERE = {'term': 2**50, 'address': '127.0.0.1', 'port': 9}
 OUTCOME = {'is_success': True, 'failure_summary': ''}
@@ -57,6 +57,24 @@ def test_stranger_reports_no_outcome(cluster):
                     assignment=round_of_its_own)
     both_run(cluster, job)
     assert member.is_closed()
+
+
+def test_nodes_that_fall_silent_do_not_fill_the_log(cluster):
+    """Each registers under a name of its own, and sends nothing more."""
+    job = Job(cluster, 200)
+    with open(cluster.tmp / 'log', 'wb') as log:
+        job.serve(stderr=log)
+    lease = {'node_lease_ns': 10**9, 'heartbeat_ns': 3 * 10**8}
+    silent = []
+    for number in range(100):
+        key = f'key {number}'
+        node = {'name': f'silent-{number}', 'incarnation': node_id_of(key)}
+        silent.append(FakeAgent(job.port, job.run_id, key, node=node))
+        silent[-1].register((200, 200), job_spec=lease)
+    for one in silent:
+        assert one.is_closed(), 'its lease has ended'
+    said = (cluster.tmp / 'log').read_text()
+    assert 1 <= said.count('nothing was heard from silent-') <= 64, said
 
 
 # ---------------------------------------------------------------- HTTP

@@ -1,4 +1,5 @@
-"""A job with a secret: agents and coordinator talk by TLS 1.3 alone (docs/security.md)."""
+"""Jobs whose nodes share a secret: agents and coordinator talk by TLS 1.3 alone
+(docs/explanation/security.md)."""
 
 import json
 import os

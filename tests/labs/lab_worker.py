@@ -2,7 +2,8 @@
 continues from what is saved.
 
 lab_worker.py STEPS FOLDER: rank 0 writes FOLDER/step, FOLDER/running-RANK tells of a first step,
-and the file FOLDER/finish ends the training before STEPS.
+and the file FOLDER/finish ends the training before STEPS. FOLDER/life-... tells the world of a
+process, and when it took its first and its newest step (worlds.py).
 """
 import os
 import pathlib
@@ -12,6 +13,10 @@ import time
 
 steps, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 rank, world = os.environ['RANK'], os.environ['WORLD_SIZE']
+life = folder / f'life-{os.uname().nodename}-{time.monotonic_ns()}'
+world_of_all = ':'.join(os.environ[name] for name in (
+    'TORCHELASTIC_RUN_ID', 'TORCHELASTIC_RESTART_COUNT', 'MASTER_ADDR', 'MASTER_PORT'))
+first_step = None
 stops = []
 signal.signal(signal.SIGTERM, lambda *_: stops.append(1))
 saved = folder / 'step'
@@ -26,6 +31,13 @@ def save():
     draft.rename(saved)
 
 
+def note_life():
+    global first_step
+    now = time.monotonic()  # all hosts of a lab have one clock
+    first_step = first_step or now
+    life.write_text(f'{world_of_all} {first_step} {now}\n')
+
+
 def is_over():
     return step >= steps or (folder / 'finish').exists()
 
@@ -33,6 +45,7 @@ def is_over():
 while not is_over() and not stops:
     time.sleep(0.05)
     step += 1
+    note_life()
     (folder / f'running-{rank}').touch()
     if rank == '0' and step % 10 == 0:
         save()

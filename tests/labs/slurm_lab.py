@@ -3,7 +3,7 @@
 Each node has a host name, an address, processes and a /tmp of its own, by namespaces. The packages
 are downloaded and unpacked below one folder; nothing is installed. All processes descend from one
 process, so its end is the end of the lab. The program runs itself inside the namespaces:
-`slurm_lab.py control|node FOLDER ...`.
+`slurm_lab.py control|node|boot FOLDER ...`.
 """
 import os
 import pathlib
@@ -89,10 +89,17 @@ JobRequeue=1
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=1
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
-NodeName=n[1-{nodes}] CPUs=4 RealMemory=1000 State=UNKNOWN
+GresTypes=gpu
+NodeName=n[1-{nodes}] CPUs=4 RealMemory=1000 Gres=gpu:2 State=UNKNOWN
 PartitionName=main Nodes=n[1-{nodes}] Default=YES PriorityTier=1 GraceTime=60 PreemptMode=REQUEUE
+PartitionName=quick Nodes=n[1-{nodes}] PriorityTier=1 GraceTime=0 PreemptMode=REQUEUE
 PartitionName=urgent Nodes=n[1-{nodes}] PriorityTier=10 PreemptMode=OFF
 """
+
+
+GPUS = '/run/slurm-lab/gpu'  # and a number: empty files in place of devices
+MUNGED = ['munged', '--force', '--socket=/run/munge/socket', '--pid-file=/run/munge/pid',
+          '--log-file=/run/munge/log', '--seed-file=/run/munge/seed']
 
 
 def write_files(folder, nodes):
@@ -102,6 +109,7 @@ def write_files(folder, nodes):
     state.mkdir()
     (etc / 'slurm' / 'slurm.conf').write_text(CONF.format(state=state, nodes=nodes,
                                                              lost_after=LOST_AFTER))
+    (etc / 'slurm' / 'gres.conf').write_text(f'AutoDetect=off\nName=gpu File={GPUS}[0-1]\n')
     addresses = [f'{NETWORK}.{i} n{i}' for i in range(1, nodes + 1)]
     hosts = ['127.0.0.1 localhost', f'{NETWORK}.250 ctl', *addresses]
     (etc / 'hosts').write_text('\n'.join(hosts) + '\n')
@@ -178,6 +186,32 @@ class SlurmLab:
             if words[2:5] == [b'node', bytes(self.folder), number]:
                 os.kill(int(pid), signal.SIGKILL)
 
+    def unplug(self, name):
+        """Cuts a node off: no packet leaves it any more, its processes live, and nobody is told."""
+        self.run('ip', 'link', 'set', name, 'down')
+
+    def plug(self, name):
+        self.run('ip', 'link', 'set', name, 'up')
+
+    def boot(self, name):
+        """Starts a node that was lost."""
+        self.run('python3', __file__, 'boot', self.folder, name.removeprefix('n'))
+
+    def stop_controller(self):
+        self.run('sh', '-c', 'kill $(cat /run/slurm-lab/ctl.pid)')
+        self.wait(lambda: 'slurmctld' not in self.ask('ps', '-eo', 'comm'), 'slurmctld ends')
+
+    def start_controller(self):
+        self.run('slurmctld')
+        self.wait(lambda: 'UP' in self.ask('scontrol', 'ping'), 'slurmctld answers')
+
+    def stop_munge(self):
+        self.run('sh', '-c', 'kill $(cat /run/munge/pid)')
+        self.wait(lambda: 'munged' not in self.ask('ps', '-eo', 'comm'), 'munged ends')
+
+    def start_munge(self):
+        self.run(*MUNGED, f'--key-file={self.folder}/munge.key')
+
     def stop(self):
         self.process.kill()  # --kill-child ends process 1 of the lab, and the kernel all others
         self.process.wait()
@@ -213,8 +247,9 @@ def control(folder, root, nodes):
     call('ip', 'link', 'add', 'name', 'br0', 'type', 'bridge', 'forward_delay', '0')
     call('ip', 'addr', 'add', f'{NETWORK}.250/24', 'dev', 'br0')
     call('ip', 'link', 'set', 'br0', 'up')
-    call('munged', '--force', '--socket=/run/munge/socket', f'--key-file={folder}/munge.key',
-         '--pid-file=/run/munge/pid', '--log-file=/run/munge/log', '--seed-file=/run/munge/seed')
+    for number in range(2):
+        pathlib.Path(f'{GPUS}{number}').touch()
+    call(*MUNGED, f'--key-file={folder}/munge.key')
     subprocess.Popen(['slurmctld', '-D'], stdout=subprocess.DEVNULL)
     for number in range(1, nodes + 1):
         start_node(folder, number)
@@ -268,5 +303,7 @@ if __name__ == '__main__':
     role, place = sys.argv[1], pathlib.Path(sys.argv[2])
     if role == 'control':
         control(place, pathlib.Path(sys.argv[3]), int(sys.argv[4]))
+    elif role == 'boot':
+        start_node(place, int(sys.argv[3]))
     else:
         node(place, int(sys.argv[3]), int(sys.argv[4]))

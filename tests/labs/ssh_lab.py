@@ -89,12 +89,12 @@ class SshLab:
         fetch(root, PACKAGES, 'ssh-packages')
         shutil.rmtree(folder, ignore_errors=True)
         (folder / 'home' / '.ssh').mkdir(parents=True)
-        self.folder, self.root, self.servers = folder, root, []
+        self.folder, self.root, self.servers = folder, root, {}
         self.net = Net(len(NAMES))
         try:
             self._write_files()
-            for number in range(1, len(NAMES)):
-                self._start_server(number)
+            for name in NAMES[1:]:
+                self.start_server(name)
         except BaseException:
             self.stop()
             raise
@@ -128,8 +128,8 @@ class SshLab:
         setup = f'hostname {NAMES[number]}; mount -t tmpfs tmpfs /run; mkdir /run/sshd; exec "$@"'
         return [*self.net.wrap(number), 'unshare', '--uts', '--', 'sh', '-c', setup, 'sh']
 
-    def _start_server(self, number):
-        name = NAMES[number]
+    def start_server(self, name):
+        number = NAMES.index(name)
         libraries = ':'.join(str(path.parent) for path in self.root.rglob('*.so.*'))
         sshd = [self.root / 'usr/sbin/sshd', '-D', '-e', '-f',
                 self.folder / name / 'sshd_config']
@@ -138,7 +138,7 @@ class SshLab:
             [*self._inside(number), 'env', f'LD_LIBRARY_PATH={libraries}', *map(str, sshd)],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         log.close()
-        self.servers.append(server)
+        self.servers[name] = server
         text = self.folder / name / 'log'
 
         def listens():
@@ -150,10 +150,15 @@ class SshLab:
         return [*self._inside(number), 'env', '-i', f'HOME={self.folder}/home', 'LANG=C.UTF-8',
                 f'PATH={ROOT}/.venv/bin:/usr/local/bin:/usr/bin:/bin', *map(str, words)]
 
+    def stop_server(self, name):
+        """New connections are refused; those that are open stay."""
+        server = self.servers.pop(name)
+        server.kill()
+        server.wait()
+
     def stop(self):
-        for server in self.servers:
-            server.kill()
-            server.wait()
+        for name in list(self.servers):
+            self.stop_server(name)
         poll(lambda: not self.processes(), what='the namespaces are empty')
         self.net.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -164,7 +169,8 @@ class SshLab:
         for host in self.net.hosts:
             done = subprocess.run(['ip', 'netns', 'pids', host], capture_output=True, text=True)
             pids |= {int(word) for word in done.stdout.split()}
-        return {pid for pid in pids - {server.pid for server in self.servers} if is_alive(pid)}
+        servers = {server.pid for server in self.servers.values()}
+        return {pid for pid in pids - servers if is_alive(pid)}
 
     def connections(self, name):
         """Pids of the sshd processes that serve one connection to a host."""

@@ -13,6 +13,7 @@ pytest.importorskip('yaml', reason='tools/deps.sh --kubernetes')
 
 import kubernetes_manifests as manifests  # noqa: E402
 import pod_lab  # noqa: E402
+from worlds import check_one_world_at_a_time, worlds_of  # noqa: E402
 
 LABS = pathlib.Path(__file__).resolve().parent
 BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', manifests.ROOT / 'build/check/bin'))
@@ -138,6 +139,22 @@ def test_the_job_goes_on_when_pod_0_is_lost_in_silence(pods):
     assert finish(controller) == '', controller.texts()
     assert controller.failures == {} and controller.ended[0] == (0, 137)
     assert survivor.code() == 0, controller.texts()
+    check_one_world_at_a_time(controller.kept, controller.texts)
+
+
+@pytest.mark.parametrize('lost', [[0], pytest.param([0, 2], marks=LONG)],
+                         ids=['pod-0', 'pods-0-and-2'])
+def test_a_replaced_pod_0_begins_no_world_beside_the_old_workers(pods, lost):
+    """A fourth pod never starts, so that pod 0 cannot know that no other node is there."""
+    controller = pods(job('overlays/elastic', '1:4', steps=MANY))
+    controller.start_all([0, 1, 2])
+    controller.run(lambda: running(controller, 3), 'the workers run')
+    old = [controller.lose(index) for index in lost][0]
+    controller.run(lambda: (new := successor(controller, old)) and 'begins at' in new.text(),
+                   'the successor of pod 0 trains')
+    assert finish(controller) == '', controller.texts()
+    assert len(worlds_of(controller.kept)) > 1, controller.texts()
+    check_one_world_at_a_time(controller.kept, controller.texts)
 
 
 def test_names_may_come_late(pods):

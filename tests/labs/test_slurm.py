@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINING = ROOT / 'tests' / 'support' / 'python_snapshot_worker.py'
 MANY = 1_000_000  # steps; more than a test waits for
 SLOWEST = 300
+LONG = pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='long: only with --all')
 
 
 def finish(process):
@@ -144,9 +145,12 @@ def test_a_failed_job_is_not_requeued(lab, cpprun, place):
     assert (job['JobState'], job['Restarts'], job['ExitCode']) == ('FAILED', '0', '1:0'), job
 
 
-@pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='long: only with --all')
-def test_a_preempted_job_saves_and_continues(lab, cpprun, place):
-    number = submit(lab, place, f'srun {cpprun} --requeue {WORKER} 1000 {place}')
+@LONG
+@pytest.mark.parametrize('partition', ['main', 'quick'], ids=['grace-60', 'grace-0'])
+def test_a_preempted_job_saves_and_continues(lab, cpprun, place, partition):
+    """Without a grace time Slurm sends SIGTERM twice within milliseconds."""
+    command = f'srun {cpprun} --requeue {WORKER} 1000 {place}'
+    number = submit(lab, place, command, f'--partition={partition}')
     wait_for(lambda: running(place), 'the workers run')
     lab.run('srun', '--partition=urgent', '--nodes=2', '--exclusive', 'true')
     wait_for(lambda: has_ended(lab, number), 'the job ends')
@@ -155,7 +159,7 @@ def test_a_preempted_job_saves_and_continues(lab, cpprun, place):
     assert 'rank 0 saves at step' in out and 'ends at step 1000' in out, out
 
 
-@pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='long: only with --all')
+@LONG
 def test_a_job_that_is_preempted_three_times_and_loses_a_node_ends_as_if_undisturbed(
     large_lab, cpprun
 ):

@@ -264,6 +264,36 @@ def test_an_elastic_job_goes_on_without_a_lost_host(launch, hosts, tmp_path):
     assert 'rank 0 saves' in lines_of(job.out, 'a'), job.texts()
 
 
+@pytest.mark.parametrize('name', ['b', 'a'], ids=['another-host', 'the-first-host'])
+def test_a_lost_host_joins_again_when_it_is_back(launch, hosts, tmp_path, name):
+    """Its sshd is gone for a time. If it is the first host, another one leads meanwhile."""
+    job = launch('--hosts', 'a,b,c', '--nnodes=1:3', WORKER, 'say', 'place', tmp_path, 'sleep')
+    ranks_run(tmp_path, 3)
+    hosts.stop_server(name)
+    os.kill(hosts.connections(name)[0], signal.SIGKILL)
+    poll(lambda: job.out.count(' of 2 on ') == 2, what=job.texts)
+    hosts.start_server(name)
+    poll(lambda: f'host {name} is back: it joins the job again' in job.err, what=job.texts)
+    poll(lambda: job.out.count(' of 3 on ') == 6, what=job.texts)
+    assert job.err.count('Connection refused') == 0, job.texts()  # of the attempts before
+    job.send(signal.SIGTERM)
+    job.end(75)
+    assert 'saves' in str(lines_of(job.out, name)), job.texts()
+
+
+def test_a_job_that_is_over_waits_for_no_lost_host(launch, hosts, tmp_path):
+    job = launch('--hosts', 'a,b', '--nnodes=1:2', WORKER, 'say', 'place', tmp_path, 'sleep')
+    ranks_run(tmp_path, 2)
+    hosts.stop_server('b')
+    os.kill(hosts.connections('b')[0], signal.SIGKILL)
+    poll(lambda: 'rank 0 of 1 on a' in job.out, what=job.texts)
+    ranks_run(tmp_path, 1)
+    job.send(signal.SIGTERM)
+    job.end()
+    hosts.start_server('b')
+    assert 'is back' not in job.err, job.texts()
+
+
 def test_another_host_leads_when_the_first_is_lost(launch, hosts, tmp_path):
     job = launch('--hosts', 'a,b,c', '--nnodes=2:3', WORKER, 'say', 'place', tmp_path, 'sleep')
     ranks_run(tmp_path, 3)

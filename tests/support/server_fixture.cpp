@@ -182,13 +182,17 @@ int highest_descriptor() {
   return highest;
 }
 
-std::vector<SocketFacts> sockets_of_port(uint16_t port) {
+namespace {
+
+// `name_of`: getsockname() or getpeername().
+template <class NameOf>
+std::vector<SocketFacts> sockets_with(NameOf name_of, uint16_t port) {
   std::vector<SocketFacts> all;
   int highest = highest_descriptor();
   for (int fd = 0; fd <= highest; ++fd) {
     sockaddr_in address{};
     socklen_t size = sizeof address;
-    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    if (name_of(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
     if (address.sin_family != AF_INET || ntohs(address.sin_port) != port) continue;
     int no_delay = 0;
     socklen_t length = sizeof no_delay;
@@ -201,6 +205,16 @@ std::vector<SocketFacts> sockets_of_port(uint16_t port) {
                    keep_alive != 0 && user_timeout == 60'000});
   }
   return all;
+}
+
+}  // namespace
+
+std::vector<SocketFacts> sockets_of_port(uint16_t port) {
+  return sockets_with(::getsockname, port);
+}
+
+std::vector<SocketFacts> sockets_to_port(uint16_t port) {
+  return sockets_with(::getpeername, port);
 }
 
 std::vector<int> fill_descriptors() {

@@ -77,6 +77,8 @@ struct SocketFacts {
 };
 // The sockets of this process whose local port is `port`.
 std::vector<SocketFacts> sockets_of_port(uint16_t port);
+// Those that are connected to it.
+std::vector<SocketFacts> sockets_to_port(uint16_t port);
 int highest_descriptor();
 // Opens descriptors until the limit.
 std::vector<int> fill_descriptors();

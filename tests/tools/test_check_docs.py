@@ -44,6 +44,15 @@ def test_links_in_code_are_no_links(tmp_path):
     assert markdown(tmp_path, a='`[a](b)`\n\n```\n[a](b)\n```\n') == []
 
 
+def test_named_tests_exist(tmp_path):
+    (tmp_path / 'tests' / 'unit').mkdir(parents=True)
+    (tmp_path / 'tests' / 'unit' / 'a_test.cpp').touch()
+    page = '`a_test.cpp`, `b_test.cpp`, `test_c.py`, `x/test_d.py`, `test_e`'
+    (tmp_path / 'page.md').write_text(page)
+    found = [text for _, text in check_docs.named_test_findings(tmp_path, ['page.md'])]
+    assert found == ['there is no test b_test.cpp', 'there is no test test_c.py']
+
+
 @pytest.mark.parametrize(
     'text, finding',
     [

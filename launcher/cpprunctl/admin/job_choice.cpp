@@ -8,7 +8,7 @@
 
 #include "common/log/log.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 #include "launcher/ssh/plan/shell_command.hpp"
 
 namespace cpprun::ctl {

@@ -17,9 +17,9 @@
 #include "launcher/cpprunctl/doctor/doctor_pair.hpp"
 #include "launcher/cpprunctl/doctor/doctor_protocol.hpp"
 #include "launcher/cpprunctl/doctor/doctor_rendezvous.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
 #include "launcher/doctor/cross_node_checks.hpp"
 #include "launcher/doctor/probe.hpp"
+#include "launcher/report/text_table.hpp"
 #include "rendezvous/server/coordinator_environment.hpp"
 
 namespace cpprun {

@@ -7,7 +7,7 @@
 #include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun::ctl {
 namespace {

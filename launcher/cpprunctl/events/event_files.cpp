@@ -17,10 +17,10 @@
 #include "common/limits/tools.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/unique_fd.hpp"
-#include "common/text.hpp"
 #include "common/thread/detached_thread.hpp"
 #include "launcher/cpprunctl/events/events.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
+#include "launcher/report/job_report.hpp"
 
 namespace cpprun {
 namespace {
@@ -98,14 +98,6 @@ std::string of_kept_jobs() {
   return files.empty() ? "" : files.front();
 }
 
-// Passes the lines of a part of the file on.
-void take_part(int file, off_t from, ctl::RunSummary& run) {
-  std::string text(limits::kRunSummaryBytes, '\0');
-  const ssize_t got = ::pread(file, text.data(), text.size(), from);
-  text.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
-  for (const std::string& line : text::split(text, '\n')) run.take(line);
-}
-
 // The newest finished run whose id begins with `name`. "": there is none.
 Result<std::string> finished_run(const std::string& name) {
   std::set<std::string> names;
@@ -113,7 +105,7 @@ Result<std::string> finished_run(const std::string& name) {
   for (std::string& path : kept_event_files("")) {
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.is_open()) continue;
-    const std::string run_id = read_run(file.get()).run_id;
+    const std::string run_id = ctl::read_run(file.get()).run_id;
     names.insert(run_id);
     runs.emplace_back(run_id, std::move(path));
   }
@@ -146,15 +138,6 @@ std::vector<std::string> kept_event_files(const std::string& log_dir) {
   std::vector<std::string> files;
   for (auto& [time, file] : found) files.push_back(std::move(file));
   return files;
-}
-
-ctl::RunSummary read_run(int file) {
-  ctl::RunSummary run;
-  const off_t size = ::lseek(file, 0, SEEK_END);
-  const auto part = static_cast<off_t>(limits::kRunSummaryBytes);
-  take_part(file, 0, run);
-  if (size > part) take_part(file, std::max(part, size - part), run);
-  return run;
 }
 
 Result<std::string> find_events(const std::string& path) {

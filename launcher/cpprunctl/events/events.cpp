@@ -11,9 +11,9 @@
 
 #include "common/limits/server.hpp"
 #include "common/machine/unique_fd.hpp"
-#include "launcher/cpprunctl/events/event_text.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/event_text.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun {
 namespace {

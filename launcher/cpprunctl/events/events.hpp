@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "launcher/cpprunctl/events/event_text.hpp"
 
 namespace cpprun {
 
@@ -22,9 +21,6 @@ struct EventsOptions {
 // The events files of runs on this machine whose folders were kept: in the temporary folder, and in
 // `log_dir` unless that is empty. Newest first, at most limits::kKeptRuns.
 std::vector<std::string> kept_event_files(const std::string& log_dir);
-
-// The summary of the run with this events file, from the file's first and last part.
-ctl::RunSummary read_run(int file);
 
 // Finds an events.jsonl. `path` as in EventsOptions, or the beginning of the run id of one finished
 // job, but not a job that runs here. An error names the places searched.

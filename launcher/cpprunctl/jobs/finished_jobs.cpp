@@ -10,6 +10,7 @@
 #include "common/shown_state.hpp"
 #include "launcher/cpprunctl/events/events.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
+#include "launcher/report/job_report.hpp"
 
 namespace cpprun::ctl {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/cpprunctl/events/event_text.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
+#include "launcher/report/event_text.hpp"
 
 namespace cpprun::ctl {
 

@@ -4,10 +4,10 @@
 
 #include "common/limits/admin.hpp"
 #include "launcher/cpprunctl/events/events.hpp"
-#include "launcher/cpprunctl/jobs/goodput_view.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/goodput_view.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun::ctl {
 namespace {

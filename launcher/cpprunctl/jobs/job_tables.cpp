@@ -8,7 +8,7 @@
 
 #include "common/shown_state.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun::ctl {
 namespace {

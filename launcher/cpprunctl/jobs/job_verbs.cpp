@@ -11,7 +11,7 @@
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun {
 namespace {

@@ -12,11 +12,11 @@
 #include "common/machine/unique_fd.hpp"
 #include "common/shown_state.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprunctl/events/events.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/job_report.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun {
 namespace {
@@ -28,6 +28,7 @@ using ctl::frame;
 using ctl::has_color;
 using ctl::local_jobs;
 using ctl::print_unchanged;
+using ctl::read_run;
 using ctl::RunSummary;
 using ctl::style_of;
 using ctl::worker_order;

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <map>
 
-#include "launcher/cpprunctl/events/event_text.hpp"
 #include "launcher/cpprunctl/logs/time_spec.hpp"
+#include "launcher/report/event_text.hpp"
 
 namespace cpprun::ctl {
 namespace {

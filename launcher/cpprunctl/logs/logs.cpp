@@ -11,9 +11,9 @@
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/cpprunctl/logs/log_files.hpp"
-#include "launcher/cpprunctl/logs/tail.hpp"
 #include "launcher/cpprunctl/logs/time_spec.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/tail.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/text.hpp"
-#include "launcher/cpprunctl/logs/tail.hpp"
+#include "launcher/report/tail.hpp"
 
 namespace cpprun::ctl {
 namespace {

@@ -1,141 +1,26 @@
 #include "launcher/cpprunctl/report/report.hpp"
 
 #include <fcntl.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <filesystem>
-#include <utility>
 #include <vector>
 
-#include "common/limits/tools.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/unique_fd.hpp"
-#include "common/shown_state.hpp"
-#include "common/text.hpp"
-#include "common/version.hpp"
 #include "launcher/cpprunctl/events/events.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/logs/tail.hpp"
-#include "launcher/cpprunctl/report/report_page.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
-#include "launcher/doctor/checks.hpp"
-#include "launcher/doctor/probe.hpp"
+#include "launcher/report/job_report.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun {
 namespace {
 
 namespace fs = std::filesystem;
 using ctl::LocalJob;
-using ctl::ReportPage;
-using ctl::RunSummary;
-
-// The end of a file, from a whole line on; "" if it cannot be read.
-std::string end_of(const fs::path& path, size_t most) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return "";
-  const auto size = static_cast<int64_t>(file.tellg());
-  const auto bytes = std::min(size, static_cast<int64_t>(most));
-  std::string text = ctl::read_at(file, size - bytes, bytes);
-  const size_t line = text.find('\n');
-  return bytes < size && line != std::string::npos ? text.substr(line + 1) : text;
-}
-
-// The words of /proc/PID/cmdline or environ; none: the process has ended or is another user's.
-std::vector<std::string> words_of(int64_t pid, const char* name) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/" + name;
-  const std::string text = read_file(path, limits::kRunSummaryBytes).value_or("");
-  std::vector<std::string> words = text::split(text, '\0');
-  if (!words.empty() && words.back().empty()) words.pop_back();
-  return words;
-}
-
-std::string outcome_text(const RunSummary& run, bool is_running) {
-  if (run.outcome.empty()) {
-    return is_running ? "runs" : "ended without an outcome: its agent was killed";
-  }
-  return std::string(name_of(shown_state_of_outcome(run.outcome))) + ", exit code " +
-         std::to_string(run.exit_code);
-}
-
-std::string summary_of(const RunSummary& run, bool is_running) {
-  const double took = static_cast<double>(run.ended_us - run.begun_us) / 1e6;
-  return "job        " + run.run_id + "\nscript     " + run.script + "\noutcome    " +
-         outcome_text(run, is_running) + "\ntime       " + ctl::duration_text(took) +
-         "\nworkers    " + std::to_string(run.workers) + " on " + std::to_string(run.nodes) +
-         " nodes\nrestarts   " + std::to_string(run.restarts_used) + " of " +
-         std::to_string(run.max_restarts);
-}
-
-std::string versions_text() {
-  utsname system{};
-  ::uname(&system);
-  return "cpprunctl " + version() + "\n" + system.sysname + " " + system.release + " " +
-         system.machine;
-}
-
-std::string checks_text() {
-  std::string text;
-  for (const doctor::Finding& finding : doctor::run_checks(doctor::probe({}))) {
-    text += std::string(doctor::name(finding.level)) + "  " + std::string(finding.check) + "  " +
-            finding.text + "\n";
-  }
-  return text;
-}
-
-std::string events_of(const fs::path& folder) {
-  std::string text;
-  const std::string lines = end_of(folder / "events.jsonl", limits::kReportEventBytes);
-  for (const std::string& line : text::split(lines, '\n')) {
-    text += ctl::event_text(line, true).value_or("");
-  }
-  return text;
-}
-
-// Numbers in names by value, so that the newest attempt comes last.
-void sort_by_number(std::vector<std::string>& names) {
-  std::ranges::sort(names, [](const std::string& one, const std::string& other) {
-    return std::pair(one.size(), one) < std::pair(other.size(), other);
-  });
-}
-
-void add_logs(ReportPage& page, const fs::path& folder, int64_t lines) {
-  std::vector<std::string> attempts;
-  for (const std::string& name : list_folder(folder)) {
-    if (name.starts_with("attempt_")) attempts.push_back(name);
-  }
-  if (attempts.empty()) return;
-  sort_by_number(attempts);
-  std::vector<std::string> ranks = list_folder(folder / attempts.back());
-  sort_by_number(ranks);
-  if (ranks.size() > limits::kReportRanks) ranks.resize(limits::kReportRanks);
-  for (const std::string& rank : ranks) {
-    for (const char* name : {"stderr.log", "stdout.log", "error.json"}) {
-      const fs::path file = folder / attempts.back() / rank / name;
-      std::string text = end_of(file, limits::kReportFileBytes);
-      text.erase(0, ctl::last_lines_at(text, lines));
-      page.add(attempts.back() + "/" + rank + "/" + name, text, limits::kReportFileBytes);
-    }
-  }
-}
-
-void add_stacks(ReportPage& page, const fs::path& folder) {
-  for (const std::string& name : list_folder(folder)) {
-    if (!name.starts_with("hang_round_")) continue;
-    page.add(name, end_of(folder / name, limits::kReportFileBytes), limits::kReportFileBytes);
-  }
-}
-
-// The agent that runs in this folder, if one does.
-void add_agent(ReportPage& page, const LocalJob* agent) {
-  if (agent == nullptr) return;
-  page.add("Command", ctl::masked_command(words_of(agent->view.pid, "cmdline")),
-           limits::kReportFileBytes);
-  page.add("Environment (chosen variables)",
-           ctl::shown_variables(words_of(agent->view.pid, "environ")), limits::kReportFileBytes);
-}
 
 // Letters that are safe in a file name.
 std::string file_name_of(const std::string& run_id) {
@@ -168,23 +53,14 @@ Status write_report(const ReportOptions& options) {
   }
   const Result<std::string> events = find_events(place);
   if (!events) return events.error();
-  const fs::path folder = fs::path(*events).parent_path();
-  const UniqueFd file(::open(events->c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return system_error("cannot read " + *events, errno);
-  const RunSummary run = read_run(file.get());
-  const auto agent = std::ranges::find(all, folder.string(),
-                                       [](const LocalJob& job) { return job.view.run_folder; });
-  ReportPage page("cpprun report of job " + run.run_id);
-  page.add("Summary", summary_of(run, agent != all.end()), limits::kReportFileBytes);
-  page.add("Failure", run.failure, limits::kReportFileBytes);
-  page.add("Versions", versions_text(), limits::kReportFileBytes);
-  add_agent(page, agent == all.end() ? nullptr : &*agent);
-  add_stacks(page, folder);
-  add_logs(page, folder, options.lines);
-  page.add("Events", events_of(folder), limits::kReportEventBytes);
-  page.add("Machine", checks_text(), limits::kReportFileBytes);
-  const std::string path = options.output.empty() ? file_name_of(run.run_id) : options.output;
-  if (Status written = write_new(path, page.html()); !written) return written;
+  const std::string folder = fs::path(*events).parent_path().string();
+  const auto agent =
+      std::ranges::find(all, folder, [](const LocalJob& job) { return job.view.run_folder; });
+  const Result<ctl::JobReport> report =
+      ctl::make_job_report({folder, options.lines, agent == all.end() ? -1 : agent->view.pid});
+  if (!report) return report.error();
+  const std::string path = options.output.empty() ? file_name_of(report->run_id) : options.output;
+  if (Status written = write_new(path, report->html); !written) return written;
   ctl::print(path + "\n");
   log::note("look at the file before you send it: log lines are as the workers wrote them");
   return {};

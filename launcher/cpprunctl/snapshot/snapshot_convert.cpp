@@ -9,7 +9,7 @@
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot_formats.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot_paths.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/archive/safetensors.hpp"
 #include "snapshot_files/folders/commit.hpp"

@@ -7,7 +7,7 @@
 #include "common/limits/snapshots.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot_paths.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/archive/tree.hpp"

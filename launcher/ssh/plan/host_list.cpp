@@ -31,10 +31,11 @@ Result<int> parse_slots(std::string_view token, const Place& place) {
                          token.find_first_not_of("0123456789") == std::string_view::npos;
   const int64_t number = is_number ? text::parse_int(token).value_or(-1) : -1;
   if (number == 0) {
-    return place.error("0 slots start no worker there; leave the host out, or write 1 or more");
+    return place.error(
+        "0 slots start no worker there\nhint: leave the host out, or write 1 or more");
   }
   if (number < 0 || number > limits::kWorkersPerNode) {
-    return place.error(quoted(token) + " is no number of slots; write 1 to " +
+    return place.error(quoted(token) + " is no number of slots\nhint: write 1 to " +
                        std::to_string(limits::kWorkersPerNode));
   }
   return static_cast<int>(number);
@@ -55,7 +56,8 @@ Result<std::string> parse_target(std::string_view token, const Place& place) {
   const bool has_good_user = at == std::string_view::npos || is_user(token.substr(0, at));
   const bool is_good = has_good_user && is_host(host) && host.front() != '-';
   if (is_good && token.size() <= limits::kNameBytes) return std::string(token);
-  return place.error(quoted(token) + " is no host; write a name or an address, such as node1, " +
+  return place.error(quoted(token) +
+                     " is no host\nhint: write a name or an address, such as node1, " +
                      "user@node1, 10.0.0.5 or [fd00::1]");
 }
 
@@ -72,14 +74,15 @@ Result<Host> parse_host(std::string_view token, const Place& place) {
         std::string(token.substr(0, open)) + std::string(token.substr(open + 1, close - open - 1));
   } else if (const size_t colon = token.find(':'); colon != std::string_view::npos) {
     if (token.find(':', colon + 1) != std::string_view::npos) {
-      return place.error(quoted(token) +
-                         " has several colons; write an IPv6 address in brackets: [fd00::1]:8");
+      return place.error(
+          quoted(token) +
+          " has several colons\nhint: write an IPv6 address in brackets: [fd00::1]:8");
     }
     slots = token.substr(colon);
     target = token.substr(0, colon);
   }
   if (!slots.empty() && slots.front() != ':')
-    return place.error(quoted(token) + " is no host; write [fd00::1]:8");
+    return place.error(quoted(token) + " is no host\nhint: write [fd00::1]:8");
   Result<std::string> good = parse_target(target, place);
   if (!good) return good.error();
   host.target = std::move(*good);
@@ -98,7 +101,7 @@ Status add(Host host, const Place& place, Hosts& hosts, std::set<std::string>& n
   }
   if (hosts.size() == limits::kSshHosts) {
     return place.error("the list has more than " + std::to_string(limits::kSshHosts) +
-                       " hosts; start such jobs by a scheduler");
+                       " hosts\nhint: start such jobs by a scheduler");
   }
   hosts.push_back(std::move(host));
   return {};
@@ -126,7 +129,7 @@ Status read_setting(const std::string& word, const Place& place, Host& host) {
   if (key != "slots" || equals == std::string::npos) {
     return place.error(quoted(word) + " is not known; a line is HOST, HOST slots=8 or HOST:8");
   }
-  if (host.slots) return place.error("the slots are given twice; write them once");
+  if (host.slots) return place.error("the slots are given twice\nhint: write them once");
   Result<int> slots = parse_slots(value, place);
   if (!slots) return slots.error();
   host.slots = *slots;
@@ -134,7 +137,7 @@ Status read_setting(const std::string& word, const Place& place, Host& host) {
 }
 
 Result<Hosts> none(const std::string& where) {
-  return Error{ErrorKind::BadValue, where + " names no host; write one such as node1:8"};
+  return Error{ErrorKind::BadValue, where + " names no host\nhint: write one such as node1:8"};
 }
 
 }  // namespace
@@ -148,7 +151,7 @@ Result<std::vector<Host>> parse_hosts(std::string_view list) {
   std::set<std::string> names;
   for (const std::string& entry : text::split(list, ',')) {
     const std::string_view token = text::strip(entry);
-    if (token.empty()) return place.error("a host is empty; remove the comma");
+    if (token.empty()) return place.error("a host is empty\nhint: remove the comma");
     Result<Host> host = parse_host(token, place);
     if (!host) return host.error();
     if (Status ok = add(std::move(*host), place, hosts, names); !ok) return ok.error();
@@ -187,7 +190,7 @@ Result<std::vector<Host>> select_hosts(std::vector<Host> hosts, std::string_view
   const std::string option = includes ? "--include" : "--exclude";
   if (includes && !exclude.empty()) {
     return Error{ErrorKind::BadValue,
-                 "--include and --exclude are two ways for the same; give one of them"};
+                 "--include and --exclude are two ways for the same\nhint: give one of them"};
   }
   std::string list(includes ? include : exclude);
   const Place place{option + "=" + text::one_line(list, limits::kShownListBytes)};

@@ -23,13 +23,14 @@ constexpr std::array<std::string_view, 15> kOwn = {
 
 Result<std::vector<Host>> read_hosts(const ParsedOptions& options, const Environment& environment) {
   if (options.is_given("hosts") && options.is_given("hostfile"))
-    return bad_value("--hosts and --hostfile are two ways for the same; give one of them");
+    return bad_value("--hosts and --hostfile are two ways for the same\nhint: give one of them");
   if (options.is_given("hosts")) return parse_hosts(options.hosts);
   const std::optional<std::string> text =
       environment.read_file(options.hostfile, limits::kHostfileBytes + 1);
   if (text) return parse_hostfile(*text, options.hostfile);
-  return bad_value(options.shown("hostfile", options.hostfile) +
-                   " can't be read; give a file with a line such as `node1 slots=8` for each host");
+  return bad_value(
+      options.shown("hostfile", options.hostfile) +
+      " can't be read\nhint: give a file with a line such as `node1 slots=8` for each host");
 }
 
 Status refuse_options(const ParsedOptions& options) {
@@ -45,7 +46,7 @@ Status refuse_options(const ParsedOptions& options) {
     if (!options.is_given(name) || is_off) continue;
     return bad_value(options.shown(name, "...") +
                      " does not go together with a list of hosts: it " + std::string(why) +
-                     "; leave it out");
+                     "\nhint: leave it out");
   }
   return {};
 }
@@ -61,10 +62,10 @@ Status read_nnodes(const ParsedOptions& options, LaunchPlan& plan) {
   const std::string what = options.shown("nnodes", options.nnodes);
   const std::string have = text::count(plan.hosts.size(), "host");
   if (parts.size() > 2 || !min || !max || *min < 1 || *min > *max)
-    return bad_value(what + ": write N or MIN:MAX; the list has " + have);
+    return bad_value(what + " is no valid value\nhint: write N or MIN:MAX; the list has " + have);
   if (count < *min || count > *max) {
     return bad_value(what + ", but the list has " + have +
-                     "; leave --nnodes out, or write MIN:MAX with " + std::to_string(count) +
+                     "\nhint: leave --nnodes out, or write MIN:MAX with " + std::to_string(count) +
                      " in it");
   }
   plan.min_nodes = static_cast<int>(*min);
@@ -84,15 +85,16 @@ Status read_variable(const Token& token, const Environment& environment, LaunchP
   const std::string name = token.value.substr(0, token.value.find('='));
   const std::string what = token.spelling + " " + text::one_line(name, limits::kShownListBytes);
   if (!is_variable_name(name))
-    return bad_value(what + ": write the name of a variable, or NAME=VALUE");
+    return bad_value(what +
+                     " is no valid value\nhint: write the name of a variable, or NAME=VALUE");
   if (name == kSecretVariable)
-    return bad_value(what + ": the job's secret reaches the hosts without -x; leave it out");
+    return bad_value(what + ": the job's secret reaches the hosts without -x\nhint: leave it out");
   if (name.size() < token.value.size()) {
     plan.variables.push_back(token.value);
     return {};
   }
   const std::optional<std::string_view> here = environment.variable(name);
-  if (!here) return bad_value(what + " is not set here; set it, or write NAME=VALUE");
+  if (!here) return bad_value(what + " is not set here\nhint: set it, or write NAME=VALUE");
   plan.variables.push_back(name + "=" + std::string(*here));
   return {};
 }
@@ -135,7 +137,7 @@ Status read_tokens(const LaunchOverSsh& launch, const Environment& environment, 
   if (bytes <= limits::kControlLineBytes) return {};
   return bad_value("the variables of -x are longer than " +
                    std::to_string(limits::kControlLineBytes / 2 / 1024) +
-                   " KiB together; put large values into a file");
+                   " KiB together\nhint: put large values into a file");
 }
 
 Status read_rendezvous(const ParsedOptions& options, const Surroundings& here, LaunchPlan& plan) {
@@ -187,7 +189,7 @@ Status check_local_hosts(const LaunchPlan& plan) {
   const auto second = std::find_if(first + 1, plan.hosts.end(), is_here);
   if (second == plan.hosts.end()) return {};
   return bad_value("hosts " + first->target + " and " + second->target +
-                   " are both this machine; give it once with the sum of its slots");
+                   " are both this machine\nhint: give it once with the sum of its slots");
 }
 
 }  // namespace
@@ -209,7 +211,7 @@ Result<LaunchPlan> make_plan(const LaunchOverSsh& launch, const Environment& env
   for (const std::string& word : text::split(options.ssh, ' ')) {
     if (!word.empty()) plan.ssh.push_back(word);
   }
-  if (plan.ssh.empty()) return bad_value("--ssh is empty; leave it out, or name a program");
+  if (plan.ssh.empty()) return bad_value("--ssh is empty\nhint: leave it out, or name a program");
   const Status steps[] = {refuse_options(options),
                           read_nnodes(options, plan),
                           check_local_hosts(plan),
@@ -264,7 +266,7 @@ Result<std::vector<std::string>> ssh_command(const LaunchPlan& plan, const Host&
   if (command.size() > limits::kRemoteCommandBytes) {
     return bad_value("the command line is longer than " +
                      std::to_string(limits::kRemoteCommandBytes) +
-                     " bytes, which ssh cannot pass on; put arguments into a file");
+                     " bytes, which ssh cannot pass on\nhint: put arguments into a file");
   }
   Words words = plan.ssh;
   const std::string settings[] = {"BatchMode=yes",

@@ -1,5 +1,6 @@
 // Fetching a snapshot from another agent, including broken and hostile ones.
 #include "common/limits/snapshots.hpp"
+#include "tests/support/server_fixture.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
 namespace cpprun::test {
@@ -47,6 +48,19 @@ TEST_F(SnapshotsBetweenAgents, FetchesNothingWithoutTheSecret) {
   has({{"model.pt", text_of(1000)}});
   serves("another");
   expect_failed(fetches(300ms), "does not know this round");
+}
+
+// Without it a fetch from a machine that lost its power would wait in the kernel.
+TEST_F(SnapshotsBetweenAgents, BothEndsDetectADeadPeer) {
+  has({{"model.pt", text_of(1000)}});
+  serves();
+  auto peer = PeerSocket::connect("127.0.0.1", port, 2s, cancel_token);
+  ASSERT_TRUE(peer);
+  EXPECT_FALSE(peer->ask("no request\n", 10s).ok());  // the server has accepted the connection
+  const std::vector<SocketFacts> ours = sockets_to_port(port);
+  ASSERT_EQ(ours.size(), 1u);
+  EXPECT_TRUE(ours[0].detects_dead_peer);
+  for (const SocketFacts& facts : sockets_of_port(port)) EXPECT_TRUE(facts.detects_dead_peer);
 }
 
 TEST_F(SnapshotsBetweenAgents, ReconnectsAfterABrokenConnection) {

@@ -6,6 +6,7 @@
 #include <future>
 #include <new>
 #include <stdexcept>
+#include <string>
 
 #include "common/thread/detached_thread.hpp"
 #include "tests/support/server_fixture.hpp"
@@ -32,8 +33,11 @@ TEST(LoopThread, ReportsAnExceptionAndGoesOn) {
 TEST(DetachedThread, AnExceptionEndsOnlyTheThread) {
   auto owned = std::make_shared<std::promise<void>>();  // the thread's end destroys its copy
   std::future<void> end = owned->get_future();
+  testing::internal::CaptureStderr();
   ASSERT_TRUE(start_detached_thread([owned = std::move(owned)] { throw std::bad_alloc(); }).ok());
   EXPECT_EQ(end.wait_for(kDeadline), std::future_status::ready);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("a background thread has failed: std::bad_alloc"), std::string::npos) << said;
 }
 
 }  // namespace

@@ -454,6 +454,31 @@ TEST_F(ServerTest, SetsOptionsOfItsSockets) {
   EXPECT_EQ(sockets_of_port(server_.port()).size(), 2u) << "the listener and one connection";
 }
 
+TEST_F(ServerTest, BeginsALimitedNumberOfTlsHandshakes) {
+  TlsCredentials credentials;
+  credentials.secret = *JobSecret::copy_of(std::string(32, 's'));
+  ServerOptions options;
+  options.silent_peer = kDeadline;
+  options.tls = *JobTls::load(std::move(credentials), "job");
+  options.tls_handshakes = 2;
+  RunningServer server(options);
+  const auto stream = options.tls->connect(TlsRole::Coordinator);
+  stream->shake_hands();
+  const std::string client_hello = stream->take_output();
+  const auto is_answered = [&](const Client& client) {
+    client.send(client_hello);
+    return client.read(1).size() == 1;
+  };
+  Client first(server.port());
+  EXPECT_TRUE(is_answered(first));
+  const Client second(server.port());
+  EXPECT_TRUE(is_answered(second));
+  EXPECT_FALSE(is_answered(Client(server.port())));
+  EXPECT_FALSE(first.has_ended_by_now());
+  first.reset();
+  EXPECT_TRUE(eventually([&] { return is_answered(Client(server.port())); }));
+}
+
 TEST_F(ServerTest, ServesOpenConnectionsWhenDescriptorsRunOut) {
   Client old(server_.port());
   old.send(kHello);

@@ -70,6 +70,13 @@ TEST_F(WorkerStoreClientTest, NoKeysNeedNoRequest) {
   EXPECT_TRUE(one.multi_set({}).ok());
 }
 
+TEST_F(WorkerStoreClientTest, DetectsADeadServer) {
+  const StoreClient one = client();
+  const std::vector<SocketFacts> sockets = sockets_to_port(server_.port());
+  ASSERT_EQ(sockets.size(), 1u);
+  EXPECT_TRUE(sockets[0].detects_dead_peer);
+}
+
 TEST_F(WorkerStoreClientTest, AMovedClientWorks) {
   StoreClient first = client();
   ASSERT_TRUE(first.set("k", "v").ok());

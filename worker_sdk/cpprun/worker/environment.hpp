@@ -1,5 +1,5 @@
 // Environment: what a launcher (cpprun or torchrun) passes to a worker, as one struct.
-// docs/supervision.md describes the variables, docs/reference/worker.md the defaults.
+// docs/reference/supervision.md describes the variables, docs/reference/worker.md the defaults.
 #pragma once
 
 #include <cstdint>

@@ -39,6 +39,7 @@ _lock = threading.Lock()
 _heartbeats = []  # not empty after the first heartbeat()
 _connected = []  # empty before the first call, then the agent or None
 _stop_signal = threading.Event()
+_own_stops = []  # not empty after enable_graceful_stop()
 _plan = []  # empty before the first fault point, then the fault plan
 
 
@@ -121,14 +122,29 @@ def enable_graceful_stop():
     On a stop request the agent then waits --shutdown-timeout before it sends SIGTERM. SIGTERM still
     ends the script: the agent sends it when the round cannot save, as after another worker's death.
     Without an agent, SIGTERM is the stop request, unless the script has installed a handler.
+    Snapshot.maybe_save() leaves the requests to a script that has called this.
     """
+    if not _own_stops:
+        _own_stops.append(True)
     agent = _own_agent()
     if agent:
-        agent.set_can_save()
+        agent.set_can_save(True)
         return
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, lambda *_: _stop_signal.set())
+
+
+def _script_stops():
+    """Whether the script handles stop requests itself."""
+    return bool(_own_stops)
+
+
+def _set_can_save(can_save):
+    """Whether the agent lets this worker save on a stop request, or sends SIGTERM at once."""
+    agent = _own_agent()
+    if agent:
+        agent.set_can_save(can_save)
 
 
 def resume_path():

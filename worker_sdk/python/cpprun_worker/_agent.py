@@ -198,8 +198,8 @@ class Agent:
     def wants_stop(self):
         return self._uint32s[WANTS_STOP] != 0
 
-    def set_can_save(self):
-        self._uint32s[CAN_SAVE] = 1
+    def set_can_save(self, can_save):
+        self._uint32s[CAN_SAVE] = int(can_save)
 
     def newest_snapshot(self):
         return self._int64s[SNAPSHOT_NEWEST] or None

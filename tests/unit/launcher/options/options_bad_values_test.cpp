@@ -106,6 +106,8 @@ TEST(OptionsBadValues, BehaviourAndOutput) {
            {{"--local-ranks-filter=a,b"}, "'a' is no local rank", "0,2"},
            {{"--local-ranks-filter=0,"}, "--local-ranks-filter=0,", "0,2"},
            {{"--logs-specs=nobody"}, "--logs-specs=nobody", "--log-dir"},
+           {{"--report="}, "--report names no file", "write --report=FILE"},
+           {{"--report=a.html", "--log-dir=/dev/null"}, "--report=a.html", "leave --log-dir out"},
            {{"--event-log-handler=kafka"}, "kafka", "null or console"},
            {{"--snapshot-dir=/bin/sh"}, "--snapshot-dir=/bin/sh", "is no folder"},
            {{"--snapshot-replicas=1"}, "--snapshot-replicas=1", "needs --snapshot-dir"},

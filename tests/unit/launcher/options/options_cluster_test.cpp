@@ -216,6 +216,31 @@ TEST(OptionsCluster, AnElasticJobExpectsTheNodesOfItsStep) {
   EXPECT_EQ(config_of(line({"--nnodes=1:4"}), pod(0)).rendezvous.expected_nodes, 0);
 }
 
+// Pod 0 may be the replacement of one whose workers elsewhere have a lease yet.
+TEST(OptionsCluster, AnElasticJobOfPodsWaitsALeaseBeforeASmallerFirstRound) {
+  const auto last_call = [](const Strings& options, const Machine& machine) {
+    const RendezvousConf conf = config_of(line(options), machine).rendezvous.conf;
+    return conf.last_call.value_or(Duration{-1});
+  };
+  using std::chrono::seconds;
+  for (int index : {0, 1}) {
+    EXPECT_EQ(last_call({"--nnodes=1:4"}, pod(index)), seconds(5));
+    EXPECT_EQ(last_call({"--nnodes=1:4", "--rdzv-conf=last_call_timeout=1"}, pod(index)),
+              seconds(5));
+    EXPECT_EQ(last_call({"--nnodes=1:4", "--rdzv-conf=last_call_timeout=60"}, pod(index)),
+              seconds(60));
+    EXPECT_EQ(last_call({"--nnodes=4"}, pod(index)), Duration{-1});
+  }
+  EXPECT_EQ(last_call({"--nnodes=1:4"}, step_on(1)), Duration{-1});
+}
+
+TEST(OptionsCluster, AStepWithOneLauncherPerNodeKnowsItsNodes) {
+  const ClusterConfig cluster = launch_of(line({}), step_on(2)).config.cluster;
+  EXPECT_EQ(cluster.step_nodes, (Strings{"n1", "n2"}));
+  EXPECT_EQ(cluster.node_name, "n2");
+  EXPECT_TRUE(launch_of(line({}), shared_node(0)).config.cluster.step_nodes.empty());
+}
+
 TEST(OptionsCluster, AutoCountsTheCpusOfTheJob) {
   Machine machine = step_on(1);
   machine.cpus = 128;

@@ -222,7 +222,7 @@ TEST(OptionsFlags, EachWorksInBothSpellingsAndByVariable) {
 TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   std::set<std::string> tested = {"no-python",        "numa-binding", "help",  "version",
                                   "print-completion", "color",        "quiet", "verbose",
-                                  "progress"};  // a variable of the workers
+                                  "progress",         "report"};  // not for the agent
   for (const char* name :
        {"hosts", "hostfile", "include", "exclude", "export", "ssh", "remote-cpprun"}) {
     tested.insert(name);  // launch_plan_test.cpp
@@ -237,6 +237,12 @@ TEST(OptionsFlags, StepsOfPythonProgramsAreCountedOnRequest) {
   EXPECT_FALSE(launch_of(line({})).counts_steps);
   EXPECT_TRUE(launch_of(line({"--progress=auto"})).counts_steps);
   EXPECT_FALSE(launch_of(line({"--progress=off"})).counts_steps);
+}
+
+TEST(OptionsFlags, ReportOfTheJob) {
+  EXPECT_EQ(launch_of(line({})).report, "");
+  EXPECT_EQ(launch_of(line({"--report=out.html"})).report, "out.html");
+  EXPECT_EQ(launch_of(line({}), Machine{}.with({"PET_REPORT=out.html"})).report, "out.html");
 }
 
 TEST(OptionsFlags, ConsoleOptions) {

@@ -284,6 +284,16 @@ TEST_F(Coordinator, FixedRanks_RejectsDuplicatesAndOutOfRange) {
   EXPECT_TRUE(player("a").session);
 }
 
+TEST_F(Coordinator, AnAgentWithAnotherBackendIsRefused) {
+  join("a");
+  job_spec.has_fixed_ranks = true;
+  player("b").facts.node_rank = 1;
+  join("b");
+  expect_refused("b",
+                 "started with --rdzv-backend=static, the job 'job' runs with "
+                 "--rdzv-backend=c10d; start all agents with the same value");
+}
+
 TEST_F(Coordinator, FixedRanks_ADeathFreesTheRank) {
   job_spec.has_fixed_ranks = true;
   player("b").facts.node_rank = 1;

@@ -10,6 +10,9 @@ import threading
 import weakref
 from typing import Any, Callable
 
+from .files import unanswered
+
+_LOOK_S = 1.0
 _NICE = 10  # training comes first
 _all: weakref.WeakSet[BackgroundThread] = weakref.WeakSet()
 
@@ -57,9 +60,15 @@ class BackgroundThread:
     def is_busy(self) -> bool:
         return not self._is_idle.is_set()
 
-    def wait(self) -> None:
-        if self._process == os.getpid():  # else the thread is another process's
-            self._is_idle.wait()
+    def wait(self) -> str | None:
+        """Until it is idle, or waits for a file system that does not answer: then the path."""
+        if self._process != os.getpid():  # the thread is another process's
+            return None
+        while not self._is_idle.wait(_LOOK_S):
+            path = self._thread and unanswered(self._thread.ident)
+            if path:
+                return path
+        return None
 
 
 def _run_calls(calls, is_idle):
@@ -74,6 +83,6 @@ def _run_calls(calls, is_idle):
 
 @atexit.register
 def wait_for_all() -> None:
-    """Until no call runs."""
+    """Until no call runs, but for those that wait for a file system that does not answer."""
     for each in list(_all):
         each.wait()

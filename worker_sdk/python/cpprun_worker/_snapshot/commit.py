@@ -12,7 +12,7 @@ import os
 import time
 
 from . import files, manifest
-from .files import OutputFile, SnapshotFileError, errors_of, snapshot_name
+from .files import OutputFile, SnapshotFileError, errors_of, snapshot_name, waiting_for
 
 YOUNG = 10  # seconds; a younger draft's writer may not hold its lock yet
 ABANDONED = 24 * 3600  # seconds without a change, of a draft whose lock says nothing
@@ -30,8 +30,11 @@ class Draft:
             files.make_folders(folder)
             with errors_of('create', self.path):
                 os.mkdir(self.path)
-        elif not os.path.isdir(self.path):
-            raise SnapshotFileError(f'{self.path} of another rank is not there')
+        else:
+            with waiting_for(self.path):
+                is_there = os.path.isdir(self.path)
+            if not is_there:
+                raise SnapshotFileError(f'{self.path} of another rank is not there')
         self._lock = files.Lock(self.path)
         self._is_published = False
 
@@ -59,7 +62,9 @@ class Draft:
         """Gives the snapshot its final name; requires the agent's permission. Returns its path."""
         target = f'{self._folder}/{snapshot_name(self._step)}'
         old = None  # the new path of a snapshot of the same step
-        if os.path.lexists(target):
+        with waiting_for(target):
+            is_again = os.path.lexists(target)
+        if is_again:
             if files.exchange(self.path, target):
                 old = self.path
             else:
@@ -123,7 +128,7 @@ def prune(folder, keep, keep_every, written):
     The next save tries again what cannot be removed now.
     """
     set_aside = []
-    with contextlib.suppress(OSError, SnapshotFileError):
+    with waiting_for(folder), contextlib.suppress(OSError, SnapshotFileError):
         _sweep_drafts(folder, os.listdir(folder))
         complete, incomplete = manifest.scan(folder, ENTRIES_MOST)
         steps = [found.step for found in complete]

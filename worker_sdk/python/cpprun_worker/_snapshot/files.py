@@ -15,6 +15,8 @@ import re
 import secrets
 import socket
 import stat
+import threading
+import time
 import zlib
 
 CURES = {
@@ -40,11 +42,39 @@ class SnapshotFileError(Exception):
     """A snapshot cannot be written or read. The text names the path and the cure."""
 
 
+# A file system that has not answered for so long is not waited for at the end of the training: as
+# long as ranks wait for one another. A sync may take minutes.
+ANSWER_TAKES = 600  # seconds
+_pending: dict[int, tuple[float, str]] = {}  # of each thread: when its call began, and the path
+
+
+@contextlib.contextmanager
+def waiting_for(path):
+    """Calls of the file system, which may never return: unanswered() tells other threads."""
+    thread = threading.get_ident()
+    outer = _pending.get(thread)
+    _pending[thread] = time.monotonic(), path
+    try:
+        yield
+    finally:
+        if outer:
+            _pending[thread] = time.monotonic(), outer[1]
+        else:
+            del _pending[thread]
+
+
+def unanswered(thread):
+    """The path for which this thread has waited too long; None if it does not."""
+    since, path = _pending.get(thread, (time.monotonic(), ''))
+    return path if time.monotonic() - since > ANSWER_TAKES else None
+
+
 @contextlib.contextmanager
 def errors_of(doing, path):
     """Turns an OSError into a SnapshotFileError: "can't write PATH: No space left on device"."""
     try:
-        yield
+        with waiting_for(path):
+            yield
     except OSError as error:
         cure = CURES.get(error.errno)
         text = f"can't {doing} {path}: {error.strerror or error}{'; ' + cure if cure else ''}"
@@ -160,7 +190,7 @@ def remove_tree(path):
 
 def changed_at(path):
     """Seconds since 1970 of the last change of anything in a draft; None: gone or inaccessible."""
-    try:
+    with waiting_for(path), contextlib.suppress(OSError):
         info = os.lstat(path)
         newest = info.st_mtime
         if stat.S_ISDIR(info.st_mode):
@@ -168,8 +198,7 @@ def changed_at(path):
                 with contextlib.suppress(FileNotFoundError):
                     newest = max(newest, os.lstat(f'{path}/{name}').st_mtime)
         return newest
-    except OSError:
-        return None
+    return None
 
 
 class Lock:
@@ -178,7 +207,7 @@ class Lock:
 
     def __init__(self, path):
         self._descriptor = -1
-        with contextlib.suppress(OSError):
+        with waiting_for(path), contextlib.suppress(OSError):
             self._descriptor = os.open(path, os.O_RDONLY)
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
@@ -191,7 +220,8 @@ class Lock:
 def is_locked(path):
     """True or False; None: the file system has no locks."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        with waiting_for(path):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
@@ -221,11 +251,11 @@ class OutputFile:
                 os.ftruncate(self._descriptor, size)
 
     def write_at(self, offset, content):
-        with errors_of('write', self.path):
-            view = memoryview(content)
-            while view:
+        view = memoryview(content)
+        while view:
+            with errors_of('write', self.path):
                 done = os.pwrite(self._descriptor, view[:WRITE_MOST], offset)
-                view, offset = view[done:], offset + done
+            view, offset = view[done:], offset + done
 
     def sync(self):
         with errors_of('bring to the disk', self.path):
@@ -233,7 +263,8 @@ class OutputFile:
 
     def close(self):
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            with waiting_for(self.path):
+                os.close(self._descriptor)
             self._descriptor = -1
 
 

@@ -1,9 +1,10 @@
 """The shard of this rank in an arena: its parts of the shared files, its own file, and an index of
 them. Together the shards of a folder's ranks are the whole snapshot.
 
-A slot's content: parts and pickles, each aligned to 64 bytes, the index as JSON, and its length (8
-bytes). A slot names the folder that it belongs to. The first folder of a process gets the arena
-that outlives it; Snapshots of other folders have memory that ends with the process.
+A slot's content: parts and pickles, each aligned to 64 bytes, the index as JSON, quick_sum() of all
+that, and the length of the index (8 bytes each). A slot names the folder that it belongs to. The
+first folder of a process gets the arena that outlives it; Snapshots of other folders have memory
+that ends with the process.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 import json
 import struct
 import threading
+import weakref
 from typing import NamedTuple
 
 import torch
@@ -19,11 +21,13 @@ import torch
 from . import state_pickle
 from .archive import BIG, Plan, align_up, crc32, crc32_combine, plan_parts
 from .arena import Arena, Label, Slots, arena_bytes
-from .manifest import SHARDED_METADATA, is_sharded_file
+from .manifest import MODEL, SHARDED_METADATA, is_sharded_file
+from .quick_sum import quick_sum
 from .state_pickle import StateWriter
 from .training_state import StagedFile
 
 _ALIGNMENT = 64
+_TAIL = 16  # bytes of a slot behind the index
 _first_owner: list[str] = []
 _lock = threading.Lock()
 
@@ -188,10 +192,11 @@ class Index:
     def __init__(self, content):
         self.content = content
         try:
-            (length,) = struct.unpack('<Q', content[-8:])
-            if length > len(content) - 8:
+            self.sum, length = struct.unpack('<QQ', content[-_TAIL:])
+            if length > len(content) - _TAIL:
                 raise ValueError('its index is too long')
-            self.owner, *files = json.loads(bytes(content[len(content) - 8 - length : -8]))
+            index = content[len(content) - _TAIL - length : -_TAIL]
+            self.owner, *files = json.loads(bytes(index))
             self.files = [(name, at, size, parts) for name, at, size, parts in files]
             for _, at, size, parts in self.files:
                 self._check(at, size)
@@ -231,7 +236,7 @@ class Memory:
     def prepare(self, staged):
         """Gets an arena that is large enough. Returns it if it is new; its pages are not there."""
         index_at, index = staged.lay_out(self._owner)
-        size = arena_bytes(index_at + len(index) + 8)
+        size = arena_bytes(index_at + len(index) + _TAIL)
         if self._arena is None or len(self._arena.view) < size:
             self._open(size)
             return self._arena
@@ -241,7 +246,7 @@ class Memory:
         """Copies what this rank has into a slot."""
         self.prepare(staged)
         index_at, index = staged.lay_out(self._owner)
-        size = index_at + len(index) + 8
+        size = index_at + len(index) + _TAIL
         at = self._slots.begin(label, size)
         content = self._arena.view[at : at + size]
         into = torch.frombuffer(content, dtype=torch.uint8)
@@ -249,11 +254,13 @@ class Memory:
             file.copy(into)
             content[file.pickle_in_slot : file.pickle_in_slot + len(file.pickle)] = file.pickle
         content[index_at : index_at + len(index)] = index
-        content[-8:] = struct.pack('<Q', len(index))
+        content[-_TAIL:] = struct.pack('<QQ', 0, len(index))
         staged.content = content
 
     def staged(self, staged):
-        """The slot is filled: sets its checksum."""
+        """The slot is filled: sets its checksums. Workers verify the quick one, agents the crc32.
+        """
+        staged.content[-_TAIL:-8] = struct.pack('<Q', quick_sum(staged.content[:-_TAIL]))
         self._slots.staged(staged.checksum())
 
     def complete(self, step):
@@ -279,22 +286,21 @@ class Memory:
             return False
 
     def load(self, label, group, ranks):
-        """{file name: state}, from the slots of all members of the group."""
-        own = _slot_of(self._arena, label)
-        if crc32(self._arena.view[own.at : own.at + own.size]) != own.crc:
-            raise ShardError("the copy in memory can't be used: its checksum differs")
+        """{file name: state, or StateInMemory}, from the slots of all members of the group. Each
+        rank verifies its own."""
         indexes = []
         for member in group.members:
-            arena = self._arena if member == label.rank else _peer(ranks, member)
-            slot = _slot_of(arena, label._replace(rank=member))
-            index = Index(arena.view[slot.at : slot.at + slot.size])
+            slot, content = self._slot_of(label._replace(rank=member), ranks)
+            index = Index(content)
             if index.owner != self._owner or indexes and len(index.files) != len(indexes[0].files):
                 raise ShardError("the copy in memory can't be used: it is another Snapshot's")
+            if member == label.rank and quick_sum(content[:-_TAIL]) != index.sum:
+                raise ShardError("the copy in memory can't be used: its checksum differs")
             indexes.append(index)
         loaded = {}
         for i, (name, *_) in enumerate(indexes[0].files[:-1]):
-            if not is_sharded_file(name):
-                loaded[name] = _read(indexes, i)  # the leader's pickle counts
+            if not is_sharded_file(name):  # the leader's pickle counts
+                loaded[name] = StateInMemory(indexes, i) if name == MODEL else _read(indexes, i)
         mine = indexes[group.members.index(label.rank)]
         loaded[mine.files[-1][0]] = _read([mine], -1)
         if len(mine.files) > 1 and is_sharded_file(mine.files[-2][0]):
@@ -302,20 +308,51 @@ class Memory:
             loaded[SHARDED_METADATA] = _sharded_reader(by_rank, label.rank)
         return loaded
 
+    def _slot_of(self, label, ranks):
+        """(slot, content), in a mapping to read: what a program changes there stays its own."""
+        is_here = self._arena is not None and not self._arena.is_agents
+        arena = self._arena if is_here else _arena_of(ranks, label.rank)
+        for slot in Slots(arena).all():
+            if slot.label == label:
+                return slot, arena.view[slot.at : slot.at + slot.size]
+        raise ShardError(f'the copy in memory of rank {label.rank} is gone')
+
+
+class StateInMemory:
+    """The state of a file whose tensors lie in the arenas, so that load_state_dict() copies each
+    once, from there into the program's own. The arenas change with later saves."""
+
+    def __init__(self, indexes, number):
+        self._indexes, self._number = indexes, number
+        self._views = []
+        self._lent = _read(indexes, number, self._views)
+
+    def lend_to(self, load):
+        """Calls load(state). If it has kept a tensor of the state, calls it again with a copy."""
+        lent, self._lent = self._lent, None
+        load(lent)
+        del lent
+        if any(view() is not None for view in self._views):
+            load(self.copy())
+
+    def copy(self):
+        return _read(self._indexes, self._number)
+
 
 def _sharded_reader(indexes, rank):
     @functools.lru_cache(maxsize=None)
     def items_of(member):
         if member not in indexes:
             raise ShardError(f'the memory of rank {member} is on another node')
-        return _read([indexes[member]], -2)
+        # torch.distributed.checkpoint copies the items into the program's tensors.
+        return _read([indexes[member]], -2, [])
 
     from . import sharded
 
     return sharded.MemoryReader(items_of(rank)[-1], items_of)
 
 
-def _peer(ranks, member):
+def _arena_of(ranks, member):
     local = ranks.local_rank_of(member)
     if local is None:
         raise ShardError(f'rank {member} is on another node')
@@ -325,31 +362,29 @@ def _peer(ranks, member):
         raise ShardError(f"the memory of rank {member} can't be used: {error}") from None
 
 
-def _slot_of(arena, label):
-    for slot in Slots(arena).all() if arena else []:
-        if slot.label == label:
-            return slot
-    raise ShardError(f'the copy in memory of rank {label.rank} is gone')
-
-
-def _read(indexes, number):
-    """The state of a file. Copies: what is loaded must not change with the slot."""
+def _read(indexes, number, views=None):
+    """The state of a file. With `views` the tensors lie in the slots, where they are in one piece;
+    `views` gets a weak reference to each piece, which dies with its tensors. Else they are copies.
+    """
     of_storage = {}
     for index in indexes:
         for storage, at, size, place in index.files[number][3]:
             pieces = of_storage.setdefault(storage, [0, []])
             pieces[0] = max(pieces[0], at + size)
-            if place >= 0:
+            if place >= 0 and size:
                 pieces[1].append((at, index.content[place : place + size]))
 
     def storage_of(name):
-        size, pieces = of_storage[name]
-        made = torch.empty(size, dtype=torch.uint8)
+        size, pieces = of_storage.pop(name)
         if sum(len(piece) for _, piece in pieces) != size:
             raise ShardError(f"the copy in memory can't be used: storage {name} is not all there")
+        if views is not None and len(pieces) == 1:
+            ((_, piece),) = pieces
+            views.append(weakref.ref(piece))
+            return torch.frombuffer(piece, dtype=torch.uint8)
+        made = torch.empty(size, dtype=torch.uint8)
         for at, piece in pieces:
-            if piece:
-                made[at : at + len(piece)] = torch.frombuffer(piece, dtype=torch.uint8)
+            made[at : at + len(piece)] = torch.frombuffer(piece, dtype=torch.uint8)
         return made
 
     _, at, size, _ = indexes[0].files[number]

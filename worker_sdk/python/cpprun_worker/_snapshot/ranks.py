@@ -83,6 +83,14 @@ class Ranks:
 
         return result
 
+    def highest(self, numbers):
+        """The highest of each of these numbers on all ranks."""
+        if self.world == 1:
+            return list(numbers)
+        found = torch.tensor(numbers, dtype=torch.int64)
+        dist.all_reduce(found, dist.ReduceOp.MAX, group=self._training)
+        return found.tolist()
+
     def from_first(self, value):
         return self.gather(value if self.is_first else None)[0]
 

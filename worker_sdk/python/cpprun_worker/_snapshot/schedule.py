@@ -34,6 +34,22 @@ def best_interval(cost, between):
     return min(_HOUR, max(10 * cost, math.sqrt(2 * cost * between)))
 
 
+class StepClock:
+    """Estimates steps from times, so that ranks, whose clocks differ, meet at the same steps."""
+
+    def __init__(self):
+        self._last = None
+
+    def step_after(self, step, now, seconds):
+        """The step so many seconds behind `step`, which is made now; at least the next one."""
+        ahead = 1
+        if self._last and now > self._last[1] and step > self._last[0]:
+            each = (now - self._last[1]) / (step - self._last[0])
+            ahead = int(min(max(seconds / each, 1), _STEPS_MOST))
+        self._last = (step, now)
+        return step + ahead
+
+
 class Schedule:
     def __init__(self, ranks):
         self._ranks = ranks
@@ -42,7 +58,7 @@ class Schedule:
         self._saved_at = 0.0  # as seconds()
         self._saved_step = -1
         self._next_poll = 0
-        self._last_poll = None
+        self._clock = StepClock()
 
     def seconds(self):
         """Of training, in all runs."""
@@ -71,15 +87,7 @@ class Schedule:
             interval = max(best_interval(pause, between), 2 * writing)
         now = self.seconds()
         is_time = now - self._saved_at >= interval
-        told = self._ranks.from_first((is_time, self._poll_after(step, now, interval)))
+        next_poll = self._clock.step_after(step, now, min(1.0, interval / 10))
+        told = self._ranks.from_first((is_time, next_poll))
         is_time, self._next_poll = told
         return is_time and step != self._saved_step
-
-    def _poll_after(self, step, now, interval):
-        """The next step to read the clock: within a tenth of the interval, and a second."""
-        ahead = 1
-        if self._last_poll and now > self._last_poll[1] and step > self._last_poll[0]:
-            each = (now - self._last_poll[1]) / (step - self._last_poll[0])
-            ahead = int(min(max(min(1.0, interval / 10) / each, 1), _STEPS_MOST))
-        self._last_poll = (step, now)
-        return step + ahead

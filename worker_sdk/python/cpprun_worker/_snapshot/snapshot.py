@@ -26,6 +26,7 @@ from .loader import MEMORY, Candidate, Loader
 from .memory import Memory
 from .ranks import FolderGroup, Ranks
 from .schedule import Schedule, interval_of
+from .stop_requests import StopRequests, end_program
 from .training_state import TrainingState
 from .writer import Writer
 
@@ -93,6 +94,7 @@ class Snapshot:
         self._group = FolderGroup(self._folder, self._ranks)
         self._memory = Memory(owner, in_memory)
         self._schedule = Schedule(self._ranks)
+        self._stops = StopRequests(self._ranks)
         self._refuses_nan = refuse_nan
         self._has_reported_nan = False
         self._is_prepared = False
@@ -128,6 +130,7 @@ class Snapshot:
         candidate, loaded = found
         seconds, missing, lacks_own = self._state.apply(loaded, self._ranks.rank)
         self._schedule.resume(candidate.step, seconds)
+        self._stops.restart()
         self._source = 'memory' if candidate.where == MEMORY else 'disk'
         if missing and self._ranks.is_first:
             names = ', '.join(missing)
@@ -175,12 +178,18 @@ class Snapshot:
     def maybe_save(self, step: int, every: int | str = 'auto') -> bool:
         """save_async() if it is time: each `every` steps, or with '30s', '5min' as often, or with
         'auto' at the interval that loses the least time, by what a save costs here and how often
-        this job fails. Rank 0's clock decides for all."""
+        this job fails. Rank 0's clock decides for all.
+
+        If the agent asks the job to stop (SIGTERM to cpprun, a preemption), this saves, and ends
+        the program by SystemExit with STOPPED_RESUMABLE, or with 1 if the state is not on disk. Not
+        in a script that has called enable_graceful_stop()."""
         if isinstance(every, str):
             interval_of(every)
         elif operator.index(every) < 1:
             raise ValueError(f'every is {every}; wanted is at least 1 step')
         writer, step = self._writer, operator.index(step)
+        if self._stops.is_agreed(step):
+            end_program(cpprun_worker.STOPPED_RESUMABLE if self.save(step) else 1)
         if self._schedule.is_due(step, every, writer.pause, writer.writing):
             return self.save_async(step)
         if not self._is_prepared:
@@ -192,7 +201,8 @@ class Snapshot:
 
     def wait(self) -> bool:
         """Waits for the running save: call it before destroy_process_group(). True if the last save
-        is on disk."""
+        is on disk. Until the next maybe_save() a stop request ends the program by SIGTERM."""
+        self._stops.pause()
         with _training_waits():
             return self._writer.wait()
 

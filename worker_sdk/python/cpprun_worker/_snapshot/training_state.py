@@ -153,7 +153,7 @@ class TrainingState:
             if MODEL not in loaded:
                 raise ValueError("the snapshot has no 'model'")
             bucket_order.restore(self.model, others.get(BUCKETS_KEY))
-            _load('model', unwrapped(self.model), loaded[MODEL])
+            self._load_model(loaded[MODEL])
         if self._sharded:
             self._load_sharded(loaded.get(SHARDED_METADATA))
         for name, one in self._others.items():
@@ -171,6 +171,16 @@ class TrainingState:
             seed_rng(step, rank)
         lacks_own = own is None and bool(self._has_rng or self._per_rank)
         return float(others.get(SECONDS_KEY, 0)), missing, lacks_own
+
+    def _load_model(self, saved):
+        """`saved`: a state, or a StateInMemory."""
+        model = unwrapped(self.model)
+        if isinstance(saved, dict):
+            _load('model', model, saved)
+        elif isinstance(model, torch.nn.Module):
+            saved.lend_to(lambda state: _load('model', model, state))
+        else:  # another object may not be loaded twice
+            _load('model', model, saved.copy())
 
     def _load_sharded(self, reader):
         if reader is None:

@@ -41,7 +41,7 @@ class Writer:
         self._folder, self._ranks, self._group, self._memory = folder, ranks, group, memory
         self._keep = keep, keep_every
         self._thread = BackgroundThread('cpprun-saver')
-        self._has_reported_busy = False
+        self._has_reported_busy = self._has_reported_stall = False
         self._asked = None, None  # the step and the answer that ask_ahead() has begun
         self._last_error = ''
         self.is_well = True
@@ -53,9 +53,17 @@ class Writer:
         return self._thread.is_busy
 
     def wait(self):
-        """Waits for the running save. True if the last one is on disk."""
-        self._thread.wait()
-        return self.is_well
+        """Waits for the running save. True if the last one is on disk. False also if its file
+        system does not answer: then the save goes on."""
+        path = self._thread.wait()
+        if path and not self._has_reported_stall:
+            self._has_reported_stall = True
+            sys.stderr.write(
+                f'cpprun: rank {self._ranks.rank}: the file system of {path} has not answered for '
+                f'{files.ANSWER_TAKES} s, so the program does not wait for this snapshot; this is '
+                'said once\n'
+            )
+        return self.is_well and not path
 
     def ask_ahead(self, step):
         """For all ranks: begins to ask for is_any_busy(step), a step before."""

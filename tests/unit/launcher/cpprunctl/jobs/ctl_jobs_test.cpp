@@ -7,8 +7,8 @@
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/logs/tail.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/tail.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun::ctl {
 namespace {

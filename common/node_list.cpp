@@ -1,4 +1,4 @@
-#include "launcher/options/node_list.hpp"
+#include "common/node_list.hpp"
 
 #include <algorithm>
 #include <optional>

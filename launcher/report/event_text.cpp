@@ -1,4 +1,4 @@
-#include "launcher/cpprunctl/events/event_text.hpp"
+#include "launcher/report/event_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@
 #include "common/json.hpp"
 #include "common/shown_state.hpp"
 #include "common/text_style.hpp"
-#include "launcher/cpprunctl/jobs/goodput_view.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/goodput_view.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun::ctl {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/cpprunctl/logs/tail.hpp"
+#include "launcher/report/tail.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // The page of cpprunctl report, and what it leaves out.
-#include "launcher/cpprunctl/report/report_page.hpp"
+#include "launcher/report/report_page.hpp"
 
 #include <gmock/gmock.h>
 

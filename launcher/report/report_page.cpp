@@ -1,4 +1,4 @@
-#include "launcher/cpprunctl/report/report_page.hpp"
+#include "launcher/report/report_page.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Slurm's lists of node names: every form of bracket, malformed lists, random texts.
-#include "launcher/options/node_list.hpp"
+#include "common/node_list.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What `cpprunctl goodput` shows of an event, and of files that hold something else.
-#include "launcher/cpprunctl/jobs/goodput_view.hpp"
+#include "launcher/report/goodput_view.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/cpprunctl/jobs/goodput_view.hpp"
+#include "launcher/report/goodput_view.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/json.hpp"
-#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/report/text_table.hpp"
 
 namespace cpprun::ctl {
 namespace {

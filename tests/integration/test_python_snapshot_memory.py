@@ -1,0 +1,115 @@
+"""What a worker of cpprun_worker.Snapshot takes from the memory of its node: it is verified, and
+does not change with later saves.
+"""
+
+import pytest
+from launches import ROOT
+from test_python_snapshot import PYTHON
+from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+
+START = f"""
+import os, signal, sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import torch, torch.distributed as dist
+import cpprun_worker
+dist.init_process_group('gloo')
+def killed():
+    dist.barrier()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def run(jobs, code, n=1):
+    """The output of ranks that are killed once."""
+    path = jobs.folder / 'script.py'
+    path.write_text(START + code + "\nprint('done', flush=True)\nos._exit(0)\n")
+    flags = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=1', '--snapshot-dir=runs')
+    env = {'OMP_NUM_THREADS': '1'}
+    job = jobs.cpprun(*flags, '--no-python', PYTHON, '-u', path, env=env)
+    assert job.done() == 0, job.output
+    assert job.out.count('done') == n
+    return job.output
+
+
+KEEPS = """
+class Keeps(torch.nn.Linear):
+    kept = torch.arange(100_000.0)
+    def get_extra_state(self):
+        return self.kept
+    def set_extra_state(self, state):
+        self.kept = state
+    {}
+model = Keeps(300, 200)
+optimizer = torch.optim.AdamW(model.parameters())
+state = cpprun_worker.Snapshot(model=model, optimizer=optimizer)
+step = state.resume()
+if step == 0:
+    model(torch.ones(300)).sum().backward()
+    optimizer.step()
+    state.save(1)
+    killed()
+assert (step, state.source) == (1, 'memory')
+def tensors():
+    moments = [each for of in optimizer.state.values() for each in of.values()]
+    return [model.kept, *model.parameters(), *moments]
+before = tensors()
+copies = [each.clone() for each in before]
+assert torch.equal(model.kept, torch.arange(100_000.0)) and len(before) == 9
+other = torch.nn.Linear(300, 200)
+model.__dict__['_parameters'] = dict(other._parameters)
+model.kept = torch.zeros(100_000)
+optimizer.state.clear()
+first = optimizer.param_groups[0]['params'][0]
+optimizer.state[first] = {{'exp_avg': torch.zeros(200, 300), 'step': torch.tensor(3.0)}}
+for step in (2, 3):
+    assert state.save(step)
+assert all(map(torch.equal, before, copies))
+"""
+ASSIGNS = """
+    def load_state_dict(self, state, strict=True):
+        return super().load_state_dict(state, strict, assign=True)
+"""
+
+
+@pytest.mark.parametrize('more', ['', ASSIGNS], ids=['copies', 'assigns'])
+def test_what_is_loaded_does_not_change_with_later_saves(jobs, more):
+    """Also if the model keeps tensors of the state that it loads."""
+    run(jobs, KEEPS.format(more))
+
+
+def test_a_tensor_that_two_ranks_have_written_is_joined(jobs):
+    code = """
+torch.manual_seed(1)
+model = torch.nn.Linear(700, 500)
+state = cpprun_worker.Snapshot(model=model)
+whole = [each.clone() for each in model.parameters()]
+if os.environ['TORCHELASTIC_RESTART_COUNT'] == '1':
+    torch.nn.init.zeros_(model.weight)
+if not state.resume():
+    state.save(1)
+    killed()
+assert state.source == 'memory'
+assert all(map(torch.equal, model.parameters(), whole))
+torch.nn.init.zeros_(model.weight)
+state.save(2)
+assert state.resume() == 2 and not model.weight.any()
+"""
+    run(jobs, code, 2)
+
+
+def test_damaged_memory_is_skipped_and_named(jobs):
+    code = """
+model = torch.nn.Linear(700, 500)
+state = cpprun_worker.Snapshot(model=model)
+if not state.resume():
+    state.save(1)
+    memory = cpprun_worker._own_agent().request_arena(0)
+    at = 4096 + 40 * (dist.get_rank() * 1000 + 500)
+    memory[at : at + 8] = bytes(8)
+    killed()
+assert state.source == 'disk'
+"""
+    output = run(jobs, code, 2)
+    said = "step 1 in memory can't be used (rank 0: the copy in memory can't be used: its checksum"
+    assert said in output, output
+    assert '; fell back one to step-1' in output

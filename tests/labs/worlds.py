@@ -1,0 +1,21 @@
+"""Whether two worlds of a job took steps at the same time, from what lab_worker.py has noted."""
+
+
+def worlds_of(folder):
+    """(first step, last step, name) of each world, in the order of their beginning."""
+    found = {}
+    for path in folder.glob('life-*'):
+        words = path.read_text().split()
+        if len(words) != 3:  # its writer was killed
+            continue
+        name, first, last = words[0], float(words[1]), float(words[2])
+        known = found.get(name, (first, last))
+        found[name] = (min(first, known[0]), max(last, known[1]))
+    return sorted((first, last, name) for name, (first, last) in found.items())
+
+
+def check_one_world_at_a_time(folder, story):
+    worlds = worlds_of(folder)
+    assert worlds, story()
+    for earlier, later in zip(worlds, worlds[1:]):
+        assert earlier[1] <= later[0], (worlds, story())
