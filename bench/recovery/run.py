@@ -36,7 +36,7 @@ OURS, PRELOADED, ELASTIC, THEIRS, UNSHARED = (
     'torchrun',
     'torchrun, store of its own',
 )
-OWN = (OURS, PRELOADED)
+OWN = (OURS, PRELOADED, ELASTIC)
 SLOW_SECONDS = 20
 
 # Whether a goal is reached is a question of medians of the same run.

@@ -4,6 +4,7 @@ workers. The worker is tests/support/elastic_worker.py.
 
 import re
 import signal
+import socket
 
 import pytest
 from conftest import free_port, is_alive, kill, poll
@@ -21,7 +22,7 @@ class Nodes:
     def start(self, count=1, words=('sleep=0.05',)):
         for _ in range(count):
             if len(self.agents) == 1:  # the others connect to it
-                self.agents[0].wait_for(r'waiting: |call of process')
+                poll(self.is_hosted, 60, lambda: self.output)
             fixed = (f'--nnodes={self.nnodes}', '--nproc-per-node=2', '--max-restarts=3')
             own = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': PYTHON}
             self.agents.append(
@@ -32,6 +33,10 @@ class Nodes:
                 )
             )
         return self.agents[-1]
+
+    def is_hosted(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(('127.0.0.1', self.port)) == 0
 
     @property
     def output(self):
