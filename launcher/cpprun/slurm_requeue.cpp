@@ -104,9 +104,14 @@ void exclude_nodes(const std::string& job_id, const std::string& list,
 void requeue_if_stopped(const ClusterConfig& cluster, int exit_code,
                         const std::vector<std::string>& excluded) {
   if (!wants_requeue(cluster, exit_code)) return;
+  const std::string shown = show_job(cluster.job_id);
+  if (is_ended_by_slurm(shown)) {
+    return log::status("Slurm ends job " + cluster.job_id +
+                       " by itself (scancel, or a preemption), so it is not asked to requeue it");
+  }
   std::string list;
   if (!excluded.empty()) {
-    list = exclusion_list(show_job(cluster.job_id), excluded);
+    list = exclusion_list(shown, excluded);
     // The requeue ends this step with SIGTERM. The programs that are started here inherit this.
     std::signal(SIGTERM, SIG_IGN);
   }

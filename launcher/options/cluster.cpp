@@ -346,6 +346,19 @@ bool wants_requeue(const ClusterConfig& cluster, int exit_code) {
          cluster.requeues_max && cluster.restarts < *cluster.requeues_max;
 }
 
+// Slurm shows COMPLETING in place of the state until all processes have gone; a job at its time
+// limit then has that as its reason.
+bool is_ended_by_slurm(const std::string& shown_job) {
+  const auto has_field = [&](const std::string& field) {
+    const size_t at = shown_job.find(field);
+    if (at == std::string::npos) return false;
+    const size_t end = at + field.size();
+    return end == shown_job.size() || shown_job[end] == ' ' || shown_job[end] == '\n';
+  };
+  return has_field(" JobState=CANCELLED") ||
+         (has_field(" JobState=COMPLETING") && has_field(" Reason=None"));
+}
+
 std::string exclusion_list(const std::string& shown_job, const std::vector<std::string>& hosts) {
   constexpr std::string_view kField = "ExcNodeList=";
   std::vector<std::string> all;

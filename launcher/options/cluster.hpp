@@ -33,6 +33,11 @@ Result<ClusterView> fill_from_cluster(ParsedOptions& options, const Environment&
 // after 75 or after SIGTERM (also as --preempt-signal), up to the number that --requeue allows.
 bool wants_requeue(const ClusterConfig& cluster, int exit_code);
 
+// Whether `scontrol show job` tells that Slurm ends the job already: a user has cancelled it, or it
+// is preempted without a grace time, and Slurm requeues it by itself. The processes get SIGTERM as
+// at any other stop, and Slurm would requeue a cancelled job if asked. Pure.
+bool is_ended_by_slurm(const std::string& shown_job);
+
 // The value for ExcNodeList: what `scontrol show job` prints as its value (or "(null)"), and these
 // hosts by their short names, as Slurm calls its nodes. Pure.
 std::string exclusion_list(const std::string& shown_job, const std::vector<std::string>& hosts);

@@ -125,7 +125,8 @@ def test_scancel_of_a_running_job_saves_and_requeues_nothing(lab, cpprun, place)
     lab.run('scancel', job.number)
     fields = job.is_over()
     assert (fields['JobState'], fields['Restarts']) == ('CANCELLED', '0'), (fields, job.out())
-    wait_for(lambda: 'rank 0 saves' in job.out() and 'rank 1 saves' in job.out(), job.out())
+    assert 'rank 0 saves' in job.out() and 'rank 1 saves' in job.out(), job.out()
+    assert 'by itself (scancel, or a preemption)' in job.out(), job.out()
 
 
 # The second run of the job has both nodes.

@@ -1,5 +1,5 @@
-// ExcNodeList of a requeued Slurm job: what it has already, and the hosts that the job has
-// excluded.
+// What `scontrol show job` tells before a requeue: ExcNodeList, and whether Slurm ends the job
+// already.
 #include <gtest/gtest.h>
 
 #include "launcher/options/cluster.hpp"
@@ -20,6 +20,15 @@ TEST(ExclusionList, WhatTheUserHasExcludedStays) {
 TEST(ExclusionList, AnotherFormOfTheAnswerChangesNothing) {
   EXPECT_EQ(exclusion_list("", {"n1"}), "n1");
   EXPECT_EQ(exclusion_list("ExcNodeList=", {"n1"}), "n1");
+}
+
+TEST(JobThatSlurmEnds, IsToldFromOtherStops) {
+  EXPECT_TRUE(is_ended_by_slurm("JobId=7\n   JobState=CANCELLED Reason=None Dependency=(null)\n"));
+  EXPECT_TRUE(is_ended_by_slurm("JobId=7\n   JobState=COMPLETING Reason=None Dependency=(null)\n"));
+  EXPECT_FALSE(is_ended_by_slurm("JobId=7\n   JobState=RUNNING Reason=None Dependency=(null)\n"));
+  EXPECT_FALSE(is_ended_by_slurm("JobId=7\n   JobState=COMPLETING Reason=TimeLimit\n"));
+  EXPECT_FALSE(is_ended_by_slurm("JobId=7\n   JobState=COMPLETING Reason=BeginTime\n"));
+  EXPECT_FALSE(is_ended_by_slurm("")) << "no answer";
 }
 
 }  // namespace
