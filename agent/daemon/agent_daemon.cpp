@@ -360,6 +360,7 @@ void AgentDaemon::Impl::start_host() {
     event_recorder_->worker_exited(end);
     runner_->run(&agent::Agent::on_worker_exit, end);
   };
+  events.on_can_regroup = [this](int) { core_->on_can_regroup(); };
   events.on_kept = [this](LocalRank worker, Rank rank, int pid, int64_t step) {
     event_recorder_->worker_kept(worker, rank, pid, step);
   };
@@ -589,8 +590,7 @@ void AgentDaemon::Impl::connect() {
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
 }
 
-// Asked before each connection attempt, because the answer may change: a name becomes resolvable,
-// or the process that listened at the endpoint has ended.
+// Asked before each attempt: a name becomes resolvable, or what listened at the endpoint ends.
 std::optional<Endpoint> AgentDaemon::Impl::host_if_free(const std::vector<std::string>& addresses) {
   if (is_own_ || !host_job_ || finish_ || !core_->may_host(boot_now())) return std::nullopt;
   std::optional<Endpoint> own = host_job_(addresses);
@@ -719,7 +719,7 @@ void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
 
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   goodput_->sample();
-  event_recorder_->stopping();
+  event_recorder_->stopping(effect.keeps_survivors);
   unwatch_workers();
   if (effect.is_urgent) host_->be_urgent();
   if (effect.keeps_survivors) {

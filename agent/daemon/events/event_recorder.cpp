@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/core/stop_texts.hpp"
 #include "common/json.hpp"
 #include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
@@ -212,6 +213,7 @@ void EventRecorder::spawning() {
   failed_at_.reset();
   newest_snapshot_ = 0;
   ready_ = 0;
+  kept_ = 0;
   workers_ = static_cast<size_t>(config_.workers.nproc);
   spawned_at_ = boot_now();
   startup_progress_.begin(workers_);
@@ -232,6 +234,7 @@ void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid,
 
 void EventRecorder::worker_kept(LocalRank local_rank, Rank rank, int pid, int64_t step) {
   torch_.worker_started(local_rank, pid);
+  ++kept_;
   started_ += line(now(), "worker_kept",
                    {{"round", round_.value},
                     {"rank", rank.value},
@@ -247,6 +250,9 @@ void EventRecorder::round_started(const WorkerStarts& starts) {
   log_.write(std::exchange(started_, "") + line(now(), "round_started", round_fields(starts)));
   torch_.round_started();
   write_timing("spawn");
+  if (std::exchange(regroups_, false)) {
+    log::status(agent::regrouped_text(round_, kept_, static_cast<int64_t>(workers_) - kept_));
+  }
   const int64_t forked = starts.forked - std::exchange(forked_, starts.forked);
   if (forked == 0 || !config_.shows_timing) return;
   constexpr int64_t kMebibyte = 1 << 20;
@@ -256,7 +262,7 @@ void EventRecorder::round_started(const WorkerStarts& starts) {
 }
 
 ordered_json EventRecorder::round_fields(const WorkerStarts& starts) const {
-  ordered_json fields{{"round", round_.value}, {"workers", workers_}};
+  ordered_json fields{{"round", round_.value}, {"workers", workers_}, {"kept", kept_}};
   fields["forked"] = starts.forked - forked_;
   if (starts.forked == forked_) return fields;
   fields["import_saved_ms"] = milliseconds(starts.import_time);
@@ -337,7 +343,8 @@ void EventRecorder::worker_exited(const WorkerExit& end) {
 
 void EventRecorder::first_failure(const std::string& text) { begin_stop("failure", text); }
 
-void EventRecorder::stopping() {
+void EventRecorder::stopping(bool regroups) {
+  regroups_ = regroups_ || regroups;
   if (stop_reported_at_) return;
   stop_reported_at_ = now();
   phases_.begin(failed_at_.value_or(stop_reported_at_->at));

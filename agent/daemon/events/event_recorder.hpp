@@ -53,7 +53,8 @@ class EventRecorder {
   void worker_exited(const WorkerExit& end);
   void hangs_since(Instant since) { goodput_.hang(since); }
   void first_failure(const std::string& text);
-  void stopping();  // the agent stops the workers, for any reason
+  // The agent stops the workers, for any reason. `regroups`: those that can are to stay.
+  void stopping(bool regroups = false);
   // All workers are gone, or wait for the next round.
   void workers_gone(bool are_some_held = false);
 
@@ -123,6 +124,8 @@ class EventRecorder {
   bool has_spawned_ = false;  // a worker of this round
   size_t workers_ = 0;        // started in this round
   int64_t forked_ = 0;        // of all rounds
+  int64_t kept_ = 0;          // workers of this round that stay from the one before
+  bool regroups_ = false;     // workers were asked to stay for the next round
   size_t ready_ = 0;          // workers of this round that are ready
   Instant spawned_at_;        // of the last worker
   bool is_fetching_ = false;  // the agent fetches a snapshot before it starts the workers

@@ -473,6 +473,7 @@ bool WorkerChannel::on(Peer& peer, const channel::Began& began) {
 
 bool WorkerChannel::on(Peer& peer, const channel::Elastic&) {
   workers_.at(peer.local_rank).regroups_by = peer.id;
+  if (events_.on_can_regroup) events_.on_can_regroup(peer.local_rank);
   return true;
 }
 

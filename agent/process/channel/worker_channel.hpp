@@ -50,6 +50,8 @@ struct WorkerEvents {
                      std::function<void(bool)> answer)>
       on_fault_permit_request{};
   std::function<void(int local_rank, const channel::Began&)> on_began{};  // may come often
+  // A worker can regroup (worker_channel.hpp). May come often.
+  std::function<void(int local_rank)> on_can_regroup{};
   // A worker has left its process group, as it was asked; -1: it had completed no step.
   std::function<void(int local_rank, int64_t step)> on_released{};
 };

@@ -323,7 +323,7 @@ def _begin_round():
 
 def __getattr__(name):
     """Imports torch at the first use of Snapshot only."""
-    if name in ('elastic', 'RegroupError'):
+    if name in ('elastic', 'HealthCheckError', 'RegroupError'):
         from . import _elastic
 
         return getattr(_elastic, name)
@@ -335,6 +335,7 @@ def __getattr__(name):
 
 
 if TYPE_CHECKING:
+    from ._elastic import HealthCheckError as HealthCheckError
     from ._elastic import RegroupError as RegroupError
     from ._elastic import elastic as elastic
     from ._snapshot.snapshot import Snapshot as Snapshot
