@@ -11,6 +11,10 @@
 #include "common/time.hpp"
 #include "rendezvous/protocol/admin/admin_protocol.hpp"
 
+namespace cpprun {
+class BlockingSocket;
+}
+
 namespace cpprun::ctl {
 
 // An agent that listens on this machine (in this network namespace).
@@ -22,8 +26,6 @@ struct LocalAgent {
 // In the order of their pids. Pure: parses the text of /proc/net/unix.
 std::vector<LocalAgent> agents_in(const std::string& proc_net_unix);
 std::vector<LocalAgent> local_agents();
-
-class BlockingSocket;
 
 // A query that was sent to an agent. Several may be open at a time: a suspended agent then delays
 // the others' replies by no more than one limit.
