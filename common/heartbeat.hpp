@@ -19,6 +19,10 @@ struct Heartbeat {
   Duration age{};
   Duration step_takes{};  // zero: unknown
   Duration saved{};       // in this round training has waited so long for saves
+  // In this round, over the steps of which the worker has told it: the time in which it computed
+  // and waited for no other rank.
+  Duration computed{};
+  int64_t computed_steps = 0;
 };
 
 // How far a worker's start has come, by its messages: it is connected to its agent; it has restored

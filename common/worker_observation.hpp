@@ -4,12 +4,24 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "common/heartbeat.hpp"
 #include "common/ids.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
+
+// A section of its program that a worker has named, in this round.
+struct SectionTimes {
+  std::string name;
+  Duration longest{};  // of those that have ended
+  int64_t ended = 0;
+  Duration limit{};  // given by the program; zero: none
+
+  bool operator==(const SectionTimes&) const = default;
+};
 
 struct WorkerObservation {
   enum class State {
@@ -24,6 +36,9 @@ struct WorkerObservation {
   int pid = 0;
   State state = State::Going;
   std::optional<Heartbeat> beat;  // nullopt: the worker has not written one yet
+  std::vector<SectionTimes> sections{};
+  std::optional<SectionTimes> section{};  // in which it is
+  Duration section_age{};                 // since it entered that
   // Sums over the worker and its descendants. They may shrink when a descendant ends.
   Duration cpu{};
   uint64_t bytes = 0;  // read and written, output included

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # A demonstration from a clean clone: builds cpprun, trains with two workers, kills one of them, and
 # shows that training resumes from its snapshot. Then it runs the same job with two agents, as on
-# two machines, kills one agent and starts a replacement. Exits 0 only if it has observed all that.
+# two machines, kills one agent and starts a replacement. Last it kills one worker of a loop with
+# cpprun_worker.elastic, whose other workers keep their processes. Exits 0 only if it has observed
+# all that.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -140,6 +142,34 @@ replace_node() {
   sed -n 's/.*\(test accuracy [0-9.]* %\).*/   \1/p' "$work/nodes"
 }
 
+# A worker dies, and the others go on in their processes.
+keep_survivors() {
+  local command=(cpprun --standalone --nproc_per_node=3 --max_restarts=3 --preload=torch
+    examples/python/elastic_loop.py --steps 200 --sleep 0.02)
+  say "11. Now with a loop of cpprun_worker.elastic, and three workers:"
+  echo "   ${command[*]}"
+  rm -f "$work/out"
+  PATH=$root/build/release/bin:$root/.venv/bin:$PATH "${command[@]}" >"$work/out" 2>&1 &
+  launcher=$!
+  tail -n +1 -s 0.1 --pid="$launcher" -f "$work/out" | sed -u 's/^/   | /' &
+  viewer=$!
+  deadline=$((SECONDS + limit))
+  wait_for 'step 50 of' || give_up "the loop did not get going"
+  local victim status=0
+  victim=$(sed -n 's/.*\[rank 1\] process \([0-9]*\) .*/\1/p' "$work/out" | head -n 1)
+  say "12. Killing worker 1 (process $victim) with kill -9"
+  kill -KILL "$victim"
+  wait_for '2 workers stay, 1 is replaced' || give_up "the other workers did not stay"
+  wait_for 'all steps done' || give_up "the loop did not finish"
+  wait "$launcher" || status=$?
+  launcher=''
+  wait "$viewer" || true
+  viewer=''
+  [ "$status" = 0 ] || give_up "cpprun ended with exit code $status, not 0"
+  say "13. Done. Worker 1 was replaced; workers 0 and 2 kept their processes and lost no step:"
+  sed -n 's/.*\] \(process .* goes on .*\)/   \1/p' "$work/out"
+}
+
 launcher='' viewer='' agents=() elastic=()
 build
 work=$(mktemp -d)
@@ -148,3 +178,4 @@ trap 'exit 130' INT TERM
 train
 check_result
 replace_node
+keep_survivors

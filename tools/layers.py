@@ -15,6 +15,7 @@ ARROWS = {
     'common/log': {'common', 'common/machine', 'common/thread'},
     'common/loop': {'common', 'common/machine'},
     'common/tls': {'common', 'common/machine'},
+    'common/http': {'common', 'common/machine', 'common/tls'},
     'snapshot_files/pickle': {'common'},
     'snapshot_files/archive': {'common', 'snapshot_files/pickle'},
     'snapshot_files/folders': {'common', 'snapshot_files/archive'},
@@ -84,6 +85,7 @@ ARROWS = {
     'agent/daemon': {
         'common',
         'common/faults',
+        'common/http',  # the notice of a failed job
         'common/log',
         'common/loop',
         'common/machine',
@@ -143,6 +145,7 @@ ARROWS = {
     'launcher/cpprunctl': {
         'common',
         'common/faults',
+        'common/http',  # a socket with a deadline
         'common/log',
         'common/machine',
         'common/proof',

@@ -297,7 +297,7 @@ void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects)
   if (end.is_success()) return;
   on_worker_failed(now, end, effects);
   if (!std::exchange(is_exit_awaited_, false)) return;
-  held_failure_ = FirstFailure{end, assignment_};
+  held_failure_ = FirstFailure{end, assignment_, survivors_.are_asked()};
   if (end.exit_code != kStoppedResumable) flush_held_failure(effects);
   unreported_failure_ = control::Failed{assignment_.round, for_the_wire(end), false};
   unreported_failure_->sent_at = now;
@@ -490,7 +490,8 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
       become_stopped(now, effects);
       return;
     case State::Running:
-      effects.push_back(stop_event(message, assignment_, false));
+      effects.push_back(
+          stop_event(message, assignment_, false, survivors_.may_stay(assignment_, message)));
       if (survivors_.may_stay(assignment_, message)) return stop_but_survivors(effects);
       stop_workers(options_.stop_grace, is_drain, effects);
       return;

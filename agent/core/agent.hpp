@@ -99,6 +99,8 @@ class Agent {
   void on_no_step(LocalRank worker) { exits_.on_no_step(worker); }
   // A worker has completed its first step of this round.
   void on_step() { survivors_.on_step(); }
+  // A worker can regroup. Comes before its on_step().
+  void on_can_regroup() { survivors_.on_can_regroup(); }
   // A worker has failed; on_worker_exit() with its last lines follows. The agent stops the other
   // workers at once, because the lines may take limits::kLastLinesTimeout.
   void on_worker_failed(Instant now, const WorkerExit& end, Effects& effects);
@@ -186,6 +188,7 @@ class Agent {
   void on(Instant, const control::AdminReply&, Effects&) {}
   void on(Instant, const control::Challenge&, Effects&) {}
   void on(Instant, const control::Watch&, Effects&) {}           // the daemon handles it
+  void on(Instant, const control::SlowRank&, Effects&) {}        // an event
   void on(Instant, const control::LogTailRequest&, Effects&) {}  // the daemon handles it
   void on(Instant now, const control::Redirect& message, Effects& effects);
   // Only the next coordinator needs them.

@@ -15,6 +15,7 @@
 #include "common/limits/regroup.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/limits/store.hpp"
+#include "common/straggler_policy.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -204,6 +205,7 @@ struct AgentConfig {
   int max_restarts = 0;
   int startup_failures = 0;  // as JobSpec::startup_failures; 0: off
   int exclude_after = 0;     // as JobSpec::exclude_after; 0: off
+  StragglerPolicy stragglers = StragglerPolicy::Report;
   NodeCheckConfig node_check;
   std::string state_dir;                               // of the job's host records; empty: not kept
   bool stops_on_repeat = false;                        // --on-repeat=stop
@@ -224,6 +226,7 @@ struct AgentConfig {
   FaultConfig faults;
   FailureFormat failure_format = FailureFormat::Auto;
   bool shows_timing = false;  // --timing
+  std::string notify_url;     // gets the failure summary; secret; empty: none
   // The agents of all nodes print to one console, so that only one prints the failure summary.
   bool shares_console = false;
   ClusterConfig cluster;

@@ -130,6 +130,7 @@ struct SetWorkerLease {
 struct FirstFailure {
   WorkerExit end;
   control::RankAssignment assignment;
+  bool regroups = false;  // the other workers are asked to
 };
 
 // Status: the state of the job, for its user; no cause for alarm.

@@ -60,17 +60,26 @@ Duration HangWatch::stopped_limit() const {
 }
 
 Duration HangWatch::limit(const Track& track) const {
+  if (track.section) {
+    const bool is_fixed = config_.mode == HangConfig::Mode::Fixed;
+    return sections_.limit(*track.section, is_fixed ? config_.limit : limits::kHangSilence,
+                           is_fixed ? config_.limit : limits::kHangSilenceLong);
+  }
   if (config_.mode == HangConfig::Mode::Fixed) return config_.limit;
   const uint32_t phase = track.beat ? track.beat->phase : kStartingPhase;
   const bool is_regular = track.beat && (phase == kTrainingPhase || phase == kEvaluatingPhase);
   const Duration least = is_regular ? limits::kHangSilence : limits::kHangSilenceLong;
-  const Duration longest = phase < kPhases ? track.longest_gap[phase] : Duration{};
+  const Duration longest = phase < kPhases ? longest_gap_[phase] : Duration{};
   return std::max(least, longest * kGapFactor);
 }
 
 // How long the worker has shown no progress, by the measure of its phase.
 Duration HangWatch::silence(const Track& track, Instant now) const {
   const Duration quiet = now - track.moved_at;
+  if (track.section) {
+    const Duration inside = now - std::max({track.section_since, track.beat_at, awake_since_});
+    return track.section->limit > Duration{} ? inside : std::min(inside, quiet);
+  }
   if (takes_long(track.beat)) return quiet;
   const Duration since_beat = now - std::max(track.beat_at, awake_since_);
   return config_.mode == HangConfig::Mode::Auto ? std::min(since_beat, quiet) : since_beat;
@@ -78,7 +87,7 @@ Duration HangWatch::silence(const Track& track, Instant now) const {
 
 // In a phase that may take long, and busy: the other workers may wait for it.
 bool HangWatch::is_in_long_work(const Track& track, Instant now) const {
-  return takes_long(track.beat) && now - track.moved_at < limit(track);
+  return (takes_long(track.beat) || track.section) && now - track.moved_at < limit(track);
 }
 
 // ---------------------------------------------------------------- observations
@@ -117,6 +126,10 @@ std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerObserva
     if (!track.stopped_since.is_never()) {
       next_observation_ = std::min(next_observation_, track.stopped_since + stopped_limit());
     }
+    if (track.section && track.section->limit > Duration{}) {
+      const Instant begun = std::max({track.section_since, track.beat_at, awake_since_});
+      next_observation_ = std::min(next_observation_, begun + track.section->limit);
+    }
   }
   std::optional<Hang> hang = detect(now, workers);
   next_observation_ =
@@ -133,7 +146,7 @@ void HangWatch::restart_silence(Instant now) {
   }
 }
 
-void HangWatch::update(Instant now, const WorkerObservation& worker, Track& track) const {
+void HangWatch::update(Instant now, const WorkerObservation& worker, Track& track) {
   const auto used = worker.cpu > track.cpu ? worker.cpu - track.cpu : track.cpu - worker.cpu;
   const bool has_worked = used * 100 > (now - observed_at_) * kIdlePercent;
   if (has_worked || worker.bytes != track.bytes || track.pid != worker.pid) track.moved_at = now;
@@ -143,13 +156,16 @@ void HangWatch::update(Instant now, const WorkerObservation& worker, Track& trac
   const bool is_stopped = worker.state == State::Stopped;
   if (!is_stopped) track.stopped_since = Instant::never();
   if (is_stopped && track.stopped_since.is_never()) track.stopped_since = now;
+  track.section = worker.section;
+  track.section_since = now - worker.section_age;
+  sections_.learn(worker.sections);
   if (!worker.beat) return;
   const Instant beat_at = now - worker.beat->age;
   const bool is_next = track.beat && track.beat->phase == worker.beat->phase;
   if (is_next && worker.beat->phase < kPhases) {
     // Several steps between two observations share the time equally.
     const int64_t steps = steps_between(*track.beat, *worker.beat);
-    Duration& longest = track.longest_gap[worker.beat->phase];
+    Duration& longest = longest_gap_[worker.beat->phase];
     if (beat_at > track.beat_at) longest = std::max(longest, (beat_at - track.beat_at) / steps);
   }
   track.beat = worker.beat;
@@ -163,7 +179,9 @@ std::optional<Hang> HangWatch::detect(Instant now, const std::vector<WorkerObser
   if (std::optional<Hang> stopped = find_stopped(now, workers)) return stopped;
   if (!is_breach(now)) return std::nullopt;
   Hang hang = describe(now, workers);
-  hang.is_sure = config_.mode == HangConfig::Mode::Fixed || all_beat(workers);
+  const bool is_over =
+      std::ranges::any_of(tracks_, [&](const auto& t) { return is_over_limit(t.second, now); });
+  hang.is_sure = is_over || config_.mode == HangConfig::Mode::Fixed || all_beat(workers);
   if (!hang.is_sure && std::exchange(is_reported_, true)) return std::nullopt;
   return hang;
 }
@@ -180,6 +198,8 @@ std::optional<Hang> HangWatch::find_stopped(Instant now,
 }
 
 bool HangWatch::is_breach(Instant now) const {
+  const auto is_over = [&](const auto& item) { return is_over_limit(item.second, now); };
+  if (std::ranges::any_of(tracks_, is_over)) return true;
   const auto is_silent = [&](const auto& item) {
     return silence(item.second, now) >= limit(item.second);
   };
@@ -192,6 +212,11 @@ bool HangWatch::is_breach(Instant now) const {
 
 std::string HangWatch::silence_text(Instant now, const WorkerObservation& worker) const {
   const Track& track = tracks_.at(worker.local_rank.value);
+  if (track.section) {
+    const Duration inside = now - std::max(track.section_since, awake_since_);
+    return "in the section '" + track.section->name + "' for " + text::seconds(inside) + "; " +
+           sections_.limit_text(*track.section, limit(track));
+  }
   if (!worker.beat) {
     return "no CPU time, input or output for " + text::seconds(now - track.moved_at);
   }
@@ -219,6 +244,11 @@ const WorkerObservation& HangWatch::find_outlier(Instant now,
       why = words;
       return worker;
     }
+  }
+  for (const WorkerObservation& worker : workers) {
+    if (!is_over_limit(tracks_.at(worker.local_rank.value), now)) continue;
+    why = "; the others are within theirs";
+    return worker;
   }
   const auto silence_of = [&](const WorkerObservation& w) {
     return silence(tracks_.at(w.local_rank.value), now);

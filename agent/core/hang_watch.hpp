@@ -8,6 +8,8 @@
 //   one that hangs, so all workers of the node must be idle.
 // - Startup and saving may take long. A worker in these phases hangs only if it is idle as well;
 //   while it is busy, the others may wait for it.
+// - A worker in a section that its program has named has the limit of that section
+//   (section_limits.hpp).
 // - While a debugger is attached to a worker, no worker hangs.
 //
 // --hang-timeout=SECONDS sets the limit. With `auto` HangWatch learns limits, and a hang ends the
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "agent/core/config.hpp"
+#include "agent/core/section_limits.hpp"
 #include "common/time.hpp"
 #include "common/worker_observation.hpp"
 
@@ -41,6 +44,10 @@ class HangWatch {
 
   void begin_round(Instant now);
   void end_round();
+  // What these workers show of the length of sections, for later rounds.
+  void learn(const std::vector<WorkerObservation>& workers) {
+    for (const WorkerObservation& worker : workers) sections_.learn(worker.sections);
+  }
 
   // Evaluates an observation of all live workers. May come at any time, and is due at next_look().
   // After a sure hang the round needs no further observation.
@@ -64,7 +71,8 @@ class HangWatch {
     Instant stopped_since = Instant::never();  // never: not stopped
     Instant beat_at;                           // time of the newest heartbeat
     std::optional<Heartbeat> beat;
-    std::array<Duration, kPhases> longest_gap{};  // between heartbeats, by phase
+    std::optional<SectionTimes> section;  // in which it is
+    Instant section_since;
   };
 
   Duration interval() const;
@@ -72,7 +80,12 @@ class HangWatch {
   Duration limit(const Track& track) const;
   Duration silence(const Track& track, Instant now) const;
   bool is_in_long_work(const Track& track, Instant now) const;
-  void update(Instant now, const WorkerObservation& worker, Track& track) const;
+  // Longer in its section than the program allows. This needs no other evidence.
+  bool is_over_limit(const Track& track, Instant now) const {
+    return track.section && track.section->limit > Duration{} &&
+           silence(track, now) >= track.section->limit;
+  }
+  void update(Instant now, const WorkerObservation& worker, Track& track);
   void restart_silence(Instant now);
   std::optional<Hang> detect(Instant now, const std::vector<WorkerObservation>& workers);
   std::optional<Hang> find_stopped(Instant now,
@@ -84,6 +97,9 @@ class HangWatch {
 
   const HangConfig config_;
   std::map<int64_t, Track> tracks_;  // by local rank
+  // Learned in all rounds: the longest gaps between heartbeats, by phase, and the sections.
+  std::array<Duration, kPhases> longest_gap_{};
+  SectionLimits sections_;
   Instant observed_at_;
   Instant awake_since_;  // silence before this time does not count
   Instant next_observation_ = Instant::never();

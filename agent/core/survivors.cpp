@@ -4,7 +4,7 @@ namespace cpprun::agent {
 
 bool Survivors::may_stay(const control::RankAssignment& assignment) const {
   const bool is_last = assignment.restart_count >= assignment.max_restarts;
-  return is_enabled_ && !is_last && has_stepped_;
+  return is_enabled_ && !is_last && can_regroup_ && has_stepped_;
 }
 
 // Losses and arrivals of nodes are charged to no budget.
@@ -14,7 +14,7 @@ bool Survivors::may_stay(const control::RankAssignment& assignment,
     case control::StopCause::Failure: return may_stay(assignment);
     case control::StopCause::NodeLost:
     case control::StopCause::NodeLeft:
-    case control::StopCause::Growth: return is_enabled_ && has_stepped_;
+    case control::StopCause::Growth: return is_enabled_ && can_regroup_ && has_stepped_;
     default: return false;
   }
 }
@@ -33,6 +33,7 @@ void Survivors::drop(Duration grace, Effects& effects) {
 
 void Survivors::on_round_started() {
   has_stepped_ = false;
+  can_regroup_ = are_held();
   phase_ = Phase::None;
 }
 

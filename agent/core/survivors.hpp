@@ -1,5 +1,6 @@
 // Survivors: the workers of this node that stay alive between two rounds, because they can regroup.
-// Knows whether the workers of a round may be asked to, and whether some are held. Pure.
+// Knows whether the workers of a round may be asked to, and whether some are held. Where no worker
+// can regroup, all are restarted as ever. Pure.
 //
 // After a round in which no worker here has completed a step all workers are restarted: one that
 // waits for others to join cannot be woken, and what makes survivors fail may be in their memory.
@@ -30,6 +31,8 @@ class Survivors {
   // No worker is left.
   void on_gone() { phase_ = Phase::None; }
   void on_round_started();
+  // A worker of this node can regroup, in this round and, if it stays, in the next one.
+  void on_can_regroup() { can_regroup_ = true; }
   // A worker here has completed its first step of the round.
   void on_step() { has_stepped_ = true; }
 
@@ -44,6 +47,7 @@ class Survivors {
 
   bool is_enabled_;
   Phase phase_ = Phase::None;
+  bool can_regroup_ = false;  // a worker here
   bool has_stepped_ = false;  // a worker here, in this round
 };
 

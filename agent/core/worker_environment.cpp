@@ -171,6 +171,7 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
   replaced.insert("CPPRUN_ETCD_PASSWORD");  // nor take part in the election
   replaced.insert("CPPRUN_SECRET");         // nor connect as agents
   replaced.insert("CPPRUN_SECRET_FILE");
+  replaced.insert("CPPRUN_NOTIFY_URL");  // often holds a token
   std::vector<std::string> all;
   for (const std::string& entry : config.environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));

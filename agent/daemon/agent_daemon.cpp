@@ -24,16 +24,16 @@
 #include "agent/daemon/scheduler_exit_code.hpp"
 #include "agent/daemon/services/admin_service.hpp"
 #include "agent/daemon/services/batch_host_watch.hpp"
+#include "agent/daemon/services/failure_notice.hpp"
 #include "agent/daemon/services/file_timer_server.hpp"
 #include "agent/daemon/services/goodput_monitor.hpp"
 #include "agent/daemon/services/hang_monitor.hpp"
 #include "agent/daemon/services/health_server.hpp"
 #include "agent/daemon/services/host_record_file.hpp"
-#include "agent/daemon/services/log_tail_reporter.hpp"
 #include "agent/daemon/services/node_checker.hpp"
-#include "agent/daemon/services/progress_reporter.hpp"
 #include "agent/daemon/services/store_monitor.hpp"
 #include "agent/daemon/services/stuck_reporter.hpp"
+#include "agent/daemon/services/worker_reports.hpp"
 #include "agent/daemon/snapshots/replica_manager.hpp"
 #include "agent/daemon/snapshots/snapshot_manager.hpp"
 #include "agent/daemon/stream_routes.hpp"
@@ -136,9 +136,13 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void on_milestone(int local_rank, WorkerMilestone milestone) {
     const LocalRank worker(local_rank);
     event_recorder_->on_milestone(worker, milestone, host_->step_of(local_rank).value_or(-1));
-    if (milestone == WorkerMilestone::Stepped) goodput_->on_stepped();
-    if (milestone == WorkerMilestone::Stepped) core_->on_step();
+    if (milestone == WorkerMilestone::Stepped) on_stepped();
     if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
+  }
+  void on_stepped() {
+    goodput_->on_stepped();
+    core_->on_step();
+    if (reports_) reports_->on_stepped();
   }
   void warn(const std::string& text) {  // in the log and as an event
     log::warning(text);
@@ -182,7 +186,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
     starter_->on_ended();
     event_recorder_->workers_gone(are_some_held);
     goodput_->on_round_over();
-    progress_->on_round_ended();
+    reports_->on_round_ended();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
     if (timers_) timers_->end_round();
@@ -201,7 +205,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
   void on_message(const control::CoordinatorMessage& message);
   void open_admin_service();
-  void open_dashboard();
+  void open_reports();
   void close(bool is_reset);
   void end_loop() {
     CPPRUN_CHECK(finish_.has_value());
@@ -259,8 +263,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::unique_ptr<SnapshotManager> snapshots_;  // with --snapshot-dir only
   std::unique_ptr<ReplicaManager> replicas_;    // with --snapshot-replicas=1 only
   std::unique_ptr<FaultInjector> faults_;       // with a fault plan only
-  std::unique_ptr<ProgressReporter> progress_;  // created with the connection
-  std::unique_ptr<LogTailReporter> tails_;      // created with the connection
+  std::unique_ptr<WorkerReports> reports_;      // created with the connection
   std::optional<agent::Agent> core_;
   // Handles the expired timer before messages that have arrived: after a suspend or freeze the
   // worker lease may have ended, and then the workers must be killed first (R11).
@@ -357,6 +360,7 @@ void AgentDaemon::Impl::start_host() {
     event_recorder_->worker_exited(end);
     runner_->run(&agent::Agent::on_worker_exit, end);
   };
+  events.on_can_regroup = [this](int) { core_->on_can_regroup(); };
   events.on_kept = [this](LocalRank worker, Rank rank, int pid, int64_t step) {
     event_recorder_->worker_kept(worker, rank, pid, step);
   };
@@ -469,6 +473,8 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   const int own_code = reporter_->finish(*finish_, logs, *event_recorder_);
   const int code = code_for_scheduler(config_.cluster, *finish_, others_continue_, own_code);
   event_recorder_->finished(*finish_, code);
+  if (is_own_ || is_of_coordinator(core_->assignment()))
+    send_failure_notice(config_.notify_url, event_recorder_->summary());
   using How = agent::Finish::How;
   close_folder(finish_->how == How::Success || finish_->how == How::Stopped);
   return faults_ ? faults_->finish(code) : code;
@@ -500,21 +506,17 @@ void AgentDaemon::Impl::open_admin_service() {
   if (Status ok = admin_->open(); !ok) log::info(ok.error().text);
 }
 
-void AgentDaemon::Impl::open_dashboard() {
-  ProgressReporter::Callbacks progress;
-  progress.heartbeats = [this] { return host_->heartbeats(config_.workers.nproc); };
-  progress.round = [this] { return core_->assignment().round; };
-  progress.send = [this](const control::Progress& report) { connection_->send(report); };
-  progress_ = std::make_unique<ProgressReporter>(loop_, std::move(progress));
-  LogTailReporter::Callbacks tails;
-  tails.files = [this](int local_rank) {
+void AgentDaemon::Impl::open_reports() {
+  WorkerReports::Callbacks callbacks;
+  callbacks.heartbeats = [this] { return host_->heartbeats(config_.workers.nproc); };
+  callbacks.round = [this] { return core_->assignment().round; };
+  callbacks.files = [this](int local_rank) {
     StreamRoutes streams = route_streams(config_.logs, folder_, local_rank, "");
     return LogTailReporter::Files{std::move(streams.out.file), std::move(streams.err.file)};
   };
-  tails.round = [this] { return core_->assignment().round; };
-  tails.send = [this](const control::LogLines& lines) { connection_->send(lines); };
-  tails.workers = config_.workers.nproc;
-  tails_ = std::make_unique<LogTailReporter>(loop_, std::move(tails));
+  callbacks.send = [this](const control::AgentMessage& report) { connection_->send(report); };
+  callbacks.workers = config_.workers.nproc;
+  reports_ = std::make_unique<WorkerReports>(loop_, callbacks);
 }
 
 void AgentDaemon::Impl::open_replicas() {
@@ -558,7 +560,7 @@ void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresse
 }
 
 void AgentDaemon::Impl::connect() {
-  open_dashboard();
+  open_reports();
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
     serve_snapshots(addresses);
@@ -568,8 +570,7 @@ void AgentDaemon::Impl::connect() {
   };
   events.on_message = [this](const control::CoordinatorMessage& message) { on_message(message); };
   events.on_disconnected = [this] {
-    progress_->on_disconnected();
-    tails_->on_disconnected();
+    reports_->on_disconnected();
     if (faults_) faults_->on_disconnected();
     admin_->on_disconnected();
     batch_host_.on_disconnected();
@@ -589,8 +590,7 @@ void AgentDaemon::Impl::connect() {
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
 }
 
-// Asked before each connection attempt, because the answer may change: a name becomes resolvable,
-// or the process that listened at the endpoint has ended.
+// Asked before each attempt: a name becomes resolvable, or what listened at the endpoint ends.
 std::optional<Endpoint> AgentDaemon::Impl::host_if_free(const std::vector<std::string>& addresses) {
   if (is_own_ || !host_job_ || finish_ || !core_->may_host(boot_now())) return std::nullopt;
   std::optional<Endpoint> own = host_job_(addresses);
@@ -615,8 +615,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   const auto* permit = std::get_if<control::FaultPermit>(&message);
   if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
   if (is_own_) host_record_file_.save(message);
-  if (const auto* watch = std::get_if<control::Watch>(&message)) progress_->on_watch(*watch);
-  if (const auto* tail = std::get_if<control::LogTailRequest>(&message)) tails_->on_tail(*tail);
+  reports_->on_message(message);
 }
 
 void AgentDaemon::Impl::catch_signals() {
@@ -720,7 +719,7 @@ void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
 
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   goodput_->sample();
-  event_recorder_->stopping();
+  event_recorder_->stopping(effect.keeps_survivors);
   unwatch_workers();
   if (effect.is_urgent) host_->be_urgent();
   if (effect.keeps_survivors) {

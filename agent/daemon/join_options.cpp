@@ -40,6 +40,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   job_spec.startup_failures = config.startup_failures;
   job_spec.exclude_after = config.exclude_after;
   job_spec.stops_on_repeat = config.stops_on_repeat;
+  job_spec.stragglers = config.stragglers;
   job_spec.has_fixed_ranks = rendezvous.backend == Backend::Static;
   job_spec.is_agent_store = rendezvous.worker_store == WorkerStore::Agent;
   job_spec.is_store_for_members = rendezvous.is_store_for_members;
@@ -61,6 +62,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.facts.clock_domain = own_clock_domain();
   options.facts.reports_progress = true;
   options.facts.reports_log_lines = true;
+  options.facts.knows_slow_ranks = true;
   options.facts.has_default_run_id = rendezvous.has_default_run_id;
   options.facts.pid = ::getpid();
   options.facts.has_snapshot_dir = !config.snapshot_dir.empty();

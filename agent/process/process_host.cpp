@@ -758,8 +758,9 @@ std::vector<StackTarget> ProcessHost::look() const {
     target.worker.local_rank = worker.local_rank();
     target.worker.rank = worker.rank();
     const auto rank = static_cast<int>(worker.local_rank().value);
-    if (channel_) target.worker.beat = channel_->heartbeat(rank);
+    if (channel_) channel_->observe(rank, target.worker);
     if (channel_) target.stack_file = channel_->stack_file(rank);
+    if (channel_) target.trace = channel_->trace_files(rank);
     seen.push_back(std::move(target));
   }
   std::ranges::sort(seen, {}, [](const StackTarget& t) { return t.worker.local_rank.value; });

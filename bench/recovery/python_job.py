@@ -21,7 +21,11 @@ SCRIPTS = {
 RESTARTS = 100  # more than any measurement needs
 
 Stamp = collections.namedtuple('Stamp', 'kind ns rank pid')
-Launcher = collections.namedtuple('Launcher', 'name command environment')
+# `scripts`: by program, instead of those of SCRIPTS; other programs it does not run. None: all of
+# SCRIPTS.
+Launcher = collections.namedtuple(
+    'Launcher', 'name command environment scripts', defaults=(None,)
+)
 
 
 def pss_mib(pid):
@@ -40,7 +44,7 @@ class Job:
         self.stamp_file.touch()
         module = ['--import', 'slow_import'] if slow_seconds is not None else []
         own = ['--standalone', f'--nproc-per-node={ranks}', f'--max-restarts={RESTARTS}']
-        script = [str(word) for word in SCRIPTS[program]]
+        script = [str(word) for word in (launcher.scripts or SCRIPTS)[program]]
         self.command = [*launcher.command, *own, str(HERE / 'stamped.py'), *module, *script]
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))},

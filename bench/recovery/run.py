@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares how fast Python jobs start and recover under cpprun, with and without --preload, and
-under torchrun.
+"""Compares how fast Python jobs start and recover under cpprun, with and without --preload and
+cpprun_worker.elastic, and under torchrun.
 
     bench/recovery/run.py               # all; prints Markdown for bench/README.md
     bench/recovery/run.py --quick       # one run of little: checks that everything works
@@ -29,13 +29,14 @@ sys.path.insert(0, str(HERE.parent / 'compare'))
 import machine  # noqa: E402
 from python_job import ROOT, Job, Launcher, pss_mib  # noqa: E402
 
-OURS, PRELOADED, THEIRS, UNSHARED = (
+OURS, PRELOADED, ELASTIC, THEIRS, UNSHARED = (
     'cpprun',
     'cpprun --preload',
+    'cpprun --preload + elastic',
     'torchrun',
     'torchrun, store of its own',
 )
-OWN = (OURS, PRELOADED)
+OWN = (OURS, PRELOADED, ELASTIC)
 SLOW_SECONDS = 20
 
 # Whether a goal is reached is a question of medians of the same run.
@@ -47,7 +48,7 @@ class Table:
 
     def __init__(self):
         self.samples = collections.defaultdict(lambda: collections.defaultdict(list))
-        self.goals = {}
+        self.goals = collections.defaultdict(dict)  # by row and launcher
 
     def add(self, row, launcher, value):
         self.samples[row][launcher].append(value)
@@ -61,17 +62,19 @@ class Table:
         return found if math.isfinite(found) else None
 
     def outcome(self, row):
-        if row not in self.goals:
-            return ''
-        text, limit = self.goals[row]
-        wanted, got = limit(self), self.median(row, PRELOADED)
+        return '; '.join(self._outcome(row, name) for name in self.goals.get(row, ()))
+
+    def _outcome(self, row, launcher):
+        text, limit = self.goals[row][launcher]
+        text = f'{launcher.removeprefix("cpprun ")}: {text}'
+        wanted, got = limit(self), self.median(row, launcher)
         if wanted is None or got is None:
             return text
         return f'{text} = {wanted:.2f}: {"reached" if got <= wanted else "MISSED"}'
 
     def markdown(self, launchers):
         names = [launcher.name for launcher in launchers]
-        lines = ['| what | ' + ' | '.join(names) + ' | goal for --preload |']
+        lines = ['| what | ' + ' | '.join(names) + ' | goal |']
         lines.append('| --- |' + ' ---: |' * len(names) + ' --- |')
         for row in list(self.samples):  # median() adds those that a goal alone names
             values = [self.median(row, name) for name in names]
@@ -106,6 +109,8 @@ def crash(job, table, row, launcher):
     victim = random.choice(list(before.values())).pid
     killed_at = machine.now()
     os.kill(newest_pid(job, victim), signal.SIGKILL)
+    if launcher == ELASTIC:
+        return end_of_regrouping(job, table, row, killed_at)
     begun = job.wait_for('begin', killed_at)
     imported = begun and job.wait_for('imported', killed_at)
     stepped = imported and job.wait_for('step', max(s.ns for s in imported.values()))
@@ -120,6 +125,14 @@ def crash(job, table, row, launcher):
     table.add(f'{row}: … imports, s', launcher, seconds(last_begun, last_imported))
     table.add(f"{row}: … the script's own setup, s", launcher, seconds(last_imported, last_step))
     return True
+
+
+def end_of_regrouping(job, table, row, killed_at):
+    """Survivors begin and import nothing: their program tells when a round has made a step."""
+    stepped = job.wait_for('first_step', killed_at)
+    last = stepped and seconds(killed_at, max(stamp.ns for stamp in stepped.values()))
+    table.add(f'{row}: crash to next step of all ranks, s', ELASTIC, last)
+    return bool(stepped)
 
 
 def newest_pid(job, pid):
@@ -161,17 +174,20 @@ def measure_import(launcher, table, options):
 def set_goals(table, options):
     for program in ('bare loop', 'digits'):
         row = f'{program}, n = 4: crash to next step of all ranks, s'
-        table.goals[row] = Goal(
-            "1/10 of torchrun's", of_median(row, (THEIRS, UNSHARED), 0.1)
-        )
+        limit = of_median(row, (THEIRS, UNSHARED), 0.1)
+        table.goals[row][PRELOADED] = Goal("1/10 of torchrun's", limit)
+    row = 'bare loop, n = 4: crash to next step of all ranks, s'
+    limit = of_median(row, (THEIRS, UNSHARED), 0.05)
+    table.goals[row][ELASTIC] = Goal("1/20 of torchrun's", limit)
     start = f'n = {options.most}: start to first all-reduce, s'
     one_import = of_median('n = 1: import of torch, s', (OURS,), 1.3, 0.5)
-    table.goals[start] = Goal('1.3 × one import + 0.5 s', one_import)
+    table.goals[start][PRELOADED] = Goal('1.3 × one import + 0.5 s', one_import)
     slow = 'bare loop, n = 2, with a slow import: crash to next step of all ranks, s'
     fast = 'bare loop, n = 2: crash to next step of all ranks, s'
-    table.goals[slow] = Goal('1.1 × without it', of_median(fast, (PRELOADED,), 1.1))
+    table.goals[slow][PRELOADED] = Goal('1.1 × without it', of_median(fast, (PRELOADED,), 1.1))
     memory = f'n = {options.most}: PSS of all workers, MiB'
-    table.goals[memory] = Goal("0.4 × spawned ones'", of_median(memory, (OURS,), 0.4))
+    limit = of_median(memory, (OURS,), 0.4)
+    table.goals[memory][PRELOADED] = Goal("0.4 × spawned ones'", limit)
 
 
 def measure(launchers, table, options):
@@ -181,12 +197,14 @@ def measure(launchers, table, options):
         for launcher in turn:
             if launcher.name == OURS:
                 measure_import(launcher, table, options)
-            measure_start(launcher, table, options, options.most)
+            if launcher.scripts is None:
+                measure_start(launcher, table, options, options.most)
         for program in ('bare loop', 'digits'):
             for ranks in options.ranks:
                 for launcher in turn:
-                    measure_crashes(launcher, table, options, program, ranks)
-    for launcher in launchers:
+                    if launcher.scripts is None or program in launcher.scripts:
+                        measure_crashes(launcher, table, options, program, ranks)
+    for launcher in (each for each in launchers if each.scripts is None):
         slow = launcher
         if launcher.name == PRELOADED:
             command = [word.replace('=torch', '=torch,slow_import') for word in launcher.command]
@@ -223,6 +241,9 @@ def find_launchers(options):
         Launcher(OURS, [str(folder / 'cpprun')], own),
         Launcher(PRELOADED, [str(folder / 'cpprun'), '--preload=torch'], own),
     ]
+    sdk = {**own, 'PYTHONPATH': os.pathsep.join([str(HERE), str(ROOT / 'worker_sdk' / 'python')])}
+    scripts = {'bare loop': (HERE / 'elastic_loop.py',)}
+    launchers.append(launchers[-1]._replace(name=ELASTIC, environment=sdk, scripts=scripts))
     if theirs:
         launchers.append(Launcher(THEIRS, [theirs], own))
         unshared = {**own, 'TORCH_DISABLE_SHARE_RDZV_TCP_STORE': '1'}

@@ -3,6 +3,7 @@
 
     bench/snapshot/python_snapshots.py             # prints Markdown; 1 GiB of state
     bench/snapshot/python_snapshots.py --mib 64    # checks that everything works
+    bench/snapshot/python_snapshots.py --resume    # only how long resuming takes
 
 The pause of a save stands beside one memcpy of the bytes that the rank saves, and beside
 torch.distributed.checkpoint.async_save of the same model, in the same process; DLRover's flash
@@ -196,7 +197,7 @@ def median(lines, key):
     return statistics.median(line[key] for line in lines)
 
 
-def report(folder, mib):
+def report_saves(folder, mib):
     per_gib = 1000 * 2 / (mib / 1024)
     lines = launch('pause', f'{folder}/pause', mib)
     keys = ('copy', 'ours', 'asking', 'async_save')
@@ -217,20 +218,24 @@ def report(folder, mib):
     print(f'| steps in {KEPT_S * KEPT_RUNS} s | with a save every 2 s | kept |')
     print('| ---: | ---: | ---: |')
     print(f'| {plain // 2} | {saving // 2} | {saving / plain:.3f} (goal 0.95) |\n')
+
+
+def report_resume(folder, mib):
     place = f'{folder}/resume'
     lines = launch('resume', place, mib)
     memory = max(line['seconds'] for line in lines if line['source'] == 'memory')
     drop_page_cache(place)
     lines = launch('resume', place, mib)
     disk = max(line['seconds'] for line in lines if line['source'] == 'disk')
-    print('| resume from memory, s | from disk, page cache dropped, s | ratio |')
-    print('| ---: | ---: | ---: |')
-    print(f'| {memory:.3f} | {disk:.3f} | {disk / memory:.2f} (goal 5) |')
+    print('| MiB | resume from memory, s | from disk, page cache dropped, s | ratio |')
+    print('| ---: | ---: | ---: | ---: |')
+    print(f'| {mib} | {memory:.3f} | {disk:.3f} | {disk / memory:.2f} (goal 5) |')
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--mib', type=int, default=1024)
+    parser.add_argument('--resume', action='store_true', help='measures only resuming')
     modes = ['pause', 'kept', 'resume', 'dlrover']
     parser.add_argument('--worker', choices=modes, help=argparse.SUPPRESS)
     parser.add_argument('folder', nargs='?', help='default: a temporary folder')
@@ -240,7 +245,9 @@ def main():
         sys.stdout.flush()
         os._exit(0)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        report(folder, options.mib)
+        if not options.resume:
+            report_saves(folder, options.mib)
+        report_resume(folder, options.mib)
 
 
 if __name__ == '__main__':

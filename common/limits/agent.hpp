@@ -118,6 +118,16 @@ inline constexpr Duration kHangPollIntervalMin = 100ms;  // however short --hang
 inline constexpr Duration kHangStoppedTimeout = 30s;
 inline constexpr Duration kHangSilence = 300s;       // auto: all workers of a node, in training
 inline constexpr Duration kHangSilenceLong = 1800s;  // auto: in any other phase
+// A section may take so many times as long as the longest so far: a file system under load takes
+// three times as long, and a hang is still found before an hour is lost.
+inline constexpr int64_t kSectionFactor = 5;
+inline constexpr size_t kSectionsKnown = 256;  // by name, of all programs in all rounds
+// Flight-recorder dumps at a hang. A dump of torch's 2,000 newest collectives has about 1 MiB; a
+// worker writes it in milliseconds, unless it has no CPU time. torchfrtrace imports torch.
+inline constexpr Duration kTraceTimeout = 5s;  // all workers of a node together
+inline constexpr Duration kTraceToolTimeout = 20s;
+inline constexpr size_t kTraceBytes = 16 << 20;           // of the text, and of the pickle
+inline constexpr size_t kTraceEntries = 20'000;           // the newest that are compared
 inline constexpr Duration kStackCollectionTimeout = 30s;  // all workers of a node together
 inline constexpr Duration kStackToolTimeout = 10s;        // one tool at one worker
 inline constexpr Duration kOwnStackTimeout = 2s;          // a worker writes its own stack

@@ -388,13 +388,13 @@ CLI::App* add_rendezvous_client(CLI::App& app, cpprun::RendezvousClientCommand& 
   return verb;
 }
 
-int run_doctor(const cpprun::DoctorOptions& options) {
+int check_node(const cpprun::DoctorOptions& options) {
   const cpprun::Result<bool> is_well = cpprun::run_doctor(options);
   if (!is_well) return fail(is_well.error());
   return *is_well ? cpprun::kSuccess : cpprun::kFailure;
 }
 
-int run_rendezvous_client(const cpprun::RendezvousClientCommand& command) {
+int take_part(const cpprun::RendezvousClientCommand& command) {
   const cpprun::Result<int> code = cpprun::rendezvous_client(command);
   return code ? *code : fail(code.error());
 }
@@ -600,8 +600,8 @@ int main(int argc, char** argv) {
   if (events_verb->parsed()) return code_of(cpprun::show_events(events));
   if (install_verb->parsed()) return code_of(cpprun::install_as(install));
   if (report_verb->parsed()) return code_of(cpprun::write_report(report));
-  if (doctor_verb->parsed()) return run_doctor(doctor);
-  if (rendezvous_verb->parsed()) return run_rendezvous_client(rendezvous);
+  if (doctor_verb->parsed()) return check_node(doctor);
+  if (rendezvous_verb->parsed()) return take_part(rendezvous);
   if (explain->parsed()) {
     const cpprun::Result<std::string> text = cpprun::explain(explain->remaining());
     if (!text) return refuse_line(text.error());

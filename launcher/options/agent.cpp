@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "common/limits/agent.hpp"
+#include "common/limits/notice.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -145,9 +146,15 @@ Status read_event_handler(const ParsedOptions& options, AgentConfig& config) {
 Status read_exclusion(const ParsedOptions& options, AgentConfig& config) {
   config.exclude_after = static_cast<int>(options.exclude_after);
   config.state_dir = options.state_dir;
+  config.stragglers = options.stragglers == "drain"     ? StragglerPolicy::Drain
+                      : options.stragglers == "exclude" ? StragglerPolicy::Exclude
+                                                        : StragglerPolicy::Report;
   const RendezvousConfig& rendezvous = config.rendezvous;
-  if (options.exclude_after == 0) return {};
-  const std::string what = options.shown("exclude-after", options.exclude_after);
+  const bool acts_on_stragglers = config.stragglers != StragglerPolicy::Report;
+  if (options.exclude_after == 0 && !acts_on_stragglers) return {};
+  const std::string what = options.exclude_after != 0
+                               ? options.shown("exclude-after", options.exclude_after)
+                               : options.shown("stragglers", options.stragglers);
   if (rendezvous.is_standalone || rendezvous.backend == Backend::Static) {
     return bad_value(what + " needs a job of several nodes with --rdzv-backend=c10d or etcd: " +
                      (rendezvous.is_standalone ? "this job has one node"
@@ -193,6 +200,25 @@ Status read_snapshot_dir(const ParsedOptions& options, const Environment& enviro
                      " is no folder\nhint: name the one in which the workers keep their snapshots");
   }
   config.snapshot_dir = options.snapshot_dir;
+  return {};
+}
+
+// A secret: many services have the token in the path. So it is no value of an option.
+Status read_notify_url(const ParsedOptions& options, const Environment& environment,
+                       AgentConfig& config) {
+  config.notify_url = environment.text("CPPRUN_NOTIFY_URL");
+  std::string from = "CPPRUN_NOTIFY_URL";
+  if (!options.notify_url_file.empty()) {
+    from = options.shown("notify-url-file", options.notify_url_file);
+    const auto text = environment.read_file(options.notify_url_file, limits::kUrlBytes + 2);
+    if (!text) return bad_value(from + " cannot be read");
+    config.notify_url = text::strip(*text);
+    if (config.notify_url.empty()) return bad_value(from + " is empty; write a URL into it");
+  }
+  if (config.notify_url.empty()) return {};
+  const bool is_http =
+      config.notify_url.starts_with("http://") || config.notify_url.starts_with("https://");
+  if (!is_http) return bad_value(from + ": the URL must begin with http:// or https://");
   return {};
 }
 
@@ -261,6 +287,7 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   if (Status status = read_requeue(options, launch); !status) return status;
   if (Status status = read_exclusion(options, config); !status) return status;
   if (Status status = read_node_check(options, config); !status) return status;
+  if (Status status = read_notify_url(options, environment, config); !status) return status;
   read_signals(options, launch);
   config.max_restarts = static_cast<int>(options.max_restarts);
   config.startup_failures = static_cast<int>(options.startup_failures);

@@ -198,6 +198,16 @@ constexpr OptionRow kTable[] = {
      "Keep K of the nodes of --nnodes as spares: a round has K nodes less, and a spare takes the "
      "place of a lost or excluded node. Default: 0.",
      "not with static jobs"},
+    {"stragglers",
+     &ParsedOptions::stragglers,
+     "report|drain|exclude",
+     "",
+     "What to do about a rank that computes more slowly than the others, which workers have to "
+     "tell (cpprun_worker.step). report: name it. drain: also let its node save and leave. "
+     "exclude: "
+     "also exclude its host; a spare takes the place. Default: report.",
+     "job-wide, the first agent's value counts; docs/how-to/bad-nodes.md",
+     {.choices = "report drain exclude"}},
     {"node-check", &ParsedOptions::node_check, "COMMAND", "",
      "Command that checks this node before it joins and after each round. A node whose check "
      "fails takes part in no round.",
@@ -209,6 +219,10 @@ constexpr OptionRow kTable[] = {
      "Folder in which the coordinator keeps the faults of hosts, for later jobs of the same "
      "--rdzv-id.",
      "on the node that hosts the coordinator, or shared"},
+    {"notify-url-file", &ParsedOptions::notify_url_file, "FILE", "",
+     "When the job has failed, send the failure summary as JSON to the URL in this file (http or "
+     "https). Default: to that of CPPRUN_NOTIFY_URL, if it is set.",
+     "on each node that may host the coordinator; docs/how-to/operators.md"},
     {"on-repeat",
      &ParsedOptions::on_repeat,
      "report|stop",

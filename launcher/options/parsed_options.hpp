@@ -64,8 +64,10 @@ struct ParsedOptions {
   std::string node_check;
   double node_check_timeout = 30;
   std::string state_dir;
-  std::string on_repeat = "report";  // report, stop
+  std::string on_repeat = "report";   // report, stop
+  std::string stragglers = "report";  // report, drain, exclude
   bool timing = false;
+  std::string notify_url_file;
   std::string snapshot_dir;
   int64_t snapshot_replicas = 0;
   std::string faults;

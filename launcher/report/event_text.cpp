@@ -79,6 +79,13 @@ std::string formed(const ordered_json& event) {
          text_of(event, "max_restarts");
 }
 
+std::string start_of_round(const ordered_json& event) {
+  const std::string kept = text_of(event, "kept");
+  if (kept.empty() || kept == "0") return ": all workers here are started";
+  return ": " + kept + " of " + text_of(event, "workers") +
+         " workers here stay, the others are replaced";
+}
+
 std::string decision(const ordered_json& event) {
   if (is_set(event, "is_success")) return "decided: all workers ended well";
   const std::string what = is_set(event, "is_resumable") ? "stopped: " : "failed: ";
@@ -126,7 +133,7 @@ std::optional<std::string> words(const ordered_json& event) {
     return worker_of(event) + " stays from the round before, where it completed step " +
            text_of(event, "step");
   }
-  if (kind == "round_started") return round + ": all workers here are started";
+  if (kind == "round_started") return round + start_of_round(event);
   if (kind == "worker_ready") return "local rank " + text_of(event, "local_rank") + " is ready";
   if (kind == "snapshot_complete") {
     return "snapshot of step " + text_of(event, "step") + " is complete: " + text_of(event, "path");

@@ -92,7 +92,7 @@ Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
 void Job::confirm_registration(const Node& node, Effects& effects) const {
   control::Registered registered{state_.term, options_.coordinator, version()};
   registered.is_standby = state_.standby.is_chosen(node.id.incarnation);
-  registered.takes_time_spent = true;
+  registered.takes_time_spent = registered.takes_compute_times = true;
   if (!leases_.is_exempt(node)) {
     registered.heartbeat = heartbeat_of(job_spec_.lease, job_spec_.heartbeat);
     registered.lease = job_spec_.lease;
@@ -207,6 +207,8 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
     if (state_.round.is_member(incarnation)) state_.snapshots.mark_unusable(snapshots->unusable);
   } else if (const auto* check = std::get_if<control::NodeCheck>(&message)) {
     on_node_check(*node, *check, effects);
+  } else if (const auto* times = std::get_if<control::ComputeTimes>(&message)) {
+    on_compute_times(*node, *times, effects);
   } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
     on_leave(*node, *leave, effects);
   } else if (std::holds_alternative<control::Ack>(message)) {

@@ -27,6 +27,7 @@
 #include "rendezvous/coordinator/redirect_wait.hpp"
 #include "rendezvous/coordinator/requested_stop.hpp"
 #include "rendezvous/coordinator/round_schedule.hpp"
+#include "rendezvous/coordinator/stragglers/straggler_watch.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/protocol/control/election_values.hpp"
@@ -163,6 +164,12 @@ class Job {
   const Round::Assignments& assignments() const { return state_.round.assignments(); }
   int64_t world_size() const { return state_.round.world_size(); }
   const RankProgress& progress() const { return progress_; }
+  // Ranks that compute more slowly than the others, in rank order; of a round that runs.
+  std::vector<SlowRankChange> slow_ranks() const {
+    const SlowRanks& ranks = stragglers_.ranks();
+    const bool is_current = phase_ == Phase::Running && ranks.round() == round();
+    return is_current ? ranks.slow() : std::vector<SlowRankChange>();
+  }
   // Why the last stopped round stopped; of round 0: none has stopped.
   const control::Stop& last_stop() const { return last_stop_; }
   const RoundFailure& last_failure() const { return failures_.last_failure(); }
@@ -200,6 +207,14 @@ class Job {
     if (progress == nullptr) return node.take_report(message);
     progress_.take(now, state_.round.assignments(), node, *progress);
     return true;
+  }
+  void on_compute_times(const Node& node, const control::ComputeTimes& report, Effects& effects) {
+    if (phase_ != Phase::Running || is_shutting_down()) return;
+    const std::string why =
+        stragglers_.take({job_spec_, nodes_, state_.round, state_.hosts}, node, report, effects);
+    if (why.empty()) return;
+    requested_stop_.begin("");
+    request_stop(control::StopCause::Operator, why, effects);
   }
   void on_draining(Node& node, Effects& effects);
   // A snapshot is complete only if the workers of all nodes save, so all nodes stop.
@@ -321,6 +336,7 @@ class Job {
 
   StartTotals start_totals_;
   RankProgress progress_;
+  StragglerWatch stragglers_;
   NodeTable nodes_;
   LeaseTracker leases_;
   RoundSchedule schedule_;

@@ -79,6 +79,8 @@ json to_json(const Job& job, const JobHistory* record) {
   if (record != nullptr) {
     for (const RoundRecord& each : record->rounds()) rounds.push_back(to_json(each));
   }
+  json slow_ranks = json::array();
+  for (const SlowRankChange& slow : job.slow_ranks()) slow_ranks.push_back(slow.rank);
   const bool has_job_result = job.has_job_result();
   const std::optional<Goodput> goodput = goodput_of(job);
   return {{"phase", name_of(job.phase())},
@@ -97,6 +99,7 @@ json to_json(const Job& job, const JobHistory* record) {
           {"why_no_round", job.phase() == Job::Phase::Running ? "" : job.why_no_round()},
           {"snapshot_step", step_of(job.newest_snapshot())},
           {"resumed_from", step_of(job.resume())},
+          {"slow_ranks", slow_ranks},
           {"goodput", json_or_null<json>(goodput ? goodput->share() : std::nullopt)},
           {"node_count", job.nodes().size()},
           {"nodes", node_rows(job)},

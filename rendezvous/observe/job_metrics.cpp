@@ -92,6 +92,8 @@ void JobPage::state() {
   nodes();
   gauge("cpprun_job_world_size", "Workers of the newest round.",
         [](const Job& job) { return job.world_size(); });
+  gauge("cpprun_job_slow_ranks", "Ranks that compute more slowly than the others, as far as known.",
+        [](const Job& job) { return static_cast<int64_t>(job.slow_ranks().size()); });
   text_.family("cpprun_job_snapshot_step", "gauge",
                "Optimizer steps in the newest complete snapshot; no series while there is none.");
   each([&](std::string_view id, const Job& job) {

@@ -5,6 +5,7 @@
 
 #include "common/json.hpp"
 #include "common/version.hpp"
+#include "rendezvous/coordinator/ranking.hpp"
 
 namespace cpprun {
 
@@ -110,8 +111,21 @@ json to_json(const control::HostRecord& record) {
           {"hangs", record.hangs},
           {"failed_checks", record.failed_checks},
           {"losses", record.losses},
+          {"slow", record.slow},
           {"excluded_by", is_excluded ? json(name_of(record.exclusion)) : json(nullptr)},
           {"reason", record.reason}};
+}
+
+json slow_ranks_of(const Job& job) {
+  json all = json::array();
+  for (const SlowRankChange& slow : job.slow_ranks()) {
+    const auto place = place_of(slow.rank, job.assignments(), job.nodes());
+    all.push_back({{"rank", slow.rank},
+                   {"node", place ? place->node->id.name : ""},
+                   {"compute_us", slow.compute_us},
+                   {"median_us", slow.median_us}});
+  }
+  return all;
 }
 
 json to_json(const Job& job) {
@@ -136,6 +150,8 @@ json to_json(const Job& job) {
           {"resumed_from", to_json(job.resume())},
           {"exclude_after", job.job_spec().exclude_after},
           {"hosts", hosts},
+          {"stragglers", name_of(job.job_spec().stragglers)},
+          {"slow_ranks", slow_ranks_of(job)},
           {"nodes", nodes}};
 }
 

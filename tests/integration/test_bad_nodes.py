@@ -43,7 +43,7 @@ def ctl(*words):
 def table(job):
     """The rows of `cpprunctl nodes` by host."""
     lines = ctl('nodes', job.run_id).splitlines()
-    return {line.split()[0]: line.split(None, 7) for line in lines[2:]}
+    return {line.split()[0]: line.split(None, 8) for line in lines[2:]}
 
 
 def script(folder, name, *lines):

@@ -18,16 +18,16 @@ HAS_TORCH = subprocess.run([PYTHON, '-c', 'import torch'], check=False, capture_
 pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has no torch')
 
 
-def train(jobs, *words, n=4, flags=(), restarts=3, preload='torch.nn.parallel'):
+def train(jobs, *words, n=4, flags=(), restarts=3, preload='torch.nn.parallel', worker=WORKER):
     """Forked workers spare each test many imports of torch; for survivors nothing differs."""
     fixed = ('--standalone', f'--nproc-per-node={n}', f'--max-restarts={restarts}')
     own = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': PYTHON}
-    return jobs.cpprun(*fixed, f'--preload={preload}', *flags, WORKER, *words, env=own)
+    return jobs.cpprun(*fixed, f'--preload={preload}', *flags, worker, *words, env=own)
 
 
 def processes(job, round, n=4):
     """Process ids by rank, of a round that all ranks have begun."""
-    pattern = rf'\[rank (\d+)\] call of process (\d+) in round {round}\b'
+    pattern = rf'\[rank (\d+)\] .*process (\d+) in round {round}\b'
     found = job.wait_for_all(pattern, n)
     return {int(rank): int(pid) for rank, pid in found}
 
@@ -104,14 +104,14 @@ def test_survivors_of_two_failures_stay(jobs):
     assert parameters(job) == expected
 
 
-@pytest.mark.parametrize('fault', ['hang', 'swallow'])
+@pytest.mark.parametrize('fault', ['hang', 'wait', 'swallow'])
 def test_worker_that_does_not_leave_its_round_is_replaced(jobs, fault):
     expected = undisturbed(jobs)
     flags = ('--regroup-timeout=5', '--shutdown-timeout=1')
     job = train(jobs, f'fault={fault}:1', 'sleep=0.05', flags=flags)
     before = processes(job, 1)
-    if fault == 'hang':
-        job.wait_for(r'\[rank 1\] hangs')
+    if fault != 'swallow':
+        job.wait_for(rf'\[rank 1\] {fault}s')
     else:
         at_step(job, 10)
     kill(before[3])
@@ -131,17 +131,115 @@ def test_failed_second_call_restarts_all(jobs):
     assert parameters(job) == expected
 
 
-def test_sigterm_while_workers_regroup_ends_all(jobs):
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_signal_while_workers_regroup_ends_all(jobs, number):
     flags = ('--regroup-timeout=600', '--shutdown-timeout=1')
     job = train(jobs, 'fault=hang:1', 'sleep=0.05', flags=flags)
     before = processes(job, 1)
     job.wait_for(r'\[rank 1\] hangs')
     kill(before[3])
     job.wait_for('rank 2 stays')
-    job.send(signal.SIGTERM)
+    job.send(number)
     assert job.done() != 0
     assert not any(is_alive(pid) for pid in before.values())
     assert 'in round 2' not in job.output
+
+
+def test_worker_that_dies_inside_of_backward(jobs):
+    expected = undisturbed(jobs)
+    job = train(jobs, 'fault=backward:1', 'sleep=0.02')
+    before = processes(job, 1)
+    assert replaced(before, processes(job, 2)) == {1}
+    assert parameters(job) == expected
+
+
+def test_worker_that_dies_while_a_snapshot_is_written(jobs):
+    expected = undisturbed(jobs)
+    words = ('state=memory', 'fault=save:1', 'sleep=0.02')
+    job = train(jobs, *words, flags=('--snapshot-dir=snapshots',))
+    before = processes(job, 1)
+    assert replaced(before, processes(job, 2)) == {1}
+    assert parameters(job) == expected
+
+
+def test_donor_that_dies_while_it_gives_its_state_away(jobs):
+    """No worker has completed a step in the second round: so all are restarted."""
+    expected = undisturbed(jobs)
+    job = train(jobs, 'fault=broadcast', 'sleep=0.05')
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[2])
+    third = processes(job, 3)
+    assert 'dies as the donor' in job.output
+    assert replaced(before, third) == {0, 1, 2, 3}
+    assert parameters(job) == expected
+
+
+def test_keyboard_interrupt_of_one_worker_replaces_it(jobs):
+    expected = undisturbed(jobs)
+    job = train(jobs, 'sleep=0.05')
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[1], signal.SIGINT)
+    assert replaced(before, processes(job, 2)) == {1}
+    assert parameters(job) == expected
+
+
+@pytest.mark.parametrize(
+    ('kind', 'why'),
+    [
+        ('fail', 'OSError: the device does not answer'),
+        ('false', 'it has returned False'),
+        ('hang', 'it has not ended within 2 s'),
+    ],
+)
+def test_unhealthy_worker_is_replaced(jobs, kind, why):
+    expected = undisturbed(jobs)
+    job = train(jobs, f'health={kind}:1', 'sleep=0.05')
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[3])
+    assert replaced(before, processes(job, 2)) == {1, 3}
+    assert f'rank 1 is replaced: the health check of this worker has failed: {why}' in job.output
+    assert len(re.findall('checks its health', job.output)) == 3
+    assert job.find('round 2 on this node: 2 workers stay, 2 are replaced')
+    assert parameters(job) == expected
+
+
+def test_console_tells_who_stays(jobs):
+    job = train(jobs, 'sleep=0.05', flags=('--log-dir=logs',))
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[2])
+    parameters(job)
+    failed = r'rank 2 .* was killed by SIGKILL; regrouping the other workers \(restart 1 of 3'
+    assert job.find(failed)
+    assert job.find('round 2 on this node: 3 workers stay, 1 is replaced')
+    assert 'restarting' not in job.output
+    (started,) = [e for e in events_of(jobs) if e['event'] == 'round_started' and e['round'] == 2]
+    assert (started['workers'], started['kept']) == (4, 3)
+
+
+def test_threads_children_and_handlers_live_on(jobs):
+    """What they write comes from the round in which they were made; only a thread writes where its
+    process writes now."""
+    expected = undisturbed(jobs)
+    flags = ('--log-dir=logs', '--tee=3')
+    job = train(jobs, 'company=yes', 'sleep=0.05', flags=flags)
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[2])
+    assert replaced(before, processes(job, 2)) == {2}
+    at_step(job, 15, round=2)
+    kill(before[1], signal.SIGUSR1)
+    job.wait_for(r'\[rank 1\] handles SIGUSR1')
+    assert parameters(job) == expected
+    assert 'handles SIGTERM' not in job.output
+    second = max((jobs.folder / 'logs').glob('*/attempt_1'))
+    said = (second / '1' / 'stdout.log').read_text()
+    assert 'line of the thread' in said
+    assert 'line of the child' not in said
+    poll(lambda: not any(is_alive(pid) for pid in before.values()), 20)
 
 
 def test_without_the_option_all_are_restarted(jobs):

@@ -139,6 +139,7 @@ def test_launcher_writes_the_report_at_the_end_of_the_job(jobs):
 
 def test_good_run_with_a_report_prints_nothing(jobs):
     link = jobs.folder / 'link.html'
+    (jobs.folder / 'real.html').touch()
     link.symlink_to('real.html')
     job = jobs.cpprun('--standalone', f'--report={link}', '--no-python', jobs.sh('exit 0'))
     assert job.done(100) == 0

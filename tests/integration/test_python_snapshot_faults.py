@@ -22,6 +22,7 @@ from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from test_temporary_folder import mount as mount  # a fixture
 
 TAKES_S = 120
+UNUSABLE = 69
 
 
 def newest_step(folder):
@@ -83,6 +84,36 @@ def test_a_slow_file_system_does_not_hold_the_training(jobs, mount):
     assert last.done() == 0, last.output
     ((step, where),) = from_lines(last)
     assert (where, step >= 5) == ('disk', True)
+
+
+def test_a_file_system_that_never_answers_holds_neither_training_nor_its_end(jobs, mount):
+    shown = mount()
+    words = (f'folder={shown}/runs', 'every=10', 'sleep=0.2', 'flags=impatient')
+    job = train(jobs, 2, *words)
+    poll(lambda: newest_step(shown / 'runs') == 10, TAKES_S, lambda: job.output)
+    job.wait_for(r'step 13$', TAKES_S)  # between two saves
+    (server,) = mount.servers
+    server.send_signal(signal.SIGSTOP)
+    assert result(job, 2) == undisturbed(jobs, 2)
+    assert 'has not answered for 3 s, so the program does not wait for this snapshot' in job.output
+    assert 'saved False' in job.output
+    server.send_signal(signal.SIGCONT)
+    assert cpprunctl('verify', shown / 'runs').returncode == 0
+
+
+def test_a_request_that_cannot_be_cancelled_holds_no_stop(jobs, mount):
+    """A process inside a call that the file server has taken and never answers can't end: not even
+    SIGKILL ends it. The training is done, and a request ends the job."""
+    shown = mount('slow:3600')
+    words = (f'folder={shown}/runs', 'every=10', 'sleep=0.2', 'flags=impatient')
+    job = train(jobs, 2, *words, flags=('--shutdown-timeout=1',))
+    poll(lambda: newest_step(shown / 'runs') == 10, TAKES_S, lambda: job.output)
+    (shown.parent / 'behind.slow').write_text('create')
+    found = job.wait_for_all(r'\] parameters (\w+)', 2, TAKES_S)
+    assert set(found) == {undisturbed(jobs, 2)[0]}
+    job.send(signal.SIGTERM)
+    assert job.done() == UNUSABLE, job.output
+    assert 'this node is unusable: SIGKILL did not end rank ' in job.err
 
 
 def test_without_its_file_system_a_killed_worker_resumes_from_memory(jobs, mount):

@@ -59,7 +59,7 @@ def test_each_option_is_in_the_row_of_its_verb(verb):
 def test_each_public_name_of_cpprun_worker_is_on_its_page():
     text = (ROOT / 'worker_sdk/python/cpprun_worker/__init__.py').read_text()
     names = re.findall(r'^def ([a-z]\w*)', text, re.M) + ['Snapshot', 'FaultError']
-    names += ['elastic', 'RegroupError']
+    names += ['elastic', 'HealthCheckError', 'RegroupError']
     names += re.findall(r'\b([A-Z_]{4,})(?=,| = )', text.split('_lock')[0])
     page = (REFERENCE / 'cpprun_worker.md').read_text()
     assert len(names) > 15

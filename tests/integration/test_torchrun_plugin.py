@@ -70,7 +70,7 @@ class Torchruns:
     def serve(self):
         place = f'127.0.0.1:{self.port}'
         server = self.jobs.start(CTL, 'serve', '--listen', place, is_split=True)
-        server.wait_for(r'listen')
+        server.wait_for('serving on')
 
     def start(self, *words, nnodes='2', conf='connect_timeout=120', restarts=0):
         return self.jobs.start(

@@ -30,6 +30,7 @@ static int work(void) {
   const int is_good = size == 3 && memcmp(value, "a\0b", 4) == 0 && sum >= 5;
   free(value);
   cpprun_heartbeat(1, CPPRUN_TRAINING);
+  cpprun_compute_done();
   cpprun_report_ready();
   printf("rank %d of %d, local %d of %d, attempt %d: %s, stop %d\n", cpprun_rank(),
          cpprun_world_size(), cpprun_local_rank(), cpprun_local_world_size(),

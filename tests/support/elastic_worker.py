@@ -2,9 +2,14 @@
 depend on every step.
 
     elastic_worker.py [steps=N] [sleep=SECONDS] [state=donor|memory] [fault=KIND:RANK]
+                      [company=yes] [health=KIND:RANK]
 
-fault: hang (never returns to Python), swallow (ignores every exception), raise (in its second
-call), slow (leaves its round late), each of the rank of the first round.
+fault, of the rank of the first round: hang (never returns to Python), wait (for an event that never
+comes), swallow (ignores every exception), raise (in its second call), backward (SIGKILL inside of
+it), save (SIGKILL while the others write a snapshot). broadcast: SIGKILL to the rank that gives its
+state to the others.
+company: a thread, a child process and a DataLoader, which live on, and handlers of signals.
+health: a health check; of that rank: fail, false or hang.
 Prints "[rank R] call N of process PID", "[rank R] from STEP", steps of rank 0, and
 "[rank R] parameters HASH".
 """
@@ -13,7 +18,10 @@ import ctypes
 import hashlib
 import os
 import pathlib
+import signal
+import subprocess
 import sys
+import threading
 import time
 
 import torch
@@ -53,13 +61,76 @@ def hang():
     ctypes.PyDLL(None).sleep(3600)
 
 
+def die_at(step, kind):
+    if IS_FAULTY and FAULT == kind and step == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def backward(loss, step):
+    """The gradient of the first parameter comes last."""
+    hook = next(MODEL.parameters()).register_hook(lambda _: die_at(step, 'backward'))
+    loss.backward()
+    hook.remove()
+
+
+def die_as_donor(round):
+    """When this rank is about to send its state."""
+    send = dist.broadcast_object_list
+
+    def broadcast(*args, **options):
+        if options.get('src') == round.rank:
+            say('dies as the donor')
+            os.kill(os.getpid(), signal.SIGKILL)
+        return send(*args, **options)
+
+    dist.broadcast_object_list = broadcast
+
+
+def bring_company():
+    """What a program may have beside its training function."""
+    signal.signal(signal.SIGTERM, lambda *_: say('handles SIGTERM'))
+    signal.signal(signal.SIGUSR1, lambda *_: say('handles SIGUSR1'))
+    code = 'import time\nwhile True: print("line of the child", flush=True); time.sleep(0.05)'
+    subprocess.Popen([sys.executable, '-c', code])
+
+    def talk():
+        while True:
+            say('line of the thread')
+            time.sleep(0.05)
+
+    threading.Thread(target=talk, daemon=True).start()
+    data = torch.utils.data.TensorDataset(torch.arange(1_000_000.0))
+    loader = torch.utils.data.DataLoader(data, num_workers=1, persistent_workers=True)
+    return iter(loader)
+
+
+COMPANY = bring_company() if 'company' in WORDS else None
+UNHEALTHY, _, PATIENT = WORDS.get('health', '').partition(':')
+
+
+def check_health():
+    say('checks its health')
+    if PATIENT != os.environ['RANK']:
+        return None
+    if UNHEALTHY == 'fail':
+        raise OSError('the device does not answer')
+    if UNHEALTHY == 'hang':
+        threading.Event().wait()
+    return False
+
+
 def run_steps(round, model, step, snapshot):
     while step < STEPS:
         if IS_FAULTY and FAULT == 'hang' and step == 10:
             say('hangs')
             hang()
+        if IS_FAULTY and FAULT == 'wait' and step == 10:
+            say('waits')
+            threading.Event().wait()
+        if COMPANY is not None:
+            next(COMPANY)
         OPTIMIZER.zero_grad()
-        model(batch(step, round.rank)).pow(2).mean().backward()
+        backward(model(batch(step, round.rank)).pow(2).mean(), step)
         OPTIMIZER.step()
         step += 1
         round.commit(step)
@@ -67,16 +138,21 @@ def run_steps(round, model, step, snapshot):
             say(f'step {step} of round {round.number}')
         if snapshot is not None:
             snapshot.maybe_save(step, every=5)
+            die_at(step, 'save')
         time.sleep(float(WORDS.get('sleep', 0)))
     if snapshot is not None:
         snapshot.wait()
 
 
-@cpprun_worker.elastic(min_world=2)
+@cpprun_worker.elastic(
+    min_world=2, health_check=check_health if UNHEALTHY else None, health_check_timeout=2
+)
 def train(round):
     say(f'call of process {os.getpid()} in round {round.number}')
     if IS_FAULTY and FAULT == 'raise' and not round.is_first:
         raise ValueError('the second call fails')
+    if FAULT == 'broadcast' and not round.is_first:
+        die_as_donor(round)
     round.init_process_group('gloo')
     snapshot = None
     if WORDS.get('state') == 'memory':

@@ -4,6 +4,8 @@
 
 apart: each rank draws its own numbers; together: all draw the same, so that the result does not
 depend on the number of ranks but for rounding; whole: an own object with the state_dict.
+
+FSDP2 of torch 2.6 makes its passes on accelerators only; with it the gradients are drawn.
 """
 
 import hashlib
@@ -17,9 +19,29 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
 import cpprun_worker
+
+
+HAS_PASSES = tuple(map(int, torch.__version__.split('.')[:2])) >= (2, 7)
+
+
+def make_gradients(model, same):
+    """`same`: the generator that all ranks have, or None: each draws its own."""
+    if HAS_PASSES:
+        model(torch.randn(16, 20, generator=same)).pow(2).mean().backward()
+        return
+    for part in model.parameters():
+        if same:
+            drawn = torch.randn(part.shape, generator=same)
+            drawn = distribute_tensor(drawn, part.device_mesh, part.placements)
+        else:
+            local = torch.randn(part.to_local().shape)
+            whole = {'shape': part.shape, 'stride': part.stride()}
+            drawn = DTensor.from_local(local, part.device_mesh, part.placements, **whole)
+        part.grad = part.detach() + drawn
 
 
 class AppState:
@@ -70,7 +92,7 @@ def main():
         cpprun_worker.fault_point(step=step)
         same = torch.Generator().manual_seed(step) if mode == 'together' else None
         optimizer.zero_grad()
-        model(torch.randn(16, 20, generator=same)).pow(2).mean().backward()
+        make_gradients(model, same)
         optimizer.step()
         scheduler.step()
         step += 1

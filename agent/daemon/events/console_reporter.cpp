@@ -139,7 +139,8 @@ void ConsoleReporter::unended(const std::vector<StuckProcess>& left) const {
 
 std::string ConsoleReporter::first_failure(const agent::FirstFailure& failure) const {
   const std::string text = failed_worker_text({host_name_, failure.end});
-  const std::string restart = agent::restart_text(failure.assignment, failure.end.is_hang());
+  const std::string restart =
+      agent::restart_text(failure.assignment, failure.end.is_hang(), failure.regroups);
   const char* unless = config_.stops_on_repeat ? ", unless that cannot help" : "";
   restart.empty() ? log::info(text) : log::status(text + "; " + restart + unless);
   return text;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/core/stop_texts.hpp"
 #include "common/json.hpp"
 #include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
@@ -180,6 +181,14 @@ void EventRecorder::on(const control::Stop& message) {
   begin_stop(control::name_of(message.cause), message.why);
 }
 
+void EventRecorder::on(const control::SlowRank& message) {
+  write(message.is_slow ? "slow_rank" : "slow_rank_over", {{"round", message.round.value},
+                                                           {"rank", message.rank},
+                                                           {"compute_us", message.compute_us},
+                                                           {"median_us", message.median_us},
+                                                           {"action", message.action}});
+}
+
 void EventRecorder::on(const control::JobResult& message) {
   write("job_result", {{"is_success", message.is_success},
                        {"is_resumable", message.is_resumable},
@@ -204,6 +213,7 @@ void EventRecorder::spawning() {
   failed_at_.reset();
   newest_snapshot_ = 0;
   ready_ = 0;
+  kept_ = 0;
   workers_ = static_cast<size_t>(config_.workers.nproc);
   spawned_at_ = boot_now();
   startup_progress_.begin(workers_);
@@ -224,6 +234,7 @@ void EventRecorder::worker_started(LocalRank local_rank, Rank rank, int pid,
 
 void EventRecorder::worker_kept(LocalRank local_rank, Rank rank, int pid, int64_t step) {
   torch_.worker_started(local_rank, pid);
+  ++kept_;
   started_ += line(now(), "worker_kept",
                    {{"round", round_.value},
                     {"rank", rank.value},
@@ -239,6 +250,9 @@ void EventRecorder::round_started(const WorkerStarts& starts) {
   log_.write(std::exchange(started_, "") + line(now(), "round_started", round_fields(starts)));
   torch_.round_started();
   write_timing("spawn");
+  if (std::exchange(regroups_, false)) {
+    log::status(agent::regrouped_text(round_, kept_, static_cast<int64_t>(workers_) - kept_));
+  }
   const int64_t forked = starts.forked - std::exchange(forked_, starts.forked);
   if (forked == 0 || !config_.shows_timing) return;
   constexpr int64_t kMebibyte = 1 << 20;
@@ -248,7 +262,7 @@ void EventRecorder::round_started(const WorkerStarts& starts) {
 }
 
 ordered_json EventRecorder::round_fields(const WorkerStarts& starts) const {
-  ordered_json fields{{"round", round_.value}, {"workers", workers_}};
+  ordered_json fields{{"round", round_.value}, {"workers", workers_}, {"kept", kept_}};
   fields["forked"] = starts.forked - forked_;
   if (starts.forked == forked_) return fields;
   fields["import_saved_ms"] = milliseconds(starts.import_time);
@@ -329,7 +343,8 @@ void EventRecorder::worker_exited(const WorkerExit& end) {
 
 void EventRecorder::first_failure(const std::string& text) { begin_stop("failure", text); }
 
-void EventRecorder::stopping() {
+void EventRecorder::stopping(bool regroups) {
+  regroups_ = regroups_ || regroups;
   if (stop_reported_at_) return;
   stop_reported_at_ = now();
   phases_.begin(failed_at_.value_or(stop_reported_at_->at));
@@ -390,7 +405,9 @@ void EventRecorder::warning(const std::string& text) { write("warning", {{"text"
 void EventRecorder::failure_summary(const Failure& failure, const std::string& text) {
   const RootCause& root_cause = failure.root_cause;
   const WorkerExit& end = root_cause.end;
-  ordered_json fields{{"class", name_of(class_of(root_cause))}, {"failed_on", root_cause.node}};
+  ordered_json fields{{"run_id", config_.rendezvous.run_id},
+                      {"class", name_of(class_of(root_cause))},
+                      {"failed_on", root_cause.node}};
   if (root_cause.why.empty()) {
     add_exit(end, fields);
     fields["failed_at_us"] = end.ended_at_wall.microseconds;
@@ -414,7 +431,8 @@ void EventRecorder::failure_summary(const Failure& failure, const std::string& t
 }
 
 void EventRecorder::lost_node(const agent::Finish& finish) {
-  keep_failure_summary({{"class", name_of(FailureClass::LostNode)},
+  keep_failure_summary({{"run_id", config_.rendezvous.run_id},
+                        {"class", name_of(FailureClass::LostNode)},
                         {"why", finish.lost},
                         {"hint", ""},
                         {"restarts_used", finish.restarts_used},
@@ -425,6 +443,7 @@ void EventRecorder::lost_node(const agent::Finish& finish) {
 void EventRecorder::keep_failure_summary(const ordered_json& fields) {
   const std::string text = line(now(), "failure_summary", fields);
   log_.write(text);
+  summary_ = text.substr(0, text.size() - 1);
   if (run_folder_.empty()) return;
   const std::string path = run_folder_ + "/failure_summary.json";
   const auto written =

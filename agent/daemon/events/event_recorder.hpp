@@ -53,7 +53,8 @@ class EventRecorder {
   void worker_exited(const WorkerExit& end);
   void hangs_since(Instant since) { goodput_.hang(since); }
   void first_failure(const std::string& text);
-  void stopping();  // the agent stops the workers, for any reason
+  // The agent stops the workers, for any reason. `regroups`: those that can are to stay.
+  void stopping(bool regroups = false);
   // All workers are gone, or wait for the next round.
   void workers_gone(bool are_some_held = false);
 
@@ -68,6 +69,8 @@ class EventRecorder {
   void finished(const agent::Finish& finish, int exit_code);
   void close() { log_.close(); }  // later events are dropped; may wait: event_log.hpp
 
+  // The failure summary of the job as a JSON object; "": it has none.
+  const std::string& summary() const { return summary_; }
   // How this node has used its time. The caller adds the heartbeats.
   GoodputAccount& goodput() { return goodput_; }
   // Whether this node had the first workers in its newest round: it speaks for the job.
@@ -87,6 +90,7 @@ class EventRecorder {
   void on(const control::Wait& message);
   void on(const control::RankAssignment& message);
   void on(const control::Stop& message);
+  void on(const control::SlowRank& message);
   void on(const control::JobResult& message);
   void on(const control::ShutdownRequest& message) { begin_stop("admin", message.why); }
   template <class Other>
@@ -120,6 +124,8 @@ class EventRecorder {
   bool has_spawned_ = false;  // a worker of this round
   size_t workers_ = 0;        // started in this round
   int64_t forked_ = 0;        // of all rounds
+  int64_t kept_ = 0;          // workers of this round that stay from the one before
+  bool regroups_ = false;     // workers were asked to stay for the next round
   size_t ready_ = 0;          // workers of this round that are ready
   Instant spawned_at_;        // of the last worker
   bool is_fetching_ = false;  // the agent fetches a snapshot before it starts the workers
@@ -127,6 +133,7 @@ class EventRecorder {
   agent::PhaseTimings phases_;
   agent::StartupProgress startup_progress_;
   GoodputAccount goodput_;
+  std::string summary_;
   bool takes_time_spent_ = false;     // the coordinator
   int64_t group_rank_ = -1;           // of this node in round_; -1: it was in none
   std::string cause_ = "start";       // why phases_ began: "start", or why the last round ended

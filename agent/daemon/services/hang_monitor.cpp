@@ -6,6 +6,7 @@
 
 #include "agent/process/diagnostics/process_sampler.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
+#include "agent/process/diagnostics/trace_collector.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/text.hpp"
@@ -36,6 +37,28 @@ WorkerExit as_end(const agent::Hang& hang) {
   return end;
 }
 
+// Beside the report: hang_round_3.txt, hang_round_3_traces.
+std::string trace_folder_of(const std::string& report) {
+  return report.substr(0, report.rfind('.')) + "_traces";
+}
+
+agent::TraceFinding compare(const std::vector<StackTarget>& targets,
+                            const std::vector<FlightDump>& dumps) {
+  std::vector<agent::RankTrace> ranks;
+  for (size_t i = 0; i < dumps.size(); ++i) {
+    if (!dumps[i].text.empty())
+      ranks.push_back({targets[i].worker.rank, agent::parse_trace(dumps[i].text)});
+  }
+  return agent::compare_traces(ranks);
+}
+
+std::optional<size_t> place_of(Rank rank, const std::vector<StackTarget>& targets) {
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i].worker.rank == rank) return i;
+  }
+  return std::nullopt;
+}
+
 std::string first_lines(const std::string& text, size_t count) {
   const std::vector<std::string> lines = text::split(text, '\n');
   std::string out;
@@ -57,6 +80,7 @@ void HangMonitor::begin_round(const std::string& report) {
 
 void HangMonitor::end_round() {
   ++round_;
+  if (!watch_.next_look().is_never()) watch_.learn(observations_of(events_.live()));
   watch_.end_round();
   timer_.set(Instant::never());
 }
@@ -100,6 +124,8 @@ void HangMonitor::collect(Evidence evidence) {
     if (round == round_) on_evidence(collected);
   };
   const auto run = [evidence, report = report_]() mutable {
+    const std::vector<FlightDump> dumps = collect_traces(evidence.targets);
+    evidence.traces = compare(evidence.targets, dumps);
     evidence.texts = collect_stacks(evidence.targets);
     for (size_t i = 0; i < evidence.texts.size(); ++i) {
       const Rank rank = evidence.targets[i].worker.rank;
@@ -107,14 +133,19 @@ void HangMonitor::collect(Evidence evidence) {
           {rank, agent::main_stack(evidence.texts[i]), agent::waits_in(evidence.texts[i])});
     }
     if (evidence.hang.is_guess) evidence.comparison = agent::compare_stacks(evidence.stacks);
+    if (evidence.hang.is_guess && evidence.traces.odd)
+      evidence.comparison = {place_of(*evidence.traces.odd, evidence.targets), ""};
     if (evidence.comparison.odd)
       evidence.hang.worker = evidence.targets[*evidence.comparison.odd].worker;
     WorkerObservation after = evidence.hang.worker;
     sample_process(after);
     evidence.state_after = after.state;
     if (report.empty()) return evidence;
+    evidence.trace_folder = write_traces(trace_folder_of(report), evidence.targets, dumps);
     std::ofstream file(report);
     for (const std::string& text : evidence.texts) file << text << "\n";
+    if (!evidence.traces.text.empty()) file << "flight recorder: " << evidence.traces.text << "\n";
+    if (!evidence.trace_folder.empty()) file << "\n" << run_torchfrtrace(evidence.trace_folder);
     file.close();
     evidence.is_written = !file.fail();
     return evidence;
@@ -137,7 +168,10 @@ bool HangMonitor::has_progressed(const Evidence& evidence) {
     const bool has_beaten =
         before.beat && after.beat &&
         (after.beat->step != before.beat->step || after.beat->age < before.beat->age);
-    return has_beaten || is_continued;
+    const bool has_moved =
+        before.section && (!after.section || after.section->name != before.section->name ||
+                           after.section_age < before.section_age);
+    return has_beaten || has_moved || is_continued;
   }
   return false;  // the worker has ended; its exit is reported separately
 }
@@ -146,6 +180,9 @@ void HangMonitor::on_evidence(Evidence evidence) {
   agent::Hang& hang = evidence.hang;
   if (!evidence.comparison.why.empty()) {
     hang.how = watch_.silence_text(evidence.found_at, hang.worker) + "; " + evidence.comparison.why;
+  }
+  if (!evidence.traces.text.empty()) {
+    hang.how += "; torch's flight recorder: " + evidence.traces.text;
   }
   if (has_progressed(evidence)) {
     events_.on_warning("rank " + std::to_string(hang.worker.rank.value) + " seemed to hang (" +
@@ -164,6 +201,9 @@ void HangMonitor::on_evidence(Evidence evidence) {
              grouped_stacks(evidence.stacks, i);
   }
   if (evidence.is_written) shown += "\nthe stacks of all: " + report_;
+  if (!evidence.trace_folder.empty()) {
+    shown += "\nflight-recorder dumps, for torchfrtrace: " + evidence.trace_folder;
+  }
   events_.on_warning(shown);
   events_.on_hang(as_end(hang), evidence.found_at - hang.silent);
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/flight_traces.hpp"
 #include "agent/core/hang_stacks.hpp"
 #include "agent/core/hang_watch.hpp"
 #include "agent/daemon/background_work.hpp"
@@ -51,6 +52,8 @@ class HangMonitor {
     std::vector<std::string> texts{};  // one per target
     std::vector<agent::RankStack> stacks{};
     agent::StackComparison comparison{};
+    agent::TraceFinding traces{};  // of torch's flight recorders
+    std::string trace_folder{};    // where the dumps are; empty: there are none
     // The hung worker's state after that.
     WorkerObservation::State state_after{};
     bool is_written = false;

@@ -16,6 +16,7 @@
 #include "common/limits/channel.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/machine/sockets.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 namespace {
@@ -37,7 +38,22 @@ std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   beat.step_takes = std::clamp(Duration(takes), Duration{}, limits::kWireDurationMax);
   const int64_t saved = page.saved_ns.load(std::memory_order_relaxed);
   beat.saved = std::clamp(Duration(saved), Duration{}, limits::kWireDurationMax);
+  const int64_t computed = page.compute_ns.load(std::memory_order_relaxed);
+  beat.computed = std::clamp(Duration(computed), Duration{}, limits::kWireDurationMax);
+  beat.computed_steps = std::max<int64_t>(0, page.compute_steps.load(std::memory_order_relaxed));
   return beat;
+}
+
+// The worker may write meanwhile, and anything.
+SectionTimes section_of(const WorkerPage::Section& section) {
+  const auto time_of = [](const std::atomic<int64_t>& nanoseconds) {
+    return std::clamp(Duration(nanoseconds.load(std::memory_order_relaxed)), Duration{},
+                      limits::kWireDurationMax);
+  };
+  const int64_t ended = section.ended.load(std::memory_order_acquire);
+  const std::string name(section.name, ::strnlen(section.name, sizeof section.name));
+  return {text::one_line(text::printable(name), sizeof section.name), time_of(section.longest_ns),
+          std::max<int64_t>(0, ended), time_of(section.limit_ns)};
 }
 
 }  // namespace
@@ -78,10 +94,15 @@ void WorkerChannel::renew(Worker& worker) {
   WorkerPage& page = *worker.page;
   for (std::atomic<int64_t>* number :
        {&page.heartbeat_ns, &page.step, &page.collectives, &page.step_ns, &page.saved_ns,
-        &page.snapshot_written, &page.snapshot_newest}) {
+        &page.compute_ns, &page.compute_steps, &page.snapshot_written, &page.snapshot_newest}) {
     number->store(0, std::memory_order_release);
   }
-  for (std::atomic<uint32_t>* number : {&page.phase, &page.is_ready, &page.wants_stop}) {
+  for (WorkerPage::Section& section : page.sections) {
+    section.longest_ns.store(0, std::memory_order_release);
+    section.ended.store(0, std::memory_order_release);
+  }
+  for (std::atomic<uint32_t>* number :
+       {&page.phase, &page.is_ready, &page.wants_stop, &page.section}) {
     number->store(0, std::memory_order_release);
   }
 }
@@ -137,11 +158,36 @@ std::optional<Heartbeat> WorkerChannel::heartbeat(int local_rank) const {
   return page != nullptr ? heartbeat_of(*page) : std::nullopt;
 }
 
+void WorkerChannel::observe(int local_rank, WorkerObservation& worker) const {
+  const WorkerPage* page = page_of(local_rank);
+  if (page == nullptr) return;
+  worker.beat = heartbeat_of(*page);
+  const uint32_t current = page->section.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < kWorkerSections; ++i) {
+    const SectionTimes section = section_of(page->sections[i]);
+    if (section.name.empty()) continue;
+    if (i + 1 == current) worker.section = section;
+    worker.sections.push_back(section);
+  }
+  const Duration since(page->section_since_ns.load(std::memory_order_acquire));
+  worker.section_age = std::max(Duration{}, read_clock(CLOCK_MONOTONIC) - since);
+}
+
 std::optional<int> WorkerChannel::stack_file(int local_rank) const {
   const WorkerPage* page = page_of(local_rank);
   const uint32_t file = page != nullptr ? page->stack_file.load(std::memory_order_acquire) : 0;
   if (file == 0 || file > INT32_MAX) return std::nullopt;
   return static_cast<int>(file) - 1;
+}
+
+std::optional<TraceFiles> WorkerChannel::trace_files(int local_rank) const {
+  const WorkerPage* page = page_of(local_rank);
+  if (page == nullptr) return std::nullopt;
+  const uint32_t request = page->trace_request.load(std::memory_order_acquire);
+  const uint32_t file = page->trace_file.load(std::memory_order_acquire);
+  const auto is_number = [](uint32_t given) { return given > 0 && given <= INT32_MAX; };
+  if (!is_number(request) || !is_number(file)) return std::nullopt;
+  return TraceFiles{static_cast<int>(request) - 1, static_cast<int>(file) - 1};
 }
 
 // Not every program on the channel reports steps. One does if it reports that it starts, or if it
@@ -427,6 +473,7 @@ bool WorkerChannel::on(Peer& peer, const channel::Began& began) {
 
 bool WorkerChannel::on(Peer& peer, const channel::Elastic&) {
   workers_.at(peer.local_rank).regroups_by = peer.id;
+  if (events_.on_can_regroup) events_.on_can_regroup(peer.local_rank);
   return true;
 }
 

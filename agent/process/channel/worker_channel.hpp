@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "agent/process/channel/arenas.hpp"
+#include "agent/process/diagnostics/stack_collector.hpp"
 #include "common/lifetime.hpp"
 #include "common/loop/timer.hpp"
 #include "common/machine/unique_fd.hpp"
@@ -49,6 +50,8 @@ struct WorkerEvents {
                      std::function<void(bool)> answer)>
       on_fault_permit_request{};
   std::function<void(int local_rank, const channel::Began&)> on_began{};  // may come often
+  // A worker can regroup (worker_channel.hpp). May come often.
+  std::function<void(int local_rank)> on_can_regroup{};
   // A worker has left its process group, as it was asked; -1: it had completed no step.
   std::function<void(int local_rank, int64_t step)> on_released{};
 };
@@ -88,6 +91,10 @@ class WorkerChannel {
   bool can_save(int local_rank) const;
   // Its newest heartbeat; unset: it has sent none.
   std::optional<Heartbeat> heartbeat(int local_rank) const;
+  // Where it dumps torch's flight recorder on request; empty: it does not.
+  std::optional<TraceFiles> trace_files(int local_rank) const;
+  // Fills in its heartbeat and its sections.
+  void observe(int local_rank, WorkerObservation& worker) const;
   // The number of the descriptor, inside the worker, of the file to which the worker writes its
   // stack on kStackSignal (worker_page.hpp); unset: it has none. Unchecked input of the worker.
   std::optional<int> stack_file(int local_rank) const;

@@ -124,6 +124,10 @@ std::string summary_of(const WorkerObservation& worker) {
   } else {
     text += "no heartbeats";
   }
+  if (worker.section) {
+    text +=
+        "; in the section '" + worker.section->name + "' for " + text::seconds(worker.section_age);
+  }
   if (worker.state == State::Stopped) text += "; stopped by a signal";
   if (worker.state == State::Blocked) text += "; blocked inside the kernel";
   if (worker.state == State::Traced) text += "; a debugger is attached";

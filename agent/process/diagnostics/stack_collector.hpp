@@ -14,9 +14,16 @@
 
 namespace cpprun {
 
+// Descriptors inside the worker: of the pipe that takes a request, and of the file for the dump.
+struct TraceFiles {
+  int request = -1;
+  int file = -1;
+};
+
 struct StackTarget {
   WorkerObservation worker;
-  std::optional<int> stack_file;  // descriptor inside the worker; unset: none
+  std::optional<int> stack_file;      // descriptor inside the worker; unset: none
+  std::optional<TraceFiles> trace{};  // of torch's flight recorder; unset: none
 };
 
 // One text per worker, in the same order: a few complete, printable lines each.

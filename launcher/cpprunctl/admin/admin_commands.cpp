@@ -4,13 +4,13 @@
 
 #include <span>
 
+#include "common/http/blocking_socket.hpp"
 #include "common/limits/admin.hpp"
 #include "common/limits/server.hpp"
 #include "common/machine/identity.hpp"
 #include "common/proof/hmac.hpp"
 #include "common/version.hpp"
 #include "launcher/cpprunctl/admin/job_choice.hpp"
-#include "launcher/cpprunctl/blocking_socket.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/report/text_table.hpp"

@@ -13,13 +13,13 @@
 #include <optional>
 #include <vector>
 
+#include "common/http/blocking_socket.hpp"
 #include "common/limits/admin.hpp"
 #include "common/limits/server.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprunctl/blocking_socket.hpp"
 
 namespace cpprun::ctl {
 namespace {

@@ -1,9 +1,9 @@
 #include "launcher/cpprunctl/doctor/doctor_rendezvous.hpp"
 
+#include "common/http/blocking_socket.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/sockets.hpp"
-#include "launcher/cpprunctl/blocking_socket.hpp"
 #include "rendezvous/server/loop_thread.hpp"
 #include "rendezvous/server/server.hpp"
 

@@ -6,7 +6,7 @@
 #include "common/text.hpp"
 #include "launcher/options/options.hpp"
 
-namespace cpprun {
+namespace cpprun::ctl {
 
 Result<std::string> explain(const std::vector<std::string>& words) {
   const Result<ctl::LauncherCommand> line = ctl::read_launcher_command(words);
@@ -38,7 +38,7 @@ Result<std::string> explain(const std::vector<std::string>& words) {
   return text;
 }
 
-}  // namespace cpprun
+}  // namespace cpprun::ctl
 
 namespace cpprun::ctl {
 namespace {

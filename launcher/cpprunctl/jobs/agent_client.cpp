@@ -8,11 +8,11 @@
 #include <memory>
 #include <sstream>
 
+#include "common/http/blocking_socket.hpp"
 #include "common/limits/admin.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprunctl/blocking_socket.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun::ctl {

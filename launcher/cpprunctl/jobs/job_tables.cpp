@@ -86,6 +86,19 @@ std::vector<std::string> row_of(const WorkerView& worker, const std::string& nod
   return {std::to_string(worker.rank), node, std::to_string(worker.pid), step, takes, age, memory};
 }
 
+std::string slow_ranks_text(const JobStatus& job) {
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, job.slow_ranks.size()); ++i) {
+    const JobSlowRank& slow = job.slow_ranks[i];
+    const auto shown = [](int64_t us) { return duration_text(static_cast<double>(us) / 1e6); };
+    text += "slow: rank " + std::to_string(slow.rank) + " on " + clean(slow.node) + " computes " +
+            shown(slow.compute_us) + " a step, the median rank " + shown(slow.median_us) + "\n";
+  }
+  if (job.slow_ranks.size() <= kShown) return text;
+  return text + "slow: " + std::to_string(job.slow_ranks.size() - kShown) + " further ranks\n";
+}
+
 std::string head_of(const JobStatus& job, bool has_color) {
   std::string nodes = std::to_string(job.min_nodes);
   if (job.max_nodes != job.min_nodes) nodes += ":" + std::to_string(job.max_nodes);
@@ -98,6 +111,7 @@ std::string head_of(const JobStatus& job, bool has_color) {
                               : "") +
       ", newest snapshot: " + snapshot_of(job.snapshot_step) + "\n";
   if (!job.why_no_round.empty()) text += clean(job.why_no_round) + "\n";
+  text += slow_ranks_text(job);
   return text;
 }
 
@@ -238,12 +252,14 @@ std::string hosts_text(const std::string& run_id, const JobStatus& job) {
     if (!shown.insert(host.host).second) continue;
     rows.emplace_back(host.host, host.excluded_by.empty() ? "gone" : "excluded, gone");
   }
-  TextTable table({"HOST", "STATE", "FAILURES", "STARTS", "HANGS", "CHECKS", "LOSSES", "REASON"});
+  TextTable table(
+      {"HOST", "STATE", "FAILURES", "STARTS", "HANGS", "CHECKS", "LOSSES", "SLOW", "REASON"});
   for (const auto& [name, state] : rows) {
     const JobHost& host = records[name];
     table.add({name, state, std::to_string(host.failures), std::to_string(host.failed_starts),
                std::to_string(host.hangs), std::to_string(host.failed_checks),
-               std::to_string(host.losses), host.reason.empty() ? "-" : host.reason});
+               std::to_string(host.losses), std::to_string(host.slow),
+               host.reason.empty() ? "-" : host.reason});
   }
   const std::string policy = job.exclude_after > 0
                                  ? "excludes a host after " + std::to_string(job.exclude_after) +

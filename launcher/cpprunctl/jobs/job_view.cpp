@@ -61,9 +61,9 @@ JobNode node_of(const Json& json) {
 }
 
 JobHost host_of(const Json& json) {
-  return {text(json, "host"),        whole(json, "failures"),      whole(json, "failed_starts"),
-          whole(json, "hangs"),      whole(json, "failed_checks"), whole(json, "losses"),
-          text(json, "excluded_by"), text(json, "reason")};
+  return {text(json, "host"),   whole(json, "failures"),      whole(json, "failed_starts"),
+          whole(json, "hangs"), whole(json, "failed_checks"), whole(json, "losses"),
+          whole(json, "slow"),  text(json, "excluded_by"),    text(json, "reason")};
 }
 
 JobStatus job_of(const Json& json) {
@@ -85,6 +85,13 @@ JobStatus job_of(const Json& json) {
   if (const Json& hosts = at(json, "hosts"); hosts.is_array()) {
     for (const Json& host : hosts) {
       if (host.is_object()) job.hosts.push_back(host_of(host));
+    }
+  }
+  if (const Json& ranks = at(json, "slow_ranks"); ranks.is_array()) {
+    for (const Json& slow : ranks) {
+      if (!slow.is_object()) continue;
+      job.slow_ranks.push_back({whole(slow, "rank"), text(slow, "node"), whole(slow, "compute_us"),
+                                whole(slow, "median_us")});
     }
   }
   if (const Json& nodes = at(json, "nodes"); nodes.is_array()) {

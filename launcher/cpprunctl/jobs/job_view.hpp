@@ -31,8 +31,16 @@ struct JobHost {
   int64_t hangs = 0;
   int64_t failed_checks = 0;
   int64_t losses = 0;
+  int64_t slow = 0;
   std::string excluded_by;  // "policy", "operator"; empty: it is not
   std::string reason;
+};
+// A rank that computes more slowly than the others.
+struct JobSlowRank {
+  int64_t rank = 0;
+  std::string node;
+  int64_t compute_us = 0;
+  int64_t median_us = 0;
 };
 // A job from the coordinator's view: one of `jobs` in /status (docs/protocol.md, "HTTP").
 struct JobStatus {
@@ -48,6 +56,7 @@ struct JobStatus {
   std::optional<int64_t> snapshot_step{};
   int64_t exclude_after = 0;  // --exclude-after
   std::vector<JobHost> hosts{};
+  std::vector<JobSlowRank> slow_ranks{};
   std::vector<JobNode> nodes{};  // members of the round first, in rank order
 };
 

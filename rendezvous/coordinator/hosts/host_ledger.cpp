@@ -38,8 +38,8 @@ std::string text_of(const RootCause& root_cause) {
 constexpr int64_t kRecordCountMax = INT64_MAX / 8;
 
 bool is_record(const HostRecord& record) {
-  const int64_t counts[] = {record.failures, record.failed_starts, record.hangs,
-                            record.failed_checks, record.losses};
+  const int64_t counts[] = {record.failures,      record.failed_starts, record.hangs,
+                            record.failed_checks, record.losses,        record.slow};
   return !record.host.empty() && record.host.size() <= limits::kHostNameBytes &&
          record.reason.size() <= limits::kHostReasonBytes &&
          std::ranges::all_of(counts,
@@ -117,6 +117,21 @@ bool HostLedger::count(const std::string& host, HostFault fault, const std::stri
   on_change();
   if (!is_on() || record->faults() < exclude_after_) return false;
   return exclude_as(*record, Exclusion::Policy, faults_text(*record) + "; the last: " + why);
+}
+
+void HostLedger::note_slow(const std::string& host, const std::string& why) {
+  HostRecord* record = record_of(host);
+  if (record == nullptr) return;
+  ++record->slow;
+  if (record->exclusion == Exclusion::None && record->faults() == 0) {
+    record->reason = text::one_line("slow: " + why, limits::kHostReasonBytes);
+  }
+  on_change();
+}
+
+bool HostLedger::exclude_for(const std::string& host, const std::string& why) {
+  HostRecord* record = record_of(host);
+  return record != nullptr && exclude_as(*record, Exclusion::Policy, why);
 }
 
 bool HostLedger::exclude(const std::string& host, const std::string& why) {

@@ -56,6 +56,10 @@ class HostLedger {
 
   // Counts a fault outside of rounds. True: the host is excluded from now on.
   bool count(const std::string& host, HostFault fault, const std::string& why);
+  // A rank there was found slow. No fault: it excludes no host by itself.
+  void note_slow(const std::string& host, const std::string& why);
+  // By --stragglers=exclude. False: it is excluded already.
+  bool exclude_for(const std::string& host, const std::string& why);
   // By an operator. False: it is excluded already.
   bool exclude(const std::string& host, const std::string& why);
   // Its faults are forgotten. False: it was not excluded.

@@ -12,6 +12,7 @@
 
 #include "common/failure/worker_exit.hpp"
 #include "common/ids.hpp"
+#include "common/straggler_policy.hpp"
 #include "common/time.hpp"
 #include "common/worker_starts.hpp"
 #include "rendezvous/protocol/admin/admin_commands.hpp"
@@ -58,6 +59,7 @@ struct JobSpec {
   int64_t startup_failures = 0;  // this many in a row end the job; 0: never
   int64_t exclude_after = 0;     // faults of a host that exclude it; 0: never
   bool stops_on_repeat = false;  // a failure that a restart cannot heal ends the job
+  StragglerPolicy stragglers = StragglerPolicy::Report;
   bool operator==(const JobSpec&) const = default;
 };
 
@@ -86,6 +88,7 @@ struct HostRecord {
   int64_t hangs = 0;
   int64_t failed_checks = 0;  // of --node-check
   int64_t losses = 0;
+  int64_t slow = 0;  // how often a rank there was found slow; no fault
   Exclusion exclusion = Exclusion::None;
   std::string reason{};  // why it is excluded, else its newest fault
 
@@ -223,6 +226,7 @@ struct Register {
   int64_t pid = 0;  // of the agent, for people
   std::optional<HostRecords> host_records{};
   NodeCheck node_check{};
+  bool knows_slow_ranks = false;  // understands SlowRank
 };
 
 struct Ping {
@@ -310,6 +314,14 @@ struct Progress {
 struct TimeSpent {
   std::vector<Duration> spent;
 };
+// Compute times of the workers, by which the coordinator finds slow ranks. An agent sends them only
+// if workers tell theirs, at most each limits::kComputeTimesInterval. By local rank, at most
+// limits::kProgressWorkers, over the steps since the last report; 0 steps: unknown.
+struct ComputeTimes {
+  RoundNumber round;
+  std::vector<int64_t> steps;
+  std::vector<int64_t> compute_us;  // mean of a step
+};
 // The last log lines of one worker, for the dashboard (LogTailRequest). The agent sends them at
 // most once a second, and only when there are new ones. At most limits::kTailLines of each stream,
 // each at most limits::kLineBytesReported, unchanged as the worker wrote them.
@@ -325,7 +337,7 @@ struct LogLines {
 using AgentMessage =
     std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack, Draining,
                  Snapshots, FaultPermitRequest, AdminCommand, AdminHello, AdminRequest, Progress,
-                 LogLines, AnnounceLeader, TimeSpent, NodeCheck>;
+                 LogLines, AnnounceLeader, TimeSpent, NodeCheck, ComputeTimes>;
 
 // ---------------------------------------------------------------- coordinator to agent
 
@@ -336,8 +348,9 @@ struct Registered {
   // Zero: the agent runs in the coordinator's process; no pings, no worker lease.
   Duration heartbeat{};
   Duration lease{};
-  bool is_standby = false;        // of the current or the last round
-  bool takes_time_spent = false;  // knows the message TimeSpent; earlier versions do not
+  bool is_standby = false;           // of the current or the last round
+  bool takes_time_spent = false;     // knows the message TimeSpent; earlier versions do not
+  bool takes_compute_times = false;  // the same of ComputeTimes
 };
 // An agent of the running job, for people.
 struct Occupant {
@@ -406,9 +419,21 @@ struct LogTailRequest {
   Duration lasts{};
 };
 
-using CoordinatorMessage = std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop,
-                                        JobResult, Bye, FaultPermit, AdminReply, ShutdownRequest,
-                                        Challenge, Watch, LogTailRequest, Redirect, HostRecords>;
+// A rank of this node has become slow, or is no longer slow. Sent to agents whose registration
+// announced support.
+struct SlowRank {
+  RoundNumber round;
+  int64_t rank = 0;
+  bool is_slow = false;
+  int64_t compute_us = 0;  // of its newest steps
+  int64_t median_us = 0;   // of all ranks
+  std::string action{};    // what the coordinator does about it; empty: nothing
+};
+
+using CoordinatorMessage =
+    std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop, JobResult, Bye, FaultPermit,
+                 AdminReply, ShutdownRequest, Challenge, Watch, LogTailRequest, Redirect,
+                 HostRecords, SlowRank>;
 
 // Names of the causes, as events, metrics and pages show them (docs/reference/events.md).
 constexpr const char* name_of(StopCause cause) {

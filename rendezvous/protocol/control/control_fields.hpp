@@ -39,6 +39,7 @@ void fields(auto&& v, JobSpec& m) {
   v("startup_failures", m.startup_failures);
   v("exclude_after", m.exclude_after);
   v("stops_on_repeat", m.stops_on_repeat);
+  v("stragglers", m.stragglers);
 }
 void fields(auto&& v, SnapshotName& m) {
   v("step", m.step);
@@ -55,6 +56,7 @@ void fields(auto&& v, HostRecord& m) {
   v("hangs", m.hangs);
   v("failed_checks", m.failed_checks);
   v("losses", m.losses);
+  v("slow", m.slow);
   v("exclusion", m.exclusion);
   v("reason", m.reason);
 }
@@ -155,6 +157,7 @@ void fields(auto&& v, Register& m) {
   v("pid", m.pid);
   v("host_records", m.host_records);
   v("node_check", m.node_check);
+  v("knows_slow_ranks", m.knows_slow_ranks);
 }
 void fields(auto&& v, Ping& m) { v("seq", m.seq); }
 void fields(auto&& v, WorkerStarts& m) {
@@ -244,6 +247,7 @@ void fields(auto&& v, Registered& m) {
   v("node_lease_ns", m.lease);
   v("is_standby", m.is_standby);
   v("takes_time_spent", m.takes_time_spent);
+  v("takes_compute_times", m.takes_compute_times);
 }
 void fields(auto&& v, Occupant& m) {
   v("host", m.host);
@@ -320,6 +324,19 @@ void fields(auto&& v, Progress& m) {
   v("step_us", m.step_us);
 }
 void fields(auto&& v, TimeSpent& m) { v("spent_ns", m.spent); }
+void fields(auto&& v, ComputeTimes& m) {
+  v("round", m.round);
+  v("steps", m.steps);
+  v("compute_us", m.compute_us);
+}
+void fields(auto&& v, SlowRank& m) {
+  v("round", m.round);
+  v("rank", m.rank);
+  v("is_slow", m.is_slow);
+  v("compute_us", m.compute_us);
+  v("median_us", m.median_us);
+  v("action", m.action);
+}
 void fields(auto&& v, LogTailRequest& m) {
   v("local_rank", m.local_rank);
   v("lasts_ns", m.lasts);
@@ -372,6 +389,9 @@ inline int64_t last_value(AdminCommandKind) {
   return static_cast<int64_t>(AdminCommandKind::Readmit);
 }
 inline int64_t last_value(Exclusion) { return static_cast<int64_t>(Exclusion::Operator); }
+inline int64_t last_value(StragglerPolicy) {
+  return static_cast<int64_t>(StragglerPolicy::Exclude);
+}
 inline int64_t last_value(CheckState) { return static_cast<int64_t>(CheckState::Failed); }
 
 inline const char* name_of(const Hello&) { return "hello"; }
@@ -404,6 +424,8 @@ inline const char* name_of(const Challenge&) { return "challenge"; }
 inline const char* name_of(const Watch&) { return "watch"; }
 inline const char* name_of(const Progress&) { return "progress"; }
 inline const char* name_of(const TimeSpent&) { return "time_spent"; }
+inline const char* name_of(const ComputeTimes&) { return "compute_times"; }
+inline const char* name_of(const SlowRank&) { return "slow_rank"; }
 inline const char* name_of(const LogTailRequest&) { return "log_tail_request"; }
 inline const char* name_of(const LogLines&) { return "log_lines"; }
 inline const char* name_of(const AnnounceLeader&) { return "announce_leader"; }

@@ -12,10 +12,13 @@
 namespace cpprun {
 
 inline constexpr uint32_t kWorkerPageMagic = 0x50525043;  // "CPRP"
-inline constexpr uint32_t kWorkerPageVersion = 5;         // 4: the same fields as 3
+inline constexpr uint32_t kWorkerPageVersion = 6;         // 4: the same fields as 3
 // On this signal a worker with a stack file writes its stack into that file. Real-time signal 50 is
 // unused by libraries.
 inline constexpr int kStackSignal = 50;
+
+// A program names at most so many sections; those beyond are in no section.
+inline constexpr size_t kWorkerSections = 16;
 
 struct WorkerPage {
   // Constant once the worker has the page.
@@ -46,8 +49,30 @@ struct WorkerPage {
 
   // From version 5, written by the worker: how long training has waited for saves.
   alignas(64) std::atomic<int64_t> saved_ns{0};
+  // From version 6, written by the worker: sums over the steps of which it knows its own compute
+  // time, without what it waited for other ranks.
+  std::atomic<int64_t> compute_ns{0};
+  std::atomic<int64_t> compute_steps{0};
 
-  alignas(64) unsigned char room[4096 - 6 * 64]{};
+  // From version 6, written by the worker. `section`: 1 + the place of the section that it is in,
+  // 0: in none; `section_since_ns`: CLOCK_MONOTONIC of its begin. `trace_request`: 1 + the number
+  // of a pipe's descriptor in the worker, 0: none; for each byte in it the worker appends torch's
+  // flight-recorder dump to the file of descriptor `trace_file` - 1.
+  alignas(64) std::atomic<uint32_t> section{0};
+  std::atomic<uint32_t> trace_request{0};
+  std::atomic<int64_t> section_since_ns{0};
+  std::atomic<uint32_t> trace_file{0};
+  // A section that the worker has named; it writes the name before any number that refers to it,
+  // and never changes it.
+  struct Section {
+    char name[40]{};                     // ends with a zero byte unless it fills the field
+    std::atomic<int64_t> longest_ns{0};  // of those that have ended in this round
+    std::atomic<int64_t> limit_ns{0};    // given by the program; 0: none
+    std::atomic<int64_t> ended{0};       // how often it has ended in this round
+  };
+  alignas(64) Section sections[kWorkerSections];
+
+  unsigned char room[4096 - 7 * 64 - kWorkerSections * 64]{};
 };
 
 static_assert(sizeof(WorkerPage) == 4096, "one page of memory, whatever the compiler");

@@ -133,6 +133,7 @@ function drawFigures(job) {
     ['Step time', newest?.median ? stepTime(newest.median) : '–', ''],
     ['Newest snapshot', job.snapshot_step === null ? '–' : job.snapshot_step.toLocaleString('en'),
       job.snapshot_step === null ? '' : 'steps'],
+    ...(job.slow_ranks?.length ? [['Slow in compute', slowText(job.slow_ranks), '']] : []),
     ...(job.goodput ? [['Goodput', `${(100 * job.goodput).toFixed(1)} %`, 'of the time']] : []),
   ];
   byId('figures').replaceChildren(...items.map(([name, value, more]) => {
@@ -142,6 +143,12 @@ function drawFigures(job) {
     box.append(make('dt', name), data);
     return box;
   }));
+}
+
+function slowText(ranks) {
+  const shown = ranks.slice(0, 4).join(', ');
+  const more = ranks.length > 4 ? ` and ${ranks.length - 4} more` : '';
+  return `${ranks.length === 1 ? 'rank' : 'ranks'} ${shown}${more}`;
 }
 
 function behindText(point) {

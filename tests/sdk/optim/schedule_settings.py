@@ -20,6 +20,40 @@ def simple():
         yield {'kind': 'ExponentialLR', 'gamma': gamma}
     for decays in ([0.95], [0.95, 0.9, 1.0]):
         yield {'kind': 'LambdaLR', 'decays': decays}
+        yield {'kind': 'MultiplicativeLR', 'decays': [decay**0.01 for decay in decays]}
+    for total, power in itertools.product((0, 1, 7, 999), (1.0, 0.5, 3.0)):
+        yield {'kind': 'PolynomialLR', 'total_iters': total, 'power': power}
+
+
+def cyclic(groups):
+    for mode, up, down in itertools.product(
+        ('triangular', 'triangular2', 'exp_range'), (1, 37, 400), (None, 1, 90)
+    ):
+        yield {
+            'kind': 'CyclicLR',
+            'base_lr': [0.01, 0.02, 0.001] if groups == 3 else 0.01,
+            'max_lr': [0.5, 0.2, 0.7] if groups == 3 else 0.4,
+            'step_size_up': up,
+            'step_size_down': down,
+            'mode': mode,
+            'gamma': 0.995,
+        }
+    plain = {'kind': 'CyclicLR', 'base_lr': 0.02, 'max_lr': 0.1, 'step_size_up': 20}
+    yield {**plain, 'cycle_momentum': False}
+    yield {**plain, 'base_momentum': 0.5, 'max_momentum': 0.99}
+
+
+def chains():
+    parts = [
+        {'kind': 'ConstantLR', 'factor': 0.1, 'total_iters': 20},
+        {'kind': 'ExponentialLR', 'gamma': 0.99},
+        {'kind': 'PolynomialLR', 'total_iters': 300, 'power': 0.9},
+        {'kind': 'MultiplicativeLR', 'decays': [0.999]},
+        {'kind': 'StepLR', 'step_size': 30, 'gamma': 0.5},
+    ]
+    for first, second in itertools.permutations(parts, 2):
+        yield {'kind': 'ChainedScheduler', 'schedulers': [first, second]}
+    yield {'kind': 'ChainedScheduler', 'schedulers': parts}
 
 
 def cosine():
@@ -68,9 +102,14 @@ def sequences():
         {'kind': 'CosineAnnealingLR', 'T_max': 50, 'eta_min': 0.001},
         {'kind': 'CosineAnnealingWarmRestarts', 'T_0': 12, 'T_mult': 2},
         {'kind': 'LambdaLR', 'decays': [0.97]},
+        {'kind': 'MultiplicativeLR', 'decays': [0.98]},
+        {'kind': 'PolynomialLR', 'total_iters': 80, 'power': 2.0},
+        {'kind': 'CyclicLR', 'base_lr': 0.05, 'max_lr': 0.3, 'step_size_up': 9},
         {'kind': 'OneCycleLR', 'max_lr': 0.3, 'total_steps': 2000},
     ]
     for first, second in itertools.product(parts, parts):
+        if (first['kind'], second['kind']) == ('OneCycleLR', 'CyclicLR'):
+            continue  # both keep momenta in the groups: Python's OneCycleLR takes CyclicLR's
         yield {'kind': 'SequentialLR', 'schedulers': [first, second], 'milestones': [100]}
     nested = {'kind': 'SequentialLR', 'schedulers': [linear, parts[4]], 'milestones': [20]}
     yield {'kind': 'SequentialLR', 'schedulers': [nested, *parts[2:4]], 'milestones': [60, 61]}
@@ -97,7 +136,8 @@ def settings():
     places = [at / 3.7 for at in range(STEPS)]
     for optimizer, lrs in GROUPS:
         common = {'optimizer': optimizer, 'lrs': lrs, 'steps': STEPS}
-        schedules = [*simple(), *cosine(), *one_cycle(len(lrs)), *sequences()]
+        n = len(lrs)
+        schedules = [*simple(), *cosine(), *one_cycle(n), *cyclic(n), *sequences(), *chains()]
         for at, schedule in enumerate(schedules):
             if len(schedule.get('decays', [0])) in (1, len(lrs)):
                 yield {**common, 'schedule': schedule, 'halve_at': 57 if at % 2 else -1}

@@ -28,6 +28,14 @@ std::vector<Json> schedules() {
       {{"kind", "OneCycleLR"}, {"max_lr", {0.3, 0.6}}, {"total_steps", 101}},
       {{"kind", "ReduceLROnPlateau"}, {"patience", 2}, {"cooldown", 3}, {"factor", 0.8}},
       {{"kind", "LambdaLR"}, {"decays", {0.9, 0.99}}},
+      {{"kind", "MultiplicativeLR"}, {"decays", {0.9, 0.99}}},
+      {{"kind", "PolynomialLR"}, {"total_iters", 60}, {"power", 2.0}},
+      {{"kind", "CyclicLR"}, {"base_lr", {0.01, 0.02}}, {"max_lr", 0.3}, {"step_size_up", 7}},
+      {{"kind", "ChainedScheduler"},
+       {"schedulers",
+        {{{"kind", "LinearLR"}, {"start_factor", 0.1}, {"total_iters", 20}},
+         {{"kind", "CyclicLR"}, {"base_lr", 0.01}, {"max_lr", 0.3}, {"step_size_up", 5}},
+         {{"kind", "ExponentialLR"}, {"gamma", 0.9}}}}},
       {{"kind", "SequentialLR"},
        {"milestones", {20, 45}},
        {"schedulers",
@@ -118,6 +126,20 @@ TEST_F(Refusals, RejectsOptionsThatPythonRejects) {
                std::invalid_argument);
   EXPECT_THROW(ReduceLROnPlateau(sgd_, {.factor = 1.0}), std::invalid_argument);
   EXPECT_THROW(LambdaLR(sgd_, std::vector<LambdaLR::Lambda>(2)), std::invalid_argument);
+  EXPECT_THROW(MultiplicativeLR(sgd_, std::vector<MultiplicativeLR::Lambda>(2)),
+               std::invalid_argument);
+  EXPECT_THROW(CyclicLR(sgd_, {.base_lr = 0.1, .max_lr = {0.1, 0.2}}), std::invalid_argument);
+  EXPECT_THROW(CyclicLR(sgd_, {.base_lr = 0.1, .max_lr = 0.2, .step_size_up = 0}),
+               std::invalid_argument);
+  EXPECT_THROW(ChainedScheduler({}), std::invalid_argument);
+  EXPECT_THROW(ChainedScheduler({std::make_shared<ReduceLROnPlateau>(sgd_)}),
+               std::invalid_argument);
+  EXPECT_THROW(
+      SequentialLR(sgd_,
+                   {std::make_shared<ChainedScheduler>(std::vector<std::shared_ptr<LRScheduler>>{
+                       std::make_shared<ConstantLR>(sgd_)})},
+                   {}),
+      std::invalid_argument);
 }
 
 TEST_F(Refusals, CyclesOnlyExistingMomentum) {

@@ -55,11 +55,33 @@ optim::ReduceLROnPlateauOptions plateau(const Json& from) {
   return options;
 }
 
-std::shared_ptr<optim::LRScheduler> sequential(torch::optim::Optimizer& optimizer,
-                                               const Json& from) {
+optim::CyclicLROptions cyclic(const Json& from) {
+  optim::CyclicLROptions options;
+  take(from, "base_lr", options.base_lr);
+  take(from, "max_lr", options.max_lr);
+  take(from, "step_size_up", options.step_size_up);
+  const Json down = from.value("step_size_down", Json());
+  if (!down.is_null()) options.step_size_down = down.get<int64_t>();
+  const std::string mode = from.value("mode", "triangular");
+  if (mode == "triangular2") options.mode = optim::CyclicMode::Triangular2;
+  if (mode == "exp_range") options.mode = optim::CyclicMode::ExpRange;
+  take(from, "gamma", options.gamma);
+  take(from, "cycle_momentum", options.cycle_momentum);
+  take(from, "base_momentum", options.base_momentum);
+  take(from, "max_momentum", options.max_momentum);
+  return options;
+}
+
+std::vector<std::shared_ptr<optim::LRScheduler>> make_schedules(torch::optim::Optimizer& optimizer,
+                                                                const Json& from) {
   std::vector<std::shared_ptr<optim::LRScheduler>> parts;
   for (const Json& part : from.at("schedulers")) parts.push_back(make_schedule(optimizer, part));
-  return std::make_shared<optim::SequentialLR>(optimizer, std::move(parts),
+  return parts;
+}
+
+std::shared_ptr<optim::LRScheduler> sequential(torch::optim::Optimizer& optimizer,
+                                               const Json& from) {
+  return std::make_shared<optim::SequentialLR>(optimizer, make_schedules(optimizer, from),
                                                from.at("milestones").get<std::vector<int64_t>>());
 }
 
@@ -70,6 +92,34 @@ std::shared_ptr<optim::LRScheduler> lambda(torch::optim::Optimizer& optimizer, c
   }
   if (all.size() == 1) return std::make_shared<optim::LambdaLR>(optimizer, all[0]);
   return std::make_shared<optim::LambdaLR>(optimizer, all);
+}
+
+std::shared_ptr<optim::LRScheduler> multiplicative(torch::optim::Optimizer& optimizer,
+                                                   const Json& from) {
+  std::vector<optim::MultiplicativeLR::Lambda> all;
+  for (const double decay : from.at("decays").get<std::vector<double>>()) {
+    all.push_back([decay](int64_t) { return decay; });
+  }
+  if (all.size() == 1) return std::make_shared<optim::MultiplicativeLR>(optimizer, all[0]);
+  return std::make_shared<optim::MultiplicativeLR>(optimizer, all);
+}
+
+// Half of the kinds; null for the other half.
+std::shared_ptr<optim::LRScheduler> make_other_schedule(torch::optim::Optimizer& optimizer,
+                                                        const Json& from) {
+  const std::string kind = from.at("kind");
+  if (kind == "MultiplicativeLR") return multiplicative(optimizer, from);
+  if (kind == "CyclicLR") return std::make_shared<optim::CyclicLR>(optimizer, cyclic(from));
+  if (kind == "ChainedScheduler") {
+    return std::make_shared<optim::ChainedScheduler>(make_schedules(optimizer, from));
+  }
+  if (kind == "PolynomialLR") {
+    optim::PolynomialLROptions options;
+    take(from, "total_iters", options.total_iters);
+    take(from, "power", options.power);
+    return std::make_shared<optim::PolynomialLR>(optimizer, options);
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -95,6 +145,7 @@ std::shared_ptr<optim::LRScheduler> make_schedule(torch::optim::Optimizer& optim
                                                   const Json& from) {
   const std::string kind = from.at("kind");
   const auto is = [&](const char* name) { return kind == name; };
+  if (auto other = make_other_schedule(optimizer, from)) return other;
   if (is("SequentialLR")) return sequential(optimizer, from);
   if (is("LambdaLR")) return lambda(optimizer, from);
   if (is("OneCycleLR")) return std::make_shared<optim::OneCycleLR>(optimizer, one_cycle(from));

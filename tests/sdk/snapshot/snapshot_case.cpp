@@ -13,6 +13,7 @@
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "cpprun/optim/lr_schedulers.hpp"
+#include "cpprun/optim/zero_redundancy_optimizer.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 #include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/arena.hpp"
@@ -56,12 +57,29 @@ SnapshotOptions place(const Settings& settings) {
   return options;
 }
 
+// zero=1: each rank keeps the state of a part of the parameters.
+std::unique_ptr<torch::optim::Optimizer> optimizer_of(const Settings& settings,
+                                                      const std::vector<at::Tensor>& parameters) {
+  const std::string kind = settings.text("optimizer", "sgd");
+  if (settings.number("zero", 0) == 0) return test::make_optimizer(kind, parameters);
+  using namespace torch::optim;
+  if (kind == "adamw") {
+    return std::make_unique<optim::ZeroRedundancyOptimizer<AdamW>>(parameters, AdamWOptions(0.01));
+  }
+  if (kind == "adagrad") {
+    return std::make_unique<optim::ZeroRedundancyOptimizer<Adagrad>>(parameters,
+                                                                     AdagradOptions(0.01));
+  }
+  return std::make_unique<optim::ZeroRedundancyOptimizer<SGD>>(
+      parameters, SGDOptions(0.01).momentum(0.9).nesterov(true));
+}
+
 class Training {
  public:
   explicit Training(const Settings& settings)
       : settings_(settings),
         model_(test::make_net(0.3, settings.number("more", 0) != 0)),
-        optimizer_(test::make_optimizer(settings.text("optimizer", "sgd"), model_.parameters())),
+        optimizer_(optimizer_of(settings, model_.parameters())),
         schedule_(*optimizer_, {.step_size = 5, .gamma = 0.9}),
         sampler_(test::kSamples, {.seed = 3}),
         snapshot_(place(settings)) {

@@ -11,6 +11,7 @@
 
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "cpprun/optim/grad_scaler.hpp"
+#include "cpprun/optim/swa_utils.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 #include "tests/sdk/snapshot/training_support.hpp"
@@ -60,6 +61,26 @@ TEST_F(StatefulObjects, KeepsAGradScaler) {
     step(*each, true);
     EXPECT_EQ(each->get_scale(), 1024);  // the third finite step in a row
   }
+}
+
+TEST_F(StatefulObjects, KeepsAnAveragedModel) {
+  using Averaged = optim::swa_utils::AveragedModel<test::Net>;
+  const auto net = test::make_net();
+  Averaged saved(*net, std::make_shared<test::Net>());
+  saved.update_parameters(*net);
+  {
+    const torch::NoGradGuard no_grad;
+    for (at::Tensor& each : net->parameters()) each.add_(1);
+  }
+  saved.update_parameters(*net);
+  Snapshot(in_folder()).track(net).track("ema", saved).save(1);
+
+  const auto fresh = std::make_shared<test::Net>();
+  Averaged resumed(*fresh, std::make_shared<test::Net>());
+  ASSERT_TRUE(Snapshot(in_folder()).track(fresh).track("ema", resumed).resume());
+  EXPECT_EQ(resumed.n_averaged.item<int64_t>(), 2);
+  EXPECT_EQ(test::fingerprint(resumed), test::fingerprint(saved));
+  EXPECT_NE(test::fingerprint(*resumed.module), test::fingerprint(*fresh));
 }
 
 TEST_F(StatefulObjects, PythonReadsTheStateOfAGradScaler) {

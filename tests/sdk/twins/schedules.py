@@ -16,9 +16,16 @@ def make_schedule(optimizer, setting):
     if kind == 'SequentialLR':
         parts = [make_schedule(optimizer, part) for part in setting['schedulers']]
         return lr_scheduler.SequentialLR(optimizer, parts, setting['milestones'])
+    if kind == 'ChainedScheduler':
+        parts = [make_schedule(optimizer, part) for part in setting['schedulers']]
+        return lr_scheduler.ChainedScheduler(parts, optimizer)
     if kind == 'LambdaLR':
         functions = [lambda step, decay=decay: decay**step for decay in setting['decays']]
         return lr_scheduler.LambdaLR(optimizer, functions[0] if len(functions) == 1 else functions)
+    if kind == 'MultiplicativeLR':
+        functions = [lambda step, decay=decay: decay for decay in setting['decays']]
+        functions = functions[0] if len(functions) == 1 else functions
+        return lr_scheduler.MultiplicativeLR(optimizer, functions)
     return getattr(lr_scheduler, kind)(optimizer, **setting)
 
 

@@ -345,13 +345,12 @@ void Node::carry_out(const agent::RunNodeCheck&) {
 
 void Node::carry_out(const agent::StartWorkers& effect) {
   context_.checks.on_start(id().incarnation, effect.assignment, term_);
-  const bool is_free =
-      std::ranges::all_of(workers_, [](const Worker& w) { return !w.is_alive || w.is_released; });
-  context_.checks.require(is_free, "S1: an agent starts workers beside old ones");
+  context_.checks.require(may_start(), "S1: an agent starts workers beside old ones");
   has_survivors_ = false;
   assignment_ = effect.assignment;
   context_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(assignment_->round.value)
                                                    << 32);
+  const std::string kept = kept_text();
   workers_.clear();
   ++starts_;
   killed_at_.reset();
@@ -365,7 +364,7 @@ void Node::carry_out(const agent::StartWorkers& effect) {
     });
     return;
   }
-  trace("starts its workers of round " + std::to_string(assignment_->round.value));
+  trace("starts its workers of round " + std::to_string(assignment_->round.value) + kept);
   for (size_t i = 0; i < plan.lives.size(); ++i) {
     const WorkerBehavior& liveness = plan.lives[i];
     Worker& worker = workers_.emplace_back();
@@ -377,7 +376,7 @@ void Node::carry_out(const agent::StartWorkers& effect) {
     worker.stops_in = liveness.stops_in;
     worker.can_save = liveness.can_save;
     worker.releases_in = liveness.releases_in;
-    if (worker.releases_in > Duration{}) core_.on_step();
+    if (worker.releases_in > Duration{}) take_elastic_worker();
     worker.ready_at = context_.event_queue.now() + liveness.ready_in;
     if (!liveness.is_hanging)
       end_worker_at(worker, worker.ready_at + liveness.runs, liveness.exit_code);

@@ -7,6 +7,7 @@
 // TERM or can't be started.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -164,6 +165,20 @@ class Node final : public Program {
   // The operating system.
   void stop_worker(Worker& worker, int signal, Duration grace);
   void ask_to_regroup(size_t local_rank);
+  bool may_start() const {
+    return std::ranges::all_of(workers_,
+                               [](const Worker& w) { return !w.is_alive || w.is_released; });
+  }
+  // ", 2 of them from the round before"; "" if none is
+  std::string kept_text() const {
+    const auto kept = std::ranges::count_if(workers_, [](const Worker& w) { return w.is_alive; });
+    return kept == 0 ? "" : ", " + std::to_string(kept) + " of them from the round before";
+  }
+  // The worker can regroup. It completes its first step at once.
+  void take_elastic_worker() {
+    core_.on_can_regroup();
+    core_.on_step();
+  }
   void release(size_t local_rank);
   void report_end();
   void save_snapshot();

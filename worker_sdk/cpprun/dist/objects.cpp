@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpprun/dist/bytes.hpp"
+#include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/collectives/single_calls.hpp"
 #include "cpprun/dist/objects/object_header.hpp"
 
@@ -156,6 +157,26 @@ std::vector<uint64_t> checked_lengths(const Call& call, const std::string& bytes
   throw DistMismatchError(call.where() + ": the root sent lengths that can't be");
 }
 
+constexpr const char* kObjectList = "object list";  // the call in headers of send_object_list
+
+void send_string(const Call& call, const Buffers& buffers, const std::string& bytes, int dst) {
+  in_rounds(bytes.size(), [&](int64_t offset, int64_t width) {
+    send(chunk_of(buffers, bytes, offset, width), dst, 0, ProcessGroup(call.group()));
+  });
+}
+
+// Returns the sender, too. `src` -1: any rank.
+std::pair<std::string, int> recv_string(const Call& call, const Buffers& buffers, uint64_t size,
+                                        int src) {
+  std::string all;
+  in_rounds(size, [&](int64_t, int64_t width) {
+    const at::Tensor chunk = buffers.bytes(width);
+    src = recv(chunk, src, 0, ProcessGroup(call.group()));
+    append(all, chunk, size);
+  });
+  return {all, src};
+}
+
 }  // namespace
 
 std::vector<std::string> all_gather_bytes(const std::string& bytes, std::string_view type,
@@ -202,6 +223,32 @@ std::string scatter_bytes(const std::vector<std::string>& list, std::string_view
   }
   const auto sizes = checked_lengths(call, broadcast_whole(call, own_lengths, source.bytes, root));
   return scatter_padded(call, list, sizes, root);
+}
+
+void send_bytes(const std::vector<std::string>& list, std::string_view type, int dst,
+                const ProcessGroup& group) {
+  const Call call("send_object_list", group);
+  const Buffers buffers(call);
+  const std::string bytes = joined(list);
+  ObjectHeader header = object_header(call, type, -1, list.size(), bytes.size());
+  header.call = kObjectList;
+  send_string(call, buffers, header.packed(), dst);
+  send_string(call, buffers, bytes, dst);
+}
+
+int recv_bytes(std::vector<std::string>& list, std::string_view type, int src,
+               const ProcessGroup& group) {
+  const Call call("recv_object_list", group);
+  const Buffers buffers(call);
+  const auto [packed, sender] = recv_string(call, buffers, kObjectHeaderBytes, src);
+  ObjectHeader own = object_header(call, type, -1, list.size(), 0);
+  own.call = kObjectList;
+  const auto headers = agreed(call.where(), {sender, get_rank()}, {packed, own.packed()}, true);
+  const std::string bytes = recv_string(call, buffers, headers[0].bytes, sender).first;
+  ByteReader from(bytes);
+  for (std::string& each : list) each = from.text();
+  from.end();
+  return sender;
 }
 
 }  // namespace cpprun::dist

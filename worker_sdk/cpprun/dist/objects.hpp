@@ -1,5 +1,6 @@
 // Collectives of serializable objects. Python counterpart: torch.distributed.all_gather_object,
-// gather_object, broadcast_object_list and scatter_object_list, without pickle.
+// gather_object, broadcast_object_list, scatter_object_list, send_object_list and recv_object_list,
+// without pickle.
 //
 //   auto all = dist::all_gather_object(json{{"rank", dist::get_rank()}});   // by rank
 //
@@ -31,6 +32,10 @@ void broadcast_bytes(std::vector<std::string>& list, std::string_view type, int 
                      const ProcessGroup& group = {});
 std::string scatter_bytes(const std::vector<std::string>& list, std::string_view type, int src,
                           const ProcessGroup& group = {});
+void send_bytes(const std::vector<std::string>& list, std::string_view type, int dst,
+                const ProcessGroup& group = {});
+int recv_bytes(std::vector<std::string>& list, std::string_view type, int src,
+               const ProcessGroup& group = {});
 
 namespace detail {
 
@@ -79,6 +84,23 @@ T scatter_object_list(const std::vector<T>& list, int src = 0, const ProcessGrou
   const auto bytes =
       get_rank() == src ? detail::serialize_all<T>(list) : std::vector<std::string>{};
   return deserialize<T>(scatter_bytes(bytes, type_tag<T>(), src, group));
+}
+
+// Sends the objects to `dst` (a global rank), which calls recv_object_list with a list of the same
+// length and type; its errors name a difference. Blocks until the backend has taken them.
+template <Serializable T>
+void send_object_list(const std::vector<T>& list, int dst, const ProcessGroup& group = {}) {
+  send_bytes(detail::serialize_all<T>(list), type_tag<T>(), dst, group);
+}
+
+// Replaces `list` by the list of `src`; -1: of any rank (gloo only). Returns the sender's global
+// rank.
+template <Serializable T>
+int recv_object_list(std::vector<T>& list, int src = -1, const ProcessGroup& group = {}) {
+  std::vector<std::string> bytes(list.size());
+  const int sender = recv_bytes(bytes, type_tag<T>(), src, group);
+  list = detail::deserialize_all<T>(bytes);
+  return sender;
 }
 
 }  // namespace cpprun::dist

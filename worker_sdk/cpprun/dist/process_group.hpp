@@ -130,6 +130,19 @@ c10::Device local_device();
 // `options`: backend, timeout, group_name, pg_options and device_id; other fields are a
 // DistArgumentError.
 ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options = {});
+// Groups of consecutive ranks of the default group. `current`: the one that this rank is in.
+struct Subgroups {
+  ProcessGroup current;
+  std::vector<ProcessGroup> all;
+};
+// Cuts the world into groups of `group_size` ranks, by default of the ranks of one node
+// (LOCAL_WORLD_SIZE). All ranks call it; options as in new_group. DistArgumentError: the world size
+// is not a multiple of group_size.
+Subgroups new_subgroups(std::optional<int> group_size = {}, const InitOptions& options = {});
+// The same with lists of global ranks, each rank in at most one list. `current` is empty on a rank
+// that is in none.
+Subgroups new_subgroups_by_enumeration(const std::vector<std::vector<int>>& ranks_per_subgroup_list,
+                                       const InitOptions& options = {});
 // Converts between global rank and rank in the group. DistArgumentError: no such rank.
 int get_group_rank(const ProcessGroup& group, int global_rank);
 int get_global_rank(const ProcessGroup& group, int group_rank);

@@ -184,6 +184,56 @@ std::vector<double> LambdaLR::get_lr() {
 
 void LambdaLR::fields(StateFields& fields) { common_fields(fields, "LambdaLR"); }
 
+MultiplicativeLR::MultiplicativeLR(torch::optim::Optimizer& optimizer, Lambda lr_lambda)
+    : MultiplicativeLR(
+          optimizer, std::vector<Lambda>(optimizer.param_groups().size(), std::move(lr_lambda))) {}
+
+MultiplicativeLR::MultiplicativeLR(torch::optim::Optimizer& optimizer,
+                                   std::vector<Lambda> lr_lambdas)
+    : LRScheduler(optimizer), lr_lambdas_(std::move(lr_lambdas)) {
+  require(lr_lambdas_.size() == group_count(), "Expected " + std::to_string(group_count()) +
+                                                   " lr_lambdas, but got " +
+                                                   std::to_string(lr_lambdas_.size()));
+  initial_step();
+}
+
+std::vector<double> MultiplicativeLR::get_lr() {
+  std::vector<double> rates = current_lr();
+  if (is_initial_) return rates;
+  for (size_t i = 0; i < rates.size(); ++i) rates[i] *= lr_lambdas_[i](last_epoch_);
+  return rates;
+}
+
+void MultiplicativeLR::fields(StateFields& fields) { common_fields(fields, "MultiplicativeLR"); }
+
+PolynomialLR::PolynomialLR(torch::optim::Optimizer& optimizer, PolynomialLROptions options)
+    : LRScheduler(optimizer), options_(options) {
+  initial_step();
+}
+
+std::vector<double> PolynomialLR::get_lr() {
+  const auto& [total, exponent] = options_;
+  if (is_initial_ || last_epoch_ > total) return current_lr();
+  const double left = 1.0 - real(last_epoch_) / real(total);
+  const double left_before = 1.0 - real(last_epoch_ - 1) / real(total);
+  const double factor = std::pow(left / not_zero(left_before, "PolynomialLR"), exponent);
+  return each_group([&](double lr, double) { return lr * factor; });
+}
+
+std::vector<double> PolynomialLR::closed_form_lr() {
+  const auto& [total, exponent] = options_;
+  const double done = real(std::min(total, last_epoch_));
+  const double all = not_zero(real(total), "PolynomialLR's total_iters 0");
+  const double factor = std::pow(1.0 - done / all, exponent);
+  return each_group([&](double, double base) { return base * factor; });
+}
+
+void PolynomialLR::fields(StateFields& fields) {
+  common_fields(fields, "PolynomialLR");
+  fields("total_iters", options_.total_iters);
+  fields("power", options_.power);
+}
+
 CosineAnnealingLR::CosineAnnealingLR(torch::optim::Optimizer& optimizer,
                                      CosineAnnealingLROptions options)
     : LRScheduler(optimizer), options_(options) {

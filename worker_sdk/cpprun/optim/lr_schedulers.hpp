@@ -1,5 +1,6 @@
-// Learning rate schedulers, with Python's option names and defaults. one_cycle_lr.hpp,
-// reduce_lr_on_plateau.hpp and sequential_lr.hpp have the other ones.
+// Learning rate schedulers, with Python's option names and defaults. cyclic_lr.hpp,
+// one_cycle_lr.hpp, reduce_lr_on_plateau.hpp, sequential_lr.hpp and chained_scheduler.hpp have the
+// other ones.
 //
 // As in Python, constructors set the optimizer's rates. They throw std::invalid_argument for
 // options that Python refuses. Python counterpart: torch.optim.lr_scheduler.
@@ -162,11 +163,46 @@ class LambdaLR : public LRScheduler {
   std::vector<Lambda> lr_lambdas_;
 };
 
+// Multiplies the rate by a function of the step. state_dict() does not save the functions.
+class MultiplicativeLR : public LRScheduler {
+ public:
+  using Lambda = std::function<double(int64_t step)>;
+  MultiplicativeLR(torch::optim::Optimizer& optimizer, Lambda lr_lambda);
+  MultiplicativeLR(torch::optim::Optimizer& optimizer, std::vector<Lambda> lr_lambdas);
+
+ protected:
+  std::vector<double> get_lr() override;
+  void fields(StateFields& fields) override;
+
+ private:
+  std::vector<Lambda> lr_lambdas_;
+};
+
+struct PolynomialLROptions {
+  int64_t total_iters = 5;
+  double power = 1.0;
+};
+// Base rate x (1 - step / `total_iters`) ^ `power`, then 0.
+class PolynomialLR : public LRScheduler {
+ public:
+  explicit PolynomialLR(torch::optim::Optimizer& optimizer, PolynomialLROptions options = {});
+
+ protected:
+  std::vector<double> get_lr() override;
+  std::vector<double> closed_form_lr() override;
+  void fields(StateFields& fields) override;
+
+ private:
+  PolynomialLROptions options_;
+};
+
 // Python's name of the module, for the same classes.
 namespace lr_scheduler = cpprun::optim;
 
 }  // namespace cpprun::optim
 
+#include "cpprun/optim/chained_scheduler.hpp"
+#include "cpprun/optim/cyclic_lr.hpp"
 #include "cpprun/optim/one_cycle_lr.hpp"
 #include "cpprun/optim/reduce_lr_on_plateau.hpp"
 #include "cpprun/optim/sequential_lr.hpp"

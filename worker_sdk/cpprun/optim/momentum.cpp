@@ -16,4 +16,20 @@ double* momentum_of(torch::optim::OptimizerOptions& options) {
   return nullptr;
 }
 
+std::vector<double> momenta_of(torch::optim::Optimizer& optimizer) {
+  std::vector<double> all;
+  for (auto& group : optimizer.param_groups()) {
+    const double* momentum = momentum_of(group.options());
+    all.push_back(momentum == nullptr ? 0 : *momentum);
+  }
+  return all;
+}
+
+void set_momenta(torch::optim::Optimizer& optimizer, const std::vector<double>& momenta) {
+  auto& groups = optimizer.param_groups();
+  for (size_t i = 0; i < groups.size() && i < momenta.size(); ++i) {
+    if (double* momentum = momentum_of(groups[i].options())) *momentum = momenta[i];
+  }
+}
+
 }  // namespace cpprun::optim

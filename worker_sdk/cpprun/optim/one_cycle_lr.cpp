@@ -50,7 +50,7 @@ OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptio
     }
     max_momentum_ = options.max_momentum.expand("max_momentum", group_count());
     base_momentum_ = options.base_momentum.expand("base_momentum", group_count());
-    set_momenta(max_momentum_);
+    set_momenta(optimizer_, max_momentum_);
   }
   set_initial_lr(first);
   initial_step();
@@ -98,24 +98,9 @@ std::vector<double> OneCycleLR::get_lr() {
     for (size_t i = 0; i < values.size(); ++i) values[i] = anneal(from[i], to[i], pct);
     return values;
   };
-  if (cycle_momentum_) set_momenta(between(*all[at].start_momentum, *all[at].end_momentum));
+  if (cycle_momentum_)
+    set_momenta(optimizer_, between(*all[at].start_momentum, *all[at].end_momentum));
   return between(*all[at].start_lr, *all[at].end_lr);
-}
-
-void OneCycleLR::set_momenta(const std::vector<double>& momenta) {
-  auto& groups = optimizer_.param_groups();
-  for (size_t i = 0; i < groups.size() && i < momenta.size(); ++i) {
-    if (double* momentum = momentum_of(groups[i].options())) *momentum = momenta[i];
-  }
-}
-
-std::vector<double> OneCycleLR::momenta() const {
-  std::vector<double> all;
-  for (auto& group : optimizer_.param_groups()) {
-    const double* momentum = momentum_of(group.options());
-    all.push_back(momentum == nullptr ? 0 : *momentum);
-  }
-  return all;
 }
 
 void OneCycleLR::fields(StateFields& fields) {
@@ -130,9 +115,9 @@ void OneCycleLR::fields(StateFields& fields) {
   fields("max_momentum", max_momentum_);
   fields("base_momentum", base_momentum_);
   std::vector<double> present;
-  if (cycle_momentum_) present = momenta();
+  if (cycle_momentum_) present = momenta_of(optimizer_);
   fields("momentum", present);
-  if (!fields.is_saving() && !fields.is_trial()) set_momenta(present);
+  if (!fields.is_saving() && !fields.is_trial()) set_momenta(optimizer_, present);
 }
 
 }  // namespace cpprun::optim

@@ -45,8 +45,6 @@ class OneCycleLR : public LRScheduler {
   };
   std::vector<Phase> phases() const;
   double anneal(double start, double end, double pct) const;
-  void set_momenta(const std::vector<double>& momenta);
-  std::vector<double> momenta() const;
 
   int64_t total_steps_ = 0;
   double pct_start_ = 0;

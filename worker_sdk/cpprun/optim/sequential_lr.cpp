@@ -3,22 +3,13 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "cpprun/optim/chained_scheduler.hpp"
+#include "cpprun/optim/inner_schedulers.hpp"
 #include "cpprun/optim/reduce_lr_on_plateau.hpp"
 #include "cpprun/optim/state_fields.hpp"
 
 namespace cpprun::optim {
 namespace {
-
-std::string prefix_of(size_t scheduler) { return "_schedulers." + std::to_string(scheduler) + '.'; }
-
-// The entries of `state` whose names begin with `prefix`, without the prefix.
-SchedulerState part_of(const SchedulerState& state, const std::string& prefix) {
-  SchedulerState part;
-  for (auto i = state.lower_bound(prefix); i != state.end() && i->first.starts_with(prefix); ++i) {
-    part[i->first.substr(prefix.size())] = i->second;
-  }
-  return part;
-}
 
 void check(const torch::optim::Optimizer& optimizer,
            const std::vector<std::shared_ptr<LRScheduler>>& schedulers, size_t milestones) {
@@ -32,6 +23,9 @@ void check(const torch::optim::Optimizer& optimizer,
     if (dynamic_cast<const ReduceLROnPlateau*>(schedulers[i].get())) {
       refuse("does not support ReduceLROnPlateau, which needs a number for each step, but got one" +
              place);
+    }
+    if (dynamic_cast<const ChainedScheduler*>(schedulers[i].get())) {
+      refuse("does not support ChainedScheduler, but got one" + place);
     }
     if (i > 0 && dynamic_cast<const SequentialLR*>(schedulers[i].get())) {
       refuse("can begin another SequentialLR only as the first scheduler, but got one" + place);
@@ -96,24 +90,17 @@ void SequentialLR::fields(StateFields& fields) {
 
 SchedulerState SequentialLR::state_dict() const {
   SchedulerState state = LRScheduler::state_dict();
-  for (size_t i = 0; i < schedulers_.size(); ++i) {
-    for (const auto& [name, value] : schedulers_[i]->state_dict()) {
-      state[prefix_of(i) + name] = value;
-    }
-  }
+  add_inner_states(schedulers_, state);
   return state;
 }
 
 void SequentialLR::load_state_dict(const SchedulerState& state) {
-  constexpr auto kName = &SchedulerState::value_type::first;
-  if (!std::ranges::equal(state_dict(), state, {}, kName, kName)) {
+  if (!has_same_names(state_dict(), state)) {
     throw std::invalid_argument(
         "the state is not that of a SequentialLR with the same kinds of schedulers and as many "
         "milestones");
   }
-  for (size_t i = 0; i < schedulers_.size(); ++i) {
-    schedulers_[i]->load_state_dict(part_of(state, prefix_of(i)));
-  }
+  load_inner_states(schedulers_, state);
   StateFields in = StateFields::loading(state, /*is_trial=*/false);
   fields(in);
 }

@@ -1,6 +1,9 @@
 #include "cpprun/worker/agent_link.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <mutex>
 
 #include "common/machine/clock.hpp"
 #include "cpprun/worker/environment.hpp"
@@ -14,6 +17,7 @@ constexpr int64_t kStepsOfMean = 8;  // for the mean duration of a step
 
 std::atomic<bool> is_stop_requested{false};
 std::atomic<bool> has_stepped{false};
+std::atomic<int64_t> computed_since{0};  // the heartbeat of the last step with a compute time
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 }  // namespace
@@ -60,6 +64,16 @@ void heartbeat(int64_t step, Phase phase) {
   write_heartbeat(step, phase);
 }
 
+void compute_done() {
+  WorkerPage* page = own_agent().page();
+  if (page == nullptr || page->version < 6) return;
+  const int64_t began = page->heartbeat_ns.load(std::memory_order_relaxed);
+  if (began <= 0 || computed_since.exchange(began, std::memory_order_relaxed) == began) return;
+  const int64_t now = read_clock(CLOCK_MONOTONIC).count();
+  page->compute_ns.fetch_add(now - began, std::memory_order_relaxed);
+  page->compute_steps.fetch_add(1, std::memory_order_relaxed);
+}
+
 void count_collective() {
   if (WorkerPage* page = own_agent().page())
     page->collectives.fetch_add(1, std::memory_order_relaxed);
@@ -82,6 +96,48 @@ bool should_stop() {
   if (is_stop_requested.load(std::memory_order_relaxed)) return true;
   WorkerPage* page = own_agent().page();
   return page != nullptr && page->wants_stop.load(std::memory_order_acquire) != 0;
+}
+
+// The section of this name, which is new or known; empty: the table is full.
+static std::optional<size_t> place_of(WorkerPage& page, std::string_view name) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  for (size_t i = 0; i < kWorkerSections; ++i) {
+    char* known = page.sections[i].name;
+    const size_t size = ::strnlen(known, sizeof page.sections[i].name);
+    if (std::string_view(known, size) == name) return i;
+    if (size != 0) continue;
+    std::memcpy(known, name.data(), name.size());
+    return i;
+  }
+  return std::nullopt;
+}
+
+Section::Section(std::string_view name, std::chrono::nanoseconds limit) {
+  WorkerPage* page = own_agent().page();
+  if (page == nullptr || page->version < 6 || name.empty()) return;
+  place_ = place_of(*page, name.substr(0, sizeof WorkerPage::Section::name));
+  if (!place_) return;
+  begin_ns_ = read_clock(CLOCK_MONOTONIC).count();
+  outer_ = page->section.load(std::memory_order_relaxed);
+  outer_begin_ns_ = page->section_since_ns.load(std::memory_order_relaxed);
+  page->sections[*place_].limit_ns.store(limit.count(), std::memory_order_relaxed);
+  page->section.store(0, std::memory_order_relaxed);
+  page->section_since_ns.store(begin_ns_, std::memory_order_release);
+  page->section.store(static_cast<uint32_t>(*place_) + 1, std::memory_order_release);
+}
+
+Section::~Section() {
+  if (!place_) return;
+  WorkerPage* page = own_agent().page();
+  WorkerPage::Section& section = page->sections[*place_];
+  const int64_t took = read_clock(CLOCK_MONOTONIC).count() - begin_ns_;
+  section.longest_ns.store(std::max(took, section.longest_ns.load(std::memory_order_relaxed)),
+                           std::memory_order_relaxed);
+  section.ended.fetch_add(1, std::memory_order_release);
+  page->section.store(0, std::memory_order_relaxed);
+  page->section_since_ns.store(outer_begin_ns_, std::memory_order_release);
+  page->section.store(outer_, std::memory_order_release);
 }
 
 bool has_agent() { return own_agent().page() != nullptr; }

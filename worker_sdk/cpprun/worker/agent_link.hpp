@@ -9,7 +9,9 @@
 // reading of the clock, no system call. Python counterpart: the module cpprun_worker.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace cpprun::worker {
@@ -23,6 +25,10 @@ enum class Phase : uint32_t { Starting = 0, Ready, Training, Evaluating, Saving,
 // "Phases"). A call in Phase::Starting before it states that this program reports its steps and has
 // finished none yet, so that a stop at that time loses nothing.
 void heartbeat(int64_t step, Phase phase = Phase::Training);
+// Call it in a step where this rank is about to wait for others: before its first collective. The
+// time since the last heartbeat was compute time, by which cpprun finds slow ranks
+// (docs/how-to/bad-nodes.md). Only the first call after a heartbeat counts.
+void compute_done();
 // Counts one collective. dist calls it once per collective, DistributedDataParallel once per
 // forward pass whose backward pass reduces gradients. In a hang the agent names the rank with the
 // fewest.
@@ -37,5 +43,23 @@ void report_to_agent(std::string_view why);
 // True if the agent (or SIGTERM, with MainOptions::handles_sigterm) asks to stop: save, then end.
 bool should_stop();
 bool has_agent();
+
+// Names a part of the program for the hang detector, from construction to destruction: a worker
+// that stays longer than `limit` in it hangs. Without a limit the agent learns one from the times
+// that the section took before. At most 16 names of at most 40 bytes; further ones are not known to
+// it. Nested on one thread; the inner one counts.
+class Section {
+ public:
+  explicit Section(std::string_view name, std::chrono::nanoseconds limit = {});
+  ~Section();
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+
+ private:
+  std::optional<size_t> place_;  // in the table; empty: no agent, or no place is left
+  int64_t begin_ns_ = 0;
+  uint32_t outer_ = 0;  // the section around this one, and its begin
+  int64_t outer_begin_ns_ = 0;
+};
 
 }  // namespace cpprun::worker

@@ -109,6 +109,7 @@ const char* cpprun_resume_from() { return own().resume_from.c_str(); }
 void cpprun_heartbeat(int64_t step, cpprun_phase phase) {
   worker::heartbeat(step, static_cast<worker::Phase>(phase));
 }
+void cpprun_compute_done() { worker::compute_done(); }
 void cpprun_report_ready() { worker::report_ready(); }
 int cpprun_should_stop() { return worker::should_stop() ? 1 : 0; }
 int cpprun_has_agent() { return worker::has_agent() ? 1 : 0; }

@@ -72,6 +72,7 @@ enum cpprun_phase {
 };
 
 void cpprun_heartbeat(int64_t step, enum cpprun_phase phase); /* no system call */
+void cpprun_compute_done(void); /* before the step's first collective */
 void cpprun_report_ready(void);
 int cpprun_should_stop(void); /* 1: save, then end */
 int cpprun_has_agent(void);

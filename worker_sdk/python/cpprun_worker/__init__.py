@@ -18,11 +18,13 @@ snapshot_notice.hpp.
 Snapshot saves and resumes a training; it alone needs torch (docs/snapshots-python.md).
 """
 
+import contextlib
 import operator
 import os
 import signal
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from . import _agent, _faults
@@ -39,6 +41,7 @@ _lock = threading.Lock()
 _heartbeats = []  # not empty after the first heartbeat()
 _connected = []  # empty before the first call, then the agent or None
 _stop_signal = threading.Event()
+_ddp = []  # after watch_ddp(): the model, which iteration torch had measured, the next look
 _own_stops = []  # not empty after enable_graceful_stop()
 _plan = []  # empty before the first fault point, then the fault plan
 
@@ -91,8 +94,98 @@ def heartbeat(step, phase=TRAINING):
     agent = _own_agent()
     if agent:
         agent.beat(step, phase)
+        if _ddp and phase == TRAINING:
+            _read_ddp(agent)
         if phase == TRAINING:
             agent.send_first_step(step)
+
+
+class step:
+    """A training step, as `with step(number) as this:`. At its end it is a heartbeat.
+
+    Call this.compute_done() where the rank is about to wait for others: before the first collective
+    of the step, and with DistributedDataParallel before backward(). Between two collectives,
+    `with this.computing():` adds what is computed there. cpprun finds slow ranks by these times
+    (docs/how-to/bad-nodes.md); a step without them counts for nothing.
+    """
+
+    def __init__(self, number):
+        self._number = _whole('step', number)
+        self._began = self._computed = None
+
+    def __enter__(self):
+        self._began = time.perf_counter_ns()
+        return self
+
+    def compute_done(self):
+        """The time since the step began, or since computing() was entered, was compute time."""
+        if self._began is not None:
+            self._computed = (self._computed or 0) + time.perf_counter_ns() - self._began
+            self._began = None
+
+    @contextlib.contextmanager
+    def computing(self):
+        self.compute_done()
+        self._began = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            self.compute_done()
+
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            return
+        agent = _own_agent()
+        if agent and self._computed is not None:
+            agent.add_compute(self._computed)
+        heartbeat(self._number)
+
+
+@contextlib.contextmanager
+def section(name, limit=None):
+    """Names a part of the program, as `with section('checkpoint', limit=600):`.
+
+    A worker that stays longer than `limit` seconds in it hangs. Without a limit cpprun learns one
+    from the times that the section took before; a worker that is busy does not hang then. A hang
+    report names the section. Sections may be nested; the inner one counts.
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeError('the name of a section is a text')
+    if limit is not None and not 0 < limit < 1e9:
+        raise ValueError(f'the limit of a section is {limit}; write seconds above 0')
+    agent = _own_agent()
+    if agent:
+        agent.enter_section(name, 0 if limit is None else int(limit * 1e9))
+    try:
+        yield
+    finally:
+        if agent:
+            agent.leave_section()
+
+
+def watch_ddp(model):
+    """Takes the compute times of this DistributedDataParallel from torch's own measurement.
+
+    torch measures the first ten iterations and then one of a hundred, on CPUs and with CUDA. Each
+    heartbeat() then reads what is new. Not together with step.compute_done().
+    """
+    if not hasattr(model, '_get_ddp_logging_data'):
+        raise TypeError('watch_ddp needs a torch.nn.parallel.DistributedDataParallel')
+    _ddp[:] = [model, 0, 0]
+
+
+def _read_ddp(agent):
+    model, seen, due = _ddp
+    now = time.monotonic()
+    if now < due:
+        return
+    _ddp[2] = now + 1  # torch's data takes longer to read than a heartbeat
+    told = model._get_ddp_logging_data()
+    measured = told.get('backward_compute_time_end', 0)
+    taken = told.get('forward_compute_time', 0) + told.get('backward_compute_time', 0)
+    if measured != seen and taken > 0:
+        agent.add_compute(taken)
+        _ddp[1] = measured
 
 
 def count_collective():
@@ -230,7 +323,7 @@ def _begin_round():
 
 def __getattr__(name):
     """Imports torch at the first use of Snapshot only."""
-    if name in ('elastic', 'RegroupError'):
+    if name in ('elastic', 'HealthCheckError', 'RegroupError'):
         from . import _elastic
 
         return getattr(_elastic, name)
@@ -242,6 +335,7 @@ def __getattr__(name):
 
 
 if TYPE_CHECKING:
+    from ._elastic import HealthCheckError as HealthCheckError
     from ._elastic import RegroupError as RegroupError
     from ._elastic import elastic as elastic
     from ._snapshot.snapshot import Snapshot as Snapshot

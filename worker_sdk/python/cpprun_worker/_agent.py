@@ -11,6 +11,7 @@ import os
 import select
 import socket
 import struct
+import sys
 import threading
 import time
 
@@ -31,7 +32,10 @@ ANSWER_TAKES = 10
 
 # Fields of the page: index of 8-byte words for 64-bit fields, of 4-byte words for the others.
 STEP, COLLECTIVES, HEARTBEAT_NS, STEP_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 9, 10, 13, 24, 32
-SAVED_NS = 40
+SECTION, TRACE_REQUEST, SECTION_SINCE_NS, TRACE_FILE = 96, 97, 49, 100
+# The table of sections: where it begins, the size of an entry and of its name, and their number.
+SECTIONS_BEGIN, SECTION_BYTES, SECTION_NAME_BYTES, SECTIONS_MAX = 448, 64, 40, 16
+SAVED_NS, COMPUTE_NS, COMPUTE_STEPS = 40, 41, 42
 PHASE, IS_READY, CAN_SAVE, STACK_FILE, WANTS_STOP = 22, 23, 24, 25, 32
 READY_PHASE, SAVING_PHASE = 1, 4
 
@@ -117,6 +121,40 @@ def _close_all(descriptors):
         os.close(descriptor)
 
 
+def _dump_traces(requests, file):
+    """Appends a dump to the file for each byte of the pipe: the sizes of a text and of a pickle,
+    and both."""
+    while os.read(requests, 1):
+        try:
+            text, pickled = _flight_traces()
+        except Exception:  # of a torch whose functions differ; an error here must not end training
+            text, pickled = b'', b''
+        os.write(file, struct.pack('=QQ', len(text), len(pickled)) + text + pickled)
+
+
+def _flight_traces():
+    """torch's flight recorder as lines for the agent, and as torch dumps it: Gloo's or NCCL's."""
+    import pickle
+
+    c10d = sys.modules['torch']._C._distributed_c10d
+    pickled = c10d._dump_fr_trace(includeCollectives=True)
+    entries = pickle.loads(pickled).get('entries', ())
+    if not entries and hasattr(c10d, '_dump_nccl_trace'):
+        pickled = c10d._dump_nccl_trace()
+        entries = pickle.loads(pickled).get('entries', ())
+    lines = [_trace_line(entry) for entry in entries if not entry.get('is_p2p')]
+    return '\n'.join(lines).encode(errors='replace'), pickled
+
+
+def _trace_line(entry):
+    """Gloo retires a collective that is over, NCCL has a state for it."""
+    group = ' '.join(map(str, entry['process_group']))
+    is_over = entry.get('retired') or entry.get('state') == 'completed'
+    fields = (group, entry['collective_seq_id'], entry['profiling_name'], entry['input_sizes'])
+    words = [' '.join(str(field).split()) for field in fields]
+    return '\t'.join((*words, 'over' if is_over else 'open'))
+
+
 def _receive_page(sock):
     answer, descriptors = receive(sock)
     try:
@@ -144,9 +182,14 @@ class Agent:
         self._request_lock = threading.Lock()
         self._last_request_id = 0
         self._has_stepped = False
+        self._bytes = memoryview(page)
+        self._sections = []  # names, in the order of the table
+        self._open_sections = []  # (place, begin) of those that the worker is in
         self._count_lock = threading.Lock()
+        self._offers_traces = False
         if self._version >= 3:
             self._offer_stack()
+        self._offer_traces()
 
     def _offer_stack(self):
         """Lets the agent collect the stacks of a hanging worker. Free until the signal arrives."""
@@ -156,6 +199,22 @@ class Agent:
         except (OSError, ValueError, RuntimeError, AttributeError):
             return
         self._uint32s[STACK_FILE] = file + 1
+
+    def _offer_traces(self):
+        """Lets the agent collect dumps of torch's flight recorder, by a thread that sleeps until
+        then. Only with torch, and once."""
+        if self._version < 6 or self._offers_traces or 'torch' not in sys.modules:
+            return
+        self._offers_traces = True
+        try:
+            file = os.memfd_create('cpprun-trace')
+            requests, writer = os.pipe()
+            arguments = (requests, file)
+            threading.Thread(target=_dump_traces, args=arguments, daemon=True).start()
+        except (OSError, RuntimeError, AttributeError):
+            return
+        self._uint32s[TRACE_FILE] = file + 1
+        self._uint32s[TRACE_REQUEST] = writer + 1
 
     def count(self):
         with self._count_lock:
@@ -179,16 +238,69 @@ class Agent:
         if self._version >= 5:
             self._int64s[SAVED_NS] += nanoseconds
 
+    def add_compute(self, nanoseconds):
+        """A step of which this rank has computed so long, and has waited for others the rest."""
+        if self._version >= 6:
+            self._int64s[COMPUTE_NS] += nanoseconds
+            self._int64s[COMPUTE_STEPS] += 1
+
+    def enter_section(self, name, limit_ns):
+        if self._version < 6:
+            return
+        begin = time.monotonic_ns()
+        with self._count_lock:
+            place = self._place_of_section(name)
+            if place is not None:
+                self._section_field(place, 48, limit_ns)
+            self._open_sections.append((place, begin))
+            self._show_section()
+
+    def leave_section(self):
+        if self._version < 6:
+            return
+        with self._count_lock:
+            place, begin = self._open_sections.pop()
+            if place is not None:
+                words = SECTIONS_BEGIN // 8 + place * SECTION_BYTES // 8
+                took = time.monotonic_ns() - begin
+                self._int64s[words + 5] = max(self._int64s[words + 5], took)
+                self._int64s[words + 7] += 1
+            self._show_section()
+
+    def _show_section(self):
+        place, begin = self._open_sections[-1] if self._open_sections else (None, 0)
+        self._uint32s[SECTION] = 0
+        self._int64s[SECTION_SINCE_NS] = begin
+        self._uint32s[SECTION] = 0 if place is None else place + 1
+
+    def _section_field(self, place, offset, value):
+        self._int64s[(SECTIONS_BEGIN + place * SECTION_BYTES + offset) // 8] = value
+
+    def _place_of_section(self, name):
+        """Where the table has this name; None if the table is full."""
+        if name in self._sections:
+            return self._sections.index(name)
+        place = len(self._sections)
+        if place == SECTIONS_MAX:
+            return None
+        begin = SECTIONS_BEGIN + place * SECTION_BYTES
+        text = name.encode()[:SECTION_NAME_BYTES]
+        self._bytes[begin : begin + len(text)] = text
+        self._sections.append(name)
+        return place
+
     def send_first_step(self, step):
         """Sends the first call only: it ends the recovery time."""
         if not self._has_stepped:
             self._has_stepped = True
+            self._offer_traces()
             if self._version >= 4:
                 self._send(message(FIRST_STEP, struct.pack('=q', step)))
 
     def begin_round(self):
         """This worker survived its round, and the agent has emptied the page for the next one."""
         self._has_stepped = False
+        self._open_sections.clear()
 
     def send_ready(self):
         if not self._uint32s[IS_READY]:

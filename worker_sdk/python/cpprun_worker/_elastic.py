@@ -17,10 +17,13 @@ agent shuts the sockets of the process group down, so that a collective of it ra
 ends by that exception, the group is destroyed, and the agent gives the process its place in the
 next round, in which the function is called again. docs/how-to/in-process-restart.md describes
 guarantees and limits. Without an agent, or with one that is too old, the function is called once.
+
+elastic.steps(), for loops that stay in place, is in _elastic_steps.py.
 """
 
 import functools
 import gc
+import hashlib
 import os
 import queue
 import re
@@ -38,6 +41,8 @@ from . import _agent
 # lost node after a lease of some seconds. Then the exception was the worker's own after all.
 REQUEST_TAKES = 20  # seconds
 VARIABLES_MOST = 4 << 20  # bytes of the variables of a round
+# Less than the agent's --regroup-timeout of 10 s, after which it stops a worker in any case.
+HEALTH_CHECK_TAKES = 5  # seconds
 _OF_PEERS = re.compile(
     'gloo|nccl|connection|socket|closed by|broken pipe|timed out|timeout|process group|store',
     re.IGNORECASE,
@@ -46,6 +51,10 @@ _OF_PEERS = re.compile(
 
 class RegroupError(RuntimeError):
     """Raised by Round.check() when another worker has failed."""
+
+
+class HealthCheckError(RuntimeError):
+    """Raised in a worker whose health check has failed or not ended; it ends the worker."""
 
 
 class Round:
@@ -107,27 +116,50 @@ class Round:
                 'share_state() takes the module itself, before its DistributedDataParallel is made:'
                 " that gives all ranks rank 0's parameters, which may be new"
             )
-        steps = [None] * self.world_size
-        dist.all_gather_object(steps, self.completed)
-        newest = max(steps)
-        if min(steps) < newest:
-            self._take_state(objects, newest, steps.index(newest))
+        return self._share(objects)
+
+    def _share(self, objects):
+        """The donor is the lowest rank that has completed most steps. A torn rank, which may have
+        begun to change its objects, gives nothing and takes the state of another."""
+        import torch.distributed as dist
+
+        runner = self._runner
+        own = (runner.completed, runner.is_torn, _digest(runner.bucket_orders))
+        known = [None] * self.world_size
+        dist.all_gather_object(known, own)
+        whole = [each for each in known if not each[1]]
+        newest = max((completed for completed, _, _ in whole), default=-1)
+        lost = max(completed for completed, _, _ in known) - newest
+        if lost > 0 and self.rank == 0:
+            sys.stderr.write(
+                f'cpprun: all workers that had completed {newest + lost} steps were interrupted'
+                f' between the optimizer step and the commit; step {newest} is the newest one whose'
+                ' state is whole\n'
+            )
+        if not whole:
+            raise RuntimeError('no worker has the state of a whole step')
+        of_donor = next(each for each in whole if each[0] == newest)
+        if any(each != of_donor for each in known):
+            self._take_state(objects, newest, known.index(of_donor))
         return newest
 
     def _take_state(self, objects, newest, donor):
         import torch.distributed as dist
 
+        runner = self._runner
         box = [None]
         if self.rank == donor:
             state = {name: each.state_dict() for name, each in objects.items()}
-            box = [(state, self._runner.bucket_orders)]
+            box = [(state, runner.bucket_orders)]
         dist.broadcast_object_list(box, src=donor)
-        if self.completed == newest:
+        state, runner.bucket_orders = box[0]
+        if runner.completed == newest and not runner.is_torn:
             return
-        state, self._runner.bucket_orders = box[0]
+        runner.is_torn = True  # if this fails, a part of the objects may have changed
         for name, each in objects.items():
             each.load_state_dict(state[name])
-        self._runner.completed = newest
+        runner.completed = newest
+        runner.is_torn = False
 
     def data_parallel(self, module, **options):
         """DistributedDataParallel(module, **options), which sums gradients in the same order as in
@@ -149,39 +181,101 @@ class Round:
         self._runner.bucket_orders = [_bucket_order().of(each) for each in models]
 
 
+def _digest(orders):
+    return hashlib.sha256(repr(orders).encode()).hexdigest()
+
+
 def _bucket_order():
     from ._snapshot import bucket_order
 
     return bucket_order
 
 
-def elastic(function=None, *, min_world=1):
+def elastic(
+    function=None, *, min_world=1, health_check=None, health_check_timeout=HEALTH_CHECK_TAKES
+):
     """Makes `function(round, ...)` a training function that is called again, in this process, after
-    the failure of another worker. min_world: with fewer workers in a round it raises."""
-    min_world = cpprun_worker._whole('min_world', min_world, range(1, 2**31))
+    the failure of another worker. min_world: with fewer workers in a round it raises.
+
+    health_check: is called without arguments when this worker has left a round, before the agent
+    hears of it. If it raises, returns False, or has not ended after health_check_timeout seconds,
+    this worker ends by HealthCheckError, and the agent starts another in its place."""
+    terms = Terms(min_world, health_check, health_check_timeout)
 
     def decorate(train):
         @functools.wraps(train)
         def run(*args, **options):
-            return _Runner(min_world).run(train, args, options)
+            return Runner(terms).run(train, args, options)
 
         return run
 
     return decorate if function is None else decorate(function)
 
 
+class Terms:
+    """What the user demands of a round, and of a worker that stays."""
+
+    def __init__(self, min_world, health_check, health_check_timeout):
+        self.min_world = cpprun_worker._whole('min_world', min_world, range(1, 2**31))
+        if health_check is not None and not callable(health_check):
+            raise TypeError(f'health_check must be callable, not {health_check!r}')
+        if not 0 < health_check_timeout < threading.TIMEOUT_MAX:
+            raise ValueError(f'health_check_timeout is {health_check_timeout}; wanted is above 0')
+        self._check = health_check
+        self._seconds = health_check_timeout
+
+    def check_world(self, size):
+        if size < self.min_world:
+            raise RuntimeError(
+                f'this round has {size} workers, fewer than min_world={self.min_world}'
+            )
+
+    def check_health(self):
+        """On a thread of its own, because it may hang in a broken device."""
+        if self._check is None:
+            return
+        outcome = queue.SimpleQueue()
+        threading.Thread(
+            target=_call_into, args=(self._check, outcome), name='cpprun-health-check', daemon=True
+        ).start()
+        try:
+            result, error = outcome.get(timeout=self._seconds)
+        except queue.Empty:
+            raise _unhealthy(f'it has not ended within {self._seconds:g} s') from None
+        if error is not None:
+            raise _unhealthy(f'{type(error).__name__}: {error}') from error
+        if result is False:
+            raise _unhealthy('it has returned False')
+
+
+def _unhealthy(why):
+    text = ' '.join(f'the health check of this worker has failed: {why}'.split())
+    sys.stderr.write(f'cpprun: rank {os.environ.get("RANK", "0")} is replaced: {text[:300]}\n')
+    return HealthCheckError(text)
+
+
+def _call_into(function, outcome):
+    try:
+        outcome.put((function(), None))
+    except BaseException as error:  # a SystemExit of the check is a failure of it
+        outcome.put((None, error))
+
+
 def _number(name, default):
     return int(os.environ.get(name, default))
 
 
-class _Runner:
-    """The calls of one training function."""
+class Runner:
+    """The rounds of one training function or loop."""
 
-    def __init__(self, min_world):
+    def __init__(self, terms):
         self.completed = 0
+        self.is_torn = False  # the objects are of no whole step
         self.bucket_orders = []  # of each data_parallel() of a round; None: not known
         self.sockets = _Sockets()
-        self._min_world = min_world
+        self._terms = terms
+        self._calls = 0
+        self._hook = sys.excepthook  # each process group wraps it once more
         self._link = _Link.open(self.sockets.shut)
 
     @property
@@ -189,39 +283,45 @@ class _Runner:
         return self._link is not None and self._link.is_requested.is_set()
 
     def run(self, train, args, options):
-        calls = 0
-        hook = sys.excepthook  # each process group wraps it once more
         try:
             while True:
                 try:
-                    return self._call(train, calls, args, options)
+                    return train(self.round(), *args, **options)
                 except Exception as error:
-                    if not self._regroups_after(error):
+                    if not self.regroups_after(error):
                         raise
-                    _report(error)
                 # Here the exception, and with it the frames of the function, are gone.
-                _leave_groups()
-                sys.excepthook = hook
-                self._link.next_round(self.completed)
-                self.sockets.forget()
-                calls += 1
+                self.next_round()
         finally:
-            if self._link is not None:
-                self._link.close()
+            self.close()
 
-    def _call(self, train, calls, args, options):
-        this = Round(self, calls)
-        if this.world_size < self._min_world:
-            raise RuntimeError(
-                f'this round has {this.world_size} workers, fewer than min_world={self._min_world}'
-            )
-        return train(this, *args, **options)
+    def round(self):
+        this = Round(self, self._calls)
+        self._terms.check_world(this.world_size)
+        return this
 
-    def _regroups_after(self, error):
+    def regroups_after(self, error):
+        """Whether the exception is due to another worker. Waits for the agent's request."""
         if self._link is None:
             return False
         is_of_peers = isinstance(error, (RuntimeError, OSError)) and _OF_PEERS.search(str(error))
-        return self._link.is_requested.wait(REQUEST_TAKES if is_of_peers else 0)
+        if not self._link.is_requested.wait(REQUEST_TAKES if is_of_peers else 0):
+            return False
+        _report(error)
+        return True
+
+    def next_round(self):
+        """Leaves the round, and enters the next one."""
+        _leave_groups()
+        sys.excepthook = self._hook
+        self._terms.check_health()
+        self._link.next_round(self.completed)
+        self.sockets.forget()
+        self._calls += 1
+
+    def close(self):
+        if self._link is not None:
+            self._link.close()
 
 
 def _report(error):
@@ -403,3 +503,14 @@ def _enter_round(variables, out, err):
     for stream, target, source in ((sys.stdout, 1, out), (sys.stderr, 2, err)):
         stream.flush()
         os.dup2(source, target)
+
+
+def _add_steps():
+    """elastic.steps() and its companions are attributes of the decorator."""
+    from . import _elastic_steps
+
+    for name in ('steps', 'commit', 'data_parallel', 'current_round'):
+        setattr(elastic, name, getattr(_elastic_steps, name))
+
+
+_add_steps()

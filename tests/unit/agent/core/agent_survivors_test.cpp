@@ -1,5 +1,6 @@
 // Workers that stay alive between two rounds: when the agent's core asks for that, what it reports
 // meanwhile, and when it gives them up.
+#include "agent/core/stop_texts.hpp"
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -23,6 +24,7 @@ class AgentSurvivorsTest : public AgentTest {
     assignment.max_restarts = 3;
     hears(assignment);
     ASSERT_EQ(core.state(), State::Running);
+    if (has_elastic_workers) core.on_can_regroup();
     core.on_step();
     forget();
   }
@@ -41,6 +43,8 @@ class AgentSurvivorsTest : public AgentTest {
     EXPECT_EQ(stops[at].signal, kTerm);
     EXPECT_EQ(stops[at].keeps_survivors, keeps_survivors);
   }
+
+  bool has_elastic_workers = true;
 };
 
 TEST_F(AgentSurvivorsTest, FailedWorkerLetsTheOthersStay) {
@@ -83,6 +87,54 @@ TEST_F(AgentSurvivorsTest, NoneStaysIfTheUserForbidsIt) {
   trains();
   worker_ends(1, -kKill);
   expect_stop(0, false);
+}
+
+TEST_F(AgentSurvivorsTest, WorkersThatKnowNothingOfItAreRestarted) {
+  has_elastic_workers = false;
+  trains();
+  worker_ends(1, -kKill);
+  expect_stop(0, false);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_FALSE(failures[0].regroups);
+}
+
+TEST_F(AgentSurvivorsTest, AbilityIsOfTheWorkersThatStay) {
+  holds_survivor();
+  has_elastic_workers = false;  // the agent hears of it once in the life of a worker
+  trains(2, 1);
+  worker_ends(1, -kKill);
+  expect_stop(0, true);
+  all_quiet();  // none has stayed
+  trains(3, 2);
+  worker_ends(1, -kKill);
+  expect_stop(0, false);
+}
+
+TEST_F(AgentSurvivorsTest, ConsoleTellsWhatFollows) {
+  trains();
+  worker_ends(1, -kKill);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_TRUE(failures[0].regroups);
+  control::RankAssignment of;
+  of.world_size = 4;
+  of.max_restarts = 3;
+  EXPECT_EQ(agent::restart_text(of, false), "restarting all 4 workers (restart 1 of 3)");
+  EXPECT_EQ(agent::restart_text(of, false, true), "regrouping the other workers (restart 1 of 3)");
+  control::Stop lost;
+  lost.cause = StopCause::NodeLost;
+  lost.why = "b is gone";
+  EXPECT_EQ(agent::stop_event(lost, of, false, true).text,
+            "b is gone; regrouping the workers (this uses up no restart)");
+}
+
+TEST_F(AgentSurvivorsTest, ConsoleTellsHowManyStay) {
+  const auto text = [](int64_t kept, int64_t replaced) {
+    return agent::regrouped_text(RoundNumber(2), kept, replaced);
+  };
+  EXPECT_EQ(text(3, 1), "round 2 on this node: 3 workers stay, 1 is replaced");
+  EXPECT_EQ(text(1, 2), "round 2 on this node: 1 worker stays, 2 are replaced");
+  EXPECT_EQ(text(4, 0), "round 2 on this node: 4 workers stay, none is replaced");
+  EXPECT_EQ(text(0, 4), "round 2 on this node: no worker stays, 4 are replaced");
 }
 
 TEST_F(AgentSurvivorsTest, NoneStaysAfterTheLastRestart) {

@@ -38,6 +38,18 @@ class HangWatchTest : public testing::Test {
   void beats(size_t i, int64_t step, uint32_t phase = kTraining, int64_t collectives = 0) {
     workers[i].beat = Heartbeat{step, collectives, phase, {}};
   }
+  // Worker i is in a section, for as long as the test goes on.
+  void enters(size_t i, const std::string& name, Duration limit = {}) {
+    workers[i].section = SectionTimes{name, {}, 0, limit};
+    workers[i].section_age = {};
+  }
+  // All workers are in no section, and this one took so long.
+  void took(const std::string& name, Duration longest) {
+    for (WorkerObservation& seen : workers) {
+      seen.section.reset();
+      seen.sections = {SectionTimes{name, longest, 1, {}}};
+    }
+  }
   void works(size_t i) { workers[i].cpu += 10s; }
   // Runs the checks when they are due; calls `each` before each of them.
   void passes(
@@ -55,6 +67,7 @@ class HangWatchTest : public testing::Test {
   void goes_to(Instant at) {
     for (WorkerObservation& seen : workers) {
       if (seen.beat) seen.beat->age += at - now;
+      seen.section_age += at - now;
     }
     now = at;
   }
@@ -299,6 +312,54 @@ TEST_F(HangWatchTest, ANewRoundStartsFresh) {
   EXPECT_FALSE(hang);
   watch->end_round();
   EXPECT_TRUE(watch->next_look().is_never());
+}
+
+// ---------------------------------------------------------------- sections
+
+TEST_F(HangWatchTest, ASectionLongerThanItsOwnLimitIsAHangEvenOfABusyWorker) {
+  watches_by_itself();
+  beats(0, 7);
+  beats(1, 7);
+  enters(1, "checkpoint", 90s);
+  const auto both_work = [&] {
+    works(0);
+    works(1);
+  };
+  passes(89s, both_work);
+  EXPECT_FALSE(hang);
+  passes(100s, both_work);
+  expect_hang(1, "in the section 'checkpoint' for");
+  EXPECT_NE(hang->how.find("its limit is 90.0 s, given by the program"), std::string::npos)
+      << hang->how;
+  EXPECT_TRUE(hang->is_sure) << "the program has said so";
+}
+
+TEST_F(HangWatchTest, TheLimitOfASectionIsLearnedAndKeptOverRounds) {
+  watches(10s);
+  beats(0, 7);
+  beats(1, 7);
+  took("validation", 8s);
+  passes(5s);
+  ASSERT_FALSE(hang);
+  watch->end_round();
+  watch->begin_round(now);
+  for (WorkerObservation& seen : workers) seen.sections.clear();
+  enters(0, "validation");
+  enters(1, "validation");
+  passes(38s);
+  EXPECT_FALSE(hang) << "five times eight seconds";
+  passes(30s);
+  ASSERT_TRUE(hang);
+  EXPECT_NE(hang->how.find("the longest so far took 8.0 s"), std::string::npos) << hang->how;
+}
+
+TEST_F(HangWatchTest, AWorkerThatIsBusyInASectionWithoutALimitDoesNotHang) {
+  watches(10s);
+  beats(0, 7);
+  beats(1, 7);
+  enters(0, "validation");
+  passes(100s, [&] { works(0); });
+  EXPECT_FALSE(hang) << "and the other one may wait for it";
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST(OptionsCluster, OutsideOfAnyClusterNothingIsInferred) {
   EXPECT_TRUE(holds(error_of(line({"--cluster=slurm"})).text, "SLURM_JOB_ID is not set"));
   EXPECT_EQ(error_of(line({"--cluster=torque"})).kind, ErrorKind::Usage);
   EXPECT_TRUE(holds(error_of(line({}), Machine{}.with({"PET_CLUSTER=torque"})).text,
-                    "PET_CLUSTER=torque: write auto"));
+                    "PET_CLUSTER=torque is no valid value\nhint: write auto"));
 }
 
 TEST(OptionsCluster, AForgottenSrunIsSaid) {

@@ -122,7 +122,7 @@ TEST(OptionsConf, IgnoresUnknownKeysWithAWarning) {
   ASSERT_EQ(warnings.size(), 3u);
   EXPECT_EQ(warnings[0], "--rdzv-conf: unknown key no_such_key is ignored");
   EXPECT_EQ(warnings[1],
-            "--rdzv-conf: unknown key jointimeout is ignored; did you mean join_timeout?");
+            "--rdzv-conf: unknown key jointimeout is ignored\nhint: did you mean join_timeout?");
   EXPECT_EQ(warnings[2], "--rdzv-conf: protocol is for etcd and has no effect here");
 }
 

@@ -67,6 +67,10 @@ std::vector<FlagCase> node_cases() {
            "2",
            [](auto& c) { return c.exclude_after == 2; },
            {"--nnodes=2", "--rdzv-backend=c10d"}},
+          {"stragglers",
+           "drain",
+           [](auto& c) { return c.stragglers == StragglerPolicy::Drain; },
+           {"--nnodes=2", "--rdzv-backend=c10d"}},
           {"spares",
            "1",
            [](auto& c) { return c.rendezvous.min_nodes == 2 && c.rendezvous.max_nodes == 2; },
@@ -79,6 +83,8 @@ std::vector<FlagCase> node_cases() {
            "2.5",
            [](auto& c) { return c.node_check.timeout == seconds(2.5); },
            {"--node-check=x"}},
+          {"notify-url-file", "/urls/ops",
+           [](auto& c) { return c.notify_url == "https://hooks.example.org/T0"; }},
           {"state-dir", "here", [](auto& c) { return c.state_dir == "here"; }}};
 }
 

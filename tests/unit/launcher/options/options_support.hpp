@@ -36,6 +36,7 @@ struct Machine {
     }
     texts["secret"] = "0123456789abcdef";
     texts["short"] = "0123456789abcde";
+    texts["/urls/ops"] = "https://hooks.example.org/T0\n";
     texts["plan.json"] = R"({"plan":[{"at":{"rank":1,"epoch":2},"do":"kill"}]})";
   }
 

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <charconv>
 #include <numeric>
+#include <set>
 
 #include "cpprun/dist/backend/backend_map.hpp"
 #include "cpprun/dist/group/group_registry.hpp"
@@ -46,6 +48,14 @@ int place_of(int global_rank, const std::vector<int>& ranks) {
   return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
 }
 
+// Ranks of this node; without a launcher, all.
+int local_world_size(int world) {
+  const auto text = own_variable("LOCAL_WORLD_SIZE");
+  int size = world;
+  if (text) (void)std::from_chars(text->data(), text->data() + text->size(), size);
+  return size;
+}
+
 }  // namespace
 
 ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options) {
@@ -72,6 +82,37 @@ ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options) {
   state->device = options.device_id ? options.device_id : parent->device;
   registry::add(state);
   return ProcessGroup(state);
+}
+
+Subgroups new_subgroups(std::optional<int> group_size, const InitOptions& options) {
+  const int world = get_world_size();
+  const int size = group_size ? *group_size : local_world_size(world);
+  if (size <= 0 || world % size != 0) {
+    throw DistArgumentError("new_subgroups: the world size " + std::to_string(world) +
+                            " must be divisible by group_size, which is " + std::to_string(size));
+  }
+  std::vector<std::vector<int>> lists(static_cast<size_t>(world / size));
+  for (int rank = 0; rank < world; ++rank) lists[static_cast<size_t>(rank / size)].push_back(rank);
+  return new_subgroups_by_enumeration(lists, options);
+}
+
+Subgroups new_subgroups_by_enumeration(const std::vector<std::vector<int>>& ranks_per_subgroup_list,
+                                       const InitOptions& options) {
+  std::set<int> seen;
+  for (const auto& ranks : ranks_per_subgroup_list) {
+    if (ranks.empty()) throw DistArgumentError("new_subgroups_by_enumeration: a list is empty");
+    for (const int rank : ranks) {
+      if (seen.insert(rank).second) continue;
+      throw DistArgumentError("new_subgroups_by_enumeration: rank " + std::to_string(rank) +
+                              " stands in two lists");
+    }
+  }
+  Subgroups groups;
+  for (const auto& ranks : ranks_per_subgroup_list) {
+    groups.all.push_back(new_group(ranks, options));
+    if (groups.all.back().rank() >= 0) groups.current = groups.all.back();
+  }
+  return groups;
 }
 
 }  // namespace cpprun::dist

@@ -10,6 +10,7 @@
 
 #include "cpprun/snapshot/state/names.hpp"
 #include "cpprun/snapshot/state/optimizer_kinds.hpp"
+#include "cpprun/snapshot/state/sharded_states.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 
 namespace cpprun::snapshot {
@@ -97,7 +98,8 @@ struct Loading {
 };
 
 template <class Kind>
-Value save_groups(Optimizer& optimizer, const Names& names, Capture& capture, Kind) {
+Value save_groups(Optimizer& optimizer, const Names& names, Capture& capture, Kind kind) {
+  const auto others = states_of_other_ranks(optimizer, kind);
   Dict state;
   List groups;
   int64_t number = 0;
@@ -109,10 +111,12 @@ Value save_groups(Optimizer& optimizer, const Names& names, Capture& capture, Ki
     }
     List params, param_names;
     for (const at::Tensor& parameter : group.params()) {
-      const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
-      if (found != optimizer.state().end()) {
+      auto* held = state_of<Kind>(optimizer, parameter);
+      const auto other = others.find(parameter.unsafeGetTensorImpl());
+      if (held == nullptr && other != others.end()) held = other->second.get();
+      if (held != nullptr) {
         Dict own;
-        fields(static_cast<typename Kind::ParamState&>(*found->second), Saving{own, capture});
+        fields(*held, Saving{own, capture});
         state.pairs.emplace_back(number, std::move(own));
       }
       params.items.emplace_back(number++);
@@ -227,10 +231,12 @@ void load_groups(Optimizer& optimizer, const Names& names, const Dict& dict,
     in_file[item_as<int64_t>(key, "a key of the state")] = &item_as<Dict>(held, "a state");
   }
   std::vector<std::pair<void*, std::unique_ptr<State>>> states;  // null: no state in the file
+  auto* const sharded = dynamic_cast<optim::ShardedOptimizer*>(&optimizer);
   for (const auto& group : optimizer.param_groups()) {
     for (const at::Tensor& parameter : group.params()) {
       const auto id = ids.find(parameter.unsafeGetTensorImpl());
       if (id == ids.end()) continue;  // a new parameter keeps its state
+      if (sharded != nullptr && !sharded->is_own(parameter)) continue;
       auto& [key, state] = states.emplace_back(parameter.unsafeGetTensorImpl(), nullptr);
       const auto found = in_file.find(id->second);
       if (found == in_file.end()) continue;
@@ -278,6 +284,13 @@ void load_archive(Optimizer& optimizer, const Dict& dict, const Storages& storag
 Tracked track_optimizer(Optimizer& optimizer, std::vector<NamedParameter> given) {
   if (dynamic_cast<torch::optim::LBFGS*>(&optimizer) != nullptr) {
     throw std::invalid_argument("LBFGS can't be tracked: LibTorch has no way to save its state");
+  }
+  if (dynamic_cast<optim::ShardedOptimizer*>(&optimizer) != nullptr &&
+      !with_kind(optimizer, [](auto) {})) {
+    throw std::invalid_argument(
+        "a ZeroRedundancyOptimizer can be tracked if it is of SGD, Adam, AdamW, Adagrad or "
+        "RMSprop; "
+        "the parts of another class can't be put together");
   }
   Names names;
   for (const auto& each : given) names.emplace(each.tensor.unsafeGetTensorImpl(), each.name);

@@ -30,11 +30,8 @@ class Draft:
             files.make_folders(folder)
             with errors_of('create', self.path):
                 os.mkdir(self.path)
-        else:
-            with waiting_for(self.path):
-                is_there = os.path.isdir(self.path)
-            if not is_there:
-                raise SnapshotFileError(f'{self.path} of another rank is not there')
+        elif not os.path.isdir(self.path):
+            raise SnapshotFileError(f'{self.path} of another rank is not there')
         self._lock = files.Lock(self.path)
         self._is_published = False
 
@@ -62,9 +59,7 @@ class Draft:
         """Gives the snapshot its final name; requires the agent's permission. Returns its path."""
         target = f'{self._folder}/{snapshot_name(self._step)}'
         old = None  # the new path of a snapshot of the same step
-        with waiting_for(target):
-            is_again = os.path.lexists(target)
-        if is_again:
+        if os.path.lexists(target):
             if files.exchange(self.path, target):
                 old = self.path
             else:

@@ -42,15 +42,16 @@ class SnapshotFileError(Exception):
     """A snapshot cannot be written or read. The text names the path and the cure."""
 
 
-# A file system that has not answered for so long is not waited for at the end of the training: as
-# long as ranks wait for one another. A sync may take minutes.
-ANSWER_TAKES = 600  # seconds
-_pending: dict[int, tuple[float, str]] = {}  # of each thread: when its call began, and the path
+# A file system that has not answered for so long is not waited for at the end of the training. A
+# sync may take minutes, and the hang detector takes a worker for hung after 5 minutes.
+ANSWER_TAKES = 240  # seconds
+_pending: dict[int, tuple[float, str]] = {}  # of each thread: when its last call ended, and a path
 
 
 @contextlib.contextmanager
 def waiting_for(path):
-    """Calls of the file system, which may never return: unanswered() tells other threads."""
+    """Calls of the file system, which may never return: unanswered() tells other threads. Where
+    blocks are nested, the end of an inner one counts as an answer for the outer one."""
     thread = threading.get_ident()
     outer = _pending.get(thread)
     _pending[thread] = time.monotonic(), path
@@ -190,7 +191,7 @@ def remove_tree(path):
 
 def changed_at(path):
     """Seconds since 1970 of the last change of anything in a draft; None: gone or inaccessible."""
-    with waiting_for(path), contextlib.suppress(OSError):
+    try:
         info = os.lstat(path)
         newest = info.st_mtime
         if stat.S_ISDIR(info.st_mode):
@@ -198,7 +199,8 @@ def changed_at(path):
                 with contextlib.suppress(FileNotFoundError):
                     newest = max(newest, os.lstat(f'{path}/{name}').st_mtime)
         return newest
-    return None
+    except OSError:
+        return None
 
 
 class Lock:
@@ -207,7 +209,7 @@ class Lock:
 
     def __init__(self, path):
         self._descriptor = -1
-        with waiting_for(path), contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
             self._descriptor = os.open(path, os.O_RDONLY)
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
@@ -220,8 +222,7 @@ class Lock:
 def is_locked(path):
     """True or False; None: the file system has no locks."""
     try:
-        with waiting_for(path):
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
@@ -263,8 +264,7 @@ class OutputFile:
 
     def close(self):
         if self._descriptor >= 0:
-            with waiting_for(self.path):
-                os.close(self._descriptor)
+            os.close(self._descriptor)
             self._descriptor = -1
 
 

@@ -64,8 +64,9 @@ class Loader:
                 loaded = self._load(each)
             except (ShardError, SnapshotFileError) as error:
                 why = str(error)
-            whys = enumerate(self._ranks.gather(why))
-            why = next((f'rank {rank}: {text}' for rank, text in whys if text), '')
+            if self._ranks.any(why):
+                whys = enumerate(self._ranks.gather(why))
+                why = next(f'rank {rank}: {text}' for rank, text in whys if text)
             if not why:
                 damaged = [other for other in damaged if other.step >= each.step]
                 self._report_damaged(damaged, each.name)

@@ -140,8 +140,10 @@ class Snapshot:
         return candidate.step
 
     def _report_new_ranks(self, name, lacks_own):
+        if not self._ranks.any(lacks_own):
+            return
         lacking = [rank for rank, is_so in enumerate(self._ranks.gather(lacks_own)) if is_so]
-        if lacking and self._ranks.is_first:
+        if self._ranks.is_first:
             sys.stderr.write(
                 f"cpprun: {name} has nothing of rank {', '.join(map(str, lacking))}'s own: its "
                 'random generators are derived from the step\n'

@@ -254,8 +254,9 @@ def rng_state() -> dict[str, Any]:
     }
     if _cuda_device() is not None:
         state['cuda'] = torch.cuda.get_rng_state(_cuda_device())
-    numpy = sys.modules.get('numpy')
-    if numpy:
+    if 'numpy.random' in sys.modules:  # else nobody has drawn from it
+        import numpy
+
         kind, keys, position, has_gauss, cached = numpy.random.get_state()
         if kind == 'MT19937':
             keys = torch.tensor(keys.tolist(), dtype=torch.int64)

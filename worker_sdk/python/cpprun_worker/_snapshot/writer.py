@@ -194,7 +194,8 @@ class _FolderWriting:
 
     def _stage(self, call, *args, is_mine=True):
         """Runs a stage of this rank, and tells how it ended; the outcomes of all ranks."""
-        own = self._writer.outcome_of(call, *args) if is_mine else _Outcome()
+        with files.waiting_for(self._folder):
+            own = self._writer.outcome_of(call, *args) if is_mine else _Outcome()
         return self._writer.agree(own)
 
     def _write(self):

@@ -1,4 +1,4 @@
-#include "launcher/cpprunctl/blocking_socket.hpp"
+#include "common/http/blocking_socket.hpp"
 
 #include <errno.h>
 #include <netdb.h>
@@ -11,7 +11,7 @@
 
 #include "common/machine/dead_peer.hpp"
 
-namespace cpprun::ctl {
+namespace cpprun {
 namespace {
 
 constexpr size_t kPieceBytes = 16 * 1024;
@@ -148,4 +148,4 @@ Result<std::unique_ptr<BlockingSocket>> dial(const Endpoint& endpoint, Duration 
   return Error{ErrorKind::System, to_string(endpoint) + ": " + last.error().text};
 }
 
-}  // namespace cpprun::ctl
+}  // namespace cpprun

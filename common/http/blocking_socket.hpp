@@ -15,7 +15,7 @@
 #include "common/time.hpp"
 #include "common/tls/tls_stream.hpp"
 
-namespace cpprun::ctl {
+namespace cpprun {
 
 class BlockingSocket {
  public:
@@ -48,4 +48,4 @@ class BlockingSocket {
 // Connects to the first address of the endpoint that accepts. Errors name the endpoint.
 Result<std::unique_ptr<BlockingSocket>> dial(const Endpoint& endpoint, Duration limit);
 
-}  // namespace cpprun::ctl
+}  // namespace cpprun

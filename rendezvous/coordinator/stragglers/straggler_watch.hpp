@@ -1,0 +1,49 @@
+// StragglerWatch: takes the nodes' reports of compute times, names slow ranks, and decides what
+// follows for their nodes (--stragglers).
+//
+// A core: no I/O, no clock. It acts on a node once in a round, and only if the job can go on
+// without that node; else it only reports.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "rendezvous/coordinator/effects.hpp"
+#include "rendezvous/coordinator/hosts/host_ledger.hpp"
+#include "rendezvous/coordinator/node_table.hpp"
+#include "rendezvous/coordinator/round.hpp"
+#include "rendezvous/coordinator/stragglers/slow_ranks.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun {
+
+class StragglerWatch {
+ public:
+  // The state of the job, as far as the decision depends on it.
+  struct JobView {
+    const control::JobSpec& job_spec;
+    const NodeTable& nodes;
+    const Round& round;
+    HostLedger& hosts;
+  };
+
+  // Requires: a round runs. Returns why it has to stop, so that the next one forms without the
+  // excluded host; "": it goes on. A report out of range, or of another round, is ignored.
+  std::string take(const JobView& job, const Node& node, const control::ComputeTimes& report,
+                   Effects& effects);
+  const SlowRanks& ranks() const { return ranks_; }
+
+ private:
+  std::string on_change(const JobView& job, const Node& node, const SlowRankChange& change,
+                        Effects& effects);
+  // Whether the job can go on without the hosts that are excluded, and without `left_out`.
+  static bool can_go_on(const JobView& job, const Node& left_out);
+
+  SlowRanks ranks_;
+  std::set<Incarnation> acted_on_;  // in this round
+};
+
+// "rank 3 on n02 computes 48.0 ms a step, the median rank 20.1 ms (16 of its last 20 steps)"
+std::string text_of(const SlowRankChange& change, const std::string& node);
+
+}  // namespace cpprun

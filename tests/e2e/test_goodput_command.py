@@ -1,0 +1,54 @@
+"""bench/goodput/run.py as a command: real trainings go on after kills of workers and launchers."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from launches import BIN, ROOT, skip_unless_built
+from torch_python import PYTHON
+
+FOLDER = ROOT / 'bench' / 'goodput'
+sys.path.insert(0, str(FOLDER))
+
+from kill_plan import SHARES, kill_plan  # noqa: E402
+
+
+@pytest.fixture(scope='module')
+def quick(tmp_path_factory):
+    """{launcher: [its outcomes]} of a quick run without torchrun."""
+    skip_unless_built()
+    written = tmp_path_factory.mktemp('goodput') / 'run.json'
+    done = subprocess.run(
+        [sys.executable, FOLDER / 'run.py', '--quick', '--torchrun=', '--json', written],
+        env={'CPPRUN_BIN': str(BIN), 'TORCH_PYTHON': str(PYTHON), 'PATH': '/usr/bin:/bin'},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(written.read_text())
+
+
+def test_every_launcher_trains(quick):
+    assert set(quick) == {'no failure', 'cpprun', 'cpprun with everything'}
+    for outcomes in quick.values():
+        ((steps, _, _),) = outcomes
+        assert steps > 0, quick
+
+
+def test_kills_hit(quick):
+    ((_, none, _),), ((_, kills, _),) = quick['no failure'], quick['cpprun']
+    assert not none
+    assert sum(kills.get(kind, 0) for kind in SHARES) > 0, quick
+
+
+def test_the_plan_follows_from_the_seed():
+    plan = kill_plan(1, 100_000, 10, 2, 4)
+    assert plan == kill_plan(1, 100_000, 10, 2, 4) != kill_plan(2, 100_000, 10, 2, 4)
+    assert abs(len(plan) - 10_000) < 500
+    for kind, share in SHARES.items():
+        assert abs(sum(kill.kind == kind for kill in plan) / len(plan) - share) < 0.02
+    assert {kill.node for kill in plan} == {0, 1}
+    assert {kill.local_rank for kill in plan} == {0, 1, 2, 3}

@@ -1,0 +1,277 @@
+#include "tests/support/sim/large_job.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/goodput/goodput_account.hpp"
+#include "rendezvous/coordinator/hosts/host_ledger.hpp"
+#include "rendezvous/coordinator/restart_budgets.hpp"
+#include "tests/support/sim/prng.hpp"
+
+namespace cpprun::sim {
+namespace {
+
+constexpr int64_t kWorkersOfLargeNode = 8;
+constexpr int64_t kRanksOfSmallGroup = 1024;
+constexpr int64_t kManyRestarts = 1'000'000;
+constexpr int64_t kFaultsToExclude = 2;
+// Of the faults of a device. With this share a third of all incidents (32.5 %) ends with another
+// machine, as ByteRobust reports.
+constexpr double kRecurringShare = 0.42;
+
+enum class Incident { Device, Software, NodeSilent, NodeGone, Hang };
+
+// Incidents of 54 days on 16,384 GPUs (The Llama 3 Herd of Models, table 5).
+struct IncidentShare {
+  Incident cause;
+  double count;
+};
+constexpr std::array<IncidentShare, 5> kIncidents{{
+    {Incident::Device, 148 + 72 + 19 + 17 + 6 + 6},  // see docs/goodput.md
+    {Incident::Software, 54 + 2},                    // bug, dependency
+    {Incident::NodeSilent, 35 + 7 + 14},             // switch and cable, NIC, parts of the host
+    {Incident::NodeGone, 32},                        // maintenance of the host
+    {Incident::Hang, 7},                             // NCCL watchdog
+}};
+
+class LargeJobRun {
+ public:
+  explicit LargeJobRun(const LargeJobOptions& options)
+      : options_(options),
+        times_(options.times),
+        prng_(options.seed),
+        nodes_(options.workers / kWorkersOfLargeNode),
+        hosts_(options.means.spares ? kFaultsToExclude : 0),
+        budgets_(kManyRestarts) {
+    for (int64_t i = 0; i < nodes_; ++i) names_.push_back(i);
+    next_name_ = nodes_;
+    spares_ = options.means.spares ? std::max<int64_t>(2, nodes_ / 100) : 0;
+    const double cost = to_seconds(save_time());
+    const double best = std::sqrt(2 * cost * to_seconds(options.mttf));
+    const double interval = std::clamp(best, 10 * cost, 3600.0);
+    steps_per_save_ = std::max<int64_t>(1, std::llround(interval / to_seconds(times_.step)));
+  }
+
+  LargeJobResult run() {
+    account_.begin(now_);
+    draw_failure();
+    const Instant end = now_ + options_.lasts;
+    Duration recovery = start_time(false, true);
+    while (now_ < end) {
+      recovery = run_round(recovery, end);
+    }
+    LargeJobResult result;
+    result.accounted = account_.at(now_);
+    result.useful = best_step_ * times_.step;
+    result.total = now_ - Instant();
+    result.failures = failures_;
+    result.excluded = excluded_;
+    result.charged = budgets_.failures().used() + budgets_.hangs().used();
+    result.rounds = rounds_;
+    return result;
+  }
+
+ private:
+  struct Trouble {
+    Instant at = Instant::never();
+    Incident cause = Incident::Software;
+    size_t node = 0;
+  };
+
+  Duration save_time() const {
+    return options_.means.memory ? times_.memory_save : times_.disk_save;
+  }
+
+  // At most one failure is left of those that fall into a recovery: it begins the recovery anew.
+  void draw_failure() {
+    double total = 0;
+    for (const IncidentShare& share : kIncidents) total += share.count;
+    double drawn = prng_.share() * total;
+    next_.at =
+        std::max(now_, next_.at.is_never() ? now_ : next_.at) + prng_.until_event(options_.mttf);
+    next_.node = static_cast<size_t>(prng_.below(nodes_));
+    next_.cause = kIncidents.back().cause;
+    for (const IncidentShare& share : kIncidents) {
+      if (drawn < share.count) {
+        next_.cause = share.cause;
+        break;
+      }
+      drawn -= share.count;
+    }
+  }
+
+  // The failure that comes first: one that was drawn, or one of a faulty host that trains again.
+  Trouble first_trouble(Instant training_since) const {
+    Trouble first = next_;
+    for (const auto& [name, node] : faulty_) {
+      const Instant again = training_since + recurs_in_.at(name);
+      if (again < first.at) first = Trouble{again, Incident::Device, node};
+    }
+    return first;
+  }
+
+  // Communicators, imports and setup of a new round, from its rank assignment to its first step.
+  Duration start_time(bool has_survivors, bool is_replaced) const {
+    const LargeJobMeans& means = options_.means;
+    const bool is_small = has_survivors && means.small_groups;
+    const int64_t ranks =
+        is_small ? std::min(kRanksOfSmallGroup, options_.workers) : options_.workers;
+    const Duration communicators =
+        seconds(to_seconds(times_.communicators_of_98304) * static_cast<double>(ranks) / 98304);
+    const Duration load = !means.memory ? times_.disk_load
+                          : is_replaced ? times_.memory_fetch
+                                        : times_.memory_load;
+    return import_time() + (has_survivors ? times_.setup_beside_survivors : times_.setup) +
+           communicators + load;
+  }
+  Duration import_time() const { return options_.means.preload ? times_.fork : times_.imports; }
+
+  // One round from its rank assignment to the next one. Returns how long the next one starts.
+  Duration run_round(Duration start, Instant end) {
+    ++rounds_;
+    const Instant formed = now_;
+    account_.form(formed, best_step_);
+    account_.run(formed + times_.restart + times_.restart_per_node * nodes_);
+    now_ = formed + times_.restart + times_.restart_per_node * nodes_;
+    account_.expect_steps();
+    account_.connect(now_ + import_time());
+    const Instant trains = now_ + start;
+    const Trouble trouble = first_trouble(trains);
+    const Instant stops = std::min(trouble.at, end);
+    if (stops > trains) train(trains, stops);
+    now_ = std::max(now_, stops);
+    if (now_ >= end) return {};
+    return recover(trouble, stops > trains);
+  }
+
+  // Steps from the snapshot on, with a save after each steps_per_save_.
+  void train(Instant since, Instant until) {
+    const Duration step = times_.step, save = save_time();
+    const Duration cycle = step * steps_per_save_ + save;
+    const int64_t cycles = (until - since) / cycle;
+    const Duration rest = (until - since) - cycle * cycles;
+    const int64_t more = std::min(steps_per_save_, rest / step);
+    const int64_t made = cycles * steps_per_save_ + more;
+    const Duration saved = save * cycles + std::max(Duration{}, rest - step * steps_per_save_);
+    if (made == 0) return;
+    account_.step(since + step, resume_step_ + 1);
+    const Instant last = since + cycle * cycles + step * more;
+    account_.beat(last, resume_step_ + made, saved);
+    best_step_ = std::max(best_step_, resume_step_ + made);
+    before_last_save_ = cycles > 1 ? resume_step_ + (cycles - 1) * steps_per_save_ : resume_step_;
+    if (cycles > 0) last_save_ = resume_step_ + cycles * steps_per_save_;
+  }
+
+  Duration recover(const Trouble& trouble, bool has_trained) {
+    const LargeJobMeans& means = options_.means;
+    const bool is_drawn = trouble.at == next_.at;
+    if (is_drawn) {
+      ++failures_;
+      draw_failure();
+    }
+    const bool is_lost =
+        trouble.cause == Incident::NodeSilent || trouble.cause == Incident::NodeGone;
+    const int64_t name = names_[trouble.node];
+    if (is_drawn && trouble.cause == Incident::Device && prng_.chance(kRecurringShare)) {
+      faulty_.emplace(name, trouble.node);
+    }
+    if (faulty_.contains(name)) recurs_in_[name] = prng_.until_event(times_.recurs);
+    notice(trouble);
+    bool is_replaced = is_lost;
+    if (is_lost) hosts_.note_loss(host(name), "it went silent");
+    if (!is_lost) budgets_.charge(RoundNumber(rounds_), trouble.cause == Incident::Hang);
+    if (is_excluded_now(trouble, is_lost)) {
+      budgets_.refund(RoundNumber(rounds_));
+      is_replaced = true;
+    } else if (!is_drawn && (!hosts_.is_on() || hosts_.find(host(name)) == nullptr)) {
+      is_replaced = true;  // no policy, or its records are full: somebody removes the host
+      now_ = now_ + times_.operator_acts;
+    }
+    // As the product decides: after a hang, or in a round without a step, all workers restart.
+    const bool may_stay = has_trained && trouble.cause != Incident::Hang;
+    const bool survive = means.in_process && (may_stay || means.always_stay);
+    now_ = now_ + (survive ? times_.regroup : times_.stop);
+    account_.leave(now_);
+    if (is_replaced) replace(trouble.node);
+    resume_step_ = means.memory && is_lost ? std::min(before_last_save_, last_save_) : last_save_;
+    before_last_save_ = last_save_ = resume_step_;
+    return start_time(survive, is_replaced);
+  }
+
+  // Until the launcher knows.
+  void notice(const Trouble& trouble) {
+    if (trouble.cause == Incident::Hang) {
+      account_.hang(now_);
+      now_ = now_ + (options_.means.spares ? times_.hang_noticed : times_.watchdog);
+    }
+    if (trouble.cause == Incident::NodeSilent) now_ = now_ + times_.loss_noticed;
+    account_.fail();
+    account_.stop(now_);
+  }
+
+  // By the product's rule.
+  bool is_excluded_now(const Trouble& trouble, bool is_lost) {
+    RootCause cause{host(names_[trouble.node]), {}};
+    cause.end.exit_code = trouble.cause == Incident::Hang ? 0 : 1;
+    cause.end.ended_at = cause.end.started_at + std::chrono::hours(1);  // no failed start
+    if (trouble.cause == Incident::Hang) cause.end.hang = "no heartbeat";
+    const auto result = hosts_.end_round(is_lost ? nullptr : &cause, static_cast<size_t>(nodes_));
+    for (const std::string& excluded : result.excluded) {
+      ++excluded_;
+      readmissions_.emplace(now_ + times_.cleared, excluded);
+    }
+    while (!readmissions_.empty() && readmissions_.begin()->first <= now_) {
+      hosts_.readmit(readmissions_.begin()->second);
+      readmissions_.erase(readmissions_.begin());
+    }
+    return !result.excluded.empty();
+  }
+
+  // Another host takes the place of a node: a spare, or the next one that the scheduler has.
+  void replace(size_t node) {
+    while (!arrivals_.empty() && arrivals_.front() <= now_) {
+      arrivals_.erase(arrivals_.begin());
+      ++spares_;
+    }
+    faulty_.erase(names_[node]);
+    names_[node] = next_name_++;
+    if (spares_ > 0) {
+      --spares_;
+      arrivals_.push_back(now_ + times_.replacement);
+      return;
+    }
+    now_ = now_ + times_.replacement;
+  }
+
+  static std::string host(int64_t name) { return "h" + std::to_string(name); }
+
+  const LargeJobOptions& options_;
+  const LargeJobTimes& times_;
+  Prng prng_;
+  const int64_t nodes_;
+  GoodputAccount account_;
+  HostLedger hosts_;
+  RestartBudgets budgets_;
+  Instant now_;
+  Trouble next_;
+  std::vector<int64_t> names_;  // of the host in each place
+  int64_t next_name_ = 0;
+  std::map<int64_t, size_t> faulty_;       // hosts that fail again, and their places
+  std::map<int64_t, Duration> recurs_in_;  // after so much training
+  std::multimap<Instant, std::string> readmissions_;
+  std::vector<Instant> arrivals_;  // of the next spares
+  int64_t spares_ = 0;
+  int64_t steps_per_save_ = 1;
+  int64_t best_step_ = 0, resume_step_ = 0, last_save_ = 0, before_last_save_ = 0;
+  int64_t rounds_ = 0, failures_ = 0, excluded_ = 0;
+};
+
+}  // namespace
+
+LargeJobResult run_large_job(const LargeJobOptions& options) { return LargeJobRun(options).run(); }
+
+}  // namespace cpprun::sim

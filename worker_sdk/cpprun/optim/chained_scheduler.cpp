@@ -1,0 +1,71 @@
+#include "cpprun/optim/chained_scheduler.hpp"
+
+#include <stdexcept>
+
+#include "cpprun/optim/inner_schedulers.hpp"
+#include "cpprun/optim/reduce_lr_on_plateau.hpp"
+#include "cpprun/optim/state_fields.hpp"
+
+namespace cpprun::optim {
+namespace {
+
+torch::optim::Optimizer& common_optimizer(const InnerSchedulers& schedulers) {
+  const auto refuse = [](const std::string& text) {
+    throw std::invalid_argument("ChainedScheduler " + text);
+  };
+  if (schedulers.empty()) {
+    refuse("expects at least one scheduler to be chained, but got no scheduler");
+  }
+  for (size_t i = 0; i < schedulers.size(); ++i) {
+    const std::string place = " at index " + std::to_string(i);
+    if (!schedulers[i]) refuse("got no scheduler" + place);
+    if (dynamic_cast<const ReduceLROnPlateau*>(schedulers[i].get())) {
+      refuse("does not support ReduceLROnPlateau, which needs a number for each step, but got one" +
+             place);
+    }
+    if (&schedulers[i]->optimizer() != &schedulers[0]->optimizer()) {
+      refuse("expects all schedulers to belong to the same optimizer, but that" + place +
+             " belongs to another");
+    }
+  }
+  return schedulers[0]->optimizer();
+}
+
+}  // namespace
+
+ChainedScheduler::ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>> schedulers)
+    : LRScheduler(common_optimizer(schedulers)), schedulers_(std::move(schedulers)) {
+  last_lr_ = current_lr();
+}
+
+void ChainedScheduler::step() {
+  for (const auto& scheduler : schedulers_) scheduler->step();
+  last_lr_ = current_lr();
+}
+
+std::vector<double> ChainedScheduler::get_lr() {
+  throw std::logic_error("ChainedScheduler has no formula of its own");
+}
+
+void ChainedScheduler::fields(StateFields& fields) {
+  fields.kind("ChainedScheduler");
+  fields("_last_lr", last_lr_);
+}
+
+SchedulerState ChainedScheduler::state_dict() const {
+  SchedulerState state = LRScheduler::state_dict();
+  add_inner_states(schedulers_, state);
+  return state;
+}
+
+void ChainedScheduler::load_state_dict(const SchedulerState& state) {
+  if (!has_same_names(state_dict(), state)) {
+    throw std::invalid_argument(
+        "the state is not that of a ChainedScheduler with the same kinds of schedulers");
+  }
+  load_inner_states(schedulers_, state);
+  StateFields in = StateFields::loading(state, /*is_trial=*/false);
+  fields(in);
+}
+
+}  // namespace cpprun::optim
