@@ -42,7 +42,7 @@ def hangs(jobs, code, logs):
         env={'PYTHON_EXEC': PYTHON, 'PATH': f'{pathlib.Path(PYTHON).parent}:{os.environ["PATH"]}'},
     )
     assert job.done(300) == 1
-    return job, root_cause(job)
+    return job, root_cause(job).groups()
 
 
 def test_a_rank_that_misses_a_collective_is_named_with_its_number(torch_jobs, tmp_path):

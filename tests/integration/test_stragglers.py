@@ -79,13 +79,13 @@ def status(run_id):
 def test_a_slow_rank_is_named_by_its_compute_time(jobs, tmp_path):
     logs = tmp_path / 'logs'
     job = jobs.cpprun(
-        *('--standalone', '--rdzv-id=slow-one', '--nproc-per-node=4', f'--log-dir={logs}'),
+        *('--standalone', '--nproc-per-node=4', f'--log-dir={logs}'),
         *jobs.py(TRAIN),
         env={'SLOW': '2'},
     )
     wait_for(lambda: events(logs, 'slow_rank'), 'the slow rank')
     found = events(logs, 'slow_rank')
-    shown = status('slow-one')
+    shown = status(events(logs, 'run_started')[0]['run_id'])
     (jobs.marks / 'over').touch()
     assert job.done() == 0
     assert {event['rank'] for event in found} == {2} and found[0]['action'] == ''
@@ -97,7 +97,7 @@ def test_ranks_that_tell_no_compute_time_are_not_judged(jobs, tmp_path):
     logs = tmp_path / 'logs'
     code = TRAIN.replace('this.compute_done()', 'pass') + 'w.heartbeat(number + 1)\n'
     job = jobs.cpprun(
-        *('--standalone', '--rdzv-id=slow-none', '--nproc-per-node=4', f'--log-dir={logs}'),
+        *('--standalone', '--nproc-per-node=4', f'--log-dir={logs}'),
         *jobs.py(code.replace("/over')", "/over') and number < 100")),
         env={'SLOW': '2'},
     )

@@ -63,6 +63,7 @@ class RandomMessages {
   }
   void fill(control::CheckState& value) { value = static_cast<control::CheckState>(random_() % 3); }
   void fill(control::Exclusion& value) { value = static_cast<control::Exclusion>(random_() % 3); }
+  void fill(StragglerPolicy& value) { value = static_cast<StragglerPolicy>(random_() % 3); }
   template <class T>
   void fill(std::vector<T>& values) {
     values.resize(random_() % 5);
