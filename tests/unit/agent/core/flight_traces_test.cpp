@@ -12,22 +12,22 @@ using agent::parse_trace;
 using agent::RankTrace;
 using agent::TraceFinding;
 
-struct Call {
+struct TracedCall {
   int64_t sequence;
   std::string operation;
   std::string sizes = "[[3]]";
   bool is_over = true;
 };
 
-std::string dump(const std::vector<Call>& calls) {
+std::string trace_dump(const std::vector<TracedCall>& calls) {
   std::string text;
-  for (const Call& call : calls)
+  for (const TracedCall& call : calls)
     text += "0 default_pg\t" + std::to_string(call.sequence) + "\t" + call.operation + "\t" +
             call.sizes + (call.is_over ? "\tover\n" : "\topen\n");
   return text;
 }
 
-TraceFinding compare(const std::vector<std::string>& dumps) {
+TraceFinding compare_dumps(const std::vector<std::string>& dumps) {
   std::vector<RankTrace> ranks;
   for (size_t i = 0; i < dumps.size(); ++i) {
     if (!dumps[i].empty()) ranks.push_back({Rank(static_cast<int64_t>(i)), parse_trace(dumps[i])});
@@ -36,7 +36,7 @@ TraceFinding compare(const std::vector<std::string>& dumps) {
 }
 
 TEST(FlightTracesTest, ParsesALine) {
-  const auto trace = parse_trace(dump({{2, "gloo:broadcast", "[[3], [4, 5]]", false}}));
+  const auto trace = parse_trace(trace_dump({{2, "gloo:broadcast", "[[3], [4, 5]]", false}}));
   ASSERT_EQ(trace.size(), 1u);
   EXPECT_EQ(trace.front().group, "0 default_pg");
   EXPECT_EQ(trace.front().sequence, 2);
@@ -46,8 +46,9 @@ TEST(FlightTracesTest, ParsesALine) {
 }
 
 TEST(FlightTracesTest, ARankThatHasNotComeIsNamedWithTheCollective) {
-  const std::string there = dump({{1, "gloo:all_reduce"}, {2, "gloo:broadcast", "[[3]]", false}});
-  const TraceFinding found = compare({there, dump({{1, "gloo:all_reduce"}}), there});
+  const std::string there =
+      trace_dump({{1, "gloo:all_reduce"}, {2, "gloo:broadcast", "[[3]]", false}});
+  const TraceFinding found = compare_dumps({there, trace_dump({{1, "gloo:all_reduce"}}), there});
   EXPECT_EQ(found.text,
             "rank 1 has not come to collective 2, gloo:broadcast of the group 0 default_pg, in "
             "which ranks 0, 2 wait; the last of rank 1 was 1, gloo:all_reduce");
@@ -55,35 +56,40 @@ TEST(FlightTracesTest, ARankThatHasNotComeIsNamedWithTheCollective) {
 }
 
 TEST(FlightTracesTest, DifferentOperationsAtOneNumberAreNamed) {
-  const std::string right = dump({{1, "gloo:all_reduce"}, {2, "gloo:broadcast", "[[3]]", false}});
-  const std::string wrong = dump({{1, "gloo:all_reduce"}, {2, "gloo:all_gather", "[[3]]", false}});
-  const TraceFinding found = compare({right, right, wrong});
+  const std::string right =
+      trace_dump({{1, "gloo:all_reduce"}, {2, "gloo:broadcast", "[[3]]", false}});
+  const std::string wrong =
+      trace_dump({{1, "gloo:all_reduce"}, {2, "gloo:all_gather", "[[3]]", false}});
+  const TraceFinding found = compare_dumps({right, right, wrong});
   EXPECT_EQ(found.text,
             "collective 2 of the group 0 default_pg differs: rank 2 has issued gloo:all_gather, "
             "ranks 0, 1 have issued gloo:broadcast");
   EXPECT_EQ(found.odd, Rank(2));
-  EXPECT_EQ(compare({right, wrong}).odd, std::nullopt) << "of two, either may be wrong";
+  EXPECT_EQ(compare_dumps({right, wrong}).odd, std::nullopt) << "of two, either may be wrong";
 }
 
 TEST(FlightTracesTest, DifferentSizesOfAnAllReduceAreNamed) {
-  const std::string right = dump({{7, "nccl:all_reduce", "[[3]]", false}});
-  const std::string wrong = dump({{7, "nccl:all_reduce", "[[4]]", false}});
-  const TraceFinding found = compare({right, wrong, right});
+  const std::string right = trace_dump({{7, "nccl:all_reduce", "[[3]]", false}});
+  const std::string wrong = trace_dump({{7, "nccl:all_reduce", "[[4]]", false}});
+  const TraceFinding found = compare_dumps({right, wrong, right});
   EXPECT_NE(found.text.find("rank 1 has issued nccl:all_reduce of [[4]]"), std::string::npos)
       << found.text;
   EXPECT_EQ(found.odd, Rank(1));
-  const std::string gather = dump({{7, "nccl:_all_gather_base", "[[4]]", false}});
-  EXPECT_EQ(compare({dump({{7, "nccl:_all_gather_base", "[[3]]", false}}), gather}).text, "")
+  const std::string gather = trace_dump({{7, "nccl:_all_gather_base", "[[4]]", false}});
+  EXPECT_EQ(
+      compare_dumps({trace_dump({{7, "nccl:_all_gather_base", "[[3]]", false}}), gather}).text, "")
       << "sizes of other operations may differ";
 }
 
 TEST(FlightTracesTest, EqualDumpsAndDumpsOfOneRankShowNothing) {
-  const std::string same = dump({{1, "gloo:all_reduce"}, {2, "gloo:barrier", "[]", false}});
-  EXPECT_EQ(compare({same, same}).text, "");
-  EXPECT_EQ(compare({same}).text, "");
-  EXPECT_EQ(compare({same, ""}).text, "") << "a rank without a dump is not judged";
-  EXPECT_EQ(compare({}).text, "");
-  EXPECT_EQ(compare({dump({{2, "gloo:barrier"}}), dump({{1, "gloo:barrier"}})}).text, "")
+  const std::string same = trace_dump({{1, "gloo:all_reduce"}, {2, "gloo:barrier", "[]", false}});
+  EXPECT_EQ(compare_dumps({same, same}).text, "");
+  EXPECT_EQ(compare_dumps({same}).text, "");
+  EXPECT_EQ(compare_dumps({same, ""}).text, "") << "a rank without a dump is not judged";
+  EXPECT_EQ(compare_dumps({}).text, "");
+  EXPECT_EQ(
+      compare_dumps({trace_dump({{2, "gloo:barrier"}}), trace_dump({{1, "gloo:barrier"}})}).text,
+      "")
       << "nobody waits";
 }
 
