@@ -112,6 +112,7 @@ dist.barrier()
 
 
 NO_TOOLS = '/nowhere'  # a PATH without py-spy and gdb
+NO_RECORDER = {'TORCH_FR_BUFFER_SIZE': '0'}  # of torch's flight recorder, which names the rank too
 SLEEPS = r'it waits in \w*nanosleep\w* in the kernel, the others for threads of their own'
 
 
@@ -140,7 +141,7 @@ beat(7)
 work = dist.all_reduce(torch.ones(4), async_op=True) if rank != 1 else None
 load_next_batch() if rank == 1 else work.wait()
 """
-    job = torch_workers(code)
+    job = torch_workers(code, env=NO_RECORDER)
     assert job.done(120) == 1
     assert root_cause(job)[1] == '1', job.err
     assert re.search(SLEEPS, root_cause(job)[2]), job.err
@@ -154,7 +155,7 @@ if rank == 1:
     load_next_batch()
 dist.barrier()
 """
-    check_rank_1_is_chosen_by_its_stack(torch_workers(code))
+    check_rank_1_is_chosen_by_its_stack(torch_workers(code, env=NO_RECORDER))
 
 
 def test_sdk_rank_that_reaches_no_collective(jobs):
