@@ -99,9 +99,9 @@ def bring_company():
             time.sleep(0.05)
 
     threading.Thread(target=talk, daemon=True).start()
-    data = torch.utils.data.TensorDataset(torch.arange(1_000_000.0))
-    loader = torch.utils.data.DataLoader(data, num_workers=1, persistent_workers=True)
-    return iter(loader)
+    # No tensors: they travel by sockets in TMPDIR, whose path may be too long in a test.
+    options = {'num_workers': 1, 'persistent_workers': True, 'collate_fn': list}
+    return iter(torch.utils.data.DataLoader(range(1_000_000), **options))
 
 
 COMPANY = bring_company() if 'company' in WORDS else None
