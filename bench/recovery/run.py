@@ -57,7 +57,8 @@ class Table:
 
     def median(self, row, launcher):
         """None if most samples are missing."""
-        values = [math.inf if value is None else value for value in self.samples[row][launcher]]
+        samples = self.samples[row].get(launcher, ())
+        values = [math.inf if value is None else value for value in samples]
         found = statistics.median(values) if values else math.inf
         return found if math.isfinite(found) else None
 
@@ -260,7 +261,8 @@ def main():
     if options.json:
         options.json.write_text(json.dumps(table.samples, indent=1))
     # torchrun's default restart fails on some machines; cpprun must have all figures.
-    missing = [row for row, cells in table.samples.items() for name in OWN if None in cells[name]]
+    own = [table.samples[row].get(name, ()) for row in table.samples for name in OWN]
+    missing = [samples for samples in own if None in samples]
     sys.exit(1 if missing else 0)
 
 
