@@ -36,13 +36,18 @@ SDK_CASE(not_a_member) {
   });
 }
 
-// The ranks pass different lists.
+// Rank 2 passes another list than ranks 1 and 3, of whom none can make its group without rank 2.
+// Rank 0, a member of neither, hosts the store until the others have told their errors.
 SDK_CASE(lists_differ) {
   return telling_errors([&] {
     const auto world = dist::init_process_group(options_of(args));
+    const auto store = dist::native()->getStore();
     const int rank = dist::get_rank();
-    const std::vector<int> ranks = rank == 2 ? std::vector<int>{1, 2} : std::vector<int>{0, rank};
-    dist::new_group(rank == 0 ? std::vector<int>{0, 1} : ranks);
+    telling_errors([&] {
+      dist::new_group(rank == 2 ? std::vector<int>{1, 2} : std::vector<int>{1, 2, 3});
+    });
+    store->set("told by " + std::to_string(rank), std::string("1"));
+    if (rank == 0) store->wait({"told by 1", "told by 2", "told by 3"});
   });
 }
 
