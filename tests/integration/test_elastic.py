@@ -27,7 +27,7 @@ def train(jobs, *words, n=4, flags=(), restarts=3, preload='torch.nn.parallel', 
 
 def processes(job, round, n=4):
     """Process ids by rank, of a round that all ranks have begun."""
-    pattern = rf'\[rank (\d+)\] .*process (\d+) in round {round}\b'
+    pattern = rf'\[rank (\d+)\] call of process (\d+) in round {round}\b'
     found = job.wait_for_all(pattern, n)
     return {int(rank): int(pid) for rank, pid in found}
 

@@ -71,6 +71,7 @@ import atexit, os, sys, time
 sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
 import torch, torch.distributed as dist
 import cpprun_worker
+atexit.register(print, 'at exit of the head')
 dist.init_process_group('gloo')
 state = cpprun_worker.Snapshot('runs', model=torch.nn.Linear(2, 2))
 step = state.resume()
@@ -105,7 +106,8 @@ finally:
 """
     job = script(jobs, code, *FLAGS)
     stop(jobs, job)
-    assert (job.out.count('finally'), job.out.count('at exit')) == (2, 2)
+    assert (job.out.count('finally'), job.out.count('at exit\n')) == (2, 2)
+    assert job.out.count('at exit of the head') == 2
 
 
 def test_a_script_that_handles_requests_itself_is_left_alone(jobs):

@@ -25,14 +25,14 @@ while True:
 def test_a_section_that_ends_in_time_is_no_hang(jobs):
     code = """
 w.heartbeat(5)
+with w.section('checkpoint', limit=600):
+    time.sleep(15)  # longer than the limit of heartbeats
 for number in range(20):
     with w.section(f'part {number}', limit=600):  # more names than there is room for
         time.sleep(0.01)
-with w.section('checkpoint', limit=600):
-    time.sleep(3)
 w.heartbeat(6)
 """
-    job = workers(jobs, code, '--hang-timeout=600')
+    job = workers(jobs, code, '--hang-timeout=5')
     assert job.done() == 0
 
 

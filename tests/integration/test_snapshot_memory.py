@@ -28,19 +28,29 @@ def workers(jobs, code, n=2, flags=(), **options):
     return jobs.cpprun(*command, **options)
 
 
-def holders(jobs):
-    """Processes of this test with an open or mapped arena; other tests run at the same time."""
+def arenas_of(entry):
+    """The inodes of the arenas that a process, a folder in /proc, has open or mapped."""
     found = set()
-    for pid in jobs.alive():
-        entry = pathlib.Path(f'/proc/{pid}')
-        try:
-            names = [os.readlink(fd) for fd in (entry / 'fd').iterdir()]
-            names += (entry / 'maps').read_text().splitlines()
-        except OSError:
-            continue
-        if any('memfd:cpprun-arena' in name for name in names):
-            found.add(pid)
-    return found
+    try:
+        for fd in (entry / 'fd').iterdir():
+            if 'memfd:cpprun-arena' in os.readlink(fd):
+                found.add(fd.stat().st_ino)
+        maps = (entry / 'maps').read_text().splitlines()
+    except OSError:
+        return set()
+    return found | {int(line.split()[4]) for line in maps if 'memfd:cpprun-arena' in line}
+
+
+def holders(arenas):
+    """The processes that have one of these arenas open or mapped; other tests have others."""
+    entries = pathlib.Path('/proc').glob('[0-9]*')
+    return {int(entry.name) for entry in entries if arenas_of(entry) & arenas}
+
+
+def foreign_names():
+    """In /dev/shm; those of torch and Python, which other tests use at the same time, aside."""
+    names = os.listdir('/dev/shm')
+    return {name for name in names if not name.startswith(('torch_', 'sem.', 'psm_'))}
 
 
 def test_next_worker_gets_the_memory_of_a_killed_one(jobs):
@@ -74,18 +84,25 @@ def test_memory_is_of_huge_pages_and_keeps_its_content(jobs):
 
 
 def test_memory_is_released_when_the_job_ends(jobs):
-    assert workers(jobs, 'exec $WORKER keep=x').done() == 0
-    assert holders(jobs) == set()
+    job = workers(jobs, 'exec $WORKER keep=x mark=kept-$R await=end')
+    jobs.numbers(['kept-0', 'kept-1'])
+    arenas = arenas_of(pathlib.Path(f'/proc/{job.pid}'))
+    assert job.pid in holders(arenas)
+    (jobs.marks / 'end').write_text('x')
+    assert job.done() == 0
+    assert holders(arenas) == set()
 
 
 def test_memory_is_released_when_the_agent_is_killed(jobs):
+    before = foreign_names()
     job = workers(jobs, 'exec $WORKER keep=x mark=kept-$R await=never')
     pids = jobs.numbers(['kept-0', 'kept-1'])
-    assert job.pid in holders(jobs)
+    arenas = arenas_of(pathlib.Path(f'/proc/{job.pid}'))
+    assert job.pid in holders(arenas)
     kill(job.pid)
     poll(lambda: not any(is_alive(pid) for pid in pids), 5, 'the end of the workers')
-    assert holders(jobs) == set()
-    assert not [name for name in os.listdir('/dev/shm') if 'cpprun' in name]
+    assert holders(arenas) == set()
+    assert foreign_names() <= before
 
 
 def test_oversized_request_is_refused_with_the_reason_and_the_worker_uses_its_own_memory(jobs):

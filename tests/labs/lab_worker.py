@@ -35,7 +35,9 @@ def note_life():
     global first_step
     now = time.monotonic()  # all hosts of a lab have one clock
     first_step = first_step or now
-    life.write_text(f'{world_of_all} {first_step} {now}\n')
+    draft = folder / f'{life.name}.new'.replace('life-', 'draft-')
+    draft.write_text(f'{world_of_all} {first_step} {now}\n')
+    draft.rename(life)
 
 
 def is_over():

@@ -286,11 +286,13 @@ def test_a_job_that_is_over_waits_for_no_lost_host(launch, hosts, tmp_path):
     ranks_run(tmp_path, 2)
     hosts.stop_server('b')
     os.kill(hosts.connections('b')[0], signal.SIGKILL)
-    poll(lambda: 'rank 0 of 1 on a' in job.out, what=job.texts)
-    ranks_run(tmp_path, 1)
-    job.send(signal.SIGTERM)
-    job.end()
-    hosts.start_server('b')
+    try:
+        poll(lambda: 'rank 0 of 1 on a' in job.out, what=job.texts)
+        ranks_run(tmp_path, 1)
+        job.send(signal.SIGTERM)
+        job.end(75)
+    finally:
+        hosts.start_server('b')
     assert 'is back' not in job.err, job.texts()
 
 

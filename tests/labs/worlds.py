@@ -5,10 +5,8 @@ def worlds_of(folder):
     """(first step, last step, name) of each world, in the order of their beginning."""
     found = {}
     for path in folder.glob('life-*'):
-        words = path.read_text().split()
-        if len(words) != 3:  # its writer was killed
-            continue
-        name, first, last = words[0], float(words[1]), float(words[2])
+        name, *times = path.read_text().split()
+        first, last = map(float, times)
         known = found.get(name, (first, last))
         found[name] = (min(first, known[0]), max(last, known[1]))
     return sorted((first, last, name) for name, (first, last) in found.items())

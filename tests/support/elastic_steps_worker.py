@@ -6,7 +6,7 @@ BatchNorm, a scheduler, and a sampler that draws on.
 fault, of that rank in the first round, at step 10: backward (SIGKILL inside of backward), updated
 (SIGKILL after the optimizer's step, before the commit), block (leaves the block out).
 late: a collective behind the optimizer's step: in the block, or behind its now().
-Prints "[rank R] process PID in round N" for each round, steps of rank 0, and
+Prints "[rank R] call of process PID in round N" for each round, steps of rank 0, and
 "[rank R] parameters HASH".
 """
 
@@ -22,6 +22,7 @@ import torch.distributed as dist
 from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
+import cpprun_worker
 from cpprun_worker import elastic
 
 WORDS = dict(word.split('=', 1) for word in sys.argv[1:])
@@ -103,7 +104,7 @@ def train():
     for step in elastic.steps(STEPS, backend='gloo', min_world=2, **objects):
         round = elastic.current_round()
         if seen != round.number:
-            say(f'process {os.getpid()} in round {round.number}')
+            say(f'call of process {os.getpid()} in round {round.number}')
             say(f'from {step}')
             seen = round.number
         if IS_FAULTY and FAULT == 'block' and step == 10:
@@ -117,4 +118,5 @@ def train():
     dist.destroy_process_group()
 
 
-train()
+with cpprun_worker.section('training', limit=600):
+    train()

@@ -60,7 +60,9 @@ TEST_F(SnapshotsBetweenAgents, BothEndsDetectADeadPeer) {
   const std::vector<SocketFacts> ours = sockets_to_port(port);
   ASSERT_EQ(ours.size(), 1u);
   EXPECT_TRUE(ours[0].detects_dead_peer);
-  for (const SocketFacts& facts : sockets_of_port(port)) EXPECT_TRUE(facts.detects_dead_peer);
+  const std::vector<SocketFacts> theirs = sockets_of_port(port);
+  EXPECT_EQ(theirs.size(), 2u) << "the listener and one connection";
+  for (const SocketFacts& facts : theirs) EXPECT_TRUE(facts.detects_dead_peer);
 }
 
 TEST_F(SnapshotsBetweenAgents, ReconnectsAfterABrokenConnection) {
