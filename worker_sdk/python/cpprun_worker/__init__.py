@@ -27,7 +27,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from . import _agent, _faults
+from . import _agent, _faults, _program_end  # noqa: F401  (registers a handler of atexit)
 
 FaultError = _faults.FaultError
 

@@ -35,6 +35,7 @@ STEP, COLLECTIVES, HEARTBEAT_NS, STEP_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8,
 SECTION, TRACE_REQUEST, SECTION_SINCE_NS, TRACE_FILE = 96, 97, 49, 100
 # The table of sections: where it begins, the size of an entry and of its name, and their number.
 SECTIONS_BEGIN, SECTION_BYTES, SECTION_NAME_BYTES, SECTIONS_MAX = 448, 64, 40, 16
+SECTION_LONGEST, SECTION_LIMIT, SECTION_ENDED = 5, 6, 7  # words of a section's entry
 SAVED_NS, COMPUTE_NS, COMPUTE_STEPS = 40, 41, 42
 PHASE, IS_READY, CAN_SAVE, STACK_FILE, WANTS_STOP = 22, 23, 24, 25, 32
 READY_PHASE, SAVING_PHASE = 1, 4
@@ -146,6 +147,11 @@ def _flight_traces():
     return '\n'.join(lines).encode(errors='replace'), pickled
 
 
+def _word_of(place):
+    """Of a section's entry in the page."""
+    return (SECTIONS_BEGIN + place * SECTION_BYTES) // 8
+
+
 def _trace_line(entry):
     """Gloo retires a collective that is over, NCCL has a state for it."""
     group = ' '.join(map(str, entry['process_group']))
@@ -251,7 +257,7 @@ class Agent:
         with self._count_lock:
             place = self._place_of_section(name)
             if place is not None:
-                self._section_field(place, 48, limit_ns)
+                self._int64s[_word_of(place) + SECTION_LIMIT] = limit_ns
             self._open_sections.append((place, begin))
             self._show_section()
 
@@ -261,10 +267,12 @@ class Agent:
         with self._count_lock:
             place, begin = self._open_sections.pop()
             if place is not None:
-                words = SECTIONS_BEGIN // 8 + place * SECTION_BYTES // 8
+                word = _word_of(place)
                 took = time.monotonic_ns() - begin
-                self._int64s[words + 5] = max(self._int64s[words + 5], took)
-                self._int64s[words + 7] += 1
+                self._int64s[word + SECTION_LONGEST] = max(
+                    self._int64s[word + SECTION_LONGEST], took
+                )
+                self._int64s[word + SECTION_ENDED] += 1
             self._show_section()
 
     def _show_section(self):
@@ -272,9 +280,6 @@ class Agent:
         self._uint32s[SECTION] = 0
         self._int64s[SECTION_SINCE_NS] = begin
         self._uint32s[SECTION] = 0 if place is None else place + 1
-
-    def _section_field(self, place, offset, value):
-        self._int64s[(SECTIONS_BEGIN + place * SECTION_BYTES + offset) // 8] = value
 
     def _place_of_section(self, name):
         """Where the table has this name; None if the table is full."""
@@ -300,7 +305,9 @@ class Agent:
     def begin_round(self):
         """This worker survived its round, and the agent has emptied the page for the next one."""
         self._has_stepped = False
-        self._open_sections.clear()
+        if self._version >= 6:
+            with self._count_lock:
+                self._show_section()  # the program is still in its sections
 
     def send_ready(self):
         if not self._uint32s[IS_READY]:

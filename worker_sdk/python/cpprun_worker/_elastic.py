@@ -108,7 +108,6 @@ class Round:
         0: no rank has completed one, and the objects stay as they are. All ranks call it, after
         init_process_group() and before data_parallel(), with objects that have state_dict and
         load_state_dict."""
-        import torch.distributed as dist
         from torch.nn.parallel import DistributedDataParallel
 
         if any(isinstance(each, DistributedDataParallel) for each in objects.values()):
@@ -191,25 +190,45 @@ def _bucket_order():
     return bucket_order
 
 
-def elastic(
-    function=None, *, min_world=1, health_check=None, health_check_timeout=HEALTH_CHECK_TAKES
-):
-    """Makes `function(round, ...)` a training function that is called again, in this process, after
-    the failure of another worker. min_world: with fewer workers in a round it raises.
+class Elastic:
+    """`elastic`: a decorator, and with elastic.steps() and its companions the loop that stays in
+    place (_elastic_steps.py)."""
 
-    health_check: is called without arguments when this worker has left a round, before the agent
-    hears of it. If it raises, returns False, or has not ended after health_check_timeout seconds,
-    this worker ends by HealthCheckError, and the agent starts another in its place."""
-    terms = Terms(min_world, health_check, health_check_timeout)
+    def __call__(
+        self,
+        function=None,
+        *,
+        min_world=1,
+        health_check=None,
+        health_check_timeout=HEALTH_CHECK_TAKES,
+    ):
+        """Makes `function(round, ...)` a training function that is called again, in this process,
+        after the failure of another worker. min_world: with fewer workers in a round it raises.
 
-    def decorate(train):
-        @functools.wraps(train)
-        def run(*args, **options):
-            return Runner(terms).run(train, args, options)
+        health_check: is called without arguments when this worker has left a round, before the
+        agent hears of it. If it raises, returns False, or has not ended after health_check_timeout
+        seconds, this worker ends by HealthCheckError, and the agent starts another in its place."""
+        terms = Terms(min_world, health_check, health_check_timeout)
 
-        return run
+        def decorate(train):
+            @functools.wraps(train)
+            def run(*args, **options):
+                return Runner(terms).run(train, args, options)
 
-    return decorate if function is None else decorate(function)
+            return run
+
+        return decorate if function is None else decorate(function)
+
+    def __getattr__(self, name):
+        """Imports torch at the first use of the loop only."""
+        if name not in ('steps', 'commit', 'data_parallel', 'current_round'):
+            raise AttributeError(f'elastic has no attribute {name!r}')
+        from . import _elastic_steps
+
+        return getattr(_elastic_steps, name)
+
+
+elastic = Elastic()
 
 
 class Terms:
@@ -504,13 +523,3 @@ def _enter_round(variables, out, err):
         stream.flush()
         os.dup2(source, target)
 
-
-def _add_steps():
-    """elastic.steps() and its companions are attributes of the decorator."""
-    from . import _elastic_steps
-
-    for name in ('steps', 'commit', 'data_parallel', 'current_round'):
-        setattr(elastic, name, getattr(_elastic_steps, name))
-
-
-_add_steps()

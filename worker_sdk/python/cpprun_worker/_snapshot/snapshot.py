@@ -21,12 +21,13 @@ from typing import Any, Mapping, MutableMapping
 
 import cpprun_worker
 
+from .._program_end import end_program
 from .files import is_same_path
 from .loader import MEMORY, Candidate, Loader
 from .memory import Memory
 from .ranks import FolderGroup, Ranks
 from .schedule import Schedule, interval_of
-from .stop_requests import StopRequests, end_program
+from .stop_requests import StopRequests
 from .training_state import TrainingState
 from .writer import Writer
 

@@ -6,21 +6,14 @@ a small all-reduce about once a second, at steps that all ranks know.
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
-import threading
 import time
-from typing import NoReturn
 
 import cpprun_worker
 
-from .background import wait_for_all
 from .schedule import StepClock
 
 _LOOK_S = 1.0
 _OF_AGENT, _OF_SCRIPT = 1, 2
-_exit_codes: list[int] = []
 
 
 class StopRequests:
@@ -38,9 +31,11 @@ class StopRequests:
         """Whether this program shall save at this step and end. For all ranks, after each step."""
         if self._serves is None:
             self._serves = self._is_served()
-        if not self._serves or step < self._next_look:
+        if not self._serves:
             return False
         cpprun_worker._set_can_save(True)
+        if step < self._next_look:
+            return False
         wanted = cpprun_worker.should_stop()
         if self._ranks.world == 1:
             return wanted
@@ -61,26 +56,3 @@ class StopRequests:
         """No step follows soon: until the next one a request ends the program by SIGTERM."""
         if self._serves:
             cpprun_worker._set_can_save(False)
-
-
-def end_program(code: int) -> NoReturn:
-    """Ends it as sys.exit() does, with all handlers of the program. Then the process ends without
-    the interpreter's tear-down, in which torch sometimes aborts while Gloo's threads still run: the
-    exit code would be lost."""
-    _exit_codes.append(code)
-    if threading.current_thread() is not threading.main_thread():
-        _leave()  # the exception would end this thread only
-    sys.exit(code)
-
-
-@atexit.register
-def _leave() -> None:
-    if not _exit_codes:
-        return
-    wait_for_all()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            pass  # closed
-    os._exit(_exit_codes[-1])
