@@ -489,12 +489,13 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
       effects.push_back(stop_event(message, assignment_, true));
       become_stopped(now, effects);
       return;
-    case State::Running:
-      effects.push_back(
-          stop_event(message, assignment_, false, survivors_.may_stay(assignment_, message)));
-      if (survivors_.may_stay(assignment_, message)) return stop_but_survivors(effects);
+    case State::Running: {
+      const bool may_stay = survivors_.may_stay(assignment_, message);
+      effects.push_back(stop_event(message, assignment_, false, may_stay));
+      if (may_stay) return stop_but_survivors(effects);
       stop_workers(options_.stop_grace, is_drain, effects);
       return;
+    }
     case State::Stopping:  // workers that regroup would not save
       if (is_drain && survivors_.are_asked()) survivors_.drop(options_.stop_grace, effects);
       return;

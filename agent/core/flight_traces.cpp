@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "agent/core/hang_stacks.hpp"
 #include "common/limits/agent.hpp"
 #include "common/text.hpp"
 
@@ -11,11 +12,10 @@ namespace cpprun::agent {
 namespace {
 
 constexpr size_t kFields = 5;
+constexpr size_t kShownRanks = 8;
 constexpr size_t kTextBytes = 200;  // of a name in the dump
 
-std::string clean_word(const std::string& text) {
-  return text::one_line(text::printable(text), kTextBytes);
-}
+std::string clean_word(const std::string& text) { return text::one_line(text, kTextBytes); }
 
 std::optional<TracedCollective> collective_of(const std::string& line) {
   const std::vector<std::string> fields = text::split(line, '\t');
@@ -29,23 +29,11 @@ std::optional<TracedCollective> collective_of(const std::string& line) {
 // Of one group: what each rank has issued, by sequence number.
 using Issued = std::map<int64_t, std::map<int64_t, const TracedCollective*>>;  // by rank
 
-std::string trace_ranks_text(const std::vector<int64_t>& ranks) {
-  constexpr size_t kShown = 8;
-  std::vector<std::string> words;
-  for (size_t i = 0; i < std::min(kShown, ranks.size()); ++i)
-    words.push_back(std::to_string(ranks[i]));
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  text += text::join(words, ", ");
-  return ranks.size() > kShown ? text + " and " + std::to_string(ranks.size() - kShown) + " more"
-                               : text;
-}
-
-// The sizes of a broadcast or gather may differ between ranks, so only names are compared first.
 std::string operation_text(const TracedCollective& collective, bool with_sizes) {
   return with_sizes ? collective.operation + " of " + collective.sizes : collective.operation;
 }
 
-// Whether all ranks must give a collective the same sizes.
+// Whether all ranks must give a collective the same sizes; in a gather or scatter they may differ.
 bool has_equal_sizes(const std::string& operation) {
   return operation.find("all_reduce") != std::string::npos ||
          operation.find("allreduce") != std::string::npos ||
@@ -77,7 +65,7 @@ std::optional<TraceFinding> find_mismatch(const std::string& group, const Issued
     if (by_text.size() < 2) continue;
     std::vector<std::string> parts;
     for (const auto& [text, ranks] : by_text)
-      parts.push_back(trace_ranks_text(ranks) + (ranks.size() == 1 ? " has" : " have") +
+      parts.push_back(ranks_text(ranks, kShownRanks) + (ranks.size() == 1 ? " has" : " have") +
                       " issued " + text);
     return TraceFinding{"collective " + std::to_string(sequence) + " of the group " + group +
                             " differs: " + text::join(parts, ", "),
@@ -110,10 +98,11 @@ std::optional<TraceFinding> find_laggards(const std::string& group, const Issued
   }
   if (behind.empty()) return std::nullopt;
   TraceFinding finding;
-  finding.text = trace_ranks_text(behind) + (behind.size() == 1 ? " has" : " have") +
+  finding.text = ranks_text(behind, kShownRanks) + (behind.size() == 1 ? " has" : " have") +
                  " not come to collective " + std::to_string(newest->sequence) + ", " +
                  newest->operation + " of the group " + group + ", in which " +
-                 trace_ranks_text(there) + (there.size() == 1 ? " waits" : " wait") + last_text;
+                 ranks_text(there, kShownRanks) + (there.size() == 1 ? " waits" : " wait") +
+                 last_text;
   if (behind.size() == 1) finding.odd = Rank(behind.front());
   return finding;
 }

@@ -154,18 +154,22 @@ StackComparison compare_collectives(const Collectives& collectives) {
   return {std::nullopt, "the workers of this node wait in different collectives"};
 }
 
-std::string ranks_text(const std::vector<RankStack>& workers, const std::vector<size_t>& chosen) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < std::min(kNamedRanks, chosen.size()); ++i) {
-    names.push_back(std::to_string(workers[chosen[i]].rank.value));
-  }
-  const std::string more = chosen.size() > kNamedRanks
-                               ? " and " + std::to_string(chosen.size() - kNamedRanks) + " more"
-                               : "";
-  return (chosen.size() == 1 ? "rank " : "ranks ") + text::join(names, ", ") + more;
+std::string chosen_text(const std::vector<RankStack>& workers, const std::vector<size_t>& chosen) {
+  std::vector<int64_t> ranks;
+  for (const size_t i : chosen) ranks.push_back(workers[i].rank.value);
+  return ranks_text(ranks, kNamedRanks);
 }
 
 }  // namespace
+
+std::string ranks_text(const std::vector<int64_t>& ranks, size_t most) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(most, ranks.size()); ++i)
+    names.push_back(std::to_string(ranks[i]));
+  const std::string more =
+      ranks.size() > most ? " and " + std::to_string(ranks.size() - most) + " more" : "";
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text::join(names, ", ") + more;
+}
 
 Stack main_stack(std::string_view text) {
   Stack found;
@@ -224,7 +228,7 @@ StackComparison compare_stacks(const std::vector<RankStack>& workers) {
   std::string why = "it is in " + frame_text(workers[odd].stack.front());
   const std::string collective = waits_text(collectives, odd);
   if (outside.size() == 1) return {odd, why + ", the others wait in " + collective};
-  return {odd, why + "; " + ranks_text(workers, outside) +
+  return {odd, why + "; " + chosen_text(workers, outside) +
                    " are in no collective, the others wait in " + collective};
 }
 
@@ -245,7 +249,7 @@ std::string grouped_stacks(const std::vector<RankStack>& workers, size_t shown) 
   std::string text;
   for (size_t g = 0; g < std::min(kShownGroups, groups.size()); ++g) {
     const Stack& stack = workers[groups[g].front()].stack;
-    text += "\n" + ranks_text(workers, groups[g]) + ":";
+    text += "\n" + chosen_text(workers, groups[g]) + ":";
     for (size_t i = 0; i < std::min(kShownFrames, stack.size()); ++i) {
       text += "\n    " + frame_text(stack[i]);
     }

@@ -53,6 +53,9 @@ std::optional<std::string> collective_of(const Stack& stack);
 // do in a collective.
 StackComparison compare_stacks(const std::vector<RankStack>& workers);
 
+// "rank 3", "ranks 0, 2 and 5 more": at most `most` numbers.
+std::string ranks_text(const std::vector<int64_t>& ranks, size_t most);
+
 // "ranks 0, 2:" and the first frames, once for workers with equal stacks. Leaves out workers
 // without a stack, and `shown` unless others have its stack.
 std::string grouped_stacks(const std::vector<RankStack>& workers, size_t shown);

@@ -60,12 +60,12 @@ Duration HangWatch::stopped_limit() const {
 }
 
 Duration HangWatch::limit(const Track& track) const {
+  const bool is_fixed = config_.mode == HangConfig::Mode::Fixed;
   if (track.section) {
-    const bool is_fixed = config_.mode == HangConfig::Mode::Fixed;
     return sections_.limit(*track.section, is_fixed ? config_.limit : limits::kHangSilence,
                            is_fixed ? config_.limit : limits::kHangSilenceLong);
   }
-  if (config_.mode == HangConfig::Mode::Fixed) return config_.limit;
+  if (is_fixed) return config_.limit;
   const uint32_t phase = track.beat ? track.beat->phase : kStartingPhase;
   const bool is_regular = track.beat && (phase == kTrainingPhase || phase == kEvaluatingPhase);
   const Duration least = is_regular ? limits::kHangSilence : limits::kHangSilenceLong;
@@ -77,7 +77,7 @@ Duration HangWatch::limit(const Track& track) const {
 Duration HangWatch::silence(const Track& track, Instant now) const {
   const Duration quiet = now - track.moved_at;
   if (track.section) {
-    const Duration inside = now - std::max({track.section_since, track.beat_at, awake_since_});
+    const Duration inside = now - section_begun(track);
     return track.section->limit > Duration{} ? inside : std::min(inside, quiet);
   }
   if (takes_long(track.beat)) return quiet;
@@ -127,8 +127,7 @@ std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerObserva
       next_observation_ = std::min(next_observation_, track.stopped_since + stopped_limit());
     }
     if (track.section && track.section->limit > Duration{}) {
-      const Instant begun = std::max({track.section_since, track.beat_at, awake_since_});
-      next_observation_ = std::min(next_observation_, begun + track.section->limit);
+      next_observation_ = std::min(next_observation_, section_begun(track) + track.section->limit);
     }
   }
   std::optional<Hang> hang = detect(now, workers);
@@ -177,10 +176,10 @@ void HangWatch::update(Instant now, const WorkerObservation& worker, Track& trac
 std::optional<Hang> HangWatch::detect(Instant now, const std::vector<WorkerObservation>& workers) {
   if (workers.empty()) return std::nullopt;
   if (std::optional<Hang> stopped = find_stopped(now, workers)) return stopped;
-  if (!is_breach(now)) return std::nullopt;
+  const auto is_over_its_limit = [&](const auto& item) { return is_over_limit(item.second, now); };
+  const bool is_over = std::ranges::any_of(tracks_, is_over_its_limit);
+  if (!is_over && !is_breach(now)) return std::nullopt;
   Hang hang = describe(now, workers);
-  const bool is_over =
-      std::ranges::any_of(tracks_, [&](const auto& t) { return is_over_limit(t.second, now); });
   hang.is_sure = is_over || config_.mode == HangConfig::Mode::Fixed || all_beat(workers);
   if (!hang.is_sure && std::exchange(is_reported_, true)) return std::nullopt;
   return hang;
@@ -198,8 +197,6 @@ std::optional<Hang> HangWatch::find_stopped(Instant now,
 }
 
 bool HangWatch::is_breach(Instant now) const {
-  const auto is_over = [&](const auto& item) { return is_over_limit(item.second, now); };
-  if (std::ranges::any_of(tracks_, is_over)) return true;
   const auto is_silent = [&](const auto& item) {
     return silence(item.second, now) >= limit(item.second);
   };

@@ -17,6 +17,7 @@
 // none of them does anything any more. It reports uncertain hangs once a round.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -80,6 +81,10 @@ class HangWatch {
   Duration limit(const Track& track) const;
   Duration silence(const Track& track, Instant now) const;
   bool is_in_long_work(const Track& track, Instant now) const;
+  // From when on the time in its section counts.
+  Instant section_begun(const Track& track) const {
+    return std::max({track.section_since, track.beat_at, awake_since_});
+  }
   // Longer in its section than the program allows. This needs no other evidence.
   bool is_over_limit(const Track& track, Instant now) const {
     return track.section && track.section->limit > Duration{} &&

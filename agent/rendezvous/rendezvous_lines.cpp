@@ -40,7 +40,7 @@ Result<RendezvousRequest> parse_rendezvous_request(std::string_view line) {
   if (op == "next") return RendezvousRequest{What::Next, ""};
   if (op == "close") return RendezvousRequest{What::Close, ""};
   if (op == "fail") return RendezvousRequest{What::Fail, text_of(request, "why")};
-  return Error{ErrorKind::Protocol, "no request: " + text::one_line(text::printable(line), 80) +
+  return Error{ErrorKind::Protocol, "no request: " + text::one_line(line, 80) +
                                         "\nhint: write {\"op\":\"next\"}, \"close\" or \"fail\""};
 }
 

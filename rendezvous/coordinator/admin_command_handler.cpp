@@ -100,7 +100,7 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::drain(const std::strin
     return refuse(node.id.name + " has no connection to the coordinator just now; try again");
   }
   const auto stays = [&](const auto& entry) {
-    return &entry.second != &node && entry.second.is_connected() && !entry.second.is_draining();
+    return &entry.second != &node && entry.second.can_stay();
   };
   const bool is_short = std::ranges::count_if(job.nodes.all(), stays) < job_spec_.min_nodes;
   const std::string why = "an operator on " + by + " drains this node";
@@ -124,8 +124,7 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::exclude(
     return refuse("too many hosts are excluded already: " + std::to_string(limits::kHostRecords));
   }
   const auto is_other = [&](const auto& entry) {
-    return entry.second.is_connected() && !entry.second.is_draining() &&
-           !job.hosts.is_excluded(entry.second.id.name);
+    return entry.second.can_stay() && !job.hosts.is_excluded(entry.second.id.name);
   };
   const bool is_short = std::ranges::count_if(job.nodes.all(), is_other) < job_spec_.min_nodes;
   Outcome outcome{*host + " is excluded" +

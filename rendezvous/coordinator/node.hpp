@@ -101,9 +101,11 @@ struct Node {
     return found == lines.end() ? nullptr : &found->second;
   }
   bool has_failed_check() const { return facts.node_check.state == control::CheckState::Failed; }
+  // It is there, and nobody has asked its agent to leave.
+  bool can_stay() const { return is_connected() && !is_draining(); }
   // It has no part in a round that is not over.
   bool is_free() const {
-    return is_connected() && !is_draining() &&
+    return can_stay() &&
            (worker_phase == WorkerPhase::Idle || worker_phase == WorkerPhase::Stopped);
   }
   // The node may take part in the next round.

@@ -1,7 +1,5 @@
 #include "agent/daemon/services/batch_host_watch.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -15,8 +13,6 @@
 #include "common/text.hpp"
 
 namespace cpprun {
-
-using namespace std::chrono_literals;
 
 BatchHostWatch::BatchHostWatch(boost::asio::io_context& loop, const AgentConfig& config,
                                std::function<void(const std::string&)> warn)
@@ -35,9 +31,7 @@ BatchHostWatch::Answer BatchHostWatch::run(const std::vector<std::string>& comma
   const Instant until = boot_now() + limits::kSchedulerTimeout;
   std::string text;
   const bool is_whole = read_until(program->output(), until, limits::kSchedulerAnswerBytes, text);
-  pollfd end{program->pidfd(), POLLIN, 0};
-  const Duration left = std::max(Duration{}, until - boot_now());
-  if (is_whole) ::poll(&end, 1, static_cast<int>(left / 1ms) + 1);
+  if (is_whole) program->await_end(until);
   const std::optional<int> status = program->end();
   return {is_whole && status == 0, std::string(text::strip(text))};
 }

@@ -36,12 +36,10 @@ std::optional<control::ComputeTimes> compute_times_of(
 }
 
 void ComputeReporter::on_stepped() {
-  if (std::exchange(is_ticking_, true)) return;
-  timer_.set(boot_now() + limits::kComputeTimesInterval);
+  if (timer_.at().is_never()) timer_.set(boot_now() + limits::kComputeTimesInterval);
 }
 
 void ComputeReporter::on_round_ended() {
-  is_ticking_ = false;
   last_.clear();
   timer_.set(Instant::never());
 }

@@ -42,7 +42,6 @@ class ComputeReporter {
 
   Callbacks callbacks_;
   Timer timer_;
-  bool is_ticking_ = false;
   bool is_wanted_ = false;
   std::vector<ComputeSum> last_;
 };

@@ -132,9 +132,11 @@ void HangMonitor::collect(Evidence evidence) {
       evidence.stacks.push_back(
           {rank, agent::main_stack(evidence.texts[i]), agent::waits_in(evidence.texts[i])});
     }
-    if (evidence.hang.is_guess) evidence.comparison = agent::compare_stacks(evidence.stacks);
-    if (evidence.hang.is_guess && evidence.traces.odd)
+    if (evidence.hang.is_guess && evidence.traces.odd) {
       evidence.comparison = {place_of(*evidence.traces.odd, evidence.targets), ""};
+    } else if (evidence.hang.is_guess) {
+      evidence.comparison = agent::compare_stacks(evidence.stacks);
+    }
     if (evidence.comparison.odd)
       evidence.hang.worker = evidence.targets[*evidence.comparison.odd].worker;
     WorkerObservation after = evidence.hang.worker;

@@ -25,6 +25,12 @@ using boost::asio::posix::stream_descriptor;
 
 constexpr int kBacklog = 256;  // beyond it workers wait in connect()
 
+// The worker may write anything.
+Duration time_of(const std::atomic<int64_t>& nanoseconds) {
+  return std::clamp(Duration(nanoseconds.load(std::memory_order_relaxed)), Duration{},
+                    limits::kWireDurationMax);
+}
+
 std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   const int64_t at = page.heartbeat_ns.load(std::memory_order_acquire);
   if (at <= 0) return std::nullopt;
@@ -34,25 +40,18 @@ std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   beat.phase = page.phase.load(std::memory_order_relaxed);
   // Workers stamp their heartbeats with CLOCK_MONOTONIC.
   beat.age = std::max(Duration{}, read_clock(CLOCK_MONOTONIC) - Duration(at));
-  const int64_t takes = page.step_ns.load(std::memory_order_relaxed);
-  beat.step_takes = std::clamp(Duration(takes), Duration{}, limits::kWireDurationMax);
-  const int64_t saved = page.saved_ns.load(std::memory_order_relaxed);
-  beat.saved = std::clamp(Duration(saved), Duration{}, limits::kWireDurationMax);
-  const int64_t computed = page.compute_ns.load(std::memory_order_relaxed);
-  beat.computed = std::clamp(Duration(computed), Duration{}, limits::kWireDurationMax);
+  beat.step_takes = time_of(page.step_ns);
+  beat.saved = time_of(page.saved_ns);
+  beat.computed = time_of(page.compute_ns);
   beat.computed_steps = std::max<int64_t>(0, page.compute_steps.load(std::memory_order_relaxed));
   return beat;
 }
 
 // The worker may write meanwhile, and anything.
 SectionTimes section_of(const WorkerPage::Section& section) {
-  const auto time_of = [](const std::atomic<int64_t>& nanoseconds) {
-    return std::clamp(Duration(nanoseconds.load(std::memory_order_relaxed)), Duration{},
-                      limits::kWireDurationMax);
-  };
   const int64_t ended = section.ended.load(std::memory_order_acquire);
   const std::string name(section.name, ::strnlen(section.name, sizeof section.name));
-  return {text::one_line(text::printable(name), sizeof section.name), time_of(section.longest_ns),
+  return {text::one_line(name, sizeof section.name), time_of(section.longest_ns),
           std::max<int64_t>(0, ended), time_of(section.limit_ns)};
 }
 

@@ -73,13 +73,8 @@ std::string own_stack(const StackTarget& target) {
   return read_from(file.get(), before);
 }
 
-// Returns stdout and stderr of the program in one text, cut after limits::kStackTextBytes. Kills
-// the program after `takes` and returns its output so far; "": it could not be started.
 std::string run_tool(const std::vector<std::string>& argv, Duration takes) {
-  const Result<HelperProcess> tool = HelperProcess::start(argv);
-  std::string text;
-  if (tool) read_until(tool->output(), boot_now() + takes, limits::kStackTextBytes, text);
-  return text;
+  return output_of(argv, takes, limits::kStackTextBytes);
 }
 
 std::string tool_stack(const WorkerObservation& worker, Instant until) {

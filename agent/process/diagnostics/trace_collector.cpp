@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -107,12 +106,7 @@ std::string write_traces(const std::string& folder, const std::vector<StackTarge
 }
 
 std::string run_torchfrtrace(const std::string& folder) {
-  const Result<HelperProcess> tool = HelperProcess::start({"torchfrtrace", folder});
-  std::string text;
-  if (tool)
-    read_until(tool->output(), boot_now() + limits::kTraceToolTimeout, limits::kStackTextBytes,
-               text);
-  return text;
+  return output_of({"torchfrtrace", folder}, limits::kTraceToolTimeout, limits::kStackTextBytes);
 }
 
 }  // namespace cpprun

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "agent/process/diagnostics/stack_collector.hpp"
-#include "common/result.hpp"
 
 namespace cpprun {
 

@@ -13,6 +13,7 @@
 #include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/spawn/spawn.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/files.hpp"
 
 namespace cpprun {
 namespace {
@@ -33,14 +34,6 @@ std::vector<std::string> environment_with(const std::vector<std::string>& variab
     if (std::ranges::none_of(variables, has_name)) all.emplace_back(*entry);
   }
   return all;
-}
-
-bool await_end(int pidfd, Instant until) {
-  pollfd watched{pidfd, POLLIN, 0};
-  for (Duration left = until - boot_now(); left > Duration{}; left = until - boot_now()) {
-    if (::poll(&watched, 1, static_cast<int>(left / 1ms) + 1) > 0) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -68,16 +61,31 @@ Result<HelperProcess> HelperProcess::start(const std::vector<std::string>& argv,
   return HelperProcess(spawned->pid, std::move(spawned->pidfd), std::move(from));
 }
 
+bool HelperProcess::await_end(Instant until) const {
+  pollfd watched{pidfd_.get(), POLLIN, 0};
+  for (Duration left = until - boot_now(); left > Duration{}; left = until - boot_now()) {
+    if (::poll(&watched, 1, static_cast<int>(left / 1ms) + 1) > 0) return true;
+  }
+  return false;
+}
+
 std::optional<int> HelperProcess::end() {
   if (pid_ == 0) return std::nullopt;
   const int pid = std::exchange(pid_, 0);
   ::kill(-pid, SIGKILL);
   // One that SIGKILL does not end stays registered: it is no orphan of a worker.
-  if (!await_end(pidfd_.get(), boot_now() + kKillTimeout)) return std::nullopt;
+  if (!await_end(boot_now() + kKillTimeout)) return std::nullopt;
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   unregister_helper(pid);
   return status;
+}
+
+std::string output_of(const std::vector<std::string>& argv, Duration takes, size_t most) {
+  const Result<HelperProcess> program = HelperProcess::start(argv);
+  std::string text;
+  if (program) read_until(program->output(), boot_now() + takes, most, text);
+  return text;
 }
 
 }  // namespace cpprun

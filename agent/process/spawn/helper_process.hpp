@@ -13,6 +13,7 @@
 
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
+#include "common/time.hpp"
 
 namespace cpprun {
 
@@ -31,6 +32,8 @@ class HelperProcess {
   int pidfd() const { return pidfd_.get(); }  // readable when the program has ended
   int output() const { return output_.get(); }
 
+  // Blocks until the program has ended, or until then. Returns whether it has ended.
+  bool await_end(Instant until) const;
   // Kills what still runs in its process group, and reaps the program; blocks for a second at most.
   // Returns the status as waitpid() does. Unset: SIGKILL has not ended it yet.
   std::optional<int> end();
@@ -43,5 +46,9 @@ class HelperProcess {
   UniqueFd pidfd_;
   UniqueFd output_;
 };
+
+// Runs the program, and returns its stdout and stderr in one text of at most `most` bytes. Kills
+// the program after `takes` and returns its output so far; "": it could not be started.
+std::string output_of(const std::vector<std::string>& argv, Duration takes, size_t most);
 
 }  // namespace cpprun

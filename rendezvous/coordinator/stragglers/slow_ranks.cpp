@@ -14,16 +14,13 @@ constexpr size_t kMediansPerTurn = 8;
 }  // namespace
 
 void SlowRanks::update_median() {
-  const bool is_due = ranks_.size() != median_from_ ||
-                      since_median_ * kMediansPerTurn >= std::max<size_t>(1, ranks_.size());
-  if (!is_due) return;
+  if (since_median_ * kMediansPerTurn < ranks_.size()) return;
   std::vector<int64_t> all;
   all.reserve(ranks_.size());
   for (const auto& [rank, track] : ranks_) all.push_back(track.compute_us);
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
   std::ranges::nth_element(all, middle);
   median_us_ = *middle;
-  median_from_ = ranks_.size();
   since_median_ = 0;
 }
 

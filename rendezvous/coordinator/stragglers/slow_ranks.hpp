@@ -34,7 +34,8 @@ class SlowRanks {
   void begin_round(RoundNumber round) {
     round_ = round;
     ranks_.clear();
-    median_us_ = median_from_ = 0;
+    median_us_ = 0;
+    since_median_ = 0;
   }
   RoundNumber round() const { return round_; }
 
@@ -65,8 +66,7 @@ class SlowRanks {
   RoundNumber round_;
   std::map<int64_t, Track> ranks_;
   int64_t median_us_ = 0;
-  size_t median_from_ = 0;   // ranks of which it was made; 0: it is unknown
-  size_t since_median_ = 0;  // samples since then
+  size_t since_median_ = 0;  // samples since it was made
 };
 
 }  // namespace cpprun

@@ -14,14 +14,15 @@ std::string milliseconds(int64_t microseconds) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " ms";
 }
 
-}  // namespace
-
+// "rank 3 on n02 computes 48.0 ms a step, the median rank 20.1 ms (16 of its last 20 steps ...)"
 std::string text_of(const SlowRankChange& change, const std::string& node) {
   return "rank " + std::to_string(change.rank) + " on " + node + " computes " +
          milliseconds(change.compute_us) + " a step, the median rank " +
          milliseconds(change.median_us) + " (" + std::to_string(change.slow_steps) +
          " of its last " + std::to_string(change.steps) + " steps were slow)";
 }
+
+}  // namespace
 
 std::string StragglerWatch::take(const JobView& job, const Node& node,
                                  const control::ComputeTimes& report, Effects& effects) {
@@ -35,6 +36,7 @@ std::string StragglerWatch::take(const JobView& job, const Node& node,
   if (ranks_.round() != report.round) {
     ranks_.begin_round(report.round);
     acted_on_.clear();
+    drained_.clear();
   }
   std::string why;
   for (size_t i = 0; i < count; ++i) {
@@ -47,10 +49,10 @@ std::string StragglerWatch::take(const JobView& job, const Node& node,
   return why;
 }
 
-bool StragglerWatch::can_go_on(const JobView& job, const Node& left_out) {
+bool StragglerWatch::can_go_on(const JobView& job, const Node& left_out) const {
   const auto stays = [&](const auto& entry) {
     const Node& node = entry.second;
-    return node.id.name != left_out.id.name && node.is_connected() && !node.is_draining() &&
+    return node.id.name != left_out.id.name && node.can_stay() && !drained_.contains(entry.first) &&
            !node.is_excluded && !node.has_failed_check();
   };
   return std::ranges::count_if(job.nodes.all(), stays) >= job.job_spec.min_nodes;
@@ -84,6 +86,7 @@ std::string StragglerWatch::on_change(const JobView& job, const Node& node,
          effects);
   }
   if (drains) {
+    drained_.insert(node.id.incarnation);
     send(node, control::ShutdownRequest{true, "a rank here is slow (--stragglers=drain)", true},
          effects);
   }

@@ -36,14 +36,14 @@ class StragglerWatch {
  private:
   std::string on_change(const JobView& job, const Node& node, const SlowRankChange& change,
                         Effects& effects);
-  // Whether the job can go on without the hosts that are excluded, and without `left_out`.
-  static bool can_go_on(const JobView& job, const Node& left_out);
+  // Whether the job can go on without the hosts that are excluded, those that leave, and
+  // `left_out`.
+  bool can_go_on(const JobView& job, const Node& left_out) const;
 
   SlowRanks ranks_;
-  std::set<Incarnation> acted_on_;  // in this round
+  // In this round:
+  std::set<Incarnation> acted_on_;
+  std::set<Incarnation> drained_;  // asked to leave; their agents confirm it later
 };
-
-// "rank 3 on n02 computes 48.0 ms a step, the median rank 20.1 ms (16 of its last 20 steps)"
-std::string text_of(const SlowRankChange& change, const std::string& node);
 
 }  // namespace cpprun

@@ -56,7 +56,8 @@ TEST_F(SnapshotsBetweenAgents, BothEndsDetectADeadPeer) {
   serves();
   auto peer = PeerSocket::connect("127.0.0.1", port, 2s, cancel_token);
   ASSERT_TRUE(peer);
-  EXPECT_FALSE(peer->ask("no request\n", 10s).ok());  // the server has accepted the connection
+  const Request request{kSecret, {kStep, kId}, "model.pt"};
+  ASSERT_TRUE(peer->ask(encode(request), 10s));  // the server has accepted the connection
   const std::vector<SocketFacts> ours = sockets_to_port(port);
   ASSERT_EQ(ours.size(), 1u);
   EXPECT_TRUE(ours[0].detects_dead_peer);

@@ -83,6 +83,18 @@ TEST_F(JobStragglersTest, ADrainedNodeIsAskedToSaveAndLeave) {
   EXPECT_EQ(heard<control::ShutdownRequest>("a"), nullptr);
 }
 
+TEST_F(JobStragglersTest, OfTwoSlowNodesOneStaysIfTheJobNeedsIt) {
+  nodes(2, 3);
+  job_spec.stragglers = StragglerPolicy::Drain;
+  for (const char* name : {"a", "b", "c"}) join(name);
+  passes(limits::kLastCall);
+  ASSERT_EQ(phase(), Phase::Running);
+  report({{"a", {20'000, 20'000}}, {"b", {48'000, 20'000}}, {"c", {48'000, 20'000}}});
+  const bool is_b_asked = heard<control::ShutdownRequest>("b") != nullptr;
+  const bool is_c_asked = heard<control::ShutdownRequest>("c") != nullptr;
+  EXPECT_TRUE(is_b_asked != is_c_asked) << "neither agent has confirmed yet that it leaves";
+}
+
 TEST_F(JobStragglersTest, ReportsOutOfRangeAreIgnored) {
   a_and_b_run();
   const RoundNumber round = round_of("a");
