@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cstdlib>
+#include <optional>
+#include <string>
+
 #include "cpprun/dist/native.hpp"
 #include "cpprun/dist/process_group.hpp"
 
@@ -66,6 +70,49 @@ TEST(SubGroups, NamesWrongRanks) {
               ThrowsMessage<DistArgumentError>(HasSubstr("global rank 5")));
   EXPECT_THAT([] { get_global_rank({}, -1); },
               ThrowsMessage<DistArgumentError>(HasSubstr("no rank -1")));
+}
+
+// LOCAL_WORLD_SIZE, for one test.
+class LocalWorldSize {
+ public:
+  explicit LocalWorldSize(const char* value) {
+    if (const char* before = std::getenv(kName)) before_ = before;
+    ::setenv(kName, value, 1);
+  }
+  ~LocalWorldSize() {
+    if (before_) {
+      ::setenv(kName, before_->c_str(), 1);
+    } else {
+      ::unsetenv(kName);
+    }
+  }
+  LocalWorldSize(const LocalWorldSize&) = delete;
+  LocalWorldSize& operator=(const LocalWorldSize&) = delete;
+
+ private:
+  static constexpr const char* kName = "LOCAL_WORLD_SIZE";
+  std::optional<std::string> before_;
+};
+
+TEST(SubGroups, HaveTheSizeOfTheNodeByDefault) {
+  const auto world = init_process_group(solo());
+  for (const char* value : {"1", ""}) {
+    const LocalWorldSize given(value);
+    EXPECT_EQ(new_subgroups().all.size(), 1U) << value;
+  }
+  const LocalWorldSize too_many("2");
+  EXPECT_THAT([] { new_subgroups(); },
+              ThrowsMessage<DistArgumentError>(HasSubstr("group_size, which is 2")));
+}
+
+TEST(SubGroups, NameAWrongSizeOfTheNode) {
+  const auto world = init_process_group(solo());
+  for (const char* value : {"one", "1x", "-1"}) {
+    const LocalWorldSize given(value);
+    EXPECT_THAT([] { new_subgroups(); },
+                ThrowsMessage<DistArgumentError>(
+                    HasSubstr("LOCAL_WORLD_SIZE is '" + std::string(value) + "', which is no")));
+  }
 }
 
 TEST(SubGroups, EndWithTheWorld) {

@@ -178,6 +178,33 @@ TEST_F(Refusals, RejectsInconsistentSequences) {
                std::invalid_argument);
 }
 
+// Both name the class and the place, also if an earlier scheduler is missing.
+TEST_F(Refusals, NamesTheWrongInnerScheduler) {
+  torch::optim::SGD other({torch::zeros({1}).requires_grad_()}, 0.1);
+  using Schedulers = std::vector<std::shared_ptr<LRScheduler>>;
+  const auto own = std::make_shared<ExponentialLR>(sgd_, ExponentialLROptions{});
+  const auto foreign = std::make_shared<ExponentialLR>(other, ExponentialLROptions{});
+  const auto plateau = std::make_shared<ReduceLROnPlateau>(sgd_);
+  const auto expect = [&](const Schedulers& parts, const std::string& text,
+                          const std::string& of_sequential = {}) {
+    EXPECT_THAT([&] { ChainedScheduler schedule(parts); },
+                ThrowsMessage<std::invalid_argument>("ChainedScheduler " + text));
+    const std::string& other_text = of_sequential.empty() ? text : of_sequential;
+    EXPECT_THAT([&] { SequentialLR schedule(sgd_, parts, {3}); },
+                ThrowsMessage<std::invalid_argument>("SequentialLR " + other_text));
+  };
+  expect({nullptr, foreign}, "got no scheduler at index 0");
+  expect({own, nullptr}, "got no scheduler at index 1");
+  expect({own, plateau},
+         "does not support ReduceLROnPlateau, which needs a number for each step, but got one at "
+         "index 1");
+  expect({own, foreign},
+         "expects all schedulers to belong to the same optimizer, but that at index 1 belongs to "
+         "another",
+         "expects all schedulers to belong to its optimizer, but that at index 1 belongs to "
+         "another");
+}
+
 // Schedules of one optimizer start from the rates it had before the first of them; another
 // optimizer, even at the same address, has its own.
 TEST_F(Refusals, InitialRatesComeFromTheOptimizer) {

@@ -123,7 +123,7 @@ class DataLoader {
     };
     source.next = [sampler](size_t count) { return sampler->next(count); };
     source.mark = [sampler](size_t count) {
-      if constexpr (requires(S & s) { s.mark_consumed(count); }) sampler->mark_consumed(count);
+      if constexpr (MarksConsumed<S>) sampler->mark_consumed(count);
     };
     source.size = [sampler] { return static_cast<size_t>(sampler->size()); };
     return source;

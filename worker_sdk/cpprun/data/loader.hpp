@@ -29,12 +29,6 @@
 
 namespace cpprun::data {
 
-// A sampler that can count what the loop has got, not what next() has given.
-template <class S>
-concept MarksConsumed = requires(S& sampler) {
-  sampler.mark_consumed(size_t{});
-};
-
 namespace detail {
 // Lengths of the batches of indices that the loader has asked for and the loop has not got.
 using BatchesAhead = std::deque<size_t>;

@@ -1,5 +1,5 @@
 // The concept Sampler: what make_data_loader and Trainer need of a sampler. Python counterpart:
-// torch.utils.data.Sampler.
+// torch.utils.data.Sampler. MarksConsumed: one that has mark_consumed().
 //
 // `next(batch_size)`: the next at most `batch_size` indices into the data set; none at the end of a
 // pass, after which the next call may start another. `size()`: samples of this rank per pass.
@@ -27,6 +27,12 @@ concept Sampler = requires(S sampler, size_t batch_size, int64_t epoch) {
   { sampler.size() } -> std::convertible_to<size_t>;
   sampler.set_epoch(epoch);
   sampler.state();
+};
+
+// A sampler that can count what the loop has got, not what next() has given.
+template <class S>
+concept MarksConsumed = requires(S& sampler) {
+  sampler.mark_consumed(size_t{});
 };
 
 }  // namespace cpprun::data

@@ -143,6 +143,13 @@ std::string joined(const std::vector<std::string>& list) {
   return to.take();
 }
 
+// Reads back what joined() wrote, into a list of as many texts.
+void split_into(std::vector<std::string>& list, const std::string& bytes) {
+  ByteReader from(bytes);
+  for (std::string& each : list) each = from.text();
+  from.end();
+}
+
 std::vector<uint64_t> lengths(const std::vector<std::string>& list) {
   std::vector<uint64_t> all;
   for (const std::string& bytes : list) all.push_back(bytes.size());
@@ -174,7 +181,7 @@ std::pair<std::string, int> recv_string(const Call& call, const Buffers& buffers
     src = recv(chunk, src, 0, ProcessGroup(call.group()));
     append(all, chunk, size);
   });
-  return {all, src};
+  return {std::move(all), src};
 }
 
 }  // namespace
@@ -204,9 +211,7 @@ void broadcast_bytes(std::vector<std::string>& list, std::string_view type, int 
   const auto size = headers[static_cast<size_t>(root)].bytes;
   const std::string all = broadcast_whole(call, own, size, root);
   if (is_source) return;
-  ByteReader from(all);
-  for (std::string& bytes : list) bytes = from.text();
-  from.end();
+  split_into(list, all);
 }
 
 std::string scatter_bytes(const std::vector<std::string>& list, std::string_view type, int src,
@@ -245,9 +250,7 @@ int recv_bytes(std::vector<std::string>& list, std::string_view type, int src,
   own.call = kObjectList;
   const auto headers = agreed(call.where(), {sender, get_rank()}, {packed, own.packed()}, true);
   const std::string bytes = recv_string(call, buffers, headers[0].bytes, sender).first;
-  ByteReader from(bytes);
-  for (std::string& each : list) each = from.text();
-  from.end();
+  split_into(list, bytes);
   return sender;
 }
 

@@ -137,7 +137,7 @@ struct Subgroups {
 };
 // Cuts the world into groups of `group_size` ranks, by default of the ranks of one node
 // (LOCAL_WORLD_SIZE). All ranks call it; options as in new_group. DistArgumentError: the world size
-// is not a multiple of group_size.
+// is not a multiple of group_size, or LOCAL_WORLD_SIZE is no number.
 Subgroups new_subgroups(std::optional<int> group_size = {}, const InitOptions& options = {});
 // The same with lists of global ranks, each rank in at most one list. `current` is empty on a rank
 // that is in none.

@@ -3,30 +3,19 @@
 #include <stdexcept>
 
 #include "cpprun/optim/inner_schedulers.hpp"
-#include "cpprun/optim/reduce_lr_on_plateau.hpp"
 #include "cpprun/optim/state_fields.hpp"
 
 namespace cpprun::optim {
 namespace {
 
 torch::optim::Optimizer& common_optimizer(const InnerSchedulers& schedulers) {
-  const auto refuse = [](const std::string& text) {
-    throw std::invalid_argument("ChainedScheduler " + text);
-  };
+  const char* const outer = "ChainedScheduler";
   if (schedulers.empty()) {
-    refuse("expects at least one scheduler to be chained, but got no scheduler");
+    refuse_schedulers(outer, "expects at least one scheduler to be chained, but got no scheduler");
   }
   for (size_t i = 0; i < schedulers.size(); ++i) {
-    const std::string place = " at index " + std::to_string(i);
-    if (!schedulers[i]) refuse("got no scheduler" + place);
-    if (dynamic_cast<const ReduceLROnPlateau*>(schedulers[i].get())) {
-      refuse("does not support ReduceLROnPlateau, which needs a number for each step, but got one" +
-             place);
-    }
-    if (&schedulers[i]->optimizer() != &schedulers[0]->optimizer()) {
-      refuse("expects all schedulers to belong to the same optimizer, but that" + place +
-             " belongs to another");
-    }
+    check_inner_kind(outer, schedulers, i);
+    check_inner_optimizer(outer, schedulers, i, schedulers[0]->optimizer(), "the same optimizer");
   }
   return schedulers[0]->optimizer();
 }
@@ -59,10 +48,7 @@ SchedulerState ChainedScheduler::state_dict() const {
 }
 
 void ChainedScheduler::load_state_dict(const SchedulerState& state) {
-  if (!has_same_names(state_dict(), state)) {
-    throw std::invalid_argument(
-        "the state is not that of a ChainedScheduler with the same kinds of schedulers");
-  }
+  check_same_names(state_dict(), state, "ChainedScheduler with the same kinds of schedulers");
   load_inner_states(schedulers_, state);
   StateFields in = StateFields::loading(state, /*is_trial=*/false);
   fields(in);

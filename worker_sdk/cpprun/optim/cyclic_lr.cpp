@@ -47,10 +47,7 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const CyclicLROptions& op
       step_ratio_(static_cast<double>(options.step_size_up) / total_size_),
       max_lrs_(options.max_lr.expand("max_lr", group_count())) {
   if (cycle_momentum_) {
-    if (momentum_of(optimizer.param_groups().at(0).options()) == nullptr) {
-      throw std::invalid_argument(
-          "optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
-    }
+    require_momentum(optimizer);
     base_momentums_ = options.base_momentum.expand("base_momentum", group_count());
     max_momentums_ = options.max_momentum.expand("max_momentum", group_count());
     set_momenta(optimizer_, max_momentums_);
@@ -103,10 +100,7 @@ void CyclicLR::fields(StateFields& fields) {
   fields("cycle_momentum", cycle_momentum_);
   fields("base_momentums", base_momentums_);
   fields("max_momentums", max_momentums_);
-  std::vector<double> present;
-  if (cycle_momentum_) present = momenta_of(optimizer_);
-  fields("momentum", present);
-  if (!fields.is_saving() && !fields.is_trial()) set_momenta(optimizer_, present);
+  momentum_field(fields, optimizer_, cycle_momentum_);
 }
 
 }  // namespace cpprun::optim

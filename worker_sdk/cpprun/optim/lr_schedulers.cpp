@@ -26,6 +26,11 @@ void require(bool holds, const std::string& text) {
   if (!holds) throw std::invalid_argument(text);
 }
 
+void require_one_each(size_t lambdas, size_t groups) {
+  require(lambdas == groups,
+          "Expected " + std::to_string(groups) + " lr_lambdas, but got " + std::to_string(lambdas));
+}
+
 }  // namespace
 
 ConstantLR::ConstantLR(torch::optim::Optimizer& optimizer, ConstantLROptions options)
@@ -170,9 +175,7 @@ LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, Lambda lr_lambda)
 
 LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, std::vector<Lambda> lr_lambdas)
     : LRScheduler(optimizer), lr_lambdas_(std::move(lr_lambdas)) {
-  require(lr_lambdas_.size() == group_count(), "Expected " + std::to_string(group_count()) +
-                                                   " lr_lambdas, but got " +
-                                                   std::to_string(lr_lambdas_.size()));
+  require_one_each(lr_lambdas_.size(), group_count());
   initial_step();
 }
 
@@ -191,9 +194,7 @@ MultiplicativeLR::MultiplicativeLR(torch::optim::Optimizer& optimizer, Lambda lr
 MultiplicativeLR::MultiplicativeLR(torch::optim::Optimizer& optimizer,
                                    std::vector<Lambda> lr_lambdas)
     : LRScheduler(optimizer), lr_lambdas_(std::move(lr_lambdas)) {
-  require(lr_lambdas_.size() == group_count(), "Expected " + std::to_string(group_count()) +
-                                                   " lr_lambdas, but got " +
-                                                   std::to_string(lr_lambdas_.size()));
+  require_one_each(lr_lambdas_.size(), group_count());
   initial_step();
 }
 

@@ -5,6 +5,8 @@
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
+#include <stdexcept>
+
 namespace cpprun::optim {
 
 double* momentum_of(torch::optim::OptimizerOptions& options) {
@@ -30,6 +32,19 @@ void set_momenta(torch::optim::Optimizer& optimizer, const std::vector<double>& 
   for (size_t i = 0; i < groups.size() && i < momenta.size(); ++i) {
     if (double* momentum = momentum_of(groups[i].options())) *momentum = momenta[i];
   }
+}
+
+void require_momentum(torch::optim::Optimizer& optimizer) {
+  if (momentum_of(optimizer.param_groups().at(0).options()) != nullptr) return;
+  throw std::invalid_argument(
+      "optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
+}
+
+void momentum_field(StateFields& fields, torch::optim::Optimizer& optimizer, bool cycle_momentum) {
+  std::vector<double> present;
+  if (cycle_momentum) present = momenta_of(optimizer);
+  fields("momentum", present);
+  if (!fields.is_saving() && !fields.is_trial()) set_momenta(optimizer, present);
 }
 
 }  // namespace cpprun::optim

@@ -44,10 +44,7 @@ OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptio
   const std::vector<double> first = divided(max_lr_, options.div_factor);
   min_lr_ = divided(first, options.final_div_factor);
   if (cycle_momentum_) {
-    if (momentum_of(optimizer.param_groups().at(0).options()) == nullptr) {
-      throw std::invalid_argument(
-          "optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
-    }
+    require_momentum(optimizer);
     max_momentum_ = options.max_momentum.expand("max_momentum", group_count());
     base_momentum_ = options.base_momentum.expand("base_momentum", group_count());
     set_momenta(optimizer_, max_momentum_);
@@ -114,10 +111,7 @@ void OneCycleLR::fields(StateFields& fields) {
   fields("min_lr", min_lr_);
   fields("max_momentum", max_momentum_);
   fields("base_momentum", base_momentum_);
-  std::vector<double> present;
-  if (cycle_momentum_) present = momenta_of(optimizer_);
-  fields("momentum", present);
-  if (!fields.is_saving() && !fields.is_trial()) set_momenta(optimizer_, present);
+  momentum_field(fields, optimizer_, cycle_momentum_);
 }
 
 }  // namespace cpprun::optim

@@ -5,7 +5,6 @@
 
 #include "cpprun/optim/chained_scheduler.hpp"
 #include "cpprun/optim/inner_schedulers.hpp"
-#include "cpprun/optim/reduce_lr_on_plateau.hpp"
 #include "cpprun/optim/state_fields.hpp"
 
 namespace cpprun::optim {
@@ -13,27 +12,19 @@ namespace {
 
 void check(const torch::optim::Optimizer& optimizer,
            const std::vector<std::shared_ptr<LRScheduler>>& schedulers, size_t milestones) {
-  const auto refuse = [](const std::string& text) {
-    throw std::invalid_argument("SequentialLR " + text);
-  };
+  const char* const outer = "SequentialLR";
+  const auto refuse = [&](const std::string& text) { refuse_schedulers(outer, text); };
   if (schedulers.empty()) refuse("expects at least one scheduler, but got no scheduler");
   for (size_t i = 0; i < schedulers.size(); ++i) {
-    const std::string place = " at index " + std::to_string(i);
-    if (!schedulers[i]) refuse("got no scheduler" + place);
-    if (dynamic_cast<const ReduceLROnPlateau*>(schedulers[i].get())) {
-      refuse("does not support ReduceLROnPlateau, which needs a number for each step, but got one" +
-             place);
-    }
+    check_inner_kind(outer, schedulers, i);
     if (dynamic_cast<const ChainedScheduler*>(schedulers[i].get())) {
-      refuse("does not support ChainedScheduler, but got one" + place);
+      refuse("does not support ChainedScheduler, but got one" + at_index(i));
     }
     if (i > 0 && dynamic_cast<const SequentialLR*>(schedulers[i].get())) {
-      refuse("can begin another SequentialLR only as the first scheduler, but got one" + place);
+      refuse("can begin another SequentialLR only as the first scheduler, but got one" +
+             at_index(i));
     }
-    if (&schedulers[i]->optimizer() != &optimizer) {
-      refuse("expects all schedulers to belong to its optimizer, but that" + place +
-             " belongs to another");
-    }
+    check_inner_optimizer(outer, schedulers, i, optimizer, "its optimizer");
   }
   if (milestones + 1 != schedulers.size()) {
     refuse("expects one scheduler more than milestones, but got " +
@@ -95,11 +86,8 @@ SchedulerState SequentialLR::state_dict() const {
 }
 
 void SequentialLR::load_state_dict(const SchedulerState& state) {
-  if (!has_same_names(state_dict(), state)) {
-    throw std::invalid_argument(
-        "the state is not that of a SequentialLR with the same kinds of schedulers and as many "
-        "milestones");
-  }
+  check_same_names(state_dict(), state,
+                   "SequentialLR with the same kinds of schedulers and as many milestones");
   load_inner_states(schedulers_, state);
   StateFields in = StateFields::loading(state, /*is_trial=*/false);
   fields(in);

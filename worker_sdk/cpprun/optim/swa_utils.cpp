@@ -20,7 +20,8 @@ Tensors detached(const Tensors& tensors) {
 Tensors averaged_tensors(const torch::nn::Module& module, bool has_buffers) {
   Tensors all = detached(module.parameters());
   if (!has_buffers) return all;
-  for (const at::Tensor& buffer : module.buffers()) all.push_back(buffer.detach());
+  const Tensors buffers = detached(module.buffers());
+  all.insert(all.end(), buffers.begin(), buffers.end());
   return all;
 }
 

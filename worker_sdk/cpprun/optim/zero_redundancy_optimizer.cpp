@@ -144,13 +144,16 @@ at::Tensor ShardedOptimizer::step_own_part(const LossClosure& closure,
 void ShardedOptimizer::broadcast_parameters() {
   const at::NoGradGuard no_grad;
   const int world = dist::get_world_size(options_.process_group);
-  for (int owner = 0; owner < world && world > 1; ++owner) {
-    ParameterBroadcast broadcast(options_.process_group, owner);
-    for (const auto& group : optimizer_.param_groups()) {
-      for (const at::Tensor& parameter : group.params()) {
-        if (owner_of(parameter) == owner) broadcast.add(parameter);
-      }
+  if (world <= 1) return;
+  std::vector<std::vector<at::Tensor>> parts(static_cast<size_t>(world));  // one for each owner
+  for (const auto& group : optimizer_.param_groups()) {
+    for (const at::Tensor& parameter : group.params()) {
+      parts[static_cast<size_t>(owner_of(parameter))].push_back(parameter);
     }
+  }
+  for (int owner = 0; owner < world; ++owner) {
+    ParameterBroadcast broadcast(options_.process_group, owner);
+    for (const at::Tensor& parameter : parts[static_cast<size_t>(owner)]) broadcast.add(parameter);
     broadcast.flush();
   }
 }

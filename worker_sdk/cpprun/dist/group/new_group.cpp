@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <set>
 
@@ -48,12 +47,11 @@ int place_of(int global_rank, const std::vector<int>& ranks) {
   return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
 }
 
-// Ranks of this node; without a launcher, all.
+// Ranks of this node; without a launcher, all. An empty variable counts as missing.
 int local_world_size(int world) {
   const auto text = own_variable("LOCAL_WORLD_SIZE");
-  int size = world;
-  if (text) (void)std::from_chars(text->data(), text->data() + text->size(), size);
-  return size;
+  if (!text || text->empty()) return world;
+  return whole_number("new_subgroups", *text, "LOCAL_WORLD_SIZE");
 }
 
 }  // namespace

@@ -23,10 +23,7 @@ std::string needed(const EnvLookup& environment, const char* name, const std::st
 }
 
 int number(const std::string& value, const std::string& from) {
-  const auto parsed = text::parse_int(value);
-  if (parsed && *parsed >= 0 && *parsed < (1 << 30)) return static_cast<int>(*parsed);
-  throw DistArgumentError("init_process_group: " + from + " is '" + value +
-                          "', which is no whole number from 0");
+  return whole_number("init_process_group", value, from);
 }
 
 [[noreturn]] void refuse(const std::string& url, const std::string& why) {
@@ -174,6 +171,13 @@ InitPlan given_store(const InitOptions& options) {
 }
 
 }  // namespace
+
+int whole_number(const std::string& call, const std::string& value, const std::string& from) {
+  const auto parsed = text::parse_int(value);
+  if (parsed && *parsed >= 0 && *parsed < (1 << 30)) return static_cast<int>(*parsed);
+  throw DistArgumentError(call + ": " + from + " is '" + value +
+                          "', which is no whole number from 0");
+}
 
 InitUrl parse_init_url(const std::string& url) {
   const size_t mark = url.find("://");

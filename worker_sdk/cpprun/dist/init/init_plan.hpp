@@ -16,6 +16,10 @@ namespace cpprun::dist {
 using EnvLookup = worker::Lookup;
 using worker::own_variable;  // not worker::environment(): programs set MASTER_ADDR before init
 
+// Parses the text of an argument or a variable. Throws DistArgumentError with `call`, the text and
+// `from`, where it stands.
+int whole_number(const std::string& call, const std::string& value, const std::string& from);
+
 struct InitUrl {
   std::string scheme;                        // "env", "tcp" or "file"
   std::string host;                          // without brackets
