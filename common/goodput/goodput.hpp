@@ -46,7 +46,7 @@ struct Goodput {
 std::string long_duration_text(Duration duration);
 
 // "trained 97.1 % of 6 h 12 min; lost: 4 min redone steps, 3 min imports". The greatest losses
-// first. If no worker has reported a step, the line says so and has no share.
+// first. If no worker has reported a step, the text gives the share of training as unknown.
 std::string goodput_line(const Goodput& goodput);
 
 }  // namespace cpprun

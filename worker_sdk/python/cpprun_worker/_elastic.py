@@ -522,4 +522,3 @@ def _enter_round(variables, out, err):
     for stream, target, source in ((sys.stdout, 1, out), (sys.stderr, 2, err)):
         stream.flush()
         os.dup2(source, target)
-
