@@ -48,16 +48,30 @@ clean_up() {
   exit "$status"
 }
 
-train() {
-  local command=(cpprun --standalone --nproc_per_node=2 --max_restarts=3 --preload=auto --timing
-    examples/python/digits_ddp.py --epochs "$epochs" --snapshot "$work/digits" --sleep 0.2)
-  say "3. Training a digit reader with two workers on this machine:"
-  echo "   ${command[*]}"
-  PATH=$root/build/release/bin:$root/.venv/bin:$PATH "${command[@]}" >"$work/out" 2>&1 &
+# start_job COMMAND...: starts the job; sets `launcher` to its pid, and shows its output.
+start_job() {
+  echo "   $*"
+  PATH=$root/build/release/bin:$root/.venv/bin:$PATH "$@" >"$work/out" 2>&1 &
   launcher=$!
   tail -n +1 -s 0.1 --pid="$launcher" -f "$work/out" | sed -u 's/^/   | /' &
   viewer=$!
   deadline=$((SECONDS + limit))
+}
+
+# Waits for the end of the job, which must be a success.
+end_job() {
+  local status=0
+  wait "$launcher" || status=$?
+  launcher=
+  wait "$viewer" || true
+  viewer=
+  [ "$status" = 0 ] || give_up "cpprun ended with exit code $status, not 0"
+}
+
+train() {
+  say "3. Training a digit reader with two workers on this machine:"
+  start_job cpprun --standalone --nproc_per_node=2 --max_restarts=3 --preload=auto --timing \
+    examples/python/digits_ddp.py --epochs "$epochs" --snapshot "$work/digits" --sleep 0.2
 
   wait_for "training epoch $kill_after of $epochs done" || give_up "training did not get going"
   local victim
@@ -74,13 +88,9 @@ train() {
 }
 
 check_result() {
-  local status=0 accuracy
-  wait "$launcher" || status=$?
-  launcher=
-  wait "$viewer" || true
-  viewer=
+  local accuracy
+  end_job
   accuracy=$(sed -n 's/.*test accuracy \([0-9.]*\) %.*/\1/p' "$work/out" | tail -n 1)
-  [ "$status" = 0 ] || give_up "cpprun ended with exit code $status, not 0"
   [ "$(grep -c 'resuming from snapshot' "$work/out")" = 1 ] || give_up "it did not resume once"
   awk -v a="$accuracy" -v w="$wanted_accuracy" 'BEGIN { exit !(a >= w) }' ||
     give_up "test accuracy is $accuracy %, below $wanted_accuracy %"
@@ -144,28 +154,18 @@ replace_node() {
 
 # A worker dies, and the others go on in their processes.
 keep_survivors() {
-  local command=(cpprun --standalone --nproc_per_node=3 --max_restarts=3 --preload=torch
-    examples/python/elastic_loop.py --steps 200 --sleep 0.02)
-  say "11. Now with a loop of cpprun_worker.elastic, and three workers:"
-  echo "   ${command[*]}"
   rm -f "$work/out"
-  PATH=$root/build/release/bin:$root/.venv/bin:$PATH "${command[@]}" >"$work/out" 2>&1 &
-  launcher=$!
-  tail -n +1 -s 0.1 --pid="$launcher" -f "$work/out" | sed -u 's/^/   | /' &
-  viewer=$!
-  deadline=$((SECONDS + limit))
+  say "11. Now with a loop of cpprun_worker.elastic, and three workers:"
+  start_job cpprun --standalone --nproc_per_node=3 --max_restarts=3 --preload=torch \
+    examples/python/elastic_loop.py --steps 200 --sleep 0.02
   wait_for 'step 50 of' || give_up "the loop did not get going"
-  local victim status=0
+  local victim
   victim=$(sed -n 's/.*\[rank 1\] process \([0-9]*\) .*/\1/p' "$work/out" | head -n 1)
   say "12. Killing worker 1 (process $victim) with kill -9"
   kill -KILL "$victim"
   wait_for '2 workers stay, 1 is replaced' || give_up "the other workers did not stay"
   wait_for 'all steps done' || give_up "the loop did not finish"
-  wait "$launcher" || status=$?
-  launcher=''
-  wait "$viewer" || true
-  viewer=''
-  [ "$status" = 0 ] || give_up "cpprun ended with exit code $status, not 0"
+  end_job
   say "13. Done. Worker 1 was replaced; workers 0 and 2 kept their processes and lost no step:"
   sed -n 's/.*\] \(process .* goes on .*\)/   \1/p' "$work/out"
 }

@@ -37,7 +37,7 @@ class Job:
 
     def launch(self, command, node='0', console=None, wrap=()):
         """Starts a launcher; takes stamp X right before its exec. `wrap` precedes the command."""
-        env = {k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))}
+        env = machine.outer_environment()
         own = {'COMPARE_STAMPS': self.stamp_file, 'COMPARE_NODE': node, 'TMPDIR': self.folder}
         env |= {'OMP_NUM_THREADS': '1', **{name: str(value) for name, value in own.items()}}
         words = [*wrap, str(self.bench.worker), 'exec', *command]

@@ -10,6 +10,11 @@ import socket
 import time
 
 
+def outer_environment():
+    """The environment without what sets up a launcher that may run this program."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))}
+
+
 def now():
     """Nanoseconds of the clock that the stamps use."""
     return time.monotonic_ns()

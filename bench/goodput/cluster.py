@@ -19,7 +19,7 @@ class Node:
     """One launcher and its workers."""
 
     def __init__(self, index, job, command, environment, output):
-        self.index, self.command, self.output = index, command, output
+        self.command, self.output = command, output
         self.tag = f'{TAG}={job}/{index}'
         self.environment = {**environment, TAG: f'{job}/{index}'}
         self.process = None
@@ -54,15 +54,18 @@ class Node:
         return {int(env['LOCAL_RANK']): pid for pid, env in found if env.get('LOCAL_RANK')}
 
     def kill_all(self):
-        """Until nothing is left: processes may start others meanwhile."""
+        """Until nothing is left: processes may start others meanwhile. False: nothing was there."""
+        has_found = False
         for _ in range(100):
             left = self.processes()
+            has_found = has_found or bool(left)
             for pid in left:
                 kill(pid)
             if self.process is not None:
                 self.process.poll()
             if not left:
-                return
+                break
+        return has_found
 
     def tend(self, restart_seconds):
         """Starts the launcher again some time after it has ended."""
@@ -85,14 +88,14 @@ def kill(pid):
 class Cluster:
     """Use it as a context; its end kills what is left."""
 
-    def __init__(self, name, count, restart_seconds, make_command, environment):
-        self.name, self.restart_seconds = name, restart_seconds
+    def __init__(self, count, restart_seconds, make_command, environment):
+        self.restart_seconds = restart_seconds
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='goodput-'))
         self.output = open(self.folder / 'output', 'wb')
         self.progress = self.folder / 'progress'
         environment = {**environment, 'TMPDIR': str(self.folder)}
         self.nodes = [
-            Node(i, self.folder.name, make_command(self.folder, i), environment, self.output)
+            Node(i, self.folder.name, make_command(self.folder), environment, self.output)
             for i in range(count)
         ]
 
@@ -129,8 +132,7 @@ class Cluster:
         """Kills as planned. False: there was nothing to kill."""
         node = self.nodes[planned.node]
         if planned.kind == 'node':
-            node.kill_all()
-            return True
+            return node.kill_all()
         if planned.kind == 'agent':
             pid = node.process.pid if node.process.poll() is None else None
         else:

@@ -32,7 +32,7 @@ UNDISTURBED, THEIRS, OURS, ALL = 'no failure', 'torchrun', 'cpprun', 'cpprun wit
 GOAL = 0.97
 
 Launcher = collections.namedtuple('Launcher', 'name program flags script has_kills')
-Outcome = collections.namedtuple('Outcome', 'steps kills restarts')
+Outcome = collections.namedtuple('Outcome', 'steps kills')
 
 
 def launchers_of(options):
@@ -49,16 +49,15 @@ def launchers_of(options):
 
 
 def environment():
-    own = {k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))}
     python = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv/bin/python'))
-    return {**own, 'PYTHON_EXEC': python, 'OMP_NUM_THREADS': '1'}
+    return {**machine.outer_environment(), 'PYTHON_EXEC': python, 'OMP_NUM_THREADS': '1'}
 
 
 def command_maker(launcher):
-    """A function of the folder of a run and the index of a node: the command of its launcher."""
+    """A function of the folder of a run: the command of a node's launcher."""
     port = machine.free_port()
 
-    def make(folder, _index):
+    def make(folder):
         return [
             launcher.program,
             f'--nnodes={NODES}',
@@ -83,7 +82,7 @@ def measure(launcher, options):
     plan = kill_plan(options.seed, options.seconds, options.mtbf, NODES, WORKERS)
     plan = plan if launcher.has_kills else []
     make = command_maker(launcher)
-    with Cluster(launcher.name, NODES, RESTART_SECONDS, make, environment()) as cluster:
+    with Cluster(NODES, RESTART_SECONDS, make, environment()) as cluster:
         give_up = time.monotonic() + options.patience
         cluster.run_until(lambda: cluster.steps() or time.monotonic() > give_up)
         if not cluster.steps():
@@ -96,10 +95,9 @@ def measure(launcher, options):
             done[planned.kind if cluster.inject(planned) else 'missed'] += 1
         end = began + int(options.seconds * 1e9)
         cluster.run_until(lambda: machine.now() >= end)
-        made = [step for step, ns in cluster.steps() if ns <= end]
-        begins = sum(1 for before, step in zip(made, made[1:]) if step <= before)
-    print(f'  {launcher.name}: {max(made)} steps, {dict(done)}', file=sys.stderr, flush=True)
-    return Outcome(max(made), done, begins)
+        made = max(step for step, ns in cluster.steps() if ns <= end)
+    print(f'  {launcher.name}: {made} steps, {dict(done)}', file=sys.stderr, flush=True)
+    return Outcome(made, done)
 
 
 def markdown(rows, options):

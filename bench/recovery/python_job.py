@@ -47,7 +47,7 @@ class Job:
         script = [str(word) for word in (launcher.scripts or SCRIPTS)[program]]
         self.command = [*launcher.command, *own, str(HERE / 'stamped.py'), *module, *script]
         self.environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))},
+            **machine.outer_environment(),
             'RECOVERY_STAMPS': str(self.stamp_file),
             'SLOW_IMPORT_SECONDS': str(slow_seconds or 0),
             'OMP_NUM_THREADS': '1',

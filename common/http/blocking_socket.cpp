@@ -49,9 +49,8 @@ Status BlockingSocket::secure(std::unique_ptr<TlsStream> tls) {
     Result<std::string> some = receive_some(kPieceBytes);
     if (!some) return no_tls(some.error().text);
     if (some->empty()) {
-      return no_tls(
-          "it ends the connection in the TLS handshake: it may have no secret, or be an older "
-          "cpprun");
+      is_ended_in_handshake_ = true;
+      return no_tls("it ends the connection in the TLS handshake");
     }
     tls_->feed(octets_of(*some));
   }

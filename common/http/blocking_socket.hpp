@@ -1,5 +1,5 @@
 // BlockingSocket: a socket with one deadline for all its operations. Blocking, for command line
-// tools.
+// tools and for threads of the agent that may wait, such as the notice of a failed job.
 #pragma once
 
 #include <sys/socket.h>
@@ -29,6 +29,8 @@ class BlockingSocket {
   Status connect(const sockaddr* address, socklen_t size);
   // The TLS handshake; all that follows is encrypted.
   Status secure(std::unique_ptr<TlsStream> tls);
+  // Whether secure() has failed because the peer ended the connection.
+  bool is_ended_in_handshake() const { return is_ended_in_handshake_; }
   Status send(std::string_view bytes);
   // Blocks until `bytes` have arrived or the peer closes; returns at most that many.
   Result<std::string> receive(size_t bytes);
@@ -42,6 +44,7 @@ class BlockingSocket {
 
   const UniqueFd fd_;
   std::unique_ptr<TlsStream> tls_;  // null: plain
+  bool is_ended_in_handshake_ = false;
   std::chrono::steady_clock::time_point until_;
 };
 

@@ -153,7 +153,8 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control,
     return fail(ok.error());
   report_options(launch_options);
   if (launch_options.is_surplus) return kSuccess;
-  if (Status ok = check_report_file(launch_options.report); !ok) return fail(ok.error());
+  const Result<std::string> report = check_report_file(launch_options.report);
+  if (!report) return fail(report.error());
   Result<SlurmSecret> step_secret = obtain_step_secret(launch_options.config);
   if (!step_secret) return fail(step_secret.error());
   if (Status ok = load_tls(launch_options.config.rendezvous); !ok) return fail(ok.error());
@@ -162,7 +163,7 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control,
   if (!progress) return fail(progress.error());
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
-  report_at_end(**agent, launch_options.report);
+  report_at_end(**agent, *report);
   times.prepared = boot_now();
   // The reaper process is forked, so there may be threads.
   if (control != nullptr) {

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "common/limits/tools.hpp"
 #include "common/log/log.hpp"
@@ -31,23 +33,19 @@ std::string target_of(const std::string& path) {
 // A temporary file beside the report. The destructor removes it unless it has replaced the report.
 class Draft {
  public:
-  explicit Draft(const std::string& report)
-      : report_(report),
-        path_((fs::path(report).parent_path() / ".cpprun-report-XXXXXX").string()),
-        file_(::mkostemp(path_.data(), O_CLOEXEC)),
-        error_(file_.is_open() ? 0 : errno) {}
+  static Result<std::unique_ptr<Draft>> open(const std::string& report) {
+    const fs::path folder = fs::path(report).parent_path();
+    std::string path = (folder / ".cpprun-report-XXXXXX").string();
+    UniqueFd file(::mkostemp(path.data(), O_CLOEXEC));
+    if (!file.is_open()) return system_error("cannot write a file in " + folder.string(), errno);
+    return std::unique_ptr<Draft>(new Draft(report, std::move(path), std::move(file)));
+  }
   ~Draft() {
     if (file_.is_open()) ::unlink(path_.c_str());
   }
   Draft(const Draft&) = delete;
 
-  Status opened() const {
-    if (file_.is_open()) return {};
-    return system_error("cannot write a file in " + fs::path(report_).parent_path().string(),
-                        error_);
-  }
   Status replace_report(const std::string& text) {
-    if (Status ok = opened(); !ok) return ok;
     if (Status ok = write_all(file_.get(), text); !ok) return ok;
     if (::rename(path_.c_str(), report_.c_str()) < 0) {
       return system_error("cannot rename a file to " + report_, errno);
@@ -57,10 +55,12 @@ class Draft {
   }
 
  private:
+  Draft(std::string report, std::string path, UniqueFd file)
+      : report_(std::move(report)), path_(std::move(path)), file_(std::move(file)) {}
+
   const std::string report_;
-  std::string path_;  // for its user only, as mkostemp makes it
+  const std::string path_;  // for its user only, as mkostemp makes it
   UniqueFd file_;
-  const int error_;
 };
 
 Status write_report_file(const std::string& path, const std::string& run_folder) {
@@ -69,7 +69,9 @@ Status write_report_file(const std::string& path, const std::string& run_folder)
   options.agent = ::getpid();
   const Result<ctl::JobReport> report = ctl::make_job_report(options);
   if (!report) return report.error();
-  return Draft(path).replace_report(report->html);
+  const Result<std::unique_ptr<Draft>> draft = Draft::open(path);
+  if (!draft) return draft.error();
+  return (*draft)->replace_report(report->html);
 }
 
 bool is_writer(const EndOfRun& end) {
@@ -79,25 +81,25 @@ bool is_writer(const EndOfRun& end) {
 
 }  // namespace
 
-Status check_report_file(const std::string& path) {
-  if (path.empty()) return {};
-  const std::string target = target_of(path);
+Result<std::string> check_report_file(const std::string& path) {
+  if (path.empty()) return std::string();
+  std::string target = target_of(path);
   const std::string what = "--report=" + path;
   std::error_code error;
   if (fs::exists(target, error) && !fs::is_regular_file(target, error)) {
     return Error{ErrorKind::BadValue,
                  what + " is no regular file\nhint: name a file in an existing folder"};
   }
-  const Status opened = Draft(target).opened();
-  if (opened) return {};
-  return Error{ErrorKind::BadValue, what + ": " + opened.error().text +
+  const Result<std::unique_ptr<Draft>> draft = Draft::open(target);
+  if (draft) return target;
+  return Error{ErrorKind::BadValue, what + ": " + draft.error().text +
                                         "\nhint: name a file in a folder that exists and that you "
                                         "may write"};
 }
 
-void report_at_end(AgentDaemon& agent, const std::string& path) {
-  if (path.empty()) return;
-  agent.at_end([target = target_of(path)](const EndOfRun& end) {
+void report_at_end(AgentDaemon& agent, const std::string& target) {
+  if (target.empty()) return;
+  agent.at_end([target](const EndOfRun& end) {
     if (!is_writer(end)) return;
     IoThread io;
     const auto work = [target, folder = end.run_folder] {

@@ -10,11 +10,12 @@
 
 namespace cpprun {
 
-// Error: no file can be written at `path`. Does nothing without a path.
-Status check_report_file(const std::string& path);
+// The file that the report of `path` replaces: the one that a link names. "" without a path. Error:
+// no file can be written there.
+Result<std::string> check_report_file(const std::string& path);
 
 // Lets the agent write the report at its end, at most for limits::kReportTimeout: to a temporary
-// file in the same folder, which then replaces `path`. Does nothing without a path.
-void report_at_end(AgentDaemon& agent, const std::string& path);
+// file in the same folder, which then replaces `target`. Does nothing without a target.
+void report_at_end(AgentDaemon& agent, const std::string& target);
 
 }  // namespace cpprun

@@ -4,7 +4,9 @@
 
 #include <string>
 
+#include "common/limits/rendezvous.hpp"
 #include "common/result.hpp"
+#include "common/time.hpp"
 #include "launcher/cpprunctl/tls_options.hpp"
 
 namespace cpprun {
@@ -14,8 +16,8 @@ struct RendezvousClientCommand {
   std::string run_id = "none";
   std::string nnodes = "1";  // N or MIN:MAX
   std::string local_addr;
-  double join_timeout = 600;  // seconds, as the next two
-  double connect_timeout = 60;
+  double join_timeout = to_seconds(limits::kJoinTimeout);  // seconds, as the next two
+  double connect_timeout = to_seconds(limits::kFirstConnectTimeout);
   double last_call_timeout = -1;  // negative: the coordinator's default
   TlsOptions tls{};
 };

@@ -57,9 +57,9 @@ std::string outcome_text(const RunSummary& run, bool is_running) {
 }
 
 std::string summary_of(const RunSummary& run, bool is_running) {
-  const double took = static_cast<double>(run.ended_us - run.begun_us) / 1e6;
   return "job        " + run.run_id + "\nscript     " + run.script + "\noutcome    " +
-         outcome_text(run, is_running) + "\ntime       " + duration_text(took) + "\nworkers    " +
+         outcome_text(run, is_running) + "\ntime       " +
+         duration_text_us(run.ended_us - run.begun_us) + "\nworkers    " +
          std::to_string(run.workers) + " on " + std::to_string(run.nodes) + " nodes\nrestarts   " +
          std::to_string(run.restarts_used) + " of " + std::to_string(run.max_restarts);
 }

@@ -63,6 +63,8 @@ std::string duration_text(double seconds) {
   return text;
 }
 
+std::string duration_text_us(int64_t us) { return duration_text(static_cast<double>(us) / 1e6); }
+
 std::string memory_text(int64_t bytes) {
   if (bytes < 0) return "?";
   constexpr int64_t kKiB = 1024;

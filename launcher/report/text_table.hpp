@@ -35,6 +35,7 @@ TextStyle style_of(std::string_view state);
 
 // "340 us", "12.4 ms", "3.2 s", "12:04", "3:12:04": at most a handful of characters.
 std::string duration_text(double seconds);
+std::string duration_text_us(int64_t us);
 // "340 KiB", "12.4 MiB", "3.2 GiB".
 std::string memory_text(int64_t bytes);
 

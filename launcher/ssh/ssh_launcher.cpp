@@ -311,8 +311,7 @@ void SshLauncher::abandon() {
 // ---------------------------------------------------------------- run
 
 int SshLauncher::supervise() {
-  const auto is_alive = [](const auto& agent) { return agent->state() == State::Running; };
-  while (std::ranges::any_of(agents_, is_alive)) {
+  while (is_any_running()) {
     step(std::min(others_deadline_, kill_at_));
     const Instant now = boot_now();
     if (now >= others_deadline_) {
@@ -336,12 +335,11 @@ void SshLauncher::on_agent_end(size_t index) {
   const int code = agent.exit_code();
   if (code == kSuccess) {
     ++succeeded_;
-    for (Return& back : returns_) {
-      back.at = Instant::never();
-      // A host that has just returned may wait for a job that is over.
-      const bool may_wait = back.attempts > 0 && others_deadline_.is_never();
-      if (may_wait) others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
-    }
+    for (Return& back : returns_) back.at = Instant::never();
+    // A host that has just returned may wait for a job that is over.
+    const auto has_returned = [](const Return& back) { return back.attempts > 0; };
+    if (others_deadline_.is_never() && std::ranges::any_of(returns_, has_returned))
+      others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
     return;
   }
   const bool goes_on = stop_signal_ == 0 && can_go_on();
@@ -349,26 +347,27 @@ void SshLauncher::on_agent_end(size_t index) {
     const bool is_stopped = stop_signal_ != 0 && agent.is_lost();
     first_failure_ = is_stopped ? kSignalBase + stop_signal_ : agent.is_lost() ? kFailure : code;
   }
-  if (stop_signal_ == 0) check_loss(index);
+  if (stop_signal_ == 0) check_loss(index, goes_on);
+}
+
+int SshLauncher::running() const {
+  const auto is_running = [](const auto& agent) { return agent->state() == State::Running; };
+  return static_cast<int>(std::ranges::count_if(agents_, is_running));
 }
 
 bool SshLauncher::can_go_on() const {
-  const auto is_alive = [](const auto& agent) { return agent->state() == State::Running; };
-  const auto alive = static_cast<int>(std::ranges::count_if(agents_, is_alive));
-  return alive > 0 && alive + succeeded_ >= plan_.min_nodes;
+  return is_any_running() && running() + succeeded_ >= plan_.min_nodes;
 }
 
 // The other agents end by themselves when the job does. They wait for an agent that has not got so
 // far, and in a job that may shrink they go on without it.
-void SshLauncher::check_loss(size_t index) {
+void SshLauncher::check_loss(size_t index, bool goes_on) {
   const RemoteAgent& agent = *agents_[index];
-  const auto is_alive = [](const auto& other) { return other->state() == State::Running; };
-  const bool goes_on = can_go_on();
   if (agent.is_lost()) {
     say("host " + agent.host() + " is lost: its ssh connection has ended" +
         (goes_on ? "; the job goes on without it" : "; the job stops, too few hosts are left"));
     if (!goes_on) stop_all(SIGTERM);
-  } else if (!goes_on && std::ranges::any_of(agents_, is_alive) && others_deadline_.is_never()) {
+  } else if (!goes_on && is_any_running() && others_deadline_.is_never()) {
     others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
   }
   if (goes_on && may_return(index)) expect_return(index);

@@ -49,8 +49,10 @@ class SshLauncher {
   // ---- run
   int supervise();
   void on_agent_end(size_t index);
+  int running() const;  // the number of agents
+  bool is_any_running() const { return running() > 0; }
   bool can_go_on() const;  // with the agents that are left
-  void check_loss(size_t index);
+  void check_loss(size_t index, bool goes_on);
   bool may_return(size_t index) const;
   void expect_return(size_t index);  // tries the host again later
   void try_returns(Instant now);

@@ -1,6 +1,7 @@
 """bench/goodput/run.py as a command: real trainings go on after kills of workers and launchers."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -9,9 +10,10 @@ from launches import BIN, ROOT, skip_unless_built
 from torch_python import PYTHON
 
 FOLDER = ROOT / 'bench' / 'goodput'
-sys.path.insert(0, str(FOLDER))
+sys.path[:0] = [str(FOLDER), str(FOLDER.parent / 'compare')]
 
-from kill_plan import SHARES, kill_plan  # noqa: E402
+from cluster import Cluster  # noqa: E402
+from kill_plan import SHARES, Kill, kill_plan  # noqa: E402
 
 
 @pytest.fixture(scope='module')
@@ -34,14 +36,21 @@ def quick(tmp_path_factory):
 def test_every_launcher_trains(quick):
     assert set(quick) == {'no failure', 'cpprun', 'cpprun with everything'}
     for outcomes in quick.values():
-        ((steps, _, _),) = outcomes
+        ((steps, _),) = outcomes
         assert steps > 0, quick
 
 
 def test_kills_hit(quick):
-    ((_, none, _),), ((_, kills, _),) = quick['no failure'], quick['cpprun']
+    ((_, none),), ((_, kills),) = quick['no failure'], quick['cpprun']
     assert not none
     assert sum(kills.get(kind, 0) for kind in SHARES) > 0, quick
+
+
+def test_kill_of_a_node_tells_whether_a_process_was_there():
+    everything = Kill(0, 'node', 0, 0)
+    with Cluster(1, 60, lambda _folder: ['sleep', '600'], dict(os.environ)) as cluster:
+        assert cluster.inject(everything)
+        assert not cluster.inject(everything)
 
 
 def test_the_plan_follows_from_the_seed():

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from nodes import free_port
-from tls_peers import openssl
+from tls_peers import Listener, openssl
 
 
 class Hook(http.server.BaseHTTPRequestHandler):
@@ -106,6 +106,15 @@ def test_https_with_a_certificate_that_the_machine_trusts(jobs, hook, tmp_path):
 def test_nobody_listens(jobs):
     job = fails(jobs, env={'CPPRUN_NOTIFY_URL': f'http://127.0.0.1:{free_port()}/x'})
     assert 'no notice was sent: ' in job.err
+
+
+def test_a_server_that_ends_the_handshake_is_no_cpprun(jobs):
+    server = Listener(0)
+    port = server.listener.getsockname()[1]
+    job = fails(jobs, env={'CPPRUN_NOTIFY_URL': f'https://127.0.0.1:{port}/x'})
+    server.close()
+    assert 'ends the connection in the TLS handshake' in job.err
+    assert 'older cpprun' not in job.err
 
 
 def test_a_wrong_url_is_refused_at_the_start(jobs, tmp_path):

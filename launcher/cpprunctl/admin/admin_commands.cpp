@@ -71,6 +71,14 @@ Result<std::string> converse(BlockingSocket& socket, const std::string& token,
   return answer->text;
 }
 
+// The TLS handshake with the coordinator.
+Status secure(BlockingSocket& socket, const JobTls& tls) {
+  const Status ready = socket.secure(tls.connect(TlsRole::Coordinator));
+  if (ready || !socket.is_ended_in_handshake()) return ready;
+  return Error{ready.error().kind,
+               ready.error().text + ": it may have no secret, or be an older cpprun"};
+}
+
 // Sends an admin command over TCP, authenticated by challenge and response (docs/protocol.md,
 // "Admin commands"). Returns the coordinator's reply; blocks for limits::kAdminReplyTimeout at
 // most.
@@ -78,8 +86,7 @@ Result<std::string> send_admin_command(const Endpoint& endpoint, const std::stri
                                        control::AdminRequest command, const JobTls* tls) {
   Result<std::unique_ptr<BlockingSocket>> socket = dial(endpoint, limits::kAdminReplyTimeout);
   if (!socket) return socket.error();
-  const Status ready =
-      tls != nullptr ? (*socket)->secure(tls->connect(TlsRole::Coordinator)) : Status();
+  const Status ready = tls != nullptr ? secure(**socket, *tls) : Status();
   Result<std::string> answer =
       ready ? converse(**socket, token, std::move(command)) : Result<std::string>(ready.error());
   if (answer) return answer;

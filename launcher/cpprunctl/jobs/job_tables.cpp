@@ -91,9 +91,9 @@ std::string slow_ranks_text(const JobStatus& job) {
   std::string text;
   for (size_t i = 0; i < std::min(kShown, job.slow_ranks.size()); ++i) {
     const JobSlowRank& slow = job.slow_ranks[i];
-    const auto shown = [](int64_t us) { return duration_text(static_cast<double>(us) / 1e6); };
     text += "slow: rank " + std::to_string(slow.rank) + " on " + clean(slow.node) + " computes " +
-            shown(slow.compute_us) + " a step, the median rank " + shown(slow.median_us) + "\n";
+            duration_text_us(slow.compute_us) + " a step, the median rank " +
+            duration_text_us(slow.median_us) + "\n";
   }
   if (job.slow_ranks.size() <= kShown) return text;
   return text + "slow: " + std::to_string(job.slow_ranks.size() - kShown) + " further ranks\n";
@@ -187,11 +187,10 @@ std::string ps_all_text(const std::vector<LocalJob>& running,
   }
   for (const FinishedJob& job : finished) {
     const RunSummary& run = job.run;
-    const auto seconds_of = [](int64_t us) { return static_cast<double>(us) / 1e6; };
     table.add({run.run_id, job.state(), count_text(run.nodes), count_text(run.workers),
                of(run.restarts_used, run.max_restarts),
-               duration_text(seconds_of(run.ended_us - run.begun_us)),
-               duration_text(seconds_of(now_us - run.ended_us)) + " ago", run.script});
+               duration_text_us(run.ended_us - run.begun_us),
+               duration_text_us(now_us - run.ended_us) + " ago", run.script});
     table.paint(1, style_of(job.state()));
   }
   return table.is_empty() ? "no job of yours runs on this machine or has a run folder here\n"

@@ -39,6 +39,16 @@ Duration time_of(const Json& json, const char* name) {
   return value > 0 && value < to_seconds(limits::kWireDurationMax) ? seconds(value) : Duration{};
 }
 
+// Calls use() with each object in the array of this name.
+template <class Use>
+void each_object(const Json& json, const char* name, Use use) {
+  const Json& all = at(json, name);
+  if (!all.is_array()) return;
+  for (const Json& one : all) {
+    if (one.is_object()) use(one);
+  }
+}
+
 admin::WorkerView worker_of(const Json& json) {
   admin::WorkerView worker;
   worker.rank = whole(json, "rank");
@@ -82,23 +92,12 @@ JobStatus job_of(const Json& json) {
     job.snapshot_step = number(snapshot, "step");
   }
   job.exclude_after = whole(json, "exclude_after");
-  if (const Json& hosts = at(json, "hosts"); hosts.is_array()) {
-    for (const Json& host : hosts) {
-      if (host.is_object()) job.hosts.push_back(host_of(host));
-    }
-  }
-  if (const Json& ranks = at(json, "slow_ranks"); ranks.is_array()) {
-    for (const Json& slow : ranks) {
-      if (!slow.is_object()) continue;
-      job.slow_ranks.push_back({whole(slow, "rank"), text(slow, "node"), whole(slow, "compute_us"),
-                                whole(slow, "median_us")});
-    }
-  }
-  if (const Json& nodes = at(json, "nodes"); nodes.is_array()) {
-    for (const Json& node : nodes) {
-      if (node.is_object()) job.nodes.push_back(node_of(node));
-    }
-  }
+  each_object(json, "hosts", [&](const Json& host) { job.hosts.push_back(host_of(host)); });
+  each_object(json, "slow_ranks", [&](const Json& slow) {
+    job.slow_ranks.push_back({whole(slow, "rank"), text(slow, "node"), whole(slow, "compute_us"),
+                              whole(slow, "median_us")});
+  });
+  each_object(json, "nodes", [&](const Json& node) { job.nodes.push_back(node_of(node)); });
   const auto place = [](const JobNode& node) { return node.group_rank.value_or(INT64_MAX); };
   std::ranges::stable_sort(job.nodes, {}, place);
   return job;
@@ -128,11 +127,8 @@ Result<admin::NodeView> decode_node_view(const std::string& body) {
   view.up = time_of(*json, "up_s");
   view.run_folder = text(*json, "run_folder");
   view.snapshot_step = number(*json, "snapshot_step");
-  if (const Json& workers = at(*json, "workers"); workers.is_array()) {
-    for (const Json& worker : workers) {
-      if (worker.is_object()) view.workers.push_back(worker_of(worker));
-    }
-  }
+  each_object(*json, "workers",
+              [&](const Json& worker) { view.workers.push_back(worker_of(worker)); });
   return view;
 }
 
@@ -151,13 +147,10 @@ Result<std::map<std::string, JobStatus>> decode_status(const std::string& body) 
 std::vector<admin::WorkerStack> decode_stacks(const std::string& body) {
   std::vector<admin::WorkerStack> stacks;
   Result<Json> json = object_of(body);
-  const Json none = Json::array();
-  const Json& all = json ? at(*json, "stacks") : none;
-  if (!all.is_array()) return stacks;
-  for (const Json& one : all) {
-    if (one.is_object())
-      stacks.push_back({whole(one, "rank"), whole(one, "pid"), text(one, "text")});
-  }
+  if (!json) return stacks;
+  each_object(*json, "stacks", [&](const Json& one) {
+    stacks.push_back({whole(one, "rank"), whole(one, "pid"), text(one, "text")});
+  });
   return stacks;
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 using ctl::agents_of;
 using ctl::clean;
-using ctl::duration_text;
+using ctl::duration_text_us;
 using ctl::frame;
 using ctl::has_color;
 using ctl::local_jobs;
@@ -105,8 +105,8 @@ class EventsOfJob {
     if (run.outcome.empty()) return name + " has ended\n";
     const std::string state = ::cpprun::name_of(shown_state_of_outcome(run.outcome));
     std::string text = name + " " + styled(style_of(state), state, has_color()) + " after " +
-                       duration_text(static_cast<double>(run.ended_us - run.begun_us) / 1e6) +
-                       ", exit code " + std::to_string(run.exit_code) + "\n";
+                       duration_text_us(run.ended_us - run.begun_us) + ", exit code " +
+                       std::to_string(run.exit_code) + "\n";
     if (state == "failed" && !run.failure.empty()) text += text::printable(run.failure) + "\n";
     return text;
   }

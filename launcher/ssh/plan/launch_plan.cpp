@@ -8,6 +8,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/limits/ssh.hpp"
 #include "common/text.hpp"
+#include "launcher/options/node_range.hpp"
 #include "launcher/ssh/plan/shell_command.hpp"
 
 namespace cpprun::ssh {
@@ -56,19 +57,17 @@ Status read_nnodes(const ParsedOptions& options, LaunchPlan& plan) {
   const auto count = static_cast<int64_t>(plan.hosts.size());
   plan.min_nodes = static_cast<int>(count);
   if (!options.is_given("nnodes")) return {};
-  const Words parts = text::split(options.nnodes, ':');
-  const std::optional<int64_t> min = text::parse_int(parts.front());
-  const std::optional<int64_t> max = text::parse_int(parts.back());
+  const auto range = parse_node_range(options.nnodes);
   const std::string what = options.shown("nnodes", options.nnodes);
   const std::string have = text::count(plan.hosts.size(), "host");
-  if (parts.size() > 2 || !min || !max || *min < 1 || *min > *max)
+  if (!range)
     return bad_value(what + " is no valid value\nhint: write N or MIN:MAX; the list has " + have);
-  if (count < *min || count > *max) {
+  if (count < range->first || count > range->second) {
     return bad_value(what + ", but the list has " + have +
                      "\nhint: leave --nnodes out, or write MIN:MAX with " + std::to_string(count) +
                      " in it");
   }
-  plan.min_nodes = static_cast<int>(*min);
+  plan.min_nodes = static_cast<int>(range->first);
   plan.nnodes = options.nnodes;
   return {};
 }
