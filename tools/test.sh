@@ -14,7 +14,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style docs check count asan conformance integration e2e slurm kubernetes torchx sdk
+stages=(deps style docs check count asan conformance integration slurm e2e kubernetes torchx sdk
         contract fuzz tidy)
 # With --all, or by name:
 long_stages=(contract_preload browser newcomer packages sim campaign coverage sdk_asan tsan newest)
@@ -30,19 +30,38 @@ named=no  # whether the command line names stages
 # measure begin|end NAME PID. Stage deps installs the Python that this needs.
 measure() { [ "$stage" = deps ] || tools/budget.py "$1" "$results" "$2" "$3"; }
 
+# run_stage NAME: adds to `failed` if the stage fails.
 run_stage() {
   local start=$SECONDS status=0
   stage=$1
   printf '\n=== %s (at %d s)\n' "$stage" "$SECONDS"
-  measure begin "$stage" $$
+  measure begin "$stage" "$BASHPID"
   set +e
   (set -e; "stage_$stage")
   status=$?
   set -e
-  measure end "$stage" $$
+  measure end "$stage" "$BASHPID"
   if [ "$status" != 0 ]; then failed+=("$stage"); fi
   printf '=== %s: %s, took %d s\n' "$stage" "$([ "$status" = 0 ] && echo ok || echo FAILED)" \
     $((SECONDS - start))
+}
+
+# run_stages NAME...: one after the other, but stage slurm, which mostly waits, beside the stage
+# after it; its output follows that of the other.
+run_stages() {
+  local name beside=
+  for name in "$@"; do
+    if [ "$name" = slurm ] && [ "$name" != "${!#}" ]; then
+      { failed=(); run_stage slurm; exit "${#failed[@]}"; } >"$results/slurm.log" 2>&1 &
+      beside=$!
+      continue
+    fi
+    run_stage "$name"
+    [ -n "$beside" ] || continue
+    wait "$beside" || failed+=(slurm)
+    cat "$results/slurm.log"
+    beside=
+  done
 }
 
 # run_all COMMAND...: runs every command line, even after a failure; fails if any fails.
@@ -479,7 +498,7 @@ main() {
   if [ ${#wanted[@]} -gt 0 ]; then named=yes; else wanted=("${stages[@]}"); fi
   rm -rf "$results"
   mkdir -p "$results"
-  for name in "${wanted[@]}"; do run_stage "$name"; done
+  run_stages "${wanted[@]}"
   printf '\n=== all stages took %d s\n' "$SECONDS"
   # The long tests of --all have no budget.
   [ "$all" = yes ] || tools/budget.py check "$results" ${failed[@]+"${failed[@]}"} ||
