@@ -128,6 +128,17 @@ json slow_ranks_of(const Job& job) {
   return all;
 }
 
+// From the node of rank 0. null: it has sent nothing yet.
+json goodput_json(const Job& job) {
+  const std::optional<Goodput> goodput = goodput_of(job);
+  if (!goodput) return nullptr;
+  json spent = json::object();
+  for (size_t i = 0; i < kGoodputPhases; ++i) {
+    spent[name_of(static_cast<GoodputPhase>(i))] = to_seconds(goodput->spent[i]);
+  }
+  return {{"share", json_or_null<json>(goodput->share())}, {"spent_s", spent}};
+}
+
 json to_json(const Job& job) {
   json nodes = json::array();
   for (const auto& [incarnation, node] : job.nodes()) {
@@ -152,6 +163,7 @@ json to_json(const Job& job) {
           {"hosts", hosts},
           {"stragglers", name_of(job.job_spec().stragglers)},
           {"slow_ranks", slow_ranks_of(job)},
+          {"goodput", goodput_json(job)},
           {"nodes", nodes}};
 }
 
