@@ -1,7 +1,8 @@
-// The whole worker SDK with LibTorch, for training programs.
-//
-// Compiling it takes as long as <torch/torch.h>; cpprun_precompile() of the CMake package does that
-// once per target. A source file that needs one class only can include that class's header.
+/// @file
+/// The whole worker SDK with LibTorch, for training programs.
+///
+/// Compiling it takes as long as <torch/torch.h>; cpprun_precompile() of the CMake package does
+/// that once per target. A source file that needs one class only can include that class's header.
 #pragma once
 
 #include "cpprun/data/data_loader.hpp"

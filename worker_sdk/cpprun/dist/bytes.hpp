@@ -1,7 +1,9 @@
-// ByteWriter and ByteReader: append values to a byte string and read them back, little-endian.
-//
-// The bytes come from other processes, so the reader checks every length against the bytes that are
-// left before it uses it, and throws DistMismatchError with the position. One thread per object.
+/// @file
+/// ByteWriter and ByteReader: append values to a byte string and read them back, little-endian.
+///
+/// The bytes come from other processes, so the reader checks every length against the bytes that
+/// are left before it uses it, and throws DistMismatchError with the position. One thread per
+/// object.
 #pragma once
 
 #include <bit>
@@ -25,7 +27,7 @@ class ByteWriter {
   void raw(const void* data, size_t size) {
     if (size > 0) bytes_.append(static_cast<const char*>(data), size);
   }
-  // The length (uint64), then the bytes.
+  /// The length (uint64), then the bytes.
   void text(std::string_view text) {
     number<uint64_t>(text.size());
     bytes_ += text;
@@ -46,7 +48,7 @@ class ByteReader {
     std::memcpy(&value, raw(sizeof value).data(), sizeof value);
     return value;
   }
-  // The next `size` bytes; the result points into the input.
+  /// The next `size` bytes; the result points into the input.
   std::string_view raw(uint64_t size) {
     if (size > rest_.size()) short_by(size);
     const auto piece = rest_.substr(0, size);
@@ -54,7 +56,7 @@ class ByteReader {
     return piece;
   }
   std::string_view text() { return raw(number<uint64_t>()); }
-  // Reads a number of items, of which each takes at least `each` bytes.
+  /// Reads a number of items, of which each takes at least `each` bytes.
   uint64_t count(uint64_t each) {
     const auto count = number<uint64_t>();
     if (count > rest_.size() / each) bad("announces " + std::to_string(count) + " items");

@@ -1,8 +1,9 @@
-// CyclicLR: moves the rate between `base_lr` and `max_lr`, and the momentum in the opposite
-// direction. Call step() once per batch.
-//
-// The constructor replaces the optimizer's rates and momenta. One thread. Python counterpart:
-// torch.optim.lr_scheduler.CyclicLR.
+/// @file
+/// CyclicLR: moves the rate between `base_lr` and `max_lr`, and the momentum in the opposite
+/// direction. Call step() once per batch.
+///
+/// The constructor replaces the optimizer's rates and momenta. One thread. Python counterpart:
+/// torch.optim.lr_scheduler.CyclicLR.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +15,25 @@
 
 namespace cpprun::optim {
 
-// The amplitude: the same in each cycle; halved in each cycle; gamma ^ step.
+/// The amplitude: the same in each cycle; halved in each cycle; gamma ^ step.
 enum class CyclicMode { Triangular, Triangular2, ExpRange };
-enum class ScaleMode { Cycle, Iterations };  // the argument of scale_fn
+enum class ScaleMode { Cycle, Iterations };  ///< the argument of scale_fn
 
 struct CyclicLROptions {
   PerGroup base_lr = 0, max_lr = 0;
   int64_t step_size_up = 2000;
-  std::optional<int64_t> step_size_down = {};  // default: step_size_up
+  std::optional<int64_t> step_size_down = {};  ///< default: step_size_up
   CyclicMode mode = CyclicMode::Triangular;
-  double gamma = 1.0;                           // for ExpRange
-  std::function<double(double)> scale_fn = {};  // the amplitude; replaces `mode`. Not saved
-  ScaleMode scale_mode = ScaleMode::Cycle;      // for scale_fn
-  bool cycle_momentum = true;                   // only with SGD, RMSprop, Adam or AdamW
+  double gamma = 1.0;                           ///< for ExpRange
+  std::function<double(double)> scale_fn = {};  ///< the amplitude; replaces `mode`. Not saved
+  ScaleMode scale_mode = ScaleMode::Cycle;      ///< for scale_fn
+  bool cycle_momentum = true;                   ///< only with SGD, RMSprop, Adam or AdamW
   PerGroup base_momentum = 0.8, max_momentum = 0.9;
 };
 
 class CyclicLR : public LRScheduler {
  public:
-  // Throws std::invalid_argument for options that Python refuses.
+  /// Throws std::invalid_argument for options that Python refuses.
   CyclicLR(torch::optim::Optimizer& optimizer, const CyclicLROptions& options);
 
  protected:

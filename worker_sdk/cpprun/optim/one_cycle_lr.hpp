@@ -1,8 +1,9 @@
-// OneCycleLR: raises the rate to `max_lr`, then lowers it far below the initial rate, and moves the
-// momentum in the opposite direction. Call step() once per batch.
-//
-// The constructor replaces the optimizer's rates and momenta. One thread. Python counterpart:
-// torch.optim.lr_scheduler.OneCycleLR.
+/// @file
+/// OneCycleLR: raises the rate to `max_lr`, then lowers it far below the initial rate, and moves
+/// the momentum in the opposite direction. Call step() once per batch.
+///
+/// The constructor replaces the optimizer's rates and momenta. One thread. Python counterpart:
+/// torch.optim.lr_scheduler.OneCycleLR.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@ enum class AnnealStrategy { Cos, Linear };
 
 struct OneCycleLROptions {
   PerGroup max_lr = 0;
-  int64_t total_steps = 0;  // 0: epochs * steps_per_epoch
+  int64_t total_steps = 0;  ///< 0: epochs * steps_per_epoch
   int64_t epochs = 0;
   int64_t steps_per_epoch = 0;
-  double pct_start = 0.3;  // fraction of the steps that raise the rate
+  double pct_start = 0.3;  ///< fraction of the steps that raise the rate
   AnnealStrategy anneal_strategy = AnnealStrategy::Cos;
-  bool cycle_momentum = true;  // only with SGD, RMSprop, Adam or AdamW
+  bool cycle_momentum = true;  ///< only with SGD, RMSprop, Adam or AdamW
   PerGroup base_momentum = 0.85, max_momentum = 0.95;
   double div_factor = 25, final_div_factor = 1e4;
   bool three_phase = false;
@@ -29,8 +30,8 @@ struct OneCycleLROptions {
 
 class OneCycleLR : public LRScheduler {
  public:
-  // Throws std::invalid_argument for options that Python refuses. step() throws it when called more
-  // than total_steps times.
+  /// Throws std::invalid_argument for options that Python refuses. step() throws it when called
+  /// more than total_steps times.
   OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptions& options);
 
  protected:

@@ -1,7 +1,8 @@
-// ReduceLROnPlateau: reduces the rate when a metric (a validation loss) stops improving.
-//
-// All ranks must pass the same metric, else their rates differ. One thread. Python counterpart:
-// torch.optim.lr_scheduler.ReduceLROnPlateau.
+/// @file
+/// ReduceLROnPlateau: reduces the rate when a metric (a validation loss) stops improving.
+///
+/// All ranks must pass the same metric, else their rates differ. One thread. Python counterpart:
+/// torch.optim.lr_scheduler.ReduceLROnPlateau.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,10 @@
 
 namespace cpprun::optim {
 
-enum class PlateauMode { Min, Max };    // the metric should fall, or grow
-enum class ThresholdMode { Rel, Abs };  // the threshold is relative to the best metric, or absolute
+/// Whether the metric should fall or grow.
+enum class PlateauMode { Min, Max };
+/// Whether the threshold is relative to the best metric, or absolute.
+enum class ThresholdMode { Rel, Abs };
 
 struct ReduceLROnPlateauOptions {
   PlateauMode mode = PlateauMode::Min;
@@ -31,7 +34,7 @@ class ReduceLROnPlateau : public LRScheduler {
                              const ReduceLROnPlateauOptions& options = {});
 
   void step(double metrics);
-  void step() override;  // throws std::logic_error: the metric is missing
+  void step() override;  ///< throws std::logic_error: the metric is missing
 
  protected:
   std::vector<double> get_lr() override;

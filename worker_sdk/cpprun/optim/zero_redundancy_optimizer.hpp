@@ -1,17 +1,19 @@
-// ZeroRedundancyOptimizer: an optimizer of which each rank keeps the state of a part of the
-// parameters only (ZeRO stage 1). Python counterpart: torch.distributed.optim, same name.
-//
-//   using AdamW = optim::ZeroRedundancyOptimizer<torch::optim::AdamW>;
-//   AdamW optimizer(ddp.parameters(), torch::optim::AdamWOptions(1e-3));
-//
-// step() steps this rank's part and broadcasts it, so that all ranks have all new parameters, with
-// the bits of the plain optimizer. Gradients must be equal on all ranks, as after a backward of
-// DistributedDataParallel. step() is a collective. It is an `Optimizer` with all parameters in its
-// groups, so schedulers, GradScaler and clip_grad_norm_ take it as it is.
-//
-// Any optimizer that updates each parameter by itself; not LBFGS. A Snapshot keeps the whole state,
-// in the format of the plain optimizer, which may resume from it, as may another number of ranks.
-// While a save copies the state, each rank holds all of it. One thread. The group must outlive it.
+/// @file
+/// ZeroRedundancyOptimizer: an optimizer of which each rank keeps the state of a part of the
+/// parameters only (ZeRO stage 1). Python counterpart: torch.distributed.optim, same name.
+///
+///     using AdamW = optim::ZeroRedundancyOptimizer<torch::optim::AdamW>;
+///     AdamW optimizer(ddp.parameters(), torch::optim::AdamWOptions(1e-3));
+///
+/// step() steps this rank's part and broadcasts it, so that all ranks have all new parameters, with
+/// the bits of the plain optimizer. Gradients must be equal on all ranks, as after a backward of
+/// DistributedDataParallel. step() is a collective. It is an `Optimizer` with all parameters in its
+/// groups, so schedulers, GradScaler and clip_grad_norm_ take it as it is.
+///
+/// Any optimizer that updates each parameter by itself; not LBFGS. A Snapshot keeps the whole
+/// state, in the format of the plain optimizer, which may resume from it, as may another number of
+/// ranks. While a save copies the state, each rank holds all of it. One thread. The group must
+/// outlive it.
 #pragma once
 
 #include <torch/optim/lbfgs.h>
@@ -29,15 +31,15 @@
 namespace cpprun::optim {
 
 struct ZeroRedundancyOptions {
-  dist::ProcessGroup process_group = {};  // empty: the default group
+  dist::ProcessGroup process_group = {};  ///< empty: the default group
 };
 
-// The part of ZeroRedundancyOptimizer that does not depend on the kind of optimizer.
+/// The part of ZeroRedundancyOptimizer that does not depend on the kind of optimizer.
 class ShardedOptimizer {
  public:
   virtual ~ShardedOptimizer() = default;
   const dist::ProcessGroup& process_group() const { return options_.process_group; }
-  // The rank in the group that keeps the parameter's state.
+  /// The rank in the group that keeps the parameter's state.
   int owner_of(const at::Tensor& parameter);
   bool is_own(const at::Tensor& parameter);
 
@@ -49,7 +51,7 @@ class ShardedOptimizer {
   ShardedOptimizer(const ShardedOptimizer&) = delete;
   ShardedOptimizer& operator=(const ShardedOptimizer&) = delete;
 
-  // Deletes the state of parameters that other ranks keep.
+  /// Deletes the state of parameters that other ranks keep.
   void drop_states_of_others();
   at::Tensor step_own_part(const LossClosure& closure, const std::function<void()>& step);
 

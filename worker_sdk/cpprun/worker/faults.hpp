@@ -1,14 +1,15 @@
-// Fault injection for tests of recovery: CPPRUN_FAULTS=kill:rank=1,epoch=2,attempt=0
-//
-// Kinds: kill (SIGKILL), stop (SIGSTOP), exit (code=N; without clean-up), throw (FaultError), slow
-// (ms=N). Conditions: rank, node, step, epoch, attempt (restart count), round, phase. An omitted
-// condition matches everything, an omitted phase everything but saving. fault_point carries faults
-// out: slow at every match, the others once per process. Semicolons separate several faults.
-//
-// cpprun translates a fault plan (docs/reference/faults.md) into this variable and adds fault=N:
-// before the worker carries out such a fault it asks the agent for a fault permit, so that the
-// fault happens as often in the whole job as the plan says. `ask`: the agent carries the fault out
-// itself. `tell`: the worker reports its progress, for the account of what the fault cost.
+/// @file
+/// Fault injection for tests of recovery: CPPRUN_FAULTS=kill:rank=1,epoch=2,attempt=0
+///
+/// Kinds: kill (SIGKILL), stop (SIGSTOP), exit (code=N; without clean-up), throw (FaultError), slow
+/// (ms=N). Conditions: rank, node, step, epoch, attempt (restart count), round, phase. An omitted
+/// condition matches everything, an omitted phase everything but saving. fault_point carries faults
+/// out: slow at every match, the others once per process. Semicolons separate several faults.
+///
+/// cpprun translates a fault plan (docs/reference/faults.md) into this variable and adds fault=N:
+/// before the worker carries out such a fault it asks the agent for a fault permit, so that the
+/// fault happens as often in the whole job as the plan says. `ask`: the agent carries the fault out
+/// itself. `tell`: the worker reports its progress, for the account of what the fault cost.
 #pragma once
 
 #include <cstdint>
@@ -36,17 +37,17 @@ struct Fault {
   } what = FaultKind::Kill;
   std::optional<int64_t> rank, node, step, epoch, attempt, round;
   std::optional<FaultPhase> phase;
-  std::optional<int64_t> number;  // in the job's fault plan
+  std::optional<int64_t> number;  ///< in the job's fault plan
   int code = 1;
   int64_t slow_ms = 0;
 };
 
 struct NamedFault {
   Fault fault;
-  std::string text;  // the fault's part of CPPRUN_FAULTS
+  std::string text;  ///< the fault's part of CPPRUN_FAULTS
 };
-// Parses the value of CPPRUN_FAULTS and skips empty parts. Error (BadValue): shows the whole value,
-// the wrong word and the known ones.
+/// Parses the value of CPPRUN_FAULTS and skips empty parts. Error (BadValue): shows the whole
+/// value, the wrong word and the known ones.
 Result<std::vector<NamedFault>> parse_faults(std::string_view value);
 
 struct FaultPlace {
@@ -57,20 +58,20 @@ struct FaultPlace {
 };
 bool fits(const Fault& fault, const FaultPlace& place);
 
-// Thrown by a fault of kind `throw`.
+/// Thrown by a fault of kind `throw`.
 class FaultError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Marks a place in the training loop: carries out the faults of CPPRUN_FAULTS that match, and
-// reports each on stderr first. Costs next to nothing without CPPRUN_FAULTS. Throws
-// std::invalid_argument if CPPRUN_FAULTS is malformed. Any thread. Python:
-// cpprun_worker.fault_point.
+/// Marks a place in the training loop: carries out the faults of CPPRUN_FAULTS that match, and
+/// reports each on stderr first. Costs next to nothing without CPPRUN_FAULTS. Throws
+/// std::invalid_argument if CPPRUN_FAULTS is malformed. Any thread. Python:
+/// cpprun_worker.fault_point.
 void fault_point(std::optional<int64_t> epoch, std::optional<int64_t> step = {});
-// The same for phase=starting; called by cpprun::main.
+/// The same for phase=starting; called by cpprun::main.
 void fault_point_at_start();
-// The same for phase=saving, just before a snapshot is renamed; called by request_commit.
+/// The same for phase=saving, just before a snapshot is renamed; called by request_commit.
 void fault_point_at_save(int64_t step);
 
 }  // namespace cpprun::worker
