@@ -38,21 +38,26 @@ class TensorDataset {
  public:
   /// Throws std::invalid_argument for tensors of different lengths, or none.
   explicit TensorDataset(std::vector<at::Tensor> tensors);
+  /// Length of the tensors' first dimension.
   size_t size() const;
+  /// The rows `indices` (int64) of each tensor, in this order, as copies on the tensor's device.
   std::vector<at::Tensor> get_batch(const at::Tensor& indices) const;
 
  private:
   std::vector<at::Tensor> tensors_;
 };
 
+/// A data set that DataLoader takes: a const get_batch(indices), which returns tensors, and a const
+/// size().
 template <class D>
 concept BatchDataset = requires(const D& dataset, const at::Tensor& indices) {
   { dataset.get_batch(indices) } -> std::convertible_to<std::vector<at::Tensor>>;
   { dataset.size() } -> std::convertible_to<size_t>;
 };
 
+/// Options of DataLoader, with Python's names and defaults, and `device` in addition.
 struct DataLoaderOptions {
-  size_t batch_size = 1;
+  size_t batch_size = 1;                   ///< samples per batch of this rank; at least 1
   size_t num_workers = 0;                  ///< threads that load; 0: the loop loads
   size_t prefetch_factor = 2;              ///< batches loaded ahead, per worker
   bool drop_last = false;                  ///< leave out the last batch if it is smaller
@@ -60,26 +65,43 @@ struct DataLoaderOptions {
   std::optional<c10::Device> device = {};  ///< copy batches to it, without waiting if pinned
 };
 
+/// Batches of a data set in the order of a sampler, loaded ahead of the loop. Python counterpart:
+/// torch.utils.data.DataLoader. One thread uses it; it keeps the data set and the sampler.
 class DataLoader {
  public:
+  /// What get_batch returned: with a TensorDataset one tensor for each of its tensors, in their
+  /// order.
   using Batch = std::vector<at::Tensor>;
 
+  /// The position of a range-for loop over the loader. All iterators of one loader share one
+  /// position.
   class Iterator {
    public:
+    /// @{
+    /// Member types of a std::input_iterator.
     using iterator_category = std::input_iterator_tag;
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
     using pointer = Batch*;
     using reference = Batch&;
+    /// @}
 
+    /// For DataLoader::begin(). The loader must outlive the iterator.
     explicit Iterator(DataLoader* loader) : loader_(loader) {}
+    /// @{
+    /// The current batch. It is valid until the next increment, and the loop may move from it.
     Batch& operator*() const { return loader_->current(); }
     Batch* operator->() const { return &loader_->current(); }
+    /// @}
+    /// @{
+    /// Gets the next batch; waits for it if workers load it. Throws what the data set throws.
     Iterator& operator++() {
       loader_->advance();
       return *this;
     }
     void operator++(int) { loader_->advance(); }
+    /// @}
+    /// True after the last batch of the pass.
     bool operator==(std::default_sentinel_t) const { return loader_->is_over(); }
 
    private:
@@ -92,6 +114,7 @@ class DataLoader {
       : DataLoader([kept = std::make_shared<const Dataset>(std::move(dataset))](
                        const at::Tensor& indices) { return Batch(kept->get_batch(indices)); },
                    source_of(std::move(sampler)), options) {}
+  /// The same with a DistributedSampler by value: copies of it share their state.
   template <BatchDataset Dataset>
   DataLoader(Dataset dataset, const DistributedSampler& sampler, DataLoaderOptions options)
       : DataLoader(std::move(dataset), std::make_shared<DistributedSampler>(sampler), options) {}
@@ -101,6 +124,7 @@ class DataLoader {
 
   /// Starts a pass, and ends one that is not over.
   Iterator begin();
+  /// The end of the pass, for range-for.
   std::default_sentinel_t end() const { return {}; }
   size_t size() const;  ///< batches of this rank in a whole pass; Python: len()
 

@@ -22,34 +22,40 @@
 
 namespace cpprun::data {
 
+/// Options of DistributedSampler, with Python's names and defaults.
 struct DistributedSamplerOptions {
   std::optional<int> num_replicas = {};  ///< default: the default group's; 1 without a group
-  std::optional<int> rank = {};
-  bool shuffle = true;
-  uint64_t seed = 0;  ///< equal on all ranks
-  bool drop_last = false;
+  std::optional<int> rank = {};          ///< default: this process's rank
+  bool shuffle = true;                   ///< another order in each epoch; false: ascending
+  /// of the order, together with the epoch; equal on all ranks
+  uint64_t seed = 0;
+  bool drop_last = false;  ///< drop the end instead of padding it
 };
 
-/// The position within an epoch, for snapshots; equal on all ranks. `consumed`: samples of all
-/// ranks together, without padding.
+/// The position within an epoch, for snapshots; equal on all ranks.
 struct SamplerState {
-  uint64_t seed = 0;
-  int64_t epoch = 0;
-  int64_t consumed = 0;
-  int64_t size = 0;  ///< of the data set
-  bool shuffle = true;
+  uint64_t seed = 0;     ///< DistributedSamplerOptions::seed
+  int64_t epoch = 0;     ///< as set_epoch() set it; 0 before
+  int64_t consumed = 0;  ///< samples of all ranks together, without padding
+  int64_t size = 0;      ///< of the data set
+  bool shuffle = true;   ///< DistributedSamplerOptions::shuffle
 
+  /// Equal if all five members are.
   bool operator==(const SamplerState&) const = default;
 };
 
+/// Each rank's part of a data set, in Python's order. Python counterpart:
+/// torch.utils.data.distributed.DistributedSampler. Copies share their state. Any thread, one at a
+/// time.
 class DistributedSampler : public torch::data::samplers::Sampler<> {
  public:
-  /// Throws std::invalid_argument unless 0 <= rank < num_replicas.
+  /// `size`: samples of the data set. Throws std::invalid_argument unless 0 <= rank < num_replicas.
   explicit DistributedSampler(size_t size, DistributedSamplerOptions options = {});
 
   /// Starts another epoch, with another order if `shuffle`. With the current epoch it does nothing
   /// unless that epoch has been exhausted, so a loop may call it after load_state.
   void set_epoch(int64_t epoch);
+  /// The epoch that set_epoch() or load_state() set; 0 before.
   int64_t epoch() const;
 
   /// Starts a pass; loaders call it in begin(). The pass starts where load_state has put it if
@@ -74,6 +80,8 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   /// call on, state() counts these samples instead of those that next() has given. Throws
   /// std::invalid_argument if the sum is more than next() has given.
   void mark_consumed(size_t samples_of_this_rank);
+  /// The position after the samples that next() has given; after the first mark_consumed(), after
+  /// those that it has counted.
   SamplerState state() const;
   /// Continues after the consumed samples, at any world size: divides the rest of the epoch's order
   /// among the ranks, so that each sample of the epoch is used exactly once (with drop_last: at
@@ -81,8 +89,13 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   /// another data set size or another `shuffle`.
   void load_state(const SamplerState& state);
 
+  /// @{
+  /// state() as a buffer of a torch archive, and load_state() from it; for torch::save and
+  /// torch::load. Snapshots use state() instead. load() throws std::invalid_argument if the archive
+  /// has another state.
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
+  /// @}
 
  private:
   struct Shared;

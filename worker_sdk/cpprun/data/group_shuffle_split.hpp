@@ -15,9 +15,10 @@
 
 namespace cpprun::data {
 
+/// A split of a data set into two sides. The result of group_shuffle_split().
 struct GroupShuffleSplit {
-  std::vector<size_t> train;  ///< indices of samples, ascending
-  std::vector<size_t> validation;
+  std::vector<size_t> train;       ///< indices of the samples for training, ascending
+  std::vector<size_t> validation;  ///< indices of all other samples, ascending
   /// Equal on two ranks if and only if their splits are, except for hash collisions (64 bits).
   uint64_t fingerprint() const;
 };

@@ -35,10 +35,12 @@ namespace detail {
 using BatchesAhead = std::deque<size_t>;
 }  // namespace detail
 
-/// Makes a torch sampler of any data::Sampler. Copies refer to the same sampler.
+/// A torch sampler over any data::Sampler, for torch's loaders. Copies refer to the same sampler.
 template <Sampler S>
 class SamplerAdapter : public torch::data::samplers::Sampler<> {
  public:
+  /// `ahead`: counts the batches that the loader has asked for; null: nothing is counted.
+  /// make_data_loader() passes it to the CountingLoader too.
   explicit SamplerAdapter(std::shared_ptr<S> sampler,
                           std::shared_ptr<detail::BatchesAhead> ahead = {})
       : sampler_(std::move(sampler)), ahead_(std::move(ahead)) {}
@@ -59,15 +61,19 @@ class SamplerAdapter : public torch::data::samplers::Sampler<> {
     if (ahead_ && !is_over_) ahead_->push_back(batch->size());
     return is_over_ ? std::nullopt : std::move(batch);
   }
+  /// Samples of this rank in a pass.
   size_t size() const { return sampler_->size(); }
 
-  /// Call the sampler's own functions if it has them. Snapshots use its state() instead.
+  /// @{
+  /// Call the sampler's own save() and load() if it has them; else do nothing. Snapshots use its
+  /// state() instead.
   void save(torch::serialize::OutputArchive& archive) const override {
     if constexpr (requires(const S& s) { s.save(archive); }) sampler_->save(archive);
   }
   void load(torch::serialize::InputArchive& archive) override {
     if constexpr (requires(S & s) { s.load(archive); }) sampler_->load(archive);
   }
+  /// @}
 
  private:
   std::shared_ptr<S> sampler_;
@@ -75,33 +81,44 @@ class SamplerAdapter : public torch::data::samplers::Sampler<> {
   bool is_over_ = false;                         // the current pass
 };
 
-/// A torch data loader that counts the batches it gives to the loop. `Loader`: torch's loader.
+/// A torch data loader that tells its sampler which batches the loop has got. `Loader`: torch's
+/// loader. make_data_loader() makes it. One thread uses it.
 template <class Loader, Sampler S>
 class CountingLoader {
   using Inner = decltype(std::declval<Loader&>().begin());
 
  public:
+  /// The position of a loop over the loader. It counts a batch at the first access to it.
   class Iterator {
    public:
+    /// @{
+    /// Member types of a std::input_iterator.
     using iterator_category = std::input_iterator_tag;
     using value_type = typename Inner::value_type;
     using difference_type = std::ptrdiff_t;
     using pointer = value_type*;
     using reference = value_type&;
+    /// @}
 
+    /// For begin() and end(). The loader must outlive the iterator.
     Iterator(Inner inner, CountingLoader* loader) : inner_(std::move(inner)), loader_(loader) {}
+    /// @{
+    /// The current batch of torch's loader. The first access calls the sampler's mark_consumed().
     reference operator*() {
       reference batch = *inner_;
       if (!std::exchange(is_counted_, true)) loader_->count_batch();
       return batch;
     }
     pointer operator->() { return &**this; }
+    /// @}
+    /// Gets the next batch; counts the current one if the loop has not accessed it.
     Iterator& operator++() {
       if (!std::exchange(is_counted_, true)) loader_->count_batch();
       ++inner_;
       is_counted_ = false;
       return *this;
     }
+    /// Equal if both are at the end of a pass, or are the same position of torch's loader.
     bool operator==(const Iterator& other) const { return inner_ == other.inner_; }
 
    private:
@@ -110,6 +127,7 @@ class CountingLoader {
     bool is_counted_ = false;  // the current batch
   };
 
+  /// `loader` draws from a SamplerAdapter of `sampler` that has the same `ahead`.
   CountingLoader(std::unique_ptr<Loader> loader, std::shared_ptr<S> sampler,
                  std::shared_ptr<detail::BatchesAhead> ahead)
       : loader_(std::move(loader)), sampler_(std::move(sampler)), ahead_(std::move(ahead)) {}
@@ -120,8 +138,10 @@ class CountingLoader {
     if constexpr (MarksConsumed<S>) sampler_->mark_consumed(0);  // from here on, marks count
     return Iterator(std::move(inner), this);
   }
+  /// The end of a pass.
   Iterator end() { return Iterator(loader_->end(), this); }
   void join() { loader_->join(); }  ///< ends the worker threads
+  /// The options of torch's loader: batch size, worker threads, order.
   const torch::data::FullDataLoaderOptions& options() const { return loader_->options(); }
 
  private:
