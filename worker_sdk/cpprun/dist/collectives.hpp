@@ -37,15 +37,18 @@
 
 namespace cpprun::dist {
 
-/// AVG on gloo is SUM and a division, for floating point and complex dtypes only. BAND, BOR and
-/// BXOR: gloo only, on integers and bool. PREMUL_SUM: nccl only. On bool, SUM is "or" and PRODUCT
-/// is "and".
+/// How values of different ranks are combined. AVG on gloo is SUM and a division, for floating
+/// point and complex dtypes only. BAND, BOR and BXOR: gloo only, on integers and bool. PREMUL_SUM:
+/// nccl only. On bool, SUM is "or" and PRODUCT is "and". Python counterpart:
+/// torch.distributed.ReduceOp.
 enum class ReduceOp { SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM };
+/// The name of the enumerator, as "SUM".
 const char* name(ReduceOp op);
 
+/// What all collectives have in common: Python's arguments `group` and `async_op`.
 struct CallOptions {
   ProcessGroup group = {};  ///< empty: the default group
-  bool async_op = false;
+  bool async_op = false;    ///< return at once; the Work tells when the result is ready
   std::optional<double> premul_factor = {};  ///< PREMUL_SUM: this rank's factor
 };
 
@@ -94,16 +97,20 @@ void send(at::Tensor tensor, int dst, int tag = 0, const ProcessGroup& group = {
 /// Blocks until the tensor has arrived. `src` -1: from any rank (gloo only). Returns the sender's
 /// global rank.
 int recv(at::Tensor tensor, int src = -1, int tag = 0, const ProcessGroup& group = {});
+/// @{
 /// Like send and recv, without blocking. Leave the tensor of isend unchanged and do not read that
 /// of irecv until the Work has ended.
 Work isend(at::Tensor tensor, int dst, int tag = 0, const ProcessGroup& group = {});
 Work irecv(at::Tensor tensor, int src = -1, int tag = 0, const ProcessGroup& group = {});
+/// @}
 /// One operation of batch_isend_irecv.
 struct P2POp {
-  enum class Kind { Send, Recv } kind;
+  /// Send: `tensor` goes to `peer`. Recv: `tensor` is overwritten by what `peer` sends.
+  enum class Kind { Send, Recv } kind;  ///< the direction
+  /// Read or written until the operation's Work has ended.
   at::Tensor tensor;
-  int peer;  ///< global rank
-  int tag = 0;
+  int peer;     ///< global rank
+  int tag = 0;  ///< as in send()
 };
 /// Starts all operations in this order; wait for all Works. nccl returns one Work for all of them,
 /// and then all tensors are on the same kind of device.
@@ -124,6 +131,7 @@ void monitored_barrier(const ProcessGroup& group = {},
 
 /// Switches the comparison before each collective on or off; do it on all ranks.
 void set_debug_checks(bool on);
+/// True if this process compares calls before each collective.
 bool debug_checks();
 
 }  // namespace cpprun::dist

@@ -17,24 +17,35 @@
 
 namespace cpprun::dist {
 
+/// The ranks of the default group in a grid, with a group for each line of it. Python counterpart:
+/// torch.distributed.device_mesh.DeviceMesh. A shared handle; init_device_mesh() makes it.
 class DeviceMesh {
  public:
+  /// "cpu" or "cuda", as init_device_mesh() was given it; the mesh moves no tensor there.
   const std::string& device_type() const;
+  /// Number of dimensions.
   int ndim() const;
+  /// The number of ranks along each dimension.
   const std::vector<int>& shape() const;
-  const std::vector<std::string>& mesh_dim_names() const;  ///< empty: no names
-  int size() const;                                        ///< all ranks
+  /// one name per dimension; empty: no names
+  const std::vector<std::string>& mesh_dim_names() const;
+  int size() const;  ///< ranks of the whole mesh
+  /// Ranks along one dimension. DistArgumentError if the mesh lacks it.
   int size(int mesh_dim) const;
 
+  /// @{
   /// The group of the ranks that differ from this one in that dimension only. Without an argument:
   /// of a mesh of one dimension. DistArgumentError for a dimension or name that the mesh lacks.
   ProcessGroup get_group() const;
   ProcessGroup get_group(int mesh_dim) const;
   ProcessGroup get_group(const std::string& mesh_dim_name) const;
-  /// This rank's position in that dimension.
+  /// @{
+  /// This rank's position in that dimension, from 0. DistArgumentError for a dimension or name that
+  /// the mesh lacks.
   int get_local_rank(int mesh_dim) const;
   int get_local_rank(const std::string& mesh_dim_name) const;
-  std::vector<int> get_coordinate() const;  ///< its position in all of them
+  /// this rank's position in each dimension
+  std::vector<int> get_coordinate() const;
   /// A mesh of this dimension only, through this rank.
   DeviceMesh operator[](const std::string& mesh_dim_name) const;
 

@@ -24,7 +24,10 @@
 
 namespace cpprun::dist {
 
-/// The same calls on serialized bytes; the ranks compare `type`.
+/// @{
+/// The object collectives below on serialized bytes. The ranks compare `type`; type_tag() makes it.
+/// gather_bytes() returns an empty list except on `dst`; recv_bytes() returns the sender's global
+/// rank.
 std::vector<std::string> all_gather_bytes(const std::string& bytes, std::string_view type,
                                           const ProcessGroup& group = {});
 std::vector<std::string> gather_bytes(const std::string& bytes, std::string_view type, int dst,
@@ -46,6 +49,7 @@ std::vector<std::string> serialize_all(const std::vector<T>& list) {
   for (const T& object : list) all.push_back(serialize<T>(object));
   return all;
 }
+/// @}
 
 template <class T>
 std::vector<T> deserialize_all(const std::vector<std::string>& list) {

@@ -25,6 +25,7 @@ namespace cpprun::dist {
 
 /// The default timeout of gloo, as torch's: 30 minutes.
 inline constexpr std::chrono::milliseconds kGlooTimeout{1'800'000};
+/// The default timeout of nccl, as torch's: 10 minutes.
 inline constexpr std::chrono::milliseconds kNcclTimeout{600'000};
 
 /// Options of one backend; Python: `pg_options`.
@@ -48,10 +49,12 @@ struct InitOptions {
   /// Of every collective, and of initialisation; default: kGlooTimeout or kNcclTimeout.
   std::optional<std::chrono::milliseconds> timeout = {};
   int world_size = -1;  ///< -1: from the URL, else the environment; an argument wins over both
+  /// -1: from the URL, else the environment; an argument wins over both
   int rank = -1;
   Store store = {};  ///< requires rank and world_size
+  /// The group's name in errors and in ProcessGroup::name(). Empty: a name that the SDK makes.
   std::string group_name = {};
-  BackendOptions pg_options = {};
+  BackendOptions pg_options = {};             ///< options of the backend
   std::optional<c10::Device> device_id = {};  ///< the device of this rank's collectives
 };
 
@@ -62,17 +65,22 @@ class ProcessGroup {
   struct State;  ///< dist/group_state.hpp
 
   ProcessGroup() = default;
+  /// For the SDK: a handle of `state`.
   explicit ProcessGroup(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  /// False for an empty handle.
   explicit operator bool() const { return state_ != nullptr; }
 
   int rank() const;  ///< this process's rank in the group; -1: it is not a member
-  int size() const;
+  int size() const;  ///< number of ranks
+  /// InitOptions::group_name, or the name that the SDK has made.
   const std::string& name() const;
   std::string backend() const;  ///< "gloo", "nccl" or "cpu:gloo,cuda:nccl"
+  /// The longest time that a collective of this group may take.
   std::chrono::milliseconds timeout() const;
   const std::vector<int>& ranks() const;  ///< global ranks, by group rank
   Store store() const;                    ///< with the group's prefix
 
+  /// For the SDK.
   const std::shared_ptr<State>& state() const { return state_; }
 
  private:
@@ -85,15 +93,21 @@ class ProcessGroup {
 class ProcessGroupGuard {
  public:
   ProcessGroupGuard() = default;
+  /// Destroys `group` at the end of the scope.
   explicit ProcessGroupGuard(ProcessGroup group) : group_(std::move(group)) {}
+  /// @{
+  /// Moves the duty to destroy the group.
   ProcessGroupGuard(ProcessGroupGuard&& other) noexcept = default;
   ProcessGroupGuard& operator=(ProcessGroupGuard&& other) noexcept {
     std::swap(group_, other.group_);
     return *this;
   }
+  /// @}
   ~ProcessGroupGuard();
 
+  /// The group that the guard destroys.
   const ProcessGroup& group() const { return group_; }
+  /// The guard stands for its group as an argument.
   operator const ProcessGroup&() const { return group_; }  // NOLINT: it stands for its group
 
  private:
@@ -114,11 +128,15 @@ void destroy_process_group();
 /// Destroys one group; the default group (or an empty handle) as above.
 void destroy_process_group(const ProcessGroup& group);
 
-bool is_initialized();
+bool is_initialized();            ///< whether there is a default group
 bool is_torchelastic_launched();  ///< by cpprun or torchrun
 ProcessGroup default_group();     ///< throws DistStateError if there is none
+/// @{
+/// Rank of this process in the group, and the number of its ranks. Rank -1: this process does not
+/// belong to it. Throws DistStateError without a default group, or for a group that was destroyed.
 int get_rank(const ProcessGroup& group = {});
 int get_world_size(const ProcessGroup& group = {});
+/// @}
 /// "gloo", "nccl" or "cpu:gloo,cuda:nccl".
 std::string get_backend(const ProcessGroup& group = {});
 int get_local_rank();    ///< LOCAL_RANK; 0 without a launcher
@@ -134,8 +152,8 @@ c10::Device local_device();
 ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options = {});
 /// Groups of consecutive ranks of the default group. `current`: the one that this rank is in.
 struct Subgroups {
-  ProcessGroup current;
-  std::vector<ProcessGroup> all;
+  ProcessGroup current;           ///< the group that this rank is in
+  std::vector<ProcessGroup> all;  ///< all groups, in the same order on all ranks
 };
 /// Cuts the world into groups of `group_size` ranks, by default of the ranks of one node
 /// (LOCAL_WORLD_SIZE). All ranks call it; options as in new_group. DistArgumentError: the world
@@ -145,9 +163,11 @@ Subgroups new_subgroups(std::optional<int> group_size = {}, const InitOptions& o
 /// that is in none.
 Subgroups new_subgroups_by_enumeration(const std::vector<std::vector<int>>& ranks_per_subgroup_list,
                                        const InitOptions& options = {});
+/// @{
 /// Converts between global rank and rank in the group. DistArgumentError: no such rank.
 int get_group_rank(const ProcessGroup& group, int global_rank);
 int get_global_rank(const ProcessGroup& group, int group_rank);
+/// @}
 
 /// What a backend supports, for tables and early checks.
 struct Capabilities {
@@ -155,9 +175,11 @@ struct Capabilities {
   std::set<std::string> reduce_ops;           ///< "SUM", ...; for all numbers
   std::set<std::string> integer_reduce_ops;   ///< for integers only
   std::set<std::string> emulated_reduce_ops;  ///< emulated by the SDK
-  bool has_cpu = false;
-  bool has_cuda = false;
+  bool has_cpu = false;                       ///< tensors on the CPU
+  bool has_cuda = false;                      ///< tensors on a GPU
 };
+/// `backend` as in InitOptions::backend. With two backends, what either of them supports.
+/// DistArgumentError for a name that is none.
 Capabilities capabilities(const std::string& backend);
 
 }  // namespace cpprun::dist

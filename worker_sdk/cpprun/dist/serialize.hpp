@@ -65,11 +65,14 @@ std::string number_tag() {
 
 }  // namespace detail
 
-/// Writes and reads one type and names it. Specialise it for types that the list above lacks. A
-/// value must take at least one byte, so that the reader can check a length against the bytes left.
+/// Writes and reads one type and names it: `static std::string tag()`, `static void
+/// write(ByteWriter&, const T&)` and `static T read(ByteReader&)`. Specialise it for types that the
+/// list above lacks. A value must take at least one byte, so that the reader can check a length
+/// against the bytes left.
 template <class T>
 struct Codec;
 
+/// A type that has a Codec.
 template <class T>
 concept Serializable = requires(const T& value, ByteWriter& to, ByteReader& from) {
   { Codec<T>::tag() } -> std::convertible_to<std::string>;
@@ -100,6 +103,7 @@ std::string type_tag() {
   return Codec<T>::tag();
 }
 
+/// The bytes of `value`, without its type.
 template <Serializable T>
 std::string serialize(const T& value) {
   ByteWriter to;
@@ -116,6 +120,7 @@ T deserialize(std::string_view bytes) {
   return value;
 }
 
+/// @cond
 template <class T>
 requires std::is_arithmetic_v<T>
 struct Codec<T> {
@@ -142,16 +147,21 @@ struct Codec<std::string> {
   static std::string read(ByteReader& from) { return std::string(from.text()); }
 };
 
-/// Keeps sizes, dtype, values and requires_grad, not strides. A CUDA tensor is restored on the
-/// reader's own GPU (`dist::local_device()`), others on the CPU. DistUnsupportedError for sparse
-/// and quantised tensors.
+/// @endcond
+/// Tensors: keeps sizes, dtype, values and requires_grad, not strides. A CUDA tensor is restored on
+/// the reader's own GPU (`dist::local_device()`), others on the CPU. DistUnsupportedError for
+/// sparse and quantised tensors.
 template <>
 struct Codec<at::Tensor> {
+  /// @{
+  /// As Codec describes them.
   static std::string tag() { return "tensor"; }
   static void write(ByteWriter& to, const at::Tensor& value);
   static at::Tensor read(ByteReader& from);
+  /// @}
 };
 
+/// @cond
 template <Serializable T>
 struct Codec<std::vector<T>> {
   static constexpr bool kIsPlain = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
@@ -287,5 +297,6 @@ struct Codec<T> {
     return value;
   }
 };
+/// @endcond
 
 }  // namespace cpprun::dist

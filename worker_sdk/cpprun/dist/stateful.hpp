@@ -15,7 +15,9 @@
 
 namespace cpprun {
 
+/// One entry of a StateDict.
 using StateValue = std::variant<int64_t, double, std::string, at::Tensor>;
+/// The state of an object, by name: what state_dict() returns.
 using StateDict = std::map<std::string, StateValue>;
 
 }  // namespace cpprun

@@ -16,11 +16,14 @@
 
 namespace cpprun::dist {
 
+/// An asynchronous collective: a shared handle, cheap to copy, which may be dropped. Python
+/// counterpart: torch.distributed.Work. Any thread.
 class Work {
  public:
   struct State;  ///< dist/work_state.hpp
 
   Work() = default;  ///< a work that has ended without an error
+  /// For the SDK: a handle of `state`.
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   /// Blocks until the work has ended; throws its error. CUDA: makes the current stream wait for the
@@ -34,6 +37,7 @@ class Work {
   /// The error of the work; null if it is running or has ended without one.
   std::exception_ptr exception() const;
 
+  /// For the SDK.
   const std::shared_ptr<State>& state() const { return state_; }
 
  private:
