@@ -23,16 +23,21 @@
 
 namespace cpprun::utils::checkpoint {
 
+/// Options of checkpoint(), under Python's names.
 struct CheckpointOptions {
   bool preserve_rng_state = true;  ///< false: faster, for functions without random numbers
 };
 
+/// A part of a model with any number of inputs and outputs. Undefined tensors are allowed.
 using Function = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+/// Calls `function` without a graph and returns its outputs; backward calls it again with the same
+/// inputs. With gradients disabled it only calls `function`.
 std::vector<at::Tensor> checkpoint(Function function, const std::vector<at::Tensor>& inputs,
                                    CheckpointOptions options = {});
 
-/// One tensor in, one tensor out.
+/// A part of a model with one input and one output.
 using TensorFunction = std::function<at::Tensor(const at::Tensor&)>;
+/// The same for one tensor in and one tensor out.
 at::Tensor checkpoint(TensorFunction function, const at::Tensor& input,
                       CheckpointOptions options = {});
 

@@ -12,6 +12,7 @@
 
 namespace cpprun::nn::parallel {
 
+/// Options of DistributedDataParallel, with the names and defaults of Python's constructor.
 struct DdpOptions {
   /// Empty, or one CUDA device that holds the whole module; inputs are then moved there. Must be
   /// empty for modules on the CPU or on several devices.
@@ -40,10 +41,11 @@ struct DdpOptions {
   std::set<std::string> ignored_parameters = {};
 };
 
+/// Options of DistributedDataParallel::join(), as in Python.
 struct JoinOptions {
   bool divide_by_initial_world_size = true;  ///< false: by the number of ranks that still have data
-  bool enable = true;
-  bool throw_on_early_termination = false;  ///< on all ranks, when one has no more data
+  bool enable = true;                        ///< false: join() does nothing
+  bool throw_on_early_termination = false;   ///< on all ranks, when one has no more data
 };
 
 /// Some parameters got no gradient in the last backward; names them. The next forward throws it, as

@@ -32,11 +32,18 @@
 
 namespace cpprun::nn::parallel {
 
+/// A module whose gradients are averaged over all ranks during backward. Python counterpart:
+/// torch.nn.parallel.DistributedDataParallel.
+///
 /// `Module`: the implementation class, that is `Net` for a class derived from torch::nn::Module,
-/// `FooImpl` for the TORCH_MODULE holder `Foo`.
+/// `FooImpl` for the TORCH_MODULE holder `Foo`. One thread; destroy it before the process group.
 template <class Module>
 class DistributedDataParallel {
  public:
+  /// @{
+  /// Wraps the module, which is on its device already. A collective: the ranks compare their
+  /// models, then get rank 0's parameters and buffers. Throws std::invalid_argument for options
+  /// that do not fit the module, DistMismatchError if ranks wrap different models or options.
   explicit DistributedDataParallel(std::shared_ptr<Module> module, DdpOptions options = {})
       : module_(std::move(module)), core_(module_, std::move(options)) {}
   explicit DistributedDataParallel(torch::nn::ModuleHolder<Module> holder, DdpOptions options = {})
@@ -59,6 +66,8 @@ class DistributedDataParallel {
     }
     return output;
   }
+  /// @}
+  /// The same as forward().
   template <class... Args>
   auto operator()(Args&&... args) {
     return forward(std::forward<Args>(args)...);
@@ -67,31 +76,42 @@ class DistributedDataParallel {
   /// The wrapped module: for its members, and for evaluation under torch::NoGradGuard. A backward
   /// after module().forward() averages nothing.
   Module& module() { return *module_; }
+  /// The wrapped module, shared.
   const std::shared_ptr<Module>& ptr() const { return module_; }
+  /// @{
   /// Gives this object, not the module, so that ddp->forward(x) is the same as ddp(x).
   DistributedDataParallel* operator->() { return this; }
   const DistributedDataParallel* operator->() const { return this; }
+  /// @}
   /// All parameters of the module, each once; for optimizers.
   std::vector<at::Tensor> parameters() const { return core_.parameters(); }
+  /// @{
+  /// Switches the wrapped module between training and evaluation.
   void train(bool on = true) { module_->train(on); }
   void eval() { module_->eval(); }
+  /// @}
 
+  /// @{
   /// Within the scope of the guard, backward accumulates gradients without averaging. Forward must
-  /// be inside the scope, too.
+  /// be inside the scope, too. no_sync_if(false) changes nothing.
   [[nodiscard]] NoSyncGuard no_sync() { return core_.no_sync_if(true); }
   [[nodiscard]] NoSyncGuard no_sync_if(bool on) { return core_.no_sync_if(on); }
+  /// @}
   /// For uneven inputs: ranks without data answer the collectives of the others until all have
   /// finished. Python: Join.
   [[nodiscard]] JoinGuard join(JoinOptions options = {}) { return core_.join(options); }
-  /// Works for gradient views, too; torch::optim::Optimizer::zero_grad throws for them.
+  /// Clears the gradients of all parameters. Works for gradient views, too;
+  /// torch::optim::Optimizer::zero_grad throws for them.
   void zero_grad(bool set_to_none = true) { core_.zero_grad(set_to_none); }
-  /// Call it once, before the first forward.
+  /// Replaces the averaging by `hook`. Call it once, before the first forward. Throws
+  /// std::invalid_argument for an empty or a second hook.
   void register_comm_hook(CommHook hook) { core_.register_comm_hook(std::move(hook)); }
   /// Name and value of sizes, times and options. Python: _get_ddp_logging_data.
   std::vector<std::pair<std::string, std::string>> logging_data() const {
     return core_.logging_data();
   }
 
+  /// For Snapshot: buckets and the state of the hook.
   DdpCore& core() { return core_; }
 
  private:

@@ -14,7 +14,9 @@ struct DdpState;  ///< ddp_state.hpp
 /// DistributedDataParallel.no_sync.
 class NoSyncGuard {
  public:
+  /// For DistributedDataParallel::no_sync(). `on` false: the guard changes nothing.
   NoSyncGuard(std::shared_ptr<DdpState> state, bool on);
+  /// Moves the duty to restore the averaging.
   NoSyncGuard(NoSyncGuard&& other) noexcept = default;
   NoSyncGuard& operator=(NoSyncGuard&&) = delete;
   ~NoSyncGuard();
@@ -30,7 +32,9 @@ class NoSyncGuard {
 /// cost.
 class JoinGuard {
  public:
+  /// For DistributedDataParallel::join().
   JoinGuard(std::shared_ptr<DdpState> state, const JoinOptions& options);
+  /// Moves the duty to call finish().
   JoinGuard(JoinGuard&& other) noexcept = default;
   JoinGuard& operator=(JoinGuard&&) = delete;
   /// Calls finish(), unless it was called or an exception unwinds the stack. The next forward
