@@ -16,12 +16,15 @@
 
 namespace cpprun::optim {
 
+/// Options of Autocast: Python's keyword arguments.
 struct AutocastOptions {
   std::optional<at::ScalarType> dtype = {};  ///< default: bfloat16 on CPU, float16 on CUDA
-  bool enabled = true;
-  std::optional<bool> cache_enabled = {};  ///< cache casts of weights; default: unchanged
+  bool enabled = true;                       ///< false: switches autocast off within this one
+  std::optional<bool> cache_enabled = {};    ///< cache casts of weights; default: unchanged
 };
 
+/// While it lives, operations of this thread that profit from it run in float16 or bfloat16. Python
+/// counterpart: torch.autocast.
 class Autocast {
  public:
   /// As in Python, warns and has no effect without a GPU, or with another dtype than float16 and

@@ -15,6 +15,8 @@
 
 namespace cpprun::optim {
 
+/// Several schedules at once: each step() steps all of them, one after another. Python counterpart:
+/// torch.optim.lr_scheduler.ChainedScheduler.
 class ChainedScheduler : public LRScheduler {
  public:
   /// Throws std::invalid_argument unless there is a scheduler, all use one optimizer and none is a

@@ -14,21 +14,28 @@
 
 namespace cpprun::optim {
 
+/// torch::optim::SGD with Python's `fused=True`.
 class FusedSGD : public torch::optim::SGD {
  public:
   using SGD::SGD;
+  /// Updates all parameters that have a gradient. `closure`, if given, is called first, with
+  /// gradients enabled; the result is its loss, else undefined.
   at::Tensor step(LossClosure closure = nullptr) override;
 };
 
+/// torch::optim::Adam with Python's `fused=True`.
 class FusedAdam : public torch::optim::Adam {
  public:
   using Adam::Adam;
+  /// As FusedSGD::step().
   at::Tensor step(LossClosure closure = nullptr) override;
 };
 
+/// torch::optim::AdamW with Python's `fused=True`.
 class FusedAdamW : public torch::optim::AdamW {
  public:
   using AdamW::AdamW;
+  /// As FusedSGD::step().
   at::Tensor step(LossClosure closure = nullptr) override;
 };
 

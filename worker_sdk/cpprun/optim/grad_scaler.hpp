@@ -28,8 +28,9 @@ class Optimizer;
 
 namespace cpprun::optim {
 
+/// Options of GradScaler, with Python's names and defaults; `sync_found_inf` in addition.
 struct GradScalerOptions {
-  double init_scale = 65536.0;
+  double init_scale = 65536.0;     ///< the factor before the first update()
   double growth_factor = 2.0;      ///< > 1
   double backoff_factor = 0.5;     ///< < 1
   int64_t growth_interval = 2000;  ///< finite steps in a row before the factor grows
@@ -38,14 +39,18 @@ struct GradScalerOptions {
   dist::ProcessGroup process_group = {};  ///< for sync_found_inf; empty: the default group
 };
 
+/// Scales the loss so that small float16 gradients do not become zero, and skips steps with
+/// infinities. Python counterpart: torch.amp.GradScaler. One thread.
 class GradScaler {
  public:
-  /// Throws std::invalid_argument for factors out of range.
+  /// Throws std::invalid_argument unless growth_factor > 1 and backoff_factor < 1.
   explicit GradScaler(GradScalerOptions options = {});
 
-  /// Returns `output` times the factor, for backward().
+  /// @{
+  /// Returns `output` times the factor, for backward(); unchanged when not enabled.
   at::Tensor scale(const at::Tensor& output);
   std::vector<at::Tensor> scale(const std::vector<at::Tensor>& outputs);
+  /// @}
   /// Divides the optimizer's gradients by the factor; call it before clip_grad_norm_. step() calls
   /// it if the program did not. Throws std::logic_error if called twice for one optimizer before
   /// update(), std::invalid_argument for float16 gradients.
@@ -56,8 +61,9 @@ class GradScaler {
   /// it to `new_scale`.
   void update(std::optional<double> new_scale = std::nullopt);
 
-  double get_scale() const;  ///< synchronises with a GPU
-  bool is_enabled() const { return options_.enabled; }
+  /// The factor: init_scale before the first scale(), 1 when not enabled. Synchronises with a GPU.
+  double get_scale() const;
+  bool is_enabled() const { return options_.enabled; }  ///< GradScalerOptions::enabled
 
   /// The five entries of Python; empty when not enabled. Call it between update() and scale().
   std::map<std::string, double> state_dict() const;

@@ -34,9 +34,13 @@ using SchedulerState = std::map<std::string, double>;
 /// One number for all parameter groups, or one for each: `.max_lr = 0.1`, `.max_lr = {0.1, 0.01}`.
 class PerGroup {
  public:
+  /// One number for all groups.
   PerGroup(double all) : values_{all} {}  // NOLINT: implicit on purpose
+  /// @{
+  /// One number for each group, in the order of the optimizer's groups.
   PerGroup(std::initializer_list<double> each) : values_(each), is_list_(true) {}
   PerGroup(std::vector<double> each) : values_(std::move(each)), is_list_(true) {}  // NOLINT
+  /// @}
 
   /// One number for each of `groups`. Throws std::invalid_argument that names `what` if a list has
   /// another length.
@@ -50,8 +54,11 @@ class PerGroup {
 class StateFields;    ///< state_fields.hpp: the members that state_dict() saves
 struct InitialRates;  ///< the rates that an optimizer's groups had before any scheduler
 
+/// The base class of the learning rate schedulers, also for schedulers of your own. Python
+/// counterpart: torch.optim.lr_scheduler.LRScheduler. One thread.
 class LRScheduler {
  public:
+  /// The optimizer keeps its rates. With its last scheduler, its base rates are forgotten.
   virtual ~LRScheduler();
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
@@ -63,6 +70,7 @@ class LRScheduler {
   std::vector<double> get_last_lr() const { return last_lr_; }
   /// Number of steps, under Python's name.
   int64_t last_epoch() const { return last_epoch_; }
+  /// The optimizer of the constructor.
   torch::optim::Optimizer& optimizer() const { return optimizer_; }
 
   /// The whole state, including the current rates (and momenta) of the optimizer's groups: loading
@@ -74,6 +82,8 @@ class LRScheduler {
   virtual void load_state_dict(const SchedulerState& state);
 
  protected:
+  /// Takes the groups' rates as base rates, if `optimizer` has no other scheduler. A derived class
+  /// then calls initial_step() in its constructor.
   explicit LRScheduler(torch::optim::Optimizer& optimizer);
 
   /// One rate per parameter group, for last_epoch_. May set momenta.
@@ -84,17 +94,25 @@ class LRScheduler {
   /// Visits common_fields, and all members of the class that change or were options. The default is
   /// for classes of the user: no name and no members.
   virtual void fields(StateFields& fields);
+  /// `kind`, the name of the class, and the members of this class.
   void common_fields(StateFields& fields, const char* kind);
   /// The first step of a schedule; the most derived class's constructor and SequentialLR call it.
   virtual void initial_step();
-  /// For SequentialLR: reverts the counters that initial_step() changed; starts a later schedule.
+  /// @{
+  /// For SequentialLR. undo_initial_step() reverts the counters that initial_step() changed;
+  /// begin_late() starts a later schedule at its first step.
   virtual void undo_initial_step() { --last_epoch_; }
   virtual void begin_late();
+  /// @}
 
+  /// The rates that the optimizer's groups have now.
   std::vector<double> current_lr() const;
   void set_lr(const std::vector<double>& lr);  ///< sets all groups and last_lr_
+  /// The rates that the groups had before any scheduler.
   std::vector<double> initial_lr() const;
+  /// Replaces them, as a class does whose options have the base rates.
   void set_initial_lr(const std::vector<double>& lr);
+  /// Parameter groups of the optimizer.
   size_t group_count() const { return optimizer_.param_groups().size(); }
   /// f(current rate, base rate) for each group.
   template <class F>
@@ -104,9 +122,16 @@ class LRScheduler {
     return rates;
   }
 
+  /// The optimizer whose rates this object sets.
   torch::optim::Optimizer& optimizer_;
+  /// @{
+  /// Base rates and the rates of the last step(), one per group.
   std::vector<double> base_lrs_, last_lr_;
+  /// @}
+  /// @{
+  /// Python's counters of these names: -1 and 0 before initial_step().
   int64_t last_epoch_ = -1, step_count_ = 0;
+  /// @}
   bool is_initial_ = false;  ///< within initial_step
   friend class SequentialLR;
 

@@ -16,6 +16,7 @@
 
 namespace cpprun::optim {
 
+/// Several schedules, one after another. Python counterpart: torch.optim.lr_scheduler.SequentialLR.
 class SequentialLR : public LRScheduler {
  public:
   /// Schedule i + 1 begins at step milestones[i]. All schedulers must use `optimizer`; none may be

@@ -34,6 +34,7 @@ MultiAvgFn get_ema_multi_avg_fn(double decay = 0.999);
 /// The mean of all models so far.
 MultiAvgFn get_swa_multi_avg_fn();
 
+/// Options of AveragedModel, with Python's names.
 struct AveragedModelOptions {
   MultiAvgFn multi_avg_fn = {};  ///< empty: the mean of all models so far
   bool use_buffers = false;      ///< average buffers too; else copy them
@@ -47,6 +48,8 @@ void update_average(torch::nn::Module& averaged, const torch::nn::Module& model,
                     at::Tensor& n_averaged, const AveragedModelOptions& options);
 }  // namespace detail
 
+/// A second model whose parameters are a running average of the trained one's. Python counterpart:
+/// torch.optim.swa_utils.AveragedModel. `Net`: the implementation class of the model. One thread.
 template <class Net>
 class AveragedModel : public torch::nn::Module {
  public:
@@ -63,6 +66,7 @@ class AveragedModel : public torch::nn::Module {
     detail::copy_parameters(*module, model);
   }
 
+  /// The forward of the averaged model, `module`.
   template <class... Inputs>
   auto forward(Inputs&&... inputs) {
     return module->forward(std::forward<Inputs>(inputs)...);
@@ -73,6 +77,7 @@ class AveragedModel : public torch::nn::Module {
     detail::update_average(*module, model, n_averaged, options_);
   }
 
+  /// The averaged model, for its members and for saving it by itself.
   std::shared_ptr<Net> module;
   at::Tensor n_averaged;  ///< number of models in the average
 
