@@ -19,7 +19,7 @@ namespace cpprun::optim {
 /// gamma ^ step.
 enum class CyclicMode { Triangular, Triangular2, ExpRange };
 /// The argument of scale_fn: the number of the cycle, from 1, or of the step, from 0.
-enum class ScaleMode { Cycle, Iterations };  ///< the argument of scale_fn
+enum class ScaleMode { Cycle, Iterations };
 
 /// Options of CyclicLR, with Python's names and defaults.
 struct CyclicLROptions {

@@ -29,21 +29,28 @@ namespace cpprun {
 /// The tensors of a model, in one file or in several with an index.
 class Safetensors {
  public:
-  /// `path`: a .safetensors file, a model.safetensors.index.json, or a folder with either.
+  /// `path`: a .safetensors file, a model.safetensors.index.json, or a folder with either. Reads
+  /// and checks the headers only.
   explicit Safetensors(const std::string& path);
   ~Safetensors();
+  /// Moves the open files. Afterwards the other object may only be assigned to or destroyed.
   Safetensors(Safetensors&&) noexcept;
+  /// As the move constructor; closes the files that this object had.
   Safetensors& operator=(Safetensors&&) noexcept;
 
   std::vector<std::string> names() const;  ///< sorted
+  /// True if a file has a tensor of this name.
   bool contains(const std::string& name) const;
+  /// The sizes of a tensor's dimensions; empty for a scalar.
   std::vector<int64_t> shape(const std::string& name) const;
-  std::string dtype(const std::string& name) const;  ///< "bfloat16"
+  /// The dtype under torch's name, as "bfloat16".
+  std::string dtype(const std::string& name) const;
   /// On the CPU, in the memory that the file is mapped to: nothing is read before it is used.
   /// Writing changes this process's copy only. It may outlive this object.
   at::Tensor tensor(const std::string& name) const;
   /// Overwrites `into`, which has the same shape, any device and any dtype.
   void read(const std::string& name, const at::Tensor& into) const;
+  /// The texts of the files' `__metadata__`.
   const std::map<std::string, std::string>& metadata() const;
 
  private:
@@ -55,10 +62,14 @@ class Safetensors {
 /// `to` replaces it; each `*` of `from` stands for one part between dots, and the `*` of `to` takes
 /// them over in the same order. Empty `to`: the tensor is not used.
 struct NameRule {
+  /// @{
+  /// The beginning of a name in the file, and what replaces it in the module.
   std::string from, to;
+  /// @}
   bool is_transposed = false;  ///< swap the two dimensions, as for GPT-2's Conv1D
 };
 
+/// Options of load_safetensors().
 struct LoadSafetensorsOptions {
   /// The first rule that fits a name applies; other names stay as they are.
   std::vector<NameRule> names = {};

@@ -53,6 +53,7 @@ struct Tracked;
 
 namespace cpprun {
 
+/// Where a Snapshot keeps its files, how many, and what it refuses.
 struct SnapshotOptions {
   /// Each snapshot is a folder `DIR/step-N/`. Default: CPPRUN_SNAPSHOT_DIR, which cpprun sets from
   /// `--snapshot-dir`, else "snapshots".
@@ -71,23 +72,30 @@ struct SnapshotOptions {
 
 /// When maybe_save() saves: as soon as one of the conditions holds. Zero disables a condition.
 struct SaveWhen {
+  /// Save when `step` is a multiple of this.
   int64_t every_steps = 0;
+  /// Save when this time has passed since the last save.
   std::chrono::milliseconds every{0};
   /// The interval that loses the least time: sqrt(2 x cost of a save x time between failures), both
   /// measured in this job (J. W. Young, 1974).
   bool auto_interval = false;
 };
 
+/// Where resume() has found the state. None: nowhere, so training starts anew.
 enum class SnapshotSource { None, InMemorySnapshot, Disk };
 
+/// The result of Snapshot::resume().
 struct Resumed {
-  SnapshotSource source = SnapshotSource::None;
-  int64_t step = 0;
+  SnapshotSource source = SnapshotSource::None;  ///< where the state comes from
+  int64_t step = 0;  ///< optimizer steps that the state has seen; 0 if there is none
   std::string path;  ///< folder or file; empty unless source is Disk
+  /// True if there was a snapshot.
   explicit operator bool() const { return source != SnapshotSource::None; }
 };
-const char* name(SnapshotSource source);  ///< "memory", "disk", "none"
+/// "memory", "disk" or "none".
+const char* name(SnapshotSource source);
 
+/// Options of Snapshot::resume().
 struct ResumeOptions {
   /// Ignores snapshots of this and later steps, wherever they are: the way back from a state that
   /// is spoilt. The next save sets the later ones on disk aside. A restarted program that passes
@@ -95,10 +103,12 @@ struct ResumeOptions {
   int64_t before_step = std::numeric_limits<int64_t>::max();
 };
 
+/// Options of Snapshot::track() for a module.
 struct TrackModule {
   /// As in Python's load_state_dict: a name that only the file or only the module has is an error.
   bool strict = true;
 };
+/// Options of Snapshot::track() for a value.
 struct TrackValue {
   bool is_per_rank = false;  ///< false: all ranks resume with rank 0's value
 };
@@ -210,6 +220,9 @@ concept StatefulSampler = !HasOverload<T> && requires(T & object, const T& same)
 };
 }  // namespace detail
 
+/// Everything that is needed to continue a training exactly, kept on disk and in memory. All ranks
+/// make the same calls in the same order, from one thread each. The text of this file has an
+/// example and the rules.
 class Snapshot {
  public:
   /// Throws std::invalid_argument for contradictory options, std::logic_error when a launcher
@@ -219,29 +232,42 @@ class Snapshot {
   Snapshot& operator=(const Snapshot&) = delete;
   ~Snapshot();  ///< waits for a running save
 
+  /// A module by its parameters and buffers.
+  ///
   /// Track each object once, under a name of its own; std::invalid_argument if the name or the
-  /// object is tracked already. Overloads without a name use "model", "optimizer", "scheduler" and
-  /// "sampler".
+  /// object is tracked already. Overloads without a name use "model", "optimizer", "scheduler",
+  /// "sampler" and "scaler".
   Snapshot& track(const std::string& name, torch::nn::Module& model, TrackModule options = {});
-  /// With `model`, the file identifies parameters by name, so that layers may be added or removed
-  /// between two runs; without, by position.
+  /// An optimizer of the parameters of `model`. The file identifies them by name, so that layers
+  /// may be added or removed between two runs. Throws std::invalid_argument for LBFGS.
   Snapshot& track(const std::string& name, torch::optim::Optimizer& optimizer,
                   const torch::nn::Module& model);
+  /// The same with the names of the modules that are tracked already. If it has parameters of other
+  /// modules too, the file identifies all by position.
   Snapshot& track(const std::string& name, torch::optim::Optimizer& optimizer);
+  /// A scheduler, by its state_dict() and the rates of its optimizer.
   Snapshot& track(const std::string& name, optim::LRScheduler& scheduler);
+  /// A sampler, by its position; resume() continues within the epoch, also with another number of
+  /// ranks.
   Snapshot& track(const std::string& name, data::DistributedSampler& sampler);
+  /// A GradScaler, by Python's entries of its state.
   Snapshot& track(const std::string& name, optim::GradScaler& scaler);
   /// The random number generators of each rank: the CPU's, and that of the rank's GPU.
   Snapshot& track_rng();
+  /// @{
+  /// A value of the program. A rank that the saved world did not have keeps its value if
+  /// `is_per_rank`.
   Snapshot& track(const std::string& name, bool& value, TrackValue options = {});
   Snapshot& track(const std::string& name, int& value, TrackValue options = {});
   Snapshot& track(const std::string& name, int64_t& value, TrackValue options = {});
   Snapshot& track(const std::string& name, double& value, TrackValue options = {});
   Snapshot& track(const std::string& name, std::string& value, TrackValue options = {});
   Snapshot& track(const std::string& name, at::Tensor& value, TrackValue options = {});
+  /// @}
   /// Any other state, as text or bytes; for instance a std::mt19937 through its stream operators.
   Snapshot& track_state(const std::string& name, std::function<std::string()> save,
                         std::function<void(const std::string&)> load, TrackValue options = {});
+  /// A nlohmann::json, or a value of another class with dump() and a static parse(), as text.
   template <detail::JsonLike Json>
   Snapshot& track(const std::string& name, Json& value, TrackValue options = {}) {
     return track_state(
@@ -294,11 +320,15 @@ class Snapshot {
     }
     return *this;
   }
+  /// An optimizer of a model inside DistributedDataParallel, std::shared_ptr or a TORCH_MODULE
+  /// holder.
   template <class Model>
   requires detail::ModuleLike<std::remove_cvref_t<Model>> Snapshot& track(
       const std::string& name, torch::optim::Optimizer& optimizer, Model&& model) {
     return track(name, optimizer, detail::module_of(model));
   }
+  /// track() under the default name of the object's kind: "model", "optimizer", "scheduler",
+  /// "sampler" or "scaler".
   template <class First, class... Rest>
   requires(!std::convertible_to<First, std::string>) Snapshot& track(First&& first,
                                                                      Rest&&... rest) {

@@ -33,6 +33,8 @@
 
 namespace cpprun {
 
+/// The training loop of PyTorch's DDP tutorial, with snapshots. Subclasses override its steps.
+///
 /// `Module`: as for DistributedDataParallel; forward() takes one tensor. `Dataset`: stateless; its
 /// batches have `data` and `target`, with the batch as first dimension (torch::data::Example<>
 /// after Stack<>). `S`: any data::Sampler.
@@ -104,9 +106,12 @@ class Trainer {
   int gpu_id() const { return core_.gpu_id(); }    ///< LOCAL_RANK
   int epochs_run() const { return epochs_run_; }   ///< completed epochs
   bool is_stopped() const { return is_stopped_; }  ///< by a stop request, before max_epochs
+  /// The wrapped model; model().module() is the caller's.
   nn::parallel::DistributedDataParallel<Module>& model() { return model_; }
+  /// The caller's optimizer.
   torch::optim::Optimizer& optimizer() { return optimizer_; }
-  S& sampler() { return *sampler_; }
+  S& sampler() { return *sampler_; }  ///< shared with the data loader
+  /// The options of the constructor.
   const TrainerOptions& options() const { return options_; }
   /// The loss of this rank's last batch: a detached scalar; undefined before the first batch.
   const at::Tensor& last_loss() const { return last_loss_; }
@@ -155,6 +160,7 @@ class Trainer {
   /// can continue there, or after an epoch that save_snapshot() did not save (true).
   virtual void on_stop(int epoch, bool) { save_snapshot(epoch); }
 
+  /// Completed epochs, over all runs; train() and load_snapshot() set it.
   int epochs_run_ = 0;
 
  private:

@@ -43,7 +43,7 @@ void report_ready();
 void report_to_agent(std::string_view why);
 /// True if the agent (or SIGTERM, with MainOptions::handles_sigterm) asks to stop: save, then end.
 bool should_stop();
-bool has_agent();
+bool has_agent();  ///< whether an agent of cpprun answers; false under torchrun
 
 /// Names a part of the program for the hang detector, from construction to destruction: a worker
 /// that stays longer than `limit` in it hangs. Without a limit the agent learns one from the times
@@ -51,7 +51,9 @@ bool has_agent();
 /// to it. Nested on one thread; the inner one counts.
 class Section {
  public:
+  /// Enters the section. `limit` 0: the agent learns one.
   explicit Section(std::string_view name, std::chrono::nanoseconds limit = {});
+  /// Leaves it, in the thread that constructed it.
   ~Section();
   Section(const Section&) = delete;
   Section& operator=(const Section&) = delete;

@@ -16,6 +16,8 @@
 
 namespace cpprun::worker {
 
+/// Memory in which a worker keeps the state of its training for the worker that replaces it. Any
+/// thread, one at a time per Arena.
 class Arena {
  public:
   /// This local rank's arena, at least `bytes` bytes: the same memory as in the round before and as
@@ -29,10 +31,14 @@ class Arena {
   /// (Refused): that local rank has no arena, or there is no agent.
   static Result<Arena> of(int local_rank);
 
+  /// @{
+  /// Move the mapping; addresses in it stay the same.
   Arena(Arena&& other) noexcept : memory_(std::exchange(other.memory_, {})), kind_(other.kind_) {}
   Arena& operator=(Arena&& other) noexcept;
+  /// @}
   ~Arena();
 
+  /// The memory, at a page's start. It is valid until the Arena is destroyed.
   std::span<const std::byte> bytes() const { return memory_; }
   /// Requires that this is not another worker's arena.
   std::span<std::byte> writable();

@@ -16,6 +16,7 @@
 
 namespace cpprun::worker {
 
+/// What became of a report.
 enum class Reported {
   Written,
   NoFile,       ///< TORCHELASTIC_ERROR_FILE is not set
@@ -23,11 +24,12 @@ enum class Reported {
   Failed,       ///< the file could not be written; errno has the reason
 };
 
-/// The content of a report. `stack` may be empty. `is_consequence`: the error follows from the end
-/// of another worker (extraInfo gets "consequence_of": "peer").
+/// The content of a report.
 struct ErrorText {
-  std::string_view message{};
-  std::string_view stack{};
+  std::string_view message{};  ///< what went wrong: type and text of the exception
+  std::string_view stack{};    ///< one line per call; may be empty
+  /// True if the error follows from the end of another worker: extraInfo gets "consequence_of":
+  /// "peer".
   bool is_consequence = false;
 };
 
@@ -37,10 +39,12 @@ void set_error_file(const std::string& path);
 /// The path, or "" if there is none.
 const char* error_file() noexcept;
 
-/// Any thread. Safe in a signal handler after set_error_file.
+/// Writes the report unless this process has written one. Any thread. Safe in a signal handler
+/// after set_error_file.
 Reported write_error_file(const ErrorText& text) noexcept;
 
-/// For programs that end by themselves after an error of their own. Does not end the process.
+/// For programs that end by themselves after an error of their own: writes `message` to
+/// TORCHELASTIC_ERROR_FILE. Does not end the process.
 Reported report_error(std::string_view message);
 
 /// True if `text` contains one of the messages with which Gloo, NCCL, TCPStore and the kernel

@@ -23,9 +23,14 @@
 
 namespace cpprun::worker {
 
+/// Which call asks. Starting: cpprun::main. Training: fault_point(). Saving: request_commit(), just
+/// before a snapshot gets its final name.
 enum class FaultPhase { Starting, Training, Saving };
 
+/// One fault of CPPRUN_FAULTS: what happens, and when.
 struct Fault {
+  /// Kill, Stop, Exit, Throw and Slow are the kinds of the same names. Request is `ask`: the agent
+  /// carries the fault out. ReportProgress is `tell`: no fault, only the report of each step.
   enum class FaultKind {
     Kill,
     Stop,
@@ -34,28 +39,41 @@ struct Fault {
     Slow,
     Request,
     ReportProgress
-  } what = FaultKind::Kill;
+  } what = FaultKind::Kill;  ///< the kind
+  /// @{
+  /// The condition of this name; empty: any value matches.
   std::optional<int64_t> rank, node, step, epoch, attempt, round;
+  /// @}
+  /// Empty: any phase but Saving; with `number`, Training only.
   std::optional<FaultPhase> phase;
   std::optional<int64_t> number;  ///< in the job's fault plan
-  int code = 1;
-  int64_t slow_ms = 0;
+  int code = 1;                   ///< exit code of Exit, 0 to 255
+  int64_t slow_ms = 0;            ///< duration of Slow in milliseconds, at most a day
 };
 
+/// A fault with its text, for messages.
 struct NamedFault {
-  Fault fault;
+  Fault fault;       ///< as parsed
   std::string text;  ///< the fault's part of CPPRUN_FAULTS
 };
 /// Parses the value of CPPRUN_FAULTS and skips empty parts. Error (BadValue): shows the whole
 /// value, the wrong word and the known ones.
 Result<std::vector<NamedFault>> parse_faults(std::string_view value);
 
+/// Where a worker is: what conditions are compared with.
 struct FaultPlace {
+  /// @{
+  /// As in Environment.
   int64_t rank = 0, attempt = 0, round = 0;
+  /// @}
+  /// @{
+  /// As the program has passed them to fault_point(); empty: it has not.
   std::optional<int64_t> step{}, epoch{};
-  int64_t node = 0;
-  FaultPhase phase = FaultPhase::Training;
+  /// @}
+  int64_t node = 0;                         ///< Environment::group_rank
+  FaultPhase phase = FaultPhase::Training;  ///< which call asks
 };
+/// True if `place` meets all conditions of `fault`.
 bool fits(const Fault& fault, const FaultPlace& place);
 
 /// Thrown by a fault of kind `throw`.

@@ -25,11 +25,13 @@
 
 namespace cpprun {
 
+/// The arguments of the program's main.
 struct Args {
-  int argc = 0;
-  char** argv = nullptr;
+  int argc = 0;           ///< number of entries of argv
+  char** argv = nullptr;  ///< ends with a null pointer
 };
 
+/// Options of cpprun::main.
 struct MainOptions {
   /// SIGTERM only makes worker::should_stop() true; the launcher sends SIGKILL after its
   /// --shutdown-timeout.

@@ -12,9 +12,11 @@
 
 namespace cpprun::worker {
 
+/// The agent's answer to request_commit().
 struct CommitPermission {
-  bool is_permitted = true;
-  std::string why;  ///< the reason of a refusal
+  bool is_permitted = true;  ///< false: leave the snapshot under its temporary name
+  std::string why;           ///< the reason of a refusal
+  /// The same as is_permitted.
   explicit operator bool() const { return is_permitted; }
 };
 
