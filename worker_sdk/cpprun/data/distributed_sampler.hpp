@@ -27,7 +27,7 @@ struct DistributedSamplerOptions {
   std::optional<int> num_replicas = {};  ///< default: the default group's; 1 without a group
   std::optional<int> rank = {};          ///< default: this process's rank
   bool shuffle = true;                   ///< another order in each epoch; false: ascending
-  /// of the order, together with the epoch; equal on all ranks
+  /// Of the order, together with the epoch; equal on all ranks.
   uint64_t seed = 0;
   bool drop_last = false;  ///< drop the end instead of padding it
 };

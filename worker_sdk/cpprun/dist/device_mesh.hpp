@@ -27,7 +27,7 @@ class DeviceMesh {
   int ndim() const;
   /// The number of ranks along each dimension.
   const std::vector<int>& shape() const;
-  /// one name per dimension; empty: no names
+  /// One name per dimension; empty: no names.
   const std::vector<std::string>& mesh_dim_names() const;
   int size() const;  ///< ranks of the whole mesh
   /// Ranks along one dimension. DistArgumentError if the mesh lacks it.
@@ -39,12 +39,14 @@ class DeviceMesh {
   ProcessGroup get_group() const;
   ProcessGroup get_group(int mesh_dim) const;
   ProcessGroup get_group(const std::string& mesh_dim_name) const;
+  /// @}
   /// @{
   /// This rank's position in that dimension, from 0. DistArgumentError for a dimension or name that
   /// the mesh lacks.
   int get_local_rank(int mesh_dim) const;
   int get_local_rank(const std::string& mesh_dim_name) const;
-  /// this rank's position in each dimension
+  /// @}
+  /// This rank's position in each dimension.
   std::vector<int> get_coordinate() const;
   /// A mesh of this dimension only, through this rank.
   DeviceMesh operator[](const std::string& mesh_dim_name) const;
