@@ -3,7 +3,7 @@
 #
 #   --test       the tools of the tests; includes --python and --docs
 #   --python     .venv, a virtual environment with torch and pytest
-#   --docs       build/venv-docs, an environment with MkDocs
+#   --docs       Doxygen and build/venv-docs, an environment with MkDocs
 #   --browser    a browser for the tests of the dashboard
 #   --frameworks build/venv-frameworks: .venv with Lightning, transformers, Accelerate; in --test
 #   --newest     build/venv-newest, an environment with the newest torch
@@ -24,6 +24,7 @@ for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
           util-linux systemd man-db tmux zsh tcsh fish openssl python3-fusepy)
+for_docs=(python3 python3-venv doxygen)
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
@@ -43,7 +44,7 @@ servers=no
 for option in "$@"; do
   case $option in
     --test)
-      want+=("${for_python[@]}" "${for_test[@]}")
+      want+=("${for_python[@]}" "${for_test[@]}" "${for_docs[@]}")
       venv=yes
       docs=yes
       frameworks=yes
@@ -51,7 +52,7 @@ for option in "$@"; do
       ;;
     --frameworks) want+=("${for_python[@]}"); venv=yes; frameworks=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
-    --docs) want+=(python3 python3-venv); docs=yes ;;
+    --docs) want+=("${for_docs[@]}"); docs=yes ;;
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;

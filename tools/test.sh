@@ -180,6 +180,7 @@ stage_style() {
 # The site that mkdocs.yml describes, and all links of all pages.
 stage_docs() {
   tools/deps.sh --docs
+  tools/api_reference.py
   NO_MKDOCS_2_WARNING=1 build/venv-docs/bin/mkdocs build -q
   "$python" tools/check_docs.py
 }

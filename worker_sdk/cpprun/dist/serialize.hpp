@@ -1,12 +1,14 @@
-// Converts objects to bytes and back, for objects.hpp and for programs that store objects.
-//
-//   std::string bytes = dist::serialize(std::map<std::string, double>{{"auc", 0.97}});
-//   auto scores = dist::deserialize<std::map<std::string, double>>(bytes);
-//
-// Serializable types: numbers, bool, std::string, std::vector, std::array, std::map, std::optional,
-// std::pair, std::tuple, at::Tensor, JSON-like types (`dump()` and a static `parse()`), and user
-// types with `std::string to_bytes(const T&)` and `void from_bytes(std::string_view, T&)` found by
-// argument-dependent lookup. The bytes hold values only; compare types by type_tag. Any thread.
+/// @file
+/// Converts objects to bytes and back, for objects.hpp and for programs that store objects.
+///
+///     std::string bytes = dist::serialize(std::map<std::string, double>{{"auc", 0.97}});
+///     auto scores = dist::deserialize<std::map<std::string, double>>(bytes);
+///
+/// Serializable types: numbers, bool, std::string, std::vector, std::array, std::map,
+/// std::optional, std::pair, std::tuple, at::Tensor, JSON-like types (`dump()` and a static
+/// `parse()`), and user types with `std::string to_bytes(const T&)` and `void
+/// from_bytes(std::string_view, T&)` found by argument-dependent lookup. The bytes hold values
+/// only; compare types by type_tag. Any thread.
 #pragma once
 
 #include <array>
@@ -26,9 +28,9 @@
 
 namespace cpprun::dist {
 
-// Has `static constexpr std::string_view kSerialName = "shop::Order/2";`: its name and version. For
-// other classes the name is the compiler's spelling, which is the same in g++ and clang++ unless
-// the class is a template.
+/// Has `static constexpr std::string_view kSerialName = "shop::Order/2";`: its name and version.
+/// For other classes the name is the compiler's spelling, which is the same in g++ and clang++
+/// unless the class is a template.
 template <class T>
 concept NamesItself = requires {
   { T::kSerialName } -> std::convertible_to<std::string_view>;
@@ -63,11 +65,14 @@ std::string number_tag() {
 
 }  // namespace detail
 
-// Writes and reads one type and names it. Specialise it for types that the list above lacks. A
-// value must take at least one byte, so that the reader can check a length against the bytes left.
+/// Writes and reads one type and names it: `static std::string tag()`, `static void
+/// write(ByteWriter&, const T&)` and `static T read(ByteReader&)`. Specialise it for types that the
+/// list above lacks. A value must take at least one byte, so that the reader can check a length
+/// against the bytes left.
 template <class T>
 struct Codec;
 
+/// A type that has a Codec.
 template <class T>
 concept Serializable = requires(const T& value, ByteWriter& to, ByteReader& from) {
   { Codec<T>::tag() } -> std::convertible_to<std::string>;
@@ -75,7 +80,7 @@ concept Serializable = requires(const T& value, ByteWriter& to, ByteReader& from
   { Codec<T>::read(from) } -> std::same_as<T>;
 };
 
-// User types: `to_bytes` and `from_bytes` in the namespace of the class.
+/// User types: `to_bytes` and `from_bytes` in the namespace of the class.
 template <class T>
 concept HasBytes = std::is_class_v<T> && std::default_initializable<T> &&
     requires(const T& value, T& to) {
@@ -83,7 +88,7 @@ concept HasBytes = std::is_class_v<T> && std::default_initializable<T> &&
   from_bytes(std::string_view{}, to);
 };
 
-// nlohmann::json and similar types.
+/// nlohmann::json and similar types.
 template <class T>
 concept JsonLike =
     std::is_class_v<T> && !HasBytes<T> && requires(const T& value, const std::string& text) {
@@ -91,13 +96,14 @@ concept JsonLike =
   { T::parse(text) } -> std::convertible_to<T>;
 };
 
-// The name of a type, equal on all ranks: "i32", "list<str>", "map<str,f64>", "tensor", "json",
-// "bytes<shop::Order>".
+/// The name of a type, equal on all ranks: "i32", "list<str>", "map<str,f64>", "tensor", "json",
+/// "bytes<shop::Order>".
 template <Serializable T>
 std::string type_tag() {
   return Codec<T>::tag();
 }
 
+/// The bytes of `value`, without its type.
 template <Serializable T>
 std::string serialize(const T& value) {
   ByteWriter to;
@@ -105,7 +111,7 @@ std::string serialize(const T& value) {
   return to.take();
 }
 
-// Throws DistMismatchError unless `bytes` are exactly one T.
+/// Throws DistMismatchError unless `bytes` are exactly one T.
 template <Serializable T>
 T deserialize(std::string_view bytes) {
   ByteReader from(bytes);
@@ -114,6 +120,7 @@ T deserialize(std::string_view bytes) {
   return value;
 }
 
+/// @cond
 template <class T>
 requires std::is_arithmetic_v<T>
 struct Codec<T> {
@@ -140,16 +147,21 @@ struct Codec<std::string> {
   static std::string read(ByteReader& from) { return std::string(from.text()); }
 };
 
-// Keeps sizes, dtype, values and requires_grad, not strides. A CUDA tensor is restored on the
-// reader's own GPU (`dist::local_device()`), others on the CPU. DistUnsupportedError for sparse and
-// quantised tensors.
+/// @endcond
+/// Tensors: keeps sizes, dtype, values and requires_grad, not strides. A CUDA tensor is restored on
+/// the reader's own GPU (`dist::local_device()`), others on the CPU. DistUnsupportedError for
+/// sparse and quantised tensors.
 template <>
 struct Codec<at::Tensor> {
+  /// @{
+  /// As Codec describes them.
   static std::string tag() { return "tensor"; }
   static void write(ByteWriter& to, const at::Tensor& value);
   static at::Tensor read(ByteReader& from);
+  /// @}
 };
 
+/// @cond
 template <Serializable T>
 struct Codec<std::vector<T>> {
   static constexpr bool kIsPlain = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
@@ -285,5 +297,6 @@ struct Codec<T> {
     return value;
   }
 };
+/// @endcond
 
 }  // namespace cpprun::dist
