@@ -4,10 +4,9 @@
     tools/check_docs.py          # all Markdown files of the project, and the site in build/site
 
 In Markdown each relative link leads to a file of the project and each anchor to a heading, and each
-file of tests that is named in code marks exists. Links into the reference that
-tools/api_reference.py makes lead to a file of the site. In the site each link leads to a file and an
-anchor of the site, and no page, style or script loads a script, a style, a font or a picture from
-another host.
+file of tests that is named in code marks exists. Links to what tools/api_reference.py makes lead to
+a file of the site. In the site each link leads to a file and an anchor of the site, and no page,
+style or script loads a script, a style, a font or a picture from another host.
 """
 
 import html.parser
