@@ -215,7 +215,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void close_folder(bool is_well) {
     // NFS renames a removed file that is still open, and the folder would not be empty.
     if (event_recorder_) event_recorder_->close();
-    if (finish_ && at_end_) at_end_({folder_.run_folder(), is_own_, core_->assignment(), is_well});
+    if (finish_ && at_end_)
+      at_end_({folder_.run_folder(), event_recorder_->speaks_for_job(is_own_), is_well});
     const std::string said = folder_.leave(is_well);
     if (said.empty()) return;
     reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
