@@ -17,7 +17,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stages=(deps style docs check count asan conformance integration slurm e2e kubernetes torchx sdk
         contract fuzz tidy)
 # With --all, or by name:
-long_stages=(contract_preload browser newcomer packages sim campaign coverage sdk_asan tsan newest)
+long_stages=(contract_preload browser newcomer packages frameworks sim campaign coverage sdk_asan
+             tsan newest)
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -260,6 +261,14 @@ stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 stage_packages() {
   tools/deps.sh --wheel --container
   pytest_folder packages --dist loadfile --timeout 3600
+}
+
+# Programs of the frameworks with two ranks, on one node and on two: docs/reference/frameworks.md.
+stage_frameworks() {
+  tools/deps.sh --frameworks-long --torchx
+  cmake --preset check >/dev/null
+  compile check --target cpprun cpprunctl
+  pytest_folder frameworks --dist loadgroup --timeout 7200
 }
 
 # The dashboard in a real browser.

@@ -215,7 +215,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void close_folder(bool is_well) {
     // NFS renames a removed file that is still open, and the folder would not be empty.
     if (event_recorder_) event_recorder_->close();
-    if (finish_ && at_end_) at_end_({folder_.run_folder(), is_own_, core_->assignment(), is_well});
+    if (finish_ && at_end_)
+      at_end_({folder_.run_folder(), event_recorder_->speaks_for_job(is_own_), is_well});
     const std::string said = folder_.leave(is_well);
     if (said.empty()) return;
     reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
@@ -234,7 +235,6 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<std::pair<bool, bool>> reported_;  // the last report to the arbiter
   Instant reported_at_;
   std::string no_election_;  // why the leader is unknown; "" once there was a leader
-
   boost::asio::io_context loop_;
   boost::asio::signal_set signals_;
   boost::asio::posix::stream_descriptor reaper_fd_;
@@ -279,7 +279,6 @@ class AgentDaemon::Impl final : public AgentDaemon {
   ProgressConsole progress_console_{loop_, config_, host_name_};
   const Instant begun_at_ = boot_now();
   const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
-
   bool holds_survivors_ = false;  // no round runs here, but workers of the last one live
   bool is_closing_ = false;
   std::optional<agent::Finish> finish_;
@@ -514,6 +513,7 @@ void AgentDaemon::Impl::open_reports() {
     StreamRoutes streams = route_streams(config_.logs, folder_, local_rank, "");
     return LogTailReporter::Files{std::move(streams.out.file), std::move(streams.err.file)};
   };
+  callbacks.live = [this] { return host_->live(); };
   callbacks.send = [this](const control::AgentMessage& report) { connection_->send(report); };
   callbacks.workers = config_.workers.nproc;
   reports_ = std::make_unique<WorkerReports>(loop_, callbacks);
@@ -701,6 +701,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
 void AgentDaemon::Impl::on_started() {
   const control::RankAssignment& assignment = core_->assignment();
   starter_->on_started(assignment);
+  reports_->on_started();
   event_recorder_->round_started(worker_starts(*host_, preloader_.get()));
   runner_->run([](auto& core, Instant, auto& effects) { core.on_started(effects); });
   watch_workers(assignment);

@@ -130,6 +130,7 @@ void EventRecorder::on(const control::Registered& message) {
 
 void EventRecorder::on(const control::Wait& message) {
   set_excluded(message.is_excluded, message.why);
+  if (message.is_spare) is_left_out_ = true;
   if (std::exchange(waiting_reason_, message.why) == message.why) return;
   write("waiting", {{"why", message.why}, {"is_spare", message.is_spare}});
 }
@@ -151,6 +152,7 @@ void EventRecorder::on(const control::RankAssignment& message) {
   torch_.round_formed(boot_now(), message);
   round_ = message.round;
   group_rank_ = message.group_rank;
+  is_left_out_ = false;
   is_fetching_ = message.resume && !message.resume->source_address.empty();
   waiting_reason_.clear();
   write("round_formed", {{"round", message.round.value},

@@ -73,8 +73,14 @@ class EventRecorder {
   const std::string& summary() const { return summary_; }
   // How this node has used its time. The caller adds the heartbeats.
   GoodputAccount& goodput() { return goodput_; }
-  // Whether this node had the first workers in its newest round: it speaks for the job.
-  bool is_first_node() const { return group_rank_ == 0; }
+  // Whether this node had the first workers in its newest round, and no later round runs without
+  // it: it speaks for the job.
+  bool is_first_node() const { return group_rank_ == 0 && !is_left_out_; }
+  // Whether this node writes what the job leaves once. Before the first round the coordinator's
+  // does.
+  bool speaks_for_job(bool has_coordinator) const {
+    return round_ == RoundNumber() ? has_coordinator : is_first_node();
+  }
   // The coordinator takes the node's report of its time for /metrics.
   bool reports_time() const { return is_first_node() && takes_time_spent_; }
   // The `goodput` event of now, a JSON object without a newline.
@@ -134,6 +140,7 @@ class EventRecorder {
   agent::StartupProgress startup_progress_;
   GoodputAccount goodput_;
   std::string summary_;
+  bool is_left_out_ = false;          // a later round than the last one with this node runs
   bool takes_time_spent_ = false;     // the coordinator
   int64_t group_rank_ = -1;           // of this node in round_; -1: it was in none
   std::string cause_ = "start";       // why phases_ began: "start", or why the last round ended

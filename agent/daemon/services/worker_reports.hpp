@@ -1,6 +1,6 @@
-// WorkerReports: what this node's agent reports of its workers to the coordinator: their progress
-// and log lines for the dashboard, and their compute times. Thread: the loop's. Owner: the daemon,
-// with the connection.
+// WorkerReports: what this node's agent reports of its workers to the coordinator: their progress,
+// processes and log lines for the dashboard, and their compute times. Thread: the loop's. Owner:
+// the daemon, with the connection.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,6 +10,7 @@
 
 #include "agent/daemon/services/compute_reporter.hpp"
 #include "agent/daemon/services/log_tail_reporter.hpp"
+#include "agent/daemon/services/process_reporter.hpp"
 #include "agent/daemon/services/progress_reporter.hpp"
 #include "common/ids.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -23,6 +24,7 @@ class WorkerReports {
     std::function<std::vector<std::optional<Heartbeat>>()> heartbeats;
     std::function<RoundNumber()> round;  // the newest round with this node
     std::function<LogTailReporter::Files(int local_rank)> files;
+    std::function<std::vector<LiveWorker>()> live;  // empty before the workers have started
     std::function<void(const control::AgentMessage&)> send;
     int workers = 0;
   };
@@ -30,13 +32,15 @@ class WorkerReports {
   WorkerReports(boost::asio::io_context& loop, const Callbacks& callbacks);
 
   void on_message(const control::CoordinatorMessage& message);
-  void on_stepped() { compute_.on_stepped(); }  // a worker has finished its first step
+  void on_started() { processes_.on_started(); }  // all workers of a round
+  void on_stepped() { compute_.on_stepped(); }    // a worker has finished its first step
   // All workers of the round have ended, and their last heartbeats can still be read.
   void on_round_ended();
   void on_disconnected();
 
  private:
   ProgressReporter progress_;
+  ProcessReporter processes_;
   LogTailReporter tails_;
   ComputeReporter compute_;
 };

@@ -309,6 +309,17 @@ struct Progress {
   std::vector<int64_t> step_us;  // duration of the last step, in microseconds
   bool operator==(const Progress&) const = default;
 };
+// The worker processes of this node in a round, for people; no decision depends on it. The agent
+// sends it when all have started, after it has connected again, and while the dashboard has readers
+// (Watch) when the memory has changed, at most each limits::kProcessesInterval. By local rank, at
+// most limits::kProgressWorkers.
+struct WorkerProcesses {
+  RoundNumber round;
+  std::vector<int64_t> pids;
+  std::vector<int64_t> memory_mib;  // resident; -1: unknown
+  std::string log_dir;  // holds a folder of log files per local rank; empty: there are none
+  bool operator==(const WorkerProcesses&) const = default;
+};
 // How the job has used its time as the node of group rank 0 sees it, for /metrics. By GoodputPhase;
 // the node sends it at the end of each round and at most each limits::kTimeSpentInterval.
 struct TimeSpent {
@@ -337,7 +348,7 @@ struct LogLines {
 using AgentMessage =
     std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack, Draining,
                  Snapshots, FaultPermitRequest, AdminCommand, AdminHello, AdminRequest, Progress,
-                 LogLines, AnnounceLeader, TimeSpent, NodeCheck, ComputeTimes>;
+                 LogLines, AnnounceLeader, TimeSpent, NodeCheck, ComputeTimes, WorkerProcesses>;
 
 // ---------------------------------------------------------------- coordinator to agent
 
@@ -351,6 +362,7 @@ struct Registered {
   bool is_standby = false;           // of the current or the last round
   bool takes_time_spent = false;     // knows the message TimeSpent; earlier versions do not
   bool takes_compute_times = false;  // the same of ComputeTimes
+  bool takes_processes = false;      // the same of WorkerProcesses
 };
 // An agent of the running job, for people.
 struct Occupant {

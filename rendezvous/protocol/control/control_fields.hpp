@@ -248,6 +248,7 @@ void fields(auto&& v, Registered& m) {
   v("is_standby", m.is_standby);
   v("takes_time_spent", m.takes_time_spent);
   v("takes_compute_times", m.takes_compute_times);
+  v("takes_processes", m.takes_processes);
 }
 void fields(auto&& v, Occupant& m) {
   v("host", m.host);
@@ -328,6 +329,12 @@ void fields(auto&& v, ComputeTimes& m) {
   v("round", m.round);
   v("steps", m.steps);
   v("compute_us", m.compute_us);
+}
+void fields(auto&& v, WorkerProcesses& m) {
+  v("round", m.round);
+  v("pids", m.pids);
+  v("memory_mib", m.memory_mib);
+  v("log_dir", m.log_dir);
 }
 void fields(auto&& v, SlowRank& m) {
   v("round", m.round);
@@ -425,6 +432,7 @@ inline const char* name_of(const Watch&) { return "watch"; }
 inline const char* name_of(const Progress&) { return "progress"; }
 inline const char* name_of(const TimeSpent&) { return "time_spent"; }
 inline const char* name_of(const ComputeTimes&) { return "compute_times"; }
+inline const char* name_of(const WorkerProcesses&) { return "worker_processes"; }
 inline const char* name_of(const SlowRank&) { return "slow_rank"; }
 inline const char* name_of(const LogTailRequest&) { return "log_tail_request"; }
 inline const char* name_of(const LogLines&) { return "log_lines"; }
