@@ -69,7 +69,9 @@ struct ControlService::Impl {
     };
     hooks.status_json = [this] { return status_json(core_); };
     dashboard_.fill(hooks);
-    hooks.metrics = [this] { return job_metrics(core_, job_history_); };
+    hooks.metrics = [this](prometheus::Format format) {
+      return job_metrics(core_, job_history_, format);
+    };
   }
 
   void on_message(SessionId session, control::AgentMessage message) {
