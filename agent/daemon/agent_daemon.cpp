@@ -611,7 +611,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
     host_->hurry();
     return asio::post(loop_, [pass_on, message] { pass_on(message); });
   }
-  pass_on(message);
+  reports_->before(message, [pass_on, message] { pass_on(message); });
   const auto* permit = std::get_if<control::FaultPermit>(&message);
   if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
   if (is_own_) host_record_file_.save(message);
@@ -692,6 +692,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   // The connection may have broken since the assignment came.
   const Endpoint store{coordinator_peer_.host, static_cast<uint16_t>(port)};
   event_recorder_->spawning();
+  reports_->on_workers_start(assignment);
   holds_survivors_ = false;
   if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) {
     on_start_failed(ok.error());
@@ -732,8 +733,7 @@ void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
-  bool is_needed = config_.rendezvous.worker_store == WorkerStore::Rank0;
-  if (is_needed && !config_.rendezvous.master_port) {
+  if (config_.rendezvous.worker_store == WorkerStore::Rank0 && !config_.rendezvous.master_port) {
     port_.reset();
     Result<PortReservation> fresh = PortReservation::make(std::nullopt);
     if (!fresh) {
