@@ -329,7 +329,7 @@ Status AgentDaemon::Impl::prepare() {
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
-  event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_);
+  event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_, is_own_);
   GoodputMonitor::Callbacks goodput;
   goodput.live = [this] { return host_->live(); };
   goodput.sends = [this] { return is_connected() && event_recorder_->reports_time(); };
@@ -472,7 +472,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   const std::string logs = folder_.kept_after_failure();
   const int own_code = reporter_->finish(*finish_, logs, *event_recorder_);
   const int code = code_for_scheduler(config_.cluster, *finish_, others_continue_, own_code);
-  event_recorder_->finished(*finish_, code);
+  event_recorder_->finished(*finish_, code, others_continue_);
   if (is_own_ || is_of_coordinator(core_->assignment()))
     send_failure_notice(config_.notify_url, event_recorder_->summary());
   using How = agent::Finish::How;
