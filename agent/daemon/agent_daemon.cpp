@@ -328,7 +328,7 @@ Status AgentDaemon::Impl::prepare() {
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
-  event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_);
+  event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_, is_own_);
   GoodputMonitor::Callbacks goodput;
   goodput.live = [this] { return host_->live(); };
   goodput.sends = [this] { return is_connected() && event_recorder_->reports_time(); };
@@ -471,7 +471,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   const std::string logs = folder_.kept_after_failure();
   const int own_code = reporter_->finish(*finish_, logs, *event_recorder_);
   const int code = code_for_scheduler(config_.cluster, *finish_, others_continue_, own_code);
-  event_recorder_->finished(*finish_, code);
+  event_recorder_->finished(*finish_, code, others_continue_);
   if (is_own_ || is_of_coordinator(core_->assignment()))
     send_failure_notice(config_.notify_url, event_recorder_->summary());
   using How = agent::Finish::How;
@@ -611,7 +611,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
     host_->hurry();
     return asio::post(loop_, [pass_on, message] { pass_on(message); });
   }
-  pass_on(message);
+  reports_->before(message, [pass_on, message] { pass_on(message); });
   const auto* permit = std::get_if<control::FaultPermit>(&message);
   if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
   if (is_own_) host_record_file_.save(message);
@@ -692,6 +692,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   // The connection may have broken since the assignment came.
   const Endpoint store{coordinator_peer_.host, static_cast<uint16_t>(port)};
   event_recorder_->spawning();
+  reports_->on_workers_start(assignment);
   holds_survivors_ = false;
   if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) {
     on_start_failed(ok.error());
@@ -733,8 +734,7 @@ void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
-  bool is_needed = config_.rendezvous.worker_store == WorkerStore::Rank0;
-  if (is_needed && !config_.rendezvous.master_port) {
+  if (config_.rendezvous.worker_store == WorkerStore::Rank0 && !config_.rendezvous.master_port) {
     port_.reset();
     Result<PortReservation> fresh = PortReservation::make(std::nullopt);
     if (!fresh) {

@@ -14,6 +14,7 @@
 #include "agent/core/startup_progress.hpp"
 #include "agent/daemon/events/event_log.hpp"
 #include "agent/daemon/events/torchelastic_events.hpp"
+#include "agent/daemon/events/trace_recorder.hpp"
 #include "common/failure/failure_summary.hpp"
 #include "common/goodput/goodput_account.hpp"
 #include "common/heartbeat.hpp"
@@ -24,9 +25,10 @@ namespace cpprun {
 class EventRecorder {
  public:
   // Writes events.jsonl into `run_folder`, unless that is empty. With --event-log-handler=console
-  // it also prints torchrun's records on stderr. `config` and `io` must outlive this object.
+  // it also prints torchrun's records on stderr. `hosts_coordinator`: as of now, this process does;
+  // it then sends the job's spans. The references must outlive this object.
   EventRecorder(const AgentConfig& config, std::string node, const std::string& run_folder,
-                IoThread& io);
+                IoThread& io, const bool& hosts_coordinator);
 
   // The launcher's measurements of its own start. Before run_started().
   void set_start_times(const StartTimes& times) { start_times_ = times; }
@@ -66,7 +68,8 @@ class EventRecorder {
   void failure_summary(const Failure& failure, const std::string& text);
   // The same for a job that ended because no node replaced a lost one before the join timeout.
   void lost_node(const agent::Finish& finish);
-  void finished(const agent::Finish& finish, int exit_code);
+  // Waits for the job's last spans, at most limits::kTraceEndWait. `goes_on`: on other nodes.
+  void finished(const agent::Finish& finish, int exit_code, bool goes_on);
   void close() { log_.close(); }  // later events are dropped; may wait: event_log.hpp
 
   // The failure summary of the job as a JSON object; "": it has none.
@@ -124,6 +127,7 @@ class EventRecorder {
   IoThread& io_;
   EventLog log_;
   TorchelasticEvents torch_;
+  TraceRecorder trace_;
   RoundNumber round_;
   // worker_started lines of this round, written together, before any later event of its workers.
   std::string started_;
