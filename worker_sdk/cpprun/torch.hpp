@@ -19,6 +19,7 @@
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/dist/store.hpp"
 #include "cpprun/dist/work.hpp"
+#include "cpprun/elastic/elastic.hpp"
 #include "cpprun/nn/checkpoint.hpp"
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "cpprun/nn/sync_batch_norm.hpp"

@@ -396,11 +396,10 @@ struct LogReply {
   std::vector<LogPart> parts{};
 };
 
-using AgentMessage =
-    std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack, Draining,
-                 Snapshots, FaultPermitRequest, AdminCommand, AdminHello, AdminRequest, Progress,
-                 LogLines, AnnounceLeader, TimeSpent, NodeCheck, ComputeTimes, WorkerProcesses,
-                 LogRequest, LogReply>;
+using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
+                                  Draining, Snapshots, FaultPermitRequest, AdminCommand, AdminHello,
+                                  AdminRequest, Progress, LogLines, AnnounceLeader, TimeSpent,
+                                  NodeCheck, ComputeTimes, WorkerProcesses, LogRequest, LogReply>;
 
 // ---------------------------------------------------------------- coordinator to agent
 

@@ -48,10 +48,13 @@ std::optional<std::string> own_variable(const char* name);
 /// what is expected. If neither RANK nor WORLD_SIZE is set, the world size is 1; one without the
 /// other is an error, because the program would hang.
 Result<Environment> parse_environment(const Lookup& lookup);
-/// The environment of this process, parsed at the first call; later changes have no effect. Any
-/// thread.
+/// The environment of this process, parsed at the first call; later changes have no effect until
+/// read_environment_again(). Any thread. The result is valid as long as the process lives.
 const Result<Environment>& environment();
-/// The same, or a world of one if the variables are wrong, for callers that need not report that.
+/// For a process that has entered another round: parses the variables anew.
+void read_environment_again();
+/// The same as environment(), or a world of one if the variables are wrong, for callers that need
+/// not report that.
 const Environment& environment_or_default();
 
 }  // namespace cpprun::worker

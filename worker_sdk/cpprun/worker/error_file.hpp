@@ -36,6 +36,9 @@ struct ErrorText {
 /// Sets the path of the error file, once per process; later calls do nothing. cpprun::main and
 /// report_error call it with TORCHELASTIC_ERROR_FILE.
 void set_error_file(const std::string& path);
+/// For a process that has entered another round: reports go to this path, and the first one counts
+/// again. Not while another thread calls it.
+void change_error_file(const std::string& path);
 /// The path, or "" if there is none.
 const char* error_file() noexcept;
 
