@@ -24,16 +24,17 @@ python=$PWD/.venv/bin/python
 slots=2
 unset PYTHONUNBUFFERED  # with it, print() writes the newline separately, and ranks' lines get mixed
 failed=()
-stage=  # the one that runs
+stage=    # the one that runs
+status=0  # of the newest stage
 all=no
 named=no  # whether the command line names stages
 
 # measure begin|end NAME PID. Stage deps installs the Python that this needs.
 measure() { [ "$stage" = deps ] || tools/budget.py "$1" "$results" "$2" "$3"; }
 
-# run_stage NAME: adds to `failed` if the stage fails.
+# run_stage NAME: sets `status`.
 run_stage() {
-  local start=$SECONDS status=0
+  local start=$SECONDS
   stage=$1
   printf '\n=== %s (at %d s)\n' "$stage" "$SECONDS"
   measure begin "$stage" "$BASHPID"
@@ -42,7 +43,6 @@ run_stage() {
   status=$?
   set -e
   measure end "$stage" "$BASHPID"
-  if [ "$status" != 0 ]; then failed+=("$stage"); fi
   printf '=== %s: %s, took %d s\n' "$stage" "$([ "$status" = 0 ] && echo ok || echo FAILED)" \
     $((SECONDS - start))
 }
@@ -53,11 +53,12 @@ run_stages() {
   local name beside=
   for name in "$@"; do
     if [ "$name" = slurm ] && [ "$name" != "${!#}" ]; then
-      { failed=(); run_stage slurm; exit "${#failed[@]}"; } >"$results/slurm.log" 2>&1 &
+      { run_stage slurm; exit "$status"; } >"$results/slurm.log" 2>&1 &
       beside=$!
       continue
     fi
     run_stage "$name"
+    if [ "$status" != 0 ]; then failed+=("$name"); fi
     [ -n "$beside" ] || continue
     wait "$beside" || failed+=(slurm)
     cat "$results/slurm.log"
