@@ -115,7 +115,12 @@ def test_processes_of_all_nodes_reach_a_reader(job):
 
 def test_status_has_the_pids_though_no_page_was_ever_open(job):
     start(job)
-    wait_for(lambda: all(len(node['pids']) == 2 for node in job.status()['nodes']), job.status)
+
+    def has_all_pids():
+        nodes = job.status().get('nodes', [])
+        return nodes and all(len(node['pids']) == 2 for node in nodes)
+
+    wait_for(has_all_pids, job.status)
     pids = [pid for node in job.status()['nodes'] for pid in node['pids']]
     assert sorted(variable_of(pid, 'RANK') for pid in pids) == ['0', '1', '2', '3']
     assert {node['log_dir'] for node in job.status()['nodes']} == {''}

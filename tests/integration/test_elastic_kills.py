@@ -14,7 +14,7 @@ from launches import ROOT
 from test_elastic import HAS_TORCH, events_of, parameters, train
 
 RANKS = 4
-KILLS = 1000 if 'CPPRUN_ALL' in os.environ else 20
+KILLS = 1000 if 'CPPRUN_ALL' in os.environ else 10
 STEPS = 40 * KILLS  # more than are trained until the last kill
 IN_PROCESS = 0.99  # of the recoveries, at least
 
