@@ -10,6 +10,7 @@ import pytest
 
 from conftest import PYTHON
 from test_hangs import root_cause
+from torch_python import training_env
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
 
@@ -39,7 +40,7 @@ def hangs(jobs, code, logs):
     path.write_text(TRAIN + code)
     job = jobs.cpprun(
         *('--standalone', '--nproc-per-node=3', '--hang-timeout=5', f'--log-dir={logs}', path),
-        env={'PYTHON_EXEC': PYTHON, 'PATH': f'{pathlib.Path(PYTHON).parent}:{os.environ["PATH"]}'},
+        env=training_env(PATH=f'{pathlib.Path(PYTHON).parent}:{os.environ["PATH"]}'),
     )
     assert job.done(300) == 1
     return job, root_cause(job).groups()

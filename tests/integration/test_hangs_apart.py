@@ -12,6 +12,7 @@ import pytest
 from conftest import BIN, PYTHON, poll, read_bytes, state_of
 from launches import ROOT
 from test_hangs import MODULE, START, root_cause, workers
+from torch_python import training_env
 
 LIMIT = '--hang-timeout=5'
 
@@ -43,10 +44,10 @@ def torch_workers(jobs):
     if not list(ROOT.glob('.venv/lib/python3*/site-packages/torch')):
         pytest.skip('no torch in .venv')
 
-    def start(code, *flags, head=TORCH, **options):
+    def start(code, *flags, head=TORCH, env={}):
         script = jobs.script(head + code, PYTHON)
         command = ('--standalone', '--nproc-per-node=3', LIMIT, '--shutdown-timeout=2', *flags)
-        return jobs.cpprun(*command, '--no-python', script, **options)
+        return jobs.cpprun(*command, script, env=training_env('torch', PYTHON, **env))
 
     return start
 

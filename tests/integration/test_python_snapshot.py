@@ -16,7 +16,7 @@ import time
 import pytest
 from conftest import BIN, has_own_mounts, kill, poll
 from launches import ROOT, has_no_traces
-from torch_python import PYTHON
+from torch_python import PYTHON, training_env
 
 WORKER = ROOT / 'tests' / 'support' / 'python_snapshot_worker.py'
 IS_LONG = bool(os.environ.get('CPPRUN_ALL'))
@@ -29,9 +29,8 @@ pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has
 
 
 def train(jobs, n, *words, flags=(), env=None):
-    command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python')
-    own = {'OMP_NUM_THREADS': '1', **(env or {})}
-    return jobs.cpprun(*command, PYTHON, '-u', WORKER, *words, env=own)
+    command = ('--standalone', f'--nproc-per-node={n}', *flags, WORKER, *words)
+    return jobs.cpprun(*command, env=training_env(**(env or {})))
 
 
 def result(job, n=1):

@@ -4,8 +4,8 @@ does not change with later saves.
 
 import pytest
 from launches import ROOT
-from test_python_snapshot import PYTHON
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+from torch_python import training_env
 
 START = f"""
 import os, signal, sys
@@ -24,8 +24,7 @@ def run(jobs, code, n=1):
     path = jobs.folder / 'script.py'
     path.write_text(START + code + "\nprint('done', flush=True)\nos._exit(0)\n")
     flags = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=1', '--snapshot-dir=runs')
-    env = {'OMP_NUM_THREADS': '1'}
-    job = jobs.cpprun(*flags, '--no-python', PYTHON, '-u', path, env=env)
+    job = jobs.cpprun(*flags, path, env=training_env())
     assert job.done() == 0, job.output
     assert job.out.count('done') == n
     return job.output

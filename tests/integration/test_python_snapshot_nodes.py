@@ -5,8 +5,9 @@ import shutil
 
 import pytest
 from conftest import free_port, poll
-from test_python_snapshot import PYTHON, WORKER
+from test_python_snapshot import WORKER
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+from torch_python import training_env
 
 STEPS = 60
 
@@ -21,9 +22,9 @@ class TwoNodes:
         return self.jobs.cpprun(
             *('--nnodes=2', '--nproc-per-node=1', '--rdzv-backend=c10d', '--rdzv-id=snapshots'),
             *(f'--rdzv-endpoint=127.0.0.1:{self.port}', f'--snapshot-dir={folder}/runs'),
-            *(*self.flags, '--no-python', PYTHON, '-u', WORKER),
+            *(*self.flags, WORKER),
             *(f'steps={STEPS}', 'every=10', 'sleep=0.1', 'flags=lacks-own'),
-            env={'OMP_NUM_THREADS': '1', 'LOGLEVEL': 'DEBUG'},
+            env=training_env(LOGLEVEL='DEBUG'),
         )
 
     def lose(self, name, running):
@@ -33,9 +34,9 @@ class TwoNodes:
 
 
 def undisturbed(jobs):
-    words = ('--standalone', '--nproc-per-node=2', '--no-python', PYTHON, '-u', WORKER)
+    words = ('--standalone', '--nproc-per-node=2', WORKER)
     words += (f'steps={STEPS}', 'every=1000', 'folder=undisturbed')
-    job = jobs.cpprun(*words, env={'OMP_NUM_THREADS': '1'})
+    job = jobs.cpprun(*words, env=training_env())
     assert job.done() == 0, job.output
     return job.find(r'\] parameters (\w+)')[1]
 

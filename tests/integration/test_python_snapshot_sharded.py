@@ -12,14 +12,14 @@ from test_python_snapshot import (
     long,
 )
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+from torch_python import training_env
 
 WORKER = ROOT / 'tests' / 'support' / 'python_sharded_worker.py'
 
 
 def start(jobs, n, steps, folder, mode='apart', restarts=2, **env):
-    flags = ('--standalone', f'--nproc-per-node={n}', f'--max-restarts={restarts}', '--no-python')
-    env = {'OMP_NUM_THREADS': '1', **env}
-    return jobs.cpprun(*flags, PYTHON, '-u', WORKER, steps, folder, mode, env=env)
+    flags = ('--standalone', f'--nproc-per-node={n}', f'--max-restarts={restarts}')
+    return jobs.cpprun(*flags, WORKER, steps, folder, mode, env=training_env(**env))
 
 
 def train(jobs, n, steps, folder, mode='apart', faults=''):

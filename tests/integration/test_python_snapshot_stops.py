@@ -10,6 +10,7 @@ from test_python_snapshot import PYTHON, WORKER, from_lines, result, train, undi
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from test_python_snapshot_sharded import result as sharded_result
 from test_python_snapshot_sharded import start as start_sharded
+from torch_python import training_env
 
 RESUMABLE, TERMINATED = 75, 128 + signal.SIGTERM
 STARTS_S = 120
@@ -91,8 +92,8 @@ def forever():
 def script(jobs, code, *flags):
     path = jobs.folder / 'script.py'
     path.write_text(SCRIPT + code)
-    command = ('--standalone', '--nproc-per-node=2', *flags, '--no-python', PYTHON, '-u', path)
-    return jobs.cpprun(*command, env={'OMP_NUM_THREADS': '1'})
+    command = ('--standalone', '--nproc-per-node=2', *flags, path)
+    return jobs.cpprun(*command, env=training_env())
 
 
 def test_the_scripts_own_handlers_run_at_the_end(jobs):

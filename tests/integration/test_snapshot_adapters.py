@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from launches import ROOT
 from test_python_snapshot import from_lines, long
-from torch_python import PYTHON
+from torch_python import PYTHON, training_env
 
 SUPPORT = ROOT / 'tests' / 'support'
 FRAMEWORKS = os.environ.get('FRAMEWORKS_PYTHON') or str(ROOT / 'build/venv-frameworks/bin/python')
@@ -34,13 +34,12 @@ def python_of(package):
     return python
 
 
-def train(jobs, python, worker, folder, *words, faults=''):
+def train(jobs, package, worker, folder, *words, faults=''):
     # Sockets of loaders with processes have names in TMPDIR, which must be short.
-    env = {'OMP_NUM_THREADS': '1', 'TMPDIR': '/tmp'}
+    env = training_env(f'torch,{package}', python_of(package), TMPDIR='/tmp')
     env.update({'CPPRUN_FAULTS': faults} if faults else {})
-    flags = ('--standalone', '--nproc-per-node=2', '--max-restarts=2', '--no-python')
-    place = jobs.folder / folder
-    job = jobs.cpprun(*flags, python, '-u', SUPPORT / worker, place, *words, env=env)
+    flags = ('--standalone', '--nproc-per-node=2', '--max-restarts=2')
+    job = jobs.cpprun(*flags, SUPPORT / worker, jobs.folder / folder, *words, env=env)
     assert job.done() == 0, job.output
     found = set(job.wait_for_all(r'\] parameters (\w+)', 2))
     assert len(found) == 1
@@ -64,11 +63,10 @@ LONG = ['lightning-processes']
 )
 def test_a_killed_worker_resumes_exactly_from_memory(jobs, case):
     package, worker, words = CASES[case]
-    python = python_of(package)
-    _, whole = train(jobs, python, worker, 'whole', *words)
+    _, whole = train(jobs, package, worker, 'whole', *words)
     # The first kill is in the first epoch, the second in another.
     faults = 'kill:rank=1,step=8,attempt=0;kill:rank=0,step=27,attempt=1'
-    job, parameters = train(jobs, python, worker, 'runs', *words, faults=faults)
+    job, parameters = train(jobs, package, worker, 'runs', *words, faults=faults)
     starts = from_lines(job)
     assert starts[:2] == [(0, 'none')] * 2
     assert {where for _, where in starts[2:]} == {'memory'}

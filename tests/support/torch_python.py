@@ -5,3 +5,13 @@ import os
 from launches import ROOT
 
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
+
+
+def training_env(modules='torch,numpy', python=PYTHON, **more):
+    """The environment of a job whose workers import these modules. They are forked from a process
+    that has imported them, because imports take nine tenths of the CPU time of such tests. With
+    CPPRUN_ALL they are spawned, as by default."""
+    env = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': str(python)}
+    if 'CPPRUN_ALL' not in os.environ:
+        env['PET_PRELOAD'] = modules
+    return {**env, **more}
