@@ -19,6 +19,8 @@ rank, world = os.environ['RANK'], os.environ['WORLD_SIZE']
 host = os.uname().nodename
 words = sys.argv[1:]
 stops = []
+if 'sleep' in words:  # before a test knows that this worker runs
+    signal.signal(signal.SIGTERM, lambda *_: stops.append(1))
 while words:
     word = words.pop(0)
     if word == 'place':
@@ -43,7 +45,6 @@ while words:
             signal.signal(number, signal.SIG_IGN)
         time.sleep(10_000)
     elif word == 'sleep':
-        signal.signal(signal.SIGTERM, lambda *_: stops.append(1))
         while not stops:
             time.sleep(0.05)
         print(f'rank {rank} saves', flush=True)
