@@ -176,3 +176,5 @@ def train(round):
 
 
 train()
+sys.stdout.flush()
+os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
