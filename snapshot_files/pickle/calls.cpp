@@ -171,6 +171,7 @@ Result<NodeId> itself(Nodes&, const std::string& global, const NodeIds& argument
 // The amount that a call with this argument may copy.
 size_t size_of(Nodes& nodes, NodeId id) {
   if (const auto* text = nodes.simple<std::string>(id)) return text->size();
+  if (const auto* bytes = nodes.simple<Bytes>(id)) return bytes->bytes.size();
   if (const NodeIds* items = nodes.items(id)) return items->size();
   if (const auto* dict = nodes.get_if<DictNode>(id)) return dict->keys_and_values.size();
   if (const auto* tensor = nodes.simple<TensorRef>(id)) return tensor->sizes.size();
@@ -193,6 +194,7 @@ const std::map<std::string_view, Call>& callables() {
       {"__builtin__.set", itself},
       {"torch.Size", itself},
       {"torch.device", itself},
+      {"torch.storage._load_from_bytes", load_from_bytes},
   };
   return all;
 }
