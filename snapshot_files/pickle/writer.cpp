@@ -116,7 +116,8 @@ class Writer {
   }
   void put_held(const Dtype& dtype) { global("torch", dtype.name); }
   void put_held(const Complex& value) {
-    global("__builtin__", "complex");
+    // Python maps the old name of the module for protocol 2 only.
+    global(storages_ == nullptr ? "__builtin__" : "builtins", "complex");
     out_ += '(';
     put_held(value.real);
     put_held(value.imaginary);

@@ -194,12 +194,13 @@ SDK_CASE(object_mismatch) {
     if (odd) return static_cast<void>(dist::all_gather_object(std::string("x")));
     dist::all_gather_object(1);
   });
+  tell("list", [&] { dist::scatter_object_list(std::vector<int>{1}, 0); });
+  dist::set_debug_checks(true);
   tell("length", [&] {
     std::vector<int> list(odd ? 3 : 2, 7);
     dist::broadcast_object_list(list);
   });
   tell("root", [&] { dist::gather_object(1, odd ? 1 : 0); });
-  tell("list", [&] { dist::scatter_object_list(std::vector<int>{1}, 0); });
   tell("well", [&] { dist::all_gather_object(1); });
   return 0;
 }
