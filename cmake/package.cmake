@@ -72,7 +72,7 @@ install(TARGETS cpprun cpprunctl RUNTIME COMPONENT cpprun)
 cpprun_install_extras()
 cpprun_install_component(worker cpprun_worker cpprun_worker_protocol cpprun_store_client cpprun_tcpstore cpprun_common)
 if(CPPRUN_TORCH)
-  cpprun_install_component(torch cpprun_torch cpprun_trainer cpprun_snapshot cpprun_snapshot_files cpprun_archive cpprun_pickle cpprun_libdeflate
+  cpprun_install_component(torch cpprun_torch cpprun_elastic cpprun_trainer cpprun_snapshot cpprun_snapshot_files cpprun_archive cpprun_pickle cpprun_libdeflate
                            cpprun_optim cpprun_data cpprun_nn cpprun_dist)
 endif()
 if(CPPRUN_TORCH)

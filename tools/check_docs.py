@@ -4,9 +4,9 @@
     tools/check_docs.py          # all Markdown files of the project, and the site in build/site
 
 In Markdown each relative link leads to a file of the project and each anchor to a heading, and each
-file of tests that is named in code marks exists. In the site each link leads to a file and an
-anchor of the site, and no page, style or script loads a script, a style, a font or a picture from
-another host.
+file of tests that is named in code marks exists. Links to what tools/api_reference.py makes lead to
+a file of the site. In the site each link leads to a file and an anchor of the site, and no page,
+style or script loads a script, a style, a font or a picture from another host.
 """
 
 import html.parser
@@ -16,6 +16,8 @@ import subprocess
 import sys
 import urllib.parse
 
+# Made for the site, from headers: its folder among the pages.
+GENERATED = 'docs/reference/cpp-api'
 LINK = re.compile(r'\]\(([^)\s]+)(?:\s"[^"]*")?\)')
 FENCE = re.compile(r'^ *(```+|~~~+).*?^ *\1 *$', re.M | re.S)
 INLINE_CODE = re.compile(r'`[^`\n]*`')
@@ -56,6 +58,8 @@ def markdown_findings(root, files):
                 continue
             place, _, anchor = target.partition('#')
             led = (path.parent / place).resolve() if place else path
+            if led.is_relative_to((root / GENERATED).resolve()):
+                led = root / 'build/site' / led.relative_to((root / 'docs').resolve())
             if not led.exists():
                 yield name, f'the link {target} leads to no file'
             elif anchor and led.suffix == '.md' and anchor not in anchors(led):

@@ -3,9 +3,10 @@
 #
 #   --test       the tools of the tests; includes --python and --docs
 #   --python     .venv, a virtual environment with torch and pytest
-#   --docs       build/venv-docs, an environment with MkDocs
+#   --docs       Doxygen and build/venv-docs, an environment with MkDocs
 #   --browser    a browser for the tests of the dashboard
 #   --frameworks build/venv-frameworks: .venv with Lightning, transformers, Accelerate; in --test
+#   --frameworks-long  build/venv-frameworks-long: that with DeepSpeed, Ignite and torchft
 #   --newest     build/venv-newest, an environment with the newest torch
 #   --wheel      build/venv-wheel, an environment with the linker for wheels
 #   --container  the tools that build container images
@@ -24,11 +25,12 @@ for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
           util-linux systemd man-db tmux zsh tcsh fish openssl python3-fusepy)
+for_docs=(python3 python3-venv doxygen)
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
-  echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--frameworks] [--newest]" \
-    "[--wheel] [--container] [--coverage] [--kubernetes] [--torchx]"
+  echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--frameworks]" \
+    "[--frameworks-long] [--newest] [--wheel] [--container] [--coverage] [--kubernetes] [--torchx]"
 }
 
 want=("${for_build[@]}")
@@ -36,6 +38,7 @@ venv=no
 docs=no
 newest=no
 frameworks=no
+frameworks_long=no
 wheel=no
 coverage=no
 pinned=()
@@ -43,15 +46,21 @@ servers=no
 for option in "$@"; do
   case $option in
     --test)
-      want+=("${for_python[@]}" "${for_test[@]}")
+      want+=("${for_python[@]}" "${for_test[@]}" "${for_docs[@]}")
       venv=yes
       docs=yes
       frameworks=yes
       servers=yes
       ;;
     --frameworks) want+=("${for_python[@]}"); venv=yes; frameworks=yes ;;
+    --frameworks-long)
+      want+=("${for_python[@]}")
+      venv=yes
+      frameworks=yes
+      frameworks_long=yes
+      ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
-    --docs) want+=(python3 python3-venv); docs=yes ;;
+    --docs) want+=("${for_docs[@]}"); docs=yes ;;
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
@@ -125,20 +134,25 @@ make_venv() {
   cp tools/requirements.txt "$stamp"
 }
 
-# It sees the packages of .venv, torch among them, through a .pth file.
-make_frameworks() {
-  local folder=build/venv-frameworks list=tools/requirements-frameworks.txt
+# make_layered NAME ENVIRONMENT...: build/venv-NAME with what tools/requirements-NAME.txt lists. It
+# sees the packages of the other environments, torch among them, through a .pth file. DeepSpeed's
+# build needs torch; its operators are compiled at their first use.
+make_layered() {
+  local folder=build/venv-$1 list=tools/requirements-$1.txt
+  shift
   if cmp -s "$list" "$folder/installed" && "$folder/bin/python" -c 'import torch' 2>/dev/null
   then
     return 0
   fi
   /usr/bin/python3 -m venv --clear "$folder"
-  "$folder/bin/python" - "$(readlink -f .venv)" <<'END'
+  "$folder/bin/python" - "$@" <<'END'
 import pathlib, sys, sysconfig
-of_torch, = pathlib.Path(sys.argv[1]).glob('lib/python*/site-packages')
-pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text(f'{of_torch}\n')
+sites = [site for venv in sys.argv[1:]
+         for site in pathlib.Path(venv).resolve().glob('lib/python*/site-packages')]
+pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text('\n'.join(map(str, sites)))
 END
-  "$folder/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  DS_BUILD_OPS=0 "$folder/bin/python" -m pip install -q --disable-pip-version-check --no-deps \
+    --no-build-isolation -r "$list"
   cp "$list" "$folder/installed"
 }
 
@@ -206,7 +220,10 @@ if [ "$servers" = yes ]; then
   [ -x build/etcd-server/usr/bin/etcd ] || unpack etcd-server
 fi
 if [ "$venv" = yes ]; then make_venv; fi
-if [ "$frameworks" = yes ]; then make_frameworks; fi
+if [ "$frameworks" = yes ]; then make_layered frameworks .venv; fi
+if [ "$frameworks_long" = yes ]; then
+  make_layered frameworks-long .venv build/venv-frameworks
+fi
 if [ "$docs" = yes ]; then make_docs; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi

@@ -4,7 +4,7 @@ import re
 
 SDK_PARTS = {
     f'worker_sdk/cpprun/{part}'
-    for part in ('worker', 'dist', 'nn', 'data', 'optim', 'snapshot', 'trainer')
+    for part in ('worker', 'dist', 'nn', 'data', 'optim', 'snapshot', 'trainer', 'elastic')
 }
 
 # The modules that each module may use. A file belongs to the module with the longest matching path.
@@ -168,6 +168,7 @@ ARROWS = {
     'worker_sdk/cpprun/worker': {
         'common',
         'common/machine',  # UniqueFd, a header alone
+        'common/thread',  # BlockedSignals, a header alone
         'rendezvous/protocol/worker',
         'rendezvous/client/store',
     },
@@ -200,6 +201,12 @@ ARROWS = {
         'worker_sdk/cpprun/data',
         'worker_sdk/cpprun/optim',
         'worker_sdk/cpprun/snapshot',
+    },
+    'worker_sdk/cpprun/elastic': {
+        'common',
+        'common/machine',  # UniqueFd, a header alone
+        'worker_sdk/cpprun/worker',
+        'worker_sdk/cpprun/dist',
     },
     'worker_sdk/cpprun': SDK_PARTS,  # the umbrella headers
     'examples': {
@@ -253,6 +260,7 @@ TORCH = {
     'worker_sdk/cpprun/optim',
     'worker_sdk/cpprun/snapshot',
     'worker_sdk/cpprun/trainer',
+    'worker_sdk/cpprun/elastic',
     'examples',
 }
 

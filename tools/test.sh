@@ -17,22 +17,24 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stages=(deps style docs check count asan conformance integration slurm e2e kubernetes torchx sdk
         contract fuzz tidy)
 # With --all, or by name:
-long_stages=(contract_preload browser newcomer packages sim campaign coverage sdk_asan tsan newest)
+long_stages=(contract_preload browser newcomer packages frameworks sim campaign coverage sdk_asan
+             tsan newest)
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
 unset PYTHONUNBUFFERED  # with it, print() writes the newline separately, and ranks' lines get mixed
 failed=()
-stage=  # the one that runs
+stage=    # the one that runs
+status=0  # of the newest stage
 all=no
 named=no  # whether the command line names stages
 
 # measure begin|end NAME PID. Stage deps installs the Python that this needs.
 measure() { [ "$stage" = deps ] || tools/budget.py "$1" "$results" "$2" "$3"; }
 
-# run_stage NAME: adds to `failed` if the stage fails.
+# run_stage NAME: sets `status`.
 run_stage() {
-  local start=$SECONDS status=0
+  local start=$SECONDS
   stage=$1
   printf '\n=== %s (at %d s)\n' "$stage" "$SECONDS"
   measure begin "$stage" "$BASHPID"
@@ -41,7 +43,6 @@ run_stage() {
   status=$?
   set -e
   measure end "$stage" "$BASHPID"
-  if [ "$status" != 0 ]; then failed+=("$stage"); fi
   printf '=== %s: %s, took %d s\n' "$stage" "$([ "$status" = 0 ] && echo ok || echo FAILED)" \
     $((SECONDS - start))
 }
@@ -52,11 +53,12 @@ run_stages() {
   local name beside=
   for name in "$@"; do
     if [ "$name" = slurm ] && [ "$name" != "${!#}" ]; then
-      { failed=(); run_stage slurm; exit "${#failed[@]}"; } >"$results/slurm.log" 2>&1 &
+      { run_stage slurm; exit "$status"; } >"$results/slurm.log" 2>&1 &
       beside=$!
       continue
     fi
     run_stage "$name"
+    if [ "$status" != 0 ]; then failed+=("$name"); fi
     [ -n "$beside" ] || continue
     wait "$beside" || failed+=(slurm)
     cat "$results/slurm.log"
@@ -180,6 +182,7 @@ stage_style() {
 # The site that mkdocs.yml describes, and all links of all pages.
 stage_docs() {
   tools/deps.sh --docs
+  tools/api_reference.py
   NO_MKDOCS_2_WARNING=1 build/venv-docs/bin/mkdocs build -q
   "$python" tools/check_docs.py
 }
@@ -259,6 +262,14 @@ stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 stage_packages() {
   tools/deps.sh --wheel --container
   pytest_folder packages --dist loadfile --timeout 3600
+}
+
+# Programs of the frameworks with two ranks, on one node and on two: docs/reference/frameworks.md.
+stage_frameworks() {
+  tools/deps.sh --frameworks-long --torchx
+  cmake --preset check >/dev/null
+  compile check --target cpprun cpprunctl
+  pytest_folder frameworks --dist loadgroup --timeout 7200
 }
 
 # The dashboard in a real browser.

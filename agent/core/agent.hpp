@@ -190,6 +190,8 @@ class Agent {
   void on(Instant, const control::Watch&, Effects&) {}           // the daemon handles it
   void on(Instant, const control::SlowRank&, Effects&) {}        // an event
   void on(Instant, const control::LogTailRequest&, Effects&) {}  // the daemon handles it
+  void on(Instant, const control::LogRequest&, Effects&) {}      // the same
+  void on(Instant, const control::LogReply&, Effects&) {}        // to tools only
   void on(Instant now, const control::Redirect& message, Effects& effects);
   // Only the next coordinator needs them.
   void on(Instant, const control::HostRecords& message, Effects&) {

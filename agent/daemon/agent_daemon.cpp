@@ -215,7 +215,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void close_folder(bool is_well) {
     // NFS renames a removed file that is still open, and the folder would not be empty.
     if (event_recorder_) event_recorder_->close();
-    if (finish_ && at_end_) at_end_({folder_.run_folder(), is_own_, core_->assignment(), is_well});
+    if (finish_ && at_end_)
+      at_end_({folder_.run_folder(), event_recorder_->speaks_for_job(is_own_), is_well});
     const std::string said = folder_.leave(is_well);
     if (said.empty()) return;
     reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
@@ -234,7 +235,6 @@ class AgentDaemon::Impl final : public AgentDaemon {
   std::optional<std::pair<bool, bool>> reported_;  // the last report to the arbiter
   Instant reported_at_;
   std::string no_election_;  // why the leader is unknown; "" once there was a leader
-
   boost::asio::io_context loop_;
   boost::asio::signal_set signals_;
   boost::asio::posix::stream_descriptor reaper_fd_;
@@ -279,7 +279,6 @@ class AgentDaemon::Impl final : public AgentDaemon {
   ProgressConsole progress_console_{loop_, config_, host_name_};
   const Instant begun_at_ = boot_now();
   const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
-
   bool holds_survivors_ = false;  // no round runs here, but workers of the last one live
   bool is_closing_ = false;
   std::optional<agent::Finish> finish_;
@@ -329,7 +328,7 @@ Status AgentDaemon::Impl::prepare() {
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
-  event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_);
+  event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_, is_own_);
   GoodputMonitor::Callbacks goodput;
   goodput.live = [this] { return host_->live(); };
   goodput.sends = [this] { return is_connected() && event_recorder_->reports_time(); };
@@ -472,7 +471,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   const std::string logs = folder_.kept_after_failure();
   const int own_code = reporter_->finish(*finish_, logs, *event_recorder_);
   const int code = code_for_scheduler(config_.cluster, *finish_, others_continue_, own_code);
-  event_recorder_->finished(*finish_, code);
+  event_recorder_->finished(*finish_, code, others_continue_);
   if (is_own_ || is_of_coordinator(core_->assignment()))
     send_failure_notice(config_.notify_url, event_recorder_->summary());
   using How = agent::Finish::How;
@@ -514,6 +513,7 @@ void AgentDaemon::Impl::open_reports() {
     StreamRoutes streams = route_streams(config_.logs, folder_, local_rank, "");
     return LogTailReporter::Files{std::move(streams.out.file), std::move(streams.err.file)};
   };
+  callbacks.live = [this] { return host_->live(); };
   callbacks.send = [this](const control::AgentMessage& report) { connection_->send(report); };
   callbacks.workers = config_.workers.nproc;
   reports_ = std::make_unique<WorkerReports>(loop_, callbacks);
@@ -611,7 +611,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
     host_->hurry();
     return asio::post(loop_, [pass_on, message] { pass_on(message); });
   }
-  pass_on(message);
+  reports_->before(message, [pass_on, message] { pass_on(message); });
   const auto* permit = std::get_if<control::FaultPermit>(&message);
   if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
   if (is_own_) host_record_file_.save(message);
@@ -692,6 +692,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   // The connection may have broken since the assignment came.
   const Endpoint store{coordinator_peer_.host, static_cast<uint16_t>(port)};
   event_recorder_->spawning();
+  reports_->on_workers_start(assignment);
   holds_survivors_ = false;
   if (Status ok = starter_->start(assignment, store, timers_.get()); !ok) {
     on_start_failed(ok.error());
@@ -701,6 +702,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
 void AgentDaemon::Impl::on_started() {
   const control::RankAssignment& assignment = core_->assignment();
   starter_->on_started(assignment);
+  reports_->on_started();
   event_recorder_->round_started(worker_starts(*host_, preloader_.get()));
   runner_->run([](auto& core, Instant, auto& effects) { core.on_started(effects); });
   watch_workers(assignment);
@@ -732,8 +734,7 @@ void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
-  bool is_needed = config_.rendezvous.worker_store == WorkerStore::Rank0;
-  if (is_needed && !config_.rendezvous.master_port) {
+  if (config_.rendezvous.worker_store == WorkerStore::Rank0 && !config_.rendezvous.master_port) {
     port_.reset();
     Result<PortReservation> fresh = PortReservation::make(std::nullopt);
     if (!fresh) {

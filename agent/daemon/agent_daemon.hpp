@@ -50,10 +50,9 @@ using Arbiter = std::function<void(bool is_led, bool would_lead)>;
 
 // The end of a run, before a temporary run folder is removed.
 struct EndOfRun {
-  const std::string& run_folder;              // "" with --log-dir=/dev/null
-  bool has_coordinator;                       // in this process
-  const control::RankAssignment& last_round;  // round 0: none was formed
-  bool is_well;                               // the job has succeeded or was stopped
+  const std::string& run_folder;  // "" with --log-dir=/dev/null
+  bool speaks_for_job;            // true on one node: of group rank 0 in the last round
+  bool is_well;                   // the job has succeeded or was stopped
 };
 
 class AgentDaemon {

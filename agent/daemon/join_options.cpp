@@ -63,6 +63,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.facts.reports_progress = true;
   options.facts.reports_log_lines = true;
   options.facts.knows_slow_ranks = true;
+  options.facts.reads_log_files = true;
   options.facts.has_default_run_id = rendezvous.has_default_run_id;
   options.facts.pid = ::getpid();
   options.facts.has_snapshot_dir = !config.snapshot_dir.empty();

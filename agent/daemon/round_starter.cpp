@@ -1,14 +1,34 @@
 #include "agent/daemon/round_starter.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "agent/core/line_prefix.hpp"
 #include "agent/core/worker_environment.hpp"
+#include "agent/daemon/events/trace_config.hpp"
 #include "agent/daemon/stream_routes.hpp"
 #include "common/log/log.hpp"
 
 namespace cpprun {
+namespace {
+
+// With traces the workers' spans belong to the round; else they keep what the launcher got.
+void set_traceparent(std::vector<std::string>& variables, const std::vector<std::string>& launcher,
+                     const control::RankAssignment& assignment) {
+  const Result<std::optional<TraceConfig>> traces = trace_config(launcher);
+  if (!traces || !*traces || assignment.job_key.empty()) return;
+  constexpr std::string_view kName = "TRACEPARENT=";
+  std::erase_if(variables, [&](const std::string& entry) { return entry.starts_with(kName); });
+  const TraceIds ids((*traces)->parent, assignment.job_key);
+  variables.push_back(std::string(kName) + ids.traceparent(assignment.round));
+}
+
+}  // namespace
+
 Status RoundStarter::start(const control::RankAssignment& assignment, const Endpoint& store,
                            FileTimerServer* timers) {
   report_missing_files(files_.made());
@@ -49,6 +69,7 @@ std::vector<WorkerSpec> RoundStarter::worker_specs(const control::RankAssignment
     const auto& cpus = config_.workers.cpus;
     if (!cpus.empty()) spec.cpus = cpus.at(static_cast<size_t>(local_rank));
     spec.environment = agent::worker_environment(config_, assignment, place, local_rank);
+    set_traceparent(spec.environment, config_.environment, assignment);
     spec.round_variables = agent::round_variables(config_, assignment, place, local_rank);
     spec.out = std::move(streams.out);
     spec.err = std::move(streams.err);

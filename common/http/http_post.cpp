@@ -37,11 +37,13 @@ Result<std::unique_ptr<TlsStream>> tls_for(const std::string& host) {
                                      context);
 }
 
-std::string request_for(const Url& url, const std::string& json) {
+std::string request_for(const Url& url, const std::string& json, const HttpHeaders& headers) {
+  std::string further;
+  for (const auto& [name, value] : headers) further += name + ": " + value + "\r\n";
   return "POST " + url.target + " HTTP/1.1\r\nHost: " + url.host + "\r\nUser-Agent: cpprun/" +
          version() +
          "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(json.size()) +
-         "\r\nConnection: close\r\n\r\n" + json;
+         "\r\nConnection: close\r\n" + further + "\r\n" + json;
 }
 
 // "HTTP/1.1 204 No Content"
@@ -65,7 +67,8 @@ bool is_well(const Result<int>& status) { return status && *status >= 200 && *st
 
 }  // namespace
 
-Result<int> http_post(const Url& url, const std::string& json, Duration limit) {
+Result<int> http_post(const Url& url, const std::string& json, Duration limit,
+                      const HttpHeaders& headers) {
   const auto failed = [&](const std::string& why) {
     return Error{ErrorKind::Network, to_string(url.endpoint) + ": " + why};
   };
@@ -77,7 +80,7 @@ Result<int> http_post(const Url& url, const std::string& json, Duration limit) {
     if (!tls) return failed(tls.error().text);
     if (Status ok = socket.secure(std::move(*tls)); !ok) return failed(ok.error().text);
   }
-  if (Status ok = socket.send(request_for(url, json)); !ok) return failed(ok.error().text);
+  if (Status ok = socket.send(request_for(url, json, headers)); !ok) return failed(ok.error().text);
   std::string reply;
   while (reply.find('\n') == std::string::npos && reply.size() < limits::kReplyBytes) {
     Result<std::string> some = socket.receive(1);
@@ -89,10 +92,10 @@ Result<int> http_post(const Url& url, const std::string& json, Duration limit) {
   return status ? Result<int>(*status) : failed("this is no HTTP reply");
 }
 
-Status http_post_with_retries(const Url& url, const std::string& json) {
+Status http_post_with_retries(const Url& url, const std::string& json, const HttpHeaders& headers) {
   Duration pause = limits::kNoticePause;
   for (int attempt = 1;; ++attempt, pause *= 2) {
-    const Result<int> status = http_post(url, json, limits::kNoticeAttempt);
+    const Result<int> status = http_post(url, json, limits::kNoticeAttempt, headers);
     if (is_well(status)) return {};
     if (attempt < limits::kNoticeAttempts && is_worth_a_retry(status)) {
       std::this_thread::sleep_for(pause);

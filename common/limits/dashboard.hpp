@@ -35,6 +35,11 @@ inline constexpr Duration kWatchRenewInterval = std::chrono::seconds(5);
 inline constexpr size_t kStepPoints = 900;         // of a job: fifteen minutes at one a second
 inline constexpr size_t kProgressWorkers = 1'024;  // of a node; a frame holds three times as many
 
+// The worker processes of a node. The table of ranks is for small jobs; the map shows all ranks.
+inline constexpr Duration kProcessesInterval = std::chrono::seconds(2);  // at least
+inline constexpr size_t kRanksListed = 256;
+inline constexpr size_t kLogPathBytes = 1'000;  // of a folder of log files; agents omit longer ones
+
 // Last lines of a worker's streams, which its agent sends while an admin reads them. With
 // kLineBytesReported per line they fill at most two thirds of a frame.
 inline constexpr size_t kTailLines = 50;

@@ -74,11 +74,6 @@ Status write_report_file(const std::string& path, const std::string& run_folder)
   return (*draft)->replace_report(report->html);
 }
 
-bool is_writer(const EndOfRun& end) {
-  if (end.last_round.round.value == 0) return end.has_coordinator;
-  return end.last_round.group_rank == 0;
-}
-
 }  // namespace
 
 Result<std::string> check_report_file(const std::string& path) {
@@ -100,7 +95,7 @@ Result<std::string> check_report_file(const std::string& path) {
 void report_at_end(AgentDaemon& agent, const std::string& target) {
   if (target.empty()) return;
   agent.at_end([target](const EndOfRun& end) {
-    if (!is_writer(end)) return;
+    if (!end.speaks_for_job) return;
     IoThread io;
     const auto work = [target, folder = end.run_folder] {
       return write_report_file(target, folder);

@@ -241,16 +241,32 @@ class JobVerbs {
     for (CLI::App* verb : {ps, status, nodes, pid}) {
       verb->add_flag("--json", options_.is_json, "print JSON");
     }
-    CLI::App* logs = add("logs", "The end of the log files of workers here", cpprun::logs);
+    add_logs();
+  }
+
+  void add_logs() {
+    CLI::App* logs =
+        add("logs", "The log files of workers here, or of all nodes of a job", cpprun::logs);
     logs->add_option("--rank", options_.rank, "only this global rank");
     logs->add_option("--node", options_.node, "only this node's, where several run here");
-    logs->add_option("-n,--lines", options_.lines, "how many lines of each file")
-        ->check(kFromZero)
-        ->capture_default_str();
-    logs->add_option("--since", options_.since,
-                     "from this time on, earlier rounds included: 30s, 5m, 2h, 1d ago, 06:14, or "
-                     "2026-11-22T06:14:13");
+    CLI::Option* lines =
+        logs->add_option("-n,--lines", options_.lines,
+                         "how many lines of each file; with --all-nodes without it: all");
+    lines->check(kFromZero)->capture_default_str();
+    lines->each([this](const std::string&) { options_.has_lines = true; });
+    CLI::Option* since = logs->add_option(
+        "--since", options_.since,
+        "from this time on, earlier rounds included: 30s, 5m, 2h, 1d ago, 06:14, or "
+        "2026-11-22T06:14:13");
     logs->add_flag("-f,--follow", options_.follows, "go on until the job ends");
+    CLI::Option* all_nodes =
+        logs->add_flag("--all-nodes", options_.is_all_nodes,
+                       "of all nodes, earlier rounds included; needs CPPRUN_ADMIN_TOKEN");
+    since->excludes(all_nodes);
+    logs->add_option("--endpoint", options_.endpoint,
+                     "HOST:PORT of the job's rendezvous, instead of an agent here")
+        ->needs(all_nodes);
+    add_tls_options(logs, options_.tls);
     add_job(logs);
   }
 

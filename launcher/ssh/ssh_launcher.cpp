@@ -63,7 +63,7 @@ Status raise_descriptor_limit(size_t hosts) {
   if (limit.rlim_cur >= needed) return {};
   return Error{ErrorKind::System, "the limit on open files is " + std::to_string(limit.rlim_max) +
                                       ", and " + text::count(hosts, "host") + " need " +
-                                      std::to_string(needed) + "; raise it with ulimit -Hn"};
+                                      std::to_string(needed) + "\nhint: raise it with ulimit -Hn"};
 }
 
 std::string own_program() {
@@ -81,8 +81,7 @@ Result<Surroundings> look_around() {
   constexpr size_t kIdDigits = 12;
   Surroundings here;
   here.directory = working_directory();
-  if (here.directory.empty())
-    return system_error("the working directory can't be read; change to one that exists", errno);
+  if (here.directory.empty()) return system_error("the working directory can't be read", errno);
   here.program = own_program();
   here.host_name = own_host_name();
   here.fresh_id = random_hex().substr(0, kIdDigits);
@@ -98,6 +97,9 @@ std::string join_names(const std::vector<Host>& hosts) {
   for (const Host& host : hosts) names.push_back(host.target);
   return text::join(names, ", ");
 }
+
+constexpr const char* kElasticHint =
+    "\nhint: with --nnodes=MIN:MAX it would start without hosts that cannot be reached";
 
 }  // namespace
 
@@ -141,7 +143,7 @@ int SshLauncher::run() {
 std::optional<int> SshLauncher::start_all() {
   for (;;) {
     if (Status ok = prepare_attempt(); !ok) {
-      say(ok.error().text);
+      print("error: ", ok.error().text);
       return kFailure;
     }
     while (!are_all_settled()) {
@@ -159,7 +161,10 @@ std::optional<int> SshLauncher::start_all() {
   }
   is_running_ = true;
   for (const auto& agent : agents_) {
-    if (!agent->login_text().empty()) say(login_text_warning(agent->host(), agent->login_text()));
+    if (agent->login_text().empty()) continue;
+    print("warning: ", login_text_warning(agent->host(), agent->login_text()));
+  }
+  for (const auto& agent : agents_) {
     agent->begin();
   }
   returns_.resize(agents_.size());
@@ -181,9 +186,10 @@ Status SshLauncher::prepare_attempt() {
   const Result<Endpoint> at = parse_endpoint(endpoint, uint16_t{0});
   const bool is_chosen_here = plan_.endpoint.empty();
   if (is_chosen_here && plan_.hosts.size() > 1 && at && is_loopback(at->host)) {
-    say("host " + plan_.hosts.front().target + " is " + at->host +
-        " to ssh, which is another machine on each host; if the nodes do not find each other, "
-        "give the address of the first one with --rdzv-endpoint=HOST:PORT");
+    print("warning: ", "host " + plan_.hosts.front().target + " is " + at->host +
+                           " to ssh, which is another machine on each host\nhint: if the nodes do "
+                           "not find each other, give the address of the first one with "
+                           "--rdzv-endpoint=HOST:PORT");
   }
   for (size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
     const Host& host = plan_.hosts[rank];
@@ -272,19 +278,22 @@ void SshLauncher::check_start(RemoteAgent& agent, Instant now) {
 bool SshLauncher::leave_failed_hosts_out() {
   std::vector<Host> left;
   std::vector<Host> lost;
+  std::vector<std::string> failures;
   for (size_t i = 0; i < agents_.size(); ++i) {
     const bool is_lost = !agents_[i]->failure().empty();
-    if (is_lost) say(agents_[i]->failure());
+    if (is_lost) failures.push_back(agents_[i]->failure());
     (is_lost ? lost : left).push_back(plan_.hosts[i]);
   }
-  const std::string needed = text::count(static_cast<size_t>(plan_.min_nodes), "host");
-  if (left.size() < static_cast<size_t>(plan_.min_nodes)) {
+  const bool may_start = left.size() >= static_cast<size_t>(plan_.min_nodes);
+  for (const std::string& each : with_each_hint_once(failures)) {
+    print(may_start ? "warning: " : "error: ", each);
+  }
+  if (!may_start) {
     const bool is_elastic = left.empty() || plan_.min_nodes < static_cast<int>(plan_.hosts.size());
-    say("the job did not start: it needs " + needed + " and " + std::to_string(left.size()) +
-        (left.size() == 1 ? " is" : " are") + " ready" +
-        (is_elastic ? ""
-                    : "; with --nnodes=MIN:MAX it would start without hosts that cannot be "
-                      "reached"));
+    const std::string needed = text::count(static_cast<size_t>(plan_.min_nodes), "host");
+    print("error: ", "the job did not start: it needs " + needed + " and " +
+                         std::to_string(left.size()) + (left.size() == 1 ? " is" : " are") +
+                         " ready" + (is_elastic ? "" : kElasticHint));
     return false;
   }
   say("the job starts without " + join_names(lost) + ", which --nnodes=" + plan_.nnodes +
@@ -525,7 +534,7 @@ void SshLauncher::show(const RemoteAgent::Text& text) {
   if (!text.err.empty() && !(may_drop && err_.is_full())) err_.add(text.err);
 }
 
-void SshLauncher::say(const std::string& text) { err_.add("cpprun: " + text + "\n"); }
+void SshLauncher::print(const char* kind, const std::string& text) { err_.add(kind + text + "\n"); }
 
 int run_over_ssh(const LaunchOverSsh& launch, const Environment& environment) {
   Result<Surroundings> here = look_around();

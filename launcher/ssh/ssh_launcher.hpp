@@ -67,7 +67,9 @@ class SshLauncher {
   void step(Instant until);
   void poll_agents(Instant until);
   void take_signals();
-  void say(const std::string& text);  // one line on stderr
+  // On stderr. `kind`: how the text begins, such as "error: "; its hint is a line of its own.
+  void print(const char* kind, const std::string& text);
+  void say(const std::string& text) { print("cpprun: ", text); }
   void show(const RemoteAgent::Text& text);
   bool must_wait(const MergedOutput& output) const;
   void finish_output();

@@ -93,6 +93,7 @@ void Job::confirm_registration(const Node& node, Effects& effects) const {
   control::Registered registered{state_.term, options_.coordinator, version()};
   registered.is_standby = state_.standby.is_chosen(node.id.incarnation);
   registered.takes_time_spent = registered.takes_compute_times = true;
+  registered.takes_processes = true;
   if (!leases_.is_exempt(node)) {
     registered.heartbeat = heartbeat_of(job_spec_.lease, job_spec_.heartbeat);
     registered.lease = job_spec_.lease;

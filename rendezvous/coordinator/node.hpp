@@ -50,8 +50,9 @@ struct Node {
   bool is_excluded = false;           // its host is
   // The newest log lines for the dashboard, by local rank.
   std::map<int64_t, control::LogLines> lines{};
-  std::vector<Duration> time_spent{};  // by GoodputPhase, as this node sees it; empty: no report
-  int64_t last_step = -1;              // of its newest round that is over; -1: unknown
+  std::vector<Duration> time_spent{};    // by GoodputPhase, as this node sees it; empty: no report
+  control::WorkerProcesses processes{};  // the newest report
+  int64_t last_step = -1;                // of its newest round that is over; -1: unknown
 
   bool is_connected() const { return liveness == Liveness::Present && session.has_value(); }
   bool has_workers() const {
@@ -85,12 +86,21 @@ struct Node {
       return;
     time_spent = report.spent;
   }
+  // A report out of range is ignored.
+  void take(const control::WorkerProcesses& report) {
+    const size_t most =
+        std::min(limits::kProgressWorkers, static_cast<size_t>(std::max<int64_t>(0, facts.nproc)));
+    if (std::max(report.pids.size(), report.memory_mib.size()) > most) return;
+    if (report.log_dir.size() <= limits::kLogPathBytes) processes = report;
+  }
   // Keeps a report about this node alone on which no decision depends. False: the message is none.
   bool take_report(const control::AgentMessage& message) {
     if (const auto* tail = std::get_if<control::LogLines>(&message)) {
       take(*tail);
     } else if (const auto* spent = std::get_if<control::TimeSpent>(&message)) {
       take(*spent);
+    } else if (const auto* workers = std::get_if<control::WorkerProcesses>(&message)) {
+      take(*workers);
     } else {
       return false;
     }

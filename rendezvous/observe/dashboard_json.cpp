@@ -1,6 +1,7 @@
 #include "rendezvous/observe/dashboard_json.hpp"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/failure/failure_class.hpp"
@@ -106,6 +107,33 @@ json to_json(const Job& job, const JobHistory* record) {
           {"rounds", rounds}};
 }
 
+// Adds the ranks of a node below limits::kRanksListed, as arrays for compactness.
+void add_workers(const Node& node, int64_t base_rank, json& rows) {
+  const control::WorkerProcesses& all = node.processes;
+  const auto listed = static_cast<int64_t>(limits::kRanksListed);
+  for (size_t i = 0; i < all.pids.size(); ++i) {
+    const int64_t rank = base_rank + static_cast<int64_t>(i);
+    if (rank >= listed) break;
+    if (all.pids[i] <= 0) continue;
+    const int64_t memory_mib = i < all.memory_mib.size() ? all.memory_mib[i] : -1;
+    const std::string log = all.log_dir.empty() ? "" : all.log_dir + "/" + std::to_string(i);
+    rows.push_back({rank, all.pids[i], memory_mib, log});
+  }
+}
+
+// The first ranks of the newest round, as far as their nodes have reported them.
+json worker_rows(const Job& job) {
+  std::map<int64_t, const Node*> nodes;  // by their first rank
+  for (const auto& [incarnation, assignment] : job.assignments()) {
+    const auto node = job.nodes().find(incarnation);
+    if (node == job.nodes().end() || node->second.processes.round != job.round()) continue;
+    nodes.emplace(assignment.base_rank, &node->second);
+  }
+  json rows = json::array();
+  for (const auto& [base_rank, node] : nodes) add_workers(*node, base_rank, rows);
+  return rows;
+}
+
 // An array for compactness; docs/how-to/dashboard.md lists the elements.
 json to_json(const StepPoint& point) {
   return {ms(point.at),
@@ -148,6 +176,15 @@ std::string dashboard_progress(const Coordinator& coordinator) {
                     {"at_ms", ms(told.at)},
                     {"steps", told.steps},
                     {"step_us", told.step_us}};
+  }
+  return dump_json(json{{"jobs", jobs}});
+}
+
+std::string dashboard_workers(const Coordinator& coordinator) {
+  json jobs = json::object();
+  for (const auto& [run_id, job] : coordinator.jobs()) {
+    json rows = worker_rows(*job);
+    if (!rows.empty()) jobs[run_id] = {{"round", job->round().value}, {"ranks", std::move(rows)}};
   }
   return dump_json(json{{"jobs", jobs}});
 }

@@ -14,6 +14,8 @@ namespace cpprun {
 // One line each. O(nodes) and O(ranks), bounded by limits/dashboard.hpp.
 std::string dashboard_state(const Coordinator& coordinator, const HistoryRecorder& job_history);
 std::string dashboard_progress(const Coordinator& coordinator);
+// The process, memory and log folder of each of the first limits::kRanksListed ranks.
+std::string dashboard_workers(const Coordinator& coordinator);
 std::string dashboard_steps(const StepHistory& history);
 // For authenticated readers only: docs/how-to/dashboard.md, "Log lines".
 std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wanted);

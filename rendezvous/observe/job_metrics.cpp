@@ -22,8 +22,9 @@ constexpr const char* kNodeStates[] = {"idle",     "starting", "running", "stopp
 // Writes families, with a series for each job.
 class JobPage {
  public:
-  JobPage(const Coordinator& coordinator, const HistoryRecorder& job_history)
-      : coordinator_(coordinator), job_history_(job_history) {}
+  JobPage(const Coordinator& coordinator, const HistoryRecorder& job_history,
+          prometheus::Format format)
+      : coordinator_(coordinator), job_history_(job_history), text_(format) {}
 
   void state();
   void restarts();
@@ -155,7 +156,7 @@ void JobPage::recoveries() {
     for (size_t i = 0; i < all.counts.size(); ++i) {
       so_far += all.counts[i];
       const bool is_last = i == Recoveries::kBounds.size();
-      const std::string bound = is_last ? "+Inf" : prometheus::number(Recoveries::kBounds[i]);
+      const std::string bound = is_last ? "+Inf" : text_.bound(Recoveries::kBounds[i]);
       text_.part("_bucket", {{"run_id", id}, {"le", bound}}, static_cast<double>(so_far));
     }
     text_.part("_sum", {{"run_id", id}}, all.sum_s);
@@ -213,8 +214,9 @@ void JobPage::goodput() {
 
 }  // namespace
 
-std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history) {
-  JobPage page(coordinator, job_history);
+std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history,
+                        prometheus::Format format) {
+  JobPage page(coordinator, job_history, format);
   page.state();
   page.restarts();
   page.history();

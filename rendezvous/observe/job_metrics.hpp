@@ -6,10 +6,12 @@
 
 #include "rendezvous/coordinator/coordinator.hpp"
 #include "rendezvous/observe/history_recorder.hpp"
+#include "rendezvous/observe/prometheus.hpp"
 
 namespace cpprun {
 
-// Prometheus text with a label `run_id` per job. O(nodes).
-std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history);
+// Families with a label `run_id` per job. O(nodes).
+std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history,
+                        prometheus::Format format = prometheus::Format::Prometheus);
 
 }  // namespace cpprun

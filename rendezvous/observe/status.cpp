@@ -85,7 +85,9 @@ json to_json(const WorkerStarts& starts) {
           {"shared_bytes", starts.shared_bytes}};
 }
 
-json to_json(const Node& node, bool is_standby) {
+// `round`: the newest of the job. Reports of earlier ones name processes that are gone.
+json to_json(const Node& node, RoundNumber round, bool is_standby) {
+  const bool is_current = node.processes.round == round;
   return {{"name", node.id.name},
           {"state", name_of(node)},
           {"nproc", node.facts.nproc},
@@ -95,6 +97,8 @@ json to_json(const Node& node, bool is_standby) {
           {"is_standby", is_standby},
           {"group_rank", json_or_null<json>(node.group_rank)},
           {"node_check", name_of(node.facts.node_check.state)},
+          {"pids", is_current ? json(node.processes.pids) : json::array()},
+          {"log_dir", is_current ? node.processes.log_dir : ""},
           {"worker_starts", to_json(node.starts)}};
 }
 
@@ -128,10 +132,21 @@ json slow_ranks_of(const Job& job) {
   return all;
 }
 
+// From the node of rank 0. null: it has sent nothing yet.
+json goodput_json(const Job& job) {
+  const std::optional<Goodput> goodput = goodput_of(job);
+  if (!goodput) return nullptr;
+  json spent = json::object();
+  for (size_t i = 0; i < kGoodputPhases; ++i) {
+    spent[name_of(static_cast<GoodputPhase>(i))] = to_seconds(goodput->spent[i]);
+  }
+  return {{"share", json_or_null<json>(goodput->share())}, {"spent_s", spent}};
+}
+
 json to_json(const Job& job) {
   json nodes = json::array();
   for (const auto& [incarnation, node] : job.nodes()) {
-    nodes.push_back(to_json(node, job.is_standby(node)));
+    nodes.push_back(to_json(node, job.round(), job.is_standby(node)));
   }
   json hosts = json::array();
   for (const auto& [host, record] : job.hosts().all()) hosts.push_back(to_json(record));
@@ -152,6 +167,7 @@ json to_json(const Job& job) {
           {"hosts", hosts},
           {"stragglers", name_of(job.job_spec().stragglers)},
           {"slow_ranks", slow_ranks_of(job)},
+          {"goodput", goodput_json(job)},
           {"nodes", nodes}};
 }
 

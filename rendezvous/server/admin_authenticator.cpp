@@ -53,6 +53,16 @@ Status AdminAuthenticator::on_command(Instant now, SessionId session, const std:
   return refuse("the token is wrong: CPPRUN_ADMIN_TOKEN must be what the coordinator has");
 }
 
+Status AdminAuthenticator::on_log_request(Instant now, SessionId session, const std::string& peer,
+                                          const control::LogRequest& request) {
+  forget_old(now);
+  const auto asked = pending_challenges_.extract({session, 0});
+  if (asked.empty()) return refuse("log files need a nonce that was asked for just before");
+  const std::string words = control::log_request_mac_input(asked.mapped().nonce, request.run_id);
+  if (accepts(now, peer, words, request.mac)) return {};
+  return refuse("the token is wrong: CPPRUN_ADMIN_TOKEN must be what the coordinator has");
+}
+
 void AdminAuthenticator::on_closed(SessionId session) {
   std::erase_if(pending_challenges_,
                 [&](const auto& entry) { return entry.first.first == session; });

@@ -1,8 +1,8 @@
-// AdminAuthenticator: checks admin commands that arrive over TCP. The sender fetches a nonce and
-// sends an HMAC made with the job's admin token. This holds for tools and for agents that forward a
-// command, since any peer that reaches the port can register as an agent. Without a token it
-// rejects all commands. No I/O and no clock: the control service calls it. A nonce is valid for one
-// command and expires.
+// AdminAuthenticator: checks admin commands and requests for log files that arrive over TCP. The
+// sender fetches a nonce and sends an HMAC made with the job's admin token. This holds for tools
+// and for agents that forward a command, since any peer that reaches the port can register as an
+// agent. Without a token it rejects all commands. No I/O and no clock: the control service calls
+// it. A nonce is valid for one command and expires.
 #pragma once
 
 #include <map>
@@ -32,6 +32,9 @@ class AdminAuthenticator : private ChallengeVerifier {
   // OK if the command's MAC is right. Uses up the nonce of the command's id.
   Status on_command(Instant now, SessionId session, const std::string& peer,
                     const control::AdminRequest& command);
+  // OK if the MAC of a tool's first request for log files is right. Uses up the tool's nonce.
+  Status on_log_request(Instant now, SessionId session, const std::string& peer,
+                        const control::LogRequest& request);
   void on_closed(SessionId session);
 
  private:

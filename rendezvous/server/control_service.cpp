@@ -20,6 +20,7 @@
 #include "rendezvous/server/admin_authenticator.hpp"
 #include "rendezvous/server/dashboard/dashboard_service.hpp"
 #include "rendezvous/server/log_rate_limiter.hpp"
+#include "rendezvous/server/log_relay.hpp"
 #include "rendezvous/server/peer_log.hpp"
 
 namespace cpprun {
@@ -69,7 +70,9 @@ struct ControlService::Impl {
     };
     hooks.status_json = [this] { return status_json(core_); };
     dashboard_.fill(hooks);
-    hooks.metrics = [this] { return job_metrics(core_, job_history_); };
+    hooks.metrics = [this](prometheus::Format format) {
+      return job_metrics(core_, job_history_, format);
+    };
   }
 
   void on_message(SessionId session, control::AgentMessage message) {
@@ -78,6 +81,12 @@ struct ControlService::Impl {
     }
     if (const auto* command = std::get_if<control::AdminRequest>(&message)) {
       return on_command(session, *command);
+    }
+    if (auto* request = std::get_if<control::LogRequest>(&message)) {
+      return on_log_request(session, std::move(*request));
+    }
+    if (auto* reply = std::get_if<control::LogReply>(&message)) {
+      return log_relay_.on_reply(session, std::move(*reply));
     }
     if (const auto* order = std::get_if<control::AdminCommand>(&message)) {
       const Job* job = core_.job_of(session);
@@ -93,6 +102,7 @@ struct ControlService::Impl {
     connections_.erase(session);
     agents_.erase(session);
     authenticator_.on_closed(session);
+    log_relay_.on_closed(session);
     auto how = kind == CloseKind::Fin ? Job::Ending::Fin : Job::Ending::Reset;
     runner_.run(&Coordinator::on_closed, session, how);
     check_idle();
@@ -196,6 +206,19 @@ struct ControlService::Impl {
     });
   }
 
+  void on_log_request(SessionId session, control::LogRequest request) {
+    if (core_.job_of(session) != nullptr) return;  // agents read no files of others
+    if (!log_relay_.is_admitted(session)) {
+      Status may = authenticator_.on_log_request(boot_now(), session, address_of(session), request);
+      if (may) may = log_relay_.admit(session, request.run_id);
+      if (!may) {
+        log_refusal("refused log files to " + address_of(session) + ": " + may.error().text);
+        return refuse(session, may.error().text);
+      }
+    }
+    log_relay_.on_request(session, std::move(request));
+  }
+
   void log_refusal(const std::string& text) { peer_log_.warning(text); }
 
   void refuse(SessionId session, const std::string& why) {
@@ -296,6 +319,9 @@ struct ControlService::Impl {
   GuardedCoordinator core_;
   HistoryRecorder job_history_;
   AdminAuthenticator authenticator_;
+  LogRelay log_relay_{core_, [this](SessionId to, control::CoordinatorMessage message) {
+                        carry_out(Send{to, std::move(message)});
+                      }};
   DashboardService dashboard_;
   PeerLog peer_log_;
   LogRateLimiter event_limit_;  // of the coordinator's events

@@ -91,7 +91,9 @@ HttpResponse HttpSession::answer(std::string_view request, bool& has_body) {
   std::string_view path(target.data(), target.size());
   const size_t mark = std::min(path.find('?'), path.size());
   const std::string_view query = path.substr(std::min(mark + 1, path.size()));
-  return pages_.page(path.substr(0, mark), query, connection_.peer_address());
+  const auto accept = parser.get()[http::field::accept];
+  return pages_.page({path.substr(0, mark), query, std::string_view(accept.data(), accept.size()),
+                      connection_.peer_address()});
 }
 
 }  // namespace cpprun

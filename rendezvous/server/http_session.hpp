@@ -20,15 +20,20 @@ struct HttpResponse {
   std::string topic{};    // the private topic of the stream, if any
 };
 
+struct HttpRequest {
+  std::string_view path;
+  std::string_view query;   // without the question mark
+  std::string_view accept;  // the header; "": there is none
+  std::string peer;         // its address
+};
+
 class HttpPages {
  public:
   virtual ~HttpPages() = default;
   // Whether clients may ask this server by the name in their Host header; empty: they sent none.
   virtual bool is_own_name(std::string_view host) const = 0;
-  // Makes the response to a path and a query (without the question mark) of `peer`. Called once for
-  // each valid GET or HEAD.
-  virtual HttpResponse page(std::string_view path, std::string_view query,
-                            const std::string& peer) = 0;
+  // Makes the response. Called once for each valid GET or HEAD.
+  virtual HttpResponse page(const HttpRequest& request) = 0;
   // A stream begins (false: too many streams) and ends.
   virtual bool stream_began(Connection& connection, const std::string& topic) = 0;
   virtual void stream_ended(SessionId id) = 0;

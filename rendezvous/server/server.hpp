@@ -18,6 +18,7 @@
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "common/tls/job_tls.hpp"
+#include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore.hpp"
 #include "rendezvous/server/dashboard/event_streams.hpp"
 #include "rendezvous/server/http_session.hpp"
@@ -66,8 +67,8 @@ struct ServerHooks {
   std::function<bool(const Connection&, uint16_t port)> may_use_store;
   // The body of /status.
   std::function<std::string()> status_json;
-  // Further families for /metrics, as Prometheus text.
-  std::function<std::string()> metrics;
+  // Further families for /metrics.
+  std::function<std::string(prometheus::Format)> metrics;
   // The public topics and these private topics for the readers of /events; called each
   // limits::kStreamTick while there is a reader. Empty: no /events.
   std::function<std::vector<Topic>(const std::set<std::string>& private_ones)> topics;

@@ -431,18 +431,21 @@ constexpr const char* kPagePolicy =
 
 }  // namespace
 
-HttpResponse Server::Impl::page(std::string_view path, std::string_view query,
-                                const std::string& peer) {
+HttpResponse Server::Impl::page(const HttpRequest& request) {
+  const std::string_view path = request.path;
   if (path == "/") {
     return {200, "text/html; charset=utf-8", std::string(dashboard_page()), kPagePolicy};
   }
   if (path == "/events" && hooks_.topics) return {200, "text/event-stream", "", "", true};
   if (path == "/steps" && hooks_.steps) return {200, "application/json", hooks_.steps()};
   if ((path == "/log" || path == "/log/nonce") && hooks_.log_page) {
-    return hooks_.log_page(path, query, peer);
+    return hooks_.log_page(path, request.query, request.peer);
   }
   if (path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
-  if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", metrics()};
+  if (path == "/metrics") {
+    const prometheus::Format format = prometheus::format_for(request.accept);
+    return {200, prometheus::media_type(format), metrics(format), "Vary: Accept\r\n"};
+  }
   if (path == "/status") {
     std::string body = hooks_.status_json ? hooks_.status_json() : "{}\n";
     return {200, "application/json", std::move(body)};
@@ -477,13 +480,13 @@ void Server::Impl::tick_streams() {
 
 // ---------------------------------------------------------------- metrics
 
-std::string Server::Impl::metrics() const {
-  prometheus::Text text;
+std::string Server::Impl::metrics(prometheus::Format format) const {
+  prometheus::Text text(format);
   const auto one = [&text](const char* name, const char* kind, const char* help, uint64_t value) {
     text.family(name, kind, help);
     text.series({}, static_cast<int64_t>(value));
   };
-  text.family("cpprun_build_info", "gauge", "Always 1; the version is its label.");
+  text.family("cpprun_build_info", "info", "Always 1; the version is its label.");
   text.series({{"version", version()}}, 1);
   one("cpprun_connections", "gauge", "Open connections.", table_.size());
   one("cpprun_connections_total", "counter", "Connections accepted.", accepted_);
@@ -504,7 +507,8 @@ std::string Server::Impl::metrics() const {
     text.series({{"command", tcpstore::name(static_cast<tcpstore::Op>(i))}},
                 static_cast<int64_t>(counts_[i]));
   }
-  return text.take() + (hooks_.metrics ? hooks_.metrics() : "");
+  const char* end = format == prometheus::Format::OpenMetrics ? "# EOF\n" : "";
+  return text.take() + (hooks_.metrics ? hooks_.metrics(format) : "") + end;
 }
 
 std::vector<std::shared_ptr<Store>> Server::Impl::stores() const {

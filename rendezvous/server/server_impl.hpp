@@ -71,8 +71,7 @@ class Server::Impl final : public ConnectionHost,
   void refuse(SessionId to, std::string_view why) override;
 
   // HttpPages
-  HttpResponse page(std::string_view path, std::string_view query,
-                    const std::string& peer) override;
+  HttpResponse page(const HttpRequest& request) override;
   bool is_own_name(std::string_view host) const override { return host_check_.allows(host); }
   bool stream_began(Connection& connection, const std::string& topic) override;
   void stream_ended(SessionId id) override;
@@ -106,7 +105,7 @@ class Server::Impl final : public ConnectionHost,
   bool keep_as_companion(TcpConnection& silent);
   void forget_legacy(const TcpConnection& connection);
   void tick_streams();
-  std::string metrics() const;
+  std::string metrics(prometheus::Format format) const;
   std::vector<std::shared_ptr<Store>> stores() const;
 
   boost::asio::io_context& loop_;

@@ -95,6 +95,9 @@ class Feed:
     def progress(self, now_ms, **jobs):
         self.tell('progress', {'jobs': jobs}, now_ms)
 
+    def workers(self, now_ms, **jobs):
+        self.tell('workers', {'jobs': jobs}, now_ms)
+
     def close(self):
         with self.lock:
             for reader in self.readers:

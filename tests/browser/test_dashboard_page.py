@@ -37,6 +37,11 @@ def test_job_of_two_nodes_with_a_failure(browser, cluster, pictures):
     assert browser.text('.ranks i.slow') == '3'
     browser.wait('!document.getElementById("plot").hidden')
     assert browser.text('#run') == 'two nodes' and browser.text('#line') == 'live'
+    browser.run('byId("ranks-part").open = true')
+    browser.wait('[...document.querySelectorAll("#ranks tbody tr")].filter(row => '
+                 '/^\\d+$/.test(row.cells[5].textContent) && '
+                 'row.cells[6].textContent.endsWith("MiB")).length === 4')
+    browser.run('byId("ranks-part").open = false')
     broken = real.status()['round']
     (cluster.folder / f'say-rank-1-round-{broken}').write_text('3')
     browser.wait('document.querySelectorAll("#rounds tbody tr").length === 2')
@@ -150,6 +155,34 @@ def test_healed_failure_is_one_small_line(browser, feed):
     assert 'healed' in browser.run('return byId("failure_summary").className')
     assert browser.run('return byId("failure_summary").offsetHeight') < 60
     assert browser.text('#failure_summary-hint') == ''
+
+
+def rank_row(browser, rank):
+    return browser.run('return [...document.querySelectorAll("#ranks tbody tr")]'
+                       f'[{rank}].innerText').split('\t')
+
+
+def test_rank_table_names_pids_memory_and_logs(browser, feed, pictures):
+    now, whole = two_nodes()
+    open_with(browser, feed, now, two=whole)
+    browser.run('byId("ranks-part").open = true')
+    assert [cell.strip() for cell in rank_row(browser, 0)[5:]] == ['–', '–', '–']
+    feed.progress(now, two={'round': whole['round'], 'steps': [2730] * 8, 'step_us': [51_000] * 8})
+    evil = '/logs/<img src=x>/attempt_0/1'
+    feed.workers(now, two={'round': whole['round'],
+                           'ranks': [[0, 4711, 812, ''], [1, 4712, 24_371, evil],
+                                     [2, 4713, -1, '/logs/attempt_0/2']]})
+    browser.wait('byId("ranks").innerText.includes("4712")')
+    rows = [[cell.strip() for cell in rank_row(browser, rank)] for rank in range(4)]
+    assert rows[0][3:] == ['2,730', '51.0 ms', '4711', '812 MiB', '–']
+    assert rows[1][5:] == ['4712', '23.8 GiB', evil]
+    assert rows[2][5:] == ['4713', '–', '/logs/attempt_0/2']
+    assert rows[3][5:] == ['–', '–', '–']
+    assert browser.run('return document.images.length') == 0
+    browser.picture(pictures / 'ranks.png')
+    feed.workers(now, two={'round': whole['round'] - 1, 'ranks': [[0, 4600, 1, '']]})
+    browser.wait('!byId("ranks").innerText.includes("471")')
+    assert rank_row(browser, 0)[5].strip() == '–', 'of an earlier round'
 
 
 def test_narrow_screen_shows_whole_rows(browser, feed, pictures):

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/limits/server.hpp"
+#include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/server/dashboard/log_authenticator.hpp"
 #include "rendezvous/server/host_check.hpp"
 #include "rendezvous/server/http_session.hpp"
@@ -51,15 +52,17 @@ class FakePages : public HttpPages {
     (void)authenticator.on_nonce(Instant{}, "10.0.0.1");
   }
   bool is_own_name(std::string_view host) const override { return host_check.allows(host); }
-  HttpResponse page(std::string_view path, std::string_view query,
-                    const std::string& peer) override {
+  HttpResponse page(const HttpRequest& request) override {
+    const std::string_view path = request.path;
+    const std::string_view query = request.query;
+    (void)prometheus::format_for(request.accept);
     require(path.find_first_of("\r\n ") == std::string_view::npos);
     if (path == "/events") {
       const auto words = query_parameters(query);
       const auto topic = words.find("topic");
       return {200, "text/event-stream", "", "", true, topic == words.end() ? "" : topic->second};
     }
-    const Result<JobRank> wanted = authenticator.on_query(Instant{}, peer, query);
+    const Result<JobRank> wanted = authenticator.on_query(Instant{}, request.peer, query);
     return wanted ? HttpResponse{200, "text/plain", "lines\n"}
                   : HttpResponse{403, "text/plain", wanted.error().text};
   }

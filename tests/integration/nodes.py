@@ -330,6 +330,23 @@ class Job:
             s.settimeout(1)
             return s.connect_ex(('127.0.0.1', self.port)) == 0
 
+    def host_of(self, agents):
+        """The agent whose process listens at the port of the job's rendezvous."""
+        rows = [line.split() for table in ('tcp', 'tcp6')
+                for line in pathlib.Path(f'/proc/net/{table}').read_text().splitlines()[1:]]
+        sockets = {f'socket:[{row[9]}]' for row in rows
+                   if row[3] == '0A' and int(row[1].split(':')[1], 16) == self.port}
+
+        def listens(agent):
+            for path in pathlib.Path(f'/proc/{agent.pid}/fd').iterdir():
+                try:
+                    if os.readlink(path) in sockets:
+                        return True
+                except OSError:  # closed meanwhile
+                    pass
+            return False
+        return next(agent for agent in agents if listens(agent))
+
     def status(self):
         """This job in /status; {} while there is none."""
         url = f'http://127.0.0.1:{self.port}/status'

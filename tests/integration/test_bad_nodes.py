@@ -99,6 +99,24 @@ def test_operator_excludes_and_readmits_a_host(cluster, hosts):
         agent.ends(0)
 
 
+@pytest.mark.parametrize('code', [0, 5])
+def test_a_first_node_that_became_a_spare_writes_no_report(cluster, hosts, code):
+    job = Job(cluster, 2, net=hosts, last_call_timeout=600)
+    job.serve()
+    for node in (0, 1):
+        job.agent(node, f'--report={cluster.tmp}/{node}.html')
+    first = cluster.world(0, 1)
+    leader, = (node for node, group in first.ranks.items() if group == 0)
+    job.agent(2, f'--report={cluster.tmp}/2.html').says('spare')
+    ctl('exclude', f'n{leader}', '--job', job.run_id)
+    second = cluster.world(2, 1 - leader, after=first)
+    cluster.say(code)
+    for agent in cluster.agents:
+        agent.ends(1 if code else 0)
+    writer, = (node for node, group in second.ranks.items() if group == 0)
+    assert [path.name for path in cluster.tmp.glob('*.html')] == [f'{writer}.html']
+
+
 def test_state_dir_keeps_exclusions_for_the_next_job(cluster, hosts, tmp_path):
     state = tmp_path / 'state'
     for run in (1, 2):

@@ -86,6 +86,41 @@ def test_steps_of_all_nodes_reach_a_reader(job):
     events.close()
 
 
+def test_processes_of_all_nodes_reach_a_reader(job):
+    for node in (0, 1):
+        job.agent(node, '--tee=3', f'--log-dir={job.cluster.tmp}/logs{node}', nproc=2,
+                  program=STEPPER)
+    wait_for(job.is_open, lambda: ''.join(a.story() for a in job.cluster.agents))
+    events = Events(job.port)
+    told = events.next('workers', of(job, lambda j: len(j['ranks']) == 4 and
+                                     min(row[2] for row in j['ranks']) > 0))['jobs'][job.run_id]
+    assert [row[0] for row in told['ranks']] == [0, 1, 2, 3]
+    for rank, pid, mib, log in told['ranks']:
+        assert variable_of(pid, 'RANK') == str(rank)
+        assert 1 <= mib < 1024
+        folder = pathlib.Path(log)
+        assert folder.is_absolute() and (folder / 'stdout.log').exists(), log
+        assert folder.is_relative_to(job.cluster.tmp / f'logs{rank // 2}')
+    told_pids = [row[1] for row in told['ranks']]
+    nodes = sorted(job.status()['nodes'], key=lambda node: node['group_rank'])
+    assert [pid for node in nodes for pid in node['pids']] == told_pids
+    assert nodes[1]['log_dir'] == str(pathlib.Path(told['ranks'][3][3]).parent)
+    # The next round's processes replace them.
+    (job.cluster.folder / f'say-rank-1-round-{told["round"]}').write_text('3')
+    new = events.next('workers', of(job, lambda j: j['round'] > told['round'] and
+                                    len(j['ranks']) == 4))['jobs'][job.run_id]
+    assert not {row[1] for row in new['ranks']} & set(told_pids)
+    events.close()
+
+
+def test_status_has_the_pids_though_no_page_was_ever_open(job):
+    start(job)
+    wait_for(lambda: all(len(node['pids']) == 2 for node in job.status()['nodes']), job.status)
+    pids = [pid for node in job.status()['nodes'] for pid in node['pids']]
+    assert sorted(variable_of(pid, 'RANK') for pid in pids) == ['0', '1', '2', '3']
+    assert {node['log_dir'] for node in job.status()['nodes']} == {''}
+
+
 def test_number_of_readers_is_limited(job):
     start(job)
     readers = [Events(job.port) for _ in range(READERS)]
@@ -96,6 +131,12 @@ def test_number_of_readers_is_limited(job):
     for reader in readers:
         reader.next('state', seconds=20)
         reader.close()
+
+
+def variable_of(pid, name):
+    block = pathlib.Path(f'/proc/{pid}/environ').read_bytes().split(b'\0')
+    return next(word.split(b'=', 1)[1].decode() for word in block
+                if word.startswith(name.encode() + b'='))
 
 
 def wake_ups(pid):

@@ -204,6 +204,7 @@ sys.exit(3 if attempt == 0 else 0)
     assert len(spent) == 10, text
     assert float(spent['training']) > 0.8 * 3 * 0.05
     assert float(spent['stopping']) > 0
+    assert re.search(r'^trained \d+\.\d % of .*; lost: ', ctl(jobs, 'status', 'pair'), re.M)
     (jobs.marks / 'end').write_text('x')
     for agent in agents:
         assert agent.done(60) == 0, agent.err

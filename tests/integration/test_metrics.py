@@ -8,6 +8,8 @@ import urllib.request
 
 import pytest
 from nodes import ROOT, Job, cluster, free_port, wait_for  # noqa: F401
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as plain_families
 
 PAGE = ROOT / 'docs/reference/metrics.md'
 PROMETHEUS = ROOT / 'packaging/prometheus'
@@ -18,6 +20,18 @@ NAME = re.compile(r'\bcpprun_\w+')
 def fetch(port, path='/metrics'):
     with urllib.request.urlopen(f'http://127.0.0.1:{port}{path}', timeout=10) as answer:
         return answer.read().decode()
+
+
+OPEN = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+PLAIN = 'text/plain; version=0.0.4; charset=utf-8'
+
+
+def negotiated(port, accept):
+    """Media type and text for a client with this Accept header."""
+    query = urllib.request.Request(f'http://127.0.0.1:{port}/metrics', headers={'Accept': accept})
+    with urllib.request.urlopen(query, timeout=10) as answer:
+        assert answer.headers['Vary'] == 'Accept'
+        return answer.headers['Content-Type'], answer.read().decode()
 
 
 def families(text):
@@ -96,6 +110,43 @@ def test_promtool_accepts_the_metrics_and_they_match_status(broken_job):
                  f'cpprun_job_failures_total{{{label},class="user_error"}} 1',
                  f'cpprun_job_recovery_seconds_count{{{label}}} 1'):
         assert line + '\n' in text, text
+
+
+def test_openmetrics_has_the_same_series_and_is_valid(broken_job):
+    kind, text = negotiated(broken_job.port, 'application/openmetrics-text; version=1.0.0')
+    assert kind == OPEN and text.endswith('# EOF\n') and text.count('# EOF') == 1
+    found = {family.name: family for family in text_string_to_metric_families(text)}
+    assert found['cpprun_job_restarts'].type == 'counter'
+    assert found['cpprun_build'].type == 'info'
+    for name in ('cpprun_job_recovery_seconds', 'cpprun_job_time_seconds'):
+        assert found[name].unit == 'seconds'
+    values = {(s.name, tuple(sorted(s.labels.items()))): s.value
+              for family in found.values() for s in family.samples}
+    names = {name for name, _ in values}
+    assert names == series_names(fetch(broken_job.port)), 'queries hold for both formats'
+    odd = ('run_id', 'odd"na\\me')
+    assert values['cpprun_job_restarts_total', (('after', 'failure'), odd)] == 1
+    assert values['cpprun_job_recovery_seconds_bucket', (('le', '+Inf'), odd)] == 1
+
+
+@pytest.mark.parametrize('accept, kind', [
+    ('', PLAIN), ('*/*', PLAIN), ('text/plain', PLAIN), ('text/plain;version=0.0.4', PLAIN),
+    ('application/openmetrics-text', OPEN),
+    # What Prometheus 2 and 3 send.
+    ('application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;'
+     'q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2', OPEN),
+    ('text/plain;q=0.9, application/openmetrics-text;q=0.5', PLAIN),
+    ('application/openmetrics-text;q=0, text/plain;q=0.1', PLAIN),
+])
+def test_the_accept_header_chooses_the_format(cluster, accept, kind):  # noqa: F811
+    job = Job(cluster, 1)
+    agent = job.host(0)
+    got, text = negotiated(job.port, accept)
+    assert got == kind and text.endswith('# EOF\n') == (kind == OPEN)
+    if kind == PLAIN:
+        assert list(plain_families(text)) and '# UNIT' not in text
+    cluster.say(0)
+    agent.ends(0)
 
 
 def test_alert_rules_are_valid_and_use_existing_metrics():

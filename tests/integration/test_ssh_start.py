@@ -71,7 +71,10 @@ def test_at_most_64_connections_begin_at_a_time(jobs):
             pass
         poll(lambda: job.process.poll() is not None or children_of(job.process.pid))
     assert job.done() == 1 and started() == 70, job.output
-    assert job.err.count('cannot be reached: nothing listens at its ssh port') == 70
+    assert job.err.count('\nerror: host x') + job.err.startswith('error: host x') == 70
+    assert job.err.count(' cannot be reached: nothing listens at its ssh port\n') == 70
+    assert job.err.count('hint: start sshd there') == 1, 'the same hint stands once'
+    assert '\nerror: the job did not start: it needs 70 hosts and 0 are ready\n' in job.err
 
 
 def test_a_missing_ssh_is_named(jobs):

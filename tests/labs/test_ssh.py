@@ -326,7 +326,7 @@ UNREACHABLE = {
     'refused': 'nothing listens at its ssh port',
     'keyless': 'it accepts no key of yours',
     'changed': 'its host key is not the one in known_hosts',
-    'unknown': 'its host key is not in known_hosts; log in once by hand with ssh unknown',
+    'unknown': 'its host key is not in known_hosts\nhint: log in once by hand with ssh unknown',
     'nameless': 'its name is unknown here',
 }
 
@@ -335,8 +335,8 @@ def test_hosts_that_cannot_be_reached_are_named(launch):
     job = launch('--hosts', ','.join(['a', *UNREACHABLE]), WORKER, 'say')
     job.end(1)
     for host, why in UNREACHABLE.items():
-        assert f'cpprun: host {host} cannot be reached: {why}' in job.err, job.texts()
-    assert 'it needs 6 hosts and 1 is ready' in job.err and job.out == '', job.texts()
+        assert f'error: host {host} cannot be reached: {why}' in job.err, job.texts()
+    assert 'it needs 6 hosts and 1 is ready\nhint: with --nnodes' in job.err and job.out == ''
 
 
 def test_an_elastic_job_starts_without_them(launch):
@@ -351,7 +351,7 @@ def test_a_silent_host_is_left_out_after_a_time(launch):
     job = launch('--hosts', 'a,silent', '--nnodes=1:2', WORKER, 'say',
                  inside=[sys.executable, '-c', SILENT])
     job.end(0)
-    assert 'host silent cannot be reached: it does not answer' in job.err, job.texts()
+    assert 'warning: host silent cannot be reached: it does not answer' in job.err, job.texts()
     assert lines_of(job.out, 'a') == ['rank 0 of 1 on a'], job.texts()
 
 
@@ -367,7 +367,8 @@ def test_a_missing_cpprun_is_named(launch):
     job = launch('--hosts', 'a,b', '--remote-cpprun=/nowhere/cpprun', WORKER, 'say')
     job.end(1)
     for host in 'ab':
-        assert f'host {host} has no /nowhere/cpprun; install the same version' in job.err
+        assert f'error: host {host} has no /nowhere/cpprun\n' in job.err, job.texts()
+    assert job.err.count('\nhint: install the same version') == 1, job.texts()
     assert '--remote-cpprun=PATH' in job.err, job.texts()
 
 

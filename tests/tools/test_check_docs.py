@@ -40,6 +40,15 @@ def test_links_of_markdown(tmp_path, link, finding):
     assert found == ([finding] if finding else [])
 
 
+@pytest.mark.parametrize('name, is_made', [('index.html', True), ('gone.html', False)])
+def test_links_into_the_generated_reference(tmp_path, name, is_made):
+    (tmp_path / 'docs/reference').mkdir(parents=True)
+    (tmp_path / 'build/site/reference/cpp-api').mkdir(parents=True)
+    (tmp_path / 'build/site/reference/cpp-api/index.html').touch()
+    found = markdown(tmp_path, **{'docs/reference/a': f'[a](cpp-api/{name})'})
+    assert found == ([] if is_made else [f'the link cpp-api/{name} leads to no file'])
+
+
 def test_links_in_code_are_no_links(tmp_path):
     assert markdown(tmp_path, a='`[a](b)`\n\n```\n[a](b)\n```\n') == []
 

@@ -1,4 +1,5 @@
-// Precompiled header for training programs; see cpprun_precompile() of the CMake package.
+/// @file
+/// Precompiled header for training programs; see cpprun_precompile() of the CMake package.
 #pragma once
 
 #include <torch/torch.h>

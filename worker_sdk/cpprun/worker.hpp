@@ -1,5 +1,7 @@
-// All of cpprun::worker, the part of the worker SDK without LibTorch: environment, heartbeats, stop
-// requests, snapshot reports, fault injection. C programs and other languages use cpprun/worker.h.
+/// @file
+/// All of cpprun::worker, the part of the worker SDK without LibTorch: environment, heartbeats,
+/// stop requests, snapshot reports, fault injection. C programs and other languages use
+/// cpprun/worker.h.
 #pragma once
 
 #include "cpprun/worker/agent_link.hpp"

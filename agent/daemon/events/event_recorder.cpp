@@ -68,13 +68,15 @@ void add_exit(const WorkerExit& end, ordered_json& fields) {
 }  // namespace
 
 EventRecorder::EventRecorder(const AgentConfig& config, std::string node,
-                             const std::string& run_folder, IoThread& io)
+                             const std::string& run_folder, IoThread& io,
+                             const bool& hosts_coordinator)
     : config_(config),
       node_(std::move(node)),
       run_folder_(run_folder),
       io_(io),
       log_(file_in(run_folder), io),
-      torch_(config, node_) {}
+      torch_(config, node_),
+      trace_(config, node_, hosts_coordinator) {}
 
 EventRecorder::Stamp EventRecorder::now() { return {wall_now(), boot_now()}; }
 
@@ -110,6 +112,7 @@ void EventRecorder::take_start_times() {
   const bool is_measured = times.main_at != Instant{};
   const Instant begun_at = is_measured ? times.main_at - times.exec : boot_now();
   phases_.begin(begun_at);
+  trace_.begin(begun_at);
   goodput_.begin(begun_at);
   goodput_.wait(is_measured ? times.listening : begun_at);
   if (!is_measured) return;
@@ -130,6 +133,7 @@ void EventRecorder::on(const control::Registered& message) {
 
 void EventRecorder::on(const control::Wait& message) {
   set_excluded(message.is_excluded, message.why);
+  if (message.is_spare) is_left_out_ = true;
   if (std::exchange(waiting_reason_, message.why) == message.why) return;
   write("waiting", {{"why", message.why}, {"is_spare", message.is_spare}});
 }
@@ -149,8 +153,10 @@ void EventRecorder::on(const control::RankAssignment& message) {
   const control::PastFailures past = message.past_failures.value_or(control::PastFailures());
   goodput_.form(boot_now(), past.best_step);
   torch_.round_formed(boot_now(), message);
+  trace_.on_round(message);
   round_ = message.round;
   group_rank_ = message.group_rank;
+  is_left_out_ = false;
   is_fetching_ = message.resume && !message.resume->source_address.empty();
   waiting_reason_.clear();
   write("round_formed", {{"round", message.round.value},
@@ -285,6 +291,7 @@ void EventRecorder::write_timing(const char* until) {
                    {"until", until},
                    {"total_ms", milliseconds(phases_.total())},
                    {"phases_ms", each}});
+  trace_.on_timing(cause_, phases_, std::string_view(until) == "first_step");
   if (!config_.shows_timing) return;
   const std::string what = cause_ == "start" ? cause_ : "recovery (" + cause_ + ")";
   log::plain("timing: " + agent::timings_text(what, phases_) + "\n");
@@ -347,6 +354,7 @@ void EventRecorder::stopping(bool regroups) {
   regroups_ = regroups_ || regroups;
   if (stop_reported_at_) return;
   stop_reported_at_ = now();
+  trace_.on_stop_begins();
   phases_.begin(failed_at_.value_or(stop_reported_at_->at));
   phases_.reach("detect", stop_reported_at_->at);
   goodput_.stop(failed_at_.value_or(stop_reported_at_->at));
@@ -356,7 +364,9 @@ void EventRecorder::stopping(bool regroups) {
 void EventRecorder::begin_stop(const std::string& cause, const std::string& why) {
   if (!is_running_ || std::exchange(is_stopping_, true)) return;
   cause_ = cause;
-  if (std::ranges::count(kFailures, cause) > 0) goodput_.fail();
+  const bool is_failure = std::ranges::count(kFailures, cause) > 0;
+  if (is_failure) goodput_.fail();
+  trace_.on_stop(cause, why, is_failure);
   write_started();
   log_.write(line(stop_reported_at_.value_or(now()), "round_stopping",
                   {{"round", round_.value}, {"cause", cause}, {"why", why}}));
@@ -370,6 +380,7 @@ void EventRecorder::workers_gone(bool are_some_held) {
   phases_.reach("stop", boot_now());
   goodput_.leave(boot_now());
   torch_.waits_for_round(boot_now());
+  trace_.on_round_over();
   ordered_json fields{{"round", round_.value}};
   if (are_some_held) fields["regroups"] = true;
   write("round_stopped", fields);
@@ -451,7 +462,7 @@ void EventRecorder::keep_failure_summary(const ordered_json& fields) {
   if (!written.value_or(false)) log::warning(path + " could not be written");
 }
 
-void EventRecorder::finished(const agent::Finish& finish, int exit_code) {
+void EventRecorder::finished(const agent::Finish& finish, int exit_code, bool goes_on) {
   ordered_json fields{{"outcome", name_of(finish.how)},
                       {"exit_code", exit_code},
                       {"restarts_used", finish.restarts_used}};
@@ -459,6 +470,7 @@ void EventRecorder::finished(const agent::Finish& finish, int exit_code) {
   log_.write(goodput_event() + "\n");
   write("finished", fields);
   torch_.finished(boot_now(), finish);
+  trace_.finished(finish, exit_code, goes_on);
 }
 
 }  // namespace cpprun

@@ -14,6 +14,7 @@
 #include "agent/core/startup_progress.hpp"
 #include "agent/daemon/events/event_log.hpp"
 #include "agent/daemon/events/torchelastic_events.hpp"
+#include "agent/daemon/events/trace_recorder.hpp"
 #include "common/failure/failure_summary.hpp"
 #include "common/goodput/goodput_account.hpp"
 #include "common/heartbeat.hpp"
@@ -24,9 +25,10 @@ namespace cpprun {
 class EventRecorder {
  public:
   // Writes events.jsonl into `run_folder`, unless that is empty. With --event-log-handler=console
-  // it also prints torchrun's records on stderr. `config` and `io` must outlive this object.
+  // it also prints torchrun's records on stderr. `hosts_coordinator`: as of now, this process does;
+  // it then sends the job's spans. The references must outlive this object.
   EventRecorder(const AgentConfig& config, std::string node, const std::string& run_folder,
-                IoThread& io);
+                IoThread& io, const bool& hosts_coordinator);
 
   // The launcher's measurements of its own start. Before run_started().
   void set_start_times(const StartTimes& times) { start_times_ = times; }
@@ -66,15 +68,22 @@ class EventRecorder {
   void failure_summary(const Failure& failure, const std::string& text);
   // The same for a job that ended because no node replaced a lost one before the join timeout.
   void lost_node(const agent::Finish& finish);
-  void finished(const agent::Finish& finish, int exit_code);
+  // Waits for the job's last spans, at most limits::kTraceEndWait. `goes_on`: on other nodes.
+  void finished(const agent::Finish& finish, int exit_code, bool goes_on);
   void close() { log_.close(); }  // later events are dropped; may wait: event_log.hpp
 
   // The failure summary of the job as a JSON object; "": it has none.
   const std::string& summary() const { return summary_; }
   // How this node has used its time. The caller adds the heartbeats.
   GoodputAccount& goodput() { return goodput_; }
-  // Whether this node had the first workers in its newest round: it speaks for the job.
-  bool is_first_node() const { return group_rank_ == 0; }
+  // Whether this node had the first workers in its newest round, and no later round runs without
+  // it: it speaks for the job.
+  bool is_first_node() const { return group_rank_ == 0 && !is_left_out_; }
+  // Whether this node writes what the job leaves once. Before the first round the coordinator's
+  // does.
+  bool speaks_for_job(bool has_coordinator) const {
+    return round_ == RoundNumber() ? has_coordinator : is_first_node();
+  }
   // The coordinator takes the node's report of its time for /metrics.
   bool reports_time() const { return is_first_node() && takes_time_spent_; }
   // The `goodput` event of now, a JSON object without a newline.
@@ -118,6 +127,7 @@ class EventRecorder {
   IoThread& io_;
   EventLog log_;
   TorchelasticEvents torch_;
+  TraceRecorder trace_;
   RoundNumber round_;
   // worker_started lines of this round, written together, before any later event of its workers.
   std::string started_;
@@ -134,6 +144,7 @@ class EventRecorder {
   agent::StartupProgress startup_progress_;
   GoodputAccount goodput_;
   std::string summary_;
+  bool is_left_out_ = false;          // a later round than the last one with this node runs
   bool takes_time_spent_ = false;     // the coordinator
   int64_t group_rank_ = -1;           // of this node in round_; -1: it was in none
   std::string cause_ = "start";       // why phases_ began: "start", or why the last round ended

@@ -2,20 +2,14 @@
 // relays it, or with --endpoint this process sends it itself.
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 
-#include <span>
-
-#include "common/http/blocking_socket.hpp"
 #include "common/limits/admin.hpp"
-#include "common/limits/server.hpp"
 #include "common/machine/identity.hpp"
 #include "common/proof/hmac.hpp"
-#include "common/version.hpp"
+#include "launcher/cpprunctl/admin/admin_connection.hpp"
 #include "launcher/cpprunctl/admin/job_choice.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/report/text_table.hpp"
-#include "rendezvous/protocol/control/control_codec.hpp"
-#include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun {
 namespace {
@@ -23,74 +17,24 @@ namespace {
 using namespace ctl;
 using control::AdminCommandKind;
 
-std::string framed(const control::AgentMessage& message) {
-  std::string frame;
-  control::append_frame(frame, control::encode(message));
-  return frame;
-}
-
-Error no_coordinator() {
-  return Error{ErrorKind::Protocol, "it is not the rendezvous port of a cpprun job"};
-}
-
-// Receives the next message; a refusal becomes an error.
-Result<control::CoordinatorMessage> next_message(BlockingSocket& socket) {
-  constexpr size_t kLength = 4;
-  Result<std::string> bytes = socket.receive(kLength);
-  if (!bytes) return bytes.error();
-  if (bytes->size() < kLength) return no_coordinator();
-  const auto length = control::frame_length(*bytes, limits::kControlFrameBytes);
-  if (!length) return no_coordinator();
-  Result<std::string> body = socket.receive(*length);
-  if (!body) return body.error();
-  const auto* data = reinterpret_cast<const uint8_t*>(body->data());
-  auto message = control::decode_coordinator(std::span(data, body->size()));
-  if (!message) return no_coordinator();
-  if (const auto* refused = std::get_if<control::Refused>(&*message)) {
-    return Error{ErrorKind::Refused, refused->why};
-  }
-  return message;
-}
-
-Result<std::string> converse(BlockingSocket& socket, const std::string& token,
-                             control::AdminRequest command) {
-  std::string first(std::begin(control::kMagic), std::end(control::kMagic));
-  first += framed(control::AdminHello{control::kProtocolVersion, version()});
-  if (Status sent = socket.send(first); !sent) return sent.error();
-  auto challenge = next_message(socket);
-  if (!challenge) return challenge.error();
-  const auto* nonce = std::get_if<control::Challenge>(&*challenge);
-  if (nonce == nullptr) return no_coordinator();
-  command.mac = hmac_of(token, control::admin_mac_input(nonce->nonce, command));
-  if (Status sent = socket.send(framed(command)); !sent) return sent.error();
-  auto heard = next_message(socket);
-  if (!heard) return heard.error();
-  const auto* answer = std::get_if<control::AdminReply>(&*heard);
-  if (answer == nullptr) return no_coordinator();
-  if (!answer->is_done) return Error{ErrorKind::Refused, answer->text};
-  return answer->text;
-}
-
-// The TLS handshake with the coordinator.
-Status secure(BlockingSocket& socket, const JobTls& tls) {
-  const Status ready = socket.secure(tls.connect(TlsRole::Coordinator));
-  if (ready || !socket.is_ended_in_handshake()) return ready;
-  return Error{ready.error().kind,
-               ready.error().text + ": it may have no secret, or be an older cpprun"};
-}
-
 // Sends an admin command over TCP, authenticated by challenge and response (docs/protocol.md,
 // "Admin commands"). Returns the coordinator's reply; blocks for limits::kAdminReplyTimeout at
 // most.
 Result<std::string> send_admin_command(const Endpoint& endpoint, const std::string& token,
                                        control::AdminRequest command, const JobTls* tls) {
-  Result<std::unique_ptr<BlockingSocket>> socket = dial(endpoint, limits::kAdminReplyTimeout);
-  if (!socket) return socket.error();
-  const Status ready = tls != nullptr ? secure(**socket, *tls) : Status();
-  Result<std::string> answer =
-      ready ? converse(**socket, token, std::move(command)) : Result<std::string>(ready.error());
-  if (answer) return answer;
-  return Error{answer.error().kind, to_string(endpoint) + ": " + answer.error().text};
+  auto opened = AdminConnection::open(endpoint, tls, limits::kAdminReplyTimeout);
+  if (!opened) return opened.error();
+  AdminConnection& connection = **opened;
+  command.mac = hmac_of(token, control::admin_mac_input(connection.nonce(), command));
+  if (Status sent = connection.send(command); !sent) return sent.error();
+  auto heard = connection.next();
+  if (!heard) return heard.error();
+  const auto* answer = std::get_if<control::AdminReply>(&*heard);
+  if (answer == nullptr) return connection.not_expected();
+  if (!answer->is_done) {
+    return Error{ErrorKind::Refused, to_string(endpoint) + ": " + answer->text};
+  }
+  return answer->text;
 }
 
 Status send_to_endpoint(const JobCommandOptions& options, const control::AdminCommand& command) {

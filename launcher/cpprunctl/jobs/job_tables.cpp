@@ -112,6 +112,7 @@ std::string head_of(const JobStatus& job, bool has_color) {
       ", newest snapshot: " + snapshot_of(job.snapshot_step) + "\n";
   if (!job.why_no_round.empty()) text += clean(job.why_no_round) + "\n";
   text += slow_ranks_text(job);
+  if (job.goodput && job.goodput->share()) text += goodput_line(*job.goodput) + "\n";
   return text;
 }
 

@@ -17,6 +17,8 @@ struct JobCommandOptions {
   std::string signal;
   std::optional<int64_t> rank{};
   int64_t lines = 10;
+  bool has_lines = false;     // of logs: the user has given `lines`
+  bool is_all_nodes = false;  // of logs: read through the coordinator
   std::string since;          // of logs: a time specification; empty: only the last lines
   double every_s = 1;         // between two frames of top
   int64_t frames = 0;         // of top; 0: until the job ends
@@ -49,7 +51,7 @@ Status goodput(const JobCommandOptions& options);
 // Prints the pid of a rank on this machine.
 Status pid(const JobCommandOptions& options);
 // Prints the last lines of the workers' log files here, or everything since a time; with `follows`
-// also new lines, until the job ends.
+// also new lines, until the job ends. With `is_all_nodes`: of all nodes, and all lines.
 Status logs(const JobCommandOptions& options);
 // Prints the call stack of one rank here, or of all. The workers keep running.
 Status stacks(const JobCommandOptions& options);

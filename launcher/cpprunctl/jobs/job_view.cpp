@@ -76,6 +76,15 @@ JobHost host_of(const Json& json) {
           whole(json, "slow"),  text(json, "excluded_by"),    text(json, "reason")};
 }
 
+std::optional<Goodput> goodput_of(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  Goodput goodput;
+  for (size_t i = 0; i < kGoodputPhases; ++i) {
+    goodput.spent[i] = time_of(at(json, "spent_s"), name_of(static_cast<GoodputPhase>(i)));
+  }
+  return goodput;
+}
+
 JobStatus job_of(const Json& json) {
   JobStatus job;
   job.state = text(json, "state");
@@ -92,6 +101,7 @@ JobStatus job_of(const Json& json) {
     job.snapshot_step = number(snapshot, "step");
   }
   job.exclude_after = whole(json, "exclude_after");
+  job.goodput = goodput_of(at(json, "goodput"));
   each_object(json, "hosts", [&](const Json& host) { job.hosts.push_back(host_of(host)); });
   each_object(json, "slow_ranks", [&](const Json& slow) {
     job.slow_ranks.push_back({whole(slow, "rank"), text(slow, "node"), whole(slow, "compute_us"),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/goodput/goodput.hpp"
 #include "common/result.hpp"
 #include "rendezvous/protocol/admin/admin_protocol.hpp"
 
@@ -57,7 +58,8 @@ struct JobStatus {
   int64_t exclude_after = 0;  // --exclude-after
   std::vector<JobHost> hosts{};
   std::vector<JobSlowRank> slow_ranks{};
-  std::vector<JobNode> nodes{};  // members of the round first, in rank order
+  std::optional<Goodput> goodput{};  // only `spent`; nullopt: not known yet
+  std::vector<JobNode> nodes{};      // members of the round first, in rank order
 };
 
 // In the order of the reply.

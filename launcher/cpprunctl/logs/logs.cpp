@@ -1,4 +1,4 @@
-// The verb logs: prints workers' log files on this machine.
+// The verb logs: prints workers' log files on this machine, or on all nodes (job_logs.hpp).
 #include <poll.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "common/text.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
+#include "launcher/cpprunctl/logs/job_logs.hpp"
 #include "launcher/cpprunctl/logs/log_files.hpp"
 #include "launcher/cpprunctl/logs/time_spec.hpp"
 #include "launcher/report/tail.hpp"
@@ -129,6 +130,7 @@ Status take_first(const std::vector<LocalJob>& agents, const JobCommandOptions& 
 }  // namespace
 
 Status logs(const JobCommandOptions& options) {
+  if (options.is_all_nodes) return all_nodes_logs(options);
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
   if (!agents) return agents.error();
   Logs logs(options);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace cpprun::ssh {
 
@@ -17,8 +18,12 @@ struct StartFacts {
   std::string errors{};     // the end of its stderr
 };
 
-// One line: what failed on which host, and the remedy.
+// What failed on which host, and on a second line, which begins with "hint: ", the remedy. So do
+// the texts below.
 std::string start_failure_text(const StartFacts& facts);
+
+// The texts without hints that an earlier one has: hosts often fail for the same reason.
+std::vector<std::string> with_each_hint_once(const std::vector<std::string>& failures);
 
 // cpprun there says that it is `theirs`.
 std::string version_text(const std::string& host, const std::string& theirs,

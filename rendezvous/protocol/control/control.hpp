@@ -227,6 +227,7 @@ struct Register {
   std::optional<HostRecords> host_records{};
   NodeCheck node_check{};
   bool knows_slow_ranks = false;  // understands SlowRank
+  bool reads_log_files = false;   // answers LogRequest
 };
 
 struct Ping {
@@ -309,6 +310,17 @@ struct Progress {
   std::vector<int64_t> step_us;  // duration of the last step, in microseconds
   bool operator==(const Progress&) const = default;
 };
+// The worker processes of this node in a round, for people; no decision depends on it. The agent
+// sends it when all have started, after it has connected again, and while the dashboard has readers
+// (Watch) when the memory has changed, at most each limits::kProcessesInterval. By local rank, at
+// most limits::kProgressWorkers.
+struct WorkerProcesses {
+  RoundNumber round;
+  std::vector<int64_t> pids;
+  std::vector<int64_t> memory_mib;  // resident; -1: unknown
+  std::string log_dir;  // holds a folder of log files per local rank; empty: there are none
+  bool operator==(const WorkerProcesses&) const = default;
+};
 // How the job has used its time as the node of group rank 0 sees it, for /metrics. By GoodputPhase;
 // the node sends it at the end of each round and at most each limits::kTimeSpentInterval.
 struct TimeSpent {
@@ -334,10 +346,60 @@ struct LogLines {
   bool operator==(const LogLines&) const = default;
 };
 
-using AgentMessage =
-    std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack, Draining,
-                 Snapshots, FaultPermitRequest, AdminCommand, AdminHello, AdminRequest, Progress,
-                 LogLines, AnnounceLeader, TimeSpent, NodeCheck, ComputeTimes>;
+// Reads log files of all nodes for an operator's tool (`cpprunctl logs --all-nodes`). The tool
+// keeps the positions, so neither the coordinator nor an agent keeps anything for it. From a tool
+// to the coordinator, which passes it on to the agent of `node`; the reply is a LogReply with the
+// same id.
+struct LogRequest {
+  int64_t id = 0;        // chosen by the sender
+  std::string run_id{};  // "" = the only job
+  std::string mac{};     // of a tool's first request: HMAC of log_request_mac_input()
+  int64_t reader = 0;    // from the coordinator: the number of the tool
+  Incarnation node{};    // 0: asks for the list of nodes
+  int64_t skip = 0;      // of the list: so many of the first
+  RoundNumber round{};   // 0: the first that the agent still knows, or with `lines` the newest
+  int64_t lines = -1;    // of files that have no position yet: only the last so many; -1: all
+  // By stream: stdout of local rank 0, its stderr, stdout of local rank 1, and so on. At most
+  // 2 * limits::kProgressWorkers; missing ones: not read yet.
+  std::vector<int64_t> offsets{};
+  std::vector<int64_t> files{};  // inode numbers, 0: not read yet
+};
+// Why a part of a log file does not follow the one before it.
+enum class LogGap : int64_t { None, Truncated, Replaced, Removed };
+// Bytes of one log file.
+struct LogPart {
+  int64_t stream = 0;  // as in LogRequest
+  int64_t offset = 0;  // of the first byte
+  int64_t file = 0;    // inode number
+  LogGap gap = LogGap::None;
+  std::string bytes;  // at most limits::kLogPartBytes
+};
+struct LogNode {
+  NodeId id;
+  int64_t group_rank = -1;  // in the newest round; -1: none
+  bool can_read = false;    // it is connected, and its agent understands LogRequest
+};
+struct LogReply {
+  int64_t id = 0;
+  std::string why{};  // why there is no answer; empty: here it is
+  // The list of nodes, at most limits::kLogNodes.
+  bool is_job_over = false;
+  int64_t nodes_in_all = 0;
+  std::vector<LogNode> nodes{};
+  // Of a node.
+  RoundNumber round{};
+  RoundNumber next_round{};  // the next that the agent knows; 0: none
+  int64_t base_rank = 0;     // the rank of local rank 0
+  bool has_files = false;    // the job keeps log files
+  bool is_ended = false;     // all workers of the round have ended and written all
+  bool has_more = false;     // the files go on behind the parts
+  std::vector<LogPart> parts{};
+};
+
+using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
+                                  Draining, Snapshots, FaultPermitRequest, AdminCommand, AdminHello,
+                                  AdminRequest, Progress, LogLines, AnnounceLeader, TimeSpent,
+                                  NodeCheck, ComputeTimes, WorkerProcesses, LogRequest, LogReply>;
 
 // ---------------------------------------------------------------- coordinator to agent
 
@@ -351,6 +413,7 @@ struct Registered {
   bool is_standby = false;           // of the current or the last round
   bool takes_time_spent = false;     // knows the message TimeSpent; earlier versions do not
   bool takes_compute_times = false;  // the same of ComputeTimes
+  bool takes_processes = false;      // the same of WorkerProcesses
 };
 // An agent of the running job, for people.
 struct Occupant {
@@ -433,7 +496,12 @@ struct SlowRank {
 using CoordinatorMessage =
     std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop, JobResult, Bye, FaultPermit,
                  AdminReply, ShutdownRequest, Challenge, Watch, LogTailRequest, Redirect,
-                 HostRecords, SlowRank>;
+                 HostRecords, SlowRank, LogRequest, LogReply>;
+
+// The input of the MAC in a tool's first LogRequest: the nonce of its Challenge, and the run id.
+inline std::string log_request_mac_input(const std::string& nonce, const std::string& run_id) {
+  return "cpprun log files\n" + nonce + "\n" + run_id;
+}
 
 // Names of the causes, as events, metrics and pages show them (docs/reference/events.md).
 constexpr const char* name_of(StopCause cause) {

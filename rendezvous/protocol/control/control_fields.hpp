@@ -158,6 +158,7 @@ void fields(auto&& v, Register& m) {
   v("host_records", m.host_records);
   v("node_check", m.node_check);
   v("knows_slow_ranks", m.knows_slow_ranks);
+  v("reads_log_files", m.reads_log_files);
 }
 void fields(auto&& v, Ping& m) { v("seq", m.seq); }
 void fields(auto&& v, WorkerStarts& m) {
@@ -248,6 +249,7 @@ void fields(auto&& v, Registered& m) {
   v("is_standby", m.is_standby);
   v("takes_time_spent", m.takes_time_spent);
   v("takes_compute_times", m.takes_compute_times);
+  v("takes_processes", m.takes_processes);
 }
 void fields(auto&& v, Occupant& m) {
   v("host", m.host);
@@ -329,6 +331,12 @@ void fields(auto&& v, ComputeTimes& m) {
   v("steps", m.steps);
   v("compute_us", m.compute_us);
 }
+void fields(auto&& v, WorkerProcesses& m) {
+  v("round", m.round);
+  v("pids", m.pids);
+  v("memory_mib", m.memory_mib);
+  v("log_dir", m.log_dir);
+}
 void fields(auto&& v, SlowRank& m) {
   v("round", m.round);
   v("rank", m.rank);
@@ -347,6 +355,44 @@ void fields(auto&& v, LogLines& m) {
   v("has_files", m.has_files);
   v("out", m.out);
   v("err", m.err);
+}
+void fields(auto&& v, LogRequest& m) {
+  v("id", m.id);
+  v("run_id", m.run_id);
+  v("mac", m.mac);
+  v("reader", m.reader);
+  v("node", m.node);
+  v("skip", m.skip);
+  v("round", m.round);
+  v("lines", m.lines);
+  v("offsets", m.offsets);
+  v("files", m.files);
+}
+void fields(auto&& v, LogPart& m) {
+  v("stream", m.stream);
+  v("offset", m.offset);
+  v("file", m.file);
+  v("gap", m.gap);
+  v("bytes", m.bytes);
+}
+void fields(auto&& v, LogNode& m) {
+  v("id", m.id);
+  v("group_rank", m.group_rank);
+  v("can_read", m.can_read);
+}
+void fields(auto&& v, LogReply& m) {
+  v("id", m.id);
+  v("why", m.why);
+  v("is_job_over", m.is_job_over);
+  v("nodes_in_all", m.nodes_in_all);
+  v("nodes", m.nodes);
+  v("round", m.round);
+  v("next_round", m.next_round);
+  v("base_rank", m.base_rank);
+  v("has_files", m.has_files);
+  v("is_ended", m.is_ended);
+  v("has_more", m.has_more);
+  v("parts", m.parts);
 }
 void fields(auto&& v, AnnounceLeader& m) {
   v("term", m.term);
@@ -392,6 +438,7 @@ inline int64_t last_value(Exclusion) { return static_cast<int64_t>(Exclusion::Op
 inline int64_t last_value(StragglerPolicy) {
   return static_cast<int64_t>(StragglerPolicy::Exclude);
 }
+inline int64_t last_value(LogGap) { return static_cast<int64_t>(LogGap::Removed); }
 inline int64_t last_value(CheckState) { return static_cast<int64_t>(CheckState::Failed); }
 
 inline const char* name_of(const Hello&) { return "hello"; }
@@ -425,9 +472,12 @@ inline const char* name_of(const Watch&) { return "watch"; }
 inline const char* name_of(const Progress&) { return "progress"; }
 inline const char* name_of(const TimeSpent&) { return "time_spent"; }
 inline const char* name_of(const ComputeTimes&) { return "compute_times"; }
+inline const char* name_of(const WorkerProcesses&) { return "worker_processes"; }
 inline const char* name_of(const SlowRank&) { return "slow_rank"; }
 inline const char* name_of(const LogTailRequest&) { return "log_tail_request"; }
 inline const char* name_of(const LogLines&) { return "log_lines"; }
+inline const char* name_of(const LogRequest&) { return "log_request"; }
+inline const char* name_of(const LogReply&) { return "log_reply"; }
 inline const char* name_of(const AnnounceLeader&) { return "announce_leader"; }
 inline const char* name_of(const HostRecords&) { return "host_records"; }
 inline const char* name_of(const NodeCheck&) { return "node_check"; }

@@ -46,7 +46,8 @@ std::vector<Topic> DashboardService::topics(const std::set<std::string>& private
   if (watched_.must_be_renewed(now)) watch(limits::kWatchDuration);
   history_.update(core_);
   std::vector<Topic> all = {{"state", dashboard_state(core_, job_history_)},
-                            {"progress", dashboard_progress(core_)}};
+                            {"progress", dashboard_progress(core_)},
+                            {"workers", dashboard_workers(core_)}};
   std::erase_if(tails_, [&](const auto& e) { return !private_ones.contains(topic_of(e.first)); });
   for (const std::string& topic : private_ones) {
     const std::optional<JobRank> wanted = rank_of(topic);

@@ -31,7 +31,7 @@ function draw() {
   drawFailureSummary(job);
   drawFigures(job);
   drawMap(job, told);
-  drawRankTable(job, told);
+  drawRankTable(job, told, processesNow(job));
   drawTimeline(job);
   drawRounds(job);
   drawPlot(model.history.get(runId) ?? []);
@@ -44,6 +44,12 @@ function toldNow(job) {
   const told = model.progress?.jobs[runId];
   if (!told || told.round !== job.round) return null;
   return {...told, median: model.history.get(runId)?.at(-1)?.median ?? Infinity};
+}
+
+// The processes of the current round by rank: pid, MiB, log folder.
+function processesNow(job) {
+  const told = model.workers?.jobs[runId];
+  return new Map(told?.round === job.round ? told.ranks.map(([rank, ...rest]) => [rank, rest]) : []);
 }
 
 function drawJobs(jobs) {
@@ -179,6 +185,7 @@ function listen() {
   });
   on('state', state => { model.state = state; });
   on('progress', takeProgress);
+  on('workers', workers => { model.workers = workers; });
   events.onopen = () => {
     sayLine('live', true);
     learnSteps();

@@ -68,24 +68,26 @@ function card(node, told) {
 }
 
 // All ranks as a table, for touch screens, where the map shows no details.
-function drawRankTable(job, told) {
+function drawRankTable(job, told, processes) {
   const rows = [];
   for (const node of nodesOf(job)) {
     for (let i = 0; node.baseRank !== null && i < node.nproc; ++i) {
       if (rows.length === RANK_ROWS) break;
-      rows.push(rankRow(node, node.baseRank + i, told));
+      rows.push(rankRow(node, node.baseRank + i, told, processes));
     }
   }
   byId('ranks-part').hidden = rows.length === 0;
   byId('ranks').tBodies[0].replaceChildren(...rows);
 }
 
-function rankRow(node, rank, told) {
+function rankRow(node, rank, told, processes) {
+  const [pid, mib, log] = processes.get(rank) ?? [];
   const step = told?.steps[rank] >= 0 ? told.steps[rank].toLocaleString('en') : '–';
   const took = told?.step_us[rank] > 0 ? stepTime(told.step_us[rank]) : '–';
   const row = make('tr');
   row.append(cellOf('Rank', String(rank)), cellOf('Node', node.name), cellOf('State', node.state),
-    cellOf('Step', step), cellOf('Step time', took));
+    cellOf('Step', step), cellOf('Step time', took), cellOf('Pid', pid ? String(pid) : '–'),
+    cellOf('Memory', memoryText(mib)), cellOf('Logs', log || '–'));
   return row;
 }
 

@@ -2,6 +2,7 @@
 const model = {
   state: null,          // the newest event `state`
   progress: null,       // the newest event `progress`
+  workers: null,        // the newest event `workers`
   lag: 0,               // the browser's clock minus the coordinator's, in ms
   history: new Map(),   // by run id: points of the step time plot, oldest first
 };
@@ -87,6 +88,11 @@ function duration(ms) {
   if (s < 3600) return two(Math.floor(s / 60), 'min', s % 60, 's');
   if (s < 86400) return two(Math.floor(s / 3600), 'h', Math.floor(s % 3600 / 60), 'min');
   return two(Math.floor(s / 86400), 'd', Math.floor(s % 86400 / 3600), 'h');
+}
+
+function memoryText(mib) {
+  if (!(mib >= 0)) return '–';
+  return mib < 1024 ? `${mib} MiB` : `${(mib / 1024).toFixed(1)} GiB`;
 }
 
 function stepTime(us) {

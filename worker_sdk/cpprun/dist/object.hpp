@@ -1,11 +1,12 @@
-// Object: a Python object of the types that C++ knows, as the object collectives carry it, and
-// its conversion to and from Python's pickle.
-//
-//   dist::Object config = dist::loads(bytes);   // pickle.loads, runs no code
-//   if (const auto* rate = config.find_as<double>("lr")) ...
-//
-// Programs that know the type at compile time use serialize.hpp or objects.hpp directly. Any
-// thread; an object is a value.
+/// @file
+/// Object: a Python object of the types that C++ knows, as the object collectives carry it, and
+/// its conversion to and from Python's pickle.
+///
+///     dist::Object config = dist::loads(bytes);   // pickle.loads, runs no code
+///     if (const auto* rate = config.find_as<double>("lr")) ...
+///
+/// Programs that know the type at compile time use serialize.hpp or objects.hpp directly. Any
+/// thread; an object is a value.
 #pragma once
 
 #include <complex>

@@ -1,25 +1,27 @@
-// Converts C++ values to Python's pickle and back, for objects.hpp and for programs that store
-// objects: pickle.loads() reads what serialize() writes, and deserialize() what pickle.dumps()
-// writes.
-//
-//   std::string bytes = dist::serialize(std::map<std::string, double>{{"auc", 0.97}});
-//   auto scores = dist::deserialize<std::map<std::string, double>>(bytes);
-//
-// | C++ | Python |
-// | integers, `bool` | int, bool |
-// | `float`, `double` | float; an int is read too |
-// | `std::string` | str, or bytes unless it is UTF-8; both are read |
-// | `std::vector`, `std::array` | list; a tuple is read too |
-// | `std::pair`, `std::tuple` | tuple; a list is read too |
-// | `std::map` | dict |
-// | `std::optional`, `std::monostate` | None or the value, None |
-// | `at::Tensor` | tensor; undefined: None |
-// | JSON-like types (`dump()` and a static `parse()`) | None, bool, int, float, str, list, dict |
-// | user types with `to_bytes` and `from_bytes` beside them | bytes |
-// | Object (object.hpp) | all of these |
-//
-// Errors: DistMismatchError for bytes that are not such an object; it names Python's type. Any
-// thread.
+/// @file
+/// Converts C++ values to Python's pickle and back, for objects.hpp and for programs that store
+/// objects: pickle.loads() reads what serialize() writes, and deserialize() what pickle.dumps()
+/// writes.
+///
+///     std::string bytes = dist::serialize(std::map<std::string, double>{{"auc", 0.97}});
+///     auto scores = dist::deserialize<std::map<std::string, double>>(bytes);
+///
+/// | C++ | Python |
+/// | --- | --- |
+/// | integers, `bool` | int, bool |
+/// | `float`, `double` | float; an int is read too |
+/// | `std::string` | str, or bytes unless it is UTF-8; both are read |
+/// | `std::vector`, `std::array` | list; a tuple is read too |
+/// | `std::pair`, `std::tuple` | tuple; a list is read too |
+/// | `std::map` | dict |
+/// | `std::optional`, `std::monostate` | None or the value, None |
+/// | `at::Tensor` | tensor; undefined: None |
+/// | JSON-like types (`dump()` and a static `parse()`) | None, bool, int, float, str, list, dict |
+/// | user types with `to_bytes` and `from_bytes` beside them | bytes |
+/// | Object (object.hpp) | all of these |
+///
+/// Errors: DistMismatchError for bytes that are not such an object; it names Python's type. Any
+/// thread.
 #pragma once
 
 #include <array>
@@ -55,7 +57,7 @@ concept Serializable = requires(const T& value, const Object& object) {
 };
 
 /// User types: `std::string to_bytes(const T&)` and `void from_bytes(std::string_view, T&)` in the
-/// namespace of the class.
+// namespace of the class.
 template <class T>
 concept HasBytes = std::is_class_v<T> && std::default_initializable<T> &&
     requires(const T& value, T& to) {
@@ -73,20 +75,20 @@ concept JsonLike =
 
 namespace detail {
 
-// Throws DistMismatchError: "wanted is a list, it is a str".
+/// Throws DistMismatchError: "wanted is a list, it is a str".
 [[noreturn]] void mismatch(const char* wanted, const Object& object);
 [[noreturn]] void refuse_object(const std::string& why);
 
-// Of int64_t, or of a BigInt that uint64_t holds; else nothing.
+/// Of int64_t, or of a BigInt that uint64_t holds; else nothing.
 std::optional<int64_t> int_of(const Object& object);
 std::optional<uint64_t> large_int_of(const Object& object);
 [[noreturn]] void does_not_fit(const Object& object, size_t bits, bool is_signed);
 
-// The items of a list or tuple; with `count`, of so many.
+/// The items of a list or tuple; with `count`, of so many.
 const std::vector<Object>& items_of(const Object& object, const char* wanted);
 const std::vector<Object>& items_of(const Object& object, const char* wanted, size_t count);
 
-// A key of a dict: lists become tuples, since Python's lists are no keys.
+/// A key of a dict: lists become tuples, since Python's lists are no keys.
 Object as_key(Object key);
 
 Object from_json(const std::string& text);

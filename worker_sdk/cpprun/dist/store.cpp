@@ -12,7 +12,7 @@
 namespace cpprun::dist {
 namespace {
 
-std::string joined(const std::vector<std::string>& keys) {
+std::string listed_keys(const std::vector<std::string>& keys) {
   std::string all;
   for (const std::string& key : keys) all += (all.empty() ? "'" : ", '") + key + "'";
   return all;
@@ -74,15 +74,15 @@ std::string Store::compare_set(const std::string& key, const std::string& expect
 }
 
 void Store::wait(const std::vector<std::string>& keys) {
-  on_keys(*this, "wait", joined(keys), [&](c10d::Store& store) { store.wait(keys); });
+  on_keys(*this, "wait", listed_keys(keys), [&](c10d::Store& store) { store.wait(keys); });
 }
 
 void Store::wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
-  on_keys(*this, "wait", joined(keys), [&](c10d::Store& store) { store.wait(keys, timeout); });
+  on_keys(*this, "wait", listed_keys(keys), [&](c10d::Store& store) { store.wait(keys, timeout); });
 }
 
 bool Store::check(const std::vector<std::string>& keys) {
-  return on_keys(*this, "check", joined(keys),
+  return on_keys(*this, "check", listed_keys(keys),
                  [&](c10d::Store& store) { return store.check(keys); });
 }
 
@@ -99,7 +99,7 @@ void Store::append(const std::string& key, const std::string& value) {
 }
 
 std::vector<std::string> Store::multi_get(const std::vector<std::string>& keys) {
-  return on_keys(*this, "multi_get", joined(keys), [&](c10d::Store& store) {
+  return on_keys(*this, "multi_get", listed_keys(keys), [&](c10d::Store& store) {
     std::vector<std::string> values;
     for (const auto& value : store.multiGet(keys)) values.emplace_back(value.begin(), value.end());
     return values;
@@ -108,7 +108,7 @@ std::vector<std::string> Store::multi_get(const std::vector<std::string>& keys) 
 
 void Store::multi_set(const std::vector<std::string>& keys,
                       const std::vector<std::string>& values) {
-  on_keys(*this, "multi_set", joined(keys), [&](c10d::Store& store) {
+  on_keys(*this, "multi_set", listed_keys(keys), [&](c10d::Store& store) {
     std::vector<std::vector<uint8_t>> raw;
     for (const std::string& value : values) raw.push_back(bytes(value));
     store.multiSet(keys, raw);

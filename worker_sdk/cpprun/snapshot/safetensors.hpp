@@ -1,14 +1,15 @@
-// Safetensors: reads and writes the files in which models are published. Python counterpart: the
-// package `safetensors`.
-//
-//   cpprun::load_safetensors(*net, "gpt2/model.safetensors",
-//                            {.names = {{"h.*.attn.c_attn.", "blocks.*.qkv.", true},
-//                                       {"lm_head.", ""}}});
-//   cpprun::save_safetensors(*net, "tuned.safetensors");
-//
-// Files may come from strangers: they hold no code, and every length is checked. Do not truncate or
-// overwrite a file while its tensors are in use; replace it by renaming. Errors are
-// std::runtime_error and name the file and the tensor. Reading is safe from several threads.
+/// @file
+/// Safetensors: reads and writes the files in which models are published. Python counterpart: the
+/// package `safetensors`.
+///
+///     cpprun::load_safetensors(*net, "gpt2/model.safetensors",
+///                              {.names = {{"h.*.attn.c_attn.", "blocks.*.qkv.", true},
+///                                         {"lm_head.", ""}}});
+///     cpprun::save_safetensors(*net, "tuned.safetensors");
+///
+/// Files may come from strangers: they hold no code, and every length is checked. Do not truncate
+/// or overwrite a file while its tensors are in use; replace it by renaming. Errors are
+/// std::runtime_error and name the file and the tensor. Reading is safe from several threads.
 #pragma once
 
 #include <cstdint>
@@ -25,24 +26,31 @@ class Module;
 
 namespace cpprun {
 
-// The tensors of a model, in one file or in several with an index.
+/// The tensors of a model, in one file or in several with an index.
 class Safetensors {
  public:
-  // `path`: a .safetensors file, a model.safetensors.index.json, or a folder with either.
+  /// `path`: a .safetensors file, a model.safetensors.index.json, or a folder with either. Reads
+  /// and checks the headers only.
   explicit Safetensors(const std::string& path);
   ~Safetensors();
+  /// Moves the open files. Afterwards the other object may only be assigned to or destroyed.
   Safetensors(Safetensors&&) noexcept;
+  /// As the move constructor; closes the files that this object had.
   Safetensors& operator=(Safetensors&&) noexcept;
 
-  std::vector<std::string> names() const;  // sorted
+  std::vector<std::string> names() const;  ///< sorted
+  /// True if a file has a tensor of this name.
   bool contains(const std::string& name) const;
+  /// The sizes of a tensor's dimensions; empty for a scalar.
   std::vector<int64_t> shape(const std::string& name) const;
-  std::string dtype(const std::string& name) const;  // "bfloat16"
-  // On the CPU, in the memory that the file is mapped to: nothing is read before it is used.
-  // Writing changes this process's copy only. It may outlive this object.
+  /// The dtype under torch's name, as "bfloat16".
+  std::string dtype(const std::string& name) const;
+  /// On the CPU, in the memory that the file is mapped to: nothing is read before it is used.
+  /// Writing changes this process's copy only. It may outlive this object.
   at::Tensor tensor(const std::string& name) const;
-  // Overwrites `into`, which has the same shape, any device and any dtype.
+  /// Overwrites `into`, which has the same shape, any device and any dtype.
   void read(const std::string& name, const at::Tensor& into) const;
+  /// The texts of the files' `__metadata__`.
   const std::map<std::string, std::string>& metadata() const;
 
  private:
@@ -50,35 +58,40 @@ class Safetensors {
   std::unique_ptr<Impl> impl_;
 };
 
-// How a tensor of a file is called in a module. `from` is the beginning of a name in the file and
-// `to` replaces it; each `*` of `from` stands for one part between dots, and the `*` of `to` takes
-// them over in the same order. Empty `to`: the tensor is not used.
+/// How a tensor of a file is called in a module. `from` is the beginning of a name in the file and
+/// `to` replaces it; each `*` of `from` stands for one part between dots, and the `*` of `to` takes
+/// them over in the same order. Empty `to`: the tensor is not used.
 struct NameRule {
+  /// @{
+  /// The beginning of a name in the file, and what replaces it in the module.
   std::string from, to;
-  bool is_transposed = false;  // swap the two dimensions, as for GPT-2's Conv1D
+  /// @}
+  bool is_transposed = false;  ///< swap the two dimensions, as for GPT-2's Conv1D
 };
 
+/// Options of load_safetensors().
 struct LoadSafetensorsOptions {
-  // The first rule that fits a name applies; other names stay as they are.
+  /// The first rule that fits a name applies; other names stay as they are.
   std::vector<NameRule> names = {};
-  // A tensor that only the file or only the module has is an error. A parameter that the module has
-  // under several names needs one of them only: published files keep tied weights once.
+  /// A tensor that only the file or only the module has is an error. A parameter that the module
+  /// has under several names needs one of them only: published files keep tied weights once.
   bool strict = true;
-  // Otherwise floating-point numbers may have another precision in the module, as in Python's
-  // load_state_dict.
+  /// Otherwise floating-point numbers may have another precision in the module, as in Python's
+  /// load_state_dict.
   bool exact_dtype = false;
 };
 
-// Loads parameters and buffers, on any device. Overwrites nothing if any name, shape or dtype is
-// wrong. Throws std::invalid_argument for a rule that makes no sense.
+/// Loads parameters and buffers, on any device. Overwrites nothing if any name, shape or dtype is
+/// wrong. Throws std::invalid_argument for a rule that makes no sense.
 void load_safetensors(torch::nn::Module& module, const std::string& path,
                       const LoadSafetensorsOptions& options = {});
 
-// Writes a temporary file, flushes it and renames it. Tensors may be on any device, of any strides.
+/// Writes a temporary file, flushes it and renames it. Tensors may be on any device, of any
+/// strides.
 void save_safetensors(const std::map<std::string, at::Tensor>& tensors, const std::string& path,
                       const std::map<std::string, std::string>& metadata = {});
-// Parameters and buffers, tied ones once, under their first name; their other names are in the
-// metadata, as with Python's save_model.
+/// Parameters and buffers, tied ones once, under their first name; their other names are in the
+/// metadata, as with Python's save_model.
 void save_safetensors(const torch::nn::Module& module, const std::string& path);
 
 }  // namespace cpprun

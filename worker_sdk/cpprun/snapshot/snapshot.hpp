@@ -1,21 +1,22 @@
-// Snapshot: everything needed to continue a training run exactly, kept on disk and in memory.
-//
-//   cpprun::Snapshot snapshot({.dir = "snapshots", .keep = 3});
-//   snapshot.track(model).track(optimizer, model).track(scheduler).track(sampler).track_rng();
-//   snapshot.track("epochs_run", epochs_run);
-//   const auto from = snapshot.resume();                 // at the start, on all ranks
-//   ...
-//   snapshot.maybe_save(step, {.every_steps = 100});     // in the loop, on all ranks
-//
-// Works under cpprun, under torchrun and in a single process. All ranks construct the Snapshot
-// after init_process_group() and destroy it before the group; they track the same objects in the
-// same order and call resume() and every save at the same point of the program. A Snapshot holds
-// references: tracked objects must outlive it. Call it from one thread; a thread of its own writes
-// the files. Write failures do not throw (see save()).
-//
-// Do not save inside DistributedDataParallel::no_sync: accumulated gradients are not part of a
-// snapshot. Python reads the files with torch.load, and resume() reads files that Python wrote.
-// docs/reference/snapshots.md describes the format and the guarantees. Python counterpart: none.
+/// @file
+/// Snapshot: everything needed to continue a training run exactly, kept on disk and in memory.
+///
+///     cpprun::Snapshot snapshot({.dir = "snapshots", .keep = 3});
+///     snapshot.track(model).track(optimizer, model).track(scheduler).track(sampler).track_rng();
+///     snapshot.track("epochs_run", epochs_run);
+///     const auto from = snapshot.resume();                 // at the start, on all ranks
+///     ...
+///     snapshot.maybe_save(step, {.every_steps = 100});     // in the loop, on all ranks
+///
+/// Works under cpprun, under torchrun and in a single process. All ranks construct the Snapshot
+/// after init_process_group() and destroy it before the group; they track the same objects in the
+/// same order and call resume() and every save at the same point of the program. A Snapshot holds
+/// references: tracked objects must outlive it. Call it from one thread; a thread of its own writes
+/// the files. Write failures do not throw (see save()).
+///
+/// Do not save inside DistributedDataParallel::no_sync: accumulated gradients are not part of a
+/// snapshot. Python reads the files with torch.load, and resume() reads files that Python wrote.
+/// docs/reference/snapshots.md describes the format and the guarantees. Python counterpart: none.
 #pragma once
 
 #include <chrono>
@@ -52,54 +53,64 @@ struct Tracked;
 
 namespace cpprun {
 
+/// Where a Snapshot keeps its files, how many, and what it refuses.
 struct SnapshotOptions {
-  // Each snapshot is a folder <dir>/step-<n>/. Default: CPPRUN_SNAPSHOT_DIR, which cpprun sets from
-  // --snapshot-dir, else "snapshots".
+  /// Each snapshot is a folder `DIR/step-N/`. Default: CPPRUN_SNAPSHOT_DIR, which cpprun sets from
+  /// `--snapshot-dir`, else "snapshots".
   std::string dir = {};
-  // Instead of folders, one file: each save replaces it and keeps the previous one as <file>.prev.
-  // Ignored under --snapshot-dir, because the launcher can choose among folders only.
+  /// Instead of folders, one file: each save replaces it and keeps the previous one as `FILE.prev`.
+  /// Ignored under --snapshot-dir, because the launcher can choose among folders only.
   std::string file = {};
-  int keep = 3;            // number of newest folders to keep
-  int64_t keep_every = 0;  // also keep folders whose step is a multiple of this; 0: none
-  bool in_memory = true;   // restarted workers may resume from a copy in their node's memory
-  bool hints = true;       // warn on stderr about probable mistakes
-  // Refuse to save a module or a tensor with infinities or NaN, as other failures of a save are
-  // reported. The check reads all of them once more while the training waits.
+  int keep = 3;            ///< number of newest folders to keep
+  int64_t keep_every = 0;  ///< also keep folders whose step is a multiple of this; 0: none
+  bool in_memory = true;   ///< restarted workers may resume from a copy in their node's memory
+  bool hints = true;       ///< warn on stderr about probable mistakes
+  /// Refuse to save a module or a tensor with infinities or NaN, as other failures of a save are
+  /// reported. The check reads all of them once more while the training waits.
   bool refuse_non_finite = false;
 };
 
-// When maybe_save() saves: as soon as one of the conditions holds. Zero disables a condition.
+/// When maybe_save() saves: as soon as one of the conditions holds. Zero disables a condition.
 struct SaveWhen {
+  /// Save when `step` is a multiple of this.
   int64_t every_steps = 0;
+  /// Save when this time has passed since the last save.
   std::chrono::milliseconds every{0};
-  // The interval that loses the least time: sqrt(2 x cost of a save x time between failures), both
-  // measured in this job (J. W. Young, 1974).
+  /// The interval that loses the least time: sqrt(2 x cost of a save x time between failures), both
+  /// measured in this job (J. W. Young, 1974).
   bool auto_interval = false;
 };
 
+/// Where resume() has found the state. None: nowhere, so training starts anew.
 enum class SnapshotSource { None, InMemorySnapshot, Disk };
 
+/// The result of Snapshot::resume().
 struct Resumed {
-  SnapshotSource source = SnapshotSource::None;
-  int64_t step = 0;
-  std::string path;  // folder or file; empty unless source is Disk
+  SnapshotSource source = SnapshotSource::None;  ///< where the state comes from
+  int64_t step = 0;  ///< optimizer steps that the state has seen; 0 if there is none
+  std::string path;  ///< folder or file; empty unless source is Disk
+  /// True if there was a snapshot.
   explicit operator bool() const { return source != SnapshotSource::None; }
 };
-const char* name(SnapshotSource source);  // "memory", "disk", "none"
+/// "memory", "disk" or "none".
+const char* name(SnapshotSource source);
 
+/// Options of Snapshot::resume().
 struct ResumeOptions {
-  // Ignores snapshots of this and later steps, wherever they are: the way back from a state that is
-  // spoilt. The next save sets the later ones on disk aside. A restarted program that passes the
-  // same value ignores its own later snapshots too, so pass it in one start only.
+  /// Ignores snapshots of this and later steps, wherever they are: the way back from a state that
+  /// is spoilt. The next save sets the later ones on disk aside. A restarted program that passes
+  /// the same value ignores its own later snapshots too, so pass it in one start only.
   int64_t before_step = std::numeric_limits<int64_t>::max();
 };
 
+/// Options of Snapshot::track() for a module.
 struct TrackModule {
-  // As in Python's load_state_dict: a name that only the file or only the module has is an error.
+  /// As in Python's load_state_dict: a name that only the file or only the module has is an error.
   bool strict = true;
 };
+/// Options of Snapshot::track() for a value.
 struct TrackValue {
-  bool is_per_rank = false;  // false: all ranks resume with rank 0's value
+  bool is_per_rank = false;  ///< false: all ranks resume with rank 0's value
 };
 
 namespace detail {
@@ -209,38 +220,54 @@ concept StatefulSampler = !HasOverload<T> && requires(T & object, const T& same)
 };
 }  // namespace detail
 
+/// Everything that is needed to continue a training exactly, kept on disk and in memory. All ranks
+/// make the same calls in the same order, from one thread each. The text of this file has an
+/// example and the rules.
 class Snapshot {
  public:
-  // Throws std::invalid_argument for contradictory options, std::logic_error when a launcher
-  // started several ranks and there is no process group yet.
+  /// Throws std::invalid_argument for contradictory options, std::logic_error when a launcher
+  /// started several ranks and there is no process group yet.
   explicit Snapshot(SnapshotOptions options = {});
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
-  ~Snapshot();  // waits for a running save
+  ~Snapshot();  ///< waits for a running save
 
-  // Track each object once, under a name of its own; std::invalid_argument if the name or the
-  // object is tracked already. Overloads without a name use "model", "optimizer", "scheduler" and
-  // "sampler".
+  /// A module by its parameters and buffers.
+  ///
+  /// Track each object once, under a name of its own; std::invalid_argument if the name or the
+  /// object is tracked already. Overloads without a name use "model", "optimizer", "scheduler",
+  /// "sampler" and "scaler".
   Snapshot& track(const std::string& name, torch::nn::Module& model, TrackModule options = {});
-  // With `model`, the file identifies parameters by name, so that layers may be added or removed
-  // between two runs; without, by position.
+  /// An optimizer of the parameters of `model`. The file identifies them by name, so that layers
+  /// may be added or removed between two runs. Throws std::invalid_argument for LBFGS.
   Snapshot& track(const std::string& name, torch::optim::Optimizer& optimizer,
                   const torch::nn::Module& model);
+  /// The same with the names of the modules that are tracked already. If it has parameters of other
+  /// modules too, the file identifies all by position.
   Snapshot& track(const std::string& name, torch::optim::Optimizer& optimizer);
+  /// A scheduler, by its state_dict() and the rates of its optimizer.
   Snapshot& track(const std::string& name, optim::LRScheduler& scheduler);
+  /// A sampler, by its position; resume() continues within the epoch, also with another number of
+  /// ranks.
   Snapshot& track(const std::string& name, data::DistributedSampler& sampler);
+  /// A GradScaler, by Python's entries of its state.
   Snapshot& track(const std::string& name, optim::GradScaler& scaler);
-  // The random number generators of each rank: the CPU's, and that of the rank's GPU.
+  /// The random number generators of each rank: the CPU's, and that of the rank's GPU.
   Snapshot& track_rng();
+  /// @{
+  /// A value of the program. A rank that the saved world did not have keeps its value if
+  /// `is_per_rank`.
   Snapshot& track(const std::string& name, bool& value, TrackValue options = {});
   Snapshot& track(const std::string& name, int& value, TrackValue options = {});
   Snapshot& track(const std::string& name, int64_t& value, TrackValue options = {});
   Snapshot& track(const std::string& name, double& value, TrackValue options = {});
   Snapshot& track(const std::string& name, std::string& value, TrackValue options = {});
   Snapshot& track(const std::string& name, at::Tensor& value, TrackValue options = {});
-  // Any other state, as text or bytes; for instance a std::mt19937 through its stream operators.
+  /// @}
+  /// Any other state, as text or bytes; for instance a std::mt19937 through its stream operators.
   Snapshot& track_state(const std::string& name, std::function<std::string()> save,
                         std::function<void(const std::string&)> load, TrackValue options = {});
+  /// A nlohmann::json, or a value of another class with dump() and a static parse(), as text.
   template <detail::JsonLike Json>
   Snapshot& track(const std::string& name, Json& value, TrackValue options = {}) {
     return track_state(
@@ -248,8 +275,8 @@ class Snapshot {
         [&value](const std::string& text) { value = Json::parse(text); }, options);
   }
 
-  // Any class with state_dict() and load_state_dict(), whose state is a StateDict, a
-  // std::map<std::string, double> or JSON.
+  /// Any class with state_dict() and load_state_dict(), whose state is a StateDict, a
+  /// std::map<std::string, double> or JSON.
   template <detail::Stateful Object>
   Snapshot& track(const std::string& name, Object& object, TrackValue options = {}) {
     using State = std::remove_cvref_t<decltype(object.state_dict())>;
@@ -261,7 +288,7 @@ class Snapshot {
         },
         options);
   }
-  // A sampler of your own: a data::Sampler with load_state(), which takes what state() returns.
+  /// A sampler of your own: a data::Sampler with load_state(), which takes what state() returns.
   template <detail::StatefulSampler Sampler>
   Snapshot& track(const std::string& name, Sampler& sampler, TrackValue options = {}) {
     using State = std::remove_cvref_t<decltype(std::as_const(sampler).state())>;
@@ -274,7 +301,7 @@ class Snapshot {
         options);
   }
 
-  // A model inside DistributedDataParallel, std::shared_ptr or a TORCH_MODULE holder.
+  /// A model inside DistributedDataParallel, std::shared_ptr or a TORCH_MODULE holder.
   template <class Model>
   requires detail::ModuleLike<std::remove_cvref_t<Model>> Snapshot& track(
       const std::string& name, Model&& model, TrackModule options = {}) {
@@ -293,37 +320,40 @@ class Snapshot {
     }
     return *this;
   }
+  /// An optimizer of a model inside DistributedDataParallel, std::shared_ptr or a TORCH_MODULE
+  /// holder.
   template <class Model>
   requires detail::ModuleLike<std::remove_cvref_t<Model>> Snapshot& track(
       const std::string& name, torch::optim::Optimizer& optimizer, Model&& model) {
     return track(name, optimizer, detail::module_of(model));
   }
+  /// track() under the default name of the object's kind: "model", "optimizer", "scheduler",
+  /// "sampler" or "scaler".
   template <class First, class... Rest>
   requires(!std::convertible_to<First, std::string>) Snapshot& track(First&& first,
                                                                      Rest&&... rest) {
     return track(default_name(first), first, std::forward<Rest>(rest)...);
   }
 
-  // Loads the newest snapshot that all ranks can load and whose checksums are right: from memory if
-  // that copy is at least as new as the ones on disk, else CPPRUN_RESUME_FROM (the launcher's
-  // choice), else the newest in the folder. Skips damaged snapshots; rank 0 reports them on stderr.
-  // Returns None if there is no snapshot.
-  // Throws std::runtime_error when the snapshot does not match the tracked objects; these may be
-  // partly loaded then.
+  /// Loads the newest snapshot that all ranks can load and whose checksums are right: from memory
+  /// if that copy is at least as new as the ones on disk, else CPPRUN_RESUME_FROM (the launcher's
+  /// choice), else the newest in the folder. Skips damaged snapshots; rank 0 reports them on
+  /// stderr. Returns None if there is no snapshot. Throws std::runtime_error when the snapshot does
+  /// not match the tracked objects; these may be partly loaded then.
   Resumed resume(ResumeOptions options = {});
 
-  // Saves the state after `step` optimizer steps and waits until it is on disk. False: it is not on
-  // disk, rank 0 has reported the reason on stderr, and training may continue.
+  /// Saves the state after `step` optimizer steps and waits until it is on disk. False: it is not
+  /// on disk, rank 0 has reported the reason on stderr, and training may continue.
   bool save(int64_t step);
-  // Copies the state into memory and returns; a thread writes it to disk. False: the previous
-  // snapshot is still being written, so this one is skipped.
+  /// Copies the state into memory and returns; a thread writes it to disk. False: the previous
+  /// snapshot is still being written, so this one is skipped.
   bool save_async(int64_t step);
-  // save_async() if a condition of `when` holds; rank 0's clock decides for all ranks.
+  /// save_async() if a condition of `when` holds; rank 0's clock decides for all ranks.
   bool maybe_save(int64_t step, const SaveWhen& when);
-  // Waits for the running save. True if the last save is on disk.
+  /// Waits for the running save. True if the last save is on disk.
   bool wait();
-  // Folder or file of the last snapshot that this process saved; empty if there is none. Waits for
-  // the running save.
+  /// Folder or file of the last snapshot that this process saved; empty if there is none. Waits for
+  /// the running save.
   std::string last_path() const;
 
  private:

@@ -22,8 +22,13 @@ namespace {
 
 using std::chrono::steady_clock;
 
+// Number of the Snapshot in its round, a part of its keys: a process that has been in earlier
+// rounds and a new one make the same Snapshots in the same order. One thread, which calls
+// collectives.
 int next_instance() {
+  static int64_t round = -1;
   static int next = 0;
+  if (std::exchange(round, own_environment().round) != own_environment().round) next = 0;
   return next++;
 }
 

@@ -1,6 +1,7 @@
-// TrainerOptions, and TrainerCore: the part of Trainer that does not depend on the types of module
-// and data (printed lines, steps, gradient accumulation, heartbeats, fault injection, stop
-// requests, snapshots). Users see only TrainerOptions. One thread.
+/// @file
+/// TrainerOptions, and TrainerCore: the part of Trainer that does not depend on the types of module
+/// and data (printed lines, steps, gradient accumulation, heartbeats, fault injection, stop
+/// requests, snapshots). Users see only TrainerOptions. One thread.
 #pragma once
 
 #include <cstddef>
@@ -18,27 +19,31 @@
 
 namespace cpprun {
 
+/// Options of Trainer.
 struct TrainerOptions {
-  size_t batch_size = 32;  // samples per rank and batch
-  // Saves a snapshot after epochs 0, save_every, 2 * save_every ..., and after the last. 0: only on
-  // a stop request.
+  size_t batch_size = 32;  ///< samples per rank and batch
+  /// Saves a snapshot after epochs 0, save_every, 2 * save_every ..., and after the last. 0: only
+  /// on a stop request.
   int save_every = 10;
-  SaveWhen save_when = {};  // also saves within epochs, without waiting for the disk
-  // One file, as in the tutorial. snapshot_dir or cpprun's --snapshot-dir replaces it by a folder.
+  SaveWhen save_when = {};  ///< also saves within epochs, without waiting for the disk
+  /// One file, as in the tutorial. snapshot_dir or cpprun's --snapshot-dir replaces it by a folder.
   std::string snapshot_path = "snapshot.pt";
+  /// A folder for snapshots, `DIR/step-N/`; replaces snapshot_path. Empty: one file.
   std::string snapshot_dir = {};
-  int keep_snapshots = 3;  // newest snapshots to keep; folders only
-  size_t workers = 0;      // threads that load data; 0: the training thread loads
-  int64_t accumulate = 1;  // batches per optimizer step; their gradients are averaged
+  int keep_snapshots = 3;  ///< newest snapshots to keep; folders only
+  size_t workers = 0;      ///< threads that load data; 0: the training thread loads
+  int64_t accumulate = 1;  ///< batches per optimizer step; their gradients are averaged
+  /// Clip the total norm of the gradients to this before each optimizer step; empty: no clipping.
   std::optional<double> max_grad_norm = {};
-  optim::LRScheduler* scheduler = nullptr;  // not owned; steps after each epoch
-  bool schedules_batches = false;           // ... or after each optimizer step
-  // Batches between two checks for a stop request of any rank; each check is a small all-reduce.
-  // 0: about one check per second; negative: only after each epoch.
+  optim::LRScheduler* scheduler = nullptr;  ///< not owned; steps after each epoch
+  bool schedules_batches = false;           ///< ... or after each optimizer step
+  /// Batches between two checks for a stop request of any rank; each check is a small all-reduce.
+  /// 0: about one check per second; negative: only after each epoch.
   int64_t stop_check_batches = 0;
-  bool verbose = true;  // prints the tutorial's lines
+  bool verbose = true;  ///< prints the tutorial's lines
+  /// Of the Trainer's own DistributedSampler; no effect with a sampler of the caller.
   data::DistributedSamplerOptions sampler = {};
-  nn::parallel::DdpOptions ddp = {};
+  nn::parallel::DdpOptions ddp = {};  ///< of the Trainer's DistributedDataParallel
 };
 
 namespace detail {

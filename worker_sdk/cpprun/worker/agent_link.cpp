@@ -17,6 +17,9 @@ constexpr int64_t kStepsOfMean = 8;  // for the mean duration of a step
 
 std::atomic<bool> is_stop_requested{false};
 std::atomic<bool> has_stepped{false};
+// The section that the program is in, as in the page, which the agent empties between rounds.
+std::atomic<uint32_t> open_section{0};
+std::atomic<int64_t> open_section_since{0};
 std::atomic<int64_t> computed_since{0};  // the heartbeat of the last step with a compute time
 static_assert(std::atomic<bool>::is_always_lock_free);
 
@@ -62,6 +65,23 @@ void heartbeat(int64_t step, Phase phase) {
   const bool is_first = phase == Phase::Training && !has_stepped.load(std::memory_order_relaxed);
   if (is_first) return report_first_step(step);
   write_heartbeat(step, phase);
+}
+
+void begin_round() {
+  has_stepped.store(false);
+  is_stop_requested.store(false);
+  WorkerPage* page = own_agent().page();
+  if (page == nullptr || page->version < 6) return;
+  page->section_since_ns.store(open_section_since.load(), std::memory_order_release);
+  page->section.store(open_section.load(), std::memory_order_release);
+}
+
+static void show_section(WorkerPage& page, uint32_t section, int64_t since) {
+  open_section.store(section, std::memory_order_relaxed);
+  open_section_since.store(since, std::memory_order_relaxed);
+  page.section.store(0, std::memory_order_relaxed);
+  page.section_since_ns.store(since, std::memory_order_release);
+  page.section.store(section, std::memory_order_release);
 }
 
 void compute_done() {
@@ -122,9 +142,7 @@ Section::Section(std::string_view name, std::chrono::nanoseconds limit) {
   outer_ = page->section.load(std::memory_order_relaxed);
   outer_begin_ns_ = page->section_since_ns.load(std::memory_order_relaxed);
   page->sections[*place_].limit_ns.store(limit.count(), std::memory_order_relaxed);
-  page->section.store(0, std::memory_order_relaxed);
-  page->section_since_ns.store(begin_ns_, std::memory_order_release);
-  page->section.store(static_cast<uint32_t>(*place_) + 1, std::memory_order_release);
+  show_section(*page, static_cast<uint32_t>(*place_) + 1, begin_ns_);
 }
 
 Section::~Section() {
@@ -135,9 +153,7 @@ Section::~Section() {
   section.longest_ns.store(std::max(took, section.longest_ns.load(std::memory_order_relaxed)),
                            std::memory_order_relaxed);
   section.ended.fetch_add(1, std::memory_order_release);
-  page->section.store(0, std::memory_order_relaxed);
-  page->section_since_ns.store(outer_begin_ns_, std::memory_order_release);
-  page->section.store(outer_, std::memory_order_release);
+  show_section(*page, outer_, outer_begin_ns_);
 }
 
 bool has_agent() { return own_agent().page() != nullptr; }

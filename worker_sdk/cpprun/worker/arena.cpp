@@ -59,7 +59,7 @@ Mapped mapped(const std::optional<AgentSocket::Answer>& answer, int protection) 
   if (arena == nullptr) return refused("the agent's answer makes no sense");
   if (!arena->refusal.empty()) return refused(arena->refusal);
   if (arena->bytes == 0) return std::span<std::byte>();
-  const int memory = answer->passed_descriptor.get();
+  const int memory = answer->descriptor();
   if (!is_safe_memory(memory, arena->bytes)) {
     return refused("the agent's memory is not as large as it says");
   }

@@ -1,5 +1,6 @@
 #include "cpprun/worker/environment.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <limits>
 
@@ -86,6 +87,16 @@ void read_texts(const Reader& reader, Environment& to) {
   to.faults = reader.text("CPPRUN_FAULTS");
 }
 
+// Never destroyed, because other threads may hold it; there is one for each round of the process.
+const Result<Environment>* parsed_environment() {
+  return new Result<Environment>(parse_environment(own_variable));
+}
+
+std::atomic<const Result<Environment>*>& current_environment() {
+  static std::atomic<const Result<Environment>*> current{parsed_environment()};
+  return current;
+}
+
 }  // namespace
 
 std::optional<std::string> own_variable(const char* name) {
@@ -108,10 +119,9 @@ Result<Environment> parse_environment(const Lookup& lookup) {
   return result;
 }
 
-const Result<Environment>& environment() {
-  static const Result<Environment> own = parse_environment(own_variable);
-  return own;
-}
+const Result<Environment>& environment() { return *current_environment().load(); }
+
+void read_environment_again() { current_environment().store(parsed_environment()); }
 
 const Environment& environment_or_default() {
   static const Environment world_of_one;

@@ -29,10 +29,20 @@ struct Prepared {
   char json[kErrorJsonBytes];
 };
 
-Prepared prepared;
-std::atomic<bool> is_prepared{false};
+Prepared prepared_reports[2];  // the current one, and one in which a change is prepared
+std::atomic<Prepared*> current_report{nullptr};
 std::atomic<bool> is_claimed{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<Prepared*>::is_always_lock_free);
+
+void prepare_report(Prepared& prepared, const std::string& path) {
+  prepared.pid = ::getpid();
+  const bool fits = path.size() < kPathBytes;
+  ::snprintf(prepared.path, sizeof prepared.path, "%s", fits ? path.c_str() : "");
+  ::snprintf(prepared.written_path, sizeof prepared.written_path, "%s.%d.part", prepared.path,
+             static_cast<int>(prepared.pid));
+  current_report.store(&prepared, std::memory_order_release);
+}
 
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -44,14 +54,15 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-bool write_part(std::string_view content) {
+bool write_part(const Prepared& prepared, std::string_view content) {
   const UniqueFd file(
       ::open(prepared.written_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
   return file.is_open() && write_all(file.get(), content);
 }
 
-bool write_file(std::string_view content) {
-  if (write_part(content) && ::rename(prepared.written_path, prepared.path) == 0) return true;
+bool write_file(const Prepared& prepared, std::string_view content) {
+  if (write_part(prepared, content) && ::rename(prepared.written_path, prepared.path) == 0)
+    return true;
   const int reason = errno;
   ::unlink(prepared.written_path);
   errno = reason;
@@ -63,24 +74,29 @@ bool write_file(std::string_view content) {
 void set_error_file(const std::string& path) {
   static std::once_flag once;
   std::call_once(once, [&] {
-    prepared.pid = ::getpid();
-    if (path.size() < kPathBytes) std::memcpy(prepared.path, path.data(), path.size());
-    ::snprintf(prepared.written_path, sizeof prepared.written_path, "%s.%d.part", prepared.path,
-               static_cast<int>(prepared.pid));
-    is_prepared.store(true, std::memory_order_release);
+    if (current_report.load(std::memory_order_acquire) == nullptr)
+      prepare_report(prepared_reports[0], path);
   });
 }
 
+void change_error_file(const std::string& path) {
+  const bool is_second = current_report.load(std::memory_order_acquire) == &prepared_reports[1];
+  prepare_report(prepared_reports[is_second ? 0 : 1], path);
+  is_claimed.store(false);
+}
+
 const char* error_file() noexcept {
-  return is_prepared.load(std::memory_order_acquire) ? prepared.path : "";
+  const Prepared* prepared = current_report.load(std::memory_order_acquire);
+  return prepared != nullptr ? prepared->path : "";
 }
 
 Reported write_error_file(const ErrorText& text) noexcept {
-  if (error_file()[0] == 0) return Reported::NoFile;
-  if (prepared.pid != ::getpid() || is_claimed.exchange(true)) return Reported::NotTheFirst;
-  FixedText json(prepared.json, sizeof prepared.json);
+  Prepared* prepared = current_report.load(std::memory_order_acquire);
+  if (prepared == nullptr || prepared->path[0] == 0) return Reported::NoFile;
+  if (prepared->pid != ::getpid() || is_claimed.exchange(true)) return Reported::NotTheFirst;
+  FixedText json(prepared->json, sizeof prepared->json);
   put_error_json(json, text, static_cast<uint64_t>(::time(nullptr)));
-  return write_file(json.view()) ? Reported::Written : Reported::Failed;
+  return write_file(*prepared, json.view()) ? Reported::Written : Reported::Failed;
 }
 
 Reported report_error(std::string_view message) {

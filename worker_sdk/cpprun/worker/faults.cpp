@@ -192,10 +192,12 @@ bool request_fault_permit(const Fault& fault, const FaultPlace& place) {
 // Reports the first step of this process, and every step as a heartbeat; the cost of a fault is
 // computed from both.
 void report_progress(const FaultPlace& place) {
-  static std::atomic<bool> is_begin_reported{false};
   if (!place.step && !place.epoch) return;
   if (place.step) write_heartbeat(*place.step, Phase::Training);
-  if (is_begin_reported.exchange(true) || own_agent().page() == nullptr) return;
+  // 0: in no round yet.
+  static std::atomic<int64_t> reported_round{0};
+  if (reported_round.exchange(place.round + 1) == place.round + 1 || own_agent().page() == nullptr)
+    return;
   own_agent().send(channel::Began{place.step.value_or(-1), place.epoch.value_or(-1)});
 }
 

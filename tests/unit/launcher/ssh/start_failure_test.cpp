@@ -19,7 +19,7 @@ TEST(StartFailure, NamesTheHostAndTheRemedy) {
   const std::pair<std::string, std::string> known[] = {
       {"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
        "ssh-keygen -R b"},
-      {"Host key verification failed.", "log in once by hand with ssh b"},
+      {"Host key verification failed.", "\nhint: log in once by hand with ssh b"},
       {"root@b: Permission denied (publickey).", "ssh-copy-id b"},
       {"ssh: connect to host b port 22: Connection timed out", "it does not answer"},
       {"ssh: connect to host b port 22: No route to host", "no route leads to it"},
@@ -30,6 +30,8 @@ TEST(StartFailure, NamesTheHostAndTheRemedy) {
     const std::string text = start_failure_text(facts(255, errors));
     EXPECT_TRUE(text.starts_with("host b cannot be reached: ")) << text;
     EXPECT_TRUE(holds(text, remedy)) << text;
+    EXPECT_TRUE(holds(text, "\nhint: ")) << text;
+    EXPECT_FALSE(holds(text.substr(0, text.find('\n')), "ssh b")) << "the remedy is the hint's";
   }
 }
 
@@ -53,6 +55,14 @@ TEST(StartFailure, TellsThatAHostSaidNothing) {
   StartFacts silent = facts(0);
   silent.is_timeout = true;
   EXPECT_TRUE(holds(start_failure_text(silent), "did not start cpprun within 120 s"));
+}
+
+TEST(StartFailure, EachHintIsGivenOnce) {
+  const std::vector<std::string> failures = {"a is old\nhint: install it", "b is gone",
+                                             "c is old\nhint: install it", "d\nhint: wait"};
+  const std::vector<std::string> shown = {"a is old\nhint: install it", "b is gone", "c is old",
+                                          "d\nhint: wait"};
+  EXPECT_EQ(with_each_hint_once(failures), shown);
 }
 
 TEST(StartFailure, TextOfALoginShellIsShownAsOneLine) {

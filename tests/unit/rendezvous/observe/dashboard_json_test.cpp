@@ -4,6 +4,7 @@
 #include "common/limits/dashboard.hpp"
 #include "rendezvous/observe/dashboard_json.hpp"
 #include "rendezvous/observe/job_metrics.hpp"
+#include "rendezvous/observe/status.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
 namespace cpprun::test {
@@ -18,6 +19,14 @@ class DashboardJsonTest : public JobTest {
   json steps() {
     history.update(core);
     return json::parse(dashboard_steps(history)).at("jobs");
+  }
+  json workers() { return json::parse(dashboard_workers(core)).at("jobs"); }
+  json status_of(const std::string& node) {
+    const json job = json::parse(status_json(core)).at("jobs").at(run_id);
+    for (const json& each : job.at("nodes")) {
+      if (each.at("name") == node) return each;
+    }
+    return nullptr;
   }
   json lines(int64_t rank) { return json::parse(dashboard_lines(core, {run_id, rank})); }
   void tail(int64_t rank) {
@@ -144,6 +153,53 @@ TEST_F(DashboardJsonTest, KeepsTheStepsOfAFailedJob) {
   EXPECT_EQ(progress().at("job").at("steps"), json({70, 71, -1, -1}));
   EXPECT_EQ(progress().at("job").at("at_ms"), reported_ms);
   EXPECT_EQ(steps().at("job").at(0).at(0), reported_ms) << "not when somebody looked";
+}
+
+TEST_F(DashboardJsonTest, ListsTheProcessesOfTheRanks) {
+  a_and_b_run();
+  EXPECT_EQ(workers(), json::object()) << "no node has reported any";
+  EXPECT_EQ(status_of("b").at("pids"), json::array());
+  says("b", control::WorkerProcesses{round_of("b"), {501, 502}, {70, -1}, "/logs/attempt_0"});
+  const json first = {2, 501, 70, "/logs/attempt_0/0"};
+  const json second = {3, 502, -1, "/logs/attempt_0/1"};
+  EXPECT_EQ(workers().at("job").at("ranks"), json({first, second}));
+  EXPECT_EQ(workers().at("job").at("round"), round_of("b").value);
+  EXPECT_EQ(status_of("b").at("pids"), json({501, 502}));
+  EXPECT_EQ(status_of("b").at("log_dir"), "/logs/attempt_0");
+  says("a", control::WorkerProcesses{round_of("a"), {0, 601}, {}, ""});
+  EXPECT_EQ(workers().at("job").at("ranks")[0], json({1, 601, -1, ""}));
+}
+
+TEST_F(DashboardJsonTest, IgnoresInvalidProcesses) {
+  a_and_b_run();
+  says("a", control::WorkerProcesses{round_of("a"), {1, 2, 3}, {}, ""});
+  says("a", control::WorkerProcesses{round_of("a"), {1, 2}, {1, 2, 3}, ""});
+  says("a", control::WorkerProcesses{
+                round_of("a"), {1, 2}, {}, std::string(limits::kLogPathBytes + 1, 'x')});
+  says("a", control::WorkerProcesses{RoundNumber(99), {1, 2}, {}, ""});
+  EXPECT_EQ(workers(), json::object());
+  EXPECT_EQ(status_of("a").at("pids"), json::array());
+}
+
+TEST_F(DashboardJsonTest, ForgetsTheProcessesOfAnEarlierRound) {
+  a_and_b_run();
+  says("a", control::WorkerProcesses{round_of("a"), {601, 602}, {}, "/logs"});
+  says_failed("a");
+  all({"a", "b"}, &JobTest::says_stopped);
+  EXPECT_EQ(workers(), json::object()) << "of the round before";
+  EXPECT_EQ(status_of("a").at("log_dir"), "");
+}
+
+TEST_F(DashboardJsonTest, ListsTheFirstRanksOnly) {
+  player("a").facts.nproc = player("b").facts.nproc = 200;
+  a_and_b_run();
+  const std::vector<int64_t> pids(200, 7);
+  for (const char* name : {"a", "b"}) {
+    says(name, control::WorkerProcesses{round_of(name), pids, {}, ""});
+  }
+  const json ranks = workers().at("job").at("ranks");
+  ASSERT_EQ(ranks.size(), limits::kRanksListed);
+  EXPECT_EQ(ranks.back()[0], limits::kRanksListed - 1);
 }
 
 TEST_F(DashboardJsonTest, RemembersStepsForLaterReaders) {

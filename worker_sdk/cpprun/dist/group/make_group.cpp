@@ -8,6 +8,7 @@
 #include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/backend/gloo_backend.hpp"
 #include "cpprun/dist/backend/nccl_plugin.hpp"
+#include "cpprun/dist/group/group_sockets.hpp"
 #include "cpprun/dist/init/init_plan.hpp"
 #include "cpprun/dist/init/local_address.hpp"
 
@@ -141,7 +142,10 @@ std::shared_ptr<ProcessGroup::State> make_group(const GroupPlan& plan) {
     if (plan.device) group->setBoundDeviceId(plan.device);
     const StorePointer watched = c10::make_intrusive<WatchedStore>(
         registration.store, plan.timeout, watch_other_ranks(registration, others));
-    add_backends(plan, watched, *group);
+    {
+      const GroupSockets::Appearing sockets;
+      add_backends(plan, watched, *group);
+    }
     group->setGroupName(plan.name);
     return state_of(plan, registration.store, std::move(group));
   } catch (...) {

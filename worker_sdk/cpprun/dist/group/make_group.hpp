@@ -30,6 +30,10 @@ std::shared_ptr<ProcessGroup::State> make_group(const GroupPlan& plan);
 // group. Blocks while a collective of the group runs.
 void drop_backends(c10d::ProcessGroup& group);
 
+// Ends all groups without waiting for their collectives longer than a moment, as if an exception
+// unwound the stack.
+void abandon_groups();
+
 // Makes the process end all remaining groups at exit, within a second.
 void retire_at_exit();
 

@@ -78,6 +78,8 @@ void retire_at_exit() {
   static_cast<void>(registered);
 }
 
+void abandon_groups() { retire_all(kUnwindTimeout, true); }
+
 void destroy_process_group() { retire_all(kDestroyTimeout, false); }
 
 void destroy_process_group(const ProcessGroup& group) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "common/machine/unique_fd.hpp"
+#include "cpprun/dist/group/group_sockets.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -102,6 +103,7 @@ std::string wait_for_listener(const std::string& host, int port, Milliseconds li
     const Addresses found = addresses_of(host, port, SOCK_STREAM, why);
     if (found) why = try_all(found.get(), end);
     if (why.empty() || Clock::now() + pause > end) return why;
+    if (GroupSockets::are_shut_down()) return "another worker has failed";
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
   }

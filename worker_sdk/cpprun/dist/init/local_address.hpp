@@ -11,7 +11,8 @@ namespace cpprun::dist {
 std::string local_address_towards(const std::string& host);
 
 // Waits until a connection to host:port succeeds, and returns "". After `limit` returns the last
-// error. Tries every few milliseconds, because c10d's client sleeps 0.3 s after its first refusal.
+// error, and at once when GroupSockets are shut down. Tries every few milliseconds, because c10d's
+// client sleeps 0.3 s after its first refusal.
 std::string wait_for_listener(const std::string& host, int port, std::chrono::milliseconds limit);
 
 }  // namespace cpprun::dist

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -16,6 +17,7 @@
 
 #include "common/machine/unique_fd.hpp"
 #include "cpprun/dist/backend/error_translation.hpp"
+#include "cpprun/dist/group/group_sockets.hpp"
 #include "cpprun/dist/init/local_address.hpp"
 
 namespace cpprun::dist {
@@ -23,21 +25,41 @@ namespace {
 
 constexpr const char* kLeft = "cpprun/left";
 
-// Number of earlier rendezvous of this process. All ranks make their default groups in the same
-// order, so the numbers agree; from the second on they are a prefix, because the old keys may still
-// exist.
-int next_rendezvous_number() {
-  static std::atomic<int> rendezvous_count{0};
-  return rendezvous_count++;
+using Stores = std::vector<c10::intrusive_ptr<c10d::Store>>;
+
+struct Rendezvous {
+  std::mutex mutex;
+  // Number of earlier rendezvous of this process (in this round). All ranks make their default
+  // groups in the same order, so the numbers agree; from the second on they are a prefix, because
+  // the old keys may still exist.
+  int count = 0;
+  std::optional<int64_t> round;
+  // Stores that this process serves until its round ends or it exits: other ranks may leave a group
+  // later than this one.
+  Stores served;
+  Stores files;
+};
+
+// Never destroyed, because other threads may use the stores while the process exits.
+Rendezvous& own_rendezvous() {
+  static auto& own = *new Rendezvous;
+  return own;
 }
 
-// Keeps stores that this process serves until it exits: other ranks may leave a group later than
-// this one.
-void keep(const c10::intrusive_ptr<c10d::Store>& store) {
-  static std::mutex mutex;
-  static auto& kept = *new std::vector<c10::intrusive_ptr<c10d::Store>>;
-  const std::lock_guard lock(mutex);
-  kept.push_back(store);
+void keep(Stores Rendezvous::*list, const c10::intrusive_ptr<c10d::Store>& store) {
+  const std::lock_guard lock(own_rendezvous().mutex);
+  (own_rendezvous().*list).push_back(store);
+}
+
+// Of the keys of the next default group. Empty: they are Python's.
+std::string next_prefix() {
+  const std::lock_guard lock(own_rendezvous().mutex);
+  const int number = own_rendezvous().count++;
+  const auto& round = own_rendezvous().round;
+  std::string prefix = round ? "cpprun/round/" + std::to_string(*round) : "";
+  if (number > 0)
+    prefix += (prefix.empty() ? "cpprun/meeting/" : "/meeting/") + std::to_string(number);
+  return prefix;
 }
 
 c10::intrusive_ptr<c10d::Store> with_prefix(const std::string& prefix,
@@ -46,9 +68,8 @@ c10::intrusive_ptr<c10d::Store> with_prefix(const std::string& prefix,
 }
 
 c10::intrusive_ptr<c10d::Store> with_group_prefix(c10::intrusive_ptr<c10d::Store> store) {
-  const int rendezvous_number = next_rendezvous_number();
-  if (rendezvous_number > 0)
-    store = with_prefix("cpprun/meeting/" + std::to_string(rendezvous_number), store);
+  const std::string prefix = next_prefix();
+  if (!prefix.empty()) store = with_prefix(prefix, store);
   return with_prefix("default_pg", store);
 }
 
@@ -81,7 +102,7 @@ StoreRendezvous connect_tcp(const InitPlan& plan, std::chrono::milliseconds time
   const char* way = rendezvous.is_host ? ": rank 0 can't serve " : ": can't use ";
   translated("init_process_group with " + plan.shown + way + rendezvous.place,
              [&] { rendezvous.store = c10::make_intrusive<c10d::TCPStore>(plan.host, options); });
-  if (rendezvous.is_host) keep(rendezvous.store);
+  if (rendezvous.is_host) keep(&Rendezvous::served, rendezvous.store);
   return rendezvous;
 }
 
@@ -112,12 +133,20 @@ StoreRendezvous connect_file(const InitPlan& plan, std::chrono::milliseconds tim
   file->setTimeout(timeout);
   // FileStore's destructor writes to the file, and would recreate it after the last rank removed
   // it.
-  keep(file);
+  keep(&Rendezvous::files, file);
   rendezvous.store = plan.attempt.empty() ? file : with_prefix(plan.attempt, file);
   return rendezvous;
 }
 
 }  // namespace
+
+void begin_round_of_stores(int64_t round) {
+  Stores ended;  // destroyed after the lock: a store's end waits for its thread
+  const std::lock_guard lock(own_rendezvous().mutex);
+  own_rendezvous().count = 0;
+  own_rendezvous().round = round;
+  ended.swap(own_rendezvous().served);
+}
 
 void leave_file(const InitPlan& plan, c10d::Store& store) {
   if (plan.method != InitPlan::Method::File) return;
@@ -130,6 +159,7 @@ StoreRendezvous connect_store(const InitPlan& plan, const Store& given,
     // As in Python: no prefix, and the store's own timeout.
     return {native(given), "the given store", false};
   }
+  const GroupSockets::Appearing sockets;
   StoreRendezvous rendezvous = plan.method == InitPlan::Method::Tcp ? connect_tcp(plan, timeout)
                                                                     : connect_file(plan, timeout);
   rendezvous.store = with_group_prefix(std::move(rendezvous.store));

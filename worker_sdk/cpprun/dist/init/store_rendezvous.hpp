@@ -20,6 +20,11 @@ struct StoreRendezvous {
 StoreRendezvous connect_store(const InitPlan& plan, const Store& given,
                               std::chrono::milliseconds timeout);
 
+// The keys of later default groups contain the round, and their count begins anew: a process that
+// has been in earlier rounds and a new one then use the same keys. Ends the stores that this
+// process served in the round before.
+void begin_round_of_stores(int64_t round);
+
 // Call it after the group's last use of a file store: the last rank removes the file.
 void leave_file(const InitPlan& plan, c10d::Store& store);
 

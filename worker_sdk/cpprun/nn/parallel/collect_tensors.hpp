@@ -1,13 +1,18 @@
-// Visits the tensors in a module's inputs and outputs. Python counterpart: torch.utils._pytree.
-//
-// Known types: at::Tensor, std::optional, pair, tuple, array, vector and other containers, and maps
-// (their values), nested to any depth. A struct of your own needs a function in its namespace:
-//
-//   struct Boxes { at::Tensor corners, scores; };
-//   template <class Visit>
-//   void visit_tensors(Boxes& boxes, Visit&& visit) { visit(boxes.corners); visit(boxes.scores); }
-//
-// Needed only for `find_unused_parameters`, `static_graph` and `device_ids`.
+/// @file
+/// Visits the tensors in a module's inputs and outputs. Python counterpart: torch.utils._pytree.
+///
+/// Known types: at::Tensor, std::optional, pair, tuple, array, vector and other containers, and
+/// maps (their values), nested to any depth. A struct of your own needs a function in its
+/// namespace:
+///
+///     struct Boxes { at::Tensor corners, scores; };
+///     template <class Visit>
+///     void visit_tensors(Boxes& boxes, Visit&& visit) {
+///       visit(boxes.corners);
+///       visit(boxes.scores);
+///     }
+///
+/// Needed only for `find_unused_parameters`, `static_graph` and `device_ids`.
 #pragma once
 
 #include <concepts>
@@ -54,14 +59,14 @@ concept IsList =
 
 }  // namespace detail
 
-// A class without a known way to visit it: its tensors are not found.
+/// A class without a known way to visit it: its tensors are not found.
 template <class T>
 inline constexpr bool kIsOpaque =
     std::is_class_v<T> && !detail::IsTensor<T> && !detail::HasOwnVisit<T> && !detail::IsTuple<T> &&
     !detail::IsMap<T> && !detail::IsOptional<T> && !detail::IsList<T> &&
     !std::same_as<std::remove_cv_t<T>, std::string>;
 
-// Calls `visit(at::Tensor&)` for each defined tensor in `value`, in order.
+/// Calls `visit(at::Tensor&)` for each defined tensor in `value`, in order.
 template <class T, class Visit>
 void for_each_tensor(T& value, Visit&& visit) {
   const auto deeper = [&visit](auto& inner) { for_each_tensor(inner, visit); };

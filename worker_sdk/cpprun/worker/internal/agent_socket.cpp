@@ -25,10 +25,9 @@ bool is_trusted(int socket) {
   return peer.uid == ::geteuid() || peer.uid == 0;
 }
 
-// Returns the descriptor passed beside a message. If there are several, keeps the last and closes
-// the others.
-UniqueFd descriptor_of(msghdr& message) {
-  UniqueFd found;
+// The descriptors passed beside a message.
+std::vector<UniqueFd> descriptors_of(msghdr& message) {
+  std::vector<UniqueFd> found;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
        head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
@@ -36,7 +35,7 @@ UniqueFd descriptor_of(msghdr& message) {
     for (size_t i = 0; i < count; ++i) {
       int descriptor = -1;
       std::memcpy(&descriptor, CMSG_DATA(head) + i * sizeof(int), sizeof descriptor);
-      found = UniqueFd(descriptor);
+      found.emplace_back(descriptor);
     }
   }
   return found;
@@ -80,8 +79,6 @@ bool AgentSocket::open(const std::string& name) {
   return refused == 0 && is_trusted(socket_.get());
 }
 
-// Receives the next message. Empty: the deadline passed, the agent closed the connection, or the
-// bytes are no message.
 std::optional<AgentSocket::Answer> AgentSocket::receive(Deadline until) const {
   if (!poll_until(socket_.get(), POLLIN, until)) return std::nullopt;
   std::array<uint8_t, channel::kMessageBytes + 1> bytes;
@@ -94,10 +91,10 @@ std::optional<AgentSocket::Answer> AgentSocket::receive(Deadline until) const {
   message.msg_controllen = sizeof control;
   const ssize_t size = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (size <= 0) return std::nullopt;
-  UniqueFd passed_descriptor = descriptor_of(message);
+  std::vector<UniqueFd> descriptors = descriptors_of(message);
   Result<channel::Message> decoded = channel::decode({bytes.data(), static_cast<size_t>(size)});
   if (!decoded) return std::nullopt;
-  return Answer{std::move(*decoded), std::move(passed_descriptor)};
+  return Answer{std::move(*decoded), std::move(descriptors)};
 }
 
 bool AgentSocket::receive_page() {
@@ -105,7 +102,7 @@ bool AgentSocket::receive_page() {
   if (::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) < 0) return false;
   const std::optional<Answer> answer = receive(after(limits::kAgentResponseTimeout));
   const bool is_page = answer && std::holds_alternative<channel::Page>(answer->message);
-  return is_page && map(answer->passed_descriptor.get());
+  return is_page && map(answer->descriptor());
 }
 
 bool AgentSocket::map(int memory) {
@@ -125,6 +122,8 @@ void AgentSocket::send(const channel::Message& message) const {
       ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   static_cast<void>(ignored);
 }
+
+void AgentSocket::shut_down() const { ::shutdown(socket_.get(), SHUT_RDWR); }
 
 std::optional<AgentSocket::Answer> AgentSocket::request(channel::Message message,
                                                         Duration timeout) const {

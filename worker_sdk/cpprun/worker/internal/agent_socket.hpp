@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/limits/channel.hpp"
 #include "common/machine/unique_fd.hpp"
@@ -32,22 +33,30 @@ class AgentSocket {
   bool has_resumed() const { return page_ != nullptr && page_->version >= 3; }
   // The agent knows the message FirstStep.
   bool has_first_step() const { return page_ != nullptr && page_->version >= 4; }
+  // The agent knows the messages Elastic to NewRound.
+  bool has_elastic() const { return page_ != nullptr && page_->version >= 5; }
   // Does not wait; the message is lost if the agent has gone or its socket is full.
   void send(const channel::Message& message) const;
 
   struct Answer {
     channel::Message message;
-    UniqueFd passed_descriptor;  // empty if the message has none
+    std::vector<UniqueFd> descriptors;  // that came beside it
+
+    int descriptor() const { return descriptors.empty() ? -1 : descriptors.back().get(); }
   };
   // Sends `message` with a new request id and waits for the answer. Empty if none arrives within
   // `timeout`. Concurrent callers take turns.
   std::optional<Answer> request(channel::Message message,
                                 Duration timeout = limits::kPermissionTimeout) const;
+  // The next message of an agent that sends some by itself. Empty: the deadline passed, the agent
+  // closed the connection, or the bytes are no message.
+  std::optional<Answer> receive(Deadline until) const;
+  // Ends a receive() of another thread, and each later one.
+  void shut_down() const;
 
  private:
   AgentSocket() = default;
   bool open(const std::string& name);
-  std::optional<Answer> receive(Deadline until) const;
   bool receive_page();
   bool map(int memory);
 

@@ -23,7 +23,7 @@ constexpr size_t kHandlerStack = 128 * 1024;  // a report uses less than 16 KiB 
 constexpr unsigned kReportSeconds = 5;        // the stack may be corrupt, the disk may hang
 
 // Set before the handlers are installed, read by them.
-uint64_t own_rank = 0;
+std::atomic<uint64_t> own_rank{0};
 std::atomic<int> fatal_signal{0};  // the signal that is being reported
 std::atomic<pid_t> reporting_thread{0};
 std::atomic<bool> gave_up{false};
@@ -52,7 +52,7 @@ void unblock(int signal) {
 void print_report(const ErrorText& text, Reported reported) noexcept {
   if (reported == Reported::NotTheFirst) return;
   FixedText line(line_memory, sizeof line_memory);
-  line.put("cpprun: rank ").put_number(own_rank).put(": ").put(text.message).put("\n");
+  line.put("cpprun: rank ").put_number(own_rank.load()).put(": ").put(text.message).put("\n");
   if (reported != Reported::Written) line.put(text.stack);
   [[maybe_unused]] const ssize_t written =
       ::write(STDERR_FILENO, line.view().data(), line.view().size());
@@ -190,8 +190,10 @@ void handle(int signal) {
 
 }  // namespace
 
+void set_reported_rank(int rank) { own_rank.store(static_cast<uint64_t>(rank)); }
+
 void install_fatal_handlers(int rank) {
-  own_rank = static_cast<uint64_t>(rank);
+  set_reported_rank(rank);
   prepare_stack_trace();
   give_main_thread_a_handler_stack();
   for (const int signal : kSignals) handle(signal);

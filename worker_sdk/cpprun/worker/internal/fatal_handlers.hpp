@@ -8,5 +8,7 @@ namespace cpprun::worker {
 // Call it once, in the main thread, after set_error_file. Leaves a signal alone that already has a
 // handler (of a sanitizer or a debugging library). `rank` is for the line on stderr.
 void install_fatal_handlers(int rank);
+// The rank that a report names, when the process has another one in a new round.
+void set_reported_rank(int rank);
 
 }  // namespace cpprun::worker

@@ -14,6 +14,10 @@ AgentSocket& own_agent();
 // A heartbeat that does not report the first finished step.
 void write_heartbeat(int64_t step, Phase phase);
 
+// This process has entered another round, for which the agent has emptied the page: reports its
+// first step again, and forgets a request to stop.
+void begin_round();
+
 // Makes should_stop() true for good. Any thread; usable in signal handlers.
 void request_stop() noexcept;
 

@@ -154,6 +154,17 @@ TEST(CtlJobs, StatusSortsRanksByNode) {
   EXPECT_THAT(ps_text({}), HasSubstr("no job of yours"));
 }
 
+TEST(CtlJobs, StatusShowsTheShareOfTraining) {
+  const auto jobs = decode_status(
+      R"({"jobs":{"toy":{"goodput":{"spent_s":{"training":90,"redone":10,"waiting":-1}}},
+      "new":{"goodput":null},"quiet":{"goodput":{"spent_s":{"unknown":5}}}}})");
+  EXPECT_THAT(status_text("toy", &jobs->at("toy"), {}),
+              HasSubstr("\ntrained 90.0 % of 1 min 40 s; lost: 10.0 s redone steps\n"));
+  for (const char* name : {"new", "quiet"}) {
+    EXPECT_THAT(status_text(name, &jobs->at(name), {}), Not(HasSubstr("train"))) << name;
+  }
+}
+
 TEST(CtlJobs, GroupsNodesByDifference) {
   JobStatus job;
   for (int64_t i = 0; i < 1000; ++i) {

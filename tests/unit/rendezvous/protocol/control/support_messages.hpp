@@ -55,6 +55,7 @@ class RandomMessages {
   }
   void fill(PreloadState& value) { value = static_cast<PreloadState>(random_() % kPreloadStates); }
   void fill(control::StopCause& value) { value = static_cast<control::StopCause>(random_() % 7); }
+  void fill(control::LogGap& value) { value = static_cast<control::LogGap>(random_() % 4); }
   void fill(control::RestartCharge& value) {
     value = static_cast<control::RestartCharge>(random_() % 3);
   }

@@ -1,0 +1,33 @@
+#include "cpprun/elastic/elastic_round.hpp"
+
+#include <string>
+#include <utility>
+
+#include "cpprun/elastic/elastic_runner.hpp"
+#include "cpprun/worker/agent_link.hpp"
+
+namespace cpprun {
+
+ElasticRound::ElasticRound(detail::ElasticRunner& runner, bool is_first)
+    : runner_(runner), environment_(worker::environment_or_default()), is_first_(is_first) {}
+
+int64_t ElasticRound::completed() const { return runner_.completed(); }
+bool ElasticRound::is_over() const { return runner_.is_requested(); }
+
+void ElasticRound::check() const {
+  if (is_over()) throw RegroupError("another worker has failed");
+}
+
+dist::ProcessGroupGuard ElasticRound::init_process_group(dist::InitOptions options) {
+  return dist::init_process_group(std::move(options));
+}
+
+void ElasticRound::commit(int64_t step) {
+  if (step < 0)
+    throw std::invalid_argument("ElasticRound::commit: the step is " + std::to_string(step) +
+                                ", but must not be negative");
+  runner_.set_completed(step);
+  worker::heartbeat(step);
+}
+
+}  // namespace cpprun

@@ -1,0 +1,12 @@
+// The user's health check of a worker that has left its round. Private to elastic.
+#pragma once
+
+#include "cpprun/elastic/elastic.hpp"
+
+namespace cpprun::detail {
+
+// Runs options.health_check on a thread of its own, because it may hang in a broken device. Throws
+// HealthCheckError, and says so on stderr.
+void check_health(const ElasticOptions& options);
+
+}  // namespace cpprun::detail
