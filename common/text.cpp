@@ -199,6 +199,26 @@ std::string hex(std::span<const uint8_t> bytes) {
   return out;
 }
 
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view digits = text.substr(i + 1, 2);
+    const char* end = digits.data() + digits.size();
+    uint8_t byte = 0;
+    const bool is_escape = text[i] == '%' && digits.size() == 2 &&
+                           std::from_chars(digits.data(), end, byte, 16).ptr == end;
+    out += is_escape ? static_cast<char>(byte) : text[i];
+    if (is_escape) i += 2;
+  }
+  return out;
+}
+
+std::optional<std::string_view> value_of(std::string_view entry, std::string_view name) {
+  const bool is_named =
+      entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name);
+  return is_named ? std::optional(entry.substr(name.size() + 1)) : std::nullopt;
+}
+
 std::string seconds(Duration duration, int decimals) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.*f s", decimals, to_seconds(duration));

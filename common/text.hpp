@@ -45,6 +45,12 @@ bool has_control(std::string_view text);
 
 std::string hex(std::span<const uint8_t> bytes);
 
+// Percent-encoding of URLs undone: "a%2Fb" becomes "a/b". A '%' without two digits stays.
+std::string percent_decoded(std::string_view text);
+
+// The value if `entry` is "NAME=value" of this name.
+std::optional<std::string_view> value_of(std::string_view entry, std::string_view name);
+
 // "12.5 s".
 std::string seconds(Duration duration, int decimals = 1);
 

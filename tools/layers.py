@@ -11,7 +11,7 @@ SDK_PARTS = {
 # The agent and the launcher never use worker_sdk: code that they share with it is in lower modules.
 ARROWS = {
     'common': set(),
-    **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof', 'thread')},
+    **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof', 'thread', 'traces')},
     'common/log': {'common', 'common/machine', 'common/thread'},
     'common/loop': {'common', 'common/machine'},
     'common/tls': {'common', 'common/machine'},
@@ -92,6 +92,7 @@ ARROWS = {
         'common/proof',  # the node's key, the MAC of an admin command
         'common/thread',
         'common/tls',
+        'common/traces',
         'rendezvous/protocol',
         'rendezvous/protocol/transfer',
         'rendezvous/protocol/worker',

@@ -14,7 +14,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style docs check count asan conformance integration slurm e2e kubernetes torchx sdk
+stages=(deps style docs check count asan conformance integration e2e slurm kubernetes torchx sdk
         contract fuzz tidy)
 # With --all, or by name:
 long_stages=(contract_preload browser newcomer packages frameworks sim campaign coverage sdk_asan
@@ -24,46 +24,26 @@ python=$PWD/.venv/bin/python
 slots=2
 unset PYTHONUNBUFFERED  # with it, print() writes the newline separately, and ranks' lines get mixed
 failed=()
-stage=    # the one that runs
-status=0  # of the newest stage
+stage=  # the one that runs
 all=no
 named=no  # whether the command line names stages
 
 # measure begin|end NAME PID. Stage deps installs the Python that this needs.
 measure() { [ "$stage" = deps ] || tools/budget.py "$1" "$results" "$2" "$3"; }
 
-# run_stage NAME: sets `status`.
 run_stage() {
-  local start=$SECONDS
+  local start=$SECONDS status=0
   stage=$1
   printf '\n=== %s (at %d s)\n' "$stage" "$SECONDS"
-  measure begin "$stage" "$BASHPID"
+  measure begin "$stage" $$
   set +e
   (set -e; "stage_$stage")
   status=$?
   set -e
-  measure end "$stage" "$BASHPID"
+  measure end "$stage" $$
+  if [ "$status" != 0 ]; then failed+=("$stage"); fi
   printf '=== %s: %s, took %d s\n' "$stage" "$([ "$status" = 0 ] && echo ok || echo FAILED)" \
     $((SECONDS - start))
-}
-
-# run_stages NAME...: one after the other, but stage slurm, which mostly waits, beside the stage
-# after it; its output follows that of the other.
-run_stages() {
-  local name beside=
-  for name in "$@"; do
-    if [ "$name" = slurm ] && [ "$name" != "${!#}" ]; then
-      { run_stage slurm; exit "$status"; } >"$results/slurm.log" 2>&1 &
-      beside=$!
-      continue
-    fi
-    run_stage "$name"
-    if [ "$status" != 0 ]; then failed+=("$name"); fi
-    [ -n "$beside" ] || continue
-    wait "$beside" || failed+=(slurm)
-    cat "$results/slurm.log"
-    beside=
-  done
 }
 
 # run_all COMMAND...: runs every command line, even after a failure; fails if any fails.
@@ -509,7 +489,7 @@ main() {
   if [ ${#wanted[@]} -gt 0 ]; then named=yes; else wanted=("${stages[@]}"); fi
   rm -rf "$results"
   mkdir -p "$results"
-  run_stages "${wanted[@]}"
+  for name in "${wanted[@]}"; do run_stage "$name"; done
   printf '\n=== all stages took %d s\n' "$SECONDS"
   # The long tests of --all have no budget.
   [ "$all" = yes ] || tools/budget.py check "$results" ${failed[@]+"${failed[@]}"} ||

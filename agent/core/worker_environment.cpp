@@ -16,9 +16,7 @@ using Variable = std::pair<std::string, std::string>;
 
 std::optional<std::string> inherited(const AgentConfig& config, std::string_view name) {
   for (const std::string& entry : config.environment) {
-    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
-      return entry.substr(name.size() + 1);
-    }
+    if (const auto value = text::value_of(entry, name)) return std::string(*value);
   }
   return std::nullopt;
 }

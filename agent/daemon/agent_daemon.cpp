@@ -472,7 +472,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   const int own_code = reporter_->finish(*finish_, logs, *event_recorder_);
   const int code = code_for_scheduler(config_.cluster, *finish_, others_continue_, own_code);
   event_recorder_->finished(*finish_, code, others_continue_);
-  if (is_own_ || is_of_coordinator(core_->assignment()))
+  if (sends_for_job(is_own_, core_->assignment()))
     send_failure_notice(config_.notify_url, event_recorder_->summary());
   using How = agent::Finish::How;
   close_folder(finish_->how == How::Success || finish_->how == How::Stopped);

@@ -114,9 +114,7 @@ std::optional<std::string_view> find_variable(std::string_view environment, std:
   while (!environment.empty()) {
     const size_t end = std::min(environment.find('\0'), environment.size());
     const std::string_view entry = environment.substr(0, end);
-    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
-      return entry.substr(name.size() + 1);
-    }
+    if (const auto value = text::value_of(entry, name)) return value;
     environment.remove_prefix(std::min(end + 1, environment.size()));
   }
   return std::nullopt;

@@ -37,7 +37,7 @@ inline constexpr Duration kLogPoll = std::chrono::milliseconds(200);  // as fast
 inline constexpr size_t kLogLineBytes = 1 << 20;  // a longer line is shown in parts
 // A coordinator that another one replaces is back within seconds.
 inline constexpr Duration kLogReconnect = std::chrono::seconds(15);
-inline constexpr Duration kLogNodeAbsent = std::chrono::seconds(15);  // then the tool says so
+inline constexpr Duration kLogNodeAbsent = std::chrono::seconds(15);  // then a warning names it
 inline constexpr Duration kLogAnswer = std::chrono::seconds(30);      // of the coordinator
 
 }  // namespace cpprun::limits

@@ -82,9 +82,7 @@ std::string random_uuid() {
 
 std::optional<std::string_view> Environment::variable(std::string_view name) const {
   for (std::string_view entry : variables) {
-    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
-      return entry.substr(name.size() + 1);
-    }
+    if (const auto value = text::value_of(entry, name)) return value;
   }
   return std::nullopt;
 }

@@ -43,24 +43,30 @@ Result<std::string> AdminAuthenticator::on_admin_command(Instant now, SessionId 
   return nonce;
 }
 
+Status AdminAuthenticator::check(
+    Instant now, SessionId session, const std::string& peer, int64_t id, const std::string& what,
+    const std::string& mac, const std::function<std::string(const std::string& nonce)>& mac_input) {
+  forget_old(now);
+  const auto asked = pending_challenges_.extract({session, id});
+  if (asked.empty()) return refuse(what + " a nonce that was asked for just before");
+  if (accepts(now, peer, mac_input(asked.mapped().nonce), mac)) return {};
+  return refuse("the token is wrong: CPPRUN_ADMIN_TOKEN must be what the coordinator has");
+}
+
 Status AdminAuthenticator::on_command(Instant now, SessionId session, const std::string& peer,
                                       const control::AdminRequest& command) {
-  forget_old(now);
-  const auto asked = pending_challenges_.extract({session, command.order.id});
-  if (asked.empty()) return refuse("an admin command needs a nonce that was asked for just before");
-  const std::string words = control::admin_mac_input(asked.mapped().nonce, command);
-  if (accepts(now, peer, words, command.mac)) return {};
-  return refuse("the token is wrong: CPPRUN_ADMIN_TOKEN must be what the coordinator has");
+  const auto input = [&](const std::string& nonce) {
+    return control::admin_mac_input(nonce, command);
+  };
+  return check(now, session, peer, command.order.id, "an admin command needs", command.mac, input);
 }
 
 Status AdminAuthenticator::on_log_request(Instant now, SessionId session, const std::string& peer,
                                           const control::LogRequest& request) {
-  forget_old(now);
-  const auto asked = pending_challenges_.extract({session, 0});
-  if (asked.empty()) return refuse("log files need a nonce that was asked for just before");
-  const std::string words = control::log_request_mac_input(asked.mapped().nonce, request.run_id);
-  if (accepts(now, peer, words, request.mac)) return {};
-  return refuse("the token is wrong: CPPRUN_ADMIN_TOKEN must be what the coordinator has");
+  const auto input = [&](const std::string& nonce) {
+    return control::log_request_mac_input(nonce, request.run_id);
+  };
+  return check(now, session, peer, 0, "log files need", request.mac, input);
 }
 
 void AdminAuthenticator::on_closed(SessionId session) {

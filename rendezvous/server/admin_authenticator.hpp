@@ -5,6 +5,7 @@
 // it. A nonce is valid for one command and expires.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -44,6 +45,11 @@ class AdminAuthenticator : private ChallengeVerifier {
   };
 
   void forget_old(Instant now);
+  // OK if `mac` is right for what mac_input() makes of the nonce of `id`, which is used up. `what`
+  // names the request in errors.
+  Status check(Instant now, SessionId session, const std::string& peer, int64_t id,
+               const std::string& what, const std::string& mac,
+               const std::function<std::string(const std::string& nonce)>& mac_input);
 
   // By connection and id of the command.
   std::map<std::pair<SessionId, int64_t>, PendingChallenge> pending_challenges_;

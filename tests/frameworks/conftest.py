@@ -1,32 +1,16 @@
 """Jobs of the frameworks' programs. The packages: tools/deps.sh --frameworks-long."""
 
-import itertools
-import os
 import pathlib
-import socket
 import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests/support'))
-from launches import BIN, Launches, skip_unless_built  # noqa: E402
+from launches import BIN, Launches, free_port, skip_unless_built  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / 'programs'
 PYTHON = ROOT / 'build/venv-frameworks-long/bin/python'
-ports = itertools.count(15000 + 500 * int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 4000
-                        + os.getpid() % 400)
-
-
-def free_port():
-    """Below the range of the kernel's ephemeral ports."""
-    for port in ports:
-        with socket.socket() as probe:
-            try:
-                probe.bind(('', port))
-                return port
-            except OSError:
-                continue
 
 
 class Jobs(Launches):

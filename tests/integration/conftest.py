@@ -9,7 +9,6 @@ import itertools
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 
@@ -19,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'support'))
 from launches import (
     BIN,
     Launches,
+    free_port,
     has_no_traces,
     is_alive,
     kill,
@@ -147,20 +147,6 @@ def tcp_sockets(pid, state):
                 address, port = fields[1].split(':')
                 found.append((address, int(port, 16)))
     return found
-
-
-def free_port():
-    """A port below the range of the kernel's ephemeral ports."""
-    slot = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 16
-    start = 12000 + 1000 * slot + os.getpid() % 900
-    for port in range(start, start + 2000):
-        with socket.socket() as probe:
-            try:
-                probe.bind(('', port))
-                return port
-            except OSError:
-                continue
-    raise AssertionError('no free port')
 
 
 def has_own_mounts():

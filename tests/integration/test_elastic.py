@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from conftest import is_alive, kill, poll
+from elastic_jobs import at_step, parameters, processes, replaced
 from launches import ROOT
 from torch_python import PYTHON
 
@@ -25,24 +26,6 @@ def train(jobs, *words, n=4, flags=(), restarts=3, preload='torch.nn.parallel', 
     return jobs.cpprun(*fixed, f'--preload={preload}', *flags, worker, *words, env=own)
 
 
-def processes(job, round, n=4):
-    """Process ids by rank, of a round that all ranks have begun."""
-    pattern = rf'\[rank (\d+)\] call of process (\d+) in round {round}\b'
-    found = job.wait_for_all(pattern, n)
-    return {int(rank): int(pid) for rank, pid in found}
-
-
-def at_step(job, step, round=1):
-    job.wait_for(rf'step {step} of round {round}$')
-
-
-def parameters(job, n=4):
-    assert job.done() == 0, job.output
-    found = re.findall(r'parameters (\w+)', job.output)
-    assert len(found) == n and len(set(found)) == 1, job.output
-    return found[0]
-
-
 def events_of(jobs):
     (path,) = (jobs.folder / 'logs').glob('*/events.jsonl')
     return [json.loads(line) for line in path.read_text().splitlines()]
@@ -55,10 +38,6 @@ def undisturbed(jobs, n=4):
     if n not in _undisturbed:
         _undisturbed[n] = parameters(train(jobs, n=n), n)
     return _undisturbed[n]
-
-
-def replaced(before, after):
-    return {rank for rank in before if before[rank] != after[rank]}
 
 
 @pytest.mark.parametrize('victims', [(2,), (0,), (1, 2), (0, 1, 3)])

@@ -5,21 +5,21 @@ import collections
 import os
 import random
 import re
-import subprocess
 import time
 
 import pytest
 from conftest import kill, poll
-from launches import ROOT
-from test_elastic import HAS_TORCH, events_of, parameters, train
+from elastic_jobs import parameters
+from test_elastic import events_of, train
+from test_elastic import pytestmark as without_torch
 
 RANKS = 4
-KILLS = 1000 if 'CPPRUN_ALL' in os.environ else 20
+KILLS = 1000 if 'CPPRUN_ALL' in os.environ else 10
 STEPS = 40 * KILLS  # more than are trained until the last kill
 IN_PROCESS = 0.99  # of the recoveries, at least
 
 pytestmark = [
-    pytest.mark.skipif(HAS_TORCH.returncode != 0, reason='there is no torch'),
+    without_torch,
     pytest.mark.timeout(7200 if KILLS > 100 else 600),
 ]
 

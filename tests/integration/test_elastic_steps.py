@@ -7,7 +7,8 @@ import re
 import pytest
 from conftest import kill
 from launches import ROOT
-from test_elastic import at_step, parameters, processes, replaced, train
+from elastic_jobs import at_step, parameters, processes, replaced
+from test_elastic import train
 from test_elastic import pytestmark as pytestmark  # skips without torch
 
 WORKER = ROOT / 'tests' / 'support' / 'elastic_steps_worker.py'

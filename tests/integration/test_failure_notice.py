@@ -1,17 +1,16 @@
 """The notice of a failed job: POSTed once, by one agent, over HTTP and HTTPS, with few retries."""
 
-import http.server
 import json
 import ssl
-import threading
 
 import pytest
 
+from http_server import Handler, serving
 from nodes import free_port
 from tls_peers import Listener, openssl
 
 
-class Hook(http.server.BaseHTTPRequestHandler):
+class Hook(Handler):
     def do_POST(self):
         size = int(self.headers['Content-Length'])
         body = json.loads(self.rfile.read(size))
@@ -20,21 +19,13 @@ class Hook(http.server.BaseHTTPRequestHandler):
         self.send_response(answer)
         self.end_headers()
 
-    def log_message(self, *_):
-        pass
-
 
 @pytest.fixture
 def hook():
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Hook)
-    server.got, server.answers = [], []
-    server.url = f'http://127.0.0.1:{server.server_port}/services/T0/s3cret'
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join(60)
+    with serving(Hook) as server:
+        server.got, server.answers = [], []
+        server.url += '/services/T0/s3cret'
+        yield server
 
 
 def fails(jobs, *flags, env=None):

@@ -55,6 +55,10 @@ def test_a_rank_that_misses_a_collective_is_named_with_its_number(torch_jobs, tm
     assert sorted(os.listdir(folder)) == ['rank_0', 'rank_1', 'rank_2']
     dump = pickle.loads(pathlib.Path(folder, 'rank_0').read_bytes())
     assert [entry['collective_seq_id'] for entry in dump['entries']] == [1, 2]
+    assert dump['entries'][0]['frames'][0]['name'] == 'all_reduce'
+    # torch imports torch._inductor for the frames, unless that is prevented.
+    (report,) = glob.glob(f'{logs}/*/hang_round_1.txt')
+    assert '_inductor' not in pathlib.Path(report).read_text()
     assert folder in job.err
 
 

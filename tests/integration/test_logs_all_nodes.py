@@ -12,7 +12,7 @@ CTL = BIN / 'cpprunctl'
 TOKEN = 'a token that nobody guesses'
 TAKES = 60 * SLOWEST
 
-# Writes LINES lines, and the last one only when it is told to end.
+# Writes LINES_EACH lines, and one more when a file of the test ends it.
 WRITER = """
 import os, sys, time
 rank, r = os.environ['RANK'], os.environ['CPPRUN_ROUND']

@@ -88,12 +88,12 @@ def test_a_slow_file_system_does_not_hold_the_training(jobs, mount):
 
 def test_a_file_system_that_never_answers_holds_neither_training_nor_its_end(jobs, mount):
     shown = mount()
-    words = (f'folder={shown}/runs', 'every=10', 'sleep=0.2', 'flags=impatient')
-    job = train(jobs, 2, *words)
-    poll(lambda: newest_step(shown / 'runs') == 10, TAKES_S, lambda: job.output)
-    job.wait_for(r'step 13$', TAKES_S)  # between two saves
+    job = train(jobs, 2, f'folder={shown}/runs', 'every=10', 'hold=13', 'flags=impatient')
+    job.wait_for_all(r'\] holds', 2, TAKES_S)
+    assert newest_step(shown / 'runs') == 10
     (server,) = mount.servers
-    server.send_signal(signal.SIGSTOP)
+    server.send_signal(signal.SIGSTOP)  # between two saves: it has no request of a worker
+    (jobs.folder / 'go').touch()
     assert result(job, 2) == undisturbed(jobs, 2)
     assert 'has not answered for 3 s, so the program does not wait for this snapshot' in job.output
     assert 'saved False' in job.output
@@ -101,14 +101,16 @@ def test_a_file_system_that_never_answers_holds_neither_training_nor_its_end(job
     assert cpprunctl('verify', shown / 'runs').returncode == 0
 
 
-def test_a_request_that_cannot_be_cancelled_holds_no_stop(jobs, mount):
+@pytest.mark.parametrize('call', ['create', 'flush'])
+def test_a_request_that_cannot_be_cancelled_holds_no_stop(jobs, mount, call):
     """A process inside a call that the file server has taken and never answers can't end: not even
     SIGKILL ends it. The training is done, and a request ends the job."""
     shown = mount('slow:3600')
-    words = (f'folder={shown}/runs', 'every=10', 'sleep=0.2', 'flags=impatient')
+    words = (f'folder={shown}/runs', 'every=10', 'hold=13', 'flags=impatient')
     job = train(jobs, 2, *words, flags=('--shutdown-timeout=1',))
-    poll(lambda: newest_step(shown / 'runs') == 10, TAKES_S, lambda: job.output)
-    (shown.parent / 'behind.slow').write_text('create')
+    job.wait_for_all(r'\] holds', 2, TAKES_S)
+    (shown.parent / 'behind.slow').write_text(call)
+    (jobs.folder / 'go').touch()
     found = job.wait_for_all(r'\] parameters (\w+)', 2, TAKES_S)
     assert set(found) == {undisturbed(jobs, 2)[0]}
     job.send(signal.SIGTERM)

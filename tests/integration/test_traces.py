@@ -1,14 +1,13 @@
 """Traces by OTLP/HTTP: the spans of a job at a collector, valid and once each; and their limits."""
 
-import http.server
 import json
 import re
 import socket
 import sys
-import threading
 import time
 
 import pytest
+from http_server import Handler, serving
 from nodes import Job, cluster, free_port, wait_for  # noqa: F401
 
 END_WAIT = 5  # limits::kTraceEndWait
@@ -30,7 +29,7 @@ while True:
 PROGRAM = ('--no-python', sys.executable, '-c', TELLS)
 
 
-class Collector(http.server.BaseHTTPRequestHandler):
+class Collector(Handler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers['Content-Length']))
         answer = self.server.answers.pop(0) if self.server.answers else self.server.answer
@@ -41,21 +40,12 @@ class Collector(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b'{}')
 
-    def log_message(self, *_):
-        pass
-
 
 @pytest.fixture
 def collector():
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Collector)
-    server.requests, server.bodies, server.answers, server.answer = [], [], [], 200
-    server.url = f'http://127.0.0.1:{server.server_port}'
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join(60)
+    with serving(Collector) as server:
+        server.requests, server.bodies, server.answers, server.answer = [], [], [], 200
+        yield server
 
 
 def spans_of(collector, parent=None):

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import time
 import uuid
@@ -64,6 +65,20 @@ def has_no_traces(text):
     """Internal names must not appear in user output."""
     inside = ('terminate called', 'what():', 'Aborted', 'check failed', '.cpp:', 'Traceback')
     return not any(word in text for word in inside)
+
+
+def free_port():
+    """A port below the range of the kernel's ephemeral ports."""
+    slot = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 16
+    start = 12000 + 1000 * slot + os.getpid() % 900
+    for port in range(start, start + 2000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(('', port))
+                return port
+            except OSError:
+                continue
+    raise AssertionError('no free port')
 
 
 class Running:

@@ -3,6 +3,9 @@ buckets, dropout, and numbers from all generators. Any state that is lost change
 
     python_snapshot_worker.py [steps=N] [every=N|30s|auto] [sleep=SECONDS] [width=N] [NAME=VALUE...]
 
+With flags=waits each save is on disk before the next step: otherwise one is left out while the one
+before is still being written. With hold=N it waits after step N and its saves for a file `go`.
+
 Prints "[rank R] from STEP SOURCE", a line per step of rank 0, and "[rank R] parameters HASH".
 """
 
@@ -90,6 +93,13 @@ def make_snapshot(words, model, optimizer, scheduler, extra, own):
     )
 
 
+def hold(state):
+    state.wait()
+    say('holds')
+    while not os.path.exists('go'):
+        time.sleep(0.05)
+
+
 def main():
     words = dict(word.split('=', 1) for word in sys.argv[1:])
     if WORLD > 1:
@@ -120,6 +130,10 @@ def main():
         time.sleep(float(words.get('sleep', 0)))
         cpprun_worker.heartbeat(step)
         state.maybe_save(step, every)
+        if 'waits' in words.get('flags', ''):
+            state.wait()
+        if step == int(words.get('hold', -1)):
+            hold(state)
     is_well = state.wait()
     say(f'saved {is_well} {state.last_path}')
     say(f'parameters {hash_of(model.parameters())}')

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "agent/daemon/events/otlp_json.hpp"
 #include "common/http/http_post.hpp"
 #include "common/limits/traces.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
 #include "common/thread/detached_thread.hpp"
+#include "common/traces/otlp_json.hpp"
 
 namespace cpprun {
 

@@ -19,20 +19,6 @@ bool is_id(std::string_view text, size_t digits) {
          text.find_first_not_of('0') != std::string_view::npos;
 }
 
-std::string decoded(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const std::string_view digits = text.substr(std::min(i + 1, text.size()), 2);
-    uint8_t byte = 0;
-    const bool is_escape =
-        text[i] == '%' && digits.size() == 2 &&
-        std::from_chars(digits.data(), digits.data() + 2, byte, 16).ptr == digits.data() + 2;
-    out += is_escape ? static_cast<char>(byte) : text[i];
-    if (is_escape) i += 2;
-  }
-  return out;
-}
-
 // "a=b,c=d", values with percent-encoding.
 NamedTexts pairs_of(std::string_view text) {
   NamedTexts pairs;
@@ -42,7 +28,7 @@ NamedTexts pairs_of(std::string_view text) {
     if (sign == std::string::npos || pairs.size() >= limits::kTraceAttributes) continue;
     std::string name(text::strip(whole.substr(0, sign)));
     if (name.empty()) continue;
-    pairs.emplace_back(std::move(name), decoded(text::strip(whole.substr(sign + 1))));
+    pairs.emplace_back(std::move(name), text::percent_decoded(text::strip(whole.substr(sign + 1))));
   }
   return pairs;
 }
@@ -54,9 +40,7 @@ class Variables {
   // "" if it is unset; the specification treats both alike.
   std::string operator[](std::string_view name) const {
     for (const std::string& entry : environment_) {
-      if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
-        return std::string(text::strip(std::string_view(entry).substr(name.size() + 1)));
-      }
+      if (const auto value = text::value_of(entry, name)) return std::string(text::strip(*value));
     }
     return "";
   }

@@ -6,16 +6,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/http/url.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "common/traces/otlp_json.hpp"
 
 namespace cpprun {
-
-using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
 // The parent of the job, from TRACEPARENT.
 struct TraceParent {

@@ -29,8 +29,8 @@ TraceRecorder::TraceRecorder(const AgentConfig& config, std::string node,
   exporter_ = std::make_unique<SpanExporter>(std::move(**wanted));
 }
 
-bool TraceRecorder::speaks_for_job() const {
-  return exporter_ && (hosts_coordinator_ || is_of_coordinator(assignment_));
+bool TraceRecorder::sends_spans() const {
+  return exporter_ && sends_for_job(hosts_coordinator_, assignment_);
 }
 
 TraceIds TraceRecorder::ids() const {
@@ -72,7 +72,7 @@ void TraceRecorder::on_timing(const std::string& cause, const agent::PhaseTiming
 
 void TraceRecorder::send_timing() {
   const std::optional<Timing> timing = std::exchange(timing_, std::nullopt);
-  if (!timing || !speaks_for_job()) return;
+  if (!timing || !sends_spans()) return;
   const std::string what = timing->cause == "start" ? "start" : "recovery";
   const std::string key = what + " " + std::to_string(timing->round.value);
   Instant end = timing->begin;
@@ -99,7 +99,7 @@ void TraceRecorder::on_stop(const std::string& cause, const std::string& why, bo
 
 void TraceRecorder::on_round_over() {
   const std::optional<Instant> began = std::exchange(round_began_at_, std::nullopt);
-  if (!began || !speaks_for_job()) return;
+  if (!began || !sends_spans()) return;
   OtlpSpan round = span(ids().round(assignment_.round), *began, boot_now());
   round.name = "round " + std::to_string(assignment_.round.value);
   round.parent = ids().job();
@@ -132,7 +132,7 @@ void TraceRecorder::finished(const agent::Finish& finish, int exit_code, bool go
   // This node leaves; the job goes on, or another agent knows of its end.
   const bool leaves =
       goes_on || (finish.signal != 0 && !finish.job_result && assignment_.group_size > 1);
-  if (speaks_for_job() && !leaves) {
+  if (sends_spans() && !leaves) {
     send_timing();
     send_job(finish, exit_code);
   }

@@ -14,8 +14,8 @@
 #include "agent/core/config.hpp"
 #include "agent/core/effects.hpp"
 #include "agent/core/phase_timings.hpp"
-#include "agent/daemon/events/otlp_json.hpp"
 #include "agent/daemon/events/span_exporter.hpp"
+#include "common/traces/otlp_json.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
@@ -45,7 +45,7 @@ class TraceRecorder {
     Instant begin;
   };
 
-  bool speaks_for_job() const;
+  bool sends_spans() const;
   TraceIds ids() const;
   // A span of the job's trace; the caller adds name, parent and attributes.
   OtlpSpan span(std::string id, Instant begin, Instant end) const;

@@ -25,9 +25,10 @@ void send_failure_notice(const std::string& url, const std::string& json) {
   if (!sent->empty()) log::warning("no notice was sent: " + *sent);
 }
 
-bool is_of_coordinator(const control::RankAssignment& assignment) {
-  return assignment.round > RoundNumber() &&
-         assignment.group_rank == std::max<int64_t>(0, assignment.host_rank);
+bool sends_for_job(bool hosts, const control::RankAssignment& newest) {
+  const bool was_beside_it =
+      newest.round > RoundNumber() && newest.group_rank == std::max<int64_t>(0, newest.host_rank);
+  return hosts || was_beside_it;
 }
 
 }  // namespace cpprun

@@ -13,8 +13,8 @@ namespace cpprun {
 // One agent of a job calls it.
 void send_failure_notice(const std::string& url, const std::string& json);
 
-// Whether the coordinator of the node's newest round ran there; if it ran in no agent, whether the
-// node has the first workers.
-bool is_of_coordinator(const control::RankAssignment& assignment);
+// Whether the agent of this node sends what the job sends once: it hosts the coordinator now
+// (`hosts`), or hosted that of its newest round, or, if no agent did, it has the first workers.
+bool sends_for_job(bool hosts, const control::RankAssignment& newest);
 
 }  // namespace cpprun

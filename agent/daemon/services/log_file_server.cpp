@@ -157,11 +157,7 @@ control::LogReply read_log_files(const RoundLogs& logs, const control::LogReques
 void LogFileServer::on_workers_start(RoundNumber round, int64_t base_rank) {
   RoundLogs logs{round, base_rank, callbacks_.workers};
   for (int rank = 0; rank < callbacks_.workers && logs.folder.empty(); ++rank) {
-    const LogTailReporter::Files files = callbacks_.files(rank);
-    logs.folder = files.out.empty() ? files.err : files.out;
-  }
-  for (int levels = 0; levels < 2 && !logs.folder.empty(); ++levels) {  // "/0/stdout.log"
-    logs.folder.resize(logs.folder.rfind('/'));
+    logs.folder = attempt_folder_of(callbacks_.files(rank));
   }
   on_round_ended();
   rounds_.push_back(std::move(logs));

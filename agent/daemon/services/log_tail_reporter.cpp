@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -28,6 +29,11 @@ std::vector<control::LogLines> read_all(std::vector<ReadRequest> requests) {
 }
 
 }  // namespace
+
+std::string attempt_folder_of(const LogTailReporter::Files& files) {
+  const std::string& file = files.out.empty() ? files.err : files.out;
+  return std::filesystem::path(file).parent_path().parent_path().string();
+}
 
 void LogTailReporter::on_tail(const control::LogTailRequest& tail) {
   if (tail.local_rank < 0 || tail.local_rank >= callbacks_.workers) return;

@@ -1,7 +1,6 @@
 #include "agent/daemon/services/process_reporter.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -32,10 +31,9 @@ control::WorkerProcesses processes_of(
 }
 
 std::string log_dir_of(const LogTailReporter::Files& files) {
-  const std::string& file = files.out.empty() ? files.err : files.out;
-  if (file.empty()) return "";
-  const std::filesystem::path path = absolute_path(file);
-  std::string folder = path.parent_path().parent_path().string();
+  std::string folder = attempt_folder_of(files);
+  if (folder.empty()) return "";
+  folder = absolute_path(folder);
   return folder.size() <= limits::kLogPathBytes ? folder : "";
 }
 

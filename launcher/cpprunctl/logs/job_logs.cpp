@@ -35,6 +35,8 @@ struct ReadNode {
   Instant seen_at{};                 // the last time that it could be read
   std::optional<int64_t> pending{};  // the request on its way
   Instant asked_at{};
+
+  bool is_silent(Instant now) const { return pending && now - asked_at > limits::kLogNodeAbsent; }
 };
 
 void wait_for(Duration time) { ::poll(nullptr, 0, static_cast<int>(time.count() / 1'000'000)); }
@@ -56,7 +58,10 @@ class JobLogs {
   // ended.
   Status cycle();
   Status ask_nodes();
-  Status ask_list(int64_t skip);
+  // `mac`: of the first request of a connection, which authenticates it.
+  Status ask_list(int64_t skip, const std::string& mac = "");
+  // Waits for the next reply, and takes it.
+  Status take_reply();
   Status on(const control::LogReply& reply);
   Status on_list(const control::LogReply& reply);
   Status on_answer(Incarnation id, ReadNode& node, const control::LogReply& reply);
@@ -114,27 +119,27 @@ Status JobLogs::connect() {
   if (!opened) return opened.error();
   connection_ = std::move(*opened);
   for (auto& [id, node] : nodes_) node.pending.reset();
-  has_list_ = false;
-  control::LogRequest first;
-  first.id = list_id_ = ++last_id_;
-  first.run_id = run_id_;
-  first.mac = hmac_of(token_, control::log_request_mac_input(connection_->nonce(), run_id_));
-  listed_now_.clear();
-  if (Status sent = connection_->send(first); !sent) return sent;
+  const std::string input = control::log_request_mac_input(connection_->nonce(), run_id_);
+  if (Status sent = ask_list(0, hmac_of(token_, input)); !sent) return sent;
   while (!has_list_) {
-    const auto message = connection_->next();
-    if (!message) return message.error();
-    const auto* reply = std::get_if<control::LogReply>(&*message);
-    if (reply == nullptr) return connection_->not_expected();
-    if (Status ok = on(*reply); !ok) return ok;
+    if (Status ok = take_reply(); !ok) return ok;
   }
   return {};
 }
 
-Status JobLogs::ask_list(int64_t skip) {
+Status JobLogs::take_reply() {
+  const auto message = connection_->next();
+  if (!message) return message.error();
+  const auto* reply = std::get_if<control::LogReply>(&*message);
+  return reply == nullptr ? Status(connection_->not_expected()) : on(*reply);
+}
+
+Status JobLogs::ask_list(int64_t skip, const std::string& mac) {
   control::LogRequest request;
   request.id = list_id_ = ++last_id_;
   request.skip = skip;
+  request.mac = mac;
+  if (!mac.empty()) request.run_id = run_id_;
   has_list_ = false;
   if (skip == 0) listed_now_.clear();
   return connection_->send(request);
@@ -153,13 +158,11 @@ RoundNumber JobLogs::newest_round() const {
   RoundNumber newest(INT64_MAX);
   const Instant now = boot_now();
   for (const auto& [id, node] : nodes_) {
-    const bool is_silent = node.pending && now - node.asked_at > limits::kLogNodeAbsent;
-    if (!node.can_read || is_silent) continue;
+    if (!node.can_read || node.is_silent(now)) continue;
     const NodeLogs& logs = node.logs;
     if (!logs.has_answered()) return RoundNumber();
-    const bool is_through = logs.has_all() || logs.round() == RoundNumber();
-    if (!is_through) newest = std::min(newest, logs.round());
-    if (is_through && logs.next_round() > logs.round())
+    if (!logs.is_through()) newest = std::min(newest, logs.round());
+    if (logs.is_through() && logs.next_round() > logs.round())
       newest = std::min(newest, logs.next_round());
   }
   return newest;
@@ -170,8 +173,8 @@ Status JobLogs::ask_nodes() {
   for (auto& [id, node] : nodes_) {
     if (!node.can_read || node.pending) continue;
     const RoundNumber next = node.logs.next_round();
-    const bool is_through = node.logs.has_all() || node.logs.round() == RoundNumber();
-    if (is_through && next > node.logs.round() && next <= newest) node.logs.advance(sink_);
+    if (node.logs.is_through() && next > node.logs.round() && next <= newest)
+      node.logs.advance(sink_);
     if (Status sent = ask(id, node); !sent) return sent;
   }
   return {};
@@ -183,11 +186,7 @@ Status JobLogs::cycle() {
   if (Status sent = ask_list(0); !sent) return sent;
   const Instant until = boot_now() + limits::kLogPoll;
   while (!has_list_ || connection_->has_input(std::max(Duration{}, until - boot_now()))) {
-    const auto message = connection_->next();
-    if (!message) return message.error();
-    const auto* reply = std::get_if<control::LogReply>(&*message);
-    if (reply == nullptr) return connection_->not_expected();
-    if (Status ok = on(*reply); !ok) return ok;
+    if (Status ok = take_reply(); !ok) return ok;
     if (has_list_ && boot_now() >= until) break;
   }
   std::fflush(stdout);
@@ -247,11 +246,10 @@ Status JobLogs::on_answer(Incarnation id, ReadNode& node, const control::LogRepl
 void JobLogs::tell_absent(bool is_end) {
   const Instant now = boot_now();
   for (auto& [id, node] : nodes_) {
-    const bool is_silent = node.pending && now - node.asked_at > limits::kLogNodeAbsent;
     const bool is_away = !node.can_read && now - node.seen_at > limits::kLogNodeAbsent;
     const bool lacks_lines = is_end ? !node.logs.has_all() && options_.follows : true;
     const bool is_due = is_end ? lacks_lines || !node.logs.is_caught_up()
-                               : (is_silent || is_away) && !node.logs.has_all();
+                               : (node.is_silent(now) || is_away) && !node.logs.has_all();
     if (!is_due || node.is_absent_told) continue;
     node.is_absent_told = true;
     node.logs.finish(sink_);

@@ -34,6 +34,8 @@ class NodeLogs {
   bool is_caught_up() const { return has_answered_ && is_caught_up_; }
   // The same, and the node's newest round has ended.
   bool has_all() const { return is_caught_up() && (is_ended_ || round_ == RoundNumber()); }
+  // No line of its round is missing, or it has read none yet: it may begin the next one.
+  bool is_through() const { return has_all() || round_ == RoundNumber(); }
   // The round to which advance() would go; 0: none is known.
   RoundNumber next_round() const { return next_round_; }
 

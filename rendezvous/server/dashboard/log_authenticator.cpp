@@ -1,6 +1,5 @@
 #include "rendezvous/server/dashboard/log_authenticator.hpp"
 
-#include <charconv>
 #include <optional>
 
 #include "common/limits/admin.hpp"
@@ -12,20 +11,6 @@ namespace {
 
 Error senseless(const std::string& why) { return Error{ErrorKind::BadValue, why}; }
 
-std::string decoded(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const std::string_view digits = text.substr(i + 1, 2);
-    const char* end = digits.data() + digits.size();
-    uint8_t byte = 0;
-    const bool is_escape = text[i] == '%' && digits.size() == 2 &&
-                           std::from_chars(digits.data(), end, byte, 16).ptr == end;
-    out += is_escape ? static_cast<char>(byte) : text[i];
-    if (is_escape) i += 2;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::map<std::string, std::string> query_parameters(std::string_view query) {
@@ -33,8 +18,8 @@ std::map<std::string, std::string> query_parameters(std::string_view query) {
   for (const std::string& part : text::split(query, '&')) {
     const size_t sign = part.find('=');
     if (sign == std::string::npos) continue;
-    words[decoded(std::string_view(part).substr(0, sign))] =
-        decoded(std::string_view(part).substr(sign + 1));
+    words[text::percent_decoded(std::string_view(part).substr(0, sign))] =
+        text::percent_decoded(std::string_view(part).substr(sign + 1));
   }
   return words;
 }

@@ -149,12 +149,13 @@ TEST_F(SnapshotsBetweenAgents, KeepsTheManifestAsItCame) {
   const std::string user = "\"user\": {";
   ASSERT_NE(text.find(user), std::string::npos);
   std::string numbers = "\"x\": [0";
-  while (numbers.size() < limits::kManifestBytes / 2) numbers += ",0";
+  // With a line for each number, three times as long, it would be larger than kManifestBytes.
+  while (numbers.size() < limits::kManifestBytes * 3 / 8) numbers += ",0";
   text.insert(text.find(user) + user.size(), numbers + "]");
   FakeServer fake([&](PeerSocket& peer, const Request& request) {
     return give(peer, request.file == "manifest.json" ? text : "x");
   });
-  const Fetched fetched = fetches_from(fake, 60s);
+  const Fetched fetched = fetches_from(fake, 600s);
   ASSERT_TRUE(fetched.status) << fetched.status.error().text;
   std::ifstream kept(here / "step-20" / "manifest.json");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(kept), {}), text);

@@ -6,29 +6,13 @@ import random
 import re
 
 import pytest
+from elastic_jobs import at_step, parameters, processes, replaced
 from launches import BIN, ROOT, is_alive, kill
 
 
 def train(jobs, *words, n=4, name='elastic_train', **options):
     flags = ('--snapshot-dir=snapshots', *options.pop('flags', ()))
     return jobs.cases(n, name, *words, flags=flags, **options)
-
-
-def processes(job, round, n=4):
-    """Process ids by rank, of a round that all ranks have begun."""
-    pattern = rf'\[rank (\d+)\] call of process (\d+) in round {round}\b'
-    return {int(rank): int(pid) for rank, pid in job.wait_for_all(pattern, n)}
-
-
-def at_step(job, step, round=1):
-    job.wait_for(rf'step {step} of round {round}$')
-
-
-def parameters(job, n=4):
-    assert job.done() == 0, job.output
-    found = re.findall(r'parameters (\w+)', job.output)
-    assert len(found) == n and len(set(found)) == 1, job.output
-    return found[0]
 
 
 _undisturbed = {}
@@ -41,10 +25,6 @@ def undisturbed(jobs, n=4, **options):
         for path in sorted((jobs.folder / 'snapshots').rglob('*'), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
     return _undisturbed[key]
-
-
-def replaced(before, after):
-    return {rank for rank in before if before[rank] != after[rank]}
 
 
 @pytest.mark.parametrize(
@@ -77,9 +57,11 @@ def test_survivors_of_two_failures_stay(jobs):
     assert parameters(job) == expected
 
 
-def test_worker_that_dies_inside_of_backward(jobs):
+@pytest.mark.parametrize('fault', ['backward', 'throw'])
+def test_worker_that_fails_by_itself_is_replaced(jobs, fault):
+    """It dies inside of backward, or throws an exception of its own."""
     expected = undisturbed(jobs)
-    job = train(jobs, 'fault=backward:1')
+    job = train(jobs, f'fault={fault}:1')
     before = processes(job, 1)
     assert replaced(before, processes(job, 2)) == {1}
     assert parameters(job) == expected
@@ -97,14 +79,6 @@ def test_worker_that_does_not_leave_its_round_is_replaced(jobs, fault):
         at_step(job, 10)
     kill(before[3])
     assert replaced(before, processes(job, 2)) == {1, 3}
-    assert parameters(job) == expected
-
-
-def test_worker_with_an_exception_of_its_own_is_replaced(jobs):
-    expected = undisturbed(jobs)
-    job = train(jobs, 'fault=throw:1')
-    before = processes(job, 1)
-    assert replaced(before, processes(job, 2)) == {1}
     assert parameters(job) == expected
 
 

@@ -26,7 +26,8 @@ namespace detail {
 class ElasticRunner;
 }
 
-/// The job's current round, as this worker sees it. One thread, except where a text says so.
+/// The job's current round, from the view of this worker. One thread may use it; any thread may
+/// call is_over().
 class ElasticRound {
  public:
   ElasticRound(const ElasticRound&) = delete;

@@ -5,8 +5,8 @@
 
 namespace cpprun::detail {
 
-// Runs options.health_check on a thread of its own, because it may hang in a broken device. Throws
-// HealthCheckError, and says so on stderr.
+// Runs options.health_check on a thread of its own, because it may hang in a broken device. On a
+// failure it prints the reason on stderr and throws HealthCheckError.
 void check_health(const ElasticOptions& options);
 
 }  // namespace cpprun::detail

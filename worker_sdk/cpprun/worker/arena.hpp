@@ -22,7 +22,8 @@ class Arena {
  public:
   /// This local rank's arena, at least `bytes` bytes: the same memory as in the round before and as
   /// an earlier call returned. New memory is zero. `bytes` 0: whatever size the arena has, possibly
-  /// 0. If the agent refuses, the result is memory of this process, and one line on stderr says so.
+  /// 0. If the agent refuses, the result is memory of this process, and cpprun prints a line on
+  /// stderr.
   /// Error (System): the memory cannot be mapped.
   static Result<Arena> own(size_t bytes);
   /// Memory of this process, even if there is an agent.

@@ -4,6 +4,7 @@ Messages: rendezvous/protocol/worker/worker_channel.hpp. Page: worker_page.hpp i
 """
 
 import array
+import contextlib
 import faulthandler
 import fcntl
 import mmap
@@ -14,6 +15,7 @@ import struct
 import sys
 import threading
 import time
+import types
 
 MAGIC = b'CPRW'
 VERSION = 5
@@ -138,13 +140,32 @@ def _flight_traces():
     import pickle
 
     c10d = sys.modules['torch']._C._distributed_c10d
-    pickled = c10d._dump_fr_trace(includeCollectives=True)
+    with _inductor_not_imported():
+        pickled = c10d._dump_fr_trace(includeCollectives=True)
     entries = pickle.loads(pickled).get('entries', ())
     if not entries and hasattr(c10d, '_dump_nccl_trace'):
-        pickled = c10d._dump_nccl_trace()
+        with _inductor_not_imported():
+            pickled = c10d._dump_nccl_trace()
         entries = pickle.loads(pickled).get('entries', ())
     lines = [_trace_line(entry) for entry in entries if not entry.get('is_p2p')]
     return '\n'.join(lines).encode(errors='replace'), pickled
+
+
+@contextlib.contextmanager
+def _inductor_not_imported():
+    """For the frames of a dump, torch's C++ code evaluates torch._inductor.codecache if that is
+    there. The first access to torch._inductor imports it, which takes seconds of CPU time, more
+    than the agent waits for a dump. An empty module in its place has no codecache."""
+    names = vars(sys.modules['torch'])
+    empty = types.ModuleType('torch._inductor')
+    if names.setdefault('_inductor', empty) is not empty:
+        yield  # the program has imported it
+        return
+    try:
+        yield
+    finally:
+        if names.get('_inductor') is empty:
+            del names['_inductor']
 
 
 def _word_of(place):

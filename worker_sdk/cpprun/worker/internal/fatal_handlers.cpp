@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -75,19 +74,6 @@ void start_watchdog() {
   ::sigaction(SIGALRM, &action, nullptr);
   unblock(SIGALRM);
   ::alarm(kReportSeconds);
-}
-
-Interrupted interrupted_at(const void* context) {
-  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  const auto counter = static_cast<uintptr_t>(machine.gregs[REG_RIP]);
-  return {counter, reinterpret_cast<const uintptr_t*>(machine.gregs[REG_RSP])};
-#elif defined(__aarch64__)
-  return {static_cast<uintptr_t>(machine.pc),
-          reinterpret_cast<const uintptr_t*>(&machine.regs[30])};
-#else
-#error "where this machine keeps its program counter must be said here"
-#endif
 }
 
 void put_cause(FixedText& to, int signal, const siginfo_t& info) {

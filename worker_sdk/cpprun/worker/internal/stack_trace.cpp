@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,10 +126,11 @@ uint64_t take_hex(std::string_view& text, size_t skip_after) {
   return number;
 }
 
-void write_stack(int) {
+void write_stack(int, siginfo_t*, void* context) {
   const int error = errno;
   FixedText text(text_memory, sizeof text_memory);
-  put_stack_trace(text, nullptr);
+  const Interrupted place = interrupted_at(context);
+  put_stack_trace(text, &place);
   [[maybe_unused]] const ssize_t written =
       ::write(stack_file, text.view().data(), text.view().size());
   errno = error;
@@ -156,6 +158,19 @@ std::optional<Module> find_module(std::string_view maps, uint64_t address) noexc
   return std::nullopt;
 }
 
+Interrupted interrupted_at(const void* context) noexcept {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  const auto counter = static_cast<uintptr_t>(machine.gregs[REG_RIP]);
+  return {counter, reinterpret_cast<const uintptr_t*>(machine.gregs[REG_RSP])};
+#elif defined(__aarch64__)
+  return {static_cast<uintptr_t>(machine.pc),
+          reinterpret_cast<const uintptr_t*>(&machine.regs[30])};
+#else
+#error "where this machine keeps its program counter must be said here"
+#endif
+}
+
 void put_stack_trace(FixedText& to, const Interrupted* interrupted) noexcept {
   static std::array<void*, kFramesMax> addresses;
   const auto count = static_cast<size_t>(::backtrace(addresses.data(), kFramesMax));
@@ -181,8 +196,8 @@ void publish_stack_file(WorkerPage& page) {
   if (stack_file < 0) return;
   prepare_stack_trace();
   struct sigaction action {};
-  action.sa_handler = write_stack;
-  action.sa_flags = SA_RESTART;  // system calls of libraries may not handle EINTR
+  action.sa_sigaction = write_stack;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;  // system calls of libraries may not handle EINTR
   ::sigaction(kStackSignal, &action, nullptr);
   page.stack_file.store(static_cast<uint32_t>(stack_file) + 1, std::memory_order_release);
 }

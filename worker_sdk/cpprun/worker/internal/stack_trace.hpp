@@ -20,6 +20,8 @@ struct Interrupted {
   // Address of the return address. Valid only after a jump to an invalid address.
   const uintptr_t* return_address = nullptr;
 };
+// From the third argument of a signal handler.
+Interrupted interrupted_at(const void* context) noexcept;
 
 // Writes one line per call, newest first: "  #0 trainer::step at /path/program+0x1234", where the
 // number is for `addr2line -e /path/program`. `interrupted` skips the frames above that place (the

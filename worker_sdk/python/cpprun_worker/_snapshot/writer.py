@@ -186,11 +186,15 @@ class _FolderWriting:
         try:
             return self._write()
         finally:
-            self._close_outputs()
-            if self._draft and self._is_leader:
-                self._draft.close()
-            elif self._draft:
-                self._draft.leave()
+            with files.waiting_for(self._folder):  # close() sends what a file server has not got
+                self._end()
+
+    def _end(self):
+        self._close_outputs()
+        if self._draft and self._is_leader:
+            self._draft.close()
+        elif self._draft:
+            self._draft.leave()
 
     def _stage(self, call, *args, is_mine=True):
         """Runs a stage of this rank, and tells how it ended; the outcomes of all ranks."""

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "agent/daemon/events/trace_config.hpp"
-
 namespace cpprun {
+
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
 struct OtlpSpan {
   std::string trace_id;

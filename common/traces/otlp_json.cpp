@@ -1,4 +1,4 @@
-#include "agent/daemon/events/otlp_json.hpp"
+#include "common/traces/otlp_json.hpp"
 
 #include <nlohmann/json.hpp>
 
