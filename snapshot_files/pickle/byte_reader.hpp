@@ -103,6 +103,7 @@ class ByteReader {
   }
   // An integer in two's complement, little endian; BigInt only if int64_t does not hold it.
   Value take_long(size_t size) {
+    if (size > INT32_MAX) fail("has an integer of negative size");
     std::string_view taken = take_bytes(size);
     const auto sign_of = [](std::string_view bytes) { return (bytes.back() & 0x80) != 0; };
     const auto is_padded = [&] {

@@ -86,6 +86,8 @@ Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const Nod
     const auto* named = nodes.get_if<GlobalNode>(arguments[6]);
     if (named == nullptr) return bad_arguments(global);
     made.dtype = in_torch(named->name);
+    // Else the number of elements would be that of another dtype.
+    if (!storage->dtype.empty() && storage->dtype != made.dtype) return bad_arguments(global);
   }
   const size_t metadata = has_dtype ? 7 : 6;
   if (arguments.size() > metadata && !read_metadata(nodes, arguments[metadata], made)) {

@@ -88,7 +88,7 @@ class Machine {
       case kReduce: return reduce();
       case kBuild: return build();
       case kBinPersId: return storage();
-      default: fail("has code " + std::to_string(code) + ", which no checkpoint needs");
+      default: fail("has code " + std::to_string(code) + ", which is not supported");
     }
   }
 

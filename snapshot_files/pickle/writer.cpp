@@ -163,14 +163,14 @@ class Writer {
   void put_storage(const TensorRef& tensor) {
     const EmbeddedStorage& storage = storages_->at(tensor.storage);
     const DtypeInfo* dtype = find_dtype(tensor.dtype);
-    CPPRUN_CHECK(storage.bytes.size() ==
-                 static_cast<uint64_t>(tensor.storage_numel * dtype->bytes));
+    const auto size = static_cast<size_t>(tensor.storage_numel * dtype->bytes);
+    CPPRUN_CHECK(size <= storage.bytes.size());
     const std::string head = Writer().legacy_head(tensor, storage.location);
     global("torch.storage", "_load_from_bytes");
     out_ += '(';
-    begin_bytes(head.size() + storage.bytes.size());
+    begin_bytes(head.size() + size);
     out_ += head;
-    out_ += storage.bytes;
+    out_.append(storage.bytes, 0, size);  // without a last element that is not whole
     out_ += "tR";
   }
   // All of a legacy file but the elements. Requires a new writer.

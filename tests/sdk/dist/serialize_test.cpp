@@ -2,12 +2,15 @@
 #include "cpprun/dist/serialize.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 #include <nlohmann/json.hpp>
+
+#include "snapshot_files/pickle/pickle.hpp"
 
 namespace shop {
 
@@ -145,6 +148,64 @@ TEST(Serialize, Tensors) {
   expect_same_tensor(torch::ones({2}).requires_grad_());
   EXPECT_FALSE(there_and_back(at::Tensor()).defined());
   EXPECT_THROW(serialize(torch::ones({2, 2}).to_sparse()), DistUnsupportedError);
+}
+
+std::string pickled(const pickle::TensorRef& tensor, const std::string& bytes) {
+  pickle::Object object;
+  object.storages[tensor.storage] = {bytes, "cpu"};
+  object.value = tensor;
+  return pickle::write_object(object);
+}
+
+std::string loads_refusal(const std::string& bytes) {
+  try {
+    loads(bytes);
+  } catch (const DistMismatchError& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+TEST(Serialize, RejectsHostilePickles) {
+  EXPECT_EQ(loads_refusal(""), "malformed object: pickle, at byte 0: is cut short");
+  EXPECT_EQ(loads_refusal("\x80\x04\x8e" + std::string(8, '\xff')),
+            "malformed object: pickle, at byte 11: is cut short");
+  EXPECT_THAT(loads_refusal("\x80\x04i."), HasSubstr("code 105"));
+  EXPECT_THAT(loads_refusal("\x80\x04" + std::string(5000, ']') + std::string(4999, 'a') + "."),
+              HasSubstr("is nested deeper than 100"));
+  EXPECT_THAT(loads_refusal("\x80\x04"
+                            "cposix\nsystem\n)R."),
+              HasSubstr("names posix.system"));
+}
+
+TEST(Serialize, RejectsHostileTensors) {
+  const std::string four("\0\x01\x01\x02", 4);
+  EXPECT_EQ(loads_refusal(pickled({"a", "uint8", 4, 0, {4}, {1}, false}, four)), "read");
+  EXPECT_THAT(loads_refusal(pickled({"a", "uint8", 4, 1, {4}, {1}, false}, four)),
+              HasSubstr("a tensor reaches beyond storage"));
+  EXPECT_EQ(loads_refusal(pickled({"a", "bool", 4, 0, {4}, {1}, false}, four)),
+            "malformed object: a tensor of bools that are none");
+  const std::vector<int64_t> ones(65, 1), huge(2, int64_t{1} << 40), zeros(2, 0);
+  EXPECT_EQ(loads_refusal(pickled({"a", "uint8", 4, 0, ones, ones, false}, four)),
+            "malformed object: a tensor of 65 dimensions");
+  EXPECT_THAT(loads_refusal(pickled({"a", "uint8", 4, 0, huge, zeros, false}, four)),
+              HasSubstr("malformed object: a tensor: "));
+}
+
+// Else a short pickle could make a copy of a large storage for each of its tensors.
+TEST(Serialize, TensorsOfOneConjugateStorageShareIt) {
+  const std::string one = pickled({"a", "complex64", 1, 0, {1}, {1}, false, true}, "12345678");
+  const size_t begin = one.find("ctorch.storage\n_load_from_bytes"),
+               end = one.find("tR", begin) + 2;
+  const std::string before = one.substr(2, begin - 2), call = one.substr(begin, end - begin);
+  const std::string after = one.substr(end, one.size() - end - 1);
+  const auto both = deserialize<std::vector<at::Tensor>>("\x80\x04(" + before + call + "q\x01" +
+                                                         after + before + "h\x01" + after + "t.");
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].const_data_ptr(), both[1].const_data_ptr());
+  float imaginary = 0;
+  std::memcpy(&imaginary, "5678", sizeof imaginary);
+  EXPECT_EQ(at::imag(both[0]).item<float>(), -imaginary);
 }
 
 using Everything =

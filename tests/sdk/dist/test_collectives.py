@@ -190,7 +190,11 @@ def test_objects_of_other_types_and_lists():
         'DistMismatchError all_gather_object: the object of rank 0: an object has another type: '
         'wanted is a str, it is of the type int',
     }
-    assert set(lines['type']) == wanted
+    assert {line.partition(' | ')[0] for line in lines['type']} == wanted
+    malformed = 'the object of rank 1: malformed object: pickle, at byte 1: has code 110'
+    assert sum(malformed in line for line in lines['bytes']) == 2
+    announced = f'a peer announces an object of {2**60} bytes'
+    assert sum(announced in line for line in lines['size']) == 2
     assert all('2 object(s)' in line and '3 object(s)' in line for line in lines['length'])
     assert all('dst=0' in line and 'dst=1' in line for line in lines['root'])
     for line in lines['list']:

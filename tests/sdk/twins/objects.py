@@ -63,7 +63,7 @@ def objects():
         dist.send_object_list(things, 1)
         dist.recv_object_list(things, 1)
     else:
-        dist.recv_object_list(things)
+        dist.recv_object_list(things, 0)
         dist.send_object_list(things[::-1], 0)
     say('list', things)
 

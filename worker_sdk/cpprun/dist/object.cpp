@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 #include "cpprun/dist/process_group.hpp"
 #include "snapshot_files/pickle/dtype.hpp"
@@ -132,12 +133,7 @@ class Reading {
                               " dimensions");
     }
     const auto type = scalar_type(ref.dtype);
-    at::Tensor flat = storage_of(ref.storage).view(type);
-    if (ref.is_conjugate || ref.is_negative) flat = flat.clone();
-    if (ref.is_conjugate) flat.conj_physical_();
-    if (ref.is_negative) flat.neg_();
-    at::Tensor value = flat.as_strided(ref.sizes, ref.strides, ref.offset);
-    check_bools(flat);
+    at::Tensor value = elements_of(ref, type).as_strided(ref.sizes, ref.strides, ref.offset);
     const std::string& location = from_.storages.at(ref.storage).location;
     if (location.starts_with("cuda") && is_initialized()) value = value.to(local_device());
     const bool can_have_gradient = at::isFloatingType(type) || at::isComplexType(type);
@@ -151,6 +147,22 @@ class Reading {
     const bool is_valid =
         std::all_of(begin, begin + flat.numel(), [](char c) { return (c & ~1) == 0; });
     if (!is_valid) throw DistMismatchError("malformed object: a tensor of bools that are none");
+  }
+  // The elements of a storage. A pickle may refer to one storage often, so each kind of elements is
+  // made and checked once.
+  at::Tensor elements_of(const pickle::TensorRef& ref, at::ScalarType type) {
+    const auto key = std::tuple(ref.storage, type, ref.is_conjugate, ref.is_negative);
+    at::Tensor& made = elements_[key];
+    if (made.defined()) return made;
+    const at::Tensor storage = storage_of(ref.storage);
+    const auto item = static_cast<int64_t>(c10::elementSize(type));
+    at::Tensor flat = storage.narrow(0, 0, storage.numel() / item * item).view(type);
+    check_bools(flat);
+    if (ref.is_conjugate || ref.is_negative) flat = flat.clone();
+    if (ref.is_conjugate) flat.conj_physical_();
+    if (ref.is_negative) flat.neg_();
+    made = flat;
+    return made;
   }
   // Tensors of one storage share it, as in Python.
   at::Tensor storage_of(const std::string& name) {
@@ -169,6 +181,7 @@ class Reading {
 
   const pickle::Object& from_;
   std::map<std::string, at::Tensor> storages_;
+  std::map<std::tuple<std::string, at::ScalarType, bool, bool>, at::Tensor> elements_;
 };
 
 }  // namespace
@@ -209,6 +222,7 @@ Object loads(std::string_view bytes) {
   pickle::ReadLimits limits;
   limits.nodes += bytes.size();
   limits.text_bytes += bytes.size();
+  limits.memo += bytes.size();
   const auto object = pickle::read_object(bytes, limits);
   if (!object) throw DistMismatchError("malformed object: " + object.error().text);
   return Reading(*object).finish();

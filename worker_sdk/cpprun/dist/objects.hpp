@@ -96,7 +96,7 @@ std::vector<T> gather_object(const T& object, int dst = 0, const ProcessGroup& g
 /// length.
 template <Serializable T>
 void broadcast_object_list(std::vector<T>& list, int src = 0, const ProcessGroup& group = {}) {
-  /// Only `src` sends; the other ranks pass the number of objects that they expect.
+  // Only `src` sends; the other ranks pass the number of objects that they expect.
   const bool is_source = get_rank() == src;
   auto bytes = is_source ? detail::serialize_all<T>(list) : std::vector<std::string>(list.size());
   broadcast_bytes(bytes, src, group);

@@ -57,7 +57,7 @@ concept Serializable = requires(const T& value, const Object& object) {
 };
 
 /// User types: `std::string to_bytes(const T&)` and `void from_bytes(std::string_view, T&)` in the
-// namespace of the class.
+/// namespace of the class.
 template <class T>
 concept HasBytes = std::is_class_v<T> && std::default_initializable<T> &&
     requires(const T& value, T& to) {

@@ -125,6 +125,14 @@ TEST(Pickle, TensorsStayWithinTheirStorage) {
   }
 }
 
+// The number of elements is that of the storage's dtype.
+TEST(Pickle, RejectsATypedStorageOfAnotherDtype) {
+  std::string pickle = write(TensorRef{"0", "uint16", 2, 0, {2}, {1}, false});
+  const std::string untyped = "ctorch.storage\nUntypedStorage";
+  pickle.replace(pickle.find(untyped), untyped.size(), "ctorch\nByteStorage");
+  EXPECT_THAT(refusal(pickle), HasSubstr("arguments that it does not have"));
+}
+
 // Metadata that changes the values must not get lost.
 TEST(Pickle, RejectsUnknownTensorMetadata) {
   std::string lazy = write(TensorRef{"0", "float32", 4, 0, {4}, {1}, false, false, true});
@@ -218,6 +226,38 @@ TEST(PickleObject, RejectsStoragesThatAreNone) {
   EXPECT_THAT(object_refusal("\x80\x04"
                              "cdatetime\ndatetime\nC\x01x\x85R."),
               HasSubstr("names datetime.datetime"));
+}
+
+TEST(PickleObject, RejectsHostileBytes) {
+  const std::string huge(8, '\xff');
+  for (const char* code : {"\x8d", "\x8e", "\x96"}) {
+    EXPECT_THAT(object_refusal(bytes(code + huge)), HasSubstr("at byte 11: is cut short"));
+  }
+  EXPECT_THAT(object_refusal(bytes("\x8b\xff\xff\xff\xff")), HasSubstr("of negative size"));
+  EXPECT_THAT(object_refusal(bytes("F1.0\n")), HasSubstr("code 70"));
+  const size_t levels = 200'000;
+  EXPECT_THAT(object_refusal(bytes(std::string(levels, ']') + std::string(levels - 1, 'a'))),
+              HasSubstr("is nested deeper than 100"));
+  const std::string good = write_object(an_object());
+  for (size_t size = 0; size < good.size(); ++size) {
+    EXPECT_THAT(object_refusal(good.substr(0, size)), HasSubstr("is cut short")) << size;
+  }
+}
+
+// torch.empty(5, dtype=torch.uint8)[:4].view(torch.uint16) has such a storage.
+TEST(PickleObject, ReadsAStorageWhoseLastElementIsNotWhole) {
+  Object object;
+  object.storages["0"] = {"\x01\x02\x03\x04", "cpu"};
+  object.value = TensorRef{"0", "uint16", 2, 0, {2}, {1}, false};
+  const std::string even = write_object(object);
+  const std::string numel("\x04\0\0\0\0\0\0\0", 8);
+  std::string odd = replaced(replaced(even, "K\x04NtQ", "K\x05NtQ"), numel + "\x01\x02\x03\x04",
+                             "\x05" + numel.substr(1) + "\x01\x02\x03\x04\x05");
+  ++odd[odd.find("_load_from_bytes\n(B") + sizeof "_load_from_bytes\n(B" - 1];
+  const Result<Object> read = read_object(odd);
+  ASSERT_TRUE(read.ok()) << read.error().text;
+  EXPECT_EQ(read->storages.at("0").bytes, "\x01\x02\x03\x04\x05");
+  EXPECT_EQ(write_object(*read), even);
 }
 
 // One storage that is called often would be copied each time.
