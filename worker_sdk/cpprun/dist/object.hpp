@@ -61,6 +61,16 @@ struct Dict {
   std::vector<std::pair<Object, Object>> pairs;  ///< Keys and values in the dict's order.
 };
 
+namespace detail {
+
+/// Whether T is one of a variant's types. Unlike a test by construction it needs no complete types.
+template <class T, class Variant>
+inline constexpr bool kIsAlternative = false;
+template <class T, class... Types>
+inline constexpr bool kIsAlternative<T, std::variant<Types...>> = (std::same_as<T, Types> || ...);
+
+}  // namespace detail
+
 /// A Python object: None, bool, int, float, complex, str, bytes, list, tuple, dict, torch.dtype or
 /// tensor. Not for sets and classes: loads() refuses them and names them.
 class Object {
@@ -73,11 +83,8 @@ class Object {
   Object() = default;
   /// One of the types of Held.
   template <class T>
-  requires std::constructible_from<Held, std::in_place_type_t<T>, T &&>&& requires(
-      const Held& held) {
-    std::get_if<T>(&held);
-  }
-  Object(T held) : held_(std::in_place_type<T>, std::move(held)) {}  // NOLINT: implicit on purpose
+  requires detail::kIsAlternative<T, Held> Object(T held)  // NOLINT: implicit on purpose
+      : held_(std::in_place_type<T>, std::move(held)) {}
   /// An int of any width.
   template <std::integral T>
   requires(!std::same_as<T, bool> && !std::same_as<T, int64_t>) Object(T number)  // NOLINT
