@@ -185,7 +185,12 @@ ARROWS = {
         'worker_sdk/cpprun/data',
         'worker_sdk/cpprun/optim',
     },
-    'worker_sdk/cpprun/dist': {'worker_sdk/cpprun/worker', 'common', 'common/machine'},
+    'worker_sdk/cpprun/dist': {
+        'worker_sdk/cpprun/worker',
+        'common',
+        'common/machine',
+        'snapshot_files/pickle',  # objects
+    },
     'worker_sdk/cpprun/nccl': {'worker_sdk/cpprun/dist'},
     'worker_sdk/cpprun/nn': {'common', 'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
     'worker_sdk/cpprun/data': {'common', 'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},

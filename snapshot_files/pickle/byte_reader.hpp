@@ -8,10 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "snapshot_files/pickle/value.hpp"
+
 namespace cpprun::pickle {
 
 // The pickle codes that torch.save writes and its safe loader accepts, and the equivalents of
-// protocols 3 to 5.
+// protocols 3 to 5. Sets are known only to be refused by name.
 enum Code : uint8_t {
   kProto = 0x80,
   kFrame = 0x95,
@@ -24,12 +26,18 @@ enum Code : uint8_t {
   kBinInt1 = 'K',
   kBinInt2 = 'M',
   kLong1 = 0x8a,
+  kLong4 = 0x8b,
   kBinFloat = 'G',
   kBinUnicode = 'X',
   kShortBinUnicode = 0x8c,
+  kBinUnicode8 = 0x8d,
   kShortBinString = 'U',
   kBinBytes = 'B',
   kShortBinBytes = 'C',
+  kBinBytes8 = 0x8e,
+  kByteArray8 = 0x96,
+  kEmptySet = 0x8f,
+  kFrozenSet = 0x91,
   kEmptyTuple = ')',
   kTuple1 = 0x85,
   kTuple2 = 0x86,
@@ -93,12 +101,19 @@ class ByteReader {
   double take_double() {
     return std::bit_cast<double>(__builtin_bswap64(take<uint64_t>()));  // big endian
   }
-  int64_t take_long(size_t size) {
-    if (size > sizeof(int64_t)) fail("has an integer of more than 64 bits");
-    const std::string_view taken = take_bytes(has_failed() ? 0 : size);
-    uint64_t value = 0;
-    if (taken.empty()) return 0;
-    if ((taken.back() & 0x80) != 0) value = ~uint64_t{0};
+  // An integer in two's complement, little endian; BigInt only if int64_t does not hold it.
+  Value take_long(size_t size) {
+    if (size > INT32_MAX) fail("has an integer of negative size");
+    std::string_view taken = take_bytes(size);
+    const auto sign_of = [](std::string_view bytes) { return (bytes.back() & 0x80) != 0; };
+    const auto is_padded = [&] {
+      const std::string_view shorter = taken.substr(0, taken.size() - 1);
+      return taken.back() == (sign_of(shorter) ? '\xff' : '\0');
+    };
+    while (taken.size() > sizeof(int64_t) && is_padded()) taken.remove_suffix(1);
+    if (taken.empty()) return int64_t{0};
+    if (taken.size() > sizeof(int64_t)) return BigInt{std::string(taken)};
+    uint64_t value = sign_of(taken) ? ~uint64_t{0} : 0;
     for (size_t i = taken.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(taken[i]);
     return static_cast<int64_t>(value);
   }

@@ -86,6 +86,8 @@ Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const Nod
     const auto* named = nodes.get_if<GlobalNode>(arguments[6]);
     if (named == nullptr) return bad_arguments(global);
     made.dtype = in_torch(named->name);
+    // Else the number of elements would be that of another dtype.
+    if (!storage->dtype.empty() && storage->dtype != made.dtype) return bad_arguments(global);
   }
   const size_t metadata = has_dtype ? 7 : 6;
   if (arguments.size() > metadata && !read_metadata(nodes, arguments[metadata], made)) {
@@ -171,6 +173,7 @@ Result<NodeId> itself(Nodes&, const std::string& global, const NodeIds& argument
 // The amount that a call with this argument may copy.
 size_t size_of(Nodes& nodes, NodeId id) {
   if (const auto* text = nodes.simple<std::string>(id)) return text->size();
+  if (const auto* bytes = nodes.simple<Bytes>(id)) return bytes->bytes.size();
   if (const NodeIds* items = nodes.items(id)) return items->size();
   if (const auto* dict = nodes.get_if<DictNode>(id)) return dict->keys_and_values.size();
   if (const auto* tensor = nodes.simple<TensorRef>(id)) return tensor->sizes.size();
@@ -193,6 +196,7 @@ const std::map<std::string_view, Call>& callables() {
       {"__builtin__.set", itself},
       {"torch.Size", itself},
       {"torch.device", itself},
+      {"torch.storage._load_from_bytes", load_from_bytes},
   };
   return all;
 }

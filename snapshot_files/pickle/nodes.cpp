@@ -26,6 +26,7 @@ class Nodes::Unfolding {
   Result<Value> copied(const Value& simple) {
     if (const auto* text = simple.get_if<std::string>()) text_bytes_ += text->size();
     if (const auto* bytes = simple.get_if<Bytes>()) text_bytes_ += bytes->bytes.size();
+    if (const auto* number = simple.get_if<BigInt>()) text_bytes_ += number->bytes.size();
     if (const auto* tensor = simple.get_if<TensorRef>()) {
       text_bytes_ += tensor->storage.size() + 16 * tensor->sizes.size();
     }

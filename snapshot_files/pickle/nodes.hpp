@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -35,13 +36,26 @@ struct StorageNode {
   std::string key;
   std::string dtype;  // empty: untyped, the tensor has the dtype
   int64_t numel = 0;  // of an untyped one: bytes
+  std::string location;
 };
 // `Value` is used for values without children.
 using Node = std::variant<Value, ListNode, TupleNode, DictNode, GlobalNode, StorageNode>;
 
 class Nodes {
  public:
-  explicit Nodes(const ReadLimits& limits) : limits_(limits) {}
+  // `embedded`: takes the storages that the pickle holds; null if it may hold none.
+  explicit Nodes(const ReadLimits& limits,
+                 std::map<std::string, EmbeddedStorage>* embedded = nullptr)
+      : limits_(limits), embedded_(embedded) {}
+
+  const ReadLimits& limits() const { return limits_; }
+  bool may_embed() const { return embedded_ != nullptr; }
+  // Keeps the bytes of a storage and returns its key.
+  std::string embed(EmbeddedStorage storage) {
+    std::string key = std::to_string(embedded_->size());
+    embedded_->emplace(key, std::move(storage));
+    return key;
+  }
 
   // Accounts for a call that copies `amount`. False: the calls have copied more than any checkpoint
   // needs, so the pickle repeats a big argument to exhaust memory.
@@ -77,10 +91,19 @@ class Nodes {
  private:
   class Unfolding;
   const ReadLimits& limits_;
+  std::map<std::string, EmbeddedStorage>* const embedded_;
   std::vector<Node> nodes_;
   size_t copied_ = 0;
 };
 
+struct OnePickle {
+  NodeId top = 0;
+  size_t bytes = 0;  // its length
+};
+// Reads the pickle at the begin of `bytes` (reader.cpp).
+Result<OnePickle> read_one(std::string_view bytes, Nodes& nodes);
+// The call of torch.storage._load_from_bytes (embedded.cpp).
+Result<NodeId> load_from_bytes(Nodes& nodes, const std::string& global, const NodeIds& arguments);
 // Calls `global` with the arguments of a tuple if the fixed list has it (calls.cpp).
 Result<NodeId> call(Nodes& nodes, const std::string& global, const NodeIds& arguments);
 // Whether a pickle may refer to the global `name`.

@@ -1,7 +1,9 @@
-// Reads and writes the pickles of torch.save: the record data.pkl of a checkpoint. Pure.
+// Reads and writes pickles of torch.save (the record data.pkl of a checkpoint) and of objects that
+// hold their tensors. Pure.
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -27,5 +29,24 @@ Result<Value> read(std::string_view bytes, const ReadLimits& limits = {});
 // itself uses. The caller writes the bytes of tensors, under the names in their TensorRefs.
 // Requires: the reader knows the dtypes of all tensors.
 std::string write(const Value& value);
+
+// A storage whose bytes are within the pickle.
+struct EmbeddedStorage {
+  std::string bytes;
+  std::string location = "cpu";  // torch's name of its device, such as "cuda:0"
+};
+// A pickle of Python's plain pickle module, as torch.distributed sends objects.
+struct Object {
+  Value value;
+  std::map<std::string, EmbeddedStorage> storages;  // by TensorRef::storage
+};
+
+// As `read`, for Python's pickle.dumps(object): each tensor has its bytes in the pickle, in the
+// legacy format of torch.save. `bytes` must end with the pickle.
+Result<Object> read_object(std::string_view bytes, const ReadLimits& limits = {});
+
+// For Python's pickle.loads: protocol 4. Requires: the reader knows the dtypes of all tensors, and
+// `storages` has the bytes of each.
+std::string write_object(const Object& object);
 
 }  // namespace cpprun::pickle

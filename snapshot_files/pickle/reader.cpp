@@ -6,29 +6,37 @@
 namespace cpprun::pickle {
 namespace {
 
+Error wrong(const std::string& why, size_t at) {
+  return Error{ErrorKind::Protocol, "pickle, at byte " + std::to_string(at) + ": " + why};
+}
+
+Result<Value> unfolded(std::string_view bytes, Nodes& nodes, bool must_end) {
+  const Result<OnePickle> one = read_one(bytes, nodes);
+  if (!one) return one.error();
+  if (must_end && one->bytes != bytes.size()) return wrong("does not end there", one->bytes);
+  Result<Value> made = nodes.unfold(one->top);
+  return made ? std::move(made) : wrong(made.error().text, one->bytes);
+}
+
 class Machine {
  public:
-  Machine(std::string_view bytes, const ReadLimits& limits)
-      : in_(bytes), limits_(limits), nodes_(limits) {}
+  Machine(std::string_view bytes, Nodes& nodes)
+      : in_(bytes), limits_(nodes.limits()), nodes_(nodes) {}
 
-  Result<Value> run() {
+  Result<OnePickle> run() {
     while (!is_done_ && !in_.has_failed()) {
       // Every code makes at most a few nodes, so the input's size bounds their number.
       step(in_.take<uint8_t>());
     }
     const bool is_one = stack_.size() == 1 && stack_.back() != kMarkNode;
     if (!in_.has_failed() && !is_one) fail("ends with other than one value");
-    if (in_.has_failed()) return wrong(in_.why());
-    Result<Value> made = nodes_.unfold(stack_.back());
-    return made ? std::move(made) : wrong(made.error().text);
+    if (in_.has_failed()) return wrong(in_.why(), in_.at());
+    return OnePickle{stack_.back(), in_.at()};
   }
 
  private:
   static constexpr NodeId kMarkNode = UINT32_MAX;
 
-  Error wrong(const std::string& why) const {
-    return Error{ErrorKind::Protocol, "pickle, at byte " + std::to_string(in_.at()) + ": " + why};
-  }
   void fail(const std::string& why) { in_.fail(why); }
 
   void push(Node node) { stack_.push_back(nodes_.add(std::move(node))); }
@@ -80,7 +88,7 @@ class Machine {
       case kReduce: return reduce();
       case kBuild: return build();
       case kBinPersId: return storage();
-      default: fail("has code " + std::to_string(code) + ", which no checkpoint needs");
+      default: fail("has code " + std::to_string(code) + ", which is not supported");
     }
   }
 
@@ -93,6 +101,7 @@ class Machine {
       case kBinInt1: push_value(int64_t{in_.take<uint8_t>()}); return true;
       case kBinInt2: push_value(int64_t{in_.take<uint16_t>()}); return true;
       case kLong1: push_value(in_.take_long(in_.take<uint8_t>())); return true;
+      case kLong4: push_value(in_.take_long(in_.take<uint32_t>())); return true;
       case kBinFloat: push_value(in_.take_double()); return true;
       case kBinUnicode: push_value(std::string(in_.take_bytes(in_.take<uint32_t>()))); return true;
       case kShortBinUnicode:
@@ -105,6 +114,13 @@ class Machine {
       case kShortBinBytes:
         push_value(Bytes{std::string(in_.take_bytes(in_.take<uint8_t>()))});
         return true;
+      case kBinUnicode8: push_value(std::string(in_.take_bytes(in_.take<uint64_t>()))); return true;
+      case kBinBytes8:
+      case kByteArray8:
+        push_value(Bytes{std::string(in_.take_bytes(in_.take<uint64_t>()))});
+        return true;
+      case kEmptySet:
+      case kFrozenSet: fail("has a set, which C++ has no value for"); return true;
       default: return false;
     }
   }
@@ -193,26 +209,31 @@ class Machine {
     pop();
     if (nodes_.get_if<DictNode>(top()) == nullptr) fail("sets attributes of what has none");
   }
-  // The tuple ("storage", type, key, location, numel)
+  // The tuple ("storage", type, key, location, numel[, view])
   void storage() {
+    if (nodes_.may_embed()) return fail("refers to a storage outside of the object");
     const NodeId id = pop();
     const auto* tuple = nodes_.get_if<TupleNode>(id);
-    if (tuple == nullptr || tuple->items.size() != 5) return fail("has a foreign persistent id");
+    // The legacy format has a sixth item, None.
+    const bool has_size =
+        tuple != nullptr && (tuple->items.size() == 5 || tuple->items.size() == 6);
+    if (!has_size) return fail("has a foreign persistent id");
     const auto* kind = nodes_.simple<std::string>(tuple->items[0]);
     const auto* type = nodes_.get_if<GlobalNode>(tuple->items[1]);
     const auto* key = nodes_.simple<std::string>(tuple->items[2]);
+    const auto* location = nodes_.simple<std::string>(tuple->items[3]);
     const auto* numel = nodes_.simple<int64_t>(tuple->items[4]);
     const auto dtype = type == nullptr ? std::nullopt : dtype_of_storage(type->name);
     if (kind == nullptr || *kind != "storage" || !dtype || key == nullptr || numel == nullptr ||
         *numel < 0) {
       return fail("has a persistent id that is no storage");
     }
-    push(StorageNode{*key, *dtype, *numel});
+    push(StorageNode{*key, *dtype, *numel, location == nullptr ? std::string() : *location});
   }
 
   ByteReader in_;
   const ReadLimits& limits_;
-  Nodes nodes_;
+  Nodes& nodes_;
   std::vector<NodeId> stack_;
   std::unordered_map<size_t, NodeId> memo_;
   bool is_done_ = false;
@@ -220,8 +241,22 @@ class Machine {
 
 }  // namespace
 
+Result<OnePickle> read_one(std::string_view bytes, Nodes& nodes) {
+  return Machine(bytes, nodes).run();
+}
+
 Result<Value> read(std::string_view bytes, const ReadLimits& limits) {
-  return Machine(bytes, limits).run();
+  Nodes nodes(limits);
+  return unfolded(bytes, nodes, false);
+}
+
+Result<Object> read_object(std::string_view bytes, const ReadLimits& limits) {
+  Object object;
+  Nodes nodes(limits, &object.storages);
+  Result<Value> value = unfolded(bytes, nodes, true);
+  if (!value) return value.error();
+  object.value = std::move(*value);
+  return object;
 }
 
 }  // namespace cpprun::pickle

@@ -71,8 +71,8 @@ Value text_or_bytes(std::string bytes) {
 }
 
 const char* kind_name(const Value& value) {
-  static constexpr std::array kNames{"None", "bool",  "int",  "float", "str",     "bytes",
-                                     "list", "tuple", "dict", "dtype", "complex", "tensor"};
+  static constexpr std::array kNames{"None",  "bool", "int",   "float",   "str",    "bytes", "list",
+                                     "tuple", "dict", "dtype", "complex", "tensor", "int"};
   static_assert(kNames.size() == std::variant_size_v<Value::Held>);
   return kNames[value.held().index()];
 }

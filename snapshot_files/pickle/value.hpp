@@ -71,10 +71,17 @@ struct TensorRef {
   bool operator==(const TensorRef&) const = default;
 };
 
+// An integer that int64_t does not hold: two's complement, little endian, more than 8 bytes, as few
+// as possible.
+struct BigInt {
+  std::string bytes;
+  bool operator==(const BigInt&) const = default;
+};
+
 class Value {
  public:
   using Held = std::variant<None, bool, int64_t, double, std::string, Bytes, List, Tuple, Dict,
-                            Dtype, Complex, TensorRef>;
+                            Dtype, Complex, TensorRef, BigInt>;
 
   Value() = default;
   template <class T, class = std::enable_if_t<kIsAlternative<T, Held>>>

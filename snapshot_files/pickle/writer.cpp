@@ -1,7 +1,10 @@
 #include <bit>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "common/check.hpp"
+#include "snapshot_files/pickle/legacy_format.hpp"
 #include "snapshot_files/pickle/nodes.hpp"
 
 namespace cpprun::pickle {
@@ -15,6 +18,10 @@ class Writer {
     return std::move(out_);
   }
   Writer() { out_ = "\x80\x02"; }
+  // Tensors get their bytes from `storages`.
+  explicit Writer(const std::map<std::string, EmbeddedStorage>& storages) : storages_(&storages) {
+    out_ = "\x80\x04";
+  }
 
  private:
   void put(const Value& value) {
@@ -39,13 +46,30 @@ class Writer {
     out_ += 'G';
     raw(__builtin_bswap64(std::bit_cast<uint64_t>(value)));
   }
+  void put_held(const BigInt& value) {
+    if (value.bytes.size() <= UINT8_MAX) {
+      out_ += '\x8a';
+      raw(static_cast<uint8_t>(value.bytes.size()));
+    } else {
+      CPPRUN_CHECK(value.bytes.size() <= INT32_MAX);
+      out_ += '\x8b';
+      raw(static_cast<uint32_t>(value.bytes.size()));
+    }
+    out_ += value.bytes;
+  }
   void put_held(const std::string& text) {
-    CPPRUN_CHECK(text.size() <= UINT32_MAX);
-    out_ += 'X';
-    raw(static_cast<uint32_t>(text.size()));
+    if (text.size() > UINT32_MAX) {
+      CPPRUN_CHECK(storages_ != nullptr);
+      out_ += '\x8d';
+      raw(uint64_t{text.size()});
+    } else {
+      out_ += 'X';
+      raw(static_cast<uint32_t>(text.size()));
+    }
     out_ += text;
   }
   void put_held(const Bytes& value) {
+    if (storages_ != nullptr) return put_bytes(value.bytes);
     std::string latin1;
     for (const char c : value.bytes) {
       const auto byte = static_cast<uint8_t>(c);
@@ -57,6 +81,20 @@ class Writer {
     put_held(latin1);
     put_held(std::string("latin1"));
     out_ += "tR";
+  }
+  // Protocol 3 and newer.
+  void put_bytes(std::string_view bytes) {
+    begin_bytes(bytes.size());
+    out_ += bytes;
+  }
+  void begin_bytes(size_t size) {
+    if (size > UINT32_MAX) {
+      out_ += '\x8e';
+      raw(uint64_t{size});
+    } else {
+      out_ += 'B';
+      raw(static_cast<uint32_t>(size));
+    }
   }
   void put_held(const List& list) {
     out_ += "](";
@@ -78,7 +116,8 @@ class Writer {
   }
   void put_held(const Dtype& dtype) { global("torch", dtype.name); }
   void put_held(const Complex& value) {
-    global("__builtin__", "complex");
+    // Python maps the old name of the module for protocol 2 only.
+    global(storages_ == nullptr ? "__builtin__" : "builtins", "complex");
     out_ += '(';
     put_held(value.real);
     put_held(value.imaginary);
@@ -89,13 +128,8 @@ class Writer {
     CPPRUN_CHECK(dtype != nullptr);
     const bool is_typed = !dtype->storage.empty();
     global("torch._utils", is_typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
-    out_ += "((";
-    put_held(std::string("storage"));
-    is_typed ? global("torch", dtype->storage) : global("torch.storage", "UntypedStorage");
-    put_held(tensor.storage);
-    put_held(std::string("cpu"));
-    put_held(is_typed ? tensor.storage_numel : tensor.storage_numel * dtype->bytes);
-    out_ += "tQ";
+    out_ += '(';
+    storages_ == nullptr ? put_reference(tensor, "cpu") : put_storage(tensor);
     put_held(tensor.offset);
     numbers(tensor.sizes);
     numbers(tensor.strides);
@@ -105,6 +139,56 @@ class Writer {
     if (!is_typed) global("torch", tensor.dtype);
     if (tensor.is_conjugate || tensor.is_negative) metadata(tensor);
     out_ += "tR";
+  }
+
+  // As the persistent id of a storage that is stored elsewhere.
+  void put_reference(const TensorRef& tensor, const std::string& location) {
+    const DtypeInfo* dtype = find_dtype(tensor.dtype);
+    const bool is_typed = !dtype->storage.empty();
+    out_ += '(';
+    put_held(std::string("storage"));
+    is_typed ? global("torch", dtype->storage) : global("torch.storage", "UntypedStorage");
+    put_held(tensor.storage);
+    put_held(location);
+    put_held(elements_of(tensor));
+    // The legacy format has the metadata of a view.
+    if (is_legacy_) put_held(None{});
+    out_ += "tQ";
+  }
+  static int64_t elements_of(const TensorRef& tensor) {
+    const DtypeInfo* dtype = find_dtype(tensor.dtype);
+    return dtype->storage.empty() ? tensor.storage_numel * dtype->bytes : tensor.storage_numel;
+  }
+  // As a call with the bytes of a file in the legacy format (embedded.cpp).
+  void put_storage(const TensorRef& tensor) {
+    const EmbeddedStorage& storage = storages_->at(tensor.storage);
+    const DtypeInfo* dtype = find_dtype(tensor.dtype);
+    const auto size = static_cast<size_t>(tensor.storage_numel * dtype->bytes);
+    CPPRUN_CHECK(size <= storage.bytes.size());
+    const std::string head = Writer().legacy_head(tensor, storage.location);
+    global("torch.storage", "_load_from_bytes");
+    out_ += '(';
+    begin_bytes(head.size() + size);
+    out_ += head;
+    out_.append(storage.bytes, 0, size);  // without a last element that is not whole
+    out_ += "tR";
+  }
+  // All of a legacy file but the elements. Requires a new writer.
+  std::string legacy_head(const TensorRef& tensor, const std::string& location) {
+    is_legacy_ = true;
+    const std::string begin = std::exchange(out_, {});
+    const auto add = [&](auto&& put_one) {
+      out_ += begin;
+      put_one();
+      out_ += '.';
+    };
+    add([&] { put_held(BigInt{std::string(legacy::kMagic)}); });
+    add([&] { put_held(legacy::kVersion); });
+    add([&] { put_held(Dict{{{"protocol_version", legacy::kVersion}, {"little_endian", true}}}); });
+    add([&] { put_reference(tensor, location); });
+    add([&] { put_held(List{{Value(tensor.storage)}}); });
+    raw(elements_of(tensor));
+    return std::move(out_);
   }
 
   void metadata(const TensorRef& tensor) {
@@ -129,10 +213,15 @@ class Writer {
   }
 
   std::string out_;
+  const std::map<std::string, EmbeddedStorage>* storages_ = nullptr;
+  bool is_legacy_ = false;
 };
 
 }  // namespace
 
 std::string write(const Value& value) { return Writer().finish(value); }
+std::string write_object(const Object& object) {
+  return Writer(object.storages).finish(object.value);
+}
 
 }  // namespace cpprun::pickle

@@ -43,6 +43,9 @@ struct Words {
   std::string operator()(const pickle::None&) const { return "None"; }
   std::string operator()(bool value) const { return value ? "bool True" : "bool False"; }
   std::string operator()(int64_t value) const { return "int " + std::to_string(value); }
+  std::string operator()(const pickle::BigInt& value) const {
+    return "int of " + std::to_string(value.bytes.size()) + " bytes";
+  }
   std::string operator()(double value) const { return "float " + number(value); }
   std::string operator()(const std::string& text) const { return "str " + quoted(text); }
   std::string operator()(const pickle::Bytes& value) const {

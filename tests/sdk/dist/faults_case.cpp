@@ -194,12 +194,23 @@ SDK_CASE(object_mismatch) {
     if (odd) return static_cast<void>(dist::all_gather_object(std::string("x")));
     dist::all_gather_object(1);
   });
+  tell("list", [&] { dist::scatter_object_list(std::vector<int>{1}, 0); });
+  tell("bytes", [&] {
+    if (odd) return static_cast<void>(dist::all_gather_bytes("no pickle"));
+    dist::all_gather_object(1);
+  });
+  // Rank 1 announces an object of 2^60 bytes and sends none.
+  tell("size", [&] {
+    const auto lengths = torch::zeros({3}, at::kLong).chunk(3);
+    if (odd) return static_cast<void>(dist::all_gather(lengths, at::full({1}, int64_t{1} << 60)));
+    dist::all_gather_object(1);
+  });
+  dist::set_debug_checks(true);
   tell("length", [&] {
     std::vector<int> list(odd ? 3 : 2, 7);
     dist::broadcast_object_list(list);
   });
   tell("root", [&] { dist::gather_object(1, odd ? 1 : 0); });
-  tell("list", [&] { dist::scatter_object_list(std::vector<int>{1}, 0); });
   tell("well", [&] { dist::all_gather_object(1); });
   return 0;
 }

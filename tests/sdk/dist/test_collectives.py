@@ -165,7 +165,7 @@ def test_debug_checks_name_both_ranks():
             'all_to_all_single float32 sends 4 element(s) to rank 1',
             'rank 1: takes 2 from rank 0',
         ),
-        'objects': ('all_gather_object of i32', 'rank 1: barrier'),
+        'objects': ('all_gather_object', 'rank 1: barrier'),
     }
     for what, (first, second) in wanted.items():
         assert len(lines[what]) == 3
@@ -181,12 +181,22 @@ def test_debug_checks_name_both_ranks():
         assert 'missing rank(s): 1 did not come' in line
 
 
-def test_objects_are_always_compared():
+def test_objects_of_other_types_and_lists():
     with Alone(3, 'object_mismatch') as job:
         lines = job.end()
-    assert all(both_named(line, 'all_gather_object of i32', 'of str') for line in lines['type'])
+    wanted = {
+        'DistMismatchError all_gather_object: the object of rank 1: an object has another type: '
+        'wanted is an int, it is of the type str',
+        'DistMismatchError all_gather_object: the object of rank 0: an object has another type: '
+        'wanted is a str, it is of the type int',
+    }
+    assert {line.partition(' | ')[0] for line in lines['type']} == wanted
+    malformed = 'the object of rank 1: malformed object: pickle, at byte 1: has code 110'
+    assert sum(malformed in line for line in lines['bytes']) == 2
+    announced = f'a peer announces an object of {2**60} bytes'
+    assert sum(announced in line for line in lines['size']) == 2
     assert all('2 object(s)' in line and '3 object(s)' in line for line in lines['length'])
-    assert all('root 0' in line and 'root 1' in line for line in lines['root'])
+    assert all('dst=0' in line and 'dst=1' in line for line in lines['root'])
     for line in lines['list']:
         assert line.startswith('DistArgumentError')
         assert 'the list of rank 0 has 1 object(s)' in line

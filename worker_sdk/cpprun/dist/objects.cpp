@@ -1,257 +1,273 @@
-// Sends bytes of different lengths: all ranks gather headers, then rounds of equal chunks.
+// The wire of torch.distributed's object collectives (distributed_c10d.py): the lengths of the
+// pickles as int64, then the pickles as uint8, padded to the longest where all ranks send.
 #include "cpprun/dist/objects.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
-#include "cpprun/dist/bytes.hpp"
 #include "cpprun/dist/collectives.hpp"
-#include "cpprun/dist/collectives/single_calls.hpp"
-#include "cpprun/dist/objects/object_header.hpp"
+#include "cpprun/dist/collectives/call.hpp"
 
 namespace cpprun::dist {
 namespace {
 
-// Bytes per rank and round. Bounds the memory for padding: this times the number of ranks.
-constexpr int64_t kChunk = int64_t{16} << 20;
+// Limit on the bytes that a peer may announce.
+constexpr int64_t kObjectBytesMax = int64_t{16} << 30;
 
-// Allocates buffers on a device that the group's backend accepts.
-struct Buffers {
-  explicit Buffers(const Call& call) {
+// The tensors of a call, on a device that the group's backend accepts.
+class Buffers {
+ public:
+  explicit Buffers(const Call& call) : call_(call) {
     for (const c10::Device known : call.pg().getDeviceTypes()) {
       if (known.is_cpu()) return;
     }
-    device = local_device();
+    device_ = local_device();
   }
-  at::Tensor bytes(int64_t size) const {
-    return at::zeros({size}, at::TensorOptions().dtype(at::kByte).device(device));
+
+  at::Tensor empty(int64_t size, at::ScalarType type = at::kByte) const {
+    return at::empty({size}, at::TensorOptions().dtype(type).device(device_));
   }
-  c10::Device device{c10::DeviceType::CPU};
+  // `bytes`, then zeros up to `size`.
+  at::Tensor bytes(const std::string& bytes, int64_t size) const {
+    at::Tensor made = at::zeros({size}, at::kByte);
+    if (!bytes.empty()) std::memcpy(made.data_ptr(), bytes.data(), bytes.size());
+    return made.to(device_);
+  }
+  at::Tensor numbers(const std::vector<int64_t>& numbers) const {
+    return at::tensor(numbers, at::TensorOptions().dtype(at::kLong)).to(device_);
+  }
+  std::vector<at::Tensor> lengths_of(const std::vector<std::string>& list) const {
+    std::vector<at::Tensor> all;
+    for (const std::string& each : list) all.push_back(numbers({length_of(each)}));
+    return all;
+  }
+  int64_t length_of(const std::string& bytes) const {
+    const auto length = static_cast<int64_t>(bytes.size());
+    if (length <= kObjectBytesMax) return length;
+    call_.refuse("the object takes " + std::to_string(length) + " bytes, the limit is " +
+                 std::to_string(kObjectBytesMax));
+  }
+
+ private:
+  const Call& call_;
+  c10::Device device_{c10::DeviceType::CPU};
 };
 
-// The part of `bytes` from `offset` on, in a buffer of `width` bytes.
-at::Tensor chunk_of(const Buffers& buffers, const std::string& bytes, int64_t offset,
-                    int64_t width) {
-  at::Tensor chunk = at::zeros({width}, at::kByte);
-  const auto left = static_cast<int64_t>(bytes.size()) - offset;
-  if (left > 0) {
-    std::memcpy(chunk.data_ptr(), bytes.data() + offset,
-                static_cast<size_t>(std::min(left, width)));
-  }
-  return chunk.to(buffers.device);
+std::string text_of(const at::Tensor& bytes, int64_t size) {
+  const at::Tensor local = bytes.cpu();
+  return {static_cast<const char*>(local.const_data_ptr()), static_cast<size_t>(size)};
 }
 
-void append(std::string& to, const at::Tensor& chunk, uint64_t size) {
-  const at::Tensor local = chunk.cpu();
-  const auto left = size - to.size();
-  to.append(static_cast<const char*>(local.data_ptr()),
-            std::min(left, static_cast<uint64_t>(local.numel())));
+int64_t checked_length(const Call& call, int64_t length) {
+  if (length >= 0 && length <= kObjectBytesMax) return length;
+  throw DistMismatchError(call.where() + ": a peer announces an object of " +
+                          std::to_string(length) + " bytes");
 }
 
-// Calls `f(offset, width)` once per round.
-template <class F>
-void in_rounds(uint64_t longest, F&& f) {
-  for (int64_t offset = 0; offset < static_cast<int64_t>(longest); offset += kChunk) {
-    f(offset, std::min(kChunk, static_cast<int64_t>(longest) - offset));
-  }
+// Lengths that a peer sent, all in `tensor`.
+std::vector<int64_t> checked_lengths(const Call& call, const at::Tensor& tensor) {
+  const at::Tensor local = tensor.cpu();
+  const auto* begin = local.const_data_ptr<int64_t>();
+  std::vector<int64_t> lengths(begin, begin + local.numel());
+  int64_t total = 0;
+  for (const int64_t length : lengths)
+    total = checked_length(call, total + checked_length(call, length));
+  return lengths;
 }
 
-std::vector<std::string> all_gather_padded(const Call& call, const std::string& own,
-                                           const std::vector<uint64_t>& sizes) {
-  const Buffers buffers(call);
-  std::vector<std::string> all(sizes.size());
-  const auto native = call.options<c10d::AllgatherOptions>();
-  in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
-    at::Tensor from = chunk_of(buffers, own, offset, width);
-    at::Tensor to = buffers.bytes(width * call.size());
-    call.start(false, [&] { return single_all_gather(call.pg(), to, from, native); });
-    const auto parts = to.split(width);
-    for (size_t i = 0; i < all.size(); ++i) append(all[i], parts[i], sizes[i]);
-  });
-  return all;
+int64_t total_of(const std::vector<int64_t>& lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
 }
 
-std::vector<std::string> gather_padded(const Call& call, const std::string& own,
-                                       const std::vector<uint64_t>& sizes, int root) {
-  const Buffers buffers(call);
-  std::vector<std::string> all(call.rank() == root ? sizes.size() : 0);
-  auto native = call.options<c10d::GatherOptions>();
-  native.rootRank = root;
-  in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
-    std::vector<at::Tensor> from{chunk_of(buffers, own, offset, width)};
-    std::vector<std::vector<at::Tensor>> to;
-    if (!all.empty()) to.emplace_back();
-    for (size_t i = 0; i < all.size(); ++i) to[0].push_back(buffers.bytes(width));
-    call.start(false, [&] { return call.pg().gather(to, from, native); });
-    for (size_t i = 0; i < all.size(); ++i) append(all[i], to[0][i], sizes[i]);
-  });
-  return all;
-}
-
-std::string broadcast_whole(const Call& call, const std::string& own, uint64_t size, int root) {
-  const Buffers buffers(call);
+std::string concatenated(const std::vector<std::string>& list) {
   std::string all;
+  for (const std::string& each : list) all += each;
+  return all;
+}
+
+std::vector<int64_t> lengths_of(const Buffers& buffers, const std::vector<std::string>& list) {
+  std::vector<int64_t> all;
+  for (const std::string& each : list) all.push_back(buffers.length_of(each));
+  return all;
+}
+
+void split_into(std::vector<std::string>& list, const at::Tensor& bytes,
+                const std::vector<int64_t>& lengths) {
+  const std::string all = text_of(bytes, bytes.numel());
+  size_t at = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    list[i] = all.substr(at, static_cast<size_t>(lengths[i]));
+    at += list[i].size();
+  }
+}
+
+std::vector<at::Tensor> gathered(const Call& call, const Buffers& buffers, at::Tensor own) {
+  std::vector<std::vector<at::Tensor>> to(1);
+  for (int i = 0; i < call.size(); ++i) {
+    to[0].push_back(buffers.empty(own.numel(), own.scalar_type()));
+  }
+  std::vector<at::Tensor> from{std::move(own)};
+  const auto native = call.options<c10d::AllgatherOptions>();
+  call.start(false, [&] { return call.pg().allgather(to, from, native); });
+  return std::move(to[0]);
+}
+
+std::vector<int64_t> gathered_lengths(const Call& call, const Buffers& buffers,
+                                      const std::string& own) {
+  std::vector<int64_t> lengths;
+  for (const at::Tensor& one : gathered(call, buffers, buffers.numbers({buffers.length_of(own)}))) {
+    lengths.push_back(checked_length(call, one.item<int64_t>()));
+  }
+  return lengths;
+}
+
+std::vector<std::string> texts_of(const std::vector<at::Tensor>& tensors,
+                                  const std::vector<int64_t>& lengths) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < tensors.size(); ++i) texts.push_back(text_of(tensors[i], lengths[i]));
+  return texts;
+}
+
+void broadcast_now(const Call& call, const at::Tensor& tensor, int root) {
   auto native = call.options<c10d::BroadcastOptions>();
   native.rootRank = root;
-  in_rounds(size, [&](int64_t offset, int64_t width) {
-    std::vector<at::Tensor> chunk{chunk_of(buffers, own, offset, width)};
-    call.start(false, [&] { return call.pg().broadcast(chunk, native); });
-    append(all, chunk[0], size);
-  });
-  return all;
+  std::vector<at::Tensor> tensors{tensor};
+  call.start(false, [&] { return call.pg().broadcast(tensors, native); });
 }
 
-// `sizes`: bytes for each rank, known to all ranks.
-std::string scatter_padded(const Call& call, const std::vector<std::string>& list,
-                           const std::vector<uint64_t>& sizes, int root) {
-  const Buffers buffers(call);
-  std::string own;
+// `from` is empty except on the root.
+void scatter_now(const Call& call, const at::Tensor& to, std::vector<at::Tensor> from, int root) {
   auto native = call.options<c10d::ScatterOptions>();
   native.rootRank = root;
-  in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
-    std::vector<at::Tensor> to{buffers.bytes(width)};
-    std::vector<std::vector<at::Tensor>> from;
-    if (call.rank() == root) from.emplace_back();
-    for (size_t i = 0; i < list.size() && !from.empty(); ++i) {
-      from[0].push_back(chunk_of(buffers, list[i], offset, width));
-    }
-    call.start(false, [&] { return call.pg().scatter(to, from, native); });
-    append(own, to[0], sizes[static_cast<size_t>(call.rank())]);
-  });
-  return own;
+  std::vector<at::Tensor> outputs{to};
+  std::vector<std::vector<at::Tensor>> inputs;
+  if (call.rank() == root) inputs.push_back(std::move(from));
+  call.start(false, [&] { return call.pg().scatter(outputs, inputs, native); });
 }
 
-// Exchanges and compares headers; returns those of all ranks. `root`: global rank or -1.
-std::vector<ObjectHeader> exchange_headers(const Call& call, std::string_view type, int64_t root,
-                                           uint64_t count, uint64_t bytes, bool counts_matter) {
-  call.compare(std::string(call.name()) + " of " + std::string(type));
-  const auto own = object_header(call, type, root, count, bytes).packed();
-  const std::vector<uint64_t> sizes(call.group()->ranks.size(), kObjectHeaderBytes);
-  return agreed(call.where(), call.group()->ranks, all_gather_padded(call, own, sizes),
-                counts_matter);
+// Tells all ranks the longest length. A list that has not one object per rank is told as -1 - its
+// length, so that no rank waits for the root: Python's refuse a negative length too.
+int64_t broadcast_longest(const Call& call, const Buffers& buffers,
+                          const std::vector<std::string>& list, int root, int src) {
+  int64_t longest = 0;
+  if (call.rank() == root) {
+    for (const int64_t length : lengths_of(buffers, list)) longest = std::max(longest, length);
+    const bool is_whole = list.size() == static_cast<size_t>(call.size());
+    if (!is_whole) longest = -1 - static_cast<int64_t>(list.size());
+  }
+  const at::Tensor told = buffers.numbers({longest});
+  broadcast_now(call, told, root);
+  longest = told.item<int64_t>();
+  if (longest >= 0) return checked_length(call, longest);
+  call.refuse("the list of rank " + std::to_string(src) + " has " + std::to_string(-1 - longest) +
+              " object(s), wanted is one for each of the " + std::to_string(call.size()) +
+              " ranks");
 }
 
-std::vector<uint64_t> sizes_of(const std::vector<ObjectHeader>& headers) {
-  std::vector<uint64_t> sizes;
-  for (const ObjectHeader& header : headers) sizes.push_back(header.bytes);
-  return sizes;
-}
-
-std::string joined(const std::vector<std::string>& list) {
-  ByteWriter to;
-  for (const std::string& bytes : list) to.text(bytes);
-  return to.take();
-}
-
-// Reads back what joined() wrote, into a list of as many texts.
-void split_into(std::vector<std::string>& list, const std::string& bytes) {
-  ByteReader from(bytes);
-  for (std::string& each : list) each = from.text();
-  from.end();
-}
-
-std::vector<uint64_t> lengths(const std::vector<std::string>& list) {
-  std::vector<uint64_t> all;
-  for (const std::string& bytes : list) all.push_back(bytes.size());
-  return all;
-}
-
-std::vector<uint64_t> checked_lengths(const Call& call, const std::string& bytes) {
-  auto sizes = deserialize<std::vector<uint64_t>>(bytes);
-  const bool is_absurd =
-      std::any_of(sizes.begin(), sizes.end(), [](uint64_t size) { return size > kObjectBytesMax; });
-  if (sizes.size() == call.group()->ranks.size() && !is_absurd) return sizes;
-  throw DistMismatchError(call.where() + ": the root sent lengths that can't be");
-}
-
-constexpr const char* kObjectList = "object list";  // the call in headers of send_object_list
-
-void send_string(const Call& call, const Buffers& buffers, const std::string& bytes, int dst) {
-  in_rounds(bytes.size(), [&](int64_t offset, int64_t width) {
-    send(chunk_of(buffers, bytes, offset, width), dst, 0, ProcessGroup(call.group()));
-  });
-}
-
-// Returns the sender, too. `src` -1: any rank.
-std::pair<std::string, int> recv_string(const Call& call, const Buffers& buffers, uint64_t size,
-                                        int src) {
-  std::string all;
-  in_rounds(size, [&](int64_t, int64_t width) {
-    const at::Tensor chunk = buffers.bytes(width);
-    src = recv(chunk, src, 0, ProcessGroup(call.group()));
-    append(all, chunk, size);
-  });
-  return {std::move(all), src};
+std::string with_root(const Call& call, const char* argument, int root) {
+  return std::string(call.name()) + " " + argument + "=" + std::to_string(root);
 }
 
 }  // namespace
 
-std::vector<std::string> all_gather_bytes(const std::string& bytes, std::string_view type,
-                                          const ProcessGroup& group) {
+std::vector<std::string> all_gather_bytes(const std::string& bytes, const ProcessGroup& group) {
   const Call call("all_gather_object", group);
-  const auto headers = exchange_headers(call, type, -1, 1, bytes.size(), true);
-  return all_gather_padded(call, bytes, sizes_of(headers));
+  call.compare(call.name());
+  const Buffers buffers(call);
+  const auto lengths = gathered_lengths(call, buffers, bytes);
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  if (longest == 0) return std::vector<std::string>(lengths.size());
+  return texts_of(gathered(call, buffers, buffers.bytes(bytes, longest)), lengths);
 }
 
-std::vector<std::string> gather_bytes(const std::string& bytes, std::string_view type, int dst,
+std::vector<std::string> gather_bytes(const std::string& bytes, int dst,
                                       const ProcessGroup& group) {
   const Call call("gather_object", group);
   const int root = call.group_rank(dst, "dst");
-  const auto headers = exchange_headers(call, type, dst, 1, bytes.size(), true);
-  return gather_padded(call, bytes, sizes_of(headers), root);
+  call.compare(with_root(call, "dst", dst));
+  const Buffers buffers(call);
+  const auto lengths = gathered_lengths(call, buffers, bytes);
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const bool is_root = call.rank() == root;
+  if (longest == 0) return std::vector<std::string>(is_root ? lengths.size() : 0);
+  auto native = call.options<c10d::GatherOptions>();
+  native.rootRank = root;
+  std::vector<at::Tensor> from{buffers.bytes(bytes, longest)};
+  std::vector<std::vector<at::Tensor>> to;
+  if (is_root) {
+    to.emplace_back();
+    for (int i = 0; i < call.size(); ++i) to[0].push_back(buffers.empty(longest));
+  }
+  call.start(false, [&] { return call.pg().gather(to, from, native); });
+  return is_root ? texts_of(to[0], lengths) : std::vector<std::string>();
 }
 
-void broadcast_bytes(std::vector<std::string>& list, std::string_view type, int src,
-                     const ProcessGroup& group) {
+void broadcast_bytes(std::vector<std::string>& list, int src, const ProcessGroup& group) {
   const Call call("broadcast_object_list", group);
   const int root = call.group_rank(src, "src");
+  call.compare(with_root(call, "src", src) + ", " + std::to_string(list.size()) + " object(s)");
+  if (list.empty()) return;
+  const Buffers buffers(call);
   const bool is_source = call.rank() == root;
-  const std::string own = is_source ? joined(list) : std::string();
-  const auto headers = exchange_headers(call, type, src, list.size(), own.size(), true);
-  const auto size = headers[static_cast<size_t>(root)].bytes;
-  const std::string all = broadcast_whole(call, own, size, root);
-  if (is_source) return;
-  split_into(list, all);
+  const at::Tensor told = is_source ? buffers.numbers(lengths_of(buffers, list))
+                                    : buffers.empty(static_cast<int64_t>(list.size()), at::kLong);
+  broadcast_now(call, told, root);
+  const auto lengths = checked_lengths(call, told);
+  const int64_t total = total_of(lengths);
+  const at::Tensor bytes =
+      is_source ? buffers.bytes(concatenated(list), total) : buffers.empty(total);
+  if (total > 0) broadcast_now(call, bytes, root);
+  if (!is_source) split_into(list, bytes, lengths);
 }
 
-std::string scatter_bytes(const std::vector<std::string>& list, std::string_view type, int src,
+std::string scatter_bytes(const std::vector<std::string>& list, int src,
                           const ProcessGroup& group) {
   const Call call("scatter_object_list", group);
   const int root = call.group_rank(src, "src");
-  const std::string own_lengths = call.rank() == root ? serialize(lengths(list)) : std::string();
-  const auto headers = exchange_headers(call, type, src, list.size(), own_lengths.size(), false);
-  const ObjectHeader& source = headers[static_cast<size_t>(root)];
-  if (source.count != headers.size()) {
-    call.refuse("the list of rank " + std::to_string(src) + " has " + std::to_string(source.count) +
-                " object(s), wanted is one for each of the " + std::to_string(headers.size()) +
-                " ranks");
+  call.compare(with_root(call, "src", src));
+  const Buffers buffers(call);
+  const int64_t longest = broadcast_longest(call, buffers, list, root, src);
+  if (longest == 0) return {};
+  std::vector<at::Tensor> padded, lengths;
+  if (call.rank() == root) {
+    for (const std::string& each : list) padded.push_back(buffers.bytes(each, longest));
+    lengths = buffers.lengths_of(list);
   }
-  const auto sizes = checked_lengths(call, broadcast_whole(call, own_lengths, source.bytes, root));
-  return scatter_padded(call, list, sizes, root);
+  const at::Tensor bytes = buffers.empty(longest), length = buffers.empty(1, at::kLong);
+  scatter_now(call, bytes, std::move(padded), root);
+  scatter_now(call, length, std::move(lengths), root);
+  const int64_t own = length.item<int64_t>();
+  if (own > longest) checked_length(call, -1);
+  return text_of(bytes, checked_length(call, own));
 }
 
-void send_bytes(const std::vector<std::string>& list, std::string_view type, int dst,
-                const ProcessGroup& group) {
+void send_bytes(const std::vector<std::string>& list, int dst, const ProcessGroup& group) {
   const Call call("send_object_list", group);
+  call.group_rank(dst, "dst");
+  if (list.empty()) return;
   const Buffers buffers(call);
-  const std::string bytes = joined(list);
-  ObjectHeader header = object_header(call, type, -1, list.size(), bytes.size());
-  header.call = kObjectList;
-  send_string(call, buffers, header.packed(), dst);
-  send_string(call, buffers, bytes, dst);
+  const auto lengths = lengths_of(buffers, list);
+  send(buffers.numbers(lengths), dst, 0, group);
+  send(buffers.bytes(concatenated(list), total_of(lengths)), dst, 0, group);
 }
 
-int recv_bytes(std::vector<std::string>& list, std::string_view type, int src,
-               const ProcessGroup& group) {
+int recv_bytes(std::vector<std::string>& list, int src, const ProcessGroup& group) {
   const Call call("recv_object_list", group);
+  if (list.empty()) return src;
   const Buffers buffers(call);
-  const auto [packed, sender] = recv_string(call, buffers, kObjectHeaderBytes, src);
-  ObjectHeader own = object_header(call, type, -1, list.size(), 0);
-  own.call = kObjectList;
-  const auto headers = agreed(call.where(), {sender, get_rank()}, {packed, own.packed()}, true);
-  const std::string bytes = recv_string(call, buffers, headers[0].bytes, sender).first;
-  split_into(list, bytes);
+  const at::Tensor told = buffers.empty(static_cast<int64_t>(list.size()), at::kLong);
+  const int sender = recv(told, src, 0, group);
+  const auto lengths = checked_lengths(call, told);
+  const at::Tensor bytes = buffers.empty(total_of(lengths));
+  recv(bytes, sender, 0, group);
+  split_into(list, bytes, lengths);
   return sender;
+}
+
+void detail::from_rank(const char* call, int rank, const DistMismatchError& error) {
+  throw DistMismatchError(std::string(call) + ": the object of rank " + std::to_string(rank) +
+                          ": " + error.what());
 }
 
 }  // namespace cpprun::dist

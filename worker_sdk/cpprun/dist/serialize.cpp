@@ -1,93 +1,131 @@
-// The codec of tensors.
+// What the codecs share; JSON.
 #include "cpprun/dist/serialize.hpp"
 
-#include <algorithm>
+#include <cmath>
+#include <cstring>
 
-#include "cpprun/dist/process_group.hpp"
+#include <nlohmann/json.hpp>
 
-namespace cpprun::dist {
+namespace cpprun::dist::detail {
 namespace {
 
-constexpr uint8_t kUndefined = 255;
-constexpr uint8_t kDimensionsMax = 64;
+using Json = nlohmann::ordered_json;
 
-enum Flags : uint8_t { kOnGpu = 1, kNeedsGradient = 2, kAllFlags = 3 };
-
-// Accept only dtypes that are plain bytes, because the bytes come from other processes.
-bool is_known(uint8_t type) {
-  using enum at::ScalarType;
-  constexpr at::ScalarType kKnown[] = {
-      Byte,     Char,   Short,       Int,          Long,          Half,
-      Float,    Double, ComplexHalf, ComplexFloat, ComplexDouble, Bool,
-      BFloat16, UInt16, UInt32,      UInt64,       Float8_e5m2,   Float8_e4m3fn};
-  return std::ranges::find(kKnown, static_cast<at::ScalarType>(type)) != std::end(kKnown);
-}
-
-void check_sendable(const at::Tensor& value) {
-  const bool is_dense = value.layout() == at::kStrided && !value.is_quantized();
-  if (is_dense && is_known(static_cast<uint8_t>(value.scalar_type()))) return;
-  throw DistUnsupportedError("serialize: only dense tensors of numbers, this one is " +
-                             c10::str(value.layout(), ' ', value.scalar_type()));
-}
-
-std::vector<int64_t> read_sizes(ByteReader& from) {
-  const auto count = from.number<uint8_t>();
-  if (count > kDimensionsMax) from.bad("a tensor of " + std::to_string(count) + " dimensions");
-  std::vector<int64_t> sizes;
-  for (uint8_t i = 0; i < count; ++i) {
-    sizes.push_back(from.number<int64_t>());
-    if (sizes.back() < 0) from.bad("a tensor with a negative size");
-  }
-  return sizes;
-}
-
-// Bytes of all elements. Checks the other sizes of an empty tensor for overflow, too.
-uint64_t bytes_of(ByteReader& from, const std::vector<int64_t>& sizes, uint64_t item) {
-  uint64_t total = item;
-  bool is_empty = false;
-  for (const int64_t size : sizes) {
-    if (size == 0) is_empty = true;
-    if (__builtin_mul_overflow(total, static_cast<uint64_t>(size == 0 ? 1 : size), &total)) {
-      from.bad("a tensor with more bytes than can be");
+Object object_of(const Json& json) {
+  switch (json.type()) {
+    case Json::value_t::boolean: return json.get<bool>();
+    case Json::value_t::number_integer: return json.get<int64_t>();
+    case Json::value_t::number_unsigned: return json.get<uint64_t>();
+    case Json::value_t::number_float: return json.get<double>();
+    case Json::value_t::string: return json.get<std::string>();
+    case Json::value_t::array: {
+      List list;
+      for (const Json& item : json) list.items.push_back(object_of(item));
+      return list;
     }
+    case Json::value_t::object: {
+      Dict dict;
+      for (const auto& [key, value] : json.items()) {
+        dict.pairs.emplace_back(Object(std::string(key)), object_of(value));
+      }
+      return dict;
+    }
+    default: return None{};
   }
-  return is_empty ? 0 : total;
+}
+
+Json json_of(const Object& object) {
+  if (object.get_if<None>() != nullptr) return nullptr;
+  if (const auto* value = object.get_if<bool>()) return *value;
+  if (const auto number = int_of(object)) return *number;
+  if (const auto number = large_int_of(object)) return *number;
+  if (const auto* number = object.get_if<double>()) {
+    if (std::isfinite(*number)) return *number;
+    refuse_object("JSON has no number " + std::to_string(*number));
+  }
+  if (const auto* text = object.get_if<std::string>()) return *text;
+  if (const auto* items = object.items()) {
+    Json array = Json::array();
+    for (const Object& item : *items) array.push_back(json_of(item));
+    return array;
+  }
+  const auto* dict = object.get_if<Dict>();
+  if (dict == nullptr) mismatch("what JSON can express", object);
+  Json made = Json::object();
+  for (const auto& [key, value] : dict->pairs) {
+    const auto* name = key.get_if<std::string>();
+    if (name == nullptr) mismatch("a str as a key", key);
+    made[*name] = json_of(value);
+  }
+  return made;
 }
 
 }  // namespace
 
-void Codec<at::Tensor>::write(ByteWriter& to, const at::Tensor& value) {
-  if (!value.defined()) return to.number(kUndefined);
-  check_sendable(value);
-  const at::Tensor dense = value.detach().cpu().resolve_conj().resolve_neg().contiguous();
-  uint8_t flags = value.is_cuda() ? kOnGpu : 0;
-  if (value.requires_grad()) flags = static_cast<uint8_t>(flags | kNeedsGradient);
-  to.number(static_cast<uint8_t>(dense.scalar_type()));
-  to.number(flags);
-  to.number(static_cast<uint8_t>(dense.dim()));
-  for (const int64_t size : dense.sizes()) to.number(size);
-  to.raw(dense.data_ptr(), dense.nbytes());
+void mismatch(const char* wanted, const Object& object) {
+  refuse_object(std::string("wanted is ") + wanted + ", it is of the type " + object.type_name());
 }
 
-at::Tensor Codec<at::Tensor>::read(ByteReader& from) {
-  const auto type = from.number<uint8_t>();
-  if (type == kUndefined) return {};
-  if (!is_known(type)) from.bad("a tensor of unknown dtype " + std::to_string(type));
-  const auto flags = from.number<uint8_t>();
-  if (flags > kAllFlags) from.bad("a tensor with unknown flags " + std::to_string(flags));
-  const auto sizes = read_sizes(from);
-  const auto scalar = static_cast<at::ScalarType>(type);
-  const auto bytes = from.raw(bytes_of(from, sizes, c10::elementSize(scalar)));
-  if (scalar == at::kBool &&
-      std::any_of(bytes.begin(), bytes.end(), [](char c) { return (c & ~1) != 0; })) {
-    from.bad("a tensor of bools that are none");
+void refuse_object(const std::string& why) {
+  throw DistMismatchError("an object has another type: " + why);
+}
+
+std::optional<int64_t> int_of(const Object& object) {
+  const auto* number = object.get_if<int64_t>();
+  return number == nullptr ? std::nullopt : std::optional(*number);
+}
+
+std::optional<uint64_t> large_int_of(const Object& object) {
+  const auto* big = object.get_if<BigInt>();
+  uint64_t number = 0;
+  if (big == nullptr || big->bytes.size() != sizeof number + 1 || big->bytes.back() != 0) return {};
+  std::memcpy(&number, big->bytes.data(), sizeof number);
+  return number;
+}
+
+void does_not_fit(const Object& object, size_t bits, bool is_signed) {
+  if (!int_of(object) && object.get_if<BigInt>() == nullptr) mismatch("an int", object);
+  const auto number = int_of(object);
+  refuse_object("wanted is an int of " + std::to_string(bits) + " bits" +
+                (is_signed ? "" : " without a sign") + ", it is " +
+                (number ? std::to_string(*number) : "larger"));
+}
+
+const std::vector<Object>& items_of(const Object& object, const char* wanted) {
+  const auto* items = object.items();
+  if (items == nullptr) mismatch(wanted, object);
+  return *items;
+}
+
+const std::vector<Object>& items_of(const Object& object, const char* wanted, size_t count) {
+  const auto& items = items_of(object, wanted);
+  if (items.size() == count) return items;
+  refuse_object(std::string("wanted is ") + wanted + " of " + std::to_string(count) +
+                " items, it has " + std::to_string(items.size()));
+}
+
+Object as_key(Object key) {
+  const auto* items = key.items();
+  if (items == nullptr) return key;
+  Tuple made;
+  for (const Object& item : *items) made.items.push_back(as_key(item));
+  return made;
+}
+
+Object from_json(const std::string& text) {
+  try {
+    return object_of(Json::parse(text));
+  } catch (const Json::exception& error) {
+    throw DistArgumentError(std::string("dump() of an object is no JSON: ") + error.what());
   }
-  at::Tensor value = at::empty(sizes, scalar);
-  if (!bytes.empty()) std::memcpy(value.data_ptr(), bytes.data(), bytes.size());
-  if ((flags & kOnGpu) != 0 && is_initialized()) value = value.to(local_device());
-  const bool can_have_gradient = at::isFloatingType(scalar) || at::isComplexType(scalar);
-  if ((flags & kNeedsGradient) != 0 && can_have_gradient) value.set_requires_grad(true);
-  return value;
 }
 
-}  // namespace cpprun::dist
+std::string to_json(const Object& object) {
+  try {
+    return json_of(object).dump();
+  } catch (const Json::exception& error) {  // a str that is not UTF-8
+    refuse_object(std::string("wanted is what JSON can express: ") + error.what());
+  }
+}
+
+}  // namespace cpprun::dist::detail

@@ -54,7 +54,7 @@ NodeRanks SnapshotComm::node() const {
 
 std::vector<std::string> SnapshotComm::gather(const std::string& text) const {
   if (world_ == 1) return {text};
-  return dist::all_gather_bytes(text, "snapshot");
+  return dist::all_gather_bytes(text);
 }
 
 bool SnapshotComm::any(bool own) const {

@@ -161,7 +161,7 @@ bool SnapshotLoader::share_single_files(const std::vector<Candidates>& of_ranks)
       auto text = size ? (*file)->read_text(0, *size) : size.error();
       if (text) bytes[0] = std::move(*text);
     }
-    dist::broadcast_bytes(bytes, "snapshot file", 0);
+    dist::broadcast_bytes(bytes, 0);
     if (!comm_.is_first() && !bytes[0].empty()) received_[path] = std::move(bytes[0]);
   }
   return true;

@@ -49,8 +49,20 @@ TEST(Pickle, ReadsAWrittenPickle) {
       {"lazy", TensorRef{"4", "complex64", 4, 0, {4}, {1}, false, true, true}},
       {"negative", TensorRef{"5", "uint16", 4, 0, {4}, {1}, false, false, true}},
       {"nothing", Dict{}},
+      {"big", List{{BigInt{std::string(9, '\x7f')}, BigInt{std::string(300, '\x81')}}}},
   }});
   EXPECT_EQ(read_well(write(all)), all);
+}
+
+TEST(Pickle, IntegersAreBigOnlyIfTheyMustBe) {
+  EXPECT_EQ(read_well(bytes("\x8a\x09"
+                            "12345678\x01")),
+            Value(BigInt{"12345678\x01"}));
+  EXPECT_EQ(read_well(bytes(std::string("\x8a\x0a\x05\0\0\0\0\0\0\0\0\0", 12))), Value(int64_t{5}));
+  EXPECT_EQ(read_well(bytes(std::string("\x8a\x09\0\0\0\0\0\0\0\x80\xff", 11))), Value(INT64_MIN));
+  EXPECT_EQ(read_well(bytes(std::string("\x8a\x09\0\0\0\0\0\0\0\x80\0", 11))),
+            Value(BigInt{std::string("\0\0\0\0\0\0\0\x80\0", 9)}));
+  EXPECT_EQ(read_well(bytes(std::string("\x8b\0\0\0\0", 5))), Value(int64_t{0}));
 }
 
 TEST(Pickle, FindsByTextKey) {
@@ -113,6 +125,14 @@ TEST(Pickle, TensorsStayWithinTheirStorage) {
   }
 }
 
+// The number of elements is that of the storage's dtype.
+TEST(Pickle, RejectsATypedStorageOfAnotherDtype) {
+  std::string pickle = write(TensorRef{"0", "uint16", 2, 0, {2}, {1}, false});
+  const std::string untyped = "ctorch.storage\nUntypedStorage";
+  pickle.replace(pickle.find(untyped), untyped.size(), "ctorch\nByteStorage");
+  EXPECT_THAT(refusal(pickle), HasSubstr("arguments that it does not have"));
+}
+
 // Metadata that changes the values must not get lost.
 TEST(Pickle, RejectsUnknownTensorMetadata) {
   std::string lazy = write(TensorRef{"0", "float32", 4, 0, {4}, {1}, false, false, true});
@@ -132,9 +152,6 @@ TEST(Pickle, RejectsBrokenBytesWithTheirPosition) {
   EXPECT_THAT(refusal(bytes("NNa")), HasSubstr("no list"));
   EXPECT_THAT(refusal(bytes("}(Nu")), HasSubstr("without a value"));
   EXPECT_THAT(refusal(bytes("h\x05")), HasSubstr("never remembered"));
-  EXPECT_THAT(refusal(bytes("\x8a\x09"
-                            "123456789")),
-              HasSubstr("64 bits"));
   EXPECT_THAT(refusal(bytes("i")), HasSubstr("code 105"));
   EXPECT_THAT(refusal("\x80\x06N."), HasSubstr("newer than 5"));
 }
@@ -155,6 +172,103 @@ TEST(Pickle, RejectsUnboundedCopies) {
   std::string calls = "(" + remembered(std::string(255, 'x'));
   for (int i = 0; i < 100; ++i) calls += "c_codecs\nencode\nh\x01N\x86R";
   EXPECT_THAT(refusal(bytes(calls + "t"), {.text_bytes = 10'000}), HasSubstr("copy too much"));
+}
+
+Object an_object() {
+  Object object;
+  object.storages["a"] = {std::string(24, '\x01'), "cuda:1"};
+  object.storages["b"] = {"\x01\x02\x03\x04", "cpu"};
+  object.value = List{{TensorRef{"a", "bfloat16", 12, 2, {2, 3}, {5, 1}, true},
+                       TensorRef{"b", "uint16", 2, 0, {2}, {1}, false},
+                       Bytes{std::string("\x00\x7f\x80\xff", 4)}, "text"}};
+  return object;
+}
+
+TEST(PickleObject, HoldsTheBytesOfItsTensors) {
+  const Result<Object> read = read_object(write_object(an_object()));
+  ASSERT_TRUE(read.ok()) << read.error().text;
+  Object wanted = an_object();
+  auto& items = wanted.value.get_if<List>()->items;
+  items[0].get_if<TensorRef>()->storage = "0";
+  items[1].get_if<TensorRef>()->storage = "1";
+  EXPECT_EQ(read->value, wanted.value);
+  EXPECT_EQ(read->storages.at("0").bytes, std::string(24, '\x01'));
+  EXPECT_EQ(read->storages.at("0").location, "cuda:1");
+  EXPECT_EQ(read->storages.at("1").bytes, "\x01\x02\x03\x04");
+  EXPECT_THAT(refusal(write_object(an_object())), HasSubstr("stand in a pickle that has none"));
+}
+
+std::string object_refusal(const std::string& pickle, const ReadLimits& limits = {}) {
+  const Result<Object> object = read_object(pickle, limits);
+  return object ? "read" : object.error().text;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(PickleObject, RejectsStoragesThatAreNone) {
+  const std::string good = write_object(an_object());
+  EXPECT_EQ(object_refusal(good), "read");
+  EXPECT_THAT(object_refusal(write(some_tensor())), HasSubstr("outside of the object"));
+  EXPECT_THAT(object_refusal(good + "N"), HasSubstr("does not end there"));
+  EXPECT_THAT(object_refusal(replaced(good, "\xfc\x9c\x46", "\xfc\x9c\x47")),
+              HasSubstr("of an unknown format"));
+  EXPECT_THAT(object_refusal(replaced(good, "little_endian", "little_endiam")),
+              HasSubstr("not little endian"));
+  EXPECT_THAT(object_refusal(replaced(good, "K\x0cNtQ", "K\x0dNtQ")), HasSubstr("another length"));
+  EXPECT_THAT(object_refusal(replaced(good, "BFloat16Storage", "BFloat16Storags")),
+              HasSubstr("names torch.BFloat16Storags"));
+  EXPECT_THAT(object_refusal("\x80\x04"
+                             "ctorch.storage\n_load_from_bytes\nC\x01x\x85R."),
+              HasSubstr("have a pickle"));
+  EXPECT_THAT(object_refusal("\x80\x04\x8f."), HasSubstr("has a set"));
+  EXPECT_THAT(object_refusal("\x80\x04"
+                             "cdatetime\ndatetime\nC\x01x\x85R."),
+              HasSubstr("names datetime.datetime"));
+}
+
+TEST(PickleObject, RejectsHostileBytes) {
+  const std::string huge(8, '\xff');
+  for (const char* code : {"\x8d", "\x8e", "\x96"}) {
+    EXPECT_THAT(object_refusal(bytes(code + huge)), HasSubstr("at byte 11: is cut short"));
+  }
+  EXPECT_THAT(object_refusal(bytes("\x8b\xff\xff\xff\xff")), HasSubstr("of negative size"));
+  EXPECT_THAT(object_refusal(bytes("F1.0\n")), HasSubstr("code 70"));
+  const size_t levels = 200'000;
+  EXPECT_THAT(object_refusal(bytes(std::string(levels, ']') + std::string(levels - 1, 'a'))),
+              HasSubstr("is nested deeper than 100"));
+  const std::string good = write_object(an_object());
+  for (size_t size = 0; size < good.size(); ++size) {
+    EXPECT_THAT(object_refusal(good.substr(0, size)), HasSubstr("is cut short")) << size;
+  }
+}
+
+// torch.empty(5, dtype=torch.uint8)[:4].view(torch.uint16) has such a storage.
+TEST(PickleObject, ReadsAStorageWhoseLastElementIsNotWhole) {
+  Object object;
+  object.storages["0"] = {"\x01\x02\x03\x04", "cpu"};
+  object.value = TensorRef{"0", "uint16", 2, 0, {2}, {1}, false};
+  const std::string even = write_object(object);
+  const std::string numel("\x04\0\0\0\0\0\0\0", 8);
+  std::string odd = replaced(replaced(even, "K\x04NtQ", "K\x05NtQ"), numel + "\x01\x02\x03\x04",
+                             "\x05" + numel.substr(1) + "\x01\x02\x03\x04\x05");
+  ++odd[odd.find("_load_from_bytes\n(B") + sizeof "_load_from_bytes\n(B" - 1];
+  const Result<Object> read = read_object(odd);
+  ASSERT_TRUE(read.ok()) << read.error().text;
+  EXPECT_EQ(read->storages.at("0").bytes, "\x01\x02\x03\x04\x05");
+  EXPECT_EQ(write_object(*read), even);
+}
+
+// One storage that is called often would be copied each time.
+TEST(PickleObject, RejectsUnboundedCopiesOfAStorage) {
+  Object object;
+  object.storages["a"] = {std::string(200, 'x'), "cpu"};
+  object.value = TensorRef{"a", "uint8", 200, 0, {200}, {1}, false};
+  const std::string one = write_object(object);
+  std::string calls = "\x80\x04(";
+  for (int i = 0; i < 100; ++i) calls += one.substr(2, one.size() - 3);
+  EXPECT_THAT(object_refusal(calls + "t.", {.text_bytes = 10'000}), HasSubstr("copy too much"));
 }
 
 }  // namespace
