@@ -45,6 +45,17 @@ def large_lab():
     made.stop()
 
 
+@pytest.fixture
+def memory_lab():
+    """Of one node, where Slurm limits the memory of a step."""
+    if str(ROOT).startswith('/tmp/'):
+        pytest.skip('a Slurm lab hides /tmp, and the sources are there')
+    made = start('slurm', lambda *where: slurm_lab.SlurmLab(*where, nodes=1, has_memory_limit=True),
+                 slurm_lab.NEEDED)
+    yield made
+    made.stop()
+
+
 @pytest.fixture(scope='session')
 def hosts():
     made = start('ssh', ssh_lab.SshLab, ssh_lab.NEEDED)

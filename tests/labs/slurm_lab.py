@@ -23,6 +23,18 @@ SLOW = 300  # seconds until a lab must be up, on a machine ten times slower
 LOST_AFTER = 20  # seconds without an answer of its slurmd, until Slurm takes a node for lost
 
 
+def remove_cgroup(top):
+    """Of a lab that ends: a cgroup can be removed when its processes are gone."""
+    until = time.monotonic() + SLOW
+    while top.exists():
+        for folder, _, _ in os.walk(top, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                assert time.monotonic() < until, folder
+                time.sleep(0.05)
+
+
 def call(*command, **options):
     return subprocess.run([str(part) for part in command], check=True, **options)
 
@@ -74,9 +86,9 @@ SlurmctldLogFile={state}/slurmctld.log
 SlurmdLogFile={state}/%n.log
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
+SelectTypeParameters={consumed}
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin={task}
 SwitchType=switch/none
 MpiDefault=none
 ReturnToService=2
@@ -102,13 +114,35 @@ MUNGED = ['munged', '--force', '--socket=/run/munge/socket', '--pid-file=/run/mu
           '--log-file=/run/munge/log', '--seed-file=/run/munge/seed']
 
 
-def write_files(folder, nodes):
+# The only controller that the lab uses, in the hierarchy of version 1.
+MEMORY = pathlib.Path('/sys/fs/cgroup/memory')
+CGROUP_CONF = """\
+CgroupAutomount=no
+CgroupMountpoint=/sys/fs/cgroup
+CgroupPlugin=cgroup/v1
+ConstrainRAMSpace=yes
+"""
+
+
+def cgroup_of(folder):
+    return MEMORY / f'cpprun-{folder.name}'
+
+
+def limits_memory(folder):
+    return (folder / 'etc' / 'slurm' / 'cgroup.conf').exists()
+
+
+def write_files(folder, nodes, has_memory_limit):
     etc = folder / 'etc'
     state = folder / 'state'
     (etc / 'slurm').mkdir(parents=True)
     state.mkdir()
-    (etc / 'slurm' / 'slurm.conf').write_text(CONF.format(state=state, nodes=nodes,
-                                                             lost_after=LOST_AFTER))
+    (etc / 'slurm' / 'slurm.conf').write_text(CONF.format(
+        state=state, nodes=nodes, lost_after=LOST_AFTER,
+        task='task/cgroup' if has_memory_limit else 'task/none',
+        consumed='CR_CPU_Memory' if has_memory_limit else 'CR_CPU'))
+    if has_memory_limit:
+        (etc / 'slurm' / 'cgroup.conf').write_text(CGROUP_CONF)
     (etc / 'slurm' / 'gres.conf').write_text(f'AutoDetect=off\nName=gpu File={GPUS}[0-1]\n')
     addresses = [f'{NETWORK}.{i} n{i}' for i in range(1, nodes + 1)]
     hosts = ['127.0.0.1 localhost', f'{NETWORK}.250 ctl', *addresses]
@@ -119,15 +153,18 @@ def write_files(folder, nodes):
 
 
 class SlurmLab:
-    """`folder` is the lab's own and is removed at the end; `root` keeps the packages."""
+    """`folder` is the lab's own and is removed at the end; `root` keeps the packages.
+    `has_memory_limit`: a step has the memory of its --mem, by a cgroup."""
 
-    def __init__(self, folder, root, nodes=2):
+    def __init__(self, folder, root, nodes=2, has_memory_limit=False):
         self.folder = folder
         self.nodes = nodes
+        if has_memory_limit and not (MEMORY / 'memory.limit_in_bytes').exists():
+            raise Unavailable(f'no memory controller of cgroup version 1 at {MEMORY}')
         fetch(root)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        write_files(folder, nodes)
+        write_files(folder, nodes, has_memory_limit)
         inside = [*UNSHARE, __file__, 'control', str(folder), str(root), str(nodes)]
         self.log = open(folder / 'lab.log', 'w')
         self.process = subprocess.Popen(inside, stdin=subprocess.DEVNULL, stdout=self.log,
@@ -217,6 +254,7 @@ class SlurmLab:
         self.process.wait()
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        remove_cgroup(cgroup_of(self.folder))
 
 
 # ---------------------------------------------------------------- inside of the namespaces
@@ -264,6 +302,11 @@ def control(folder, root, nodes):
 def start_node(folder, number):
     ends = os.pipe()
     inside = [*UNSHARE, __file__, 'node', str(folder), str(number), str(ends[1])]
+    if limits_memory(folder):
+        own = cgroup_of(folder) / f'n{number}'
+        own.mkdir(parents=True, exist_ok=True)
+        inside = ['sh', '-c', f'echo $$ >{own}/cgroup.procs; exec "$@"', 'sh',
+                  inside[0], '--cgroup', *inside[1:]]
     holder = subprocess.Popen(inside, pass_fds=[ends[1]])
     os.close(ends[1])
     os.read(ends[0], 1)  # its namespaces exist
@@ -280,6 +323,10 @@ def node(folder, number, ready):
     call('hostname', f'n{number}')
     for path in ('/tmp', '/dev/shm'):
         call('mount', '-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', path)
+    if limits_memory(folder):  # the node sees its own cgroup only
+        call('mount', '-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', '/sys/fs/cgroup')
+        MEMORY.mkdir()
+        call('mount', '-t', 'cgroup', '-o', 'memory', 'cgroup', MEMORY)
     call('ip', 'link', 'set', 'lo', 'up')
     os.write(ready, b'1')
     os.close(ready)

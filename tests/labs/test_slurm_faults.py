@@ -119,6 +119,24 @@ def test_a_suspended_job_continues_without_using_a_restart(lab, cpprun, place):
     check_one_world_at_a_time(place, job.out)
 
 
+HOG = """\
+import os, time
+if os.environ['RANK'] == '1':
+    hog = b'x' * (300 << 20)
+time.sleep(600)
+"""
+
+
+def test_a_worker_over_the_memory_limit_of_its_step_is_named(memory_lab, cpprun):
+    worker = memory_lab.folder / 'hog.py'
+    worker.write_text(HOG)
+    process = memory_lab.start('srun', '--mem=150', cpprun, '--nproc-per-node=2', worker)
+    out = finish(process)
+    assert process.returncode == 1, out
+    assert 'rank 1' in out and "(the kernel's OOM killer: out of memory)" in out, out
+    wait_for(lambda: memory_lab.job(1)['JobState'] == 'OUT_OF_MEMORY', 'Slurm names it as well')
+
+
 def test_scancel_of_a_running_job_saves_and_requeues_nothing(lab, cpprun, place):
     job = Job(lab, place, f'srun {cpprun} --requeue {WORKER} {MANY} {place}')
     wait_for(lambda: running(place), 'the workers run')
