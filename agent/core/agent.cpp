@@ -93,6 +93,7 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
   is_connected_ = false;
   ping_at_ = Instant::never();
   worker_lease_.on_disconnected();
+  resume_wait_.end();
   if (state_ == State::Ended) return;
   if (job_result_) return finish_job(effects);
   // A disconnect does not restart a running join timeout. If it did, a peer that accepts and hangs
@@ -164,13 +165,15 @@ void Agent::ping_sooner(Instant now) {
 void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
   // The agent was frozen while this pong waited in its socket. The reaper process has killed the
   // workers at the deadline, and a late pong cannot bring them back (R11).
-  if (state_ == State::Running && is_leased() && now >= worker_lease_.deadline()) {
+  const bool is_late = is_leased() && now >= worker_lease_.deadline();
+  if (state_ == State::Running && is_late && !awaits_answer(now))
     stop_past_worker_lease(Duration{}, effects);
-  }
   const bool is_longer = worker_lease_.on_pong(message.seq, message.worker_lease);
+  if (is_longer) resume_wait_.on_lease(now, worker_lease_.deadline());
   ping_sooner(now);
   if (!is_longer || !is_leased()) return;
-  if (needs_worker_lease()) effects.push_back(SetWorkerLease{worker_lease_.deadline()});
+  const bool may_run = needs_worker_lease() && !lease_killed_;  // a later deadline ends SIGSTOP
+  if (may_run) effects.push_back(SetWorkerLease{worker_lease_.deadline()});
   if (state_ == State::Starting) start_if_leased(now, effects);
 }
 
@@ -188,6 +191,7 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
   if (assignment_.round == RoundNumber()) host_records_ = {};
   assignment_ = message;
   exits_.begin_round();
+  resume_wait_ = ResumeWait();
   unreported_failure_.reset();  // that round is over
   is_exit_awaited_ = false;
   is_spare_ = false;
@@ -279,7 +283,7 @@ void Agent::stop_past_worker_lease(Duration grace, Effects& effects) {
 void Agent::on_worker_failed(Instant now, const WorkerExit& end, Effects& effects) {
   if (is_drained_ || state_ != State::Running) return;
   // The agent was frozen, and the reaper process killed the workers (R11).
-  if (is_leased() && now >= worker_lease_.deadline())
+  if ((is_leased() && now >= worker_lease_.deadline()) || resume_wait_.is_excused(now, end))
     return stop_past_worker_lease(Duration{}, effects);
   // Stop the other workers at once, without waiting for the coordinator. A worker that exits with
   // kStoppedResumable shows that another node drains; the coordinator's Stop is on its way, and the
@@ -616,9 +620,6 @@ void Agent::drain(Effects& effects) {
   effects.push_back(StopWorkers{kSigTerm, options_.stop_grace, true});
 }
 
-// Every worker has saved, has finished, or had not begun.
-bool Agent::has_saved() const { return is_drained_ && exits_.have_lost_nothing(); }
-
 // A snapshot needs all workers: when one has failed, the others cannot complete it.
 void Agent::on_failed_save(const WorkerExit& end, Effects& effects) {
   const bool is_saving = state_ == State::Draining || state_ == State::Stopping;
@@ -660,18 +661,6 @@ void Agent::on_fell_back(int64_t step, Effects& effects) {
   const int64_t chosen = assignment_.resume->snapshot.step;
   effects.push_back(LogEvent{LogEvent::Level::Warning, fell_back_text(chosen, step)});
   if (is_connected_) effects.push_back(SendMessage{newest_snapshots()});
-}
-
-void Agent::on_fetched(Instant now, Effects& effects) {
-  if (!std::exchange(is_fetching_, false)) return;
-  if (!is_fetching_replicas_) join_deadline_ = now + options_.join_timeout;
-  start_if_leased(now, effects);
-}
-
-void Agent::on_replicas_fetched(Instant now, Effects& effects) {
-  if (!std::exchange(is_fetching_replicas_, false)) return;
-  if (!is_fetching_) join_deadline_ = now + options_.join_timeout;
-  start_if_leased(now, effects);
 }
 
 // The round ends before its workers have started.
@@ -740,13 +729,24 @@ void Agent::on_led_from(const Endpoint& place, Effects& effects) {
 
 // ---------------------------------------------------------------- time
 
+// This agent was suspended, and perhaps the others with it. Only an answer on the connection from
+// before proves that the node does not count as lost.
+bool Agent::awaits_answer(Instant now) {
+  const bool may_wait = state_ == State::Running && is_registered_ && !ignores_connection_;
+  if (!may_wait || !is_connected_ || !is_leased()) return false;
+  if (now >= worker_lease_.sigterm_at()) resume_wait_.begin_if_late(now, next_deadline());
+  return resume_wait_.is_open(now);
+}
+
 void Agent::on_time(Instant now, Effects& effects) {
   if (state_ == State::Ended) return;
   // After a freeze several deadlines may have passed: workers past the lease first (R11).
-  if (state_ == State::Running && is_leased() && now >= worker_lease_.sigterm_at()) {
+  const bool awaits = awaits_answer(now);
+  if (!awaits && state_ == State::Running && is_leased() && now >= worker_lease_.sigterm_at()) {
     stop_past_worker_lease(std::max(Duration{}, worker_lease_.deadline() - now), effects);
   }
   if (survivors_.are_held() && is_leased() && now >= worker_lease_.sigterm_at()) {
+    lease_killed_ = true;
     survivors_.drop(std::max(Duration{}, worker_lease_.deadline() - now), effects);
   }
   if (is_past_worker_lease(now)) {
@@ -754,7 +754,7 @@ void Agent::on_time(Instant now, Effects& effects) {
     effects.push_back(StopWorkers{kSigKill, Duration{}});
   }
   if (now >= ping_at_) ping(now, effects);
-  if (now >= node_lease_ends()) {
+  if (now >= node_lease_ends() && !awaits) {
     // The host or its network may be gone; TCP alone would try for many minutes.
     last_message_at_ = now;
     effects.push_back(
@@ -775,7 +775,8 @@ Instant Agent::next_deadline() const {
   if (state_ == State::Joining || state_ == State::Stopped) next = std::min(next, check_.next());
   // A registered agent notices at its next ping.
   if (!is_registered_) next = std::min(next, node_lease_ends());
-  if (state_ == State::Running && is_leased()) next = std::min(next, worker_lease_.sigterm_at());
+  const Instant stops_at = std::max(worker_lease_.sigterm_at(), resume_wait_.ends_at());
+  if (state_ == State::Running && is_leased()) next = std::min(next, stops_at);
   if (survivors_.are_held() && is_leased()) next = std::min(next, worker_lease_.sigterm_at());
   if (is_stopping_past_worker_lease()) next = std::min(next, worker_lease_.deadline());
   return next;

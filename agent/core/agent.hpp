@@ -29,6 +29,7 @@
 
 #include "agent/core/effects.hpp"
 #include "agent/core/node_check_schedule.hpp"
+#include "agent/core/resume_wait.hpp"
 #include "agent/core/survivors.hpp"
 #include "agent/core/worker_exits.hpp"
 #include "agent/core/worker_lease.hpp"
@@ -141,11 +142,19 @@ class Agent {
   // A worker could not load the round's snapshot and resumed from the one of `step` instead; -1:
   // from the beginning. The agent uses the first call of a round only.
   void on_fell_back(int64_t step, Effects& effects);
-  void on_fetched(Instant now, Effects& effects);
+  void on_fetched(Instant now, Effects& effects) {
+    if (!std::exchange(is_fetching_, false)) return;
+    if (!is_fetching_replicas_) join_deadline_ = now + options_.join_timeout;
+    start_if_leased(now, effects);
+  }
   // `is_damaged`: the fetched files do not match their manifest, so that a retry cannot help.
   void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
   // The answer to FetchReplicas: the shards are here, or the neighbour does not have them.
-  void on_replicas_fetched(Instant now, Effects& effects);
+  void on_replicas_fetched(Instant now, Effects& effects) {
+    if (!std::exchange(is_fetching_replicas_, false)) return;
+    if (!is_fetching_) join_deadline_ = now + options_.join_timeout;
+    start_if_leased(now, effects);
+  }
   // The answer to RunNodeCheck; empty: it has passed, else why not.
   void on_node_checked(Instant now, const std::string& why, Effects& effects);
   // The answer to PrepareRound: the workers can start, with or without log files.
@@ -198,6 +207,7 @@ class Agent {
     if (message.revision > host_records_.revision) host_records_ = message;
   }
 
+  bool awaits_answer(Instant now);
   bool is_stopping_past_worker_lease() const;
   bool is_past_worker_lease(Instant now) const {
     return is_stopping_past_worker_lease() && now >= worker_lease_.deadline();
@@ -219,7 +229,8 @@ class Agent {
   void on_survivors_gone(Instant now, Effects& effects);
   bool needs_worker_lease() const { return has_workers() || survivors_.exist(); }
   void on_failed_save(const WorkerExit& end, Effects& effects);
-  bool has_saved() const;
+  // Every worker has saved, has finished, or had not begun.
+  bool has_saved() const { return is_drained_ && exits_.have_lost_nothing(); }
   std::string waited_for() const;
   bool is_leaving() const {
     return state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
@@ -301,6 +312,7 @@ class Agent {
   Duration lease_{};
   Instant last_message_at_;  // when the last message came, or the connection was made
   WorkerLease worker_lease_;
+  ResumeWait resume_wait_;
   Instant ping_at_ = Instant::never();
   Instant join_deadline_ = Instant::never();
   Instant leave_at_;  // in Saved: the agent waits for the scan of --snapshot-dir until then

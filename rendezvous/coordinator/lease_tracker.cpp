@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "common/limits/rendezvous.hpp"
+#include "common/limits/suspension.hpp"
+#include "rendezvous/coordinator/late_wakeup_guard.hpp"
 #include "rendezvous/protocol/worker_lease_duration.hpp"
 
 namespace cpprun {
@@ -42,8 +44,14 @@ std::vector<Incarnation> LeaseTracker::expire_silent(Instant now, const NodeTabl
                                                      bool is_recovering) {
   std::vector<Incarnation> lost;
   if (now < next_lease_end_) return lost;
+  const Duration late = now - next_lease_end_;
   next_lease_end_ = Instant::never();
   if (is_recovering) return lost;
+  // This coordinator was suspended, and perhaps the nodes with it: they run again a little later.
+  if (late > LateWakeupGuard::kLateWakeup) {
+    next_lease_end_ = now + std::min(late, limits::kResumeAnswerTimeout);
+    return lost;
+  }
   for (const auto& [incarnation, node] : nodes) {
     if (is_exempt(node) || node.liveness != Node::Liveness::Present) continue;
     const Instant end = node.heard_at + lease_;

@@ -106,7 +106,7 @@ def test_munge_may_be_down(lab, cpprun, place):
     assert begins(job.out(), 0) == begins(job.out(), 1) == 1, job.out()
 
 
-def test_a_suspended_job_continues_without_using_a_restart(lab, cpprun, place):
+def test_a_suspended_job_continues_in_its_round(lab, cpprun, place):
     job = Job(lab, place, f'srun {cpprun} --max-restarts=0 {WORKER} {MANY} {place}')
     wait_for(lambda: running(place) and job.step() > 0, 'the workers run')
     lab.run('scontrol', 'suspend', job.number)
@@ -116,6 +116,7 @@ def test_a_suspended_job_continues_without_using_a_restart(lab, cpprun, place):
     job.trains()
     fields = job.ends()
     assert fields['JobState'] == 'COMPLETED' and fields['Restarts'] == '0', (fields, job.out())
+    assert begins(job.out(), 0) == begins(job.out(), 1) == 1, job.out()
     check_one_world_at_a_time(place, job.out)
 
 

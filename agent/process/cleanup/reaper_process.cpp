@@ -18,6 +18,7 @@
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/limits/agent.hpp"
+#include "common/limits/suspension.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/unique_fd.hpp"
 
@@ -28,6 +29,10 @@ constexpr int64_t kNever = INT64_MAX;
 constexpr int kCgroupDepth = 8;
 // Nanoseconds between two scans of /proc while killed processes exit.
 constexpr long kScanPauseNs = 2'000'000;
+// Milliseconds between two scans while the workers must not run, but may run again.
+constexpr int kHoldPauseMs = 10;
+// From this delay on the reaper process was suspended; a busy machine delays a timer by less.
+constexpr Duration kLate = std::chrono::milliseconds(200);
 
 // Only a fault, SIGKILL or its own decision ends the reaper process.
 void ignore_signals() {
@@ -66,7 +71,7 @@ int to_pid(const char* name) {
   return *name == '\0' ? pid : 0;
 }
 
-bool kill_if_marked(int proc, const char* name, std::string_view token) {
+bool signal_if_marked(int proc, const char* name, std::string_view token, int signal) {
   const int pid = to_pid(name);
   // Opens the handle first: if the kernel reuses the pid meanwhile, the signal still goes to the
   // old process.
@@ -75,11 +80,11 @@ bool kill_if_marked(int proc, const char* name, std::string_view token) {
   const UniqueFd folder(::openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   UniqueFd environment(::openat(folder.get(), "environ", O_RDONLY | O_CLOEXEC));
   if (!environment.is_open() || !environment_carries(environment.get(), token)) return false;
-  return ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) == 0;
+  return ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0) == 0;
 }
 
-// Returns whether it killed a process. Skips pids up to `after`.
-bool kill_all_marked(const ReaperTask& task, int after) {
+// Returns whether it sent the signal to a process. Skips pids up to `after`.
+bool signal_all_marked(const ReaperTask& task, int after, int signal) {
   UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!proc.is_open()) return false;
   const int self = ::getpid();
@@ -90,7 +95,7 @@ bool kill_all_marked(const ReaperTask& task, int after) {
     const bool is_of_cpprun = pid == self || pid == parent || pid == task.agent_pid;
     if (pid <= std::max(1, after) || is_of_cpprun) return;
     task.page->looked_at.store(pid);
-    is_any |= kill_if_marked(proc.get(), name, task.token);
+    is_any |= signal_if_marked(proc.get(), name, task.token, signal);
   });
   return is_any;
 }
@@ -103,14 +108,14 @@ struct Searcher {
 
 constexpr int kFound = 1;  // value of ReaperPage::found
 
-Searcher start_searcher(const ReaperTask& task, int after) {
+Searcher start_searcher(const ReaperTask& task, int after, int signal) {
   int handle = -1;
   // Plain clone: fork() would also run handlers for locks of threads, which this child does not
   // use.
   const long pid = ::syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, nullptr, &handle, nullptr, nullptr);
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (kill_all_marked(task, after)) task.page->found.store(kFound);
+    if (signal_all_marked(task, after, signal)) task.page->found.store(kFound);
     ::_exit(0);
   }
   return {UniqueFd(handle), static_cast<int>(pid)};
@@ -120,7 +125,7 @@ Searcher start_searcher(const ReaperTask& task, int after) {
 // survives SIGKILL may hold it for ever. So a child reads. If it makes no progress, this function
 // abandons it and starts another one behind the blocking pid. Returns whether another pass may find
 // more.
-bool search(const ReaperTask& task) {
+bool search(const ReaperTask& task, int signal) {
   const Instant until = boot_now() + limits::kReaperScanTimeout;
   const auto most = static_cast<int>(limits::kReaperReadTimeout / std::chrono::milliseconds(1));
   ReaperPage& page = *task.page;
@@ -128,8 +133,8 @@ bool search(const ReaperTask& task) {
   bool was_blocked = false;
   for (int after = 0; boot_now() < until;) {
     page.looked_at.store(after);
-    const Searcher searcher = start_searcher(task, after);
-    if (searcher.pid < 0) return kill_all_marked(task, after);
+    const Searcher searcher = start_searcher(task, after, signal);
+    if (searcher.pid < 0) return signal_all_marked(task, after, signal);
     for (int last = after; boot_now() < until;) {
       pollfd end{searcher.process.get(), POLLIN, 0};
       if (::poll(&end, 1, most) == 1) return was_blocked || page.found.load() == kFound;
@@ -157,10 +162,26 @@ void kill_workers(const ReaperTask& task) {
   const Instant until = boot_now() + limits::kReaperTimeout;
   const timespec pause{0, kScanPauseNs};
   kill_cgroup(task.cgroup);
-  while (search(task) && boot_now() < until) {
+  while (search(task, SIGKILL) && boot_now() < until) {
     ::nanosleep(&pause, nullptr);
     kill_cgroup(task.cgroup);
   }
+}
+
+// The reaper process was suspended past `deadline`, and the agent perhaps with it. The workers do
+// not run until the agent has extended the deadline: SIGSTOP is repeated, because a scheduler that
+// continues a job sends SIGCONT to one process after the other. Returns whether they may go on.
+bool hold_workers(const ReaperTask& task) {
+  const Instant until = boot_now() + limits::kResumeAnswerTimeout;
+  const auto is_past = [&] { return boot_now().nanoseconds() >= task.page->deadline.load(); };
+  pollfd agent{task.agent, POLLIN, 0};
+  while (is_past() && boot_now() < until) {
+    search(task, SIGSTOP);
+    if (::poll(&agent, 1, kHoldPauseMs) == 1) return false;
+  }
+  if (is_past()) return false;
+  search(task, SIGCONT);
+  return true;
 }
 
 [[noreturn]] void clean_up_and_exit(const ReaperTask& task) {
@@ -223,6 +244,8 @@ void run_reaper(const ReaperTask& task) {
   for (;;) {
     const int64_t deadline = task.page->deadline.load();
     if (deadline != acted_on && boot_now().nanoseconds() >= deadline) {
+      const bool is_late = boot_now() - Instant::from_nanoseconds(deadline) >= kLate;
+      if (is_late && hold_workers(task)) continue;
       kill_workers(task);
       acted_on = deadline;
     }

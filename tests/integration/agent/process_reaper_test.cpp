@@ -143,6 +143,18 @@ class ReaperTest : public ProcessTest {
     EXPECT_TRUE(reaper.ok());
     return std::move(*reaper);
   }
+  // A busy machine delays a timer by less.
+  void suspend_past_deadline(ReaperHandle& reaper) {
+    ::kill(reaper.pid(), SIGSTOP);
+    const Instant deadline = boot_now() + 50ms;
+    reaper.set_deadline(deadline);
+    run_until([&] { return boot_now() >= deadline + 1s; });
+    ::kill(reaper.pid(), SIGCONT);
+  }
+  bool is_stopped(int pid) {
+    const std::string stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
+    return stat.find(") T") != std::string::npos;
+  }
 };
 
 TEST_F(ReaperTest, KillsOnlyTheWorkersAtTheDeadline) {
@@ -159,6 +171,36 @@ TEST_F(ReaperTest, KillsOnlyTheWorkersAtTheDeadline) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
   EXPECT_FALSE(end_of(0).is_stopped_by_us);
   EXPECT_TRUE(is_alive(reaper->pid()));
+}
+
+// It was suspended past the deadline, as the agent may have been. Where this process runs too late
+// to extend the deadline, it tries again.
+TEST_F(ReaperTest, AfterASuspensionItStopsTheWorkersUntilTheDeadlineIsExtended) {
+  const auto reaper = make();
+  bool is_in_time = false;
+  for (int nth = 0; !is_in_time; ++nth) {
+    ASSERT_LT(nth, 5);
+    const std::string name = "a" + std::to_string(nth);
+    start({worker(0, {"report " + name + "; pause"})});
+    const int pid = wait_reported(name);
+    suspend_past_deadline(*reaper);
+    run_until([&] { return !is_alive(pid) || is_stopped(pid); });
+    reaper->set_deadline(boot_now() + 600s);
+    run_until([&] { return !is_alive(pid) || !is_stopped(pid); });
+    is_in_time = is_alive(pid);
+    reaper->set_deadline(boot_now());
+    run_until_quiet();
+    ends_.clear();
+  }
+}
+
+TEST_F(ReaperTest, AfterASuspensionItKillsTheWorkersIfTheDeadlineStays) {
+  const auto reaper = make();
+  start({worker(0, {"report a; pause"})});
+  wait_reported("a");
+  suspend_past_deadline(*reaper);
+  run_until_quiet();
+  EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
 TEST_F(ReaperTest, AnExtendedDeadlineDelaysTheKill) {

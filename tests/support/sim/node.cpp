@@ -9,6 +9,7 @@
 #include "common/limits/agent.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/limits/suspension.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "tests/support/sim/node_keys.hpp"
@@ -18,6 +19,8 @@ namespace cpprun::sim {
 using namespace std::chrono_literals;
 
 namespace {
+
+constexpr Duration kReaperLate = 200ms;  // as in the reaper process
 
 const char* how_text(agent::Finish::How how) {
   constexpr std::array kTexts{"success",  "failure",      "an error",
@@ -102,13 +105,6 @@ void Node::carry_out(const agent::SendMessage& effect) {
   if (after_message_) context_.event_queue.in(1us, std::exchange(after_message_, nullptr));
 }
 
-void Node::request_fault_permit(int64_t fault, int64_t times) {
-  control::FaultPermitRequest asked;
-  asked.fault = fault;
-  asked.times = times;
-  carry_out(agent::SendMessage{asked});
-}
-
 void Node::carry_out(const agent::Disconnect& effect) {
   if (std::exchange(is_closing_, true)) return;
   client_.close();
@@ -152,6 +148,7 @@ void Node::carry_out(const agent::ReservePort&) {
 
 void Node::carry_out(const agent::SetWorkerLease& effect) {
   worker_lease_deadline_ = effect.deadline;
+  if (held_until_ && effect.deadline > local_now()) end_hold();
   arm_reaper();
 }
 
@@ -481,11 +478,6 @@ void Node::end_worker_at(Worker& worker, Instant when, int exit_code) {
 
 // ---------------------------------------------------------------- workers that survive SIGKILL
 
-void Node::kill_at(Worker& worker, Instant when) {
-  worker.killed_at = when;
-  context_.event_queue.at(when, [this] { stop_the_killed(); });
-}
-
 void Node::stop_the_killed() {
   if (paused_at_) return;
   for (Worker& worker : workers_) {
@@ -524,9 +516,8 @@ void Node::kill_workers(Duration within) {
 }
 
 void Node::uncount(Worker& worker) {
-  if (std::exchange(worker.is_counted, false)) {
-    context_.checks.on_workers_gone(name_of(*assignment_), 1);
-  }
+  if (!std::exchange(worker.is_counted, false)) return;
+  context_.checks.on_workers_gone(name_of(*assignment_), 1);
 }
 
 void Node::reap() {
@@ -573,9 +564,40 @@ void Node::arm_reaper() {
 
 void Node::on_reaper() {
   if (paused_at_ || !is_running() || worker_lease_deadline_ > local_now()) return;
+  if (!held_until_ && local_now() - worker_lease_deadline_ >= kReaperLate) return hold_workers();
+  if (held_until_ && context_.event_queue.now() < *held_until_) return;
+  held_until_.reset();
   worker_lease_deadline_ = Instant::never();
   if (live_workers() > 0) trace("its reaper process kills the workers");
   kill_workers(kKillDuration);
+}
+
+// It was suspended with its host past the deadline. The workers do not count as live: they are
+// stopped.
+void Node::hold_workers() {
+  if (live_workers() > 0) trace("its reaper process stops the workers for a while");
+  held_until_ = context_.event_queue.now() + limits::kResumeAnswerTimeout;
+  context_.event_queue.at(*held_until_, [this] { on_reaper(); });
+  for (Worker& worker : workers_) worker.is_excused = true;
+}
+
+// The worker lease was extended: they run again.
+void Node::end_hold() {
+  held_until_.reset();
+  for (Worker& worker : workers_) worker.is_excused = worker.is_excused && !worker.is_alive;
+  if (live_workers() > 0) trace("its workers go on");
+  count_live();
+}
+
+void Node::count_live() {
+  int64_t live = 0;
+  for (Worker& worker : workers_) {
+    if (!worker.is_alive) continue;
+    worker.is_counted = worker_lease_deadline_ > local_now() && !worker.is_excused &&
+                        !worker.is_released && worker.killed_at > context_.event_queue.now();
+    live += worker.is_counted ? 1 : 0;
+  }
+  if (live > 0) context_.checks.on_workers_live(name_of(*assignment_), live);
 }
 
 // ---------------------------------------------------------------- faults
@@ -603,18 +625,6 @@ void Node::lose_power() {
     worker.is_alive = false;
   }
   if (context_.on_workers_changed) context_.on_workers_changed();
-}
-
-void Node::stop_reading() {
-  if (!is_running() || is_frozen_) return;
-  trace("does not read");
-  context_.network.set_reading(program_, false);
-}
-
-void Node::read_again() {
-  if (!is_running() || is_frozen_) return;
-  context_.network.set_reading(program_, true);
-  context_.network.deliver_unread(program_);
 }
 
 void Node::freeze() {
@@ -650,7 +660,6 @@ void Node::thaw() {
       watch_killed();
     }
     context_.network.mend_host(spec_.host);
-    int64_t going_on = 0;
     for (Worker& worker : workers_) {
       if (!worker.is_alive) continue;
       if (worker.is_asked) ask_to_regroup(static_cast<size_t>(worker.end.local_rank.value));
@@ -662,12 +671,8 @@ void Node::thaw() {
         context_.event_queue.at(worker.ends_at, [this] { reap(); });
         if (worker.killed_at > paused_at) kill_at(worker, worker.killed_at + stood);
       }
-      // Past the deadline they count as dead: the reaper process kills them as soon as it runs.
-      worker.is_counted = worker_lease_deadline_ > local_now() && !worker.is_excused &&
-                          !worker.is_released && worker.killed_at > context_.event_queue.now();
-      going_on += worker.is_counted ? 1 : 0;
     }
-    if (going_on > 0) context_.checks.on_workers_live(name_of(*assignment_), going_on);
+    count_live();  // none past the deadline: the reaper process stops them as soon as it runs
     on_reaper();
   }
   // The loop and the kernel decide which event the process handles first.
@@ -720,11 +725,6 @@ void Node::judge_move(ConnectionId connection, const control::CoordinatorMessage
   if (is_blank() || moved->term >= term_) {
     must_leave(connection, "who told it that the job is led from elsewhere");
   }
-}
-
-bool Node::must_stay(const control::CoordinatorMessage& message) const {
-  const auto* moved = std::get_if<control::Redirect>(&message);
-  return moved != nullptr && !is_blank() && moved->term < term_;
 }
 
 // Unless it is frozen it disconnects in the same instant.

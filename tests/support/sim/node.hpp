@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/core/agent.hpp"
@@ -46,11 +47,24 @@ class Node final : public Program {
   void pause();   // the whole host: a suspended virtual machine
   void thaw();    // ends either freeze
   void lose_power();
-  void stop_reading();            // input queues up, timers run
-  void read_again();              // ends the pause
+  void stop_reading() {  // input queues up, timers run
+    if (!is_running() || is_frozen_) return;
+    trace("does not read");
+    context_.network.set_reading(program_, false);
+  }
+  void read_again() {  // ends the pause
+    if (!is_running() || is_frozen_) return;
+    context_.network.set_reading(program_, true);
+    context_.network.deliver_unread(program_);
+  }
   void fill_disk(Instant until);  // true time: saves and fetches fail here until then
   // A fault of the job's plan is about to be injected here.
-  void request_fault_permit(int64_t fault, int64_t times);
+  void request_fault_permit(int64_t fault, int64_t times) {
+    control::FaultPermitRequest asked;
+    asked.fault = fault;
+    asked.times = times;
+    carry_out(agent::SendMessage{asked});
+  }
   void signal(int number);
   // An admin command on this host; without a connection it has no effect.
   void order(const control::AdminCommand& order) { carry_out(agent::SendMessage{order}); }
@@ -157,7 +171,10 @@ class Node final : public Program {
   void look_at_message(const control::CoordinatorMessage& message);
   bool is_blank() const { return told_.round == RoundNumber(); }
   void judge_move(ConnectionId connection, const control::CoordinatorMessage& message);
-  bool must_stay(const control::CoordinatorMessage& message) const;
+  bool must_stay(const control::CoordinatorMessage& message) const {
+    const auto* moved = std::get_if<control::Redirect>(&message);
+    return moved != nullptr && !is_blank() && moved->term < term_;
+  }
   void must_leave(ConnectionId connection, const std::string& why);
   void arm_timer();
   void on_timer();
@@ -187,7 +204,10 @@ class Node final : public Program {
   void fall_back();
   bool is_disk_full() const { return context_.event_queue.now() < disk_is_full_until_; }
   void end_worker_at(Worker& worker, Instant when, int exit_code);
-  void kill_at(Worker& worker, Instant when);
+  void kill_at(Worker& worker, Instant when) {
+    worker.killed_at = when;
+    context_.event_queue.at(when, [this] { stop_the_killed(); });
+  }
   void stop_the_killed();
   void watch_killed();
   void on_stuck_time();
@@ -195,6 +215,9 @@ class Node final : public Program {
   void reap();
   void arm_reaper();
   void on_reaper();
+  void hold_workers();
+  void end_hold();
+  void count_live();
   void uncount(Worker& worker);
 
   SimContext& context_;
@@ -224,9 +247,10 @@ class Node final : public Program {
   std::deque<std::function<void()>> mailbox_;  // events while the agent was frozen
   std::vector<Worker> workers_;
   Instant worker_lease_deadline_ =
-      Instant::never();               // the reaper process's deadline, in the host's time
-  std::optional<Instant> killed_at_;  // true time: when its agent first sent SIGKILL
-  Duration stuck_after_{};            // from then on
+      Instant::never();                // the reaper process's deadline, in the host's time
+  std::optional<Instant> held_until_;  // true time: the reaper process stops the workers until then
+  std::optional<Instant> killed_at_;   // true time: when its agent first sent SIGKILL
+  Duration stuck_after_{};             // from then on
 
   Term term_;
   std::optional<control::RankAssignment> assignment_;  // of the workers started last

@@ -1,4 +1,5 @@
 // The agent's core: broken connections, repeated reports, worker lease (R6).
+#include "common/limits/suspension.hpp"
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -322,17 +323,67 @@ TEST_F(Agent, R6_TheCoordinatorsOwnAgentHasNoWorkerLease) {
   EXPECT_EQ(said<control::Ping>(), nullptr);
 }
 
-TEST_F(Agent, R11_ChecksItsDeadlineFirstAfterALateWakeup) {
+// Suspended for a minute, perhaps with all others: it asks before it stops the workers.
+TEST_F(Agent, R11_AfterASuspensionAnAnswerKeepsTheRound) {
   runs();
   now = now + 60s;
   forget();
-  call([&](agent::Effects& e) {
-    core.on_time(now, e);
-    ASSERT_GE(e.size(), 3U);
-    EXPECT_TRUE(std::holds_alternative<agent::StopWorkers>(e[1]));
-    EXPECT_TRUE(std::holds_alternative<agent::StopWorkers>(e[2]));
-    EXPECT_EQ(std::get<agent::StopWorkers>(e[2]).signal, 9);
-  });
+  passes(0s);
+  EXPECT_NE(said<control::Ping>(), nullptr);
+  passes(1500ms);
+  EXPECT_EQ(reconnects, 0);
+  is_granted(4s);
+  passes(1s);
+  expect_state(State::Running);
+  EXPECT_TRUE(stops.empty());
+  EXPECT_EQ(worker_leases.back(), now - 1500ms + 4s);
+}
+
+TEST_F(Agent, R11_WithoutAnAnswerItKillsTheWorkersAfterASuspension) {
+  runs();
+  now = now + 60s;
+  forget();
+  passes(0s);
+  expect_state(State::Running);
+  passes(limits::kResumeAnswerTimeout);
+  expect_state(State::Stopping);
+  ASSERT_FALSE(stops.empty());
+  EXPECT_EQ(stops.back().signal, kKill);
+  EXPECT_EQ(reconnects, 1);
+}
+
+// The coordinator has counted the node as lost and has ended its connection.
+TEST_F(Agent, R11_ABrokenConnectionEndsTheWaitAfterASuspension) {
+  runs();
+  now = now + 60s;
+  forget();
+  passes(0s);
+  disconnects();
+  passes(0s);
+  expect_state(State::Stopping);
+  EXPECT_EQ(stops.back().signal, kKill);
+}
+
+// A pong from before the suspension was not read in time.
+TEST_F(Agent, R11_AnOldPongDoesNotEndTheWait) {
+  runs();
+  passes(1s);
+  const control::Pong old{newest<control::Ping>(told)->seq, 4s};
+  now = now + 60s;
+  hears(old);
+  passes(0s);
+  expect_state(State::Running);
+  passes(limits::kResumeAnswerTimeout);
+  expect_state(State::Stopping);
+}
+
+// It was not suspended: its coordinator is silent, and it stops the workers in time.
+TEST_F(Agent, R11_ALateTimerIsNoSuspension) {
+  runs();
+  passes(2500ms);
+  now = now + 1400ms;
+  passes(0s);
+  expect_state(State::Stopping);
 }
 
 TEST_F(Agent, R11_APongReadTooLateAlsoMakesItNoFailure) {

@@ -1,0 +1,52 @@
+// ResumeWait: how long an agent waits for its coordinator after it was suspended past the end of
+// its worker lease, perhaps with all other nodes of the job (scontrol suspend). The workers do not
+// run meanwhile: the reaper process, which was suspended too, stops them (SIGSTOP) until the lease
+// is extended. If the coordinator has not counted the node as lost, it answers the agent's ping on
+// the connection from before, and the round goes on (R11).
+//
+// Pure: no clock.
+#pragma once
+
+#include <chrono>
+
+#include "common/failure/worker_exit.hpp"
+#include "common/limits/suspension.hpp"
+#include "common/time.hpp"
+
+namespace cpprun::agent {
+
+class ResumeWait {
+ public:
+  // An event comes at `now`, and the timer for `due` has not run. From this delay on the agent was
+  // suspended: a busy machine delays a timer by less.
+  void begin_if_late(Instant now, Instant due) {
+    if (now - due >= kLate) ends_at_ = now + limits::kResumeAnswerTimeout;
+  }
+  // The agent stops the workers if they are still without a lease then.
+  Instant ends_at() const { return ends_at_; }
+  bool is_open(Instant now) const { return now < ends_at_; }
+  void end() { ends_at_ = Instant(); }
+
+  // The worker lease was extended to `deadline`.
+  void on_lease(Instant now, Instant deadline) {
+    if (!is_open(now) || deadline <= now) return;
+    end();
+    resumed_at_ = now;
+  }
+  // If only the agent was suspended, the reaper process has killed the workers at the deadline, and
+  // the agent may learn this after the lease was extended. Such an exit is no failure.
+  bool is_excused(Instant now, const WorkerExit& end) const {
+    return end.exit_code == -kSigKill && now < resumed_at_ + kExitDelay;
+  }
+
+ private:
+  static constexpr int kSigKill = 9;  // cores include no header of the operating system
+  static constexpr Duration kLate = std::chrono::seconds(1);
+  // An agent that runs again reads exits from before within this time.
+  static constexpr Duration kExitDelay = std::chrono::seconds(1);
+
+  Instant ends_at_;
+  Instant resumed_at_ = Instant() - kExitDelay;
+};
+
+}  // namespace cpprun::agent
