@@ -34,7 +34,8 @@ def running(place):
 
 
 def has_ended(lab, number):
-    return lab.job(number).get('JobState') in ('COMPLETED', 'FAILED', 'CANCELLED')
+    ended = ('COMPLETED', 'FAILED', 'CANCELLED', 'OUT_OF_MEMORY')  # the others may be requeued
+    return lab.job(number).get('JobState') in ended
 
 
 def script(place, command):
