@@ -18,6 +18,8 @@ if(CCACHE)
     add_compile_options(-fpch-preprocess)
   endif()
 endif()
+# __FILE__ in a unity file is an absolute path otherwise: the compiler cache would miss in another clone.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 
 add_library(cpprun_flags INTERFACE)
 target_compile_options(cpprun_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
