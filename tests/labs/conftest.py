@@ -11,9 +11,9 @@ import ssh_lab
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def start(name, make, needed):
+def start(name, make, needed, kind=''):
     """A lab in build/labs; skips the test where there can be none. `make` takes its own folder and
-    that of the unpacked packages."""
+    that of the unpacked packages. Labs of the same name that run at once have different kinds."""
     if os.getuid() != 0:
         pytest.skip(f'{name} needs root: network and mount namespaces')
     missing = [program for program in needed if shutil.which(program) is None]
@@ -21,7 +21,7 @@ def start(name, make, needed):
         pytest.skip(f'{name} needs ' + ', '.join(missing))
     top = ROOT / 'build' / 'labs'
     try:
-        return make(top / f'{name}-{os.getpid()}', top / f'{name}-root')
+        return make(top / f'{name}{kind}-{os.getpid()}', top / f'{name}-root')
     except slurm_lab.Unavailable as why:
         pytest.skip(str(why))
 
@@ -40,7 +40,8 @@ def large_lab():
     """Of five nodes."""
     if str(ROOT).startswith('/tmp/'):
         pytest.skip('a Slurm lab hides /tmp, and the sources are there')
-    made = start('slurm', lambda *where: slurm_lab.SlurmLab(*where, nodes=5), slurm_lab.NEEDED)
+    made = start('slurm', lambda *where: slurm_lab.SlurmLab(*where, nodes=5), slurm_lab.NEEDED,
+                 '-large')
     yield made
     made.stop()
 
@@ -51,7 +52,7 @@ def memory_lab():
     if str(ROOT).startswith('/tmp/'):
         pytest.skip('a Slurm lab hides /tmp, and the sources are there')
     made = start('slurm', lambda *where: slurm_lab.SlurmLab(*where, nodes=1, has_memory_limit=True),
-                 slurm_lab.NEEDED)
+                 slurm_lab.NEEDED, '-memory')
     yield made
     made.stop()
 
