@@ -26,35 +26,31 @@ def start(name, make, needed, kind=''):
         pytest.skip(str(why))
 
 
-@pytest.fixture(scope='session')
-def lab():
+def slurm(kind='', **options):
+    """Starts a Slurm lab, gives it out, and stops it. `options` are those of SlurmLab."""
     if str(ROOT).startswith('/tmp/'):
         pytest.skip('a Slurm lab hides /tmp, and the sources are there')
-    made = start('slurm', slurm_lab.SlurmLab, slurm_lab.NEEDED)
+    made = start('slurm', lambda *where: slurm_lab.SlurmLab(*where, **options), slurm_lab.NEEDED,
+                 kind)
     yield made
     made.stop()
+
+
+@pytest.fixture(scope='session')
+def lab():
+    yield from slurm()
 
 
 @pytest.fixture
 def large_lab():
     """Of five nodes."""
-    if str(ROOT).startswith('/tmp/'):
-        pytest.skip('a Slurm lab hides /tmp, and the sources are there')
-    made = start('slurm', lambda *where: slurm_lab.SlurmLab(*where, nodes=5), slurm_lab.NEEDED,
-                 '-large')
-    yield made
-    made.stop()
+    yield from slurm('-large', nodes=5)
 
 
 @pytest.fixture
 def memory_lab():
     """Of one node, where Slurm limits the memory of a step."""
-    if str(ROOT).startswith('/tmp/'):
-        pytest.skip('a Slurm lab hides /tmp, and the sources are there')
-    made = start('slurm', lambda *where: slurm_lab.SlurmLab(*where, nodes=1, has_memory_limit=True),
-                 slurm_lab.NEEDED, '-memory')
-    yield made
-    made.stop()
+    yield from slurm('-memory', nodes=1, has_memory_limit=True)
 
 
 @pytest.fixture(scope='session')
