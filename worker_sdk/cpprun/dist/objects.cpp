@@ -146,8 +146,9 @@ void scatter_now(const Call& call, const at::Tensor& to, std::vector<at::Tensor>
   call.start(false, [&] { return call.pg().scatter(outputs, inputs, native); });
 }
 
-// Tells all ranks the longest length. A list that has not one object per rank is told as -1 - its
-// length, so that no rank waits for the root: Python's refuse a negative length too.
+// The root broadcasts the longest length. If its list has not one object per rank, it broadcasts -1
+// minus the length of the list instead, so that all ranks fail and none waits for the root.
+// Python's ranks refuse a negative length too.
 int64_t broadcast_longest(const Call& call, const Buffers& buffers,
                           const std::vector<std::string>& list, int root, int src) {
   int64_t longest = 0;
@@ -156,9 +157,9 @@ int64_t broadcast_longest(const Call& call, const Buffers& buffers,
     const bool is_whole = list.size() == static_cast<size_t>(call.size());
     if (!is_whole) longest = -1 - static_cast<int64_t>(list.size());
   }
-  const at::Tensor told = buffers.numbers({longest});
-  broadcast_now(call, told, root);
-  longest = told.item<int64_t>();
+  const at::Tensor sent = buffers.numbers({longest});
+  broadcast_now(call, sent, root);
+  longest = sent.item<int64_t>();
   if (longest >= 0) return checked_length(call, longest);
   call.refuse("the list of rank " + std::to_string(src) + " has " + std::to_string(-1 - longest) +
               " object(s), wanted is one for each of the " + std::to_string(call.size()) +
