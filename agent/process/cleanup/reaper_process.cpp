@@ -31,8 +31,6 @@ constexpr int kCgroupDepth = 8;
 constexpr long kScanPauseNs = 2'000'000;
 // Milliseconds between two scans while the workers must not run, but may run again.
 constexpr int kHoldPauseMs = 10;
-// From this delay on the reaper process was suspended; a busy machine delays a timer by less.
-constexpr Duration kLate = std::chrono::milliseconds(200);
 
 // Only a fault, SIGKILL or its own decision ends the reaper process.
 void ignore_signals() {
@@ -244,7 +242,8 @@ void run_reaper(const ReaperTask& task) {
   for (;;) {
     const int64_t deadline = task.page->deadline.load();
     if (deadline != acted_on && boot_now().nanoseconds() >= deadline) {
-      const bool is_late = boot_now() - Instant::from_nanoseconds(deadline) >= kLate;
+      const Duration late = boot_now() - Instant::from_nanoseconds(deadline);
+      const bool is_late = late >= limits::kReaperLateWakeup;
       if (is_late && hold_workers(task)) continue;
       kill_workers(task);
       acted_on = deadline;

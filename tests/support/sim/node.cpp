@@ -20,8 +20,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Duration kReaperLate = 200ms;  // as in the reaper process
-
 const char* how_text(agent::Finish::How how) {
   constexpr std::array kTexts{"success",  "failure",      "an error",
                               "a signal", "nothing lost", "its node unusable"};
@@ -564,7 +562,8 @@ void Node::arm_reaper() {
 
 void Node::on_reaper() {
   if (paused_at_ || !is_running() || worker_lease_deadline_ > local_now()) return;
-  if (!held_until_ && local_now() - worker_lease_deadline_ >= kReaperLate) return hold_workers();
+  const Duration late = local_now() - worker_lease_deadline_;
+  if (!held_until_ && late >= limits::kReaperLateWakeup) return hold_workers();
   if (held_until_ && context_.event_queue.now() < *held_until_) return;
   held_until_.reset();
   worker_lease_deadline_ = Instant::never();
