@@ -7,6 +7,8 @@ import sys
 import pytest
 from launches import SLOWEST
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+from nodes_etcd import EtcdJob, make_etcd  # noqa: F401
+from tls_peers import write_secret
 
 CTL = BIN / 'cpprunctl'
 TOKEN = 'a token that nobody guesses'
@@ -62,8 +64,9 @@ class Reader:
 def writers(cluster):  # noqa: F811
     """Nodes of two workers that write log files."""
 
-    def start(nodes=(0, 1), nnodes=2, restarts=0, up=None, flags=('--redirects=3',), **env):
-        job = Job(cluster, nnodes, restarts=restarts)
+    def start(nodes=(0, 1), nnodes=2, restarts=0, up=None, flags=('--redirects=3',), etcd=None,
+              **env):
+        job = EtcdJob(cluster, etcd, nnodes) if etcd else Job(cluster, nnodes, restarts=restarts)
         for node in nodes:
             job.agent(node, *flags, f'--log-dir={cluster.tmp}/logs{node}', nproc=2,
                       program=PROGRAM, CPPRUN_ADMIN_TOKEN=TOKEN, **env)
@@ -133,6 +136,30 @@ def test_all_lines_of_all_nodes_once_until_the_job_ends(writers, cluster, reads)
         for rank in range(4):
             assert lines_of(text, rank) == expected(1), rank
             assert text.count(f'[{rank}]: err 1\n') == 1
+
+
+def test_with_a_job_secret(writers, cluster, reads):  # noqa: F811
+    secret = f'--secret-file={write_secret(cluster.tmp / "secret")}'
+    job = writers(flags=('--redirects=3', secret))
+    text = reads(job.run_id, '--endpoint', f'127.0.0.1:{job.port}', secret).ends()
+    for rank in range(4):
+        assert lines_of(text, rank) == expected(1, last=False)
+    reader = reads(job.run_id, '--endpoint', f'127.0.0.1:{job.port}')
+    assert reader.ends(1) == '' and 'TLS' in reader.err()
+    end(cluster)
+
+
+def test_at_a_coordinator_that_etcd_elected(writers, cluster, reads, make_etcd):  # noqa: F811
+    job = writers(etcd=make_etcd().wait())
+    by_name = reads('--follow', job.run_id)
+    address, port = job.leader()
+    text = reads(job.run_id, '--endpoint', f'{address}:{port}').ends()
+    for rank in range(4):
+        assert lines_of(text, rank) == expected(1, last=False)
+    end(cluster)
+    text = by_name.ends()
+    for rank in range(4):
+        assert lines_of(text, rank) == expected(1)
 
 
 def test_without_follow_it_ends_at_once(writers, cluster, reads):  # noqa: F811

@@ -1,0 +1,190 @@
+// read_log_files(): parts of real files of a round, and their gaps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "agent/daemon/services/log_file_server.hpp"
+#include "common/limits/log_files.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace cpprun {
+namespace {
+
+namespace fs = std::filesystem;
+
+using control::LogGap;
+using control::LogPart;
+using control::LogReply;
+using control::LogRequest;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class LogFilesTest : public testing::Test {
+ protected:
+  LogFilesTest() : logs_{RoundNumber(3), 4, 2, temp_.path() + "/attempt_0"} {
+    for (int rank = 0; rank < 2; ++rank) fs::create_directories(folder(rank));
+  }
+
+  std::string folder(int rank) const { return logs_.folder + "/" + std::to_string(rank); }
+  std::string out(int rank) const { return folder(rank) + "/stdout.log"; }
+  static void append(const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::app) << text;
+  }
+  // Reads, and asks for what follows the next time.
+  LogReply read() {
+    LogReply reply = read_log_files(logs_, request_);
+    for (const LogPart& part : reply.parts) {
+      const auto index = static_cast<size_t>(part.stream);
+      if (request_.offsets.size() <= index) {
+        request_.offsets.resize(index + 1);
+        request_.files.resize(index + 1);
+      }
+      request_.offsets[index] = part.offset + static_cast<int64_t>(part.bytes.size());
+      request_.files[index] = part.file;
+    }
+    return reply;
+  }
+
+  test::TempFolder temp_;
+  RoundLogs logs_;
+  LogRequest request_;
+};
+
+TEST_F(LogFilesTest, ReadsWhatIsNew) {
+  append(out(0), "one\n");
+  append(folder(1) + "/stderr.log", "problem\n");
+  LogReply reply = read();
+  EXPECT_EQ(reply.round, RoundNumber(3));
+  EXPECT_EQ(reply.base_rank, 4);
+  EXPECT_TRUE(reply.has_files);
+  EXPECT_FALSE(reply.has_more);
+  ASSERT_THAT(reply.parts, SizeIs(2));
+  EXPECT_EQ(reply.parts[0].stream, 0);
+  EXPECT_EQ(reply.parts[0].bytes, "one\n");
+  EXPECT_EQ(reply.parts[1].stream, 3);
+  EXPECT_EQ(reply.parts[1].bytes, "problem\n");
+
+  EXPECT_THAT(read().parts, IsEmpty());
+  append(out(0), "two\n");
+  reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(1));
+  EXPECT_EQ(reply.parts[0].offset, 4);
+  EXPECT_EQ(reply.parts[0].bytes, "two\n");
+}
+
+TEST_F(LogFilesTest, AJobWithoutLogFilesSaysSo) {
+  logs_.folder.clear();
+  const LogReply reply = read();
+  EXPECT_FALSE(reply.has_files);
+  EXPECT_THAT(reply.parts, IsEmpty());
+}
+
+TEST_F(LogFilesTest, ALargeFileComesInPartsThatFitIntoAFrame) {
+  std::string whole;
+  while (whole.size() < 3 * limits::kLogReplyBytes) {
+    whole += "line " + std::to_string(whole.size()) + "\n";
+  }
+  append(out(0), whole);
+  std::string got;
+  bool has_more = true;
+  for (int i = 0; i < 100 && has_more; ++i) {
+    const LogReply reply = read();
+    has_more = reply.has_more;
+    size_t bytes = 0;
+    for (const LogPart& part : reply.parts) {
+      EXPECT_LE(part.bytes.size(), limits::kLogPartBytes);
+      bytes += part.bytes.size();
+      got += part.bytes;
+    }
+    EXPECT_LE(bytes, limits::kLogReplyBytes);
+  }
+  EXPECT_EQ(got, whole);
+}
+
+// A stream that is written all the time does not keep the others waiting.
+TEST_F(LogFilesTest, EachStreamGetsAShareOfAReply) {
+  for (int rank = 0; rank < 2; ++rank) append(out(rank), std::string(1 << 20, 'x'));
+  const LogReply reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(2));
+  EXPECT_GT(reply.parts[0].bytes.size(), 0U);
+  EXPECT_EQ(reply.parts[0].bytes.size(), reply.parts[1].bytes.size());
+}
+
+TEST_F(LogFilesTest, TheLastLinesOnly) {
+  append(out(0), "one\ntwo\nthree\nincomplete");
+  append(out(1), "only\n");
+  request_.lines = 2;
+  const LogReply reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(2));
+  EXPECT_EQ(reply.parts[0].bytes, "three\nincomplete");
+  EXPECT_EQ(reply.parts[1].bytes, "only\n");
+}
+
+TEST_F(LogFilesTest, NoLinesOfThePast) {
+  append(out(0), "old\n");
+  request_.lines = 0;
+  LogReply reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(1));
+  EXPECT_EQ(reply.parts[0].bytes, "");
+  append(out(0), "new\n");
+  reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(1));
+  EXPECT_EQ(reply.parts[0].bytes, "new\n");
+}
+
+TEST_F(LogFilesTest, ATruncatedFileIsAGap) {
+  append(out(0), "one\ntwo\n");
+  read();
+  fs::resize_file(out(0), 0);
+  append(out(0), "new\n");
+  const LogReply reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(1));
+  EXPECT_EQ(reply.parts[0].gap, LogGap::Truncated);
+  EXPECT_EQ(reply.parts[0].offset, 0);
+  EXPECT_EQ(reply.parts[0].bytes, "new\n");
+}
+
+TEST_F(LogFilesTest, AReplacedFileIsAGap) {
+  append(out(0), "one\n");
+  read();
+  append(folder(0) + "/new", "other\n");
+  fs::rename(folder(0) + "/new", out(0));
+  const LogReply reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(1));
+  EXPECT_EQ(reply.parts[0].gap, LogGap::Replaced);
+  EXPECT_EQ(reply.parts[0].bytes, "other\n");
+}
+
+TEST_F(LogFilesTest, ARemovedFileIsAGap) {
+  append(out(0), "one\n");
+  read();
+  fs::remove(out(0));
+  const LogReply reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(1));
+  EXPECT_EQ(reply.parts[0].gap, LogGap::Removed);
+  EXPECT_EQ(reply.parts[0].offset, 4);
+}
+
+// A folder or a FIFO in place of a file must not stop the reader.
+TEST_F(LogFilesTest, WhatIsNoFileIsNotRead) {
+  fs::create_directory(out(0));
+  ASSERT_EQ(::mkfifo(out(1).c_str(), 0600), 0);
+  EXPECT_THAT(read().parts, IsEmpty());
+}
+
+TEST_F(LogFilesTest, AFolderThatALaterRoundHasRenamedIsFound) {
+  append(out(0), "one\n");
+  fs::rename(logs_.folder, logs_.folder + ".round_3");
+  fs::create_directories(folder(0));
+  append(out(0), "of the next round\n");
+  const LogReply reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(1));
+  EXPECT_EQ(reply.parts[0].bytes, "one\n");
+}
+
+}  // namespace
+}  // namespace cpprun
