@@ -169,7 +169,7 @@ void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
   if (state_ == State::Running && is_late && !awaits_answer(now))
     stop_past_worker_lease(Duration{}, effects);
   const bool is_longer = worker_lease_.on_pong(message.seq, message.worker_lease);
-  if (is_longer) resume_wait_.on_lease(now, worker_lease_.deadline());
+  if (is_longer && now < worker_lease_.deadline()) resume_wait_.end();
   ping_sooner(now);
   if (!is_longer || !is_leased()) return;
   const bool may_run = needs_worker_lease() && !lease_killed_;  // a later deadline ends SIGSTOP
@@ -283,7 +283,7 @@ void Agent::stop_past_worker_lease(Duration grace, Effects& effects) {
 void Agent::on_worker_failed(Instant now, const WorkerExit& end, Effects& effects) {
   if (is_drained_ || state_ != State::Running) return;
   // The agent was frozen, and the reaper process killed the workers (R11).
-  if ((is_leased() && now >= worker_lease_.deadline()) || resume_wait_.is_excused(now, end))
+  if (is_leased() && now >= worker_lease_.deadline())
     return stop_past_worker_lease(Duration{}, effects);
   // Stop the other workers at once, without waiting for the coordinator. A worker that exits with
   // kStoppedResumable shows that another node drains; the coordinator's Stop is on its way, and the

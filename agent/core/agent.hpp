@@ -105,6 +105,12 @@ class Agent {
   // A worker has failed; on_worker_exit() with its last lines follows. The agent stops the other
   // workers at once, because the lines may take limits::kLastLinesTimeout.
   void on_worker_failed(Instant now, const WorkerExit& end, Effects& effects);
+  // The reaper process killed the workers at the deadline before the one of the last
+  // SetWorkerLease: only this agent was suspended. The round cannot go on, and one of them may
+  // outlive SIGKILL.
+  void on_workers_killed(Instant, Effects& effects) {
+    if (state_ == State::Running) stop_past_worker_lease(Duration{}, effects);
+  }
   void on_worker_exit(Instant now, const WorkerExit& end, Effects& effects);
   // All workers are reaped, no process of theirs is left, and their output is written.
   void on_all_workers_gone(Instant now, Effects& effects);

@@ -9,7 +9,6 @@
 
 #include <chrono>
 
-#include "common/failure/worker_exit.hpp"
 #include "common/limits/suspension.hpp"
 #include "common/time.hpp"
 
@@ -27,26 +26,10 @@ class ResumeWait {
   bool is_open(Instant now) const { return now < ends_at_; }
   void end() { ends_at_ = Instant(); }
 
-  // The worker lease was extended to `deadline`.
-  void on_lease(Instant now, Instant deadline) {
-    if (!is_open(now) || deadline <= now) return;
-    end();
-    resumed_at_ = now;
-  }
-  // If only the agent was suspended, the reaper process has killed the workers at the deadline, and
-  // the agent may learn this after the lease was extended. Such an exit is no failure.
-  bool is_excused(Instant now, const WorkerExit& end) const {
-    return end.exit_code == -kSigKill && now < resumed_at_ + kExitDelay;
-  }
-
  private:
-  static constexpr int kSigKill = 9;  // cores include no header of the operating system
   static constexpr Duration kLate = std::chrono::seconds(1);
-  // An agent that runs again reads exits from before within this time.
-  static constexpr Duration kExitDelay = std::chrono::seconds(1);
 
   Instant ends_at_;
-  Instant resumed_at_ = Instant() - kExitDelay;
 };
 
 }  // namespace cpprun::agent

@@ -100,8 +100,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void carry_out(const agent::EndSaving& effect) { host_->end_saving(effect.signal); }
   void carry_out(const agent::ReservePort&);
   void carry_out(const agent::SetWorkerLease& effect) {
-    reaper_->set_deadline(effect.deadline);
     worker_lease_deadline_ = effect.deadline;
+    if (reaper_->set_deadline(effect.deadline)) runner_->run(&agent::Agent::on_workers_killed);
   }
   void carry_out(const agent::FirstFailure& effect) {
     event_recorder_->first_failure(reporter_->first_failure(effect));

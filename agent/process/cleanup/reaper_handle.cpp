@@ -78,12 +78,15 @@ Status ReaperHandle::renew() {
   return pidfd_.is_open() ? Status() : system_error("reaper process: its handle", errno);
 }
 
-void ReaperHandle::set_deadline(Instant deadline) {
-  page_->deadline.store(deadline.nanoseconds());
-  // The reaper process wakes before that and reads it.
-  if (deadline.nanoseconds() >= page_->wakes_at.load()) return;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
+bool ReaperHandle::set_deadline(Instant deadline) {
+  const int64_t former = page_->deadline.exchange(deadline.nanoseconds());
+  const bool has_killed = page_->killed_at.load() == former;
+  // Else the reaper process wakes before that and reads it.
+  if (deadline.nanoseconds() < page_->wakes_at.load()) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
+  }
+  return has_killed;
 }
 
 // The reaper process holds no state, so SIGKILL is safe.

@@ -27,8 +27,9 @@ class ReaperHandle {
                                                      const std::string& cgroup);
   ~ReaperHandle();  // kills and reaps the reaper process
 
-  // The end of the worker lease; Instant::never(): the agent needs none. Any thread may call it.
-  void set_deadline(Instant deadline);
+  // The end of the worker lease; Instant::never(): the agent needs none. Returns whether the reaper
+  // process has killed the workers at the former one. One thread at a time may call it.
+  bool set_deadline(Instant deadline);
 
   // Readable when the reaper process itself has died; the owner then calls renew(), which forks
   // another one.

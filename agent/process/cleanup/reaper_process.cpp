@@ -245,6 +245,8 @@ void run_reaper(const ReaperTask& task) {
       const Duration late = boot_now() - Instant::from_nanoseconds(deadline);
       const bool is_late = late >= limits::kReaperLateWakeup;
       if (is_late && hold_workers(task)) continue;
+      task.page->killed_at.store(deadline);
+      if (task.page->deadline.load() != deadline) continue;
       kill_workers(task);
       acted_on = deadline;
     }

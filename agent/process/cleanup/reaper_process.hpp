@@ -17,6 +17,10 @@ namespace cpprun {
 struct ReaperPage {
   std::atomic<int64_t> deadline{INT64_MAX};  // written by the agent
   std::atomic<int64_t> wakes_at{0};          // written by the reaper process
+  // The deadline at which it kills or has killed the workers. It stores this before it reads
+  // `deadline` once more: either it sees that the agent has extended that, or the agent, which
+  // reads this afterwards, sees the kill.
+  std::atomic<int64_t> killed_at{0};
   // Progress of a scan of /proc: the process that is being examined, and whether the scan killed
   // one.
   std::atomic<int> looked_at{0};

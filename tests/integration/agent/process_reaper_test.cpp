@@ -171,6 +171,8 @@ TEST_F(ReaperTest, KillsOnlyTheWorkersAtTheDeadline) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
   EXPECT_FALSE(end_of(0).is_stopped_by_us);
   EXPECT_TRUE(is_alive(reaper->pid()));
+  EXPECT_TRUE(reaper->set_deadline(boot_now() + 600s));
+  EXPECT_FALSE(reaper->set_deadline(Instant::never()));
 }
 
 // It was suspended past the deadline, as the agent may have been. Where this process runs too late
@@ -185,9 +187,10 @@ TEST_F(ReaperTest, AfterASuspensionItStopsTheWorkersUntilTheDeadlineIsExtended) 
     const int pid = wait_reported(name);
     suspend_past_deadline(*reaper);
     run_until([&] { return !is_alive(pid) || is_stopped(pid); });
-    reaper->set_deadline(boot_now() + 600s);
+    const bool has_killed = reaper->set_deadline(boot_now() + 600s);
     run_until([&] { return !is_alive(pid) || !is_stopped(pid); });
     is_in_time = is_alive(pid);
+    EXPECT_NE(has_killed, is_in_time);
     reaper->set_deadline(boot_now());
     run_until_quiet();
     ends_.clear();
@@ -216,7 +219,8 @@ TEST_F(ReaperTest, AnExtendedDeadlineDelaysTheKill) {
     Instant deadline = Instant::never();
     for (int i = 0; i < 10 && is_in_time; ++i) {
       const Instant extended = boot_now() + ahead;
-      reaper->set_deadline(extended);
+      const bool has_killed = reaper->set_deadline(extended);
+      EXPECT_FALSE(has_killed && boot_now() < deadline);
       is_in_time = boot_now() < deadline;
       deadline = extended;
       loop_.run_for(ahead / 2);

@@ -148,6 +148,7 @@ void Node::carry_out(const agent::SetWorkerLease& effect) {
   worker_lease_deadline_ = effect.deadline;
   if (held_until_ && effect.deadline > local_now()) end_hold();
   arm_reaper();
+  report_reaper_kill();
 }
 
 void Node::carry_out(const agent::LogEvent& effect) {
@@ -567,7 +568,8 @@ void Node::on_reaper() {
   if (held_until_ && context_.event_queue.now() < *held_until_) return;
   held_until_.reset();
   worker_lease_deadline_ = Instant::never();
-  if (live_workers() > 0) trace("its reaper process kills the workers");
+  has_reaper_killed_ = live_workers() > 0;
+  if (has_reaper_killed_) trace("its reaper process kills the workers");
   kill_workers(kKillDuration);
 }
 

@@ -215,6 +215,10 @@ class Node final : public Program {
   void reap();
   void arm_reaper();
   void on_reaper();
+  void report_reaper_kill() {
+    if (std::exchange(has_reaper_killed_, false))
+      run_core([this](Instant now, agent::Effects& e) { core_.on_workers_killed(now, e); });
+  }
   void hold_workers();
   void end_hold();
   void count_live();
@@ -248,6 +252,7 @@ class Node final : public Program {
   std::vector<Worker> workers_;
   Instant worker_lease_deadline_ =
       Instant::never();                // the reaper process's deadline, in the host's time
+  bool has_reaper_killed_ = false;     // at the former deadline
   std::optional<Instant> held_until_;  // true time: the reaper process stops the workers until then
   std::optional<Instant> killed_at_;   // true time: when its agent first sent SIGKILL
   Duration stuck_after_{};             // from then on

@@ -391,9 +391,38 @@ TEST_F(Agent, R11_APongReadTooLateAlsoMakesItNoFailure) {
   passes(1s);  // the second ping is sent; then the agent is frozen, and the pong stays unread
   now = now + 3500ms;
   is_granted(4s);
+  are_killed_by_reaper();
   worker_ends(0, -9);
   EXPECT_EQ(said<control::Failed>(), nullptr);
   expect_state(State::Stopping);
+}
+
+// Only this agent was suspended. A worker may outlive SIGKILL, so that no exit comes.
+TEST_F(Agent, R11_ALeaseThatComesAfterTheReapersKillDoesNotKeepTheRound) {
+  runs();
+  now = now + 60s;
+  forget();
+  passes(0s);
+  expect_state(State::Running);
+  is_granted(4s);
+  expect_state(State::Running);
+  EXPECT_TRUE(stops.empty());
+  are_killed_by_reaper();
+  expect_state(State::Stopping);
+  ASSERT_FALSE(stops.empty());
+  EXPECT_EQ(stops.back().grace, 0s);
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+}
+
+TEST_F(Agent, R11_AKillAfterTheEndOfTheRoundChangesNothing) {
+  runs();
+  is_stopped(1);
+  all_quiet();
+  expect_state(State::Stopped);
+  forget();
+  are_killed_by_reaper();
+  expect_state(State::Stopped);
+  EXPECT_TRUE(stops.empty());
 }
 TEST_F(Agent, R11_AWorkerKilledByTheReaperIsNoFailure) {
   runs();

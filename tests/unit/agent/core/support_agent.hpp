@@ -156,6 +156,9 @@ class AgentTest : public testing::Test {
   }
   // The worker reports its steps, and has made none; before its exit.
   void makes_no_step(int64_t local_rank) { core.on_no_step(LocalRank(local_rank)); }
+  void are_killed_by_reaper() {
+    call([&](agent::Effects& e) { core.on_workers_killed(now, e); });
+  }
   void all_quiet() {
     call([&](agent::Effects& e) { core.on_all_workers_gone(now, e); });
   }
