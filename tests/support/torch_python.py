@@ -7,11 +7,13 @@ from launches import ROOT
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 
 
-def training_env(modules='torch,numpy', python=PYTHON, **more):
+def training_env(modules='torch,numpy', python=PYTHON, are_forked=None, **more):
     """The environment of a job whose workers import these modules. They are forked from a process
     that has imported them, because imports take nine tenths of the CPU time of such tests. With
-    CPPRUN_ALL they are spawned, as by default."""
+    CPPRUN_ALL they are spawned, as by default, unless `are_forked` says otherwise."""
     env = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': str(python)}
-    if 'CPPRUN_ALL' not in os.environ:
+    if are_forked is None:
+        are_forked = 'CPPRUN_ALL' not in os.environ
+    if are_forked:
         env['PET_PRELOAD'] = modules
     return {**env, **more}
