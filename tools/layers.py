@@ -81,6 +81,7 @@ ARROWS = {
         'common/machine',
         'common/thread',
         'rendezvous/protocol/worker',
+        'snapshot_files/archive',  # its crc32
     },
     'agent/daemon': {
         'common',

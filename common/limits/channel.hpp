@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "common/time.hpp"
 
@@ -16,7 +17,10 @@ inline constexpr size_t kWorkerConnectionsInAll = 64;  // of all workers of a ro
 // Messages read from one connection per kChannelPause. A save sends two and takes a millisecond.
 inline constexpr int kWorkerMessages = 64;
 inline constexpr int kWorkerLastMessages =
-    1'024;                                      // read after an exit; a socket holds a few hundred
+    1'024;  // read after an exit; a socket holds a few hundred
+// Of one request for checksums: the agent computes them within a second, also on a busy machine.
+inline constexpr uint64_t kChecksumBytes = 256 << 20;
+inline constexpr size_t kChecksumBlock = 256 << 10;  // read at a time; fits into a second cache
 inline constexpr int kArenaMemoryPercent = 50;  // of the usable memory; training needs the rest
 inline constexpr int kChannelBurst = 64;  // connections refused before the loop does other work
 // After a burst, or without free descriptors: bounds the load that peers can cause.

@@ -1,5 +1,5 @@
-"""What a worker of cpprun_worker.Snapshot takes from the memory of its node: it is verified, and
-does not change with later saves.
+"""The memory of cpprun_worker.Snapshot: what a worker takes from it is verified, and does not
+change with later saves; its checksums, and how files are written from it.
 """
 
 import pytest
@@ -19,11 +19,12 @@ def killed():
 """
 
 
-def run(jobs, code, n=1):
-    """The output of ranks that are killed once."""
+def run(jobs, code, n=1, restarts=1):
+    """The output of ranks that are killed so often."""
     path = jobs.folder / 'script.py'
     path.write_text(START + code + "\nprint('done', flush=True)\nos._exit(0)\n")
-    flags = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=1', '--snapshot-dir=runs')
+    limit = f'--max-restarts={restarts}'
+    flags = ('--standalone', f'--nproc-per-node={n}', limit, '--snapshot-dir=runs')
     job = jobs.cpprun(*flags, path, env=training_env())
     assert job.done() == 0, job.output
     assert job.out.count('done') == n
@@ -112,3 +113,56 @@ assert state.source == 'disk'
     said = "step 1 in memory can't be used (rank 0: the copy in memory can't be used: its checksum"
     assert said in output, output
     assert '; fell back one to step-1' in output
+
+
+def test_checksums_are_those_of_zlib_and_come_from_the_agent(jobs):
+    code = """
+import zlib
+from cpprun_worker._snapshot import arena, checksums
+memory = arena.Arena.own(3 << 20)
+size = len(memory.view)
+memory.view[:] = os.urandom(size)
+ranges = [(0, size), (1, 100), (4096, 1 << 20), (17, 200_000), (size, 0), (size - 70_000, 70_000)]
+expected = [zlib.crc32(memory.view[at : at + each]) for at, each in ranges]
+agent, answers = cpprun_worker._own_agent(), []
+request = agent.request_checksums
+def recorded(asked):
+    answers.append(request(asked))
+    return answers[-1]
+agent.request_checksums = recorded
+for limits in (256 << 20, 256), (1 << 20, 256), (256 << 20, 2):
+    checksums.CHECKSUM_BYTES, checksums.CHECKSUM_RANGES = limits
+    assert memory.crc32s(ranges) == expected
+assert len(answers) > 5 and None not in answers
+assert request([(0, size + 1)]) is None  # the agent refuses
+agent.request_checksums = lambda asked: None
+assert memory.crc32s(ranges) == expected
+"""
+    run(jobs, code, restarts=0)
+
+
+def test_big_writes_bypass_the_page_cache(jobs):
+    """Where offset and memory allow it; the bytes are the same everywhere."""
+    code = """
+import mmap
+from cpprun_worker._snapshot import files
+memory = mmap.mmap(-1, (5 << 20) + 123)
+memory[:] = os.urandom(len(memory))
+ordinary, pwrite = [], os.pwrite
+def recorded(descriptor, content, at):
+    done = pwrite(descriptor, content, at)
+    if descriptor != output._direct:
+        ordinary.append(done)
+    return done
+os.pwrite = recorded
+for at, begin, is_fit in (0, 0, True), (4096, 0, True), (100, 0, False), (8192, 1, False):
+    output, ordinary[:] = files.OutputFile(f'out-{at}-{begin}', True), []
+    part = memoryview(memory)[begin:]
+    output.write_at(at, part)
+    output.sync()
+    assert open(output.path, 'rb').read()[at:] == part
+    is_supported = output._direct is not None and output._direct >= 0
+    assert sum(ordinary) == (len(part) % 4096 if is_fit and is_supported else len(part))
+    output.close()
+"""
+    run(jobs, code, restarts=0)

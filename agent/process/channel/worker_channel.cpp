@@ -64,7 +64,8 @@ WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& n
       listener_(loop),
       pause_(loop, [this] { watch_listener(); }),
       next_turn_(loop, [this] { resume_reading(); }),
-      arenas_(std::move(arenas)) {
+      arenas_(std::move(arenas)),
+      checksums_(loop) {
   UniqueFd socket = listen_abstract(name, SOCK_SEQPACKET, kBacklog);
   if (!socket.is_open()) return;
   listener_.assign(socket.release());
@@ -480,6 +481,33 @@ bool WorkerChannel::on(Peer& peer, const channel::Released& released) {
   const Worker& worker = workers_.at(peer.local_rank);
   if (released.step < -1 || worker.regroups_by != peer.id || !worker.is_regrouping) return false;
   if (events_.on_released) events_.on_released(peer.local_rank, released.step);
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::ChecksumRequest& request) {
+  const uint32_t number = request.request_id;
+  const auto refuse = [&](const std::string& why) {
+    return answer(peer, channel::Checksums{number, false, why});
+  };
+  if (peer.is_summing) return refuse("the checksums of an earlier request are not there yet");
+  Result<Arenas::View> arena = arenas_->view(peer.local_rank);
+  if (!arena) return refuse(arena.error().text);
+  const auto reply = [this, id = peer.id, number](const Result<std::vector<uint32_t>>& crcs) {
+    const auto asker = peers_.find(id);  // the peer may have gone meanwhile
+    if (asker == peers_.end()) return;
+    asker->second.is_summing = false;
+    channel::Checksums given{number, crcs.ok(), {}};
+    if (crcs) {
+      given.text.assign(reinterpret_cast<const char*>(crcs->data()),
+                        crcs->size() * sizeof(uint32_t));
+    } else {
+      given.text = crcs.error().text;
+    }
+    answer(asker->second, given);
+  };
+  const Status ok = checksums_.compute(std::move(*arena), request.ranges, reply);
+  if (!ok) return refuse(ok.error().text);
+  peer.is_summing = true;
   return true;
 }
 

@@ -1,7 +1,7 @@
 // WorkerChannel: the agent's socket for its workers, an abstract unix socket. The channel accepts
 // connections of processes in a live worker's session. Such a process gets the worker's page and
-// arena, may report that the worker is ready or why it ends, and asks for permission to commit a
-// snapshot. Bytes: rendezvous/protocol/worker/worker_channel.hpp, memory:
+// arena and its checksums, may report that the worker is ready or why it ends, and asks for
+// permission to commit a snapshot. Bytes: rendezvous/protocol/worker/worker_channel.hpp, memory:
 // rendezvous/protocol/worker/worker_page.hpp, arenas.hpp.
 //
 // Idle connections cost nothing. The channel closes the connection of a stranger or after an
@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/process/channel/arena_checksums.hpp"
 #include "agent/process/channel/arenas.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
 #include "common/lifetime.hpp"
@@ -123,6 +124,7 @@ class WorkerChannel {
     uint32_t version = 0;  // of its Hello; 0: none came yet
     int messages = 0;      // in this turn
     Instant turn_ends{};
+    bool is_summing = false;  // waits for checksums
   };
 
   const WorkerPage* page_of(int local_rank) const;
@@ -154,6 +156,7 @@ class WorkerChannel {
   bool on(Peer& peer, const channel::FirstStep& first);
   bool on(Peer& peer, const channel::Elastic& elastic);
   bool on(Peer& peer, const channel::Released& released);
+  bool on(Peer& peer, const channel::ChecksumRequest& request);
   // Only agents send these.
   bool on(Peer&, const channel::Hello&) { return false; }
   bool on(Peer&, const channel::Page&) { return false; }
@@ -161,6 +164,7 @@ class WorkerChannel {
   bool on(Peer&, const channel::Permission&) { return false; }
   bool on(Peer&, const channel::Regroup&) { return false; }
   bool on(Peer&, const channel::NewRound&) { return false; }
+  bool on(Peer&, const channel::Checksums&) { return false; }
   bool send_to_elastic(int local_rank, const channel::Message& message,
                        std::span<const int> descriptors);
   void report_milestone(WorkerMilestone milestone, int local_rank);
@@ -177,6 +181,7 @@ class WorkerChannel {
   uint64_t next_peer_ = 0;
   std::vector<uint64_t> throttled_;  // peers that used up their turn
   const std::shared_ptr<Arenas> arenas_;
+  ArenaChecksums checksums_;
   int64_t newest_snapshot_ = 0;  // of this round
   int rejected_ = 0;             // since the last pause
   bool is_stopping_ = false;

@@ -86,6 +86,8 @@ void walk(auto&, Of<Elastic> auto&) {}
 void walk(auto&, Of<Regroup> auto&) {}
 void walk(auto& body, Of<Released> auto& m) { body(m.step); }
 void walk(auto&, Of<NewRound> auto&) {}
+void walk(auto& body, Of<ChecksumRequest> auto& m) { body(m.request_id, m.ranges); }
+void walk(auto& body, Of<Checksums> auto& m) { body(m.request_id, m.is_given, m.text); }
 
 // A message's type on the wire is its index in the variant.
 template <size_t... kTypes>
@@ -128,6 +130,7 @@ Result<Message> decode(std::span<const uint8_t> bytes) {
 std::optional<uint32_t> request_id_of(const Message& message) {
   if (const auto* arena = std::get_if<Arena>(&message)) return arena->request_id;
   if (const auto* leave = std::get_if<Permission>(&message)) return leave->request_id;
+  if (const auto* given = std::get_if<Checksums>(&message)) return given->request_id;
   return std::nullopt;
 }
 

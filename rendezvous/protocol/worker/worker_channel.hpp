@@ -23,7 +23,7 @@ inline constexpr size_t kMessageBytes = 20 + limits::kWorkerReportBytes;
 
 // A worker's first message. The agent identifies the worker by its session. The agent's version is
 // in the page: from 2 on it supports the messages after Report, from 3 on Resumed to Began, from 4
-// on FirstStep, from 5 on Elastic to NewRound.
+// on FirstStep, from 5 on Elastic to NewRound, from 7 on ChecksumRequest.
 struct Hello {
   uint32_t version = kVersion;
 };
@@ -112,9 +112,23 @@ struct Released {
 // "NAME=value" or "NAME" for one to remove, each with a zero byte behind it; stdout; stderr.
 struct NewRound {};
 
-using Message = std::variant<Hello, Page, Ready, Report, ArenaRequest, PeerArenaRequest, Arena,
-                             CommitRequest, Permission, Snapshot, Resumed, FaultPermitRequest,
-                             Began, FirstStep, Elastic, Regroup, Released, NewRound>;
+// A worker requests the crc32s of ranges of its arena. `ranges`: for each its first byte and its
+// bytes, 8 bytes each; at most limits::kChecksumBytes in all. One request at a time.
+struct ChecksumRequest {
+  uint32_t request_id = 0;
+  std::string ranges;
+};
+// The reply. `text`: the crc32 of each range, 4 bytes each, or why there are none.
+struct Checksums {
+  uint32_t request_id = 0;
+  bool is_given = false;
+  std::string text;
+};
+
+using Message =
+    std::variant<Hello, Page, Ready, Report, ArenaRequest, PeerArenaRequest, Arena, CommitRequest,
+                 Permission, Snapshot, Resumed, FaultPermitRequest, Began, FirstStep, Elastic,
+                 Regroup, Released, NewRound, ChecksumRequest, Checksums>;
 
 // Cuts texts to limits::kWorkerReportBytes.
 std::string encode(const Message& message);

@@ -12,7 +12,7 @@
 namespace cpprun {
 
 inline constexpr uint32_t kWorkerPageMagic = 0x50525043;  // "CPRP"
-inline constexpr uint32_t kWorkerPageVersion = 6;         // 4: the same fields as 3
+inline constexpr uint32_t kWorkerPageVersion = 7;         // 4, 7: the fields of the version before
 // On this signal a worker with a stack file writes its stack into that file. Real-time signal 50 is
 // unused by libraries.
 inline constexpr int kStackSignal = 50;

@@ -4,11 +4,13 @@
 #include "common/limits/channel.hpp"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -16,9 +18,11 @@
 #include <cstring>
 #include <future>
 #include <mutex>
+#include <span>
 #include <thread>
 
 #include "cpprun/worker/internal/agent_socket.hpp"
+#include "snapshot_files/archive/crc32.hpp"
 #include "tests/support/server_fixture.hpp"
 
 namespace cpprun {
@@ -335,6 +339,77 @@ TEST_F(WorkerChannelTest, AnInvalidMessageEndsTheConnection) {
   say(twice, hello);
   EXPECT_TRUE(is_hung_up_on(twice));
   EXPECT_TRUE(is_alive());
+}
+
+std::string range(uint64_t at, uint64_t bytes) {
+  std::string text(16, '\0');
+  std::memcpy(text.data(), &at, 8);
+  std::memcpy(text.data() + 8, &bytes, 8);
+  return text;
+}
+
+channel::Checksums checksums_of(const AgentSocket& agent, const std::string& ranges) {
+  const auto answer = agent.request(channel::ChecksumRequest{.ranges = ranges});
+  return answer ? std::get<channel::Checksums>(answer->message) : channel::Checksums{};
+}
+
+TEST_F(WorkerChannelTest, ComputesChecksumsOfTheWorkersArena) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  EXPECT_EQ(checksums_of(agent, range(0, 1)).text, "local rank 3 keeps nothing in memory");
+  const size_t bytes = 2 * limits::kChecksumBlock + 100;  // more than one block
+  const auto arena = agent.request(channel::ArenaRequest{.bytes = bytes});
+  ASSERT_TRUE(arena);
+  const std::string content(bytes, 'a');
+  ASSERT_EQ(::pwrite(arena->descriptor(), content.data(), bytes, 0), static_cast<ssize_t>(bytes));
+  const channel::Checksums given =
+      checksums_of(agent, range(0, bytes) + range(1, 3) + range(bytes, 0));
+  ASSERT_TRUE(given.is_given) << given.text;
+  const auto crc_of = [](const std::string& text) {
+    return archive::crc32(std::as_bytes(std::span(text)));
+  };
+  std::array<uint32_t, 3> crcs{};
+  ASSERT_EQ(given.text.size(), sizeof crcs);
+  std::memcpy(crcs.data(), given.text.data(), sizeof crcs);
+  EXPECT_THAT(crcs, testing::ElementsAre(crc_of(content), crc_of("aaa"), 0));
+}
+
+TEST_F(WorkerChannelTest, RefusesChecksumsOfImpossibleRanges) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  const auto arena = agent.request(channel::ArenaRequest{.bytes = 4 << 20});
+  ASSERT_TRUE(arena);
+  const uint64_t all = std::get<channel::Arena>(arena->message).bytes;
+  for (const std::string& ranges :
+       {std::string(), std::string("x"), range(0, 1) + "x", range(all, 1), range(0, all + 1),
+        range(1, all), range(UINT64_MAX, 1), range(1, UINT64_MAX), range(UINT64_MAX, UINT64_MAX)}) {
+    const channel::Checksums refused = checksums_of(agent, ranges);
+    EXPECT_FALSE(refused.is_given);
+    EXPECT_NE(refused.text, "");
+  }
+  std::string much;
+  for (uint64_t sum = 0; sum <= limits::kChecksumBytes; sum += all) much += range(0, all);
+  EXPECT_EQ(checksums_of(agent, much).text, "too many bytes at once");
+  EXPECT_TRUE(checksums_of(agent, range(0, all)).is_given);
+}
+
+// The rest of its requests wait in its socket, and cost no thread each.
+TEST_F(WorkerChannelTest, ComputesChecksumsForOneRequestAtATime) {
+  UniqueFd fd = raw();
+  say(fd, channel::encode(channel::Hello{}));
+  say(fd, channel::encode(channel::ArenaRequest{1, 32 << 20}));
+  for (uint32_t id = 2; id < 5; ++id) {
+    ASSERT_TRUE(say(fd, channel::encode(channel::ChecksumRequest{id, range(0, 32 << 20)})));
+  }
+  int given = 0, refused = 0;
+  uint8_t bytes[channel::kMessageBytes];
+  while (given + refused < 3) {
+    const ssize_t size = ::recv(fd.get(), bytes, sizeof bytes, 0);
+    ASSERT_GT(size, 0);
+    const auto message = channel::decode({bytes, static_cast<size_t>(size)});
+    ASSERT_TRUE(message);
+    const auto* checksums = std::get_if<channel::Checksums>(&*message);
+    if (checksums != nullptr) ++(checksums->is_given ? given : refused);
+  }
+  EXPECT_EQ(given, 1);
 }
 
 TEST_F(WorkerChannelTest, ThrottlesAFloodingWorker) {

@@ -24,6 +24,7 @@ HELLO, PAGE, READY, REPORT, ARENA_REQUEST, PEER_ARENA_REQUEST, ARENA = range(7)
 COMMIT_REQUEST, PERMISSION, SNAPSHOT, RESUMED = range(7, 11)
 FAULT_PERMIT_REQUEST, BEGAN, FIRST_STEP = range(11, 14)
 ELASTIC, REGROUP, RELEASED, NEW_ROUND = range(14, 18)
+CHECKSUM_REQUEST, CHECKSUMS = range(18, 20)
 
 MESSAGE_BYTES = 20 + 4096
 PAGE_BYTES = 4096
@@ -31,6 +32,9 @@ PAGE_MAGIC = 0x50525043
 STEPS_OF_MEAN = 8  # steps over which the step time is averaged
 CONNECT_TAKES = 2  # seconds
 ANSWER_TAKES = 10
+# Of one request for checksums: the agent answers within a second.
+CHECKSUM_RANGES = 256
+CHECKSUM_BYTES = 256 << 20
 
 # Fields of the page: index of 8-byte words for 64-bit fields, of 4-byte words for the others.
 STEP, COLLECTIVES, HEARTBEAT_NS, STEP_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 9, 10, 13, 24, 32
@@ -374,6 +378,18 @@ class Agent:
         """The same of another worker of this node, which may write meanwhile. What is written here
         stays here."""
         return self._map(PEER_ARENA_REQUEST, struct.pack('=I', local_rank), mmap.ACCESS_COPY)
+
+    def request_checksums(self, ranges):
+        """The crc32 of each range (offset, bytes) of this rank's arena; None: the agent computes
+        none now. At most CHECKSUM_RANGES, of CHECKSUM_BYTES in all."""
+        if self._version < 7:
+            return None
+        body = b''.join(struct.pack('=QQ', *each) for each in ranges)
+        answer, descriptors, why = self._request(CHECKSUM_REQUEST, body, CHECKSUMS)
+        _close_all(descriptors)
+        if why or len(answer) != 4 + 4 * len(ranges) or answer[:4] != struct.pack('=I', 1):
+            return None
+        return struct.unpack(f'={len(ranges)}I', answer[4:])
 
     def _map(self, kind, body, access):
         if self._version < 2:

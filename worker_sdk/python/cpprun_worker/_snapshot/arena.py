@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import cpprun_worker
 
-from .archive import align_up
+from . import checksums
+from .archive import BLOCK, align_up
 
 _MAGIC = 0x31544F4C53525043  # "CPRSLOT1"
 _EMPTY, _WRITING, _STAGED, _COMPLETE = range(4)
 _HEAD = 4096  # bytes
-_ALIGNMENT = 64
+_ALIGNMENT = BLOCK  # of slots, so that files can be written from them without the page cache
 # Index of 8-byte words: of the first record, of each further one, and within a record.
 _RECORDS, _RECORD = 8, 9
 _STATE, _NUMBER, _OFFSET, _BYTES, _CRC, _STEP, _ROUND, _RANK, _WORLD = range(9)
@@ -92,6 +93,11 @@ class Arena:
         if memory is None:
             raise OSError(f'local rank {local_rank} keeps nothing in memory')
         return cls(memory, True)
+
+    def crc32s(self, ranges):
+        """Of each range (offset, bytes): by the agent if this is its memory of this rank."""
+        agent = cpprun_worker._own_agent() if self.is_agents else None
+        return checksums.crc32s(self.view, ranges, agent)
 
     def touch(self):
         """Lets the kernel make all pages, huge ones where it can: a copy into pages that are not

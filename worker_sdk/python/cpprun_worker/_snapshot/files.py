@@ -19,6 +19,8 @@ import threading
 import time
 import zlib
 
+from .archive import BLOCK
+
 CURES = {
     errno.ENOSPC: 'free some there, keep fewer snapshots, or name another folder',
     errno.EDQUOT: 'free some there, keep fewer snapshots, or name another folder',
@@ -32,6 +34,7 @@ CURES = {
     errno.EMFILE: 'raise the limit of open files (ulimit -n)',
 }
 WRITE_MOST = 16 << 20  # bytes of one write
+DIRECT_FROM = 1 << 20  # smaller writes gain nothing by bypassing the page cache
 _STEP_NAME = re.compile(r'step-(0|[1-9][0-9]{0,18})\Z')
 _DRAFT_NAME = re.compile(r'\..+\.([0-9a-f]{16})\.tmp\Z')
 _LEFT_NAME = re.compile(r'left-step-(?:0|[1-9][0-9]{0,18})\.[0-9a-f]{16}\Z')
@@ -237,10 +240,12 @@ def is_locked(path):
 
 
 class OutputFile:
-    """A file of a draft that this process writes."""
+    """A file of a draft that this process writes. Big writes bypass the page cache where the file
+    system allows it: a copy into the cache costs a training as much as the copy of its state."""
 
     def __init__(self, path, is_new):
         self.path = path
+        self._direct = None  # the same file with O_DIRECT; -1: not supported
         flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if is_new else os.O_NOFOLLOW)
         with errors_of('create' if is_new else 'open', path):
             self._descriptor = os.open(path, flags, 0o666)
@@ -253,19 +258,43 @@ class OutputFile:
 
     def write_at(self, offset, content):
         view = memoryview(content)
+        if len(view) >= DIRECT_FROM and offset % BLOCK == 0:
+            done = self._write_directly(offset, view[: len(view) // BLOCK * BLOCK])
+            view, offset = view[done:], offset + done
         while view:
             with errors_of('write', self.path):
                 done = os.pwrite(self._descriptor, view[:WRITE_MOST], offset)
             view, offset = view[done:], offset + done
+
+    def _write_directly(self, offset, blocks):
+        """The bytes written. An error ends it early, for example with memory or a file system that
+        does not support it: the ordinary write continues there, and reports the error."""
+        if self._direct is None:
+            try:
+                self._direct = os.open(self.path, os.O_WRONLY | os.O_DIRECT | os.O_NOFOLLOW)
+            except OSError:
+                self._direct = -1
+        done = 0
+        while self._direct >= 0 and done < len(blocks):
+            try:
+                put = os.pwrite(self._direct, blocks[done : done + WRITE_MOST], offset + done)
+            except OSError:
+                return done
+            done += put
+            if put % BLOCK or not put:
+                return done
+        return done
 
     def sync(self):
         with errors_of('bring to the disk', self.path):
             os.fdatasync(self._descriptor)
 
     def close(self):
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        direct, self._direct = self._direct, -1
+        descriptor, self._descriptor = self._descriptor, -1
+        for each in (direct, descriptor):
+            if each is not None and each >= 0:
+                os.close(each)
 
 
 def _allocate(descriptor, size):

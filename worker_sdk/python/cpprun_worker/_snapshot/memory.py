@@ -1,10 +1,9 @@
 """The shard of this rank in an arena: its parts of the shared files, its own file, and an index of
 them. Together the shards of a folder's ranks are the whole snapshot.
 
-A slot's content: parts and pickles, each aligned to 64 bytes, the index as JSON, quick_sum() of all
-that, and the length of the index (8 bytes each). A slot names the folder that it belongs to. The
-first folder of a process gets the arena that outlives it; Snapshots of other folders have memory
-that ends with the process.
+A slot's content: parts and pickles, aligned to 64 bytes, big parts to blocks, the index as JSON,
+and its length (8 bytes). A slot names the folder that it belongs to. The first folder of a process
+gets the arena that outlives it; Snapshots of other folders have memory that ends with the process.
 """
 
 from __future__ import annotations
@@ -19,15 +18,14 @@ from typing import NamedTuple
 import torch
 
 from . import state_pickle
-from .archive import BIG, Plan, align_up, crc32, crc32_combine, plan_parts
+from .archive import BIG, BLOCK, Plan, align_up, crc32, crc32_combine, plan_parts
 from .arena import Arena, Label, Slots, arena_bytes
 from .manifest import MODEL, SHARDED_METADATA, is_sharded_file
-from .quick_sum import quick_sum
 from .state_pickle import StateWriter
 from .training_state import StagedFile
 
 _ALIGNMENT = 64
-_TAIL = 16  # bytes of a slot behind the index
+_TAIL = 8  # bytes of a slot behind the index
 _first_owner: list[str] = []
 _lock = threading.Lock()
 
@@ -64,7 +62,7 @@ class Shard:
         """Assigns places from `at` on; returns where they end."""
         for i, part in enumerate(self.parts):
             if part.writer == self._place:
-                at = align_up(at, _ALIGNMENT)
+                at = align_up(at, BLOCK if part.size >= BIG else _ALIGNMENT)
                 self.parts[i] = part._replace(in_slot=at)
                 at += part.size
         self.pickle_in_slot = align_up(at, _ALIGNMENT)
@@ -158,7 +156,7 @@ class Staged:
         self.own = Shard(contents.own, 1, 0)
         self.sharded = ShardedShard(contents.sharded) if contents.sharded else None
         self.files = [*self.shared, *filter(None, [self.sharded]), self.own]
-        self.content = memoryview(b'')
+        self.content, self.slot_at = memoryview(b''), 0  # of the slot in the arena
 
     def lay_out(self, owner):
         """Returns (where the index begins, the index)."""
@@ -171,18 +169,20 @@ class Staged:
     def part(self, part):
         return self.content[part.in_slot : part.in_slot + part.size]
 
-    def checksum(self):
-        """crc32 of the slot; also sets those of the parts, which the files need: one pass."""
+    def checksum(self, crc32s):
+        """crc32 of the slot; also sets those of the parts, which the files need: one pass.
+        `crc32s` returns those of ranges (offset, bytes) of the slot."""
         crc, done = 0, 0
-        for file in self.files:
-            for i, part in file.mine():
-                crc = crc32(self.content[done : part.in_slot], crc)
-                content = self.part(part)
-                own = file.crcs[i] = crc32(content)
-                # Below this size combining costs more than a second pass.
-                is_big = part.size >= BIG
-                crc = crc32_combine(crc, own, part.size) if is_big else crc32(content, crc)
-                done = part.in_slot + part.size
+        mine = [(file, i, part) for file in self.files for i, part in file.mine()]
+        own = crc32s([(part.in_slot, part.size) for _, _, part in mine])
+        for (file, i, part), file.crcs[i] in zip(mine, own):
+            crc = crc32(self.content[done : part.in_slot], crc)
+            # Below this size combining costs more than a second pass.
+            if part.size >= BIG:
+                crc = crc32_combine(crc, file.crcs[i], part.size)
+            else:
+                crc = crc32(self.part(part), crc)
+            done = part.in_slot + part.size
         return crc32(self.content[done:], crc)
 
 
@@ -192,7 +192,7 @@ class Index:
     def __init__(self, content):
         self.content = content
         try:
-            self.sum, length = struct.unpack('<QQ', content[-_TAIL:])
+            (length,) = struct.unpack('<Q', content[-_TAIL:])
             if length > len(content) - _TAIL:
                 raise ValueError('its index is too long')
             index = content[len(content) - _TAIL - length : -_TAIL]
@@ -254,14 +254,17 @@ class Memory:
             file.copy(into)
             content[file.pickle_in_slot : file.pickle_in_slot + len(file.pickle)] = file.pickle
         content[index_at : index_at + len(index)] = index
-        content[-_TAIL:] = struct.pack('<QQ', 0, len(index))
-        staged.content = content
+        content[-_TAIL:] = struct.pack('<Q', len(index))
+        staged.content, staged.slot_at = content, at
 
     def staged(self, staged):
-        """The slot is filled: sets its checksums. Workers verify the quick one, agents the crc32.
-        """
-        staged.content[-_TAIL:-8] = struct.pack('<Q', quick_sum(staged.content[:-_TAIL]))
-        self._slots.staged(staged.checksum())
+        """The slot is filled: sets its checksum."""
+        at = staged.slot_at
+        self._slots.staged(
+            staged.checksum(
+                lambda ranges: self._arena.crc32s([(at + each, size) for each, size in ranges])
+            )
+        )
 
     def complete(self, step):
         """Requires: all ranks have staged the step."""
@@ -290,11 +293,12 @@ class Memory:
         rank verifies its own."""
         indexes = []
         for member in group.members:
-            slot, content = self._slot_of(label._replace(rank=member), ranks)
+            arena, slot = self._slot_of(label._replace(rank=member), ranks)
+            content = arena.view[slot.at : slot.at + slot.size]
             index = Index(content)
             if index.owner != self._owner or indexes and len(index.files) != len(indexes[0].files):
                 raise ShardError("the copy in memory can't be used: it is another Snapshot's")
-            if member == label.rank and quick_sum(content[:-_TAIL]) != index.sum:
+            if member == label.rank and arena.crc32s([(slot.at, slot.size)]) != [slot.crc]:
                 raise ShardError("the copy in memory can't be used: its checksum differs")
             indexes.append(index)
         loaded = {}
@@ -309,12 +313,12 @@ class Memory:
         return loaded
 
     def _slot_of(self, label, ranks):
-        """(slot, content), in a mapping to read: what a program changes there stays its own."""
+        """(arena, slot), in a mapping to read: what a program changes there stays its own."""
         is_here = self._arena is not None and not self._arena.is_agents
         arena = self._arena if is_here else _arena_of(ranks, label.rank)
         for slot in Slots(arena).all():
             if slot.label == label:
-                return slot, arena.view[slot.at : slot.at + slot.size]
+                return arena, slot
         raise ShardError(f'the copy in memory of rank {label.rank} is gone')
 
 

@@ -77,13 +77,24 @@ TEST(WorkerChannel, FaultMessagesSurviveEncoding) {
   EXPECT_EQ(began.epoch, 3);
 }
 
+TEST(WorkerChannel, ChecksumMessagesSurviveEncoding) {
+  const auto request =
+      std::get<ChecksumRequest>(*decoded(encode(ChecksumRequest{4, "16 bytes a range"})));
+  EXPECT_EQ(request.request_id, 4u);
+  EXPECT_EQ(request.ranges, "16 bytes a range");
+  const auto given = std::get<Checksums>(*decoded(encode(Checksums{5, true, "crcs"})));
+  EXPECT_EQ(given.request_id, 5u);
+  EXPECT_TRUE(given.is_given);
+  EXPECT_EQ(given.text, "crcs");
+}
+
 TEST(WorkerChannel, RejectsABodyCutInAnyField) {
   constexpr size_t kHead = 8;  // magic number and kind
   for (const Message& message :
        {Message(Hello{}), Message(Page{}), Message(ArenaRequest{}), Message(PeerArenaRequest{}),
         Message(Arena{1, 2, {}}), Message(CommitRequest{}), Message(Permission{}),
         Message(Snapshot{}), Message(Resumed{}), Message(FaultPermitRequest{}), Message(Began{}),
-        Message(FirstStep{})}) {
+        Message(FirstStep{}), Message(ChecksumRequest{}), Message(Checksums{})}) {
     const std::string whole = encode(message);
     EXPECT_TRUE(decoded(whole).ok()) << message.index();
     size_t refused = 0;
@@ -97,6 +108,7 @@ TEST(WorkerChannel, RejectsABodyCutInAnyField) {
 TEST(WorkerChannel, AnswersNameTheirRequest) {
   EXPECT_EQ(request_id_of(*decoded(encode(Arena{9, 0, {}}))), 9u);
   EXPECT_EQ(request_id_of(*decoded(encode(Permission{8, false, {}}))), 8u);
+  EXPECT_EQ(request_id_of(*decoded(encode(Checksums{7, false, {}}))), 7u);
   EXPECT_FALSE(request_id_of(ArenaRequest{7}).has_value());
   EXPECT_FALSE(request_id_of(Ready{}).has_value());
 }
