@@ -1,5 +1,7 @@
 #include "common/failure/worker_exit.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -16,21 +18,43 @@ namespace {
 // File time stamps lag by up to one kernel tick: the file was written at most this much later.
 constexpr int64_t kTickUs = 10'000;
 
-WallTime first_death(const std::vector<WorkerExit>& ends) {
+// The agent may learn of a death so much later than it happened, and of several at once.
+constexpr int64_t kNoticeUs = 100'000;
+
+bool is_failure(const WorkerExit& end) { return !end.is_success(); }
+
+bool is_killed(const WorkerExit& end) { return end.exit_code == -SIGKILL && !end.is_stopped_by_us; }
+
+// The first death that `has_kind`; INT64_MAX: there is none.
+WallTime first_death(const std::vector<WorkerExit>& ends, bool (*has_kind)(const WorkerExit&)) {
   WallTime first{INT64_MAX};
   for (const WorkerExit& end : ends) {
-    if (!end.is_success()) first = std::min(first, end.ended_at_wall);
+    if (has_kind(end)) first = std::min(first, end.ended_at_wall);
   }
   return first;
 }
 
+struct FirstDeaths {
+  explicit FirstDeaths(const std::vector<WorkerExit>& ends)
+      : any(first_death(ends, is_failure)), by_kill(first_death(ends, is_killed)) {}
+  WallTime any;
+  WallTime by_kill;
+};
+
 // The time of this failure, for the order of failures. The stamp in an error file counts only if
 // the file was written before the first death: a later file describes a consequence. The file of
 // the worker that died first was written before.
-WallTime failure_time(const WorkerExit& end, WallTime first) {
+//
+// SIGKILL is no consequence of another worker's error. So a file from about the time of such a
+// death is a consequence of it, even if the agent reads that worker's exit first.
+WallTime failure_time(const WorkerExit& end, const FirstDeaths& first) {
   if (!end.error || !end.error->stamp) return end.ended_at_wall;
-  const bool is_before = end.ended_at_wall == first ||
-                         end.error->file_time.microseconds <= first.microseconds - kTickUs;
+  const WallTime written = end.error->file_time;
+  const bool has_kill = first.by_kill.microseconds != INT64_MAX;
+  const bool is_early = written.microseconds <= first.by_kill.microseconds - kNoticeUs;
+  if (has_kill && !is_early && !is_killed(end))
+    return std::max(end.ended_at_wall, WallTime{first.by_kill.microseconds + 1});
+  const bool is_before = end.ended_at_wall == first.any || written <= first.any;
   return is_before ? std::min(*end.error->stamp, end.ended_at_wall) : end.ended_at_wall;
 }
 
@@ -146,7 +170,7 @@ size_t root_cause_index(const std::vector<WorkerExit>& ends) {
   if (auto hung = std::find_if(ends.begin(), ends.end(), is_hang); hung != ends.end()) {
     return static_cast<size_t>(hung - ends.begin());
   }
-  WallTime first = first_death(ends);
+  const FirstDeaths first(ends);
   size_t root = ends.size();
   bool root_has_cause = false;  // then ends without a cause of their own do not replace it
   for (size_t i = 0; i < ends.size(); ++i) {

@@ -161,10 +161,15 @@ class RandomKills:
             while time.monotonic() < until and not self.has_ended():
                 if number % 2 and self.is_saving():
                     break
+            # The lines may be those of other ranks.
+            poll(lambda rank=rank: self.has_ended() or self.has_started(rank))
             if self.has_ended() or number == most:
                 return
             kill(self.job.worker(rank))
             self.count += 1
+
+    def has_started(self, rank):
+        return f'[rank {rank}] started as process ' in self.job.output
 
     def has_ended(self):
         return self.job.process.poll() is not None

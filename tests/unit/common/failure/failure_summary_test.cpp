@@ -73,9 +73,24 @@ TEST(RootCause, OfTwoAtOneTimeIsTheOneReportedFirst) {
 
 TEST(RootCause, AnErrorWrittenBeforeTheFirstDeathCountsWithItsOwnTime) {
   const WorkerExit first = ended(0, 1, 100'000);
-  EXPECT_EQ(root_cause_index({first, with_error(ended(1, 1, 110'000), 80'000, 90'000)}), 1U);
-  EXPECT_EQ(root_cause_index({first, with_error(ended(1, 1, 110'000), 80'000, 90'001)}), 0U)
-      << "files are stamped by a clock that is behind";
+  EXPECT_EQ(root_cause_index({first, with_error(ended(1, 1, 110'000), 80'000, 100'000)}), 1U);
+  EXPECT_EQ(root_cause_index({first, with_error(ended(1, 1, 110'000), 80'000, 100'001)}), 0U);
+}
+
+// The agent stopped it before its own exit.
+TEST(RootCause, AnErrorWrittenBeforeTheFirstDeathCountsWithoutAnExitOfItsOwn) {
+  WorkerExit stopped = with_error(ended(1, -15, 110'000), 80'000, 100'000);
+  stopped.is_stopped_by_us = true;
+  EXPECT_EQ(root_cause_index({ended(0, 1, 100'000), stopped}), 1U);
+}
+
+// A busy agent learns of a death later than the peer that writes an error.
+TEST(RootCause, AnErrorFromAboutTheTimeOfAKillIsAConsequence) {
+  const WorkerExit killed = ended(0, -9, 200'000);
+  EXPECT_EQ(root_cause_index({killed, with_error(ended(1, 1, 210'000), 80'000, 100'001)}), 0U);
+  EXPECT_EQ(root_cause_index({killed, with_error(ended(1, 1, 210'000), 80'000, 100'000)}), 1U);
+  EXPECT_EQ(root_cause_index({with_error(ended(1, 1, 190'000), 80'000, 180'000), killed}), 1U)
+      << "the agent reads both exits at once, in any order";
 }
 
 TEST(RootCause, AnErrorFileOfTheFirstDeadPrecedesTheDeath) {
