@@ -7,7 +7,7 @@
 #include <torch/torch.h>
 
 #include "cpprun/dist/collectives.hpp"
-#include "cpprun/dist/collectives/work_state.hpp"
+#include "tests/sdk/dist/hand_work.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -16,24 +16,6 @@ using namespace std::chrono_literals;
 using Kind = Work::State::Kind;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-// Like Gloo's collectives; `waits` counts the waiting callers.
-class HandWork : public c10d::Work {
- public:
-  bool wait(std::chrono::milliseconds timeout) override {
-    ++waits;
-    return c10d::Work::wait(timeout);
-  }
-  void abort() override {
-    is_aborted = true;
-    finish();
-  }
-  void end(std::exception_ptr error = nullptr) { finish(std::move(error)); }
-  int sourceRank() const override { return 3; }
-
-  std::atomic<int> waits = 0;
-  std::atomic<bool> is_aborted = false;
-};
 
 // Completes only inside wait, and may be waited for once, like Gloo's sends and receives.
 class WaitedOnceWork : public HandWork {
@@ -45,22 +27,6 @@ class WaitedOnceWork : public HandWork {
     return !is_aborted;
   }
 };
-
-struct Made {
-  template <class Native>
-  static Made make(c10::intrusive_ptr<Native> native, Kind kind,
-                   std::function<void()> finish = {}) {
-    auto group = std::make_shared<ProcessGroup::State>();
-    return {group, Work(std::make_shared<Work::State>(kind, "call in group", group,
-                                                      std::move(native), std::move(finish)))};
-  }
-  std::shared_ptr<ProcessGroup::State> group;
-  Work work;
-};
-
-std::exception_ptr broken() {
-  return std::make_exception_ptr(std::runtime_error("Connection closed by peer [::1]:5"));
-}
 
 TEST(AsyncWork, AnEmptyWorkIsDone) {
   Work work;
