@@ -37,10 +37,14 @@ Work::State::State(Kind kind, std::string where, std::shared_ptr<ProcessGroup::S
 
 Work::State::~State() {
   if (watcher_.joinable()) {
-    if (!has_ended()) watched_->abort();
+    if (!has_ended() && is_point_to_point()) watched_->abort();
     watcher_.join();
   }
-  if (native_ && kind_ != Kind::Polled) group_->health.keep(std::move(native_));
+  if (native_ && is_point_to_point()) group_->health.keep(std::move(native_));
+}
+
+bool Work::State::is_point_to_point() const {
+  return kind_ == Kind::WaitedOnce || kind_ == Kind::FromAnybody;
 }
 
 bool Work::State::has_ended() const {

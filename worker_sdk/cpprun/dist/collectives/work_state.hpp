@@ -18,8 +18,9 @@ namespace cpprun::dist {
 struct Work::State {
  public:
   // Gloo's sends and receives end only inside wait(), which may be called once; a receive from any
-  // rank knows its source afterwards. All other works can be polled.
-  enum class Kind { Polled, WaitedOnce, FromAnybody };
+  // rank knows its source afterwards. Gloo's reduce_scatter ends inside wait() too, cannot be
+  // aborted, and keeps itself alive. All other works can be polled.
+  enum class Kind { Polled, WaitedOnce, FromAnybody, EndsInWait };
 
   // `native` null: c10d has ended the work already. `finish` runs once, after success, in the first
   // thread that sees the end. `group` null: the work of a callback, whose errors stay as they are.
@@ -43,6 +44,7 @@ struct Work::State {
   std::exception_ptr reported(const std::exception_ptr& error) const;
   void continue_native();
   bool has_ended() const;
+  bool is_point_to_point() const;
   void end_with(std::exception_ptr error);
   void start_watcher();
 
