@@ -7,7 +7,7 @@
 #include <torch/torch.h>
 
 #include "cpprun/dist/collectives.hpp"
-#include "cpprun/dist/collectives/work_state.hpp"
+#include "tests/sdk/dist/hand_work.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -16,24 +16,6 @@ using namespace std::chrono_literals;
 using Kind = Work::State::Kind;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-// Like Gloo's collectives; `waits` counts the waiting callers.
-class HandWork : public c10d::Work {
- public:
-  bool wait(std::chrono::milliseconds timeout) override {
-    ++waits;
-    return c10d::Work::wait(timeout);
-  }
-  void abort() override {
-    is_aborted = true;
-    finish();
-  }
-  void end(std::exception_ptr error = nullptr) { finish(std::move(error)); }
-  int sourceRank() const override { return 3; }
-
-  std::atomic<int> waits = 0;
-  std::atomic<bool> is_aborted = false;
-};
 
 // Completes only inside wait, and may be waited for once, like Gloo's sends and receives.
 class WaitedOnceWork : public HandWork {
@@ -45,22 +27,6 @@ class WaitedOnceWork : public HandWork {
     return !is_aborted;
   }
 };
-
-struct Made {
-  template <class Native>
-  static Made make(c10::intrusive_ptr<Native> native, Kind kind,
-                   std::function<void()> finish = {}) {
-    auto group = std::make_shared<ProcessGroup::State>();
-    return {group, Work(std::make_shared<Work::State>(kind, "call in group", group,
-                                                      std::move(native), std::move(finish)))};
-  }
-  std::shared_ptr<ProcessGroup::State> group;
-  Work work;
-};
-
-std::exception_ptr broken() {
-  return std::make_exception_ptr(std::runtime_error("Connection closed by peer [::1]:5"));
-}
 
 TEST(AsyncWork, AnEmptyWorkIsDone) {
   Work work;
@@ -163,6 +129,43 @@ TEST(AsyncWork, DroppingAnUnfinishedCollectiveLeavesItToTheBackend) {
   EXPECT_EQ(native->waits, 0);
 }
 
+// Ends only inside wait and has no abort, like Gloo's reduce_scatter.
+class EndsInWaitWork : public c10d::Work {
+ public:
+  bool wait(std::chrono::milliseconds) override {
+    is_open.wait(false);
+    return true;
+  }
+  void open() {
+    is_open = true;
+    is_open.notify_all();
+  }
+
+ private:
+  std::atomic<bool> is_open = false;
+};
+
+TEST(AsyncWork, ReportsTheEndOfAWorkThatEndsInWait) {
+  auto native = c10::make_intrusive<EndsInWaitWork>();
+  int finished = 0;
+  auto made = Made::make(native, Kind::EndsInWait, [&] { ++finished; });
+  EXPECT_FALSE(made.work.wait_for(5ms));
+  EXPECT_THROW(made.work.then([] {}), DistUnsupportedError);
+  native->open();
+  EXPECT_TRUE(made.work.wait_for(5min));
+  EXPECT_EQ(finished, 1);
+}
+
+TEST(AsyncWork, DroppingAWorkThatEndsInWaitWaitsForItsWatcher) {
+  auto native = c10::make_intrusive<EndsInWaitWork>();
+  auto made = Made::make(native, Kind::EndsInWait);
+  EXPECT_FALSE(made.work.is_completed());
+  native->open();
+  made.work = Work();
+  EXPECT_EQ(native.use_count(), 1u);
+  EXPECT_EQ(made.group->health.broken(), "");
+}
+
 InitOptions alone() {
   InitOptions options;
   options.backend = "gloo";
@@ -178,6 +181,10 @@ TEST(AsyncWork, WrapsGlooWork) {
   auto work = all_reduce(x, ReduceOp::AVG, {.async_op = true});
   EXPECT_TRUE(work.wait_for(10s));
   EXPECT_TRUE(at::equal(x, torch::arange(6, at::kFloat).reshape({2, 3})));
+  const auto part = torch::zeros({6});
+  auto scattered = reduce_scatter_tensor(part, x, ReduceOp::SUM, {.async_op = true});
+  EXPECT_TRUE(scattered.wait_for(5min));
+  EXPECT_TRUE(at::equal(part, x.flatten()));
   for (int i = 0; i < 100; ++i) all_reduce(torch::ones({1000}), ReduceOp::SUM, {.async_op = true});
 }
 

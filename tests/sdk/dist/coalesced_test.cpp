@@ -1,5 +1,5 @@
-// batch_isend_irecv over a backend that makes one operation of all, as NCCL does. No GPU is needed:
-// a backend of the test stands in for it.
+// batch_isend_irecv and the coalesced collectives over a backend that makes one operation of all,
+// as NCCL does. No GPU is needed: a backend of the test stands in for it.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -39,8 +39,30 @@ class CoalescingBackend : public c10d::Backend {
     return ended();
   }
 
+  Pointer allreduce_coalesced(Tensors& tensors,
+                              const c10d::AllreduceCoalescedOptions& options) override {
+    reduced.push_back({tensors.size(), options.reduceOp.op_ == c10d::ReduceOp::AVG});
+    for (const at::Tensor& each : tensors) each.add_(1);
+    return ended();
+  }
+  Pointer allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions&) override {
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].copy_(inputs[i].repeat({2}));
+    return ended();
+  }
+  Pointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions&) override {
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].copy_(inputs[i].chunk(2)[0]);
+    return ended();
+  }
+
+  struct Reduced {
+    size_t tensors;
+    bool is_average;
+  };
   bool is_open = false;
   Tensors received;
+  std::vector<Reduced> reduced;
 
  private:
   static Pointer ended() { return c10::make_intrusive<EndedWork>(); }
@@ -85,6 +107,30 @@ TEST_F(Coalesced, RefusesBeforeItStarts) {
                                  group()),
                DistUnsupportedError);
   EXPECT_FALSE(backend_->is_open);
+}
+
+TEST_F(Coalesced, ReducesAllTensorsInOneCallWithTheBackendsAverage) {
+  const at::Tensor transposed = torch::zeros({3, 2}).t();
+  const at::Tensor plain = torch::zeros({2});
+  all_reduce_coalesced({transposed, plain}, ReduceOp::AVG, {.group = group()});
+  ASSERT_EQ(backend_->reduced.size(), 1U);
+  EXPECT_EQ(backend_->reduced[0].tensors, 2U);
+  EXPECT_TRUE(backend_->reduced[0].is_average);
+  EXPECT_TRUE(at::equal(transposed, torch::ones({2, 3})));
+  EXPECT_TRUE(at::equal(plain, torch::ones({2})));
+}
+
+TEST_F(Coalesced, GathersAndScattersAllTensorsInOneCall) {
+  const at::Tensor all = torch::zeros({2, 2}), scalar = torch::zeros({2});
+  all_gather_into_tensor_coalesced({all, scalar}, {torch::ones({2}), torch::full({1}, 5.0)},
+                                   {.group = group()});
+  EXPECT_TRUE(at::equal(all, torch::ones({2, 2})));
+  EXPECT_TRUE(at::equal(scalar, torch::full({2}, 5.0)));
+  const at::Tensor part = torch::zeros({1}), other = torch::zeros({2});
+  auto work = reduce_scatter_tensor_coalesced({part, other}, {torch::ones({2}), torch::ones({4})},
+                                              ReduceOp::MAX, {.group = group(), .async_op = true});
+  EXPECT_TRUE(work.is_completed());
+  EXPECT_TRUE(at::equal(at::cat({part, other}), torch::ones({3})));
 }
 
 }  // namespace

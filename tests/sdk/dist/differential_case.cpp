@@ -185,6 +185,24 @@ void asynchronous() {
   for (const auto& tensor : tensors) tell("async", tensor.narrow(0, 98, 2));
 }
 
+void continuations() {
+  const double r = dist::get_rank();
+  const auto x = numbers({r + 1, 6}, at::kFloat);
+  dist::all_reduce(x, ReduceOp::SUM, {.async_op = true})
+      .then([x] { x.div_(3); })
+      .then([x] { x.add_(0.1); })
+      .wait();
+  tell("then", x);
+  auto failed = dist::all_reduce(x, ReduceOp::MAX, {.async_op = true}).then([] {
+    throw std::runtime_error("out of ideas");
+  });
+  try {
+    failed.then([x] { x.zero_(); }).wait();
+  } catch (const std::runtime_error&) {
+    tell("then failed", x);
+  }
+}
+
 void objects() {
   using nlohmann::json;
   const int r = dist::get_rank();
@@ -212,6 +230,7 @@ SDK_CASE(differential) {
     sub_groups();
     point_to_point();
     asynchronous();
+    continuations();
     objects();
     dist::barrier();
   });

@@ -41,11 +41,15 @@ void tell(const std::string& what, const std::function<void()>& f) {
   say(who + end + " | " + std::to_string(took.count()) + " s");
 }
 
-void all_reduce_twice(const std::function<void()>& between) {
+using Reduce = std::function<void(const at::Tensor&)>;
+
+void all_reduce_twice(
+    const std::function<void()>& between,
+    const Reduce& second = [](const at::Tensor& x) { dist::all_reduce(x); }) {
   const auto x = torch::ones({1 << 20});
   tell("first", [&] { dist::all_reduce(x); });
   between();
-  tell("second", [&] { dist::all_reduce(x); });
+  tell("second", [&] { second(x); });
   tell("third", [&] { dist::all_reduce(x); });
 }
 
@@ -68,6 +72,19 @@ SDK_CASE(peer_killed) {
   all_reduce_twice([] {
     if (is_rank(1)) kill(getpid(), SIGKILL);
   });
+  return 0;
+}
+
+SDK_CASE(peer_killed_before_callback) {
+  const auto group = dist::init_process_group(options_of(args));
+  const Reduce with_callback = [](const at::Tensor& x) {
+    dist::all_reduce(x, dist::ReduceOp::SUM, {.async_op = true}).then([] { say("called"); }).wait();
+  };
+  all_reduce_twice(
+      [] {
+        if (is_rank(1)) kill(getpid(), SIGKILL);
+      },
+      with_callback);
   return 0;
 }
 

@@ -75,9 +75,11 @@ def test_big_objects(ranks, size):
     assert ranks.case('dist', 3, 'big_objects', size).well().lines() == done
 
 
-@pytest.mark.parametrize('n', [2, 4])
-def test_peer_killed(n):
-    with Alone(n, 'peer_killed', 'timeout=3600000') as job:
+@pytest.mark.parametrize(
+    ('n', 'case'), [(2, 'peer_killed'), (4, 'peer_killed'), (2, 'peer_killed_before_callback')]
+)
+def test_peer_killed(n, case):
+    with Alone(n, case, 'timeout=3600000') as job:
         lines = job.end(but=[1])
     assert len(lines['second']) == n - 1
     for line in lines['second']:

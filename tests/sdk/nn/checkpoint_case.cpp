@@ -11,6 +11,7 @@ namespace cpprun::test {
 namespace {
 
 using utils::checkpoint::checkpoint;
+using utils::checkpoint::checkpoint_sequential;
 
 int computations = 0;  // of blocks
 
@@ -47,11 +48,24 @@ struct Deep : torch::nn::Module {
   torch::nn::Linear last{nullptr};
 };
 
-void train_deep(bool checkpoints, bool casts) {
-  const std::string start =
-      std::string(checkpoints ? "checkpoint " : "plain ") + (casts ? "cast " : "");
-  torch::manual_seed(7);
-  nn::parallel::DistributedDataParallel ddp(std::make_shared<Deep>(checkpoints));
+// Five blocks in a Sequential; no segments: without checkpoints.
+struct Row : torch::nn::Module {
+  explicit Row(int64_t segments) : segments_(segments) {
+    for (int i = 0; i < 5; ++i) blocks->push_back(std::make_shared<DropBlock>(12));
+    register_module("blocks", blocks);
+    last = register_module("last", torch::nn::Linear(12, 4));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    return last(segments_ == 0 ? blocks->forward(x) : checkpoint_sequential(blocks, segments_, x));
+  }
+  int64_t segments_;
+  torch::nn::Sequential blocks;
+  torch::nn::Linear last{nullptr};
+};
+
+template <class Net>
+void train_net(const std::string& start, const std::shared_ptr<Net>& net, bool casts) {
+  nn::parallel::DistributedDataParallel ddp(net);
   torch::manual_seed(20 + static_cast<uint64_t>(dist::get_rank()));  // of dropout
   torch::optim::SGD sgd(ddp.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   Batches batches(dist::get_rank());
@@ -73,6 +87,18 @@ void train_deep(bool checkpoints, bool casts) {
   say(start + "end " + rank + std::to_string(hash_of(ddp.module())));
 }
 
+void train_deep(bool checkpoints, bool casts) {
+  const std::string start =
+      std::string(checkpoints ? "checkpoint " : "plain ") + (casts ? "cast " : "");
+  torch::manual_seed(7);
+  train_net(start, std::make_shared<Deep>(checkpoints), casts);
+}
+
+void train_row(int64_t segments) {
+  torch::manual_seed(8);
+  train_net("row " + std::to_string(segments) + " ", std::make_shared<Row>(segments), false);
+}
+
 }  // namespace
 
 SDK_CASE(checkpoint) {
@@ -80,6 +106,7 @@ SDK_CASE(checkpoint) {
   train_deep(false, false);
   train_deep(true, false);
   train_deep(true, true);
+  for (const int64_t segments : {0, 1, 2, 5}) train_row(segments);
   return 0;
 }
 

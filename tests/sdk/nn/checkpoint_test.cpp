@@ -74,5 +74,58 @@ TEST(CheckpointTest, NestsAndDoesNothingWithoutGradients) {
   EXPECT_EQ(computations, 7);
 }
 
+// Functions that count their calls, each with another slope.
+class Counted {
+ public:
+  explicit Counted(size_t count) : calls(count, 0) {
+    for (size_t i = 0; i < count; ++i) {
+      functions.emplace_back([this, i](const at::Tensor& h) {
+        ++calls[i];
+        return torch::tanh(h * (1 + 0.1 * static_cast<double>(i)));
+      });
+    }
+  }
+  std::vector<int> calls;
+  std::vector<TensorFunction> functions;
+};
+
+TEST(CheckpointSequentialTest, ComputesAllSegmentsButTheLastAgain) {
+  const at::Tensor x = torch::tensor({0.3, -0.2}).requires_grad_();
+  Counted plain(7);
+  checkpoint_sequential(plain.functions, 1, x).sum().backward();
+  EXPECT_EQ(plain.calls, std::vector<int>(7, 1));
+  const at::Tensor expected = x.grad().clone();
+  x.mutable_grad().zero_();
+  Counted counted(7);
+  const at::Tensor y = checkpoint_sequential(counted.functions, 3, x);
+  EXPECT_EQ(counted.calls, std::vector<int>(7, 1));
+  y.sum().backward();
+  EXPECT_EQ(counted.calls, (std::vector<int>{2, 2, 2, 2, 1, 1, 1}));
+  EXPECT_TRUE(at::equal(x.grad(), expected));
+}
+
+TEST(CheckpointSequentialTest, TakesASequentialAndKeepsItsModules) {
+  torch::nn::Sequential model(torch::nn::Linear(3, 3), torch::nn::Dropout(0.5),
+                              torch::nn::Linear(3, 2));
+  const at::Tensor weight = model->at<torch::nn::LinearImpl>(0).weight;
+  torch::manual_seed(1);
+  at::Tensor y = checkpoint_sequential(model, 3, torch::ones({4, 3}));
+  torch::manual_seed(1);
+  const at::Tensor expected =
+      torch::autograd::grad({model->forward(torch::ones({4, 3})).sum()}, {weight})[0];
+  model = torch::nn::Sequential();
+  y.sum().backward();
+  EXPECT_TRUE(at::equal(weight.grad(), expected));
+}
+
+TEST(CheckpointSequentialTest, RefusesNumbersOfSegmentsThatDoNotFit) {
+  Counted counted(2);
+  for (const int64_t segments : {0, -1, 3}) {
+    EXPECT_THROW(checkpoint_sequential(counted.functions, segments, torch::ones({1})),
+                 std::invalid_argument);
+  }
+  EXPECT_EQ(counted.calls, (std::vector<int>{0, 0}));
+}
+
 }  // namespace
 }  // namespace cpprun::utils::checkpoint

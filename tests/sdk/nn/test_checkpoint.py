@@ -17,3 +17,7 @@ def test_equals_pythons_and_plain_training(ranks, world):
     assert values('plain', 'computations') == ['15'] * world
     assert values('checkpoint', 'computations') == ['30'] * world
     assert values('checkpoint cast', 'end') != values('plain', 'end')
+    for segments, computed_again in ((0, 0), (1, 0), (2, 2), (5, 4)):
+        assert values(f'row {segments}', 'end') == values('row 0', 'end')
+        expected = str(5 * (5 + computed_again))
+        assert values(f'row {segments}', 'computations') == [expected] * world

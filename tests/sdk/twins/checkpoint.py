@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 from ddp_nets import Batches, hash_of, mse, say
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 computations = 0
 
@@ -36,11 +36,23 @@ class Deep(torch.nn.Module):
         return self.last(x)
 
 
-def train(checkpoints, casts):
+class Row(torch.nn.Module):
+    def __init__(self, segments):
+        super().__init__()
+        self.segments = segments
+        self.blocks = torch.nn.Sequential(*(DropBlock(12) for _ in range(5)))
+        self.last = torch.nn.Linear(12, 4)
+
+    def forward(self, x):
+        if not self.segments:
+            return self.last(self.blocks(x))
+        inner = checkpoint_sequential(self.blocks, self.segments, x, use_reentrant=False)
+        return self.last(inner)
+
+
+def train(start, net, casts=False):
     global computations
-    start = ('checkpoint ' if checkpoints else 'plain ') + ('cast ' if casts else '')
-    torch.manual_seed(7)
-    ddp = torch.nn.parallel.DistributedDataParallel(Deep(checkpoints))
+    ddp = torch.nn.parallel.DistributedDataParallel(net)
     torch.manual_seed(20 + dist.get_rank())
     sgd = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
     batches = Batches(dist.get_rank())
@@ -57,8 +69,20 @@ def train(checkpoints, casts):
     say(f'{start}end {dist.get_rank()} {hash_of(ddp.module)}')
 
 
+def train_deep(start, checkpoints, casts):
+    torch.manual_seed(7)
+    train(start, Deep(checkpoints), casts)
+
+
+def train_row(segments):
+    torch.manual_seed(8)
+    train(f'row {segments} ', Row(segments))
+
+
 dist.init_process_group('gloo')
-train(False, False)
-train(True, False)
-train(True, True)
+train_deep('plain ', False, False)
+train_deep('checkpoint ', True, False)
+train_deep('checkpoint cast ', True, True)
+for number in (0, 1, 2, 5):
+    train_row(number)
 dist.destroy_process_group()

@@ -171,6 +171,24 @@ def asynchronous():
         tell('async', x[98:])
 
 
+def continuations():
+    x = numbers([dist.get_rank() + 1, 6], torch.float32)
+    future = dist.all_reduce(x, async_op=True).get_future()
+    future.then(lambda done: done.value()[0].div_(3)).then(
+        lambda done: done.value().add_(0.1)
+    ).wait()
+    tell('then', x)
+
+    def fail(_):
+        raise RuntimeError('out of ideas')
+
+    future = dist.all_reduce(x, op=ReduceOp.MAX, async_op=True).get_future()
+    try:
+        future.then(fail).then(lambda done: done.value().zero_()).wait()
+    except RuntimeError:
+        tell('then failed', x)
+
+
 def objects():
     def text(value):
         return json.dumps(value, separators=(',', ':'), sort_keys=True)
@@ -200,6 +218,7 @@ for dtype_name in TYPES:
 sub_groups()
 point_to_point()
 asynchronous()
+continuations()
 objects()
 dist.barrier()
 dist.destroy_process_group()

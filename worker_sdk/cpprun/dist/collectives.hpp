@@ -82,6 +82,23 @@ Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> input, ReduceOp o
 /// of `output`.
 Work reduce_scatter_tensor(at::Tensor output, at::Tensor input, ReduceOp op = ReduceOp::SUM,
                            const CallOptions& options = {});
+/// @{
+/// Several collectives as one call of the backend, for many small tensors: gloo sends them together
+/// (the reductions of reduce_scatter one after the other), nccl in one launch. At least one tensor;
+/// all with the dtype and on the device of the first. Otherwise as all_reduce,
+/// all_gather_into_tensor and reduce_scatter_tensor of each. Python counterparts:
+/// torch.distributed.all_reduce_coalesced, and the latter two calls within `_coalescing_manager`;
+/// C++ and Python ranks may meet. gloo has no coalescing of tensors on a GPU:
+/// DistUnsupportedError.
+Work all_reduce_coalesced(std::vector<at::Tensor> tensors, ReduceOp op = ReduceOp::SUM,
+                          const CallOptions& options = {});
+Work all_gather_into_tensor_coalesced(std::vector<at::Tensor> outputs,
+                                      std::vector<at::Tensor> inputs,
+                                      const CallOptions& options = {});
+Work reduce_scatter_tensor_coalesced(std::vector<at::Tensor> outputs,
+                                     std::vector<at::Tensor> inputs, ReduceOp op = ReduceOp::SUM,
+                                     const CallOptions& options = {});
+/// @}
 /// Sends input[r] to rank r and receives output[i] from rank i. output[i] has the shape of what
 /// rank i sends to this rank.
 Work all_to_all(std::vector<at::Tensor> output, std::vector<at::Tensor> input,

@@ -2,6 +2,8 @@
 // thread.
 #include "cpprun/dist/work.hpp"
 
+#include <ATen/ThreadLocalState.h>
+
 #include <algorithm>
 
 #include "cpprun/dist/backend/error_translation.hpp"
@@ -35,10 +37,14 @@ Work::State::State(Kind kind, std::string where, std::shared_ptr<ProcessGroup::S
 
 Work::State::~State() {
   if (watcher_.joinable()) {
-    if (!has_ended()) watched_->abort();
+    if (!has_ended() && is_point_to_point()) watched_->abort();
     watcher_.join();
   }
-  if (native_ && kind_ != Kind::Polled) group_->health.keep(std::move(native_));
+  if (native_ && is_point_to_point()) group_->health.keep(std::move(native_));
+}
+
+bool Work::State::is_point_to_point() const {
+  return kind_ == Kind::WaitedOnce || kind_ == Kind::FromAnybody;
 }
 
 bool Work::State::has_ended() const {
@@ -47,11 +53,15 @@ bool Work::State::has_ended() const {
 }
 
 void Work::State::end_with(std::exception_ptr error) {
-  if (error) group_->health.mark_broken(text_of(error));
+  if (error && group_) group_->health.mark_broken(text_of(error));
   const std::lock_guard lock(mutex_);
   error_ = std::move(error);
   has_ended_ = true;
   ended_now_.notify_all();
+}
+
+std::exception_ptr Work::State::reported(const std::exception_ptr& error) const {
+  return group_ ? translate(error, where_) : error;
 }
 
 // Blocks until the backend has ended the work, then finishes it. Requires `waiting_` to be held.
@@ -63,7 +73,7 @@ void Work::State::settle() {
     if (native_ && kind_ == Kind::FromAnybody) source_rank_ = native_->sourceRank();
     if (finish_) finish_();
   } catch (...) {
-    error = translate(std::current_exception(), where_);
+    error = reported(std::current_exception());
   }
   native_.reset();
   finish_ = nullptr;
@@ -120,6 +130,36 @@ std::exception_ptr Work::State::exception() {
   return error_;
 }
 
+// Lets `finish_` follow the backend's future. Nobody may wait for the result of then(), so an error
+// breaks the group here. Requires `waiting_` to be held.
+void Work::State::continue_native() {
+  const auto before = dist::translated(where_, [this] { return native_->getFuture(); });
+  const auto fail = [group = group_, where = where_](const std::exception_ptr& error) {
+    const auto known = translate(error, where);
+    group->health.mark_broken(text_of(known));
+    return known;
+  };
+  native_ = c10::make_intrusive<FutureWork>(continued(before, std::move(finish_), fail));
+  finish_ = nullptr;
+  is_continued_ = true;
+}
+
+NativeFuture Work::State::future() {
+  if (kind_ != Kind::Polled) {
+    throw DistUnsupportedError(where_ +
+                               ": gloo reports the end of this call to wait() only; call wait(), "
+                               "then the function");
+  }
+  const std::lock_guard turn(waiting_);
+  if (!native_ && !has_ended()) settle();
+  if (has_ended()) {
+    const std::lock_guard lock(mutex_);
+    return ended_future(error_);
+  }
+  if (group_ && !is_continued_) continue_native();
+  return native_->getFuture();
+}
+
 void Work::wait() {
   if (state_) state_->wait();
 }
@@ -131,5 +171,12 @@ bool Work::wait_for(std::chrono::milliseconds timeout) {
 bool Work::is_completed() const { return !state_ || state_->is_completed(); }
 
 std::exception_ptr Work::exception() const { return state_ ? state_->exception() : nullptr; }
+
+Work Work::then(std::function<void()> callback) const {
+  const NativeFuture before = state_ ? state_->future() : ended_future(nullptr);
+  const auto after = continued(before, at::wrapPropagateTLSState(std::move(callback)));
+  return Work(std::make_shared<State>(State::Kind::Polled, std::string(), nullptr,
+                                      c10::make_intrusive<FutureWork>(after), nullptr));
+}
 
 }  // namespace cpprun::dist

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace cpprun::utils::checkpoint {
@@ -159,6 +161,16 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
   }
 };
 
+using FunctionIterator = std::vector<TensorFunction>::const_iterator;
+
+TensorFunction one_after_the_other(FunctionIterator begin, FunctionIterator end) {
+  return [part = std::vector<TensorFunction>(begin, end)](const at::Tensor& input) {
+    at::Tensor result = input;
+    for (const TensorFunction& function : part) result = function(result);
+    return result;
+  };
+}
+
 }  // namespace
 
 std::vector<at::Tensor> checkpoint(Function function, const std::vector<at::Tensor>& inputs,
@@ -176,6 +188,35 @@ at::Tensor checkpoint(TensorFunction function, const at::Tensor& input, Checkpoi
     return std::vector<at::Tensor>{function(inputs[0])};
   };
   return checkpoint(Function(on_lists), std::vector<at::Tensor>{input}, options)[0];
+}
+
+at::Tensor checkpoint_sequential(const std::vector<TensorFunction>& functions, int64_t segments,
+                                 const at::Tensor& input, CheckpointOptions options) {
+  const auto count = static_cast<int64_t>(functions.size());
+  if (segments < 1 || segments > count) {
+    throw std::invalid_argument("checkpoint_sequential: segments is " + std::to_string(segments) +
+                                ", wanted is 1 to " + std::to_string(count) +
+                                ", the number of functions");
+  }
+  const int64_t length = count / segments;
+  auto begin = functions.begin();
+  at::Tensor result = input;
+  for (int64_t segment = 0; segment + 1 < segments; ++segment, begin += length) {
+    result = checkpoint(one_after_the_other(begin, begin + length), result, options);
+  }
+  return one_after_the_other(begin, functions.end())(result);
+}
+
+at::Tensor checkpoint_sequential(const torch::nn::Sequential& functions, int64_t segments,
+                                 const at::Tensor& input, CheckpointOptions options) {
+  std::vector<TensorFunction> calls;
+  for (const torch::nn::AnyModule& module : *functions) {
+    // A copy that is not const, because forward() is not.
+    calls.emplace_back([module = torch::nn::AnyModule(module)](const at::Tensor& x) mutable {
+      return module.forward<at::Tensor>(x);
+    });
+  }
+  return checkpoint_sequential(calls, segments, input, options);
 }
 
 }  // namespace cpprun::utils::checkpoint

@@ -147,4 +147,13 @@ Work Call::start(bool async_op, const std::function<Native()>& begin,
   return work;
 }
 
+Work Call::start_reduce_scatter(bool async_op, const at::Tensor& output,
+                                const std::function<Native()>& begin,
+                                std::function<void()> finish) const {
+  using Kind = Work::State::Kind;
+  Work work = start(is_gloo(output) ? Kind::EndsInWait : Kind::Polled, begin, std::move(finish));
+  if (!async_op) work.wait();
+  return work;
+}
+
 }  // namespace cpprun::dist

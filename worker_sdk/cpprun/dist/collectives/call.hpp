@@ -81,6 +81,10 @@ class Call {
   using Native = c10::intrusive_ptr<c10d::Work>;
   Work start(bool async_op, const std::function<Native()>& begin,
              std::function<void()> finish = {}) const;
+  // The same for reduce_scatter; `output` is one of the tensors that it writes.
+  Work start_reduce_scatter(bool async_op, const at::Tensor& output,
+                            const std::function<Native()>& begin,
+                            std::function<void()> finish) const;
   // For point-to-point calls; the caller waits.
   Work start(Work::State::Kind kind, const std::function<Native()>& begin,
              std::function<void()> finish = {}) const;

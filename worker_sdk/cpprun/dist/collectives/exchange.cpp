@@ -108,8 +108,8 @@ Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> input, ReduceOp o
   divide_afterwards(call, reduction, to[0], packing);
   auto native = call.options<c10d::ReduceScatterOptions>();
   native.reduceOp = reduction.native;
-  return call.start(
-      options.async_op, [&] { return call.pg().reduce_scatter(to, from, native); },
+  return call.start_reduce_scatter(
+      options.async_op, to[0], [&] { return call.pg().reduce_scatter(to, from, native); },
       packing.finish());
 }
 
@@ -127,8 +127,8 @@ Work reduce_scatter_tensor(at::Tensor output, at::Tensor input, ReduceOp op,
   divide_afterwards(call, reduction, to, packing);
   auto native = call.options<c10d::ReduceScatterOptions>();
   native.reduceOp = reduction.native;
-  return call.start(
-      options.async_op, [&] { return single_reduce_scatter(call.pg(), to, from, native); },
+  return call.start_reduce_scatter(
+      options.async_op, to, [&] { return single_reduce_scatter(call.pg(), to, from, native); },
       packing.finish());
 }
 

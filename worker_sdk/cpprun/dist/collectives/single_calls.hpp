@@ -1,5 +1,5 @@
-// Calls of c10d::ProcessGroup on one tensor, under the names of this version of LibTorch: the old
-// names print warnings from 2.15 on. Private to dist.
+// Calls of c10d::ProcessGroup on one tensor, and on several of them at once, under the names of
+// this version of LibTorch: the old names print warnings from 2.15 on. Private to dist.
 #pragma once
 
 #include <vector>
@@ -33,6 +33,33 @@ NativeWork single_reduce_scatter(Group& group, at::Tensor& to, at::Tensor& from,
     return group.reduce_scatter_single(to, from, options);
   } else {
     return group._reduce_scatter_base(to, from, options);
+  }
+}
+
+template <class Group>
+concept HasSinglesCoalesced = requires(Group& group, std::vector<at::Tensor>& tensors) {
+  group.all_gather_single_coalesced(tensors, tensors);
+};
+
+template <class Group>
+NativeWork single_all_gathers(Group& group, std::vector<at::Tensor>& to,
+                              std::vector<at::Tensor>& from,
+                              const c10d::AllgatherOptions& options) {
+  if constexpr (HasSinglesCoalesced<Group>) {
+    return group.all_gather_single_coalesced(to, from, options);
+  } else {
+    return group.allgather_into_tensor_coalesced(to, from, options);
+  }
+}
+
+template <class Group>
+NativeWork single_reduce_scatters(Group& group, std::vector<at::Tensor>& to,
+                                  std::vector<at::Tensor>& from,
+                                  const c10d::ReduceScatterOptions& options) {
+  if constexpr (HasSinglesCoalesced<Group>) {
+    return group.reduce_scatter_single_coalesced(to, from, options);
+  } else {
+    return group.reduce_scatter_tensor_coalesced(to, from, options);
   }
 }
 
