@@ -50,7 +50,7 @@ void Job::on_register(Instant now, SessionId session, const control::Hello& hell
   restore_from_report(now, message);
   const bool is_own = options_.embedded == hello.node.incarnation;  // it has read --state-dir
   if (message.host_records && (is_own || is_from_other_coordinator(message.assignment))) {
-    state_.hosts.learn(*message.host_records);
+    if (state_.hosts.learn(*message.host_records)) apply_exclusions(effects);
   }
   Node& node = add_node(now, session, hello, message, addresses, effects);
   if (is_recovering()) {

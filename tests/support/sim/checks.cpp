@@ -186,11 +186,15 @@ void Checks::check_places(const Job& led, Incarnation to) {
   require(!node->second.has_failed_check(), "excluded: " + host + " has failed its check");
 }
 
-// The exclusion of a host takes back what its failure was charged.
+// The exclusion of a host takes back what its failure was charged. A failed start of a program is
+// not charged where hosts are excluded, also if an operator excludes its host first.
 void Checks::note_exclusions(JobRecord& job, const HostLedger& hosts) {
   std::set<std::string> excluded;
   for (const auto& [host, record] : hosts.all()) {
-    if (record.exclusion == control::Exclusion::Policy) excluded.insert(host);
+    const bool is_by_operator = record.exclusion == control::Exclusion::Operator;
+    if (record.exclusion == control::Exclusion::Policy ||
+        (is_by_operator && record.failed_starts > 0))
+      excluded.insert(host);
   }
   if (!std::ranges::includes(job.excluded, excluded)) job.is_pardoned = true;
   job.excluded = std::move(excluded);

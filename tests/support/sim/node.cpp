@@ -422,7 +422,7 @@ void Node::release(size_t local_rank) {
   Worker& worker = workers_[local_rank];
   if (!worker.is_alive || !worker.is_asked || !worker.ends_at.is_never()) return;
   worker.is_asked = false;
-  worker.is_released = true;
+  worker.is_released = worker.has_left_group = true;
   uncount(worker);
   trace("its worker " + std::to_string(worker.end.rank.value) + " leaves its group");
   report_end();
@@ -595,7 +595,7 @@ void Node::count_live() {
   for (Worker& worker : workers_) {
     if (!worker.is_alive) continue;
     worker.is_counted = worker_lease_deadline_ > local_now() && !worker.is_excused &&
-                        !worker.is_released && worker.killed_at > context_.event_queue.now();
+                        !worker.has_left_group && worker.killed_at > context_.event_queue.now();
     live += worker.is_counted ? 1 : 0;
   }
   if (live > 0) context_.checks.on_workers_live(name_of(*assignment_), live);

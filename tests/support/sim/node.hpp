@@ -119,8 +119,9 @@ class Node final : public Program {
     Duration releases_in{};  // zero: it can't regroup
     bool is_asked = false;   // to regroup
     bool is_released = false;
-    bool is_saving = false;  // asked to save, and not signalled
-    Instant ready_at;        // true time
+    bool has_left_group = false;  // also if it is stopped afterwards
+    bool is_saving = false;       // asked to save, and not signalled
+    Instant ready_at;             // true time
     Duration stops_in{};
   };
 
