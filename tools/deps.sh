@@ -13,6 +13,8 @@
 #   --coverage   build/venv-coverage, an environment with gcovr
 #   --kubernetes build/venv-kubernetes, an environment with kubectl and the schemas of manifests
 #   --torchx     build/venv-torchx, an environment with TorchX
+#   --torch-tests  build/torch_tests: torch's own tests, of Debian's source package; and
+#                build/venv-torch-tests: .venv with what they import
 #
 # Fast if nothing is missing.
 set -euo pipefail
@@ -30,7 +32,8 @@ for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
   echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--frameworks]" \
-    "[--frameworks-long] [--newest] [--wheel] [--container] [--coverage] [--kubernetes] [--torchx]"
+    "[--frameworks-long] [--newest] [--wheel] [--container] [--coverage] [--kubernetes]" \
+    "[--torchx] [--torch-tests]"
 }
 
 want=("${for_build[@]}")
@@ -43,6 +46,7 @@ wheel=no
 coverage=no
 pinned=()
 servers=no
+torch_tests=no
 for option in "$@"; do
   case $option in
     --test)
@@ -68,6 +72,12 @@ for option in "$@"; do
     --coverage) want+=(python3 python3-venv); coverage=yes ;;
     --kubernetes) want+=(python3 python3-venv iproute2 util-linux); pinned+=(kubernetes) ;;
     --torchx) want+=(python3 python3-venv); pinned+=(torchx) ;;
+    --torch-tests)
+      want+=("${for_python[@]}" debian-archive-keyring)
+      venv=yes
+      servers=yes
+      torch_tests=yes
+      ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -223,6 +233,10 @@ if [ "$venv" = yes ]; then make_venv; fi
 if [ "$frameworks" = yes ]; then make_layered frameworks .venv; fi
 if [ "$frameworks_long" = yes ]; then
   make_layered frameworks-long .venv build/venv-frameworks
+fi
+if [ "$torch_tests" = yes ]; then
+  make_layered torch-tests .venv
+  tools/torch_tests.py build/torch_tests
 fi
 if [ "$docs" = yes ]; then make_docs; fi
 if [ "$newest" = yes ]; then make_newest; fi

@@ -18,7 +18,7 @@ stages=(deps style docs check count asan conformance integration e2e slurm kuber
         contract fuzz tidy)
 # With --all, or by name:
 long_stages=(contract_preload browser newcomer packages frameworks sim campaign coverage sdk_asan
-             tsan newest)
+             tsan newest torch_tests)
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -250,6 +250,20 @@ stage_frameworks() {
   cmake --preset check >/dev/null
   compile check --target cpprun cpprunctl
   pytest_folder frameworks --dist loadgroup --timeout 7200
+}
+
+# torch's own tests of its launcher and its store, with cpprun in the place of both.
+stage_torch_tests() {
+  tools/deps.sh --torch-tests
+  cmake --preset check >/dev/null
+  compile check --target cpprun cpprunctl
+  local python=$PWD/build/venv-torch-tests/bin/python tests=$PWD/build/torch_tests/test/distributed
+  # The last folder of PYTHONPATH: c10d_rendezvous_backend_test.py imports a file beside it.
+  CPPRUN_BIN=$PWD/build/check/bin \
+    PYTHONPATH=$PWD/tests/torch_tests:$PWD/tests/support:$tests/elastic/rendezvous \
+    run_pytest torch_tests -p stand_ins.plugin --rootdir "$tests" -n "$slots" --timeout 600 \
+    "$tests"/launcher/{test_run,launch_test,api_test}.py "$tests/test_store.py" \
+    "$tests"/elastic/{rendezvous/c10d_rendezvous_backend,utils/distributed}_test.py
 }
 
 # The dashboard in a real browser.
