@@ -24,9 +24,14 @@ inline constexpr Duration kDraftAbandoned = std::chrono::hours(24);
 inline constexpr size_t kArchiveRecords = 1'000'000;  // storages of one file; a big model: 10,000
 inline constexpr size_t kArchiveDirectoryBytes = 256 << 20;
 inline constexpr size_t kArchivePickleBytes = 256 << 20;
+inline constexpr size_t kTensorDimensions = 64;                 // LibTorch's own limit
 inline constexpr size_t kSafetensorsHeaderBytes = 100'000'000;  // as in Hugging Face's library
-inline constexpr size_t kSafetensorsDimensions = 64;            // LibTorch's own limit
 inline constexpr size_t kSafetensorsFiles = 10'000;             // of one model; big ones have 200
+// A million chunks: a model of 400 billion parameters with its optimizer on 500 ranks.
+inline constexpr size_t kDcpMetadataBytes = 256 << 20;
+// Along which a tensor is split: a mesh has four or fewer. The check of chunks makes two to this
+// power of corners for each.
+inline constexpr size_t kDcpSplitDimensions = 8;
 
 // Transfer between agents.
 // A folder that does not answer (a network file system that is gone) must not stop a node.

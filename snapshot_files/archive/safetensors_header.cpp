@@ -9,6 +9,7 @@
 #include "common/json.hpp"
 #include "common/limits/snapshots.hpp"
 #include "common/text.hpp"
+#include "snapshot_files/archive/plain_name.hpp"
 #include "snapshot_files/pickle/dtype.hpp"
 
 namespace cpprun::archive {
@@ -49,7 +50,7 @@ const pickle::DtypeInfo* find_safetensors_dtype(const std::string& name) {
 
 // Error: the shape is no list of sizes, or its product does not fit.
 Result<int64_t> read_shape(const json& list, std::vector<int64_t>& shape) {
-  if (!list.is_array() || list.size() > limits::kSafetensorsDimensions) {
+  if (!list.is_array() || list.size() > limits::kTensorDimensions) {
     return wrong("has no shape");
   }
   int64_t numel = 1;
@@ -126,11 +127,6 @@ Status read_metadata(const json& fields, std::map<std::string, std::string>& met
     metadata[key] = value.get<std::string>();
   }
   return {};
-}
-
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace cpprun::pickle {
 
 // The pickle codes that torch.save writes and its safe loader accepts, and the equivalents of
-// protocols 3 to 5. Sets are known only to be refused by name.
+// protocols 3 to 5. Sets are known only to be refused by name; only `.metadata` has objects.
 enum Code : uint8_t {
   kProto = 0x80,
   kFrame = 0x95,
@@ -52,6 +52,7 @@ enum Code : uint8_t {
   kGlobal = 'c',
   kStackGlobal = 0x93,
   kReduce = 'R',
+  kNewObj = 0x81,
   kBuild = 'b',
   kBinPersId = 'Q',
   kBinPut = 'q',

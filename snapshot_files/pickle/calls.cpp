@@ -1,4 +1,5 @@
-// The fixed list of globals, and the results of calling them.
+// The fixed list of globals, and the results of calling them. dcp_globals.cpp has those that only
+// the `.metadata` of torch.distributed.checkpoint names.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -226,12 +227,13 @@ bool is_known_global(std::string_view name) {
 
 Result<NodeId> call(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
   const auto found = callables().find(global);
-  if (found == callables().end()) {
+  if (found == callables().end() && !nodes.is_dcp()) {
     return Error{ErrorKind::Protocol, global + " cannot be called"};
   }
   size_t copies = arguments.size();
   for (const NodeId id : arguments) copies += size_of(nodes, id);
   if (!nodes.may_copy(copies)) return Error{ErrorKind::Protocol, "calls copy too much"};
+  if (found == callables().end()) return call_dcp(nodes, global, arguments);
   return found->second(nodes, global, arguments);
 }
 

@@ -1,5 +1,8 @@
 #include "snapshot_files/pickle/nodes.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace cpprun::pickle {
 
 class Nodes::Unfolding {
@@ -15,6 +18,7 @@ class Nodes::Unfolding {
     if (const auto* tuple = std::get_if<TupleNode>(&node)) return many<Tuple>(tuple->items, depth);
     if (const auto* dict = std::get_if<DictNode>(&node)) return pairs(*dict, depth);
     if (const auto* global = std::get_if<GlobalNode>(&node)) return named(global->name);
+    if (const auto* object = std::get_if<ObjectNode>(&node)) return object_of(*object, depth);
     return Error{ErrorKind::Protocol, "a storage stands where a value is wanted"};
   }
 
@@ -54,6 +58,21 @@ class Nodes::Unfolding {
       Result<Value> held = value(dict.keys_and_values[i + 1], depth + 1);
       if (!held) return held.error();
       made.pairs.emplace_back(std::move(*key), std::move(*held));
+    }
+    return Value(std::move(made));
+  }
+
+  Result<Value> object_of(const ObjectNode& object, size_t depth) {
+    Dict made;
+    const size_t last = object.name.rfind('.');
+    made.pairs.emplace_back("__class__", object.name.substr(last + 1));
+    if (!object.state) return Value(std::move(made));
+    Result<Value> state = value(*object.state, depth + 1);
+    if (!state) return state.error();
+    if (auto* attributes = state->get_if<Dict>()) {
+      std::ranges::move(attributes->pairs, std::back_inserter(made.pairs));
+    } else {
+      made.pairs.emplace_back("__state__", std::move(*state));
     }
     return Value(std::move(made));
   }

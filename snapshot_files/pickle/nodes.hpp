@@ -38,18 +38,26 @@ struct StorageNode {
   int64_t numel = 0;  // of an untyped one: bytes
   std::string location;
 };
+// An object of a class of torch.distributed.checkpoint.
+struct ObjectNode {
+  std::string name;             // of the class
+  std::optional<NodeId> state;  // its attributes
+};
 // `Value` is used for values without children.
-using Node = std::variant<Value, ListNode, TupleNode, DictNode, GlobalNode, StorageNode>;
+using Node =
+    std::variant<Value, ListNode, TupleNode, DictNode, GlobalNode, StorageNode, ObjectNode>;
 
 class Nodes {
  public:
-  // `embedded`: takes the storages that the pickle holds; null if it may hold none.
+  // `embedded`: takes the storages that the pickle holds; null if it may hold none. `is_dcp`: the
+  // pickle may have objects of torch.distributed.checkpoint.
   explicit Nodes(const ReadLimits& limits,
-                 std::map<std::string, EmbeddedStorage>* embedded = nullptr)
-      : limits_(limits), embedded_(embedded) {}
+                 std::map<std::string, EmbeddedStorage>* embedded = nullptr, bool is_dcp = false)
+      : limits_(limits), embedded_(embedded), is_dcp_(is_dcp) {}
 
   const ReadLimits& limits() const { return limits_; }
   bool may_embed() const { return embedded_ != nullptr; }
+  bool is_dcp() const { return is_dcp_; }
   // Keeps the bytes of a storage and returns its key.
   std::string embed(EmbeddedStorage storage) {
     std::string key = std::to_string(embedded_->size());
@@ -92,6 +100,7 @@ class Nodes {
   class Unfolding;
   const ReadLimits& limits_;
   std::map<std::string, EmbeddedStorage>* const embedded_;
+  const bool is_dcp_;
   std::vector<Node> nodes_;
   size_t copied_ = 0;
 };
@@ -108,6 +117,11 @@ Result<NodeId> load_from_bytes(Nodes& nodes, const std::string& global, const No
 Result<NodeId> call(Nodes& nodes, const std::string& global, const NodeIds& arguments);
 // Whether a pickle may refer to the global `name`.
 bool is_known_global(std::string_view name);
+// The same two for what only a `.metadata` may name (dcp_globals.cpp); classes are not called.
+Result<NodeId> call_dcp(Nodes& nodes, const std::string& global, const NodeIds& arguments);
+bool is_dcp_global(std::string_view name);
+// Whether the pickle may make objects of the global `name`.
+bool is_dcp_class(std::string_view name);
 // "float32" for "torch.FloatStorage"; empty for an untyped one; nothing if it is not a storage.
 std::optional<std::string> dtype_of_storage(std::string_view name);
 // "Size" for "torch.Size"; empty for a name of another module.

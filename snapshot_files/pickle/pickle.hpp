@@ -30,6 +30,11 @@ Result<Value> read(std::string_view bytes, const ReadLimits& limits = {});
 // Requires: the reader knows the dtypes of all tensors.
 std::string write(const Value& value);
 
+// As `read`, for the `.metadata` of torch.distributed.checkpoint, with that format's own list of
+// further globals (dcp_globals.cpp). An object becomes a dict: "__class__" has the last part of the
+// class's name and stands first, its attributes follow; a state that is no dict is "__state__".
+Result<Value> read_dcp_metadata(std::string_view bytes, const ReadLimits& limits = {});
+
 // A storage whose bytes are within the pickle.
 struct EmbeddedStorage {
   std::string bytes;

@@ -86,6 +86,7 @@ class Machine {
       }
       case kStackGlobal: return stack_global();
       case kReduce: return reduce();
+      case kNewObj: return new_object();
       case kBuild: return build();
       case kBinPersId: return storage();
       default: fail("has code " + std::to_string(code) + ", which is not supported");
@@ -181,7 +182,7 @@ class Machine {
   }
 
   void push_global(const std::string& name) {
-    if (!is_known_global(name)) {
+    if (!is_known_global(name) && !(nodes_.is_dcp() && is_dcp_global(name))) {
       return fail("names " + name + ", which is none of those that a checkpoint may name");
     }
     push(GlobalNode{name});
@@ -204,9 +205,25 @@ class Machine {
     if (!made) return fail(made.error().text);
     stack_.push_back(*made);
   }
-  // Sets attributes of an object: only dictionaries have any here, and Value omits them.
+  // The class and its arguments: those of a `.metadata` have none, BUILD sets their attributes.
+  void new_object() {
+    const NodeId arguments = pop();
+    const NodeId type = pop();
+    const auto* global = nodes_.get_if<GlobalNode>(type);
+    const auto* tuple = nodes_.get_if<TupleNode>(arguments);
+    const bool is_object =
+        global != nullptr && is_dcp_class(global->name) && tuple != nullptr && tuple->items.empty();
+    if (!is_object) return fail("makes an object that a checkpoint does not have");
+    push(ObjectNode{std::string(global->name), std::nullopt});
+  }
+  // Sets attributes. Value omits those of a dictionary.
   void build() {
-    pop();
+    const NodeId state = pop();
+    if (auto* object = nodes_.get_if<ObjectNode>(top())) {
+      if (object->state) return fail("sets the attributes of an object twice");
+      object->state = state;
+      return;
+    }
     if (nodes_.get_if<DictNode>(top()) == nullptr) fail("sets attributes of what has none");
   }
   // The tuple ("storage", type, key, location, numel[, view])
@@ -248,6 +265,11 @@ Result<OnePickle> read_one(std::string_view bytes, Nodes& nodes) {
 Result<Value> read(std::string_view bytes, const ReadLimits& limits) {
   Nodes nodes(limits);
   return unfolded(bytes, nodes, false);
+}
+
+Result<Value> read_dcp_metadata(std::string_view bytes, const ReadLimits& limits) {
+  Nodes nodes(limits, nullptr, true);
+  return unfolded(bytes, nodes, true);
 }
 
 Result<Object> read_object(std::string_view bytes, const ReadLimits& limits) {

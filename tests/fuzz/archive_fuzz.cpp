@@ -1,10 +1,11 @@
-// Arbitrary bytes as a tensor file, and as the header and the index of safetensors files. Nothing
-// may crash, hang or grow; a file that opens and verifies must be the same after writing and
-// reading it again.
+// Arbitrary bytes as a tensor file, as the header and the index of safetensors files, and as the
+// `.metadata` of torch.distributed.checkpoint. Nothing may crash, hang or grow; a tensor file that
+// opens and verifies must be the same after writing and reading it again.
 #include <cstdlib>
 #include <cstring>
 #include <map>
 
+#include "snapshot_files/archive/dcp_metadata.hpp"
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/archive/safetensors.hpp"
 #include "snapshot_files/archive/safetensors_header.hpp"
@@ -25,6 +26,7 @@ class Text final : public archive::Output {
   std::string text;
 };
 
+const pickle::ReadLimits kFuzzLimits{.nodes = 100'000, .text_bytes = 1 << 20};
 // Behind the header of a safetensors file.
 constexpr uint64_t kDataBytes = 64;
 
@@ -36,9 +38,8 @@ std::string read_storage(const archive::TensorFile& file, const std::string& nam
 }
 
 Result<archive::TensorFile> open(const std::string& text) {
-  const pickle::ReadLimits limits{.nodes = 100'000, .text_bytes = 1 << 20};
   return archive::TensorFile::open(
-      std::make_shared<archive::MemorySource>(archive::bytes_of(text), "fuzz"), limits);
+      std::make_shared<archive::MemorySource>(archive::bytes_of(text), "fuzz"), kFuzzLimits);
 }
 
 bool has_long_names(const archive::TensorFile& file) {
@@ -69,6 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   static_cast<void>(archive::parse_safetensors_header(text, size + kDataBytes));
   static_cast<void>(archive::parse_safetensors_index(text));
+  static_cast<void>(archive::parse_dcp_metadata(text, kFuzzLimits));
   const auto file = open(text);
   if (!file || !file->verify().ok()) return 0;
   Text out;

@@ -31,6 +31,7 @@
 #include "cpprun/optim/swa_utils.hpp"
 #include "cpprun/optim/zero_redundancy_optimizer.hpp"
 #include "cpprun/pch.hpp"
+#include "cpprun/snapshot/distributed_checkpoint.hpp"
 #include "cpprun/snapshot/safetensors.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 #include "cpprun/snapshot/state_dict.hpp"

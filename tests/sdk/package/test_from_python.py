@@ -14,8 +14,9 @@ import torch, torch.distributed as dist, torch.nn.functional as F
 import torch.distributed.optim, torch.utils.checkpoint, torch.utils.data.distributed
 from torch.distributed.nn import functional
 from torch.optim import lr_scheduler, swa_utils
+import torch.distributed.checkpoint as dcp
 """
-MODULES = {'torch', 'dist', 'F', 'functional', 'lr_scheduler', 'swa_utils'}
+MODULES = {'torch', 'dist', 'F', 'functional', 'lr_scheduler', 'swa_utils', 'dcp'}
 
 
 def test_there_are_forty_rows():

@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <optional>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 
 #include <ATen/ATen.h>
@@ -19,6 +17,8 @@
 #include "common/limits/snapshots.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
+#include "cpprun/snapshot/state/load_by_name.hpp"
+#include "cpprun/snapshot/state/module_tensors.hpp"
 #include "snapshot_files/archive/safetensors_header.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 #include "snapshot_files/folders/commit.hpp"
@@ -109,12 +109,6 @@ at::ScalarType scalar_type(const MappedFile& file, const SafetensorsEntry& entry
   if (!entry.dtype.empty() && found != known.end()) return found->second;
   fail(file.path(), "tensor '" + entry.name + "' has the dtype " +
                         text::printable(entry.dtype_in_file) + ", which this LibTorch lacks");
-}
-
-std::string shown(const at::IntArrayRef& shape) {
-  std::ostringstream text;
-  text << shape;
-  return text.str();
 }
 
 // The file itself, or what is in the folder.
@@ -222,8 +216,8 @@ void Safetensors::read(const std::string& name, const at::Tensor& into) const {
   const at::ScalarType type = scalar_type(*file, *entry);
   const at::Tensor target = into.detach();
   if (target.sizes() != at::IntArrayRef(entry->shape)) {
-    fail(file->path(), "tensor '" + name + "' has the shape " + shown(entry->shape) +
-                           ", wanted is " + shown(target.sizes()));
+    fail(file->path(), "tensor '" + name + "' has the shape " + snapshot::shown(entry->shape) +
+                           ", wanted is " + snapshot::shown(target.sizes()));
   }
   const bool is_alike = target.device().is_cpu() && target.is_contiguous() && !target.is_neg() &&
                         target.scalar_type() == type;
@@ -237,139 +231,6 @@ void Safetensors::read(const std::string& name, const at::Tensor& into) const {
 const std::map<std::string, std::string>& Safetensors::metadata() const { return impl_->metadata; }
 
 namespace {
-
-struct Named {
-  std::string name;
-  at::Tensor tensor;
-};
-
-std::vector<Named> tensors_of(const torch::nn::Module& module) {
-  std::vector<Named> all;
-  for (const auto& item : module.named_parameters()) all.push_back({item.key(), *item});
-  for (const auto& item : module.named_buffers()) all.push_back({item.key(), *item});
-  std::erase_if(all, [](const Named& each) { return !each.tensor.defined(); });
-  return all;
-}
-
-// The parts that the stars of `pattern` stand for, if `name` begins with the pattern. `length`: of
-// that beginning.
-std::optional<std::vector<std::string>> match(const std::string& pattern, const std::string& name,
-                                              size_t& length) {
-  std::vector<std::string> parts;
-  size_t at = 0;
-  for (const char c : pattern) {
-    if (c != '*') {
-      if (at >= name.size() || name[at] != c) return std::nullopt;
-      ++at;
-      continue;
-    }
-    const size_t end = std::min(name.find('.', at), name.size());
-    if (end == at) return std::nullopt;
-    parts.push_back(name.substr(at, end - at));
-    at = end;
-  }
-  length = at;
-  return parts;
-}
-
-size_t stars(const std::string& text) { return static_cast<size_t>(std::ranges::count(text, '*')); }
-
-struct Renamed {
-  std::string name;  // in the module; empty: the tensor is not used
-  bool is_transposed = false;
-};
-
-Renamed rename(const std::vector<NameRule>& rules, const std::string& name) {
-  for (const NameRule& rule : rules) {
-    size_t length = 0;
-    const auto parts = match(rule.from, name, length);
-    if (!parts) continue;
-    if (rule.to.empty()) return {};
-    std::string text;
-    size_t next = 0;
-    for (const char c : rule.to) c == '*' ? text += (*parts)[next++] : text += c;
-    return {text + name.substr(length), rule.is_transposed};
-  }
-  return {name};
-}
-
-void check_rules(const std::vector<NameRule>& rules) {
-  for (const NameRule& rule : rules) {
-    if (!rule.from.empty() && stars(rule.to) <= stars(rule.from)) continue;
-    throw std::invalid_argument("load_safetensors: the rule from '" + rule.from + "' to '" +
-                                rule.to + "' has an empty beginning or a * without a counterpart");
-  }
-}
-
-// Plans what load_safetensors overwrites, and collects everything that does not fit.
-class LoadPlan {
- public:
-  LoadPlan(const torch::nn::Module& module, const Safetensors& file,
-           const LoadSafetensorsOptions& options)
-      : file_(file), options_(options), mine_(tensors_of(module)) {
-    for (const std::string& name : file.names()) add(name);
-    if (options.strict) find_missing();
-  }
-  void check(const std::string& path) const {
-    std::string text;
-    for (const auto& [what, names] : misfits_)
-      text += (text.empty() ? "" : "; ") + what + ": " + names;
-    if (!text.empty()) fail(path, "it does not fit the module: " + text);
-  }
-  void run() const {
-    const at::NoGradGuard no_grad;
-    for (const auto& [name, into] : steps_) file_.read(name, into);
-  }
-
- private:
-  void misfit(const std::string& what, const std::string& name) {
-    std::string& list = misfits_[what];
-    list += (list.empty() ? "" : ", ") + text::printable(name);
-  }
-  void add(const std::string& in_file) {
-    const Renamed to = rename(options_.names, in_file);
-    if (to.name.empty()) return;
-    const auto own = std::ranges::find(mine_, to.name, &Named::name);
-    if (own == mine_.end()) {
-      if (options_.strict) misfit("unexpected", in_file);
-      return;
-    }
-    const std::string shown_name =
-        to.name == in_file ? in_file : to.name + " (in the file " + in_file + ")";
-    if (!loaded_.insert(to.name).second) return misfit("twice in the file", shown_name);
-    const bool turns = to.is_transposed && own->tensor.dim() == 2;
-    const at::Tensor into = turns ? own->tensor.detach().t() : own->tensor.detach();
-    const std::vector<int64_t> shape = file_.shape(in_file);
-    if (into.sizes() != at::IntArrayRef(shape)) {
-      return misfit("of another shape", shown_name + " (" + shown(shape) + " in the file, " +
-                                            shown(into.sizes()) + " here)");
-    }
-    const auto type = c10::getStringToDtypeMap().at(file_.dtype(in_file));
-    const bool may_convert =
-        !options_.exact_dtype && at::isFloatingType(type) && at::isFloatingType(into.scalar_type());
-    if (type != into.scalar_type() && !may_convert) {
-      return misfit("of another dtype",
-                    shown_name + " (" + file_.dtype(in_file) + " in the file, " +
-                        std::string(c10::getDtypeNames(into.scalar_type()).first) + " here)");
-    }
-    steps_.emplace_back(in_file, into);
-    written_.insert(own->tensor.unsafeGetTensorImpl());
-  }
-  void find_missing() {
-    for (const Named& each : mine_) {
-      if (loaded_.contains(each.name)) continue;
-      if (!written_.contains(each.tensor.unsafeGetTensorImpl())) misfit("missing", each.name);
-    }
-  }
-
-  const Safetensors& file_;
-  const LoadSafetensorsOptions& options_;
-  const std::vector<Named> mine_;
-  std::set<std::string> loaded_;             // names in the module
-  std::set<const at::TensorImpl*> written_;  // their tensors, which may have other names
-  std::vector<std::pair<std::string, at::Tensor>> steps_;  // name in the file, target
-  std::map<std::string, std::string> misfits_;
-};
 
 Status write_draft(snapshot_files::File& file, const std::string& front,
                    const std::vector<at::Tensor>& tensors) {
@@ -389,11 +250,10 @@ Status write_draft(snapshot_files::File& file, const std::string& front,
 
 void load_safetensors(torch::nn::Module& module, const std::string& path,
                       const LoadSafetensorsOptions& options) {
-  check_rules(options.names);
+  snapshot::check_rules("load_safetensors", options.names);
   const Safetensors file(path);
-  const LoadPlan plan(module, file, options);
-  plan.check(path);
-  plan.run();
+  snapshot::load_by_name(module, snapshot::TensorsOf<Safetensors>(file), path,
+                         {"", options.names, options.strict, options.exact_dtype});
 }
 
 void save_safetensors(const std::map<std::string, at::Tensor>& tensors, const std::string& path,
@@ -431,7 +291,7 @@ void save_safetensors(const torch::nn::Module& module, const std::string& path) 
   std::map<std::string, at::Tensor> tensors;
   std::map<std::string, std::string> metadata;
   std::map<const at::TensorImpl*, std::string> first;
-  for (const Named& each : tensors_of(module)) {
+  for (const snapshot::Named& each : snapshot::tensors_of(module)) {
     const auto [known, is_new] = first.emplace(each.tensor.unsafeGetTensorImpl(), each.name);
     is_new ? static_cast<void>(tensors.emplace(each.name, each.tensor))
            : static_cast<void>(metadata.emplace(each.name, known->second));

@@ -20,6 +20,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "cpprun/snapshot/name_rule.hpp"
+
 namespace torch::nn {
 class Module;
 }
@@ -56,17 +58,6 @@ class Safetensors {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
-};
-
-/// How a tensor of a file is called in a module. `from` is the beginning of a name in the file and
-/// `to` replaces it; each `*` of `from` stands for one part between dots, and the `*` of `to` takes
-/// them over in the same order. Empty `to`: the tensor is not used.
-struct NameRule {
-  /// @{
-  /// The beginning of a name in the file, and what replaces it in the module.
-  std::string from, to;
-  /// @}
-  bool is_transposed = false;  ///< swap the two dimensions, as for GPT-2's Conv1D
 };
 
 /// Options of load_safetensors().

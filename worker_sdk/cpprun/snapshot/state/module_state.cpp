@@ -5,6 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "cpprun/snapshot/state/module_tensors.hpp"
 #include "cpprun/snapshot/state/names.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 
@@ -14,20 +15,6 @@ namespace {
 using pickle::Dict;
 using pickle::TensorRef;
 using pickle::Value;
-
-struct Named {
-  std::string name;
-  at::Tensor tensor;
-  bool is_buffer;
-};
-
-std::vector<Named> tensors_of(const torch::nn::Module& module) {
-  std::vector<Named> all;
-  for (const auto& item : module.named_parameters()) all.push_back({item.key(), *item, false});
-  for (const auto& item : module.named_buffers()) all.push_back({item.key(), *item, true});
-  std::erase_if(all, [](const Named& each) { return !each.tensor.defined(); });
-  return all;
-}
 
 Value save(const torch::nn::Module& module, Capture& capture) {
   Dict dict;
