@@ -113,17 +113,21 @@ uint32_t crc32(ConstBytes bytes, uint32_t before) {
   return libdeflate_crc32(before, bytes.data(), bytes.size());
 }
 
-std::optional<uint32_t> copy_crc32(std::byte* to, ConstBytes bytes) {
 #if defined(__x86_64__)
+
+std::optional<uint32_t> copy_crc32(std::byte* to, ConstBytes bytes) {
   const bool is_aligned = reinterpret_cast<uintptr_t>(to) % kLine == 0;
   if (!is_aligned || !can_fold()) return std::nullopt;
   if (bytes.size() >= kStreamFrom) return folded<true>(bytes, 0, to);
   std::copy(bytes.begin(), bytes.end(), to);
   return crc32(bytes);
-#else
-  return std::nullopt;
-#endif
 }
+
+#else
+
+std::optional<uint32_t> copy_crc32(std::byte*, ConstBytes) { return std::nullopt; }
+
+#endif
 
 uint32_t crc32_combine(uint32_t first, uint32_t second, uint64_t second_bytes) {
   for (size_t i = 0; second_bytes != 0; ++i, second_bytes >>= 1) {
