@@ -110,6 +110,8 @@ HostLedger::RoundResult HostLedger::end_round(const RootCause* root_cause, size_
 bool HostLedger::count(const std::string& host, HostFault fault, const std::string& why) {
   HostRecord* record = record_of(host);
   if (record == nullptr) return false;
+  // Its agent may report the failure that led to this once more, to another coordinator.
+  if (record->exclusion == Exclusion::Policy) return false;
   ++counter_of(*record, fault);
   if (record->exclusion == Exclusion::None) {
     record->reason = text::one_line(why, limits::kHostReasonBytes);

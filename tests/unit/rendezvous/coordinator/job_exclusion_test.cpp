@@ -242,6 +242,31 @@ TEST_F(JobExclusionTest, TheNextCoordinatorGoesOnWithThem) {
   EXPECT_EQ(round_of("b"), RoundNumber());
 }
 
+// The host came back first, to a coordinator that did not know of its exclusion.
+TEST_F(JobExclusionTest, ARecordThatComesWithTheLastMissingNodeCountsForTheNextRound) {
+  control::RankAssignment former;
+  former.term = Term(3);
+  former.round = RoundNumber(4);
+  former.group_size = 2;
+  former.world_size = 4;
+  former.max_restarts = 3;
+  former.job_key = "key";
+  control::HostRecord record;
+  record.host = "b";
+  record.exclusion = control::Exclusion::Policy;
+  for (const auto& [name, rank] : {std::pair("b", 1), std::pair("a", 0)}) {
+    control::Register& facts = player(name).facts;
+    former.group_rank = rank;
+    facts.assignment = former;
+    facts.term = Term(3);
+    if (rank == 0) facts.host_records = control::HostRecords{9, {record}};
+    returns(name, control::ReportedPhase::Stopped, 4);
+    if (rank == 1) passes(limits::kNodeLease + 1s);
+  }
+  EXPECT_TRUE(job().hosts().is_excluded("b"));
+  EXPECT_EQ(round_of("b"), RoundNumber());
+}
+
 TEST_F(JobExclusionTest, ARecordOfANodeThatWasInNoRoundIsNotBelieved) {
   control::HostRecord record;
   record.host = "a";

@@ -51,6 +51,15 @@ TEST(HostLedger, AFatalStartExcludesAtOnce) {
   EXPECT_EQ(result.fatal_start, "no such program");
 }
 
+// Its agent may report the same failure to the next coordinator.
+TEST(HostLedger, AHostThatIsExcludedIsBlamedForNothingMore) {
+  HostLedger ledger(1);
+  const RootCause cause = failure_on("a");
+  EXPECT_TRUE(ledger.end_round(&cause, 2).is_cause_excluded);
+  EXPECT_TRUE(ledger.end_round(&cause, 2).excluded.empty());
+  EXPECT_EQ(ledger.find("a")->failures, 1);
+}
+
 TEST(HostLedger, LossesOfMostNodesAreNoFaultOfTheirHosts) {
   HostLedger ledger(1);
   ledger.note_loss("a", "silent");
