@@ -8,6 +8,8 @@
 namespace cpprun {
 
 inline constexpr int kLastSignal = 64;  // SIGRTMAX
+// Pure modules include no header of the operating system.
+inline constexpr int kSigKill = 9;
 
 // "SIGKILL"; "signal 40" for a number without a name.
 std::string signal_name(int number);

@@ -12,6 +12,7 @@
 #include "common/limits/election.hpp"
 #include "common/limits/faults.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/signals.hpp"
 #include "rendezvous/protocol/sanitize.hpp"
 
 namespace cpprun::agent {
@@ -19,7 +20,6 @@ namespace {
 
 constexpr int kSigInt = 2;
 constexpr int kSigQuit = 3;
-constexpr int kSigKill = 9;
 
 Endpoint endpoint_of(const control::Standby& standby) {
   return Endpoint{standby.address, static_cast<uint16_t>(standby.port)};

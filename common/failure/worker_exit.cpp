@@ -16,8 +16,6 @@ namespace {
 // File time stamps lag by up to one kernel tick: the file was written at most this much later.
 constexpr int64_t kTickUs = 10'000;
 
-constexpr int kSigKill = 9;  // pure modules include no header of the operating system
-
 // The agent may learn of a death so much later than it happened, and of several at once.
 constexpr int64_t kNoticeUs = 100'000;
 

@@ -2,16 +2,17 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
-#include <functional>
 #include <iostream>
 
 #include "cpprun/snapshot/distributed_checkpoint.hpp"
 #include "cpprun/snapshot/safetensors.hpp"
+#include "tests/sdk/snapshot/error_text.hpp"
 #include "tests/sdk/support/cases.hpp"
 
 namespace {
 
 using namespace cpprun;
+using test::error_text;
 
 // As fsdp() of the twin, with names of a program of one's own.
 struct Layers : torch::nn::Module {
@@ -35,15 +36,6 @@ LoadDistributedCheckpointOptions names() {
 at::Tensor bits(const at::Tensor& tensor) {
   const at::Tensor real = tensor.is_complex() ? at::view_as_real(tensor) : tensor;
   return real.contiguous().view({-1}).view(at::kByte);
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace
@@ -100,29 +92,29 @@ SDK_CASE(dcp_misfits) {
   const at::Tensor before = wide.last->weight.detach().clone();
   auto few = names();
   few.names.pop_back();
-  std::cout << "names: " << error_of([&] { load_distributed_checkpoint(layers, path, few); })
+  std::cout << "names: " << error_text([&] { load_distributed_checkpoint(layers, path, few); })
             << '\n';
-  std::cout << "shape: " << error_of([&] { load_distributed_checkpoint(wide, path, names()); })
+  std::cout << "shape: " << error_text([&] { load_distributed_checkpoint(wide, path, names()); })
             << '\n';
   std::cout << "untouched " << at::equal(before, wide.last->weight.detach()) << '\n';
   auto exact = names();
   exact.exact_dtype = true;
   layers.last->to(at::kDouble);
-  std::cout << "exact: " << error_of([&] { load_distributed_checkpoint(layers, path, exact); })
+  std::cout << "exact: " << error_text([&] { load_distributed_checkpoint(layers, path, exact); })
             << '\n';
   auto prefix = names();
   prefix.prefix = "net.";
-  std::cout << "prefix: " << error_of([&] { load_distributed_checkpoint(layers, path, prefix); })
+  std::cout << "prefix: " << error_text([&] { load_distributed_checkpoint(layers, path, prefix); })
             << '\n';
-  std::cout << "rule: " << error_of([&] {
+  std::cout << "rule: " << error_text([&] {
     load_distributed_checkpoint(layers, path, {.names = {{"0.", "b.*"}}});
   }) << '\n';
   const DistributedCheckpoint checkpoint(path);
-  std::cout << "none: " << error_of([&] { checkpoint.tensor("nothing"); }) << '\n';
-  std::cout << "size: " << error_of([&] { checkpoint.read("model.0.bias", at::zeros({3})); })
+  std::cout << "none: " << error_text([&] { checkpoint.tensor("nothing"); }) << '\n';
+  std::cout << "size: " << error_text([&] { checkpoint.read("model.0.bias", at::zeros({3})); })
             << '\n';
-  std::cout << "object: " << error_of([&] { checkpoint.object("model.0.bias"); }) << '\n';
-  std::cout << "absent: " << error_of([&] { DistributedCheckpoint(path + "/gone"); }) << '\n';
+  std::cout << "object: " << error_text([&] { checkpoint.object("model.0.bias"); }) << '\n';
+  std::cout << "absent: " << error_text([&] { DistributedCheckpoint(path + "/gone"); }) << '\n';
   return 0;
 }
 

@@ -5,15 +5,16 @@
 #include <torch/nn/modules/normalization.h>
 
 #include <cstdio>
-#include <functional>
 #include <iostream>
 
 #include "cpprun/snapshot/safetensors.hpp"
+#include "tests/sdk/snapshot/error_text.hpp"
 #include "tests/sdk/support/cases.hpp"
 
 namespace {
 
 using namespace cpprun;
+using test::error_text;
 
 constexpr int64_t kWidth = 8;
 
@@ -52,15 +53,6 @@ LoadSafetensorsOptions gpt2_names() {
 
 void print_sum(const std::string& name, const at::Tensor& tensor) {
   std::printf("%s %.9f\n", name.c_str(), tensor.to(at::kDouble).sum().item<double>());
-}
-
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace
@@ -112,22 +104,22 @@ SDK_CASE(safetensors_misfits) {
   auto strict = gpt2_names();
   strict.strict = true;
   strict.names.erase(strict.names.begin() + 4);  // ln_f
-  std::cout << "names: " << message([&] { load_safetensors(gpt, path, strict); }) << '\n';
-  std::cout << "shape: " << message([&] { load_safetensors(wide, path, gpt2_names()); }) << '\n';
+  std::cout << "names: " << error_text([&] { load_safetensors(gpt, path, strict); }) << '\n';
+  std::cout << "shape: " << error_text([&] { load_safetensors(wide, path, gpt2_names()); }) << '\n';
   std::cout << "untouched " << at::equal(before, wide.blocks->ptr<Block>(1)->qkv->weight.detach())
             << '\n';
   auto exact = gpt2_names();
   exact.exact_dtype = true;
-  std::cout << "exact: " << message([&] { load_safetensors(gpt, path, exact); }) << '\n';
+  std::cout << "exact: " << error_text([&] { load_safetensors(gpt, path, exact); }) << '\n';
   torch::nn::Module counts;
   counts.register_buffer("counts", at::zeros({11, kWidth}, at::kLong));
-  std::cout << "dtype: " << message([&] {
+  std::cout << "dtype: " << error_text([&] {
     load_safetensors(counts, path, {.names = {{"wte.weight", "counts"}}, .strict = false});
   }) << '\n';
-  std::cout << "rule: " << message([&] {
+  std::cout << "rule: " << error_text([&] {
     load_safetensors(gpt, path, {.names = {{"h.", "b.*"}}});
   }) << '\n';
-  std::cout << "none: " << message([&] { Safetensors(path).tensor("nothing"); }) << '\n';
-  std::cout << "absent: " << message([&] { Safetensors(path + ".gone"); }) << '\n';
+  std::cout << "none: " << error_text([&] { Safetensors(path).tensor("nothing"); }) << '\n';
+  std::cout << "absent: " << error_text([&] { Safetensors(path + ".gone"); }) << '\n';
   return 0;
 }

@@ -30,6 +30,27 @@ class JobExclusionTest : public JobTest {
   void check_of(const std::string& name, CheckState state, const std::string& why = "") {
     says(name, control::NodeCheck{state, why});
   }
+  // A member of round 4 of two nodes, which another coordinator formed and which has stopped.
+  // `knows_record`: that "b" is excluded.
+  void returns_from_another_coordinator(const std::string& name, int64_t rank, bool knows_record) {
+    control::RankAssignment former;
+    former.term = Term(3);
+    former.round = RoundNumber(4);
+    former.group_size = 2;
+    former.group_rank = rank;
+    former.world_size = 4;
+    former.max_restarts = 3;
+    former.job_key = "key";
+    control::HostRecord record;
+    record.host = "b";
+    record.exclusion = control::Exclusion::Policy;
+    record.reason = "2 hangs";
+    control::Register& facts = player(name).facts;
+    facts.assignment = former;
+    facts.term = Term(3);
+    if (knows_record) facts.host_records = control::HostRecords{9, {record}};
+    returns(name, control::ReportedPhase::Stopped, 4);
+  }
   bool has_note(const std::string& event) const {
     return std::ranges::any_of(notes, [&](const LogEvent& note) { return note.event == event; });
   }
@@ -218,25 +239,8 @@ TEST_F(JobExclusionTest, MembersKeepTheRecordsForTheNextCoordinator) {
 }
 
 TEST_F(JobExclusionTest, TheNextCoordinatorGoesOnWithThem) {
-  control::RankAssignment former;
-  former.term = Term(3);
-  former.round = RoundNumber(4);
-  former.group_size = 2;
-  former.world_size = 4;
-  former.max_restarts = 3;
-  former.job_key = "key";
-  control::HostRecord record;
-  record.host = "b";
-  record.exclusion = control::Exclusion::Policy;
-  record.reason = "2 hangs";
-  for (const auto& [name, rank] : {std::pair("a", 0), std::pair("b", 1)}) {
-    control::Register& facts = player(name).facts;
-    former.group_rank = rank;
-    facts.assignment = former;
-    facts.term = Term(3);
-    facts.host_records = control::HostRecords{9, {record}};
-    returns(name, control::ReportedPhase::Stopped, 4);
-  }
+  returns_from_another_coordinator("a", 0, true);
+  returns_from_another_coordinator("b", 1, true);
   passes(limits::kNodeLease + 1s);
   EXPECT_TRUE(job().hosts().is_excluded("b"));
   EXPECT_EQ(round_of("b"), RoundNumber());
@@ -244,25 +248,9 @@ TEST_F(JobExclusionTest, TheNextCoordinatorGoesOnWithThem) {
 
 // The host came back first, to a coordinator that did not know of its exclusion.
 TEST_F(JobExclusionTest, ARecordThatComesWithTheLastMissingNodeCountsForTheNextRound) {
-  control::RankAssignment former;
-  former.term = Term(3);
-  former.round = RoundNumber(4);
-  former.group_size = 2;
-  former.world_size = 4;
-  former.max_restarts = 3;
-  former.job_key = "key";
-  control::HostRecord record;
-  record.host = "b";
-  record.exclusion = control::Exclusion::Policy;
-  for (const auto& [name, rank] : {std::pair("b", 1), std::pair("a", 0)}) {
-    control::Register& facts = player(name).facts;
-    former.group_rank = rank;
-    facts.assignment = former;
-    facts.term = Term(3);
-    if (rank == 0) facts.host_records = control::HostRecords{9, {record}};
-    returns(name, control::ReportedPhase::Stopped, 4);
-    if (rank == 1) passes(limits::kNodeLease + 1s);
-  }
+  returns_from_another_coordinator("b", 1, false);
+  passes(limits::kNodeLease + 1s);
+  returns_from_another_coordinator("a", 0, true);
   EXPECT_TRUE(job().hosts().is_excluded("b"));
   EXPECT_EQ(round_of("b"), RoundNumber());
 }
