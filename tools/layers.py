@@ -13,7 +13,7 @@ ARROWS = {
     'common': set(),
     **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof', 'thread', 'traces')},
     'common/log': {'common', 'common/machine', 'common/thread'},
-    'common/loop': {'common', 'common/machine'},
+    'common/loop': {'common', 'common/machine', 'common/thread'},
     'common/tls': {'common', 'common/machine'},
     'common/http': {'common', 'common/machine', 'common/tls'},
     'snapshot_files/pickle': {'common'},

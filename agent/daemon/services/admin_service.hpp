@@ -19,11 +19,11 @@
 
 #include "agent/core/agent.hpp"
 #include "agent/core/config.hpp"
-#include "agent/daemon/background_work.hpp"
 #include "agent/daemon/services/admin_socket.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/streams/log_folder.hpp"
 #include "common/endpoint.hpp"
+#include "common/loop/background_work.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/admin/admin_protocol.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/core/config.hpp"
-#include "agent/daemon/background_work.hpp"
+#include "common/loop/background_work.hpp"
 #include "common/loop/timer.hpp"
 #include "common/time.hpp"
 

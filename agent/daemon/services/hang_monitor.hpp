@@ -14,9 +14,9 @@
 #include "agent/core/flight_traces.hpp"
 #include "agent/core/hang_stacks.hpp"
 #include "agent/core/hang_watch.hpp"
-#include "agent/daemon/background_work.hpp"
 #include "agent/process/process_host.hpp"
 #include "common/failure/worker_exit.hpp"
+#include "common/loop/background_work.hpp"
 #include "common/loop/timer.hpp"
 
 namespace cpprun {

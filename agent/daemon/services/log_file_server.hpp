@@ -13,9 +13,9 @@
 #include <map>
 #include <string>
 
-#include "agent/daemon/background_work.hpp"
 #include "agent/daemon/services/log_tail_reporter.hpp"
 #include "common/ids.hpp"
+#include "common/loop/background_work.hpp"
 #include "common/loop/timer.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 

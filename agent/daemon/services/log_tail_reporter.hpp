@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon/background_work.hpp"
 #include "common/ids.hpp"
+#include "common/loop/background_work.hpp"
 #include "common/loop/timer.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "agent/core/config.hpp"
-#include "agent/daemon/background_work.hpp"
+#include "common/loop/background_work.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {

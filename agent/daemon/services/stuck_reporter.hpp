@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon/background_work.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
+#include "common/loop/background_work.hpp"
 #include "common/loop/timer.hpp"
 
 namespace cpprun {

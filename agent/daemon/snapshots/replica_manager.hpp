@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "agent/daemon/background_work.hpp"
 #include "agent/daemon/snapshots/replica_transfer.hpp"
+#include "common/loop/background_work.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {

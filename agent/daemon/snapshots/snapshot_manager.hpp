@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon/background_work.hpp"
 #include "agent/daemon/snapshots/snapshot_fetch.hpp"
 #include "agent/daemon/snapshots/snapshot_server.hpp"
+#include "common/loop/background_work.hpp"
 #include "common/loop/timer.hpp"
 
 namespace cpprun {

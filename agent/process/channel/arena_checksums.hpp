@@ -1,36 +1,24 @@
-// ArenaChecksums: computes crc32s of ranges of arenas on threads of its own, for workers whose
-// language is slow at it. The agent reads an arena in blocks and never maps it. Thread: the loop's.
+// The crc32s of ranges of an arena, for workers whose language is slow at it. The agent reads the
+// arena in blocks and never maps it.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "agent/process/channel/arenas.hpp"
-#include "common/loop/loop_poster.hpp"
 #include "common/result.hpp"
 
 namespace cpprun {
 
-class ArenaChecksums {
- public:
-  // Calls `done` on the loop, unless this object has been destroyed.
-  using Done = std::function<void(const Result<std::vector<uint32_t>>&)>;
-
-  explicit ArenaChecksums(boost::asio::io_context& loop)
-      : poster_(std::make_shared<LoopPoster>(loop)) {}
-  ~ArenaChecksums() { poster_->close(); }
-  ArenaChecksums(const ArenaChecksums&) = delete;
-
-  // `ranges`: as in channel::ChecksumRequest. Error: the request makes no sense, or the system
-  // cannot start a thread; then nothing is called.
-  Status compute(Arenas::View arena, const std::string& ranges, Done done);
-
- private:
-  const std::shared_ptr<LoopPoster> poster_;  // shared with the threads
+struct ArenaRange {
+  uint64_t at = 0;
+  uint64_t bytes = 0;
 };
+
+// `text`: as in channel::ChecksumRequest; `bytes`: of the arena. Error: the request makes no sense.
+Result<std::vector<ArenaRange>> checksum_ranges(const std::string& text, uint64_t bytes);
+
+// The crc32 of each range of this memory. Takes long: not for the loop.
+Result<std::vector<uint32_t>> crc32s_of(int memory, const std::vector<ArenaRange>& ranges);
 
 }  // namespace cpprun

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/process/channel/arena_checksums.hpp"
 #include "common/limits/channel.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/machine/sockets.hpp"
@@ -65,7 +66,7 @@ WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& n
       pause_(loop, [this] { watch_listener(); }),
       next_turn_(loop, [this] { resume_reading(); }),
       arenas_(std::move(arenas)),
-      checksums_(loop) {
+      background_(loop) {
   UniqueFd socket = listen_abstract(name, SOCK_SEQPACKET, kBacklog);
   if (!socket.is_open()) return;
   listener_.assign(socket.release());
@@ -492,6 +493,10 @@ bool WorkerChannel::on(Peer& peer, const channel::ChecksumRequest& request) {
   if (peer.is_summing) return refuse("the checksums of an earlier request are not there yet");
   Result<Arenas::View> arena = arenas_->view(peer.local_rank);
   if (!arena) return refuse(arena.error().text);
+  const auto ranges = checksum_ranges(request.ranges, arena->bytes);
+  if (!ranges) return refuse(ranges.error().text);
+  const auto memory = std::make_shared<UniqueFd>(std::move(arena->descriptor));
+  const auto compute = [memory, ranges = *ranges] { return crc32s_of(memory->get(), ranges); };
   const auto reply = [this, id = peer.id, number](const Result<std::vector<uint32_t>>& crcs) {
     const auto asker = peers_.find(id);  // the peer may have gone meanwhile
     if (asker == peers_.end()) return;
@@ -505,8 +510,7 @@ bool WorkerChannel::on(Peer& peer, const channel::ChecksumRequest& request) {
     }
     answer(asker->second, given);
   };
-  const Status ok = checksums_.compute(std::move(*arena), request.ranges, reply);
-  if (!ok) return refuse(ok.error().text);
+  if (Status ok = background_.run(compute, reply); !ok) return refuse(ok.error().text);
   peer.is_summing = true;
   return true;
 }

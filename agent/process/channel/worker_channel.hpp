@@ -22,10 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/process/channel/arena_checksums.hpp"
 #include "agent/process/channel/arenas.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
 #include "common/lifetime.hpp"
+#include "common/loop/background_work.hpp"
 #include "common/loop/timer.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/worker_observation.hpp"
@@ -181,7 +181,7 @@ class WorkerChannel {
   uint64_t next_peer_ = 0;
   std::vector<uint64_t> throttled_;  // peers that used up their turn
   const std::shared_ptr<Arenas> arenas_;
-  ArenaChecksums checksums_;
+  BackgroundWork background_;
   int64_t newest_snapshot_ = 0;  // of this round
   int rejected_ = 0;             // since the last pause
   bool is_stopping_ = false;
