@@ -51,7 +51,10 @@ endfunction()
 function(cpprun_install_extras)
   install(FILES packaging/man/cpprun.1 packaging/man/cpprunctl.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT cpprun)
   install(PROGRAMS packaging/checks/cpprun-check-gpus packaging/checks/cpprun-check-machine
+                   packaging/checks/cpprun-check-nvhcd
           DESTINATION ${CMAKE_INSTALL_DATADIR}/cpprun/checks COMPONENT cpprun)
+  install(PROGRAMS packaging/hooks/cpprun-exclude-slurm packaging/hooks/cpprun-exclude-kubernetes
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/cpprun/hooks COMPONENT cpprun)
   install(FILES packaging/systemd/cpprun-rendezvous.service packaging/systemd/cpprun@.service
           DESTINATION lib/systemd/system COMPONENT cpprun)
   foreach(place bash bash-completion/completions/cpprun zsh zsh/vendor-completions/_cpprun)

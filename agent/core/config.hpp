@@ -207,6 +207,7 @@ struct AgentConfig {
   int exclude_after = 0;     // as JobSpec::exclude_after; 0: off
   StragglerPolicy stragglers = StragglerPolicy::Report;
   NodeCheckConfig node_check;
+  std::vector<std::string> exclude_hook;               // its first words; empty: none
   std::string state_dir;                               // of the job's host records; empty: not kept
   bool stops_on_repeat = false;                        // --on-repeat=stop
   Duration stop_grace = limits::kStopGrace;            // from SIGTERM to SIGKILL, at every stop

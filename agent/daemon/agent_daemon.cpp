@@ -29,7 +29,7 @@
 #include "agent/daemon/services/goodput_monitor.hpp"
 #include "agent/daemon/services/hang_monitor.hpp"
 #include "agent/daemon/services/health_server.hpp"
-#include "agent/daemon/services/host_record_file.hpp"
+#include "agent/daemon/services/host_record_service.hpp"
 #include "agent/daemon/services/node_checker.hpp"
 #include "agent/daemon/services/store_monitor.hpp"
 #include "agent/daemon/services/stuck_reporter.hpp"
@@ -269,7 +269,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   // worker lease may have ended, and then the workers must be killed first (R11).
   std::optional<EffectRunner<agent::Agent, agent::Effects>> runner_;
   std::unique_ptr<AdminService> admin_;
-  HostRecordFile host_record_file_{config_, *io_};
+  HostRecordService host_records_{config_, *io_, agent::chain_token(config_, token_)};
   BatchHostWatch batch_host_{loop_, config_, [this](const std::string& text) { warn(text); }};
   NodeChecker checker_{loop_, config_, token_, [this](const std::string& why, Duration took) {
                          event_recorder_->node_checked(why, took);
@@ -442,7 +442,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   event_recorder_->run_started();
   progress_console_.start(coordinator, folder_.run_folder());
   agent::AgentOptions options = join_options(config_, host_name_, key_);
-  options.host_records = host_record_file_.load();
+  options.host_records = host_records_.load();
   core_.emplace(std::move(options));
   EffectRunnerHooks hooks;
   if (arbiter_) hooks.after_effects = [this] { notify_arbiter(); };
@@ -614,7 +614,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   reports_->before(message, [pass_on, message] { pass_on(message); });
   const auto* permit = std::get_if<control::FaultPermit>(&message);
   if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
-  if (is_own_) host_record_file_.save(message);
+  host_records_.on_message(message, is_own_);
   reports_->on_message(message);
 }
 

@@ -101,4 +101,9 @@ inline constexpr Duration kSpareCheckInterval = 300s;
 inline constexpr size_t kNodeCheckLineBytes = 512;          // of the last line of its output
 inline constexpr size_t kNodeCheckOutputBytes = 64 * 1024;  // that is kept to find that line
 
+// --exclude-hook. A command of a scheduler takes seconds, and one at a time runs.
+inline constexpr Duration kExcludeHookTimeout = 60s;
+// The end of the agent waits for them: a job often ends because of the exclusion.
+inline constexpr Duration kExcludeHookEndTimeout = 65s;
+
 }  // namespace cpprun::limits

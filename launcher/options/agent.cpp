@@ -163,11 +163,23 @@ Status read_exclusion(const ParsedOptions& options, AgentConfig& config) {
   return {};
 }
 
+std::vector<std::string> words_of(const std::string& command) {
+  std::vector<std::string> words = text::split(command, ' ');
+  std::erase(words, "");
+  return words;
+}
+
+Status read_exclude_hook(const ParsedOptions& options, AgentConfig& config) {
+  config.exclude_hook = words_of(options.exclude_hook);
+  if (options.is_given("exclude-hook") && config.exclude_hook.empty()) {
+    return bad_value("--exclude-hook is empty\nhint: name a program that excludes a host");
+  }
+  return {};
+}
+
 Status read_node_check(const ParsedOptions& options, AgentConfig& config) {
   if (!options.is_given("node-check")) return {};
-  for (const std::string& word : text::split(options.node_check, ' ')) {
-    if (!word.empty()) config.node_check.command.push_back(word);
-  }
+  config.node_check.command = words_of(options.node_check);
   if (config.node_check.command.empty()) {
     return bad_value("--node-check is empty\nhint: name a program that checks this node");
   }
@@ -287,6 +299,7 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   if (Status status = read_requeue(options, launch); !status) return status;
   if (Status status = read_exclusion(options, config); !status) return status;
   if (Status status = read_node_check(options, config); !status) return status;
+  if (Status status = read_exclude_hook(options, config); !status) return status;
   if (Status status = read_notify_url(options, environment, config); !status) return status;
   read_signals(options, launch);
   config.max_restarts = static_cast<int>(options.max_restarts);

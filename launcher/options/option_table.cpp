@@ -215,6 +215,11 @@ constexpr OptionRow kTable[] = {
      "docs/how-to/bad-nodes.md"},
     {"node-check-timeout", &ParsedOptions::node_check_timeout, "SECONDS", "",
      "A check that takes longer has failed. Default: 30."},
+    {"exclude-hook", &ParsedOptions::exclude_hook, "COMMAND", "",
+     "Command to run when a host is excluded or taken in again, with \"exclude\" or \"readmit\", "
+     "the host and the reason as its last words: passes the exclusion on to the scheduler.",
+     "on each node that may host the coordinator; words separated by spaces, started without a "
+     "shell; docs/how-to/bad-nodes.md"},
     {"state-dir", &ParsedOptions::state_dir, "DIR", "",
      "Folder in which the coordinator keeps the faults of hosts, for later jobs of the same "
      "--rdzv-id.",

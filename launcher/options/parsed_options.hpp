@@ -63,6 +63,7 @@ struct ParsedOptions {
   int64_t spares = 0;
   std::string node_check;
   double node_check_timeout = 30;
+  std::string exclude_hook;
   std::string state_dir;
   std::string on_repeat = "report";   // report, stop
   std::string stragglers = "report";  // report, drain, exclude

@@ -4,16 +4,13 @@ Each node has a host name of its own, in a UTS namespace, which needs root.
 """
 
 import json
-import os
 import subprocess
-import sys
 
 import pytest
 
-from nodes import BIN, ROOT, Job, cluster, wait_for  # noqa: F401
+from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 
 CTL = BIN / 'cpprunctl'
-CHECKS = ROOT / 'packaging/checks'
 NAMED = ['unshare', '--uts', 'sh', '-c', 'hostname "$0"; exec "$@"']
 
 
@@ -97,6 +94,40 @@ def test_operator_excludes_and_readmits_a_host(cluster, hosts):
     cluster.say(0)
     for agent in cluster.agents:
         agent.ends(0)
+
+
+def test_exclusions_are_passed_on_to_the_hook(cluster, hosts, tmp_path):
+    hook = script(tmp_path, 'hook', f'printf "%s|" "$@" >>{tmp_path}/calls',
+                  f'echo "no right to $2" && exit $(cat {tmp_path}/code)')
+    (tmp_path / 'code').write_text('0')
+    job = Job(cluster, '1:2', net=hosts, scale_up_interval=1, last_call_timeout=600)
+    host = job.host(0, f'--exclude-hook={hook}  now', LOGLEVEL='INFO')
+    job.agent(1, f'--exclude-hook={hook} elsewhere')
+    first = cluster.world(0, 1)
+    ctl('exclude', 'n1', '--reason', 'fan replaced today', '--job', job.run_id)
+    host.says('--exclude-hook (exclude n1) has ended')
+    second = cluster.world(0, after=first)
+    (tmp_path / 'code').write_text('3')
+    ctl('readmit', 'n1', '--job', job.run_id)
+    cluster.world(0, 1, after=second)
+    host.says('--exclude-hook (readmit n1) failed: no right to readmit (exit code 3)')
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)
+    calls = (tmp_path / 'calls').read_text()
+    reason = 'by an operator on n0: fan replaced today'
+    assert calls.startswith(f'now|exclude|n1|{reason}|now|readmit|n1|{reason}|'), calls
+    assert calls.count('|readmit|') == calls.count('|exclude|') == 1
+
+
+def test_the_end_of_the_job_waits_for_the_hook(cluster, hosts, tmp_path):
+    hook = script(tmp_path, 'hook', 'sleep 2', f'echo "$@" >{tmp_path}/calls')
+    job = Job(cluster, 1, net=hosts)
+    host = job.host(0, '--exclude-after=1', f'--exclude-hook={hook}')
+    cluster.world(0)
+    cluster.say(3)
+    host.ends(1)
+    assert (tmp_path / 'calls').read_text().startswith('exclude n0 ')
 
 
 @pytest.mark.parametrize('code', [0, 5])
@@ -214,6 +245,7 @@ def test_check_runs_again_after_each_round(cluster, tmp_path):
     ('options', 'why'),
     [
         (('--standalone', '--exclude-after=2'), 'this job has one node'),
+        (('--nnodes=2', '--exclude-hook= '), '--exclude-hook is empty'),
         (('--nnodes=2', '--exclude-after=2', '--node-rank=0', '--master-addr=127.0.0.1'),
          'the ranks of a static job are fixed'),
         (('--nnodes=2', '--rdzv-backend=c10d', '--spares=1'), 'needs --rdzv-id'),
@@ -226,40 +258,3 @@ def test_options_that_cannot_work_are_refused(cluster, options, why):
     agent = cluster.start(0, options)
     agent.ends(1)
     assert why in agent.err()
-
-
-def smi(folder, *rows):
-    """A program that prints what nvidia-smi prints."""
-    return script(folder, 'nvidia-smi', *(f'echo "{row}"' for row in rows))
-
-
-@pytest.mark.parametrize(
-    ('rows', 'options', 'code', 'words'),
-    [
-        (('0, 0, 41, P0', '1, 0, 43, P0'), ('--count=2',), 0, 'ok: 2 GPUs'),
-        (('0, 0, 41, P0',), ('--count=2',), 1, '1 GPUs answer, not 2'),
-        (('0, 3, 41, P0',), (), 1, 'GPU 0 has 3 uncorrected memory errors'),
-        (('0, [N/A], 97, P0',), (), 1, 'GPU 0 has 97 degrees'),
-        (('0, [Unknown Error], 41, P0',), (), 1, 'GPU 0 does not answer'),
-    ],
-)
-def test_gpu_check(tmp_path, rows, options, code, words):
-    program = smi(tmp_path, *rows)
-    done = subprocess.run(
-        [sys.executable, CHECKS / 'cpprun-check-gpus', f'--nvidia-smi={program}', *options],
-        capture_output=True, text=True, timeout=600)
-    assert (done.returncode, done.stdout) == (code, words + '\n')
-
-
-def test_machine_check(tmp_path):
-    def check(*options):
-        done = subprocess.run([sys.executable, CHECKS / 'cpprun-check-machine', *options],
-                              capture_output=True, text=True, timeout=600)
-        return done.returncode, done.stdout
-
-    assert check(f'--min-free={tmp_path}:0', '--min-memory=0.001')[0] == 0
-    assert 'GiB free, less than 100000000' in check(f'--min-free={tmp_path}:100000000')[1]
-    assert check('--min-memory=100000000')[0] == 1
-    assert check(f'--min-free={tmp_path / "none"}:1') == (
-        1, f'{tmp_path / "none"} cannot be read: No such file or directory\n')
-    assert os.listdir(tmp_path) == [], 'the probe is removed'

@@ -113,6 +113,24 @@ def test_excluded_hosts_are_left_out_of_the_requeued_job(lab, cpprun, place):
     assert f'job {number} gets other nodes than n2' in out, out
 
 
+def test_the_hook_drains_an_excluded_host(lab, cpprun, place):
+    bad = place / 'bad_on_n2'
+    bad.write_text(f'#!/bin/sh\nif [ "$(hostname)" = n2 ]; then sleep 1; exit 3; fi\n'
+                   f'exec python3 {WORKER} "$@"\n')
+    bad.chmod(0o755)
+    hook = ROOT / 'packaging/hooks/cpprun-exclude-slurm'
+    options = f'--nnodes=1:2 --exclude-after=1 --exclude-hook={hook} --no-python'
+    number = submit(lab, place, f'srun {cpprun} {options} {bad} 400 {place}', '--nodes=2')
+    try:
+        wait_for(lambda: 'DRAIN' in lab.ask('scontrol', 'show', 'node', 'n2'), 'n2 is drained')
+        assert 'Reason=cpprun: ' in lab.ask('scontrol', 'show', 'node', 'n2')
+        wait_for((place / 'running-0').exists, 'the other node goes on')
+    finally:
+        lab.run('scancel', number)
+        wait_for(lambda: has_ended(lab, number), 'the job ends')
+        lab.run('scontrol', 'update', 'NodeName=n2', 'State=RESUME')
+
+
 def test_the_batch_file_of_cpprunctl_saves_is_requeued_and_continues(lab, cpprun, place):
     written = subprocess.run([cpprun.with_name('cpprunctl'), 'slurm', 'script', '--cpus-per-task=1',
                               f'--output={place}/out', WORKER, '400', place],

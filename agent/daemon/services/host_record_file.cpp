@@ -78,10 +78,9 @@ control::HostRecords HostRecordFile::load() {
   return *records;
 }
 
-void HostRecordFile::save(const control::CoordinatorMessage& message) {
-  const auto* records = std::get_if<control::HostRecords>(&message);
-  if (records == nullptr || config_.state_dir.empty()) return;
-  const bool is_posted = io_.post([path = path(), text = control::host_records_json(*records)] {
+void HostRecordFile::save(const control::HostRecords& records) {
+  if (config_.state_dir.empty()) return;
+  const bool is_posted = io_.post([path = path(), text = control::host_records_json(records)] {
     const std::string trouble = replace(path, text);
     if (!trouble.empty()) log::warning("--state-dir: " + path + " is not written: " + trouble);
   });

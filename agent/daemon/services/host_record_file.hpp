@@ -23,8 +23,7 @@ class HostRecordFile {
   // What earlier jobs have left; revision 0: nothing. Waits for the file system, at most
   // limits::kJobRecordTimeout.
   control::HostRecords load();
-  // Of a HostRecords; other messages change nothing.
-  void save(const control::CoordinatorMessage& message);
+  void save(const control::HostRecords& records);
 
  private:
   std::string path() const;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "agent/core/worker_environment.hpp"
-#include "agent/process/diagnostics/node_check_run.hpp"
+#include "agent/process/diagnostics/user_command.hpp"
 #include "common/machine/clock.hpp"
 
 namespace cpprun {
@@ -19,7 +19,7 @@ void NodeChecker::run() {
   const Instant begun = boot_now();
   background_.run_or(
       [check = config_.node_check, token = token_] {
-        return run_node_check(check.command, token, check.timeout);
+        return run_user_command(check.command, token, check.timeout);
       },
       [this, begun](const std::string& why) { done_(why, boot_now() - begun); },
       [](const Status& failed) { return failed.error().text; });

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "agent/process/cleanup/helper_start.hpp"
-#include "agent/process/diagnostics/node_check_run.hpp"
+#include "agent/process/diagnostics/user_command.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
 
@@ -73,7 +73,7 @@ TEST(HelperProcessTest, AMissingProgramIsAnErrorThatNamesIt) {
 
 TEST(NodeCheckRunTest, SaysWhyACheckHasFailed) {
   const auto check = [](const std::string& script, Duration timeout) {
-    return run_node_check({"sh", "-c", script}, "token", timeout);
+    return run_user_command({"sh", "-c", script}, "token", timeout);
   };
   EXPECT_EQ(check("echo fine", kLong), "");
   EXPECT_EQ(check("test $CPPRUN_TOKEN = token", kLong), "");
@@ -81,7 +81,7 @@ TEST(NodeCheckRunTest, SaysWhyACheckHasFailed) {
   EXPECT_EQ(check("kill -TERM $$", kLong), "killed by SIGTERM");
   EXPECT_EQ(check("exec >&- 2>&-; exit 2", kLong), "exit code 2") << "a closed output is no end";
   EXPECT_EQ(check("echo slow; sleep 1000", 1s), "slow (it did not end within 1 s)");
-  EXPECT_EQ(run_node_check({"no-such-check"}, "", kLong),
+  EXPECT_EQ(run_user_command({"no-such-check"}, "", kLong),
             "cannot start no-such-check: no such program on PATH");
 }
 

@@ -79,6 +79,10 @@ std::vector<FlagCase> node_cases() {
            [](auto& c) {
              return c.node_check.command == std::vector<std::string>{"check", "--all"};
            }},
+          {"exclude-hook", "drain  it",
+           [](auto& c) {
+             return c.exclude_hook == std::vector<std::string>{"drain", "it"};
+           }},
           {"node-check-timeout",
            "2.5",
            [](auto& c) { return c.node_check.timeout == seconds(2.5); },

@@ -1,4 +1,4 @@
-#include "agent/process/diagnostics/node_check_run.hpp"
+#include "agent/process/diagnostics/user_command.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -58,8 +58,8 @@ std::string end_text(int status) {
 
 }  // namespace
 
-std::string run_node_check(const std::vector<std::string>& command, const std::string& token,
-                           Duration timeout) {
+std::string run_user_command(const std::vector<std::string>& command, const std::string& token,
+                             Duration timeout) {
   Result<HelperProcess> check = HelperProcess::start(command, {"CPPRUN_TOKEN=" + token});
   if (!check) return check.error().text;
   ::fcntl(check->output(), F_SETFL, O_NONBLOCK);
