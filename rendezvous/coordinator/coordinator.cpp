@@ -125,7 +125,7 @@ void Coordinator::on_announce_leader(SessionId id, const Session& session,
   const bool is_sane = is_host(message.address) && is_short(message.address) && message.port > 0 &&
                        is_port(message.port) && message.term > Term();
   if (!is_sane || session.is_registered) {
-    refuse(id, "an address from which nobody can lead a job", effects);
+    refuse(id, "an address from which no node can lead a job", effects);
     return;
   }
   const std::string& run_id = session.hello->run_id;
@@ -290,9 +290,20 @@ Job* Coordinator::job_for(const std::string& run_id, const control::Register& me
                      is_standby,
                      std::move(leader_lease),
                      is_standby ? options_.job_key : "",
-                     options_.needs_proof};
+                     options_.needs_proof,
+                     [this, run_id] { return waiting_jobs_but(run_id); }};
   auto made = std::make_unique<Job>(std::move(options), job_spec, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
+}
+
+std::vector<std::string> Coordinator::waiting_jobs_but(const std::string& run_id) const {
+  std::vector<std::string> names;
+  for (const auto& [name, job] : jobs_) {
+    if (name != run_id && job->is_new() && !job->is_over()) {
+      names.push_back(name);
+    }
+  }
+  return names;
 }
 
 bool Coordinator::has_too_many_jobs() const {

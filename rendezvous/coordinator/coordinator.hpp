@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/ids.hpp"
 #include "common/limits/rendezvous.hpp"
@@ -64,6 +65,7 @@ class Coordinator {
   explicit Coordinator(CoordinatorOptions options)
       : options_(std::move(options)),
         until_(options_.leader_lease ? options_.leader_lease->until : Instant::never()) {}
+  Coordinator(const Coordinator&) = delete;  // its jobs refer to it
 
   void on_connected(SessionId session, SessionAddresses facts);
   void on_message(Instant now, SessionId session, control::AgentMessage said, Effects& effects);
@@ -129,6 +131,7 @@ class Coordinator {
                Effects& effects);
   bool must_wait_for_next_job(const Job* job, SessionId session,
                               const control::Register& message) const;
+  std::vector<std::string> waiting_jobs_but(const std::string& run_id) const;
   bool has_too_many_jobs() const;
   void forget_long_ended();
   void forget_if_over(const std::string& run_id, Effects& effects);

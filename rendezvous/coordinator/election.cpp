@@ -223,7 +223,7 @@ void Election::on_write_response(Instant now, const Response& response, Effects&
   }
   const bool is_ours =
       seen->is_done || (seen->leader && seen->leader->create_revision == create_revision_);
-  if (!is_ours) return lose(now, "somebody else leads the job", effects);
+  if (!is_ours) return lose(now, "another coordinator leads the job", effects);
   // A request whose response was lost may have been carried out, now or long ago.
   const bool is_there = seen->is_done || (seen->facts && seen->facts->value == *writing_);
   job_state_revision_ = seen->is_done ? seen->revision

@@ -150,7 +150,7 @@ void Job::readmit(Node& node, Effects& effects) {
 
 std::string Job::why_no_round() const {
   if (awaits_redirect()) return "its standby coordinator leads this job; waiting for the address";
-  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, pending_.size());
+  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, pending_.size(), rivals());
 }
 
 void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const {

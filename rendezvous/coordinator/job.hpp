@@ -64,6 +64,8 @@ struct JobOptions {
   // There is an admin token. The caller of on_admin_command(), and of on_message() with an admin
   // command, has checked the proof of it.
   bool needs_proof = false;
+  // Names of the other jobs of this coordinator that wait for nodes, for people. None: not known.
+  std::function<std::vector<std::string>()> rivals{};
 };
 
 class Job {
@@ -147,6 +149,9 @@ class Job {
   bool is_standby(const Node& node) const { return &node == state_.standby.node(nodes_); }
   // For nodes that wait, and for operators.
   std::string why_no_round() const;
+  std::vector<std::string> rivals() const {
+    return options_.rivals ? options_.rivals() : std::vector<std::string>();
+  }
   const std::optional<control::SnapshotName>& resume() const { return state_.snapshots.resume(); }
   std::optional<control::SnapshotName> newest_snapshot() const { return nodes_.newest_snapshot(); }
   // The term of the round, formed by another coordinator, from which this one goes on.

@@ -111,7 +111,7 @@ struct Node {
     return found == lines.end() ? nullptr : &found->second;
   }
   bool has_failed_check() const { return facts.node_check.state == control::CheckState::Failed; }
-  // It is there, and nobody has asked its agent to leave.
+  // It is connected, and its agent was not asked to leave.
   bool can_stay() const { return is_connected() && !is_draining(); }
   // It has no part in a round that is not over.
   bool is_free() const {

@@ -39,10 +39,18 @@ std::string ready_text(const NodeTable& nodes, int64_t min_nodes) {
   return missing > 0 && !names.empty() ? text + "; " + std::to_string(missing) + " missing" : text;
 }
 
+// A run id that differs between nodes makes two jobs of one, and both wait.
+std::string rivals_text(const std::vector<std::string>& rivals) {
+  if (rivals.empty()) return "";
+  return "; job '" + rivals.front() + "'" + (rivals.size() == 1 ? " waits" : " and others wait") +
+         " for nodes at this endpoint too: do all nodes have the same --rdzv-id?";
+}
+
 }  // namespace
 
 std::string why_no_round(JobPhase phase, const JobState& state, const control::JobSpec& job_spec,
-                         const NodeTable& nodes, size_t stopping) {
+                         const NodeTable& nodes, size_t stopping,
+                         const std::vector<std::string>& rivals) {
   switch (phase) {
     case JobPhase::Recovering:
       return "another coordinator has led this job; its nodes are waited for";
@@ -63,7 +71,7 @@ std::string why_no_round(JobPhase phase, const JobState& state, const control::J
                   ? ""
                   : " (at most " + std::to_string(job_spec.max_nodes) + ")") +
              ready_text(nodes, job_spec.min_nodes) +
-             (excluded.empty() ? "" : "; excluded: " + excluded);
+             (excluded.empty() ? "" : "; excluded: " + excluded) + rivals_text(rivals);
     }
     case JobPhase::Finishing:
     case JobPhase::Ended: return "the job is over";

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "rendezvous/coordinator/job_state.hpp"
 #include "rendezvous/coordinator/lease_tracker.hpp"
@@ -19,8 +20,10 @@
 namespace cpprun {
 
 // Why the node is in no round now. `stopping`: members of the last round that still have workers.
+// `rivals`: other jobs that wait for nodes at this coordinator.
 std::string why_no_round(JobPhase phase, const JobState& state, const control::JobSpec& job_spec,
-                         const NodeTable& nodes, size_t stopping);
+                         const NodeTable& nodes, size_t stopping,
+                         const std::vector<std::string>& rivals);
 
 // Why this node takes part in no round, whatever the job waits for: its host is excluded, or its
 // check has failed. "": it may take part.

@@ -249,7 +249,7 @@ void TcpConnection::process() {
 void TcpConnection::hand_over_input() {
   size_t used = session_->on_bytes(in_.held());
   if (used > 0) has_completed_handshake_ = true;
-  in_.consume(is_open() ? used : in_.held().size());  // nobody reads the rest
+  in_.consume(is_open() ? used : in_.held().size());  // the rest is not read
 }
 
 void TcpConnection::note_incomplete() {

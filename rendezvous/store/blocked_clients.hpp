@@ -28,7 +28,7 @@ class BlockedClients {
  public:
   enum class Kind : uint8_t { Keys, Barrier };
 
-  // `budget` counts the memory of the waits; null: nobody does.
+  // `budget` counts the memory of the waits; null: it is not counted.
   explicit BlockedClients(std::shared_ptr<MemoryBudget> budget = nullptr)
       : held_(std::move(budget)) {}
   BlockedClients(const BlockedClients&) = delete;

@@ -95,6 +95,20 @@ def test_waiting_below_min_is_reported_every_minute(cluster):
     assert 3 <= said <= 6, agent.story()
 
 
+def test_run_ids_that_differ_between_nodes_are_named(cluster):
+    """A mistake makes two jobs of one: each node learns of the other job."""
+    job = Job(cluster, 2, run_id='train', join_timeout=20)
+    first = job.host(0, CPPRUN_TEST_MINUTE='0.2')
+    job.run_id = 'trian'
+    second = job.agent(1, CPPRUN_TEST_MINUTE='0.2')
+    for agent, other in ((first, 'trian'), (second, 'train')):
+        agent.says(f"1 missing; job '{other}' waits for nodes at this endpoint too: do all nodes "
+                   'have the same --rdzv-id?')
+    for agent in (second, first):
+        agent.send(signal.SIGINT)
+    [agent.ends(130) for agent in (second, first)]
+
+
 def test_member_lost_while_forming_is_not_counted(cluster):
     """The coordinator's host waits with two others, one of which is killed; two more complete the
     round."""

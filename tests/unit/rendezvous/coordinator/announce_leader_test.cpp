@@ -31,7 +31,7 @@ TEST_F(AnnounceLeader, R17_RejectsAnUnusableAddress) {
   for (size_t i = 0; i < std::size(senseless); ++i) {
     const std::string name = "n" + std::to_string(i);
     says_who_leads(name, senseless[i]);
-    expect_refused(name, "nobody can lead");
+    expect_refused(name, "no node can lead");
   }
   join("a");
   EXPECT_FALSE(heard<control::Redirect>("a"));
@@ -40,7 +40,7 @@ TEST_F(AnnounceLeader, R17_RejectsAnUnusableAddress) {
 TEST_F(AnnounceLeader, R17_ARegisteredAgentIsNoCoordinator) {
   join("a");
   says("a", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
-  expect_refused("a", "nobody can lead");
+  expect_refused("a", "no node can lead");
 }
 
 TEST_F(AnnounceLeader, R17_AJobThatRunsHereContinuesHereWithAWarning) {
@@ -149,7 +149,7 @@ TEST_F(ConfirmedLeader, R17_AStrangersWordDuringAJobHoldsForNoLaterOne) {
 
 TEST_F(ConfirmedLeader, R17_RefusesAnAddressWithControlCharacters) {
   says_who_leads("x", {Term(8), "10.0.0.2\x1b[2J", 4702, "mac with key"});
-  expect_refused("x", "nobody can lead");
+  expect_refused("x", "no node can lead");
 }
 
 TEST_F(AnnounceLeader, R17_AnAnnouncementEndsWithItsConnection) {
