@@ -29,13 +29,17 @@ StreamRoute plan(Routing routing, std::string file, const std::string& prefix,
   return plan;
 }
 
+bool passes_filter(const LogConfig& config, int local_rank) {
+  return !config.local_ranks_filter || config.local_ranks_filter->contains(local_rank);
+}
+
 }  // namespace
 
 StreamRoutes route_streams(const LogConfig& config, const LogFolder& folder, int local_rank,
                            const std::string& prefix) {
   StreamBits redirects = config.redirects.at(static_cast<size_t>(local_rank));
   StreamBits tee = config.tee.at(static_cast<size_t>(local_rank));
-  bool is_shown = !config.local_ranks_filter || config.local_ranks_filter->contains(local_rank);
+  const bool is_shown = passes_filter(config, local_rank);
   const bool is_lost = folder.lacks_attempt();
   StreamRoutes plans;
   plans.out = plan({redirects.has_out(), tee.has_out(), is_shown, is_lost},
@@ -45,6 +49,12 @@ StreamRoutes route_streams(const LogConfig& config, const LogFolder& folder, int
                    folder.stream_file(local_rank, "stderr.log"), prefix,
                    config.duplicate_stderr_filters, folder.attempt_file("filtered_stderr.log"));
   return plans;
+}
+
+bool shows_stderr(const LogConfig& config, int local_rank) {
+  const auto rank = static_cast<size_t>(local_rank);
+  const bool goes_there = config.tee.at(rank).has_err() || !config.redirects.at(rank).has_err();
+  return goes_there && passes_filter(config, local_rank);
 }
 
 }  // namespace cpprun

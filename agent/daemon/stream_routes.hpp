@@ -17,4 +17,7 @@ struct StreamRoutes {
 StreamRoutes route_streams(const LogConfig& config, const LogFolder& folder, int local_rank,
                            const std::string& prefix);
 
+// Whether the console shows this worker's stderr, if its log folder could be created.
+bool shows_stderr(const LogConfig& config, int local_rank);
+
 }  // namespace cpprun

@@ -10,8 +10,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "agent/process/diagnostics/error_file.hpp"
 #include "agent/process/diagnostics/error_file_reader.hpp"
+#include "agent/process/streams/last_lines.hpp"
 #include "agent/process/streams/terminal.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
@@ -106,16 +106,6 @@ void ProcessHost::resize_terminals() {
   if (output_ && window.rows > 0) output_->resize(window.rows, window.columns);
 }
 
-namespace {
-
-// Stands for the report of an error file until that is read.
-ErrorReport late_error_file(const std::string& path) {
-  return unreadable_error_file(
-      path, "its file system did not answer within " + text::seconds(limits::kErrorFileTimeout, 0));
-}
-
-}  // namespace
-
 void ProcessHost::on_dead(int pid) {
   WorkerProcess& worker = workers_.at(pid);
   if (!worker.has_status()) {
@@ -132,6 +122,7 @@ void ProcessHost::on_dead(int pid) {
   WorkerExit end = worker.take_exit();
   const std::optional<ErrorReport> said = final_report(end);
   const std::string error_file = is_failure ? worker.error_file() : "";
+  const std::string stderr_file = worker.stderr_file();
   workers_.erase(pid);
   asked_.erase(pid);
   released_.erase(pid);
@@ -144,15 +135,15 @@ void ProcessHost::on_dead(int pid) {
   // The last lines of a worker that the agent's signal ended do not matter. A worker that exited by
   // itself meanwhile may be the root cause (worker_exit.hpp: has_own_cause).
   const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
-  const bool wants_lines = is_failure && is_own && has_lines_[rank];
+  const bool wants_lines = is_failure && is_own && (has_lines_[rank] || !stderr_file.empty());
   sweep_soon();  // so the host is not done before the exit is reported
   if (start_error_) return end_output_if_due();  // the exits of a start that failed do not count
-  if (wants_lines) output_->ask_tail(rank);
   if (is_failure && is_own && events_.on_failure) events_.on_failure(end);
   const bool has_file = !error_file.empty();
   end.error = has_file && !said ? late_error_file(error_file) : said;
   ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTimeout : Instant::never(),
              has_file ? now + limits::kErrorFileTimeout : Instant::never());
+  if (wants_lines) ask_last_lines(rank, stderr_file);
   if (has_file) read_error(pid, error_file, said);
   end_output_if_due();
   report_exits();
@@ -184,6 +175,18 @@ void ProcessHost::read_error(int pid, const std::string& path,
     LoopPoster::post(way, [done, report = read_error_file(path)] { done(report); });
   });
   if (!is_posted) ends_.on_error(pid, said ? said : late_error_file(path));
+}
+
+// on_lines() follows, but not if the I/O thread has too much to do.
+void ProcessHost::ask_last_lines(int local_rank, const std::string& stderr_file) {
+  if (stderr_file.empty()) return output_->ask_tail(local_rank);
+  const auto read = [way = poster_, this, local_rank, stderr_file] {
+    std::vector<std::string> lines =
+        read_last_lines(stderr_file, limits::kLastLines, limits::kSummaryTextBytes);
+    LoopPoster::post(way,
+                     [this, local_rank, lines = std::move(lines)] { on_lines(local_rank, lines); });
+  };
+  if (!io_->post(read)) ends_.on_lines(local_rank, {});
 }
 
 void ProcessHost::on_lines(int local_rank, std::vector<std::string> lines) {

@@ -229,6 +229,7 @@ class ProcessHost {
   std::vector<StuckProcess> unended(Duration least);  // at least `least` after SIGKILL
   void watch_killed();
   void on_stuck_time();
+  void ask_last_lines(int local_rank, const std::string& stderr_file);
   void on_lines(int local_rank, std::vector<std::string> lines);
   void on_output_drained();
   void end_output_if_due();

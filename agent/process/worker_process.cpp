@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/process/proc_files.hpp"
+#include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/usable_memory.hpp"
@@ -46,7 +47,10 @@ bool OomCounter::take_kill() {
 }
 
 WorkerProcess::WorkerProcess(boost::asio::io_context& loop, Spawned spawned, const WorkerSpec& spec)
-    : pid_(spawned.pid), pidfd_(loop), error_file_(spec.error_file) {
+    : pid_(spawned.pid),
+      pidfd_(loop),
+      error_file_(spec.error_file),
+      stderr_file_(own_stderr_file(spec)) {
   pidfd_.assign(spawned.pidfd.release());
   end_.local_rank = spec.local_rank;
   end_.rank = spec.rank;
@@ -56,6 +60,7 @@ WorkerProcess::WorkerProcess(boost::asio::io_context& loop, Spawned spawned, con
 
 void WorkerProcess::enter_round(const WorkerSpec& spec) {
   error_file_ = spec.error_file;
+  stderr_file_ = own_stderr_file(spec);
   end_.rank = spec.rank;
   end_.started_at = boot_now();
   end_.is_stopped_by_us = false;

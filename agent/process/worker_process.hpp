@@ -57,7 +57,8 @@ class WorkerProcess {
   // Records how the worker ended. Requires: has_status(). Does not reap it, so that its pid still
   // names its process group.
   const WorkerExit& record_exit(OomCounter& oom);
-  const std::string& error_file() const { return error_file_; }  // "": none
+  const std::string& error_file() const { return error_file_; }    // "": none
+  const std::string& stderr_file() const { return stderr_file_; }  // own_stderr_file()
   // Reaps the process and returns its exit, without the error report. Call once, after
   // record_exit().
   WorkerExit take_exit();
@@ -70,6 +71,7 @@ class WorkerProcess {
   int pid_;
   boost::asio::posix::stream_descriptor pidfd_;
   std::string error_file_;
+  std::string stderr_file_;
   WorkerExit end_;
 };
 

@@ -40,7 +40,7 @@ struct WorkerExit {
   Instant ended_at;    // reported by the kernel
   WallTime ended_at_wall;
   std::optional<ErrorReport> error;
-  std::vector<std::string> last_lines;  // of stderr if the agent forwards it; newest last
+  std::vector<std::string> last_lines;  // of stderr; newest last
 
   bool is_hang() const { return !hang.empty(); }
   bool is_success() const { return exit_code == 0 && !is_hang(); }

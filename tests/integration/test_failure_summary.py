@@ -227,6 +227,18 @@ def test_one_worker_has_a_hint_and_its_last_lines(jobs):
     assert running.out == 'out\n'
 
 
+def test_redirected_stderr_has_the_cause_its_hint_and_the_last_lines(jobs):
+    error = "ModuleNotFoundError: No module named 'transformers'"
+    worker = jobs.sh(SAY + f'echo out; say "{error}"; exit 1')
+    running = jobs.cpprun('--redirects=3', f'--log-dir={jobs.folder}/logs', worker)
+    assert running.done(60) == 1, running.output
+    assert running.out == ''
+    assert f'  cause     {error}\n' in running.err
+    assert '[missing_module]' in running.err
+    lines = ('the last 2 lines of rank 0 on stderr:', 'Traceback (most recent call last):', error)
+    assert '\n  '.join(lines) + '\n' in running.err
+
+
 def test_abort_at_the_end_of_a_gloo_program_has_its_own_hint(jobs):
     code = 'echo "terminate called without an active exception" >&2; kill -ABRT $$'
     running = jobs.cpprun('--nproc-per-node=1', jobs.sh(code))

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "agent/core/stop_texts.hpp"
+#include "agent/daemon/stream_routes.hpp"
 #include "common/exit_code.hpp"
 #include "common/failure/failure_summary.hpp"
 #include "common/json.hpp"
@@ -258,9 +259,9 @@ void ConsoleReporter::report_failure(const agent::Finish& finish, EventRecorder&
   copy_root_error_file(finish.ends[root_cause_index(finish.ends)]);
 }
 
-// Only if the console does not show them just above the summary: the worker ran on another node, or
-// other workers failed after it.
-void ConsoleReporter::show_last_lines(const Failure& failure) {
+// Only if the console does not show them just above the summary: the worker ran on another node,
+// its stderr goes elsewhere, or other workers failed after it.
+void ConsoleReporter::show_last_lines(const Failure& failure) const {
   const WorkerExit& root = failure.root_cause.end;
   const auto is_root = [&root](const WorkerExit& end) {
     return end.rank == root.rank && end.pid == root.pid;
@@ -268,7 +269,8 @@ void ConsoleReporter::show_last_lines(const Failure& failure) {
   const auto has_followed = [&is_root](const WorkerExit& end) {
     return !is_root(end) && is_own_failure(end);
   };
-  const bool is_here = std::ranges::any_of(failure.ends, is_root);
+  const bool is_here = std::ranges::any_of(failure.ends, is_root) &&
+                       shows_stderr(config_.logs, static_cast<int>(root.local_rank.value));
   if (!is_here || std::ranges::any_of(failure.ends, has_followed))
     log::plain(last_lines_text(failure.root_cause));
 }

@@ -43,7 +43,7 @@ class ConsoleReporter {
   int report_outcome(const agent::Finish& finish, EventRecorder& recorder);
   std::string stopped_text(const agent::Finish& finish) const;
   void report_failure(const agent::Finish& finish, EventRecorder& recorder);
-  static void show_last_lines(const Failure& failure);
+  void show_last_lines(const Failure& failure) const;
   void copy_root_error_file(const WorkerExit& root) const;
   std::optional<Failure> failure_of(const agent::Finish& finish) const;
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
+#include "agent/process/streams/last_lines.hpp"
 #include "common/limits/dashboard.hpp"
 #include "common/machine/clock.hpp"
 
@@ -17,12 +17,22 @@ struct ReadRequest {
   LogTailReporter::Files files;
 };
 
+// Long lines are cut.
+std::vector<std::string> lines_of(const std::string& path) {
+  constexpr size_t kBytes = limits::kTailLines * limits::kLineBytesReported;
+  std::vector<std::string> lines = read_last_lines(path, limits::kTailLines, kBytes);
+  for (std::string& line : lines) {
+    if (line.size() > limits::kLineBytesReported) line.resize(limits::kLineBytesReported);
+  }
+  return lines;
+}
+
 std::vector<control::LogLines> read_all(std::vector<ReadRequest> requests) {
   std::vector<control::LogLines> all;
   for (ReadRequest& request : requests) {
     request.lines.has_files = !request.files.out.empty() || !request.files.err.empty();
-    request.lines.out = last_lines_of(request.files.out);
-    request.lines.err = last_lines_of(request.files.err);
+    request.lines.out = lines_of(request.files.out);
+    request.lines.err = lines_of(request.files.err);
     all.push_back(std::move(request.lines));
   }
   return all;
@@ -84,29 +94,6 @@ void LogTailReporter::on_read(int64_t number, const std::vector<control::LogLine
     last_sent_[lines.local_rank] = lines;
   }
   if (!watched_until_.empty()) timer_.set(boot_now() + limits::kTailEvery);
-}
-
-std::vector<std::string> last_lines_of(const std::string& path) {
-  std::vector<std::string> lines;
-  std::ifstream file;
-  if (!path.empty()) file.open(path, std::ios::binary | std::ios::ate);
-  if (!file) return lines;
-  constexpr auto kMost = static_cast<int64_t>(limits::kTailLines * limits::kLineBytesReported);
-  const int64_t size = file.tellg();
-  const int64_t from = std::max<int64_t>(0, size - kMost);
-  std::string text(static_cast<size_t>(std::max<int64_t>(0, size - from)), '\0');
-  file.seekg(from);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
-  while (!text.empty() && lines.size() < limits::kTailLines) {
-    if (text.back() == '\n') text.pop_back();
-    const size_t before = text.rfind('\n');
-    const size_t begin = before == std::string::npos ? 0 : before + 1;
-    lines.push_back(text.substr(begin, limits::kLineBytesReported));
-    text.resize(begin);
-  }
-  std::ranges::reverse(lines);
-  return lines;
 }
 
 }  // namespace cpprun

@@ -57,8 +57,4 @@ class LogTailReporter {
 // The folder above the folders of the workers' log files; "" without files.
 std::string attempt_folder_of(const LogTailReporter::Files& files);
 
-// The last limits::kTailLines lines of a file, newest last, each cut at limits::kLineBytesReported;
-// empty if the file cannot be read. Blocks on the disk.
-std::vector<std::string> last_lines_of(const std::string& path);
-
 }  // namespace cpprun

@@ -10,6 +10,7 @@
 #include "agent/process/diagnostics/error_file.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/unique_fd.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 
@@ -34,6 +35,11 @@ std::optional<ErrorReport> read_error_file(const std::string& path) {
   report.file_time =
       WallTime{int64_t{info.st_mtim.tv_sec} * 1'000'000 + info.st_mtim.tv_nsec / 1000};
   return report;
+}
+
+ErrorReport late_error_file(const std::string& path) {
+  return unreadable_error_file(
+      path, "its file system did not answer within " + text::seconds(limits::kErrorFileTimeout, 0));
 }
 
 }  // namespace cpprun

@@ -23,7 +23,7 @@ struct SpawnThread::Job {
   size_t at = 0;
   std::shared_ptr<StartTicket> ticket;  // of the start that is under way
   bool is_cancelled = false;
-  bool is_over = false;  // nobody waits for an outcome any more
+  bool is_over = false;  // no caller waits for an outcome any more
 };
 
 struct SpawnThread::State {
@@ -164,7 +164,7 @@ bool SpawnThread::run_one(State& state, Job& job, size_t index, SpawnContext& co
   Result<Spawned> spawned = std::exchange(job.starts[index], nullptr)(context, *ticket);
   std::unique_lock lock(state.mutex);
   job.ticket.reset();
-  if (job.is_over || state.is_closed) {  // nobody takes the outcome
+  if (job.is_over || state.is_closed) {  // no caller takes the outcome
     lock.unlock();
     if (!spawned || spawned->pid == 0) return false;
     kill_and_reap(spawned->pid);

@@ -48,7 +48,7 @@ class StartTicket {
   }
 
  private:
-  std::mutex mutex_;  // held while the loop signals the child, so that nobody reaps it meanwhile
+  std::mutex mutex_;  // held while the loop signals the child, so that no thread reaps it meanwhile
   // Integers for built-in atomics, because the child calls no functions.
   int child_ = 0;
   int is_cancelled_ = 0;

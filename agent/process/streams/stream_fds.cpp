@@ -126,6 +126,10 @@ bool passes_agent(const WorkerSpec& worker, bool is_alone) {
   return is_carried(worker.err) || (is_carried(worker.out) && !is_own_stdout);
 }
 
+std::string own_stderr_file(const WorkerSpec& worker) {
+  return is_carried(worker.err) ? "" : worker.err.file;
+}
+
 Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone, const LogFiles& files) {
   WorkerStreams both;
   Result<StreamFds> err = open_stream(worker, true, files);

@@ -33,6 +33,9 @@ Result<LogFiles> open_log_files(const std::vector<StreamRoute>& routes, size_t w
 // Whether the agent copies any of this worker's output. `is_alone` as for open_streams().
 bool passes_agent(const WorkerSpec& worker, bool is_alone);
 
+// The file that a worker writes its stderr to by itself; "": the agent copies it, or it is dropped.
+std::string own_stderr_file(const WorkerSpec& worker);
+
 struct WorkerStreams {
   StreamFds out;
   StreamFds err;

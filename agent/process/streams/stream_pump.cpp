@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "agent/process/streams/last_lines.hpp"
 #include "common/limits/agent.hpp"
 
 namespace cpprun {
@@ -57,11 +58,13 @@ void StreamPump::show(std::string_view bytes, Instant now) {
       [&](std::string_view lines) {
         console_->add_lines(this, stream_.prefix, lines);
         is_new_part = true;
+        is_bar_ = false;
       },
       [&](std::string_view part) { console_->add_part(this, stream_.prefix, part); });
   if (stream_.is_terminal) {
     const std::string bars = splitter_.take_progress_bars();
-    if (!bars.empty()) console_->add_part(this, stream_.prefix, bars);
+    if (!bars.empty()) console_->add_bar(this, stream_.prefix, bars);
+    is_bar_ = (is_bar_ && splitter_.has_part()) || !bars.empty();
   }
   if (stream_.is_alone) show_part();  // no other worker's line can mix with it
   if (!splitter_.has_part()) {
@@ -74,7 +77,9 @@ void StreamPump::show(std::string_view bytes, Instant now) {
 void StreamPump::show_part() {
   part_deadline_ = Instant::never();
   if (console_ == nullptr || !splitter_.has_part()) return;
-  console_->add_part(this, stream_.prefix, splitter_.take_part());
+  const std::string part = splitter_.take_part();
+  is_bar_ ? console_->add_bar(this, stream_.prefix, part)
+          : console_->add_part(this, stream_.prefix, part);
 }
 
 void StreamPump::add_duplicates(std::string_view bytes) {
@@ -109,21 +114,6 @@ void StreamPump::write_file(LogFile& file, std::string_view bytes) {
 
 std::vector<std::string> StreamPump::last_lines() const {
   return split_last_lines(tail_, limits::kLastLines);
-}
-
-std::vector<std::string> split_last_lines(std::string_view tail, size_t count) {
-  std::vector<std::string> lines;
-  if (tail.ends_with('\n')) tail.remove_suffix(1);
-  while (lines.size() < count && !tail.empty()) {
-    const size_t start = tail.rfind('\n');
-    const bool is_first = start == std::string_view::npos;
-    std::string_view line = is_first ? tail : tail.substr(start + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.emplace_back(line);
-    tail = is_first ? std::string_view() : tail.substr(0, start);
-  }
-  std::ranges::reverse(lines);
-  return lines;
 }
 
 }  // namespace cpprun

@@ -49,12 +49,10 @@ class StreamPump {
   Console* console_;
   std::function<void(const std::string&, int)> on_file_error_;
   LineSplitter splitter_;
+  bool is_bar_ = false;  // what the splitter holds continues a progress bar
   LineSplitter duplicates_;
   Instant part_deadline_ = Instant::never();
   std::string tail_;
 };
-
-// The last `count` lines of `tail`, oldest first, without line ends.
-std::vector<std::string> split_last_lines(std::string_view tail, size_t count);
 
 }  // namespace cpprun

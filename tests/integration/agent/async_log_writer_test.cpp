@@ -74,7 +74,7 @@ TEST_F(AsyncLogWriterTest, CountsBytesDroppedBeyondTheLimit) {
   for (size_t size = 0; size < 2 * limits::kLogPendingBytes; size += 1024) {
     writer->write(line + "\n");
   }
-  const std::string end = " left out here: nobody read them for too long\n";
+  const std::string end = " left out here: they were not read for too long\n";
   std::string text;
   while (!text.ends_with(end)) text += reads(1);
   EXPECT_LT(text.size(), 2 * limits::kLogPendingBytes);

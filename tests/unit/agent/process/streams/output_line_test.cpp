@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "agent/process/streams/last_lines.hpp"
 #include "agent/process/streams/line_splitter.hpp"
-#include "agent/process/streams/stream_pump.hpp"
 #include "common/limits/agent.hpp"
 
 namespace cpprun {
