@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/log/async_log_writer.hpp"
 #include "common/text.hpp"
@@ -44,7 +45,8 @@ class LiveLine {
   // Writes a message above the line.
   void write_above(std::string_view message) {
     const std::lock_guard lock(mutex_);
-    if (line_.empty()) return err().write(message);
+    const bool is_within = std::exchange(is_within_line_, false);
+    if (line_.empty()) return err().write((is_within ? "\n" : "") + std::string(message));
     err().write(kClear + std::string(message) + line_);
   }
   void set(std::string_view line) {
@@ -53,11 +55,16 @@ class LiveLine {
     line_ = line;
     err().write(kClear + line_);
   }
+  void set_within_line(bool is_within) {
+    const std::lock_guard lock(mutex_);
+    is_within_line_ = is_within;
+  }
 
  private:
   inline static const std::string kClear = "\r\033[K";
   std::mutex mutex_;
   std::string line_;
+  bool is_within_line_ = false;  // text of others ends there
 };
 
 LiveLine& live_line() {
@@ -138,6 +145,8 @@ void raw(std::string_view text) { live_line().write_above(text); }
 
 bool shows_status() { return logger().should_log(spdlog::level::warn); }
 void set_live_line(std::string_view text) { live_line().set(text::printable(text)); }
+
+void set_within_line(bool is_within) { live_line().set_within_line(is_within); }
 
 void finish(Duration most) { err().finish(most); }
 

@@ -44,6 +44,10 @@ bool shows_status();
 // The last line of a terminal, which each call replaces; messages appear above it. "": none.
 void set_live_line(std::string_view text);
 
+// Whether other text at the same place, such as a worker's progress bar, ends within a line: the
+// next message then begins a new one.
+void set_within_line(bool is_within);
+
 // Before a process exit that must not wait for ever: discards the text that is unread after `most`.
 void finish(Duration most);
 

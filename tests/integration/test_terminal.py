@@ -136,6 +136,33 @@ tell('')
     assert job.done() == 0
 
 
+def test_progress_bars_of_all_ranks_take_one_line(jobs, screen):
+    code = """
+rank = os.environ['RANK']
+for percent in range(0, 101, 5):
+    os.write(1, f'\\r rank {rank} {percent}%'.encode())
+    time.sleep(0.03 if rank == '0' else 0.2)  # without and with time to show each state by itself
+while not os.path.exists(os.environ['MARKS'] + '/seen'):
+    time.sleep(0.01)
+tell('')
+"""
+    job = screen('-q', *two(jobs, code))
+    job.wait_for(b' rank 0 100%')
+    job.wait_for(b' rank 1 100%')
+    bars = job.shown[job.shown.index(b'\r rank '):]
+    assert b'\n' not in bars and b'\r\x1b[K' in bars, bars  # each takes the place of the other
+    (jobs.marks / 'seen').touch()
+    assert job.done() == 0
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_messages_begin_a_line_of_their_own(jobs, screen, workers):
+    code = "os.write(2, b'\\r 10%\\r 20%'); time.sleep(0.5); sys.exit(3)"
+    job = screen(f'--nproc-per-node={workers}', *jobs.py(TELL + code))
+    assert job.done() == 1
+    assert re.search(rb'20%\r\n(\x1b\[[0-9;]*m)*(error|cpprun|warning):', job.shown), job.shown
+
+
 def test_output_of_a_lone_worker_is_shown_immediately_and_in_order(jobs, screen):
     """Its stdout and stderr are one terminal, whose last lines the failure summary has."""
     code = """

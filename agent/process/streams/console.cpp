@@ -15,21 +15,31 @@ namespace {
 // Stands for a writer that ended within a line.
 const char kEndedWriter = 0;
 
+constexpr std::string_view kNewLine = "\n";
+constexpr std::string_view kClearLine = "\r\x1b[K";
+
 }  // namespace
 
-void Console::begin(const void* writer) {
+// `separator`: between the unfinished line of another writer and the new text.
+void Console::begin(const void* writer, std::string_view separator) {
   if (at_ == text_.size()) {
     text_.clear();
     at_ = 0;
   }
   if (open_line_ == nullptr || open_line_ == writer) return;
-  text_ += '\n';
+  text_ += separator;
   open_line_ = nullptr;
+}
+
+void Console::append(const void* writer, const std::string& prefix, std::string_view part) {
+  if (open_line_ != writer) text_ += prefix;
+  text_.append(part);
+  open_line_ = writer;
 }
 
 void Console::add_lines(const void* writer, const std::string& prefix, std::string_view lines) {
   if (is_closed_) return;
-  begin(writer);
+  begin(writer, kNewLine);
   bool has_prefix = open_line_ == writer;
   open_line_ = nullptr;
   if (prefix.empty()) {
@@ -47,14 +57,22 @@ void Console::add_lines(const void* writer, const std::string& prefix, std::stri
 
 void Console::add_part(const void* writer, const std::string& prefix, std::string_view part) {
   if (is_closed_) return;
-  begin(writer);
-  if (open_line_ != writer) text_ += prefix;
-  text_.append(part);
-  open_line_ = writer;
+  begin(writer, kNewLine);
+  append(writer, prefix, part);
+  is_bar_ = false;
+}
+
+void Console::add_bar(const void* writer, const std::string& prefix, std::string_view bar) {
+  if (is_closed_) return;
+  begin(writer, is_bar_ ? kClearLine : kNewLine);
+  append(writer, prefix, bar);
+  is_bar_ = true;
 }
 
 void Console::forget(const void* writer) {
-  if (open_line_ == writer) open_line_ = &kEndedWriter;
+  if (open_line_ != writer) return;
+  open_line_ = &kEndedWriter;
+  is_bar_ = false;  // its last state stays
 }
 
 bool Console::is_full() const { return text_.size() - at_ >= limits::kOutputBufferBytes; }

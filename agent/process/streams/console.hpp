@@ -21,11 +21,15 @@ class Console {
   // writer.
   void add_lines(const void* writer, const std::string& prefix, std::string_view lines);
   void add_part(const void* writer, const std::string& prefix, std::string_view part);
+  // Adds a state of a progress bar, or a piece of one. It replaces another writer's bar on a
+  // terminal, so that the bars of many writers take one line.
+  void add_bar(const void* writer, const std::string& prefix, std::string_view bar);
   void forget(const void* writer);  // the writer ends
 
   enum class Outcome { Done, Blocked, Closed };  // Closed: the reader has gone; reported once
   Outcome flush();
 
+  bool is_within_line() const { return open_line_ != nullptr; }
   bool is_closed() const { return is_closed_; }
   bool is_full() const;  // its writers must wait
   bool is_empty() const { return at_ == text_.size(); }
@@ -33,7 +37,8 @@ class Console {
   int take_error() { return std::exchange(error_, 0); }  // errno of dropped text
 
  private:
-  void begin(const void* writer);
+  void begin(const void* writer, std::string_view separator);
+  void append(const void* writer, const std::string& prefix, std::string_view part);
   Outcome fail(int error);
   void drop_written();
 
@@ -41,6 +46,7 @@ class Console {
   std::string text_;
   size_t at_ = 0;                    // this much of text_ is written
   const void* open_line_ = nullptr;  // the writer of the unfinished line at the end; nullptr: none
+  bool is_bar_ = false;              // that line is a progress bar
   bool is_closed_ = false;
   int error_ = 0;
 };

@@ -12,6 +12,7 @@
 
 #include "agent/process/streams/terminal.hpp"
 #include "common/limits/agent.hpp"
+#include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 
 namespace cpprun {
@@ -105,6 +106,8 @@ void OutputLoop::flush(ConsoleState& state, uint64_t key) {
   Console& console = *state.console;
   if (console.is_empty() && !state.is_watched) return;
   const Console::Outcome outcome = console.flush();
+  const bool is_of_messages = key == kErr || !err_.console;
+  if (is_of_messages) log::set_within_line(console.is_within_line());
   if (const int error = console.take_error())
     on_file_error(key == kOut ? "stdout" : "stderr", error);
   const bool is_blocked = outcome == Console::Outcome::Blocked;
