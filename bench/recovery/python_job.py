@@ -71,7 +71,8 @@ class Job:
         return self
 
     def __exit__(self, *_):
-        mine = machine.with_descendants([self.process.pid])
+        # A launcher that has ended by itself may have left workers behind.
+        mine = {*machine.with_descendants([self.process.pid]), *(s.pid for s in self.stamps())}
         self.process.send_signal(signal.SIGINT)
         machine.wait_until(lambda: self.process.poll() is not None, 5, 0.05)
         for pid in mine:

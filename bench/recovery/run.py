@@ -145,7 +145,8 @@ def newest_pid(job, pid):
 def measure_crashes(launcher, table, options, program, ranks, slow=None):
     row = f'{program}, n = {ranks}' + (', with a slow import' if slow is not None else '')
     with Job(launcher, ranks, program, options.patience, slow) as job:
-        for _ in range(1 if slow is not None else options.crashes):
+        imports_again = slow is not None and launcher.name != PRELOADED
+        for _ in range(1 if imports_again else options.crashes):
             if not crash(job, table, row, launcher.name):
                 return
 
