@@ -1,6 +1,6 @@
 // Whether a Slurm job has lost the node of its batch script, and what the agents that are left must
-// do. Without that node nobody waits for the end of the job or asks for its requeue, so one of them
-// asks. Pure.
+// do. Without that node nothing waits for the end of the job or asks for its requeue, so one of
+// them asks. Pure.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct RequeueAdvice {
   enum class What {
     Wait,     // the batch host is in the job, another node asks, or the answer says nothing
     Requeue,  // this node asks Slurm to requeue the job
-    GiveUp,   // nobody may ask; `why` says why to a user, unless it is empty
+    GiveUp,   // no node may ask; `why` says why to a user, unless it is empty
   } what = What::Wait;
   std::string why{};
 };

@@ -27,10 +27,10 @@ inline constexpr size_t kLogParts = 256;
 inline constexpr size_t kLogReadsAtOnce = 8;
 inline constexpr size_t kLogRounds = 64;          // whose files it finds; 64 restarts are many
 inline constexpr int64_t kLogLookBack = 1 << 20;  // it searches so many bytes for the last lines
-// How long an agent delays the end of a job that somebody reads, until the reader has the last
-// lines. A reader that sends requests needs some milliseconds.
-inline constexpr Duration kLogEndWait = std::chrono::seconds(2);
-inline constexpr Duration kLogReaderActive = std::chrono::seconds(2);  // since its last request
+// How long an agent delays the end of a job whose logs are read, until the reader has the last
+// lines. A reader that sends requests needs some milliseconds, seconds on a machine that is busy.
+inline constexpr Duration kLogEndWait = std::chrono::seconds(5);
+inline constexpr Duration kLogReaderActive = std::chrono::seconds(5);  // since its last request
 
 // Of the tool.
 inline constexpr Duration kLogPoll = std::chrono::milliseconds(200);  // as fast as people read

@@ -37,7 +37,7 @@ void AsyncLogWriter::add_dropped() {
   if (dropped_ == 0) return;
   pending_ = "cpprun: " + text::count(std::exchange(dropped_, 0), "message") + " left out here: " +
              (output_.may_block() ? "the file system did not take them in time\n"
-                                  : "nobody read them for too long\n");
+                                  : "they were not read for too long\n");
 }
 
 // After an error the next write() tries again.

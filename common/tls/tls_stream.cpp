@@ -65,7 +65,7 @@ TlsStream::TlsStream(const OpenSsl& api, ssl_st* session, Side side, TlsDemand d
 TlsStream::~TlsStream() { api_.SSL_free(session_); }
 
 void TlsStream::feed(std::span<const uint8_t> bytes) {
-  // Nobody reads what comes after the end.
+  // What comes after the end is not read.
   if (state_ == State::Failed || state_ == State::Ended || bytes.empty()) return;
   if (state_ == State::Handshake) fed_ += bytes.size();
   if (state_ == State::Handshake && fed_ > limits::kTlsHandshakeBytes) {

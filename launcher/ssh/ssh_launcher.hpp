@@ -101,7 +101,7 @@ class SshLauncher {
   int succeeded_ = 0;
   Instant others_deadline_ = Instant::never();
   Instant kill_at_ = Instant::never();
-  Instant discard_at_ = Instant::never();  // then output that nobody reads is dropped
+  Instant discard_at_ = Instant::never();  // then output that is not read is dropped
 };
 
 // The whole of --hosts: reads the plan, and runs it.

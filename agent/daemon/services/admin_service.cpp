@@ -178,7 +178,7 @@ std::string AdminService::leave(const admin::AdminQuery& query) {
 void AdminService::collect_stacks(const admin::AdminQuery& query,
                                   const AdminSocket::Answer& answer) {
   if (stacks_answer_) {
-    return answer(admin::refusal("somebody looks at the stacks already; try again"));
+    return answer(admin::refusal("another command reads the stacks already; try again"));
   }
   std::vector<StackTarget> targets = node_.host.look();
   if (const std::optional<int64_t> rank = query.number("rank")) {

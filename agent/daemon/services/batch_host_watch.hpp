@@ -40,7 +40,7 @@ class BatchHostWatch {
   const std::function<void(const std::string&)> warn_;
   BackgroundWork background_;
   Timer timer_;
-  bool is_over_ = false;  // asked for the requeue, or nobody may
+  bool is_over_ = false;  // asked for the requeue, or no node may
   bool is_asking_ = false;
   Duration pause_{};                  // before the next question
   Instant until_ = Instant::never();  // never: not watching

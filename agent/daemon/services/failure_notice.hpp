@@ -8,9 +8,9 @@
 
 namespace cpprun {
 
-// Sends `json`, "" for nothing, to `url`, "" for nobody. Waits at most limits::kNoticeTimeout; for
-// the end of a run, when no loop runs any more. Logs a warning if the notice could not be sent.
-// One agent of a job calls it.
+// Sends `json` to `url`; nothing if either is "". Waits at most limits::kNoticeTimeout; for the end
+// of a run, when no loop runs any more. Logs a warning if the notice could not be sent. One agent
+// of a job calls it.
 void send_failure_notice(const std::string& url, const std::string& json);
 
 // Whether the agent of this node sends what the job sends once: it hosts the coordinator now

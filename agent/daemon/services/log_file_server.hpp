@@ -45,7 +45,7 @@ class LogFileServer {
   void on_round_ended();
   void on_request(const control::LogRequest& request);
   // The job is over. Calls `then` when each active reader has the last lines and knows that, after
-  // limits::kLogEndWait at the latest; at once if nobody reads. Later no line can be read.
+  // limits::kLogEndWait at the latest; at once without active readers. Later no line can be read.
   void when_read(std::function<void()> then);
   // Whoever waits in when_read() waits no longer.
   void on_disconnected();

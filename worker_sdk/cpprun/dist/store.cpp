@@ -125,7 +125,7 @@ Store make_tcp_store(const std::string& host, int port, int world_size, bool is_
   if (!is_master) {
     const std::string why = wait_for_listener(host, port, timeout);
     if (!why.empty()) {
-      throw DistTimeoutError(place(host, port) + ": nobody accepted a connection within " +
+      throw DistTimeoutError(place(host, port) + ": no server accepted a connection within " +
                              std::to_string(timeout.count()) + " ms (" + why + ")");
     }
   }

@@ -93,7 +93,7 @@ Status StoreChannel::set(const std::string& key, const std::string& value) {
 Result<std::string> StoreChannel::get(const std::string& key) {
   if (!store_) {
     const auto found = told_.find(key);
-    if (found == told_.end()) return peer_error(key, "nobody told it");
+    if (found == told_.end()) return peer_error(key, "no rank has sent it");
     return found->second;
   }
   const auto end = steady_clock::now() + limits::kSnapshotShardsTimeout;

@@ -254,7 +254,7 @@ def rng_state() -> dict[str, Any]:
     }
     if _cuda_device() is not None:
         state['cuda'] = torch.cuda.get_rng_state(_cuda_device())
-    if 'numpy.random' in sys.modules:  # else nobody has drawn from it
+    if 'numpy.random' in sys.modules:  # else no code has drawn from it
         import numpy
 
         kind, keys, position, has_gauss, cached = numpy.random.get_state()
