@@ -32,8 +32,9 @@ def wheel(tmp_path_factory):
     if not ZIG.exists():
         pytest.skip('no ziglang: tools/deps.sh --wheel')
     out = tmp_path_factory.mktemp('wheel')
-    words = ('--bin', BIN, '--out', out, '--glibc', '2.28', '--zig', f'{ZIG} -m ziglang')
-    return pathlib.Path(run(ROOT / 'packaging/wheel/build_wheel.py', *words).strip())
+    zig = f'{ZIG.relative_to(ROOT)} -m ziglang'
+    words = ('--bin', BIN, '--out', out, '--glibc', '2.28', '--zig', zig)
+    return pathlib.Path(run(ROOT / 'packaging/wheel/build_wheel.py', *words, cwd=ROOT).strip())
 
 
 @pytest.fixture(scope='module')
