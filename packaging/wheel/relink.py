@@ -36,6 +36,8 @@ def relink(build, program, glibc, zig, out):
     """Returns the path of the new program. `zig`: its command; `glibc`: such as '2.28'."""
     build = pathlib.Path(build).resolve()
     path = pathlib.Path(out).resolve() / program
+    if '/' in zig[0]:  # the command runs in another folder
+        zig = [pathlib.Path(zig[0]).absolute(), *zig[1:]]
     target = f'{platform.machine()}-linux-gnu.{glibc}'
     command = [*zig, 'cc', '-target', target, '-pie', '-s', STAND_INS, *inputs_of(build, program)]
     command += [gcc_file('libstdc++.a'), gcc_file('libgcc.a')]

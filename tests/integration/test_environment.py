@@ -27,18 +27,36 @@ def test_file_in_place_of_the_log_folder(jobs):
     expect_said(jobs.cpprun('--log-dir=logs/below', jobs.sh(':')), 'logs/below')
 
 
-@pytest.mark.parametrize('kernel', ['5.8', '5.10'])
-def test_workers_of_an_old_kernel_inherit_no_descriptors(jobs, kernel):
+def as_on(kernel):
+    """A command prefix: system calls that the kernel lacks fail."""
     wrap = (PYTHON, ROOT / 'tests/support/old_kernel.py', kernel)
     if subprocess.run([*wrap, 'true'], check=False).returncode != 0:
         pytest.skip('the kernel takes no filter for system calls')
+    return wrap
+
+
+@pytest.mark.parametrize('kernel', ['5.8', '5.10', 'emulator'])
+def test_workers_of_an_old_kernel_inherit_no_descriptors(jobs, kernel):
     code = """import os
 listed = os.listdir('/proc/self/fd')
 inherited = [fd for fd in listed if os.path.exists(f'/proc/self/fd/{fd}')]
 print('open:', sorted(inherited))"""
-    running = jobs.cpprun(jobs.py(code), wrap=wrap)
+    running = jobs.cpprun(jobs.py(code), wrap=as_on(kernel))
     assert running.done(20) == 0, running.output
     assert running.out == "open: ['0', '1', '2']\n"
+
+
+def test_emulator_without_handles_of_children_starts_and_restarts_workers(jobs):
+    # Worker 1 fails in round 0; worker 0 ends only because it is stopped.
+    fails = 'case $TORCHELASTIC_RESTART_COUNT$RANK in 01) exit 3;; 00) sleep 1000;; esac'
+    code = fails + '; echo rank $RANK'
+    flags = ('--nproc-per-node=2', '--max-restarts=1', '--no-python')
+    running = jobs.cpprun(*flags, 'sh', '-c', code, wrap=as_on('emulator'))
+    assert running.done(20) == 0, running.output
+    assert sorted(running.out.splitlines()) == ['rank 0', 'rank 1']
+    missing = jobs.cpprun('--no-python', jobs.folder / 'missing', wrap=as_on('emulator'))
+    assert missing.done(20) == 1
+    assert 'missing: no such program' in missing.err
 
 
 @pytest.mark.parametrize('folder', ['/proc/cpprun-logs', '/dev/full', '/dev/zero/x'])

@@ -1,14 +1,18 @@
 """The wheel that is linked for glibc 2.28: its requirements; that it runs here and on Debian 11."""
 
+import ctypes
+import errno
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from launches import BIN, ROOT, skip_unless_built
+from wheels import check_requirements, run
 
 ZIG = ROOT / 'build' / 'venv-wheel' / 'bin' / 'python'  # tools/deps.sh --wheel
 OLD = 'bullseye'  # glibc 2.31
@@ -17,15 +21,6 @@ mount -t proc proc "$1/proc"
 mount --bind /dev "$1/dev"
 exec chroot "$1" /tmp/cpprun --standalone --nproc-per-node=2 --no-python sh -c "$2"
 """
-
-
-def run(*command, code=0, seconds=600, **options):
-    done = subprocess.run(
-        [str(word) for word in command], timeout=seconds, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, check=False, **options,
-    )  # fmt: skip
-    assert done.returncode == code, done.stdout
-    return done.stdout
 
 
 @pytest.fixture(scope='module')
@@ -37,8 +32,9 @@ def wheel(tmp_path_factory):
     if not ZIG.exists():
         pytest.skip('no ziglang: tools/deps.sh --wheel')
     out = tmp_path_factory.mktemp('wheel')
-    words = ('--bin', BIN, '--out', out, '--glibc', '2.28', '--zig', f'{ZIG} -m ziglang')
-    return pathlib.Path(run(ROOT / 'packaging/wheel/build_wheel.py', *words).strip())
+    zig = f'{ZIG.relative_to(ROOT)} -m ziglang'
+    words = ('--bin', BIN, '--out', out, '--glibc', '2.28', '--zig', zig)
+    return pathlib.Path(run(ROOT / 'packaging/wheel/build_wheel.py', *words, cwd=ROOT).strip())
 
 
 @pytest.fixture(scope='module')
@@ -52,15 +48,26 @@ def scripts(wheel, tmp_path_factory):
 
 
 def test_tag_is_of_the_oldest_sufficient_glibc(wheel, scripts):
-    major, minor = map(int, re.search(r'manylinux_(\d+)_(\d+)_', wheel.name).groups())
-    assert (major, minor) <= (2, 28)
-    for name in ('cpprun', 'cpprunctl'):
-        symbols = run('objdump', '-T', scripts / name)
-        asked = {tuple(map(int, found)) for found in re.findall(r'GLIBC_(\d+)\.(\d+)', symbols)}
-        assert asked and max(asked) <= (major, minor)
-        needed = set(re.findall(r'NEEDED +(\S+)', run('objdump', '-p', scripts / name)))
-        assert needed <= {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2',
-                          'librt.so.1', 'ld-linux-x86-64.so.2'}
+    check_requirements(wheel, scripts, 'objdump', 'ld-linux-x86-64.so.2')
+
+
+def test_stand_in_for_a_wait_ends_at_the_deadline(tmp_path):
+    library = tmp_path / 'stand_ins.so'
+    source = ROOT / 'packaging' / 'wheel' / 'glibc_stand_ins.c'
+    # Another name, because this machine's glibc has the function too.
+    words = ('-shared', '-fPIC', '-Wall', '-Werror', '-Dpthread_cond_clockwait=wait_until')
+    run('cc', *words, source, '-o', library)
+    libc, stand_ins = ctypes.CDLL(None), ctypes.CDLL(str(library))
+    # All zero: initialised.
+    condition, mutex = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
+    assert libc.pthread_mutex_lock(mutex) == 0
+    for seconds in (-5, 0, 0.3, 0.6, 0.9):
+        until = time.monotonic_ns() + int(seconds * 10**9)
+        spec = (ctypes.c_long * 2)(*divmod(until, 10**9))
+        ended = stand_ins.wait_until(condition, mutex, time.CLOCK_MONOTONIC, spec)
+        assert ended == errno.ETIMEDOUT
+        assert time.monotonic_ns() >= until
+    assert libc.pthread_mutex_unlock(mutex) == 0
 
 
 def test_runs_here_with_the_given_environment(scripts):

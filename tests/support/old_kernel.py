@@ -1,7 +1,7 @@
-"""Runs a command as on an older kernel: close_range() fails there. For x86-64; ends with 77 where
-the kernel takes no filter.
+"""Runs a command as on an older kernel, where close_range() fails, or as in an emulator of system
+calls. For x86-64; ends with 77 where the kernel takes no filter.
 
-    old_kernel.py 5.8|5.10 COMMAND...
+    old_kernel.py 5.8|5.10|emulator COMMAND...
 """
 
 import ctypes
@@ -11,14 +11,23 @@ import struct
 import sys
 
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
-LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+LOAD, JUMP_IF_EQUAL, JUMP_IF_ANY, RETURN = 0x20, 0x15, 0x45, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-NUMBER, FLAGS = 0, 16 + 2 * 8  # in struct seccomp_data
-CLOSE_RANGE = 436
+NUMBER, FIRST, FLAGS = 0, 16, 16 + 2 * 8  # in struct seccomp_data
+CLONE, CLONE3, CLOSE_RANGE = 56, 435, 436
+CLONE_PIDFD = 0x1000
 
 
 def filter_of(kernel):
-    """Before 5.9 there is no such call; before 5.11 it knows no CLOSE_RANGE_CLOEXEC."""
+    """Before 5.9 there is no close_range; before 5.11 it knows no CLOSE_RANGE_CLOEXEC. qemu-user
+    before 9.1 has neither clone3 nor CLONE_PIDFD.
+    """
+    if kernel == 'emulator':
+        yield from ((LOAD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, CLONE3))
+        yield from ((RETURN, 0, 0, ERRNO | errno.ENOSYS), (JUMP_IF_EQUAL, 0, 3, CLONE))
+        yield from ((LOAD, 0, 0, FIRST), (JUMP_IF_ANY, 0, 1, CLONE_PIDFD))
+        yield from ((RETURN, 0, 0, ERRNO | errno.EINVAL), (RETURN, 0, 0, ALLOW))
+        return
     if kernel == '5.8':
         yield from ((LOAD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, CLOSE_RANGE))
         yield from ((RETURN, 0, 0, ERRNO | errno.ENOSYS), (RETURN, 0, 0, ALLOW))

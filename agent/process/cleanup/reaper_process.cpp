@@ -101,7 +101,7 @@ bool signal_all_marked(const ReaperTask& task, int after, int signal) {
 // A child of the reaper process that scans /proc.
 struct Searcher {
   UniqueFd process;  // pidfd; SIGCHLD is ignored, so the kernel reaps the child
-  int pid = -1;      // -1: the process limit is reached
+  int pid = -1;      // -1: the process limit is reached, or an emulator refuses CLONE_PIDFD
 };
 
 constexpr int kFound = 1;  // value of ReaperPage::found

@@ -126,10 +126,35 @@ CPPRUN_IN_CHILD int child_main(void* argument) {
   give_up(plan, ChildStep::Exec);
 }
 
+namespace {
+
+constexpr int kCloneFlags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+
+// For emulators of system calls that refuse CLONE_PIDFD (qemu-user before 9.1). They may give the
+// child a copy of the memory, so the parent does for it what begin() does in shared memory, and a
+// failed exec is the worker's exit code 127.
+int clone_child_then_open(ChildPlan& plan, char* stack_top, int& pidfd) {
+  const int pid = ::clone(child_main, stack_top, kCloneFlags, &plan);
+  if (pid < 0) return -errno;
+  // Only the caller reaps this child, so the pid names no other process.
+  pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  const int error = errno;
+  if (plan.child != nullptr) __atomic_exchange_n(plan.child, pid, __ATOMIC_SEQ_CST);
+  const bool is_cancelled =
+      plan.child != nullptr && __atomic_load_n(plan.is_cancelled, __ATOMIC_SEQ_CST) != 0;
+  if (pidfd >= 0 && !is_cancelled) return pid;
+  ::kill(pid, SIGKILL);
+  plan.error = pidfd < 0 ? error : ECANCELED;
+  plan.failed = pidfd < 0 ? ChildStep::Handle : ChildStep::Cancelled;
+  return pid;
+}
+
+}  // namespace
+
 int clone_child(ChildPlan& plan, char* stack_top, int& pidfd) {
-  const int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
-  const int pid = ::clone(child_main, stack_top, flags, &plan, &pidfd);
-  return pid < 0 ? -errno : pid;
+  const int pid = ::clone(child_main, stack_top, kCloneFlags | CLONE_PIDFD, &plan, &pidfd);
+  if (pid >= 0) return pid;
+  return errno == EINVAL ? clone_child_then_open(plan, stack_top, pidfd) : -errno;
 }
 
 #if defined(__x86_64__) || defined(__aarch64__)

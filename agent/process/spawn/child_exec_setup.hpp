@@ -13,9 +13,10 @@
 
 namespace cpprun {
 
-// In the order of execution.
+// In the order of execution, but for Handle: the parent opens the child's.
 enum class ChildStep : int {
   None,
+  Handle,
   Cancelled,
   Session,
   Cgroup,

@@ -63,6 +63,7 @@ bool is_permanent(int error) {
 Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
   const std::string start = "cannot start " + plan.program + ": ";
   switch (step) {
+    case ChildStep::Handle: return system_error(start + "its handle (pidfd_open)", error);
     case ChildStep::Cancelled: return system_error(start + "the start was cancelled", error);
     case ChildStep::Session: return system_error(start + "setsid", error);
     case ChildStep::Cgroup: return system_error(start + "joining the cgroup", error);
