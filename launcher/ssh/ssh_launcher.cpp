@@ -155,9 +155,26 @@ std::optional<int> SshLauncher::start_all() {
     agent->begin();
   }
   returns_.resize(agents_.size());
+  expect_left_out_hosts();
   const bool may_lose_hosts = plan_.min_nodes < static_cast<int>(plan_.hosts.size());
   if (!may_lose_hosts) ::explicit_bzero(header_.data(), header_.size());
   return std::nullopt;
+}
+
+// They are tried like lost hosts, and join with node ranks after the others.
+void SshLauncher::expect_left_out_hosts() {
+  if (plan_.is_static) return;
+  for (Host& host : left_out_) {
+    plan_.hosts.push_back(std::move(host));
+    if (!add_agent(plan_.hosts.size() - 1)) {
+      plan_.hosts.pop_back();
+      continue;
+    }
+    parents_.emplace_back();
+    Return& first = returns_.emplace_back();
+    first.at = boot_now() + limits::kSshReturnFirst;
+    first.was_left_out = true;
+  }
 }
 
 // Of a job that has not begun: as an agent's, since SIGTERM loses nothing.
@@ -170,8 +187,8 @@ Status SshLauncher::prepare_attempt() {
   relays_.clear();
   commands_.clear();
   parents_ = tree_parents(plan_);
-  const std::string endpoint = endpoint_at(plan_, plan_.hosts.front(), name_of_first());
-  const Result<Endpoint> at = parse_endpoint(endpoint, uint16_t{0});
+  endpoint_ = endpoint_at(plan_, plan_.hosts.front(), name_of_first());
+  const Result<Endpoint> at = parse_endpoint(endpoint_, uint16_t{0});
   const bool is_chosen_here = plan_.endpoint.empty();
   if (is_chosen_here && plan_.hosts.size() > 1 && at && is_loopback(at->host)) {
     print("warning: ", "host " + plan_.hosts.front().target + " is " + at->host +
@@ -180,22 +197,27 @@ Status SshLauncher::prepare_attempt() {
                            "--rdzv-endpoint=HOST:PORT");
   }
   for (size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
-    const Host& host = plan_.hosts[rank];
-    std::vector<std::string> words =
-        agent_arguments(plan_, host, rank, plan_.hosts.size(), endpoint);
-    const bool is_here = is_local(plan_, host);
-    Command command;
-    if (!is_here) {
-      Result<std::vector<std::string>> over_ssh = ssh_command(plan_, host, words);
-      if (!over_ssh) return over_ssh.error();
-      command.over_ssh = std::move(*over_ssh);
-    }
-    words.insert(words.begin(), is_here ? plan_.own_program : plan_.program);
-    command.direct = std::move(words);
-    agents_.push_back(std::make_unique<RemoteAgent>(host.target, is_here));
-    commands_.push_back(std::move(command));
+    if (Status ok = add_agent(rank); !ok) return ok;
   }
-  relays_.resize(agents_.size());
+  return {};
+}
+
+Status SshLauncher::add_agent(size_t rank) {
+  const Host& host = plan_.hosts[rank];
+  std::vector<std::string> words =
+      agent_arguments(plan_, host, rank, plan_.hosts.size(), endpoint_);
+  const bool is_here = is_local(plan_, host);
+  Command command;
+  if (!is_here) {
+    Result<std::vector<std::string>> over_ssh = ssh_command(plan_, host, words);
+    if (!over_ssh) return over_ssh.error();
+    command.over_ssh = std::move(*over_ssh);
+  }
+  words.insert(words.begin(), is_here ? plan_.own_program : plan_.program);
+  command.direct = std::move(words);
+  agents_.push_back(std::make_unique<RemoteAgent>(host.target, is_here));
+  relays_.emplace_back();
+  commands_.push_back(std::move(command));
   return {};
 }
 
@@ -293,6 +315,7 @@ bool SshLauncher::leave_failed_hosts_out() {
   say("the job starts without " + join_names(lost) + ", which --nnodes=" + plan_.nnodes +
       " allows");
   plan_.hosts = std::move(left);
+  left_out_.insert(left_out_.end(), lost.begin(), lost.end());
   return true;
 }
 
@@ -444,9 +467,11 @@ void SshLauncher::on_agent_end(size_t index) {
     ++succeeded_;
     for (Return& back : returns_) back.at = Instant::never();
     // A host that has just returned may wait for a job that is over.
-    const auto has_returned = [](const Return& back) { return back.attempts > 0; };
-    if (others_deadline_.is_never() && std::ranges::any_of(returns_, has_returned))
-      others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
+    for (size_t i = 0; i < agents_.size(); ++i) {
+      const bool has_returned = returns_[i].attempts > 0 && agents_[i]->state() == State::Running;
+      if (has_returned && others_deadline_.is_never())
+        others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
+    }
     return;
   }
   const bool goes_on = stop_signal_ == 0 && can_go_on();
@@ -514,7 +539,9 @@ void SshLauncher::try_returns(Instant now) {
     check_start(i, now);
     if (agent.state() != State::Ready || !agent.failure().empty()) continue;
     back.is_under_way = false;
-    say("host " + agent.host() + " is back: it joins the job again");
+    const bool is_new = std::exchange(back.was_left_out, false);
+    say("host " + agent.host() +
+        (is_new ? " can be reached now: it joins the job" : " is back: it joins the job again"));
     agent.begin();
   }
 }
@@ -544,7 +571,8 @@ void SshLauncher::take_signals() {
     if (number == SIGINT || number == SIGQUIT) ++interrupts_;
     if (interrupts_ > 1) kill_at_ = std::min(kill_at_, boot_now() + limits::kSshUrgentTimeout);
     if (is_running_ && stop_signal_ == 0) {
-      say(signal_name(number) + ": the job is stopped on " + text::count(agents_.size(), "host"));
+      say(signal_name(number) + ": the job is stopped on " +
+          text::count(static_cast<size_t>(running()), "host"));
     }
     stop_all(number);
   }

@@ -1,7 +1,7 @@
 // SshLauncher: runs the agents of --hosts. It starts one on each host, waits until all have said
 // hello, lets the job begin, merges their output, passes signals on, and ends with the job's exit
-// code. A host that cannot be reached is left out if --nnodes allows. A host that is lost while the
-// job goes on is tried again, and joins when it is back. With --ssh-tree some hosts run a relay,
+// code. A host that cannot be reached is left out if --nnodes allows. Such a host, and one that is
+// lost while the job goes on, is tried again, and joins when it can be reached. With --ssh-tree some hosts run a relay,
 // which starts the agents of others.
 //
 // Thread: the main thread, which polls. The agents end when this process does: the kernel kills the
@@ -39,12 +39,14 @@ class SshLauncher {
 
   // ---- start
   Status prepare_attempt();
+  Status add_agent(size_t rank);
   std::string name_of_first();  // of the first host, as ssh resolves it
   void start_some();
   void check_start(size_t index, Instant now);
   void fail(size_t index, const std::string& why);
   bool are_all_settled() const;
   bool leave_failed_hosts_out();  // false: too few are left
+  void expect_left_out_hosts();
   void abandon();                 // ends all agents, which have not begun
   void kill_all();
   std::optional<int> start_all();
@@ -92,11 +94,12 @@ class SshLauncher {
   void finish_output();
   Instant next_deadline() const;
 
-  // A lost host, by agent.
+  // A host that is lost or was left out, by agent.
   struct Return {
     Instant at = Instant::never();  // of the next attempt
     int attempts = 0;
     bool is_under_way = false;  // the agent there has been started, and has not begun
+    bool was_left_out = false;  // it has not been part of the job yet
   };
 
   struct Command {
@@ -116,6 +119,8 @@ class SshLauncher {
   std::vector<std::optional<size_t>> parents_;
   std::vector<std::unique_ptr<Relay>> relays_;
   std::vector<Return> returns_;  // by agent
+  std::vector<Host> left_out_;   // by the attempts to start
+  std::string endpoint_;         // where the agents meet
   std::string header_;           // holds the secret
 
   int stop_signal_ = 0;  // the first one that this process got, or sent to the agents by itself

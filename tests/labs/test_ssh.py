@@ -360,6 +360,23 @@ def test_an_elastic_job_starts_without_them(launch):
     assert lines_of(job.out, 'b') == ['rank 1 of 2 on b'], job.texts()
 
 
+def test_a_host_that_was_left_out_joins_when_it_can_be_reached(launch, hosts, tmp_path):
+    hosts.stop_server('b')
+    try:
+        job = launch('--hosts', 'a,b,c', '--nnodes=2:3', WORKER, 'say', 'place', tmp_path, 'sleep')
+        poll(lambda: job.out.count(' of 2 on ') == 2, what=job.texts)
+        assert 'the job starts without b, which --nnodes=2:3 allows' in job.err, job.texts()
+    finally:
+        hosts.start_server('b')
+    poll(lambda: job.out.count(' of 3 on ') == 3, what=job.texts)
+    assert 'host b can be reached now: it joins the job' in job.err, job.texts()
+    assert job.err.count('Connection refused') == 1, job.texts()  # of the attempts before
+    job.send(signal.SIGTERM)
+    job.end(75)
+    assert 'the job is stopped on 3 hosts' in job.err, job.texts()
+    assert 'saves' in str(lines_of(job.out, 'b')), job.texts()
+
+
 @pytest.mark.parametrize('fanout, clients', [('1', [1, 1, 1, 0]), ('2', [2, 1, 0, 0])])
 def test_hosts_of_a_tree_start_each_other(launch, hosts, tmp_path, fanout, clients):
     job = launch('--hosts', 'a:2,b:1,c:1', f'--ssh-tree={fanout}', WORKER, 'say', 'place', tmp_path,
