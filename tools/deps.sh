@@ -13,6 +13,7 @@
 #   --coverage   build/venv-coverage, an environment with gcovr
 #   --kubernetes build/venv-kubernetes, an environment with kubectl and the schemas of manifests
 #   --torchx     build/venv-torchx, an environment with TorchX
+#   --submitit   build/venv-submitit, an environment with submitit
 #   --torch-tests  build/torch_tests: torch's own tests, of Debian's source package; and
 #                build/venv-torch-tests: .venv with what they import
 #
@@ -33,7 +34,7 @@ for_browser=(chromium chromium-driver fonts-dejavu-core)
 usage() {
   echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--frameworks]" \
     "[--frameworks-long] [--newest] [--wheel] [--container] [--coverage] [--kubernetes]" \
-    "[--torchx] [--torch-tests]"
+    "[--torchx] [--submitit] [--torch-tests]"
 }
 
 want=("${for_build[@]}")
@@ -72,6 +73,7 @@ for option in "$@"; do
     --coverage) want+=(python3 python3-venv); coverage=yes ;;
     --kubernetes) want+=(python3 python3-venv iproute2 util-linux); pinned+=(kubernetes) ;;
     --torchx) want+=(python3 python3-venv); pinned+=(torchx) ;;
+    --submitit) want+=(python3 python3-venv); pinned+=(submitit) ;;
     --torch-tests)
       want+=("${for_python[@]}" debian-archive-keyring)
       venv=yes

@@ -215,8 +215,9 @@ stage_e2e() { pytest_folder e2e; }
 
 # A real Slurm, and hosts with sshd, in namespaces; one process, because the tests share them.
 stage_slurm() {
+  if [ -n "${CPPRUN_ALL-}" ]; then tools/deps.sh --submitit; fi
   CPPRUN_BIN=$PWD/build/check/bin \
-    run_pytest labs tests/labs/test_{slurm,slurm_faults,ssh}.py -n 0 --timeout 600
+    run_pytest labs tests/labs/test_{slurm,slurm_faults,submitit,ssh}.py -n 0 --timeout 600
 }
 
 # The manifests of packaging/kubernetes, against schemas and in pods made of namespaces.

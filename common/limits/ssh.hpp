@@ -26,7 +26,14 @@ inline constexpr Duration kSshConfigTimeout = 10s;      // ssh -G, which only re
 inline constexpr size_t kSshConfigBytes = 64 * 1024;    // its output
 inline constexpr size_t kRemoteCommandBytes = 120'000;  // Linux: 128 KiB per argument
 
-// A lost host of a job that goes on: the launcher tries it again after so long, and the time
+// The tree of connections. With 32 per host two levels hold more than kSshHosts.
+inline constexpr size_t kSshTreeFanout = 32;
+inline constexpr size_t kRelayFrameBytes = 1 << 20;     // the longest: the words of an ssh command
+inline constexpr size_t kRelayInputBytes = 64 * 1024;   // bytes of a process's stdin in one frame
+// Headers of the hosts behind a connection, of which most are a few hundred bytes.
+inline constexpr size_t kRelayUnsentBytes = 128 << 20;
+
+// A host that a job goes on or starts without: the launcher tries it again after so long, and the time
 // doubles at each further attempt up to the longest. A machine needs some minutes to boot; a day is
 // covered.
 inline constexpr Duration kSshReturnFirst = 5s;

@@ -34,6 +34,7 @@
 #include "launcher/doctor/checks.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/ssh/relay_server.hpp"
 #include "launcher/ssh/ssh_launcher.hpp"
 #include "launcher/ssh/stdin_control.hpp"
 
@@ -228,6 +229,8 @@ int main(int argc, char** argv) {
   Result<std::shared_ptr<const JobSecret>> secret = take_secret_variable();
   if (!secret) return fail(secret.error());
   std::vector<std::string> args(argv + 1, argv + argc);
+  if (ssh::RelayServer::is_asked_for(args))
+    return run_guarded([] { return ssh::run_relay(real_environment().variables); });
   const bool is_torchrun = is_called_torchrun(argv[0]);
   if (is_torchrun) args = with_torchrun_defaults(args);
   std::unique_ptr<ssh::StdinControl> control;

@@ -95,6 +95,7 @@ struct ParsedOptions {
   std::string exclude;
   std::string exported;
   std::string ssh = "ssh";
+  std::string ssh_tree;  // empty: not given; "yes" without a number
   std::string remote_cpprun;
   bool stdin_control = false;
   std::string print_completion;

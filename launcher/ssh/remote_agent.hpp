@@ -1,26 +1,26 @@
-// RemoteAgent: one ssh process (or, for this machine, a cpprun) that runs the agent of one host,
-// with its standard streams. It knows nothing of the other hosts.
+// RemoteAgent: one ssh process (or, on the agent's own host, a cpprun) that runs the agent of one
+// host, with its standard streams. It knows nothing of the other hosts.
 //
-// Thread: the launcher's main thread. All descriptors are non-blocking.
+// Thread: the launcher's main thread.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
-#include "agent/process/spawn/spawn.hpp"
-#include "common/machine/unique_fd.hpp"
-#include "common/result.hpp"
 #include "common/time.hpp"
+#include "launcher/ssh/plan/hello_reader.hpp"
 #include "launcher/ssh/prefixed_lines.hpp"
+#include "launcher/ssh/process.hpp"
 
 namespace cpprun::ssh {
 
-class RemoteAgent {
+class RemoteAgent final : public ProcessSink {
  public:
   enum class State {
     Waiting,   // not started
-    Starting,  // ssh runs; cpprun has not said hello
+    Starting,  // ssh runs, or the relay is awaited; cpprun has not said hello
     Ready,     // cpprun waits for begin()
     Running,
     Ended,
@@ -32,12 +32,14 @@ class RemoteAgent {
   };
 
   RemoteAgent(std::string host, bool is_local);
-  ~RemoteAgent();  // kills the process
   RemoteAgent(const RemoteAgent&) = delete;
 
-  // Runs `words`, and sends `header` to its standard input.
-  Status start(SpawnContext& context, const std::vector<std::string>& words,
-               const std::vector<std::string>& environment, std::string header, Instant now);
+  // The relay on the agent's host is being started; start() follows. `via`: the host that reaches
+  // this one, "": the launcher's.
+  void await_relay(std::string via, Instant now);
+  // `process`: runs the agent, with this object as its sink, and gets `header`.
+  void start(std::unique_ptr<Process> process, const std::string& header, std::string via,
+             Instant now);
   // The start failed for a reason that start_failure() then tells.
   void fail(std::string why);
   void begin();
@@ -49,56 +51,54 @@ class RemoteAgent {
   bool is_local() const { return is_local_; }
   State state() const { return state_; }
   bool has_ended() const { return state_ == State::Ended; }
-  bool has_process() const { return pid_ > 0; }
+  bool has_process() const { return process_ != nullptr && !has_ended(); }
+  bool awaits_relay() const { return state_ == State::Starting && process_ == nullptr; }
+  const std::string& via() const { return via_; }
   Instant started_at() const { return started_at_; }
   const std::string& failure() const { return failure_; }
-  const std::string& version() const { return version_; }  // of its hello
-  const std::string& login_text() const { return login_text_; }
+  const std::string& version() const { return hello_.version(); }
+  const std::string& login_text() const { return hello_.login_text(); }
   const std::string& errors() const { return errors_; }  // the end of stderr before the hello
   // After the end: 0 to 255, 128 + N after signal N.
   int exit_code() const { return exit_code_; }
   // It ended, but not by itself: the connection broke, or it was killed.
   bool is_lost() const { return is_lost_; }
+  // The relay that had started it ended, and so did this one.
+  bool has_lost_relay() const { return has_lost_relay_; }
+  bool take_end() { return std::exchange(has_new_end_, false); }  // true once after the end
 
-  // Descriptors to poll; -1: none.
-  int out_fd() const { return out_.get(); }
-  int err_fd() const { return err_.get(); }
-  int end_fd() const { return pidfd_.get(); }
-  int in_fd() const { return unsent_.empty() ? -1 : in_.get(); }
+  // To poll; null: none.
+  ChildProcess* child() { return has_process() ? process_->child() : nullptr; }
 
-  void read_out(Instant now, Text& text);
-  void read_err(Instant now, Text& text);
-  void write_in();
-  void on_end(Instant now, Text& text);  // end_fd() is readable
-  void show_parts(Instant now, Text& text);
+  // What has come since the last call.
+  Text take_text() { return std::exchange(text_, {}); }
+  void show_parts(Instant now);
   Instant part_deadline() const;
 
+  void on_out(std::string_view bytes, Instant now) override;
+  void on_err(std::string_view bytes, Instant now) override;
+  void on_refused(std::string_view why, Instant now) override;
+  void on_end(const ProcessEnd& end, Instant now) override;
+
  private:
-  enum class Read { More, Nothing, End };
-  Read read_stream(UniqueFd& fd, Instant now, Text& text);
-  void on_out(std::string_view bytes, Instant now, Text& text);
-  void on_err(std::string_view bytes, Instant now, Text& text);
   void send(std::string_view text);
 
   const std::string host_;
   const bool is_local_;
   State state_ = State::Waiting;
-  int pid_ = 0;
-  UniqueFd pidfd_;
-  UniqueFd in_;
-  UniqueFd out_;
-  UniqueFd err_;
-  std::string unsent_;
+  std::unique_ptr<Process> process_;
+  HelloReader hello_;
+  Text text_;
+  std::string via_;
   std::string failure_;
-  std::string version_;
-  std::string received_;    // stdout before the hello
-  std::string login_text_;  // the part of it that is no hello
   std::string errors_;
   PrefixedLines out_lines_;
   PrefixedLines err_lines_;
   Instant started_at_;
   int exit_code_ = 0;
   bool is_lost_ = false;
+  bool has_lost_relay_ = false;
+  bool has_new_end_ = false;
 };
 
 }  // namespace cpprun::ssh

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <map>
 #include <utility>
 
 #include "agent/process/streams/stream_fds.hpp"
@@ -26,30 +27,16 @@
 #include "common/signals.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
+#include "launcher/ssh/child_process.hpp"
+#include "launcher/ssh/end_signals.hpp"
 #include "launcher/ssh/plan/control_lines.hpp"
 #include "launcher/ssh/plan/start_failure.hpp"
+#include "launcher/ssh/plan/tree.hpp"
 
 namespace cpprun::ssh {
 namespace {
 
 using State = RemoteAgent::State;
-
-// Blocks the signals that end a launcher, and returns the descriptor that delivers them. An ignored
-// one (nohup) stays ignored.
-Result<UniqueFd> open_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    struct sigaction action {};
-    ::sigaction(number, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) sigaddset(&set, number);
-  }
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.is_open()) return system_error("no descriptor for signals", errno);
-  return fd;
-}
 
 // Each host needs four descriptors, and the usual soft limit is 1,024.
 Status raise_descriptor_limit(size_t hosts) {
@@ -107,7 +94,7 @@ Result<std::unique_ptr<SshLauncher>> SshLauncher::make(LaunchPlan plan,
                                                        std::vector<std::string> environment) {
   fill_standard_streams();
   if (Status ok = raise_descriptor_limit(plan.hosts.size()); !ok) return ok.error();
-  Result<UniqueFd> signals = open_signals();
+  Result<UniqueFd> signals = open_end_signals();
   if (!signals) return signals.error();
   return std::unique_ptr<SshLauncher>(
       new SshLauncher(std::move(plan), std::move(environment), std::move(*signals)));
@@ -160,17 +147,34 @@ std::optional<int> SshLauncher::start_all() {
     if (!may_go_on) return kFailure;
   }
   is_running_ = true;
-  for (const auto& agent : agents_) {
-    if (agent->login_text().empty()) continue;
-    print("warning: ", login_text_warning(agent->host(), agent->login_text()));
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    const std::string& text = login_text(i);
+    if (!text.empty()) print("warning: ", login_text_warning(agents_[i]->host(), text));
   }
   for (const auto& agent : agents_) {
     agent->begin();
   }
   returns_.resize(agents_.size());
+  expect_left_out_hosts();
   const bool may_lose_hosts = plan_.min_nodes < static_cast<int>(plan_.hosts.size());
   if (!may_lose_hosts) ::explicit_bzero(header_.data(), header_.size());
   return std::nullopt;
+}
+
+// They are tried like lost hosts, and join with node ranks after the others.
+void SshLauncher::expect_left_out_hosts() {
+  if (plan_.is_static) return;
+  for (Host& host : left_out_) {
+    plan_.hosts.push_back(std::move(host));
+    if (!add_agent(plan_.hosts.size() - 1)) {
+      plan_.hosts.pop_back();
+      continue;
+    }
+    parents_.emplace_back();
+    Return& first = returns_.emplace_back();
+    first.at = boot_now() + limits::kSshReturnFirst;
+    first.was_left_out = true;
+  }
 }
 
 // Of a job that has not begun: as an agent's, since SIGTERM loses nothing.
@@ -180,10 +184,11 @@ int SshLauncher::stopped_code() const {
 
 Status SshLauncher::prepare_attempt() {
   agents_.clear();
+  relays_.clear();
   commands_.clear();
-  next_start_ = 0;
-  const std::string endpoint = endpoint_at(plan_, plan_.hosts.front(), name_of_first());
-  const Result<Endpoint> at = parse_endpoint(endpoint, uint16_t{0});
+  parents_ = tree_parents(plan_);
+  endpoint_ = endpoint_at(plan_, plan_.hosts.front(), name_of_first());
+  const Result<Endpoint> at = parse_endpoint(endpoint_, uint16_t{0});
   const bool is_chosen_here = plan_.endpoint.empty();
   if (is_chosen_here && plan_.hosts.size() > 1 && at && is_loopback(at->host)) {
     print("warning: ", "host " + plan_.hosts.front().target + " is " + at->host +
@@ -192,20 +197,27 @@ Status SshLauncher::prepare_attempt() {
                            "--rdzv-endpoint=HOST:PORT");
   }
   for (size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
-    const Host& host = plan_.hosts[rank];
-    std::vector<std::string> words =
-        agent_arguments(plan_, host, rank, plan_.hosts.size(), endpoint);
-    const bool is_here = is_local(plan_, host);
-    if (is_here) {
-      words.insert(words.begin(), plan_.own_program);
-    } else {
-      Result<std::vector<std::string>> command = ssh_command(plan_, host, words);
-      if (!command) return command.error();
-      words = std::move(*command);
-    }
-    agents_.push_back(std::make_unique<RemoteAgent>(host.target, is_here));
-    commands_.push_back(std::move(words));
+    if (Status ok = add_agent(rank); !ok) return ok;
   }
+  return {};
+}
+
+Status SshLauncher::add_agent(size_t rank) {
+  const Host& host = plan_.hosts[rank];
+  std::vector<std::string> words =
+      agent_arguments(plan_, host, rank, plan_.hosts.size(), endpoint_);
+  const bool is_here = is_local(plan_, host);
+  Command command;
+  if (!is_here) {
+    Result<std::vector<std::string>> over_ssh = ssh_command(plan_, host, words);
+    if (!over_ssh) return over_ssh.error();
+    command.over_ssh = std::move(*over_ssh);
+  }
+  words.insert(words.begin(), is_here ? plan_.own_program : plan_.program);
+  command.direct = std::move(words);
+  agents_.push_back(std::make_unique<RemoteAgent>(host.target, is_here));
+  relays_.emplace_back();
+  commands_.push_back(std::move(command));
   return {};
 }
 
@@ -236,18 +248,16 @@ std::string SshLauncher::name_of_first() {
 }
 
 void SshLauncher::start_some() {
-  const auto is_starting = [](const auto& agent) { return agent->state() == State::Starting; };
-  auto under_way = std::ranges::count_if(agents_, is_starting);
-  while (next_start_ < agents_.size() && under_way < limits::kSshStartsAtOnce) {
-    start(next_start_);
-    if (is_starting(agents_[next_start_++])) ++under_way;
+  const auto is_starting = [&](size_t i) { return agents_[i]->state() == State::Starting; };
+  std::map<const Relay*, int> under_way;  // null: from this machine
+  for (size_t i = 0; i < agents_.size(); ++i) under_way[relay_to(i)] += is_starting(i) ? 1 : 0;
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    if (agents_[i]->state() != State::Waiting || !is_way_known(i)) continue;
+    int& count = under_way[relay_to(i)];
+    if (count >= limits::kSshStartsAtOnce) continue;
+    start(i);
+    if (is_starting(i)) ++count;
   }
-}
-
-void SshLauncher::start(size_t index) {
-  RemoteAgent& agent = *agents_[index];
-  const Status ok = agent.start(context_, commands_[index], environment_, header_, boot_now());
-  if (!ok) agent.fail("host " + agent.host() + ": " + ok.error().text);
 }
 
 // An agent is settled when it waits for the job to begin, or has ended.
@@ -257,17 +267,23 @@ bool SshLauncher::are_all_settled() const {
   });
 }
 
-void SshLauncher::check_start(RemoteAgent& agent, Instant now) {
+void SshLauncher::check_start(size_t index, Instant now) {
+  check_relay(index, now);
+  RemoteAgent& agent = *agents_[index];
   if (!agent.failure().empty()) return;
   StartFacts facts{agent.host(), agent.is_local() ? plan_.own_program : plan_.program,
                    plan_.directory};
   facts.is_local = agent.is_local();
+  facts.via = agent.via();
   if (agent.state() == State::Ready && agent.version() != version()) {
-    agent.fail(version_text(agent.host(), agent.version(), version()));
+    fail(index, version_text(agent.host(), agent.version(), version()));
   } else if (agent.state() == State::Starting &&
              now >= agent.started_at() + limits::kSshStartTimeout) {
     facts.is_timeout = true;
-    agent.fail(start_failure_text(facts));
+    fail(index, start_failure_text(facts));
+  } else if (has_lost_way(index)) {
+    agents_[index] = std::make_unique<RemoteAgent>(agent.host(), agent.is_local());
+    relays_[index].reset();  // start_some() tries the next way
   } else if (agent.has_ended()) {
     facts.exit_code = agent.exit_code();
     facts.errors = agent.errors();
@@ -299,22 +315,129 @@ bool SshLauncher::leave_failed_hosts_out() {
   say("the job starts without " + join_names(lost) + ", which --nnodes=" + plan_.nnodes +
       " allows");
   plan_.hosts = std::move(left);
+  left_out_.insert(left_out_.end(), lost.begin(), lost.end());
   return true;
 }
 
 void SshLauncher::abandon() {
-  for (const auto& agent : agents_) {
-    agent->close_input();
-    if (agent->state() == State::Starting) agent->kill();
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    agents_[i]->close_input();
+    if (agents_[i]->state() == State::Starting) agents_[i]->kill();
+    if (relays_[i] && relays_[i]->is_starting()) relays_[i]->kill();
   }
   const Instant until = boot_now() + limits::kSshUrgentTimeout;
   const auto is_alive = [](const auto& agent) { return agent->has_process(); };
   while (std::ranges::any_of(agents_, is_alive)) {
-    if (boot_now() >= until || interrupts_ > 1) {
-      for (const auto& agent : agents_) agent->kill();
-    }
+    if (boot_now() >= until || interrupts_ > 1) kill_all();
     step(until);
   }
+}
+
+// Relays too: one that does not answer any more would not kill its processes.
+void SshLauncher::kill_all() {
+  for (const auto& agent : agents_) agent->kill();
+  for (const auto& relay : relays_) {
+    if (relay) relay->kill();
+  }
+}
+
+// ---------------------------------------------------------------- tree
+
+bool SshLauncher::is_inner(size_t index) const {
+  return std::ranges::find(parents_, std::optional(index)) != parents_.end();
+}
+
+// A host whose relay failed or was lost is passed over.
+Relay* SshLauncher::relay_to(size_t index) const {
+  for (auto at = parents_[index]; at; at = parents_[*at]) {
+    if (relays_[*at] && relays_[*at]->is_ready()) return relays_[*at].get();
+  }
+  return nullptr;
+}
+
+// False while a relay on the way may still come.
+bool SshLauncher::is_way_known(size_t index) const {
+  for (auto at = parents_[index]; at; at = parents_[*at]) {
+    const Relay* relay = relays_[*at].get();
+    if (relay != nullptr && relay->is_ready()) return true;
+    if (agents_[*at]->state() == State::Waiting || (relay != nullptr && relay->is_starting()))
+      return false;
+  }
+  return true;
+}
+
+void SshLauncher::start(size_t index) {
+  RemoteAgent& agent = *agents_[index];
+  Relay* own = relays_[index].get();
+  Relay* relay = relay_to(index);
+  const std::string via = relay == nullptr ? "" : relay->host();
+  if (own != nullptr && own->is_ready()) return start_by_own_relay(index, via);
+  const bool is_relay_wanted = !is_running_ && is_inner(index);
+  Result<std::vector<std::string>> words =
+      is_relay_wanted ? ssh_command(plan_, plan_.hosts[index], {std::string(kRelayArgument)})
+      : agent.is_local() ? commands_[index].direct
+                         : commands_[index].over_ssh;
+  relays_[index] = is_relay_wanted ? std::make_unique<Relay>(agent) : nullptr;
+  own = relays_[index].get();
+  ProcessSink& sink = own == nullptr ? static_cast<ProcessSink&>(agent) : *own;
+  Result<std::unique_ptr<Process>> process =
+      words ? start_process(relay, *words, sink) : Result<std::unique_ptr<Process>>(words.error());
+  if (!process) {
+    relays_[index].reset();
+    return agent.fail("host " + agent.host() + ": " + process.error().text);
+  }
+  if (own == nullptr) return agent.start(std::move(*process), header_, via, boot_now());
+  own->run(std::move(*process));
+  agent.await_relay(via, boot_now());
+}
+
+Result<std::unique_ptr<Process>> SshLauncher::start_process(Relay* relay,
+                                                            const std::vector<std::string>& words,
+                                                            ProcessSink& sink) {
+  if (relay != nullptr) return relay->start(RelayFrame::Kind::StartSsh, words, sink);
+  Result<std::unique_ptr<ChildProcess>> child =
+      ChildProcess::start(context_, words, environment_, sink);
+  if (!child) return child.error();
+  return std::unique_ptr<Process>(std::move(*child));
+}
+
+void SshLauncher::start_by_own_relay(size_t index, const std::string& via) {
+  Relay& relay = *relays_[index];
+  RemoteAgent& agent = *agents_[index];
+  relay.set_agent(agent);
+  agent.start(relay.start(RelayFrame::Kind::StartAgent, commands_[index].direct, agent), header_,
+              via, boot_now());
+}
+
+// What its login shell has printed.
+const std::string& SshLauncher::login_text(size_t index) const {
+  return relays_[index] ? relays_[index]->hello().login_text() : agents_[index]->login_text();
+}
+
+// The host that reaches this one was lost, and nothing is known of this one.
+bool SshLauncher::has_lost_way(size_t index) const {
+  const Relay* own = relays_[index].get();
+  return agents_[index]->has_lost_relay() && (own == nullptr || own->end().is_relay_lost);
+}
+
+// Of an agent that waits for it.
+void SshLauncher::check_relay(size_t index, Instant now) {
+  RemoteAgent& agent = *agents_[index];
+  Relay* relay = relays_[index].get();
+  if (relay == nullptr || !agent.awaits_relay()) return;
+  if (relay->has_ended()) {
+    agent.on_end(relay->end(), now);
+  } else if (relay->is_ready() && relay->hello().version() != version()) {
+    fail(index, version_text(agent.host(), relay->hello().version(), version()));
+  } else if (relay->is_ready()) {
+    start_by_own_relay(index, agent.via());
+  }
+}
+
+void SshLauncher::fail(size_t index, const std::string& why) {
+  const bool awaited_relay = agents_[index]->awaits_relay();
+  agents_[index]->fail(why);
+  if (awaited_relay) relays_[index]->kill();
 }
 
 // ---------------------------------------------------------------- run
@@ -329,9 +452,7 @@ int SshLauncher::supervise() {
           " later: they are asked to stop");
       stop_all(SIGTERM);
     }
-    if (now >= kill_at_) {
-      for (const auto& agent : agents_) agent->kill();
-    }
+    if (now >= kill_at_) kill_all();
     try_returns(now);
   }
   return exit_code();
@@ -346,9 +467,11 @@ void SshLauncher::on_agent_end(size_t index) {
     ++succeeded_;
     for (Return& back : returns_) back.at = Instant::never();
     // A host that has just returned may wait for a job that is over.
-    const auto has_returned = [](const Return& back) { return back.attempts > 0; };
-    if (others_deadline_.is_never() && std::ranges::any_of(returns_, has_returned))
-      others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
+    for (size_t i = 0; i < agents_.size(); ++i) {
+      const bool has_returned = returns_[i].attempts > 0 && agents_[i]->state() == State::Running;
+      if (has_returned && others_deadline_.is_never())
+        others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
+    }
     return;
   }
   const bool goes_on = stop_signal_ == 0 && can_go_on();
@@ -373,7 +496,9 @@ bool SshLauncher::can_go_on() const {
 void SshLauncher::check_loss(size_t index, bool goes_on) {
   const RemoteAgent& agent = *agents_[index];
   if (agent.is_lost()) {
-    say("host " + agent.host() + " is lost: its ssh connection has ended" +
+    const std::string way = has_lost_way(index) ? "connection through host " + agent.via()
+                                                : std::string("ssh connection");
+    say("host " + agent.host() + " is lost: its " + way + " has ended" +
         (goes_on ? "; the job goes on without it" : "; the job stops, too few hosts are left"));
     if (!goes_on) stop_all(SIGTERM);
   } else if (!goes_on && is_any_running() && others_deadline_.is_never()) {
@@ -411,10 +536,12 @@ void SshLauncher::try_returns(Instant now) {
     }
     RemoteAgent& agent = *agents_[i];
     if (!back.is_under_way) continue;
-    check_start(agent, now);
+    check_start(i, now);
     if (agent.state() != State::Ready || !agent.failure().empty()) continue;
     back.is_under_way = false;
-    say("host " + agent.host() + " is back: it joins the job again");
+    const bool is_new = std::exchange(back.was_left_out, false);
+    say("host " + agent.host() +
+        (is_new ? " can be reached now: it joins the job" : " is back: it joins the job again"));
     agent.begin();
   }
 }
@@ -444,7 +571,8 @@ void SshLauncher::take_signals() {
     if (number == SIGINT || number == SIGQUIT) ++interrupts_;
     if (interrupts_ > 1) kill_at_ = std::min(kill_at_, boot_now() + limits::kSshUrgentTimeout);
     if (is_running_ && stop_signal_ == 0) {
-      say(signal_name(number) + ": the job is stopped on " + text::count(agents_.size(), "host"));
+      say(signal_name(number) + ": the job is stopped on " +
+          text::count(static_cast<size_t>(running()), "host"));
     }
     stop_all(number);
   }
@@ -463,7 +591,7 @@ Instant SshLauncher::next_deadline() const {
   Instant next = must_wait(out_) || must_wait(err_) ? discard_at_ : Instant::never();
   for (const auto& agent : agents_) {
     next = std::min(next, agent->part_deadline());
-    if (agent->state() == State::Starting)
+    if (agent->state() == State::Starting && agent->failure().empty())
       next = std::min(next, agent->started_at() + limits::kSshStartTimeout);
   }
   for (const Return& back : returns_) next = std::min(next, back.at);
@@ -471,61 +599,47 @@ Instant SshLauncher::next_deadline() const {
 }
 
 void SshLauncher::step(Instant until) {
-  poll_agents(std::min(until, next_deadline()));
+  poll_processes(std::min(until, next_deadline()));
   take_signals();
   if (is_running_) return;
-  for (const auto& agent : agents_) check_start(*agent, boot_now());
+  for (size_t i = 0; i < agents_.size(); ++i) check_start(i, boot_now());
 }
 
-void SshLauncher::poll_agents(Instant until) {
-  enum class What { Signals, OurOut, OurErr, Out, Err, In, End };
-  std::vector<pollfd> polled;
-  std::vector<std::pair<What, size_t>> meanings;
-  const auto add = [&](int fd, short events, What what, size_t index) {
-    if (fd < 0) return;
-    polled.push_back({fd, events, 0});
-    meanings.emplace_back(what, index);
-  };
-  add(signals_.get(), POLLIN, What::Signals, 0);
-  if (out_.is_waiting()) add(out_.poll_fd(), POLLOUT, What::OurOut, 0);
-  if (err_.is_waiting()) add(err_.poll_fd(), POLLOUT, What::OurErr, 0);
-  for (size_t index = 0; index < agents_.size(); ++index) {
-    const RemoteAgent& agent = *agents_[index];
-    if (!must_wait(out_)) add(agent.out_fd(), POLLIN, What::Out, index);
-    if (!must_wait(err_)) add(agent.err_fd(), POLLIN, What::Err, index);
-    add(agent.in_fd(), POLLOUT, What::In, index);
-    add(agent.end_fd(), POLLIN, What::End, index);
+void SshLauncher::poll_processes(Instant until) {
+  std::vector<pollfd> polled = {{signals_.get(), POLLIN, 0},
+                                {out_.is_waiting() ? out_.poll_fd() : -1, POLLOUT, 0},
+                                {err_.is_waiting() ? err_.poll_fd() : -1, POLLOUT, 0}};
+  const size_t own = polled.size();
+  const bool reads_out = !must_wait(out_);
+  const bool reads_err = !must_wait(err_);
+  std::vector<ChildProcess*> children;
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    if (ChildProcess* child = agents_[i]->child()) {
+      child->add_polled(polled, reads_out, reads_err);
+      children.push_back(child);
+    }
+    ChildProcess* relay = relays_[i] ? relays_[i]->child() : nullptr;
+    if (relay == nullptr) continue;
+    relay->add_polled(polled, reads_out && reads_err, reads_err);
+    children.push_back(relay);
   }
   const Duration left = until.is_never() ? Duration(-1) : std::max(Duration(), until - boot_now());
   const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
   ::ppoll(polled.data(), polled.size(), until.is_never() ? nullptr : &timeout, nullptr);
   const Instant now = boot_now();
-  for (size_t i = 0; i < polled.size(); ++i) {
-    if (polled[i].revents == 0) continue;
-    const auto [what, index] = meanings[i];
-    RemoteAgent* agent = agents_.empty() ? nullptr : agents_[index].get();
-    RemoteAgent::Text text;
-    switch (what) {
-      case What::Signals: break;
-      case What::OurOut: out_.flush(); break;
-      case What::OurErr: err_.flush(); break;
-      case What::Out: agent->read_out(now, text); break;
-      case What::Err: agent->read_err(now, text); break;
-      case What::In: agent->write_in(); break;
-      case What::End:
-        agent->on_end(now, text);
-        if (!is_returning(index)) show(text);
-        text = {};
-        if (agent->has_ended()) on_agent_end(index);
-        break;
-    }
-    if (!is_returning(index)) show(text);
+  if (polled[1].revents != 0) out_.flush();
+  if (polled[2].revents != 0) err_.flush();
+  for (size_t i = 0; i < children.size(); ++i) {
+    children[i]->on_polled(&polled[own + i * ChildProcess::kPolled], now);
   }
-  RemoteAgent::Text parts;
-  for (size_t index = 0; index < agents_.size(); ++index) {
-    if (!is_returning(index)) agents_[index]->show_parts(now, parts);
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    agents_[i]->show_parts(now);
+    const RemoteAgent::Text text = agents_[i]->take_text();
+    if (!is_returning(i)) show(text);
   }
-  show(parts);
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    if (agents_[i]->take_end()) on_agent_end(i);
+  }
 }
 
 void SshLauncher::show(const RemoteAgent::Text& text) {

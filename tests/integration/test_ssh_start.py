@@ -43,6 +43,22 @@ def test_agents_run_with_ordinary_flags(jobs, endpoint):
         ('x1', ['0', '3', *rest]), ('x1', ['1', '3', *rest]), ('x2', ['2', '3', *rest])]
 
 
+def test_hosts_of_a_tree_start_each_other(jobs, endpoint):
+    """Seven on two levels. Each ssh process notes its target."""
+    ssh = jobs.sh('case $1 in -G) exit 1;; esac\n'
+                  'for word; do target=$last; last=$word; done\n'
+                  'echo "$PPID" >$MARKS/parent-$target\n'
+                  'exec sh -c "$last"\n')
+    names = [f'x{number}' for number in range(7)]
+    job = jobs.cpprun(f'--ssh={ssh}', '--hosts', ','.join(names), '--ssh-tree=3', endpoint,
+                      jobs.py('import os; print(os.environ["RANK"])'))
+    assert job.done() == 0, job.output
+    assert sorted(job.out.splitlines()) == [f'x{rank}: {rank}' for rank in range(7)]
+    parents = [jobs.mark(f'parent-{name}').strip() for name in names]
+    assert len(set(parents[:3])) == 1 and parents[0] == str(job.process.pid), parents
+    assert len(set(parents[3:6])) == 1 and parents[3] not in (parents[0], parents[6]), parents
+
+
 def test_closed_standard_streams_are_no_harm(jobs, endpoint):
     ssh = jobs.sh(RUNS_HERE)
     closed = ('sh', '-c', 'exec "$@" <&- >&- 2>&-', 'sh')
@@ -88,6 +104,7 @@ def test_a_missing_ssh_is_named(jobs):
     (['--hosts=a,a'], 'host a is in the list twice'),
     (['--hosts=a:0'], '0 slots start no worker there'),
     (['--hostfile=/nowhere'], '--hostfile=/nowhere can\'t be read'),
+    (['--hosts=a', '--ssh-tree=0'], 'write how many hosts one host reaches'),
     (['--hosts=a', '--nnodes=2'], '--nnodes=2, but the list has 1 host'),
     (['--exclude=a'], 'needs the hosts: add --hosts=a:8,b:8'),
 ])

@@ -172,14 +172,20 @@ class SshLab:
         servers = {server.pid for server in self.servers.values()}
         return {pid for pid in pids - servers if is_alive(pid)}
 
+    def _named(self, name, fits):
+        """Pids on a host whose command lines, in bytes, fit."""
+        done = subprocess.run(['ip', 'netns', 'pids', self.net.hosts[NAMES.index(name)]],
+                              capture_output=True, text=True)
+        pids = [int(word) for word in done.stdout.split()]
+        return [pid for pid in pids if fits(read_bytes(f'/proc/{pid}/cmdline'))]
+
     def connections(self, name):
         """Pids of the sshd processes that serve one connection to a host."""
-        number = NAMES.index(name)
-        done = subprocess.run(['ip', 'netns', 'pids', self.net.hosts[number]],
-                              capture_output=True, text=True)
-        found = []
-        for pid in (int(word) for word in done.stdout.split()):
-            line = read_bytes(f'/proc/{pid}/cmdline')
-            if line.startswith(b'sshd: root@notty') or line.startswith(b'sshd: root'):
-                found.append(pid)
-        return found
+        return self._named(name, lambda line: line.startswith(b'sshd: root'))
+
+    def clients(self, name):
+        """Pids of the ssh processes on a host."""
+        return self._named(name, lambda line: line.startswith(b'ssh\0'))
+
+    def relays(self, name):
+        return self._named(name, lambda line: line.split(b'\0')[1:2] == [b'--ssh-relay'])

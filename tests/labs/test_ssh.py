@@ -83,6 +83,10 @@ def lines_of(text, host):
             if line.startswith(host + ': ')]
 
 
+# Without a tree, and with one whose first host reaches the second.
+TREES = pytest.mark.parametrize('tree', [[], ['--ssh-tree=1']], ids=['direct', 'tree'])
+
+
 def test_one_command_runs_the_script_on_all_hosts(launch):
     job = launch('--hosts', 'a:2,b:1', WORKER, 'say')
     job.end(0)
@@ -120,9 +124,10 @@ def test_names_of_ssh_config_are_for_ssh_alone(launch):
     assert lines_of(job.out, 'renamed') == ['rank 0 of 2 on a'], job.texts()
 
 
-def test_arguments_and_variables_arrive_as_they_are(launch, tmp_path):
+@TREES
+def test_arguments_and_variables_arrive_as_they_are(launch, tmp_path, tree):
     words = ['two words', "it's", '"', '$HOME `id` \\', 'a\nb', '', '*', '!x', 'ü', '--nnodes=9']
-    job = launch('--hosts', 'a,b', '-x', 'GIVEN=some $text\nin lines', '-xHERE', WORKER,
+    job = launch('--hosts', 'a,b', *tree, '-x', 'GIVEN=some $text\nin lines', '-xHERE', WORKER,
                  'variables', 'GIVEN', 'HERE', 'OTHER', *words,
                  inside=['env', 'HERE= kept ', 'OTHER=stays here'])
     job.end(0)
@@ -135,12 +140,13 @@ def test_arguments_and_variables_arrive_as_they_are(launch, tmp_path):
         assert {name: values[name] for name in wanted} == wanted
 
 
-def test_no_secret_is_in_a_command_line(launch, tmp_path):
+@TREES
+def test_no_secret_is_in_a_command_line(launch, tmp_path, tree):
     secret, value = 'a-secret-of-the-job-1234', 'value-of-a-key-5678'
     (tmp_path / 'secret').write_text(secret)
     (tmp_path / 'secret').chmod(0o600)
-    job = launch('--hosts', 'a,b', '--secret-file=secret', '-x', 'API_KEY', WORKER, 'place',
-                 tmp_path, 'sleep', inside=['env', f'API_KEY={value}'])
+    job = launch('--hosts', 'a,b', *tree, '--secret-file=secret', '-x', 'API_KEY', WORKER,
+                 'place', tmp_path, 'sleep', inside=['env', f'API_KEY={value}'])
     ranks_run(tmp_path, 2)
     for pid in job.hosts.processes():
         line = read_bytes(f'/proc/{pid}/cmdline')
@@ -177,8 +183,9 @@ def test_a_failed_worker_is_reported_once(launch, tmp_path):
         assert len(told) == 1 and 'on b) exited with code 3' in told[0], job.texts()
 
 
-def test_one_interrupt_ends_all_hosts(launch, tmp_path):
-    job = launch('--hosts', 'a:2,b:1', WORKER, 'place', tmp_path, 'sleep')
+@TREES
+def test_one_interrupt_ends_all_hosts(launch, tmp_path, tree):
+    job = launch('--hosts', 'a:2,b:1', *tree, WORKER, 'place', tmp_path, 'sleep')
     workers = ranks_run(tmp_path, 3)
     os.killpg(job.process.pid, signal.SIGINT)  # as a terminal does
     job.end(130)
@@ -186,8 +193,9 @@ def test_one_interrupt_ends_all_hosts(launch, tmp_path):
     assert 'SIGINT: the job is stopped on 2 hosts' in job.err, job.texts()
 
 
-def test_sigterm_lets_the_workers_save(launch, tmp_path):
-    job = launch('--hosts', 'a,b', WORKER, 'place', tmp_path, 'sleep')
+@TREES
+def test_sigterm_lets_the_workers_save(launch, tmp_path, tree):
+    job = launch('--hosts', 'a,b', *tree, WORKER, 'place', tmp_path, 'sleep')
     ranks_run(tmp_path, 2)
     job.send(signal.SIGTERM)
     job.end(75)
@@ -213,9 +221,11 @@ def test_a_signal_ends_the_start(launch, number, code):
     assert job.out == '', job.texts()
 
 
-def test_slow_readers_lose_nothing(hosts, cpprun, tmp_path):
+@TREES
+def test_slow_readers_lose_nothing(hosts, cpprun, tmp_path, tree):
     count = 60_000  # 5 MB of each host: more than ssh and the launcher keep
-    command = hosts.command(cpprun, '--hosts', 'a,b', WORKER, 'lines', count, 'place', tmp_path)
+    command = hosts.command(cpprun, '--hosts', 'a,b', *tree, WORKER, 'lines', count, 'place',
+                            tmp_path)
     job = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, bufsize=0)
     first = os.read(job.stdout.fileno(), 100)
     assert not list(tmp_path.glob('[01]'))  # the workers wait for the reader
@@ -226,8 +236,10 @@ def test_slow_readers_lose_nothing(hosts, cpprun, tmp_path):
         assert lines_of(text, host) == wanted
 
 
-def test_a_reader_that_takes_nothing_does_not_keep_a_stopped_job(hosts, cpprun, tmp_path):
-    command = hosts.command(cpprun, '--hosts', 'a,b', WORKER, 'place', tmp_path, 'lines', 10**9)
+@TREES
+def test_a_reader_that_takes_nothing_does_not_keep_a_stopped_job(hosts, cpprun, tmp_path, tree):
+    command = hosts.command(cpprun, '--hosts', 'a,b', *tree, WORKER, 'place', tmp_path, 'lines',
+                            10**9)
     job = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)
     try:
         workers = ranks_run(tmp_path, 2)
@@ -241,8 +253,9 @@ def test_a_reader_that_takes_nothing_does_not_keep_a_stopped_job(hosts, cpprun, 
 
 
 @pytest.mark.parametrize('names', ['a:2,b:1', 'login:2,b:1'])
-def test_nothing_stays_when_the_launcher_is_killed(launch, tmp_path, names):
-    job = launch('--hosts', names, WORKER, 'place', tmp_path, 'sleep')
+@TREES
+def test_nothing_stays_when_the_launcher_is_killed(launch, tmp_path, names, tree):
+    job = launch('--hosts', names, *tree, WORKER, 'place', tmp_path, 'sleep')
     workers = ranks_run(tmp_path, 3)
     job.send(signal.SIGKILL)
     job.end(-signal.SIGKILL)
@@ -347,6 +360,87 @@ def test_an_elastic_job_starts_without_them(launch):
     assert lines_of(job.out, 'b') == ['rank 1 of 2 on b'], job.texts()
 
 
+def test_a_host_that_was_left_out_joins_when_it_can_be_reached(launch, hosts, tmp_path):
+    hosts.stop_server('b')
+    try:
+        job = launch('--hosts', 'a,b,c', '--nnodes=2:3', WORKER, 'say', 'place', tmp_path, 'sleep')
+        poll(lambda: job.out.count(' of 2 on ') == 2, what=job.texts)
+        assert 'the job starts without b, which --nnodes=2:3 allows' in job.err, job.texts()
+    finally:
+        hosts.start_server('b')
+    poll(lambda: job.out.count(' of 3 on ') == 3, what=job.texts)
+    assert 'host b can be reached now: it joins the job' in job.err, job.texts()
+    assert job.err.count('Connection refused') == 1, job.texts()  # of the attempts before
+    job.send(signal.SIGTERM)
+    job.end(75)
+    assert 'the job is stopped on 3 hosts' in job.err, job.texts()
+    assert 'saves' in str(lines_of(job.out, 'b')), job.texts()
+
+
+@pytest.mark.parametrize('fanout, clients', [('1', [1, 1, 1, 0]), ('2', [2, 1, 0, 0])])
+def test_hosts_of_a_tree_start_each_other(launch, hosts, tmp_path, fanout, clients):
+    job = launch('--hosts', 'a:2,b:1,c:1', f'--ssh-tree={fanout}', WORKER, 'say', 'place', tmp_path,
+                 'sleep')
+    ranks_run(tmp_path, 4)
+    assert [len(hosts.clients(name)) for name in ('login', 'a', 'b', 'c')] == clients, job.texts()
+    for host, count in (('a', 2), ('b', 1), ('c', 1)):
+        assert len(lines_of(job.out, host)) == len(lines_of(job.err, host)) == count, job.texts()
+        assert all(line.endswith(f'of 4 on {host}') for line in lines_of(job.out, host))
+    job.send(signal.SIGTERM)
+    job.end(75)
+    assert all('saves' in str(lines_of(job.out, host)) for host in 'abc'), job.texts()
+
+
+def test_hosts_that_a_host_of_the_tree_cannot_reach_are_named(launch):
+    """The second host would reach the third, which the first one then tries."""
+    job = launch('--hosts', 'a,refused,keyless,b', '--ssh-tree=1', WORKER, 'say')
+    job.end(1)
+    for host in ('refused', 'keyless'):
+        why = f'host {host} cannot be reached from host a: {UNREACHABLE[host]}'
+        assert 'error: ' + why in job.err, job.texts()
+    assert 'hint: on host a: start sshd there' in job.err, job.texts()
+    assert 'it needs 4 hosts and 2 are ready' in job.err and job.out == '', job.texts()
+
+
+@pytest.mark.parametrize('names', ['refused,a,b', 'a,refused,b', 'a,b,refused'])
+def test_an_elastic_tree_starts_without_a_host(launch, names):
+    job = launch('--hosts', names, '--nnodes=2:3', '--ssh-tree=1', WORKER, 'say')
+    job.end(0)
+    assert 'the job starts without refused, which --nnodes=2:3 allows' in job.err, job.texts()
+    assert 'cannot be reached' in job.err and 'nothing listens' in job.err, job.texts()
+    for rank, host in enumerate('ab'):
+        assert lines_of(job.out, host) == [f'rank {rank} of 2 on {host}'], job.texts()
+
+
+@pytest.mark.parametrize('what', ['connection', 'relay'])
+def test_hosts_behind_a_lost_one_are_reached_another_way(launch, hosts, tmp_path, what):
+    job = launch('--hosts', 'a,b,c', '--nnodes=1:3', '--ssh-tree=2', WORKER, 'say', 'place',
+                 tmp_path, 'sleep')
+    workers = ranks_run(tmp_path, 3)
+    killed = hosts.connections('a') if what == 'connection' else hosts.relays('a')
+    os.kill(killed[0], signal.SIGKILL)
+    poll(lambda: 'rank 0 of 1 on b' in job.out or ' of 3 on b' in job.out[-400:], what=job.texts)
+    assert 'host a is lost: its ssh connection has ended' in job.err, job.texts()
+    assert 'host c is lost: its connection through host a has ended' in job.err, job.texts()
+    for host in 'ac':
+        poll(lambda: f'host {host} is back: it joins the job again' in job.err, what=job.texts)
+    poll(lambda: job.out.count(' of 3 on ') == 6, what=job.texts)
+    poll(lambda: not any(map(is_alive, workers)), what='the workers of before have ended')
+    assert [len(hosts.clients(name)) for name in ('login', 'a')] == [3, 0], job.texts()
+    job.send(signal.SIGTERM)
+    job.end(75)
+    assert all('saves' in str(lines_of(job.out, host)) for host in 'abc'), job.texts()
+
+
+def test_a_lost_host_of_a_tree_stops_a_job_that_needs_it(launch, hosts, tmp_path):
+    job = launch('--hosts', 'a,b,c', '--ssh-tree=1', WORKER, 'place', tmp_path, 'sleep')
+    workers = ranks_run(tmp_path, 3)
+    os.kill(hosts.connections('b')[0], signal.SIGKILL)
+    job.end(1)
+    assert 'host b is lost' in job.err and 'too few hosts are left' in job.err, job.texts()
+    assert not [pid for pid in workers if is_alive(pid)]
+
+
 def test_a_silent_host_is_left_out_after_a_time(launch):
     job = launch('--hosts', 'a,silent', '--nnodes=1:2', WORKER, 'say',
                  inside=[sys.executable, '-c', SILENT])
@@ -355,16 +449,18 @@ def test_a_silent_host_is_left_out_after_a_time(launch):
     assert lines_of(job.out, 'a') == ['rank 0 of 1 on a'], job.texts()
 
 
-def test_a_login_shell_that_prints_is_named(launch):
-    job = launch('--hosts', 'a,noisy@b', WORKER, 'say')
+@pytest.mark.parametrize('names', [['a,noisy@b'], ['noisy@b,a', '--ssh-tree=1']])
+def test_a_login_shell_that_prints_is_named(launch, names):
+    job = launch('--hosts', *names, WORKER, 'say')
     job.end(0)
     assert ('host noisy@b: the login shell prints "Welcome to the cluster unfinished" on stdout'
             in ' '.join(job.err.split())), job.texts()
-    assert lines_of(job.out, 'noisy@b') == ['rank 1 of 2 on b'], job.texts()
+    assert ' of 2 on b' in lines_of(job.out, 'noisy@b')[0], job.texts()
 
 
-def test_a_missing_cpprun_is_named(launch):
-    job = launch('--hosts', 'a,b', '--remote-cpprun=/nowhere/cpprun', WORKER, 'say')
+@TREES
+def test_a_missing_cpprun_is_named(launch, tree):
+    job = launch('--hosts', 'a,b', *tree, '--remote-cpprun=/nowhere/cpprun', WORKER, 'say')
     job.end(1)
     for host in 'ab':
         assert f'error: host {host} has no /nowhere/cpprun\n' in job.err, job.texts()
@@ -372,13 +468,15 @@ def test_a_missing_cpprun_is_named(launch):
     assert '--remote-cpprun=PATH' in job.err, job.texts()
 
 
-def test_another_version_is_named(launch, tmp_path):
+@TREES
+def test_another_version_is_named(launch, tmp_path, tree):
     other = tmp_path / 'other'
     other.write_text('#!/bin/sh\necho cpprun-agent 0.0.1\ncat\n')
     other.chmod(0o755)
-    job = launch('--hosts', 'a,b', f'--remote-cpprun={other}', WORKER, 'say')
+    job = launch('--hosts', 'a,b', *tree, f'--remote-cpprun={other}', WORKER, 'say')
     job.end(1)
-    assert 'host a has cpprun 0.0.1 and this is' in job.err, job.texts()
+    for host in 'ab':
+        assert f'host {host} has cpprun 0.0.1 and this is' in job.err, job.texts()
 
 
 def test_a_missing_directory_is_named(launch):

@@ -17,10 +17,10 @@ namespace {
 using Words = std::vector<std::string>;
 
 // Options that the agents do not get as the user gave them.
-constexpr std::array<std::string_view, 15> kOwn = {
-    "hosts",       "hostfile",       "include",   "exclude",       "export",
-    "ssh",         "remote-cpprun",  "nnodes",    "rdzv-endpoint", "rdzv-id",
-    "secret-file", "nproc-per-node", "rdzv-conf", "rdzv-backend",  "cluster"};
+constexpr std::array<std::string_view, 16> kOwn = {
+    "hosts",       "hostfile",       "include",       "exclude",      "export",  "ssh",
+    "ssh-tree",    "remote-cpprun",  "nnodes",        "rdzv-endpoint", "rdzv-id", "secret-file",
+    "nproc-per-node", "rdzv-conf",   "rdzv-backend",  "cluster"};
 
 Result<std::vector<Host>> read_hosts(const ParsedOptions& options, const Environment& environment) {
   if (options.is_given("hosts") && options.is_given("hostfile"))
@@ -156,6 +156,20 @@ Status read_rendezvous(const ParsedOptions& options, const Surroundings& here, L
   return {};
 }
 
+Status read_tree(const ParsedOptions& options, LaunchPlan& plan) {
+  if (options.ssh_tree.empty() || options.ssh_tree == "no") return {};
+  plan.fanout = limits::kSshTreeFanout;
+  if (options.ssh_tree == "yes") return {};
+  const std::optional<int64_t> fanout = text::parse_int(options.ssh_tree);
+  if (!fanout || *fanout < 1 || *fanout > limits::kSshStartsAtOnce) {
+    return bad_value(options.shown("ssh-tree", options.ssh_tree) +
+                     " is no valid value\nhint: write how many hosts one host reaches, 1 to " +
+                     std::to_string(limits::kSshStartsAtOnce) + ", or leave the number out");
+  }
+  plan.fanout = static_cast<size_t>(*fanout);
+  return {};
+}
+
 Status read_secret(const ParsedOptions& options, const Environment& environment,
                    const Surroundings& here, LaunchPlan& plan) {
   if (!options.tls_cert.empty()) return {};
@@ -216,6 +230,7 @@ Result<LaunchPlan> make_plan(const LaunchOverSsh& launch, const Environment& env
                           check_local_hosts(plan),
                           read_tokens(launch, environment, plan),
                           read_rendezvous(options, here, plan),
+                          read_tree(options, plan),
                           read_secret(options, environment, here, plan)};
   for (const Status& ok : steps) {
     if (!ok) return ok.error();

@@ -37,6 +37,7 @@ struct LaunchPlan {
   std::vector<std::string> options;  // those that are the same on all hosts
   std::vector<std::string> script;   // and its arguments
   std::vector<std::string> ssh;      // the ssh program and its first arguments
+  size_t fanout = 0;                 // hosts that one host reaches; 0: no tree
   std::string program;               // of cpprun on the hosts
   std::string own_program;           // of cpprun here
   std::string directory;

@@ -65,8 +65,13 @@ std::string unreachable_text(const StartFacts& facts) {
   std::string hint(reason.hint);
   const size_t at = hint.find("HOST");
   if (at != std::string::npos) hint.replace(at, 4, facts.host);
-  return with_hint("host " + facts.host + " cannot be reached: " + std::string(reason.reason),
-                   hint);
+  if (facts.via.empty()) {
+    return with_hint("host " + facts.host + " cannot be reached: " + std::string(reason.reason),
+                     hint);
+  }
+  return with_hint("host " + facts.host + " cannot be reached from host " + facts.via + ": " +
+                       std::string(reason.reason),
+                   "on host " + facts.via + ": " + hint + "; or leave --ssh-tree out");
 }
 
 }  // namespace

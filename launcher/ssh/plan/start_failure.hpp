@@ -16,6 +16,7 @@ struct StartFacts {
   bool is_timeout = false;  // it has not ended, and said nothing in time
   int exit_code = 0;        // 128 + N: ended by signal N
   std::string errors{};     // the end of its stderr
+  std::string via{};        // the host on which ssh ran; "": this machine
 };
 
 // What failed on which host, and on a second line, which begins with "hint: ", the remedy. So do

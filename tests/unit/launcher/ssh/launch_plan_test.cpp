@@ -49,6 +49,19 @@ std::string secret_of(const LaunchPlan& plan) {
   return {bytes.begin(), bytes.end()};
 }
 
+TEST(LaunchPlan, ATreeOfConnectionsIsOnRequest) {
+  EXPECT_EQ(plan_of({"--hosts=a,b"}).fanout, 0u);
+  EXPECT_EQ(plan_of({"--hosts=a,b", "--ssh-tree"}).fanout, limits::kSshTreeFanout);
+  const LaunchPlan plan = plan_of({"--hosts=a,b", "--ssh-tree=3"});
+  EXPECT_EQ(plan.fanout, 3u);
+  EXPECT_TRUE(std::ranges::none_of(arguments(plan, 0),
+                                   [](auto& word) { return word.starts_with("--ssh-tree"); }));
+  for (const char* value : {"0", "65", "-1", "many"}) {
+    const std::string error = error_of({"--hosts=a,b", std::string("--ssh-tree=") + value});
+    EXPECT_TRUE(holds(error, "how many hosts one host reaches, 1 to 64")) << error;
+  }
+}
+
 TEST(LaunchPlan, AgentsGetOrdinaryFlags) {
   const LaunchPlan plan = plan_of({"--hosts=a:8,b", "--max_restarts=3"});
   EXPECT_EQ(arguments(plan, 0),

@@ -35,6 +35,15 @@ TEST(StartFailure, NamesTheHostAndTheRemedy) {
   }
 }
 
+TEST(StartFailure, NamesTheHostFromWhichSshFailed) {
+  StartFacts inner = facts(255, "root@b: Permission denied (publickey).");
+  inner.via = "a";
+  const std::string text = start_failure_text(inner);
+  EXPECT_TRUE(text.starts_with("host b cannot be reached from host a: it accepts no key")) << text;
+  EXPECT_TRUE(holds(text, "\nhint: on host a: add your public key with ssh-copy-id b")) << text;
+  EXPECT_TRUE(holds(text, "leave --ssh-tree out")) << text;
+}
+
 TEST(StartFailure, TellsWhatTheHostLacks) {
   EXPECT_TRUE(holds(start_failure_text(facts(127)), "host b has no /opt/cpprun"));
   EXPECT_TRUE(holds(start_failure_text(facts(126)), "cannot execute /opt/cpprun"));
