@@ -207,7 +207,7 @@ struct AgentConfig {
   int exclude_after = 0;     // as JobSpec::exclude_after; 0: off
   StragglerPolicy stragglers = StragglerPolicy::Report;
   NodeCheckConfig node_check;
-  std::string state_dir;                               // of the job's host records; empty: not kept
+  std::string state_dir;                               // for later jobs; empty: nothing is kept
   bool stops_on_repeat = false;                        // --on-repeat=stop
   Duration stop_grace = limits::kStopGrace;            // from SIGTERM to SIGKILL, at every stop
   Duration regroup_timeout = limits::kRegroupTimeout;  // zero: no worker regroups

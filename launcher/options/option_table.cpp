@@ -216,8 +216,8 @@ constexpr OptionRow kTable[] = {
     {"node-check-timeout", &ParsedOptions::node_check_timeout, "SECONDS", "",
      "A check that takes longer has failed. Default: 30."},
     {"state-dir", &ParsedOptions::state_dir, "DIR", "",
-     "Folder in which the coordinator keeps the faults of hosts, for later jobs of the same "
-     "--rdzv-id.",
+     "Folder in which the coordinator keeps the faults of hosts and the goodput, for later jobs of "
+     "the same --rdzv-id.",
      "on the node that hosts the coordinator, or shared"},
     {"notify-url-file", &ParsedOptions::notify_url_file, "FILE", "",
      "When the job has failed, send the failure summary as JSON to the URL in this file (http or "
