@@ -11,7 +11,10 @@ SDK_PARTS = {
 # The agent and the launcher never use worker_sdk: code that they share with it is in lower modules.
 ARROWS = {
     'common': set(),
-    **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof', 'thread', 'traces')},
+    **{
+        f'common/{part}': {'common'}
+        for part in ('faults', 'machine', 'proof', 'state_dir', 'thread', 'traces')
+    },
     'common/log': {'common', 'common/machine', 'common/thread'},
     'common/loop': {'common', 'common/machine', 'common/thread'},
     'common/tls': {'common', 'common/machine'},
@@ -91,6 +94,7 @@ ARROWS = {
         'common/loop',
         'common/machine',
         'common/proof',  # the node's key, the MAC of an admin command
+        'common/state_dir',
         'common/thread',
         'common/tls',
         'common/traces',

@@ -208,7 +208,7 @@ struct AgentConfig {
   StragglerPolicy stragglers = StragglerPolicy::Report;
   NodeCheckConfig node_check;
   std::vector<std::string> exclude_hook;               // its first words; empty: none
-  std::string state_dir;                               // of the job's host records; empty: not kept
+  std::string state_dir;                               // for later jobs; empty: nothing is kept
   bool stops_on_repeat = false;                        // --on-repeat=stop
   Duration stop_grace = limits::kStopGrace;            // from SIGTERM to SIGKILL, at every stop
   Duration regroup_timeout = limits::kRegroupTimeout;  // zero: no worker regroups

@@ -24,13 +24,14 @@
 #include "agent/daemon/scheduler_exit_code.hpp"
 #include "agent/daemon/services/admin_service.hpp"
 #include "agent/daemon/services/batch_host_watch.hpp"
+#include "agent/daemon/services/exclusion_hook.hpp"
 #include "agent/daemon/services/failure_notice.hpp"
 #include "agent/daemon/services/file_timer_server.hpp"
 #include "agent/daemon/services/goodput_monitor.hpp"
 #include "agent/daemon/services/hang_monitor.hpp"
 #include "agent/daemon/services/health_server.hpp"
-#include "agent/daemon/services/host_record_service.hpp"
 #include "agent/daemon/services/node_checker.hpp"
+#include "agent/daemon/services/state_keeper.hpp"
 #include "agent/daemon/services/store_monitor.hpp"
 #include "agent/daemon/services/stuck_reporter.hpp"
 #include "agent/daemon/services/worker_reports.hpp"
@@ -191,7 +192,6 @@ class AgentDaemon::Impl final : public AgentDaemon {
     unwatch_workers();
     if (timers_) timers_->end_round();
   }
-  void answer_probes();
   void open_replicas();
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
@@ -269,7 +269,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   // worker lease may have ended, and then the workers must be killed first (R11).
   std::optional<EffectRunner<agent::Agent, agent::Effects>> runner_;
   std::unique_ptr<AdminService> admin_;
-  HostRecordService host_records_{config_, *io_, agent::chain_token(config_, token_)};
+  StateKeeper state_keeper_{config_, *io_, is_own_};
+  ExclusionHook exclusion_hook_{config_, agent::chain_token(config_, token_), is_own_};
   BatchHostWatch batch_host_{loop_, config_, [this](const std::string& text) { warn(text); }};
   NodeChecker checker_{loop_, config_, token_, [this](const std::string& why, Duration took) {
                          event_recorder_->node_checked(why, took);
@@ -333,6 +334,7 @@ Status AgentDaemon::Impl::prepare() {
   goodput.live = [this] { return host_->live(); };
   goodput.sends = [this] { return is_connected() && event_recorder_->reports_time(); };
   goodput.send = [this](const control::TimeSpent& spent) { connection_->send(spent); };
+  goodput.keep = [this] { state_keeper_.save(); };
   goodput_ = std::make_unique<GoodputMonitor>(loop_, event_recorder_->goodput(), goodput);
   return {};
 }
@@ -430,19 +432,14 @@ void AgentDaemon::Impl::watch_for_hangs() {
       std::make_unique<FileTimerServer>(loop_, *io_, config_.timer_file, std::move(timer_events));
 }
 
-// Another agent on this machine may have the port; the job runs without health probes then.
-void AgentDaemon::Impl::answer_probes() {
-  if (!config_.health_port) return;
-  if (Status ok = health_.open(*config_.health_port); !ok) log::warning(ok.error().text);
-}
-
 int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   coordinator_ = coordinator;
   if (config_.workers.set_omp_num_threads) reporter_->omp_banner();
   event_recorder_->run_started();
   progress_console_.start(coordinator, folder_.run_folder());
   agent::AgentOptions options = join_options(config_, host_name_, key_);
-  options.host_records = host_records_.load();
+  options.host_records = state_keeper_.load(event_recorder_->goodput());
+  exclusion_hook_.begin(options.host_records);
   core_.emplace(std::move(options));
   EffectRunnerHooks hooks;
   if (arbiter_) hooks.after_effects = [this] { notify_arbiter(); };
@@ -453,7 +450,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   watch_reaper();
   is_own_ = is_own;
   open_admin_service();
-  answer_probes();
+  if (config_.health_port) health_.try_open(*config_.health_port);
   open_faults();
   open_snapshots();
   if (!snapshots_) connect();
@@ -475,6 +472,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   if (sends_for_job(is_own_, core_->assignment()))
     send_failure_notice(config_.notify_url, event_recorder_->summary());
   using How = agent::Finish::How;
+  state_keeper_.finish(finish_->how == How::Success);
   close_folder(finish_->how == How::Success || finish_->how == How::Stopped);
   return faults_ ? faults_->finish(code) : code;
 }
@@ -614,7 +612,8 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   reports_->before(message, [pass_on, message] { pass_on(message); });
   const auto* permit = std::get_if<control::FaultPermit>(&message);
   if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
-  host_records_.on_message(message, is_own_);
+  state_keeper_.on_message(message);
+  exclusion_hook_.on_message(message);
   reports_->on_message(message);
 }
 

@@ -71,6 +71,22 @@ std::optional<double> Goodput::share() const {
   return to_seconds((*this)[GoodputPhase::Training]) / to_seconds(total());
 }
 
+Goodput& Goodput::operator+=(const Goodput& other) {
+  for (size_t i = 0; i < kGoodputPhases; ++i) spent[i] += other.spent[i];
+  failures += other.failures;
+  restarts += other.restarts;
+  submissions += other.submissions;
+  return *this;
+}
+
+Goodput& Goodput::operator-=(const Goodput& part) {
+  for (size_t i = 0; i < kGoodputPhases; ++i) spent[i] -= part.spent[i];
+  failures -= part.failures;
+  restarts -= part.restarts;
+  submissions -= part.submissions;
+  return *this;
+}
+
 std::string long_duration_text(Duration duration) {
   using namespace std::chrono;
   constexpr int64_t kPerMinute = 60, kPerHour = 3600, kPerDay = 86400;
@@ -87,7 +103,10 @@ std::string long_duration_text(Duration duration) {
 }
 
 std::string goodput_line(const Goodput& goodput) {
-  const std::string total = long_duration_text(goodput.total());
+  const std::string total =
+      long_duration_text(goodput.total()) +
+      (goodput.submissions > 1 ? " in " + std::to_string(goodput.submissions) + " submissions"
+                               : "");
   const std::optional<double> share = goodput.share();
   const double unknown =
       to_seconds(goodput[GoodputPhase::Unknown]) / std::max(1e-9, to_seconds(goodput.total()));
@@ -98,6 +117,12 @@ std::string goodput_line(const Goodput& goodput) {
                                        "unknown";
   const std::string lost = losses_text(goodput, kept);
   return lost.empty() ? what : what + "; lost: " + lost;
+}
+
+std::string own_part_text(const Goodput& own) {
+  const std::optional<double> share = own.share();
+  return "this submission " + (share ? "trained " + percent(*share) + " of " : "took ") +
+         long_duration_text(own.total());
 }
 
 }  // namespace cpprun

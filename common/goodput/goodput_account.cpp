@@ -10,6 +10,18 @@ void GoodputAccount::begin(Instant at) {
   divided_until_ = at;
 }
 
+void GoodputAccount::go_on_from(const GoodputRecord& record) {
+  earlier_ = record.earlier;
+  earlier_ += record.newest;
+  done_ += earlier_;
+  best_step_ = std::max(best_step_, record.best_step);
+}
+
+void GoodputAccount::join(const GoodputRecord& record) {
+  earlier_ = record.earlier;
+  done_.submissions = earlier_.submissions + 1;
+}
+
 // Divides the time until then, which belongs to `phase`.
 void GoodputAccount::add(GoodputPhase phase, Instant until) {
   if (until <= divided_until_) return;
@@ -104,6 +116,11 @@ Goodput GoodputAccount::at(Instant now) const {
   GoodputAccount copy = *this;
   copy.close(now);
   return copy.done_;
+}
+
+Goodput GoodputAccount::own(Instant now) const {
+  Goodput all = at(now);
+  return all -= earlier_;
 }
 
 }  // namespace cpprun

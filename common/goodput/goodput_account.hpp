@@ -1,7 +1,8 @@
 // GoodputAccount: divides the time of a job, as one node sees it, among the phases of Goodput.
 //
 // Pure: the caller passes the times. The account divides each moment exactly once, so the phases
-// sum to the time from begin() to the last call. Calls may come with times before the last one
+// sum to the time from begin() to the last call, and that of earlier submissions of the job, if the
+// caller knows of any. Calls may come with times before the last one
 // (several threads and the kernel measure them); such a call divides nothing twice.
 //
 // While workers run, the phase of a moment is known only later: that the workers imported is known
@@ -20,6 +21,10 @@ namespace cpprun {
 class GoodputAccount {
  public:
   void begin(Instant at);  // the launcher was started
+  // After begin(): earlier submissions have left this record, and the account goes on from there.
+  void go_on_from(const GoodputRecord& record);
+  // That record's newest submission turns out to be this one, which this node has joined late.
+  void join(const GoodputRecord& record);
   // The node waits for a round.
   void wait(Instant at) { enter(GoodputPhase::Waiting, at); }
   // A round has formed. `best_step`: the last step that any earlier round had finished, as far as
@@ -44,6 +49,9 @@ class GoodputAccount {
   Goodput at(Instant now) const;
   // Without the rest that is not divided yet. No phase of it ever shrinks.
   const Goodput& divided() const { return done_; }
+  Goodput own(Instant now) const;  // of this submission; at() and divided() are of all
+  // For the next submission.
+  GoodputRecord record(Instant now) const { return {earlier_, own(now), "", best_step()}; }
   // Some worker repeats steps, so that the moment of the next heartbeats matters.
   bool is_redoing() const { return is_running_ && has_stepped_ && last_step_ < best_step_; }
   bool is_running() const { return is_running_; }
@@ -56,7 +64,8 @@ class GoodputAccount {
   void add_training(Instant until, int64_t step);
   void close(Instant at);
 
-  Goodput done_;
+  Goodput earlier_{.submissions = 0};
+  Goodput done_;                                 // with those
   GoodputPhase phase_ = GoodputPhase::Starting;  // unless workers run
   Instant divided_until_;
   int64_t best_step_ = -1;  // before this round

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "common/json.hpp"
 #include "launcher/report/text_table.hpp"
@@ -23,6 +24,18 @@ double number_in(const json& object, const char* name) {
   return is_number ? std::clamp(found->get<double>(), 0.0, kNumberMax) : 0;
 }
 
+Goodput goodput_in(const json& object) {
+  Goodput goodput;
+  const json spent = object.value("spent_ms", json());
+  if (!spent.is_object()) return goodput;
+  for (size_t i = 0; i < kGoodputPhases; ++i) {
+    goodput.spent[i] = seconds(number_in(spent, name_of(static_cast<GoodputPhase>(i))) / 1e3);
+  }
+  goodput.failures = static_cast<int64_t>(number_in(object, "failures"));
+  goodput.restarts = static_cast<int64_t>(number_in(object, "restarts"));
+  return goodput;
+}
+
 std::string percent(Duration part, Duration whole) {
   std::array<char, 32> text{};
   const double share = whole > Duration{} ? to_seconds(part) / to_seconds(whole) : 0;
@@ -38,12 +51,13 @@ std::optional<GoodputView> goodput_view(std::string_view line) {
                        event.contains("spent_ms") && event["spent_ms"].is_object();
   if (!is_ours) return std::nullopt;
   GoodputView view;
-  for (size_t i = 0; i < kGoodputPhases; ++i) {
-    const double spent = number_in(event["spent_ms"], name_of(static_cast<GoodputPhase>(i)));
-    view.goodput.spent[i] = seconds(spent / 1e3);
+  view.goodput = goodput_in(event);
+  const json own = event.value("this_submission", json());
+  if (own.is_object()) {
+    const double submissions = std::max(1.0, number_in(event, "submissions"));
+    view.goodput.submissions = static_cast<int64_t>(submissions);
+    view.own = goodput_in(own);
   }
-  view.goodput.failures = static_cast<int64_t>(number_in(event, "failures"));
-  view.goodput.restarts = static_cast<int64_t>(number_in(event, "restarts"));
   if (const json node = event.value("node", json()); node.is_string()) view.node = node;
   const json step = event.value("best_step", json());
   if (step.is_number_integer()) view.best_step = step.get<int64_t>();
@@ -51,15 +65,22 @@ std::optional<GoodputView> goodput_view(std::string_view line) {
 }
 
 std::string goodput_text(const GoodputView& view, bool is_running) {
-  TextTable table({"PHASE", "TIME", "SHARE"});
+  std::vector<std::string> heads{"PHASE", "TIME", "SHARE"};
+  if (view.own) heads.insert(heads.end(), {"THIS SUBMISSION", "SHARE"});
+  TextTable table(heads);
   const Duration total = view.goodput.total();
+  const Duration own_total = view.own ? view.own->total() : Duration{};
+  const auto add = [&](const char* name, Duration spent, Duration own) {
+    std::vector<std::string> row{name, long_duration_text(spent), percent(spent, total)};
+    if (view.own) row.insert(row.end(), {long_duration_text(own), percent(own, own_total)});
+    table.add(row);
+  };
   for (size_t i = 0; i < kGoodputPhases; ++i) {
     const Duration spent = view.goodput.spent[i];
     if (spent == Duration{}) continue;
-    table.add(
-        {name_of(static_cast<GoodputPhase>(i)), long_duration_text(spent), percent(spent, total)});
+    add(name_of(static_cast<GoodputPhase>(i)), spent, view.own ? view.own->spent[i] : Duration{});
   }
-  table.add({"total", long_duration_text(total), percent(total, total)});
+  add("total", total, own_total);
   const std::string step =
       view.best_step < 0 ? "" : "; last step " + std::to_string(view.best_step);
   return table.text() + goodput_line(view.goodput) + "\nas " + view.node + " sees it; failures " +

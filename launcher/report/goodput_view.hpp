@@ -11,7 +11,8 @@ namespace cpprun::ctl {
 
 struct GoodputView {
   Goodput goodput;
-  std::string node;
+  std::optional<Goodput> own{};  // of this submission; nullopt: there was no other
+  std::string node{};
   int64_t best_step = -1;  // the last step that any round had finished; -1: unknown
 };
 

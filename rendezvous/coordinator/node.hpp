@@ -51,6 +51,7 @@ struct Node {
   // The newest log lines for the dashboard, by local rank.
   std::map<int64_t, control::LogLines> lines{};
   std::vector<Duration> time_spent{};    // by GoodputPhase, as this node sees it; empty: no report
+  int64_t submissions = 1;               // of the job, of which that is
   control::WorkerProcesses processes{};  // the newest report
   int64_t last_step = -1;                // of its newest round that is over; -1: unknown
 
@@ -85,6 +86,7 @@ struct Node {
     if (report.spent.size() != kGoodputPhases || std::ranges::any_of(report.spent, is_negative))
       return;
     time_spent = report.spent;
+    submissions = std::max<int64_t>(1, report.submissions);
   }
   // A report out of range is ignored.
   void take(const control::WorkerProcesses& report) {

@@ -102,6 +102,7 @@ json to_json(const Job& job, const JobHistory* record) {
           {"resumed_from", step_of(job.resume())},
           {"slow_ranks", slow_ranks},
           {"goodput", json_or_null<json>(goodput ? goodput->share() : std::nullopt)},
+          {"submissions", goodput ? goodput->submissions : 1},
           {"node_count", job.nodes().size()},
           {"nodes", node_rows(job)},
           {"rounds", rounds}};

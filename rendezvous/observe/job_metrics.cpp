@@ -210,6 +210,12 @@ void JobPage::goodput() {
       text_.part("", {{"run_id", id}, {"phase", phase}}, to_seconds(goodput->spent[i]));
     }
   });
+  gauge("cpprun_job_submissions",
+        "How often the job was submitted, as far as --state-dir tells. Its times are those of all.",
+        [](const Job& job) {
+          const std::optional<Goodput> goodput = goodput_of(job);
+          return goodput ? goodput->submissions : 1;
+        });
 }
 
 }  // namespace

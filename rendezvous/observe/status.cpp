@@ -44,6 +44,7 @@ std::optional<Goodput> goodput_of(const Job& job) {
   if (node == job.nodes().end() || node->second.time_spent.empty()) return std::nullopt;
   Goodput goodput;
   std::ranges::copy(node->second.time_spent, goodput.spent.begin());
+  goodput.submissions = node->second.submissions;
   return goodput;
 }
 
@@ -140,7 +141,9 @@ json goodput_json(const Job& job) {
   for (size_t i = 0; i < kGoodputPhases; ++i) {
     spent[name_of(static_cast<GoodputPhase>(i))] = to_seconds(goodput->spent[i]);
   }
-  return {{"share", json_or_null<json>(goodput->share())}, {"spent_s", spent}};
+  return {{"share", json_or_null<json>(goodput->share())},
+          {"spent_s", spent},
+          {"submissions", goodput->submissions}};
 }
 
 json to_json(const Job& job) {

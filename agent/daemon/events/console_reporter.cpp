@@ -151,7 +151,7 @@ int ConsoleReporter::finish(const agent::Finish& finish, const std::string& log_
                             EventRecorder& recorder) {
   log_folder_ = log_folder;
   const int code = report_outcome(finish, recorder);
-  if (recorder.is_first_node()) report_goodput(recorder.goodput().at(boot_now()));
+  if (recorder.is_first_node()) report_goodput(recorder.goodput());
   // Otherwise the user would believe that this node took part in the job.
   if (finish.ran_no_worker && finish.job_result) {
     log::note("job '" + config_.rendezvous.run_id +
@@ -161,10 +161,16 @@ int ConsoleReporter::finish(const agent::Finish& finish, const std::string& log_
   return code;
 }
 
-// Only where a failure has cost something: a job that has failed at its start had nothing to lose.
-void ConsoleReporter::report_goodput(const Goodput& goodput) {
+// Only where a failure or the end of a submission has cost something: a job that has failed at its
+// start had nothing to lose.
+void ConsoleReporter::report_goodput(const GoodputAccount& account) {
+  const Instant now = boot_now();
+  const Goodput goodput = account.at(now);
+  const bool is_resubmitted = goodput.submissions > 1;
   const bool has_lost = goodput.restarts > 0 || goodput.share().has_value();
-  if (goodput.failures > 0 && has_lost) log::status(goodput_line(goodput));
+  if (!has_lost || (goodput.failures == 0 && !is_resubmitted)) return;
+  const std::string own = is_resubmitted ? "; " + own_part_text(account.own(now)) : "";
+  log::status(goodput_line(goodput) + own);
 }
 
 int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& recorder) {

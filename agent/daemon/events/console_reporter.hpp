@@ -11,7 +11,7 @@
 #include "agent/daemon/events/event_recorder.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "common/failure/failure_summary.hpp"
-#include "common/goodput/goodput.hpp"
+#include "common/goodput/goodput_account.hpp"
 #include "common/thread/io_thread.hpp"
 
 namespace cpprun {
@@ -39,7 +39,7 @@ class ConsoleReporter {
   bool has_shown_logs() const { return has_shown_logs_; }
 
  private:
-  static void report_goodput(const Goodput& goodput);
+  static void report_goodput(const GoodputAccount& account);
   int report_outcome(const agent::Finish& finish, EventRecorder& recorder);
   std::string stopped_text(const agent::Finish& finish) const;
   void report_failure(const agent::Finish& finish, EventRecorder& recorder);

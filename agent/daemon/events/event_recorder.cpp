@@ -54,6 +54,18 @@ double milliseconds(Duration duration) {
   return std::round(to_seconds(duration) * 1e3 * kSteps) / kSteps;
 }
 
+ordered_json json_of(const Goodput& goodput) {
+  ordered_json spent = ordered_json::object();
+  for (size_t i = 0; i < kGoodputPhases; ++i) {
+    spent[name_of(static_cast<GoodputPhase>(i))] = milliseconds(goodput.spent[i]);
+  }
+  return {{"total_ms", milliseconds(goodput.total())},
+          {"spent_ms", spent},
+          {"failures", goodput.failures},
+          {"restarts", goodput.restarts},
+          {"share", json_or_null<ordered_json>(goodput.share())}};
+}
+
 void add_exit(const WorkerExit& end, ordered_json& fields) {
   fields["rank"] = end.rank.value;
   fields["local_rank"] = end.local_rank.value;
@@ -389,18 +401,11 @@ void EventRecorder::workers_gone(bool are_some_held) {
 
 ordered_json EventRecorder::goodput_fields(Instant at) const {
   const Goodput goodput = goodput_.at(at);
-  ordered_json spent = ordered_json::object();
-  for (size_t i = 0; i < kGoodputPhases; ++i) {
-    spent[name_of(static_cast<GoodputPhase>(i))] = milliseconds(goodput.spent[i]);
-  }
-  ordered_json fields{{"round", round_.value},
-                      {"total_ms", milliseconds(goodput.total())},
-                      {"spent_ms", spent},
-                      {"failures", goodput.failures},
-                      {"restarts", goodput.restarts},
-                      {"best_step", goodput_.best_step()}};
-  const std::optional<double> share = goodput.share();
-  fields["share"] = share ? ordered_json(*share) : ordered_json(nullptr);
+  ordered_json fields{{"round", round_.value}};
+  fields.update(json_of(goodput));
+  fields["best_step"] = goodput_.best_step();
+  fields["submissions"] = goodput.submissions;
+  if (goodput.submissions > 1) fields["this_submission"] = json_of(goodput_.own(at));
   return fields;
 }
 

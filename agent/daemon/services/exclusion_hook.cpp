@@ -27,8 +27,14 @@ ExclusionHook::~ExclusionHook() {
   }
 }
 
+void ExclusionHook::on_message(const control::CoordinatorMessage& message) {
+  const auto* records = std::get_if<control::HostRecords>(&message);
+  if (records == nullptr) return;
+  if (hosts_coordinator_ && !config_.exclude_hook.empty()) on_change(known_, *records);
+  known_ = *records;
+}
+
 void ExclusionHook::on_change(const control::HostRecords& before, const control::HostRecords& now) {
-  if (config_.exclude_hook.empty()) return;
   for (const control::HostRecord& record : now.hosts) {
     const bool is_excluded = record.exclusion != control::Exclusion::None;
     if (is_excluded && !is_excluded_in(before, record.host)) run("exclude", record);

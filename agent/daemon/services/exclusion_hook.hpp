@@ -15,20 +15,28 @@ namespace cpprun {
 
 class ExclusionHook {
  public:
-  // `config` must outlive this object. `token`: CPPRUN_TOKEN of the commands (user_command.hpp).
-  ExclusionHook(const AgentConfig& config, std::string token)
-      : config_(config), token_(std::move(token)) {}
+  // `token`: CPPRUN_TOKEN of the commands (user_command.hpp). `hosts_coordinator`: as of now, this
+  // process does. The references must outlive this object.
+  ExclusionHook(const AgentConfig& config, std::string token, const bool& hosts_coordinator)
+      : config_(config), token_(std::move(token)), hosts_coordinator_(hosts_coordinator) {}
   // Waits for the commands, at most limits::kExcludeHookEndTimeout.
   ~ExclusionHook();
   ExclusionHook(const ExclusionHook&) = delete;
 
-  void on_change(const control::HostRecords& before, const control::HostRecords& now);
+  // What earlier jobs have left: these exclusions are passed on already.
+  void begin(const control::HostRecords& records) { known_ = records; }
+  // Of a HostRecords; other messages change nothing. Away from the coordinator it only remembers
+  // them: this agent may be beside the next coordinator.
+  void on_message(const control::CoordinatorMessage& message);
 
  private:
+  void on_change(const control::HostRecords& before, const control::HostRecords& now);
   void run(const char* action, const control::HostRecord& host);
 
   const AgentConfig& config_;
   const std::string token_;
+  const bool& hosts_coordinator_;
+  control::HostRecords known_;
   IoThread commands_;
 };
 

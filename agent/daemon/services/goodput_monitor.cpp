@@ -51,10 +51,12 @@ void GoodputMonitor::on_round_over() {
 
 // Without the time that is not divided yet: a counter must not shrink when that is.
 void GoodputMonitor::report() {
-  if (!callbacks_.sends()) return;
   reported_at_ = boot_now();
+  callbacks_.keep();
+  if (!callbacks_.sends()) return;
   const Goodput divided = account_.divided();
-  callbacks_.send(control::TimeSpent{{divided.spent.begin(), divided.spent.end()}});
+  callbacks_.send(
+      control::TimeSpent{{divided.spent.begin(), divided.spent.end()}, divided.submissions});
 }
 
 }  // namespace cpprun

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "common/limits/agent.hpp"
+#include "common/log/log.hpp"
 #include "common/machine/sockets.hpp"
+#include "common/result.hpp"
 
 namespace cpprun {
 namespace {
@@ -66,16 +68,16 @@ class HealthServer::Probe : public std::enable_shared_from_this<HealthServer::Pr
   std::string request_;
 };
 
-Status HealthServer::open(uint16_t port) {
+void HealthServer::try_open(uint16_t port) {
   UniqueFd socket = bind_all(port);
   if (!socket.is_open() || ::listen(socket.get(), static_cast<int>(limits::kHealthProbes)) < 0) {
-    return system_error("health probes are not answered: port " + std::to_string(port) +
-                            " (TORCHELASTIC_HEALTH_CHECK_PORT) cannot be had",
-                        errno);
+    const int why = errno;
+    const std::string what = "health probes are not answered: port " + std::to_string(port) +
+                             " (TORCHELASTIC_HEALTH_CHECK_PORT) cannot be had";
+    return log::warning(system_error(what, why).text);
   }
   acceptor_.assign(tcp::v6(), socket.release());
   accept();
-  return {};
 }
 
 // Closes connections above the limit: schedulers repeat their probes.

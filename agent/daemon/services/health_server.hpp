@@ -13,7 +13,6 @@
 #include <memory>
 
 #include "common/loop/timer.hpp"
-#include "common/result.hpp"
 
 namespace cpprun {
 
@@ -23,8 +22,9 @@ class HealthServer {
       : acceptor_(loop), retry_(loop, [this] { accept(); }) {}
   HealthServer(const HealthServer&) = delete;
 
-  // Listens on all addresses. Errors name the port.
-  Status open(uint16_t port);
+  // Listens on all addresses. Another agent on this machine may have the port; then a warning names
+  // it, and the job runs without health probes.
+  void try_open(uint16_t port);
 
  private:
   class Probe;

@@ -82,6 +82,7 @@ std::optional<Goodput> goodput_of(const Json& json) {
   for (size_t i = 0; i < kGoodputPhases; ++i) {
     goodput.spent[i] = time_of(at(json, "spent_s"), name_of(static_cast<GoodputPhase>(i)));
   }
+  goodput.submissions = number(json, "submissions").value_or(1);
   return goodput;
 }
 

@@ -58,7 +58,7 @@ struct JobStatus {
   int64_t exclude_after = 0;  // --exclude-after
   std::vector<JobHost> hosts{};
   std::vector<JobSlowRank> slow_ranks{};
-  std::optional<Goodput> goodput{};  // only `spent`; nullopt: not known yet
+  std::optional<Goodput> goodput{};  // no failures, restarts; nullopt: not known yet
   std::vector<JobNode> nodes{};      // members of the round first, in rank order
 };
 

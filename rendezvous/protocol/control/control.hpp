@@ -325,6 +325,7 @@ struct WorkerProcesses {
 // the node sends it at the end of each round and at most each limits::kTimeSpentInterval.
 struct TimeSpent {
   std::vector<Duration> spent;
+  int64_t submissions = 1;  // of the job that these are of, this one included (--state-dir)
 };
 // Compute times of the workers, by which the coordinator finds slow ranks. An agent sends them only
 // if workers tell theirs, at most each limits::kComputeTimesInterval. By local rank, at most

@@ -325,7 +325,10 @@ void fields(auto&& v, Progress& m) {
   v("steps", m.steps);
   v("step_us", m.step_us);
 }
-void fields(auto&& v, TimeSpent& m) { v("spent_ns", m.spent); }
+void fields(auto&& v, TimeSpent& m) {
+  v("spent_ns", m.spent);
+  v("submissions", m.submissions);
+}
 void fields(auto&& v, ComputeTimes& m) {
   v("round", m.round);
   v("steps", m.steps);

@@ -140,7 +140,7 @@ function drawFigures(job) {
     ['Newest snapshot', job.snapshot_step === null ? '–' : job.snapshot_step.toLocaleString('en'),
       job.snapshot_step === null ? '' : 'steps'],
     ...(job.slow_ranks?.length ? [['Slow in compute', slowText(job.slow_ranks), '']] : []),
-    ...(job.goodput ? [['Goodput', `${(100 * job.goodput).toFixed(1)} %`, 'of the time']] : []),
+    ...(job.goodput ? [['Goodput', `${(100 * job.goodput).toFixed(1)} %`, goodputText(job)]] : []),
   ];
   byId('figures').replaceChildren(...items.map(([name, value, more]) => {
     const box = make('div');
@@ -160,6 +160,10 @@ function slowText(ranks) {
 function behindText(point) {
   const behind = point && point.last >= 0 ? point.step - point.last : 0;
   return behind > 0 ? `slowest ${point.last.toLocaleString('en')}` : '';
+}
+
+function goodputText(job) {
+  return job.submissions > 1 ? `of the time, in ${job.submissions} submissions` : 'of the time';
 }
 
 function drawWords(job) {

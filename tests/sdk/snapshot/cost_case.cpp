@@ -1,6 +1,8 @@
 // snapshot_cost MEBIBYTES: measures the cost of a save for the training, beside one memcpy of the
-// same size in the same process; prints milliseconds.
+// same size in the same process; prints milliseconds. snapshot_saving HOW: saves after each of six
+// steps, and prints how many milliseconds the training has waited for that.
 #include <torch/nn/module.h>
+#include <torch/serialize.h>
 
 #include <chrono>
 #include <cstdio>
@@ -9,6 +11,7 @@
 
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
+#include "cpprun/worker/agent_link.hpp"
 #include "tests/sdk/support/cases.hpp"
 
 namespace {
@@ -58,5 +61,30 @@ SDK_CASE(snapshot_cost) {
   }
   const double copy = plain_copy(*module);
   std::printf("rank %d pause %.1f copy %.1f writing %.1f\n", dist::get_rank(), pause, copy, rest);
+  return 0;
+}
+
+SDK_CASE(snapshot_saving) {
+  const auto group = dist::init_process_group_or_single({.backend = "gloo"});
+  const auto module = std::make_shared<Large>(64);
+  Snapshot snapshot({.dir = "saving", .keep = 1, .hints = false});
+  snapshot.track(module);
+  const std::string how = args.at(0);
+  double saved = 0;
+  int64_t step = 1;
+  for (; step <= 6; ++step) {
+    worker::heartbeat(step);
+    saved += milliseconds([&] {
+      if (how == "save") snapshot.save(step);
+      if (how == "maybe_save") snapshot.maybe_save(step, {.every_steps = 1});
+      if (how == "maybe_save") snapshot.wait();
+      if (how == "by_other_means") {
+        worker::heartbeat(step, worker::Phase::Saving);
+        torch::save(module->parameters(), "own-" + std::to_string(dist::get_rank()) + ".pt");
+      }
+    });
+  }
+  worker::heartbeat(step);
+  std::printf("rank %d saved %.1f\n", dist::get_rank(), saved);
   return 0;
 }

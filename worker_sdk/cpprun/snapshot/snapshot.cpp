@@ -19,6 +19,7 @@
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 #include "cpprun/snapshot/tracked_objects.hpp"
+#include "cpprun/worker/internal/saving_time.hpp"
 
 namespace cpprun {
 namespace {
@@ -329,20 +330,28 @@ Snapshot& Snapshot::track_state(const std::string& name, std::function<std::stri
 
 Resumed Snapshot::resume(ResumeOptions options) { return impl_->resume(options); }
 
-bool Snapshot::save_async(int64_t step) { return impl_->start_save(step); }
+bool Snapshot::save_async(int64_t step) {
+  const worker::SavingTime waits;
+  return impl_->start_save(step);
+}
 
 bool Snapshot::save(int64_t step) {
+  const worker::SavingTime waits;
   impl_->writer.wait();
   return impl_->start_save(step) && impl_->writer.wait();
 }
 
 bool Snapshot::maybe_save(int64_t step, const SaveWhen& when) {
-  return impl_->schedule.is_due(step, when, impl_->writer.cost()) && impl_->start_save(step);
+  return impl_->schedule.is_due(step, when, impl_->writer.cost()) && save_async(step);
 }
 
-bool Snapshot::wait() { return impl_->writer.wait(); }
+bool Snapshot::wait() {
+  const worker::SavingTime waits;
+  return impl_->writer.wait();
+}
 
 std::string Snapshot::last_path() const {
+  const worker::SavingTime waits;
   impl_->writer.wait();
   return impl_->writer.last_path();
 }

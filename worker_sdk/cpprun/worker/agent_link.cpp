@@ -34,6 +34,12 @@ AgentSocket& own_agent() {
   return *link;
 }
 
+void add_saved(int64_t nanoseconds) {
+  WorkerPage* page = own_agent().page();
+  if (page == nullptr || page->version < 5) return;
+  page->saved_ns.fetch_add(nanoseconds, std::memory_order_relaxed);
+}
+
 void write_heartbeat(int64_t step, Phase phase) {
   WorkerPage* page = own_agent().page();
   if (page == nullptr) return;
@@ -41,8 +47,9 @@ void write_heartbeat(int64_t step, Phase phase) {
   const int64_t before = page->heartbeat_ns.load(std::memory_order_relaxed);
   const int64_t steps = step - page->step.load(std::memory_order_relaxed);
   const int64_t mean = page->step_ns.load(std::memory_order_relaxed);
-  const bool was_training =
-      page->phase.load(std::memory_order_relaxed) > static_cast<uint32_t>(Phase::Ready);
+  const auto former = static_cast<Phase>(page->phase.load(std::memory_order_relaxed));
+  const bool was_training = former > Phase::Ready;
+  if (former == Phase::Saving) add_saved(now - before);
   if (before > 0 && steps > 0 && was_training) {
     const int64_t takes = (now - before) / steps;
     page->step_ns.store(mean == 0 ? takes : mean + (takes - mean) / kStepsOfMean,

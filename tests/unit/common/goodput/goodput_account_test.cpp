@@ -195,5 +195,56 @@ TEST(GoodputAccount, PhasesSumToTheTimeWhateverComes) {
   }
 }
 
+GoodputRecord record_of_two() {
+  GoodputRecord record;
+  record.earlier.submissions = record.earlier.failures = 1;
+  record.earlier[Training] = 1h;
+  record.newest.restarts = 2;
+  record.newest[Training] = 10min;
+  record.newest[Waiting] = 1min;
+  record.best_step = 20;
+  return record;
+}
+
+TEST_F(Account, GoesOnFromEarlierSubmissions) {
+  account.go_on_from(record_of_two());
+  trains_from(10s, 11);
+  account.beat(at(36s), 31, 0s);  // 20 steps in 20 s, of which 10 had been done
+  const Goodput all = account.at(at(36s));
+  EXPECT_EQ(all.total(), 1h + 11min + 36s);
+  EXPECT_EQ(all[Training], 1h + 10min + 11s);
+  EXPECT_EQ(all[Redone], 9s);
+  EXPECT_EQ(all.submissions, 3);
+  EXPECT_EQ(all.failures, 1);
+  EXPECT_EQ(all.restarts, 2);
+  const Goodput own = account.own(at(36s));
+  EXPECT_EQ(own.total(), 36s);
+  EXPECT_EQ(own[Training], 11s);
+  EXPECT_EQ(own.submissions, 1);
+  EXPECT_EQ(own.restarts, 0);
+}
+
+TEST_F(Account, EachSubmissionGoesOnFromTheOneBefore) {
+  account.go_on_from(record_of_two());
+  const GoodputRecord left = account.record(at(30s));
+  EXPECT_EQ(left.best_step, 20);
+  GoodputAccount next;
+  next.begin(at(100s));
+  next.go_on_from(left);
+  EXPECT_EQ(next.at(at(105s)).total(), 1h + 11min + 35s);
+  EXPECT_EQ(next.at(at(105s)).submissions, 4);
+  EXPECT_EQ(next.own(at(105s)).total(), 5s);
+}
+
+TEST_F(Account, ANodeThatComesLateDoesNotCountItsSubmissionTwice) {
+  const GoodputRecord of_this_one = record_of_two();
+  account.go_on_from(of_this_one);
+  account.join(of_this_one);
+  EXPECT_EQ(account.at(at(30s)).total(), 1h + 11min + 30s);
+  EXPECT_EQ(account.at(at(30s)).submissions, 2);
+  EXPECT_EQ(account.own(at(30s)).total(), 11min + 30s);
+  EXPECT_EQ(account.record(at(30s)).earlier, of_this_one.earlier);
+}
+
 }  // namespace
 }  // namespace cpprun::test

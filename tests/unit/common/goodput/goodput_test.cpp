@@ -68,5 +68,16 @@ TEST(Goodput, ARoundWithoutStepsIsALossWhereOthersHadSteps) {
               std::string::npos);
 }
 
+TEST(Goodput, NamesTheNumberOfSubmissions) {
+  Goodput goodput = long_job();
+  goodput.submissions = 3;
+  EXPECT_TRUE(goodput_line(goodput).starts_with("trained 97.5 % of 6 h 9 min in 3 submissions; "))
+      << goodput_line(goodput);
+  EXPECT_EQ(own_part_text(long_job()), "this submission trained 97.5 % of 6 h 9 min");
+  Goodput waits;
+  waits[GoodputPhase::Waiting] = 4min;
+  EXPECT_EQ(own_part_text(waits), "this submission took 4 min");
+}
+
 }  // namespace
 }  // namespace cpprun::test

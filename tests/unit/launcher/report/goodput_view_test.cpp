@@ -52,5 +52,26 @@ TEST(GoodputView, NumbersOfAnyKindAreHarmless) {
   EXPECT_EQ(view->best_step, -1);
 }
 
+TEST(GoodputView, ShowsThisSubmissionBesideAll) {
+  const auto view = goodput_view(
+      R"({"event":"goodput","node":"n0","spent_ms":{"waiting":1000,"training":9000},)"
+      R"("submissions":2,"this_submission":{"spent_ms":{"training":4000},"failures":1}})");
+  ASSERT_TRUE(view);
+  const std::string text = goodput_text(*view, false);
+  EXPECT_NE(text.find("PHASE     TIME    SHARE    THIS SUBMISSION  SHARE"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("waiting   1.0 s   10.0 %   0.0 s            0.0 %"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("training  9.0 s   90.0 %   4.0 s            100.0 %"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("trained 90.0 % of 10.0 s in 2 submissions"), std::string::npos) << text;
+  for (const char* own : {"7", "[]", R"({"spent_ms":3})"}) {
+    EXPECT_TRUE(goodput_view(R"({"event":"goodput","spent_ms":{},"submissions":"x",)"
+                             R"("this_submission":)" +
+                             std::string(own) + "}"))
+        << own;
+  }
+}
+
 }  // namespace
 }  // namespace cpprun::test

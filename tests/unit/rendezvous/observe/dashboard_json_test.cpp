@@ -62,10 +62,23 @@ TEST_F(DashboardJsonTest, ShowsTheGoodputThatTheFirstNodeReports) {
   EXPECT_TRUE(state().at("goodput").is_null()) << "another node's";
   says(is_a ? "a" : "b", control::TimeSpent{spent});
   EXPECT_EQ(state().at("goodput"), 0.75);
-  EXPECT_NE(
-      job_metrics(core, job_history)
-          .find("cpprun_job_time_seconds_total{run_id=\"" + run_id + "\",phase=\"training\"} 3\n"),
-      std::string::npos);
+  const std::string id = "{run_id=\"" + run_id + "\"";
+  const std::string metrics = job_metrics(core, job_history);
+  EXPECT_NE(metrics.find("cpprun_job_time_seconds_total" + id + ",phase=\"training\"} 3\n"),
+            std::string::npos);
+  EXPECT_NE(metrics.find("cpprun_job_submissions" + id + "} 1\n"), std::string::npos);
+}
+
+TEST_F(DashboardJsonTest, ShowsTheNumberOfSubmissions) {
+  a_and_b_run();
+  EXPECT_EQ(state().at("submissions"), 1);
+  const std::vector<Duration> spent(kGoodputPhases, 1s);
+  for (const char* name : {"a", "b"}) says(name, control::TimeSpent{spent, 3});
+  EXPECT_EQ(state().at("submissions"), 3);
+  const std::string metric = "cpprun_job_submissions{run_id=\"" + run_id + "\"} 3\n";
+  EXPECT_NE(job_metrics(core, job_history).find(metric), std::string::npos);
+  for (const char* name : {"a", "b"}) says(name, control::TimeSpent{spent, -3});
+  EXPECT_EQ(state().at("submissions"), 1);
 }
 
 TEST_F(DashboardJsonTest, IgnoresATimeOutOfRange) {

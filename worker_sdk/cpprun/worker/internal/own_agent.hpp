@@ -2,6 +2,8 @@
 // cpprun/worker only.
 #pragma once
 
+#include <cstdint>
+
 #include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/internal/agent_socket.hpp"
 
@@ -13,6 +15,9 @@ AgentSocket& own_agent();
 
 // A heartbeat that does not report the first finished step.
 void write_heartbeat(int64_t step, Phase phase);
+
+// Training has waited so long for a save. The agent counts that as saving.
+void add_saved(int64_t nanoseconds);
 
 // This process has entered another round, for which the agent has emptied the page: reports its
 // first step again, and forgets a request to stop.

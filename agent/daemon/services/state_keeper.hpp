@@ -1,0 +1,48 @@
+// StateKeeper: keeps in --state-dir what later jobs with the same run id go on from: the faults of
+// hosts and the goodput. All agents of a job read them; the agent beside the coordinator writes
+// them. Thread: the loop's. Owner: the daemon.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/daemon/services/state_files.hpp"
+#include "common/goodput/goodput_account.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun {
+
+// The names of the excluded ones.
+std::vector<std::string> excluded_in(const control::HostRecords& records);
+
+class StateKeeper {
+ public:
+  // `hosts_coordinator`: as of now, this process does. The references must outlive this object.
+  StateKeeper(const AgentConfig& config, IoThread& io, const bool& hosts_coordinator)
+      : config_(config), hosts_coordinator_(hosts_coordinator), files_(config, io) {}
+
+  // Before the loop runs. Lets `account`, which has begun, go on from what earlier jobs have left,
+  // and returns their faults of hosts; revision 0: there are none. May wait: state_files.hpp.
+  // `account` must outlive this object.
+  control::HostRecords load(GoodputAccount& account);
+  void on_message(const control::CoordinatorMessage& message);
+  // Writes the goodput of now. Does nothing if the coordinator is elsewhere.
+  void save();
+  // After the loop. May wait: state_files.hpp.
+  void finish(bool is_success);
+
+ private:
+  control::HostRecords load_hosts();
+  void load_goodput();
+  void on_round(const control::RankAssignment& assignment);
+  void save_goodput(GoodputRecord record);
+
+  const AgentConfig& config_;
+  const bool& hosts_coordinator_;
+  StateFiles files_;
+  GoodputAccount* account_ = nullptr;
+  GoodputRecord found_;     // of earlier jobs
+  std::string submission_;  // names this one among those of its run id; "": it had no round here
+};
+
+}  // namespace cpprun
