@@ -90,6 +90,24 @@ bool HangWatch::is_in_long_work(const Track& track, Instant now) const {
   return (takes_long(track.beat) || track.section) && now - track.moved_at < limit(track);
 }
 
+void HangWatch::learn(const HangTimes& times) {
+  for (uint32_t phase = 0; phase < kPhases; ++phase) {
+    const auto known = times.phases.find(phase_name(phase));
+    if (known != times.phases.end()) {
+      longest_gap_[phase] = std::max(longest_gap_[phase], known->second);
+    }
+  }
+  for (const auto& [section, longest] : times.sections) sections_.learn(section, longest);
+}
+
+HangTimes HangWatch::learned() const {
+  HangTimes times{{}, sections_.longest()};
+  for (uint32_t phase = 0; phase < kPhases; ++phase) {
+    if (longest_gap_[phase] > Duration{}) times.phases[phase_name(phase)] = longest_gap_[phase];
+  }
+  return times;
+}
+
 // ---------------------------------------------------------------- observations
 
 void HangWatch::begin_round(Instant now) {

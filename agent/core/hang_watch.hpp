@@ -26,6 +26,7 @@
 
 #include "agent/core/config.hpp"
 #include "agent/core/section_limits.hpp"
+#include "common/hang_times.hpp"
 #include "common/time.hpp"
 #include "common/worker_observation.hpp"
 
@@ -49,6 +50,9 @@ class HangWatch {
   void learn(const std::vector<WorkerObservation>& workers) {
     for (const WorkerObservation& worker : workers) sections_.learn(worker.sections);
   }
+  // What earlier jobs have learned, and what has been learned so far.
+  void learn(const HangTimes& times);
+  HangTimes learned() const;
 
   // Evaluates an observation of all live workers. May come at any time, and is due at next_look().
   // After a sure hang the round needs no further observation.

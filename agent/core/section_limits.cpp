@@ -9,13 +9,16 @@ namespace cpprun::agent {
 
 void SectionLimits::learn(const std::vector<SectionTimes>& sections) {
   for (const SectionTimes& section : sections) {
-    if (section.ended <= 0) continue;
-    const auto known = longest_.find(section.name);
-    if (known != longest_.end()) {
-      known->second = std::max(known->second, section.longest);
-    } else if (longest_.size() < limits::kSectionsKnown) {
-      longest_.emplace(section.name, section.longest);
-    }
+    if (section.ended > 0) learn(section.name, section.longest);
+  }
+}
+
+void SectionLimits::learn(const std::string& section, Duration longest) {
+  const auto known = longest_.find(section);
+  if (known != longest_.end()) {
+    known->second = std::max(known->second, longest);
+  } else if (longest_.size() < limits::kSectionsKnown) {
+    longest_.emplace(section, longest);
   }
 }
 

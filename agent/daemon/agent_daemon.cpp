@@ -438,7 +438,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   event_recorder_->run_started();
   progress_console_.start(coordinator, folder_.run_folder());
   agent::AgentOptions options = join_options(config_, host_name_, key_);
-  options.host_records = state_keeper_.load(event_recorder_->goodput());
+  options.host_records = state_keeper_.load(event_recorder_->goodput(), *hangs_);
   exclusion_hook_.begin(options.host_records);
   core_.emplace(std::move(options));
   EffectRunnerHooks hooks;

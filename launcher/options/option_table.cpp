@@ -221,8 +221,8 @@ constexpr OptionRow kTable[] = {
      "on each node that may host the coordinator; words separated by spaces, started without a "
      "shell; docs/how-to/bad-nodes.md"},
     {"state-dir", &ParsedOptions::state_dir, "DIR", "",
-     "Folder in which the coordinator keeps the faults of hosts and the goodput, for later jobs of "
-     "the same --rdzv-id.",
+     "Folder in which the coordinator keeps the faults of hosts, the goodput and learned hang "
+     "limits, for later jobs of the same --rdzv-id.",
      "on the node that hosts the coordinator, or shared"},
     {"notify-url-file", &ParsedOptions::notify_url_file, "FILE", "",
      "When the job has failed, send the failure summary as JSON to the URL in this file (http or "

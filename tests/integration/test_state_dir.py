@@ -1,6 +1,7 @@
 """--state-dir: what a job that is submitted again goes on from, and folders that are of no use."""
 
 import json
+import re
 import signal
 import urllib.request
 
@@ -159,6 +160,36 @@ def test_a_file_that_cannot_be_read_is_not_changed(again):
     assert job.err.count('--state-dir') == 1
     assert 'again.goodput.json is neither read nor changed: Is a directory' in job.err
     assert again.file.is_dir() and not list(again.file.iterdir())
+
+
+def test_learned_limits_of_sections_are_kept(jobs, again):
+    """Without the file the limit of the second job is 5 s, and nothing took long before."""
+    learns = """
+w.heartbeat(1)
+with w.section('validation'):
+    time.sleep(1.5)
+w.heartbeat(2)
+""" + RUNS.replace('600', '0.05') + """
+while True:
+    time.sleep(0.05)
+    w.heartbeat(3)
+"""
+    first = again.submit(learns, '--hang-timeout=5')
+    jobs.mark('trained')
+    first.send(signal.SIGTERM)
+    first.done()
+    kept = json.loads((again.state / 'again.hang-times.json').read_text())
+    assert kept['sections_ns']['validation'] >= 1.5e9
+    hangs = """
+w.heartbeat(1)
+with w.section('validation'):
+    time.sleep(600)
+"""
+    second = again.submit(hangs, '--hang-timeout=5')
+    assert second.done() == 1
+    took, = re.findall(r"'validation' for [\d.]+ s; its limit is [\d.]+ s; the longest so far took"
+                       r' ([\d.]+) s', re.sub(r'\n +', ' ', second.err))[:1]  # fmt: skip
+    assert float(took) >= 1.5
 
 
 READ_ONLY = 'mount -t tmpfs none "$0" && mount -o remount,ro "$0" && exec "$@"'

@@ -44,6 +44,10 @@ class HangMonitor {
   void end_round();
   void on_stopped();  // a signal stopped a worker (state T): samples at once
 
+  // As of HangWatch.
+  void learn(const HangTimes& times) { watch_.learn(times); }
+  HangTimes learned() const { return watch_.learned(); }
+
  private:
   struct Evidence {
     agent::Hang hang;

@@ -18,7 +18,7 @@
 namespace cpprun {
 namespace {
 
-constexpr std::array<const char*, StateFiles::kKinds> kNames{"hosts", "goodput"};
+constexpr std::array<const char*, StateFiles::kKinds> kNames{"hosts", "goodput", "hang-times"};
 // More than limits::kHostRecords records need.
 constexpr size_t kFileBytes = 256 * 1024;
 constexpr size_t kNameBytes = 200;  // of the 255 of a file name; the endings need the rest

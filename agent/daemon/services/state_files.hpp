@@ -18,8 +18,8 @@ namespace cpprun {
 
 class StateFiles {
  public:
-  enum class Kind { Hosts, Goodput };
-  static constexpr size_t kKinds = 2;
+  enum class Kind { Hosts, Goodput, HangTimes };
+  static constexpr size_t kKinds = 3;
 
   // `config` and `io` must outlive this object.
   StateFiles(const AgentConfig& config, IoThread& io) : config_(config), io_(io) {}

@@ -5,6 +5,7 @@
 #include "common/machine/clock.hpp"
 #include "common/proof/hmac.hpp"
 #include "common/state_dir/goodput_json.hpp"
+#include "common/state_dir/hang_times_json.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 
 namespace cpprun {
@@ -34,10 +35,12 @@ std::vector<std::string> excluded_in(const control::HostRecords& records) {
   return hosts;
 }
 
-control::HostRecords StateKeeper::load(GoodputAccount& account) {
+control::HostRecords StateKeeper::load(GoodputAccount& account, HangMonitor& hangs) {
   account_ = &account;
+  hangs_ = &hangs;
   files_.load();
   load_goodput();
+  load_hang_times();
   return load_hosts();
 }
 
@@ -62,6 +65,15 @@ void StateKeeper::load_goodput() {
   account_->go_on_from(found_);
 }
 
+void StateKeeper::load_hang_times() {
+  const std::string& text = files_.text(StateFiles::Kind::HangTimes);
+  if (text.empty()) return;
+  Result<HangTimes> times = parse_hang_times(text);
+  if (!times) return files_.ignore(StateFiles::Kind::HangTimes, times.error().text);
+  kept_times_ = std::move(*times);
+  hangs_->learn(kept_times_);
+}
+
 void StateKeeper::on_message(const control::CoordinatorMessage& message) {
   if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
     on_round(*assignment);
@@ -82,11 +94,19 @@ void StateKeeper::on_round(const control::RankAssignment& assignment) {
 void StateKeeper::save() {
   if (account_ == nullptr || !hosts_coordinator_) return;
   save_goodput(account_->record(boot_now()));
+  save_hang_times();
 }
 
 void StateKeeper::save_goodput(GoodputRecord record) {
   record.submission = submission_;
   files_.save(StateFiles::Kind::Goodput, goodput_record_json(record));
+}
+
+void StateKeeper::save_hang_times() {
+  HangTimes times = hangs_->learned();
+  if (times == kept_times_) return;
+  kept_times_ = std::move(times);
+  files_.save(StateFiles::Kind::HangTimes, hang_times_json(kept_times_));
 }
 
 // After a success no later job repeats steps of this one.
@@ -95,6 +115,7 @@ void StateKeeper::finish(bool is_success) {
   GoodputRecord record = account_->record(boot_now());
   if (is_success) record.best_step = -1;
   save_goodput(std::move(record));
+  save_hang_times();
   files_.finish();
 }
 

@@ -34,10 +34,12 @@ AgentSocket& own_agent() {
   return *link;
 }
 
+static void add_saved_to(WorkerPage& page, int64_t nanoseconds) {
+  if (page.version >= 5) page.saved_ns.fetch_add(nanoseconds, std::memory_order_relaxed);
+}
+
 void add_saved(int64_t nanoseconds) {
-  WorkerPage* page = own_agent().page();
-  if (page == nullptr || page->version < 5) return;
-  page->saved_ns.fetch_add(nanoseconds, std::memory_order_relaxed);
+  if (WorkerPage* page = own_agent().page()) add_saved_to(*page, nanoseconds);
 }
 
 void write_heartbeat(int64_t step, Phase phase) {
@@ -49,7 +51,7 @@ void write_heartbeat(int64_t step, Phase phase) {
   const int64_t mean = page->step_ns.load(std::memory_order_relaxed);
   const auto former = static_cast<Phase>(page->phase.load(std::memory_order_relaxed));
   const bool was_training = former > Phase::Ready;
-  if (former == Phase::Saving) add_saved(now - before);
+  if (former == Phase::Saving) add_saved_to(*page, now - before);
   if (before > 0 && steps > 0 && was_training) {
     const int64_t takes = (now - before) / steps;
     page->step_ns.store(mean == 0 ? takes : mean + (takes - mean) / kStepsOfMean,

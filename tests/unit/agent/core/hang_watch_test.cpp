@@ -353,6 +353,39 @@ TEST_F(HangWatchTest, TheLimitOfASectionIsLearnedAndKeptOverRounds) {
   EXPECT_NE(hang->how.find("the longest so far took 8.0 s"), std::string::npos) << hang->how;
 }
 
+TEST_F(HangWatchTest, WhatEarlierJobsHaveLearnedCounts) {
+  watches(10s);
+  watch->learn(HangTimes{{{"training", 40s}}, {{"validation", 8s}}});
+  beats(0, 7);
+  beats(1, 7);
+  enters(0, "validation");
+  enters(1, "validation");
+  passes(38s);
+  EXPECT_FALSE(hang) << "five times eight seconds";
+  passes(30s);
+  ASSERT_TRUE(hang);
+  EXPECT_NE(hang->how.find("the longest so far took 8.0 s"), std::string::npos) << hang->how;
+  EXPECT_EQ(watch->learned(), (HangTimes{{{"training", 40s}}, {{"validation", 8s}}}));
+}
+
+TEST_F(HangWatchTest, LongestTimesAreReportedForLaterJobs) {
+  watches(100s);
+  EXPECT_EQ(watch->learned(), HangTimes());
+  watch->learn(
+      HangTimes{{{"training", 3s}, {"a phase of later versions", 1h}}, {{"validation", 8s}}});
+  beats(0, 7);
+  beats(1, 7);
+  took("validation", 9s);
+  passes(30s);
+  beats(0, 8);
+  beats(1, 8);
+  passes(30s);
+  const HangTimes learned = watch->learned();
+  EXPECT_EQ(learned.sections.at("validation"), 9s);
+  EXPECT_GT(learned.phases.at("training"), 3s);
+  EXPECT_EQ(learned.phases.size(), 1u);
+}
+
 TEST_F(HangWatchTest, AWorkerThatIsBusyInASectionWithoutALimitDoesNotHang) {
   watches(10s);
   beats(0, 7);
