@@ -211,8 +211,14 @@ ARROWS = {
     'worker_sdk/cpprun/elastic': {
         'common',
         'common/machine',  # UniqueFd, a header alone
+        'snapshot_files/archive',  # for the header of snapshot's tensors
+        'snapshot_files/pickle',  # the state that ranks share
         'worker_sdk/cpprun/worker',
         'worker_sdk/cpprun/dist',
+        'worker_sdk/cpprun/nn',
+        'worker_sdk/cpprun/data',
+        'worker_sdk/cpprun/optim',
+        'worker_sdk/cpprun/snapshot',
     },
     'worker_sdk/cpprun': SDK_PARTS,  # the umbrella headers
     'examples': {

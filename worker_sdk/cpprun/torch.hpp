@@ -20,6 +20,7 @@
 #include "cpprun/dist/store.hpp"
 #include "cpprun/dist/work.hpp"
 #include "cpprun/elastic/elastic.hpp"
+#include "cpprun/elastic/elastic_steps.hpp"
 #include "cpprun/nn/checkpoint.hpp"
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "cpprun/nn/sync_batch_norm.hpp"

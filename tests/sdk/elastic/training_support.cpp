@@ -110,6 +110,10 @@ void ElasticWords::inject() const {
   if (is_faulty("throw")) throw std::runtime_error("the data has no labels");
 }
 
+void ElasticWords::die_if(const std::string& kind, int64_t step) const {
+  if (step == 10 && is_faulty(kind)) ::raise(SIGKILL);
+}
+
 std::unique_ptr<HookGuard> ElasticWords::kill_in_backward(const at::Tensor& parameter,
                                                           bool is_due) const {
   if (!is_due || !is_faulty("backward")) return nullptr;

@@ -46,7 +46,8 @@ class ElasticWords {
   // This process has the fault: fault=KIND:RANK names its rank, and it was started in the first
   // round.
   bool is_faulty(const std::string& kind) const;
-  void inject() const;  // hang or throw
+  void inject() const;                                       // hang or throw
+  void die_if(const std::string& kind, int64_t step) const;  // SIGKILL, at step 10
   std::unique_ptr<HookGuard> kill_in_backward(const at::Tensor& parameter, bool is_due) const;
 
  private:

@@ -184,6 +184,14 @@ void DistributedSampler::load_state(const SamplerState& state) {
   shared_->begin(static_cast<size_t>(state.consumed));
 }
 
+void DistributedSampler::bind(int num_replicas, int rank) {
+  const Replica next = replica_of(num_replicas, rank);
+  if (next == shared_->replica) return;
+  const SamplerState now = state();  // of the ranks before
+  shared_->replica = next;
+  load_state(now);
+}
+
 void DistributedSampler::save(torch::serialize::OutputArchive& archive) const {
   const SamplerState now = state();
   archive.write("cpprun_sampler",

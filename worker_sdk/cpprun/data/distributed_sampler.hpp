@@ -88,6 +88,10 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   /// most once). Takes seed and epoch from `state`. Throws std::invalid_argument if `state` has
   /// another data set size or another `shuffle`.
   void load_state(const SamplerState& state);
+  /// From now on this process takes the samples of `rank` of `num_replicas`, after those that all
+  /// ranks have consumed so far. All ranks call it at the same position. With the same numbers as
+  /// before it does nothing. Throws std::invalid_argument unless 0 <= rank < num_replicas.
+  void bind(int num_replicas, int rank);
 
   /// @{
   /// state() as a buffer of a torch archive, and load_state() from it; for torch::save and

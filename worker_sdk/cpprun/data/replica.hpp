@@ -9,6 +9,8 @@ namespace cpprun::data {
 struct Replica {
   size_t count = 1;
   size_t rank = 0;
+
+  bool operator==(const Replica&) const = default;
 };
 
 // Defaults come from the default process group; without a group 1 and 0. Throws

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cpprun/elastic/elastic_runner.hpp"
-#include "cpprun/worker/agent_link.hpp"
+#include "cpprun/elastic/state_sharing.hpp"
 
 namespace cpprun {
 
@@ -26,8 +26,11 @@ void ElasticRound::commit(int64_t step) {
   if (step < 0)
     throw std::invalid_argument("ElasticRound::commit: the step is " + std::to_string(step) +
                                 ", but must not be negative");
-  runner_.set_completed(step);
-  worker::heartbeat(step);
+  runner_.commit(step);
+}
+
+int64_t ElasticRound::share_state(ElasticState& state) {
+  return detail::share_state(runner_, state);
 }
 
 }  // namespace cpprun

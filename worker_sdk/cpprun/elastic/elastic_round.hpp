@@ -6,9 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "cpprun/dist/process_group.hpp"
+#include "cpprun/elastic/elastic_data_parallel.hpp"
+#include "cpprun/elastic/elastic_state.hpp"
 #include "cpprun/worker/environment.hpp"
 
 namespace cpprun {
@@ -48,7 +52,8 @@ class ElasticRound {
   /// False: this process has been in an earlier round, and what is outside of the function is as
   /// the exception left it.
   bool is_first() const { return is_first_; }
-  /// The last step that this process has completed, in any round; 0: none.
+  /// The last step that this process has completed, in any round, or that share_state() has brought
+  /// it; 0: none.
   int64_t completed() const;
 
   /// Another worker has failed: the function should end. Any thread.
@@ -59,8 +64,42 @@ class ElasticRound {
   /// dist::init_process_group with the ranks of this round.
   [[nodiscard]] dist::ProcessGroupGuard init_process_group(dist::InitOptions options = {});
 
+  /// Gives all ranks the state of the one that has committed most steps, the lowest of them, and
+  /// binds the samplers to the round. Returns that number of steps; 0: no rank has committed one,
+  /// and the objects stay as they are. All ranks call it, after init_process_group() and before
+  /// data_parallel(), with the same objects. Throws std::runtime_error if ranks track different
+  /// objects.
+  int64_t share_state(ElasticState& state);
+  /// @{
+  /// The same for objects under their default names (ElasticState::track()).
+  template <class... Objects>
+  int64_t share_state(Objects&&... objects) {
+    ElasticState state;
+    (state.track(objects), ...);
+    return share_state(state);
+  }
+  /// @}
+
+  /// @{
+  /// A DistributedDataParallel that sums gradients in the same order as in the round before: the
+  /// last bits of the sums depend on it. All ranks call it, after share_state(). Destroy it before
+  /// the group.
+  template <class Module>
+  [[nodiscard]] ElasticDataParallel<Module> data_parallel(std::shared_ptr<Module> module,
+                                                          nn::parallel::DdpOptions options = {}) {
+    using Made = ElasticDataParallel<Module>;
+    return Made(runner_, std::move(module), std::move(options), Made::Begin::Now);
+  }
+  template <class Module>
+  [[nodiscard]] ElasticDataParallel<Module> data_parallel(torch::nn::ModuleHolder<Module> holder,
+                                                          nn::parallel::DdpOptions options = {}) {
+    return data_parallel(holder.ptr(), std::move(options));
+  }
+  /// @}
+
   /// The state after `step` steps is complete in this process. Call it directly after
-  /// optimizer.step(). It is a heartbeat as well. Throws std::invalid_argument if `step` is
+  /// optimizer.step(). It is a heartbeat as well, and in the first step of a round with a
+  /// data_parallel() a collective. Throws std::invalid_argument if `step` is
   /// negative.
   void commit(int64_t step);
 

@@ -13,7 +13,9 @@
 #include "common/text.hpp"
 #include "cpprun/dist/errors.hpp"
 #include "cpprun/dist/group/round.hpp"
+#include "cpprun/elastic/elastic_model.hpp"
 #include "cpprun/elastic/health_check.hpp"
+#include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/internal/exception_text.hpp"
 #include "cpprun/worker/regroup_link.hpp"
@@ -73,7 +75,7 @@ ElasticRunner::ElasticRunner(const ElasticOptions& options) : options_(options) 
   if (options.health_check_timeout.count() <= 0)
     throw std::invalid_argument("elastic: health_check_timeout must be more than 0");
   if (is_running.exchange(true))
-    throw std::logic_error("elastic: another training function is running in this process");
+    throw std::logic_error("elastic: another training function or loop runs in this process");
   link_ = worker::RegroupLink::open(dist::wake_round);
 }
 
@@ -81,11 +83,13 @@ ElasticRunner::~ElasticRunner() { is_running.store(false); }
 
 bool ElasticRunner::is_requested() const { return link_ && link_->is_requested(); }
 
+void ElasticRunner::close() { link_.reset(); }
+
 void ElasticRunner::run(const std::function<void(ElasticRound&)>& train) {
   for (;;) {
     try {
-      enter_round();
-      return call(train);
+      const auto round = enter_round();
+      return train(*round);
     } catch (const abi::__forced_unwind&) {
       throw;  // pthread_exit unwinds with this exception
     } catch (...) {
@@ -96,21 +100,19 @@ void ElasticRunner::run(const std::function<void(ElasticRound&)>& train) {
   }
 }
 
-void ElasticRunner::call(const std::function<void(ElasticRound&)>& train) {
-  ElasticRound round(*this, is_first_);
-  if (round.world_size() < options_.min_world) {
+std::unique_ptr<ElasticRound> ElasticRunner::enter_round() {
+  if (link_) {
+    dist::begin_round(worker::environment_or_default().round);
+    // The request for the next regroup may have come before.
+    if (is_requested()) dist::wake_round();
+  }
+  std::unique_ptr<ElasticRound> round(new ElasticRound(*this, is_first_));
+  if (round->world_size() < options_.min_world) {
     throw std::runtime_error(
-        "this round has " + std::to_string(round.world_size()) +
+        "this round has " + std::to_string(round->world_size()) +
         " workers, fewer than min_world = " + std::to_string(options_.min_world));
   }
-  train(round);
-}
-
-void ElasticRunner::enter_round() {
-  if (!link_) return;
-  dist::begin_round(worker::environment_or_default().round);
-  // The request for the next regroup may have come before.
-  if (is_requested()) dist::wake_round();
+  return round;
 }
 
 // Waits for the agent's request, if the exception looks like one of a lost peer.
@@ -128,6 +130,37 @@ void ElasticRunner::next_round() {
   const Status entered = link_->enter_next_round(completed_);
   if (!entered) throw std::runtime_error("elastic: no other round: " + entered.error().text);
   is_first_ = false;
+}
+
+void ElasticRunner::commit(int64_t step) {
+  completed_ = step;
+  worker::heartbeat(step);
+  if (has_new_models_) note_bucket_orders();
+}
+
+void ElasticRunner::note_bucket_orders() {
+  std::vector<std::string> orders;
+  for (ElasticModel* each : models_) orders.push_back(each->buckets());
+  bucket_orders_ = std::move(orders);
+  has_new_models_ = false;
+}
+
+void ElasticRunner::remove_model(const ElasticModel& model) { std::erase(models_, &model); }
+
+void ElasticRunner::bind_model(ElasticModel& model) {
+  model.bind();
+  const auto place =
+      static_cast<size_t>(std::find(models_.begin(), models_.end(), &model) - models_.begin());
+  if (place < bucket_orders_.size()) model.set_buckets(bucket_orders_[place]);
+  has_new_models_ = true;
+}
+
+void ElasticRunner::bind_models() {
+  for (ElasticModel* each : models_) bind_model(*each);
+}
+
+void ElasticRunner::unbind_models() {
+  for (ElasticModel* each : models_) each->unbind();
 }
 
 void run_elastic(const ElasticOptions& options, const std::function<void(ElasticRound&)>& train) {

@@ -1,4 +1,4 @@
-// Tensors in a file, and the storages behind them. Private to snapshot.
+// Tensors in a file, and the storages behind them. Private to snapshot and elastic.
 //
 // As in torch.save, a file has whole storages, each once: tensors that share a storage share it in
 // the file too. One thread.

@@ -1,4 +1,4 @@
-// Tracked: one object that a snapshot saves, independent of its type. Private to snapshot.
+// Tracked: one object that a snapshot saves, independent of its type. Private to snapshot, elastic.
 #pragma once
 
 #include <functional>

@@ -1,0 +1,88 @@
+"""round.share_state() of C++ programs: newcomers get the state of the rank that has completed most
+steps. The program is share_case.cpp. Python counterpart: tests/integration/test_elastic.py.
+"""
+
+import re
+
+import pytest
+from elastic_jobs import at_step, parameters, processes, replaced
+from launches import kill
+
+
+def share(jobs, *words, n=4, **options):
+    return jobs.cases(n, 'elastic_share', *words, **options)
+
+
+_undisturbed = {}
+
+
+def undisturbed(jobs, n=4, *words):
+    key = (n, *words)
+    if key not in _undisturbed:
+        _undisturbed[key] = parameters(share(jobs, *words, n=n), n)
+    return _undisturbed[key]
+
+
+def beginnings(job):
+    """The steps at which ranks began, in all rounds."""
+    return [int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)]
+
+
+@pytest.mark.parametrize(
+    ('n', 'victims'), [(2, (1,)), (2, (0,)), (4, (2,)), (4, (0,)), (4, (0, 1, 3))]
+)
+def test_newcomers_get_the_state_and_no_step_is_lost(jobs, n, victims):
+    expected = undisturbed(jobs, n)
+    job = share(jobs, 'sleep=20', n=n)
+    before = processes(job, 1, n)
+    at_step(job, 10)
+    for rank in victims:
+        kill(before[rank])
+    assert replaced(before, processes(job, 2, n)) == set(victims)
+    assert parameters(job, n) == expected
+    second = set(beginnings(job)[n:])
+    assert len(second) == 1 and min(second) >= 10
+
+
+def test_worker_that_dies_inside_of_backward(jobs):
+    """Some of the others have completed the step and some have not."""
+    expected = undisturbed(jobs)
+    job = share(jobs, 'fault=backward:1')
+    before = processes(job, 1)
+    assert replaced(before, processes(job, 2)) == {1}
+    assert parameters(job) == expected
+    assert set(beginnings(job)[4:]) in ({10}, {11})
+
+
+def test_killed_again_and_again(jobs):
+    expected = undisturbed(jobs, 4, 'optimizer=sgd')
+    job = share(jobs, 'optimizer=sgd', 'sleep=20')
+    now = processes(job, 1)
+    for number, rank in enumerate((3, 0, 3), start=1):
+        at_step(job, 6 * number, round=number)
+        kill(now[rank])
+        before, now = now, processes(job, number + 1)
+        assert replaced(before, now) == {rank}
+    assert parameters(job) == expected
+
+
+def test_donor_that_dies_while_it_gives_its_state_away(jobs):
+    """No worker has completed a step in the second round: so all are restarted."""
+    expected = undisturbed(jobs)
+    job = share(jobs, 'fault=donor', 'sleep=20')
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[2])
+    third = processes(job, 3)
+    assert 'dies as the donor' in job.output
+    assert replaced(before, third) == {0, 1, 2, 3}
+    assert parameters(job) == expected
+
+
+def test_rank_that_tracks_other_objects_is_refused(jobs):
+    job = share(jobs, 'fault=names', 'sleep=20', n=2, restarts=1)
+    before = processes(job, 1, 2)
+    at_step(job, 10)
+    kill(before[1])
+    assert job.done() == 1
+    assert "elastic: rank 0 has no 'more': all ranks track the same objects" in job.output
