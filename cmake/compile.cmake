@@ -9,6 +9,9 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # -O3 costs build time and memory without a measurable gain.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
+  add_compile_options(-fsigned-char)  # as on x86-64, where all tests run
+endif()
 find_program(CCACHE ccache)
 if(CCACHE)
   # Clones of the same sources share the cache; precompiled headers are cached too.

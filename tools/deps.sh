@@ -9,6 +9,8 @@
 #   --frameworks-long  build/venv-frameworks-long: that with DeepSpeed, Ignite and torchft
 #   --newest     build/venv-newest, an environment with the newest torch
 #   --wheel      build/venv-wheel, an environment with the linker for wheels
+#   --wheel-aarch64  a cross compiler, and build/aarch64-root with libraries and Python for arm64;
+#                includes --wheel
 #   --container  the tools that build container images
 #   --coverage   build/venv-coverage, an environment with gcovr
 #   --kubernetes build/venv-kubernetes, an environment with kubectl and the schemas of manifests
@@ -21,9 +23,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli11-dev
-           nlohmann-json3-dev
-           libspdlog-dev libfmt-dev libdeflate-dev libsodium-dev libssl-dev)
+libraries=(libboost1.81-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libdeflate-dev
+           libsodium-dev libssl-dev)
+for_build=(ca-certificates g++ cmake ninja-build ccache "${libraries[@]}")
 for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
@@ -33,8 +35,8 @@ for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
   echo "usage: tools/deps.sh [--test] [--python] [--docs] [--browser] [--frameworks]" \
-    "[--frameworks-long] [--newest] [--wheel] [--container] [--coverage] [--kubernetes]" \
-    "[--torchx] [--submitit] [--torch-tests]"
+    "[--frameworks-long] [--newest] [--wheel] [--wheel-aarch64] [--container] [--coverage]" \
+    "[--kubernetes] [--torchx] [--submitit] [--torch-tests]"
 }
 
 want=("${for_build[@]}")
@@ -44,6 +46,7 @@ newest=no
 frameworks=no
 frameworks_long=no
 wheel=no
+aarch64=no
 coverage=no
 pinned=()
 servers=no
@@ -69,6 +72,11 @@ for option in "$@"; do
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
+    --wheel-aarch64)
+      want+=(python3 python3-venv mmdebstrap g++-aarch64-linux-gnu qemu-user-static)
+      wheel=yes
+      aarch64=yes
+      ;;
     --container) want+=(buildah mmdebstrap) ;;
     --coverage) want+=(python3 python3-venv); coverage=yes ;;
     --kubernetes) want+=(python3 python3-venv iproute2 util-linux); pinned+=(kubernetes) ;;
@@ -210,6 +218,20 @@ make_wheel_tools() {
   build/venv-wheel/bin/python -m pip install -q --disable-pip-version-check ziglang==0.15.2
 }
 
+# build/aarch64-root: packages for arm64, unpacked and not installed, because their scripts would
+# need an arm64 machine. It is the sysroot of cmake/aarch64.cmake, and what the tests run. The stamp
+# is a list of the packages.
+make_aarch64_root() {
+  local root=build/aarch64-root packages
+  packages=$(IFS=, && echo "libc6,libssl3,python3,${libraries[*]}")
+  if [ "$(cat "$root/packages" 2>/dev/null)" = "$packages" ]; then return 0; fi
+  echo "deps: making $root"
+  as_root rm -rf --one-file-system "$root"
+  as_root mmdebstrap -q --variant=extract --architectures=arm64 --include="$packages" \
+    bookworm "$root"
+  echo "$packages" | as_root tee "$root/packages" >/dev/null
+}
+
 make_coverage_tools() {
   [ -x build/venv-coverage/bin/python ] || /usr/bin/python3 -m venv build/venv-coverage
   build/venv-coverage/bin/python -m pip install -q --disable-pip-version-check gcovr==8.4
@@ -243,5 +265,6 @@ fi
 if [ "$docs" = yes ]; then make_docs; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi
+if [ "$aarch64" = yes ]; then make_aarch64_root; fi
 if [ "$coverage" = yes ]; then make_coverage_tools; fi
 for name in ${pinned[@]+"${pinned[@]}"}; do make_pinned "$name"; done

@@ -238,10 +238,10 @@ stage_torchx() {
 # README.md and the first tutorial, followed literally on a bare Debian.
 stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 
-# The wheel for older hosts, TLS with OpenSSL 1.1, the container image. Each test file makes its
-# subject once.
+# The wheels for older hosts and for aarch64, TLS with OpenSSL 1.1, the container image. Each test
+# file makes its subject once.
 stage_packages() {
-  tools/deps.sh --wheel --container
+  tools/deps.sh --wheel-aarch64 --container
   pytest_folder packages --dist loadfile --timeout 3600
 }
 

@@ -3,21 +3,24 @@
 
     packaging/wheel/build_wheel.py --bin build/release/bin --out build/release
     packaging/wheel/build_wheel.py --glibc 2.28 --zig "python3 -m ziglang"   # for older hosts
+    packaging/wheel/build_wheel.py --machine aarch64    # compiles the programs for it first
 
 Needs no packaging tool. The wheel's tag names the oldest glibc that has every symbol the programs
 use; with an older one pip refuses to install it. A build on Debian 12 needs glibc 2.36. With
---glibc the programs are linked again for an older one (relink.py), which needs PyPI's ziglang. The
-wheel includes the Python module for workers (worker_sdk/python).
+--glibc the programs are linked again for an older one (relink.py), which needs PyPI's ziglang.
+--machine needs the cross compiler and the libraries of tools/deps.sh --wheel-aarch64. The wheel
+includes the Python module for workers (worker_sdk/python).
 """
 
 import argparse
 import base64
 import hashlib
 import pathlib
-import platform
 import re
 import shlex
+import struct
 import subprocess
+import sys
 import tempfile
 import zipfile
 
@@ -28,6 +31,8 @@ HANDLER = ROOT / 'packaging' / 'wheel' / 'torchrun_handler.py'
 # torchrun finds the backend `cpprun` by it.
 ENTRY_POINTS = '[torchrun.handlers]\ncpprun = cpprun.torchrun_handler:creator\n'
 PROGRAMS = ('cpprun', 'cpprunctl')
+ELF_MACHINES = {62: 'x86_64', 183: 'aarch64'}  # e_machine
+CROSS = ('aarch64',)  # machines with a preset release-MACHINE
 DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal programs give equal wheels
 MAIN = '''"""python -m cpprun: the program that this package brought."""
 
@@ -40,10 +45,24 @@ os.execv(path, [path, *sys.argv[1:]])
 '''
 
 
-def version_of(program):
-    command = [program, '--version']
-    said = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
-    return said.stdout.split()[-1]
+def own_version():
+    """Not the program's answer: this machine may be unable to run it."""
+    text = (ROOT / 'CMakeLists.txt').read_text()
+    return re.search(r'^project\(cpprun VERSION (\S+)', text, re.M)[1]
+
+
+def machine_of(program):
+    return ELF_MACHINES[struct.unpack_from('<H', program.read_bytes(), 18)[0]]
+
+
+def compile_for(machine):
+    """Compiles the programs by preset release-MACHINE. Returns their folder."""
+    preset = f'release-{machine}'
+    for words in ([f'--preset={preset}'],
+                  ['--build', f'--preset={preset}', '--target', *PROGRAMS]):  # fmt: skip
+        # stdout is for the path of the wheel.
+        subprocess.run(['cmake', *words], cwd=ROOT, stdout=sys.stderr, check=True)  # noqa: S603
+    return ROOT / 'build' / preset / 'bin'
 
 
 def newest_glibc(programs):
@@ -85,9 +104,9 @@ def metadata(version, tag):
 
 
 def build(bin_folder, out):
-    version = version_of(bin_folder / 'cpprun')
+    version = own_version()
     major, minor = newest_glibc([bin_folder / name for name in PROGRAMS])
-    tag = f'py3-none-manylinux_{major}_{minor}_{platform.machine()}'
+    tag = f'py3-none-manylinux_{major}_{minor}_{machine_of(bin_folder / "cpprun")}'
     info, about = metadata(version, tag)
     path = out / f'cpprun-{version}-{tag}.whl'
     listing = []
@@ -115,7 +134,11 @@ def main():
     parser.add_argument('--out', type=pathlib.Path, default=ROOT / 'build' / 'release')
     parser.add_argument('--glibc', help='the oldest glibc for the programs, such as 2.28')
     parser.add_argument('--zig', default='python3 -m ziglang', help='the command of zig')
+    parser.add_argument('--machine', choices=CROSS, help='compile for it first; ignores --bin')
     options = parser.parse_args()
+    if options.machine:
+        options.bin = compile_for(options.machine)
+        options.out.mkdir(parents=True, exist_ok=True)
     if not options.glibc:
         print(build(options.bin, options.out))
         return
