@@ -28,17 +28,21 @@ inline constexpr size_t kRemoteCommandBytes = 120'000;  // Linux: 128 KiB per ar
 
 // The tree of connections. With 32 per host two levels hold more than kSshHosts.
 inline constexpr size_t kSshTreeFanout = 32;
-inline constexpr size_t kRelayFrameBytes = 1 << 20;     // the longest: the words of an ssh command
-inline constexpr size_t kRelayInputBytes = 64 * 1024;   // bytes of a process's stdin in one frame
+inline constexpr size_t kRelayFrameBytes = 1 << 20;    // the longest: the words of an ssh command
+inline constexpr size_t kRelayInputBytes = 64 * 1024;  // bytes of a process's stdin in one frame
 // Headers of the hosts behind a connection, of which most are a few hundred bytes.
 inline constexpr size_t kRelayUnsentBytes = 128 << 20;
 
-// A host that a job goes on or starts without: the launcher tries it again after so long, and the time
-// doubles at each further attempt up to the longest. A machine needs some minutes to boot; a day is
-// covered.
+// A host that a job goes on or starts without: the launcher tries it again after so long, and the
+// time doubles at each further attempt up to the longest. A machine needs some minutes to boot; a
+// day is covered.
 inline constexpr Duration kSshReturnFirst = 5s;
 inline constexpr Duration kSshReturnMax = 300s;
 inline constexpr int kSshReturns = 300;
+
+// An agent takes a signal within microseconds, on a busy machine within some hundred milliseconds.
+inline constexpr Duration kSignalTakenTimeout = 5s;
+inline constexpr Duration kSignalTakenPoll = 10ms;
 
 // What the launcher sends to an agent before the job begins: secret and variables.
 inline constexpr size_t kControlHeaderBytes = 1 << 20;
