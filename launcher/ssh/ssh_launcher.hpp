@@ -1,8 +1,8 @@
 // SshLauncher: runs the agents of --hosts. It starts one on each host, waits until all have said
 // hello, lets the job begin, merges their output, passes signals on, and ends with the job's exit
 // code. A host that cannot be reached is left out if --nnodes allows. Such a host, and one that is
-// lost while the job goes on, is tried again, and joins when it can be reached. With --ssh-tree some hosts run a relay,
-// which starts the agents of others.
+// lost while the job goes on, is tried again, and joins when it can be reached. With --ssh-tree
+// some hosts run a relay, which starts the agents of others.
 //
 // Thread: the main thread, which polls. The agents end when this process does: the kernel kills the
 // ssh processes, and the agents see the end of their standard input.
@@ -47,7 +47,7 @@ class SshLauncher {
   bool are_all_settled() const;
   bool leave_failed_hosts_out();  // false: too few are left
   void expect_left_out_hosts();
-  void abandon();                 // ends all agents, which have not begun
+  void abandon();  // ends all agents, which have not begun
   void kill_all();
   std::optional<int> start_all();
   int stopped_code() const;
