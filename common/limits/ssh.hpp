@@ -28,8 +28,8 @@ inline constexpr size_t kRemoteCommandBytes = 120'000;  // Linux: 128 KiB per ar
 
 // The tree of connections. With 32 per host two levels hold more than kSshHosts.
 inline constexpr size_t kSshTreeFanout = 32;
-inline constexpr size_t kRelayFrameBytes = 1 << 20;     // the longest: the words of an ssh command
-inline constexpr size_t kRelayInputBytes = 64 * 1024;   // bytes of a process's stdin in one frame
+inline constexpr size_t kRelayFrameBytes = 1 << 20;    // the longest: the words of an ssh command
+inline constexpr size_t kRelayInputBytes = 64 * 1024;  // bytes of a process's stdin in one frame
 // Headers of the hosts behind a connection, of which most are a few hundred bytes.
 inline constexpr size_t kRelayUnsentBytes = 128 << 20;
 
@@ -39,6 +39,10 @@ inline constexpr size_t kRelayUnsentBytes = 128 << 20;
 inline constexpr Duration kSshReturnFirst = 5s;
 inline constexpr Duration kSshReturnMax = 300s;
 inline constexpr int kSshReturns = 300;
+
+// An agent takes a signal within microseconds, on a busy machine within some hundred milliseconds.
+inline constexpr Duration kSignalTakenTimeout = 5s;
+inline constexpr Duration kSignalTakenPoll = 10ms;
 
 // What the launcher sends to an agent before the job begins: secret and variables.
 inline constexpr size_t kControlHeaderBytes = 1 << 20;

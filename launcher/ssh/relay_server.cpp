@@ -20,8 +20,8 @@ namespace cpprun::ssh {
 using Kind = RelayFrame::Kind;
 
 struct RelayServer::Child final : ProcessSink {
-  Child(RelayServer& server, uint32_t number, bool is_agent)
-      : server(server), number(number), is_agent(is_agent) {}
+  Child(RelayServer& owner, const RelayFrame& start)
+      : server(owner), number(start.process), is_agent(start.kind == Kind::StartAgent) {}
 
   void on_out(std::string_view bytes, Instant) override {
     server.send(Kind::Output, number, bytes);
@@ -113,7 +113,7 @@ void RelayServer::on_frame(const RelayFrame& frame) {
 void RelayServer::start(const RelayFrame& frame) {
   const std::vector<std::string> words = words_of_start(frame.payload);
   if (words.empty() || children_.contains(frame.process)) return finish();
-  auto child = std::make_unique<Child>(*this, frame.process, frame.kind == Kind::StartAgent);
+  auto child = std::make_unique<Child>(*this, frame);
   Result<std::unique_ptr<ChildProcess>> process =
       ChildProcess::start(context_, words, environment_, *child);
   if (!process) return child->on_refused(process.error().text, boot_now());

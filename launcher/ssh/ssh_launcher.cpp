@@ -374,7 +374,7 @@ void SshLauncher::start(size_t index) {
   if (own != nullptr && own->is_ready()) return start_by_own_relay(index, via);
   const bool is_relay_wanted = !is_running_ && is_inner(index);
   Result<std::vector<std::string>> words =
-      is_relay_wanted ? ssh_command(plan_, plan_.hosts[index], {std::string(kRelayArgument)})
+      is_relay_wanted    ? ssh_command(plan_, plan_.hosts[index], {std::string(kRelayArgument)})
       : agent.is_local() ? commands_[index].direct
                          : commands_[index].over_ssh;
   relays_[index] = is_relay_wanted ? std::make_unique<Relay>(agent) : nullptr;

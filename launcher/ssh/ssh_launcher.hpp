@@ -47,7 +47,7 @@ class SshLauncher {
   bool are_all_settled() const;
   bool leave_failed_hosts_out();  // false: too few are left
   void expect_left_out_hosts();
-  void abandon();                 // ends all agents, which have not begun
+  void abandon();  // ends all agents, which have not begun
   void kill_all();
   std::optional<int> start_all();
   int stopped_code() const;

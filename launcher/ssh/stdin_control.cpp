@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "common/limits/ssh.hpp"
+#include "common/machine/clock.hpp"
 #include "common/thread/detached_thread.hpp"
 #include "common/version.hpp"
 #include "launcher/options/tokenizer.hpp"
@@ -50,6 +51,16 @@ bool take_line(std::string& text, std::string& line) {
   return true;
 }
 
+// Waits until the process has taken the signal: a second one of its kind would be the same one
+// before that. Requires that this thread blocks it.
+void wait_until_taken(int signal) {
+  sigset_t pending;
+  const Instant until = boot_now() + limits::kSignalTakenTimeout;
+  while (::sigpending(&pending) == 0 && sigismember(&pending, signal) == 1 && boot_now() < until) {
+    ::usleep(limits::kSignalTakenPoll.count() / 1'000);
+  }
+}
+
 // On a thread of its own until the stream ends.
 void pass_signals(int fd, std::string received) {
   std::array<char, 4096> buffer{};
@@ -57,7 +68,9 @@ void pass_signals(int fd, std::string received) {
     std::string line;
     while (take_line(received, line)) {
       const Result<ControlLine> parsed = parse_control_line(line);
-      if (parsed && parsed->kind == ControlLine::Kind::Signal) ::kill(::getpid(), parsed->signal);
+      if (!parsed || parsed->kind != ControlLine::Kind::Signal) continue;
+      ::kill(::getpid(), parsed->signal);
+      wait_until_taken(parsed->signal);
     }
     const ssize_t got = read_some(fd, buffer.data(), buffer.size());
     if (got <= 0 || received.size() > limits::kControlLineBytes) break;

@@ -125,3 +125,20 @@ def test_an_agent_ends_with_its_standard_input(jobs):
     job = jobs.cpprun('--stdin-control', jobs.py('print("ran")'))
     assert job.done() == 1 and 'ran' not in job.out, job.output
     assert 'standard input has ended before the job began' in job.err, job.err
+
+
+def test_two_signals_at_once_are_two(jobs):
+    """As from a second Ctrl-C: it ends workers that ignore the first one."""
+    os.mkfifo(jobs.marks / 'in')
+    worker = jobs.py('import os, signal, time; signal.signal(2, signal.SIG_IGN)\n'
+                     'open(os.environ["MARKS"] + "/ready", "w").write("yes")\n'
+                     'time.sleep(10_000)')
+    job = jobs.cpprun('--stdin-control', '--shutdown-timeout=3600', worker,
+                      wrap=('sh', '-c', 'exec "$@" <"$MARKS/in"', 'sh'))
+    with open(jobs.marks / 'in', 'w') as control:
+        control.write('end\nbegin\n')
+        control.flush()
+        jobs.mark('ready')
+        control.write('signal 2\nsignal 2\n')
+        control.flush()
+        assert job.done() == 130, job.output

@@ -18,9 +18,9 @@ using Words = std::vector<std::string>;
 
 // Options that the agents do not get as the user gave them.
 constexpr std::array<std::string_view, 16> kOwn = {
-    "hosts",       "hostfile",       "include",       "exclude",      "export",  "ssh",
-    "ssh-tree",    "remote-cpprun",  "nnodes",        "rdzv-endpoint", "rdzv-id", "secret-file",
-    "nproc-per-node", "rdzv-conf",   "rdzv-backend",  "cluster"};
+    "hosts",          "hostfile",      "include",      "exclude",       "export",  "ssh",
+    "ssh-tree",       "remote-cpprun", "nnodes",       "rdzv-endpoint", "rdzv-id", "secret-file",
+    "nproc-per-node", "rdzv-conf",     "rdzv-backend", "cluster"};
 
 Result<std::vector<Host>> read_hosts(const ParsedOptions& options, const Environment& environment) {
   if (options.is_given("hosts") && options.is_given("hostfile"))

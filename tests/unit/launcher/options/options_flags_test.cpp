@@ -233,8 +233,8 @@ TEST(OptionsFlags, EveryRowOfTheTableHasATest) {
   std::set<std::string> tested = {"no-python",        "numa-binding", "help",  "version",
                                   "print-completion", "color",        "quiet", "verbose",
                                   "progress",         "report"};  // not for the agent
-  for (const char* name : {"hosts", "hostfile", "include", "exclude", "export", "ssh", "ssh-tree",
-                           "remote-cpprun"}) {
+  for (const char* name :
+       {"hosts", "hostfile", "include", "exclude", "export", "ssh", "ssh-tree", "remote-cpprun"}) {
     tested.insert(name);  // launch_plan_test.cpp
   }
   for (const FlagCase& c : flag_cases()) tested.insert(c.name);

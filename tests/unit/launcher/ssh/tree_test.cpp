@@ -19,8 +19,7 @@ Parents parents_of(const std::vector<std::string>& names, size_t fanout) {
 }
 
 TEST(Tree, IsFilledLevelByLevel) {
-  EXPECT_EQ(parents_of({"a", "b", "c", "d", "e", "f", "g"}, 2),
-            (Parents{{}, {}, 0, 0, 1, 1, 2}));
+  EXPECT_EQ(parents_of({"a", "b", "c", "d", "e", "f", "g"}, 2), (Parents{{}, {}, 0, 0, 1, 1, 2}));
   EXPECT_EQ(parents_of({"a", "b", "c"}, 1), (Parents{{}, 0, 1}));
 }
 
@@ -34,7 +33,7 @@ TEST(Tree, TwoLevelsHoldTheMostHosts) {
   const std::vector<std::string> names(limits::kSshHosts, "a");
   const Parents parents = parents_of(names, limits::kSshTreeFanout);
   for (const std::optional<size_t>& parent : parents) {
-    if (parent) EXPECT_FALSE(parents[*parent]);
+    EXPECT_TRUE(!parent || !parents[*parent]);
   }
 }
 
