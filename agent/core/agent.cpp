@@ -79,6 +79,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   facts.knows_standby = knows_standby_;
   facts.has_worker_lease = has_worker_lease(now);
   facts.charged = charged_;
+  facts.is_stop_requested = is_drained_;
   facts.decided = job_result_;
   if (host_records_.revision > 0) facts.host_records = host_records_;
   facts.node_check = check_.result();
@@ -425,8 +426,9 @@ void Agent::on(Instant, const control::Refused& message, Effects& effects) {
 // ---------------------------------------------------------------- waiting, hosting, giving up
 
 void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
-  const bool is_new_wait = is_spare_ && !message.is_spare && !has_workers();
-  if (is_new_wait) join_deadline_ = now + options_.join_timeout;
+  const bool is_delayed = message.delay > Duration{};
+  const bool is_new_wait = is_delayed || (is_spare_ && !message.is_spare);
+  if (is_new_wait && !has_workers()) join_deadline_ = now + message.delay + options_.join_timeout;
   is_spare_ = message.is_spare;
   knows_standby_ = message.standby || (knows_standby_ && message.awaits_redirect);
   const LogEvent event = wait_event(message, std::exchange(last_wait_, message.why));
@@ -539,10 +541,8 @@ void Agent::finish(Finish how, Effects& effects) {
   }
   if (!snapshots_.empty()) how.snapshot = snapshots_.front();
   how.ends = exits_.last_failed_round();
-  const bool is_hang =
-      job_result_ && job_result_->root_cause && job_result_->root_cause->end.is_hang();
-  how.restarts_used = is_hang ? assignment_.hang_restarts : assignment_.restart_count;
-  how.admin_restarts = assignment_.admin_restarts;
+  add_restarts(assignment_, job_result_, how);
+  if (how.how == Finish::How::Failure && !job_result_->root_cause) how.lost = lost_;
   how.signal = signal_;
   how.job_result = job_result_;
   how.ran_no_worker = assignment_.round == RoundNumber();

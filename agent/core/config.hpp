@@ -203,8 +203,11 @@ struct AgentConfig {
   WorkerConfig workers;
   LogConfig logs;
   int max_restarts = 0;
-  int startup_failures = 0;  // as JobSpec::startup_failures; 0: off
-  int exclude_after = 0;     // as JobSpec::exclude_after; 0: off
+  std::optional<int> max_hangs;        // --max-hangs; unset: as many as max_restarts
+  std::optional<int> max_node_losses;  // --max-node-losses; unset: any number
+  Duration restart_backoff{};          // --restart-backoff; zero: off
+  int startup_failures = 0;            // as JobSpec::startup_failures; 0: off
+  int exclude_after = 0;               // as JobSpec::exclude_after; 0: off
   StragglerPolicy stragglers = StragglerPolicy::Report;
   NodeCheckConfig node_check;
   std::vector<std::string> exclude_hook;               // its first words; empty: none

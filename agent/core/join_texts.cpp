@@ -16,10 +16,12 @@ std::string waiting_text(bool is_connected, const std::string& last_wait) {
 }
 
 LogEvent wait_event(const control::Wait& wait, const std::string& last_why) {
-  const bool is_news = (wait.is_spare || wait.is_excluded) && wait.why != last_why;
-  const auto level = is_news            ? LogEvent::Level::Warning
-                     : wait.is_reminder ? LogEvent::Level::Status
-                                        : LogEvent::Level::Info;
+  const bool is_other = wait.why != last_why;
+  const bool is_delayed = wait.delay > Duration{} && is_other;
+  const bool is_news = (wait.is_spare || wait.is_excluded) && is_other;
+  const auto level = is_news                          ? LogEvent::Level::Warning
+                     : wait.is_reminder || is_delayed ? LogEvent::Level::Status
+                                                      : LogEvent::Level::Info;
   return LogEvent{level, "waiting: " + wait.why};
 }
 

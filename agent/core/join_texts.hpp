@@ -21,7 +21,8 @@ inline constexpr const char* kOlderTermText =
 std::string waiting_text(bool is_connected, const std::string& last_wait);
 
 // For the coordinator's message that the agent waits. `last_why`: of the message before. A spare
-// node may wait for as long as the job runs and shows no other sign of life, so its user sees why.
+// node may wait for as long as the job runs and shows no other sign of life, so its user sees why;
+// so does the user of a job whose next round is delayed.
 LogEvent wait_event(const control::Wait& wait, const std::string& last_why);
 
 // The coordinator refused the agent of `hello`. With an occupant another job occupies the endpoint:

@@ -2,19 +2,35 @@
 
 #include <cstdint>
 
+#include "agent/core/restart_budget.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::agent {
 
+namespace {
+
+// "this uses up no restart", "node loss 1 of 3".
+std::string cost_of_loss(const control::Stop& stop, const control::RankAssignment& assignment) {
+  if (stop.charged != control::RestartCharge::NodeLoss) return "this uses up no restart";
+  const control::ClassBudgets budgets = class_budgets(assignment);
+  const std::string max = std::to_string(budgets.max_node_losses);
+  return budgets.node_losses < budgets.max_node_losses
+             ? "node loss " + std::to_string(budgets.node_losses + 1) + " of " + max
+             : "no node loss of --max-node-losses=" + max + " is left";
+}
+
+}  // namespace
+
 std::string restart_text(const control::RankAssignment& assignment, bool is_hang, bool regroups) {
   const int64_t used = is_hang ? assignment.hang_restarts : assignment.restart_count;
-  if (used >= assignment.max_restarts) return "";
+  const int64_t max = is_hang ? max_hangs(assignment) : assignment.max_restarts;
+  if (used >= max) return "";
   const std::string workers =
       assignment.world_size == 1
           ? "its worker"
           : "all " + text::count(static_cast<size_t>(assignment.world_size), "worker");
   return (regroups ? "regrouping the other workers" : "restarting " + workers) + " (restart " +
-         std::to_string(used + 1) + " of " + std::to_string(assignment.max_restarts) +
+         std::to_string(used + 1) + " of " + std::to_string(max) +
          (is_hang ? " after hangs)" : ")");
 }
 
@@ -45,7 +61,7 @@ LogEvent stop_event(const control::Stop& stop, const control::RankAssignment& as
     }
     case StopCause::NodeLost:
     case StopCause::NodeLeft:
-      return {Level::Warning, stop.why + stopping + " (this uses up no restart)"};
+      return {Level::Warning, stop.why + stopping + " (" + cost_of_loss(stop, assignment) + ")"};
     default: return {Level::Status, stop.why + stopping};
   }
 }

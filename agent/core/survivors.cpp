@@ -1,5 +1,9 @@
 #include "agent/core/survivors.hpp"
 
+#include <optional>
+
+#include "agent/core/restart_budget.hpp"
+
 namespace cpprun::agent {
 
 bool Survivors::may_stay(const control::RankAssignment& assignment) const {
@@ -7,12 +11,14 @@ bool Survivors::may_stay(const control::RankAssignment& assignment) const {
   return is_enabled_ && !is_last && can_regroup_ && has_stepped_;
 }
 
-// Losses and arrivals of nodes are charged to no budget.
+// Arrivals of nodes are charged to no budget, and losses only where they are limited.
 bool Survivors::may_stay(const control::RankAssignment& assignment,
                          const control::Stop& stop) const {
   switch (stop.cause) {
     case control::StopCause::Failure: return may_stay(assignment);
     case control::StopCause::NodeLost:
+      if (ends_job(assignment, stop.charged, std::nullopt)) return false;
+      [[fallthrough]];
     case control::StopCause::NodeLeft:
     case control::StopCause::Growth: return is_enabled_ && can_regroup_ && has_stepped_;
     default: return false;

@@ -37,6 +37,9 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   job_spec.min_nodes = rendezvous.min_nodes;
   job_spec.max_nodes = rendezvous.max_nodes;
   job_spec.max_restarts = config.max_restarts;
+  job_spec.max_hangs = config.max_hangs.value_or(-1);
+  job_spec.max_node_losses = config.max_node_losses.value_or(-1);
+  job_spec.restart_backoff = config.restart_backoff;
   job_spec.startup_failures = config.startup_failures;
   job_spec.exclude_after = config.exclude_after;
   job_spec.stops_on_repeat = config.stops_on_repeat;

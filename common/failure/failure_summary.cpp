@@ -118,10 +118,14 @@ std::string others_text(const Failure& failure) {
 }
 
 std::string restarts_text(const Failure& failure) {
-  std::string text = std::to_string(failure.restarts_used) + " of " +
-                     std::to_string(failure.max_restarts) + " used";
-  if (failure.root_cause.end.is_hang()) text += " after hangs";
-  if (failure.max_restarts == 0) text += " (allow some with --max-restarts=N)";
+  const bool is_hang = failure.root_cause.end.is_hang();
+  const bool has_own_budget = is_hang && failure.max_hangs;
+  const int64_t max = has_own_budget ? *failure.max_hangs : failure.max_restarts;
+  const std::string option = has_own_budget ? "--max-hangs" : "--max-restarts";
+  std::string text = std::to_string(failure.restarts_used) + " of " + std::to_string(max) + " used";
+  if (is_hang) text += " after hangs";
+  if (max == 0) text += " (allow some with " + option + "=N)";
+  if (max > 0 && has_own_budget) text += " (" + option + ")";
   if (failure.admin_restarts < 1) return text;
   return text + "; " + text::count(static_cast<size_t>(failure.admin_restarts), "more restart") +
          " by cpprunctl restart";

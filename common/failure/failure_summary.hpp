@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,12 +24,13 @@ struct Failure {
   std::vector<WorkerExit> ends;  // of one round, in the kernel's order; successes are skipped
   int64_t restarts_used = 0;
   int64_t max_restarts = 0;
-  int64_t admin_restarts = 0;         // by admin command; not charged to the restart budget
-  int64_t same_failures = 0;          // consecutive rounds with this failure at this step
-  std::string why_no_retry;           // why another try cannot help; empty: it may
-  RootCause root_cause;               // of all nodes
-  int64_t world_size = 0;             // of the round that failed; 0: no worker ran
-  int64_t same_startup_failures = 0;  // consecutive attempts with this same start-up failure
+  std::optional<int64_t> max_hangs{};  // --max-hangs; unset: max_restarts counts for hangs too
+  int64_t admin_restarts = 0;          // by admin command; not charged to the restart budget
+  int64_t same_failures = 0;           // consecutive rounds with this failure at this step
+  std::string why_no_retry;            // why another try cannot help; empty: it may
+  RootCause root_cause;                // of all nodes
+  int64_t world_size = 0;              // of the round that failed; 0: no worker ran
+  int64_t same_startup_failures = 0;   // consecutive attempts with this same start-up failure
   // Format local time: "2026-11-21_14:03:59" and "14:03:59.113".
   std::function<std::string(WallTime)> stamp;
   std::function<std::string(WallTime)> clock;

@@ -32,6 +32,13 @@ inline constexpr Duration kStaticTimeout = 900s;  // the same for the static bac
 // With --on-repeat=stop so many restarts in a row without progress end the job. One or two may meet
 // the same bad moment, such as a file server that restarts; NVRx stops after three as well.
 inline constexpr int64_t kFruitlessRestarts = 3;
+// --restart-backoff. A round that a failure or a loss ends within kQuickRound of its start, without
+// progress, is one of a storm: imports and the first step of most programs fit into it. The delay
+// is doubled so often at most, and never longer than kRestartBackoffMax (as the back-off of
+// Kubernetes), which is below the join timeout.
+inline constexpr Duration kQuickRound = 60s;
+inline constexpr int kRestartBackoffDoublings = 5;
+inline constexpr Duration kRestartBackoffMax = 300s;
 // Nodes that join within this time enlarge the job together.
 inline constexpr Duration kScaleUpInterval = 30s;
 inline constexpr Duration kWaitReminderInterval = 60s;  // between "still waiting for nodes"

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "common/limits/agent.hpp"
 #include "common/limits/notice.hpp"
@@ -18,10 +19,30 @@ namespace {
 constexpr int64_t kMaxRestarts = 1'000'000'000;
 constexpr int64_t kMaxGraceSeconds = 100'000'000;
 
+Status check_budget(const ParsedOptions& options, std::string_view name,
+                    std::optional<int64_t> value) {
+  if (!value || (*value >= 0 && *value <= kMaxRestarts)) return {};
+  return bad_value(options.shown(name, *value) +
+                   " is no valid value\nhint: write 0 for none, or how many are allowed");
+}
+
+std::optional<int> as_int(std::optional<int64_t> value) {
+  return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+}
+
 Status check_numbers(const ParsedOptions& options) {
   if (options.max_restarts < 0 || options.max_restarts > kMaxRestarts) {
     return bad_value(options.shown("max-restarts", options.max_restarts) +
                      " is no valid value\nhint: write 0 for no restart, or how many are allowed");
+  }
+  if (Status status = check_budget(options, "max-hangs", options.max_hangs); !status) return status;
+  if (Status status = check_budget(options, "max-node-losses", options.max_node_losses); !status) {
+    return status;
+  }
+  if (!(options.restart_backoff >= 0) ||
+      options.restart_backoff > to_seconds(limits::kRestartBackoffMax)) {
+    return bad_value("--restart-backoff must be 0 or more seconds, and " +
+                     text::seconds(limits::kRestartBackoffMax, 0) + " at most");
   }
   if (options.startup_failures < 0 || options.startup_failures > kMaxRestarts) {
     return bad_value(options.shown("startup-failures", options.startup_failures) +
@@ -303,6 +324,9 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   if (Status status = read_notify_url(options, environment, config); !status) return status;
   read_signals(options, launch);
   config.max_restarts = static_cast<int>(options.max_restarts);
+  config.max_hangs = as_int(options.max_hangs);
+  config.max_node_losses = as_int(options.max_node_losses);
+  config.restart_backoff = seconds(options.restart_backoff);
   config.startup_failures = static_cast<int>(options.startup_failures);
   config.stops_on_repeat = options.on_repeat == "stop";
   config.shows_timing = options.timing;

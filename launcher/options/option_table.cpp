@@ -186,6 +186,19 @@ constexpr OptionRow kTable[] = {
      "Let glibc's malloc in the workers keep large blocks instead of returning them to the kernel "
      "at every step. Variables that are already set stay.",
      "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_"},
+    {"max-hangs", &ParsedOptions::max_hangs, "N", "",
+     "How often cpprun restarts all workers after a hang. Default: as often as --max-restarts, "
+     "counted apart.",
+     "job-wide, the first agent's value counts; docs/how-to/bound-restarts.md"},
+    {"max-node-losses", &ParsedOptions::max_node_losses, "N", "",
+     "How many rounds may end because a node was lost: its agent died, or its lease has ended. One "
+     "more ends the job. A node that was asked to leave is not lost. Default: any number.",
+     "job-wide, the first agent's value counts; docs/how-to/bound-restarts.md"},
+    {"restart-backoff", &ParsedOptions::restart_backoff, "SECONDS", "",
+     "Delay restarts in quick succession: if rounds in a row fail or lose a node within 60 s of "
+     "their start and without progress, the second restart waits so long, each further one twice "
+     "as long, up to 32 times and 300 s. Default: 0, no delay.",
+     "job-wide, the first agent's value counts; docs/how-to/bound-restarts.md"},
     {"startup-failures", &ParsedOptions::startup_failures, "N", "",
      "End the job after N rounds in a row in which a worker failed in the same way within 10 s of "
      "its start, even if --max-restarts allows more. Default: 0, never.",
@@ -269,8 +282,7 @@ constexpr OptionRow kTable[] = {
     {"hang-timeout", &ParsedOptions::hang_timeout, "auto|off|SECONDS", "",
      "How long workers may show no progress before cpprun collects their stacks and restarts them. "
      "auto learns the limit, and acts only if it is sure. Default: auto.",
-     "hangs have their own count of restarts, also up to --max-restarts; "
-     "docs/reference/supervision.md"},
+     "restarts after hangs are counted apart: --max-hangs; docs/reference/supervision.md"},
     {"debug-rank", &ParsedOptions::debug_rank, "N", "",
      "The worker with this global rank waits for a debugger before its program starts. Turns hang "
      "detection off.",

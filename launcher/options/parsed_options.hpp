@@ -58,6 +58,9 @@ struct ParsedOptions {
   std::string store_allow = "all";  // all, members
   std::string pass_local_rank;      // empty, dash, underscore
   bool tune_malloc = false;
+  std::optional<int64_t> max_hangs;
+  std::optional<int64_t> max_node_losses;
+  double restart_backoff = 0;
   int64_t startup_failures = 0;
   int64_t exclude_after = 0;
   int64_t spares = 0;

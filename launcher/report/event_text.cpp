@@ -71,12 +71,21 @@ std::string end_of_worker(const ordered_json& event) {
   return error.empty() ? text : text + ": " + error;
 }
 
+// ", node losses: 1 of 3"; "" if the event has no such budget.
+std::string used_of(const ordered_json& event, const std::string& what, const char* used,
+                    const char* max) {
+  const std::string most = text_of(event, max);
+  return most.empty() ? "" : ", " + what + ": " + text_of(event, used) + " of " + most;
+}
+
 std::string formed(const ordered_json& event) {
   return "round " + text_of(event, "round") + ": " + text_of(event, "world_size") + " workers on " +
          text_of(event, "group_size") + " nodes, this is node " + text_of(event, "group_rank") +
          "; master " + text_of(event, "master_addr") + ":" + text_of(event, "master_port") +
          "; restarts used: " + text_of(event, "restart_count") + " of " +
-         text_of(event, "max_restarts");
+         text_of(event, "max_restarts") +
+         used_of(event, "after hangs", "hang_restarts", "max_hangs") +
+         used_of(event, "node losses", "node_losses", "max_node_losses");
 }
 
 std::string start_of_round(const ordered_json& event) {

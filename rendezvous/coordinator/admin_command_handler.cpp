@@ -65,6 +65,7 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::carry_out(
 Result<AdminCommandHandler::Outcome> AdminCommandHandler::restart(const std::string& by,
                                                                   const JobView& job) {
   if (shutdown_request_) return refuse_because_stopping();
+  if (job.is_delayed) return Outcome{"the next round begins now", std::nullopt, true};
   if (!job.is_running) {
     return refuse("no round runs that could be restarted: " + job.why_no_round);
   }

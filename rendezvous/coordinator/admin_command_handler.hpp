@@ -26,10 +26,12 @@ class AdminCommandHandler {
     bool is_running = false;   // a round runs
     std::string why_no_round;  // why none does
     HostLedger& hosts;
+    bool is_delayed = false;  // the next round waits for the end of its delay only
   };
   struct Outcome {
     std::string text;                           // for the operator
     std::optional<std::string> stop_because{};  // the round stops, and the next one forms
+    bool ends_delay = false;                    // the next round forms without its delay
   };
 
   explicit AdminCommandHandler(const control::JobSpec& job_spec) : job_spec_(job_spec) {}

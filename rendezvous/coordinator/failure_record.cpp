@@ -30,6 +30,11 @@ RootCause FailureRecord::root_cause_of(const Node& node, const control::Failed& 
 }
 
 void FailureRecord::restart() {
+  forget_failures_of_workers();
+  failure_summary_.reset();
+}
+
+void FailureRecord::forget_failures_of_workers() {
   clocks_.clear();
   if (std::exchange(is_workers_fault_, false)) failure_summary_.reset();
 }
@@ -70,6 +75,18 @@ void FailureRecord::fail_job(const std::string& summary) {
   failure_summary_ = summary;
 }
 
+void FailureRecord::charge_as_reported(RoundNumber round, control::RestartCharge charged,
+                                       RestartBudgets& budgets) {
+  const std::string where = "in round " + std::to_string(round.value);
+  const bool is_hang = charged == control::RestartCharge::Hang;
+  if (charged == control::RestartCharge::NodeLoss) {
+    if (budgets.charge_loss(round)) return;
+    fail_job_after_loss("a node was lost " + where + budgets.losses_text());
+  } else if (!budgets.charge(round, is_hang)) {
+    fail_job("a worker failed " + where + budgets.used_text(is_hang));
+  }
+}
+
 // A failure on a clock of unknown lag can't be compared, and yields.
 const RootCause* FailureRecord::root_cause() const {
   using Order = std::tuple<bool, bool, int64_t>;
@@ -88,7 +105,7 @@ const RootCause* FailureRecord::root_cause() const {
 
 void FailureRecord::pardon(RoundNumber round) {
   if (const RootCause* first = root_cause(); first != nullptr) last_failure_ = {round, *first};
-  restart();
+  forget_failures_of_workers();
 }
 
 void FailureRecord::count_startup_failure(const RootCause& cause) {

@@ -44,6 +44,13 @@ class FailureRecord {
   void add(const Node& node, const WorkerExit& end, const std::string& why);
   // The job fails as soon as the round is over. The first summary counts.
   void fail_job(const std::string& summary);
+  // The same because of a lost node: failures of workers followed from that.
+  void fail_job_after_loss(const std::string& summary) {
+    if (!failure_summary_) failure_summary_ = summary;
+  }
+  // Another coordinator has charged `round`. The job fails if the budget is used up.
+  void charge_as_reported(RoundNumber round, control::RestartCharge charged,
+                          RestartBudgets& budgets);
   // Of the current round; nullptr: no worker has failed.
   const RootCause* root_cause() const;
   // The job goes on without the host of the root cause, which explains all failures of the round.
@@ -72,6 +79,7 @@ class FailureRecord {
     std::optional<int64_t> lag_ns;
   };
 
+  void forget_failures_of_workers();
   void count_startup_failure(const RootCause& cause);
   Clock* clock_of(const Node& node);
 

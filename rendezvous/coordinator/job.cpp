@@ -8,6 +8,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
+#include "rendezvous/coordinator/hosts/exclusions.hpp"
 #include "rendezvous/coordinator/ranking.hpp"
 #include "rendezvous/coordinator/registration_checks.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
@@ -23,6 +24,7 @@ Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
       state_(job_spec, options_.leader_lease.has_value(), options_.make_secret),
       leases_(job_spec.lease, options_.leader_lease.has_value()),
       schedule_(job_spec),
+      backoff_(job_spec.restart_backoff),
       failures_(job_spec.startup_failures, job_spec.stops_on_repeat) {
   state_.term = options_.term;
   state_.needs_proof = options_.needs_proof;
@@ -144,12 +146,12 @@ void Job::readmit(Node& node, Effects& effects) {
   if (is_done) return on_done(node, node.facts.round, effects);
   // Its worker lease has ended, or its workers never started: the round can't go on with this node.
   pending_.erase(node.id.incarnation);
-  request_stop(StopCause::NodeLost, node.id.name + " lost its workers while it was cut off",
-               effects);
+  stop_after_loss(node.id.name + " lost its workers while it was cut off", effects);
 }
 
 std::string Job::why_no_round() const {
   if (awaits_redirect()) return "its standby coordinator leads this job; waiting for the address";
+  if (backoff_.is_on() && !has_too_few_ready()) return backoff_.text();
   return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, pending_.size(), rivals());
 }
 
@@ -161,7 +163,7 @@ void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const 
   send(node,
        control::Wait{left_out.empty() ? why_no_round() : left_out, is_spare, is_reminder,
                      has_other_standby ? state_.standby.standby() : std::nullopt, awaits_redirect(),
-                     node.is_excluded},
+                     node.is_excluded, backoff_.delay()},
        effects);
 }
 
@@ -272,7 +274,7 @@ void Job::on_stopped(Node& node, const control::Stopped& message, Effects& effec
   }
   if (phase_ == Phase::Stopping) pending_.erase(node.id.incarnation);
   if (phase_ == Phase::Running || is_recovering()) {  // its worker lease had ended
-    request_stop(StopCause::NodeLost, node.id.name + " stopped its workers on its own", effects);
+    stop_after_loss(node.id.name + " stopped its workers on its own", effects);
   }
 }
 
@@ -295,6 +297,7 @@ void Job::on_leave(const Node& node, const control::Leave& message, Effects& eff
     state_.hosts.note_loss(node.id.name, why);
     // Its process ends, and with it this coordinator, if another node can lead the job (R15).
     is_host_leaving_ = is_host_leaving_ || node.is_embedded;
+    charge_loss(why);
     log_warning(effects, "node_unusable", why);
   }
   on_node_lost(incarnation, StopCause::NodeLeft, why, effects);
@@ -306,9 +309,11 @@ control::AdminReply Job::on_admin_command(Instant now, const control::AdminComma
     advance(now, effects);
     return {command.id, false, "the job is over"};
   }
-  const AdminCommandHandler::JobView view{nodes_, state_.round, phase_ == Phase::Running,
-                                          why_no_round(), state_.hosts};
+  const bool is_delayed = backoff_.is_on() && !has_too_few_ready();
+  const AdminCommandHandler::JobView view{nodes_,         state_.round, phase_ == Phase::Running,
+                                          why_no_round(), state_.hosts, is_delayed};
   const auto outcome = state_.admin.carry_out(command, by, view, effects);
+  if (outcome && outcome->ends_delay) backoff_.end();
   if (outcome && outcome->stop_because) {
     requested_stop_.begin("");
     request_stop(StopCause::Operator, *outcome->stop_because, effects);
@@ -350,7 +355,7 @@ void Job::on_closed(Instant now, SessionId session, Ending how, Effects& effects
     leases_.on_died(now, *node);
     nodes_.update_ready(*node);
     if ((phase_ == Phase::Running || is_recovering()) && !state_.round.is_done(incarnation)) {
-      request_stop(StopCause::NodeLost, "the agent on " + node->id.name + " died", effects);
+      stop_after_loss("the agent on " + node->id.name + " died", effects);
     }
   } else {
     on_node_lost(incarnation, StopCause::NodeLost, "the agent on " + node->id.name + " went away",
@@ -386,6 +391,7 @@ void Job::on_node_lost(Incarnation incarnation, StopCause cause, const std::stri
   const bool is_loss = cause == StopCause::NodeLost && ends_round && !node.is_draining() &&
                        (phase_ == Phase::Running || phase_ == Phase::Stopping);
   if (is_loss) state_.hosts.note_loss(node.id.name, why);
+  if (cause == StopCause::NodeLost && ends_round) charge_loss(why);
   nodes_.erase(incarnation);
   pending_.erase(incarnation);
   if (ends_round) request_stop(cause, why, effects);
@@ -411,6 +417,7 @@ void Job::on_time(Instant now, Effects& effects) {
     on_lease_ended(silent, effects);
   }
   redirect_wait_.on_time(now);
+  backoff_.on_time(now);
   if (now >= growth_deadline()) grow_if_due(now, effects);
   if (now >= report_waiting_at_) report_waiting(now, effects);
   advance(now, effects);
@@ -419,7 +426,8 @@ void Job::on_time(Instant now, Effects& effects) {
 Instant Job::next_deadline() const {
   const Instant recovery_end = recovery_ ? recovery_->next_deadline() : Instant::never();
   return std::min({leases_.next_deadline(), last_call_deadline(), growth_deadline(),
-                   report_waiting_at_, recovery_end, redirect_wait_.next_deadline()});
+                   report_waiting_at_, recovery_end, redirect_wait_.next_deadline(),
+                   backoff_.next_deadline()});
 }
 
 void Job::turn_unwanted_away(Effects& effects) {
@@ -467,7 +475,7 @@ void Job::restore_from_report(Instant now, const control::Register& message) {
   if (!is_recovering()) {
     // Too late for its round, but its counts of restarts still matter.
     if (!continued_term_ || !is_from_other_coordinator(message.assignment)) return;
-    state_.budgets.learn(message.assignment->restart_count, message.assignment->hang_restarts);
+    state_.budgets.learn(*message.assignment);
     return;
   }
   recovery_->start(now);
@@ -492,11 +500,7 @@ void Job::adopt_reported_state(Instant now, Node& node, Effects& effects) {
     if (node.worker_phase == Node::WorkerPhase::Done) state_.round.mark_done(incarnation);
     if (node.facts.charged != control::RestartCharge::None) {
       recovery_->require_stop();
-      const bool is_hang = node.facts.charged == control::RestartCharge::Hang;
-      if (!state_.budgets.charge(round(), is_hang)) {
-        failures_.fail_job("a worker failed in round " + std::to_string(round().value) +
-                           state_.budgets.used_text(is_hang));
-      }
+      failures_.charge_as_reported(round(), node.facts.charged, state_.budgets);
     }
   }
   send_wait(node, false, effects);
@@ -526,6 +530,7 @@ void Job::resume_job(Instant now, Effects& effects) {
                std::to_string(round().value) + ": " + std::to_string(known.seen_count()) + " of " +
                text::count(static_cast<size_t>(known.newest().group_size), "node") + " came back");
   if (known.must_stop()) {
+    if (known.has_loss()) charge_loss("a node was lost with its coordinator");
     request_stop(StopCause::NodeLost, "its coordinator was lost, and not all of it is left",
                  effects);
   }
@@ -557,31 +562,15 @@ void Job::place_all_nodes(Instant now, Effects& effects) {
 
 // ---------------------------------------------------------------- excluded hosts
 
-// A failure that ends in the exclusion of its host costs no restart, if the others can go on.
 void Job::exclude_faulty_hosts(Effects& effects) {
-  // A worker that failed in a round which another node ended may have been killed at the end of its
-  // worker lease: no fault of its host.
-  const bool has_failed = last_stop_.cause == StopCause::Failure;
-  const HostLedger::RoundResult result =
-      state_.hosts.end_round(has_failed ? failures_.root_cause() : nullptr, state_.round.size());
-  const bool can_go_on = nodes_.usable_count(state_.hosts) >= job_spec_.min_nodes;
-  if (result.is_cause_excluded && can_go_on) {
-    failures_.pardon(round());
-    state_.budgets.refund(round());
-  } else if (!result.fatal_start.empty() && !can_go_on) {
-    failures_.fail_job(result.fatal_start + state_.budgets.used_text(false));
-  }
+  const std::vector<std::string> excluded =
+      count_faults_of_round(last_stop_.cause, job_spec_, nodes_, state_, failures_);
   apply_exclusions(effects);
-  for (const std::string& host : result.excluded) warn_of_exclusion(host, effects);
+  for (const std::string& host : excluded) warn_of_exclusion(host, effects);
 }
 
 void Job::warn_of_exclusion(const std::string& host, Effects& effects) const {
-  const std::string next =
-      failures_.is_job_failing()
-          ? ""
-          : "; " + what_follows(nodes_.usable_count(state_.hosts), job_spec_, state_.round.size());
-  log_warning(effects, "host_excluded",
-              host + " is excluded: " + state_.hosts.find(host)->reason + next);
+  log_warning(effects, "host_excluded", exclusion_text(host, job_spec_, nodes_, state_, failures_));
 }
 
 void Job::apply_exclusions(Effects& effects) {
@@ -627,7 +616,8 @@ void Job::advance(Instant now, Effects& effects) {
     fail_job(unusable_node_ + ", and " + why_no_round(), false, effects);
   }
   if (phase_ == Phase::WaitingForNodes) try_form(now, effects);
-  if (is_over && phase_ == Phase::WaitingForNodes && has_too_few_ready()) {
+  const bool waits = has_too_few_ready() || backoff_.is_on();
+  if (is_over && phase_ == Phase::WaitingForNodes && waits) {
     for (Incarnation waiting : nodes_.ready()) send_wait(nodes_.at(waiting), false, effects);
   }
   turn_unwanted_away(effects);
@@ -657,6 +647,7 @@ void Job::end_round(Instant now, Effects& effects) {
   phase_ = Phase::WaitingForNodes;
   report_waiting_at_ = now + options_.wait_reminder_interval;
   exclude_faulty_hosts(effects);
+  backoff_.on_round_over(now, last_stop_.cause, nodes_.progress(), state_.past_failures);
   failures_.end_round(round(), state_.budgets, nodes_.progress(), state_.past_failures);
   if (failures_.is_job_failing()) {
     return finish_job(failures_.job_result(state_.round.world_size()), effects);
@@ -684,6 +675,8 @@ void Job::try_form(Instant now, Effects& effects) {
   if (awaits_redirect()) return;
   const bool may_wait = state_.round.is_empty() && nodes_.ready_count() < state_.admin.max_nodes();
   if (may_wait && now < last_call_deadline()) return;
+  if (backoff_.is_on()) return;
+  backoff_.on_round_formed(now);
   form(effects);
 }
 
@@ -751,6 +744,7 @@ void Job::finish_job(control::JobResult result, Effects& effects) {
   job_result_ = std::move(result);
   phase_ = Phase::Finishing;
   pending_.clear();
+  backoff_.end();
   persist(effects);
   for (const auto& [incarnation, node] : nodes_) {
     // A disconnected standby is waited for: it must not take our exit for our death (R14).

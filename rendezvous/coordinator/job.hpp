@@ -25,6 +25,7 @@
 #include "rendezvous/coordinator/rank_progress.hpp"
 #include "rendezvous/coordinator/recovery.hpp"
 #include "rendezvous/coordinator/redirect_wait.hpp"
+#include "rendezvous/coordinator/repeats/restart_backoff.hpp"
 #include "rendezvous/coordinator/requested_stop.hpp"
 #include "rendezvous/coordinator/round_schedule.hpp"
 #include "rendezvous/coordinator/stragglers/straggler_watch.hpp"
@@ -134,6 +135,10 @@ class Job {
   RoundNumber round() const { return state_.round.number(); }
   const RestartBudget& budget() const { return state_.budgets.failures(); }
   const RestartBudget& hang_restart_budget() const { return state_.budgets.hangs(); }
+  // nullptr: the number of lost nodes is not limited.
+  const RestartBudget* node_loss_budget() const { return state_.budgets.losses(); }
+  // By which the next round is delayed after the last one (--restart-backoff); zero: it is not.
+  Duration restart_delay() const { return backoff_.delay(); }
   const control::JobSpec& job_spec() const { return job_spec_; }
   int64_t admin_restarts() const { return state_.admin.restarts(); }
   const StartTotals& start_totals() const { return start_totals_; }
@@ -240,6 +245,16 @@ class Job {
   void on_node_lost(Incarnation incarnation, control::StopCause cause, const std::string& why,
                     Effects& effects);
   void on_lease_ended(Incarnation incarnation, Effects& effects);
+  // A node is lost, or its workers are. The loss counts if it ends a round that runs (R7).
+  void charge_loss(const std::string& why) {
+    if (is_recovering()) recovery_->note_loss();
+    if (phase_ != Phase::Running || state_.budgets.charge_loss(round())) return;
+    failures_.fail_job_after_loss(why + state_.budgets.losses_text());
+  }
+  void stop_after_loss(const std::string& why, Effects& effects) {
+    charge_loss(why);
+    request_stop(control::StopCause::NodeLost, why, effects);
+  }
   bool is_unwanted(const Node& node) const {
     return phase_ == Phase::Running &&
            cpprun::is_unwanted(node, state_.round, job_spec_.max_nodes, nodes_, leases_);
@@ -345,6 +360,7 @@ class Job {
   NodeTable nodes_;
   LeaseTracker leases_;
   RoundSchedule schedule_;
+  RestartBackoff backoff_;
   FailureRecord failures_;
   RequestedStop requested_stop_;
   FaultQuota fault_quota_;            // of the job's fault plan

@@ -21,6 +21,7 @@ std::vector<control::RankAssignment> JobState::assign(const std::vector<Node*>& 
     assignment.restart_count = budgets.failures().used();
     assignment.hang_restarts = budgets.hangs().used();
     assignment.max_restarts = budgets.failures().max();
+    assignment.budgets = budgets.by_class();
     assignment.admin_restarts = admin.restarts();
     assignment.wanted_nodes = admin.wanted_nodes();
     assignment.needs_proof = needs_proof;
@@ -36,8 +37,7 @@ std::vector<control::RankAssignment> JobState::assign(const std::vector<Node*>& 
 void JobState::restore(const control::RankAssignment& assignment) {
   round = Round(assignment.round);
   job_key = assignment.job_key;
-  budgets =
-      RestartBudgets(budgets.failures().max(), assignment.restart_count, assignment.hang_restarts);
+  budgets.restore(assignment);
   past_failures = sane(assignment.past_failures.value_or(control::PastFailures()));
   snapshots.restore(assignment);
   standby.restore(assignment);
@@ -55,6 +55,7 @@ control::PersistedJobState JobState::to_persist() const {
   }
   state.restart_count = budgets.failures().used();
   state.hang_restarts = budgets.hangs().used();
+  if (const RestartBudget* losses = budgets.losses()) state.node_losses = losses->used();
   state.admin_restarts = admin.restarts();
   state.wanted_nodes = admin.wanted_nodes();
   state.past_failures = past_failures;

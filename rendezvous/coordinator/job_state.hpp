@@ -26,7 +26,7 @@ namespace cpprun {
 struct JobState {
   JobState(const control::JobSpec& job_spec, bool has_leader_lease,
            std::function<std::string()> make_secret)
-      : budgets(job_spec.max_restarts),
+      : budgets(job_spec),
         hosts(job_spec.exclude_after),
         snapshots(make_secret),
         standby(job_spec, has_leader_lease),

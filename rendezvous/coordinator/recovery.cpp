@@ -30,6 +30,7 @@ bool Recovery::restore(const control::RankAssignment& assignment) {
   }
   newest_ = assignment;
   seen_.clear();
+  has_lost_member_ = is_stop_requested_ = false;
   is_proven_ = kind_ == Kind::FromState;
   has_evidence_ = false;
   must_stop_ = assignment.is_agent_store;  // its store has ended with its coordinator
@@ -44,6 +45,7 @@ bool Recovery::on_registered(Instant now, const Node& node) {
     return false;
   }
   seen_.insert(assignment->group_rank);
+  is_stop_requested_ = is_stop_requested_ || node.facts.is_stop_requested;
   // Where there is a standby, only its evidence counts: it may have taken over since that death,
   // and other members need not know.
   const bool is_witness = !newest_.standby || newest_.standby->node == node.id.incarnation;
@@ -119,7 +121,10 @@ control::RankAssignment assignment_of(const control::PersistedJobState& state,
   newest.host_rank = state.host_rank;
   newest.is_agent_store = job_spec.is_agent_store;
   newest.restart_count = std::min(state.restart_count, job_spec.max_restarts);
-  newest.hang_restarts = std::min(state.hang_restarts, job_spec.max_restarts);
+  newest.hang_restarts = std::min(
+      state.hang_restarts, job_spec.max_hangs < 0 ? job_spec.max_restarts : job_spec.max_hangs);
+  newest.budgets.emplace().node_losses =
+      std::min(state.node_losses, std::max<int64_t>(0, job_spec.max_node_losses));
   newest.admin_restarts = state.admin_restarts;
   newest.past_failures = state.past_failures;
   if (state.wanted_nodes) {

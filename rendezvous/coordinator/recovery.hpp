@@ -45,6 +45,8 @@ class Recovery {
   bool on_registered(Instant now, const Node& node);
   // The newest round can't continue as it is.
   void require_stop() { must_stop_ = true; }
+  // A member was lost after it had registered.
+  void note_loss() { has_lost_member_ = true; }
 
   // Whether the recovery is over by now. `round`: the members of newest() that are here.
   bool is_over(Instant now, const Round& round);
@@ -58,6 +60,11 @@ class Recovery {
   // An outcome is reported that no other node confirms. Its reporter may be a stranger.
   bool is_result_unconfirmed() const;
   bool must_stop() const { return must_stop_; }
+  // Members of newest() are missing, and no drain or admin command has ended that round: a member
+  // that has left after one is not lost.
+  bool has_loss() const {
+    return !is_stop_requested_ && (has_lost_member_ || seen_count() < newest_.group_size);
+  }
   // Members of newest() that have registered.
   int64_t seen_count() const { return static_cast<int64_t>(seen_.size()); }
 
@@ -82,6 +89,8 @@ class Recovery {
   bool has_evidence_ = false;                // the coordinator that formed newest_ is dead
   bool is_proven_ = false;                   // no round is newer than newest_
   bool must_stop_ = false;
+  bool has_lost_member_ = false;
+  bool is_stop_requested_ = false;  // a member reports it of newest_
   std::set<Incarnation> registered_;
   std::set<int64_t> seen_;  // group ranks of newest_
   control::RankAssignment newest_;

@@ -25,6 +25,8 @@ bool is_sane(const control::JobSpec& job_spec) {
          job_spec.max_nodes <= limits::kNodesPerJob && job_spec.expected_nodes >= 0 &&
          job_spec.expected_nodes <= limits::kNodesPerJob && job_spec.max_restarts >= 0 &&
          job_spec.startup_failures >= 0 && job_spec.exclude_after >= 0 &&
+         job_spec.restart_backoff >= Duration{} &&
+         job_spec.restart_backoff <= limits::kRestartBackoffMax &&
          job_spec.lease >= limits::kNodeLeaseMin && job_spec.heartbeat > Duration{} &&
          job_spec.scale_up_interval >= Duration{} && is_port(job_spec.master_port) &&
          is_short(job_spec.master_addr);
@@ -32,12 +34,17 @@ bool is_sane(const control::JobSpec& job_spec) {
 
 constexpr int64_t kNumberMax = INT64_MAX / 2;
 
+// Negative limits of hangs and losses: JobSpec.
 bool are_counts_sane(const control::RankAssignment& assignment, const control::JobSpec& job_spec) {
   const int64_t wanted = assignment.wanted_nodes.value_or(job_spec.min_nodes);
+  const int64_t hangs = job_spec.max_hangs < 0 ? job_spec.max_restarts : job_spec.max_hangs;
+  const int64_t losses = job_spec.max_node_losses < 0 ? kNumberMax : job_spec.max_node_losses;
   return assignment.restart_count >= 0 && assignment.restart_count <= job_spec.max_restarts &&
-         assignment.hang_restarts >= 0 && assignment.hang_restarts <= job_spec.max_restarts &&
-         assignment.admin_restarts >= 0 && assignment.admin_restarts <= kNumberMax &&
-         wanted >= job_spec.min_nodes && wanted <= job_spec.max_nodes;
+         assignment.hang_restarts >= 0 && assignment.hang_restarts <= hangs &&
+         class_budgets(assignment).node_losses >= 0 &&
+         class_budgets(assignment).node_losses <= losses && assignment.admin_restarts >= 0 &&
+         assignment.admin_restarts <= kNumberMax && wanted >= job_spec.min_nodes &&
+         wanted <= job_spec.max_nodes;
 }
 
 bool are_addresses(const std::vector<std::string>& all) {

@@ -1,9 +1,10 @@
-// RestartBudgets: how many restarts a job may still use after failures and, counted apart, after
-// hangs. The numbers are the same on every node.
+// RestartBudgets: how many restarts a job may still use, by class of failure: failures of workers,
+// hangs, and lost nodes. The numbers are the same on every node.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,7 +14,7 @@
 namespace cpprun {
 
 // A round that a worker's failure ended costs one restart, however many workers and nodes failed
-// and however often they report it. Lost nodes and growth cost nothing (R7).
+// and however often they report it (R7).
 class RestartBudget {
  public:
   explicit RestartBudget(int64_t max, int64_t used = 0) : max_(max), used_(used) {}
@@ -46,50 +47,57 @@ class RestartBudget {
   bool is_refundable_ = false;  // last_charged_ was counted in used_
 };
 
-// Both budgets of a job, of the same size.
+// The budgets of a job. A round is charged once, to the budget of what ended it first. Lost nodes
+// are counted only where their number is limited; growth and requested stops cost nothing.
 class RestartBudgets {
  public:
-  explicit RestartBudgets(int64_t max, int64_t failures_used = 0, int64_t hangs_used = 0)
-      : failures_(max, failures_used), hangs_(max, hangs_used) {}
+  explicit RestartBudgets(const control::JobSpec& job_spec);
+  // For as many failures as hangs, and any number of lost nodes.
+  explicit RestartBudgets(int64_t max) : failures_(max), hangs_(max), losses_(0) {}
 
   const RestartBudget& failures() const { return failures_; }
   const RestartBudget& hangs() const { return hangs_; }
+  // nullptr: their number is not limited.
+  const RestartBudget* losses() const { return are_losses_limited_ ? &losses_ : nullptr; }
 
-  // Charges `round` once, to the budget of the failure that was reported first. False: that budget
-  // is used up.
+  // A worker failed or hung in `round`. False: the budget of that class is used up.
   bool charge(RoundNumber round, bool is_hang) {
     if (charged(round) != control::RestartCharge::None) return true;
     return (is_hang ? hangs_ : failures_).charge(round);
   }
+  // A lost node has ended `round`. False: the budget is used up.
+  bool charge_loss(RoundNumber round) {
+    if (charged(round) != control::RestartCharge::None) return true;
+    return !are_losses_limited_ || losses_.charge(round);
+  }
 
+  // A failure in `round` does not count: its host is excluded. A loss does.
   void refund(RoundNumber round) {
     failures_.refund(round);
     hangs_.refund(round);
   }
 
   // What `round` has cost.
-  control::RestartCharge charged(RoundNumber round) const {
-    if (hangs_.has_charged(round)) return control::RestartCharge::Hang;
-    return failures_.has_charged(round) ? control::RestartCharge::Failure
-                                        : control::RestartCharge::None;
-  }
+  control::RestartCharge charged(RoundNumber round) const;
 
+  // For rank assignments; empty: --max-restarts alone says all.
+  std::optional<control::ClassBudgets> by_class() const;
+  // The job goes on from a round of another coordinator.
+  void restore(const control::RankAssignment& assignment);
   // An agent knows of so many restarts, perhaps more than this coordinator.
-  void learn(int64_t failures_used, int64_t hangs_used) {
-    failures_.learn(failures_used);
-    hangs_.learn(hangs_used);
-  }
+  void learn(const control::RankAssignment& assignment);
 
   // "; restarts used: 1 of 3", the end of a failure summary.
-  std::string used_text(bool after_hangs) const {
-    const RestartBudget& budget = after_hangs ? hangs_ : failures_;
-    return std::string("; restarts used") + (after_hangs ? " after hangs: " : ": ") +
-           std::to_string(budget.used()) + " of " + std::to_string(budget.max());
-  }
+  std::string used_text(bool after_hangs) const;
+  // "; node losses used: 1 of 1 (--max-node-losses)". Requires: losses().
+  std::string losses_text() const;
 
  private:
   RestartBudget failures_;
   RestartBudget hangs_;
+  RestartBudget losses_;
+  bool are_losses_limited_ = false;
+  bool is_hang_limit_own_ = false;  // --max-hangs is given
 };
 
 }  // namespace cpprun

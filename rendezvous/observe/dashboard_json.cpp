@@ -82,6 +82,10 @@ json to_json(const Job& job, const JobHistory* record) {
   }
   json slow_ranks = json::array();
   for (const SlowRankChange& slow : job.slow_ranks()) slow_ranks.push_back(slow.rank);
+  json node_losses;
+  if (const RestartBudget* losses = job.node_loss_budget()) {
+    node_losses = {losses->used(), losses->max()};
+  }
   const bool has_job_result = job.has_job_result();
   const std::optional<Goodput> goodput = goodput_of(job);
   return {{"phase", name_of(job.phase())},
@@ -97,6 +101,7 @@ json to_json(const Job& job, const JobHistory* record) {
           {"world_size", job.world_size()},
           {"restarts", {job.budget().used(), job.budget().max()}},
           {"hang_restarts", {job.hang_restart_budget().used(), job.hang_restart_budget().max()}},
+          {"node_losses", node_losses},
           {"why_no_round", job.phase() == Job::Phase::Running ? "" : job.why_no_round()},
           {"snapshot_step", step_of(job.newest_snapshot())},
           {"resumed_from", step_of(job.resume())},

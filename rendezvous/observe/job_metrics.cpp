@@ -118,17 +118,25 @@ void JobPage::nodes() {
 }
 
 void JobPage::restarts() {
-  const auto both = [this](const std::function<int64_t(const RestartBudget&)>& value) {
+  const auto all = [this](const std::function<int64_t(const RestartBudget&)>& value) {
     each([&](std::string_view id, const Job& job) {
       text_.series({{"run_id", id}, {"after", "failure"}}, value(job.budget()));
       text_.series({{"run_id", id}, {"after", "hang"}}, value(job.hang_restart_budget()));
+      const RestartBudget* losses = job.node_loss_budget();
+      if (losses) text_.series({{"run_id", id}, {"after", "node_loss"}}, value(*losses));
     });
   };
   text_.family("cpprun_job_restarts_total", "counter",
-               "Restarts charged to the budget of --max-restarts, after failures and after hangs.");
-  both([](const RestartBudget& budget) { return budget.used(); });
+               "Restarts charged to a budget, after failures, after hangs and, with "
+               "--max-node-losses, after losses of nodes.");
+  all([](const RestartBudget& budget) { return budget.used(); });
   text_.family("cpprun_job_restarts_left", "gauge", "Restarts that the job may still use.");
-  both([](const RestartBudget& budget) { return budget.max() - budget.used(); });
+  all([](const RestartBudget& budget) { return budget.max() - budget.used(); });
+  text_.family("cpprun_job_restart_delay_seconds", "gauge",
+               "Delay of the next round after the last one (--restart-backoff); 0: there is none.");
+  each([&](std::string_view id, const Job& job) {
+    text_.part("", {{"run_id", id}}, to_seconds(job.restart_delay()));
+  });
   number("counter", "cpprun_job_admin_restarts_total",
          "Restarts that operators asked for; they cost nothing of the budget.",
          [](const Job& job) { return job.admin_restarts(); });

@@ -151,6 +151,7 @@ json to_json(const Job& job) {
   for (const auto& [incarnation, node] : job.nodes()) {
     nodes.push_back(to_json(node, job.round(), job.is_standby(node)));
   }
+  const RestartBudget* losses = job.node_loss_budget();
   json hosts = json::array();
   for (const auto& [host, record] : job.hosts().all()) hosts.push_back(to_json(record));
   return {{"phase", name_of(job.phase())},
@@ -162,6 +163,10 @@ json to_json(const Job& job) {
           {"hang_restarts_used", job.hang_restart_budget().used()},
           {"admin_restarts", job.admin_restarts()},
           {"max_restarts", job.budget().max()},
+          {"max_hangs", job.hang_restart_budget().max()},
+          {"node_losses_used", losses == nullptr ? 0 : losses->used()},
+          {"max_node_losses", losses == nullptr ? json(nullptr) : json(losses->max())},
+          {"restart_delay_s", to_seconds(job.restart_delay())},
           {"wanted_nodes", json_or_null<json>(job.wanted_nodes())},
           {"why_no_round", job.phase() == Job::Phase::Running ? "" : job.why_no_round()},
           {"snapshot", to_json(job.newest_snapshot())},

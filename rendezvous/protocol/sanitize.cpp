@@ -74,6 +74,7 @@ void make_plain(std::optional<PeerAddress>& peer) {
 }
 void make_plain(Wait& message) {
   message.why = reason(message.why);
+  message.delay = std::clamp(message.delay, Duration{}, limits::kRestartBackoffMax);
   make_plain(message.standby);
 }
 void make_plain(RankAssignment& message) {

@@ -69,7 +69,8 @@ def promtool(*words, **how):
 def broken_job(cluster):  # noqa: F811
     """Two nodes that have had a failure and run again. The job's name needs escaping."""
     job = Job(cluster, 2, run_id='odd"na\\me', restarts=3)
-    job.agents(0, 1)
+    for node in (0, 1):
+        job.agent(node, '--max-node-losses=3')
     first = cluster.world(0, 1)
     cluster.say(3, first[0])
     cluster.world(0, 1, after=first)

@@ -224,6 +224,7 @@ std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) 
   failure.ends = finish.ends;
   failure.restarts_used = finish.restarts_used;
   failure.max_restarts = config_.max_restarts;
+  failure.max_hangs = config_.max_hangs;
   failure.admin_restarts = finish.admin_restarts;
   failure.stamp = local_stamp;
   failure.clock = local_clock;
@@ -246,6 +247,7 @@ void ConsoleReporter::report_failure(const agent::Finish& finish, EventRecorder&
   const std::optional<Failure> failure = failure_of(finish);
   if (!failure) {
     log::error("the job failed: " + finish.text);
+    if (!finish.lost.empty()) recorder.lost_node(finish);
     return;
   }
   const FailureSummary summary = failure_summary(*failure);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/core/restart_budget.hpp"
 #include "agent/core/stop_texts.hpp"
 #include "common/json.hpp"
 #include "common/limits/agent.hpp"
@@ -107,14 +108,17 @@ void EventRecorder::write(const char* event, const ordered_json& fields) {
 }
 
 void EventRecorder::run_started() {
-  write("run_started", {{"version", version()},
-                        {"run_id", config_.rendezvous.run_id},
-                        {"pid", ::getpid()},
-                        {"nproc", config_.workers.nproc},
-                        {"min_nodes", config_.rendezvous.min_nodes},
-                        {"max_nodes", config_.rendezvous.max_nodes},
-                        {"max_restarts", config_.max_restarts},
-                        {"program", config_.workers.title}});
+  ordered_json fields{{"version", version()},
+                      {"run_id", config_.rendezvous.run_id},
+                      {"pid", ::getpid()},
+                      {"nproc", config_.workers.nproc},
+                      {"min_nodes", config_.rendezvous.min_nodes},
+                      {"max_nodes", config_.rendezvous.max_nodes},
+                      {"max_restarts", config_.max_restarts},
+                      {"program", config_.workers.title}};
+  if (config_.max_hangs) fields["max_hangs"] = *config_.max_hangs;
+  if (config_.max_node_losses) fields["max_node_losses"] = *config_.max_node_losses;
+  write("run_started", fields);
   torch_.waits_for_round(boot_now());
   take_start_times();
 }
@@ -147,7 +151,9 @@ void EventRecorder::on(const control::Wait& message) {
   set_excluded(message.is_excluded, message.why);
   if (message.is_spare) is_left_out_ = true;
   if (std::exchange(waiting_reason_, message.why) == message.why) return;
-  write("waiting", {{"why", message.why}, {"is_spare", message.is_spare}});
+  ordered_json fields{{"why", message.why}, {"is_spare", message.is_spare}};
+  if (message.delay > Duration{}) fields["delay_ms"] = milliseconds(message.delay);
+  write("waiting", fields);
 }
 
 void EventRecorder::set_excluded(bool is_excluded, const std::string& why) {
@@ -171,16 +177,26 @@ void EventRecorder::on(const control::RankAssignment& message) {
   is_left_out_ = false;
   is_fetching_ = message.resume && !message.resume->source_address.empty();
   waiting_reason_.clear();
-  write("round_formed", {{"round", message.round.value},
-                         {"restart_count", message.restart_count},
-                         {"admin_restarts", message.admin_restarts},
-                         {"max_restarts", message.max_restarts},
-                         {"group_rank", message.group_rank},
-                         {"group_size", message.group_size},
-                         {"base_rank", message.base_rank},
-                         {"world_size", message.world_size},
-                         {"master_addr", message.master_addr},
-                         {"master_port", message.master_port}});
+  ordered_json fields{{"round", message.round.value},
+                      {"restart_count", message.restart_count},
+                      {"admin_restarts", message.admin_restarts},
+                      {"max_restarts", message.max_restarts},
+                      {"group_rank", message.group_rank},
+                      {"group_size", message.group_size},
+                      {"base_rank", message.base_rank},
+                      {"world_size", message.world_size},
+                      {"master_addr", message.master_addr},
+                      {"master_port", message.master_port}};
+  if (message.hang_restarts > 0 || config_.max_hangs) {
+    fields["hang_restarts"] = message.hang_restarts;
+    fields["max_hangs"] = agent::max_hangs(message);
+  }
+  const control::ClassBudgets budgets = class_budgets(message);
+  if (budgets.max_node_losses >= 0) {
+    fields["node_losses"] = budgets.node_losses;
+    fields["max_node_losses"] = budgets.max_node_losses;
+  }
+  write("round_formed", fields);
   if (!message.resume) return;
   write("snapshot_chosen", {{"round", message.round.value},
                             {"step", message.resume->snapshot.step},
@@ -439,6 +455,7 @@ void EventRecorder::failure_summary(const Failure& failure, const std::string& t
   fields["restarts_used"] = failure.restarts_used;
   fields["admin_restarts"] = failure.admin_restarts;
   fields["max_restarts"] = failure.max_restarts;
+  if (failure.max_hangs) fields["max_hangs"] = *failure.max_hangs;
   fields["same_startup_failures"] = failure.same_startup_failures;
   fields["same_failures"] = failure.same_failures;
   if (!failure.why_no_retry.empty()) fields["why_no_retry"] = failure.why_no_retry;

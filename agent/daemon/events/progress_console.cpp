@@ -78,6 +78,7 @@ std::string ProgressConsole::command_text() const {
 void ProgressConsole::on_message(const control::CoordinatorMessage& message) {
   if (!is_live_) return;
   if (const auto* waiting = std::get_if<control::Wait>(&message)) {
+    if (waiting->delay > Duration{}) has_shown_command_ = true;  // no node is missing
     return wait("waiting: " + text::one_line(waiting->why, limits::kErrorTextBytes));
   }
   const bool ends_wait = std::holds_alternative<control::RankAssignment>(message) ||

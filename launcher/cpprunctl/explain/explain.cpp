@@ -91,6 +91,10 @@ std::string logs(const AgentConfig& config) {
 std::string restarts(const AgentConfig& config) {
   std::string text =
       std::to_string(config.max_restarts) + " after failures of workers, over all nodes";
+  if (config.max_hangs) text += ", " + std::to_string(*config.max_hangs) + " after hangs";
+  if (config.max_node_losses) {
+    text += ", " + std::to_string(*config.max_node_losses) + " after losses of nodes";
+  }
   if (config.snapshot_dir.empty()) return text;
   return text + ", from the newest snapshot in " + config.snapshot_dir;
 }

@@ -107,6 +107,10 @@ std::string head_of(const JobStatus& job, bool has_color) {
       std::to_string(job.round) + ", --nnodes " + nodes +
       (job.wanted_nodes ? " (wanted: " + std::to_string(*job.wanted_nodes) + ")" : "") +
       ", restarts " + of(job.restarts_used, job.max_restarts) +
+      (job.hang_restarts_used > 0 ? ", after hangs " + of(job.hang_restarts_used, job.max_hangs)
+                                  : "") +
+      (job.max_node_losses ? ", node losses " + of(job.node_losses_used, *job.max_node_losses)
+                           : "") +
       (job.admin_restarts > 0 ? " and " + std::to_string(job.admin_restarts) + " by operators"
                               : "") +
       ", newest snapshot: " + snapshot_of(job.snapshot_step) + "\n";

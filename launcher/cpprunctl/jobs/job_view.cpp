@@ -96,6 +96,10 @@ JobStatus job_of(const Json& json) {
   job.max_nodes = whole(json, "max_nodes");
   job.restarts_used = whole(json, "restarts_used");
   job.max_restarts = whole(json, "max_restarts");
+  job.hang_restarts_used = whole(json, "hang_restarts_used");
+  job.max_hangs = whole(json, "max_hangs");
+  job.node_losses_used = whole(json, "node_losses_used");
+  job.max_node_losses = number(json, "max_node_losses");
   job.admin_restarts = whole(json, "admin_restarts");
   job.wanted_nodes = number(json, "wanted_nodes");
   if (const Json& snapshot = at(json, "snapshot"); snapshot.is_object()) {

@@ -52,6 +52,10 @@ struct JobStatus {
   int64_t max_nodes = 0;
   int64_t restarts_used = 0;
   int64_t max_restarts = 0;
+  int64_t hang_restarts_used = 0;
+  int64_t max_hangs = 0;
+  int64_t node_losses_used = 0;
+  std::optional<int64_t> max_node_losses{};  // nullopt: any number
   int64_t admin_restarts = 0;
   std::optional<int64_t> wanted_nodes{};  // set by `cpprunctl scale`
   std::optional<int64_t> snapshot_step{};

@@ -12,10 +12,6 @@ namespace {
 
 constexpr int64_t kRepeatsMax = 1'000'000'000;  // as the greatest --max-restarts
 
-bool has_progressed(const JobProgress& made, const control::PastFailures& past) {
-  return made.step > past.best_step || made.snapshot > past.best_snapshot;
-}
-
 // Failures of restarts in a row that came before any progress. Where nothing of the job's progress
 // is known, only equal failures count.
 int64_t fruitless_restarts(const std::string& fingerprint, const JobProgress& made,
@@ -26,6 +22,10 @@ int64_t fruitless_restarts(const std::string& fingerprint, const JobProgress& ma
 }
 
 }  // namespace
+
+bool has_progressed(const JobProgress& made, const control::PastFailures& past) {
+  return made.step > past.best_step || made.snapshot > past.best_snapshot;
+}
 
 void note_progress(const JobProgress& made, control::PastFailures& past) {
   if (has_progressed(made, past)) past.fruitless = 0;
@@ -59,6 +59,7 @@ control::PastFailures sane(control::PastFailures past) {
   past.last = past.last.substr(0, limits::kFingerprintBytes);
   past.repeats = std::clamp<int64_t>(past.repeats, 0, kRepeatsMax);
   past.fruitless = std::clamp<int64_t>(past.fruitless, 0, kRepeatsMax);
+  past.quick = std::clamp<int64_t>(past.quick, 0, kRepeatsMax);
   return past;
 }
 

@@ -19,6 +19,9 @@ struct JobProgress {
   int64_t snapshot = -1;  // step of the newest complete snapshot; -1: none is known
 };
 
+// The rounds have got further than `past` knows.
+bool has_progressed(const JobProgress& made, const control::PastFailures& past);
+
 // A round is over, and no worker failed in it.
 void note_progress(const JobProgress& made, control::PastFailures& past);
 

@@ -59,6 +59,9 @@ struct JobSpec {
   int64_t startup_failures = 0;  // this many in a row end the job; 0: never
   int64_t exclude_after = 0;     // faults of a host that exclude it; 0: never
   bool stops_on_repeat = false;  // a failure that a restart cannot heal ends the job
+  int64_t max_hangs = -1;        // restarts after hangs; negative: as many as max_restarts
+  int64_t max_node_losses = -1;  // rounds that lost nodes may end; negative: any number
+  Duration restart_backoff{};    // of restarts in quick succession; zero: they begin at once
   StragglerPolicy stragglers = StragglerPolicy::Report;
   bool operator==(const JobSpec&) const = default;
 };
@@ -130,7 +133,15 @@ struct PastFailures {
   int64_t fruitless = 0;       // failures in a row whose rounds made no progress
   int64_t best_step = -1;      // the last step that any round had finished; -1: unknown
   int64_t best_snapshot = -1;  // step of the newest snapshot; -1: none
+  int64_t quick = 0;           // restarts in quick succession and without progress (JobSpec)
   bool operator==(const PastFailures&) const = default;
+};
+// Restart budgets that are not given by max_restarts alone.
+struct ClassBudgets {
+  int64_t max_hangs = -1;        // negative: as many as max_restarts
+  int64_t node_losses = 0;       // job-wide, charged to max_node_losses
+  int64_t max_node_losses = -1;  // negative: any number, and none is counted
+  bool operator==(const ClassBudgets&) const = default;
 };
 // A node's part of a round. The agent keeps it and reports it to the next coordinator, which
 // restores the job's state from it (R13).
@@ -168,7 +179,11 @@ struct RankAssignment {
   // the report of an outcome, and the announcement of a leader, by it (R10).
   std::string job_key{};
   std::optional<PastFailures> past_failures{};  // empty: nothing is known of any
+  std::optional<ClassBudgets> budgets{};        // empty: none of them is given
 };
+inline ClassBudgets class_budgets(const RankAssignment& assignment) {
+  return assignment.budgets.value_or(ClassBudgets());
+}
 struct JobResult {
   bool is_success = false;
   std::string failure_summary;  // what failed first, and what followed; empty after success
@@ -183,8 +198,8 @@ struct JobResult {
 // An agent's state when it registers.
 enum class ReportedPhase : int64_t { Idle, Running, Stopped, Done };
 
-// The restart budget that a round's failure uses (R7).
-enum class RestartCharge : int64_t { None, Failure, Hang };
+// The restart budget to which the end of a round is charged (R7).
+enum class RestartCharge : int64_t { None, Failure, Hang, NodeLoss };
 
 struct Register {
   JobSpec job_spec;
@@ -217,6 +232,7 @@ struct Register {
   bool knows_standby = false;                   // another node is the standby, or leads (R14)
   bool has_worker_lease = false;                // workers of `round` may run; no Stopped was sent
   RestartCharge charged = RestartCharge::None;  // for `round`, as far as the node knows
+  bool is_stop_requested = false;               // a drain or an admin command has ended `round`
   std::optional<JobResult> decided{};           // if the node knows the outcome
   bool reports_progress = false;                // supports Watch
   bool reports_log_lines = false;               // supports LogTailRequest
@@ -438,6 +454,9 @@ struct Wait {
   // The coordinator does not know the job that a standby leads, and waits for a redirect (R17).
   bool awaits_redirect = false;
   bool is_excluded = false;  // the host of the agent is; `why` says why
+  // The next round is delayed by this from the end of the last one; at most
+  // limits::kRestartBackoffMax. Zero: it forms as soon as there are enough nodes.
+  Duration delay{};
 };
 struct Pong {
   int64_t seq = 0;

@@ -213,7 +213,8 @@ bool is_sane(const PersistedJobState& facts) {
          facts.group_size >= 0 && facts.group_size <= limits::kNodesPerJob &&
          facts.host_rank >= -1 && facts.host_rank < std::max<int64_t>(facts.group_size, 1) &&
          is_count(facts.restart_count) && is_count(facts.hang_restarts) &&
-         is_count(facts.admin_restarts) && is_count(facts.wanted_nodes.value_or(0));
+         is_count(facts.node_losses) && is_count(facts.admin_restarts) &&
+         is_count(facts.wanted_nodes.value_or(0));
 }
 
 template <class Variant>

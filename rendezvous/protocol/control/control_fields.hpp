@@ -39,6 +39,9 @@ void fields(auto&& v, JobSpec& m) {
   v("startup_failures", m.startup_failures);
   v("exclude_after", m.exclude_after);
   v("stops_on_repeat", m.stops_on_repeat);
+  v("max_hangs", m.max_hangs);
+  v("max_node_losses", m.max_node_losses);
+  v("restart_backoff_ns", m.restart_backoff);
   v("stragglers", m.stragglers);
 }
 void fields(auto&& v, SnapshotName& m) {
@@ -85,6 +88,12 @@ void fields(auto&& v, PastFailures& m) {
   v("fruitless", m.fruitless);
   v("best_step", m.best_step);
   v("best_snapshot", m.best_snapshot);
+  v("quick", m.quick);
+}
+void fields(auto&& v, ClassBudgets& m) {
+  v("max_hangs", m.max_hangs);
+  v("node_losses", m.node_losses);
+  v("max_node_losses", m.max_node_losses);
 }
 void fields(auto&& v, RankAssignment& m) {
   v("term", m.term);
@@ -114,6 +123,7 @@ void fields(auto&& v, RankAssignment& m) {
   v("standby", m.standby);
   v("job_key", m.job_key);
   v("past_failures", m.past_failures);
+  v("budgets", m.budgets);
 }
 void fields(auto&& v, JobResult& m) {
   v("is_success", m.is_success);
@@ -150,6 +160,7 @@ void fields(auto&& v, Register& m) {
   v("knows_standby", m.knows_standby);
   v("has_worker_lease", m.has_worker_lease);
   v("charged", m.charged);
+  v("is_stop_requested", m.is_stop_requested);
   v("job_result", m.decided);
   v("reports_progress", m.reports_progress);
   v("reports_log_lines", m.reports_log_lines);
@@ -267,6 +278,7 @@ void fields(auto&& v, Wait& m) {
   v("standby", m.standby);
   v("awaits_redirect", m.awaits_redirect);
   v("is_excluded", m.is_excluded);
+  v("delay_ns", m.delay);
 }
 void fields(auto&& v, Pong& m) {
   v("seq", m.seq);
@@ -420,6 +432,7 @@ void fields(auto&& v, PersistedJobState& m) {
   v("host_rank", m.host_rank);
   v("restart_count", m.restart_count);
   v("hang_restarts", m.hang_restarts);
+  v("node_losses", m.node_losses);
   v("admin_restarts", m.admin_restarts);
   v("wanted_nodes", m.wanted_nodes);
   v("resume", m.resume);
@@ -433,7 +446,7 @@ void fields(auto&& v, PersistedJobState& m) {
 inline int64_t last_value(ReportedPhase) { return static_cast<int64_t>(ReportedPhase::Done); }
 inline int64_t last_value(PreloadState) { return static_cast<int64_t>(kPreloadStates) - 1; }
 inline int64_t last_value(StopCause) { return static_cast<int64_t>(StopCause::Snapshot); }
-inline int64_t last_value(RestartCharge) { return static_cast<int64_t>(RestartCharge::Hang); }
+inline int64_t last_value(RestartCharge) { return static_cast<int64_t>(RestartCharge::NodeLoss); }
 inline int64_t last_value(AdminCommandKind) {
   return static_cast<int64_t>(AdminCommandKind::Readmit);
 }

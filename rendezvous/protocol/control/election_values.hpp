@@ -32,6 +32,7 @@ struct PersistedJobState {
   int64_t host_rank = -1;  // group rank of the node in that coordinator's process; -1: not in it
   int64_t restart_count = 0;
   int64_t hang_restarts = 0;
+  int64_t node_losses = 0;
   int64_t admin_restarts = 0;
   std::optional<int64_t> wanted_nodes{};
   std::optional<SnapshotName> resume{};  // from which the round resumed

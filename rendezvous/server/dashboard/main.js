@@ -135,6 +135,7 @@ function drawFigures(job) {
     ['Ranks', job.world_size.toLocaleString('en'), ''],
     ['Restarts used', used, `of ${most}`],
     ...(hangs ? [['After hangs', hangs, `of ${mostHangs}`]] : []),
+    ...(job.node_losses ? [['Node losses', job.node_losses[0], `of ${job.node_losses[1]}`]] : []),
     ['Step', newest && newest.step >= 0 ? newest.step.toLocaleString('en') : '–', behindText(newest)],
     ['Step time', newest?.median ? stepTime(newest.median) : '–', ''],
     ['Newest snapshot', job.snapshot_step === null ? '–' : job.snapshot_step.toLocaleString('en'),

@@ -13,6 +13,12 @@ std::string name_of(const RoundName& name) {
 }
 std::string name_of(Incarnation node) { return "node " + std::to_string(node.value); }
 
+// The stop that ends a round, not one to a node that missed it.
+bool is_stop_after_loss(const control::Stop& stop) {
+  return stop.cause == control::StopCause::NodeLost && stop.why != "the round is over" &&
+         stop.why != "the job went on without this node";
+}
+
 }  // namespace
 
 bool has_no_memory(const Job& job) {
@@ -169,6 +175,10 @@ void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorM
     bool is_charge = stop->cause == control::StopCause::Failure &&
                      stop->round == job.newest.round && stop->why != "the round is over";
     if (round != job.rounds.end() && is_charge) round->second.was_stopped_by_failure = true;
+    if (round != job.rounds.end() && is_stop_after_loss(*stop) && stop->round == job.newest.round &&
+        job.newest.term == led->term()) {
+      round->second.was_stopped_by_loss = true;
+    }
   } else if (const auto* decided = std::get_if<control::JobResult>(&message)) {
     on_job_result(job, *led, to, *decided);
   } else if (std::holds_alternative<control::Bye>(message)) {
@@ -255,6 +265,7 @@ void Checks::on_new_round(JobRecord& job, const control::RankAssignment& assignm
   // Over all jobs: one that starts over receives old failures from nodes that return late.
   require(used <= static_cast<int64_t>(failing_rounds_.size()),
           "S3: " + where + "more restarts were charged than rounds failed");
+  check_budgets(job, assignment);
   if (auto last = job.rounds.find(job.newest); last != job.rounds.end()) {
     // A failure that only a dead coordinator knew is lost.
     require(!is_same_term || !last->second.was_stopped_by_failure || used > job.budget_used ||
@@ -263,9 +274,34 @@ void Checks::on_new_round(JobRecord& job, const control::RankAssignment& assignm
     last->second.assignments.clear();  // checks only the newest, since there may be many nodes
   }
   job.budget_used = used;
+  job.hangs_used = assignment.hang_restarts;
+  job.losses_used = class_budgets(assignment).node_losses;
   job.newest = name;
   job.unusable_in = Term();
   job.rounds[name].first = assignment;
+}
+
+// Of all classes of failure. A round costs one of them at most. What only a dead coordinator knew
+// does not count, and a node that returns late may know of more restarts (jobs_.size() > 1).
+void Checks::check_budgets(const JobRecord& job, const control::RankAssignment& assignment) {
+  const std::string where = name_of(RoundName{assignment.term, assignment.round}) + ": ";
+  const control::ClassBudgets budgets = class_budgets(assignment);
+  const int64_t losses = budgets.node_losses;
+  const bool are_counted = budgets.max_node_losses >= 0;
+  require(are_counted ? losses <= budgets.max_node_losses : losses == 0,
+          "S3: " + where + "the budget of node losses is overspent");
+  const int64_t max_hangs = budgets.max_hangs < 0 ? assignment.max_restarts : budgets.max_hangs;
+  require(assignment.hang_restarts <= max_hangs,
+          "S3: " + where + "the budget of hangs is overspent");
+  if (job.newest.term != assignment.term) return;
+  const int64_t cost = assignment.restart_count - job.budget_used + assignment.hang_restarts -
+                       job.hangs_used + losses - job.losses_used;
+  require(losses >= job.losses_used && (cost <= 1 || jobs_.size() > 1),
+          "S3: " + where + "a round is charged to two budgets");
+  const auto last = job.rounds.find(job.newest);
+  const bool must_count =
+      are_counted && last != job.rounds.end() && last->second.was_stopped_by_loss;
+  require(!must_count || losses > job.losses_used, "S3: " + where + "a loss was not charged");
 }
 
 void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
@@ -303,8 +339,11 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
     // Of any coordinator: the message may have come before the recovery of the node's round.
     const bool is_unusable =
         has_unusable_node_ && decided.failure_summary.find("it is unusable") != std::string::npos;
-    require(is_portless || is_unusable || decided.is_resumable || !failing_rounds_.empty(),
-            "R7: failure, though no worker failed");
+    const bool is_lost = led.job_spec().max_node_losses >= 0 &&
+                         decided.failure_summary.find("--max-node-losses") != std::string::npos;
+    require(
+        is_portless || is_unusable || is_lost || decided.is_resumable || !failing_rounds_.empty(),
+        "R7: failure, though no worker failed");
   }
 }
 

@@ -77,10 +77,13 @@ class Checks {
     control::RankAssignment first;
     std::map<Incarnation, control::RankAssignment> assignments;
     bool was_stopped_by_failure = false;
+    bool was_stopped_by_loss = false;
   };
   struct JobRecord {
     RoundName newest;
     int64_t budget_used = 0;
+    int64_t hangs_used = 0;
+    int64_t losses_used = 0;
     std::map<RoundName, Round> rounds;
     std::optional<control::JobResult> decided;
     Term decided_in;
@@ -102,6 +105,7 @@ class Checks {
   }
   void on_assignment(JobRecord& job, Incarnation to, const control::RankAssignment& assignment);
   void on_new_round(JobRecord& job, const control::RankAssignment& assignment);
+  void check_budgets(const JobRecord& job, const control::RankAssignment& assignment);
   void on_job_result(JobRecord& job, const Job& led, Incarnation to,
                      const control::JobResult& decided);
   void on_bye(JobRecord& job, const Job& led, Incarnation to);

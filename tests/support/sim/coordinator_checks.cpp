@@ -88,12 +88,13 @@ void CoordinatorChecks::remember(Incarnation from, const control::Register& mess
   if (newest_ && rank(assignment) < rank(*newest_)) return;
   if (!newest_ || rank(*newest_) < rank(assignment)) {
     newest_ = assignment;
-    is_failure_charged_ = is_hang_charged_ = has_evidence_ = false;
+    is_failure_charged_ = is_hang_charged_ = is_loss_charged_ = has_evidence_ = false;
   }
   const bool is_witness = !assignment.standby || assignment.standby->node == from;
   has_evidence_ = has_evidence_ || (is_witness && message.has_evidence);
   is_failure_charged_ = is_failure_charged_ || message.charged == control::RestartCharge::Failure;
   is_hang_charged_ = is_hang_charged_ || message.charged == control::RestartCharge::Hang;
+  is_loss_charged_ = is_loss_charged_ || message.charged == control::RestartCharge::NodeLoss;
 }
 
 void CoordinatorChecks::on_sent(Term term, Incarnation to,
@@ -129,7 +130,9 @@ void CoordinatorChecks::check_recovered_round(const control::RankAssignment& ass
                    "S2: " + where + "its number was given before");
   const int64_t failures = newest_->restart_count + (is_failure_charged_ ? 1 : 0);
   const int64_t hangs = newest_->hang_restarts + (is_hang_charged_ ? 1 : 0);
-  checks_->require(assignment.restart_count >= failures && assignment.hang_restarts >= hangs,
+  const int64_t losses = class_budgets(*newest_).node_losses + (is_loss_charged_ ? 1 : 0);
+  checks_->require(assignment.restart_count >= failures && assignment.hang_restarts >= hangs &&
+                       class_budgets(assignment).node_losses >= losses,
                    "R13: " + where + "restarts that agents know of are forgotten");
   checks_->require(assignment.admin_restarts >= newest_->admin_restarts,
                    "R13: " + where + "an operator's restarts are forgotten");

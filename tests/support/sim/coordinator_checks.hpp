@@ -78,6 +78,7 @@ class CoordinatorChecks {
   std::optional<control::RankAssignment> newest_;
   bool is_failure_charged_ = false;  // for newest_
   bool is_hang_charged_ = false;
+  bool is_loss_charged_ = false;
   bool has_evidence_ =
       false;  // a reliable witness reported the death of the coordinator of newest_
   std::set<Incarnation> came_;  // while the coordinator had no round

@@ -28,7 +28,8 @@ void ElectionChecks::on_job_state(const std::string& job_state_key,
                               name_of(last.term, last.round) + ", and ";
     checks_.require(last.term <= facts.term, where + "leads no more");
     checks_.require(may_begin_anew || last.round <= facts.round, where + "knows nothing of it");
-    checks_.require(may_begin_anew || last.restart_count <= facts.restart_count,
+    checks_.require(may_begin_anew || (last.restart_count <= facts.restart_count &&
+                                       last.node_losses <= facts.node_losses),
                     where + "forgets its restarts");
   }
   job.newest[facts.term] = facts;

@@ -25,11 +25,17 @@ std::string details(const Failed& m) {
   return round_text(m.round) + ": rank " + std::to_string(m.end.rank.value) + " " +
          describe_end(m.end);
 }
+std::string losses_text(const RankAssignment& m) {
+  const control::ClassBudgets budgets = class_budgets(m);
+  if (budgets.max_node_losses < 0) return "";
+  return ", node losses " + std::to_string(budgets.node_losses) + " of " +
+         std::to_string(budgets.max_node_losses);
+}
 std::string details(const RankAssignment& m) {
   return round_text(m.round) + ": group rank " + std::to_string(m.group_rank) + " of " +
          std::to_string(m.group_size) + ", ranks from " + std::to_string(m.base_rank) + " of " +
          std::to_string(m.world_size) + ", restarts " + std::to_string(m.restart_count) + " of " +
-         std::to_string(m.max_restarts);
+         std::to_string(m.max_restarts) + losses_text(m);
 }
 const char* cause_text(StopCause cause) {
   switch (cause) {

@@ -33,12 +33,15 @@ Duration* duration_setting(std::string_view name, ClusterOptions& options) {
   if (name == "last-call") return &options.job_spec.last_call;
   if (name == "join-timeout") return &options.join_timeout;
   if (name == "grace") return &options.stop_grace;
+  if (name == "restart-backoff") return &options.job_spec.restart_backoff;
   if (name == "say-waiting") return &options.wait_reminder_interval;
   return nullptr;
 }
 
 int64_t* number_setting(std::string_view name, ClusterOptions& options) {
   if (name == "max-restarts") return &options.job_spec.max_restarts;
+  if (name == "max-hangs") return &options.job_spec.max_hangs;
+  if (name == "max-node-losses") return &options.job_spec.max_node_losses;
   if (name == "exclude-after") return &options.job_spec.exclude_after;
   if (name == "nproc") return &options.nproc;
   if (name == "master-port") return &options.job_spec.master_port;

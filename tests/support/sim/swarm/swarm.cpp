@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/limits/rendezvous.hpp"
+#include "rendezvous/coordinator/repeats/restart_backoff.hpp"
 #include "tests/support/sim/swarm/swarm_impostors.hpp"
 
 namespace cpprun::sim {
@@ -353,7 +354,9 @@ class SwarmRun {
     Duration one_round = o.stop_grace + limits::kKillDuration + limits::kDeathGrace;
     if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillTimeout;
     if (o.has_etcd) one_round += o.job_spec.lease + 4s;  // who led last, and who would have next
-    return reconnect + 2 * (o.job_spec.lease + one_round) + o.job_spec.scale_up_interval + 4s;
+    const Duration delay = restart_delay(o.job_spec.restart_backoff, INT64_MAX);
+    return reconnect + 2 * (o.job_spec.lease + one_round) + o.job_spec.scale_up_interval + 4s +
+           delay;
   }
 
   void judge_liveness() {

@@ -123,6 +123,18 @@ void draw_exclusion(Prng prng, Size size, SwarmPlan& plan) {
 }
 
 // Likewise.
+constexpr uint64_t kBudgets = 26609;
+
+void draw_budgets(Prng prng, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || prng.chance(0.8)) return;
+  control::JobSpec& job_spec = plan.cluster.job_spec;
+  if (prng.chance(0.8)) job_spec.max_node_losses = prng.below(5);
+  if (prng.chance(0.3)) job_spec.restart_backoff = prng.between(Duration(10ms), Duration(200ms));
+  if (prng.chance(0.5)) plan.faults.worker_fails = 0.02 + 0.2 * prng.share();
+  if (prng.chance(0.3)) plan.faults.kill = prng.between(Duration(300ms), Duration(4s));
+}
+
+// Likewise.
 constexpr uint64_t kRegroup = 80671;
 
 void draw_regroup(Prng prng, Size size, FaultRates& faults) {
@@ -179,6 +191,7 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   draw_coordinators(prng.child(4), size, plan);
   draw_orders(prng.child(5), size, plan);
   draw_exclusion(Prng(seed).child(kExclusions), size, plan);
+  draw_budgets(Prng(seed).child(kBudgets), size, plan);
   if (!is_elected) {
     draw_extras(Prng(seed).child(kExtras), size, plan);
     draw_stuck(Prng(seed).child(kStuck), size, plan.faults);
@@ -203,12 +216,18 @@ std::string SwarmPlan::text() const {
       " max-restarts=" + std::to_string(job_spec.max_restarts) +
       (job_spec.exclude_after > 0 ? " exclude-after=" + std::to_string(job_spec.exclude_after)
                                   : "") +
+      (job_spec.max_node_losses >= 0
+           ? " max-node-losses=" + std::to_string(job_spec.max_node_losses)
+           : "") +
       (cluster.is_first_embedded ? " first-node-is-host" : "") +
       (cluster.has_control_ports ? " standbys" : "") +
       (cluster.clock_goes_back ? " clock-goes-back" : "");
   append(text, " %s=%.2fs", "lease", to_seconds(job_spec.lease));
   append(text, " %s=%.2fs", "heartbeat", to_seconds(job_spec.heartbeat));
   append(text, " %s=%.2fs", "grace", to_seconds(cluster.stop_grace));
+  if (job_spec.restart_backoff > Duration{}) {
+    append(text, " %s=%.2fs", "restart-backoff", to_seconds(job_spec.restart_backoff));
+  }
   append(text, "\n%s=%.2fms", "latency", to_seconds(cluster.network.latency_max) * 1e3);
   append(text, " %s=%.2fms", "delay", to_seconds(cluster.network.delay_mean) * 1e3);
   append(text, " %s=%.0fppm", "drift", static_cast<double>(cluster.drift_ppm_max));

@@ -29,6 +29,19 @@ TEST_F(Agent, Drain_SigtermLetsTheWorkersSaveAndEndsResumable) {
   EXPECT_TRUE(failures.empty());
 }
 
+TEST_F(Agent, Drain_TheNextCoordinatorLearnsOfTheRequest) {
+  for (const StopCause cause : {StopCause::Drain, StopCause::Operator, StopCause::Growth}) {
+    core = Core(options());
+    call([&](agent::Effects& e) { core.start(now, e); });
+    is_connected = false;
+    runs();
+    is_stopped(1, cause);
+    disconnects();
+    connects();
+    EXPECT_EQ(said<control::Register>()->is_stop_requested, cause != StopCause::Growth);
+  }
+}
+
 TEST_F(Agent, Drain_WithoutASaveTheSignalIsTheExitCode) {
   runs();
   signal(kTerm);

@@ -1,4 +1,5 @@
 // The agent's core: the wait for a round or for a coordinator.
+#include "common/limits/rendezvous.hpp"
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -21,6 +22,28 @@ TEST_F(Agent, JoinTimeout_WhileWaitingGivesTheReasonAndLeaves) {
   expect_finish(How::Error);
   EXPECT_NE(finish->text.find("a reason"), std::string::npos) << finish->text;
   EXPECT_NE(said<control::Leave>(), nullptr);
+}
+
+TEST_F(Agent, JoinTimeout_BeginsAfterTheDelayOfTheNextRound) {
+  runs();
+  is_stopped(1);
+  all_quiet();
+  control::Wait wait{"300 s before the next round", false, false};
+  wait.delay = 300s;
+  hears(wait);
+  passes_answered(899s);
+  expect_no_finish();
+  passes_answered(1s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_NoDelayIsLongerThanTheLimit) {
+  is_in_touch();
+  control::Wait wait{"a reason", false, false};
+  wait.delay = std::chrono::hours(24);
+  hears(wait);
+  passes_answered(600s + limits::kRestartBackoffMax);
+  expect_finish(How::Error);
 }
 
 TEST_F(Agent, JoinTimeout_DoesNotRestartWithEachBrokenConnection) {

@@ -72,6 +72,14 @@ TEST_F(AgentSurvivorsTest, OtherNodesFailureAndLossLetThemStay) {
   }
 }
 
+TEST_F(AgentSurvivorsTest, NoneStaysAfterTheLastLossOfANode) {
+  permits(true);
+  trains();
+  hears(control::Stop{RoundNumber(1), StopCause::NodeLost, "b is gone",
+                      control::RestartCharge::NodeLoss});
+  expect_stop(0, false);
+}
+
 TEST_F(AgentSurvivorsTest, OperatorDrainAndBadSnapshotRestartAll) {
   for (const StopCause cause : {StopCause::Operator, StopCause::Drain, StopCause::Snapshot}) {
     permits(true);
@@ -125,6 +133,15 @@ TEST_F(AgentSurvivorsTest, ConsoleTellsWhatFollows) {
   lost.why = "b is gone";
   EXPECT_EQ(agent::stop_event(lost, of, false, true).text,
             "b is gone; regrouping the workers (this uses up no restart)");
+  lost.charged = control::RestartCharge::NodeLoss;
+  of.budgets.emplace().max_node_losses = 1;
+  EXPECT_EQ(agent::stop_event(lost, of, false).text,
+            "b is gone; stopping the workers (node loss 1 of 1)");
+  of.budgets->node_losses = 1;
+  EXPECT_EQ(agent::stop_event(lost, of, false).text,
+            "b is gone; stopping the workers (no node loss of --max-node-losses=1 is left)");
+  of.budgets->max_hangs = 7;
+  EXPECT_EQ(agent::restart_text(of, true), "restarting all 4 workers (restart 1 of 7 after hangs)");
 }
 
 TEST_F(AgentSurvivorsTest, ConsoleTellsHowManyStay) {

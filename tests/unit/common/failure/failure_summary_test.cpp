@@ -241,6 +241,17 @@ TEST(FailureSummary, NamesTheOptionForRestarts) {
             "0 of 0 used (allow some with --max-restarts=N); 2 more restarts by cpprunctl restart");
 }
 
+TEST(FailureSummary, NamesTheBudgetOfHangs) {
+  Failure failure = failure_of({ended(1, -15, 10)});
+  failure.root_cause.end.hang = "no heartbeat for 9.0 s";
+  failure.max_hangs = 1;
+  EXPECT_EQ(field(failure_summary(failure), "restarts"), "1 of 1 used after hangs (--max-hangs)");
+  failure.restarts_used = 0;
+  failure.max_hangs = 0;
+  EXPECT_EQ(field(failure_summary(failure), "restarts"),
+            "0 of 0 used after hangs (allow some with --max-hangs=N)");
+}
+
 TEST(FailureSummary, ShowsRepetitions) {
   Failure failure = failure_of({ended(1, 13, 10)});
   failure.same_startup_failures = 4;

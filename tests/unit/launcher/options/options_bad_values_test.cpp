@@ -89,6 +89,10 @@ TEST(OptionsBadValues, BehaviourAndOutput) {
   for (const BadCase& c : std::vector<BadCase>{
            {{"--max-restarts=-1"}, "--max-restarts=-1", "0 for no restart"},
            {{"--max-restarts=99999999999"}, "99999999999", "0 for no restart"},
+           {{"--max-hangs=-1"}, "--max-hangs=-1", "0 for none"},
+           {{"--max-node-losses=99999999999"}, "99999999999", "0 for none"},
+           {{"--restart-backoff=-1"}, "--restart-backoff", "0 or more"},
+           {{"--restart-backoff=301"}, "--restart-backoff", "300 s at most"},
            {{"--monitor-interval=0"}, "--monitor-interval", "above 0"},
            {{"--monitor-interval=-1"}, "--monitor-interval", "above 0"},
            {{"--shutdown-timeout=-1"}, "--shutdown-timeout=-1", "0 or more"},

@@ -87,6 +87,9 @@ std::vector<FlagCase> node_cases() {
            "2.5",
            [](auto& c) { return c.node_check.timeout == seconds(2.5); },
            {"--node-check=x"}},
+          {"max-hangs", "2", [](auto& c) { return c.max_hangs == 2; }},
+          {"max-node-losses", "0", [](auto& c) { return c.max_node_losses == 0; }},
+          {"restart-backoff", "1.5", [](auto& c) { return c.restart_backoff == seconds(1.5); }},
           {"notify-url-file", "/urls/ops",
            [](auto& c) { return c.notify_url == "https://hooks.example.org/T0"; }},
           {"state-dir", "here", [](auto& c) { return c.state_dir == "here"; }}};

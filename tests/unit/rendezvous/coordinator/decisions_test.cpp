@@ -28,6 +28,7 @@ class DecisionScene : public JobTest {
   void excludes_after(int64_t faults) { job_spec.exclude_after = faults; }
   void no_restarts() { job_spec.max_restarts = 0; }
   void stops_on_repeat() { job_spec.stops_on_repeat = true; }
+  void losses(int64_t max) { job_spec.max_node_losses = max; }
 
   void begin() {
     a_and_b_run();
@@ -90,6 +91,8 @@ class DecisionScene : public JobTest {
     const auto& job = *core.jobs().at(run_id);
     if (job.budget().used() > 0) parts.push_back("restart");
     if (job.hang_restart_budget().used() > 0) parts.push_back("restart after a hang");
+    const RestartBudget* losses = job.node_loss_budget();
+    if (losses != nullptr && losses->used() > 0) parts.push_back("node loss");
     return parts.empty() ? "-" : text::join(parts, ", ");
   }
 
@@ -112,6 +115,7 @@ class DecisionScene : public JobTest {
       const control::JobResult& result = job().job_result();
       return result.is_success ? "success" : result.is_resumable ? "stop, resumable" : "stop";
     }
+    if (job().restart_delay() > Duration{}) return "delay";
     if (phase() != Phase::Running) return "wait";
     if (job().round() == RoundNumber(1)) return "go on";
     std::set<std::string> members;
@@ -194,6 +198,8 @@ std::vector<DecisionRow> decided_failures() {
        [](DecisionScene& s) { s.raises("ModuleNotFoundError: No module named 'x'"); }},
       {"the script has a syntax error", "--on-repeat=stop", "stop", "restart", kDecisionStops,
        [](DecisionScene& s) { s.raises("SyntaxError: invalid syntax"); }},
+      {"a worker raises an exception twice within 60 s", "--restart-backoff=30", "delay", "restart",
+       [](DecisionScene& s) { s.job_spec.restart_backoff = 30s; }, twice},
       {"the same failure comes twice at one step", "", "restart", "restart", kDecisionNothing,
        twice},
       {"the same", "--on-repeat=stop", "stop", "restart", kDecisionStops, twice},
@@ -208,6 +214,8 @@ std::vector<DecisionRow> decided_failures() {
        [](DecisionScene& s) { s.hangs("b"); }},
       {"the same, and no restart after hangs is left", "--hang-timeout", "stop", "-",
        [](DecisionScene& s) { s.no_restarts(); }, [](DecisionScene& s) { s.hangs("b"); }},
+      {"the same", "--max-hangs=0", "stop", "-", [](DecisionScene& s) { s.job_spec.max_hangs = 0; },
+       [](DecisionScene& s) { s.hangs("b"); }},
       {"all workers end with exit code 0", "", "success", "-", kDecisionNothing,
        [](DecisionScene& s) { s.says_done("a"), s.says_done("b"); }},
   };
@@ -262,9 +270,15 @@ std::vector<DecisionRow> decided_losses() {
       {"the same", "a spare", "replace", "-", kDecisionSpare, dies},
       {"the same", "--exclude-after=1, a spare", "replace, host excluded", "-",
        kDecisionPolicyAndSpare, dies},
+      {"the same", "--max-node-losses=1, a spare", "replace", "node loss",
+       [](DecisionScene& s) { s.losses(1), s.spare(); }, dies},
+      {"the same", "--max-node-losses=0, a spare", "stop", "-",
+       [](DecisionScene& s) { s.losses(0), s.spare(); }, dies},
       {"a node goes silent (power, cable)", "", "wait", "-", kDecisionNothing, goes_silent},
       {"the same", "--nnodes=1:2", "shrink", "-", kDecisionElastic, goes_silent},
       {"the same", "a spare", "replace", "-", kDecisionSpare, goes_silent},
+      {"the same", "--max-node-losses=0, --nnodes=1:2", "stop", "-",
+       [](DecisionScene& s) { s.losses(0), s.elastic(); }, goes_silent},
       {"a connection breaks, and comes back within the lease", "", "go on", "-", kDecisionNothing,
        [](DecisionScene& s) {
          s.is_cut_off("b");
@@ -276,6 +290,8 @@ std::vector<DecisionRow> decided_losses() {
       {"the same", "a spare", "replace", "-", kDecisionSpare, is_unusable},
       {"a node stops its workers at the end of its worker lease", "", "restart", "-",
        kDecisionNothing, [](DecisionScene& s) { s.says_stopped("b"); }},
+      {"the same", "--max-node-losses=1", "restart", "node loss",
+       [](DecisionScene& s) { s.losses(1); }, [](DecisionScene& s) { s.says_stopped("b"); }},
       {"a fetched snapshot is damaged", "--snapshot-dir", "restart", "-",
        [](DecisionScene& s) {
          s.has("a", {30, 20}), s.has("b", {20});
@@ -298,6 +314,8 @@ std::vector<DecisionRow> decided_requests() {
        leaves},
       {"the same", "--nnodes=1:2", "shrink", "-", kDecisionElastic, leaves},
       {"the same", "a spare", "replace", "-", kDecisionSpare, leaves},
+      {"the same", "--max-node-losses=0, a spare", "replace", "-",
+       [](DecisionScene& s) { s.losses(0), s.spare(); }, leaves},
       {"another node joins", "--nnodes=2:3", "grow", "-", [](DecisionScene& s) { s.nodes(2, 3); },
        [](DecisionScene& s) {
          s.join("c");

@@ -114,6 +114,92 @@ TEST_F(JobRecoveryTest, R13_AReportedHangIsChargedToTheHangs) {
   EXPECT_EQ(heard<control::Stop>("b")->charged, control::RestartCharge::Hang);
 }
 
+class JobLossRecoveryTest : public JobRecoveryTest {
+ public:
+  JobLossRecoveryTest() {
+    nodes(1, 3);
+    job_spec.max_node_losses = 5;
+    a_and_b_run();
+  }
+  // b does not come back.
+  void only_a_comes_back(ReportedPhase reported_phase) {
+    comes_back("a", reported_phase);
+    passes(limits::kNodeLease);
+  }
+};
+
+TEST_F(JobLossRecoveryTest, R13_AMissingMemberIsCharged) {
+  coordinator_restarts();
+  only_a_comes_back(ReportedPhase::Running);
+  EXPECT_EQ(heard<control::Stop>("a")->charged, control::RestartCharge::NodeLoss);
+  says("a", control::Stopped{RoundNumber(1), 40001});
+  expect_assignment("a", 2, 0, 2);
+  EXPECT_EQ(class_budgets(assignment("a")).node_losses, 1);
+}
+
+TEST_F(JobLossRecoveryTest, R13_AReportedLossIsChargedOnce) {
+  coordinator_restarts();
+  player("a").facts.charged = control::RestartCharge::NodeLoss;
+  only_a_comes_back(ReportedPhase::Stopped);
+  expect_assignment("a", 2, 0, 2);
+  EXPECT_EQ(class_budgets(assignment("a")).node_losses, 1);
+  EXPECT_EQ(assignment("a").restart_count, 0);
+}
+
+TEST_F(JobLossRecoveryTest, R13_ALossOfARoundWhoseFailureWasChargedCostsNothing) {
+  coordinator_restarts();
+  player("a").facts.charged = control::RestartCharge::Failure;
+  only_a_comes_back(ReportedPhase::Stopped);
+  EXPECT_EQ(class_budgets(assignment("a")).node_losses, 0);
+  EXPECT_EQ(assignment("a").restart_count, 1);
+}
+
+// The host of the coordinator was drained, and its standby leads the job.
+TEST_F(JobLossRecoveryTest, R13_AMemberThatHasLeftOnRequestIsNoLoss) {
+  coordinator_restarts();
+  player("a").facts.is_stop_requested = true;
+  only_a_comes_back(ReportedPhase::Stopped);
+  expect_assignment("a", 2, 0, 2);
+  EXPECT_EQ(class_budgets(assignment("a")).node_losses, 0);
+}
+
+TEST_F(JobLossRecoveryTest, R13_LossesOfEarlierRoundsAreKept) {
+  dies("b");
+  says_stopped("a");
+  passes(limits::kDeathGrace);
+  ASSERT_EQ(class_budgets(assignment("a")).node_losses, 1);
+  says_started("a");
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  EXPECT_EQ(phase(), Phase::Running);
+  EXPECT_EQ(job().node_loss_budget()->used(), 1);
+}
+
+TEST_F(JobLossRecoveryTest, R13_AMemberThatDiesDuringTheRecoveryIsCharged) {
+  coordinator_restarts();
+  comes_back("b", ReportedPhase::Running);
+  dies("b");
+  only_a_comes_back(ReportedPhase::Running);
+  says("a", control::Stopped{RoundNumber(1), 40001});
+  passes(limits::kDeathGrace);
+  expect_assignment("a", 2, 0, 2);
+  EXPECT_EQ(class_budgets(assignment("a")).node_losses, 1);
+}
+
+TEST_F(JobLossRecoveryTest, R13_AUsedUpBudgetEndsTheRecoveredJob) {
+  for (int i = 0; i < 5; ++i) {
+    says_stopped("b");  // each round at the end of its worker lease
+    says_stopped("a");
+  }
+  ASSERT_EQ(class_budgets(assignment("a")).node_losses, 5);
+  coordinator_restarts();
+  only_a_comes_back(ReportedPhase::Running);
+  says("a", control::Stopped{RoundNumber(6), 40001});
+  expect_decided("a", false);
+  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary,
+            "a node was lost with its coordinator; node losses used: 5 of 5 (--max-node-losses)");
+}
+
 TEST_F(JobRecoveryTest, R13_ANodeThatDoesNotReturnWithinALeaseIsLost) {
   nodes(1, 3);
   a_and_b_run();

@@ -51,6 +51,28 @@ TEST_F(DashboardJsonTest, NodesAreSortedByRank) {
   EXPECT_EQ(rows[2], json({"a-spare", "idle", 2, "default", "10.0.0.9", nullptr, nullptr}));
 }
 
+TEST_F(DashboardJsonTest, ShowsTheBudgets) {
+  job_spec.max_hangs = 2;
+  job_spec.max_node_losses = 9;
+  job_spec.restart_backoff = 30s;
+  a_and_b_run();
+  for (int i = 0; i < 2; ++i) all({"b", "a"}, &JobTest::says_stopped);
+  EXPECT_EQ(state().at("node_losses"), json({2, 9}));
+  EXPECT_EQ(state().at("hang_restarts"), json({0, 2}));
+  const json job = json::parse(status_json(core)).at("jobs").at(run_id);
+  EXPECT_EQ(job.at("node_losses_used"), 2);
+  EXPECT_EQ(job.at("max_node_losses"), 9);
+  EXPECT_EQ(job.at("max_hangs"), 2);
+  EXPECT_EQ(job.at("restart_delay_s"), 30.0);
+}
+
+TEST_F(DashboardJsonTest, LossesWithoutALimitAreNull) {
+  a_and_b_run();
+  EXPECT_TRUE(state().at("node_losses").is_null());
+  const json job = json::parse(status_json(core)).at("jobs").at(run_id);
+  EXPECT_TRUE(job.at("max_node_losses").is_null());
+}
+
 TEST_F(DashboardJsonTest, ShowsTheGoodputThatTheFirstNodeReports) {
   a_and_b_run();
   EXPECT_TRUE(state().at("goodput").is_null());

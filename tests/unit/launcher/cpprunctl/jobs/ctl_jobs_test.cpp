@@ -154,6 +154,15 @@ TEST(CtlJobs, StatusSortsRanksByNode) {
   EXPECT_THAT(ps_text({}), HasSubstr("no job of yours"));
 }
 
+TEST(CtlJobs, StatusShowsTheBudgetsInUse) {
+  const auto jobs = decode_status(
+      R"({"jobs":{"toy":{"max_restarts":4,"hang_restarts_used":1,"max_hangs":2,"node_losses_used":3,
+      "max_node_losses":9},"plain":{"max_restarts":4,"max_hangs":4,"max_node_losses":null}}})");
+  EXPECT_THAT(status_text("toy", &jobs->at("toy"), {}),
+              HasSubstr(", restarts 0/4, after hangs 1/2, node losses 3/9, newest"));
+  EXPECT_THAT(status_text("plain", &jobs->at("plain"), {}), HasSubstr(", restarts 0/4, newest"));
+}
+
 TEST(CtlJobs, StatusShowsTheShareOfTraining) {
   const auto jobs = decode_status(
       R"({"jobs":{"toy":{"goodput":{"spent_s":{"training":90,"redone":10,"waiting":-1}}},

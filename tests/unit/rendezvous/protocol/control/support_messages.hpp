@@ -57,7 +57,7 @@ class RandomMessages {
   void fill(control::StopCause& value) { value = static_cast<control::StopCause>(random_() % 7); }
   void fill(control::LogGap& value) { value = static_cast<control::LogGap>(random_() % 4); }
   void fill(control::RestartCharge& value) {
-    value = static_cast<control::RestartCharge>(random_() % 3);
+    value = static_cast<control::RestartCharge>(random_() % 4);
   }
   void fill(control::AdminCommandKind& value) {
     value = static_cast<control::AdminCommandKind>(random_() % 6);
