@@ -8,12 +8,12 @@
 namespace cpprun::ssh {
 namespace {
 
-using Kind = RelayFrame::Kind;
+using FrameKind = RelayFrame::Kind;
 
 TEST(RelayFrames, ArriveInPiecesOfAnySize) {
   const std::string payload("a\0\n\xff", 4);
   const std::string bytes =
-      relay_frame(Kind::Input, 70'000, payload) + relay_frame(Kind::CloseInput, 1);
+      relay_frame(FrameKind::Input, 70'000, payload) + relay_frame(FrameKind::CloseInput, 1);
   for (size_t piece = 1; piece <= bytes.size(); ++piece) {
     RelayFrameReader reader;
     std::vector<std::string> payloads;
@@ -33,7 +33,7 @@ TEST(RelayFrames, ArriveInPiecesOfAnySize) {
 TEST(RelayFrames, OtherBytesAreRefused) {
   for (const std::string& bytes :
        {std::string("Welcome to the cluster"), std::string(20, '\0'),
-        relay_frame(Kind::Output, 1, std::string(limits::kRelayFrameBytes + 1, 'x'))}) {
+        relay_frame(FrameKind::Output, 1, std::string(limits::kRelayFrameBytes + 1, 'x'))}) {
     RelayFrameReader reader;
     reader.feed(bytes);
     EXPECT_FALSE(reader.next());
