@@ -55,6 +55,11 @@ class Reader:
                  lambda: f'{text!r}: {self.out()[-2000:]}{self.err()}', 60)
         assert text in self.out(), self.err()
 
+    def has_begun(self):
+        """Waits until it reads all four ranks: one that comes after the job's end gets nothing."""
+        for rank in range(4):
+            self.shows(f'[{rank}]: 1.49')
+
     def ends(self, code=0):
         assert self.popen.wait(TAKES) == code, self.err()
         return self.out()
@@ -128,7 +133,8 @@ def test_all_lines_of_all_nodes_once_until_the_job_ends(writers, cluster, reads)
     job = writers()
     reader = reads('--follow', job.run_id)
     late = reads('--follow', '--endpoint', f'127.0.0.1:{job.port}')
-    late.shows('[3]: 1.49')
+    for one in (reader, late):
+        one.has_begun()
     end(cluster)
     for one in (reader, late):
         text = one.ends()
@@ -156,6 +162,7 @@ def test_at_a_coordinator_that_etcd_elected(writers, cluster, reads, make_etcd):
     text = reads(job.run_id, '--endpoint', f'{address}:{port}').ends()
     for rank in range(4):
         assert lines_of(text, rank) == expected(1, last=False)
+    by_name.has_begun()
     end(cluster)
     text = by_name.ends()
     for rank in range(4):
