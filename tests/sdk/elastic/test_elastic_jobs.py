@@ -37,7 +37,7 @@ def test_only_killed_workers_are_replaced(jobs, n, victims):
     at_step(job, random.Random(str(victims)).randrange(6, 20))
     for rank in victims:
         kill(before[rank])
-    assert replaced(before, processes(job, 2, n)) == set(victims)
+    assert replaced(before, processes(job, 2, n)) == set(victims), job.output
     assert parameters(job, n) == expected
     stay = 'worker stays' if n - len(victims) == 1 else 'workers stay'
     assert job.find(f'round 2 on this node: {n - len(victims)} {stay}, {len(victims)} ')
@@ -53,7 +53,7 @@ def test_survivors_of_two_failures_stay(jobs):
     at_step(job, 16, round=2)
     kill(second[0])
     third = processes(job, 3)
-    assert (replaced(first, second), replaced(second, third)) == ({3}, {0})
+    assert (replaced(first, second), replaced(second, third)) == ({3}, {0}), job.output
     assert parameters(job) == expected
 
 
