@@ -2,8 +2,10 @@
 The program is elastic_case.cpp. Python counterpart: tests/integration/test_elastic.py.
 """
 
+import pathlib
 import random
 import re
+import signal
 
 import pytest
 from elastic_jobs import at_step, parameters, processes, replaced
@@ -13,6 +15,10 @@ from launches import BIN, ROOT, is_alive, kill
 def train(jobs, *words, n=4, name='elastic_train', **options):
     flags = ('--snapshot-dir=snapshots', *options.pop('flags', ()))
     return jobs.cases(n, name, *words, flags=flags, **options)
+
+
+def read_status(pid):
+    return pathlib.Path(f'/proc/{pid}/status').read_text()
 
 
 _undisturbed = {}
@@ -41,6 +47,17 @@ def test_only_killed_workers_are_replaced(jobs, n, victims):
     assert parameters(job, n) == expected
     stay = 'worker stays' if n - len(victims) == 1 else 'workers stay'
     assert job.find(f'round 2 on this node: {n - len(victims)} {stay}, {len(victims)} ')
+
+
+def test_write_to_a_lost_peer_does_not_end_a_worker(jobs):
+    """SIGPIPE would: a survivor may write to a socket that has been shut down."""
+    job = train(jobs, 'sleep=20', n=2)
+    pids = processes(job, 1, 2).values()
+    at_step(job, 2)
+    for pid in pids:
+        ignored = re.search(r'^SigIgn:\s*(\w+)', read_status(pid), re.MULTILINE)[1]
+        assert int(ignored, 16) & 1 << signal.SIGPIPE - 1, ignored
+    parameters(job, 2)
 
 
 def test_survivors_of_two_failures_stay(jobs):
