@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from conftest import is_alive, kill, poll
-from elastic_jobs import at_step, parameters, processes, replaced
+from elastic_jobs import Undisturbed, at_step, beginnings, parameters, processes, replaced
 from launches import ROOT
 from torch_python import PYTHON
 
@@ -31,13 +31,7 @@ def events_of(jobs):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-_undisturbed = {}
-
-
-def undisturbed(jobs, n=4):
-    if n not in _undisturbed:
-        _undisturbed[n] = parameters(train(jobs, n=n), n)
-    return _undisturbed[n]
+undisturbed = Undisturbed(train)
 
 
 @pytest.mark.parametrize('victims', [(2,), (0,), (1, 2), (0, 1, 3)])
@@ -54,7 +48,7 @@ def test_only_killed_workers_are_replaced(jobs, victims):
     kept = [e for e in events_of(jobs) if e['event'] == 'worker_kept']
     assert {e['pid'] for e in kept} == set(after.values()) & set(before.values())
     assert all(e['step'] >= 9 and e['round'] == 2 for e in kept)
-    starts = [int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)]
+    starts = beginnings(job)
     assert starts[:4] == [0] * 4 and len(set(starts[4:])) == 1 and starts[4] >= 10
 
 

@@ -8,6 +8,7 @@ import socket
 
 import pytest
 from conftest import free_port, is_alive, kill, poll
+from elastic_jobs import beginnings
 from test_elastic import PYTHON, WORKER, undisturbed
 from test_elastic import pytestmark as pytestmark  # skips without torch
 
@@ -153,7 +154,7 @@ def test_growth_keeps_the_workers(nodes):
     after = job.processes(2, 4)
     assert staying(before, after) == set(before.values())
     assert job.parameters(4)
-    starts = [int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)]
+    starts = beginnings(job)
     assert sorted(starts)[:2] == [0, 0] and min(sorted(starts)[2:]) >= 5
 
 

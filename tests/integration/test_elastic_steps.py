@@ -7,7 +7,15 @@ import re
 import pytest
 from conftest import kill
 from launches import ROOT
-from elastic_jobs import at_step, parameters, processes, replaced
+from elastic_jobs import (
+    Undisturbed,
+    at_step,
+    beginnings,
+    kill_again_and_again,
+    parameters,
+    processes,
+    replaced,
+)
 from test_elastic import train
 from test_elastic import pytestmark as pytestmark  # skips without torch
 
@@ -18,13 +26,7 @@ def loop(jobs, *words, **options):
     return train(jobs, *words, worker=WORKER, **options)
 
 
-_undisturbed = {}
-
-
-def undisturbed(jobs, n=4):
-    if n not in _undisturbed:
-        _undisturbed[n] = parameters(loop(jobs, n=n), n)
-    return _undisturbed[n]
+undisturbed = Undisturbed(loop)
 
 
 @pytest.mark.parametrize('victims', [(2,), (0,), (1, 2), (0, 1, 3)])
@@ -37,7 +39,7 @@ def test_the_loop_of_survivors_stays(jobs, victims):
         kill(before[rank])
     assert replaced(before, processes(job, 2)) == set(victims)
     assert parameters(job) == expected
-    first = {int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)[4:]}
+    first = set(beginnings(job)[4:])
     assert len(first) == 1 and min(first) >= 10
 
 
@@ -67,19 +69,14 @@ def test_parameters_of_no_whole_step_are_not_used(jobs):
     before = processes(job, 1)
     assert replaced(before, processes(job, 2)) == {1}
     assert 'were interrupted between the optimizer step and the commit' in job.output
-    assert re.findall(r'from (\d+)$', job.output, re.MULTILINE) == ['0'] * 8
+    assert beginnings(job) == [0] * 8
     assert parameters(job) == expected
 
 
 def test_killed_again_and_again(jobs):
     expected = undisturbed(jobs)
     job = loop(jobs, 'sleep=0.05')
-    now = processes(job, 1)
-    for number, rank in enumerate((3, 0, 3), start=1):
-        at_step(job, 6 * number, round=number)
-        kill(now[rank])
-        before, now = now, processes(job, number + 1)
-        assert replaced(before, now) == {rank}
+    kill_again_and_again(job)
     assert parameters(job) == expected
 
 

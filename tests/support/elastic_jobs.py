@@ -2,6 +2,8 @@
 
 import re
 
+from launches import kill
+
 
 def processes(job, round, n=4):
     """Process ids by rank, of a round that all ranks have begun."""
@@ -22,3 +24,34 @@ def parameters(job, n=4):
 
 def replaced(before, after):
     return {rank for rank in before if before[rank] != after[rank]}
+
+
+def beginnings(job):
+    """The steps at which ranks began, in all rounds."""
+    return [int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)]
+
+
+def kill_again_and_again(job):
+    """Kills one rank in each of three rounds; only that rank is replaced."""
+    now = processes(job, 1)
+    for number, rank in enumerate((3, 0, 3), start=1):
+        at_step(job, 6 * number, round=number)
+        kill(now[rank])
+        before, now = now, processes(job, number + 1)
+        assert replaced(before, now) == {rank}
+
+
+class Undisturbed:
+    """The parameters after a training without a failure, which runs once for the same arguments.
+    `train(jobs, *words, n=n)` starts it.
+    """
+
+    def __init__(self, train):
+        self.train = train
+        self.known = {}
+
+    def __call__(self, jobs, n=4, *words):
+        key = (n, *words)
+        if key not in self.known:
+            self.known[key] = parameters(self.train(jobs, *words, n=n), n)
+        return self.known[key]

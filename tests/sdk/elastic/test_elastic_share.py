@@ -2,10 +2,16 @@
 steps. The program is share_case.cpp. Python counterpart: tests/integration/test_elastic.py.
 """
 
-import re
-
 import pytest
-from elastic_jobs import at_step, parameters, processes, replaced
+from elastic_jobs import (
+    Undisturbed,
+    at_step,
+    beginnings,
+    kill_again_and_again,
+    parameters,
+    processes,
+    replaced,
+)
 from launches import kill
 
 
@@ -13,19 +19,7 @@ def share(jobs, *words, n=4, **options):
     return jobs.cases(n, 'elastic_share', *words, **options)
 
 
-_undisturbed = {}
-
-
-def undisturbed(jobs, n=4, *words):
-    key = (n, *words)
-    if key not in _undisturbed:
-        _undisturbed[key] = parameters(share(jobs, *words, n=n), n)
-    return _undisturbed[key]
-
-
-def beginnings(job):
-    """The steps at which ranks began, in all rounds."""
-    return [int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)]
+undisturbed = Undisturbed(share)
 
 
 @pytest.mark.parametrize(
@@ -57,12 +51,7 @@ def test_worker_that_dies_inside_of_backward(jobs):
 def test_killed_again_and_again(jobs):
     expected = undisturbed(jobs, 4, 'optimizer=sgd')
     job = share(jobs, 'optimizer=sgd', 'sleep=20')
-    now = processes(job, 1)
-    for number, rank in enumerate((3, 0, 3), start=1):
-        at_step(job, 6 * number, round=number)
-        kill(now[rank])
-        before, now = now, processes(job, number + 1)
-        assert replaced(before, now) == {rank}
+    kill_again_and_again(job)
     assert parameters(job) == expected
 
 

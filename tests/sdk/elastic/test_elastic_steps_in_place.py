@@ -6,7 +6,15 @@ tests/integration/test_elastic_steps.py.
 import re
 
 import pytest
-from elastic_jobs import at_step, parameters, processes, replaced
+from elastic_jobs import (
+    Undisturbed,
+    at_step,
+    beginnings,
+    kill_again_and_again,
+    parameters,
+    processes,
+    replaced,
+)
 from launches import BIN, ROOT, kill
 
 
@@ -14,19 +22,7 @@ def loop(jobs, *words, n=4, **options):
     return jobs.cases(n, 'elastic_steps', *words, **options)
 
 
-_undisturbed = {}
-
-
-def undisturbed(jobs, n=4, *words):
-    key = (n, *words)
-    if key not in _undisturbed:
-        _undisturbed[key] = parameters(loop(jobs, *words, n=n), n)
-    return _undisturbed[key]
-
-
-def beginnings(job):
-    """The steps at which ranks began, in all rounds."""
-    return [int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)]
+undisturbed = Undisturbed(loop)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +83,7 @@ def test_parameters_of_no_whole_step_are_not_used(jobs, optimizer):
 def test_killed_again_and_again(jobs):
     expected = undisturbed(jobs)
     job = loop(jobs, 'sleep=20')
-    now = processes(job, 1)
-    for number, rank in enumerate((3, 0, 3), start=1):
-        at_step(job, 6 * number, round=number)
-        kill(now[rank])
-        before, now = now, processes(job, number + 1)
-        assert replaced(before, now) == {rank}
+    kill_again_and_again(job)
     assert parameters(job) == expected
 
 

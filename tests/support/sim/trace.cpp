@@ -78,8 +78,8 @@ std::string details(const NodeCheck& m) {
 std::string details(const HostRecords& m) {
   std::string text;
   for (const HostRecord& record : m.hosts) {
-    text += (text.empty() ? ": " : ", ") + record.host +
-            (record.exclusion == Exclusion::None ? "" : " is excluded");
+    text +=
+        (text.empty() ? ": " : ", ") + record.host + (record.is_excluded() ? " is excluded" : "");
   }
   return text;
 }
