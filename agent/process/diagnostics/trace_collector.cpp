@@ -15,6 +15,7 @@
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
+#include "common/machine/regular_file.hpp"
 #include "common/machine/unique_fd.hpp"
 
 namespace cpprun {
@@ -37,11 +38,10 @@ std::optional<Request> request_dump(const StackTarget& target) {
   const std::string folder = proc_path(target.worker.pid, "fd/");
   const std::string file = folder + std::to_string(target.trace->file);
   const std::string pipe = folder + std::to_string(target.trace->request);
-  Request made{UniqueFd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
+  std::optional<RegularFile> dumps = open_regular_file(file);
+  if (!dumps) return std::nullopt;
+  Request made{std::move(dumps->fd), dumps->info.st_size};
   struct stat info {};
-  if (!made.file.is_open() || ::fstat(made.file.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return std::nullopt;
-  made.begin = info.st_size;
   const UniqueFd writer(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!writer.is_open() || ::fstat(writer.get(), &info) != 0 || !S_ISFIFO(info.st_mode) ||
       ::write(writer.get(), "d", 1) != 1)

@@ -1,13 +1,9 @@
 #include "agent/process/streams/last_lines.hpp"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <optional>
 
-#include "common/machine/unique_fd.hpp"
+#include "common/machine/regular_file.hpp"
 
 namespace cpprun {
 
@@ -27,21 +23,11 @@ std::vector<std::string> split_last_lines(std::string_view tail, size_t count) {
 }
 
 std::vector<std::string> read_last_lines(const std::string& path, size_t count, size_t bytes) {
-  // Opening a FIFO would wait for a writer without O_NONBLOCK.
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat info {};
-  if (!file.is_open() || ::fstat(file.get(), &info) < 0 || !S_ISREG(info.st_mode)) return {};
-  std::string tail(std::min(bytes, static_cast<size_t>(info.st_size)), '\0');
-  const off_t from = info.st_size - static_cast<off_t>(tail.size());
-  size_t size = 0;
-  while (size < tail.size()) {
-    const auto at = from + static_cast<off_t>(size);
-    const ssize_t got = ::pread(file.get(), tail.data() + size, tail.size() - size, at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    size += static_cast<size_t>(got);
-  }
-  return split_last_lines(std::string_view(tail).substr(0, size), count);
+  const std::optional<RegularFile> file = open_regular_file(path);
+  if (!file) return {};
+  const size_t size = std::min(bytes, static_cast<size_t>(file->info.st_size));
+  const off_t from = file->info.st_size - static_cast<off_t>(size);
+  return split_last_lines(read_part(file->fd.get(), from, size), count);
 }
 
 }  // namespace cpprun
