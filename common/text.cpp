@@ -79,6 +79,12 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> all = split(text, ' ');
+  std::erase(all, "");
+  return all;
+}
+
 std::string_view strip(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);

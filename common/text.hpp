@@ -13,7 +13,8 @@
 namespace cpprun::text {
 
 std::vector<std::string> split(std::string_view text, char separator);
-std::string_view strip(std::string_view text);  // removes white space at both ends
+std::vector<std::string> words(std::string_view text);  // between spaces
+std::string_view strip(std::string_view text);          // removes white space at both ends
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 // The whole text must be one decimal number in range, with white space around it allowed, as for

@@ -85,7 +85,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
     return run(Endpoint{}, false);
   }
   std::vector<std::string> excluded_hosts() const override {
-    return excluded_in(core_->host_records());
+    return core_->host_records().excluded();
   }
   std::optional<Duration> may_stay() const override;
 

@@ -184,14 +184,8 @@ Status read_exclusion(const ParsedOptions& options, AgentConfig& config) {
   return {};
 }
 
-std::vector<std::string> words_of(const std::string& command) {
-  std::vector<std::string> words = text::split(command, ' ');
-  std::erase(words, "");
-  return words;
-}
-
 Status read_exclude_hook(const ParsedOptions& options, AgentConfig& config) {
-  config.exclude_hook = words_of(options.exclude_hook);
+  config.exclude_hook = text::words(options.exclude_hook);
   if (options.is_given("exclude-hook") && config.exclude_hook.empty()) {
     return bad_value("--exclude-hook is empty\nhint: name a program that excludes a host");
   }
@@ -200,7 +194,7 @@ Status read_exclude_hook(const ParsedOptions& options, AgentConfig& config) {
 
 Status read_node_check(const ParsedOptions& options, AgentConfig& config) {
   if (!options.is_given("node-check")) return {};
-  config.node_check.command = words_of(options.node_check);
+  config.node_check.command = text::words(options.node_check);
   if (config.node_check.command.empty()) {
     return bad_value("--node-check is empty\nhint: name a program that checks this node");
   }

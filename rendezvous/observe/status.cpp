@@ -109,7 +109,6 @@ json to_json(const std::optional<control::SnapshotName>& snapshot) {
 }
 
 json to_json(const control::HostRecord& record) {
-  const bool is_excluded = record.exclusion != control::Exclusion::None;
   return {{"host", record.host},
           {"failures", record.failures},
           {"failed_starts", record.failed_starts},
@@ -117,7 +116,7 @@ json to_json(const control::HostRecord& record) {
           {"failed_checks", record.failed_checks},
           {"losses", record.losses},
           {"slow", record.slow},
-          {"excluded_by", is_excluded ? json(name_of(record.exclusion)) : json(nullptr)},
+          {"excluded_by", record.is_excluded() ? json(name_of(record.exclusion)) : json(nullptr)},
           {"reason", record.reason}};
 }
 

@@ -10,15 +10,6 @@
 #include "common/text.hpp"
 
 namespace cpprun {
-namespace {
-
-bool is_excluded_in(const control::HostRecords& records, const std::string& host) {
-  return std::ranges::any_of(records.hosts, [&host](const control::HostRecord& record) {
-    return record.host == host && record.exclusion != control::Exclusion::None;
-  });
-}
-
-}  // namespace
 
 ExclusionHook::~ExclusionHook() {
   if (!commands_.wait(limits::kExcludeHookEndTimeout)) {
@@ -30,18 +21,18 @@ ExclusionHook::~ExclusionHook() {
 void ExclusionHook::on_message(const control::CoordinatorMessage& message) {
   const auto* records = std::get_if<control::HostRecords>(&message);
   if (records == nullptr) return;
-  if (hosts_coordinator_ && !config_.exclude_hook.empty()) on_change(known_, *records);
+  if (hosts_coordinator_ && !config_.exclude_hook.empty()) {
+    run_for_excluded("exclude", *records, known_);
+    run_for_excluded("readmit", known_, *records);
+  }
   known_ = *records;
 }
 
-void ExclusionHook::on_change(const control::HostRecords& before, const control::HostRecords& now) {
-  for (const control::HostRecord& record : now.hosts) {
-    const bool is_excluded = record.exclusion != control::Exclusion::None;
-    if (is_excluded && !is_excluded_in(before, record.host)) run("exclude", record);
-  }
-  for (const control::HostRecord& record : before.hosts) {
-    const bool was_excluded = record.exclusion != control::Exclusion::None;
-    if (was_excluded && !is_excluded_in(now, record.host)) run("readmit", record);
+void ExclusionHook::run_for_excluded(const char* action, const control::HostRecords& in,
+                                     const control::HostRecords& not_in) {
+  const std::vector<std::string> others = not_in.excluded();
+  for (const control::HostRecord& record : in.hosts) {
+    if (record.is_excluded() && std::ranges::count(others, record.host) == 0) run(action, record);
   }
 }
 

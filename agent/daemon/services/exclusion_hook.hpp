@@ -30,7 +30,9 @@ class ExclusionHook {
   void on_message(const control::CoordinatorMessage& message);
 
  private:
-  void on_change(const control::HostRecords& before, const control::HostRecords& now);
+  // For each host that is excluded in the one and not in the other.
+  void run_for_excluded(const char* action, const control::HostRecords& in,
+                        const control::HostRecords& not_in);
   void run(const char* action, const control::HostRecord& host);
 
   const AgentConfig& config_;

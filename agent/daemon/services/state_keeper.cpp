@@ -27,14 +27,6 @@ void lift_exclusions(control::HostRecords& records, int64_t exclude_after) {
 
 }  // namespace
 
-std::vector<std::string> excluded_in(const control::HostRecords& records) {
-  std::vector<std::string> hosts;
-  for (const HostRecord& record : records.hosts) {
-    if (record.exclusion != Exclusion::None) hosts.push_back(record.host);
-  }
-  return hosts;
-}
-
 control::HostRecords StateKeeper::load(GoodputAccount& account, HangMonitor& hangs) {
   account_ = &account;
   hangs_ = &hangs;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "agent/daemon/services/hang_monitor.hpp"
 #include "agent/daemon/services/state_files.hpp"
@@ -14,9 +13,6 @@
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
-
-// The names of the excluded ones.
-std::vector<std::string> excluded_in(const control::HostRecords& records);
 
 class StateKeeper {
  public:

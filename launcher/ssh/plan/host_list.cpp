@@ -110,11 +110,7 @@ Status add(Host host, const Place& place, Hosts& hosts, std::set<std::string>& n
 std::vector<std::string> words_of(std::string line) {
   std::ranges::replace(line, '\t', ' ');
   std::ranges::replace(line, '\r', ' ');
-  std::vector<std::string> words;
-  for (std::string& word : text::split(line, ' ')) {
-    if (!word.empty()) words.push_back(std::move(word));
-  }
-  return words;
+  return text::words(line);
 }
 
 // A setting of OpenMPI's or DeepSpeed's line: "slots=8", "max_slots=8".

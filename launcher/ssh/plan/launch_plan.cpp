@@ -221,9 +221,7 @@ Result<LaunchPlan> make_plan(const LaunchOverSsh& launch, const Environment& env
   plan.directory = here.directory;
   plan.host_name = here.host_name;
   if (options.is_given("nproc-per-node")) plan.nproc_per_node = options.nproc_per_node;
-  for (const std::string& word : text::split(options.ssh, ' ')) {
-    if (!word.empty()) plan.ssh.push_back(word);
-  }
+  plan.ssh = text::words(options.ssh);
   if (plan.ssh.empty()) return bad_value("--ssh is empty\nhint: leave it out, or name a program");
   const Status steps[] = {refuse_options(options),
                           read_nnodes(options, plan),

@@ -66,7 +66,7 @@ std::string faults_text(const HostRecord& record) {
 
 bool HostLedger::is_excluded(const std::string& host) const {
   const HostRecord* record = find(host);
-  return record != nullptr && record->exclusion != Exclusion::None;
+  return record != nullptr && record->is_excluded();
 }
 
 const HostRecord* HostLedger::find(const std::string& host) const {
@@ -77,7 +77,7 @@ const HostRecord* HostLedger::find(const std::string& host) const {
 std::string HostLedger::excluded_text() const {
   std::vector<std::string> names;
   for (const auto& [host, record] : records_) {
-    if (record.exclusion != Exclusion::None) names.push_back(host);
+    if (record.is_excluded()) names.push_back(host);
   }
   return text::join(names, ", ");
 }
@@ -113,7 +113,7 @@ bool HostLedger::count(const std::string& host, HostFault fault, const std::stri
   // Its agent may report the failure that led to this once more, to another coordinator.
   if (record->exclusion == Exclusion::Policy) return false;
   ++counter_of(*record, fault);
-  if (record->exclusion == Exclusion::None) {
+  if (!record->is_excluded()) {
     record->reason = text::one_line(why, limits::kHostReasonBytes);
   }
   on_change();
@@ -125,7 +125,7 @@ void HostLedger::note_slow(const std::string& host, const std::string& why) {
   HostRecord* record = record_of(host);
   if (record == nullptr) return;
   ++record->slow;
-  if (record->exclusion == Exclusion::None && record->faults() == 0) {
+  if (!record->is_excluded() && record->faults() == 0) {
     record->reason = text::one_line("slow: " + why, limits::kHostReasonBytes);
   }
   on_change();
@@ -142,7 +142,7 @@ bool HostLedger::exclude(const std::string& host, const std::string& why) {
 }
 
 bool HostLedger::exclude_as(HostRecord& record, Exclusion by, const std::string& why) {
-  if (record.exclusion != Exclusion::None) return false;
+  if (record.is_excluded()) return false;
   record.exclusion = by;
   is_shared_ = true;
   record.reason = text::one_line(why, limits::kHostReasonBytes);
@@ -181,10 +181,10 @@ HostRecord* HostLedger::record_of(const std::string& host) {
   if (host.empty() || host.size() > limits::kHostNameBytes) return nullptr;
   if (records_.size() >= limits::kHostRecords) {
     const auto weight = [](const auto& entry) {
-      return std::pair(entry.second.exclusion != Exclusion::None, entry.second.faults());
+      return std::pair(entry.second.is_excluded(), entry.second.faults());
     };
     const auto least = std::ranges::min_element(records_, {}, weight);
-    if (least->second.exclusion != Exclusion::None) return nullptr;
+    if (least->second.is_excluded()) return nullptr;
     records_.erase(least);
   }
   HostRecord& record = records_[host];

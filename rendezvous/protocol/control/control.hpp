@@ -96,6 +96,7 @@ struct HostRecord {
   std::string reason{};  // why it is excluded, else its newest fault
 
   int64_t faults() const { return failures + failed_starts + hangs + failed_checks + losses; }
+  bool is_excluded() const { return exclusion != Exclusion::None; }
   bool operator==(const HostRecord&) const = default;
 };
 // Coordinator to agents, after each change; an agent keeps the newest and reports it to the next
@@ -103,6 +104,15 @@ struct HostRecord {
 struct HostRecords {
   int64_t revision = 0;  // grows with each change in the job
   std::vector<HostRecord> hosts;
+
+  // The names of the excluded hosts.
+  std::vector<std::string> excluded() const {
+    std::vector<std::string> names;
+    for (const HostRecord& record : hosts) {
+      if (record.is_excluded()) names.push_back(record.host);
+    }
+    return names;
+  }
 };
 
 // The newest result of --node-check on a node; Passed also without the option.

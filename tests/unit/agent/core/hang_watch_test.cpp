@@ -76,6 +76,16 @@ class HangWatchTest : public testing::Test {
     EXPECT_EQ(hang->worker.rank.value, rank + 4);
     EXPECT_NE(hang->how.find(part), std::string::npos) << hang->how;
   }
+  // All workers enter the section "validation", whose limit is five times that.
+  void expect_validation_to_have_taken_8_s() {
+    enters(0, "validation");
+    enters(1, "validation");
+    passes(38s);
+    EXPECT_FALSE(hang) << "five times eight seconds";
+    passes(30s);
+    ASSERT_TRUE(hang);
+    EXPECT_NE(hang->how.find("the longest so far took 8.0 s"), std::string::npos) << hang->how;
+  }
 
   std::optional<agent::HangWatch> watch;
   std::vector<WorkerObservation> workers;
@@ -344,13 +354,7 @@ TEST_F(HangWatchTest, TheLimitOfASectionIsLearnedAndKeptOverRounds) {
   watch->end_round();
   watch->begin_round(now);
   for (WorkerObservation& seen : workers) seen.sections.clear();
-  enters(0, "validation");
-  enters(1, "validation");
-  passes(38s);
-  EXPECT_FALSE(hang) << "five times eight seconds";
-  passes(30s);
-  ASSERT_TRUE(hang);
-  EXPECT_NE(hang->how.find("the longest so far took 8.0 s"), std::string::npos) << hang->how;
+  expect_validation_to_have_taken_8_s();
 }
 
 TEST_F(HangWatchTest, WhatEarlierJobsHaveLearnedCounts) {
@@ -358,13 +362,7 @@ TEST_F(HangWatchTest, WhatEarlierJobsHaveLearnedCounts) {
   watch->learn(HangTimes{{{"training", 40s}}, {{"validation", 8s}}});
   beats(0, 7);
   beats(1, 7);
-  enters(0, "validation");
-  enters(1, "validation");
-  passes(38s);
-  EXPECT_FALSE(hang) << "five times eight seconds";
-  passes(30s);
-  ASSERT_TRUE(hang);
-  EXPECT_NE(hang->how.find("the longest so far took 8.0 s"), std::string::npos) << hang->how;
+  expect_validation_to_have_taken_8_s();
   EXPECT_EQ(watch->learned(), (HangTimes{{{"training", 40s}}, {{"validation", 8s}}}));
 }
 

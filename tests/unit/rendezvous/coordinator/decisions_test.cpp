@@ -82,7 +82,7 @@ class DecisionScene : public JobTest {
   std::string decision() {
     std::string text = placed();
     for (const auto& [host, record] : job().hosts().all()) {
-      if (record.exclusion != control::Exclusion::None) text += ", host excluded";
+      if (record.is_excluded()) text += ", host excluded";
     }
     return text;
   }
