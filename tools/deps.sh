@@ -195,7 +195,7 @@ for want in importlib.metadata.requires('torch'):
 END
 }
 
-# Installs the newest torch on PyPI, and the other packages of tools/requirements.txt.
+# Installs the newest torch on PyPI, the other packages of tools/requirements.txt, and torchtitan.
 make_newest() {
   local python=build/venv-newest/bin/python others wants
   [ -x "$python" ] || /usr/bin/python3 -m venv build/venv-newest
@@ -208,6 +208,7 @@ make_newest() {
   # hidden, because pip warns about the packages left out on purpose.
   mapfile -t wants < <(torch_wants 'cuda-toolkit')
   "${pip[@]}" "${wants[@]}" 2>/dev/null
+  "${pip[@]}" --no-deps -r tools/requirements-newest.txt
   "$python" -c 'import torch; print("deps: the newest torch is", torch.__version__)'
 }
 

@@ -1,6 +1,7 @@
 """Checkpoints of torch.distributed.checkpoint: the SDK reads what Python's ranks wrote."""
 
 import pickle
+import subprocess
 
 import pytest
 from torch_python import PYTHON
@@ -64,6 +65,19 @@ def test_all_placements_and_dtypes(ranks, n):
     assert 'equal columns float32 [7, 5]' in equal
     assert 'equal complex64 complex64 [6, 2]' in equal
     assert 'equal empty float32 [0, 4]' in equal
+
+
+# torchtitan's manager, optimizers and schedulers around a model of FSDP2.
+@pytest.mark.parametrize('n', [1, 2, 3])
+def test_checkpoints_of_torchtitan(ranks, n):
+    find = 'import importlib.util as u; raise SystemExit(u.find_spec("torchtitan") is None)'
+    if subprocess.run([PYTHON, '-c', find]).returncode != 0:
+        pytest.skip('torchtitan needs a newer torch: tools/test.sh newest runs it')
+    ranks.twin(n, 'torchtitan_checkpoint.py', ranks.folder).well()
+    equal, _ = compare(ranks, ranks.folder / 'checkpoint/step-1')
+    assert 'equal 0.weight float32 [33, 20]' in equal
+    assert 'equal optimizer.state.0.weight.exp_avg float32 [33, 20]' in equal
+    assert 'equal train_state.ntokens_seen int64 []' in equal
 
 
 # The files are links, as in a cache of downloaded files.

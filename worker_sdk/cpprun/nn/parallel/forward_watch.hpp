@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
 namespace cpprun::nn::parallel {
@@ -28,7 +29,9 @@ class ForwardWatch {
 
  private:
   struct Shared;  // shared with the hooks, which a running backward may still call
-  using Hook = std::pair<std::shared_ptr<torch::autograd::Node>, uintptr_t>;
+  // A shared_ptr to the node, since torch 2.15 an intrusive_ptr.
+  using NodePointer = decltype(torch::autograd::Edge::function);
+  using Hook = std::pair<NodePointer, uintptr_t>;
 
   std::shared_ptr<Shared> shared_;
   std::vector<Hook> hooks_;
