@@ -205,6 +205,22 @@ def test_a_read_only_folder_is_reported_once(again):
     assert 'again.goodput.json is not written: Read-only file system' in job.err
 
 
+FULL = """mount -t tmpfs -o size=8k none "$0" && head -c 8192 /dev/zero >"$0/full"
+"$@"; code=$?; echo left: $(ls "$0") >&2; exit $code"""
+
+
+@pytest.mark.skipif(not has_own_mounts(), reason='mounting a file system needs root')
+def test_a_full_disk_is_reported_once_and_keeps_no_draft(again):
+    again.state.mkdir()
+    job = again.submit('train(3)\nsys.exit(3 if attempt == 0 else 0)', '--max-restarts=1',
+                       wrap=('unshare', '-m', 'sh', '-c', FULL, again.state))  # fmt: skip
+    assert job.done() == 0
+    assert job.err.count('--state-dir') == 1
+    assert 'again.goodput.json is not written: ' in job.err
+    assert 'No space left on device' in job.err
+    assert 'left: full\n' in job.err
+
+
 def test_a_folder_that_is_a_file_is_reported_once(again):
     again.state.write_text('')
     job = again.submit('train(3)')

@@ -23,18 +23,23 @@ constexpr std::array<const char*, StateFiles::kKinds> kNames{"hosts", "goodput",
 constexpr size_t kFileBytes = 256 * 1024;
 constexpr size_t kNameBytes = 200;  // of the 255 of a file name; the endings need the rest
 
+// "": it is written and on the disk.
+std::string write_file(const std::string& path, const std::string& text) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file.is_open()) return std::strerror(errno);
+  if (Status ok = write_all(file.get(), text); !ok) return ok.error().text;
+  return ::fsync(file.get()) == 0 ? "" : std::strerror(errno);
+}
+
 // "": it is written.
 std::string replace(const std::string& path, const std::string& text) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   const std::string draft = path + "." + std::to_string(::getpid()) + ".draft";
-  const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.is_open()) return std::strerror(errno);
-  if (Status ok = write_all(file.get(), text); !ok) return ok.error().text;
-  if (::fsync(file.get()) != 0 || ::rename(draft.c_str(), path.c_str()) != 0) {
-    return std::strerror(errno);
-  }
-  return "";
+  std::string why = write_file(draft, text);
+  if (why.empty() && ::rename(draft.c_str(), path.c_str()) != 0) why = std::strerror(errno);
+  if (!why.empty()) ::unlink(draft.c_str());
+  return why;
 }
 
 }  // namespace
