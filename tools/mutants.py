@@ -40,7 +40,7 @@ MEMORY = 4 << 30
 ELECTED = ('--etcd',)
 CHECKS = (  # from docs/simulation.md
     'S1 S2 S3 S4 S5 R1 R2 R4 R7 R8 R9 R13 R14 R15 R16 R17 R18 ranks L1 L2 '
-    'store snapshots faults limits stuck excluded same-run'
+    'store snapshots faults limits stuck excluded links same-run'
 ).split()
 WORDS = {  # words in messages that do not begin with the name of their check
     'the same seed gave': 'same-run',

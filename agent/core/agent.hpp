@@ -139,6 +139,12 @@ class Agent {
   // The port at which this node serves its snapshots to others; 0: none. Sent with the next
   // registration.
   void on_serving(int64_t port) { snapshot_port_ = port; }
+  // The port at which other nodes check their link to this one, and what they must send; 0: none.
+  // Sent with the next registration.
+  void on_serving_links(int64_t port, const std::string& secret) {
+    options_.facts.link_port = port;
+    options_.facts.link_secret = secret;
+  }
   // The port at which this node would serve as the coordinator; 0: none. Sent with the next
   // registration.
   void on_control_port(int64_t port) { control_port_ = port; }
@@ -206,6 +212,7 @@ class Agent {
   void on(Instant, const control::SlowRank&, Effects&) {}        // an event
   void on(Instant, const control::LogTailRequest&, Effects&) {}  // the daemon handles it
   void on(Instant, const control::LogRequest&, Effects&) {}      // the same
+  void on(Instant, const control::CheckLink&, Effects&) {}       // the same
   void on(Instant, const control::LogReply&, Effects&) {}        // to tools only
   void on(Instant now, const control::Redirect& message, Effects& effects);
   // Only the next coordinator needs them.

@@ -210,6 +210,7 @@ struct AgentConfig {
   int exclude_after = 0;               // as JobSpec::exclude_after; 0: off
   StragglerPolicy stragglers = StragglerPolicy::Report;
   NodeCheckConfig node_check;
+  int64_t link_check_bytes = 0;                        // as JobSpec::link_check_bytes; 0: off
   std::vector<std::string> exclude_hook;               // its first words; empty: none
   std::string state_dir;                               // for later jobs; empty: nothing is kept
   bool stops_on_repeat = false;                        // --on-repeat=stop

@@ -30,6 +30,7 @@
 #include "agent/daemon/services/goodput_monitor.hpp"
 #include "agent/daemon/services/hang_monitor.hpp"
 #include "agent/daemon/services/health_server.hpp"
+#include "agent/daemon/services/link_checker.hpp"
 #include "agent/daemon/services/node_checker.hpp"
 #include "agent/daemon/services/state_keeper.hpp"
 #include "agent/daemon/services/store_monitor.hpp"
@@ -118,12 +119,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
     snapshots_->drop_fetch();
     if (replicas_) replicas_->cancel_fetch();
   }
-  void carry_out(const agent::FetchReplicas& effect) {
-    replicas_->fetch(effect.at, effect.assignment);
-  }
-  void carry_out(const agent::KeepReplicas& effect) {
-    replicas_->replicate(effect.of, effect.secret);
-  }
+  void carry_out(const agent::FetchReplicas& e) { replicas_->fetch(e.at, e.assignment); }
+  void carry_out(const agent::KeepReplicas& e) { replicas_->replicate(e.of, e.secret); }
   void carry_out(const agent::RunNodeCheck&) { checker_.run(); }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
@@ -194,7 +191,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   }
   void open_replicas();
   void open_snapshots();
-  void serve_snapshots(const std::vector<std::string>& addresses);
+  void serve_peers(const std::vector<std::string>& addresses);
   void connect();
   std::optional<Endpoint> host_if_free(const std::vector<std::string>& addresses);
   void on_led_from(const Endpoint& place);
@@ -276,6 +273,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
                          event_recorder_->node_checked(why, took);
                          runner_->run(&agent::Agent::on_node_checked, why);
                        }};
+  LinkChecker link_checker_{loop_, config_, [this](const auto& r) { connection_->send(r); }};
   StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
   ProgressConsole progress_console_{loop_, config_, host_name_};
   const Instant begun_at_ = boot_now();
@@ -548,20 +546,22 @@ void AgentDaemon::Impl::open_snapshots() {
 }
 
 // Listens on the address that the coordinator sees; on all if others reach this node elsewhere.
-void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresses) {
+void AgentDaemon::Impl::serve_peers(const std::vector<std::string>& addresses) {
   const RendezvousConfig& rendezvous = config_.rendezvous;
-  if (!snapshots_ || rendezvous.max_nodes == 1 || addresses.empty()) return;
+  if (rendezvous.max_nodes == 1 || addresses.empty()) return;
   const bool is_known_by_it =
       rendezvous.local_addr.empty() &&
       (!is_loopback_host(addresses.front()) || is_loopback_host(rendezvous.endpoint.host));
-  core_->on_serving(snapshots_->serve(is_known_by_it ? addresses.front() : ""));
+  const std::string address = is_known_by_it ? addresses.front() : "";
+  if (snapshots_) core_->on_serving(snapshots_->serve(address));
+  core_->on_serving_links(link_checker_.serve(address), link_checker_.secret());
 }
 
 void AgentDaemon::Impl::connect() {
   open_reports();
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
-    serve_snapshots(addresses);
+    serve_peers(addresses);
     coordinator_peer_ = peer;
     runner_->run(&agent::Agent::on_connected, addresses, peer);
     if (faults_) faults_->on_connected();
@@ -613,6 +613,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   const auto* permit = std::get_if<control::FaultPermit>(&message);
   if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
   state_keeper_.on_message(message);
+  link_checker_.on_message(message);
   exclusion_hook_.on_message(message);
   reports_->on_message(message);
 }

@@ -41,6 +41,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   job_spec.max_node_losses = config.max_node_losses.value_or(-1);
   job_spec.restart_backoff = config.restart_backoff;
   job_spec.startup_failures = config.startup_failures;
+  job_spec.link_check_bytes = config.link_check_bytes;
   job_spec.exclude_after = config.exclude_after;
   job_spec.stops_on_repeat = config.stops_on_repeat;
   job_spec.stragglers = config.stragglers;

@@ -26,9 +26,7 @@ constexpr std::array<uint8_t, 2> kAes128GcmSha256{0x13, 0x01};
 // knows no X25519, as in FIPS mode.
 constexpr const char* kGroups[] = {"X25519:P-256", "P-256"};
 
-const char* name_of(TlsRole role) {
-  return role == TlsRole::Coordinator ? "coordinator" : "snapshots";
-}
+const char* name_of(TlsRole role) { return role == TlsRole::Coordinator ? "coordinator" : "agent"; }
 
 std::string identity_of(TlsRole role, const std::string& run_id) {
   return std::string(kLabel) + " " + name_of(role) + " " + run_id;

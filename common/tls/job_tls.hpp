@@ -21,7 +21,7 @@
 
 namespace cpprun {
 
-enum class TlsRole { Coordinator, Snapshots };  // of the server
+enum class TlsRole { Coordinator, Agent };  // of the server
 
 // By what the members of a job know each other: a secret, or files; never both.
 struct TlsCredentials {

@@ -207,6 +207,17 @@ Status read_node_check(const ParsedOptions& options, AgentConfig& config) {
   return {};
 }
 
+Status read_link_check(const ParsedOptions& options, AgentConfig& config) {
+  if (options.link_check < 0 || options.link_check > limits::kLinkCheckMiBMax) {
+    return bad_value(options.shown("link-check", options.link_check) +
+                     " is out of range\nhint: write a number of mebibytes from 1 to " +
+                     std::to_string(limits::kLinkCheckMiBMax) +
+                     ", for example 16, or 0 for no check");
+  }
+  config.link_check_bytes = options.link_check << 20;
+  return {};
+}
+
 // The folder may be missing: the first snapshot creates it.
 Status read_snapshot_dir(const ParsedOptions& options, const Environment& environment,
                          AgentConfig& config) {
@@ -314,6 +325,7 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   if (Status status = read_requeue(options, launch); !status) return status;
   if (Status status = read_exclusion(options, config); !status) return status;
   if (Status status = read_node_check(options, config); !status) return status;
+  if (Status status = read_link_check(options, config); !status) return status;
   if (Status status = read_exclude_hook(options, config); !status) return status;
   if (Status status = read_notify_url(options, environment, config); !status) return status;
   read_signals(options, launch);

@@ -228,6 +228,11 @@ constexpr OptionRow kTable[] = {
      "docs/how-to/bad-nodes.md"},
     {"node-check-timeout", &ParsedOptions::node_check_timeout, "SECONDS", "",
      "A check that takes longer has failed. Default: 30."},
+    {"link-check", &ParsedOptions::link_check, "MIB", "",
+     "Before each round, nodes exchange MIB mebibytes in pairs, so that a node whose network link "
+     "has failed is left out. 16 is a good value. Default: 0, no check.",
+     "job-wide, the first agent's value counts; a node without it is not checked; "
+     "docs/how-to/bad-nodes.md"},
     {"exclude-hook", &ParsedOptions::exclude_hook, "COMMAND", "",
      "Command to run when a host is excluded or taken in again, with \"exclude\" or \"readmit\", "
      "the host and the reason as its last words: passes the exclusion on to the scheduler.",

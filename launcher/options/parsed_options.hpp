@@ -63,6 +63,7 @@ struct ParsedOptions {
   double restart_backoff = 0;
   int64_t startup_failures = 0;
   int64_t exclude_after = 0;
+  int64_t link_check = 0;
   int64_t spares = 0;
   std::string node_check;
   double node_check_timeout = 30;

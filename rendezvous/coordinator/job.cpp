@@ -25,6 +25,7 @@ Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
       leases_(job_spec.lease, options_.leader_lease.has_value()),
       schedule_(job_spec),
       backoff_(job_spec.restart_backoff),
+      links_(job_spec.link_check_bytes),
       failures_(job_spec.startup_failures, job_spec.stops_on_repeat) {
   state_.term = options_.term;
   state_.needs_proof = options_.needs_proof;
@@ -152,6 +153,7 @@ void Job::readmit(Node& node, Effects& effects) {
 std::string Job::why_no_round() const {
   if (awaits_redirect()) return "its standby coordinator leads this job; waiting for the address";
   if (backoff_.is_on() && !has_too_few_ready()) return backoff_.text();
+  if (links_.are_running()) return "the network links of the nodes are checked (--link-check)";
   return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, pending_.size(), rivals());
 }
 
@@ -210,6 +212,8 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
     if (state_.round.is_member(incarnation)) state_.snapshots.mark_unusable(snapshots->unusable);
   } else if (const auto* check = std::get_if<control::NodeCheck>(&message)) {
     on_node_check(*node, *check, effects);
+  } else if (const auto* result = std::get_if<control::LinkResult>(&message)) {
+    links_.take(*node, *result);
   } else if (const auto* times = std::get_if<control::ComputeTimes>(&message)) {
     on_compute_times(*node, *times, effects);
   } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
@@ -427,7 +431,7 @@ Instant Job::next_deadline() const {
   const Instant recovery_end = recovery_ ? recovery_->next_deadline() : Instant::never();
   return std::min({leases_.next_deadline(), last_call_deadline(), growth_deadline(),
                    report_waiting_at_, recovery_end, redirect_wait_.next_deadline(),
-                   backoff_.next_deadline()});
+                   backoff_.next_deadline(), link_deadline()});
 }
 
 void Job::turn_unwanted_away(Effects& effects) {
@@ -646,6 +650,7 @@ void Job::request_stop(StopCause cause, const std::string& why, Effects& effects
 void Job::end_round(Instant now, Effects& effects) {
   phase_ = Phase::WaitingForNodes;
   report_waiting_at_ = now + options_.wait_reminder_interval;
+  links_.restart(nodes_);
   exclude_faulty_hosts(effects);
   backoff_.on_round_over(now, last_stop_.cause, nodes_.progress(), state_.past_failures);
   failures_.end_round(round(), state_.budgets, nodes_.progress(), state_.past_failures);
@@ -660,8 +665,10 @@ void Job::end_round(Instant now, Effects& effects) {
 }
 
 void Job::try_form(Instant now, Effects& effects) {
+  links_.retry_if_due(now, nodes_);
   if (has_too_few_ready() || is_shutting_down()) {
     schedule_.on_too_few_nodes();
+    links_.cancel();
     if (report_waiting_at_.is_never() && !nodes_.is_empty()) {
       report_waiting_at_ = now + options_.wait_reminder_interval;
     }
@@ -669,13 +676,11 @@ void Job::try_form(Instant now, Effects& effects) {
   }
   if (std::exchange(is_port_refused_, false)) effects.push_back(WantStorePort{options_.run_id});
   schedule_.on_enough_nodes(now);
-  if (!has_store_port()) return;  // on_store_port() follows
-  if (state_.standby.is_awaited(nodes_)) return;
-  if (is_exiting_ || (is_host_leaving_ && has_successor())) return;
-  if (awaits_redirect()) return;
-  const bool may_wait = state_.round.is_empty() && nodes_.ready_count() < state_.admin.max_nodes();
+  if (is_held_back()) return;
+  const bool may_wait = state_.round.is_empty() && !links_.are_running() &&
+                        nodes_.ready_count() < state_.admin.max_nodes();
   if (may_wait && now < last_call_deadline()) return;
-  if (backoff_.is_on()) return;
+  if (!have_links_passed(now, effects)) return;
   backoff_.on_round_formed(now);
   form(effects);
 }
@@ -782,13 +787,6 @@ bool Job::awaits_redirect() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
     return entry.second.is_connected() && entry.second.facts.knows_standby;
   });
-}
-
-bool Job::may_exit() const {
-  if (!is_host_leaving_ || phase_ != Phase::WaitingForNodes) return false;
-  const Node* standby = state_.standby.node(nodes_);
-  if (options_.leader_lease) return has_successor();
-  return standby != nullptr ? standby->is_connected() : is_exiting_;
 }
 
 }  // namespace cpprun

@@ -19,6 +19,7 @@
 #include "rendezvous/coordinator/effects.hpp"
 #include "rendezvous/coordinator/failure_record.hpp"
 #include "rendezvous/coordinator/fault_quota.hpp"
+#include "rendezvous/coordinator/hosts/link_checks.hpp"
 #include "rendezvous/coordinator/job_state.hpp"
 #include "rendezvous/coordinator/lease_tracker.hpp"
 #include "rendezvous/coordinator/node_table.hpp"
@@ -119,7 +120,12 @@ class Job {
   }
   // The node in this process leaves, no round runs, and this process serves the job by ending: its
   // standby leads the job then (R15), or a signal has asked this process to exit anyway.
-  bool may_exit() const;
+  bool may_exit() const {
+    if (!is_host_leaving_ || phase_ != Phase::WaitingForNodes) return false;
+    const Node* standby = state_.standby.node(nodes_);
+    if (options_.leader_lease) return has_successor();
+    return standby != nullptr ? standby->is_connected() : is_exiting_;
+  }
   // This coordinator has issued no worker lease and formed no round: the job may be led from
   // elsewhere (R17).
   bool can_be_redirected() const { return is_recovering() || is_new(); }
@@ -320,10 +326,32 @@ class Job {
   }
   Instant last_call_deadline() const {
     const bool is_waiting = phase_ == Phase::WaitingForNodes && state_.round.is_empty();
-    if (!is_waiting || awaits_redirect() || !has_store_port()) return Instant::never();
+    if (!is_waiting || awaits_redirect() || !has_store_port() || links_.are_running()) {
+      return Instant::never();
+    }
     return schedule_.last_call_deadline(static_cast<size_t>(nodes_.ready_count()));
   }
+  // There are enough nodes, but a round must not form yet. An event, or backoff_, ends that.
+  bool is_held_back() const {
+    const bool is_leaving = is_exiting_ || (is_host_leaving_ && has_successor());
+    return !has_store_port() || state_.standby.is_awaited(nodes_) || is_leaving ||
+           awaits_redirect() || backoff_.is_on();
+  }
+  Instant link_deadline() const {
+    const bool may_form = phase_ == Phase::WaitingForNodes && !is_held_back();
+    return may_form ? links_.next_deadline() : Instant::never();
+  }
   void try_form(Instant now, Effects& effects);
+  // Whether enough nodes are ready when their links have been checked.
+  bool have_links_passed(Instant now, Effects& effects) {
+    if (!links_.are_done(now, {nodes_, state_.hosts, state_.admin.max_nodes()}, effects)) {
+      return false;
+    }
+    apply_exclusions(effects);
+    if (!has_too_few_ready()) return true;
+    report_waiting_at_ = now;
+    return false;
+  }
   void form(Effects& effects);
   void begin_round(RoundNumber number) {
     phase_ = Phase::Running;
@@ -361,6 +389,7 @@ class Job {
   LeaseTracker leases_;
   RoundSchedule schedule_;
   RestartBackoff backoff_;
+  LinkChecks links_;
   FailureRecord failures_;
   RequestedStop requested_stop_;
   FaultQuota fault_quota_;            // of the job's fault plan

@@ -48,6 +48,7 @@ struct Node {
   Instant dead_at;                    // Liveness::Dead only
   WorkerStarts starts{};              // the newest report
   bool is_excluded = false;           // its host is
+  std::string link_failure{};         // why it failed --link-check; empty: it did not
   // The newest log lines for the dashboard, by local rank.
   std::map<int64_t, control::LogLines> lines{};
   std::vector<Duration> time_spent{};    // by GoodputPhase, as this node sees it; empty: no report
@@ -122,7 +123,8 @@ struct Node {
   }
   // The node may take part in the next round.
   bool is_ready() const {
-    return is_free() && !is_excluded && facts.node_check.state == control::CheckState::Passed;
+    return is_free() && !is_excluded && link_failure.empty() &&
+           facts.node_check.state == control::CheckState::Passed;
   }
 };
 

@@ -122,7 +122,8 @@ int64_t NodeTable::usable_count(const HostLedger& hosts) const {
   return std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
     const Node& node = entry.second;
     return node.liveness == Node::Liveness::Present && !node.is_draining() &&
-           !node.has_failed_check() && !hosts.is_excluded(node.id.name);
+           !node.has_failed_check() && node.link_failure.empty() &&
+           !hosts.is_excluded(node.id.name);
   });
 }
 

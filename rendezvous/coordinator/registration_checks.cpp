@@ -25,6 +25,8 @@ bool is_sane(const control::JobSpec& job_spec) {
          job_spec.max_nodes <= limits::kNodesPerJob && job_spec.expected_nodes >= 0 &&
          job_spec.expected_nodes <= limits::kNodesPerJob && job_spec.max_restarts >= 0 &&
          job_spec.startup_failures >= 0 && job_spec.exclude_after >= 0 &&
+         job_spec.link_check_bytes >= 0 &&
+         job_spec.link_check_bytes <= limits::kLinkCheckMiBMax << 20 &&
          job_spec.restart_backoff >= Duration{} &&
          job_spec.restart_backoff <= limits::kRestartBackoffMax &&
          job_spec.lease >= limits::kNodeLeaseMin && job_spec.heartbeat > Duration{} &&
@@ -75,7 +77,8 @@ bool is_sane(const control::Register& message) {
   return is_sane(message.job_spec) && message.round >= RoundNumber() && message.term >= Term() &&
          message.round <= RoundNumber(kNumberMax) && message.term <= Term(kNumberMax) &&
          is_port(message.reserved_port) && is_port(message.snapshot_port) &&
-         is_port(message.control_port) && message.fault_counts.size() <= limits::kFaultsPerPlan &&
+         is_port(message.control_port) && is_port(message.link_port) &&
+         is_short(message.link_secret) && message.fault_counts.size() <= limits::kFaultsPerPlan &&
          are_sane(message.snapshots) &&
          (!message.assignment || is_sane(*message.assignment, message)) &&
          (!message.decided || message.assignment) &&  // only members report an outcome

@@ -86,6 +86,10 @@ std::string why_left_out(const Node& node, const HostLedger& hosts) {
            "; cpprunctl readmit " + node.id.name + " takes it in again";
   }
   if (node.has_failed_check()) return "the node check failed: " + node.facts.node_check.why;
+  if (!node.link_failure.empty()) {
+    return "the network link of " + node.id.name +
+           " has failed its check, so it takes part in no round: " + node.link_failure;
+  }
   return "";
 }
 

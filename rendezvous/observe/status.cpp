@@ -98,6 +98,7 @@ json to_json(const Node& node, RoundNumber round, bool is_standby) {
           {"is_standby", is_standby},
           {"group_rank", json_or_null<json>(node.group_rank)},
           {"node_check", name_of(node.facts.node_check.state)},
+          {"link_check", node.link_failure.empty() ? "passed" : "failed"},
           {"pids", is_current ? json(node.processes.pids) : json::array()},
           {"log_dir", is_current ? node.processes.log_dir : ""},
           {"worker_starts", to_json(node.starts)}};

@@ -22,6 +22,14 @@ void make_plain(Message&) {}  // no text for people
 void make_plain(NodeCheck& message) {
   message.why = text::one_line(message.why, limits::kReasonBytes);
 }
+void make_plain(LinkResult& message) {
+  message.why = text::one_line(message.why, limits::kHostReasonBytes);
+  message.bytes = std::max<int64_t>(0, message.bytes);
+}
+void make_plain(CheckLink& message) {
+  message.peer.address = name(message.peer.address);
+  message.bytes = std::clamp<int64_t>(message.bytes, 0, limits::kLinkCheckMiBMax << 20);
+}
 void make_plain(HostRecords& message) {
   for (HostRecord& record : message.hosts) {
     record.host = text::one_line(record.host, limits::kHostNameBytes);

@@ -1,16 +1,19 @@
-// Arbitrary bytes as every message between agents that transfer snapshots and shards: rejected, or
-// the same after writing and reading it again.
+// Arbitrary bytes as every message between agents that transfer snapshots and shards or check their
+// link: rejected, or the same after writing and reading it again.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "rendezvous/protocol/transfer/link_protocol.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 
 namespace {
 
+namespace links = cpprun::link_protocol;
 namespace replicas = cpprun::replica_protocol;
 namespace snapshots = cpprun::snapshot_protocol;
+using links::encode;
 using replicas::encode;
 using snapshots::encode;
 
@@ -33,6 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check(text, [](std::string_view said) { return snapshots::decode_request(line_of(said)); });
   check(text, [](std::string_view said) { return snapshots::decode_answer(line_of(said)); });
+  check(text, [](std::string_view said) { return links::decode_request(line_of(said)); });
   check(text, [](std::string_view said) { return replicas::decode_request(line_of(said)); });
   check(text, [](std::string_view said) { return replicas::decode_shards(said); });
   return 0;

@@ -236,8 +236,8 @@ def test_strangers_are_refused(cluster, secret, why):
     if why == 'identity':
         peer = OpenSslClient.with_psk(job.port, key, 'Client_identity')
     elif why == 'role':
-        peer = OpenSslClient.with_psk(job.port, psk_of(SECRET, 'snapshots', job.run_id),
-                                      identity_of('snapshots', job.run_id))
+        peer = OpenSslClient.with_psk(job.port, psk_of(SECRET, 'agent', job.run_id),
+                                      identity_of('agent', job.run_id))
     elif why == 'key':
         peer = OpenSslClient.with_psk(job.port, '00' * 32, identity)
     else:

@@ -101,7 +101,7 @@ Result<PeerSocket> PeerSocket::connect(const std::string& host, uint16_t port, D
     last = trouble_of_errno();
     if (error != 0) continue;
     if (tls == nullptr) return made;
-    Status secured = made.secure(tls->connect(TlsRole::Snapshots), limit);
+    Status secured = made.secure(tls->connect(TlsRole::Agent), limit);
     if (secured) return made;
     last = secured.error();
   }

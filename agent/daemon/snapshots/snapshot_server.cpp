@@ -1,11 +1,8 @@
 #include "agent/daemon/snapshots/snapshot_server.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -15,10 +12,7 @@
 #include "common/limits/server.hpp"
 #include "common/limits/snapshots.hpp"
 #include "common/log/log.hpp"
-#include "common/loop/loop_poster.hpp"
 #include "common/machine/clock.hpp"
-#include "common/machine/sockets.hpp"
-#include "common/thread/detached_thread.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 
@@ -28,27 +22,6 @@ namespace {
 using snapshot_files::FoundSnapshot;
 using snapshot_protocol::Answer;
 using snapshot_protocol::Request;
-
-constexpr int kBacklog = 256;
-
-// Compares in constant time for secrets of equal length.
-bool are_same(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) return false;
-  unsigned char difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
-  }
-  return difference == 0;
-}
-
-// At a free port; on all interfaces without an address.
-UniqueFd listen_on(const std::string& address) {
-  const std::optional<SocketAddress> place = tcp_address(address, 0);
-  UniqueFd socket = place ? bind_tcp(*place) : UniqueFd();
-  if (address.empty()) socket = bind_all(0);
-  const bool is_listening = socket.is_open() && ::listen(socket.get(), kBacklog) == 0;
-  return is_listening ? std::move(socket) : UniqueFd();
-}
 
 // Opens a regular file of exactly this size; does not follow links.
 UniqueFd open_exactly(const std::string& path, uint64_t bytes) {
@@ -61,66 +34,14 @@ UniqueFd open_exactly(const std::string& path, uint64_t bytes) {
 
 }  // namespace
 
-class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
+class SnapshotServer::Impl {
  public:
-  Impl(std::string dir, UniqueFd listener, ShardArenas shards, std::shared_ptr<const JobTls> tls)
-      : dir_(std::move(dir)),
-        shards_(std::move(shards)),
-        tls_(std::move(tls)),
-        listener_(std::move(listener)),
-        port_(local_port(listener_.get())) {}
-
-  Status start() {
-    return start_detached_thread([self = shared_from_this()] { self->accept_all(); });
-  }
-  void stop() { cancel_token_->stop(); }
-  uint16_t port() const { return port_; }
+  Impl(std::string dir, ShardArenas shards, std::shared_ptr<const JobTls> tls)
+      : dir_(std::move(dir)), shards_(std::move(shards)), tls_(std::move(tls)) {}
 
   void allow(const std::string& secret) {
     const std::lock_guard lock(mutex_);
     secret_ = secret;
-  }
-
- private:
-  struct PeerState {
-    bool is_served = false;
-    std::optional<FoundSnapshot> snapshot;  // the last requested snapshot
-  };
-
-  void accept_all() {
-    std::array<pollfd, 2> both{
-        {{listener_.get(), POLLIN, 0}, {cancel_token_->descriptor(), POLLIN, 0}}};
-    for (;;) {
-      if (::poll(both.data(), both.size(), -1) < 0) continue;
-      if (both[1].revents != 0) return;
-      UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (socket.is_open()) {
-        take(PeerSocket(std::move(socket), cancel_token_));
-      } else if (cancel_token_->wait(limits::kAcceptPause)) {  // perhaps out of descriptors: retry
-        return;
-      }
-    }
-  }
-
-  void take(PeerSocket peer) {
-    if (!enter(connections_, limits::kSnapshotConnections)) return;
-    auto shared = std::make_shared<PeerSocket>(std::move(peer));  // std::function must be copyable
-    const Status ok = start_detached_thread([self = shared_from_this(), shared] {
-      self->serve_guarded(*shared);
-      self->leave(self->connections_);
-    });
-    if (!ok) leave(connections_);
-  }
-
-  bool enter(size_t& count, size_t most) {
-    const std::lock_guard lock(mutex_);
-    if (count >= most) return false;
-    ++count;
-    return true;
-  }
-  void leave(size_t& count) {
-    const std::lock_guard lock(mutex_);
-    --count;
   }
 
   // A lack of memory costs this peer, and no place of later ones.
@@ -131,13 +52,29 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     } catch (const std::exception& error) {
       log::warning(std::string("serving snapshots to another node failed: ") + error.what());
     }
-    if (state.is_served) leave(served_);
+    if (state.is_served) leave();
+  }
+
+ private:
+  struct PeerState {
+    bool is_served = false;
+    std::optional<FoundSnapshot> snapshot;  // the last requested snapshot
+  };
+
+  bool enter() {
+    const std::lock_guard lock(mutex_);
+    if (served_ >= limits::kSnapshotPeers) return false;
+    ++served_;
+    return true;
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    --served_;
   }
 
   void serve(PeerSocket& peer, PeerState& state) {
     if (tls_) {
-      const Status ok =
-          peer.secure(tls_->accept(TlsRole::Snapshots), limits::kSnapshotRequestTimeout);
+      const Status ok = peer.secure(tls_->accept(TlsRole::Agent), limits::kSnapshotRequestTimeout);
       if (!ok) return report_refused(ok.error().text);
     }
     for (;;) {
@@ -169,7 +106,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
 
   bool is_secret(const std::string& secret) {
     const std::lock_guard lock(mutex_);
-    return !secret_.empty() && are_same(secret, secret_);
+    return !secret_.empty() && are_same_secret(secret, secret_);
   }
 
   static bool send(PeerSocket& peer, const std::string& bytes) {
@@ -187,7 +124,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   // On false the peer has received the reason.
   bool admit(PeerSocket& peer, const std::string& secret, PeerState& state) {
     if (!is_secret(secret)) return refuse(peer, Answer::Kind::Secret, "");
-    if (!state.is_served) state.is_served = enter(served_, limits::kSnapshotPeers);
+    if (!state.is_served) state.is_served = enter();
     return state.is_served || refuse(peer, Answer::Kind::Busy, "");
   }
 
@@ -245,13 +182,8 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   const std::string dir_;
   const ShardArenas shards_;
   const std::shared_ptr<const JobTls> tls_;
-  const UniqueFd listener_;
-  const uint16_t port_;
-  // Shared with the sockets of all threads.
-  const std::shared_ptr<CancelToken> cancel_token_ = std::make_shared<CancelToken>();
   std::mutex mutex_;
   std::string secret_;
-  size_t connections_ = 0;
   size_t served_ = 0;  // connections that have sent the secret
   std::optional<Instant> refused_at_;
 };
@@ -260,20 +192,21 @@ Result<std::unique_ptr<SnapshotServer>> SnapshotServer::start(const std::string&
                                                               const std::string& address,
                                                               ShardArenas shards,
                                                               std::shared_ptr<const JobTls> tls) {
-  UniqueFd listener = listen_on(address);
-  if (!listener.is_open()) {
-    return Error{ErrorKind::System, "no port could be opened on " +
-                                        (address.empty() ? "this machine" : address) +
-                                        " from which other nodes could fetch snapshots"};
+  auto impl = std::make_shared<Impl>(dir, std::move(shards), std::move(tls));
+  Result<std::unique_ptr<PeerListener>> listener =
+      PeerListener::start(address, limits::kSnapshotConnections,
+                          [impl](PeerSocket& peer) { impl->serve_guarded(peer); });
+  if (!listener) {
+    return Error{listener.error().kind,
+                 "snapshots can't be served to other nodes: " + listener.error().text};
   }
-  auto impl = std::make_shared<Impl>(dir, std::move(listener), std::move(shards), std::move(tls));
-  if (Status ok = impl->start(); !ok) return ok.error();
-  return std::unique_ptr<SnapshotServer>(new SnapshotServer(std::move(impl)));
+  return std::unique_ptr<SnapshotServer>(new SnapshotServer(std::move(impl), std::move(*listener)));
 }
 
-SnapshotServer::SnapshotServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-SnapshotServer::~SnapshotServer() { impl_->stop(); }
-uint16_t SnapshotServer::port() const { return impl_->port(); }
+SnapshotServer::SnapshotServer(std::shared_ptr<Impl> impl, std::unique_ptr<PeerListener> listener)
+    : impl_(std::move(impl)), listener_(std::move(listener)) {}
+SnapshotServer::~SnapshotServer() = default;
+uint16_t SnapshotServer::port() const { return listener_->port(); }
 void SnapshotServer::allow(const std::string& secret) { impl_->allow(secret); }
 
 }  // namespace cpprun

@@ -2,14 +2,14 @@
 // --snapshot-replicas the shards in memory. Read-only. A peer must send the round's secret, and
 // gets only the manifest and the files that it names.
 //
-// One thread accepts, and one thread per peer serves, because reading a disk may block. The
-// destructor stops the threads but does not wait for them, because a disk may hang.
+// Threads: those of a PeerListener.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "agent/daemon/snapshots/peer_listener.hpp"
 #include "agent/daemon/snapshots/shards.hpp"
 #include "common/result.hpp"
 
@@ -34,8 +34,9 @@ class SnapshotServer {
 
  private:
   class Impl;
-  explicit SnapshotServer(std::shared_ptr<Impl> impl);
-  std::shared_ptr<Impl> impl_;  // shared with its threads
+  SnapshotServer(std::shared_ptr<Impl> impl, std::unique_ptr<PeerListener> listener);
+  std::shared_ptr<Impl> impl_;  // shared with the listener's threads
+  std::unique_ptr<PeerListener> listener_;
 };
 
 }  // namespace cpprun

@@ -168,6 +168,11 @@ std::vector<std::string> cells_of(const JobRow& job) {
           duration_text(to_seconds(job.up))};
 }
 
+std::string state_text(const JobNode& node) {
+  if (node.node_check == "failed") return "check failed";
+  return node.link_check == "failed" ? "link failed" : node.state;
+}
+
 }  // namespace
 
 std::string ps_text(const std::vector<LocalJob>& jobs, bool has_color) {
@@ -250,7 +255,7 @@ std::string hosts_text(const std::string& run_id, const JobStatus& job) {
   std::set<std::string> shown;
   for (const JobNode& node : job.nodes) {
     if (!shown.insert(node.name).second) continue;
-    rows.emplace_back(node.name, node.node_check == "failed" ? "check failed" : node.state);
+    rows.emplace_back(node.name, state_text(node));
   }
   for (const JobHost& host : job.hosts) {
     if (!shown.insert(host.host).second) continue;

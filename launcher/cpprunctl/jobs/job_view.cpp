@@ -66,8 +66,9 @@ admin::WorkerView worker_of(const Json& json) {
 }
 
 JobNode node_of(const Json& json) {
-  return {text(json, "name"),   node_state_text(text(json, "state")), text(json, "address"),
-          whole(json, "nproc"), number(json, "group_rank"),           text(json, "node_check")};
+  return {text(json, "name"),      node_state_text(text(json, "state")), text(json, "address"),
+          whole(json, "nproc"),    number(json, "group_rank"),           text(json, "node_check"),
+          text(json, "link_check")};
 }
 
 JobHost host_of(const Json& json) {

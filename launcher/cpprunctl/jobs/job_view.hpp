@@ -23,6 +23,7 @@ struct JobNode {
   int64_t nproc = 0;
   std::optional<int64_t> group_rank{};
   std::string node_check{};  // "passed", "pending", "failed"
+  std::string link_check{};  // "passed", "failed"
 };
 // A host with faults, or an excluded one.
 struct JobHost {

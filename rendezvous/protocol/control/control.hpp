@@ -57,6 +57,7 @@ struct JobSpec {
   Duration heartbeat{};
   Duration lease{};
   int64_t startup_failures = 0;  // this many in a row end the job; 0: never
+  int64_t link_check_bytes = 0;  // that each node of a pair sends before a round; 0: no check
   int64_t exclude_after = 0;     // faults of a host that exclude it; 0: never
   bool stops_on_repeat = false;  // a failure that a restart cannot heal ends the job
   int64_t max_hangs = -1;        // restarts after hangs; negative: as many as max_restarts
@@ -254,6 +255,10 @@ struct Register {
   NodeCheck node_check{};
   bool knows_slow_ranks = false;  // understands SlowRank
   bool reads_log_files = false;   // answers LogRequest
+  // With --link-check: where other nodes of the job check their link to this one, and what they
+  // must send. 0: the node checks no links.
+  int64_t link_port = 0;
+  std::string link_secret{};
 };
 
 struct Ping {
@@ -303,6 +308,13 @@ struct Snapshots {
   // Id of the snapshot from which this round resumed, if the workers could not use it; no later
   // round resumes from it. Empty: it was good.
   std::string unusable{};
+};
+// The answer to CheckLink.
+struct LinkResult {
+  int64_t number = 0;  // of the CheckLink
+  std::string why;     // why the link has failed, for people; empty: it has passed
+  int64_t bytes = 0;   // both directions together
+  Duration took{};
 };
 struct Ack {
   bool is_success = false;
@@ -423,10 +435,11 @@ struct LogReply {
   std::vector<LogPart> parts{};
 };
 
-using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
-                                  Draining, Snapshots, FaultPermitRequest, AdminCommand, AdminHello,
-                                  AdminRequest, Progress, LogLines, AnnounceLeader, TimeSpent,
-                                  NodeCheck, ComputeTimes, WorkerProcesses, LogRequest, LogReply>;
+using AgentMessage =
+    std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack, Draining,
+                 Snapshots, FaultPermitRequest, AdminCommand, AdminHello, AdminRequest, Progress,
+                 LogLines, AnnounceLeader, TimeSpent, NodeCheck, ComputeTimes, WorkerProcesses,
+                 LogRequest, LogReply, LinkResult>;
 
 // ---------------------------------------------------------------- coordinator to agent
 
@@ -523,10 +536,19 @@ struct SlowRank {
   std::string action{};    // what the coordinator does about it; empty: nothing
 };
 
+// Exchange data with another agent of the job, and report how it went. Sent to agents whose
+// registration had a link port, before a round.
+struct CheckLink {
+  int64_t number = 0;
+  PeerAddress peer;
+  std::string secret;  // of the peer
+  int64_t bytes = 0;   // that each of the two sends
+};
+
 using CoordinatorMessage =
     std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop, JobResult, Bye, FaultPermit,
                  AdminReply, ShutdownRequest, Challenge, Watch, LogTailRequest, Redirect,
-                 HostRecords, SlowRank, LogRequest, LogReply>;
+                 HostRecords, SlowRank, LogRequest, LogReply, CheckLink>;
 
 // The input of the MAC in a tool's first LogRequest: the nonce of its Challenge, and the run id.
 inline std::string log_request_mac_input(const std::string& nonce, const std::string& run_id) {

@@ -37,6 +37,7 @@ void fields(auto&& v, JobSpec& m) {
   v("heartbeat_ns", m.heartbeat);
   v("node_lease_ns", m.lease);
   v("startup_failures", m.startup_failures);
+  v("link_check_bytes", m.link_check_bytes);
   v("exclude_after", m.exclude_after);
   v("stops_on_repeat", m.stops_on_repeat);
   v("max_hangs", m.max_hangs);
@@ -170,6 +171,8 @@ void fields(auto&& v, Register& m) {
   v("node_check", m.node_check);
   v("knows_slow_ranks", m.knows_slow_ranks);
   v("reads_log_files", m.reads_log_files);
+  v("link_port", m.link_port);
+  v("link_secret", m.link_secret);
 }
 void fields(auto&& v, Ping& m) { v("seq", m.seq); }
 void fields(auto&& v, WorkerStarts& m) {
@@ -360,6 +363,18 @@ void fields(auto&& v, SlowRank& m) {
   v("median_us", m.median_us);
   v("action", m.action);
 }
+void fields(auto&& v, CheckLink& m) {
+  v("number", m.number);
+  v("peer", m.peer);
+  v("secret", m.secret);
+  v("bytes", m.bytes);
+}
+void fields(auto&& v, LinkResult& m) {
+  v("number", m.number);
+  v("why", m.why);
+  v("bytes", m.bytes);
+  v("took_ns", m.took);
+}
 void fields(auto&& v, LogTailRequest& m) {
   v("local_rank", m.local_rank);
   v("lasts_ns", m.lasts);
@@ -490,6 +505,8 @@ inline const char* name_of(const TimeSpent&) { return "time_spent"; }
 inline const char* name_of(const ComputeTimes&) { return "compute_times"; }
 inline const char* name_of(const WorkerProcesses&) { return "worker_processes"; }
 inline const char* name_of(const SlowRank&) { return "slow_rank"; }
+inline const char* name_of(const CheckLink&) { return "check_link"; }
+inline const char* name_of(const LinkResult&) { return "link_result"; }
 inline const char* name_of(const LogTailRequest&) { return "log_tail_request"; }
 inline const char* name_of(const LogLines&) { return "log_lines"; }
 inline const char* name_of(const LogRequest&) { return "log_request"; }

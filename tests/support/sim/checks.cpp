@@ -194,6 +194,12 @@ void Checks::check_places(const Job& led, Incarnation to) {
   const std::string& host = node->second.id.name;
   require(!led.hosts().is_excluded(host), "excluded: " + host + " is placed in a round");
   require(!node->second.has_failed_check(), "excluded: " + host + " has failed its check");
+  require(node->second.link_failure.empty(), "links: " + host + " is placed in a round");
+  for (const auto& [incarnation, each] : led.nodes()) {
+    const bool is_suspected = !each.link_failure.empty();
+    require(!is_suspected || are_links_mended_ || bad_links_.contains(each.facts.link_port),
+            "links: the link of " + each.id.name + " is good, and it is left out");
+  }
 }
 
 // The exclusion of a host takes back what its failure was charged. A failed start of a program is

@@ -68,6 +68,11 @@ class Checks {
   void on_heard(Term coordinator, Term term, Incarnation from,
                 const control::AgentMessage& message);
 
+  // The link of the node with this link port is bad, so it may be left out.
+  void note_bad_link(int64_t port) { bad_links_.insert(port); }
+  // A link may have failed before and pass now, as if it were the other node's fault.
+  void note_links_mended() { are_links_mended_ = true; }
+
   int64_t rounds_formed() const { return rounds_formed_; }
 
  private:
@@ -130,6 +135,8 @@ class Checks {
   std::map<Incarnation, int64_t> nproc_;
   std::set<std::pair<Incarnation, RoundNumber>> unreported_failure_;  // failures that agents know
   std::set<RoundName> formed_in_call_;                                // in the current call
+  bool are_links_mended_ = false;
+  std::set<int64_t> bad_links_;  // by link port
   int64_t rounds_formed_ = 0;
   std::vector<std::string> broken_;
 };

@@ -92,6 +92,8 @@ Node& Cluster::add_node(NewNode wanted) {
   auto number = nodes_.size() + 1;
   std::string name = wanted.name.empty() ? "n" + std::to_string(number) : wanted.name;
   spec.agent = agent_options(NodeId{name, Incarnation(number)});
+  const bool has_links = options_.job_spec.link_check_bytes > 0;
+  spec.agent.facts.link_port = has_links ? static_cast<int64_t>(number) : 0;
   if (wanted.change) wanted.change(spec.agent);
   spec.is_own = options_.is_first_embedded && number == 1 && !options_.has_etcd;
   spec.has_control_port = options_.has_control_ports || options_.has_etcd;

@@ -49,6 +49,9 @@ class Cluster {
   // The behaviour of a node's workers in a round; nullptr: run forever.
   using Plan = std::function<SpawnPlan(const Node&, const control::RankAssignment&)>;
   void set_plan(Plan plan) { context_.plan = std::move(plan); }
+  void set_link_plan(std::function<LinkPlan(const Node&, int64_t peer_port)> plan) {
+    context_.plan_link = std::move(plan);
+  }
   void set_fetch_plan(std::function<FetchPlan()> plan) { context_.plan_fetch = std::move(plan); }
   void when_workers_change(std::function<void()> then) {
     context_.on_workers_changed = std::move(then);

@@ -257,9 +257,7 @@ void Node::take_messages(ConnectionId connection) {
     look_at_message(*message);
     run_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
     const bool has_followed = place && connection_ == connection && client_.target() != *place;
-    if (has_followed) {
-      context_.checks.require(false, "R17: " + label() + " follows to one of an older epoch");
-    }
+    context_.checks.require(!has_followed, "R17: " + label() + " follows to one of an older epoch");
   }
 }
 
@@ -269,6 +267,7 @@ void Node::look_at_message(const control::CoordinatorMessage& message) {
   }
   if (std::holds_alternative<control::Redirect>(message) && is_blank()) term_ = Term();
   if (std::holds_alternative<control::JobResult>(message)) knows_outcome_ = true;
+  if (const auto* check = std::get_if<control::CheckLink>(&message)) check_link(*check);
   const auto* assignment = std::get_if<control::RankAssignment>(&message);
   if (assignment != nullptr && assignment->term >= term_)
     told_ = RoundName{assignment->term, assignment->round};

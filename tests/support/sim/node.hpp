@@ -170,6 +170,14 @@ class Node final : public Program {
   void leave_election(const agent::Finish& finish);
   void take_messages(ConnectionId connection);
   void look_at_message(const control::CoordinatorMessage& message);
+  void check_link(const control::CheckLink& check) {
+    const LinkPlan plan = context_.plan_link(*this, check.peer.port);
+    const control::LinkResult result{check.number, plan.fails ? "no answer" : "", 2 * check.bytes,
+                                     plan.takes};
+    context_.event_queue.in(plan.takes, [this, result] {
+      when_awake([this, result] { carry_out(agent::SendMessage{result}); });
+    });
+  }
   bool is_blank() const { return told_.round == RoundNumber(); }
   void judge_move(ConnectionId connection, const control::CoordinatorMessage& message);
   bool must_stay(const control::CoordinatorMessage& message) const {

@@ -41,6 +41,12 @@ struct FetchPlan {
   bool is_damaged = false;
 };
 
+// The result of a check of the link between two agents.
+struct LinkPlan {
+  Duration takes = std::chrono::milliseconds(200);
+  bool fails = false;
+};
+
 class Node;
 class Etcd;
 
@@ -56,6 +62,7 @@ struct SimContext {
   std::function<FetchPlan()> plan_fetch;
   Prng snapshot_prng;    // separate, so that jobs without snapshots draw the same numbers
   Etcd* etcd = nullptr;  // the jobs' arbiter (R18); null: coordinators at an endpoint, and standbys
+  std::function<LinkPlan(const Node&, int64_t peer_port)> plan_link{};  // with --link-check
 };
 
 }  // namespace cpprun::sim

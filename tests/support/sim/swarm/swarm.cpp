@@ -27,6 +27,8 @@ class SwarmRun {
       return workers_of(node, assignment);
     });
     cluster_.set_fetch_plan([this] { return a_fetch(); });
+    cluster_.set_link_plan(
+        [this](const Node& node, int64_t peer_port) { return a_link(node, peer_port); });
   }
 
   SwarmResult run(const std::function<void(const std::string&)>& sink) {
@@ -42,6 +44,7 @@ class SwarmRun {
     ImpostorFaults impostors(cluster_, plan_.impostors, prng_.child(8), faults_end_);
     impostors.plan();
     cluster_.run_until(faults_end_);
+    cluster_.checks().note_links_mended();
     heal();
     judge_liveness();
     const bool keeps_limits = cluster_.network().most_waiting_bytes() <= kUnreadMax;
@@ -80,6 +83,22 @@ class SwarmRun {
     made.fails = snapshot_dice_.chance(plan_.faults.fetch_fails);
     made.is_damaged = snapshot_dice_.chance(0.5);
     return made;
+  }
+
+  // A node's link is bad or good until the faults end.
+  LinkPlan a_link(const Node& node, int64_t peer_port) {
+    LinkPlan made;
+    made.takes = 1ms + link_dice_.up_to(500ms);
+    const int64_t own_port = node.spec().agent.facts.link_port;
+    const bool fails = has_bad_link(own_port) || has_bad_link(peer_port);
+    made.fails = are_faults_on() && fails;
+    return made;
+  }
+  bool has_bad_link(int64_t port) {
+    Prng dice = bad_links_.child(static_cast<uint64_t>(port));
+    const bool is_bad = dice.chance(plan_.faults.bad_links);
+    if (is_bad) cluster_.checks().note_bad_link(port);
+    return is_bad;
   }
 
   WorkerBehavior a_worker() {
@@ -354,7 +373,11 @@ class SwarmRun {
     Duration one_round = o.stop_grace + limits::kKillDuration + limits::kDeathGrace;
     if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillTimeout;
     if (o.has_etcd) one_round += o.job_spec.lease + 4s;  // who led last, and who would have next
-    const Duration delay = restart_delay(o.job_spec.restart_backoff, INT64_MAX);
+    Duration delay = restart_delay(o.job_spec.restart_backoff, INT64_MAX);
+    if (o.job_spec.link_check_bytes > 0) {
+      delay += limits::kNodeCheckRetryInterval +
+               3 * (limits::kLinkCheckTimeout + limits::kLinkCheckReplyWait);
+    }
     return reconnect + 2 * (o.job_spec.lease + one_round) + o.job_spec.scale_up_interval + 4s +
            delay;
   }
@@ -465,6 +488,8 @@ class SwarmRun {
   Prng stuck_dice_ = prng_.child(8);
   Prng exclusion_dice_ = prng_.child(9);
   Prng regroup_dice_ = prng_.child(10);
+  Prng link_dice_ = prng_.child(11);
+  const Prng bad_links_ = prng_.child(12);
   Instant faults_end_;
 };
 

@@ -30,6 +30,7 @@ struct FaultRates {
   double spawn_fails = 0;  // probability for each node in each round
   double worker_saves = 0;
   double worker_regroups = 0;
+  double bad_links = 0;  // share of the nodes, until the faults end
   double fetch_fails = 0;
   double worker_is_late = 0;      // probability for each worker in each round
   double resume_is_unusable = 0;  // probability for each node in each round

@@ -123,6 +123,15 @@ void draw_exclusion(Prng prng, Size size, SwarmPlan& plan) {
 }
 
 // Likewise.
+constexpr uint64_t kLinks = 4817;
+
+void draw_links(Prng prng, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || prng.chance(0.8)) return;
+  plan.cluster.job_spec.link_check_bytes = 16 << 20;
+  plan.faults.bad_links = 0.6 * prng.share();
+}
+
+// Likewise.
 constexpr uint64_t kBudgets = 26609;
 
 void draw_budgets(Prng prng, Size size, SwarmPlan& plan) {
@@ -191,6 +200,7 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   draw_coordinators(prng.child(4), size, plan);
   draw_orders(prng.child(5), size, plan);
   draw_exclusion(Prng(seed).child(kExclusions), size, plan);
+  draw_links(Prng(seed).child(kLinks), size, plan);
   draw_budgets(Prng(seed).child(kBudgets), size, plan);
   if (!is_elected) {
     draw_extras(Prng(seed).child(kExtras), size, plan);
@@ -216,6 +226,7 @@ std::string SwarmPlan::text() const {
       " max-restarts=" + std::to_string(job_spec.max_restarts) +
       (job_spec.exclude_after > 0 ? " exclude-after=" + std::to_string(job_spec.exclude_after)
                                   : "") +
+      (job_spec.link_check_bytes > 0 ? " link-check" : "") +
       (job_spec.max_node_losses >= 0
            ? " max-node-losses=" + std::to_string(job_spec.max_node_losses)
            : "") +
@@ -242,6 +253,7 @@ std::string SwarmPlan::text() const {
   append(text, " %s=%.3f", "spawn-fails", faults.spawn_fails);
   append(text, " %s=%.3f", "outlive-kill", faults.worker_outlives_kill);
   append(text, " %s=%.3f", "save", faults.worker_saves);
+  if (faults.bad_links > 0) append(text, " %s=%.3f", "bad-links", faults.bad_links);
   if (faults.worker_regroups > 0) append(text, " %s=%.3f", "regroup", faults.worker_regroups);
   if (faults.worker_is_late > 0) {
     append(text, " %s=%.3f", "late", faults.worker_is_late);

@@ -94,7 +94,7 @@ TEST(JobTls, AnotherSecretIsRefusedOnBothSides) {
 // What is sent to one kind of server means nothing to another.
 TEST(JobTls, RolesHaveKeysOfTheirOwn) {
   const auto client = tls_of(kOurs)->connect(TlsRole::Coordinator);
-  const auto server = tls_of(kOurs)->accept(TlsRole::Snapshots);
+  const auto server = tls_of(kOurs)->accept(TlsRole::Agent);
   shake_hands(*client, *server);
   EXPECT_EQ(client->state(), State::Failed);
   EXPECT_EQ(server->state(), State::Failed);

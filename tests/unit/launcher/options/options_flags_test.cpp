@@ -87,6 +87,7 @@ std::vector<FlagCase> node_cases() {
            "2.5",
            [](auto& c) { return c.node_check.timeout == seconds(2.5); },
            {"--node-check=x"}},
+          {"link-check", "16", [](auto& c) { return c.link_check_bytes == 16 << 20; }},
           {"max-hangs", "2", [](auto& c) { return c.max_hangs == 2; }},
           {"max-node-losses", "0", [](auto& c) { return c.max_node_losses == 0; }},
           {"restart-backoff", "1.5", [](auto& c) { return c.restart_backoff == seconds(1.5); }},

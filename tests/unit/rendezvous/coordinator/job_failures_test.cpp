@@ -296,7 +296,7 @@ TEST_F(Failures, AReportedOutcomeMayFillAFrame) {
   control::Register& facts = player("b").facts;
   facts.term = assignment.term;
   facts.assignment = assignment;
-  facts.decided = control::JobResult{false, std::string(16'000, 'v')};
+  facts.decided = control::JobResult{false, std::string(15'000, 'v')};
   facts.decided->root_cause = RootCause{"n", wordy(WorkerExit{}), "w"};
   returns("b", control::ReportedPhase::Stopped, 3);
   player("a").facts.term = assignment.term;
