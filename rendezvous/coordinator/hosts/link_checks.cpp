@@ -166,7 +166,8 @@ void LinkChecks::conclude(const JobView& job, Effects& effects) {
       const auto partner = second.find(suspect.partner);
       const bool is_pair = partner != second.end() && partner->second == Quality::Good;
       const bool has_failed = suspect.quality == Quality::Failed;
-      if (has_failed && is_pair && pair.from < suspect.partner) part(*node, suspect, job, effects);
+      if (has_failed && is_pair && pair.from < suspect.partner)
+        separate(*node, suspect, job, effects);
       continue;
     }
     const std::string what = suspect.why + "; " + why(pair, again, job.nodes);
@@ -182,7 +183,8 @@ void LinkChecks::conclude(const JobView& job, Effects& effects) {
 
 // Two nodes that do not reach each other, and reach others: only one of both can take part, if
 // there are enough nodes.
-void LinkChecks::part(Node& node, const Suspect& suspect, const JobView& job, Effects& effects) {
+void LinkChecks::separate(Node& node, const Suspect& suspect, const JobView& job,
+                          Effects& effects) {
   log_warning(effects, "link_check", "both nodes reach others, but not each other: " + suspect.why);
   const bool has_spare = job.nodes.ready_count() > job.max_nodes;
   if (has_spare) leave_out(node, suspect.why, job, effects);
@@ -192,10 +194,13 @@ void LinkChecks::leave_out(Node& node, const std::string& why, const JobView& jo
                            Effects& effects) {
   node.link_failure = why;
   job.nodes.update_ready(node);
-  if (!failed_.insert(node.id.incarnation).second) return;
+  if (!failed_.insert(node.id.incarnation).second) return;  // counted and reported already
+  const std::string& name = node.id.name;
   log_warning(effects, "link_check",
-              "the network link of " + node.id.name + " has failed its check: " + why);
-  job.hosts.count(node.id.name, HostFault::FailedCheck, "network link: " + why);
+              "the network link of " + name + " has failed its check: " + why);
+  if (job.hosts.count(name, HostFault::FailedCheck, "network link: " + why)) {
+    log_warning(effects, "host_excluded", name + " is excluded: " + job.hosts.find(name)->reason);
+  }
 }
 
 void LinkChecks::end(Instant now, const NodeTable& nodes) {

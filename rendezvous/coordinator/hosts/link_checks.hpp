@@ -78,7 +78,7 @@ class LinkChecks {
   // Returns the pairs of the second stage; none: nothing is left to find out.
   std::vector<Pair> isolate(const NodeTable& nodes, Effects& effects);
   void conclude(const JobView& job, Effects& effects);
-  void part(Node& node, const Suspect& suspect, const JobView& job, Effects& effects);
+  void separate(Node& node, const Suspect& suspect, const JobView& job, Effects& effects);
   void leave_out(Node& node, const std::string& why, const JobView& job, Effects& effects);
   void end(Instant now, const NodeTable& nodes);
 

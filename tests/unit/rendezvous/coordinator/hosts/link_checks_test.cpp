@@ -208,6 +208,16 @@ TEST_F(JobLinkChecksTest, AFailedNodeIsCheckedAgainWhileTheJobWaits) {
   EXPECT_EQ(failed_checks("c"), 1);
 }
 
+TEST_F(JobLinkChecksTest, AFailedLinkExcludesTheHostAsAFailedCheckDoes) {
+  job_spec.exclude_after = 1;
+  join_all({"a", "b", "c"});
+  links_fail({"c"});
+  links_fail({"c"});
+  EXPECT_EQ(round_of("a"), RoundNumber(1));
+  EXPECT_TRUE(job().hosts().is_excluded("c"));
+  EXPECT_TRUE(has_note("host_excluded"));
+}
+
 TEST_F(JobLinkChecksTest, AFaultThatStaysCountsOnce) {
   nodes(3, 3);
   join_all({"a", "b", "c"});
