@@ -349,7 +349,8 @@ class Job {
     }
     apply_exclusions(effects);
     if (!has_too_few_ready()) return true;
-    report_waiting_at_ = now;
+    schedule_.on_too_few_nodes();
+    report_waiting(now, effects);
     return false;
   }
   void form(Effects& effects);
