@@ -608,7 +608,7 @@ void Agent::leave(Effects& effects) {
 // An admin command. Its repetition changes nothing; a real signal does.
 void Agent::on(Instant now, const control::ShutdownRequest& message, Effects& effects) {
   if (is_leaving() || job_result_) return;
-  effects.push_back(LogEvent{LogEvent::Level::Info, message.why});
+  effects.push_back(LogEvent{LogEvent::Level::Status, message.why});
   on_signal(now, message.saves ? kSigTerm : kSigInt, effects);
 }
 

@@ -58,7 +58,12 @@ std::string join_timeout_text(const JoinTimeout& why) {
     text += "; the last round ended because " + why.lost + " [class=lost_node]";
   }
   if (why.has_finished) text += "; the workers here ended well, the job's outcome is unknown";
-  return text + " (--rdzv-conf=join_timeout=SECONDS waits longer)";
+  text += " (--rdzv-conf=join_timeout=SECONDS waits longer)";
+  const bool are_missing = why.is_connected && why.last_wait.find(" missing") != std::string::npos;
+  if (!are_missing) return text;
+  return text +
+         "\nhint: start the same command on the other nodes, and check --rdzv-endpoint and "
+         "--rdzv-id there";
 }
 
 std::string wrong_ranks_text(const control::RankAssignment& assignment, int64_t nproc) {

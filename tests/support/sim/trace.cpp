@@ -1,5 +1,6 @@
 #include "tests/support/sim/trace.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -122,7 +123,9 @@ void Trace::line(Instant now, const std::string& who, const std::string& what) c
   std::array<char, 64> front{};
   std::snprintf(front.data(), front.size(), "%9.4f %-5s ",
                 static_cast<double>(now.nanoseconds()) / 1e9, who.c_str());
-  sink_(front.data() + what);
+  std::string line = front.data() + what;  // a hint has a line of its own on the console
+  std::ranges::replace(line, '\n', ' ');
+  sink_(line);
 }
 
 template <class Message>
