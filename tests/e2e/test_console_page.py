@@ -54,9 +54,10 @@ FIXED = [
     (r'\S*torchelastic_\w+/([\w.-]+?)_\w{8}', r'/tmp/torchelastic_k2x0/\1_4f7ad0c1'),
     (r'\d:\d\d of 10:00', '0:02 of 10:00'),
     (r'digits_\w{8}\b', 'digits_4f7ad0c1'),
-    (r'http://127.0.0.1:\d+/', 'http://127.0.0.1:29400/'),
+    (r'(http://|coordinator )127.0.0.1:\d+', r'\g<1>127.0.0.1:29400'),
     (r'ran [\d.]+ % of [\d.]+ s', 'ran 98.2 % of 12.4 s'),
     (r'[\d.]+ MiB', '13.2 MiB'),
+    (r', up [\d.:]+( ms| s)?', ', up 4.0 s'),
     (r'^(\d +n01 +)\d+ *', r'\g<1>4711  '),
     (r'(\d/\d +)[\d.:]+( ms| s)? +', r'\g<1>4.0 s  '),
 ]

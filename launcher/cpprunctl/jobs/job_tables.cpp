@@ -120,6 +120,14 @@ std::string head_of(const JobStatus& job, bool has_color) {
   return text;
 }
 
+// What only an agent on this machine knows.
+std::string whereabouts_of(const NodeView& view) {
+  std::string text = clean(view.title) + ", up " + duration_text(to_seconds(view.up));
+  if (!view.coordinator.empty()) text += ", coordinator " + clean(view.coordinator);
+  if (!view.run_folder.empty()) text += ", logs " + clean(view.run_folder);
+  return text + "\n";
+}
+
 // Adjacent nodes in the same state, shown as one row: from index `first` to `last`.
 struct Neighbours {
   size_t first = 0, last = 0;
@@ -232,7 +240,9 @@ WorkerOrder next(WorkerOrder order) {
 std::string status_text(const std::string& run_id, const JobStatus* job,
                         const std::vector<LocalJob>& agents, WorkerOrder order, bool has_color) {
   std::string text = styled(TextStyle::Strong, "job " + clean(run_id), has_color) + "\n";
-  if (job != nullptr) text += head_of(*job, has_color) + nodes_text(*job, has_color);
+  if (job != nullptr) text += head_of(*job, has_color);
+  if (!agents.empty()) text += whereabouts_of(agents.front().view);
+  if (job != nullptr) text += nodes_text(*job, has_color);
   std::vector<std::pair<const WorkerView*, std::string>> rows;
   for (const LocalJob& agent : agents) {
     for (const WorkerView& worker : agent.view.workers) rows.emplace_back(&worker, agent.view.node);

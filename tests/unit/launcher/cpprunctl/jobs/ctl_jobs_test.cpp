@@ -143,9 +143,15 @@ TEST(CtlJobs, StatusSortsRanksByNode) {
       {"name":"late","state":"idle","nproc":4,"address":"10.0.0.3","group_rank":null},
       {"name":"b","state":"running","nproc":4,"address":"10.0.0.2","group_rank":1},
       {"name":"a\u001b[2J","state":"running","nproc":2,"address":"10.0.0.1","group_rank":0}]}}})");
-  const std::string text = status_text("toy", &jobs->at("toy"), {job_of("toy", 1)});
+  LocalJob agent = job_of("toy", 1);
+  agent.view.title = "train.py";
+  agent.view.coordinator = "n1:29400";
+  agent.view.run_folder = "/logs/toy";
+  const std::string text = status_text("toy", &jobs->at("toy"), {agent});
   EXPECT_THAT(text, HasSubstr("running, round 3, --nnodes 1:3, restarts 1/4, newest snapshot: "
                               "step 90\n"));
+  EXPECT_THAT(text,
+              HasSubstr("step 90\ntrain.py, up 0 us, coordinator n1:29400, logs /logs/toy\n"));
   EXPECT_THAT(text, HasSubstr("a?[2J  running  0-1    10.0.0.1\n"));
   EXPECT_THAT(text, HasSubstr("b      running  2-5    10.0.0.2\n"));
   EXPECT_THAT(text, HasSubstr("late   waiting  -      10.0.0.3\n"));
