@@ -42,6 +42,7 @@ CHECKS = (  # from docs/simulation.md
     'S1 S2 S3 S4 S5 R1 R2 R4 R7 R8 R9 R13 R14 R15 R16 R17 R18 ranks L1 L2 '
     'store snapshots faults limits stuck excluded links same-run'
 ).split()
+NAMED = re.compile(r'([SRL]\d+|store|snapshots|faults|limits|stuck|excluded|links)\b')
 WORDS = {  # words in messages that do not begin with the name of their check
     'the same seed gave': 'same-run',
     'rank': 'ranks',
@@ -182,7 +183,7 @@ class Record:
 
 
 def check_of(sentence):
-    if named := re.match(r'([SRL]\d+|store|snapshots|faults|limits|stuck|excluded)\b', sentence):
+    if named := NAMED.match(sentence):
         return named[1]
     return next((check for words, check in WORDS.items() if words in sentence), 'other')
 

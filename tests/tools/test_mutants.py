@@ -14,6 +14,7 @@ import pytest
         ('round 1 of term 1000: group ranks have a gap', 'ranks'),
         ('store: a wait is answered by something else', 'store'),
         ('excluded: n3 is placed in a round', 'excluded'),
+        ('links: n3 is placed in a round', 'links'),
         ('the same seed gave two different runs', 'same-run'),
         ('it ends with -6: terminate called', 'other'),
     ],
