@@ -96,20 +96,35 @@ spdlog::logger& logger() {
 
 bool is_detailed() { return logger().level() <= spdlog::level::info; }
 
-// "word: text"; lines that begin with "hint: " get that word's colour.
-std::string with_word(std::string_view word, TextStyle style, std::string_view text) {
-  constexpr std::string_view kHint = "\nhint: ";
-  std::string said = styled(style, word, has_color()) + " " + text::printable(text);
-  for (size_t at = said.find(kHint); at != std::string::npos; at = said.find(kHint, at + 1)) {
-    said.replace(at + 1, 5, styled(TextStyle::Note, "hint:", has_color()));
+// "word: text"; lines that begin with "hint: " get that word's colour. On a terminal, lines of at
+// most `width` columns.
+std::string with_word(std::string_view word, TextStyle style, std::string_view text,
+                      size_t width = std::string::npos) {
+  constexpr std::string_view kHint = "hint:";
+  if (::isatty(STDERR_FILENO) != 1) width = std::string::npos;
+  std::string said;
+  for (const std::string& line : text::split(text::printable(text), '\n')) {
+    const bool is_first = said.empty();
+    const bool is_hint = !is_first && line.starts_with("hint: ");
+    if (!is_first && !is_hint) {
+      said += "\n" + line;
+      continue;
+    }
+    const std::string_view front = is_first ? word : kHint;
+    const std::string_view rest = is_first ? line : std::string_view(line).substr(kHint.size() + 1);
+    said += (is_first ? "" : "\n") +
+            styled(is_first ? style : TextStyle::Note, front, has_color()) + " " +
+            indented(rest, front.size() + 1, width);
   }
   return said;
 }
 
 std::atomic<ColorMode> g_color_mode{ColorMode::Auto};
 
+constexpr size_t kColumns = 100;
+
 std::string message(std::string_view word, TextStyle style, std::string_view text) {
-  return is_detailed() ? text::printable(text) : with_word(word, style, text);
+  return is_detailed() ? text::printable(text) : with_word(word, style, text, kColumns);
 }
 
 }  // namespace
@@ -135,10 +150,14 @@ void warning(std::string_view text) {
 }
 void error(std::string_view text) { logger().error(message("error:", TextStyle::Error, text)); }
 void failure(std::string_view text) {
-  live_line().write_above(with_word("error:", TextStyle::Error, text) + "\n");
+  live_line().write_above(with_word("error:", TextStyle::Error, text, kColumns) + "\n");
 }
 void note(std::string_view text) { logger().warn(message("note:", TextStyle::Note, text)); }
-void status(std::string_view text) { logger().warn(message("cpprun:", TextStyle::Faint, text)); }
+// These lines stay whole: they have commands, paths and addresses to copy.
+void status(std::string_view text) {
+  logger().warn(is_detailed() ? text::printable(text)
+                              : with_word("cpprun:", TextStyle::Faint, text));
+}
 
 void plain(std::string_view text) { live_line().write_above(text::printable(text)); }
 void raw(std::string_view text) { live_line().write_above(text); }

@@ -226,7 +226,7 @@ RECORDINGS = {
     'start': lambda job: job.terminal('cpprun --job-name=digits --nproc_per_node=2 train.py'),
     'pipe': lambda job: job.pipe('cpprun --job-name=digits --nproc_per_node=2 train.py'),
     'waiting': lambda job: job.terminal(f'cpprun --nnodes=2 {ELASTIC} train.py', 'of 10:00'),
-    'alone': lambda job: job.pipe(
+    'alone': lambda job: job.terminal(
         f'cpprun --nnodes=2 {ELASTIC} --rdzv-conf=join_timeout=3 train.py'),
     'failure': lambda job: job.terminal(
         'cpprun --job-name=digits --nproc_per_node=2 --log-dir=logs fails.py'),
@@ -272,3 +272,11 @@ def test_recording(job, name):
         text = PAGE.read_text()
         PAGE.write_text(BLOCK.sub(lambda m: instead if m[1] == name else m[0], text))
     assert plain(shown) == plain(blocks()[name]), 'CPPRUN_UPDATE=1 records the page anew'
+
+
+def test_errors_fit_a_terminal(job):
+    line = f'cpprun --nnodes=2 {ELASTIC} --rdzv-conf=join_timeout=3 train.py'
+    lines = job.terminal(line).splitlines()
+    error = next(i for i, shown in enumerate(lines) if shown.startswith('error: '))
+    assert lines[error + 1].startswith('       ')
+    assert all(len(shown) <= 100 for shown in lines[error:])
