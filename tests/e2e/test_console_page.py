@@ -117,7 +117,7 @@ class Job:
 
     def fixed(self, text):
         text = text.replace(f':{self.port}', ':29400').replace(str(BIN), '/usr/bin')
-        text = text.replace(str(self.folder), '/home/ada/train').replace(self.name, 'digits')
+        text = text.replace(str(self.folder), '/scratch/train').replace(self.name, 'digits')
         text = re.sub(rf'\b{re.escape(socket.gethostname())}\b', 'n01', text)
         for pattern, instead in FIXED:
             text = re.sub(pattern, instead, text, flags=re.MULTILINE)

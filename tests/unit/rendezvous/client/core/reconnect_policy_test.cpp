@@ -95,7 +95,8 @@ TEST_F(ReconnectPolicyRules, APeerWithoutAnAnswerIsNoCoordinator) {
   EXPECT_EQ(times<ReconnectPolicy::ResetConnection>(), 1);
   EXPECT_EQ(times<ReconnectPolicy::Broken>(), 1);
   EXPECT_EQ(times<ReconnectPolicy::Probe>(), 1);
-  EXPECT_EQ(core.trouble(), "connected, but no coordinator answers: does another program listen there?");
+  EXPECT_EQ(core.trouble(),
+            "connected, but no coordinator answers: does another program listen there?");
   is_probed(true);
   EXPECT_NE(core.trouble().find("torch's TCPStore"), std::string::npos);
   EXPECT_EQ(times<ReconnectPolicy::Trouble>(), 1);
