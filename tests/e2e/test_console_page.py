@@ -121,7 +121,8 @@ class Job:
         text = re.sub(rf'\b{re.escape(socket.gethostname())}\b', 'n01', text)
         for pattern, instead in FIXED:
             text = re.sub(pattern, instead, text, flags=re.MULTILINE)
-        return text.strip('\n') + '\n' if text.strip('\n') else ''
+        text = re.sub(r' +$', '', text, flags=re.MULTILINE).strip('\n')
+        return text + '\n' if text else ''
 
     def close(self):
         for screen in self.running:

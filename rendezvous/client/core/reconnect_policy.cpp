@@ -154,10 +154,11 @@ void ReconnectPolicy::on_broken(Instant now, Effects& effects, bool tries_elsewh
 void ReconnectPolicy::report_unexpected_peer(Instant now, const std::string& why,
                                              Effects& effects) {
   const bool was_silent = now - connected_at_ >= limits::kHelloTimeout;
-  unexpected_peer_ = !why.empty()        ? why
-                     : has_sent_garbage_ ? kNonsense
-                     : was_silent        ? "connected, but no coordinator answers: does another program listen there?"
-                                         : "connected, but what listens there hangs up";
+  unexpected_peer_ =
+      !why.empty()        ? why
+      : has_sent_garbage_ ? kNonsense
+      : was_silent ? "connected, but no coordinator answers: does another program listen there?"
+                   : "connected, but what listens there hangs up";
   if (!trouble_since_) trouble_since_ = connected_at_;
   last_trouble_ = unexpected_peer_;
   const bool is_worth_it = target() == options_.endpoint;  // other endpoints are ports of agents
