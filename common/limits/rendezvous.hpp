@@ -108,18 +108,16 @@ inline constexpr Duration kSpareCheckInterval = 300s;
 inline constexpr size_t kNodeCheckLineBytes = 512;          // of the last line of its output
 inline constexpr size_t kNodeCheckOutputBytes = 64 * 1024;  // that is kept to find that line
 
-// --link-check. A link that does not carry the data in this time is no use for training: with the
-// default amount, 16 MiB each way, that is 3 MB/s.
+// --link-check. A link that does not carry the data in this time is no use for training: with 16
+// MiB each way, that is 3 MB/s.
 inline constexpr Duration kLinkCheckTimeout = 10s;
 inline constexpr Duration kLinkCheckReplyWait = 5s;  // longer, for the report of the result
-inline constexpr int64_t kLinkCheckMiB = 16;
-inline constexpr int64_t kLinkCheckMiBMax = 1024;  // 10 s at 2 Gbit/s
+inline constexpr int64_t kLinkCheckMiBMax = 1024;    // 10 s at 2 Gbit/s
 // Nodes that come while the links are checked lead to another check of all, so many times.
 inline constexpr int64_t kLinkCheckPasses = 3;
 // A pair so much slower than the median is slow. Pairs that share a switch differ by less.
 inline constexpr double kSlowLinkFactor = 3;
 inline constexpr size_t kLinksForMedian = 3;
-inline constexpr size_t kLinkRequestBytes = 256;     // the line with which a check begins
 inline constexpr size_t kLinkCheckConnections = 64;  // at once, at one node
 
 // --exclude-hook. A command of a scheduler takes seconds, and one at a time runs.

@@ -98,8 +98,7 @@ bool is_detailed() { return logger().level() <= spdlog::level::info; }
 
 // "word: text"; lines that begin with "hint: " get that word's colour. On a terminal, lines of at
 // most `width` columns.
-std::string with_word(std::string_view word, TextStyle style, std::string_view text,
-                      size_t width = std::string::npos) {
+std::string with_word(std::string_view word, TextStyle style, std::string_view text, size_t width) {
   constexpr std::string_view kHint = "hint:";
   if (::isatty(STDERR_FILENO) != 1) width = std::string::npos;
   std::string said;
@@ -123,8 +122,9 @@ std::atomic<ColorMode> g_color_mode{ColorMode::Auto};
 
 constexpr size_t kColumns = 100;
 
-std::string message(std::string_view word, TextStyle style, std::string_view text) {
-  return is_detailed() ? text::printable(text) : with_word(word, style, text, kColumns);
+std::string message(std::string_view word, TextStyle style, std::string_view text,
+                    size_t width = kColumns) {
+  return is_detailed() ? text::printable(text) : with_word(word, style, text, width);
 }
 
 }  // namespace
@@ -155,8 +155,7 @@ void failure(std::string_view text) {
 void note(std::string_view text) { logger().warn(message("note:", TextStyle::Note, text)); }
 // These lines stay whole: they have commands, paths and addresses to copy.
 void status(std::string_view text) {
-  logger().warn(is_detailed() ? text::printable(text)
-                              : with_word("cpprun:", TextStyle::Faint, text));
+  logger().warn(message("cpprun:", TextStyle::Faint, text, std::string::npos));
 }
 
 void plain(std::string_view text) { live_line().write_above(text::printable(text)); }

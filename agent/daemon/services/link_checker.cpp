@@ -86,18 +86,17 @@ control::LinkResult check_link(const control::CheckLink& check, const JobTls* tl
 }
 
 LinkChecker::LinkChecker(boost::asio::io_context& loop, const AgentConfig& config, Send send)
-    : config_(config),
-      send_(std::move(send)),
-      secret_(random_hex()),
-      background_(loop),
-      cancel_token_(std::make_shared<CancelToken>()) {}
+    : config_(config), send_(std::move(send)), background_(loop) {}
 
-LinkChecker::~LinkChecker() { cancel_token_->stop(); }
+LinkChecker::~LinkChecker() {
+  if (cancel_token_) cancel_token_->stop();
+}
 
 uint16_t LinkChecker::serve(const std::string& address) {
   if (config_.link_check_bytes == 0) return 0;
   if (listener_ && address == served_at_) return listener_->port();
   listener_.reset();
+  if (secret_.empty()) secret_ = random_hex();
   const auto serve = [secret = secret_, tls = config_.rendezvous.job_tls](PeerSocket& peer) {
     try {
       serve_link(peer, secret, tls.get());

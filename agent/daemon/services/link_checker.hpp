@@ -30,16 +30,16 @@ class LinkChecker {
   // Opens the port on `address` ("": every interface), unless it is open there; returns it. 0:
   // without --link-check, or after a failure.
   uint16_t serve(const std::string& address);
-  // Other agents must send it.
+  // Other agents must send it; "" until the port is open.
   const std::string& secret() const { return secret_; }
   void on_message(const control::CoordinatorMessage& message);
 
  private:
   const AgentConfig& config_;
   const Send send_;
-  const std::string secret_;
+  std::string secret_;
   BackgroundWork background_;
-  const std::shared_ptr<CancelToken> cancel_token_;  // shared with the threads
+  std::shared_ptr<CancelToken> cancel_token_;  // shared with the threads; null: no check was made
   std::string served_at_;
   std::unique_ptr<PeerListener> listener_;
 };

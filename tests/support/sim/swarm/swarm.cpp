@@ -376,7 +376,7 @@ class SwarmRun {
     Duration delay = restart_delay(o.job_spec.restart_backoff, INT64_MAX);
     if (o.job_spec.link_check_bytes > 0) {
       delay += limits::kNodeCheckRetryInterval +
-               3 * (limits::kLinkCheckTimeout + limits::kLinkCheckReplyWait);
+               limits::kLinkCheckPasses * (limits::kLinkCheckTimeout + limits::kLinkCheckReplyWait);
     }
     return reconnect + 2 * (o.job_spec.lease + one_round) + o.job_spec.scale_up_interval + 4s +
            delay;
