@@ -5,16 +5,15 @@ differ between runs and have fixed values there.
 """
 
 import os
-import pty
 import re
 import socket
 import subprocess
 import sys
-import threading
 import uuid
 
 import pytest
 from launches import BIN, ROOT, free_port, poll
+from terminal import Terminal
 
 PAGE = ROOT / 'docs' / 'reference' / 'console.md'
 BLOCK = re.compile(r'<!-- recording: ([\w-]+) -->\n```console\n(.*?)```', re.DOTALL)
@@ -80,7 +79,7 @@ class Job:
         self.env = {
             **{k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_', 'LOG'))},
             'PATH': f'{bin_folder}:{BIN}:/usr/bin:/bin', 'OMP_NUM_THREADS': '1',
-            'TMPDIR': str(folder), 'TERM': 'xterm', 'PYTHON_EXEC': 'python3', 'COLUMNS': '100',
+            'TMPDIR': str(folder), 'TERM': 'xterm', 'PYTHON_EXEC': 'python3',
         }
 
     def pipe(self, line):
@@ -92,7 +91,7 @@ class Job:
 
     def start(self, line):
         """A command on a terminal of its own."""
-        self.running.append(Terminal(self.words(line), self.folder, self.env))
+        self.running.append(Terminal(self.words(line), 100, cwd=self.folder, env=self.env))
         return self.running[-1]
 
     def terminal(self, line, until=None):
@@ -110,7 +109,7 @@ class Job:
         poll(lambda: ready.exists() and len(ready.read_text().split()) >= count, 60, 'workers')
 
     def shown(self, line, screen):
-        return f'$ {line}\n{self.fixed(screen.text())}'
+        return f'$ {line}\n{self.fixed(text_on(screen))}'
 
     def words(self, line):
         return line.replace(':29400', f':{self.port}').replace('digits', self.name).split()
@@ -129,49 +128,11 @@ class Job:
             screen.close()
 
 
-class Terminal:
-    """A program on a terminal of 100 columns."""
-
-    def __init__(self, command, folder, env):
-        self.terminal, other = pty.openpty()
-        self.bytes = b''
-        self.process = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
-                                        stdout=other, stderr=other, start_new_session=True)
-        os.close(other)
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-
-    def read(self):
-        try:
-            while some := os.read(self.terminal, 65536):
-                self.bytes += some
-        except OSError:  # EIO: no writer is left
-            pass
-
-    def text(self):
-        """The lines that stay on the screen: a line that begins anew replaces what it had."""
-        shown = re.sub(r'\x1b\[[0-9;]*m', '', self.bytes.decode())
-        lines = shown.replace('\r\n', '\n').split('\n')
-        return '\n'.join(re.split(r'\r(?:\x1b\[K)?', line)[-1] for line in lines)
-
-    def wait_for(self, text):
-        poll(lambda: text in self.text(), 60, lambda: f'{text} in {self.text()}')
-
-    def done(self):
-        self.process.wait(600)
-        self.reader.join()
-        return self.text()
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.reader.join()
-        os.close(self.terminal)
+def text_on(screen):
+    """The lines that stay on the screen: a line that begins anew replaces what it had."""
+    shown = re.sub(r'\x1b\[[0-9;]*m', '', screen.read().decode())
+    lines = shown.replace('\r\n', '\n').split('\n')
+    return '\n'.join(re.split(r'\r(?:\x1b\[K)?', line)[-1] for line in lines)
 
 
 @pytest.fixture
@@ -189,11 +150,11 @@ ELASTIC = '--rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:29400 --rdzv-id=digits'
 def lost_node(job):
     line = f'cpprun --nnodes=1:2 {ELASTIC} waits.py'
     first = job.start(line)
-    first.wait_for('dashboard')
+    first.wait_for(b'dashboard')
     second = job.start(line)
     job.wait_for_workers(2)
     second.process.kill()
-    first.wait_for('uses up no restart')
+    first.wait_for(b'uses up no restart')
     return job.shown(line, first)
 
 
@@ -226,7 +187,7 @@ def used_port(job):
 RECORDINGS = {
     'start': lambda job: job.terminal('cpprun --job-name=digits --nproc_per_node=2 train.py'),
     'pipe': lambda job: job.pipe('cpprun --job-name=digits --nproc_per_node=2 train.py'),
-    'waiting': lambda job: job.terminal(f'cpprun --nnodes=2 {ELASTIC} train.py', 'of 10:00'),
+    'waiting': lambda job: job.terminal(f'cpprun --nnodes=2 {ELASTIC} train.py', b'of 10:00'),
     'alone': lambda job: job.terminal(
         f'cpprun --nnodes=2 {ELASTIC} --rdzv-conf=join_timeout=3 train.py'),
     'failure': lambda job: job.terminal(

@@ -29,6 +29,11 @@ def why_not():
     return ''
 
 
+def named(name):
+    """Runs what follows on a host of this name; needs root."""
+    return 'unshare', '--uts', 'sh', '-c', f'hostname {name} && exec "$@"', 'sh'
+
+
 class Net:
     """`count` hosts. kind: 'v4', 'v6' (no IPv4 at all) or 'two' (each has two cards)."""
 

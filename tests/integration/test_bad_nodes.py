@@ -9,23 +9,23 @@ import subprocess
 import pytest
 
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+from nodes_net import named
 
 CTL = BIN / 'cpprunctl'
-NAMED = ['unshare', '--uts', 'sh', '-c', 'hostname "$0"; exec "$@"']
 
 
 class Hosts:
     """As the net of a job: node 1 runs on host n1."""
 
     def wrap(self, node):
-        return [*NAMED, f'n{node}']
+        return named(f'n{node}')
 
 
 @pytest.fixture
 def hosts():
     if not (BIN / 'cpprun').exists():
         pytest.skip('cpprun is not built')
-    probe = subprocess.run([*NAMED, 'n', 'true'], capture_output=True)
+    probe = subprocess.run([*named('n'), 'true'], capture_output=True)
     if probe.returncode != 0:
         pytest.skip('UTS namespaces need root')
     return Hosts()

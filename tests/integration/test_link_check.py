@@ -3,15 +3,15 @@ left out. The nodes are network namespaces; each has a host name of its own.
 """
 
 import os
+import subprocess
 
 import pytest
 
 from nodes import Job, cluster, free_port  # noqa: F401
-from nodes_net import namespaces, net  # noqa: F401
+from nodes_net import named, namespaces, net  # noqa: F401
 from tls_peers import write_secret
 
 MIB = 4
-NAMED = ['unshare', '--uts', 'sh', '-c', 'hostname "$0"; exec "$@"']
 
 
 class Hosts:
@@ -21,11 +21,11 @@ class Hosts:
         self.net = net
 
     def wrap(self, node):
-        return [*self.net.wrap(node), *NAMED, f'n{node}']
+        return [*self.net.wrap(node), *named(f'n{node}')]
 
 
 def in_host(net, node, *command):  # noqa: F811
-    net._ip('netns', 'exec', net.hosts[node], *command)
+    subprocess.run([*net.wrap(node), *command], check=True, capture_output=True)
 
 
 def break_link(net, node, port):  # noqa: F811

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from nodes import BIN, WORKER, Job, cluster, free_port, wait_for  # noqa: F401
-from nodes_net import namespaces, net  # noqa: F401
+from nodes_net import named, namespaces, net  # noqa: F401
 
 LOCAL = '127.0.0.1 localhost\n'
 
@@ -201,11 +201,6 @@ def test_name_that_becomes_resolvable_later(cluster, net):
         cluster.say(0, 'node-1')
         [a.ends(0) for a in agents]
         [cluster.unsay(f'node-{i}') for i in (0, 1)]
-
-
-def named(name):
-    """Runs what follows on a host of this name."""
-    return 'unshare', '--uts', 'sh', '-c', f'hostname {name} && exec "$@"', 'sh'
 
 
 def test_node_need_not_resolve_its_own_name(cluster, net):

@@ -192,16 +192,22 @@ with w.section('validation'):
     assert float(took) >= 1.5
 
 
+def job_on(again, mounts):
+    """A job with a restart and a file system of its own at the folder, which costs one warning."""
+    again.state.mkdir()
+    job = again.submit('train(3)\nsys.exit(3 if attempt == 0 else 0)', '--max-restarts=1',
+                       wrap=('unshare', '-m', 'sh', '-c', mounts, again.state))  # fmt: skip
+    assert job.done() == 0
+    assert job.err.count('--state-dir') == 1
+    return job
+
+
 READ_ONLY = 'mount -t tmpfs none "$0" && mount -o remount,ro "$0" && exec "$@"'
 
 
 @pytest.mark.skipif(not has_own_mounts(), reason='mounting a file system needs root')
 def test_a_read_only_folder_is_reported_once(again):
-    again.state.mkdir()
-    job = again.submit('train(3)\nsys.exit(3 if attempt == 0 else 0)', '--max-restarts=1',
-                       wrap=('unshare', '-m', 'sh', '-c', READ_ONLY, again.state))  # fmt: skip
-    assert job.done() == 0
-    assert job.err.count('--state-dir') == 1
+    job = job_on(again, READ_ONLY)
     assert 'again.goodput.json is not written: Read-only file system' in job.err
 
 
@@ -211,11 +217,7 @@ FULL = """mount -t tmpfs -o size=8k none "$0" && head -c 8192 /dev/zero >"$0/ful
 
 @pytest.mark.skipif(not has_own_mounts(), reason='mounting a file system needs root')
 def test_a_full_disk_is_reported_once_and_keeps_no_draft(again):
-    again.state.mkdir()
-    job = again.submit('train(3)\nsys.exit(3 if attempt == 0 else 0)', '--max-restarts=1',
-                       wrap=('unshare', '-m', 'sh', '-c', FULL, again.state))  # fmt: skip
-    assert job.done() == 0
-    assert job.err.count('--state-dir') == 1
+    job = job_on(again, FULL)
     assert 'again.goodput.json is not written: ' in job.err
     assert 'No space left on device' in job.err
     assert 'left: full\n' in job.err

@@ -10,7 +10,8 @@ import pytest
 
 from conftest import PYTHON
 from nodes import BIN, free_port, wait_for
-from test_bad_nodes import NAMED, events, hosts  # noqa: F401
+from nodes_net import named
+from test_bad_nodes import events, hosts  # noqa: F401
 
 CTL = BIN / 'cpprunctl'
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
@@ -114,7 +115,7 @@ def test_a_slow_host_is_excluded_and_a_spare_takes_its_place(jobs, hosts, tmp_pa
     agents = []
     for node in ('n0', 'n1', 'n2', 'n3'):
         agents.append(
-            jobs.cpprun(*options, *jobs.py(TRAIN), env={'SLOW': 'n1'}, wrap=(*NAMED, node))
+            jobs.cpprun(*options, *jobs.py(TRAIN), env={'SLOW': 'n1'}, wrap=named(node))
         )
         if node == 'n2':
             wait_for(lambda: len(events(logs, 'round_started')) == 3, 'the first round')

@@ -1,19 +1,13 @@
 """Workers get a terminal if cpprun's own stdout and stderr are one."""
 
-import fcntl
-import os
-import pty
 import re
-import select
 import shutil
 import signal
-import struct
 import subprocess
-import termios
-import time
 
 import pytest
 from conftest import BIN, free_port, poll
+from terminal import Terminal, set_size
 
 TELL = """
 import os, signal, sys, time
@@ -22,53 +16,13 @@ def tell(text):
 """
 
 
-def set_size(terminal, rows, columns):
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
-
-
-class Screen:
-    """cpprun with its own terminal, and its output."""
-
-    def __init__(self, jobs, *words, stderr=None, cwd=None, mode=('--standalone',)):
-        self.terminal, other = pty.openpty()
-        set_size(self.terminal, 33, 111)
-        self.shown = b''
-        command = [str(word) for word in (BIN / 'cpprun', *mode, *words)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=other, stderr=stderr or other,
-            env={**jobs.env(), 'TERM': 'xterm'}, start_new_session=True, cwd=cwd,
-        )
-        os.close(other)
-
-    def read(self):
-        """All output so far; ended programs show nothing new."""
-        while select.select([self.terminal], [], [], 0)[0]:
-            try:
-                self.shown += os.read(self.terminal, 65536)
-            except OSError:  # EIO: no writer is left
-                break
-        return self.shown
-
-    def wait_for(self, text):
-        poll(lambda: text in self.read(), 60, lambda: f'{text} in {self.shown}')
-
-    def done(self):
-        poll(lambda: self.read() is not None and self.process.poll() is not None, 60, 'its end')
-        self.read()
-        return self.process.returncode
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        os.close(self.terminal)
-
-
 @pytest.fixture
 def screen(jobs):
     opened = []
 
-    def start(*words, **options):
-        opened.append(Screen(jobs, *words, **options))
+    def start(*words, mode=('--standalone',), **options):
+        command = [str(word) for word in (BIN / 'cpprun', *mode, *words)]
+        opened.append(Terminal(command, env={**jobs.env(), 'TERM': 'xterm'}, **options))
         return opened[-1]
 
     yield start

@@ -9,6 +9,7 @@
 
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/protocol/transfer/link_protocol.hpp"
+#include "tests/support/job_tls.hpp"
 
 namespace cpprun::test {
 namespace {
@@ -23,11 +24,6 @@ class LinkCheckerTest : public testing::Test {
   control::LinkResult checks(const std::string& secret, int64_t bytes = kBytes) {
     return check_link({7, {"127.0.0.1", port}, secret, bytes}, client_tls.get(),
                       std::make_shared<CancelToken>());
-  }
-  static std::shared_ptr<const JobTls> tls_with_secret(const std::string& text) {
-    TlsCredentials credentials;
-    credentials.secret = *JobSecret::copy_of(text);
-    return *JobTls::load(std::move(credentials), "job");
   }
 
   boost::asio::io_context loop;
@@ -49,7 +45,7 @@ TEST_F(LinkCheckerTest, GoodLinkPasses) {
 }
 
 TEST_F(LinkCheckerTest, TlsLinkPasses) {
-  client_tls = tls_with_secret("0123456789abcdef");
+  client_tls = tls_of("0123456789abcdef");
   config.rendezvous.job_tls = client_tls;
   LinkChecker peer(loop, config, {});
   port = peer.serve("127.0.0.1");

@@ -1,18 +1,13 @@
 // Snapshots between agents of a job with a secret.
+#include "tests/support/job_tls.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
 namespace cpprun::test {
 namespace {
 
-std::shared_ptr<const JobTls> tls_with(const std::string& secret) {
-  TlsCredentials credentials;
-  credentials.secret = *JobSecret::copy_of(secret);
-  return *JobTls::load(std::move(credentials), "job");
-}
-
 class SnapshotsOverTls : public SnapshotsBetweenAgents {
  public:
-  SnapshotsOverTls() { server_tls = client_tls = tls_with("0123456789abcdef"); }
+  SnapshotsOverTls() { server_tls = client_tls = tls_of("0123456789abcdef"); }
 };
 
 TEST_F(SnapshotsOverTls, FetchesAllFiles) {
@@ -29,7 +24,7 @@ TEST_F(SnapshotsOverTls, FetchesAllFiles) {
 TEST_F(SnapshotsOverTls, AnotherSecretGetsNothing) {
   has({{"a.bin", text_of(100)}});
   serves();
-  client_tls = tls_with("another secret ..");
+  client_tls = tls_of("another secret ..");
   expect_failed(fetches(400ms), "it has another secret");
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/limits/tls.hpp"
 #include "common/tls/openssl.hpp"
+#include "tests/support/job_tls.hpp"
 
 namespace cpprun::test {
 namespace {
@@ -16,14 +17,6 @@ using State = TlsStream::State;
 
 std::span<const uint8_t> octets(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
-std::shared_ptr<const JobTls> tls_of(const std::string& secret, const std::string& run_id = "job") {
-  TlsCredentials credentials;
-  credentials.secret = *JobSecret::copy_of(secret);
-  auto made = JobTls::load(std::move(credentials), run_id);
-  EXPECT_TRUE(made) << (made ? "" : made.error().text);
-  return *made;
 }
 
 const std::string kOurs(32, 's');

@@ -51,9 +51,6 @@ class JobExclusionTest : public JobTest {
     if (knows_record) facts.host_records = control::HostRecords{9, {record}};
     returns(name, control::ReportedPhase::Stopped, 4);
   }
-  bool has_note(const std::string& event) const {
-    return std::ranges::any_of(notes, [&](const LogEvent& note) { return note.event == event; });
-  }
   std::string why_waiting(const std::string& name) {
     const auto* wait = heard<control::Wait>(name);
     return wait == nullptr ? "" : wait->why;

@@ -208,6 +208,9 @@ class JobTest : public testing::Test {
     ASSERT_TRUE(decided) << name;
     EXPECT_EQ(decided->is_success, is_success) << name << ": " << decided->failure_summary;
   }
+  bool has_note(const std::string& event) const {
+    return std::ranges::any_of(notes, [&](const LogEvent& note) { return note.event == event; });
+  }
   void forget(const std::string& name) { player(name).heard.clear(); }
   const cpprun::Job& job() { return *core.jobs().at(run_id); }
   Phase phase() { return job().phase(); }

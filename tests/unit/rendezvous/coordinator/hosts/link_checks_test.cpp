@@ -72,8 +72,11 @@ class JobLinkChecksTest : public JobTest {
       return is_bad ? "nothing came for 10 s" : "";
     });
   }
-  bool has_note(const std::string& event) const {
-    return std::ranges::any_of(notes, [&](const LogEvent& note) { return note.event == event; });
+  void only_c_and_d_fail_with_each_other() {
+    links_answer([](const std::string& from, const std::string& to) {
+      const bool is_it = (from == "c" && to == "d") || (from == "d" && to == "c");
+      return is_it ? "connection refused" : "";
+    });
   }
   int64_t failed_checks(const std::string& name) {
     const control::HostRecord* record = job().hosts().find(name);
@@ -146,12 +149,8 @@ TEST_F(JobLinkChecksTest, WithoutAThirdNodeTheRoundFormsWithAWarning) {
 
 TEST_F(JobLinkChecksTest, ALinkBetweenTwoGoodNodesLeavesNoneOut) {
   join_all({"a", "b", "c", "d"});
-  const auto fails = [](const std::string& from, const std::string& to) {
-    const bool is_it = (from == "c" && to == "d") || (from == "d" && to == "c");
-    return is_it ? "connection refused" : "";
-  };
-  links_answer(fails);
-  links_answer(fails);
+  only_c_and_d_fail_with_each_other();
+  only_c_and_d_fail_with_each_other();
   for (const char* name : {"a", "b", "c", "d"}) EXPECT_EQ(round_of(name), RoundNumber(1)) << name;
   EXPECT_TRUE(has_note("link_check"));
 }
@@ -159,12 +158,8 @@ TEST_F(JobLinkChecksTest, ALinkBetweenTwoGoodNodesLeavesNoneOut) {
 TEST_F(JobLinkChecksTest, WithASpareOneOfTwoThatDoNotReachEachOtherIsLeftOut) {
   nodes(2, 3);
   join_all({"a", "b", "c", "d"});
-  const auto fails = [](const std::string& from, const std::string& to) {
-    const bool is_it = (from == "c" && to == "d") || (from == "d" && to == "c");
-    return is_it ? "connection refused" : "";
-  };
-  links_answer(fails);
-  links_answer(fails);
+  only_c_and_d_fail_with_each_other();
+  only_c_and_d_fail_with_each_other();
   EXPECT_EQ(job().assignments().size(), 3U);
   EXPECT_NE(round_of("c") == RoundNumber(1), round_of("d") == RoundNumber(1));
 }
