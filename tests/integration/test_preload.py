@@ -16,7 +16,7 @@ import zipfile
 
 import pytest
 from conftest import BIN, children_of, is_alive, kill, poll, read_bytes
-from test_terminal import Screen
+from terminal import Terminal
 from torch_python import PYTHON
 
 INFO = {'LOGLEVEL': 'INFO'}
@@ -222,8 +222,9 @@ def test_a_terminal_is_one(jobs):
     script(jobs, SHOW)
     texts = []
     for preload in ('off', 'json'):
-        words = (f'--preload={preload}', '--log-dir=logs', 'script.py')
-        screen = Screen(jobs, *words, cwd=jobs.folder)
+        command = (BIN / 'cpprun', '--standalone', f'--preload={preload}', '--log-dir=logs')
+        screen = Terminal((*command, 'script.py'), env={**jobs.env(), 'TERM': 'xterm'},
+                          cwd=jobs.folder)
         assert screen.done() == 0, screen.shown
         screen.close()
         assert forked(jobs) == [preload != 'off']

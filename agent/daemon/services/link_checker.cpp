@@ -118,6 +118,7 @@ uint16_t LinkChecker::serve(const std::string& address) {
 void LinkChecker::on_message(const control::CoordinatorMessage& message) {
   const auto* check = std::get_if<control::CheckLink>(&message);
   if (check == nullptr || config_.link_check_bytes == 0) return;
+  if (!cancel_token_) cancel_token_ = std::make_shared<CancelToken>();
   background_.run_or([check = *check, tls = config_.rendezvous.job_tls,
                       token = cancel_token_] { return check_link(check, tls.get(), token); },
                      [this](const control::LinkResult& result) { send_(result); },
