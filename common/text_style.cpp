@@ -49,4 +49,15 @@ std::string indented(std::string_view text, size_t indent, size_t width) {
   return text::join(wrapped(text, room), "\n" + std::string(indent, ' '));
 }
 
+std::string hanging(std::string_view text, size_t width) {
+  constexpr std::string_view kGap = "  ";
+  std::vector<std::string> lines = text::split(text, '\n');
+  for (std::string& line : lines) {
+    const size_t gap = line.rfind(kGap, width / 2);
+    const size_t column = gap == std::string::npos ? 0 : gap + kGap.size();
+    line = line.substr(0, column) + indented(line.substr(column), column, width);
+  }
+  return text::join(lines, "\n");
+}
+
 }  // namespace cpprun

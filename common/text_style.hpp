@@ -8,6 +8,8 @@
 
 namespace cpprun {
 
+inline constexpr size_t kConsoleColumns = 100;  // of cpprun's own texts on terminals
+
 enum class TextStyle { Error, Warning, Note, Good, Strong, Faint };
 
 // The text between the style's escape sequences; unchanged without colour.
@@ -19,5 +21,9 @@ std::vector<std::string> wrapped(std::string_view text, size_t width);
 
 // The same as one text: the first line is as it is, the others begin with `indent` blanks.
 std::string indented(std::string_view text, size_t indent, size_t width);
+
+// For lines of columns: what does not fit a line goes below its last column, which begins behind
+// the last two blanks of the line's first half.
+std::string hanging(std::string_view text, size_t width);
 
 }  // namespace cpprun

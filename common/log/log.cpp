@@ -120,10 +120,8 @@ std::string with_word(std::string_view word, TextStyle style, std::string_view t
 
 std::atomic<ColorMode> g_color_mode{ColorMode::Auto};
 
-constexpr size_t kColumns = 100;
-
 std::string message(std::string_view word, TextStyle style, std::string_view text,
-                    size_t width = kColumns) {
+                    size_t width = kConsoleColumns) {
   return is_detailed() ? text::printable(text) : with_word(word, style, text, width);
 }
 
@@ -150,11 +148,11 @@ void warning(std::string_view text) {
 }
 void error(std::string_view text) { logger().error(message("error:", TextStyle::Error, text)); }
 void failure(std::string_view text) {
-  live_line().write_above(with_word("error:", TextStyle::Error, text, kColumns) + "\n");
+  live_line().write_above(with_word("error:", TextStyle::Error, text, kConsoleColumns) + "\n");
 }
 void note(std::string_view text) { logger().warn(message("note:", TextStyle::Note, text)); }
-// These lines stay whole: they have commands, paths and addresses to copy.
-void status(std::string_view text) {
+void status(std::string_view text) { logger().warn(message("cpprun:", TextStyle::Faint, text)); }
+void command(std::string_view text) {
   logger().warn(message("cpprun:", TextStyle::Faint, text, std::string::npos));
 }
 

@@ -32,6 +32,8 @@ void failure(std::string_view text);
 // As warnings, without an alarm: what the user may want to know, and the state of the job.
 void note(std::string_view text);
 void status(std::string_view text);
+// The same for a line with a command to copy, which stays one line on every terminal.
+void command(std::string_view text);
 
 // Writes text that scripts grep for (banner, failure summary) without prefix, at every level.
 void plain(std::string_view text);

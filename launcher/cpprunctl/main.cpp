@@ -621,7 +621,7 @@ int main(int argc, char** argv) {
   if (explain->parsed()) {
     const cpprun::Result<std::string> text = cpprun::explain(explain->remaining());
     if (!text) return refuse_line(text.error());
-    cpprun::ctl::print(*text);
+    cpprun::ctl::print_hanging(*text);
     return cpprun::kSuccess;
   }
   if (completion->parsed()) {

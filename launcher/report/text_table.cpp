@@ -102,6 +102,10 @@ bool has_color() { return wants_color(STDOUT_FILENO, chosen_mode); }
 
 void print(std::string_view text) { print_unchanged(text::printable(text)); }
 
+void print_hanging(std::string_view text) {
+  print(::isatty(STDOUT_FILENO) == 1 ? hanging(text, kConsoleColumns) : std::string(text));
+}
+
 void print_unchanged(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace cpprun::ctl

@@ -49,6 +49,8 @@ bool has_color();
 
 // Replaces control characters except newline and tab: the text may quote peers and workers.
 void print(std::string_view text);
+// The same; on a terminal, its lines have at most 100 columns (hanging()).
+void print_hanging(std::string_view text);
 // For the output of workers, for what controls the terminal on purpose, and for text with colours,
 // whose parts are printable.
 void print_unchanged(std::string_view text);

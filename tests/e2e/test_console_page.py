@@ -54,7 +54,7 @@ FIXED = [
     (r'\d:\d\d of 10:00', '0:02 of 10:00'),
     (r'digits_\w{8}\b', 'digits_4f7ad0c1'),
     (r'(http://|coordinator )127.0.0.1:\d+', r'\g<1>127.0.0.1:29400'),
-    (r'ran [\d.]+ % of [\d.]+ s', 'ran 98.2 % of 12.4 s'),
+    (r'ran\s+[\d.]+\s+%\s+of\s+[\d.]+\s+s\b', 'ran 98.2 % of 12.4 s'),
     (r'[\d.]+ MiB', '13.2 MiB'),
     (r', up [\d.:]+( ms| s)?', ', up 4.0 s'),
     (r'^(\d +n01 +)\d+ *', r'\g<1>4711  '),
@@ -242,3 +242,17 @@ def test_errors_fit_a_terminal(job):
     error = next(i for i, shown in enumerate(lines) if shown.startswith('error: '))
     assert lines[error + 1].startswith('       ')
     assert all(len(shown) <= 100 for shown in lines[error:])
+
+
+@pytest.mark.parametrize('line', [
+    'cpprun --job-name=digits --nproc_per_node=2 --max-restarts=1 fails.py',
+    'cpprunctl explain --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=node0:29400 train.py',
+    'cpprunctl doctor -v',
+])  # fmt: skip
+def test_lines_fit_a_terminal(job, line):
+    screen = job.start(line)
+    screen.done()
+    lines = text_on(screen).splitlines()
+    own = [shown for shown in lines if not shown.startswith('  File "')]
+    assert [shown for shown in own if len(shown) > 100 and len(shown.split()) > 1] == []
+    assert len(own) > 4

@@ -105,7 +105,7 @@ void ProgressConsole::wait(const std::string& what) {
 void ProgressConsole::show() {
   if (!std::exchange(has_shown_command_, true)) {
     const std::string command = command_text();
-    if (!command.empty()) log::status(command);
+    if (!command.empty()) log::command(command);
   }
   const Instant now = boot_now();
   const std::string clock =

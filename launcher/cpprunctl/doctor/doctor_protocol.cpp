@@ -138,7 +138,7 @@ std::string text_of(const std::vector<doctor::Finding>& findings, bool is_verbos
 
 void print_findings(const std::vector<doctor::Finding>& findings, FindingsFormat format) {
   if (format != FindingsFormat::Json) {
-    return print(text_of(findings, format == FindingsFormat::Verbose));
+    return print_hanging(text_of(findings, format == FindingsFormat::Verbose));
   }
   json all = json::array();
   for (const doctor::Finding& finding : findings) {

@@ -20,5 +20,13 @@ TEST(TextStyle, WrapsAtBlanks) {
   EXPECT_EQ(indented("one two three", 2, 9), "one two\n  three");
 }
 
+TEST(TextStyle, LinesOfColumnsBreakBelowTheirLastColumn) {
+  EXPECT_EQ(hanging("one two", 9), "one two");
+  EXPECT_EQ(hanging("one two three", 9), "one two\nthree");
+  EXPECT_EQ(hanging("a   b  one two three\n", 14), "a   b  one two\n       three\n");
+  EXPECT_EQ(hanging("  one two three", 9), "  one two\n  three");
+  EXPECT_EQ(hanging("a b c d e  f", 8), "a b c d\ne  f") << "a gap far to the right is no column";
+}
+
 }  // namespace
 }  // namespace cpprun::test
