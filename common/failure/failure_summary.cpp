@@ -7,7 +7,6 @@
 #include "common/limits/agent.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
-#include "common/text_style.hpp"
 
 namespace cpprun {
 namespace {

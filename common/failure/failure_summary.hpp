@@ -13,6 +13,7 @@
 #include "common/failure/failure_class.hpp"
 #include "common/failure/hints.hpp"
 #include "common/failure/worker_exit.hpp"
+#include "common/text_style.hpp"
 
 namespace cpprun {
 
@@ -53,7 +54,8 @@ const Hint* hint_for(const RootCause& root_cause);
 FailureSummary failure_summary(const Failure& failure);
 
 // The summary as "error: headline", a line per field, and "hint: text", in at most `width` columns.
-std::string summary_text(const FailureSummary& summary, bool has_color = false, size_t width = 100);
+std::string summary_text(const FailureSummary& summary, bool has_color = false,
+                         size_t width = kConsoleColumns);
 
 // "the last 20 lines of rank 1 on stderr:" and the lines, indented; "" if there are fewer than two,
 // since the summary itself shows the last one.

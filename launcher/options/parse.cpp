@@ -9,7 +9,7 @@
 #include <memory>
 #include <set>
 
-#include "common/text.hpp"
+#include "common/text_style.hpp"
 #include "launcher/options/option_table.hpp"
 
 namespace cpprun {
@@ -25,20 +25,6 @@ std::string cli_names(const OptionRow& row) {
   std::string other = underscored(row.name);
   if (other != row.name) names += ",--" + other;
   return names;
-}
-
-// Wraps at blanks; a word longer than the line stays whole.
-std::string wrapped(std::string_view text) {
-  std::string out;
-  std::string line;
-  for (const std::string& token : text::split(text, ' ')) {
-    if (!line.empty() && kHelpIndent.size() + line.size() + 1 + token.size() > kWidth) {
-      out += std::string(kHelpIndent) + line + "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + token;
-  }
-  return out + std::string(kHelpIndent) + line + "\n";
 }
 
 class HelpFormatter : public CLI::Formatter {
@@ -68,7 +54,8 @@ class HelpFormatter : public CLI::Formatter {
     size_t comma = 0;
     while ((comma = line.find(',', comma)) != std::string::npos) line.insert(++comma, " ");
     if (!option->get_option_text().empty()) line += " " + option->get_option_text();
-    return line + "\n" + wrapped(option->get_description());
+    return line + "\n" + std::string(kHelpIndent) +
+           indented(option->get_description(), kHelpIndent.size(), kWidth) + "\n";
   }
 };
 
