@@ -242,6 +242,8 @@ stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 # file makes its subject once.
 stage_packages() {
   tools/deps.sh --wheel-aarch64 --container
+  cmake --preset check >/dev/null
+  compile check  # cpack installs every target, and TLS is tested by the C++ tests
   pytest_folder packages --dist loadfile --timeout 3600
 }
 
