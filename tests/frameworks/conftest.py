@@ -11,6 +11,8 @@ from launches import BIN, Launches, free_port, skip_unless_built  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / 'programs'
 PYTHON = ROOT / 'build/venv-frameworks-long/bin/python'
+# rpc.shutdown() reads the store after worker 0, which serves it by default, may have ended.
+FLAGS = {'rpc_program.py': ['--worker-store=agent']}
 
 
 class Jobs(Launches):
@@ -23,8 +25,8 @@ class Jobs(Launches):
 
     def agents(self, nodes, program, env, python=PYTHON):
         """Two ranks: on one node, or on each of two."""
-        words = ['--max-restarts=1', '--log-dir=/dev/null', '--no-python', python, '-u',
-                 PROGRAMS / program]
+        words = ['--max-restarts=1', '--log-dir=/dev/null', *FLAGS.get(program, []),
+                 '--no-python', python, '-u', PROGRAMS / program]
         if nodes == 1:
             return [self.start(BIN / 'cpprun', '--standalone', '--nproc-per-node=2', *words,
                                env=env)]
