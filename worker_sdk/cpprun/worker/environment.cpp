@@ -87,14 +87,20 @@ void read_texts(const Reader& reader, Environment& to) {
   to.faults = reader.text("CPPRUN_FAULTS");
 }
 
-// Never destroyed, because other threads may hold it; there is one for each round of the process.
-const Result<Environment>* parsed_environment() {
-  return new Result<Environment>(parse_environment(own_variable));
+// Of one round of the process. It is never destroyed, because other threads may hold a reference;
+// each points to the one before, so that leak checkers find them all.
+struct RoundEnvironment {
+  Result<Environment> environment;
+  const RoundEnvironment* previous;
+};
+
+const RoundEnvironment* read_environment(const RoundEnvironment* previous) {
+  return new RoundEnvironment{parse_environment(own_variable), previous};
 }
 
-std::atomic<const Result<Environment>*>& current_environment() {
-  static std::atomic<const Result<Environment>*> current{parsed_environment()};
-  return current;
+std::atomic<const RoundEnvironment*>& newest_environment() {
+  static std::atomic<const RoundEnvironment*> newest{read_environment(nullptr)};
+  return newest;
 }
 
 }  // namespace
@@ -119,9 +125,12 @@ Result<Environment> parse_environment(const Lookup& lookup) {
   return result;
 }
 
-const Result<Environment>& environment() { return *current_environment().load(); }
+const Result<Environment>& environment() { return newest_environment().load()->environment; }
 
-void read_environment_again() { current_environment().store(parsed_environment()); }
+void read_environment_again() {
+  std::atomic<const RoundEnvironment*>& newest = newest_environment();
+  newest.store(read_environment(newest.load()));
+}
 
 const Environment& environment_or_default() {
   static const Environment world_of_one;
