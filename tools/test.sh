@@ -132,12 +132,13 @@ is_unchanged() {
   echo "=== $*: unchanged since the tests passed"
 }
 
-# compile PRESET BUILD-ARGUMENTS...: builds and says how long that took.
+# compile PRESET BUILD-ARGUMENTS...: configures, builds, and says how long that took.
 compile() {
   local status=0 preset=$1
   shift
   measure begin "$stage.compile" "$BASHPID"
-  cmake --build --preset "$preset" -j "$slots" "$@" || status=$?
+  { cmake --preset "$preset" >/dev/null && cmake --build --preset "$preset" -j "$slots" "$@"; } ||
+    status=$?
   measure end "$stage.compile" "$BASHPID"
   return "$status"
 }
@@ -168,7 +169,6 @@ stage_docs() {
 }
 
 stage_check() {
-  cmake --preset check >/dev/null
   compile check -- -k 0
   run_together "run_gtest check build/check/tests/{integration,unit}_tests \
       build/check/tests/sdk/sdk_*_tests" ctest_check
@@ -191,7 +191,6 @@ stage_count() {
 }
 
 stage_asan() {
-  cmake --preset asan >/dev/null
   compile asan -- -k 0
   export UBSAN_OPTIONS=print_stacktrace=1
   run_together "run_gtest asan build/asan/tests/{integration,unit}_tests" \
@@ -242,7 +241,6 @@ stage_newcomer() { pytest_folder newcomer -n 0 --timeout 7200; }
 # file makes its subject once.
 stage_packages() {
   tools/deps.sh --wheel-aarch64 --container
-  cmake --preset check >/dev/null
   compile check  # cpack installs every target, and TLS is tested by the C++ tests
   pytest_folder packages --dist loadfile --timeout 3600
 }
@@ -250,7 +248,6 @@ stage_packages() {
 # Programs of the frameworks with two ranks, on one node and on two: docs/reference/frameworks.md.
 stage_frameworks() {
   tools/deps.sh --frameworks-long --torchx
-  cmake --preset check >/dev/null
   compile check --target cpprun cpprunctl
   pytest_folder frameworks --dist loadgroup --timeout 7200
 }
@@ -258,7 +255,6 @@ stage_frameworks() {
 # torch's own tests of its launcher and its store, with cpprun in the place of both.
 stage_torch_tests() {
   tools/deps.sh --torch-tests
-  cmake --preset check >/dev/null
   compile check --target cpprun cpprunctl
   local python=$PWD/build/venv-torch-tests/bin/python tests=$PWD/build/torch_tests/test/distributed
   # The last folder of PYTHONPATH: c10d_rendezvous_backend_test.py imports a file beside it.
@@ -376,7 +372,6 @@ stage_sdk_asan() {
   export ASAN_OPTIONS=detect_container_overflow=0:detect_odr_violation=0
   export LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp:print_suppressions=0
   export UBSAN_OPTIONS=print_stacktrace=1
-  cmake --preset sdk-asan >/dev/null
   sdk_all sdk-asan
 }
 
@@ -416,7 +411,6 @@ END
 # file.
 stage_tsan() {
   local reports=$results/tsan_reports status=0
-  cmake --preset tsan >/dev/null
   compile tsan --target unit_tests integration_tests cpprun cpprunctl channel_worker -- -k 0
   mkdir -p "$reports"
   # The agent forks the reaper process while its threads run, and that process starts none.
@@ -446,7 +440,6 @@ stage_newest() {
 # Each target starts from its corpus in the tree and adds new inputs to build/corpus.
 stage_fuzz() {
   [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
-  cmake --preset asan >/dev/null
   compile asan --target fuzzers
   local target name seconds=10 commands=()
   if [ "$all" = yes ]; then seconds=600; fi
