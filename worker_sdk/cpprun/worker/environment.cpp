@@ -87,8 +87,8 @@ void read_texts(const Reader& reader, Environment& to) {
   to.faults = reader.text("CPPRUN_FAULTS");
 }
 
-// Of one round of the process. It is never destroyed, because other threads may hold a reference;
-// each points to the one before, so that leak checkers find them all.
+// The variables of one round. This object is never destroyed, because other threads may hold a
+// reference to it. It points to that of the round before, so that leak checkers find them all.
 struct RoundEnvironment {
   Result<Environment> environment;
   const RoundEnvironment* previous;
