@@ -78,6 +78,11 @@ void GroupSockets::follow() {
   known_sockets().is_followed = true;
 }
 
+bool GroupSockets::are_followed() {
+  const std::lock_guard lock(known_sockets().mutex);
+  return known_sockets().is_followed;
+}
+
 void GroupSockets::shut_down() {
   const std::lock_guard lock(known_sockets().mutex);
   known_sockets().is_shut = true;
@@ -97,11 +102,7 @@ void GroupSockets::forget() {
   known_sockets().inodes.clear();
 }
 
-GroupSockets::Appearing::Appearing() {
-  {
-    const std::lock_guard lock(known_sockets().mutex);
-    is_followed_ = known_sockets().is_followed;
-  }
+GroupSockets::Appearing::Appearing() : is_followed_(are_followed()) {
   if (is_followed_) before_ = inodes_of_connections();
 }
 

@@ -16,6 +16,7 @@ class GroupSockets {
  public:
   // From now on the connections of new groups are known.
   static void follow();
+  static bool are_followed();
   // Shuts down the known connections, and those of groups that become known until forget().
   static void shut_down();
   static bool are_shut_down();

@@ -4,7 +4,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
@@ -24,6 +26,9 @@ namespace cpprun::dist {
 namespace {
 
 constexpr const char* kLeft = "cpprun/left";
+// Of a worker that may survive: between two attempts it looks whether its round has ended. Less
+// than the agent's --regroup-timeout of 10 s, after which the worker is stopped.
+constexpr std::chrono::milliseconds kAttemptTakes{3'000};
 
 using Stores = std::vector<c10::intrusive_ptr<c10d::Store>>;
 
@@ -84,6 +89,36 @@ void expect_listener(const InitPlan& plan, const std::string& place,
                                                    : "rank 0 serves it: has it started?"));
 }
 
+// A client that has not registered yet. TCPStore tries for all of its timeout to reach a server
+// that has died, and nothing wakes it.
+c10::intrusive_ptr<c10d::TCPStore> connect_client(const std::string& host,
+                                                  c10d::TCPStoreOptions options) {
+  using Clock = std::chrono::steady_clock;
+  const auto timeout = options.timeout;
+  const auto end = Clock::now() + timeout;
+  options.timeout = std::min(timeout, kAttemptTakes);
+  options.waitWorkers = false;
+  while (true) {
+    try {
+      auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
+      store->setTimeout(timeout);
+      return store;
+    } catch (const c10::DistNetworkError&) {
+      if (GroupSockets::are_shut_down() || Clock::now() > end) throw;
+    }
+  }
+}
+
+c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host,
+                                              const c10d::TCPStoreOptions& options) {
+  if (options.isServer || !GroupSockets::are_followed()) {
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  }
+  auto store = connect_client(host, options);
+  store->waitForWorkers();
+  return store;
+}
+
 StoreRendezvous connect_tcp(const InitPlan& plan, std::chrono::milliseconds timeout) {
   StoreRendezvous rendezvous;
   rendezvous.is_host = plan.rank == 0 && !plan.is_hosted_elsewhere;
@@ -101,7 +136,7 @@ StoreRendezvous connect_tcp(const InitPlan& plan, std::chrono::milliseconds time
   options.waitWorkers = !rendezvous.is_host;
   const char* way = rendezvous.is_host ? ": rank 0 can't serve " : ": can't use ";
   translated("init_process_group with " + plan.shown + way + rendezvous.place,
-             [&] { rendezvous.store = c10::make_intrusive<c10d::TCPStore>(plan.host, options); });
+             [&] { rendezvous.store = join_store(plan.host, options); });
   if (rendezvous.is_host) keep(&Rendezvous::served, rendezvous.store);
   return rendezvous;
 }
