@@ -17,8 +17,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stages=(deps style docs check count asan conformance integration e2e slurm kubernetes torchx sdk
         contract fuzz tidy)
 # With --all, or by name:
-long_stages=(contract_preload browser newcomer packages frameworks sim campaign coverage sdk_asan
-             tsan newest torch_tests)
+long_stages=(contract_preload browser newcomer packages frameworks gpu sim campaign coverage
+             sdk_asan tsan newest torch_tests)
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -360,6 +360,12 @@ stage_coverage() {
 }
 
 # One job on hosts made of network namespaces, with 200 random faults; stage sdk injects eight.
+# On machines with a GPU. docs/testing.md says which NCCL lets it run on one GPU.
+stage_gpu() {
+  compile check --target cpprun cpprunctl sdk_tests cpprun_nccl
+  CPPRUN_BIN=$PWD/build/check/bin run_pytest gpu tests/gpu -n "$slots" --timeout 600
+}
+
 stage_campaign() {
   compile check --target cpprun cpprunctl sdk_proof_training
   CPPRUN_BIN=$PWD/build/check/bin CAMPAIGN_FAULTS=200 \

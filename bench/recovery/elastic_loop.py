@@ -5,14 +5,14 @@ import time
 
 import torch
 from cpprun_worker import elastic
-from stamps import stamp
+from stamps import BACKEND, DEVICE, stamp
 
-net = torch.nn.Linear(16, 1)
+net = torch.nn.Linear(16, 1).to(DEVICE)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 model = elastic.data_parallel(net)
-inputs = torch.ones(4, 16)
+inputs = torch.ones(4, 16, device=DEVICE)
 begun = None
-for _ in elastic.steps(10**9, model=net, optimizer=optimizer, backend='gloo'):
+for _ in elastic.steps(10**9, model=net, optimizer=optimizer, backend=BACKEND):
     round = elastic.current_round().number
     with elastic.commit():
         optimizer.zero_grad()

@@ -35,10 +35,10 @@ def pss_mib(pid):
 
 
 class Job:
-    """Use it as a context; its end kills what is left. `patience` bounds each wait, in seconds."""
+    """Use it as a context; its end kills what is left."""
 
-    def __init__(self, launcher, ranks, program, patience, slow_seconds=None):
-        self.launcher, self.ranks, self.patience = launcher, ranks, patience
+    def __init__(self, launcher, ranks, program, options, slow_seconds=None):
+        self.launcher, self.ranks, self.patience = launcher, ranks, options.patience
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='recovery-'))
         self.stamp_file = self.folder / 'stamps'
         self.stamp_file.touch()
@@ -49,6 +49,7 @@ class Job:
         self.environment = {
             **machine.outer_environment(),
             'RECOVERY_STAMPS': str(self.stamp_file),
+            'RECOVERY_DEVICE': options.device,
             'SLOW_IMPORT_SECONDS': str(slow_seconds or 0),
             'OMP_NUM_THREADS': '1',
             'PYTHONPATH': str(HERE),

@@ -144,7 +144,7 @@ def newest_pid(job, pid):
 
 def measure_crashes(launcher, table, options, program, ranks, slow=None):
     row = f'{program}, n = {ranks}' + (', with a slow import' if slow is not None else '')
-    with Job(launcher, ranks, program, options.patience, slow) as job:
+    with Job(launcher, ranks, program, options, slow) as job:
         imports_again = slow is not None and launcher.name != PRELOADED
         for _ in range(1 if imports_again else options.crashes):
             if not crash(job, table, row, launcher.name):
@@ -153,7 +153,7 @@ def measure_crashes(launcher, table, options, program, ranks, slow=None):
 
 def measure_start(launcher, table, options, ranks):
     """Start to first all-reduce, and the memory of workers that train idly."""
-    with Job(launcher, ranks, 'bare loop', options.patience) as job:
+    with Job(launcher, ranks, 'bare loop', options) as job:
         reduced = job.wait_for('reduced')
         last = reduced and seconds(job.started_at, max(stamp.ns for stamp in reduced.values()))
         table.add(f'n = {ranks}: start to first all-reduce, s', launcher.name, last)
@@ -166,7 +166,7 @@ def measure_start(launcher, table, options, ranks):
 
 def measure_import(launcher, table, options):
     """One import of torch, alone on the machine: what a start cannot avoid."""
-    with Job(launcher, 1, 'bare loop', options.patience) as job:
+    with Job(launcher, 1, 'bare loop', options) as job:
         imported = job.wait_for('imported')
         begun = imported and job.wait_for('begin')
         took = begun and seconds(begun[0].ns, imported[0].ns)
@@ -201,11 +201,13 @@ def measure(launchers, table, options):
                 measure_import(launcher, table, options)
             if launcher.scripts is None:
                 measure_start(launcher, table, options, options.most)
-        for program in ('bare loop', 'digits'):
+        for program in options.programs:
             for ranks in options.ranks:
                 for launcher in turn:
                     if launcher.scripts is None or program in launcher.scripts:
                         measure_crashes(launcher, table, options, program, ranks)
+    if options.device == 'cuda':
+        return
     for launcher in (each for each in launchers if each.scripts is None):
         slow = launcher
         if launcher.name == PRELOADED:
@@ -221,6 +223,7 @@ def parse():
     parser.add_argument('--ranks', default='2,4,8', help='numbers of ranks, with commas')
     parser.add_argument('--patience', type=float, default=120, help='longest wait, seconds')
     parser.add_argument('--quick', action='store_true', help='one round of little')
+    parser.add_argument('--gpu', action='store_true', help='NCCL; the bare loop alone')
     parser.add_argument('--torchrun', help='default: the one in .venv; "" for none')
     parser.add_argument('--json', type=pathlib.Path, help='also write all samples there')
     options = parser.parse_args()
@@ -229,6 +232,8 @@ def parse():
     if options.quick:
         options.rounds, options.crashes, options.ranks, options.slow_seconds = 1, 1, [2], 1
     options.most = max(options.ranks)
+    options.device = 'cuda' if options.gpu else 'cpu'
+    options.programs = ('bare loop',) if options.gpu else ('bare loop', 'digits')
     return options
 
 

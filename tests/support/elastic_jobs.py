@@ -38,7 +38,7 @@ def kill_again_and_again(job):
         at_step(job, 6 * number, round=number)
         kill(now[rank])
         before, now = now, processes(job, number + 1)
-        assert replaced(before, now) == {rank}
+        assert replaced(before, now) == {rank}, job.output
 
 
 class Undisturbed:

@@ -6,6 +6,7 @@ BatchNorm, a scheduler, and a sampler that draws on.
 fault, of that rank in the first round, at step 10: backward (SIGKILL inside of backward), updated
 (SIGKILL after the optimizer's step, before the commit), block (leaves the block out).
 late: a collective behind the optimizer's step: in the block, or behind its now().
+With device=cuda the model is on the GPU, over the backend=nccl or gloo (default).
 Prints "[rank R] call of process PID in round N" for each round, steps of rank 0, and
 "[rank R] parameters HASH".
 """
@@ -30,11 +31,12 @@ STEPS = int(WORDS.get('steps', 30))
 FAULT, _, FAULTY = WORDS.get('fault', '').partition(':')
 IS_FAULTY = FAULTY == os.environ['RANK'] and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0'
 LATE = WORDS.get('late')
+DEVICE, BACKEND = WORDS.get('device', 'cpu'), WORDS.get('backend', 'gloo')
 
 torch.manual_seed(0)
 MODEL = nn.Sequential(
     nn.Linear(20, 60), nn.BatchNorm1d(60), nn.Tanh(), nn.Dropout(0.0), nn.Linear(60, 7)
-)
+).to(DEVICE)
 OPTIMIZER = torch.optim.AdamW(MODEL.parameters(), 1e-2)
 SCHEDULER = torch.optim.lr_scheduler.StepLR(OPTIMIZER, 7, 0.5)
 
@@ -64,7 +66,7 @@ def say(text):
 
 
 def hash_of(model):
-    content = b''.join(each.detach().numpy().tobytes() for each in model.parameters())
+    content = b''.join(each.detach().cpu().numpy().tobytes() for each in model.parameters())
     return hashlib.sha256(content).hexdigest()[:16]
 
 
@@ -83,7 +85,7 @@ def backward(loss, step):
 def train_one_step(ddp, step, rank, commit):
     OPTIMIZER.zero_grad()
     data = torch.Generator().manual_seed(SAMPLER.draw() + rank)
-    loss = ddp(torch.randn(8, 20, generator=data)).pow(2).mean()
+    loss = ddp(torch.randn(8, 20, generator=data).to(DEVICE)).pow(2).mean()
     backward(loss, step)
     OPTIMIZER.step()
     if LATE != 'now':
@@ -101,7 +103,7 @@ def train():
     ddp = elastic.data_parallel(MODEL)
     objects = {'model': MODEL, 'optimizer': OPTIMIZER, 'scheduler': SCHEDULER, 'sampler': SAMPLER}
     seen = None
-    for step in elastic.steps(STEPS, backend='gloo', min_world=2, **objects):
+    for step in elastic.steps(STEPS, backend=BACKEND, min_world=2, **objects):
         round = elastic.current_round()
         if seen != round.number:
             say(f'call of process {os.getpid()} in round {round.number}')

@@ -10,6 +10,7 @@ it), save (SIGKILL while the others write a snapshot). broadcast: SIGKILL to the
 state to the others.
 company: a thread, a child process and a DataLoader, which live on, and handlers of signals.
 health: a health check; of that rank: fail, false or hang.
+With device=cuda the model is on the GPU, over the backend=nccl or gloo (default).
 Prints "[rank R] call N of process PID", "[rank R] from STEP", steps of rank 0, and
 "[rank R] parameters HASH".
 """
@@ -37,8 +38,10 @@ STEPS = int(WORDS.get('steps', 30))
 FAULT, _, FAULTY = WORDS.get('fault', '').partition(':')
 IS_FAULTY = FAULTY == os.environ['RANK'] and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0'
 
+DEVICE = WORDS.get('device', 'cpu')
+
 torch.manual_seed(0)
-MODEL = nn.Sequential(nn.Linear(20, 60), nn.Tanh(), nn.Linear(60, 7))
+MODEL = nn.Sequential(nn.Linear(20, 60), nn.Tanh(), nn.Linear(60, 7)).to(DEVICE)
 OPTIMIZER = torch.optim.AdamW(MODEL.parameters(), 1e-2)
 
 
@@ -47,13 +50,14 @@ def say(text):
 
 
 def hash_of(model):
-    content = b''.join(each.detach().numpy().tobytes() for each in model.parameters())
+    content = b''.join(each.detach().cpu().numpy().tobytes() for each in model.parameters())
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def batch(step, rank):
     """The data of a step, whatever process takes it."""
-    return torch.randn(8, 20, generator=torch.Generator().manual_seed(1000 * step + rank))
+    generator = torch.Generator().manual_seed(1000 * step + rank)
+    return torch.randn(8, 20, generator=generator).to(DEVICE)
 
 
 def hang():
@@ -153,7 +157,7 @@ def train(round):
         raise ValueError('the second call fails')
     if FAULT == 'broadcast' and not round.is_first:
         die_as_donor(round)
-    round.init_process_group('gloo')
+    round.init_process_group(WORDS.get('backend', 'gloo'))
     snapshot = None
     if WORDS.get('state') == 'memory':
         model = DistributedDataParallel(MODEL)

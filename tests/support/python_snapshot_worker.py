@@ -3,6 +3,7 @@ buckets, dropout, and numbers from all generators. Any state that is lost change
 
     python_snapshot_worker.py [steps=N] [every=N|30s|auto] [sleep=SECONDS] [width=N] [NAME=VALUE...]
 
+With device=cuda the model is on the GPU, over the backend=nccl or gloo (default).
 With flags=waits each save is on disk before the next step: otherwise one is left out while the one
 before is still being written. With hold=N it waits after step N and its saves for a file `go`.
 
@@ -26,6 +27,8 @@ from torch.nn.parallel import DistributedDataParallel
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
 import cpprun_worker
 
+WORDS = dict(word.split('=', 1) for word in sys.argv[1:])
+DEVICE = WORDS.get('device', 'cpu')
 RANK, WORLD = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
 
 
@@ -51,7 +54,7 @@ def say(text):
 
 def make(words):
     torch.manual_seed(0)
-    model = Net(int(words.get('width', 300)))
+    model = Net(int(words.get('width', 300))).to(DEVICE)
     if WORLD > 1:
         model = DistributedDataParallel(model, bucket_cap_mb=0.05)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
@@ -64,12 +67,12 @@ def make(words):
 def train(model, optimizer):
     x = torch.randn(16, 20) + random.random() + numpy.random.rand()
     optimizer.zero_grad()
-    model(x.float()).pow(2).mean().backward()
+    model(x.float().to(DEVICE)).pow(2).mean().backward()
     optimizer.step()
 
 
 def hash_of(tensors):
-    content = b''.join(tensor.detach().numpy().tobytes() for tensor in tensors)
+    content = b''.join(tensor.detach().cpu().numpy().tobytes() for tensor in tensors)
     return hashlib.sha256(content).hexdigest()[:16]
 
 
@@ -101,9 +104,9 @@ def hold(state):
 
 
 def main():
-    words = dict(word.split('=', 1) for word in sys.argv[1:])
+    words = WORDS
     if WORLD > 1:
-        dist.init_process_group('gloo')
+        dist.init_process_group(words.get('backend', 'gloo'))
     say(f'started as process {os.getpid()}')
     model, optimizer, scheduler = make(words)
     extra, own = {'epoch': 0, 'seen': []}, {'mine': torch.tensor([RANK])}

@@ -9,7 +9,7 @@ import subprocess
 import zlib
 
 import pytest
-from conftest import Ranks
+from sdk_ranks import Ranks
 from launches import BIN
 
 CASES = ('state_dict', 'training', 'values', 'dtypes', 'views')

@@ -34,7 +34,7 @@ constexpr ReduceOp kOps[] = {ReduceOp::SUM,  ReduceOp::PRODUCT, ReduceOp::MIN,  
 
 std::string text_of(const at::Tensor& tensor) {
   const at::Tensor plain = tensor.is_complex() ? at::view_as_real(tensor.contiguous()) : tensor;
-  const at::Tensor numbers = plain.to(at::kDouble).reshape({-1}).contiguous();
+  const at::Tensor numbers = plain.cpu().to(at::kDouble).reshape({-1}).contiguous();
   std::string text;
   char number[40];
   for (int64_t i = 0; i < numbers.numel(); ++i) {
@@ -56,9 +56,15 @@ void tell_or_refused(const std::string& what, const std::function<at::Tensor()>&
   }
 }
 
-at::Tensor numbers(std::vector<double> values, at::ScalarType type) {
-  return torch::tensor(values, at::kDouble).to(type);
+at::TensorOptions here(at::ScalarType type = at::kFloat) {
+  return at::TensorOptions(type).device(dist::local_device());
 }
+
+at::Tensor numbers(std::vector<double> values, at::ScalarType type) {
+  return torch::tensor(values, at::kDouble).to(here(type));
+}
+
+bool is_over_nccl() { return dist::get_backend() == "nccl"; }
 
 void reductions_of(const Type& type, ReduceOp op) {
   const double r = dist::get_rank();
@@ -71,24 +77,24 @@ void reductions_of(const Type& type, ReduceOp op) {
   tell_or_refused("reduce" + what, [&] {
     const auto x = numbers({r + 1, 6}, type.type);
     dist::reduce(x, 2, op);
-    return dist::get_rank() == 2 ? x : at::zeros({1});
+    return dist::get_rank() == 2 ? x : at::zeros({1}, here());
   });
   if (at::isComplexType(type.type)) return;
   const auto input = numbers({r + 1, 6, r + 2, 5, r, 3}, type.type);
   tell_or_refused("reduce_scatter" + what, [&] {
-    const auto x = at::zeros({2}, type.type);
+    const auto x = at::zeros({2}, here(type.type));
     dist::reduce_scatter(x, input.split(2), op);
     return x;
   });
   tell_or_refused("reduce_scatter_tensor" + what, [&] {
-    const auto x = at::zeros({2}, type.type);
+    const auto x = at::zeros({2}, here(type.type));
     dist::reduce_scatter_tensor(x, input, op);
     return x;
   });
 }
 
 std::vector<at::Tensor> three(at::ScalarType type) {
-  return {at::zeros({2}, type), at::zeros({2}, type), at::zeros({2}, type)};
+  return {at::zeros({2}, here(type)), at::zeros({2}, here(type)), at::zeros({2}, here(type))};
 }
 
 void moves_of(const Type& type) {
@@ -101,10 +107,10 @@ void moves_of(const Type& type) {
   auto list = three(type.type);
   dist::all_gather(list, own);
   tell("all_gather" + what, at::cat(list));
-  x = at::zeros({6}, type.type);
+  x = at::zeros({6}, here(type.type));
   dist::all_gather_into_tensor(x, own);
   tell("all_gather_into_tensor" + what, x);
-  x = at::zeros({3, 2}, type.type);
+  x = at::zeros({3, 2}, here(type.type));
   dist::all_gather_into_tensor(x, own);
   tell("stacked" + what, x);
   const bool is_root = dist::get_rank() == 1;
@@ -112,7 +118,7 @@ void moves_of(const Type& type) {
   dist::gather(own, list, 1);
   tell("gather" + what, is_root ? at::cat(list) : own);
   if (is_root) list = {own + own, own + own + own, own};
-  x = at::zeros({2}, type.type);
+  x = at::zeros({2}, here(type.type));
   dist::scatter(x, list, 1);
   tell("scatter" + what, x);
 }
@@ -121,16 +127,17 @@ void exchanges_of(const Type& type) {
   const int r = dist::get_rank();
   const std::string what = std::string(" ") + type.name;
   const auto own = numbers({10.0 * r, 10.0 * r + 1, 10.0 * r + 2}, type.type);
-  auto x = at::zeros({3}, type.type);
+  auto x = at::zeros({3}, here(type.type));
   dist::all_to_all_single(x, own);
   tell("all_to_all_single" + what, x);
   // Rank r sends r + 1 rows to each, so gets 1, 2 and 3 of them.
-  const auto rows = at::full({3 * (r + 1), 2}, r, type.type);
-  x = at::zeros({6, 2}, type.type);
+  const auto rows = at::full({3 * (r + 1), 2}, r, here(type.type));
+  x = at::zeros({6, 2}, here(type.type));
   dist::all_to_all_single(x, rows, {1, 2, 3}, {r + 1, r + 1, r + 1});
   tell("all_to_all_single splits" + what, x);
-  std::vector<at::Tensor> list{at::zeros({1, 2}, type.type), at::zeros({2, 2}, type.type),
-                               at::zeros({3, 2}, type.type)};
+  std::vector<at::Tensor> list{at::zeros({1, 2}, here(type.type)),
+                               at::zeros({2, 2}, here(type.type)),
+                               at::zeros({3, 2}, here(type.type))};
   dist::all_to_all(list, rows.split(r + 1));
   tell("all_to_all" + what, at::cat(list));
 }
@@ -146,9 +153,9 @@ void sub_groups() {
   dist::broadcast(x, 2, {.group = group});
   tell("sub broadcast", x);
   std::vector<at::Tensor> list;
-  if (r == 2) list = {at::zeros({1}), at::zeros({1})};
+  if (r == 2) list = {at::zeros({1}, here()), at::zeros({1}, here())};
   dist::gather(numbers({r + 0.5}, at::kFloat), list, 2, {.group = group});
-  tell("sub gather", r == 2 ? at::cat(list) : at::zeros({1}));
+  tell("sub gather", r == 2 ? at::cat(list) : at::zeros({1}, here()));
   if (r == 0) dist::send(numbers({7.0}, at::kFloat), 2, 5, group);
   if (r == 2) say("rank 2 sub recv from " + std::to_string(dist::recv(x, 0, 5, group)));
   dist::barrier({.group = group});
@@ -157,7 +164,7 @@ void sub_groups() {
 void point_to_point() {
   const int r = dist::get_rank(), next = (r + 1) % 3, before = (r + 2) % 3;
   const auto own = numbers({r + 0.5}, at::kFloat);
-  auto x = at::zeros({1}), y = at::zeros({1});
+  auto x = at::zeros({1}, here()), y = at::zeros({1}, here());
   auto first = dist::isend(own, next, 1), second = dist::isend(own + 10, next, 2);
   auto later = dist::irecv(y, before, 2);
   dist::recv(x, before, 1);
@@ -177,7 +184,7 @@ void asynchronous() {
   std::vector<at::Tensor> tensors;
   std::vector<dist::Work> works;
   for (int i = 0; i < 8; ++i) {
-    tensors.push_back(at::full({100}, dist::get_rank() + 0.1 * i));
+    tensors.push_back(at::full({100}, dist::get_rank() + 0.1 * i, here()));
     const auto op = i % 2 == 0 ? ReduceOp::SUM : ReduceOp::AVG;
     works.push_back(dist::all_reduce(tensors.back(), op, {.async_op = true}));
   }
@@ -228,7 +235,7 @@ SDK_CASE(differential) {
       exchanges_of(type);
     }
     sub_groups();
-    point_to_point();
+    if (!is_over_nccl()) point_to_point();  // NCCL has no tags
     asynchronous();
     continuations();
     objects();

@@ -1,8 +1,8 @@
 """C++ and Python ranks form one Gloo group, with either as rank 0."""
 
 import pytest
-from conftest import TWIN
 from launches import BIN
+from sdk_ranks import TWIN
 
 CASES = BIN / 'sdk_dist_cases'
 

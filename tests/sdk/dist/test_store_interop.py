@@ -3,7 +3,7 @@
 import socket
 
 import pytest
-from conftest import TWIN
+from sdk_ranks import TWIN
 from launches import BIN
 
 

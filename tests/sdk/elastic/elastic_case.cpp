@@ -1,11 +1,12 @@
 // elastic_train WORD=VALUE...: a training by cpprun::elastic on several ranks, whose parameters
 // depend on every step.
 //
-// steps=N, sleep=MS (of each step), fault=KIND:RANK, of that rank in the first round, at step 10:
-// hang (never returns), swallow (goes on after each exception), throw, backward (SIGKILL inside of
-// it), second (throws in its second call). health=KIND:RANK: its health check fails, is false or
-// hangs. Prints "[rank R] call of process PID in round N", "[rank R] from STEP", the steps of rank
-// 0, and "[rank R] parameters HASH".
+// backend=NAME and device=cuda (defaults: gloo, cpu), steps=N, sleep=MS (of each step),
+// fault=KIND:RANK, of that rank in the first round, at step 10: hang (never returns), swallow (goes
+// on after each exception), throw, backward (SIGKILL inside of it), second (throws in its second
+// call). health=KIND:RANK: its health check fails, is false or hangs. Prints "[rank R] call of
+// process PID in round N", "[rank R] from STEP", the steps of rank 0, and "[rank R] parameters
+// HASH".
 #include <signal.h>
 #include <unistd.h>
 
@@ -30,14 +31,14 @@ using test::say;
 
 class Training {
  public:
-  explicit Training(const ElasticWords& words) : words_(words) {}
+  explicit Training(const ElasticWords& words) : words_(words) { net_->to(device_); }
 
   void operator()(ElasticRound& round) {
     say("call of process " + std::to_string(::getpid()) + " in round " +
         std::to_string(round.number()));
     if (!round.is_first() && words_.is_faulty("second"))
       throw std::runtime_error("the second call fails");
-    const auto group = round.init_process_group({.backend = "gloo"});
+    const auto group = round.init_process_group(words_.group());
     nn::parallel::DistributedDataParallel ddp(net_);
     Snapshot snapshot({.dir = "snapshots"});
     snapshot.track(ddp).track(optimizer_, ddp);
@@ -60,7 +61,7 @@ class Training {
     if (step == 10) words_.inject();
     optimizer_.zero_grad();
     const auto hook = words_.kill_in_backward(net_->parameters().front(), step == 10);
-    ddp(test::batch(step, round.rank())).pow(2).mean().backward();
+    ddp(test::batch(step, round.rank()).to(device_)).pow(2).mean().backward();
     optimizer_.step();
   }
 
@@ -76,6 +77,7 @@ class Training {
   }
 
   const ElasticWords& words_;
+  const at::Device device_ = words_.device();
   std::shared_ptr<torch::nn::SequentialImpl> net_ = test::elastic_net();
   torch::optim::AdamW optimizer_{net_->parameters(), torch::optim::AdamWOptions(1e-2)};
 };
@@ -99,9 +101,9 @@ SDK_CASE(elastic_groups) {
       say("call of process " + std::to_string(::getpid()) + " in round " +
           std::to_string(round.number()));
       for (int64_t step = 0; step < words.number("steps", 30); ++step) {
-        const auto group = round.init_process_group({.backend = "gloo"});
+        const auto group = round.init_process_group(words.group());
         const auto part = dist::new_group({0, 1});
-        auto sum = torch::ones({1});
+        auto sum = torch::ones({1}, words.device());
         dist::all_reduce(sum);
         if (part.rank() >= 0) dist::all_reduce(sum, dist::ReduceOp::MAX, {.group = part});
         round.commit(step + 1);

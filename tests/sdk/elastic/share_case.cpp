@@ -1,10 +1,11 @@
 // elastic_share WORD=VALUE...: a training by cpprun::elastic that takes its state from the rank
 // that has completed most steps.
 //
-// steps=N, sleep=MS (of each step), optimizer=sgd, fault=KIND:RANK, of that rank in the first
-// round, at step 10: backward (SIGKILL inside of it). fault=donor: SIGKILL of the donor of the
-// second round when it gives its state away; fault=names: ranks track different objects in the
-// second round. Prints as elastic_train does.
+// backend=NAME and device=cuda (defaults: gloo, cpu), steps=N, sleep=MS (of each step),
+// optimizer=sgd, fault=KIND:RANK, of that rank in the first round, at step 10: backward (SIGKILL
+// inside of it). fault=donor: SIGKILL of the donor of the second round when it gives its state
+// away; fault=names: ranks track different objects in the second round. Prints as elastic_train
+// does.
 #include <unistd.h>
 
 #include "cpprun/elastic/elastic.hpp"
@@ -22,7 +23,7 @@ using test::say;
 void call_of_round(ElasticRound& round, const ElasticWords& words, test::SharedTraining& training) {
   say("call of process " + std::to_string(::getpid()) + " in round " +
       std::to_string(round.number()));
-  const auto group = round.init_process_group({.backend = "gloo"});
+  const auto group = round.init_process_group(words.group());
   int64_t step = round.share_state(training.state());
   say("from " + std::to_string(step));
   auto ddp = round.data_parallel(training.net());

@@ -19,11 +19,13 @@ const at::Tensor& data_set() {
   return all;
 }
 
-std::shared_ptr<torch::nn::SequentialImpl> shared_net() {
+std::shared_ptr<torch::nn::SequentialImpl> shared_net(at::Device device) {
   using namespace torch::nn;
   torch::manual_seed(0);
-  return std::make_shared<SequentialImpl>(Linear(20, 60), BatchNorm1d(60), Tanh(), Dropout(0.0),
-                                          Linear(60, 7));
+  auto net = std::make_shared<SequentialImpl>(Linear(20, 60), BatchNorm1d(60), Tanh(), Dropout(0.0),
+                                              Linear(60, 7));
+  net->to(device);
+  return net;
 }
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const ElasticWords& words,
@@ -54,7 +56,7 @@ void SharedTraining::FatalState::load_state_dict(const StateDict& state) {
 
 SharedTraining::SharedTraining(const ElasticWords& words)
     : words_(words),
-      net_(shared_net()),
+      net_(shared_net(words.device())),
       optimizer_(make_optimizer(words, net_->parameters())),
       scheduler_(std::make_unique<optim::StepLR>(
           *optimizer_, optim::StepLROptions{.step_size = 7, .gamma = 0.5})),

@@ -32,7 +32,7 @@ class SharedTraining {
             const std::function<void()>& updated) {
     optimizer_->zero_grad();
     const auto hook = words_.kill_in_backward(net_->parameters().front(), step == 10);
-    (ddp(data).pow(2).mean() * scale_.item<double>()).backward();
+    (ddp(data.to(words_.device())).pow(2).mean() * scale_.item<double>()).backward();
     optimizer_->step();
     updated();
     scheduler_->step();

@@ -47,7 +47,7 @@ class Loop {
   int64_t stop() const { return words_.number("steps", 30); }
 
   ElasticStepsOptions options() {
-    ElasticStepsOptions options{.group = {.backend = "gloo"}, .min_world = 2};
+    ElasticStepsOptions options{.group = words_.group(), .min_world = 2};
     if (saves()) options.resume = [this](ElasticRound&) { return snapshot_->resume().step; };
     return options;
   }
@@ -85,7 +85,7 @@ class Loop {
     snapshot_->maybe_save(step + 1, {.every_steps = 5});
   }
 
-  static void sum() { dist::all_reduce(torch::ones({1})); }
+  static void sum() { dist::all_reduce(torch::ones({1}, dist::local_device())); }
 
   const ElasticWords& words_;
   test::SharedTraining training_;

@@ -49,7 +49,7 @@ at::Tensor batch(int64_t step, int rank) {
 std::string hash_of(const torch::nn::Module& module) {
   uint64_t hash = 14695981039346656037U;
   for (const at::Tensor& each : module.parameters()) {
-    const at::Tensor flat = each.detach().contiguous();
+    const at::Tensor flat = each.detach().cpu().contiguous();
     const auto* bytes = static_cast<const unsigned char*>(flat.const_data_ptr());
     for (size_t i = 0; i < flat.nbytes(); ++i) hash = (hash ^ bytes[i]) * 1099511628211U;
   }
@@ -92,6 +92,17 @@ ElasticOptions ElasticWords::options() const {
     return !is_bad;
   };
   return options;
+}
+
+dist::InitOptions ElasticWords::group() const {
+  const std::string backend = text("backend");
+  return {.backend = backend.empty() ? "gloo" : backend};
+}
+
+at::Device ElasticWords::device() const {
+  if (text("device") != "cuda") return at::kCPU;
+  if (!dist::is_nccl_available()) throw std::runtime_error("there is no GPU");
+  return at::kCUDA;
 }
 
 void ElasticWords::sleep() const {

@@ -18,7 +18,8 @@ void say(const std::string& text);  // one line: "[rank R] text"
 void say_step(int64_t step, int64_t round);
 
 std::shared_ptr<torch::nn::SequentialImpl> elastic_net();
-at::Tensor batch(int64_t step, int rank);  // the data of a step, whatever process takes it
+at::Tensor batch(int64_t step,
+                 int rank);  // the data of a step, whatever process takes it, on the CPU
 std::string hash_of(const torch::nn::Module& module);
 
 // Removes a tensor's hook at the end of a scope.
@@ -41,6 +42,9 @@ class ElasticWords {
   std::string text(const std::string& name) const;
   int64_t number(const std::string& name, int64_t other) const;
   ElasticOptions options() const;
+  // backend=NAME, default gloo; device=cuda, default cpu.
+  dist::InitOptions group() const;
+  at::Device device() const;
   void sleep() const;
 
   // This process has the fault: fault=KIND:RANK names its rank, and it was started in the first

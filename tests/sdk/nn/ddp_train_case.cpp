@@ -19,7 +19,8 @@ using parallel::DdpOptions;
 constexpr int kSteps = 200;
 constexpr int kMicroSteps = 3;
 
-std::string mode;  // of this run; begins each line
+std::string mode;              // of this run; begins each line
+at::Device device = at::kCPU;  // of models and data
 
 std::string line_start(const char* what) {
   return mode + " " + what + " " + std::to_string(dist::get_rank()) + " ";
@@ -41,6 +42,7 @@ std::shared_ptr<Net> make_net() {
   auto net = std::make_shared<Net>();
   const torch::NoGradGuard no_grad;
   for (auto& parameter : net->parameters()) parameter.add_(static_cast<double>(dist::get_rank()));
+  net->to(device);
   return net;
 }
 
@@ -60,7 +62,7 @@ int train_plainly(const Setup& setup, Forward forward = kCall) {
   parallel::DistributedDataParallel ddp(make_net<Net>(), setup.options);
   if (setup.hook) ddp.register_comm_hook(*setup.hook);
   auto sgd = make_sgd(ddp.parameters());
-  Batches batches(dist::get_rank());
+  Batches batches(dist::get_rank(), device);
   for (int step = 0; step < kSteps; ++step) {
     const Batch batch = batches.next();
     ddp.zero_grad();
@@ -76,7 +78,7 @@ int train_plainly(const Setup& setup, Forward forward = kCall) {
 int train_accumulating(const Setup& setup) {
   parallel::DistributedDataParallel ddp(make_net<Mlp>(), setup.options);
   auto sgd = make_sgd(ddp.parameters());
-  Batches batches(dist::get_rank());
+  Batches batches(dist::get_rank(), device);
   for (int step = 0; step < kSteps; ++step) {
     ddp.zero_grad(/*set_to_none=*/!setup.options.gradient_as_bucket_view);
     at::Tensor loss;
@@ -97,7 +99,7 @@ int train_accumulating(const Setup& setup) {
 int train_branches(const Setup& setup, bool differs) {
   parallel::DistributedDataParallel ddp(make_net<Branches>(), setup.options);
   auto sgd = make_sgd(ddp.parameters());
-  Batches batches(dist::get_rank());
+  Batches batches(dist::get_rank(), device);
   for (int step = 0; step < kSteps; ++step) {
     const Batch batch = batches.next();
     ddp.zero_grad();
@@ -219,12 +221,22 @@ const std::map<std::string, std::function<int()>>& modes() {
 
 }  // namespace
 
-// The words are modes, run in sequence.
+// The words are modes, run in sequence; before them may stand "on=BACKEND:DEVICE", default
+// gloo:cpu.
 SDK_CASE(ddp_train) {
-  const auto group = dist::init_process_group({.backend = "gloo"});
-  for (const std::string& word : args) {
-    mode = word;
-    if (const int code = modes().at(word)()) return code;
+  std::string backend = "gloo";
+  auto first = args.begin();
+  if (first != args.end() && first->starts_with("on=")) {
+    const size_t colon = first->find(':');
+    backend = first->substr(3, colon - 3);
+    device = at::Device(first->substr(colon + 1));
+    if (device.is_cuda() && !dist::is_nccl_available()) throw std::runtime_error("no GPU");
+    ++first;
+  }
+  const auto group = dist::init_process_group({.backend = backend});
+  for (; first != args.end(); ++first) {
+    mode = *first;
+    if (const int code = modes().at(mode)()) return code;
   }
   return 0;
 }

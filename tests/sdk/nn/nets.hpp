@@ -55,26 +55,28 @@ struct Batch {
   at::Tensor x, y;
 };
 
-// An endless stream of batches, another one for each rank.
+// An endless stream of batches, another one for each rank. The numbers are the same on each device.
 class Batches {
  public:
-  explicit Batches(int rank)
-      : generator_(at::detail::createCPUGenerator(static_cast<uint64_t>(1000 + rank))) {}
+  explicit Batches(int rank, at::Device device = at::kCPU)
+      : generator_(at::detail::createCPUGenerator(static_cast<uint64_t>(1000 + rank))),
+        device_(device) {}
   Batch next(int64_t size = 8) {
     at::Tensor x = torch::randn({size, 12}, generator_);
     at::Tensor y = torch::randn({size, 4}, generator_);
-    return {x, y};
+    return {x.to(device_), y.to(device_)};
   }
 
  private:
   at::Generator generator_;
+  at::Device device_;
 };
 
 // FNV-1a over the bytes of all parameters and buffers.
 inline uint64_t hash_of(const torch::nn::Module& module) {
   uint64_t hash = kFnvBasis;
   const auto add = [&](const at::Tensor& tensor) {
-    const at::Tensor flat = tensor.detach().contiguous();
+    const at::Tensor flat = tensor.detach().cpu().contiguous();
     hash = fnv1a({static_cast<const std::byte*>(flat.data_ptr()), flat.nbytes()}, hash);
   };
   for (const at::Tensor& parameter : module.parameters()) add(parameter);

@@ -1,6 +1,10 @@
-"""The Python twin of `sdk_dist_cases differential`: the same calls, the same lines."""
+"""The Python twin of `sdk_dist_cases differential`: the same calls, the same lines.
+
+    collectives.py [backend=nccl]
+"""
 
 import json
+import sys
 
 import torch
 import torch.distributed as dist
@@ -9,6 +13,7 @@ from torch.distributed import ReduceOp
 TYPES = (
     'float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool complex64 complex128'.split()
 )
+IS_NCCL = 'backend=nccl' in sys.argv
 OPS = 'SUM PRODUCT MIN MAX BAND BOR BXOR AVG'.split()
 
 
@@ -28,7 +33,7 @@ def numbers(values, dtype):
 def tell_or_refused(what, f):
     try:
         tell(what, f())
-    except (RuntimeError, ValueError):
+    except (RuntimeError, TypeError, ValueError):
         say(f'{what} refused')
 
 
@@ -38,7 +43,7 @@ def reductions_of(name, op_name):
     kinds = ['all_reduce', 'reduce'] + ([] if dtype.is_complex else ['reduce_scatter'])
     if 'reduce_scatter' in kinds:
         kinds.append('reduce_scatter_tensor')
-    if op_name == 'AVG' and not (dtype.is_floating_point or dtype.is_complex):
+    if op_name == 'AVG' and not IS_NCCL and not (dtype.is_floating_point or dtype.is_complex):
         # Python's call fails on each rank after the sum, and leaves the group broken.
         for kind in kinds:
             say(f'{kind}{what} refused')
@@ -209,14 +214,17 @@ def objects():
     say(f'scatter_object_list {text(mine[0])}')
 
 
-dist.init_process_group('gloo')
+if IS_NCCL:
+    torch.set_default_device('cuda')
+dist.init_process_group('nccl' if IS_NCCL else 'gloo')
 for dtype_name in TYPES:
     for reduce_op in OPS:
         reductions_of(dtype_name, reduce_op)
     moves_of(dtype_name)
     exchanges_of(dtype_name)
 sub_groups()
-point_to_point()
+if not IS_NCCL:  # it has no tags
+    point_to_point()
 asynchronous()
 continuations()
 objects()

@@ -42,23 +42,24 @@ class Normed(torch.nn.Module):
 
 
 class Batches:
-    def __init__(self, rank):
+    def __init__(self, rank, device='cpu'):
+        self.device = device
         self.generator = torch.Generator()
         self.generator.manual_seed(1000 + rank)
 
     def next(self, size=8):
         x = torch.randn(size, 12, generator=self.generator)
         y = torch.randn(size, 4, generator=self.generator)
-        return x, y
+        return x.to(self.device), y.to(self.device)
 
 
-def make_net(kind, rank):
+def make_net(kind, rank, device='cpu'):
     torch.manual_seed(7)
     net = kind()
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.add_(float(rank))
-    return net
+    return net.to(device)
 
 
 def make_sgd(net):
@@ -68,7 +69,7 @@ def make_sgd(net):
 def hash_of(module):
     value = 14695981039346656037
     for tensor in [*module.parameters(), *module.buffers()]:
-        for byte in tensor.detach().contiguous().numpy().tobytes():
+        for byte in tensor.detach().cpu().contiguous().numpy().tobytes():
             value = ((value ^ byte) * 1099511628211) & (2**64 - 1)
     return value
 

@@ -1,6 +1,6 @@
 """The twin of ddp_train_case.cpp: the same runs in Python's DistributedDataParallel.
 
-    ddp_train.py MODE...
+    ddp_train.py [on=BACKEND:DEVICE] MODE...
 
 Several modes in one process, because importing torch takes longer than 200 steps.
 """
@@ -24,10 +24,10 @@ STATIC = {'static_graph': True}
 
 def train_plainly(kind, options=None, hook=None, state=None):
     rank = dist.get_rank()
-    ddp = DistributedDataParallel(make_net(kind, rank), **(options or {}))
+    ddp = DistributedDataParallel(make_net(kind, rank, DEVICE), **(options or {}))
     if hook:
         ddp.register_comm_hook(state, hook)
-    sgd, batches = make_sgd(ddp), Batches(rank)
+    sgd, batches = make_sgd(ddp), Batches(rank, DEVICE)
     for step in range(STEPS):
         x, y = batches.next()
         sgd.zero_grad()
@@ -41,8 +41,8 @@ def train_plainly(kind, options=None, hook=None, state=None):
 def train_accumulating(options=None):
     rank = dist.get_rank()
     options = options or {}
-    ddp = DistributedDataParallel(make_net(Mlp, rank), **options)
-    sgd, batches = make_sgd(ddp), Batches(rank)
+    ddp = DistributedDataParallel(make_net(Mlp, rank, DEVICE), **options)
+    sgd, batches = make_sgd(ddp), Batches(rank, DEVICE)
     for step in range(STEPS):
         sgd.zero_grad(set_to_none='gradient_as_bucket_view' not in options)
         for micro in range(MICRO_STEPS):
@@ -58,8 +58,8 @@ def train_accumulating(options=None):
 
 def train_branches(options, differs):
     rank = dist.get_rank()
-    ddp = DistributedDataParallel(make_net(Branches, rank), **options)
-    sgd, batches = make_sgd(ddp), Batches(rank)
+    ddp = DistributedDataParallel(make_net(Branches, rank, DEVICE), **options)
+    sgd, batches = make_sgd(ddp), Batches(rank, DEVICE)
     for step in range(STEPS):
         x, y = batches.next()
         sgd.zero_grad()
@@ -105,7 +105,10 @@ MODES = {
 }
 
 torch.set_num_threads(1)
-dist.init_process_group('gloo')
-for MODE in sys.argv[1:]:
+words = sys.argv[1:]
+place = words.pop(0)[3:] if words[0].startswith('on=') else 'gloo:cpu'
+BACKEND, _, DEVICE = place.partition(':')
+dist.init_process_group(BACKEND)
+for MODE in words:
     MODES[MODE]()
 dist.destroy_process_group()

@@ -128,6 +128,8 @@ std::string get_backend(const ProcessGroup& group) {
 int get_local_rank() { return worker::environment_or_default().local_rank; }
 bool is_main_process() { return get_rank() == 0; }
 
+bool is_nccl_available() { return has_gpu(); }
+
 c10::Device local_device() {
   return resolve({}, "local_device")->device.value_or(c10::Device(c10::DeviceType::CPU));
 }

@@ -123,7 +123,7 @@ class ProcessGroupGuard {
 [[nodiscard]] ProcessGroupGuard init_process_group_or_single(InitOptions options = {});
 
 /// Destroys the default group and with it all others. Without a default group it does nothing.
-/// Waits at most 5 s for running collectives.
+/// Waits at most 5 s for running collectives; over nccl it aborts them, and waits at most 60 s.
 void destroy_process_group();
 /// Destroys one group; the default group (or an empty handle) as above.
 void destroy_process_group(const ProcessGroup& group);
@@ -141,6 +141,10 @@ int get_world_size(const ProcessGroup& group = {});
 std::string get_backend(const ProcessGroup& group = {});
 int get_local_rank();    ///< LOCAL_RANK; 0 without a launcher
 bool is_main_process();  ///< global rank 0
+/// Whether this process can make groups of nccl: it sees a GPU, and the plugin is there. Loads the
+/// plugin, and with it LibTorch's CUDA part: a program that is not linked to that part calls this
+/// before it makes tensors on a GPU, if no group of nccl is made before.
+bool is_nccl_available();
 /// The default group's device_id; without one cuda:LOCAL_RANK if the group has nccl (cuda:0 where
 /// this process sees one GPU only), else cpu.
 c10::Device local_device();

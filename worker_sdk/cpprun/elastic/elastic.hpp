@@ -16,11 +16,12 @@
 ///   });
 ///
 /// When another worker fails, the agent asks this one to regroup. A thread of the connection to the
-/// agent ends the connections of the process groups, so that a collective throws; the exception
-/// leaves the function, the groups are destroyed, and the agent gives the process its place in the
-/// next round, in which the function is called again. Guarantees and limits:
-/// docs/how-to/in-process-restart.md. Without an agent, or with one that is too old, the function
-/// is called once. Other exceptions leave elastic().
+/// agent ends the connections of the process groups and aborts NCCL's communicators, so that a
+/// collective, or backward of DistributedDataParallel, throws; the exception leaves the function,
+/// the groups are destroyed, and the agent gives the process its place in the next round, in which
+/// the function is called again. Guarantees and limits: docs/how-to/in-process-restart.md. Without
+/// an agent, or with one that is too old, the function is called once. Other exceptions leave
+/// elastic().
 ///
 /// One thread, and one call at a time: std::logic_error. The environment of the process changes
 /// between two calls of the function: no other thread may read or write it then.

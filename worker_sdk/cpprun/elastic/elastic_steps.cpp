@@ -22,6 +22,11 @@ ElasticOptions runner_options(const ElasticStepsOptions& options) {
           .health_check_timeout = options.health_check_timeout};
 }
 
+// Of the collectives so far.
+void check_results() {
+  if (dist::needs_round_check({})) dist::check_round(dist::local_device());
+}
+
 }  // namespace
 
 struct ElasticSteps::Impl {
@@ -93,6 +98,7 @@ void ElasticSteps::Impl::enter_once() {
 void ElasticSteps::Impl::resume() {
   at::Tensor newest = at::full({1}, runner.completed(), at::kLong).to(dist::local_device());
   dist::all_reduce(newest, dist::ReduceOp::MAX);
+  check_results();
   if (newest.item<int64_t>() > options.first) return;
   runner.set_torn(true);  // if this fails, a part of the objects may have changed
   runner.set_completed(options.resume(*round));
@@ -127,6 +133,7 @@ void ElasticSteps::Impl::end_or_go_on() {
 bool ElasticSteps::Impl::is_everybody_done() {
   try {
     dist::barrier();
+    check_results();
     return true;
   } catch (const abi::__forced_unwind&) {
     throw;

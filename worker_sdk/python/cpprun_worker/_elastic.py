@@ -13,10 +13,11 @@
     train()
 
 When another worker fails, the agent asks this one to regroup. A thread of the connection to the
-agent shuts the sockets of the process group down, so that a collective of it raises; the function
-ends by that exception, the group is destroyed, and the agent gives the process its place in the
-next round, in which the function is called again. docs/how-to/in-process-restart.md describes
-guarantees and limits. Without an agent, or with one that is too old, the function is called once.
+agent ends the process group, so that a collective of it raises: it shuts Gloo's sockets down and
+aborts NCCL's communicators. The function ends by that exception, the group is destroyed, and the
+agent gives the process its place in the next round, in which the function is called again.
+docs/how-to/in-process-restart.md describes guarantees and limits. Without an agent, or with one
+that is too old, the function is called once.
 
 elastic.steps(), for loops that stay in place, is in _elastic_steps.py.
 """
@@ -35,7 +36,7 @@ import threading
 
 import cpprun_worker
 
-from . import _agent
+from . import _agent, _nccl
 
 # A survivor may see that a peer is gone before the agent asks it to regroup. An agent learns of a
 # lost node after a lease of some seconds. Then the exception was the worker's own after all.
@@ -93,7 +94,10 @@ class Round:
         import torch.distributed as dist
 
         self._runner.sockets.follow_groups()
+        if self._runner.can_regroup:
+            _nccl.keep_process_at_errors()
         dist.init_process_group(backend, **options)
+        self._runner.guard.watch(self)
 
     def commit(self, step):
         """The state after `step` steps is complete in this process. Call it directly after
@@ -292,10 +296,15 @@ class Runner:
         self.is_torn = False  # the objects are of no whole step
         self.bucket_orders = []  # of each data_parallel() of a round; None: not known
         self.sockets = _Sockets()
+        self.guard = _nccl.UpdateGuard()
         self._terms = terms
         self._calls = 0
         self._hook = sys.excepthook  # each process group wraps it once more
         self._link = _Link.open(self.sockets.shut)
+
+    @property
+    def can_regroup(self):
+        return self._link is not None
 
     @property
     def is_requested(self):
@@ -331,6 +340,7 @@ class Runner:
 
     def next_round(self):
         """Leaves the round, and enters the next one."""
+        self.guard.forget()
         _leave_groups()
         sys.excepthook = self._hook
         self._terms.check_health()
@@ -339,6 +349,7 @@ class Runner:
         self._calls += 1
 
     def close(self):
+        self.guard.forget()
         if self._link is not None:
             self._link.close()
 
@@ -360,7 +371,7 @@ def _leave_groups():
 
 
 class _Sockets:
-    """The connections of the process groups of a round."""
+    """The connections of the process groups of a round, and their communicators of NCCL."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -394,7 +405,9 @@ class _Sockets:
             self.shut()
 
     def shut(self):
-        """Gloo has no call that wakes a thread in a collective; the end of a connection does."""
+        """Gloo has no call that wakes a thread in a collective; the end of a connection does. NCCL
+        has one."""
+        _nccl.abort_all()
         with self._lock:
             self._is_shut = True
             inodes = set(self._inodes)

@@ -182,6 +182,7 @@ class _Loop:
     def _is_everybody_done(self):
         try:
             dist.barrier()
+            self.round.check()  # an aborted barrier of NCCL returns
             return True
         except Exception as error:
             if not self._runner.regroups_after(error):

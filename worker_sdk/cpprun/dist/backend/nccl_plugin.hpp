@@ -13,7 +13,7 @@
 
 namespace cpprun::dist {
 
-inline constexpr int kNcclPluginVersion = 1;
+inline constexpr int kNcclPluginVersion = 2;
 inline constexpr const char* kNcclPluginSymbol = "cpprun_nccl_plugin";
 
 struct NcclPlan {
@@ -24,6 +24,8 @@ struct NcclPlan {
   bool is_high_priority_stream = false;
   std::string group_name;
   std::vector<uint64_t> global_ranks;
+  // After an error of NCCL, such as a lost peer, the communicator is aborted and the process lives.
+  bool keeps_process = false;
 };
 
 // The table that the symbol returns; it lives as long as the process.

@@ -44,6 +44,7 @@ void check_gloo(const Call& call, ReduceOp op, at::ScalarType type) {
 
 void check_nccl(const Call& call, ReduceOp op, at::ScalarType type) {
   if (is_bitwise(op)) cannot(call, op, "nccl (dtype " + dtype_name(type) + ")");
+  if (op == ReduceOp::AVG && type == at::kBool) cannot(call, op, "dtype bool on nccl");
 }
 
 void check_dtype(const Call& call, ReduceOp op, const at::Tensor& tensor,

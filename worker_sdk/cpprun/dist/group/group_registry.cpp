@@ -47,6 +47,13 @@ bool remove(const Group& group) {
   return std::erase(own().others, group) > 0;
 }
 
+std::vector<Group> all() {
+  const std::lock_guard lock(own().mutex);
+  std::vector<Group> found = own().others;
+  if (own().default_group) found.push_back(own().default_group);
+  return found;
+}
+
 std::vector<Group> remove_all() {
   const std::lock_guard lock(own().mutex);
   std::vector<Group> all(own().others.rbegin(), own().others.rend());

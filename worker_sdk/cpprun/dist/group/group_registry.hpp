@@ -20,6 +20,7 @@ void set_default(Group group);
 void add(Group group);
 // False: the group is not registered (any more).
 bool remove(const Group& group);
+std::vector<Group> all();  // a copy
 // Removes all groups and returns them, the newest first, the default group last.
 std::vector<Group> remove_all();
 

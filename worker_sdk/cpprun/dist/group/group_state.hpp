@@ -32,6 +32,8 @@ struct ProcessGroup::State {
   std::atomic<bool> destroyed{false};
   mutable std::mutex mutex;  // protects pg and store
   GroupHealth health;        // has its own lock
+
+  bool has_nccl() const { return backend.find("nccl") != std::string::npos; }
 };
 
 // The group, or the default group for an empty handle. Throws DistStateError with the name of

@@ -58,7 +58,8 @@ c10::intrusive_ptr<c10d::Backend> make_backend(const GroupPlan& plan, const std:
                 plan.timeout,
                 plan.options.is_high_priority_stream,
                 plan.name,
-                {}};
+                {},
+                GroupSockets::are_followed()};
   nccl.global_ranks.assign(plan.registration.ranks.begin(), plan.registration.ranks.end());
   return nccl_plugin_with_gpu().make(nccl);
 }

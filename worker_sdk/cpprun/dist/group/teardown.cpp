@@ -1,8 +1,12 @@
 // Destroys groups: destroy_process_group, the guard, and the exit of a process that called neither.
 //
 // Gloo cannot interrupt a collective, and its destructor waits for running ones. Hence a thread of
-// its own destroys each group, and the caller waits for it for a limited time.
+// its own destroys each group, and the caller waits for it for a limited time. The process does not
+// exit while such a thread uses NCCL: CUDA ends before it, and the thread would crash.
+#include <unistd.h>
+
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -20,8 +24,40 @@ using std::chrono::milliseconds;
 constexpr milliseconds kDestroyTimeout{5'000};  // destroy_process_group, the end of a scope
 constexpr milliseconds kUnwindTimeout{300};     // unwinding: the error must be reported soon
 constexpr milliseconds kExitTimeout{1'000};
+// NCCL aborts the collectives that still run, so a communicator ends by itself. On a busy GPU that
+// has been seen to take more than 5 s.
+constexpr milliseconds kNcclTimeout{60'000};
 
 using NativeGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+// Threads that destroy groups of NCCL.
+class NcclThreads {
+ public:
+  static NcclThreads& own() {
+    static auto& own = *new NcclThreads;  // never destroyed, because threads may use it at the exit
+    return own;
+  }
+
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    ++running_;
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    --running_;
+    has_ended_.notify_all();
+  }
+  // False: some still run.
+  bool wait_for(milliseconds limit) {
+    std::unique_lock lock(mutex_);
+    return has_ended_.wait_for(lock, limit, [this] { return running_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable has_ended_;
+  int running_ = 0;
+};
 
 void end_group(NativeGroup group, const std::function<void()>& leave, bool aborts) noexcept {
   try {
@@ -51,10 +87,15 @@ bool retire(const registry::Group& state, milliseconds limit, bool aborts) {
   state->health.drop_pending();
   auto ended = std::make_shared<std::promise<void>>();
   auto future = ended->get_future();
-  std::thread([group = std::move(group), leave = std::move(state->leave), aborts, ended]() mutable {
+  const bool is_nccl = state->has_nccl();
+  if (is_nccl) NcclThreads::own().begin();
+  std::thread([group = std::move(group), leave = std::move(state->leave), aborts, ended,
+               is_nccl]() mutable {
     end_group(std::move(group), leave, aborts);
+    if (is_nccl) NcclThreads::own().end();
     ended->set_value();
   }).detach();
+  if (is_nccl && !aborts) limit = kNcclTimeout;
   return future.wait_for(limit) == std::future_status::ready;
 }
 
@@ -71,10 +112,17 @@ void retire_all(milliseconds limit, bool aborts) {
   }
 }
 
+void end_at_exit(int status, void*) {
+  retire_all(kExitTimeout, true);
+  if (NcclThreads::own().wait_for(kNcclTimeout)) return;
+  std::fflush(nullptr);
+  ::_exit(status);
+}
+
 }  // namespace
 
 void retire_at_exit() {
-  static const int registered = std::atexit([] { retire_all(kExitTimeout, true); });
+  static const int registered = ::on_exit(end_at_exit, nullptr);
   static_cast<void>(registered);
 }
 

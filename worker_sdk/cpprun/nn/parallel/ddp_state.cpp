@@ -12,7 +12,10 @@
 #include <utility>
 
 #include "cpprun/dist/backend/error_translation.hpp"
+#include "cpprun/dist/group/group_state.hpp"
+#include "cpprun/dist/group/round.hpp"
 #include "cpprun/nn/parallel/verify_model.hpp"
+#include "cpprun/nn/parallel/verify_parameters.hpp"
 #include "cpprun/worker/agent_link.hpp"
 
 namespace cpprun::nn::parallel {
@@ -145,6 +148,7 @@ DdpState::DdpState(torch::nn::Module& wrapped, DdpOptions given)
     logger->set_static_graph();
   }
   warn_of_batch_norm(model, group);
+  if (dist::needs_round_check(group)) round_check.emplace(model.reduced);
   if (group.rank() == 0) watch.emplace(model.reduced, model.type);
 }
 
@@ -162,9 +166,17 @@ DdpState::~DdpState() {
 // The same collectives in the same order as Python's constructor, because Python ranks may take
 // part.
 void DdpState::start_equal() {
+  const auto translated = [&](const std::function<void()>& call) {
+    dist::translated("DistributedDataParallel", group, call);
+  };
+  const auto count = [&] { verify_counts(*pg, model.reduced); };
+  // A group of NCCL forms in its first collective: before it, other ranks may not have registered.
+  const bool forms_late = group.state()->has_nccl();
+  if (forms_late) translated(count);
   verify_across_ranks(group, describe(model, options));
-  dist::translated("DistributedDataParallel", group, [&] {
-    c10d::verify_params_across_processes(pg, model.reduced, std::nullopt);
+  if (!forms_late) translated(count);
+  translated([&] {
+    verify_shapes(*pg, model.reduced);
     broadcast_model(0);
   });
 }

@@ -15,6 +15,7 @@
 #include "cpprun/nn/parallel/comm_hook_adapter.hpp"
 #include "cpprun/nn/parallel/forward_watch.hpp"
 #include "cpprun/nn/parallel/module_state.hpp"
+#include "cpprun/nn/parallel/round_check.hpp"
 
 namespace cpprun::nn::parallel {
 
@@ -54,6 +55,7 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   std::optional<c10::Device> input_device;
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
+  std::optional<RoundCheck> round_check;
   std::optional<ForwardWatch> watch;  // on rank 0 only, so that the job prints one warning
   CommHookAdapter* hook = nullptr;    // owned by the Reducer; null: no hook
   std::string hook_name;              // empty: no hook

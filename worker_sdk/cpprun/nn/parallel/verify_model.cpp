@@ -30,7 +30,8 @@ struct Keys {
 };
 
 // The ranks of the group, ascending, that run this SDK. They set their keys when they register
-// (dist/init/rank_registration.hpp), which is before the group forms.
+// (dist/init/rank_registration.hpp), which is before the group forms: over NCCL in its first
+// collective.
 std::vector<int> sdk_ranks(const dist::ProcessGroup& group) {
   dist::Store store = group.store();
   std::vector<int> ranks(static_cast<size_t>(group.size()));

@@ -1,6 +1,6 @@
 // Checks that all ranks wrap the same model with the same options. Uses the group's store before
-// the first collective, because a collective between different models hangs or mixes up tensors.
-// Private to nn.
+// the first collective that depends on the model, because such a collective between different
+// models hangs or mixes up tensors. Private to nn.
 //
 // Only ranks that run this SDK take part; Python ranks of the job are left to the checks that
 // LibTorch makes on both sides.

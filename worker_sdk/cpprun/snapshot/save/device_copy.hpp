@@ -3,8 +3,8 @@
 // to snapshot.
 //
 // Includes no CUDA header: streams and events are c10's. All copies come after the work that was in
-// the device's current stream when the DeviceCopy was constructed. Never run on hardware so far;
-// tests check the order with a fake device. One thread.
+// the device's current stream when the DeviceCopy was constructed. Tests check the order with a
+// fake device, and results on a GPU (tests/gpu). One thread.
 #pragma once
 
 #include <array>
