@@ -1,6 +1,8 @@
 """Failures around DistributedDataParallel end in a named error on every rank, in time."""
 
 import pytest
+from launches import BIN
+from torch_python import PYTHON
 
 DIFFERENT = {
     'name': ('parameter bias', 'parameter gain'),
@@ -24,6 +26,36 @@ def test_different_models(ranks, what):
         assert 'rank 0 has' in error and 'rank 1 has' in error
         assert first in error.split('rank 1 has')[0]
         assert second in error.split('rank 1 has')[1]
+
+
+WRAPS = """
+import sys, torch, torch.distributed as dist
+dist.init_process_group('gloo')
+sizes, bias = map(int, sys.argv[1].split('x')), 'bias' in sys.argv
+try:
+    torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(*sizes, bias=bias))
+except RuntimeError as error:
+    print('Python refuses it')
+"""
+
+
+@pytest.mark.parametrize(
+    ('cpp_rank', 'theirs', 'text'),
+    [
+        (0, '3x4', 'rank 0 has 2 parameters, rank 1 has 1'),
+        (1, '3x4', 'rank 1 has 2 parameters, rank 0 has 1'),
+        (1, '6x2 bias', 'the parameters of rank 1 have other sizes or strides than those of rank 0'),
+    ],
+)
+def test_python_rank_with_another_model(ranks, cpp_rank, theirs, text):
+    """The ranks do not see each other's descriptions, and compare by collectives."""
+    script = (
+        f'if [ "$RANK" = {cpp_rank} ]; then exec {BIN}/sdk_nn_cases ddp_different_models ""; '
+        f'else exec {PYTHON} -c "$0" {theirs}; fi'
+    )
+    ended = ranks.cpprun(2, 'bash', '-c', script, WRAPS, seconds=20)
+    (error,) = ended.lines(f'error {cpp_rank} ')
+    assert text in error, ended.err
 
 
 def test_rank_that_never_wraps_is_named(ranks):
