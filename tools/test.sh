@@ -359,13 +359,13 @@ stage_coverage() {
   tools/coverage.py
 }
 
-# One job on hosts made of network namespaces, with 200 random faults; stage sdk injects eight.
 # On machines with a GPU. docs/testing.md says which NCCL lets it run on one GPU.
 stage_gpu() {
   compile check --target cpprun cpprunctl sdk_tests cpprun_nccl
   CPPRUN_BIN=$PWD/build/check/bin run_pytest gpu tests/gpu -n "$slots" --timeout 600
 }
 
+# One job on hosts made of network namespaces, with 200 random faults; stage sdk injects eight.
 stage_campaign() {
   compile check --target cpprun cpprunctl sdk_proof_training
   CPPRUN_BIN=$PWD/build/check/bin CAMPAIGN_FAULTS=200 \

@@ -103,8 +103,7 @@ def hold(state):
         time.sleep(0.05)
 
 
-def main():
-    words = WORDS
+def main(words):
     if WORLD > 1:
         dist.init_process_group(words.get('backend', 'gloo'))
     say(f'started as process {os.getpid()}')
@@ -150,4 +149,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    main(WORDS)

@@ -9,8 +9,8 @@ import subprocess
 import zlib
 
 import pytest
-from sdk_ranks import Ranks
 from launches import BIN
+from sdk_ranks import Ranks
 
 CASES = ('state_dict', 'training', 'values', 'dtypes', 'views')
 

@@ -3,8 +3,8 @@
 import socket
 
 import pytest
-from sdk_ranks import TWIN
 from launches import BIN
+from sdk_ranks import TWIN
 
 
 def free_port():

@@ -9,14 +9,9 @@ import os
 import sys
 
 
-def _c10d():
-    """None if this process has no process groups."""
-    return sys.modules.get('torch.distributed.distributed_c10d')
-
-
 def _backends():
-    """Of all process groups of this process."""
-    c10d = _c10d()
+    """Of all process groups of this process, which has none without this module."""
+    c10d = sys.modules.get('torch.distributed.distributed_c10d')
     made = getattr(c10d, 'ProcessGroupNCCL', None)
     if made is None:
         return []

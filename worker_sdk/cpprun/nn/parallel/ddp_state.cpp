@@ -166,16 +166,12 @@ DdpState::~DdpState() {
 // The same collectives in the same order as Python's constructor, because Python ranks may take
 // part.
 void DdpState::start_equal() {
-  const auto translated = [&](const std::function<void()>& call) {
-    dist::translated("DistributedDataParallel", group, call);
-  };
-  const auto count = [&] { verify_counts(*pg, model.reduced); };
   // A group of NCCL forms in its first collective: before it, other ranks may not have registered.
   const bool forms_late = group.state()->has_nccl();
-  if (forms_late) translated(count);
-  verify_across_ranks(group, describe(model, options));
-  if (!forms_late) translated(count);
-  translated([&] {
+  dist::translated("DistributedDataParallel", group, [&] {
+    if (forms_late) verify_counts(*pg, model.reduced);
+    verify_across_ranks(group, describe(model, options));
+    if (!forms_late) verify_counts(*pg, model.reduced);
     verify_shapes(*pg, model.reduced);
     broadcast_model(0);
   });

@@ -8,11 +8,6 @@
 namespace cpprun::nn::parallel {
 namespace {
 
-// On the parameters' device, which the group's backend serves.
-at::Tensor sent(const std::vector<int64_t>& numbers, const at::Tensor& parameter) {
-  return at::tensor(numbers, at::kLong).to(parameter.device());
-}
-
 std::vector<int64_t> layout_of(const std::vector<at::Tensor>& parameters) {
   std::vector<int64_t> numbers;
   for (const at::Tensor& each : parameters) {
@@ -26,7 +21,9 @@ std::vector<int64_t> layout_of(const std::vector<at::Tensor>& parameters) {
 
 void verify_counts(c10d::ProcessGroup& group, const std::vector<at::Tensor>& parameters) {
   const auto own = static_cast<int64_t>(parameters.size());
-  std::vector<at::Tensor> input{sent({own}, parameters.front())};
+  // On the parameters' device, which the group's backend serves.
+  const auto here = at::TensorOptions(at::kLong).device(parameters.front().device());
+  std::vector<at::Tensor> input{at::full({1}, own, here)};
   std::vector<std::vector<at::Tensor>> outputs(1);
   for (int rank = 0; rank < group.getSize(); ++rank) {
     outputs[0].push_back(at::empty_like(input[0]));
