@@ -3,12 +3,14 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "agent/process/diagnostics/stuck_process.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "tests/support/process_fixture.hpp"
 
 namespace cpprun::test {
@@ -167,9 +169,13 @@ TEST_P(ProcessStuck, AWorkerOfAFailedStartSurvivesSigkill) {
 }
 
 TEST_P(ProcessStuck, ReportsChildrenLeftBehindByAWorker) {
-  start({worker(0, {"fork 2; report a; await 2; exit 3", "report kid; pause"})});
+  const TemporaryFolder folder;
+  const std::string fifo = folder / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  start({worker(0, {"fork 2; await_fifo " + fifo + "; exit 3", "report kid; pause"})});
   const int kid = wait_reported("kid");
   tracer_.seize(kid);
+  const UniqueFd opened(::open(fifo.c_str(), O_RDWR | O_CLOEXEC));
   run_until([this] { return ends_.size() == 1; });
   tracer_.await_exit();
   host().be_urgent();
