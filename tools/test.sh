@@ -70,7 +70,9 @@ run_together() {
 run_pytest() {
   local name=$1 status=0 again=()
   shift
-  if [ "${CPPRUN_SECOND_RUN:-no}" = yes ]; then again=(--reruns 1 --max-suite-reruns 3 -rR); fi
+  if [ "${CPPRUN_SECOND_RUN:-no}" = yes ]; then
+    again=(--reruns 1 --max-suite-reruns 3 -p tests.support.first_failures)
+  fi
   "$python" -m pytest -q -p no:cacheprovider --junit-xml="$results/$name.xml" \
     ${again[@]+"${again[@]}"} "$@" || status=$?
   [ "$status" = 0 ] || [ "$status" = 5 ]  # 5: there are no tests

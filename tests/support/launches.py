@@ -131,8 +131,12 @@ class Running:
         """All matches, as soon as there are `count`."""
 
         def look():
+            has_ended = self.process.poll() is not None
             found = re.findall(pattern, self.output, re.MULTILINE)
-            return found if len(found) >= count else None
+            if len(found) >= count:
+                return found
+            assert not has_ended, f'ended without {count} times {pattern!r}:\n{self.output}'
+            return None
 
         return poll(look, seconds, lambda: f'{count} times {pattern!r} in:\n{self.output}')
 
