@@ -377,6 +377,7 @@ class _Sockets:
         self._lock = threading.Lock()
         self._inodes = set()
         self._is_shut = False
+        self._held = {}  # by inode: the connections that this process reads no more
 
     def follow_groups(self):
         """From now on the sockets that appear while torch makes a process group count."""
@@ -406,25 +407,32 @@ class _Sockets:
 
     def shut(self):
         """Gloo has no call that wakes a thread in a collective; the end of a connection does. NCCL
-        has one."""
+        has one.
+
+        The connections stay open for their peers until forget(). Gloo (pair.cc) loses an error of
+        a write: a peer that wrote to a closed connection would wait until its timeout."""
         _nccl.abort_all()
         with self._lock:
             self._is_shut = True
-            inodes = set(self._inodes)
-        for inode, duplicate in _connected(keeps=True):
-            with duplicate:
-                if inode in inodes:
-                    _shut_down(duplicate)
+            for inode, duplicate in _connected(keeps=True):
+                if inode in self._inodes and inode not in self._held:
+                    _shut_down(duplicate, socket.SHUT_RD)
+                    self._held[inode] = duplicate
+                else:
+                    duplicate.close()
 
     def forget(self):
         with self._lock:
+            for duplicate in self._held.values():
+                duplicate.close()
+            self._held = {}
             self._inodes = set()
             self._is_shut = False
 
 
-def _shut_down(connection):
+def _shut_down(connection, how=socket.SHUT_RDWR):
     try:
-        connection.shutdown(socket.SHUT_RDWR)
+        connection.shutdown(how)
     except OSError:
         pass  # the peer has closed it
 

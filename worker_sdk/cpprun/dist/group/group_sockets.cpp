@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct KnownSockets {
   bool is_followed = false;
   bool is_shut = false;
   std::set<uint64_t> inodes;
+  std::map<uint64_t, UniqueFd> held;  // those that are shut down
 };
 
 // Never destroyed: a thread may use it while the process exits.
@@ -86,8 +88,10 @@ bool GroupSockets::are_followed() {
 void GroupSockets::shut_down() {
   const std::lock_guard lock(known_sockets().mutex);
   known_sockets().is_shut = true;
-  for (const auto& [inode, socket] : connections()) {
-    if (known_sockets().inodes.contains(inode)) ::shutdown(socket.get(), SHUT_RDWR);
+  for (auto& [inode, socket] : connections()) {
+    if (!known_sockets().inodes.contains(inode)) continue;
+    ::shutdown(socket.get(), SHUT_RD);
+    known_sockets().held.try_emplace(inode, std::move(socket));
   }
 }
 
@@ -100,6 +104,7 @@ void GroupSockets::forget() {
   const std::lock_guard lock(known_sockets().mutex);
   known_sockets().is_shut = false;
   known_sockets().inodes.clear();
+  known_sockets().held.clear();
 }
 
 GroupSockets::Appearing::Appearing() : is_followed_(are_followed()) {
