@@ -10,10 +10,7 @@ from conftest import ROOT
 
 LIMIT = 60  # seconds per block on a quiet machine
 ELSEWHERE = ('tutorials/cpp-trainer.md',)
-DOCS = ROOT / 'docs'
-PAGES = {
-    str(path.relative_to(DOCS)): doc_blocks.blocks(path) for path in sorted(DOCS.rglob('*.md'))
-}
+PAGES = doc_blocks.pages(ROOT / 'docs')
 FOLLOWED = [
     name
     for name, found in PAGES.items()

@@ -19,7 +19,7 @@ from cpprun_worker import _elastic
 def ends():
     """A TCP connection: this rank's end, and that of its peer."""
     listener = socket.create_server(('127.0.0.1', 0))
-    with listener, socket.create_connection(listener.getsockname()) as peer:
+    with listener, socket.create_connection(listener.getsockname(), timeout=60) as peer:
         own, _ = listener.accept()
         with own:
             yield own, peer

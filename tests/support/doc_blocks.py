@@ -61,6 +61,11 @@ def blocks(path):
     return [Block(text, match) for match in BLOCK.finditer(text)]
 
 
+def pages(docs):
+    """The blocks of each page below this folder, by the page's path in it."""
+    return {str(path.relative_to(docs)): blocks(path) for path in sorted(docs.rglob('*.md'))}
+
+
 def pattern(line):
     parts = [re.escape(part) for part in line.split('…')]
     return re.sub(r'\d+', r'\\d+', '.*'.join(parts))

@@ -118,27 +118,27 @@ class Running:
 
     def wait_for(self, pattern, seconds=60):
         """The match of `pattern` in the output, as soon as it is there."""
-
-        def look():
-            has_ended = self.process.poll() is not None
-            match = self.find(pattern)
-            assert match or not has_ended, f'ended without {pattern!r}:\n{self.output}'
-            return match
-
-        return poll(look, seconds, lambda: f'{pattern!r} in:\n{self.output}')
+        return self._wait(lambda: self.find(pattern), repr(pattern), seconds)
 
     def wait_for_all(self, pattern, count, seconds=60):
         """All matches, as soon as there are `count`."""
 
+        def find():
+            found = re.findall(pattern, self.output, re.MULTILINE)
+            return found if len(found) >= count else None
+
+        return self._wait(find, f'{count} times {pattern!r}', seconds)
+
+    def _wait(self, find, what, seconds):
+        """What `find` finds in the output; fails as soon as the launcher has ended without it."""
+
         def look():
             has_ended = self.process.poll() is not None
-            found = re.findall(pattern, self.output, re.MULTILINE)
-            if len(found) >= count:
-                return found
-            assert not has_ended, f'ended without {count} times {pattern!r}:\n{self.output}'
-            return None
+            found = find()
+            assert found or not has_ended, f'ended without {what}:\n{self.output}'
+            return found
 
-        return poll(look, seconds, lambda: f'{count} times {pattern!r} in:\n{self.output}')
+        return poll(look, seconds, lambda: f'{what} in:\n{self.output}')
 
     def done(self, seconds=90):
         """Exit code; the test fails if it takes SLOWEST times longer."""

@@ -6,10 +6,7 @@ import doc_blocks
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCS = ROOT / 'docs'
-PAGES = {
-    str(path.relative_to(DOCS)): doc_blocks.blocks(path) for path in sorted(DOCS.rglob('*.md'))
-}
+PAGES = doc_blocks.pages(ROOT / 'docs')
 
 
 @pytest.mark.parametrize('name', [name for name in PAGES if name.startswith('tutorials/')])
