@@ -330,7 +330,10 @@ contract_pytest() {  # contract_pytest NAME MARKS PYTEST-ARGUMENTS...
 
 # Ranks of the worker SDK together with Python ranks, and users' projects against an installed SDK.
 # Tests of the SDK that need only one process are in stage check.
-stage_sdk() { sdk_pytest check; }
+stage_sdk() {
+  compile check  # users' projects install every target
+  sdk_pytest check
+}
 
 sdk_pytest() {  # sdk_pytest PRESET PYTEST-ARGUMENTS...
   local preset=$1
