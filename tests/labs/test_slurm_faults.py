@@ -213,6 +213,15 @@ def test_a_job_at_its_time_limit_saves_and_continues(lab, cpprun, place):
     assert 'rank 0 saves at step' in job.out() and 'rank 1 saves at step' in job.out()
 
 
+@pytest.mark.parametrize('node', ['n1', pytest.param('n2', marks=LONG)])
+def test_the_first_round_waits_for_a_node_that_starts_late(lab, cpprun, place, node):
+    late = f'[ $(hostname) = {node} ] && sleep 4; exec "$@"'
+    command = ['bash', '-c', late, 'late', cpprun, '--nnodes=1:2', WORKER, '2', place]
+    out = finish(process := lab.start('srun', '--nodes=2', *command))
+    assert process.returncode == 0, out
+    assert [begins(out, rank) for rank in range(2)] == [1, 1], out
+
+
 ELASTIC = 'srun --no-kill --kill-on-bad-exit=0'
 
 
@@ -237,17 +246,19 @@ def test_a_job_goes_on_without_a_lost_node(large_lab, cpprun, node, how):
 
 
 @LONG
-@pytest.mark.parametrize('how', ['power', 'cable'])
+@pytest.mark.parametrize('how', ['power', 'cable', 'crash'])
 def test_a_job_that_loses_its_batch_host_is_requeued(large_lab, cpprun, how):
-    """Where only the cable is unplugged, its agent and its worker live on, cut off."""
+    """Where only the cable is unplugged, its agent and its worker live on, cut off. Where the node
+    crashes, its connections are closed, and another node leads the job until the requeue."""
     lab, place = large_lab, large_lab.folder / 'job'
     place.mkdir()
     job = Job(lab, place, f'{ELASTIC} {cpprun} --nnodes=2:3 --requeue=1 {WORKER} {MANY} {place}',
               '--nodes=3', '--no-kill')
     wait_for(lambda: running(place) and job.step() > 0, 'the workers run')
     assert job.field('BatchHost') == 'n1', lab.job(job.number)
-    lab.unplug('n1')
-    if how == 'power':
+    if how != 'crash':
+        lab.unplug('n1')
+    if how != 'cable':
         lab.lose('n1')
     wait_for(lambda: job.field('Restarts') == '1', f'it is requeued: {job.out()}')
     wait_for(lambda: f'run {job.number}.0.1' in job.out(), 'it runs again')
