@@ -101,3 +101,16 @@ def test_slow_link_is_reported_and_takes_part(cluster, net):  # noqa: F811
     cluster.world(0, 1, 2, 3, 4, 5, seconds=60)
     agents[0].says('the network link of n5 is slow: ')
     end(cluster)
+
+
+def test_lossy_link_is_reported(cluster, net):  # noqa: F811
+    """The host loses each twentieth packet that it sends, those of the control connection too."""
+    def prepare(hosts, port):
+        # Otherwise a packet here is one of 64 KiB, of which there are too few.
+        in_host(hosts, 5, 'ip', 'link', 'set', 'eth0', 'gso_max_segs', '1')
+        in_host(hosts, 5, 'iptables', '-A', 'OUTPUT', '-m', 'statistic', '--mode', 'random',
+                '--probability', '0.05', '-j', 'DROP')
+    agents = start(cluster, net, 6, '5:6', prepare=prepare)
+    agents[0].says('the network link of n5 is slow: ', 60)
+    cluster.world(0, 1, 2, 3, 4, 5, seconds=60)
+    end(cluster)

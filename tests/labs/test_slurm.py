@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 
@@ -146,6 +147,29 @@ def test_the_batch_file_of_cpprunctl_saves_is_requeued_and_continues(lab, cpprun
     assert job['JobState'] == 'COMPLETED' and job['Restarts'] == '1', (job, out)
     assert 'rank 0 saves at step' in out and 'rank 1 of 2 on n2 begins at step 0' in out, out
     assert 'ends at step 400' in out and f'run {number}.0.1' in out, out
+
+
+PAGE = (ROOT / 'docs' / 'how-to' / 'slurm.md').read_text()
+# What the page asks for, and what the lab has.
+SIZES = {'--nodes=4': '--nodes=2 --cpus-per-task=1', '--gpus-per-node=8': '--gpus-per-node=2'}
+
+
+@pytest.mark.parametrize('block', re.findall(r'```sh\n(.*?)```', PAGE, re.S),
+                         ids=['srun', 'sbatch', 'script'])
+def test_the_page_runs(lab, cpprun, place, block):
+    for size, size_here in SIZES.items():
+        block = block.replace(size, size_here)
+    if block.startswith('cpprunctl'):
+        block += 'sbatch train.sbatch\n'
+    (place / 'train.py').write_text('import os; print("rank", os.environ["RANK"])')
+    shutil.copy(ROOT / 'packaging' / 'slurm' / 'cpprun.sbatch', place)
+    out = lab.run('env', f'--chdir={place}', f'PATH={cpprun.parent}:/usr/bin:/bin',
+                  f'SNAPSHOTS={place}/snapshots', 'bash', '-ec', block).stdout
+    if submitted := re.search(r'Submitted batch job (\d+)', out):
+        wait_for(lambda: has_ended(lab, submitted[1]), 'the job ends')
+        assert lab.job(submitted[1])['JobState'] == 'COMPLETED', lab.job(submitted[1])
+        out = (place / f'slurm-{submitted[1]}.out').read_text()
+    assert sorted(re.findall(r'rank \d', out)) == [f'rank {rank}' for rank in range(4)], out
 
 
 def test_the_nodes_of_a_step_share_a_secret(lab, cpprun, place):

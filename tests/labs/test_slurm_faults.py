@@ -3,8 +3,10 @@ import re
 import time
 
 import pytest
-from test_slurm import LONG, MANY, WORKER, finish, has_ended, running, submit, wait_for
+from test_slurm import LONG, MANY, ROOT, WORKER, finish, has_ended, running, submit, wait_for
 from worlds import check_one_world_at_a_time, worlds_of
+
+DIGITS = ROOT / 'examples' / 'python' / 'digits_ddp.py'
 
 
 class Job:
@@ -243,6 +245,21 @@ def test_a_job_goes_on_without_a_lost_node(large_lab, cpprun, node, how):
     fields = job.ends()
     assert fields['JobState'] == 'COMPLETED' and fields['Restarts'] == '0', (fields, job.out())
     check_one_world_at_a_time(place, job.out)
+
+
+@LONG
+def test_the_digits_example_goes_on_without_a_lost_node(large_lab, cpprun):
+    lab, place = large_lab, large_lab.folder / 'job'
+    place.mkdir()
+    snapshots = place / 'snapshots'
+    job = Job(lab, place, f'PYTHON_EXEC={ROOT}/.venv/bin/python OMP_NUM_THREADS=1 {ELASTIC} '
+                          f'{cpprun} --nnodes=2:3 {DIGITS} --epochs 12 --sleep 0.5 '
+                          f'--snapshot {snapshots}', '--nodes=3', '--no-kill')
+    wait_for(lambda: len(list(snapshots.glob('step-*'))) >= 2, 'it saves')
+    lab.lose('n3')
+    fields, out = job.is_over(), job.out()
+    assert fields['JobState'] == 'COMPLETED' and fields['Restarts'] == '0', (fields, out)
+    assert 'resuming from snapshot' in out and 'training epoch 12 of 12 done' in out, out
 
 
 @LONG

@@ -88,6 +88,8 @@ def train_one_step(ddp, step, rank, commit):
     loss = ddp(torch.randn(8, 20, generator=data).to(DEVICE)).pow(2).mean()
     backward(loss, step)
     OPTIMIZER.step()
+    if LATE == 'in':
+        dist.all_reduce(loss.detach())  # its end shows that all have updated their parameters
     if LATE != 'now':
         inject(step, 'updated')
     if LATE == 'in':

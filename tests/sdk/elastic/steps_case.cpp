@@ -1,9 +1,9 @@
 // elastic_steps WORD=VALUE...: a training by cpprun::ElasticSteps, whose loop stays in place.
 //
 // The words of elastic_share, and of fault: updated (SIGKILL after the optimizer's step, before the
-// commit), body (leaves commit() out). late: a collective behind the optimizer's step: in (the body
-// before its commit) or now (behind commit.now()). snapshot=yes: saves every 5 steps, and resumes.
-// Prints as elastic_train does; "call of process" in each round.
+// commit), body (leaves commit() out). late: where the others wait in a collective meanwhile: in
+// (the body, after the optimizer's step of all) or now (behind commit.now()). snapshot=yes: saves
+// every 5 steps, and resumes. Prints as elastic_train does; "call of process" in each round.
 #include <unistd.h>
 
 #include <optional>
@@ -69,6 +69,7 @@ class Loop {
   void body(Model& ddp, ElasticCommit& commit, int64_t step) {
     const std::string late = words_.text("late");
     training_.step(ddp, step, training_.next_batch(), [&] {
+      if (late == "in") sum();  // the end of it shows that all have updated their parameters
       if (late != "now") words_.die_if("updated", step);
       if (late == "in") sum();
     });
