@@ -431,6 +431,7 @@ def test_hosts_behind_a_lost_one_are_reached_another_way(launch, hosts, tmp_path
     job = launch('--hosts', 'a,b,c', '--nnodes=1:3', '--ssh-tree=2', WORKER, 'say', 'place',
                  tmp_path, 'sleep')
     workers = ranks_run(tmp_path, 3)
+    poll(lambda: job.out.count(' of 3 on ') == 3, what=job.texts)  # or c's line is lost
     killed = hosts.connections('a') if what == 'connection' else hosts.relays('a')
     os.kill(killed[0], signal.SIGKILL)
     poll(lambda: 'host c is lost: its connection through host a has ended' in job.err,
