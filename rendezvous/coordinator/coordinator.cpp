@@ -55,6 +55,8 @@ void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage sa
     on_register(now, id, session, *facts, effects);
   } else if (!session.is_registered) {
     refuse(id, "an agent must register before it says anything else", effects);
+  } else if (session.is_of_ended_job) {
+    if (std::holds_alternative<control::Ack>(message)) effects.push_back(Send{id, control::Bye{}});
   } else if (auto job = jobs_.find(session.hello->run_id);
              job != jobs_.end() && job->second->has_session(id)) {
     job->second->on_message(now, id, message, effects);
@@ -112,6 +114,11 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
   }
   if (redirect_if_led_elsewhere(id, session.hello->run_id, effects)) {
     session.is_registered = true;  // its later messages are ignored
+    return;
+  }
+  if (const control::JobResult* result = missed_result(session.hello->run_id, message)) {
+    effects.push_back(Send{id, *result});
+    session.is_registered = session.is_of_ended_job = true;
     return;
   }
   Job* job = job_for(session.hello->run_id, message, id, effects);
@@ -174,6 +181,12 @@ bool Coordinator::redirect_if_led_elsewhere(SessionId id, const std::string& run
   return true;
 }
 
+std::optional<Term> Coordinator::ended_job_of(SessionId session) const {
+  const auto it = sessions_.find(session);
+  if (it == sessions_.end() || !it->second.is_of_ended_job) return std::nullopt;
+  return options_.leader_lease->facts->term;
+}
+
 const Job* Coordinator::job_of(SessionId session) const {
   const auto it = sessions_.find(session);
   if (it == sessions_.end() || !it->second.is_registered) return nullptr;
@@ -200,6 +213,17 @@ bool Coordinator::is_idle() const {
 std::string Coordinator::only_job() const {
   if (options_.leads_own_job_alone) return options_.own_job;
   return options_.leader_lease ? options_.leader_lease->run_id : options_.standby_of;
+}
+
+// The result that the persisted state has for this agent of the ended job, if the next job with its
+// run id has begun. That job would take the agent for one of its own that goes on.
+const control::JobResult* Coordinator::missed_result(const std::string& run_id,
+                                                     const control::Register& message) const {
+  if (!options_.leader_lease || !options_.leader_lease->facts) return nullptr;
+  const control::PersistedJobState& state = *options_.leader_lease->facts;
+  const auto job = jobs_.find(run_id);
+  if (!state.decided || job == jobs_.end() || job->second->has_led(message)) return nullptr;
+  return message.term > Term() && message.term <= state.term ? &*state.decided : nullptr;
 }
 
 // The agents of an ended job get its result; other agents begin a new job.

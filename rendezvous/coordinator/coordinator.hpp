@@ -106,6 +106,9 @@ class Coordinator {
   bool may_exit() const;
   // The job of the agent on this connection; nullptr: not a registered agent.
   const Job* job_of(SessionId session) const;
+  // The term that decided the ended job whose result the agent on this connection gets while the
+  // next job with its run id is led here; nullopt: it gets none.
+  std::optional<Term> ended_job_of(SessionId session) const;
   const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
 
  private:
@@ -113,6 +116,7 @@ class Coordinator {
     SessionAddresses facts;
     std::optional<control::Hello> hello;
     bool is_registered = false;
+    bool is_of_ended_job = false;  // it gets the result of that job, and takes part in no other
   };
 
   void refuse(SessionId session, const std::string& why, Effects& effects) const;
@@ -126,6 +130,8 @@ class Coordinator {
   bool is_believed(const std::string& run_id, const control::AnnounceLeader& message) const;
   bool redirect_if_led_elsewhere(SessionId id, const std::string& run_id, Effects& effects) const;
   std::string only_job() const;
+  const control::JobResult* missed_result(const std::string& run_id,
+                                          const control::Register& message) const;
   std::optional<LeaderLease> leader_lease_for(const control::Register& first) const;
   Job* job_for(const std::string& run_id, const control::Register& message, SessionId session,
                Effects& effects);

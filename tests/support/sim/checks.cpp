@@ -188,6 +188,20 @@ void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorM
   }
 }
 
+void Checks::on_sent_to_ended_job(Term decided_in, Incarnation to,
+                                  const control::CoordinatorMessage& message) {
+  JobRecord& job = job_of(decided_in);
+  if (const auto* decided = std::get_if<control::JobResult>(&message)) {
+    if (!job.decided) job.decided = *decided;
+    require(job.decided->is_success == decided->is_success,
+            "S5: " + name_of(to) + " receives another outcome than others");
+    job.told.insert(to);
+  } else if (std::holds_alternative<control::Bye>(message)) {
+    require(job.told.contains(to) && acked_.contains(to),
+            "R9: bye to " + name_of(to) + " before it has acknowledged the outcome");
+  }
+}
+
 void Checks::check_places(const Job& led, Incarnation to) {
   const auto node = led.nodes().find(to);
   if (node == led.nodes().end()) return;

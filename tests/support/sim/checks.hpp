@@ -60,6 +60,9 @@ class Checks {
 
   // ---- a coordinator; all that one call of it sent
   void on_sent(const Job* job, Incarnation to, const control::CoordinatorMessage& message);
+  // To a node of a job that was decided in this term, from a coordinator that leads the next job.
+  void on_sent_to_ended_job(Term decided_in, Incarnation to,
+                            const control::CoordinatorMessage& message);
   void after_call(const Job* job);
   // A coordinator goes on from a round that another one has formed: one job in two epochs.
   void on_continued(const Job& by, Term formed_in);

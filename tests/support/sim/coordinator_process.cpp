@@ -123,6 +123,7 @@ CoordinatorProcess::Wish CoordinatorProcess::wish_of(Effect effect) const {
   if (wish.is_to_impostor) return wish;
   wish.run_id = it->second.hello->run_id;
   wish.to = it->second.hello->node.incarnation;
+  wish.ended_job = core_->ended_job_of(send->session);
   return wish;
 }
 
@@ -138,7 +139,11 @@ void CoordinatorProcess::carry_out_queue() {
                               "R10: a stranger is taken for the node whose id it says");
       const bool is_said = sessions_.contains(send->session.value) || spec_.options.leader_lease;
       if (wish.to && is_said) {
-        context_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
+        if (wish.ended_job) {
+          context_.checks.on_sent_to_ended_job(*wish.ended_job, *wish.to, send->message);
+        } else {
+          context_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
+        }
         handovers_.on_sent(send->session.value, *wish.to, send->message);
         if (const Job* led = job(wish.run_id); led != nullptr && spec_.options.leader_lease) {
           context_.etcd->watch().on_told(wish.run_id, led->term(), send->message);

@@ -90,6 +90,7 @@ class CoordinatorProcess final : public Program {
     std::string run_id;
     std::optional<Incarnation> to{};
     bool is_to_impostor = false;
+    std::optional<Term> ended_job{};  // the result of a job before the one that is led now
   };
 
   Instant local_now() const { return spec_.clock.local(context_.event_queue.now()); }

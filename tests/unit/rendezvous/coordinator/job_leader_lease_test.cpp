@@ -245,6 +245,22 @@ TEST_F(JobLeaderLeaseTest, R18_ADecidedJobMayStartAgain) {
   EXPECT_EQ(assignment("x").restart_count, 0);
 }
 
+TEST_F(JobLeaderLeaseTest, R18_APersistedOutcomeIsSentToFormerMembersInTheNextJobToo) {
+  all_run();
+  for (const char* name : {"a", "b", "c"}) says_done(name);
+  is_elected("x", 8, written.back());
+  join("x");
+  comes_back("a", ReportedPhase::Done);
+  expect_decided("a", true);
+  acks("a");
+  EXPECT_TRUE(heard<control::Bye>("a"));
+  EXPECT_FALSE(heard<control::JobResult>("x")) << "it begins the next job";
+  for (const char* name : {"y", "z"}) join(name);
+  EXPECT_EQ(assignment("x").round, RoundNumber(1));
+  comes_back("b", ReportedPhase::Done);
+  EXPECT_TRUE(heard<control::Bye>("b")) << "it takes no part in the round that runs";
+}
+
 // Who led it was the last of three, and does not come back.
 TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   is_elected("c", 7, std::nullopt);
