@@ -258,6 +258,8 @@ TEST_F(JobLeaderLeaseTest, R18_APersistedOutcomeIsSentToFormerMembersInTheNextJo
   for (const char* name : {"y", "z"}) join(name);
   EXPECT_EQ(assignment("x").round, RoundNumber(1));
   comes_back("b", ReportedPhase::Done);
+  expect_decided("b", true);
+  acks("b");
   EXPECT_TRUE(heard<control::Bye>("b")) << "it takes no part in the round that runs";
 }
 
