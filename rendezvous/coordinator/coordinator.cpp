@@ -116,6 +116,14 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
     session.is_registered = true;  // its later messages are ignored
     return;
   }
+  if (is_of_forgotten_job(message)) {
+    refuse(id,
+           "the run of job '" + session.hello->run_id +
+               "' in which this agent took part is over, and a later one has ended too; its "
+               "outcome is not known any more, start the agent again to begin a new run",
+           effects);
+    return;
+  }
   if (const control::JobResult* result = missed_result(session.hello->run_id, message)) {
     effects.push_back(Send{id, *result});
     session.is_registered = session.is_of_ended_job = true;
@@ -223,7 +231,15 @@ const control::JobResult* Coordinator::missed_result(const std::string& run_id,
   const control::PersistedJobState& state = *options_.leader_lease->facts;
   const auto job = jobs_.find(run_id);
   if (!state.decided || job == jobs_.end() || job->second->has_led(message)) return nullptr;
-  return message.term > Term() && message.term <= state.term ? &*state.decided : nullptr;
+  const bool is_of_it = message.term >= state.first_term && message.term <= state.term;
+  return is_of_it ? &*state.decided : nullptr;
+}
+
+// It took part in a job before the one whose result the persisted state has.
+bool Coordinator::is_of_forgotten_job(const control::Register& message) const {
+  if (!options_.leader_lease || !options_.leader_lease->facts) return false;
+  const control::PersistedJobState& state = *options_.leader_lease->facts;
+  return state.decided && message.assignment && message.term < state.first_term;
 }
 
 // The agents of an ended job get its result; other agents begin a new job.
@@ -231,7 +247,7 @@ std::optional<LeaderLease> Coordinator::leader_lease_for(const control::Register
   if (!options_.leader_lease) return std::nullopt;
   LeaderLease leader_lease{options_.leader_lease->run_id, std::nullopt, until_};
   const std::optional<control::PersistedJobState>& facts = options_.leader_lease->facts;
-  const bool is_of_it = facts && (!facts->decided || first.term > Term());
+  const bool is_of_it = facts && (!facts->decided || first.term >= facts->first_term);
   if (jobs_begun_ == 0 && is_of_it) leader_lease.facts = facts;
   return leader_lease;
 }

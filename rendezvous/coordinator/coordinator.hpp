@@ -132,6 +132,7 @@ class Coordinator {
   std::string only_job() const;
   const control::JobResult* missed_result(const std::string& run_id,
                                           const control::Register& message) const;
+  bool is_of_forgotten_job(const control::Register& message) const;
   std::optional<LeaderLease> leader_lease_for(const control::Register& first) const;
   Job* job_for(const std::string& run_id, const control::Register& message, SessionId session,
                Effects& effects);

@@ -27,7 +27,7 @@ Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
       backoff_(job_spec.restart_backoff),
       links_(job_spec.link_check_bytes),
       failures_(job_spec.startup_failures, job_spec.stops_on_repeat) {
-  state_.term = options_.term;
+  state_.term = state_.first_term = options_.term;
   state_.needs_proof = options_.needs_proof;
   state_.job_key = options_.job_key;
   if (options_.is_standby) begin_recovery(Recovery::Kind::AsStandby);
@@ -457,6 +457,7 @@ void Job::turn_unwanted_away(Effects& effects) {
 // waited for.
 void Job::restore_persisted_state(const control::PersistedJobState& state) {
   state_.round = Round(state.round);
+  state_.first_term = state.first_term;
   if (state.host_records) state_.hosts.learn(*state.host_records);
   if (state.decided) {  // nodes that have missed the result get it
     phase_ = Phase::Ended;
@@ -474,6 +475,7 @@ void Job::restore_persisted_state(const control::PersistedJobState& state) {
 void Job::restore_from_report(Instant now, const control::Register& message) {
   if (is_new() && is_from_other_coordinator(message.assignment)) {
     begin_recovery(options_.is_standby ? Recovery::Kind::AsStandby : Recovery::Kind::Endpoint);
+    state_.first_term = Term(1);
     schedule_.on_too_few_nodes();
   }
   if (!is_recovering()) {

@@ -47,6 +47,7 @@ void JobState::restore(const control::RankAssignment& assignment) {
 control::PersistedJobState JobState::to_persist() const {
   control::PersistedJobState state;
   state.term = term;
+  state.first_term = first_term;
   state.round = round.number();
   if (!round.is_empty()) {  // of a recovered round only the nodes that came back are known
     const control::RankAssignment& any = round.assignments().begin()->second;

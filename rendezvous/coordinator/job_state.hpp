@@ -44,7 +44,8 @@ struct JobState {
   control::PersistedJobState to_persist() const;
 
   Term term;
-  Round round;  // the newest that was formed
+  Term first_term;  // with which the job began; 1: not known
+  Round round;      // the newest that was formed
   RestartBudgets budgets;
   HostLedger hosts;
   control::PastFailures past_failures;

@@ -209,9 +209,10 @@ bool is_sane(const Leader& leader) {
 bool is_count(int64_t number) { return number >= 0 && number <= INT64_MAX / 2; }
 
 bool is_sane(const PersistedJobState& facts) {
-  return facts.term > Term() && is_count(facts.term.value) && is_count(facts.round.value) &&
-         facts.group_size >= 0 && facts.group_size <= limits::kNodesPerJob &&
-         facts.host_rank >= -1 && facts.host_rank < std::max<int64_t>(facts.group_size, 1) &&
+  return facts.first_term > Term() && facts.first_term <= facts.term &&
+         is_count(facts.term.value) && is_count(facts.round.value) && facts.group_size >= 0 &&
+         facts.group_size <= limits::kNodesPerJob && facts.host_rank >= -1 &&
+         facts.host_rank < std::max<int64_t>(facts.group_size, 1) &&
          is_count(facts.restart_count) && is_count(facts.hang_restarts) &&
          is_count(facts.node_losses) && is_count(facts.admin_restarts) &&
          is_count(facts.wanted_nodes.value_or(0));

@@ -442,6 +442,7 @@ void fields(auto&& v, Leader& m) {
 }
 void fields(auto&& v, PersistedJobState& m) {
   v("term", m.term);
+  v("first_term", m.first_term);
   v("round", m.round);
   v("group_size", m.group_size);
   v("host_rank", m.host_rank);

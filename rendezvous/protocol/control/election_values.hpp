@@ -27,6 +27,7 @@ struct Leader {
 // what it holds; so no newer round runs, and no agent knows another outcome.
 struct PersistedJobState {
   Term term;          // of the coordinator that wrote it
+  Term first_term;    // of the coordinator with which the job began; 1: not known
   RoundNumber round;  // the newest; 0: none yet
   int64_t group_size = 0;
   int64_t host_rank = -1;  // group rank of the node in that coordinator's process; -1: not in it

@@ -263,6 +263,26 @@ TEST_F(JobLeaderLeaseTest, R18_APersistedOutcomeIsSentToFormerMembersInTheNextJo
   EXPECT_TRUE(heard<control::Bye>("b")) << "it takes no part in the round that runs";
 }
 
+TEST_F(JobLeaderLeaseTest, R18_AMemberOfTheJobBeforeTheDecidedOneGetsNoOutcome) {
+  all_run();
+  for (const char* name : {"a", "b", "c"}) says_done(name);
+  is_elected("x", 8, written.back());
+  const control::Register before = player("a").facts;
+  for (const char* name : {"x", "y", "z"}) join(name);
+  for (const char* name : {"x", "y", "z"}) says_done(name);
+  const control::PersistedJobState decided = written.back();
+  ASSERT_TRUE(decided.decided);
+  EXPECT_EQ(decided.first_term, Term(8));
+  is_elected("v", 9, decided);
+  player("a").facts = before;
+  comes_back("a", ReportedPhase::Done);
+  expect_refused("a", "its outcome is not known");
+  player("b").facts.term = Term(7);
+  player("b").facts.assignment.reset();
+  join("b");
+  EXPECT_TRUE(heard<control::Registered>("b")) << "it was in no round, and begins the next job";
+}
+
 // Who led it was the last of three, and does not come back.
 TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   is_elected("c", 7, std::nullopt);

@@ -73,6 +73,7 @@ class ElectionTest : public testing::Test {
   static control::PersistedJobState facts_of(int64_t term, int64_t round) {
     control::PersistedJobState facts;
     facts.term = Term(term);
+    facts.first_term = Term(1);
     facts.round = RoundNumber(round);
     facts.group_size = 3;
     return facts;

@@ -7,6 +7,7 @@ namespace {
 TEST(ElectionValues, JobStateSurvivesEncoding) {
   control::PersistedJobState facts;
   facts.term = Term(7);
+  facts.first_term = Term(5);
   facts.round = RoundNumber(3);
   facts.group_size = 4;
   facts.host_rank = 2;
@@ -21,6 +22,7 @@ TEST(ElectionValues, JobStateSurvivesEncoding) {
   Result<control::PersistedJobState> read = control::decode_job_state(value);
   ASSERT_TRUE(read.ok()) << read.error().text;
   EXPECT_EQ(control::encode_job_state(*read), value);
+  EXPECT_EQ(read->first_term, Term(5));
   EXPECT_EQ(read->host_rank, 2);
   EXPECT_EQ(read->resume->step, 40);
   EXPECT_TRUE(read->is_resume_fetched);
@@ -29,7 +31,7 @@ TEST(ElectionValues, JobStateSurvivesEncoding) {
 
 TEST(ElectionValues, RejectsInvalidValues) {
   control::PersistedJobState facts;
-  facts.term = Term(7);
+  facts.term = facts.first_term = Term(7);
   const auto is_read = [&](const auto& change) {
     control::PersistedJobState changed = facts;
     change(changed);
@@ -38,6 +40,8 @@ TEST(ElectionValues, RejectsInvalidValues) {
   EXPECT_TRUE(is_read([](control::PersistedJobState&) {}));
   EXPECT_FALSE(is_read([](control::PersistedJobState& f) { f.term = Term(0); }));
   EXPECT_FALSE(is_read([](control::PersistedJobState& f) { f.term = Term(INT64_MAX); }));
+  EXPECT_FALSE(is_read([](control::PersistedJobState& f) { f.first_term = Term(0); }));
+  EXPECT_FALSE(is_read([](control::PersistedJobState& f) { f.first_term = Term(8); }));
   EXPECT_FALSE(is_read([](control::PersistedJobState& f) { f.round = RoundNumber(-1); }));
   EXPECT_FALSE(is_read([](control::PersistedJobState& f) { f.group_size = -1; }));
   EXPECT_FALSE(is_read([](control::PersistedJobState& f) { f.host_rank = 1; }));
