@@ -192,7 +192,7 @@ bool Coordinator::redirect_if_led_elsewhere(SessionId id, const std::string& run
 std::optional<Term> Coordinator::ended_job_of(SessionId session) const {
   const auto it = sessions_.find(session);
   if (it == sessions_.end() || !it->second.is_of_ended_job) return std::nullopt;
-  return options_.leader_lease->facts->term;
+  return ended_job()->term;
 }
 
 const Job* Coordinator::job_of(SessionId session) const {
@@ -223,23 +223,28 @@ std::string Coordinator::only_job() const {
   return options_.leader_lease ? options_.leader_lease->run_id : options_.standby_of;
 }
 
+// The persisted state, if it has the result of a job. nullptr: it has none.
+const control::PersistedJobState* Coordinator::ended_job() const {
+  if (!options_.leader_lease || !options_.leader_lease->facts) return nullptr;
+  const control::PersistedJobState& state = *options_.leader_lease->facts;
+  return state.decided ? &state : nullptr;
+}
+
 // The result that the persisted state has for this agent of the ended job, if the next job with its
 // run id has begun. That job would take the agent for one of its own that goes on.
 const control::JobResult* Coordinator::missed_result(const std::string& run_id,
                                                      const control::Register& message) const {
-  if (!options_.leader_lease || !options_.leader_lease->facts) return nullptr;
-  const control::PersistedJobState& state = *options_.leader_lease->facts;
+  const control::PersistedJobState* state = ended_job();
   const auto job = jobs_.find(run_id);
-  if (!state.decided || job == jobs_.end() || job->second->has_led(message)) return nullptr;
-  const bool is_of_it = message.term >= state.first_term && message.term <= state.term;
-  return is_of_it ? &*state.decided : nullptr;
+  if (state == nullptr || job == jobs_.end() || job->second->has_led(message)) return nullptr;
+  const bool is_of_it = message.term >= state->first_term && message.term <= state->term;
+  return is_of_it ? &*state->decided : nullptr;
 }
 
 // It took part in a job before the one whose result the persisted state has.
 bool Coordinator::is_of_forgotten_job(const control::Register& message) const {
-  if (!options_.leader_lease || !options_.leader_lease->facts) return false;
-  const control::PersistedJobState& state = *options_.leader_lease->facts;
-  return state.decided && message.assignment && message.term < state.first_term;
+  const control::PersistedJobState* state = ended_job();
+  return state != nullptr && message.assignment && message.term < state->first_term;
 }
 
 // The agents of an ended job get its result; other agents begin a new job.

@@ -130,6 +130,7 @@ class Coordinator {
   bool is_believed(const std::string& run_id, const control::AnnounceLeader& message) const;
   bool redirect_if_led_elsewhere(SessionId id, const std::string& run_id, Effects& effects) const;
   std::string only_job() const;
+  const control::PersistedJobState* ended_job() const;
   const control::JobResult* missed_result(const std::string& run_id,
                                           const control::Register& message) const;
   bool is_of_forgotten_job(const control::Register& message) const;

@@ -197,8 +197,7 @@ void Checks::on_sent_to_ended_job(Term decided_in, Incarnation to,
             "S5: " + name_of(to) + " receives another outcome than others");
     job.told.insert(to);
   } else if (std::holds_alternative<control::Bye>(message)) {
-    require(job.told.contains(to) && acked_.contains(to),
-            "R9: bye to " + name_of(to) + " before it has acknowledged the outcome");
+    require_acknowledged(job, to);
   }
 }
 
@@ -367,9 +366,13 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
   }
 }
 
-void Checks::on_bye(JobRecord& job, const Job& led, Incarnation to) {
+void Checks::require_acknowledged(const JobRecord& job, Incarnation to) {
   require(job.told.contains(to) && acked_.contains(to),
           "R9: bye to " + name_of(to) + " before it has acknowledged the outcome");
+}
+
+void Checks::on_bye(JobRecord& job, const Job& led, Incarnation to) {
+  require_acknowledged(job, to);
   // An agent that comes after the end leaves by itself.
   for (Incarnation owed : std::exchange(job.must_acknowledge, {})) {
     auto node = led.nodes().find(owed);

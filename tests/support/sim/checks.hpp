@@ -116,6 +116,7 @@ class Checks {
   void check_budgets(const JobRecord& job, const control::RankAssignment& assignment);
   void on_job_result(JobRecord& job, const Job& led, Incarnation to,
                      const control::JobResult& decided);
+  void require_acknowledged(const JobRecord& job, Incarnation to);
   void on_bye(JobRecord& job, const Job& led, Incarnation to);
   void on_host_records(const control::HostRecords& message);
   void note_exclusions(JobRecord& job, const HostLedger& hosts);
