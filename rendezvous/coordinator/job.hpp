@@ -326,9 +326,7 @@ class Job {
   }
   Instant last_call_deadline() const {
     const bool is_waiting = phase_ == Phase::WaitingForNodes && state_.round.is_empty();
-    if (!is_waiting || awaits_redirect() || !has_store_port() || links_.are_running()) {
-      return Instant::never();
-    }
+    if (!is_waiting || is_held_back() || links_.are_running()) return Instant::never();
     return schedule_.last_call_deadline(static_cast<size_t>(nodes_.ready_count()));
   }
   // There are enough nodes, but a round must not form yet. An event, or backoff_, ends that.

@@ -299,6 +299,20 @@ TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   EXPECT_TRUE(control::decode_job_state(control::encode_job_state(written.back())));
 }
 
+// The delay alone wakes the coordinator, although the time of a last call has passed.
+TEST_F(JobLeaderLeaseTest, R18_ADelayedRoundWithoutFormerMembersWakesNobodyTooEarly) {
+  job_spec.restart_backoff = 30s;
+  control::PersistedJobState facts;
+  facts.term = facts.first_term = Term(7);
+  facts.round = RoundNumber(4);
+  facts.group_size = 1;
+  facts.past_failures.quick = 5;
+  is_elected("x", 8, facts);
+  join("x");
+  passes(limits::kLastCall * 3);
+  EXPECT_GT(core.next_deadline(), now);
+}
+
 // The key was made anew by hand, say: what the agents bring is all there is (R13).
 TEST_F(JobLeaderLeaseTest, R18_WithoutPersistedStateItRecoversFromReports) {
   all_run();
