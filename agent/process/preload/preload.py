@@ -26,7 +26,7 @@ WHILE_IMPORTING = {"OPENBLAS_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK":
 # The same, unless the user has set it: pyarrow's malloc frees memory in a thread of its own.
 BY_DEFAULT = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 # What a module imports when a program first uses it: torch its compiler, for the first optimizer or
-# the first DistributedDataParallel, which takes a quarter of the time of `import torch`.
+# the first DistributedDataParallel, which takes half of the time of `import torch`.
 AT_FIRST_USE = {"torch": "torch._dynamo"}
 # Objects that must pile up before the collector of cycles runs: the imports make fewer. Nearly all
 # of their objects live on, so collections only cost time.
@@ -168,8 +168,6 @@ def import_one(state, name, ignored=()):
     reason = violation(state)
     if reason:
         raise Refusal(name, reason)
-    if "torch" in sys.modules:
-        try_fork(name)
 
 
 def one_line(error):
@@ -197,12 +195,16 @@ def import_all(state):
     thresholds = gc.get_threshold()
     gc.set_threshold(NO_COLLECTION)
     begin = time.monotonic()
-    for name in names:
+    for at, name in enumerate(names):
         import_one(state, name, ImportError if state.is_auto else ())
+        if "torch" in sys.modules and at + 1 < len(names):
+            try_fork(name)
     for module, name in AT_FIRST_USE.items():
         if module in sys.modules:
             import_one(state, name, Exception)
+    try_fork(names[-1] if "torch" in sys.modules else "")
     took = time.monotonic() - begin
+    gc.freeze()  # before a collection, which would take 0.3 s for some thousand objects of torch
     if gc.get_threshold()[0] == NO_COLLECTION:  # else a module has set its own
         gc.set_threshold(*thresholds)
     if place is not None:
@@ -210,7 +212,6 @@ def import_all(state):
     for name in set(os.environ) | set(temporary):
         if os.environ.get(name) != temporary.get(name):
             state.changed[name] = os.environ.get(name)
-    gc.freeze()  # with torch some thousand objects are garbage by now; a collection takes 0.13 s
     return names, took
 
 
@@ -351,7 +352,6 @@ def main():
     try:
         check_interpreter(state)
         names, took = import_all(state)
-        try_fork("")
     except Refusal as refusal:
         state.send("refused", refusal.kind, refusal.module, refusal.reason)
         os._exit(0)
