@@ -35,6 +35,16 @@ def run(cpprun, tmp_path, preload, code, *flags, n=2, env=None):
     return output
 
 
+@pytest.mark.parametrize('variable', ['', 'LD_LIBRARY_PATH', 'TORCH_USE_RTLD_GLOBAL'])
+def test_libraries_are_loaded_before_torch_unless_their_order_matters(cpprun, tmp_path, variable):
+    output = run(cpprun, tmp_path, 'torch', """
+import sys, torch
+names = list(sys.modules)
+print('before', names.index('sympy') < names.index('torch'), float(torch.ones(3).sum()))
+""", n=1, env={variable: '/nowhere'} if variable else None)
+    assert f'before {not variable} 3.0' in output
+
+
 @pytest.mark.parametrize('method', ['fork', 'spawn', 'forkserver'])
 def test_data_loaders(cpprun, tmp_path, method):
     output = run(cpprun, tmp_path, 'torch,torch.utils.data', f"""

@@ -7,6 +7,7 @@ worker main() returns the worker's command line, and run_program() runs it as th
 would.
 """
 import _socket
+import _thread
 import array
 import ctypes
 import gc
@@ -28,6 +29,10 @@ BY_DEFAULT = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 # What a module imports when a program first uses it: torch its compiler, for the first optimizer or
 # the first DistributedDataParallel, which takes half of the time of `import torch`.
 AT_FIRST_USE = {"torch": "torch._dynamo"}
+# What these imports need besides torch itself: the slowest first.
+NEEDED_BY_TORCH = ("sympy", "torchgen.model", "asyncio", "unittest.mock", "numpy")
+# Where one of these is set, the order in which torch loads its libraries matters.
+OF_LIBRARIES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "TORCH_USE_RTLD_GLOBAL")
 # Objects that must pile up before the collector of cycles runs: the imports make fewer. Nearly all
 # of their objects live on, so collections only cost time.
 NO_COLLECTION = 1 << 30
@@ -143,6 +148,10 @@ def violation(state):
     return ""
 
 
+def root_of(name):
+    return name.partition(":")[0].partition(".")[0]
+
+
 def import_module(name):
     """As `import a.b` does for "a.b", and `from a import b` for "a:b"."""
     import importlib
@@ -152,10 +161,57 @@ def import_module(name):
         importlib.import_module(module + "." + attribute)
 
 
+def torch_libraries():
+    """Those that `import torch` loads, with its flags for dlopen(). Empty: they should not be loaded
+    before it."""
+    if any(name in os.environ for name in OF_LIBRARIES):
+        return []
+    import importlib.util
+    spec = importlib.util.find_spec("torch")
+    places = list(spec.submodule_search_locations or []) if spec else []
+    folder = os.path.join(places[0], "lib") if places else ""
+    found = [(os.path.join(folder, "libtorch_global_deps.so"), os.RTLD_NOW | os.RTLD_GLOBAL),
+             (os.path.join(folder, "libtorch.so"), os.RTLD_NOW)]
+    return found if all(os.path.isfile(path) for path, _ in found) else []
+
+
+def prepare_torch(state):
+    """Loads torch's libraries on another thread, which needs no interpreter for that, and meanwhile
+    imports what torch imports as well. Both take half a second."""
+    libraries = torch_libraries()
+    if not libraries:
+        return
+    import decimal, shutil, typing  # noqa: E401, F401  their libraries: one thread loads at a time
+    is_loading = _thread.allocate_lock()
+
+    def load():
+        try:
+            dlopen = state.libc.dlopen  # called so, it leaves the interpreter to other threads
+            dlopen.argtypes, dlopen.restype = [ctypes.c_char_p, ctypes.c_int], ctypes.c_void_p
+            for path, flags in libraries:
+                if not dlopen(os.fsencode(path), flags):
+                    break  # torch says why
+        finally:
+            is_loading.release()
+
+    is_loading.acquire()
+    _thread.start_new_thread(load, ())
+    try:
+        for name in NEEDED_BY_TORCH:
+            try:
+                import_module(name)
+            except Exception:  # torch does without it, or says what is wrong
+                pass
+    finally:
+        is_loading.acquire()
+
+
 def import_one(state, name, ignored=()):
     """`ignored`: the exceptions that leave the module to the program."""
     state.send("importing", name)
     try:
+        if root_of(name) == "torch" and "torch" not in sys.modules:
+            prepare_torch(state)
         import_module(name)
     except Exception as error:
         if os.getpid() == state.pid and not isinstance(error, ignored):

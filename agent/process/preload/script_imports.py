@@ -18,7 +18,7 @@ def script_imports(state):
                       "script") from None
     names = []
     for name in top_level_imports(tree.body):
-        if name not in names and is_installed(name.partition(":")[0].partition(".")[0]):
+        if name not in names and is_installed(root_of(name)):
             names.append(name)
     if not names:
         raise Refusal("", "the script imports no installed package", "unneeded")
