@@ -18,9 +18,6 @@
 namespace cpprun::agent {
 namespace {
 
-constexpr int kSigInt = 2;
-constexpr int kSigQuit = 3;
-
 Endpoint endpoint_of(const control::Standby& standby) {
   return Endpoint{standby.address, static_cast<uint16_t>(standby.port)};
 }
@@ -268,9 +265,10 @@ void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
   become_stopped(now, effects);
 }
 
-void Agent::stop_but_survivors(Effects& effects) {
-  state_ = State::Stopping;
-  survivors_.ask(options_.stop_grace, effects);
+void Agent::stop_after_failure(std::optional<LocalRank> hung, Effects& effects) {
+  const bool may_stay = survivors_.may_stay(assignment_, hung.has_value());
+  return may_stay ? stop_but_survivors(hung, effects)
+                  : stop_workers(options_.stop_grace, false, effects);
 }
 
 // Other nodes may form a round without this node from now on. This is no worker's failure, and no
@@ -291,8 +289,8 @@ void Agent::on_worker_failed(Instant now, const WorkerExit& end, Effects& effect
   // other workers here save as well.
   is_exit_awaited_ = true;
   const bool is_drain = end.exit_code == kStoppedResumable;
-  if (!is_drain && survivors_.may_stay(assignment_)) return stop_but_survivors(effects);
-  stop_workers(options_.stop_grace, is_drain, effects);
+  is_drain ? stop_workers(options_.stop_grace, true, effects)
+           : stop_after_failure(std::nullopt, effects);
 }
 
 void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects) {
@@ -314,8 +312,8 @@ void Agent::on_hang(Instant now, const WorkerExit& hung, Effects& effects) {
   if (is_leased() && now >= worker_lease_.deadline())
     return stop_past_worker_lease(Duration{}, effects);
   exits_.on_hang(hung);
-  stop_workers(options_.stop_grace, false, effects);
-  effects.push_back(FirstFailure{hung, assignment_});
+  stop_after_failure(hung.local_rank, effects);
+  effects.push_back(FirstFailure{hung, assignment_, survivors_.are_asked()});
   unreported_failure_ = control::Failed{assignment_.round, for_the_wire(hung), false};
   effects.push_back(SendMessage{*unreported_failure_});
 }
@@ -431,7 +429,7 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   if (is_new_wait && !has_workers()) join_deadline_ = now + message.delay + options_.join_timeout;
   is_spare_ = message.is_spare;
   knows_standby_ = message.standby || (knows_standby_ && message.awaits_redirect);
-  const LogEvent event = wait_event(message, std::exchange(last_wait_, message.why));
+  const LogEvent event = wait_event(message, std::exchange(last_wait_, message).why);
   if (is_spare_ && survivors_.are_held()) survivors_.drop(options_.stop_grace, effects);
   if (message.standby && !is_leading_ && is_leased()) {
     effects.push_back(Routes{{endpoint_of(*message.standby)}});
@@ -442,7 +440,7 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
 // What a node that was in no round yet waits for; "" otherwise.
 std::string Agent::waited_for() const {
   if (state_ != State::Joining || assignment_.round != RoundNumber()) return "";
-  return waiting_text(is_connected_, last_wait_);
+  return waiting_text(is_connected_, last_wait_.why);
 }
 
 // An agent that was never registered may host its job at once when no process listens at the
@@ -456,8 +454,8 @@ bool Agent::may_host(Instant now) const {
 }
 
 void Agent::give_up_joining(Effects& effects) {
-  std::string text = join_timeout_text(
-      {options_.join_timeout, is_connected_, last_wait_, lost_, state_ == State::Done});
+  std::string text = join_timeout_text({options_.join_timeout, is_connected_, last_wait_.why,
+                                        last_wait_.missing_nodes, lost_, state_ == State::Done});
   effects.push_back(SendMessage{control::Leave{"the join timeout was reached"}});
   effects.push_back(Disconnect{false});
   Finish how{
@@ -498,7 +496,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
     case State::Running: {
       const bool may_stay = survivors_.may_stay(assignment_, message);
       effects.push_back(stop_event(message, assignment_, false, may_stay));
-      if (may_stay) return stop_but_survivors(effects);
+      if (may_stay) return stop_but_survivors(std::nullopt, effects);
       stop_workers(options_.stop_grace, is_drain, effects);
       return;
     }

@@ -238,7 +238,12 @@ class Agent {
     state_ = State::Stopping;
     effects.push_back(StopWorkers{kSigTerm, grace, lets_save});
   }
-  void stop_but_survivors(Effects& effects);
+  // After the failure of a worker; `hung`: the one that hangs.
+  void stop_after_failure(std::optional<LocalRank> hung, Effects& effects);
+  void stop_but_survivors(std::optional<LocalRank> hung, Effects& effects) {
+    state_ = State::Stopping;
+    survivors_.ask(options_.stop_grace, hung, effects);
+  }
   void on_survivors_gone(Instant now, Effects& effects);
   bool needs_worker_lease() const { return has_workers() || survivors_.exist(); }
   void on_failed_save(const WorkerExit& end, Effects& effects);
@@ -315,9 +320,9 @@ class Agent {
   // Not shown yet: if another node drains, this exit belongs to the drain and is no failure.
   std::optional<FirstFailure> held_failure_;
   std::optional<control::JobResult> job_result_;
-  int signal_ = 0;        // the signal that ends this agent; 0: none
-  Instant signalled_at_;  // when signal_ came
-  std::string last_wait_;
+  int signal_ = 0;           // the signal that ends this agent; 0: none
+  Instant signalled_at_;     // when signal_ came
+  control::Wait last_wait_;  // the newest
   // The node whose loss ended the last round, and how; empty: the round ended for another reason.
   std::string lost_;
 

@@ -12,6 +12,7 @@
 
 #include "common/endpoint.hpp"
 #include "common/failure/worker_exit.hpp"
+#include "common/ids.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -76,6 +77,7 @@ struct StopWorkers {
   // Workers that can regroup (worker_channel.hpp) are asked to do so instead of getting the signal.
   // If one does, Agent::on_workers_released() answers, else on_all_workers_gone().
   bool keeps_survivors = false;
+  std::optional<LocalRank> hung{};  // this worker gets the signal in any case
 };
 
 // Send the signal to the workers that are saving: their snapshot can no longer become complete.

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "common/endpoint.hpp"
-#include "common/limits/agent.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 
@@ -23,12 +22,6 @@ LogEvent wait_event(const control::Wait& wait, const std::string& last_why) {
                      : wait.is_reminder || is_delayed ? LogEvent::Level::Status
                                                       : LogEvent::Level::Info;
   return LogEvent{level, "waiting: " + wait.why};
-}
-
-std::string slow_start_text(LocalRank worker, const std::string& program) {
-  return "the file system of " + program + " does not answer: the start of local rank " +
-         std::to_string(worker.value) + " has not returned for " +
-         text::seconds(limits::kSpawnTimeout, 0) + "; waiting";
 }
 
 std::string refused_text(const control::Refused& refused, const control::Hello& hello,
@@ -59,8 +52,7 @@ std::string join_timeout_text(const JoinTimeout& why) {
   }
   if (why.has_finished) text += "; the workers here ended well, the job's outcome is unknown";
   text += " (--rdzv-conf=join_timeout=SECONDS waits longer)";
-  const bool are_missing = why.is_connected && why.last_wait.find(" missing") != std::string::npos;
-  if (!are_missing) return text;
+  if (!why.is_connected || why.missing_nodes == 0) return text;
   return text +
          "\nhint: start the same command on the other nodes, and check --rdzv-endpoint and "
          "--rdzv-id there";

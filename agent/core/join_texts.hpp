@@ -6,7 +6,6 @@
 #include <string>
 
 #include "agent/core/effects.hpp"
-#include "common/ids.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -34,13 +33,11 @@ std::string refused_text(const control::Refused& refused, const control::Hello& 
 // from; -1: it begins anew.
 std::string fell_back_text(int64_t chosen, int64_t step);
 
-// A start of this program has not returned for limits::kSpawnTimeout.
-std::string slow_start_text(LocalRank worker, const std::string& program);
-
 struct JoinTimeout {
   Duration timeout{};
   bool is_connected = false;
   std::string last_wait;      // as for waiting_text()
+  int64_t missing_nodes = 0;  // as in control::Wait
   std::string lost;           // the node whose loss ended the last round, and how; may be empty
   bool has_finished = false;  // the workers of this node finished; the job's result is unknown
 };

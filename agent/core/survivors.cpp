@@ -1,13 +1,12 @@
 #include "agent/core/survivors.hpp"
 
-#include <optional>
-
 #include "agent/core/restart_budget.hpp"
 
 namespace cpprun::agent {
 
-bool Survivors::may_stay(const control::RankAssignment& assignment) const {
-  const bool is_last = assignment.restart_count >= assignment.max_restarts;
+bool Survivors::may_stay(const control::RankAssignment& assignment, bool is_hang) const {
+  const bool is_last = is_hang ? assignment.hang_restarts >= max_hangs(assignment)
+                               : assignment.restart_count >= assignment.max_restarts;
   return is_enabled_ && !is_last && can_regroup_ && has_stepped_;
 }
 
@@ -15,7 +14,8 @@ bool Survivors::may_stay(const control::RankAssignment& assignment) const {
 bool Survivors::may_stay(const control::RankAssignment& assignment,
                          const control::Stop& stop) const {
   switch (stop.cause) {
-    case control::StopCause::Failure: return may_stay(assignment);
+    case control::StopCause::Failure:
+      return may_stay(assignment, stop.charged == control::RestartCharge::Hang);
     case control::StopCause::NodeLost:
       if (ends_job(assignment, stop.charged, std::nullopt)) return false;
       [[fallthrough]];
@@ -25,10 +25,11 @@ bool Survivors::may_stay(const control::RankAssignment& assignment,
   }
 }
 
-void Survivors::ask(Duration grace, Effects& effects) {
+void Survivors::ask(Duration grace, std::optional<LocalRank> hung, Effects& effects) {
   phase_ = Phase::Asked;
   StopWorkers stop{kSigTerm, grace};
   stop.keeps_survivors = true;
+  stop.hung = hung;
   effects.push_back(stop);
 }
 

@@ -6,7 +6,10 @@
 // waits for others to join cannot be woken, and what makes survivors fail may be in their memory.
 #pragma once
 
+#include <optional>
+
 #include "agent/core/effects.hpp"
+#include "common/ids.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -17,13 +20,14 @@ class Survivors {
   // `is_enabled`: the user permits it.
   explicit Survivors(bool is_enabled) : is_enabled_(is_enabled) {}
 
-  // The round of `assignment` ends by a failure, and workers of it may stay for the next one.
-  bool may_stay(const control::RankAssignment& assignment) const;
+  // The round of `assignment` ends by a failure or a hang, and workers of it may stay for the next
+  // one.
+  bool may_stay(const control::RankAssignment& assignment, bool is_hang) const;
   // The same at the coordinator's request.
   bool may_stay(const control::RankAssignment& assignment, const control::Stop& stop) const;
 
-  // Stops the workers, but for those that regroup.
-  void ask(Duration grace, Effects& effects);
+  // Stops the workers, but for those that regroup. `hung`: a worker that hangs, and cannot.
+  void ask(Duration grace, std::optional<LocalRank> hung, Effects& effects);
   // Stops all workers.
   void drop(Duration grace, Effects& effects);
 

@@ -345,7 +345,7 @@ void AgentDaemon::Impl::start_host() {
   events.on_started = [this] { on_started(); };
   events.on_start_failed = [this](const Error& error) { on_start_failed(error); };
   events.on_slow_start = [this](LocalRank local_rank, const std::string& program) {
-    warn(agent::slow_start_text(local_rank, program));
+    warn(slow_start_text(local_rank, program));
   };
   events.on_ready = [this](LocalRank local_rank) { event_recorder_->worker_ready(local_rank); };
   events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
@@ -725,7 +725,7 @@ void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   unwatch_workers();
   if (effect.is_urgent) host_->be_urgent();
   if (effect.keeps_survivors) {
-    host_->stop_but_survivors(effect.signal, effect.grace, config_.regroup_timeout);
+    host_->stop_but_survivors(effect.signal, effect.grace, config_.regroup_timeout, effect.hung);
   } else if (effect.lets_save) {
     host_->stop_saving(effect.signal, effect.grace);
   } else {

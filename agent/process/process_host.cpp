@@ -323,12 +323,14 @@ void ProcessHost::on_grace_over() {
 
 // ---------------------------------------------------------------- survivors
 
-void ProcessHost::stop_but_survivors(int signal, Duration grace, Duration limit) {
+void ProcessHost::stop_but_survivors(int signal, Duration grace, Duration limit,
+                                     std::optional<LocalRank> hung) {
   if (!is_running_) return;
   if (!has_started_ || is_holding_) return stop(signal, grace);
   for (const auto& [pid, worker] : workers_) {
     const auto rank = static_cast<int>(worker.local_rank().value);
-    if (channel_ && !worker.is_dead() && channel_->ask_to_regroup(rank)) asked_.insert(pid);
+    if (!channel_ || worker.is_dead() || worker.local_rank() == hung) continue;
+    if (channel_->ask_to_regroup(rank)) asked_.insert(pid);
   }
   if (asked_.empty()) return stop(signal, grace);
   is_stopping_ = true;

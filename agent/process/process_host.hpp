@@ -138,10 +138,11 @@ class ProcessHost {
   // The name of the workers' socket; empty: there is no channel.
   const std::string& channel_name() const { return options_.channel_name; }
 
-  // Like stop(), but asks workers that can regroup to leave their process group instead. Those that
-  // have not within `limit` get the signal too. on_workers_released() or on_all_workers_gone()
-  // follows.
-  void stop_but_survivors(int signal, Duration grace, Duration limit);
+  // Like stop(), but asks workers that can regroup to leave their process group instead, except the
+  // `hung` one. Those that have not within `limit` get the signal too. on_workers_released() or
+  // on_all_workers_gone() follows.
+  void stop_but_survivors(int signal, Duration grace, Duration limit,
+                          std::optional<LocalRank> hung);
 
   // Sets the stop request on the workers' pages and refuses commits from now on. Sends `signal` and
   // SIGCONT (for stopped workers) to every live worker's group, and SIGKILL to all after `grace`. A

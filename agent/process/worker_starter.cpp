@@ -8,8 +8,16 @@
 #include <utility>
 
 #include "common/check.hpp"
+#include "common/limits/agent.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
+
+std::string slow_start_text(LocalRank worker, const std::string& program) {
+  return "the file system of " + program + " does not answer: the start of local rank " +
+         std::to_string(worker.value) + " has not returned for " +
+         text::seconds(limits::kSpawnTimeout, 0) + "; waiting";
+}
 
 // All workers of a round usually run one program, so it is searched on PATH once.
 class WorkerStarter::ProgramSearch {

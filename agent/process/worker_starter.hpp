@@ -15,6 +15,7 @@
 #include "agent/process/spawn/spawn_thread.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "agent/process/worker_spec.hpp"
+#include "common/ids.hpp"
 #include "common/worker_starts.hpp"
 
 namespace cpprun {
@@ -40,6 +41,9 @@ struct ForkAttempt {
   SpawnReason reason = SpawnReason::NoPreload;  // without a worker
 };
 using WorkerFork = std::function<ForkAttempt(const SpawnPlan&)>;
+
+// For the user: the start of this program has not returned for limits::kSpawnTimeout.
+std::string slow_start_text(LocalRank worker, const std::string& program);
 
 class WorkerStarter {
  public:

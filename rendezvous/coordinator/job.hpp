@@ -5,6 +5,7 @@
 // Every entry point ends with advance(), which takes all steps that the event has made possible.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -345,6 +346,7 @@ class Job {
     if (!links_.are_done(now, {nodes_, state_.hosts, state_.admin.max_nodes()}, effects)) {
       return false;
     }
+    for (const std::string& host : links_.take_excluded()) warn_of_exclusion(host, effects);
     apply_exclusions(effects);
     if (!has_too_few_ready()) return true;
     schedule_.on_too_few_nodes();
@@ -368,7 +370,10 @@ class Job {
   void report_waiting(Instant now, Effects& effects);
 
   bool has_store_port() const { return job_spec_.is_store_on_main_port || store_port_.has_value(); }
-  bool has_too_few_ready() const { return nodes_.ready_count() < job_spec_.min_nodes; }
+  int64_t missing_nodes() const {
+    return std::max<int64_t>(0, job_spec_.min_nodes - nodes_.ready_count());
+  }
+  bool has_too_few_ready() const { return missing_nodes() > 0; }
   // Another process leads the job when this one has ended. Under a leader lease any node can.
   bool has_successor() const {
     return options_.leader_lease ? nodes_.has_candidate() : state_.standby.node(nodes_) != nullptr;

@@ -92,6 +92,16 @@ def test_worker_that_does_not_leave_its_round_is_replaced(jobs, fault):
     assert parameters(job) == expected
 
 
+def test_worker_that_hangs_is_replaced_and_the_others_stay(jobs):
+    expected = undisturbed(jobs)
+    flags = ('--hang-timeout=8', '--max-hangs=1', '--shutdown-timeout=1')
+    job = train(jobs, 'fault=wait:1', 'sleep=0.05', flags=flags, restarts=0)
+    before = processes(job, 1)
+    assert replaced(before, processes(job, 2)) == {1}
+    assert parameters(job) == expected
+    assert 'regrouping the other workers (restart 1 of 1 after hangs)' in job.output
+
+
 def test_failed_second_call_restarts_all(jobs):
     expected = undisturbed(jobs)
     job = train(jobs, 'fault=raise:0', 'sleep=0.05')

@@ -162,8 +162,8 @@ def import_module(name):
 
 
 def torch_libraries():
-    """Those that `import torch` loads, with its flags for dlopen(). Empty: they should not be loaded
-    before it."""
+    """Those that `import torch` loads, with its flags for dlopen(). Empty: only torch should load
+    them."""
     if any(name in os.environ for name in OF_LIBRARIES):
         return []
     import importlib.util

@@ -27,10 +27,13 @@ std::vector<std::string> count_faults_of_round(control::StopCause cause,
 std::string exclusion_text(const std::string& host, const control::JobSpec& job_spec,
                            const NodeTable& nodes, const JobState& state,
                            const FailureRecord& failures) {
+  // Before the first round the job wants as many nodes as it may have.
+  const size_t members =
+      state.round.is_empty() ? static_cast<size_t>(state.admin.max_nodes()) : state.round.size();
   const std::string next =
       failures.is_job_failing()
           ? ""
-          : "; " + what_follows(nodes.usable_count(state.hosts), job_spec, state.round.size());
+          : "; " + what_follows(nodes.usable_count(state.hosts), job_spec, members);
   return host + " is excluded: " + state.hosts.find(host)->reason + next;
 }
 

@@ -199,7 +199,7 @@ void LinkChecks::leave_out(Node& node, const std::string& why, const JobView& jo
   log_warning(effects, "link_check",
               "the network link of " + name + " has failed its check: " + why);
   if (job.hosts.count(name, HostFault::FailedCheck, "network link: " + why)) {
-    log_warning(effects, "host_excluded", name + " is excluded: " + job.hosts.find(name)->reason);
+    excluded_.push_back(name);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/ids.hpp"
@@ -49,6 +50,9 @@ class LinkChecks {
   void retry_if_due(Instant now, NodeTable& nodes) {
     if (now >= retry_at_) restart(nodes);
   }
+
+  // The hosts that are excluded for their links since the last call.
+  std::vector<std::string> take_excluded() { return std::exchange(excluded_, {}); }
 
   bool are_running() const { return stage_ != Stage::None; }
   // While the job waits for nodes.
@@ -93,6 +97,7 @@ class LinkChecks {
   std::map<Incarnation, Suspect> suspects_;
   std::set<Incarnation> checked_;  // for the next round
   std::set<Incarnation> failed_;   // in their last check
+  std::vector<std::string> excluded_;
 };
 
 }  // namespace cpprun

@@ -476,7 +476,8 @@ struct Wait {
   std::optional<Standby> standby{};  // for a node that has no rank assignment yet (R14)
   // The coordinator does not know the job that a standby leads, and waits for a redirect (R17).
   bool awaits_redirect = false;
-  bool is_excluded = false;  // the host of the agent is; `why` says why
+  bool is_excluded = false;   // the host of the agent is; `why` says why
+  int64_t missing_nodes = 0;  // the job has so many too few for a round
   // The next round is delayed by this from the end of the last one; at most
   // limits::kRestartBackoffMax. Zero: it forms as soon as there are enough nodes.
   Duration delay{};

@@ -281,6 +281,7 @@ void fields(auto&& v, Wait& m) {
   v("standby", m.standby);
   v("awaits_redirect", m.awaits_redirect);
   v("is_excluded", m.is_excluded);
+  v("missing_nodes", m.missing_nodes);
   v("delay_ns", m.delay);
 }
 void fields(auto&& v, Pong& m) {

@@ -287,7 +287,8 @@ void Checks::on_new_round(JobRecord& job, const control::RankAssignment& assignm
   check_budgets(job, assignment);
   if (auto last = job.rounds.find(job.newest); last != job.rounds.end()) {
     // A failure that only a dead coordinator knew is lost.
-    require(!is_same_term || !last->second.was_stopped_by_failure || used > job.budget_used ||
+    const bool is_charged = used > job.budget_used || assignment.hang_restarts > job.hangs_used;
+    require(!is_same_term || !last->second.was_stopped_by_failure || is_charged ||
                 std::exchange(job.is_pardoned, false),
             "S3: " + where + "a failure was not charged");
     last->second.assignments.clear();  // checks only the newest, since there may be many nodes

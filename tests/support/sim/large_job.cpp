@@ -191,8 +191,9 @@ class LargeJobRun {
       is_replaced = true;  // no policy, or its records are full: somebody removes the host
       now_ = now_ + times_.operator_acts;
     }
-    // As the product decides: after a hang, or in a round without a step, all workers restart.
-    const bool may_stay = has_trained && trouble.cause != Incident::Hang;
+    // As the product decides: in a round without a step all workers restart. Without hang detection
+    // NCCL's watchdog ends all of them.
+    const bool may_stay = has_trained && (trouble.cause != Incident::Hang || means.spares);
     const bool survive = means.in_process && (may_stay || means.always_stay);
     now_ = now_ + (survive ? times_.regroup : times_.stop);
     account_.leave(now_);

@@ -21,7 +21,7 @@ struct LargeJobMeans {
   bool preload = false;       // workers are forked from a process with their imports
   bool in_process = false;    // survivors keep their processes
   bool small_groups = false;  // and only the communicators of the failed worker are rebuilt
-  bool always_stay = false;   // also after hangs and failed recoveries, which cpprun does not do
+  bool always_stay = false;   // also after failed recoveries, which cpprun does not do
 };
 
 // Times of the parts of a recovery. Defaults: docs/goodput.md.

@@ -386,7 +386,8 @@ void Node::carry_out(const agent::StartWorkers& effect) {
 void Node::carry_out(const agent::StopWorkers& effect) {
   for (Worker& worker : workers_) {
     if (!worker.is_alive) continue;
-    worker.is_asked = effect.keeps_survivors && worker.releases_in > Duration{};
+    const bool may_stay = effect.keeps_survivors && worker.end.local_rank != effect.hung;
+    worker.is_asked = may_stay && worker.releases_in > Duration{};
     worker.is_released = false;
     if (worker.is_asked) ask_to_regroup(static_cast<size_t>(worker.end.local_rank.value));
     if (worker.is_asked) continue;

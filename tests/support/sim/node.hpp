@@ -74,6 +74,16 @@ class Node final : public Program {
   void set_check_result(std::string why) { check_result_ = std::move(why); }
   // A worker ends by itself immediately.
   void fail_worker(size_t local_rank, int exit_code);
+  // A worker hangs, and the agent has noticed it.
+  void hang_worker(size_t local_rank) {
+    WorkerExit hung = workers_.at(local_rank).end;
+    hung.hang = "no heartbeat for 60.0 s";
+    trace("its worker " + std::to_string(hung.rank.value) + " hangs");
+    const RoundName round{assignment_->term, assignment_->round};
+    context_.checks.on_true_failure(id().name, round);
+    context_.checks.on_reported_failure(id().incarnation, round);
+    run_core([&](Instant now, agent::Effects& e) { core_.on_hang(now, hung, e); });
+  }
 
   // ---- observation
   const NodeSpec& spec() const { return spec_; }

@@ -42,6 +42,7 @@ class Player {
   bool start_coordinator(const Words&);
   // ---- workers
   bool worker_ends(const Words& words);
+  bool worker_hangs(const Words& words);
   bool workers_end_well(const Words& words);
   bool all_end_well(const Words&);
   bool stubborn(const Words& words);
@@ -85,6 +86,7 @@ const std::vector<Player::Command>& Player::commands() {
       {"restart NODE", &Player::restart},
       {"coordinator starts", &Player::start_coordinator},
       {"worker NODE ends with CODE", &Player::worker_ends},
+      {"worker NODE hangs", &Player::worker_hangs},
       {"workers of NODE end well", &Player::workers_end_well},
       {"all workers end well", &Player::all_end_well},
       {"workers of NODE need TIME to stop", &Player::stubborn},
@@ -219,6 +221,16 @@ bool Player::worker_ends(const Words& words) {
   std::optional<int64_t> code = text::parse_int(words[4]);
   if (node == nullptr || !local || !code) return false;
   node->fail_worker(static_cast<size_t>(*local), static_cast<int>(*code));
+  cluster_->run_for(Duration{});
+  return true;
+}
+
+bool Player::worker_hangs(const Words& words) {
+  const Words parts = text::split(words[1], '.');
+  Node* node = find(parts[0]);
+  const auto local = parts.size() == 2 ? text::parse_int(parts[1]) : std::nullopt;
+  if (node == nullptr || !local) return false;
+  node->hang_worker(static_cast<size_t>(*local));
   cluster_->run_for(Duration{});
   return true;
 }

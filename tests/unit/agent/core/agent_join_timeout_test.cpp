@@ -21,7 +21,18 @@ TEST_F(Agent, JoinTimeout_WhileWaitingGivesTheReasonAndLeaves) {
   passes_answered(600s);
   expect_finish(How::Error);
   EXPECT_NE(finish->text.find("a reason"), std::string::npos) << finish->text;
+  EXPECT_EQ(finish->text.find("hint"), std::string::npos) << finish->text;
   EXPECT_NE(said<control::Leave>(), nullptr);
+}
+
+TEST_F(Agent, JoinTimeout_GivesAHintIfNodesAreMissing) {
+  is_in_touch();
+  control::Wait wait{"a reason"};
+  wait.missing_nodes = 2;
+  hears(wait);
+  passes_answered(600s);
+  expect_finish(How::Error);
+  EXPECT_NE(finish->text.find("\nhint: start"), std::string::npos) << finish->text;
 }
 
 TEST_F(Agent, JoinTimeout_BeginsAfterTheDelayOfTheNextRound) {

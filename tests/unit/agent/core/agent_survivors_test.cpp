@@ -22,6 +22,8 @@ class AgentSurvivorsTest : public AgentTest {
     control::RankAssignment assignment = assignment_of(round);
     assignment.restart_count = restart_count;
     assignment.max_restarts = 3;
+    assignment.hang_restarts = hangs_used;
+    assignment.budgets.emplace().max_hangs = 2;
     hears(assignment);
     ASSERT_EQ(core.state(), State::Running);
     if (has_elastic_workers) core.on_can_regroup();
@@ -30,6 +32,12 @@ class AgentSurvivorsTest : public AgentTest {
   }
   void are_released() {
     call([&](agent::Effects& e) { core.on_workers_released(now, e); });
+  }
+  void hangs(int64_t local_rank) {
+    WorkerExit hung;
+    hung.local_rank = LocalRank(local_rank);
+    hung.hang = "no heartbeat for 9.0 s";
+    call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
   }
   // Local rank 1 has died, and the other worker is held.
   void holds_survivor() {
@@ -45,6 +53,7 @@ class AgentSurvivorsTest : public AgentTest {
   }
 
   bool has_elastic_workers = true;
+  int64_t hangs_used = 0;  // of two
 };
 
 TEST_F(AgentSurvivorsTest, FailedWorkerLetsTheOthersStay) {
@@ -168,10 +177,37 @@ TEST_F(AgentSurvivorsTest, RoundWithoutAStepRestartsAll) {
   expect_stop(0, false);
 }
 
-TEST_F(AgentSurvivorsTest, HangRestartsAll) {
+TEST_F(AgentSurvivorsTest, HungWorkerIsStoppedAndTheOthersStay) {
+  trains(1, 3);  // no restart is left, but hangs have a budget of their own
+  hangs(1);
+  expect_stop(0, true);
+  EXPECT_EQ(stops[0].hung, LocalRank(1));
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_TRUE(failures[0].regroups);
+  are_released();
+  EXPECT_TRUE(said<control::Stopped>());
+}
+
+TEST_F(AgentSurvivorsTest, NoneStaysAfterTheLastHang) {
+  hangs_used = 2;
   trains();
-  WorkerExit hung;
-  call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
+  hangs(1);
+  expect_stop(0, false);
+}
+
+TEST_F(AgentSurvivorsTest, HangOfAnotherNodeCountsInItsOwnBudget) {
+  const auto hears_of_hang = [this] {
+    hears(control::Stop{RoundNumber(1), StopCause::Failure, "rank 5 hangs",
+                        control::RestartCharge::Hang});
+  };
+  trains(1, 3);
+  hears_of_hang();
+  expect_stop(0, true);
+  permits(true);
+  is_connected = false;
+  hangs_used = 2;
+  trains();
+  hears_of_hang();
   expect_stop(0, false);
 }
 
