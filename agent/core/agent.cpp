@@ -350,7 +350,8 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
 
 void Agent::on_workers_released(Instant now, Effects& effects) {
   if (state_ != State::Stopping) return;
-  exits_.keep_if_failed();
+  if (!is_drained_) exits_.keep_if_failed();
+  exits_.on_released();
   survivors_.on_released();
   become_stopped(now, effects);
   if (is_finishing_) finish_job(effects);
@@ -500,8 +501,9 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
       stop_workers(options_.stop_grace, is_drain, effects);
       return;
     }
-    case State::Stopping:  // workers that regroup would not save
-      if (is_drain && survivors_.are_asked()) survivors_.drop(options_.stop_grace, effects);
+    case State::Stopping:  // after a failure here
+      if (is_drain && survivors_.are_asked() && !survivors_.may_stay(assignment_, message))
+        survivors_.drop(options_.stop_grace, effects);
       return;
     case State::Stopped: return send_stopped(effects);
     default: return;
@@ -567,7 +569,7 @@ void Agent::on_signal(Instant now, int signal, Effects& effects) {
 void Agent::on_request(Instant now, Effects& effects) {
   if (state_ == State::Running) return drain(effects);
   // the workers save already, because another node drains
-  if (state_ == State::Stopping && is_drained_) {
+  if (state_ == State::Stopping && is_drained_ && !survivors_.are_asked()) {
     state_ = State::Draining;
     effects.push_back(SendMessage{control::Draining{assignment_.round}});
   } else if (state_ == State::Stopping || survivors_.exist()) {
@@ -589,10 +591,10 @@ void Agent::leave_at_once(Effects& effects) {
   effects.push_back(StopWorkers{kSigKill, Duration{}, false, true});
 }
 
-// No worker runs here, and no drain has stopped one: SIGTERM loses no work.
+// No worker runs here: SIGTERM loses no work, but that of survivors of a drain.
 void Agent::leave(Effects& effects) {
   const bool is_failing = ends_job(assignment_, charged_, unreported_failure_);
-  const bool loses_nothing = signal_ == kSigTerm && !is_failing;
+  const bool loses_nothing = signal_ == kSigTerm && !is_failing && (!is_drained_ || has_saved());
   effects.push_back(SendMessage{
       control::Leave{loses_nothing ? "asked to stop" : "ended by a signal", loses_nothing}});
   effects.push_back(Disconnect{false});

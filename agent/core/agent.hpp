@@ -102,6 +102,8 @@ class Agent {
   void on_step() { survivors_.on_step(); }
   // A worker can regroup. Comes before its on_step().
   void on_can_regroup() { survivors_.on_can_regroup(); }
+  // Whether a worker saves on request, before each message of the coordinator.
+  void on_savers(bool can_save) { survivors_.on_savers(can_save); }
   // A worker has failed; on_worker_exit() with its last lines follows. The agent stops the other
   // workers at once, because the lines may take limits::kLastLinesTimeout.
   void on_worker_failed(Instant now, const WorkerExit& end, Effects& effects);

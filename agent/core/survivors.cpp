@@ -10,7 +10,8 @@ bool Survivors::may_stay(const control::RankAssignment& assignment, bool is_hang
   return is_enabled_ && !is_last && can_regroup_ && has_stepped_;
 }
 
-// Arrivals of nodes are charged to no budget, and losses only where they are limited.
+// Arrivals and departures of nodes are charged to no budget, and losses only where they are
+// limited.
 bool Survivors::may_stay(const control::RankAssignment& assignment,
                          const control::Stop& stop) const {
   switch (stop.cause) {
@@ -18,11 +19,15 @@ bool Survivors::may_stay(const control::RankAssignment& assignment,
       return may_stay(assignment, stop.charged == control::RestartCharge::Hang);
     case control::StopCause::NodeLost:
       if (ends_job(assignment, stop.charged, std::nullopt)) return false;
-      [[fallthrough]];
+      break;
+    case control::StopCause::Drain:
+      if (can_save_) return false;
+      break;
     case control::StopCause::NodeLeft:
-    case control::StopCause::Growth: return is_enabled_ && can_regroup_ && has_stepped_;
+    case control::StopCause::Growth: break;
     default: return false;
   }
+  return is_enabled_ && can_regroup_ && has_stepped_;
 }
 
 void Survivors::ask(Duration grace, std::optional<LocalRank> hung, Effects& effects) {

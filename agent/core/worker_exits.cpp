@@ -10,7 +10,7 @@ void WorkerExits::begin_round() {
   exits_.clear();
   unstepped_.clear();
   hung_.reset();
-  are_excused_ = false;
+  are_excused_ = are_some_released_ = false;
 }
 
 void WorkerExits::add(const WorkerExit& exit) {
@@ -30,8 +30,10 @@ bool WorkerExits::is_resumable(const WorkerExit& exit) const {
 }
 
 bool WorkerExits::have_lost_nothing() const {
-  return std::ranges::all_of(
-      exits_, [this](const WorkerExit& exit) { return exit.is_success() || is_resumable(exit); });
+  const auto has_lost_nothing = [this](const WorkerExit& exit) {
+    return exit.is_success() || is_resumable(exit);
+  };
+  return !are_some_released_ && std::ranges::all_of(exits_, has_lost_nothing);
 }
 
 bool WorkerExits::can_resume() const {

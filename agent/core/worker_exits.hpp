@@ -22,6 +22,8 @@ class WorkerExits {
   // The agent ends the round because this worker hangs. Its exit gets the hang's description.
   void on_hang(const WorkerExit& hung) { hung_ = hung; }
   void add(const WorkerExit& exit);
+  // Workers stay for the next round. They have saved nothing.
+  void on_released() { are_some_released_ = true; }
 
   size_t size() const { return exits_.size(); }
   // The last step that any of the workers finished; -1: unknown.
@@ -49,6 +51,7 @@ class WorkerExits {
   std::set<int64_t> unstepped_;  // local ranks of workers that finished no step
   std::optional<WorkerExit> hung_;
   bool are_excused_ = false;
+  bool are_some_released_ = false;
   std::vector<WorkerExit> last_failed_round_;
 };
 

@@ -601,6 +601,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   const auto pass_on = [this](const control::CoordinatorMessage& m) {
     event_recorder_->on_message(m);
     progress_console_.on_message(m);
+    core_->on_savers(host_->can_save());
     runner_->run(&agent::Agent::on_message, m);
   };
   // Posted, so that the reply to the admin command leaves first: the core may end the loop at once.
@@ -610,8 +611,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
     return asio::post(loop_, [pass_on, message] { pass_on(message); });
   }
   reports_->before(message, [pass_on, message] { pass_on(message); });
-  const auto* permit = std::get_if<control::FaultPermit>(&message);
-  if (faults_ && permit != nullptr) faults_->on_fault_permit(*permit);
+  if (faults_) faults_->on_message(message);
   state_keeper_.on_message(message);
   link_checker_.on_message(message);
   exclusion_hook_.on_message(message);

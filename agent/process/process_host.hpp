@@ -5,6 +5,7 @@
 // thread (spawn_thread.hpp) starts the workers. No other class waits for children of the agent.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -149,6 +150,13 @@ class ProcessHost {
   // later call can shorten the grace. The exits are marked is_stopped_by_us.
   void stop(int signal, Duration grace);
 
+  // Whether a worker saves on request.
+  bool can_save() const {
+    const auto can_save = [this](const auto& entry) {
+      return channel_->can_save(static_cast<int>(entry.second.local_rank().value));
+    };
+    return channel_ && std::ranges::any_of(workers_, can_save);
+  }
   // Like stop(), but workers that save on request (worker_page.hpp) get no signal before the end of
   // the grace, and may commit until end_saving().
   void stop_saving(int signal, Duration grace);

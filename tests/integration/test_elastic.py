@@ -49,7 +49,8 @@ def test_only_killed_workers_are_replaced(jobs, victims):
     assert {e['pid'] for e in kept} == set(after.values()) & set(before.values())
     assert all(e['step'] >= 9 and e['round'] == 2 for e in kept)
     starts = beginnings(job)
-    assert starts[:4] == [0] * 4 and len(set(starts[4:])) == 1 and starts[4] >= 10
+    # Rank 0 may have completed its tenth step before the others.
+    assert starts[:4] == [0] * 4 and len(set(starts[4:])) == 1 and starts[4] >= 9
 
 
 def test_all_resume_from_the_snapshot_in_memory(jobs):

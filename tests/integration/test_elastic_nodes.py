@@ -158,10 +158,12 @@ def test_growth_keeps_the_workers(nodes):
     assert sorted(starts)[:2] == [0, 0] and min(sorted(starts)[2:]) >= 5
 
 
-def test_world_shrinks_when_a_node_is_asked_to_stop(nodes):
-    """The drain ends the round for all: its workers get the chance to save together."""
-    words = ('sleep=0.05', 'steps=200')
-    job = nodes('1:2', '--rdzv-conf=last_call_timeout=600')
+@pytest.mark.parametrize('state', ['donor', 'memory'])
+def test_world_shrinks_when_a_node_is_asked_to_stop(nodes, state):
+    """Workers that save do so together and are restarted; others stay."""
+    words = ('sleep=0.05', 'steps=200', f'state={state}')
+    flags = ('--snapshot-dir=snapshots',) if state == 'memory' else ()
+    job = nodes('1:2', '--rdzv-conf=last_call_timeout=600', *flags)
     job.start(2, words)
     before = job.processes(1, 4)
     job.at_step(5)
@@ -170,5 +172,7 @@ def test_world_shrinks_when_a_node_is_asked_to_stop(nodes):
     drained.send(signal.SIGTERM)
     drained.done()
     after = job.processes(2, 2)
-    assert not gone & set(after.values())
+    assert staying(before, after) == (set() if state == 'memory' else set(before.values()) - gone)
     assert job.parameters(2)
+    starts = sorted(beginnings(job))
+    assert starts[:2] == [0, 0] and starts[2] >= 5

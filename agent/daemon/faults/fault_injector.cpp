@@ -55,7 +55,9 @@ void FaultInjector::on_disconnected() {
   permit_requests_ = std::move(kept);
 }
 
-void FaultInjector::on_fault_permit(const control::FaultPermit& permit) {
+void FaultInjector::on_message(const control::CoordinatorMessage& message) {
+  if (!std::holds_alternative<control::FaultPermit>(message)) return;
+  const auto& permit = std::get<control::FaultPermit>(message);
   const auto fault = static_cast<size_t>(permit.fault);
   const bool is_known = permit.fault >= 0 && fault < config_.plan->faults.size();
   if (permit.is_permitted && is_known) {

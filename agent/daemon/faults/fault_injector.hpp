@@ -36,7 +36,8 @@ class FaultInjector {
   // The connection to the coordinator. on_connected(): after the agent has sent its registration.
   void on_connected();
   void on_disconnected();
-  void on_fault_permit(const control::FaultPermit& permit);
+  // Every message of the coordinator.
+  void on_message(const control::CoordinatorMessage& message);
 
   // All workers of a round run on this node; no worker does.
   void on_started(const control::RankAssignment& assignment, int workers);

@@ -49,7 +49,7 @@ TEST_F(FaultInjectorTest, RequestBeforeAllWorkersRunWaitsForThem) {
   EXPECT_EQ(sent[0].where, "rank 0 in round 1, step 4");
   control::FaultPermit permit{0, 1, true};
   permit.is_answer = true;
-  injector->on_fault_permit(permit);
+  injector->on_message(permit);
   EXPECT_EQ(answers, std::vector{true});
 }
 

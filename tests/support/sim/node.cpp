@@ -252,9 +252,9 @@ void Node::take_messages(ConnectionId connection) {
     if (!message) return;
     context_.trace.message(context_.event_queue.now(), spec_.label, *message);
     judge_move(connection, *message);
-    std::optional<Endpoint> place;
-    if (must_stay(*message)) place = client_.target();
+    const auto place = must_stay(*message) ? std::optional(client_.target()) : std::nullopt;
     look_at_message(*message);
+    core_.on_savers(can_save());
     run_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
     const bool has_followed = place && connection_ == connection && client_.target() != *place;
     context_.checks.require(!has_followed, "R17: " + label() + " follows to one of an older epoch");

@@ -210,6 +210,9 @@ class Node final : public Program {
     const auto kept = std::ranges::count_if(workers_, [](const Worker& w) { return w.is_alive; });
     return kept == 0 ? "" : ", " + std::to_string(kept) + " of them from the round before";
   }
+  bool can_save() const {
+    return std::ranges::any_of(workers_, [](const Worker& w) { return w.is_alive && w.can_save; });
+  }
   // The worker can regroup. It completes its first step at once.
   void take_elastic_worker() {
     core_.on_can_regroup();

@@ -89,14 +89,63 @@ TEST_F(AgentSurvivorsTest, NoneStaysAfterTheLastLossOfANode) {
   expect_stop(0, false);
 }
 
-TEST_F(AgentSurvivorsTest, OperatorDrainAndBadSnapshotRestartAll) {
-  for (const StopCause cause : {StopCause::Operator, StopCause::Drain, StopCause::Snapshot}) {
+TEST_F(AgentSurvivorsTest, OperatorAndBadSnapshotRestartAll) {
+  for (const StopCause cause : {StopCause::Operator, StopCause::Snapshot}) {
     permits(true);
     is_connected = false;
     trains();
     is_stopped(1, cause);
     expect_stop(0, false);
   }
+}
+
+TEST_F(AgentSurvivorsTest, DrainOfAnotherNodeLetsThemStay) {
+  trains();
+  is_stopped(1, StopCause::Drain);
+  expect_stop(0, true);
+  worker_ends(1, -kTerm);  // it cannot regroup
+  EXPECT_FALSE(said<control::Failed>());
+  are_released();
+  ASSERT_TRUE(said<control::Stopped>());
+  EXPECT_FALSE(said<control::Stopped>()->has_saved) << "the survivors have their work in memory";
+  gets_assignment(2);
+  EXPECT_EQ(started.size(), 1U);
+}
+
+TEST_F(AgentSurvivorsTest, WorkersThatSaveDoSoAfterADrain) {
+  trains();
+  core.on_savers(true);
+  is_stopped(1, StopCause::Drain);
+  expect_stop(0, false);
+  EXPECT_TRUE(stops[0].lets_save);
+}
+
+TEST_F(AgentSurvivorsTest, SigtermAfterADrainEndsThemAndTheirWorkIsLost) {
+  for (const bool are_held : {false, true}) {
+    permits(true);
+    is_connected = false;
+    trains();
+    is_stopped(1, StopCause::Drain);
+    if (are_held) are_released();
+    signal(kTerm);
+    expect_stop(1, false);
+    worker_ends(0, -kTerm);
+    worker_ends(1, -kTerm);
+    all_quiet();
+    expect_finish(How::Signal);
+    ASSERT_TRUE(said<control::Leave>());
+    EXPECT_FALSE(said<control::Leave>()->has_saved);
+    finish.reset();
+  }
+}
+
+TEST_F(AgentSurvivorsTest, DrainKeepsThoseThatRegroupAlready) {
+  trains();
+  worker_ends(1, -kKill);
+  is_stopped(1, StopCause::Drain);
+  EXPECT_EQ(stops.size(), 1U);
+  is_stopped(1, StopCause::Operator);
+  expect_stop(1, false);
 }
 
 TEST_F(AgentSurvivorsTest, NoneStaysIfTheUserForbidsIt) {
@@ -297,8 +346,9 @@ TEST_F(AgentSurvivorsTest, SigtermWhileTheyRegroupStopsThem) {
   ASSERT_TRUE(finish);
 }
 
-TEST_F(AgentSurvivorsTest, DrainWhileTheyRegroupStopsThem) {
+TEST_F(AgentSurvivorsTest, DrainStopsThoseThatRegroupIfWorkersSave) {
   trains();
+  core.on_savers(true);
   worker_ends(1, -kKill);
   is_stopped(1, StopCause::Drain);
   expect_stop(1, false);
