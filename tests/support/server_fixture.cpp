@@ -1,6 +1,7 @@
 #include "tests/support/server_fixture.hpp"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -25,6 +26,16 @@ int left_ms(std::chrono::steady_clock::time_point until) {
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       until - std::chrono::steady_clock::now());
   return static_cast<int>(std::max<int64_t>(0, left.count()));
+}
+
+// A signal, such as SIGCHLD of an earlier test's process, does not end the wait.
+bool is_ready(int fd, short events, std::chrono::steady_clock::time_point until) {
+  pollfd poll{fd, events, 0};
+  int ready = -1;
+  do {
+    ready = ::poll(&poll, 1, left_ms(until));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
 }
 
 }  // namespace
@@ -106,9 +117,7 @@ void Client::send(std::string_view bytes) const {
       bytes.remove_prefix(static_cast<size_t>(sent));
       continue;
     }
-    if (errno != EAGAIN) return;
-    pollfd poll{fd_, POLLOUT, 0};
-    if (::poll(&poll, 1, left_ms(until)) <= 0) return;
+    if (errno != EAGAIN || !is_ready(fd_, POLLOUT, until)) return;
   }
 }
 
@@ -116,9 +125,7 @@ std::string Client::read(size_t size) const {
   auto until = std::chrono::steady_clock::now() + kDeadline;
   std::string got(size, '\0');
   size_t held = 0;
-  while (held < size) {
-    pollfd poll{fd_, POLLIN, 0};
-    if (::poll(&poll, 1, left_ms(until)) <= 0) break;
+  while (held < size && is_ready(fd_, POLLIN, until)) {
     ssize_t n = ::recv(fd_, got.data() + held, size - held, 0);
     if (n <= 0) break;
     held += static_cast<size_t>(n);
@@ -130,11 +137,10 @@ std::string Client::read(size_t size) const {
 bool Client::is_ended() const {
   auto until = std::chrono::steady_clock::now() + kDeadline;
   char buffer[4096];
-  for (;;) {
-    pollfd poll{fd_, POLLIN, 0};
-    if (::poll(&poll, 1, left_ms(until)) <= 0) return false;
+  while (is_ready(fd_, POLLIN, until)) {
     if (::recv(fd_, buffer, sizeof buffer, 0) <= 0) return true;
   }
+  return false;
 }
 
 bool Client::has_ended_by_now() const {
