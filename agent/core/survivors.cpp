@@ -5,9 +5,9 @@
 namespace cpprun::agent {
 
 bool Survivors::may_stay(const control::RankAssignment& assignment, bool is_hang) const {
-  const bool is_last = is_hang ? assignment.hang_restarts >= max_hangs(assignment)
-                               : assignment.restart_count >= assignment.max_restarts;
-  return is_enabled_ && !is_last && can_regroup_ && has_stepped_;
+  using control::RestartCharge;
+  const auto charge = is_hang ? RestartCharge::Hang : RestartCharge::Failure;
+  return is_able() && !ends_job(assignment, charge, std::nullopt);
 }
 
 // Arrivals and departures of nodes are charged to no budget, and losses only where they are
@@ -27,7 +27,7 @@ bool Survivors::may_stay(const control::RankAssignment& assignment,
     case control::StopCause::Growth: break;
     default: return false;
   }
-  return is_enabled_ && can_regroup_ && has_stepped_;
+  return is_able();
 }
 
 void Survivors::ask(Duration grace, std::optional<LocalRank> hung, Effects& effects) {

@@ -52,6 +52,8 @@ class Survivors {
  private:
   enum class Phase { None, Asked, Held, Dropped };
 
+  bool is_able() const { return is_enabled_ && can_regroup_ && has_stepped_; }
+
   bool is_enabled_;
   Phase phase_ = Phase::None;
   bool can_regroup_ = false;  // a worker here

@@ -276,8 +276,7 @@ void ProcessHost::stop_saving(int signal, Duration grace) {
   if (!is_running_) return;
   if (!has_started_) return stop(signal, grace);  // a snapshot needs all workers
   for (const auto& [pid, worker] : workers_) {
-    const auto rank = static_cast<int>(worker.local_rank().value);
-    if (channel_ && channel_->can_save(rank)) saving_.insert(pid);
+    if (can_save(worker)) saving_.insert(pid);
   }
   stop_all(signal, grace);
 }

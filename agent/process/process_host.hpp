@@ -152,10 +152,7 @@ class ProcessHost {
 
   // Whether a worker saves on request.
   bool can_save() const {
-    const auto can_save = [this](const auto& entry) {
-      return channel_->can_save(static_cast<int>(entry.second.local_rank().value));
-    };
-    return channel_ && std::ranges::any_of(workers_, can_save);
+    return std::ranges::any_of(workers_, [this](const auto& w) { return can_save(w.second); });
   }
   // Like stop(), but workers that save on request (worker_page.hpp) get no signal before the end of
   // the grace, and may commit until end_saving().
@@ -197,6 +194,9 @@ class ProcessHost {
   using Guard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
 
   // Survivors.
+  bool can_save(const WorkerProcess& worker) const {
+    return channel_ && channel_->can_save(static_cast<int>(worker.local_rank().value));
+  }
   bool is_spared(int pid) const { return asked_.contains(pid) || released_.contains(pid); }
   bool has_unreleased() const { return workers_.size() > released_.size(); }
   void forget_survivors();

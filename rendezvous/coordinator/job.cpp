@@ -163,10 +163,11 @@ void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const 
   const bool has_other_standby = standby != nullptr && standby != &node;
   const std::string left_out = why_left_out(node, state_.hosts);
   const bool is_wanted = left_out.empty() && phase_ == Phase::WaitingForNodes;
+  const int64_t missing = is_wanted ? nodes_.missing_count(job_spec_.min_nodes) : 0;
   send(node,
        control::Wait{left_out.empty() ? why_no_round() : left_out, is_spare, is_reminder,
                      has_other_standby ? state_.standby.standby() : std::nullopt, awaits_redirect(),
-                     node.is_excluded, is_wanted ? missing_nodes() : 0, backoff_.delay()},
+                     node.is_excluded, missing, backoff_.delay()},
        effects);
 }
 

@@ -5,7 +5,6 @@
 // Every entry point ends with advance(), which takes all steps that the event has made possible.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -370,10 +369,7 @@ class Job {
   void report_waiting(Instant now, Effects& effects);
 
   bool has_store_port() const { return job_spec_.is_store_on_main_port || store_port_.has_value(); }
-  int64_t missing_nodes() const {
-    return std::max<int64_t>(0, job_spec_.min_nodes - nodes_.ready_count());
-  }
-  bool has_too_few_ready() const { return missing_nodes() > 0; }
+  bool has_too_few_ready() const { return nodes_.missing_count(job_spec_.min_nodes) > 0; }
   // Another process leads the job when this one has ended. Under a leader lease any node can.
   bool has_successor() const {
     return options_.leader_lease ? nodes_.has_candidate() : state_.standby.node(nodes_) != nullptr;

@@ -4,6 +4,7 @@
 // A core: no I/O, no clock. References to nodes stay valid until erase() and the like.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -62,6 +63,10 @@ class NodeTable {
   // Nodes that may take part in the next round.
   const std::set<Incarnation>& ready() const { return ready_; }
   int64_t ready_count() const { return static_cast<int64_t>(ready_.size()); }
+  // How many more it takes for a round of `min_nodes`.
+  int64_t missing_count(int64_t min_nodes) const {
+    return std::max<int64_t>(0, min_nodes - ready_count());
+  }
   // Nodes that can be in a round, at once or when they have connected again.
   int64_t usable_count(const HostLedger& hosts) const;
   // Whether a node outside this process is here that could be elected coordinator.

@@ -35,7 +35,7 @@ std::string ready_text(const NodeTable& nodes, int64_t min_nodes) {
   const auto ready = static_cast<size_t>(nodes.ready_count());
   std::string text = names.empty() ? "" : ": " + text::join(names, ", ");
   if (ready > names.size()) text += " and " + std::to_string(ready - names.size()) + " more";
-  const int64_t missing = min_nodes - nodes.ready_count();
+  const int64_t missing = nodes.missing_count(min_nodes);
   return missing > 0 && !names.empty() ? text + "; " + std::to_string(missing) + " missing" : text;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include "common/text.hpp"
 #include "tests/support/sim/scenario/scenario_conditions.hpp"
@@ -67,6 +68,8 @@ class Player {
   bool expect(const Words& words);
 
   Node* find(const std::string& name) { return find_node(*cluster_, name); }
+  // Of "b.1"; "b" is its first one. No node: there is no such worker.
+  std::pair<Node*, size_t> find_worker(const std::string& name);
   HostId host_of(const std::string& name);
   SpawnPlan plan(const Node& node) const;
   void fail(const std::string& what);
@@ -213,24 +216,26 @@ HostId Player::host_of(const std::string& name) {
 
 // ---------------------------------------------------------------- workers
 
+std::pair<Node*, size_t> Player::find_worker(const std::string& name) {
+  const Words parts = text::split(name, '.');
+  const auto local = parts.size() == 2 ? text::parse_int(parts[1]) : int64_t{0};
+  return {local ? find(parts[0]) : nullptr, static_cast<size_t>(local.value_or(0))};
+}
+
 // `worker b ends with 1`, `worker b.2 ends with -9`.
 bool Player::worker_ends(const Words& words) {
-  Words parts = text::split(words[1], '.');
-  Node* node = find(parts[0]);
-  std::optional<int64_t> local = parts.size() == 2 ? text::parse_int(parts[1]) : int64_t{0};
+  const auto [node, local] = find_worker(words[1]);
   std::optional<int64_t> code = text::parse_int(words[4]);
-  if (node == nullptr || !local || !code) return false;
-  node->fail_worker(static_cast<size_t>(*local), static_cast<int>(*code));
+  if (node == nullptr || !code) return false;
+  node->fail_worker(local, static_cast<int>(*code));
   cluster_->run_for(Duration{});
   return true;
 }
 
 bool Player::worker_hangs(const Words& words) {
-  const Words parts = text::split(words[1], '.');
-  Node* node = find(parts[0]);
-  const auto local = parts.size() == 2 ? text::parse_int(parts[1]) : std::nullopt;
-  if (node == nullptr || !local) return false;
-  node->hang_worker(static_cast<size_t>(*local));
+  const auto [node, local] = find_worker(words[1]);
+  if (node == nullptr) return false;
+  node->hang_worker(local);
   cluster_->run_for(Duration{});
   return true;
 }
