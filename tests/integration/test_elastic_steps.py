@@ -53,6 +53,17 @@ def test_worker_that_dies_inside_a_step(jobs, kind):
     assert parameters(job) == expected
 
 
+def test_a_communication_hook_stays(jobs):
+    expected = undisturbed(jobs, 4, 'hook=fp16')
+    assert expected != undisturbed(jobs)
+    job = loop(jobs, 'hook=fp16', 'sleep=0.05')
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[1])
+    assert replaced(before, processes(job, 2)) == {1}
+    assert parameters(job) == expected
+
+
 def test_collective_behind_now(jobs):
     expected = undisturbed(jobs)
     job = loop(jobs, 'fault=updated:1', 'late=now', 'sleep=0.02')

@@ -1,11 +1,12 @@
 """A training in place for tests of elastic.steps(): DistributedDataParallel on Gloo, with
 BatchNorm, a scheduler, and a sampler that draws on.
 
-    elastic_steps_worker.py [steps=N] [sleep=SECONDS] [fault=KIND:RANK] [late=in|now]
+    elastic_steps_worker.py [steps=N] [sleep=SECONDS] [fault=KIND:RANK] [late=in|now] [hook=fp16]
 
 fault, of that rank in the first round, at step 10: backward (SIGKILL inside of backward), updated
 (SIGKILL after the optimizer's step, before the commit), block (leaves the block out).
 late: a collective behind the optimizer's step: in the block, or behind its now().
+hook: gradients are summed in half precision, by a communication hook.
 With device=cuda the model is on the GPU, over the backend=nccl or gloo (default).
 Prints "[rank R] call of process PID in round N" for each round, steps of rank 0, and
 "[rank R] parameters HASH".
@@ -21,6 +22,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
 import cpprun_worker
@@ -103,6 +105,8 @@ def train_one_step(ddp, step, rank, commit):
 
 def train():
     ddp = elastic.data_parallel(MODEL)
+    if WORDS.get('hook') == 'fp16':
+        ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
     objects = {'model': MODEL, 'optimizer': OPTIMIZER, 'scheduler': SCHEDULER, 'sampler': SAMPLER}
     seen = None
     for step in elastic.steps(STEPS, backend=BACKEND, min_world=2, **objects):

@@ -15,7 +15,8 @@ True, and reports have no effect. Thread-safe; the first call connects. Pure Pyt
 The C++ headers describe each call in more detail: cpprun/worker/agent_link.hpp,
 snapshot_notice.hpp.
 
-Snapshot saves and resumes a training; it alone needs torch (docs/snapshots-python.md).
+Snapshot saves and resumes a training, and DistributedSampler divides its data; these need torch
+(docs/snapshots-python.md).
 """
 
 import contextlib
@@ -322,11 +323,15 @@ def _begin_round():
 
 
 def __getattr__(name):
-    """Imports torch at the first use of Snapshot only."""
+    """Imports torch at the first use of Snapshot or DistributedSampler only."""
     if name in ('elastic', 'HealthCheckError', 'RegroupError'):
         from . import _elastic
 
         return getattr(_elastic, name)
+    if name == 'DistributedSampler':
+        from ._sampler import DistributedSampler
+
+        return DistributedSampler
     if name != 'Snapshot':
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     from ._snapshot.snapshot import Snapshot
@@ -338,6 +343,7 @@ if TYPE_CHECKING:
     from ._elastic import HealthCheckError as HealthCheckError
     from ._elastic import RegroupError as RegroupError
     from ._elastic import elastic as elastic
+    from ._sampler import DistributedSampler as DistributedSampler
     from ._snapshot.snapshot import Snapshot as Snapshot
 
 if os.environ.get('CPPRUN_FAULTS'):

@@ -126,6 +126,11 @@ class Round:
         begun to change its objects, gives nothing and takes the state of another."""
         import torch.distributed as dist
 
+        from ._sampler import DistributedSampler
+
+        for each in objects.values():
+            if isinstance(each, DistributedSampler):
+                each.bind(self.world_size, self.rank)
         runner = self._runner
         own = (runner.completed, runner.is_torn, _digest(runner.bucket_orders))
         known = [None] * self.world_size

@@ -96,6 +96,7 @@ class DataParallel(nn.Module):
         self.module = module
         self._options = options
         self._made = []  # the DistributedDataParallel; a list, so that it is no submodule
+        self._comm_hook = ()  # or the arguments of register_comm_hook()
         self.number = next(_numbers)  # the same on all ranks
         _wrapped.add(self)
 
@@ -105,9 +106,20 @@ class DataParallel(nn.Module):
     def no_sync(self):
         return self._current().no_sync()
 
+    def register_comm_hook(self, state, hook):
+        """As that of DistributedDataParallel, in this round and in all that follow. `state` stays,
+        so a process group in it must be None, which means the default group of the round."""
+        if self._comm_hook:
+            raise RuntimeError('register_comm_hook() can be called once')
+        for each in self._made:
+            each.register_comm_hook(state, hook)
+        self._comm_hook = (state, hook)
+
     def use(self, round):
         """From now on in this round; None: in none."""
         self._made = [round.data_parallel(self.module, **self._options)] if round else []
+        if self._made and self._comm_hook:
+            self._made[0].register_comm_hook(*self._comm_hook)
 
     def _current(self):
         if not self._made:

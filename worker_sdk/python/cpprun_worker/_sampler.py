@@ -1,0 +1,182 @@
+"""DistributedSampler: gives each rank its part of a data set, and resumes within an epoch.
+
+    sampler = cpprun_worker.DistributedSampler(dataset, seed=1)
+    loader = DataLoader(dataset, batch_size=64, sampler=sampler)
+    state = cpprun_worker.Snapshot(model=model, optimizer=optimizer, extra={'sampler': sampler})
+
+The counterpart of torch.utils.data.DistributedSampler, with its order bit for bit, and of
+cpprun/data/distributed_sampler.hpp.
+"""
+
+import os
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import Sampler
+
+import cpprun_worker
+
+
+class DistributedSampler(Sampler):
+    """Rank r gets positions r, r + num_replicas, ... of the epoch's order. If the size of the data
+    set is not a multiple of num_replicas, the first samples of the order pad it (drop_last: its
+    last samples are dropped).
+
+    dataset: anything with a length. num_replicas, rank: default: those of the default group, before
+    init_process_group() WORLD_SIZE and RANK. seed: of the order, together with the epoch; the same
+    on all ranks, as is the state. Threads: any, one at a time.
+    """
+
+    def __init__(
+        self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
+    ):
+        self.dataset = dataset
+        self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
+        self.seed = cpprun_worker._whole('seed', seed)
+        self.epoch = 0
+        self._size = len(dataset)
+        own_count, own_rank = _own_replica()
+        self._set_replica(
+            own_count if num_replicas is None else num_replicas, own_rank if rank is None else rank
+        )
+        self._is_exhausted = False
+        self._begin(0)
+
+    def set_epoch(self, epoch):
+        """Starts another epoch, with another order if `shuffle`. With the current epoch it does
+        nothing unless that epoch has been exhausted, so a loop may call it after
+        load_state_dict()."""
+        epoch = cpprun_worker._whole('epoch', epoch)
+        if epoch != self.epoch or self._is_exhausted:
+            self.epoch = epoch
+            self._begin(0)
+
+    def next(self, batch_size):
+        """A list of the next at most batch_size indices into the data set; None at the end of the
+        epoch. The call after that starts another pass, in the same order unless set_epoch() was
+        called."""
+        batch_size = cpprun_worker._whole('batch_size', batch_size)
+        if batch_size < 1:
+            raise ValueError(f'batch_size is {batch_size}; wanted is at least 1')
+        if self._is_exhausted:
+            self._begin_pass()
+        return self._take(batch_size)
+
+    def __iter__(self):
+        """A pass over this rank's indices. It starts where load_state_dict() has put it if nothing
+        was taken since, else at the start of the epoch."""
+        self._begin_pass()
+        while taken := self._take(1):
+            yield taken[0]
+
+    def __len__(self):
+        """Samples per rank in a whole epoch."""
+        return self._per_replica(self._size)
+
+    def mark_consumed(self, samples_of_this_rank):
+        """The training has used so many more samples. For loaders that are ahead of it
+        (num_workers > 0): from the first call on, the state counts these samples instead of those
+        that the loader has taken."""
+        self._marked += cpprun_worker._whole('samples_of_this_rank', samples_of_this_rank)
+        self._has_marks = True
+        if not 0 <= self._marked <= self._given:
+            raise ValueError(
+                f'mark_consumed() has counted {self._marked} samples, but the sampler gave'
+                f' {self._given} in this pass: it counts samples of this rank, each once'
+            )
+
+    def state_dict(self):
+        """The position after the samples that were given, or that mark_consumed() has counted; the
+        same on all ranks."""
+        rest = self._size - self._before
+        rounds = self._marked if self._has_marks else self._given
+        used = rest if rounds >= -(-rest // self.num_replicas) else rounds * self.num_replicas
+        return {
+            'seed': self.seed,
+            'epoch': self.epoch,
+            'consumed': self._before + used,  # of all ranks together, without padding
+            'size': self._size,
+            'shuffle': self.shuffle,
+        }
+
+    def load_state_dict(self, state):
+        """Continues after the consumed samples, at any world size: divides the rest of the epoch's
+        order among the ranks, so that each sample of the epoch is used exactly once (with
+        drop_last: at most once)."""
+        if state['size'] != self._size:
+            raise ValueError(
+                f"the sampler's state is of a data set of {state['size']} samples, this one has"
+                f' {self._size}'
+            )
+        if state['shuffle'] != self.shuffle:
+            raise ValueError(
+                f"the sampler's state has shuffle={state['shuffle']}: make this sampler with the"
+                ' same'
+            )
+        if not 0 <= state['consumed'] <= self._size:
+            raise ValueError(
+                f"the sampler's state says that {state['consumed']} of {self._size} samples were"
+                ' consumed'
+            )
+        self.seed, self.epoch = state['seed'], state['epoch']
+        self._begin(state['consumed'])
+
+    def bind(self, num_replicas, rank):
+        """From now on this process takes the samples of `rank` of `num_replicas`, after those that
+        all ranks have consumed so far. All ranks call it at the same position; elastic.steps() and
+        share_state() do it for the samplers that they are given."""
+        if (num_replicas, rank) != (self.num_replicas, self.rank):
+            now = self.state_dict()  # of the ranks before
+            self._set_replica(num_replicas, rank)
+            self.load_state_dict(now)
+
+    def _set_replica(self, num_replicas, rank):
+        count = cpprun_worker._whole('num_replicas', num_replicas)
+        rank = cpprun_worker._whole('rank', rank)
+        if not 0 <= rank < count:
+            raise ValueError(f'rank is {rank}; wanted is 0 to {count - 1} (num_replicas - 1)')
+        self.num_replicas, self.rank = count, rank
+
+    def _begin(self, first_position):
+        self._before = first_position  # positions of the order that were consumed before this pass
+        self._given = self._marked = 0  # of this rank's samples in this pass
+        self._has_marks = self._is_exhausted = False
+        self._indices = None  # of this rank in this pass, once they are needed
+
+    def _begin_pass(self):
+        if self.shuffle and self._is_exhausted:
+            warnings.warn(
+                'DistributedSampler begins another pass in the same order as the last one: call'
+                ' sampler.set_epoch(epoch) before each pass'
+            )
+        is_fresh = self._given == 0 and not self._is_exhausted
+        self._begin(self._before if is_fresh else 0)
+
+    def _take(self, count):
+        if self._indices is None:
+            self._indices = self._own_indices()
+        taken = self._indices[self._given : self._given + count]
+        self._given += len(taken)
+        self._is_exhausted = not taken
+        return taken or None
+
+    def _per_replica(self, length):
+        count = self.num_replicas
+        return length // count if self.drop_last else -(-length // count)
+
+    def _own_indices(self):
+        if self.shuffle:
+            generator = torch.Generator().manual_seed(self.seed + self.epoch)
+            rest = torch.randperm(self._size, generator=generator)[self._before :]
+        else:
+            rest = torch.arange(self._before, self._size)
+        length = len(rest)
+        positions = torch.arange(self._per_replica(length)) * self.num_replicas + self.rank
+        return rest[positions % max(1, length)].tolist()
+
+
+def _own_replica():
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_world_size(), dist.get_rank()
+    return int(os.environ.get('WORLD_SIZE', 1)), int(os.environ.get('RANK', 0))
