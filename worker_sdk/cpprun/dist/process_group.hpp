@@ -116,7 +116,8 @@ class ProcessGroupGuard {
 
 /// Initialises the default group; blocks until all ranks have joined. Throws DistTimeoutError after
 /// the timeout, with the missing ranks if the store knows them. Without a launcher, arguments or
-/// RANK and WORLD_SIZE it throws DistArgumentError; see init_process_group_or_single.
+/// RANK and WORLD_SIZE it throws DistArgumentError; see init_process_group_or_single. From then on
+/// SIGPIPE is ignored, as in Python, unless the program handles it.
 [[nodiscard]] ProcessGroupGuard init_process_group(InitOptions options = {});
 /// The same, but a program started by hand, without RANK and WORLD_SIZE, gets a group of one
 /// process.

@@ -1,7 +1,6 @@
 #include "cpprun/elastic/elastic_runner.hpp"
 
 #include <cxxabi.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <array>
@@ -67,14 +66,6 @@ void report_leaving(const std::exception_ptr& error) {
                text::one_line(text, kLeavingTextMost).c_str());
 }
 
-// Gloo writes to sockets that the end of a round, or the death of a peer, has shut down: an error
-// of the round, which would end the process otherwise. Python ignores the signal too.
-void ignore_sigpipe() {
-  struct sigaction now {};
-  ::sigaction(SIGPIPE, nullptr, &now);
-  if (now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
-}
-
 }  // namespace
 
 ElasticRunner::ElasticRunner(const ElasticOptions& options) : options_(options) {
@@ -85,7 +76,6 @@ ElasticRunner::ElasticRunner(const ElasticOptions& options) : options_(options) 
     throw std::invalid_argument("elastic: health_check_timeout must be more than 0");
   if (is_running.exchange(true))
     throw std::logic_error("elastic: another training function or loop runs in this process");
-  ignore_sigpipe();
   link_ = worker::RegroupLink::open(dist::wake_round);
 }
 

@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include <numeric>
 
 #include "cpprun/dist/backend/backend_map.hpp"
@@ -41,6 +43,14 @@ GroupPlan group_plan(const InitOptions& options, const InitPlan& plan, const std
   return group;
 }
 
+// Gloo writes to sockets that the death of a peer, or the end of a round, has shut down. The signal
+// would end the process; without it the collective fails with an error.
+void ignore_sigpipe() {
+  struct sigaction now {};
+  ::sigaction(SIGPIPE, nullptr, &now);
+  if (now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
+}
+
 ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
   const std::string backend =
       is_automatic(options.backend) ? automatic_backend(has_gpu()) : options.backend;
@@ -49,6 +59,7 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
   const bool is_chosen = options.device_id && options.device_id->has_index();
   if (device && !is_chosen) device = visible_device(*device, device_count(device->type()));
   if (device) use_device(*device);
+  ignore_sigpipe();
   GroupPlan group = group_plan(options, plan, backend);
   try {
     const StoreRendezvous rendezvous = connect_store(plan, options.store, group.timeout);
