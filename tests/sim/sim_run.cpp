@@ -1,7 +1,7 @@
 // sim_run: simulates random jobs, by seed.
 //
 //   sim_run --seeds 1:1000          # these small ones; every 20th twice
-//   sim_run --large --seeds 1:3     # 10,000 nodes each
+//   sim_run --large --seeds 1:3     # 10,000 nodes each; with --nodes N so many
 //   sim_run --etcd --seeds 1:500    # small ones whose arbiter is etcd
 //   sim_run --seed 42               # one, with its trace
 //   sim_run --kept tests/sim/seeds.txt
@@ -27,6 +27,7 @@ struct Request {
   uint64_t first = 1;
   uint64_t last = 0;
   Size size = Size::Small;
+  int64_t large_nodes = kLargeNodes;
   bool is_story = false;
   bool stops_at_first = false;
   std::string kept;  // a file of sizes and seeds, instead of the range
@@ -51,6 +52,10 @@ bool parse(int count, char** words, Request& request) {
     std::string_view word = words[i];
     if (word == "--large") {
       request.size = Size::Large;
+    } else if (word == "--nodes" && i + 1 < count) {
+      uint64_t nodes = 0;
+      if (!parse_number(words[++i], nodes) || nodes < 1 || nodes > kLargeNodes) return false;
+      request.large_nodes = static_cast<int64_t>(nodes);
     } else if (word == "--etcd") {
       request.size = Size::Elected;
     } else if (word == "--first") {
@@ -76,12 +81,13 @@ bool parse(int count, char** words, Request& request) {
 
 void print_line(const std::string& line) { std::printf("%s\n", line.c_str()); }
 
-const char* option_of(Size size) {
-  return size == Size::Large ? " --large" : size == Size::Elected ? " --etcd" : "";
+std::string options_of(Size size, const SwarmPlan& plan) {
+  if (size == Size::Large) return " --large --nodes " + std::to_string(plan.nodes);
+  return size == Size::Elected ? " --etcd" : "";
 }
 
 void print_failure(uint64_t seed, Size size, const SwarmPlan& plan, const SwarmResult& result) {
-  std::printf("FAILED sim_run%s --seed %llu\n%s\n", option_of(size),
+  std::printf("FAILED sim_run%s --seed %llu\n%s\n", options_of(size, plan).c_str(),
               static_cast<unsigned long long>(seed), plan.text().c_str());
   for (const std::string& what : result.broken) std::printf("  %s\n", what.c_str());
   std::fflush(stdout);
@@ -96,8 +102,10 @@ void judge_store(uint64_t seed, SwarmResult& result, Sum& sum) {
   sum.waits += store.waits;
 }
 
-void run_seed(uint64_t seed, Size size, bool is_story, Sum& sum) {
-  SwarmPlan plan = draw_plan(seed, size);
+void run_seed(uint64_t seed, const Request& request, Sum& sum) {
+  const Size size = request.size;
+  const bool is_story = request.is_story;
+  SwarmPlan plan = draw_plan(seed, size, request.large_nodes);
   if (is_story) print_line(plan.text());
   SwarmResult result = run_swarm(plan, is_story ? print_line : nullptr);
   if (size != Size::Large && seed % kTwiceEach == 0 && run_swarm(plan).hash != result.hash) {
@@ -125,8 +133,9 @@ bool run_kept(const std::string& path, Sum& sum) {
     if (!(words >> size >> seed)) return false;
     const bool is_known = size == "small" || size == "large" || size == "etcd";
     if (!is_known) return false;
-    const Size kept = size == "large" ? Size::Large : size == "etcd" ? Size::Elected : Size::Small;
-    run_seed(seed, kept, false, sum);
+    Request kept;
+    if (size != "small") kept.size = size == "large" ? Size::Large : Size::Elected;
+    run_seed(seed, kept, sum);
   }
   return sum.seeds > 0;
 }
@@ -138,7 +147,7 @@ int run(const Request& request) {
     return 2;
   }
   for (uint64_t seed = request.first; seed <= request.last; ++seed) {
-    run_seed(seed, request.size, request.is_story, sum);
+    run_seed(seed, request, sum);
     if (request.stops_at_first && sum.failed > 0) break;
   }
   std::printf(
@@ -156,7 +165,8 @@ int main(int count, char** words) {
   cpprun::sim::Request request;
   if (!cpprun::sim::parse(count, words, request)) {
     std::fputs(
-        "usage: sim_run [--large | --etcd] [--first] --seed N | --seeds FIRST:LAST | --kept FILE\n",
+        "usage: sim_run [--large [--nodes N] | --etcd] [--first] --seed N | --seeds FIRST:LAST | "
+        "--kept FILE\n",
         stderr);
     return 2;
   }

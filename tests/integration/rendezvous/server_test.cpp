@@ -55,18 +55,28 @@ constexpr size_t kMemory = 128 << 20;
 
 class ServerTest : public testing::Test {
  protected:
-  ServerTest() : server_(small_limits()) {}
+  explicit ServerTest(const ServerOptions& options = small_limits()) : server_(options) {}
 
   static ServerOptions small_limits() {
     ServerOptions options;
-    options.silent_peer = 300ms;
-    options.stalled_command = 300ms;
+    options.silent_peer = options.stalled_command = kDeadline;
     options.outbox_bytes = 1 << 20;
     options.memory_bytes = kMemory;
     return options;
   }
 
   RunningServer server_;
+};
+
+class ServerDeadlinesTest : public ServerTest {
+ protected:
+  ServerDeadlinesTest() : ServerTest(short_deadlines()) {}
+
+  static ServerOptions short_deadlines() {
+    ServerOptions options = small_limits();
+    options.silent_peer = options.stalled_command = 1s;
+    return options;
+  }
 };
 
 TEST_F(ServerTest, AcceptsHelloInSingleBytes) {
@@ -142,7 +152,7 @@ TEST_F(ServerTest, LargeValuesGoBothWays) {
   std::string value(40 << 20, 'v');
   value.back() = 'e';
   const std::string request = std::string(kHello) + set("/big", value) + get("/big");
-  Client client(server_.port());  // sends its handshake in time only if that is ready
+  Client client(server_.port());
   client.send(request);
   EXPECT_TRUE(client.read(8 + value.size()) == bytes_reply(value));
 }
@@ -168,7 +178,7 @@ TEST_F(ServerTest, AddToTextClosesTheConnectionAndKeepsTheValue) {
   EXPECT_TRUE(client.is_ended());
 }
 
-TEST_F(ServerTest, DropsASlowloris) {
+TEST_F(ServerDeadlinesTest, DropsASlowloris) {
   for (std::string_view start : {"\x00"sv, "GET / HT"sv, "CP"sv, "\x05"sv}) {
     Client client(server_.port());
     client.send(start);
@@ -177,14 +187,14 @@ TEST_F(ServerTest, DropsASlowloris) {
   expect_alive(server_);
 }
 
-TEST_F(ServerTest, DropsAThousandSilentConnectionsWithoutDisturbance) {
+TEST_F(ServerDeadlinesTest, DropsAThousandSilentConnectionsWithoutDisturbance) {
   std::vector<Client> silent;
   for (int i = 0; i < 1000; ++i) silent.emplace_back(server_.port());
   expect_alive(server_);
   for (Client& client : silent) EXPECT_TRUE(client.is_ended());
 }
 
-TEST_F(ServerTest, KeepsAnIdleClientAfterItsHandshake) {
+TEST_F(ServerDeadlinesTest, KeepsAnIdleClientAfterItsHandshake) {
   Client client(server_.port());
   client.send(kHello);
   Client silent(server_.port());
@@ -194,7 +204,7 @@ TEST_F(ServerTest, KeepsAnIdleClientAfterItsHandshake) {
   EXPECT_EQ(client.read(4), ping(5).substr(1));
 }
 
-TEST_F(ServerTest, TheSecondConnectionOfATorch20ClientMayStaySilent) {
+TEST_F(ServerDeadlinesTest, TheSecondConnectionOfATorch20ClientMayStaySilent) {
   Client first(server_.port());
   std::string add;
   tcpstore::put_number(add, Op::Add, "init/", 1, tcpstore::Dialect::Legacy20);
@@ -243,7 +253,7 @@ TEST_F(ServerTest, DropsAPeerThatReadsNoNotices) {
 TEST_F(ServerTest, ClosesTheClientThatExceedsTheMemoryBudget) {
   const std::string large =
       std::string(kHello) + set("/kept", std::string(60 << 20, 'x')) + ping(1);
-  Client kept(server_.port());  // sends its handshake in time only if that is ready
+  Client kept(server_.port());
   kept.send(large);
   EXPECT_EQ(kept.read(4), ping(1).substr(1));
   Client refused(server_.port());
@@ -275,7 +285,7 @@ TEST_F(ServerTest, CountsWhatArrivedOfUnfinishedCommands) {
   EXPECT_FALSE(first.has_ended_by_now());
 }
 
-TEST_F(ServerTest, ClosesACommandThatDoesNotGoOn) {
+TEST_F(ServerDeadlinesTest, ClosesACommandThatDoesNotGoOn) {
   Client stalled(server_.port());
   Client idle(server_.port());
   Client slow(server_.port());

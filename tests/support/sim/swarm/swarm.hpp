@@ -52,8 +52,10 @@ struct SwarmPlan {
   std::string text() const;  // all drawn parameters, on a few lines
 };
 
-enum class Size { Small, Large, Elected };  // at most 8 nodes, 10,000, or 8 with etcd
-SwarmPlan draw_plan(uint64_t seed, Size size);
+enum class Size { Small, Large, Elected };  // at most 8 nodes, many, or 8 with etcd
+inline constexpr int64_t kLargeNodes = 10'000;
+// `large_nodes`: of Size::Large.
+SwarmPlan draw_plan(uint64_t seed, Size size, int64_t large_nodes = kLargeNodes);
 
 struct SwarmResult {
   std::vector<std::string> broken;  // violated properties

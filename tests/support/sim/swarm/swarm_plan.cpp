@@ -164,7 +164,7 @@ void draw_job_spec(Prng& prng, control::JobSpec& job_spec) {
 
 }  // namespace
 
-SwarmPlan draw_plan(uint64_t seed, Size size) {
+SwarmPlan draw_plan(uint64_t seed, Size size, int64_t large_nodes) {
   const bool is_elected = size == Size::Elected;
   if (is_elected) size = Size::Small;  // everything else is equal
   const Duration impostors = draw_impostors(Prng(seed).child(kImpostors), size);
@@ -181,8 +181,8 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
     plan.safety_phase = prng.between(Duration(2s), Duration(16s));
     cluster.stop_grace = prng.between(Duration(200ms), Duration(5s));
   } else {
-    plan.nodes = cluster.job_spec.max_nodes = 10'000;
-    cluster.job_spec.min_nodes = 9'000;
+    plan.nodes = cluster.job_spec.max_nodes = large_nodes;
+    cluster.job_spec.min_nodes = large_nodes * 9 / 10;
     cluster.job_spec.max_restarts = 100;
     plan.safety_phase = 12s;
     plan.worker_runs_max = 60s;
