@@ -431,7 +431,8 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   is_spare_ = message.is_spare;
   knows_standby_ = message.standby || (knows_standby_ && message.awaits_redirect);
   const LogEvent event = wait_event(message, std::exchange(last_wait_, message).why);
-  if (is_spare_ && survivors_.are_held()) survivors_.drop(options_.stop_grace, effects);
+  const bool is_left_out = message.is_spare || message.is_excluded;
+  if (is_left_out && survivors_.are_held()) survivors_.drop(options_.stop_grace, effects);
   if (message.standby && !is_leading_ && is_leased()) {
     effects.push_back(Routes{{endpoint_of(*message.standby)}});
   }
@@ -469,9 +470,7 @@ void Agent::give_up_joining(Effects& effects) {
 
 void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   if (message.round != assignment_.round) return;
-  // In both cases the workers save, and an exit meanwhile counts as no failure.
-  const bool is_drain =
-      message.cause == control::StopCause::Drain || message.cause == control::StopCause::Operator;
+  const bool is_drain = control::is_requested(message.cause);
   const bool is_known =
       message.cause == control::StopCause::Failure || message.cause == control::StopCause::Snapshot;
   if (is_known) unreported_failure_.reset();

@@ -21,6 +21,8 @@ bool Survivors::may_stay(const control::RankAssignment& assignment,
       if (ends_job(assignment, stop.charged, std::nullopt)) return false;
       break;
     case control::StopCause::Drain:
+    case control::StopCause::Scale:
+    case control::StopCause::Exclusion:
       if (can_save_) return false;
       break;
     case control::StopCause::NodeLeft:

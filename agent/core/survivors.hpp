@@ -37,8 +37,9 @@ class Survivors {
   void on_round_started();
   // A worker of this node can regroup, in this round and, if it stays, in the next one.
   void on_can_regroup() { can_regroup_ = true; }
-  // Whether a worker here saves its work on request. After a drain such workers are not asked to
-  // regroup, because they save together and lose nothing.
+  // Whether a worker here saves its work on request. After a drain, a change of the number of
+  // nodes or an exclusion such workers are not asked to regroup, because they save together and
+  // lose nothing.
   void on_savers(bool can_save) { can_save_ = can_save; }
   // A worker here has completed its first step of the round.
   void on_step() { has_stepped_ = true; }

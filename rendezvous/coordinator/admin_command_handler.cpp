@@ -65,7 +65,7 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::carry_out(
 Result<AdminCommandHandler::Outcome> AdminCommandHandler::restart(const std::string& by,
                                                                   const JobView& job) {
   if (shutdown_request_) return refuse_because_stopping();
-  if (job.is_delayed) return Outcome{"the next round begins now", std::nullopt, true};
+  if (job.is_delayed) return Outcome{.text = "the next round begins now", .ends_delay = true};
   if (!job.is_running) {
     return refuse("no round runs that could be restarted: " + job.why_no_round);
   }
@@ -135,6 +135,7 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::exclude(
   };
   if (job.is_running && std::ranges::any_of(job.nodes, is_needed)) {
     outcome.stop_because = "an operator on " + by + " excluded " + *host + reason;
+    outcome.stop_cause = control::StopCause::Exclusion;
   }
   return outcome;
 }
@@ -172,7 +173,7 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::scale(int64_t nodes,
   if (members < nodes && !has_spares) return Outcome{target + "; it grows when more come"};
   return Outcome{
       target + (has_spares ? "; it grows now" : "; the last ones in rank order become spares"),
-      "an operator on " + by + " asked for " + wanted};
+      "an operator on " + by + " asked for " + wanted, control::StopCause::Scale};
 }
 
 }  // namespace cpprun

@@ -31,7 +31,8 @@ class AdminCommandHandler {
   struct Outcome {
     std::string text;                           // for the operator
     std::optional<std::string> stop_because{};  // the round stops, and the next one forms
-    bool ends_delay = false;                    // the next round forms without its delay
+    control::StopCause stop_cause = control::StopCause::Operator;
+    bool ends_delay = false;  // the next round forms without its delay
   };
 
   explicit AdminCommandHandler(const control::JobSpec& job_spec) : job_spec_(job_spec) {}

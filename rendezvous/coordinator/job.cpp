@@ -322,7 +322,7 @@ control::AdminReply Job::on_admin_command(Instant now, const control::AdminComma
   if (outcome && outcome->ends_delay) backoff_.end();
   if (outcome && outcome->stop_because) {
     requested_stop_.begin("");
-    request_stop(StopCause::Operator, *outcome->stop_because, effects);
+    request_stop(outcome->stop_cause, *outcome->stop_because, effects);
   }
   advance(now, effects);
   if (!outcome) return {command.id, false, outcome.error().text};

@@ -230,7 +230,7 @@ class Job {
         stragglers_.take({job_spec_, nodes_, state_.round, state_.hosts}, node, report, effects);
     if (why.empty()) return;
     requested_stop_.begin("");
-    request_stop(control::StopCause::Operator, why, effects);
+    request_stop(control::StopCause::Exclusion, why, effects);
   }
   void on_draining(Node& node, Effects& effects);
   // A snapshot is complete only if the workers of all nodes save, so all nodes stop.

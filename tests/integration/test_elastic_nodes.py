@@ -5,12 +5,16 @@ workers. The worker is tests/support/elastic_worker.py.
 import re
 import signal
 import socket
+import subprocess
 
 import pytest
 from conftest import free_port, is_alive, kill, poll
 from elastic_jobs import beginnings
+from launches import BIN
 from test_elastic import PYTHON, WORKER, undisturbed
 from test_elastic import pytestmark as pytestmark  # skips without torch
+
+SAMPLER_WORKER = WORKER.with_name('elastic_sampler_worker.py')
 
 
 class Nodes:
@@ -18,9 +22,10 @@ class Nodes:
 
     def __init__(self, jobs, nnodes, *flags):
         self.jobs, self.nnodes, self.flags, self.port = jobs, nnodes, flags, free_port()
+        self.run_id = f'elastic-{self.port}'
         self.agents = []
 
-    def start(self, count=1, words=('sleep=0.05',)):
+    def start(self, count=1, words=('sleep=0.05',), worker=WORKER):
         for _ in range(count):
             if len(self.agents) == 1:  # the others connect to it
                 poll(self.is_hosted, 60, lambda: self.output)
@@ -28,8 +33,8 @@ class Nodes:
             own = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': PYTHON}
             self.agents.append(
                 self.jobs.cpprun(
-                    *(*fixed, '--rdzv-backend=c10d', '--rdzv-id=elastic', '--preload=torch'),
-                    *(f'--rdzv-endpoint=127.0.0.1:{self.port}', *self.flags, WORKER, *words),
+                    *(*fixed, '--rdzv-backend=c10d', f'--rdzv-id={self.run_id}', '--preload=torch'),
+                    *(f'--rdzv-endpoint=127.0.0.1:{self.port}', *self.flags, worker, *words),
                     env=own,
                 )
             )
@@ -56,6 +61,10 @@ class Nodes:
     def at_step(self, step, round=1):
         pattern = re.compile(rf'step {step} of round {round}$', re.MULTILINE)
         poll(lambda: pattern.search(self.output), 120, lambda: self.output)
+
+    def scale(self, nodes):
+        command = (BIN / 'cpprunctl', 'scale', str(nodes), '--job', self.run_id)
+        subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL)
 
     def node_of(self, pid):
         """The index of the agent that started this process."""
@@ -127,6 +136,22 @@ def test_world_shrinks_when_a_node_is_lost(nodes):
     assert job.parameters(4)
 
 
+def test_a_smaller_world_uses_each_sample_of_the_epoch_once(nodes):
+    """A node is lost within an epoch, whose rest the ranks of the other node divide."""
+    job = nodes('1:2', '--rdzv-conf=last_call_timeout=600')
+    job.start(2, ('sleep=0.05', 'steps=100'), SAMPLER_WORKER)
+    job.processes(1, 4)
+    job.at_step(20)
+    lost = job.agents.pop()
+    lost.process.kill()
+    job.processes(2, 2)
+    lost.done()
+    (agent,) = job.agents
+    assert agent.done() == 0, job.output
+    found = re.findall(r'(\d+) epochs, each sample 1 to 1 times', job.output)
+    assert len(found) == 2 and int(found[0]) >= 3, job.output
+
+
 def test_spare_takes_the_place_of_a_lost_node(jobs, nodes):
     expected = undisturbed(jobs)
     job = nodes(2)
@@ -156,6 +181,26 @@ def test_growth_keeps_the_workers(nodes):
     assert job.parameters(4)
     starts = beginnings(job)
     assert sorted(starts)[:2] == [0, 0] and min(sorted(starts)[2:]) >= 5
+
+
+def test_scaling_keeps_the_workers(nodes):
+    """`cpprunctl scale` takes a node out of the job, and in again."""
+    words = ('sleep=0.05', 'steps=400')
+    job = nodes('1:2', '--rdzv-conf=last_call_timeout=600')
+    job.start(2, words)
+    before = job.processes(1, 4)
+    job.at_step(5)
+    job.scale(1)
+    fewer = job.processes(2, 2)
+    assert set(fewer.values()) < set(before.values())
+    poll(lambda: not any(map(is_alive, set(before.values()) - set(fewer.values()))), 20)
+    job.at_step(r'\d+', round=2)
+    job.scale(2)
+    again = job.processes(3, 4)
+    assert staying(fewer, again) == set(fewer.values())
+    assert job.parameters(4)
+    starts = sorted(beginnings(job))
+    assert starts[:4] == [0, 0, 0, 0] and starts[4] >= 5
 
 
 @pytest.mark.parametrize('state', ['donor', 'memory'])

@@ -19,7 +19,7 @@ Duration restart_delay(Duration first, int64_t restarts) {
 void RestartBackoff::on_round_over(Instant now, StopCause cause, const JobProgress& made,
                                    control::PastFailures& past) {
   if (first_ == Duration{}) return;
-  if (cause == StopCause::Operator || cause == StopCause::Drain) past.quick = 0;
+  if (control::is_requested(cause)) past.quick = 0;
   if (cause != StopCause::Failure && cause != StopCause::NodeLost) return;
   if (formed_at_) {
     const bool is_quick = now - *formed_at_ < limits::kQuickRound;

@@ -487,7 +487,22 @@ struct Pong {
   // Workers may run until the ping's send time + worker_lease (R6).
   Duration worker_lease{};
 };
-enum class StopCause : int64_t { Failure, NodeLost, NodeLeft, Growth, Operator, Drain, Snapshot };
+enum class StopCause : int64_t {
+  Failure,
+  NodeLost,
+  NodeLeft,
+  Growth,
+  Operator,  // a restart of all workers by command
+  Drain,
+  Snapshot,
+  Scale,      // by command
+  Exclusion,  // of a host, by command or because a rank there is slow
+};
+// Workers that can save do so first, and what fails meanwhile costs no restart.
+constexpr bool is_requested(StopCause cause) {
+  return cause == StopCause::Operator || cause == StopCause::Drain || cause == StopCause::Scale ||
+         cause == StopCause::Exclusion;
+}
 struct Stop {
   RoundNumber round;
   StopCause cause = StopCause::Failure;
@@ -566,6 +581,8 @@ constexpr const char* name_of(StopCause cause) {
     case StopCause::Operator: return "admin";
     case StopCause::Drain: return "drain";
     case StopCause::Snapshot: return "snapshot";
+    case StopCause::Scale: return "scale";
+    case StopCause::Exclusion: return "exclusion";
   }
   return "unknown";
 }

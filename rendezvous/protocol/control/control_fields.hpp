@@ -462,7 +462,7 @@ void fields(auto&& v, PersistedJobState& m) {
 // The greatest valid number of the enum.
 inline int64_t last_value(ReportedPhase) { return static_cast<int64_t>(ReportedPhase::Done); }
 inline int64_t last_value(PreloadState) { return static_cast<int64_t>(kPreloadStates) - 1; }
-inline int64_t last_value(StopCause) { return static_cast<int64_t>(StopCause::Snapshot); }
+inline int64_t last_value(StopCause) { return static_cast<int64_t>(StopCause::Exclusion); }
 inline int64_t last_value(RestartCharge) { return static_cast<int64_t>(RestartCharge::NodeLoss); }
 inline int64_t last_value(AdminCommandKind) {
   return static_cast<int64_t>(AdminCommandKind::Readmit);

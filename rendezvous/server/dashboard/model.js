@@ -136,6 +136,7 @@ function joinCommand(job, id, host, port) {
 function causeText(round) {
   const words = {failure: 'a failure', node_lost: 'a lost node', node_left: 'a node that left',
     growth: 'growth: a node joined', admin: 'an operator', drain: 'a node asked to stop',
-    snapshot: 'a damaged snapshot'};
+    snapshot: 'a damaged snapshot', scale: 'an operator changed the number of nodes',
+    exclusion: 'an excluded host'};
   return words[round.cause] ?? round.cause;
 }

@@ -52,6 +52,8 @@ class AgentSurvivorsTest : public AgentTest {
     EXPECT_EQ(stops[at].keeps_survivors, keeps_survivors);
   }
 
+  static constexpr StopCause kChangesOfNodes[] = {StopCause::Drain, StopCause::Scale,
+                                                  StopCause::Exclusion};
   bool has_elastic_workers = true;
   int64_t hangs_used = 0;  // of two
 };
@@ -99,25 +101,33 @@ TEST_F(AgentSurvivorsTest, OperatorAndBadSnapshotRestartAll) {
   }
 }
 
-TEST_F(AgentSurvivorsTest, DrainOfAnotherNodeLetsThemStay) {
-  trains();
-  is_stopped(1, StopCause::Drain);
-  expect_stop(0, true);
-  worker_ends(1, -kTerm);  // it cannot regroup
-  EXPECT_FALSE(said<control::Failed>());
-  are_released();
-  ASSERT_TRUE(said<control::Stopped>());
-  EXPECT_FALSE(said<control::Stopped>()->has_saved) << "the survivors have their work in memory";
-  gets_assignment(2);
-  EXPECT_EQ(started.size(), 1U);
+TEST_F(AgentSurvivorsTest, RequestedChangesOfNodesLetThemStay) {
+  for (const StopCause cause : kChangesOfNodes) {
+    permits(true);
+    is_connected = false;
+    trains();
+    is_stopped(1, cause);
+    expect_stop(0, true);
+    worker_ends(1, -kTerm);  // it cannot regroup
+    EXPECT_FALSE(said<control::Failed>());
+    are_released();
+    ASSERT_TRUE(said<control::Stopped>());
+    EXPECT_FALSE(said<control::Stopped>()->has_saved) << "the survivors have their work in memory";
+    gets_assignment(2);
+    EXPECT_EQ(started.size(), 1U);
+  }
 }
 
-TEST_F(AgentSurvivorsTest, WorkersThatSaveDoSoAfterADrain) {
-  trains();
-  core.on_savers(true);
-  is_stopped(1, StopCause::Drain);
-  expect_stop(0, false);
-  EXPECT_TRUE(stops[0].lets_save);
+TEST_F(AgentSurvivorsTest, WorkersThatSaveDoSoBeforeARequestedChangeOfNodes) {
+  for (const StopCause cause : kChangesOfNodes) {
+    permits(true);
+    is_connected = false;
+    trains();
+    core.on_savers(true);
+    is_stopped(1, cause);
+    expect_stop(0, false);
+    EXPECT_TRUE(stops[0].lets_save);
+  }
 }
 
 TEST_F(AgentSurvivorsTest, SigtermAfterADrainEndsThemAndTheirWorkIsLost) {
@@ -323,6 +333,14 @@ TEST_F(AgentSurvivorsTest, NextRoundWaitsUntilDroppedWorkersAreGone) {
 TEST_F(AgentSurvivorsTest, SparesDropThem) {
   holds_survivor();
   waits(true);
+  expect_stop(1, false);
+}
+
+TEST_F(AgentSurvivorsTest, AnExcludedHostDropsThem) {
+  holds_survivor();
+  control::Wait wait{"a reason"};
+  wait.is_excluded = true;
+  hears(wait);
   expect_stop(1, false);
 }
 

@@ -178,7 +178,7 @@ TEST_F(AdminCommandsTest, ScalingDownRemovesTheLastNodes) {
   a_b_and_c_run();
   orders_scale("c", 2);
   expect_answer("c", true, "become spares");
-  expect_stop("a", StopCause::Operator);
+  expect_stop("a", StopCause::Scale);
   all({"a", "b", "c"}, &JobTest::says_saved);
   expect_assignment("a", 2, 0, 4);
   EXPECT_EQ(round_of("c"), RoundNumber(1));
@@ -207,7 +207,7 @@ TEST_F(AdminCommandsTest, ScalingUpUsesSparesImmediately) {
   says_started("a");
   orders_scale("a", 3);
   expect_answer("a", true, "grows now");
-  expect_stop("a", StopCause::Operator);
+  expect_stop("a", StopCause::Scale);
   says_saved("a");
   expect_assignment("c", 3, 2, 6);
 }
@@ -220,7 +220,7 @@ TEST_F(AdminCommandsTest, ScalingUpWithoutSparesWaitsForThem) {
   join("c");
   EXPECT_EQ(phase(), Phase::Running) << "more than wanted";
   orders_scale("a", 3);
-  expect_stop("a", StopCause::Operator);
+  expect_stop("a", StopCause::Scale);
 }
 
 TEST_F(AdminCommandsTest, RejectsAnImpossibleNodeCount) {

@@ -184,7 +184,7 @@ TEST_F(JobExclusionTest, AnOperatorExcludesARunningNode) {
   a_and_b_run();
   join("c");
   orders("a", AdminCommandKind::Exclude, "b");
-  expect_stop("a", StopCause::Operator);
+  expect_stop("a", StopCause::Exclusion);
   says_saved("a");
   says_saved("b");
   expect_assignment("c", 2, 1, 4);

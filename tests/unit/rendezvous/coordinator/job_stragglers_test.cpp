@@ -53,7 +53,7 @@ TEST_F(JobStragglersTest, ExcludedHostsAreReplacedBySparesWithoutACharge) {
   a_and_b_run();
   join("c");
   rank_three_is_slow();
-  expect_stop("a", StopCause::Operator);
+  expect_stop("a", StopCause::Exclusion);
   all({"a", "b"}, &JobTest::says_stopped);
   expect_assignment("c", 2, 1, 4);
   EXPECT_EQ(job().budget().used(), 0);
