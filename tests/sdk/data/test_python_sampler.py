@@ -120,6 +120,9 @@ def test_a_loader_that_is_ahead_is_counted_by_marks():
     next(batches)
     sampler.mark_consumed(4)
     assert sampler.state_dict()['consumed'] == 8
+    sampler.set_epoch(1)
+    next(iter(DataLoader(data, batch_size=4, sampler=sampler, num_workers=1)))
+    assert sampler.state_dict()['consumed'] == 0, 'nothing of this epoch was used yet'
     with pytest.raises(ValueError, match='each once'):
         sampler.mark_consumed(100)
 

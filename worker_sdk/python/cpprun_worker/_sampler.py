@@ -40,7 +40,7 @@ class DistributedSampler(Sampler):
         self._set_replica(
             own_count if num_replicas is None else num_replicas, own_rank if rank is None else rank
         )
-        self._is_exhausted = False
+        self._has_marks = False
         self._begin(0)
 
     def set_epoch(self, epoch):
@@ -141,7 +141,7 @@ class DistributedSampler(Sampler):
     def _begin(self, first_position):
         self._before = first_position  # positions of the order that were consumed before this pass
         self._given = self._marked = 0  # of this rank's samples in this pass
-        self._has_marks = self._is_exhausted = False
+        self._is_exhausted = False
         self._indices = None  # of this rank in this pass, once they are needed
 
     def _begin_pass(self):
