@@ -149,7 +149,7 @@ void JobPage::history() {
     text_.series({{"run_id", id}}, record.rounds_formed());
   });
   counts("cpprun_job_stops_total", "Rounds that were stopped, by cause.", "cause",
-         StopCause::Snapshot, &JobHistory::stops);
+         StopCause::Exclusion, &JobHistory::stops);
   counts("cpprun_job_failures_total",
          "Rounds that ended by a failure or a lost node, by the class of the first failure.",
          "class", FailureClass::Hang, &JobHistory::failures);

@@ -187,7 +187,7 @@ def two_agents(jobs, code, *flags):
 
 def test_two_agents_say_it_once_and_serve_metrics(jobs):
     code = """
-train(4)
+train(24)
 open(f'{MARKS}/trains-{rank}-{attempt}', 'w').write('x')
 while attempt == 1 and not os.path.exists(MARKS + '/end'):
     time.sleep(0.01)
@@ -202,7 +202,7 @@ sys.exit(3 if attempt == 0 else 0)
         re.findall(r'^cpprun_job_time_seconds_total{run_id="pair",phase="(\w+)"} (.*)$', text, re.M)
     )
     assert len(spent) == 10, text
-    assert float(spent['training']) > 0.8 * 3 * 0.05
+    assert float(spent['training']) > 0.8 * 23 * 0.05
     assert float(spent['stopping']) > 0
     assert re.search(r'^trained \d+\.\d % of .*; lost: ', ctl(jobs, 'status', 'pair'), re.M)
     (jobs.marks / 'end').write_text('x')

@@ -29,6 +29,19 @@ def start(jobs, *words, code=FOR_EVER, **options):
     return running, jobs.numbers(['up0', 'up1'])
 
 
+def start_round(jobs, *words, **options):
+    """The same, once the agent knows that both workers run: a signal ends by SIGKILL a worker whose
+    start is not complete."""
+    running, workers = start(jobs, f'--log-dir={jobs.folder}/logs', *words, **options)
+
+    def has_started():
+        files = (jobs.folder / 'logs').glob('*/events.jsonl')
+        return any('"event":"round_started"' in file.read_text() for file in files)
+
+    poll(has_started, what='the event round_started')
+    return running, workers
+
+
 @pytest.mark.parametrize('code', [FOR_EVER, STUBBORN], ids=['willing', 'stubborn'])
 def test_sigkill_of_the_launcher(jobs, ground, code):
     running, _ = start(jobs, code=code, wrap=ground)
@@ -119,7 +132,7 @@ def test_frozen_launcher_is_killed(jobs):
 def test_signal_is_forwarded_and_is_the_exit_code(jobs, number):
     name = number.name.removeprefix('SIG')
     code = f'trap "echo got {name}; exit 0" {name}\n' + FOR_EVER
-    running, _ = start(jobs, code=code)
+    running, _ = start_round(jobs, code=code)
     running.send(number)
     assert running.done(20) == 128 + number, running.output
     assert running.out.count(f'got {name}') == 2
@@ -130,7 +143,7 @@ def test_signal_is_forwarded_and_is_the_exit_code(jobs, number):
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGQUIT])
 def test_second_ctrl_c_kills_immediately(jobs, number):
     code = 'trap "echo got" QUIT INT\n' + FOR_EVER
-    running, _ = start(jobs, '--shutdown-timeout=3600', code=code)
+    running, _ = start_round(jobs, '--shutdown-timeout=3600', code=code)
     running.send(number)
     running.wait_for_all('^got', 2)
     running.send(number)

@@ -2,8 +2,9 @@
 //
 // The words of elastic_share, and of fault: updated (SIGKILL after the optimizer's step, before the
 // commit), body (leaves commit() out). late: where the others wait in a collective meanwhile: in
-// (the body, after the optimizer's step of all) or now (behind commit.now()). snapshot=yes: saves
-// every 5 steps, and resumes. Prints as elastic_train does; "call of process" in each round.
+// (the body, after the optimizer's step of all) or now (behind commit.now()). hook=fp16: gradients
+// are averaged in half precision, by a communication hook. snapshot=yes: saves every 5 steps, and
+// resumes. Prints as elastic_train does; "call of process" in each round.
 #include <unistd.h>
 
 #include <optional>
@@ -33,6 +34,9 @@ class Loop {
 
   void run() {
     auto ddp = steps_.data_parallel(training_.net());
+    if (words_.text("hook") == "fp16") {
+      ddp.register_comm_hook(nn::parallel::fp16_compress_hook());
+    }
     for (const int64_t step : steps_) {
       begin_of_round(step);
       if (step == 10 && words_.is_faulty("body")) continue;

@@ -47,6 +47,17 @@ def test_each_rank_takes_its_own_samples(jobs):
     assert undisturbed(jobs, 2) != undisturbed(jobs, 4)
 
 
+def test_a_communication_hook_stays(jobs):
+    expected = undisturbed(jobs, 2, 'hook=fp16')
+    assert expected != undisturbed(jobs, 2)
+    job = loop(jobs, 'hook=fp16', 'sleep=20', n=2)
+    before = processes(job, 1, 2)
+    at_step(job, 10)
+    kill(before[1])
+    assert replaced(before, processes(job, 2, 2)) == {1}
+    assert parameters(job, 2) == expected
+
+
 @pytest.mark.parametrize('optimizer', ['adamw', 'sgd'])
 @pytest.mark.parametrize('kind', ['backward', 'updated'])
 def test_worker_that_dies_inside_a_step(jobs, kind, optimizer):

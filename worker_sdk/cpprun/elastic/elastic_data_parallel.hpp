@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cpprun/elastic/elastic_model.hpp"
+#include "cpprun/nn/parallel/comm_hooks.hpp"
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 
 namespace cpprun {
@@ -52,6 +53,13 @@ class ElasticDataParallel final : private detail::ElasticModel {
   const std::shared_ptr<Module>& ptr() const { return module_; }
   /// As DistributedDataParallel::no_sync().
   [[nodiscard]] nn::parallel::NoSyncGuard no_sync() { return current().no_sync(); }
+  /// As DistributedDataParallel::register_comm_hook(), in this round and in all that follow. A
+  /// hook's own state, such as PowerSGD's, stays too, with what an interrupted step has added.
+  void register_comm_hook(nn::parallel::CommHook hook) {
+    if (hook_) throw std::invalid_argument("register_comm_hook: there can be one hook");
+    if (made_) made_->register_comm_hook(hook);
+    hook_ = std::move(hook);
+  }
 
  private:
   friend class ElasticRound;
@@ -64,13 +72,17 @@ class ElasticDataParallel final : private detail::ElasticModel {
     if (begin == Begin::Now) bind_in_order();
   }
 
-  void bind() override { made_.emplace(module_, options_); }
+  void bind() override {
+    made_.emplace(module_, options_);
+    if (hook_) made_->register_comm_hook(*hook_);
+  }
   void unbind() override { made_.reset(); }
   std::string buckets() override { return current().core().buckets(); }
   void set_buckets(const std::string& order) override { current().core().set_buckets(order); }
 
   const std::shared_ptr<Module> module_;
   const nn::parallel::DdpOptions options_;
+  std::optional<nn::parallel::CommHook> hook_;
   std::optional<nn::parallel::DistributedDataParallel<Module>> made_;
 };
 
