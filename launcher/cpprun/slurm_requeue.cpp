@@ -109,12 +109,10 @@ void requeue_if_stopped(const ClusterConfig& cluster, int exit_code,
     return log::status("Slurm ends job " + cluster.job_id +
                        " by itself (scancel, or a preemption), so it is not asked to requeue it");
   }
-  std::string list;
-  if (!excluded.empty()) {
-    list = exclusion_list(shown, excluded);
-    // The requeue ends this step with SIGTERM. The programs that are started here inherit this.
-    std::signal(SIGTERM, SIG_IGN);
-  }
+  const std::string list = excluded.empty() ? "" : exclusion_list(shown, excluded);
+  // The requeue ends this step with SIGTERM, which would end scontrol before it has answered. The
+  // programs that are started here inherit this.
+  std::signal(SIGTERM, SIG_IGN);
   const std::string what = "scontrol requeue " + cluster.job_id;
   pid_t pid = -1;
   if (const int error = spawn_program({"scontrol", "requeue", cluster.job_id}, pid); error != 0) {

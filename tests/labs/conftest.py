@@ -69,5 +69,6 @@ def cpprun():
 def place(lab, request):
     """A folder that all nodes of the lab see."""
     folder = lab.folder / request.node.name
+    shutil.rmtree(folder, ignore_errors=True)  # of a first run
     folder.mkdir()
     return folder
