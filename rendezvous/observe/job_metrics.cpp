@@ -9,6 +9,7 @@
 #include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/observe/status.hpp"
 #include "rendezvous/protocol/control/control.hpp"
+#include "rendezvous/protocol/control/control_fields.hpp"
 
 namespace cpprun {
 namespace {
@@ -149,7 +150,7 @@ void JobPage::history() {
     text_.series({{"run_id", id}}, record.rounds_formed());
   });
   counts("cpprun_job_stops_total", "Rounds that were stopped, by cause.", "cause",
-         StopCause::Exclusion, &JobHistory::stops);
+         StopCause(control::last_value(StopCause())), &JobHistory::stops);
   counts("cpprun_job_failures_total",
          "Rounds that ended by a failure or a lost node, by the class of the first failure.",
          "class", FailureClass::Hang, &JobHistory::failures);

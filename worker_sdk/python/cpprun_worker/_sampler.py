@@ -8,7 +8,6 @@ The counterpart of torch.utils.data.DistributedSampler, with its order bit for b
 cpprun/data/distributed_sampler.hpp.
 """
 
-import os
 import warnings
 
 import torch
@@ -16,6 +15,10 @@ import torch.distributed as dist
 from torch.utils.data import Sampler
 
 import cpprun_worker
+
+from ._snapshot.ranks import number_of_environment
+
+_POSITIVE = range(1, 2**63)
 
 
 class DistributedSampler(Sampler):
@@ -56,9 +59,7 @@ class DistributedSampler(Sampler):
         """A list of the next at most batch_size indices into the data set; None at the end of the
         epoch. The call after that starts another pass, in the same order unless set_epoch() was
         called."""
-        batch_size = cpprun_worker._whole('batch_size', batch_size)
-        if batch_size < 1:
-            raise ValueError(f'batch_size is {batch_size}; wanted is at least 1')
+        batch_size = cpprun_worker._whole('batch_size', batch_size, _POSITIVE)
         if self._is_exhausted:
             self._begin_pass()
         return self._take(batch_size)
@@ -78,13 +79,13 @@ class DistributedSampler(Sampler):
         """The training has used so many more samples. For loaders that are ahead of it
         (num_workers > 0): from the first call on, the state counts these samples instead of those
         that the loader has taken."""
-        self._marked += cpprun_worker._whole('samples_of_this_rank', samples_of_this_rank)
-        self._has_marks = True
-        if not 0 <= self._marked <= self._given:
+        marked = self._marked + cpprun_worker._whole('samples_of_this_rank', samples_of_this_rank)
+        if not 0 <= marked <= self._given:
             raise ValueError(
-                f'mark_consumed() has counted {self._marked} samples, but the sampler gave'
+                f'mark_consumed() has counted {marked} samples, but the sampler gave'
                 f' {self._given} in this pass: it counts samples of this rank, each once'
             )
+        self._marked, self._has_marks = marked, True
 
     def state_dict(self):
         """The position after the samples that were given, or that mark_consumed() has counted; the
@@ -132,11 +133,9 @@ class DistributedSampler(Sampler):
             self.load_state_dict(now)
 
     def _set_replica(self, num_replicas, rank):
-        count = cpprun_worker._whole('num_replicas', num_replicas)
-        rank = cpprun_worker._whole('rank', rank)
-        if not 0 <= rank < count:
-            raise ValueError(f'rank is {rank}; wanted is 0 to {count - 1} (num_replicas - 1)')
-        self.num_replicas, self.rank = count, rank
+        count = cpprun_worker._whole('num_replicas', num_replicas, _POSITIVE)
+        self.rank = cpprun_worker._whole('rank', rank, range(count))
+        self.num_replicas = count
 
     def _begin(self, first_position):
         self._before = first_position  # positions of the order that were consumed before this pass
@@ -179,4 +178,4 @@ class DistributedSampler(Sampler):
 def _own_replica():
     if dist.is_available() and dist.is_initialized():
         return dist.get_world_size(), dist.get_rank()
-    return int(os.environ.get('WORLD_SIZE', 1)), int(os.environ.get('RANK', 0))
+    return number_of_environment('WORLD_SIZE', 1), number_of_environment('RANK', 0)
