@@ -1,13 +1,20 @@
 #include "agent/core/survivors.hpp"
 
 #include "agent/core/restart_budget.hpp"
+#include "common/limits/regroup.hpp"
 
 namespace cpprun::agent {
+
+void Survivors::on_step() {
+  has_stepped_ = true;
+  rounds_without_step_ = 0;
+}
 
 bool Survivors::may_stay(const control::RankAssignment& assignment, bool is_hang) const {
   using control::RestartCharge;
   const auto charge = is_hang ? RestartCharge::Hang : RestartCharge::Failure;
-  return is_able() && !ends_job(assignment, charge, std::nullopt);
+  return is_able() && rounds_without_step_ <= limits::kRoundsWithoutStepMost &&
+         !ends_job(assignment, charge, std::nullopt);
 }
 
 // Arrivals and departures of nodes are charged to no budget, and losses only where they are
@@ -46,7 +53,8 @@ void Survivors::drop(Duration grace, Effects& effects) {
 }
 
 void Survivors::on_round_started() {
-  has_stepped_ = false;
+  ++rounds_without_step_;
+  has_stepped_ = has_stepped_ && are_held();
   can_regroup_ = are_held();
   phase_ = Phase::None;
 }

@@ -2,8 +2,9 @@
 // Knows whether the workers of a round may be asked to, and whether some are held. Where no worker
 // can regroup, all are restarted as ever. Pure.
 //
-// After a round in which no worker here has completed a step all workers are restarted: one that
-// waits for others to join cannot be woken, and what makes survivors fail may be in their memory.
+// Workers stay for the state of the steps that they have completed, also if their next round ends
+// before its first step. If workers fail in several such rounds in a row, all are restarted
+// (limits::kRoundsWithoutStepMost).
 #pragma once
 
 #include <optional>
@@ -42,7 +43,7 @@ class Survivors {
   // lose nothing.
   void on_savers(bool can_save) { can_save_ = can_save; }
   // A worker here has completed its first step of the round.
-  void on_step() { has_stepped_ = true; }
+  void on_step();
 
   bool are_asked() const { return phase_ == Phase::Asked; }
   bool are_held() const { return phase_ == Phase::Held; }
@@ -57,9 +58,10 @@ class Survivors {
 
   bool is_enabled_;
   Phase phase_ = Phase::None;
-  bool can_regroup_ = false;  // a worker here
-  bool has_stepped_ = false;  // a worker here, in this round
-  bool can_save_ = false;     // a worker here
+  bool can_regroup_ = false;         // a worker here
+  bool has_stepped_ = false;         // a worker here, in this round or before it stayed
+  bool can_save_ = false;            // a worker here
+  int64_t rounds_without_step_ = 0;  // in a row, on this node
 };
 
 }  // namespace cpprun::agent

@@ -325,18 +325,25 @@ void ProcessHost::on_grace_over() {
 void ProcessHost::stop_but_survivors(int signal, Duration grace, Duration limit,
                                      std::optional<LocalRank> hung) {
   if (!is_running_) return;
-  if (!has_started_ || is_holding_) return stop(signal, grace);
+  if (is_holding_ || start_error_) return stop(signal, grace);
+  regroup_signal_ = signal;
+  regroup_grace_ = grace;
+  regroup_timer_.set(boot_now() + limit);
+  // Survivors are asked when all workers of the round have started: before that they may still wait
+  // for the variables of the round.
+  is_regroup_due_ = !has_started_;
+  if (has_started_) ask_to_regroup(hung);
+}
+
+void ProcessHost::ask_to_regroup(std::optional<LocalRank> hung) {
   for (const auto& [pid, worker] : workers_) {
     const auto rank = static_cast<int>(worker.local_rank().value);
     if (!channel_ || worker.is_dead() || worker.local_rank() == hung) continue;
     if (channel_->ask_to_regroup(rank)) asked_.insert(pid);
   }
-  if (asked_.empty()) return stop(signal, grace);
+  if (asked_.empty()) return stop(regroup_signal_, regroup_grace_);
   is_stopping_ = true;
-  regroup_signal_ = signal;
-  regroup_grace_ = grace;
-  regroup_timer_.set(boot_now() + limit);
-  stop_all(signal, grace);
+  stop_all(regroup_signal_, regroup_grace_);
   limit_output_wait();
 }
 
@@ -345,12 +352,13 @@ void ProcessHost::forget_survivors() {
   if (is_holding_ && output_) is_drained_ = false;  // what they write from now on
   asked_.clear();
   released_.clear();
-  is_holding_ = false;
+  is_holding_ = is_regroup_due_ = false;
 }
 
 // Those that have not left their process group yet are stopped like all others.
 void ProcessHost::on_regroup_time() {
   regroup_timer_.set(Instant::never());
+  if (is_regroup_due_) return stop(regroup_signal_, regroup_grace_);  // the start is slow
   const std::set<int> late = std::exchange(asked_, {});
   if (late.empty()) return;
   if (events_.on_note) {
@@ -611,10 +619,15 @@ void ProcessHost::take_outcomes() {
   slow_start_timer_.set(Instant::never());
   watch_killed();
   const bool is_whole = !is_stopping_ && !start_error_;
-  if (is_whole && !std::exchange(has_started_, true) && events_.on_started) events_.on_started();
+  if (is_whole && !std::exchange(has_started_, true)) on_whole_start();
   watch_workers();
   end_output_if_due();
   sweep_soon();
+}
+
+void ProcessHost::on_whole_start() {
+  if (std::exchange(is_regroup_due_, false)) return ask_to_regroup(std::nullopt);
+  if (events_.on_started) events_.on_started();
 }
 
 void ProcessHost::take_worker(StartingWorker& starting, Spawned spawned) {
@@ -635,6 +648,7 @@ void ProcessHost::take_worker(StartingWorker& starting, Spawned spawned) {
 // A worker could not be started: the others of its round end, and then on_start_failed() follows.
 void ProcessHost::fail_start(const Error& error) {
   if (is_stopping_) return;  // it was cancelled
+  if (is_regroup_due_) return stop(regroup_signal_, regroup_grace_);
   start_error_ = error;
   forget_survivors();
   orphan_sweep_.set_hard();
@@ -700,20 +714,6 @@ void ProcessHost::reap_killed(Instant until) {
 }
 
 // ---------------------------------------------------------------- worker channel
-
-namespace {
-
-// A report over the channel replaces the error file that the worker did not write. It has no
-// timestamp of its own, so it gets the time of the worker's end.
-ErrorReport report_of(const std::string& text) {
-  ErrorReport report;
-  report.message = text.substr(0, text.find('\n'));
-  if (report.message.size() != text.size()) report.traceback = text;
-  report.file_time = wall_now();
-  return report;
-}
-
-}  // namespace
 
 void ProcessHost::open_channel() {
   WorkerChannel::Events events{events_};
@@ -789,7 +789,7 @@ std::optional<ErrorReport> ProcessHost::final_report(WorkerExit& end) {
                     " collectives; its last heartbeat came " +
                     text::seconds(last.heartbeat->age, 3) + " before its end");
   }
-  return last.report.empty() ? std::nullopt : std::optional(report_of(last.report));
+  return last.error();
 }
 
 }  // namespace cpprun

@@ -199,6 +199,7 @@ class ProcessHost {
   }
   bool is_spared(int pid) const { return asked_.contains(pid) || released_.contains(pid); }
   bool has_unreleased() const { return workers_.size() > released_.size(); }
+  void ask_to_regroup(std::optional<LocalRank> hung);
   void forget_survivors();
   void on_regroup_time();
   void on_released(int local_rank, int64_t step);
@@ -210,6 +211,7 @@ class ProcessHost {
   void begin_round(const std::vector<WorkerSpec>& specs);
   Status open_output(const std::vector<WorkerSpec>& specs);
   void take_outcomes();
+  void on_whole_start();
   void take_worker(StartingWorker& starting, Spawned spawned);
   void fail_start(const Error& error);
   void cancel_starts();
@@ -271,6 +273,7 @@ class ProcessHost {
   std::set<int> asked_;                   // those that are to leave their process group
   std::map<int, int64_t> released_;       // those that have, with their last steps
   bool is_holding_ = false;               // released_ wait for the next start()
+  bool is_regroup_due_ = false;           // when all workers have started
   int regroup_signal_ = 0;                // for those of asked_ that are late
   Duration regroup_grace_{};
   std::map<int, bool> has_lines_;  // by local rank: the agent reads its stderr

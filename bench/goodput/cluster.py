@@ -128,9 +128,13 @@ class Cluster:
                 node.tend(self.restart_seconds)
             time.sleep(0.02)
 
+    def training(self):
+        """The nodes in the order of their numbers, but those without workers, such as spares, last."""
+        return sorted(self.nodes, key=lambda node: not node.workers())
+
     def inject(self, planned):
         """Kills as planned. False: there was nothing to kill."""
-        node = self.nodes[planned.node]
+        node = self.training()[planned.node]
         if planned.kind == 'node':
             return node.kill_all()
         if planned.kind == 'agent':

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Measures how much of a training is left under failures: useful steps under torchrun, cpprun and
-cpprun with everything, beside a run without a failure.
+"""Measures how much of a training is left under failures, beside a run without a failure.
+
+The launchers are torchrun, cpprun, cpprun with everything, and that with a spare node.
 
     bench/goodput/run.py                       # 10 minutes each; prints Markdown
     bench/goodput/run.py --minutes 2 --seed 7
+    bench/goodput/run.py --rows 'cpprun,cpprun with everything'
     bench/goodput/run.py --quick               # seconds: checks that everything works
 
 bench/README.md explains the rows. Build first: cmake --build build/check --target cpprun
@@ -28,10 +30,13 @@ from kill_plan import SHARES, kill_plan  # noqa: E402
 NODES, WORKERS = 2, 2
 RESTART_SECONDS = 1.0  # until the scheduler starts the launcher of a node again
 MANY = 100_000  # restarts: more than any run needs
-UNDISTURBED, THEIRS, OURS, ALL = 'no failure', 'torchrun', 'cpprun', 'cpprun with everything'
+UNDISTURBED, THEIRS, OURS = 'no failure', 'torchrun', 'cpprun'
+ALL, SPARED = 'cpprun with everything', 'cpprun with everything and a spare node'
 GOAL = 0.97
 
-Launcher = collections.namedtuple('Launcher', 'name program flags script has_kills')
+Launcher = collections.namedtuple(
+    'Launcher', 'name program flags script has_kills spares', defaults=(0,)
+)
 Outcome = collections.namedtuple('Outcome', 'steps kills')
 
 
@@ -44,8 +49,11 @@ def launchers_of(options):
     if theirs:
         found.append(Launcher(THEIRS, theirs, [], disk, True))
     found.append(Launcher(OURS, ours, [], disk, True))
-    found.append(Launcher(ALL, ours, ['--preload=torch'], whole, True))
-    return found
+    flags = ['--preload=torch']
+    found.append(Launcher(ALL, ours, flags, whole, True))
+    found.append(Launcher(SPARED, ours, [*flags, '--spares=1'], whole, True, spares=1))
+    chosen = options.rows or [each.name for each in found]
+    return [each for each in found if each.name in (UNDISTURBED, *chosen)]
 
 
 def environment():
@@ -60,7 +68,7 @@ def command_maker(launcher):
     def make(folder):
         return [
             launcher.program,
-            f'--nnodes={NODES}',
+            f'--nnodes={NODES + launcher.spares}',
             f'--nproc-per-node={WORKERS}',
             f'--max-restarts={MANY}',
             '--rdzv-backend=c10d',
@@ -82,7 +90,8 @@ def measure(launcher, options):
     plan = kill_plan(options.seed, options.seconds, options.mtbf, NODES, WORKERS)
     plan = plan if launcher.has_kills else []
     make = command_maker(launcher)
-    with Cluster(NODES, RESTART_SECONDS, make, environment()) as cluster:
+    count = NODES + launcher.spares
+    with Cluster(count, RESTART_SECONDS, make, environment()) as cluster:
         give_up = time.monotonic() + options.patience
         cluster.run_until(lambda: cluster.steps() or time.monotonic() > give_up)
         if not cluster.steps():
@@ -109,7 +118,7 @@ def markdown(rows, options):
     for name, outcomes in rows.items():
         steps = sum(outcome.steps for outcome in outcomes)
         kills = sum((outcome.kills for outcome in outcomes), collections.Counter())
-        goal = f' (goal {GOAL})' if name == ALL else ''
+        goal = f' (goal {GOAL})' if name in (ALL, SPARED) else ''
         killed = ', '.join(str(kills[kind]) for kind in SHARES)
         share = f'{steps / whole:.3f}{goal}'
         lines.append(f'| {name} | {steps} | {share} | {killed} | {kills["missed"]} |')
@@ -129,6 +138,7 @@ def parse():
     parser.add_argument('--mtbf', type=float, default=30, help='seconds between kills, on average')
     parser.add_argument('--seed', type=int, default=1, help='of the first round; default: 1')
     parser.add_argument('--rounds', type=int, default=1, help='all launchers, each a seed further')
+    parser.add_argument('--rows', type=lambda text: text.split(','), help='with commas; default: all')
     parser.add_argument('--every', type=int, default=50, help='steps between saves to disk')
     parser.add_argument('--patience', type=float, default=120, help='until the first step, seconds')
     parser.add_argument('--quick', action='store_true', help='10 s each, a kill each 3 s')

@@ -34,7 +34,8 @@ def quick(tmp_path_factory):
 
 
 def test_every_launcher_trains(quick):
-    assert set(quick) == {'no failure', 'cpprun', 'cpprun with everything'}
+    everything = 'cpprun with everything'
+    assert set(quick) == {'no failure', 'cpprun', everything, f'{everything} and a spare node'}
     for outcomes in quick.values():
         ((steps, _),) = outcomes
         assert steps > 0, quick

@@ -61,6 +61,18 @@ TEST(LargeJob, EachMeansHelps) {
   }
 }
 
+// They go on from the newest step, not from the newest snapshot.
+TEST(LargeJob, SurvivorsRepeatFewSteps) {
+  const auto redone = [](LargeJobMeans means) {
+    const LargeJobResult result = run_large_job(job(1, means));
+    return to_seconds(result.accounted[GoodputPhase::Redone]);
+  };
+  LargeJobMeans means{.spares = true, .memory = true, .preload = true};
+  const double restarted = redone(means);
+  means.in_process = true;
+  EXPECT_LT(redone(means), restarted / 2);
+}
+
 TEST(LargeJob, ExcludesHostsThatFailAgainAndChargesNothingForThem) {
   const LargeJobResult result = run_large_job(job(1, {.spares = true}));
   EXPECT_GT(result.excluded, 0);

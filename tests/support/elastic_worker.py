@@ -7,7 +7,8 @@ depend on every step.
 fault, of the rank of the first round: hang (never returns to Python), wait (for an event that never
 comes), swallow (ignores every exception), raise (in its second call), backward (SIGKILL inside of
 it), save (SIGKILL while the others write a snapshot). broadcast: SIGKILL to the rank that gives its
-state to the others.
+state to the others in round 2. early: SIGKILL to that rank of round 2 before the process group is
+made; again: in round 3 too.
 company: a thread, a child process and a DataLoader, which live on, and handlers of signals.
 health: a health check; of that rank: fail, false or hang.
 With device=cuda the model is on the GPU, over the backend=nccl or gloo (default).
@@ -90,6 +91,14 @@ def die_as_donor(round):
     dist.broadcast_object_list = broadcast
 
 
+def die_early(round):
+    """Before the other ranks have met this one."""
+    rounds = {'early': (2,), 'again': (2, 3)}.get(FAULT, ())
+    if round.number in rounds and str(round.rank) == FAULTY:
+        say(f'dies in round {round.number}')
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def bring_company():
     """What a program may have beside its training function."""
     signal.signal(signal.SIGTERM, lambda *_: say('handles SIGTERM'))
@@ -155,8 +164,9 @@ def train(round):
     say(f'call of process {os.getpid()} in round {round.number}')
     if IS_FAULTY and FAULT == 'raise' and not round.is_first:
         raise ValueError('the second call fails')
-    if FAULT == 'broadcast' and not round.is_first:
+    if FAULT == 'broadcast' and round.number == 2:
         die_as_donor(round)
+    die_early(round)
     round.init_process_group(WORDS.get('backend', 'gloo'))
     snapshot = None
     if WORDS.get('state') == 'memory':

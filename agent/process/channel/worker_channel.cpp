@@ -16,6 +16,7 @@
 #include "agent/process/channel/arena_checksums.hpp"
 #include "common/limits/channel.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 
@@ -71,6 +72,15 @@ WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& n
   if (!socket.is_open()) return;
   listener_.assign(socket.release());
   watch_listener();
+}
+
+std::optional<ErrorReport> WorkerChannel::FinalReport::error() const {
+  if (report.empty()) return std::nullopt;
+  ErrorReport error;
+  error.message = report.substr(0, report.find('\n'));
+  if (error.message.size() != report.size()) error.traceback = report;
+  error.file_time = wall_now();  // it has no time stamp of its own
+  return error;
 }
 
 void WorkerChannel::begin_round(size_t workers, const std::set<int>& survivors) {

@@ -24,6 +24,7 @@
 
 #include "agent/process/channel/arenas.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
+#include "common/failure/worker_exit.hpp"
 #include "common/lifetime.hpp"
 #include "common/loop/background_work.hpp"
 #include "common/loop/timer.hpp"
@@ -71,6 +72,8 @@ class WorkerChannel {
     std::string report;  // empty: none
     std::optional<Heartbeat> heartbeat;
     bool made_no_step = false;  // it reports its steps, and finished none in this round
+    // The report, for a worker that has ended now and has not written the error file.
+    std::optional<ErrorReport> error() const;
   };
 
   // `name`: of the abstract unix socket, without its leading zero. If the kernel refuses it the

@@ -4,9 +4,9 @@
 // backend=NAME and device=cuda (defaults: gloo, cpu), steps=N, sleep=MS (of each step),
 // fault=KIND:RANK, of that rank in the first round, at step 10: hang (never returns), swallow (goes
 // on after each exception), throw, backward (SIGKILL inside of it), second (throws in its second
-// call). health=KIND:RANK: its health check fails, is false or hangs. Prints "[rank R] call of
-// process PID in round N", "[rank R] from STEP", the steps of rank 0, and "[rank R] parameters
-// HASH".
+// call). fault=early:RANK: SIGKILL to that rank of round 2, before its group is made.
+// health=KIND:RANK: its health check fails, is false or hangs. Prints "[rank R] call of process PID
+// in round N", "[rank R] from STEP", the steps of rank 0, and "[rank R] parameters HASH".
 #include <signal.h>
 #include <unistd.h>
 
@@ -38,6 +38,7 @@ class Training {
         std::to_string(round.number()));
     if (!round.is_first() && words_.is_faulty("second"))
       throw std::runtime_error("the second call fails");
+    words_.die_early(round.number(), round.rank());
     const auto group = round.init_process_group(words_.group());
     nn::parallel::DistributedDataParallel ddp(net_);
     Snapshot snapshot({.dir = "snapshots"});

@@ -107,15 +107,27 @@ def test_exception_without_a_restart_ends_the_job(jobs):
     assert 'in round 2' not in job.output
 
 
-def test_failed_second_call_restarts_all(jobs):
+def test_failed_second_call_replaces_that_worker(jobs):
     expected = undisturbed(jobs)
     job = train(jobs, 'fault=second:0', 'sleep=20')
     before = processes(job, 1)
     at_step(job, 10)
     kill(before[2])
-    assert replaced(before, processes(job, 3)) == {0, 1, 2, 3}
+    assert replaced(before, processes(job, 3)) == {0, 2}
     assert 'std::runtime_error: the second call fails' in job.output
     assert parameters(job) == expected
+
+
+@pytest.mark.parametrize('victim', [0, 1])  # 0 hosts the store that the others wait for
+def test_survivors_stay_if_a_worker_dies_before_the_group_is_made(jobs, victim):
+    expected = undisturbed(jobs)
+    job = train(jobs, f'fault=early:{victim}', 'sleep=20')
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[2])
+    assert replaced(before, processes(job, 3)) == {victim, 2}
+    assert parameters(job) == expected
+    assert 'did not regroup in time' not in job.output
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,11 @@ void ElasticWords::die_if(const std::string& kind, int64_t step) const {
   if (step == 10 && is_faulty(kind)) ::raise(SIGKILL);
 }
 
+void ElasticWords::die_early(int64_t round, int rank) const {
+  if (round == 2 && kind_and_rank(text("fault")) == std::pair(std::string("early"), rank))
+    ::raise(SIGKILL);
+}
+
 std::unique_ptr<HookGuard> ElasticWords::kill_in_backward(const at::Tensor& parameter,
                                                           bool is_due) const {
   if (!is_due || !is_faulty("backward")) return nullptr;

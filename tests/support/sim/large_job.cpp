@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/goodput/goodput_account.hpp"
+#include "common/limits/regroup.hpp"
 #include "rendezvous/coordinator/hosts/host_ledger.hpp"
 #include "rendezvous/coordinator/restart_budgets.hpp"
 #include "tests/support/sim/prng.hpp"
@@ -122,17 +123,21 @@ class LargeJobRun {
         is_small ? std::min(kRanksOfSmallGroup, options_.workers) : options_.workers;
     const Duration communicators =
         seconds(to_seconds(times_.communicators_of_98304) * static_cast<double>(ranks) / 98304);
-    const Duration load = !means.memory ? times_.disk_load
-                          : is_replaced ? times_.memory_fetch
-                                        : times_.memory_load;
+    const Duration load = load_time(has_survivors, is_replaced);
     return import_time() + (has_survivors ? times_.setup_beside_survivors : times_.setup) +
            communicators + load;
+  }
+  Duration load_time(bool has_survivors, bool is_replaced) const {
+    if (!options_.means.memory && !has_survivors) return times_.disk_load;
+    if (is_replaced) return times_.memory_fetch;
+    return has_survivors ? times_.shared_state : times_.memory_load;
   }
   Duration import_time() const { return options_.means.preload ? times_.fork : times_.imports; }
 
   // One round from its rank assignment to the next one. Returns how long the next one starts.
   Duration run_round(Duration start, Instant end) {
     ++rounds_;
+    ++rounds_without_step_;
     const Instant formed = now_;
     account_.form(formed, best_step_);
     account_.run(formed + times_.restart + times_.restart_per_node * nodes_);
@@ -145,7 +150,7 @@ class LargeJobRun {
     if (stops > trains) train(trains, stops);
     now_ = std::max(now_, stops);
     if (now_ >= end) return {};
-    return recover(trouble, stops > trains);
+    return recover(trouble);
   }
 
   // Steps from the snapshot on, with a save after each steps_per_save_.
@@ -159,14 +164,19 @@ class LargeJobRun {
     const Duration saved = save * cycles + std::max(Duration{}, rest - step * steps_per_save_);
     if (made == 0) return;
     account_.step(since + step, resume_step_ + 1);
+    rounds_without_step_ = 0;
+    has_state_ = true;
+    reached_step_ = resume_step_ + made;
     const Instant last = since + cycle * cycles + step * more;
-    account_.beat(last, resume_step_ + made, saved);
-    best_step_ = std::max(best_step_, resume_step_ + made);
-    before_last_save_ = cycles > 1 ? resume_step_ + (cycles - 1) * steps_per_save_ : resume_step_;
-    if (cycles > 0) last_save_ = resume_step_ + cycles * steps_per_save_;
+    account_.beat(last, reached_step_, saved);
+    best_step_ = std::max(best_step_, reached_step_);
+    if (cycles == 0) return;
+    before_last_save_ =
+        cycles > 1 ? resume_step_ + (cycles - 1) * steps_per_save_ : last_save_;
+    last_save_ = resume_step_ + cycles * steps_per_save_;
   }
 
-  Duration recover(const Trouble& trouble, bool has_trained) {
+  Duration recover(const Trouble& trouble) {
     const LargeJobMeans& means = options_.means;
     const bool is_drawn = trouble.at == next_.at;
     if (is_drawn) {
@@ -191,16 +201,27 @@ class LargeJobRun {
       is_replaced = true;  // no policy, or its records are full: somebody removes the host
       now_ = now_ + times_.operator_acts;
     }
-    // As the product decides: in a round without a step all workers restart. Without hang detection
-    // NCCL's watchdog ends all of them.
-    const bool may_stay = has_trained && (trouble.cause != Incident::Hang || means.spares);
-    const bool survive = means.in_process && (may_stay || means.always_stay);
+    const bool survive = do_workers_stay(trouble, is_lost);
     now_ = now_ + (survive ? times_.regroup : times_.stop);
     account_.leave(now_);
     if (is_replaced) replace(trouble.node);
-    resume_step_ = means.memory && is_lost ? std::min(before_last_save_, last_save_) : last_save_;
-    before_last_save_ = last_save_ = resume_step_;
+    if (survive) {
+      resume_step_ = reached_step_;
+    } else {
+      resume_step_ = means.memory && is_lost ? std::min(before_last_save_, last_save_) : last_save_;
+      before_last_save_ = last_save_ = reached_step_ = resume_step_;
+      has_state_ = false;
+    }
     return start_time(survive, is_replaced);
+  }
+
+  // As the product decides (agent/core/survivors.hpp). Without hang detection NCCL's watchdog ends
+  // all workers.
+  bool do_workers_stay(const Trouble& trouble, bool is_lost) const {
+    const LargeJobMeans& means = options_.means;
+    if (!means.in_process || !has_state_) return false;
+    if (trouble.cause == Incident::Hang && !means.spares) return false;
+    return means.always_stay || is_lost || rounds_without_step_ <= limits::kRoundsWithoutStepMost;
   }
 
   // Until the launcher knows.
@@ -267,7 +288,10 @@ class LargeJobRun {
   std::vector<Instant> arrivals_;  // of the next spares
   int64_t spares_ = 0;
   int64_t steps_per_save_ = 1;
-  int64_t best_step_ = 0, resume_step_ = 0, last_save_ = 0, before_last_save_ = 0;
+  int64_t best_step_ = 0, resume_step_ = 0, reached_step_ = 0;
+  int64_t last_save_ = 0, before_last_save_ = 0;
+  int64_t rounds_without_step_ = 0;  // in a row
+  bool has_state_ = false;           // the survivors, of the newest step
   int64_t rounds_ = 0, failures_ = 0, excluded_ = 0;
 };
 

@@ -19,9 +19,9 @@ struct LargeJobMeans {
   bool spares = false;        // spare nodes, --exclude-after=2, hang detection
   bool memory = false;        // snapshots in memory instead of blocking saves to disk
   bool preload = false;       // workers are forked from a process with their imports
-  bool in_process = false;    // survivors keep their processes
+  bool in_process = false;    // survivors keep their processes and their newest state
   bool small_groups = false;  // and only the communicators of the failed worker are rebuilt
-  bool always_stay = false;   // also after failed recoveries, which cpprun does not do
+  bool always_stay = false;   // also after several failed recoveries, which cpprun does not do
 };
 
 // Times of the parts of a recovery. Defaults: docs/goodput.md.
@@ -29,7 +29,7 @@ struct LargeJobTimes {
   Duration step = seconds(5);
   Duration stop = seconds(1);       // of workers, until all are gone
   Duration regroup = seconds(0.1);  // instead, of survivors
-  Duration restart = seconds(1.4);  // of the launchers, and this for each node:
+  Duration restart = seconds(0.2);  // of the launchers, and this for each node:
   Duration restart_per_node = seconds(0.0001);
   Duration loss_noticed = seconds(5);   // of a node that goes silent
   Duration hang_noticed = seconds(60);  // with hang detection; else NCCL's watchdog:
@@ -48,6 +48,7 @@ struct LargeJobTimes {
   Duration memory_save = seconds(0.051);
   Duration memory_load = seconds(0.7);
   Duration memory_fetch = seconds(8);  // by a node that takes the place of another
+  Duration shared_state = seconds(1);  // of a survivor, to one new worker
 };
 
 struct LargeJobOptions {

@@ -29,14 +29,15 @@ import os
 import queue
 import re
 import socket
-import stat
 import struct
 import sys
 import threading
+import time
 
 import cpprun_worker
 
 from . import _agent, _nccl
+from ._group_sockets import PAUSE, GroupSockets, shut_down
 
 # A survivor may see that a peer is gone before the agent asks it to regroup. An agent learns of a
 # lost node after a lease of some seconds. Then the exception was the worker's own after all.
@@ -44,6 +45,7 @@ REQUEST_TAKES = 20  # seconds
 VARIABLES_MOST = 4 << 20  # bytes of the variables of a round
 # Less than the agent's --regroup-timeout of 10 s, after which it stops a worker in any case.
 HEALTH_CHECK_TAKES = 5  # seconds
+STORE_TAKES = 60  # seconds; another worker may import torch first
 _OF_PEERS = re.compile(
     'gloo|nccl|connection|socket|closed by|broken pipe|timed out|timeout|process group|store',
     re.IGNORECASE,
@@ -93,11 +95,28 @@ class Round:
         """torch.distributed.init_process_group() with the ranks of this round."""
         import torch.distributed as dist
 
-        self._runner.sockets.follow_groups()
+        self.check()  # the round may have ended before it began
+        sockets = self._runner.sockets
+        sockets.follow_groups()
         if self._runner.can_regroup:
             _nccl.keep_process_at_errors()
-        dist.init_process_group(backend, **options)
+            if self.rank > 0 and not {'store', 'init_method'} & options.keys():
+                self._wait_for_store()
+        with sockets.appearing_of_store():
+            dist.init_process_group(backend, **options)
         self._runner.guard.watch(self)
+
+    def _wait_for_store(self):
+        """Until the round's rank 0 listens. torch tries to connect for its whole timeout, and
+        nothing wakes it there. After STORE_TAKES its own error says what is missing."""
+        address = os.environ.get('MASTER_ADDR', ''), _number('MASTER_PORT', 0)
+        end = time.monotonic() + STORE_TAKES
+        while time.monotonic() < end:
+            self.check()
+            try:
+                return socket.create_connection(address, timeout=1).close()
+            except OSError:
+                time.sleep(PAUSE)
 
     def commit(self, step):
         """The state after `step` steps is complete in this process. Call it directly after
@@ -300,12 +319,12 @@ class Runner:
         self.completed = 0
         self.is_torn = False  # the objects are of no whole step
         self.bucket_orders = []  # of each data_parallel() of a round; None: not known
-        self.sockets = _Sockets()
+        self.sockets = GroupSockets()
         self.guard = _nccl.UpdateGuard()
         self._terms = terms
         self._calls = 0
         self._hook = sys.excepthook  # each process group wraps it once more
-        self._link = _Link.open(self.sockets.shut)
+        self._link = _Link.open(self.sockets)
 
     @property
     def can_regroup(self):
@@ -350,7 +369,6 @@ class Runner:
         sys.excepthook = self._hook
         self._terms.check_health()
         self._link.next_round(self.completed)
-        self.sockets.forget()
         self._calls += 1
 
     def close(self):
@@ -375,130 +393,27 @@ def _leave_groups():
         background.wait_for_all()
 
 
-class _Sockets:
-    """The connections of the process groups of a round, and their communicators of NCCL."""
-
-    def __init__(self):
-        self._lock = threading.Lock()
-        self._inodes = set()
-        self._is_shut = False
-        self._held = {}  # by inode: the connections that this process reads no more
-
-    def follow_groups(self):
-        """From now on the sockets that appear while torch makes a process group count."""
-        from torch.distributed import distributed_c10d as c10d
-
-        make = c10d._new_process_group_helper
-        if getattr(make, 'is_followed', False):
-            return
-
-        @functools.wraps(make)
-        def follow(*args, **options):
-            before = {inode for inode, _ in _connected()}
-            try:
-                return make(*args, **options)
-            finally:
-                self._add({inode for inode, _ in _connected()} - before)
-
-        follow.is_followed = True
-        c10d._new_process_group_helper = follow
-
-    def _add(self, inodes):
-        with self._lock:
-            self._inodes |= inodes
-            is_late = self._is_shut
-        if is_late:
-            self.shut()
-
-    def shut(self):
-        """Gloo has no call that wakes a thread in a collective; the end of a connection does. NCCL
-        has one.
-
-        The connections stay open for their peers until forget(). Gloo (pair.cc) loses an error of
-        a write: a peer that wrote to a closed connection would wait until its timeout."""
-        _nccl.abort_all()
-        with self._lock:
-            self._is_shut = True
-            for inode, duplicate in _connected(keeps=True):
-                if inode in self._inodes and inode not in self._held:
-                    _shut_down(duplicate, socket.SHUT_RD)
-                    self._held[inode] = duplicate
-                else:
-                    duplicate.close()
-
-    def forget(self):
-        with self._lock:
-            for duplicate in self._held.values():
-                duplicate.close()
-            self._held = {}
-            self._inodes = set()
-            self._is_shut = False
-
-
-def _shut_down(connection, how=socket.SHUT_RDWR):
-    try:
-        connection.shutdown(how)
-    except OSError:
-        pass  # the peer has closed it
-
-
-def _connected(keeps=False):
-    """(inode, a duplicate) of each TCP connection of this process; without `keeps`, None instead of
-    the duplicate. Listening sockets are left out: Gloo ends the process if one is shut down."""
-    found = []
-    for name in os.listdir('/proc/self/fd'):
-        duplicate = _duplicate(int(name))
-        if duplicate is None:
-            continue
-        try:
-            is_listening = duplicate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-            duplicate.getpeername()
-            inode = os.fstat(duplicate.fileno()).st_ino
-        except OSError:
-            is_listening = True  # or not connected
-        if is_listening or not keeps:
-            duplicate.close()
-        if not is_listening:
-            found.append((inode, duplicate if keeps else None))
-    return found
-
-
-def _duplicate(descriptor):
-    """Of a TCP socket; None for anything else."""
-    try:
-        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-            return None
-        copy = os.dup(descriptor)
-    except OSError:
-        return None
-    made = socket.socket(fileno=copy)
-    is_tcp = made.family in (socket.AF_INET, socket.AF_INET6) and made.type == socket.SOCK_STREAM
-    if not is_tcp:
-        made.close()
-    return made if is_tcp else None
-
-
 class _Link:
     """A second connection to the agent, over which it asks for the regroup, and a thread that
     reads it."""
 
-    def __init__(self, connection, wake):
+    def __init__(self, connection, sockets):
         self.is_requested = threading.Event()
         self._connection = connection
-        self._wake = wake
+        self._sockets = sockets
         self._rounds = queue.SimpleQueue()
         threading.Thread(target=self._read, name='cpprun-regroup', daemon=True).start()
 
     @classmethod
-    def open(cls, wake):
+    def open(cls, sockets):
         if not cpprun_worker.has_agent():
             return None
         connection = _agent.connect_elastic(os.environ.get('CPPRUN_AGENT', ''))
-        return None if connection is None else cls(connection, wake)
+        return None if connection is None else cls(connection, sockets)
 
     def close(self):
         """From now on the agent stops this worker as any other."""
-        _shut_down(self._connection)
+        shut_down(self._connection)
 
     def next_round(self, completed):
         """Tells the agent that this worker has left its round, and enters the next one."""
@@ -524,9 +439,11 @@ class _Link:
                 answer, descriptors = b'', ()
             if answer == _agent.message(_agent.REGROUP):
                 self.is_requested.set()
-                self._wake()
+                self._sockets.shut()
             elif answer == _agent.message(_agent.NEW_ROUND) and len(descriptors) == 3:
                 self.is_requested.clear()
+                # Here, because the request for the next regroup may follow at once.
+                self._sockets.forget()
                 self._rounds.put(list(descriptors))
                 continue
             elif not answer:

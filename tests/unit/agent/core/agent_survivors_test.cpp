@@ -16,8 +16,8 @@ class AgentSurvivorsTest : public AgentTest {
     core = Core(with);
     call([&](agent::Effects& e) { core.start(now, e); });
   }
-  // A round in which a worker has completed a step, and which may be restarted.
-  void trains(int64_t round = 1, int64_t restart_count = 0) {
+  // A round that may be restarted.
+  void begins(int64_t round, int64_t restart_count = 0) {
     if (!is_connected) is_in_touch();
     control::RankAssignment assignment = assignment_of(round);
     assignment.restart_count = restart_count;
@@ -27,8 +27,12 @@ class AgentSurvivorsTest : public AgentTest {
     hears(assignment);
     ASSERT_EQ(core.state(), State::Running);
     if (has_elastic_workers) core.on_can_regroup();
-    core.on_step();
     forget();
+  }
+  // A worker of it has completed a step.
+  void trains(int64_t round = 1, int64_t restart_count = 0) {
+    begins(round, restart_count);
+    core.on_step();
   }
   void are_released() {
     call([&](agent::Effects& e) { core.on_workers_released(now, e); });
@@ -228,10 +232,47 @@ TEST_F(AgentSurvivorsTest, NoneStaysAfterTheLastRestart) {
   expect_stop(0, false);
 }
 
-TEST_F(AgentSurvivorsTest, RoundWithoutAStepRestartsAll) {
+TEST_F(AgentSurvivorsTest, FirstRoundWithoutAStepRestartsAll) {
+  begins(1);
+  worker_ends(1, 1);
+  expect_stop(0, false);
+}
+
+TEST_F(AgentSurvivorsTest, SurvivorsStayAfterOneFailureBeforeAStep) {
   holds_survivor();
-  gets_assignment(2, 1);
-  forget();
+  begins(2, 1);
+  worker_ends(1, 1);
+  expect_stop(0, true);
+  are_released();
+  begins(3, 2);
+  worker_ends(1, 1);
+  expect_stop(0, false);
+}
+
+TEST_F(AgentSurvivorsTest, AStepForgetsTheFailuresBeforeIt) {
+  holds_survivor();
+  begins(2, 1);
+  worker_ends(1, 1);
+  are_released();
+  trains(3, 2);
+  worker_ends(1, 1);
+  expect_stop(0, true);
+}
+
+TEST_F(AgentSurvivorsTest, SurvivorsStayAfterAnyNumberOfLostNodes) {
+  trains();
+  for (int64_t round = 1; round < 5; ++round) {
+    is_stopped(round, StopCause::NodeLost);
+    expect_stop(0, true);
+    are_released();
+    begins(round + 1);
+  }
+}
+
+TEST_F(AgentSurvivorsTest, NewWorkersHaveNoStateToStayFor) {
+  holds_survivor();
+  all_quiet();  // the survivor has died
+  begins(2, 1);
   worker_ends(1, 1);
   expect_stop(0, false);
 }

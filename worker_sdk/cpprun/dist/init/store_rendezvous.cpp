@@ -114,7 +114,11 @@ c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host,
   if (options.isServer || !GroupSockets::are_followed()) {
     return c10::make_intrusive<c10d::TCPStore>(host, options);
   }
-  auto store = connect_client(host, options);
+  c10::intrusive_ptr<c10d::TCPStore> store;
+  {
+    const GroupSockets::Appearing sockets;  // known before the wait, which a regroup ends
+    store = connect_client(host, options);
+  }
   store->waitForWorkers();
   return store;
 }
