@@ -129,7 +129,7 @@ class Cluster:
             time.sleep(0.02)
 
     def training(self):
-        """The nodes in the order of their numbers, but those without workers, such as spares, last."""
+        """The nodes by number, but those without workers, such as spares, last."""
         return sorted(self.nodes, key=lambda node: not node.workers())
 
     def inject(self, planned):

@@ -52,7 +52,7 @@ def launchers_of(options):
     flags = ['--preload=torch']
     found.append(Launcher(ALL, ours, flags, whole, True))
     found.append(Launcher(SPARED, ours, [*flags, '--spares=1'], whole, True, spares=1))
-    chosen = options.rows or [each.name for each in found]
+    chosen = options.rows.split(',') if options.rows else [each.name for each in found]
     return [each for each in found if each.name in (UNDISTURBED, *chosen)]
 
 
@@ -138,7 +138,7 @@ def parse():
     parser.add_argument('--mtbf', type=float, default=30, help='seconds between kills, on average')
     parser.add_argument('--seed', type=int, default=1, help='of the first round; default: 1')
     parser.add_argument('--rounds', type=int, default=1, help='all launchers, each a seed further')
-    parser.add_argument('--rows', type=lambda text: text.split(','), help='with commas; default: all')
+    parser.add_argument('--rows', default='', help='their names, with commas; default: all')
     parser.add_argument('--every', type=int, default=50, help='steps between saves to disk')
     parser.add_argument('--patience', type=float, default=120, help='until the first step, seconds')
     parser.add_argument('--quick', action='store_true', help='10 s each, a kill each 3 s')

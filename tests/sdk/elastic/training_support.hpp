@@ -52,7 +52,7 @@ class ElasticWords {
   bool is_faulty(const std::string& kind) const;
   void inject() const;                                       // hang or throw
   void die_if(const std::string& kind, int64_t step) const;  // SIGKILL, at step 10
-  void die_early(int64_t round, int rank) const;              // SIGKILL, in round 2
+  void die_early(int64_t round, int rank) const;             // SIGKILL, in round 2
   std::unique_ptr<HookGuard> kill_in_backward(const at::Tensor& parameter, bool is_due) const;
 
  private:

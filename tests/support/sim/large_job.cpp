@@ -171,8 +171,7 @@ class LargeJobRun {
     account_.beat(last, reached_step_, saved);
     best_step_ = std::max(best_step_, reached_step_);
     if (cycles == 0) return;
-    before_last_save_ =
-        cycles > 1 ? resume_step_ + (cycles - 1) * steps_per_save_ : last_save_;
+    before_last_save_ = cycles > 1 ? resume_step_ + (cycles - 1) * steps_per_save_ : last_save_;
     last_save_ = resume_step_ + cycles * steps_per_save_;
   }
 

@@ -386,8 +386,11 @@ def _report(error):
 def _leave_groups():
     """Ends the process groups, and the saves of the round, which need them."""
     dist = sys.modules.get('torch.distributed')
-    if dist is not None and dist.is_available() and dist.is_initialized():
-        dist.destroy_process_group()
+    if dist is not None and dist.is_available():
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        # Groups are named by their number, which counts those too that could not be made.
+        dist.distributed_c10d._world.group_count = 0
     background = sys.modules.get('cpprun_worker._snapshot.background')
     if background is not None:
         background.wait_for_all()
