@@ -12,6 +12,7 @@ BACKEND = 'nccl' if DEVICE == 'cuda' else 'gloo'
 _file = os.open(os.environ['RECOVERY_STAMPS'], os.O_WRONLY | os.O_APPEND)
 
 
-def stamp(kind, ns=None):
-    line = f'{kind} {ns or time.monotonic_ns()} {os.environ["RANK"]} {os.getpid()}\n'
+def stamp(kind, ns=None, rank=None):
+    rank = os.environ['RANK'] if rank is None else rank
+    line = f'{kind} {ns or time.monotonic_ns()} {rank} {os.getpid()}\n'
     os.write(_file, line.encode())
