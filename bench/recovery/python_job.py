@@ -58,18 +58,21 @@ class Job:
         }
 
     def __enter__(self):
-        with open(self.folder / 'output', 'wb') as output:
-            self.started_at = machine.now()
-            self.process = subprocess.Popen(
-                self.command,
+        self.started_at = machine.now()
+        self.process = self.start(self.command)
+        return self
+
+    def start(self, command, **environment):
+        with open(self.folder / 'output', 'ab') as output:
+            return subprocess.Popen(
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=self.environment,
+                env={**self.environment, **environment},
                 cwd=self.folder,
                 start_new_session=True,
             )
-        return self
 
     def __exit__(self, *_):
         # A launcher that has ended by itself may have left workers behind.

@@ -12,7 +12,6 @@ import os
 import pathlib
 import random
 import signal
-import subprocess
 import sys
 import time
 
@@ -31,7 +30,7 @@ class ReplicaGroups(Job):
 
     def __init__(self, launcher, ranks, options):
         super().__init__(launcher, ranks, TORCHFT, options)
-        self.processes = []
+        self.server, self.groups = None, []
 
     def __enter__(self):
         port = machine.free_port()
@@ -39,35 +38,24 @@ class ReplicaGroups(Job):
         address = f'127.0.0.1:{port}'
         limits = ['--min_replicas', str(self.ranks)]
         limits += ['--join_timeout_ms', str(int(1000 * self.patience))]
-        self.start([server, '--bind', address, *limits], {})
+        self.server = self.start([server, '--bind', address, *limits])
         own = ['--standalone', '--worker-store=agent', f'--max-restarts={RESTARTS}']
         for group in range(self.ranks):
-            more = {
-                'TORCHFT_LIGHTHOUSE': f'http://{address}',
-                'REPLICA_GROUPS': str(self.ranks),
-                'REPLICA_GROUP_ID': str(group),
-            }
-            self.start([*self.launcher.command, *own, str(HERE / 'torchft_loop.py')], more)
+            started = self.start(
+                [*self.launcher.command, *own, *self.launcher.scripts[TORCHFT]],
+                TORCHFT_LIGHTHOUSE=f'http://{address}',
+                REPLICA_GROUPS=str(self.ranks),
+                REPLICA_GROUP_ID=str(group),
+            )
+            self.groups.append(started)
+        self.process = self.groups[-1]
         return self
 
-    def start(self, command, environment):
-        with open(self.folder / 'output', 'ab') as output:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**self.environment, **environment},
-                cwd=self.folder,
-                start_new_session=True,
-            )
-        self.processes.append(self.process)
-
     def __exit__(self, *_):
-        for process in self.processes[1:]:
-            process.send_signal(signal.SIGINT)
-        machine.wait_until(lambda: all(p.poll() is not None for p in self.processes[1:]), 10, 0.05)
-        for process in self.processes[:-1]:
+        for group in self.groups:
+            group.send_signal(signal.SIGINT)
+        machine.wait_until(lambda: all(p.poll() is not None for p in self.groups), 10, 0.05)
+        for process in (self.server, *self.groups[:-1]):
             machine.stop(process)
         super().__exit__()  # of the last one, and the folder
 

@@ -9,7 +9,15 @@ import subprocess
 
 import pytest
 from conftest import is_alive, kill, poll
-from elastic_jobs import Undisturbed, at_step, beginnings, parameters, processes, replaced
+from elastic_jobs import (
+    Undisturbed,
+    at_step,
+    beginnings,
+    parameters,
+    processes,
+    replaced,
+    replaced_after_kill,
+)
 from launches import ROOT
 from torch_python import PYTHON
 
@@ -105,11 +113,7 @@ def test_worker_that_hangs_is_replaced_and_the_others_stay(jobs):
 def test_failed_second_call_replaces_that_worker(jobs):
     expected = undisturbed(jobs)
     job = train(jobs, 'fault=raise:0', 'sleep=0.05')
-    before = processes(job, 1)
-    at_step(job, 10)
-    kill(before[2])
-    third = processes(job, 3)
-    assert replaced(before, third) == {0, 2}
+    assert replaced_after_kill(job, 3) == {0, 2}
     assert 'the second call fails' in job.output
     assert parameters(job) == expected
 
@@ -118,11 +122,7 @@ def test_failed_second_call_replaces_that_worker(jobs):
 def test_survivors_stay_if_a_worker_dies_before_the_group_is_made(jobs, victim):
     expected = undisturbed(jobs)
     job = train(jobs, f'fault=early:{victim}', 'sleep=0.05')
-    before = processes(job, 1)
-    at_step(job, 10)
-    kill(before[2])
-    third = processes(job, 3)
-    assert replaced(before, third) == {victim, 2}
+    assert replaced_after_kill(job, 3) == {victim, 2}
     assert parameters(job) == expected
     assert min(beginnings(job)[4:]) >= 10
     assert 'did not regroup in time' not in job.output
@@ -131,11 +131,7 @@ def test_survivors_stay_if_a_worker_dies_before_the_group_is_made(jobs, victim):
 def test_two_failures_in_a_row_before_a_step_restart_all(jobs):
     expected = undisturbed(jobs)
     job = train(jobs, 'fault=again:1', 'sleep=0.05')
-    before = processes(job, 1)
-    at_step(job, 10)
-    kill(before[2])
-    fourth = processes(job, 4)
-    assert replaced(before, fourth) == {0, 1, 2, 3}
+    assert replaced_after_kill(job, 4) == {0, 1, 2, 3}
     assert len(re.findall('dies in round', job.output)) == 2
     assert parameters(job) == expected
 
@@ -174,12 +170,8 @@ def test_worker_that_dies_while_a_snapshot_is_written(jobs):
 def test_donor_that_dies_while_it_gives_its_state_away(jobs):
     expected = undisturbed(jobs)
     job = train(jobs, 'fault=broadcast', 'sleep=0.05')
-    before = processes(job, 1)
-    at_step(job, 10)
-    kill(before[2])
-    third = processes(job, 3)
+    assert replaced_after_kill(job, 3) == {0, 2}
     assert 'dies as the donor' in job.output
-    assert replaced(before, third) == {0, 2}
     assert parameters(job) == expected
 
 
@@ -252,10 +244,7 @@ def test_threads_children_and_handlers_live_on(jobs):
 
 def test_without_the_option_all_are_restarted(jobs):
     job = train(jobs, 'sleep=0.05', flags=('--regroup-timeout=0',), preload='off')
-    before = processes(job, 1)
-    at_step(job, 10)
-    kill(before[2])
-    assert replaced(before, processes(job, 2)) == {0, 1, 2, 3}
+    assert replaced_after_kill(job, 2) == {0, 1, 2, 3}
     assert parameters(job) == undisturbed(jobs)
 
 

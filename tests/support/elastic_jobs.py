@@ -26,6 +26,14 @@ def replaced(before, after):
     return {rank for rank in before if before[rank] != after[rank]}
 
 
+def replaced_after_kill(job, round):
+    """Kills rank 2 at step 10. The ranks whose processes in that later round are others."""
+    before = processes(job, 1)
+    at_step(job, 10)
+    kill(before[2])
+    return replaced(before, processes(job, round))
+
+
 def beginnings(job):
     """The steps at which ranks began, in all rounds."""
     return [int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)]

@@ -8,7 +8,7 @@ import re
 import signal
 
 import pytest
-from elastic_jobs import at_step, parameters, processes, replaced
+from elastic_jobs import at_step, parameters, processes, replaced, replaced_after_kill
 from launches import BIN, ROOT, is_alive, kill
 
 
@@ -110,10 +110,7 @@ def test_exception_without_a_restart_ends_the_job(jobs):
 def test_failed_second_call_replaces_that_worker(jobs):
     expected = undisturbed(jobs)
     job = train(jobs, 'fault=second:0', 'sleep=20')
-    before = processes(job, 1)
-    at_step(job, 10)
-    kill(before[2])
-    assert replaced(before, processes(job, 3)) == {0, 2}
+    assert replaced_after_kill(job, 3) == {0, 2}
     assert 'std::runtime_error: the second call fails' in job.output
     assert parameters(job) == expected
 
@@ -122,10 +119,7 @@ def test_failed_second_call_replaces_that_worker(jobs):
 def test_survivors_stay_if_a_worker_dies_before_the_group_is_made(jobs, victim):
     expected = undisturbed(jobs)
     job = train(jobs, f'fault=early:{victim}', 'sleep=20')
-    before = processes(job, 1)
-    at_step(job, 10)
-    kill(before[2])
-    assert replaced(before, processes(job, 3)) == {victim, 2}
+    assert replaced_after_kill(job, 3) == {victim, 2}
     assert parameters(job) == expected
     assert 'did not regroup in time' not in job.output
 
@@ -152,10 +146,7 @@ def test_unhealthy_worker_is_replaced(jobs, kind, why):
 def test_without_the_option_all_are_restarted(jobs):
     expected = undisturbed(jobs)
     job = train(jobs, 'sleep=20', flags=('--regroup-timeout=0',))
-    before = processes(job, 1)
-    at_step(job, 10)
-    kill(before[2])
-    assert replaced(before, processes(job, 2)) == {0, 1, 2, 3}
+    assert replaced_after_kill(job, 2) == {0, 1, 2, 3}
     assert parameters(job) == expected
 
 

@@ -111,15 +111,14 @@ c10::intrusive_ptr<c10d::TCPStore> connect_client(const std::string& host,
 
 c10::intrusive_ptr<c10d::TCPStore> join_store(const std::string& host,
                                               const c10d::TCPStoreOptions& options) {
-  if (options.isServer || !GroupSockets::are_followed()) {
-    return c10::make_intrusive<c10d::TCPStore>(host, options);
-  }
+  const bool may_be_woken = !options.isServer && GroupSockets::are_followed();
   c10::intrusive_ptr<c10d::TCPStore> store;
   {
     const GroupSockets::Appearing sockets;  // known before the wait, which a regroup ends
-    store = connect_client(host, options);
+    store = may_be_woken ? connect_client(host, options)
+                         : c10::make_intrusive<c10d::TCPStore>(host, options);
   }
-  store->waitForWorkers();
+  if (may_be_woken) store->waitForWorkers();
   return store;
 }
 
@@ -198,7 +197,6 @@ StoreRendezvous connect_store(const InitPlan& plan, const Store& given,
     // As in Python: no prefix, and the store's own timeout.
     return {native(given), "the given store", false};
   }
-  const GroupSockets::Appearing sockets;
   StoreRendezvous rendezvous = plan.method == InitPlan::Method::Tcp ? connect_tcp(plan, timeout)
                                                                     : connect_file(plan, timeout);
   rendezvous.store = with_group_prefix(std::move(rendezvous.store));
