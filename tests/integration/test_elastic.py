@@ -17,6 +17,7 @@ from elastic_jobs import (
     processes,
     replaced,
     replaced_after_kill,
+    rollbacks,
 )
 from launches import ROOT
 from torch_python import PYTHON
@@ -58,6 +59,7 @@ def test_only_killed_workers_are_replaced(jobs, victims):
     assert all(e['step'] >= 9 and e['round'] == 2 for e in kept)
     starts = beginnings(job)
     assert starts[:4] == [0] * 4 and len(set(starts[4:])) == 1 and starts[4] >= 10
+    assert rollbacks(job) == [0] * 4
 
 
 def test_all_resume_from_the_snapshot_in_memory(jobs):
@@ -69,6 +71,7 @@ def test_all_resume_from_the_snapshot_in_memory(jobs):
     kill(before[1])
     assert replaced(before, processes(job, 2)) == {1}
     assert parameters(job) == expected
+    assert rollbacks(job) == [1] * 4
 
 
 def test_survivors_of_two_failures_stay(jobs):

@@ -101,5 +101,5 @@ def test_under_torchrun_nothing_is_repeated(jobs):
     torchrun = (f'{ROOT}/.venv/bin/torchrun', '--standalone', '--nproc-per-node=2')
     job = jobs.start(*torchrun, WORKER, 'steps=5', env={'OMP_NUM_THREADS': '1'})
     assert job.done() == 0, job.output
-    assert len(re.findall('process .* in round', job.output)) == 2
+    assert len(re.findall(r'process \d+ in round', job.output)) == 2
     assert len(set(re.findall(r'parameters (\w+)', job.output))) == 1

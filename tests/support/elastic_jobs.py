@@ -22,6 +22,11 @@ def parameters(job, n=4):
     return found[0]
 
 
+def rollbacks(job):
+    """The counts of all ranks that have reached the end."""
+    return [int(count) for count in re.findall(r'rollbacks (\d+)$', job.output, re.MULTILINE)]
+
+
 def replaced(before, after):
     return {rank for rank in before if before[rank] != after[rank]}
 

@@ -12,8 +12,8 @@ made; again: in round 3 too.
 company: a thread, a child process and a DataLoader, which live on, and handlers of signals.
 health: a health check; of that rank: fail, false or hang.
 With device=cuda the model is on the GPU, over the backend=nccl or gloo (default).
-Prints "[rank R] call N of process PID", "[rank R] from STEP", steps of rank 0, and
-"[rank R] parameters HASH".
+Prints "[rank R] call N of process PID", "[rank R] from STEP", steps of rank 0, "[rank R] rollbacks
+N" and "[rank R] parameters HASH".
 """
 
 import ctypes
@@ -33,6 +33,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
 import cpprun_worker
+from cpprun_worker import _job_history
 
 WORDS = dict(word.split('=', 1) for word in sys.argv[1:])
 STEPS = int(WORDS.get('steps', 30))
@@ -185,6 +186,7 @@ def train(round):
             while True:
                 time.sleep(0.1)
         raise
+    say(f'rollbacks {_job_history.of_process().rollbacks}')
     say(f'parameters {hash_of(MODEL)}')
     dist.destroy_process_group()
 

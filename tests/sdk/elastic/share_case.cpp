@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cpprun/elastic/elastic.hpp"
+#include "cpprun/snapshot/job_history.hpp"
 #include "cpprun/worker/main.hpp"
 #include "tests/sdk/elastic/shared_training_support.hpp"
 #include "tests/sdk/elastic/training_support.hpp"
@@ -34,6 +35,7 @@ void call_of_round(ElasticRound& round, const ElasticWords& words, test::SharedT
     if (round.rank() == 0) test::say_step(step, round.number());
     words.sleep();
   }
+  say("rollbacks " + std::to_string(snapshot::own_job_history().rollbacks()));
   say("parameters " + training.hash());
 }
 

@@ -12,6 +12,7 @@ from elastic_jobs import (
     processes,
     replaced,
     replaced_after_kill,
+    rollbacks,
 )
 from launches import kill
 
@@ -35,6 +36,7 @@ def test_newcomers_get_the_state_and_no_step_is_lost(jobs, n, victims):
         kill(before[rank])
     assert replaced(before, processes(job, 2, n)) == set(victims)
     assert parameters(job, n) == expected
+    assert rollbacks(job) == [0] * n
     second = set(beginnings(job)[n:])
     assert len(second) == 1 and min(second) >= 10
 

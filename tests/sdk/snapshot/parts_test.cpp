@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "cpprun/snapshot/outcome_codec.hpp"
+#include "cpprun/snapshot/poll_schedule.hpp"
 #include "cpprun/snapshot/resume_choice.hpp"
 #include "cpprun/snapshot/save/shard_plan.hpp"
 #include "cpprun/snapshot/save/stream_copy.hpp"
-#include "cpprun/snapshot/save_interval.hpp"
 #include "cpprun/snapshot/state/names.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
@@ -168,14 +168,7 @@ TEST(SnapshotChoice, ListsSurviveEncoding) {
   EXPECT_FALSE(decode("nonsense").ok());
 }
 
-TEST(SnapshotInterval, IsYoungsIntervalWithinLimits) {
-  EXPECT_NEAR(best_interval(1, 7200), 120, 1e-9);    // sqrt(2 * 1 * 7200)
-  EXPECT_NEAR(best_interval(100, 200), 1000, 1e-9);  // at most a tenth of the time
-  EXPECT_NEAR(best_interval(1e4, 1e9), 3600, 1e-9);
-  EXPECT_GT(time_between_failures(0, 0), time_between_failures(3600, 3));
-}
-
-TEST(SnapshotInterval, ReadsTheClockOftenEnough) {
+TEST(SnapshotPolls, ReadsTheClockOftenEnough) {
   PollSchedule polls;
   EXPECT_TRUE(polls.is_due(0));
   polls.set_next_poll(polls.next_poll(0, 0, 60));

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/goodput/goodput_account.hpp"
+#include "common/goodput/save_interval.hpp"
 #include "common/limits/regroup.hpp"
 #include "rendezvous/coordinator/hosts/host_ledger.hpp"
 #include "rendezvous/coordinator/restart_budgets.hpp"
@@ -51,10 +53,6 @@ class LargeJobRun {
     for (int64_t i = 0; i < nodes_; ++i) names_.push_back(i);
     next_name_ = nodes_;
     spares_ = options.means.spares ? std::max<int64_t>(2, nodes_ / 100) : 0;
-    const double cost = to_seconds(save_time());
-    const double best = std::sqrt(2 * cost * to_seconds(options.mttf));
-    const double interval = std::clamp(best, 10 * cost, 3600.0);
-    steps_per_save_ = std::max<int64_t>(1, std::llround(interval / to_seconds(times_.step)));
   }
 
   LargeJobResult run() {
@@ -85,6 +83,13 @@ class LargeJobRun {
 
   Duration save_time() const {
     return options_.means.memory ? times_.memory_save : times_.disk_save;
+  }
+
+  // As maybe_save(step, 'auto') decides.
+  int64_t steps_per_save(Instant at) const {
+    const double between = time_between_rollbacks(to_seconds(at - Instant()), rollbacks_);
+    const double interval = best_save_interval(to_seconds(save_time()), between);
+    return std::max<int64_t>(1, std::llround(interval / to_seconds(times_.step)));
   }
 
   // At most one failure is left of those that fall into a recovery: it begins the recovery anew.
@@ -153,26 +158,29 @@ class LargeJobRun {
     return recover(trouble);
   }
 
-  // Steps from the snapshot on, with a save after each steps_per_save_.
+  // Steps from the state on, with a save when steps_per_save() have been made since the last one.
   void train(Instant since, Instant until) {
-    const Duration step = times_.step, save = save_time();
-    const Duration cycle = step * steps_per_save_ + save;
-    const int64_t cycles = (until - since) / cycle;
-    const Duration rest = (until - since) - cycle * cycles;
-    const int64_t more = std::min(steps_per_save_, rest / step);
-    const int64_t made = cycles * steps_per_save_ + more;
-    const Duration saved = save * cycles + std::max(Duration{}, rest - step * steps_per_save_);
-    if (made == 0) return;
-    account_.step(since + step, resume_step_ + 1);
+    Instant at = since;
+    Duration saved{};
+    int64_t step = resume_step_, between_saves = steps_per_save(since);
+    while (at + times_.step <= until) {
+      at = at + times_.step;
+      ++step;
+      if (step - last_save_ < between_saves) continue;
+      const Instant done = at + save_time();
+      saved = saved + (std::min(done, until) - at);
+      if (done > until) break;
+      before_last_save_ = std::exchange(last_save_, step);
+      at = done;
+      between_saves = steps_per_save(at);
+    }
+    if (step == resume_step_) return;
+    account_.step(since + times_.step, resume_step_ + 1);
     rounds_without_step_ = 0;
     has_state_ = true;
-    reached_step_ = resume_step_ + made;
-    const Instant last = since + cycle * cycles + step * more;
-    account_.beat(last, reached_step_, saved);
+    reached_step_ = step;
+    account_.beat(at, reached_step_, saved);
     best_step_ = std::max(best_step_, reached_step_);
-    if (cycles == 0) return;
-    before_last_save_ = cycles > 1 ? resume_step_ + (cycles - 1) * steps_per_save_ : last_save_;
-    last_save_ = resume_step_ + cycles * steps_per_save_;
   }
 
   Duration recover(const Trouble& trouble) {
@@ -210,6 +218,7 @@ class LargeJobRun {
       resume_step_ = means.memory && is_lost ? std::min(before_last_save_, last_save_) : last_save_;
       before_last_save_ = last_save_ = reached_step_ = resume_step_;
       has_state_ = false;
+      ++rollbacks_;
     }
     return start_time(survive, is_replaced);
   }
@@ -286,11 +295,11 @@ class LargeJobRun {
   std::multimap<Instant, std::string> readmissions_;
   std::vector<Instant> arrivals_;  // of the next spares
   int64_t spares_ = 0;
-  int64_t steps_per_save_ = 1;
   int64_t best_step_ = 0, resume_step_ = 0, reached_step_ = 0;
   int64_t last_save_ = 0, before_last_save_ = 0;
   int64_t rounds_without_step_ = 0;  // in a row
-  bool has_state_ = false;           // the survivors, of the newest step
+  int64_t rollbacks_ = 0;
+  bool has_state_ = false;  // the survivors, of the newest step
   int64_t rounds_ = 0, failures_ = 0, excluded_ = 0;
 };
 

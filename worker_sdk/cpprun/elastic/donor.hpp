@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cpprun/snapshot/job_history.hpp"
+
 namespace cpprun::detail {
 
 // What a rank tells the others about its state.
@@ -14,6 +16,7 @@ struct StateClaim {
   // It may have begun to change its objects: it gives nothing, and takes the state of another rank.
   bool is_torn = false;
   std::string bucket_orders = {};
+  snapshot::JobHistory::Record history = {};
 };
 
 struct Donor {

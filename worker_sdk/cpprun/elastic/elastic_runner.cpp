@@ -15,6 +15,7 @@
 #include "cpprun/dist/group/round.hpp"
 #include "cpprun/elastic/elastic_model.hpp"
 #include "cpprun/elastic/health_check.hpp"
+#include "cpprun/snapshot/job_history.hpp"
 #include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/internal/exception_text.hpp"
@@ -76,6 +77,7 @@ ElasticRunner::ElasticRunner(const ElasticOptions& options) : options_(options) 
     throw std::invalid_argument("elastic: health_check_timeout must be more than 0");
   if (is_running.exchange(true))
     throw std::logic_error("elastic: another training function or loop runs in this process");
+  snapshot::own_job_history();  // as of the first round
   link_ = worker::RegroupLink::open(dist::wake_round);
 }
 

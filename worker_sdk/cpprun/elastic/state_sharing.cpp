@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdio>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -15,6 +16,7 @@
 #include "cpprun/elastic/donor.hpp"
 #include "cpprun/elastic/elastic_runner.hpp"
 #include "cpprun/elastic/memory_storages.hpp"
+#include "cpprun/snapshot/job_history.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 #include "snapshot_files/pickle/pickle.hpp"
 
@@ -27,12 +29,17 @@ using snapshot::Tracked;
 constexpr char kBetweenOrders = '\n';  // an order has digits, spaces and semicolons
 
 std::vector<StateClaim> gather_claims(const ElasticRunner& runner) {
-  using Sent = std::tuple<int64_t, bool, std::string>;
+  using History = std::tuple<int64_t, double, std::map<std::string, double>>;
+  using Sent = std::tuple<int64_t, bool, std::string, History>;
   const std::string orders = text::join(runner.bucket_orders(), std::string(1, kBetweenOrders));
-  const auto all = dist::all_gather_object<Sent>({runner.completed(), runner.is_torn(), orders});
+  const auto own = snapshot::own_job_history().record(snapshot::steady_seconds());
+  const auto all =
+      dist::all_gather_object<Sent>({runner.completed(), runner.is_torn(), orders,
+                                     History(own.rollbacks, own.seconds, own.saved_at)});
   std::vector<StateClaim> claims;
-  for (const auto& [completed, is_torn, of_rank] : all) {
-    claims.push_back({completed, is_torn, of_rank});
+  for (const auto& [completed, is_torn, of_rank, history] : all) {
+    const auto& [rollbacks, seconds, saved_at] = history;
+    claims.push_back({completed, is_torn, of_rank, {rollbacks, seconds, saved_at}});
   }
   return claims;
 }
@@ -123,7 +130,12 @@ int64_t share_state(ElasticRunner& runner, ElasticState& state) {
   const Donor donor = choose_donor(claims);
   report_lost(donor);
   if (donor.is_needed) take_state(runner, state.objects(), donor);
-  const std::string& orders = claims[static_cast<size_t>(donor.rank)].bucket_orders;
+  const StateClaim& claim = claims[static_cast<size_t>(donor.rank)];
+  if (donor.completed > 0) {
+    snapshot::own_job_history().keep_state(claim.history, snapshot::own_restarts(),
+                                           snapshot::steady_seconds());
+  }
+  const std::string& orders = claim.bucket_orders;
   runner.set_bucket_orders(orders.empty() ? std::vector<std::string>{}
                                           : text::split(orders, kBetweenOrders));
   state.bind_samplers(dist::get_world_size(), dist::get_rank());

@@ -1,19 +1,23 @@
 #include "cpprun/snapshot/save_schedule.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/goodput/save_interval.hpp"
+#include "cpprun/snapshot/job_history.hpp"
 
 namespace cpprun::snapshot {
 
-using std::chrono::steady_clock;
-
-double SaveSchedule::seconds() const {
-  return seconds_before_ + std::chrono::duration<double>(steady_clock::now() - started_at_).count();
+SaveSchedule::SaveSchedule(const SnapshotComm& comm, std::string owner)
+    : comm_(comm), owner_(std::move(owner)) {
+  own_job_history().saved_at(owner_, steady_seconds());  // from now on
 }
 
+double SaveSchedule::begin_save() { return own_job_history().begin_save(owner_, steady_seconds()); }
+
 void SaveSchedule::resume(int64_t step, double seconds) {
-  seconds_before_ = seconds;
-  started_at_ = steady_clock::now();
-  saved_at_ = this->seconds();
+  own_job_history().resume(owner_, seconds, own_restarts(), steady_seconds());
   saved_step_ = step;
 }
 
@@ -21,18 +25,19 @@ void SaveSchedule::resume(int64_t step, double seconds) {
 bool SaveSchedule::is_due(int64_t step, const SaveWhen& when, const SaveCost& cost) {
   const bool by_steps =
       when.every_steps > 0 && step > 0 && step % when.every_steps == 0 && step != saved_step_;
+  JobHistory& history = own_job_history();
+  const double now = steady_seconds(), seconds = history.seconds(now);
   double interval = std::chrono::duration<double>(when.every).count();
   if (when.auto_interval) {
-    const int64_t failures = own_environment().restart_count;
-    const double best = best_interval(cost.pause, time_between_failures(seconds(), failures));
-    const double automatic = std::max(best, 2 * cost.writing);
+    const double between = time_between_rollbacks(seconds, history.rollbacks());
+    const double automatic = std::max(best_save_interval(cost.pause, between), 2 * cost.writing);
     interval = interval > 0 ? std::min(interval, automatic) : automatic;
   }
   const bool has_interval = when.auto_interval || interval > 0;
   if (by_steps || !has_interval || !polls_.is_due(step)) return by_steps;
-  const bool is_time = seconds() - saved_at_ >= interval;
+  const bool is_time = seconds - history.saved_at(owner_, now) >= interval;
   const auto agreed =
-      comm_.from_first({is_time ? 1 : 0, polls_.next_poll(step, seconds(), interval)});
+      comm_.from_first({is_time ? 1 : 0, polls_.next_poll(step, seconds, interval)});
   polls_.set_next_poll(agreed[1]);
   return agreed[0] != 0 && step != saved_step_;
 }

@@ -1,10 +1,10 @@
-// SaveSchedule: decides when maybe_save() saves, and keeps the training time. Private to snapshot.
+// SaveSchedule: decides when maybe_save() of a Snapshot saves. Private to snapshot.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <string>
 
-#include "cpprun/snapshot/save_interval.hpp"
+#include "cpprun/snapshot/poll_schedule.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 #include "cpprun/snapshot/snapshot_comm.hpp"
 
@@ -18,25 +18,21 @@ struct SaveCost {
 
 class SaveSchedule {
  public:
-  // `comm` must outlive it.
-  explicit SaveSchedule(const SnapshotComm& comm) : comm_(comm) {}
+  // `comm` must outlive it. `owner`: names the Snapshot, as in other rounds of the process.
+  SaveSchedule(const SnapshotComm& comm, std::string owner);
 
-  // Seconds of training, summed over all runs.
-  double seconds() const;
   // Whether to save at `step`. Collective if `when` has an interval.
   bool is_due(int64_t step, const SaveWhen& when, const SaveCost& cost);
-  // A save begins now; returns seconds().
-  double begin_save() { return saved_at_ = seconds(); }
+  // A save begins now. Returns the seconds of training, in all runs.
+  double begin_save();
   void set_saved_step(int64_t step) { saved_step_ = step; }
   // Training continues from a snapshot of `step`, taken after `seconds` of training.
   void resume(int64_t step, double seconds);
 
  private:
   const SnapshotComm& comm_;
-  std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
-  double seconds_before_ = 0;  // of training, in earlier runs
-  double saved_at_ = 0;        // when the last save began, as seconds()
-  int64_t saved_step_ = -1;    // of the last save that started
+  const std::string owner_;
+  int64_t saved_step_ = -1;  // of the last save that started
   PollSchedule polls_;
 };
 

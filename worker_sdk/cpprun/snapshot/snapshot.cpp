@@ -19,6 +19,7 @@
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 #include "cpprun/snapshot/tracked_objects.hpp"
+#include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/internal/saving_time.hpp"
 
 namespace cpprun {
@@ -66,7 +67,7 @@ snapshot::SnapshotLocation locate(const SnapshotOptions& options) {
   if (!options.file.empty() && !options.dir.empty()) {
     throw std::invalid_argument("a Snapshot has either a folder (.dir) or a file (.file)");
   }
-  const std::string& launchers = snapshot::own_environment().snapshot_dir;
+  const std::string& launchers = worker::environment_or_default().snapshot_dir;
   if (!options.file.empty() && launchers.empty()) return {options.file, true};
   if (!options.dir.empty()) return {options.dir, false};
   return {launchers.empty() ? "snapshots" : launchers, false};
@@ -149,7 +150,7 @@ struct Snapshot::Impl {
   snapshot::TrackedObjects objects;
   snapshot::FolderGroup group{location, comm};
   snapshot::InMemorySnapshot memory;
-  snapshot::SaveSchedule schedule{comm};
+  snapshot::SaveSchedule schedule;
   bool has_hinted = false;
   uint64_t saves = 0;
   snapshot::SnapshotWriter writer;  // the last member: its thread uses `memory` and must end first
@@ -159,6 +160,7 @@ Snapshot::Impl::Impl(SnapshotOptions given)
     : options(std::move(given)),
       location(locate(options)),
       memory(location.path + '\n' + options.file),
+      schedule(comm, location.path + '\n' + options.file),
       writer(location, comm, group, memory,
              {static_cast<size_t>(options.keep), options.keep_every}) {
   if (options.keep < 1 || options.keep_every < 0) {

@@ -76,8 +76,9 @@ struct SaveWhen {
   int64_t every_steps = 0;
   /// Save when this time has passed since the last save.
   std::chrono::milliseconds every{0};
-  /// The interval that loses the least time: sqrt(2 x cost of a save x time between failures), both
-  /// measured in this job (J. W. Young, 1974).
+  /// The interval that loses the least time: sqrt(2 x cost of a save x time between rollbacks),
+  /// both measured in this job (J. W. Young, 1974). A failure after which the survivors keep their
+  /// state (elastic) is no rollback.
   bool auto_interval = false;
 };
 

@@ -11,6 +11,7 @@
 #include "cpprun/dist/native.hpp"
 #include "cpprun/dist/objects.hpp"
 #include "cpprun/dist/process_group.hpp"
+#include "cpprun/worker/environment.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -24,12 +25,6 @@ Error peer_error(const std::string& key, const char* what) {
 }
 
 }  // namespace
-
-const worker::Environment& own_environment() {
-  static const worker::Environment kNone;
-  const Result<worker::Environment>& own = worker::environment();
-  return own ? *own : kNone;
-}
 
 SnapshotComm SnapshotComm::here() {
   SnapshotComm ranks;
@@ -48,7 +43,7 @@ SnapshotComm SnapshotComm::here() {
 }
 
 NodeRanks SnapshotComm::node() const {
-  const worker::Environment& own = own_environment();
+  const worker::Environment& own = worker::environment_or_default();
   return {rank_ - own.local_rank, own.local_world_size};
 }
 

@@ -11,12 +11,8 @@
 
 #include "common/result.hpp"
 #include "cpprun/dist/store.hpp"
-#include "cpprun/worker/environment.hpp"
 
 namespace cpprun::snapshot {
-
-// The environment that the launcher set; without a launcher, its defaults.
-const worker::Environment& own_environment();
 
 // The ranks of this node.
 struct NodeRanks {

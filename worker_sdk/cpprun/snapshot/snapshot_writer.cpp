@@ -14,6 +14,7 @@
 #include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
+#include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
 #include "snapshot_files/folders/commit.hpp"
 
@@ -28,7 +29,8 @@ using std::chrono::steady_clock;
 int next_instance() {
   static int64_t round = -1;
   static int next = 0;
-  if (std::exchange(round, own_environment().round) != own_environment().round) next = 0;
+  const int64_t now = worker::environment_or_default().round;
+  if (std::exchange(round, now) != now) next = 0;
   return next++;
 }
 
@@ -120,7 +122,7 @@ void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, do
   staged->epoch = epoch;
   const uint64_t bytes = bytes_of(*staged, of_writers);
   const snapshot_files::SlotLabel label{.step = step,
-                                        .round = own_environment().round,
+                                        .round = worker::environment_or_default().round,
                                         .rank = comm_.rank(),
                                         .world_size = comm_.world()};
   // A state that is refused must not overwrite the slot of an earlier one.
@@ -204,7 +206,7 @@ Status SnapshotWriter::write(Staged& staged, const WriteContext& context, const 
 }
 
 WriteContext SnapshotWriter::write_context() {
-  const worker::Environment& own = own_environment();
+  const worker::Environment& own = worker::environment_or_default();
   return {.files = &snapshot_files::real_files(),
           .place = location_.path,
           .group = group_.get(),

@@ -14,7 +14,7 @@
 #include "cpprun/data/distributed_sampler.hpp"
 #include "cpprun/nn/parallel/ddp_options.hpp"
 #include "cpprun/optim/lr_scheduler.hpp"
-#include "cpprun/snapshot/save_interval.hpp"
+#include "cpprun/snapshot/poll_schedule.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 
 namespace cpprun {

@@ -36,7 +36,7 @@ import time
 
 import cpprun_worker
 
-from . import _agent, _nccl
+from . import _agent, _job_history, _nccl
 from ._group_sockets import PAUSE, GroupSockets, shut_down
 
 # A survivor may see that a peer is gone before the agent asks it to regroup. An agent learns of a
@@ -152,8 +152,9 @@ class Round:
                 each.bind(self.world_size, self.rank)
         runner = self._runner
         own = (runner.completed, runner.is_torn, _digest(runner.bucket_orders))
-        known = [None] * self.world_size
-        dist.all_gather_object(known, own)
+        gathered = [None] * self.world_size
+        dist.all_gather_object(gathered, (own, runner.history.record()))
+        known = [claim for claim, _ in gathered]
         whole = [each for each in known if not each[1]]
         newest = max((completed for completed, _, _ in whole), default=-1)
         lost = max(completed for completed, _, _ in known) - newest
@@ -166,8 +167,11 @@ class Round:
         if not whole:
             raise RuntimeError('no worker has the state of a whole step')
         of_donor = next(each for each in whole if each[0] == newest)
+        donor = known.index(of_donor)
         if any(each != of_donor for each in known):
-            self._take_state(objects, newest, known.index(of_donor))
+            self._take_state(objects, newest, donor)
+        if newest > 0:
+            runner.history.keep_state(gathered[donor][1])
         return newest
 
     def _take_state(self, objects, newest, donor):
@@ -319,6 +323,7 @@ class Runner:
         self.completed = 0
         self.is_torn = False  # the objects are of no whole step
         self.bucket_orders = []  # of each data_parallel() of a round; None: not known
+        self.history = _job_history.of_process()
         self.sockets = GroupSockets()
         self.guard = _nccl.UpdateGuard()
         self._terms = terms

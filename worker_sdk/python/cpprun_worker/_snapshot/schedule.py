@@ -1,14 +1,13 @@
 """When maybe_save() saves. C++ counterparts: worker_sdk/cpprun/snapshot/save_schedule.hpp,
-save_interval.hpp.
+common/goodput/save_interval.hpp.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import time
 
-from .ranks import number_of_environment
+from cpprun_worker import _job_history
 
 _INTERVAL = re.compile(r'(\d+(?:\.\d+)?)\s*(ms|s|min|h)\Z')
 _UNITS = {'ms': 0.001, 's': 1, 'min': 60, 'h': 3600}
@@ -30,7 +29,7 @@ def interval_of(every):
 
 def best_interval(cost, between):
     """The interval in seconds that loses the least time (J. W. Young, 1974), if a save costs `cost`
-    seconds and a failure comes every `between` seconds."""
+    seconds and a rollback comes every `between` seconds."""
     return min(_HOUR, max(10 * cost, math.sqrt(2 * cost * between)))
 
 
@@ -51,27 +50,24 @@ class StepClock:
 
 
 class Schedule:
-    def __init__(self, ranks):
+    """`owner`: names the Snapshot, as in other rounds of the process."""
+
+    def __init__(self, ranks, owner):
         self._ranks = ranks
-        self._started_at = time.monotonic()
-        self._seconds_before = 0.0  # of training, in earlier runs
-        self._saved_at = 0.0  # as seconds()
+        self._owner = owner
+        self._history = _job_history.of_process()
+        self._history.saved_at(owner)  # from now on
         self._saved_step = -1
         self._next_poll = 0
         self._clock = StepClock()
 
-    def seconds(self):
-        """Of training, in all runs."""
-        return self._seconds_before + time.monotonic() - self._started_at
-
     def resume(self, step, seconds):
-        self._seconds_before = seconds
-        self._started_at = time.monotonic()
-        self._saved_at, self._saved_step = seconds, step
+        self._history.resume(self._owner, seconds)
+        self._saved_step = step
 
     def begin_save(self, step):
-        self._saved_at, self._saved_step = self.seconds(), step
-        return self._saved_at
+        self._saved_step = step
+        return self._history.begin_save(self._owner)
 
     def is_due(self, step, every, pause, writing):
         """Clocks differ between ranks, steps do not: rank 0 reads its clock at steps that all ranks
@@ -82,11 +78,10 @@ class Schedule:
         if step < self._next_poll:
             return False
         if interval is None:
-            failures = number_of_environment('TORCHELASTIC_RESTART_COUNT', 0)
-            between = (self.seconds() + _UNSEEN) / (failures + 1)
+            between = (self._history.seconds() + _UNSEEN) / (self._history.rollbacks + 1)
             interval = max(best_interval(pause, between), 2 * writing)
-        now = self.seconds()
-        is_time = now - self._saved_at >= interval
+        now = self._history.seconds()
+        is_time = now - self._history.saved_at(self._owner) >= interval
         next_poll = self._clock.step_after(step, now, min(1.0, interval / 10))
         told = self._ranks.from_first((is_time, next_poll))
         is_time, self._next_poll = told

@@ -94,7 +94,7 @@ class Snapshot:
         self._track(model, others, extra, own, sharded)
         self._group = FolderGroup(self._folder, self._ranks)
         self._memory = Memory(owner, in_memory)
-        self._schedule = Schedule(self._ranks)
+        self._schedule = Schedule(self._ranks, owner)
         self._stops = StopRequests(self._ranks)
         self._refuses_nan = refuse_nan
         self._has_reported_nan = False
@@ -181,7 +181,7 @@ class Snapshot:
     def maybe_save(self, step: int, every: int | str = 'auto') -> bool:
         """save_async() if it is time: each `every` steps, or with '30s', '5min' as often, or with
         'auto' at the interval that loses the least time, by what a save costs here and how often
-        this job fails. Rank 0's clock decides for all.
+        this job rolls back to a snapshot. Rank 0's clock decides for all.
 
         If the agent asks the job to stop (SIGTERM to cpprun, a preemption), this saves, and ends
         the program by SystemExit with STOPPED_RESUMABLE, or with 1 if the state is not on disk. Not

@@ -1,23 +1,13 @@
-#include "cpprun/snapshot/save_interval.hpp"
+#include "cpprun/snapshot/poll_schedule.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace cpprun::snapshot {
 namespace {
 
-constexpr double kHour = 3600, kUnseen = 4 * kHour;
 constexpr int64_t kStepsMax = 10'000;
 
 }  // namespace
-
-double best_interval(double cost, double between) {
-  return std::min(kHour, std::max(10 * cost, std::sqrt(2 * cost * between)));
-}
-
-double time_between_failures(double seconds, int64_t failures) {
-  return (seconds + kUnseen) / static_cast<double>(failures + 1);
-}
 
 int64_t PollSchedule::next_poll(int64_t step, double now, double interval) {
   int64_t ahead = 1;

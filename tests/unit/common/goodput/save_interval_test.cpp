@@ -1,0 +1,20 @@
+#include "common/goodput/save_interval.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cpprun {
+namespace {
+
+TEST(SaveInterval, IsYoungsIntervalWithinLimits) {
+  EXPECT_NEAR(best_save_interval(1, 7200), 120, 1e-9);    // sqrt(2 * 1 * 7200)
+  EXPECT_NEAR(best_save_interval(100, 200), 1000, 1e-9);  // at most a tenth of the time
+  EXPECT_NEAR(best_save_interval(1e4, 1e9), 3600, 1e-9);
+}
+
+TEST(SaveInterval, BeginsWithFourHoursAndFollowsTheRollbacks) {
+  EXPECT_DOUBLE_EQ(time_between_rollbacks(0, 0), 4 * 3600);
+  EXPECT_DOUBLE_EQ(time_between_rollbacks(6 * 3600, 4), 2 * 3600);
+}
+
+}  // namespace
+}  // namespace cpprun
