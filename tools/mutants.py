@@ -6,9 +6,10 @@
     tools/mutants.py --minutes 10    # starts no further mutant after 10 minutes
 
 Applies each patch to a copy of the project under build/mutants, builds only the simulator there,
-and runs it over the kept seeds and at most SEEDS others until one fails. build/mutants/record.json
-keeps the results for this tree and this patch. Prints a table at the end: the seed and the checks
-that found each mutant, and the checks that found none.
+and runs it over the kept seeds, at most SEEDS others, and the scenarios, until a check fails. (That
+a transcript differs does not count.) build/mutants/record.json keeps the results for this tree and
+this patch. Prints a table at the end: the seed or scenario and the checks that found each mutant,
+and the checks that found none.
 
 Exit code 1 if a mutant is not found, does not apply or does not build; 3 if the time was too short
 for some.
@@ -33,6 +34,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEPT = ROOT / 'tests/sim/seeds.txt'
 PLACE = ROOT / 'build/mutants'
 PATCHES = ROOT / 'tests/sim/mutants'
+SCENARIOS = sorted((ROOT / 'tests/scenarios').glob('*.txt'))
 SEEDS = 2000
 CHUNK = 100  # seeds per call of sim_run, which takes seconds
 CHUNK_SECONDS = 300  # a mutant that hangs the simulator counts as found
@@ -42,6 +44,7 @@ CHECKS = (  # from docs/simulation.md
     'S1 S2 S3 S4 S5 R1 R2 R4 R7 R8 R9 R13 R14 R15 R16 R17 R18 ranks L1 L2 '
     'store snapshots faults limits stuck excluded links same-run'
 ).split()
+BROKEN_IN_SCENARIO = re.compile(r'^(\S+)\.txt: (.*)', re.MULTILINE)
 NAMED = re.compile(r'([SRL]\d+|store|snapshots|faults|limits|stuck|excluded|links)\b')
 WORDS = {  # words in messages that do not begin with the name of their check
     'the same seed gave': 'same-run',
@@ -92,7 +95,8 @@ class BuildTree:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def build(self):
-        command = ['cmake', '--build', self.build_dir, '--target', 'sim_run', '-j', '1']
+        targets = ('sim_run', 'scenario_run')
+        command = ['cmake', '--build', self.build_dir, '--target', *targets, '-j', '1']
         return subprocess.run(command, capture_output=True, text=True)
 
     def patch(self, path, *words):
@@ -102,17 +106,20 @@ class BuildTree:
                 command, cwd=self.tree, stdin=source, capture_output=True, text=True
             )
 
+    def run(self, program, *words):
+        return subprocess.run(
+            [self.build_dir / program, *words],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=CHUNK_SECONDS,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+        )
+
     def hunt_chunk(self, first, *words):
         """The first failure in these seeds, or None."""
-        command = [self.build_dir / 'tests/sim/sim_run', '--first', *words]
         try:
-            run = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                timeout=CHUNK_SECONDS,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
-            )
+            run = self.run('tests/sim/sim_run', '--first', *words)
         except subprocess.TimeoutExpired:
             what = f'{" ".join(map(str, words))} takes more than {CHUNK_SECONDS} s'
             return {'seed': first, 'what': [what]}
@@ -131,7 +138,15 @@ class BuildTree:
             seeds = f'{first}:{first + CHUNK - 1}'
             if found := self.hunt_chunk(first, *kind, '--seeds', seeds):
                 return found
-        return {'missed': f'not found within {SEEDS} seeds'}
+        return self.hunt_scenarios() or {'missed': f'not found within {SEEDS} seeds'}
+
+    def hunt_scenarios(self):
+        run = self.run('tests/scenarios/scenario_run', *SCENARIOS)
+        if not (broken := BROKEN_IN_SCENARIO.findall(run.stdout)):
+            return None
+        path = broken[0][0]
+        what = [sentence for each, sentence in broken if each == path]
+        return {'scenario': pathlib.Path(path).name, 'what': what}
 
     def try_mutant(self, path):
         applied = self.patch(path)
@@ -198,7 +213,8 @@ def line_of(name, found):
     if 'missed' in found:
         return f'MISSED {name:46} {found["missed"]}'
     what = found['what'][0] if found['what'] else ''
-    return f'found  {name:46} seed {found["seed"]:4}, by {" ".join(checks_of(found))}: {what}'
+    where = found.get('scenario') or f'seed {found["seed"]:4}'
+    return f'found  {name:46} {where}, by {" ".join(checks_of(found))}: {what}'
 
 
 def print_table(paths, record):

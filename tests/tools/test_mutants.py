@@ -49,6 +49,19 @@ def test_all_found(paths, capsys):
     assert ' S1' not in text.split('checks that found no mutant:')[1]
 
 
+def test_found_by_a_scenario(paths, capsys):
+    output = (
+        'tests/scenarios/good.txt:12: the transcript differs\n  expected: a\n  found:    b\n'
+        'tests/scenarios/bad.txt: R16: a second leader\n'
+        'tests/scenarios/bad.txt:3: the transcript differs\n'
+        '2 scenarios, 2 failed\n'
+    )
+    ((path, sentence),) = mutants.BROKEN_IN_SCENARIO.findall(output)
+    found = {'scenario': path, 'what': [sentence]}
+    assert mutants.print_table(paths, Known({'a': found, 'b': found})) == 0
+    assert ' tests/scenarios/bad, by R16: R16: a second leader' in capsys.readouterr().out
+
+
 def test_one_missed_mutant_fails(paths, capsys):
     known = Known({'a': {'missed': 'not found within 2000 seeds'}})
     assert mutants.print_table(paths, known) == 1
