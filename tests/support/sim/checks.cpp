@@ -8,7 +8,7 @@ namespace cpprun::sim {
 namespace {
 
 std::string name_of(const RoundName& name) {
-  return "round " + std::to_string(name.round.value) + " of epoch " +
+  return "round " + std::to_string(name.round.value) + " of term " +
          std::to_string(name.term.value);
 }
 std::string name_of(Incarnation node) { return "node " + std::to_string(node.value); }
@@ -69,8 +69,7 @@ Term Checks::root(Term term) const {
 void Checks::on_continued(const Job& by, Term formed_in) {
   const Term term = by.term();
   if (term == formed_in || continued_.contains(term) || started_over_.contains(term)) return;
-  require(formed_in < term,
-          "S2: epoch " + std::to_string(term.value) + " goes on from a later one");
+  require(formed_in < term, "S2: term " + std::to_string(term.value) + " continues a later one");
   const JobRecord& job = job_of(formed_in);
   const bool is_informed = informed_of_outcome_.contains(term);
   const bool is_older = RoundName{formed_in, by.round()} < job.newest;
@@ -84,19 +83,20 @@ void Checks::on_continued(const Job& by, Term formed_in) {
 
 // ---------------------------------------------------------------- agents
 
-void Checks::on_start(Incarnation node, const control::RankAssignment& assignment, Term welcomed) {
+void Checks::on_start(Incarnation node, const control::RankAssignment& assignment,
+                      Term registered_in) {
   RoundName name{assignment.term, assignment.round};
-  require(root(assignment.term) == root(welcomed),
-          "S4: " + name_of(node) + " starts " + name_of(name) + " after it was welcomed to epoch " +
-              std::to_string(welcomed.value));
+  require(root(assignment.term) == root(registered_in),
+          "S4: " + name_of(node) + " starts " + name_of(name) + " after it registered in term " +
+              std::to_string(registered_in.value));
   auto [it, is_first] = started_.try_emplace(node, name);
   require(is_first || it->second.round < name.round,
           "S2: " + name_of(node) + " starts " + name_of(name) + " after " + name_of(it->second));
   it->second = name;
   auto job = jobs_.find(root(assignment.term));
-  bool is_told = job != jobs_.end() && job->second.rounds.contains(name) &&
-                 job->second.rounds.at(name).assignments.contains(node);
-  require(is_told, "R1: " + name_of(node) + " starts a round that nobody gave to it");
+  bool is_assigned = job != jobs_.end() && job->second.rounds.contains(name) &&
+                     job->second.rounds.at(name).assignments.contains(node);
+  require(is_assigned, "R1: " + name_of(node) + " starts a round without a rank assignment");
 }
 
 void Checks::on_finish(Term term, bool has_workers, const agent::Finish& finish) {
@@ -113,8 +113,8 @@ void Checks::on_finish(Term term, bool has_workers, const agent::Finish& finish)
 
 // Its worker lease is valid, so no other node has continued without it, and no other standby was
 // named.
-void Checks::on_promotion(Incarnation node, Term welcomed) {
-  const auto job = jobs_.find(root(welcomed));
+void Checks::on_promotion(Incarnation node, Term registered_in) {
+  const auto job = jobs_.find(root(registered_in));
   if (job == jobs_.end()) return;
   const auto newest = job->second.rounds.find(job->second.newest);
   if (newest == job->second.rounds.end()) return;
@@ -375,20 +375,21 @@ void Checks::require_acknowledged(const JobRecord& job, Incarnation to) {
 void Checks::on_bye(JobRecord& job, const Job& led, Incarnation to) {
   require_acknowledged(job, to);
   // An agent that comes after the end leaves by itself.
-  for (Incarnation owed : std::exchange(job.must_acknowledge, {})) {
-    auto node = led.nodes().find(owed);
+  for (Incarnation member : std::exchange(job.must_acknowledge, {})) {
+    auto node = led.nodes().find(member);
     bool is_here = node != led.nodes().end() && node->second.is_connected();
-    require(!is_here || acked_.contains(owed),
-            "R9: bye before " + name_of(owed) + " has acknowledged the outcome");
+    require(!is_here || acked_.contains(member),
+            "R9: bye before " + name_of(member) + " has acknowledged the outcome");
   }
 }
 
-// Every round is formed and told within one call.
+// Each round is formed and sent within one call.
 void Checks::after_call(const Job* led) {
   if (auto job = jobs_.find(root(led->term())); job != jobs_.end()) {
-    // Who was lost in between is owed nothing, even if it comes back before the first bye.
+    // A node that was lost in between need not acknowledge, even if it returns before the first
+    // bye.
     std::erase_if(job->second.must_acknowledge,
-                  [&](Incarnation owed) { return !led->nodes().contains(owed); });
+                  [&](Incarnation member) { return !led->nodes().contains(member); });
   }
   check_unusable(*led);
   const RoundName name{led->term(), led->round()};
@@ -400,7 +401,7 @@ void Checks::after_call(const Job* led) {
           "R2: a round of " + std::to_string(members) + " nodes");
 }
 
-// Nobody takes the place of an unusable node, and nobody waits for that.
+// No node takes the place of an unusable one, and no round waits for that.
 void Checks::check_unusable(const Job& led) {
   const auto job = jobs_.find(root(led.term()));
   const bool is_over = led.phase() == Job::Phase::WaitingForNodes;

@@ -52,11 +52,11 @@ class Checks {
   int64_t live_workers() const { return live_in_all_; }
 
   // ---- an agent
-  void on_start(Incarnation node, const control::RankAssignment& assignment, Term welcomed);
+  void on_start(Incarnation node, const control::RankAssignment& assignment, Term registered_in);
   void on_finish(Term term, bool has_workers, const agent::Finish& finish);
 
   // It becomes the job's coordinator; it last registered with a coordinator of this term.
-  void on_promotion(Incarnation node, Term welcomed);
+  void on_promotion(Incarnation node, Term registered_in);
 
   // ---- a coordinator; all that one call of it sent
   void on_sent(const Job* job, Incarnation to, const control::CoordinatorMessage& message);
@@ -64,7 +64,7 @@ class Checks {
   void on_sent_to_ended_job(Term decided_in, Incarnation to,
                             const control::CoordinatorMessage& message);
   void after_call(const Job* job);
-  // A coordinator goes on from a round that another one has formed: one job in two epochs.
+  // A coordinator continues a round that another one has formed: one job in two terms.
   void on_continued(const Job& by, Term formed_in);
   // `coordinator`, which received the message, has this term; `term` is that of the job that it
   // leads, if it knows one already.
@@ -135,7 +135,7 @@ class Checks {
   std::set<Incarnation> acked_;
   std::set<Term> informed_of_outcome_;  // coordinators to which a node reported the outcome
   bool has_unusable_node_ = false;      // SIGKILL did not end a worker on some node, and it left
-  // Workers of each, as it registered: a round may be told when its members are gone already (R18).
+  // Workers of each, as it registered: a round may be sent when its members are gone already (R18).
   std::map<Incarnation, int64_t> nproc_;
   std::set<std::pair<Incarnation, RoundNumber>> unreported_failure_;  // failures that agents know
   std::set<RoundName> formed_in_call_;                                // in the current call

@@ -55,17 +55,17 @@ HostClock Cluster::clock_of(HostId host) const {
 
 void Cluster::start_coordinator() {
   if (coordinator_) former_coordinators_.push_back(std::move(coordinator_));
-  epochs_ += kTermStep;
-  const bool is_set_back = options_.clock_goes_back && epochs_ == 2 * kTermStep;
+  terms_ += kTermStep;
+  const bool is_set_back = options_.clock_goes_back && terms_ == 2 * kTermStep;
   CoordinatorSpec spec;
   spec.host = context_.coordinator_host;
   spec.clock = clock_of(spec.host);
   spec.options.host = "head";
-  spec.options.term = Term(is_set_back ? epochs_ / 10 : epochs_);  // no other node has that address
+  spec.options.term = Term(is_set_back ? terms_ / 10 : terms_);  // no other node has that address
   spec.options.wait_reminder_interval = options_.wait_reminder_interval;
   spec.options.make_secret = [this] { return "secret " + std::to_string(++secrets_); };
   spec.options.node_id_of = id_of_key;
-  if (options_.is_first_embedded && epochs_ == kTermStep) spec.options.embedded = Incarnation(1);
+  if (options_.is_first_embedded && terms_ == kTermStep) spec.options.embedded = Incarnation(1);
   coordinator_ = std::make_unique<CoordinatorProcess>(context_, std::move(spec));
 }
 
@@ -131,7 +131,7 @@ std::vector<CoordinatorProcess*> Cluster::coordinators() const {
   return all;
 }
 
-// Who leads the job; else who might, or who did.
+// Of the process that leads the job; else of one that may lead it, or has led it.
 const Job* Cluster::job() const {
   const CoordinatorProcess* process = leader();
   return process == nullptr ? nullptr : process->job(options_.run_id);

@@ -133,7 +133,7 @@ class Cluster {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<Impostor>> impostors_;
   std::map<std::string, int> same_names_;
-  int64_t epochs_ = 0;
+  int64_t terms_ = 0;
   HostId hosts_ = 0;
 };
 

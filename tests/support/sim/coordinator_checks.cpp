@@ -8,10 +8,10 @@ namespace cpprun::sim {
 namespace {
 
 // Larger than the number of jobs of one coordinator.
-constexpr int64_t kOwnEpochs = 100;
+constexpr int64_t kOwnTerms = 100;
 
 std::string name_of(const control::RankAssignment& assignment) {
-  return "round " + std::to_string(assignment.round.value) + " of epoch " +
+  return "round " + std::to_string(assignment.round.value) + " of term " +
          std::to_string(assignment.term.value);
 }
 
@@ -78,7 +78,7 @@ void CoordinatorChecks::remember(Incarnation from, const control::Register& mess
   if (!message.assignment) return;
   const control::RankAssignment& assignment = *message.assignment;
   const bool is_own =
-      assignment.term >= first_term_ && assignment.term.value < first_term_.value + kOwnEpochs;
+      assignment.term >= first_term_ && assignment.term.value < first_term_.value + kOwnTerms;
   if (is_own) return;
   // Agents that know nothing of the job may have formed another one with the same run id and a
   // greater term. A standby knows the key of its job and ignores the rounds of the other (R10). So
@@ -142,11 +142,11 @@ void CoordinatorChecks::check_recovered_round(const control::RankAssignment& ass
 // standby has led is led by no other coordinator before that standby's death is known.
 void CoordinatorChecks::check_continuation() {
   if (!newest_ || std::exchange(has_continued_, true) || is_standby_) return;
-  const std::string where = "R17: gone on from " + name_of(*newest_);
+  const std::string where = "R17: continues " + name_of(*newest_);
   checks_->require(!newest_->standby || came_.contains(newest_->standby->node),
                    where + " without its standby");
   checks_->require(!newest_->is_led_by_standby || has_evidence_,
-                   where + ", and nobody who must know says that who led it is dead");
+                   where + " without proof from the standby that its leader is dead");
 }
 
 // By this coordinator or by the one before it; null: there was none.
@@ -230,7 +230,7 @@ void CoordinatorChecks::check_snapshots() {
     checks_->require(!unusable_.contains(snapshot.id), where + "begins with one that is unusable");
     const bool is_fetched = !assignment.resume->source_address.empty();
     checks_->require(is_fetched ? is_served(*assignment.resume) : has(member, snapshot),
-                     where + "nobody has what a node is to begin with");
+                     where + "a node begins with a snapshot that no node has");
   }
 }
 

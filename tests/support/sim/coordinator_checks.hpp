@@ -39,7 +39,7 @@ class CoordinatorChecks {
   void on_fin(Incarnation from) { gone_.insert(from); }
   // `term`: the job's term now.
   void on_sent(Term term, Incarnation to, const control::CoordinatorMessage& message);
-  // All that one call of the core sent has been told.
+  // After on_sent() of all that one call of the core has sent.
   void after_call(const Job& job);
 
  private:

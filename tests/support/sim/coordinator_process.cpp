@@ -301,7 +301,7 @@ bool CoordinatorProcess::must_wait_for_exit(const Job* job,
   return job == nullptr || (job->is_over() && !job->has_led(*facts));
 }
 
-// By a leader lease facts are gone on from, not what agents remember.
+// With a leader lease the job continues from the persisted facts, not from what agents remember.
 void CoordinatorProcess::hear_as_memory(const Job* job, const control::Hello& from,
                                         const control::AgentMessage& message) {
   const CoordinatorOptions& own = spec_.options;

@@ -9,7 +9,7 @@ namespace cpprun::sim {
 namespace {
 
 std::string name_of(Term term, RoundNumber round) {
-  return "round " + std::to_string(round.value) + " of epoch " + std::to_string(term.value);
+  return "round " + std::to_string(round.value) + " of term " + std::to_string(term.value);
 }
 
 }  // namespace

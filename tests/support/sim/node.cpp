@@ -257,13 +257,13 @@ void Node::take_messages(ConnectionId connection) {
     core_.on_savers(can_save());
     run_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
     const bool has_followed = place && connection_ == connection && client_.target() != *place;
-    context_.checks.require(!has_followed, "R17: " + label() + " follows to one of an older epoch");
+    context_.checks.require(!has_followed, "R17: " + label() + " is redirected to an older term");
   }
 }
 
 void Node::look_at_message(const control::CoordinatorMessage& message) {
-  if (const auto* welcome = std::get_if<control::Registered>(&message)) {
-    term_ = std::max(term_, welcome->term);
+  if (const auto* registered = std::get_if<control::Registered>(&message)) {
+    term_ = std::max(term_, registered->term);
   }
   if (std::holds_alternative<control::Redirect>(message) && is_blank()) term_ = Term();
   if (std::holds_alternative<control::JobResult>(message)) knows_outcome_ = true;
@@ -718,8 +718,8 @@ void Node::signal(int number) {
 void Node::judge_move(ConnectionId connection, const control::CoordinatorMessage& message) {
   const bool is_leading = lead_ != nullptr && lead_->is_awake();
   if (is_leading) return;
-  if (const auto* welcome = std::get_if<control::Registered>(&message)) {
-    if (welcome->term < term_) must_leave(connection, "a coordinator of an older epoch");
+  if (const auto* registered = std::get_if<control::Registered>(&message)) {
+    if (registered->term < term_) must_leave(connection, "a coordinator of an older term");
   }
   const auto* moved = std::get_if<control::Redirect>(&message);
   if (moved == nullptr) return;

@@ -283,7 +283,7 @@ TEST_F(JobLeaderLeaseTest, R18_AMemberOfTheJobBeforeTheDecidedOneGetsNoOutcome) 
   EXPECT_TRUE(heard<control::Registered>("b")) << "it was in no round, and begins the next job";
 }
 
-// Who led it was the last of three, and does not come back.
+// The leader was the last of three nodes, and does not come back.
 TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   is_elected("c", 7, std::nullopt);
   all_run();
