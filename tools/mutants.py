@@ -107,29 +107,32 @@ class BuildTree:
             )
 
     def run(self, program, *words):
-        return subprocess.run(
-            [self.build_dir / program, *words],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=CHUNK_SECONDS,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
-        )
+        """Its exit code and output; where it ends by neither 0 nor 1, None and how it ends."""
+        try:
+            run = subprocess.run(
+                [self.build_dir / program, *words],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=CHUNK_SECONDS,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+            )
+        except subprocess.TimeoutExpired:
+            return None, f'{" ".join(map(str, words))} takes more than {CHUNK_SECONDS} s'
+        if run.returncode in (0, 1):
+            return run.returncode, run.stdout
+        last = run.stderr.strip().splitlines()[-1:] or ['']
+        return None, f'it ends with {run.returncode}: {last[0]}'
 
     def hunt_chunk(self, first, *words):
         """The first failure in these seeds, or None."""
-        try:
-            run = self.run('tests/sim/sim_run', '--first', *words)
-        except subprocess.TimeoutExpired:
-            what = f'{" ".join(map(str, words))} takes more than {CHUNK_SECONDS} s'
-            return {'seed': first, 'what': [what]}
-        if run.returncode == 0:
+        code, output = self.run('tests/sim/sim_run', '--first', *words)
+        if code == 0:
             return None
-        if run.returncode != 1:
-            words = run.stderr.strip().splitlines()[-1:] or ['']
-            return {'seed': first, 'what': [f'it ends with {run.returncode}: {words[0]}']}
-        seed = re.search(r'--seed (\d+)', run.stdout)
-        return {'seed': int(seed[1]), 'what': re.findall(r'^  (.*)', run.stdout, re.MULTILINE)}
+        if code is None:
+            return {'seed': first, 'what': [output]}
+        seed = re.search(r'--seed (\d+)', output)
+        return {'seed': int(seed[1]), 'what': re.findall(r'^  (.*)', output, re.MULTILINE)}
 
     def hunt(self, kind=()):
         if found := self.hunt_chunk(0, '--kept', KEPT):
@@ -141,8 +144,10 @@ class BuildTree:
         return self.hunt_scenarios() or {'missed': f'not found within {SEEDS} seeds'}
 
     def hunt_scenarios(self):
-        run = self.run('tests/scenarios/scenario_run', *SCENARIOS)
-        if not (broken := BROKEN_IN_SCENARIO.findall(run.stdout)):
+        code, output = self.run('tests/scenarios/scenario_run', *SCENARIOS)
+        if code is None:
+            return {'scenario': 'one of the scenarios', 'what': [output]}
+        if not (broken := BROKEN_IN_SCENARIO.findall(output)):
             return None
         path = broken[0][0]
         what = [sentence for each, sentence in broken if each == path]

@@ -25,16 +25,16 @@ void SaveSchedule::resume(int64_t step, double seconds) {
 bool SaveSchedule::is_due(int64_t step, const SaveWhen& when, const SaveCost& cost) {
   const bool by_steps =
       when.every_steps > 0 && step > 0 && step % when.every_steps == 0 && step != saved_step_;
+  double interval = std::chrono::duration<double>(when.every).count();
+  const bool has_interval = when.auto_interval || interval > 0;
+  if (by_steps || !has_interval || !polls_.is_due(step)) return by_steps;
   JobHistory& history = own_job_history();
   const double now = steady_seconds(), seconds = history.seconds(now);
-  double interval = std::chrono::duration<double>(when.every).count();
   if (when.auto_interval) {
     const double between = time_between_rollbacks(seconds, history.rollbacks());
     const double automatic = std::max(best_save_interval(cost.pause, between), 2 * cost.writing);
     interval = interval > 0 ? std::min(interval, automatic) : automatic;
   }
-  const bool has_interval = when.auto_interval || interval > 0;
-  if (by_steps || !has_interval || !polls_.is_due(step)) return by_steps;
   const bool is_time = seconds - history.saved_at(owner_, now) >= interval;
   const auto agreed =
       comm_.from_first({is_time ? 1 : 0, polls_.next_poll(step, seconds, interval)});

@@ -73,6 +73,11 @@ snapshot::SnapshotLocation locate(const SnapshotOptions& options) {
   return {launchers.empty() ? "snapshots" : launchers, false};
 }
 
+// Names the Snapshot among those of the job.
+std::string owner_of(const snapshot::SnapshotLocation& location, const SnapshotOptions& options) {
+  return location.path + '\n' + options.file;
+}
+
 // Names the states of single ranks that begin anew or are dropped because the world has grown or
 // shrunk.
 void report_other_world(const std::string& snapshot, const std::vector<Tracked>& tracked, int saved,
@@ -159,8 +164,8 @@ struct Snapshot::Impl {
 Snapshot::Impl::Impl(SnapshotOptions given)
     : options(std::move(given)),
       location(locate(options)),
-      memory(location.path + '\n' + options.file),
-      schedule(comm, location.path + '\n' + options.file),
+      memory(owner_of(location, options)),
+      schedule(comm, owner_of(location, options)),
       writer(location, comm, group, memory,
              {static_cast<size_t>(options.keep), options.keep_every}) {
   if (options.keep < 1 || options.keep_every < 0) {

@@ -36,7 +36,7 @@ import time
 
 import cpprun_worker
 
-from . import _agent, _job_history, _nccl
+from . import _agent, _environment, _job_history, _nccl
 from ._group_sockets import PAUSE, GroupSockets, shut_down
 
 # A survivor may see that a peer is gone before the agent asks it to regroup. An agent learns of a
@@ -64,12 +64,12 @@ class Round:
     """The job's current round, as this worker sees it: an argument of the training function."""
 
     def __init__(self, runner, calls):
-        self.number = _number('CPPRUN_ROUND', 0)
-        self.restart_count = _number('TORCHELASTIC_RESTART_COUNT', 0)
-        self.rank = _number('RANK', 0)
-        self.local_rank = _number('LOCAL_RANK', 0)
-        self.world_size = _number('WORLD_SIZE', 1)
-        self.local_world_size = _number('LOCAL_WORLD_SIZE', 1)
+        self.number = _environment.number('CPPRUN_ROUND', 0)
+        self.restart_count = _environment.number('TORCHELASTIC_RESTART_COUNT', 0)
+        self.rank = _environment.number('RANK', 0)
+        self.local_rank = _environment.number('LOCAL_RANK', 0)
+        self.world_size = _environment.number('WORLD_SIZE', 1)
+        self.local_world_size = _environment.number('LOCAL_WORLD_SIZE', 1)
         # False: this process has been in an earlier round, and the objects outside of the function
         # are what they were.
         self.is_first = calls == 0
@@ -109,7 +109,7 @@ class Round:
     def _wait_for_store(self):
         """Until the round's rank 0 listens. torch tries to connect for its whole timeout, and
         nothing wakes it there. After STORE_TAKES its own error says what is missing."""
-        address = os.environ.get('MASTER_ADDR', ''), _number('MASTER_PORT', 0)
+        address = os.environ.get('MASTER_ADDR', ''), _environment.number('MASTER_PORT', 0)
         end = time.monotonic() + STORE_TAKES
         while time.monotonic() < end:
             self.check()
@@ -310,10 +310,6 @@ def _call_into(function, outcome):
         outcome.put((function(), None))
     except BaseException as error:  # a SystemExit of the check is a failure of it
         outcome.put((None, error))
-
-
-def _number(name, default):
-    return int(os.environ.get(name, default))
 
 
 class Runner:

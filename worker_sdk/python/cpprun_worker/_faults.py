@@ -7,6 +7,8 @@ import signal
 import sys
 import time
 
+from . import _environment
+
 KINDS = ('kill', 'stop', 'exit', 'throw', 'slow', 'ask', 'tell')
 NUMBERS = ('rank', 'node', 'step', 'epoch', 'attempt', 'round', 'fault')
 PHASES = ('starting', 'training', 'saving')
@@ -107,10 +109,10 @@ class Plan:
         if not self._faults:
             return
         place = {
-            'rank': int(os.environ.get('RANK', 0)),
-            'node': int(os.environ.get('GROUP_RANK', 0)),
-            'attempt': int(os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)),
-            'round': int(os.environ.get('CPPRUN_ROUND', 0)),
+            'rank': _environment.number('RANK', 0),
+            'node': _environment.number('GROUP_RANK', 0),
+            'attempt': _environment.number('TORCHELASTIC_RESTART_COUNT', 0),
+            'round': _environment.number('CPPRUN_ROUND', 0),
             'epoch': epoch,
             'step': step,
         }

@@ -3,12 +3,13 @@ process outlives its Snapshots: each round makes its own. C++ counterpart:
 worker_sdk/cpprun/snapshot/job_history.hpp.
 """
 
-import os
 import time
+
+from . import _environment
 
 
 def _restarts():
-    return int(os.environ.get('TORCHELASTIC_RESTART_COUNT', 0))
+    return _environment.number('TORCHELASTIC_RESTART_COUNT', 0)
 
 
 class JobHistory:
@@ -37,8 +38,9 @@ class JobHistory:
 
     def resume(self, owner, seconds):
         """The job continues from a snapshot, taken after so many seconds of training."""
-        self.rollbacks += _restarts() - self._classified
-        self._classified = _restarts()
+        restarts = _restarts()
+        self.rollbacks += restarts - self._classified
+        self._classified = restarts
         self._set_seconds(seconds)
         self._saved_at[owner] = seconds
 

@@ -16,7 +16,7 @@ from torch.utils.data import Sampler
 
 import cpprun_worker
 
-from ._snapshot.ranks import number_of_environment
+from . import _environment
 
 _POSITIVE = range(1, 2**63)
 
@@ -178,4 +178,4 @@ class DistributedSampler(Sampler):
 def _own_replica():
     if dist.is_available() and dist.is_initialized():
         return dist.get_world_size(), dist.get_rank()
-    return number_of_environment('WORLD_SIZE', 1), number_of_environment('RANK', 0)
+    return _environment.number('WORLD_SIZE', 1), _environment.number('RANK', 0)

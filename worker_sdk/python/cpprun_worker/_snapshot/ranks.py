@@ -10,19 +10,14 @@ from typing import NamedTuple
 import torch
 import torch.distributed as dist
 
+from cpprun_worker import _environment
+
 from . import files
 from .files import OutputFile, SnapshotFileError
 
 # A rank waits this long for the shards of the others; then it gives this snapshot up.
 SHARDS_TIMEOUT = datetime.timedelta(seconds=600)
 NO_MARKER = 'none'
-
-
-def number_of_environment(name, default):
-    try:
-        return int(os.environ.get(name, default))
-    except ValueError:
-        raise ValueError(f'{name} is {os.environ[name]!r}, which is no number') from None
 
 
 class Ranks:
@@ -34,7 +29,7 @@ class Ranks:
         self._training = self._writing = None
         if dist.is_available() and dist.is_initialized():
             self.rank, self.world = dist.get_rank(), dist.get_world_size()
-        elif number_of_environment('WORLD_SIZE', 1) > 1:
+        elif _environment.number('WORLD_SIZE', 1) > 1:
             raise RuntimeError(
                 'a Snapshot was made before the process group: call init_process_group() first'
             )
@@ -42,8 +37,8 @@ class Ranks:
             self._training, self._writing = (
                 dist.new_group(backend='gloo', timeout=SHARDS_TIMEOUT) for _ in range(2)
             )
-        self.local_rank = number_of_environment('LOCAL_RANK', 0)
-        self.local_world = number_of_environment('LOCAL_WORLD_SIZE', 1)
+        self.local_rank = _environment.number('LOCAL_RANK', 0)
+        self.local_world = _environment.number('LOCAL_WORLD_SIZE', 1)
         self.first_of_node = self.rank - self.local_rank
         self.is_first = self.rank == 0
 

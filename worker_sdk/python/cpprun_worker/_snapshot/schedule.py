@@ -77,10 +77,10 @@ class Schedule:
         interval = interval_of(every)
         if step < self._next_poll:
             return False
-        if interval is None:
-            between = (self._history.seconds() + _UNSEEN) / (self._history.rollbacks + 1)
-            interval = max(best_interval(pause, between), 2 * writing)
         now = self._history.seconds()
+        if interval is None:
+            between = (now + _UNSEEN) / (self._history.rollbacks + 1)
+            interval = max(best_interval(pause, between), 2 * writing)
         is_time = now - self._history.saved_at(self._owner) >= interval
         next_poll = self._clock.step_after(step, now, min(1.0, interval / 10))
         told = self._ranks.from_first((is_time, next_poll))

@@ -14,13 +14,13 @@ from typing import Any, Callable, NamedTuple
 import torch
 
 import cpprun_worker
+from cpprun_worker import _environment
 
 from . import commit, files, manifest
 from .archive import Plan, crc32, crc32_combine
 from .background import BackgroundThread, in_background
 from .files import OutputFile
 from .memory import Staged, label_of
-from .ranks import number_of_environment
 
 
 class _Outcome(NamedTuple):
@@ -106,7 +106,7 @@ class Writer:
         staged = Staged(capture(), group, self._ranks.rank)
         why = ''
         try:
-            round_number = number_of_environment('CPPRUN_ROUND', 0)
+            round_number = _environment.number('CPPRUN_ROUND', 0)
             self._memory.stage(staged, label_of(step, self._ranks, round_number))
         except (OSError, MemoryError, RuntimeError) as error:
             why = f'no memory for it: {error}'
@@ -310,7 +310,7 @@ class _FolderWriting:
             'epoch': self._staged.epoch,
             'world_size': self._ranks.world,
             'run_id': os.environ.get('TORCHELASTIC_RUN_ID', ''),
-            'round': number_of_environment('CPPRUN_ROUND', 0),
+            'round': _environment.number('CPPRUN_ROUND', 0),
             'torch': torch.__version__,
             'cpprun': '',
             'saved_at': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
