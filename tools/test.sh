@@ -461,7 +461,7 @@ stage_tsan() {
   return "$status"
 }
 
-# The SDK's tests with the newest torch on PyPI, for C++ and Python ranks.
+# The SDK's tests with the newest torch on PyPI, for C++ and Python ranks, and in-process restart.
 stage_newest() {
   tools/deps.sh --newest
   local venv=$PWD/build/venv-newest folder
@@ -469,6 +469,8 @@ stage_newest() {
     'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
   cmake --preset newest -DLIBTORCH="$folder" >/dev/null
   TORCH_PYTHON=$venv/bin/python sdk_all newest
+  CPPRUN_BIN=$PWD/build/newest/bin TORCH_PYTHON=$venv/bin/python run_pytest newest-elastic \
+    tests/integration/test_elastic*.py tests/integration/test_reconfigure.py -n "$slots"
 }
 
 # Each target starts from its corpus in the tree and adds new inputs to build/corpus.

@@ -92,8 +92,11 @@ class Round:
             raise RegroupError('another worker has failed')
 
     def init_process_group(self, backend=None, **options):
-        """torch.distributed.init_process_group() with the ranks of this round."""
+        """torch.distributed.init_process_group() with the ranks of this round. From torch 2.15 on,
+        a process that stays keeps its group over Gloo, which gets the members of this round."""
         import torch.distributed as dist
+
+        from . import _reconfigure
 
         self.check()  # the round may have ended before it began
         sockets = self._runner.sockets
@@ -103,7 +106,10 @@ class Round:
             if self.rank > 0 and not {'store', 'init_method'} & options.keys():
                 self._wait_for_store()
         with sockets.appearing_of_store():
-            dist.init_process_group(backend, **options)
+            if self._runner.can_regroup and _reconfigure.is_possible(backend, options):
+                self._runner.default_group().init(backend, options, self)
+            else:
+                dist.init_process_group(backend, **options)
         self._runner.guard.watch(self)
 
     def _wait_for_store(self):
@@ -326,6 +332,14 @@ class Runner:
         self._calls = 0
         self._hook = sys.excepthook  # each process group wraps it once more
         self._link = _Link.open(self.sockets)
+        self._default_group = None
+
+    def default_group(self):
+        from . import _reconfigure
+
+        if self._default_group is None:
+            self._default_group = _reconfigure.DefaultGroup(self.sockets)
+        return self._default_group
 
     @property
     def can_regroup(self):
@@ -366,11 +380,26 @@ class Runner:
     def next_round(self):
         """Leaves the round, and enters the next one."""
         self.guard.forget()
-        _leave_groups()
+        self._leave_groups()
         sys.excepthook = self._hook
         self._terms.check_health()
         self._link.next_round(self.completed)
         self._calls += 1
+
+    def _leave_groups(self):
+        """Ends the process groups, except the one that the next round may use, and the saves of the
+        round, which need them."""
+        if self._default_group is not None:
+            self._default_group.leave()
+        dist = sys.modules.get('torch.distributed')
+        if dist is not None and dist.is_available():
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            # Groups are named by their number, which counts those too that could not be made.
+            dist.distributed_c10d._world.group_count = 0
+        background = sys.modules.get('cpprun_worker._snapshot.background')
+        if background is not None:
+            background.wait_for_all()
 
     def close(self):
         self.guard.forget()
@@ -382,19 +411,6 @@ def _report(error):
     text = ' '.join(f'{type(error).__name__}: {error}'.split())
     rank = os.environ.get('RANK', '0')
     sys.stderr.write(f'cpprun: rank {rank} stays, and leaves its round by {text[:200]}\n')
-
-
-def _leave_groups():
-    """Ends the process groups, and the saves of the round, which need them."""
-    dist = sys.modules.get('torch.distributed')
-    if dist is not None and dist.is_available():
-        if dist.is_initialized():
-            dist.destroy_process_group()
-        # Groups are named by their number, which counts those too that could not be made.
-        dist.distributed_c10d._world.group_count = 0
-    background = sys.modules.get('cpprun_worker._snapshot.background')
-    if background is not None:
-        background.wait_for_all()
 
 
 class _Link:

@@ -40,11 +40,14 @@ class GroupSockets:
 
         @functools.wraps(make)
         def follow(*args, **options):
-            with self.appearing(self._of_groups):
+            with self.appearing_of_groups():
                 return make(*args, **options)
 
         follow.followed = make
         c10d._new_process_group_helper = follow
+
+    def appearing_of_groups(self):
+        return self.appearing(self._of_groups)
 
     def appearing_of_store(self):
         """While init_process_group() runs. Its connection to the store is shut down only while a
