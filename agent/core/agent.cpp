@@ -93,6 +93,7 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
   worker_lease_.on_disconnected();
   resume_wait_.end();
   if (state_ == State::Ended) return;
+  if (is_dismissed_) effects.push_back(Disconnect{false});
   if (job_result_) return finish_job(effects);
   // A disconnect does not restart a running join timeout. If it did, a peer that accepts and hangs
   // up would keep the agent waiting for ever.

@@ -203,7 +203,8 @@ class Agent {
   void on(Instant now, const control::Stop& message, Effects& effects);
   void on(Instant now, const control::JobResult& message, Effects& effects);
   void on(Instant, const control::Bye&, Effects& effects) {
-    if (job_result_) finish_job(effects);
+    is_dismissed_ = job_result_.has_value();
+    if (is_dismissed_) finish_job(effects);
   }
   void on(Instant now, const control::FaultPermit& message, Effects& effects);
   void on(Instant now, const control::ShutdownRequest& message, Effects& effects);
@@ -293,7 +294,10 @@ class Agent {
   Files files_ = Files::None;          // of assignment_
   bool fell_back_ = false;             // the workers could not load the round's snapshot
   bool is_drained_ = false;            // a request, here or at another node, stops this round
-  bool is_finishing_ = false;          // the job is over; the agent ends when the workers are gone
+  // Bye was received. If the connection breaks while workers still end, a new one would lead to the
+  // next job of that name, of which this node is no member.
+  bool is_dismissed_ = false;
+  bool is_finishing_ = false;  // the job is over; the agent ends when the workers are gone
   bool lease_killed_ = false;  // the workers of this round got SIGKILL at the end of the lease
   bool ignores_connection_ = false;  // the coordinator on this connection has an older term (R13)
   bool has_warned_ = false;  // logged the older term; reset by a coordinator with a current one

@@ -58,6 +58,7 @@ class Bench:
         self.parts = (helpers / 'bench_parts').resolve()
         self.ctl = ctl
         self.torch_python = torch_python
+        self.older_ctl = None  # its store takes the place of torch's
         self.folder = pathlib.Path(folder)
         self.rows = Rows()
         self.growth = Growth()

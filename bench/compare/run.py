@@ -4,6 +4,7 @@
     bench/compare/run.py                          # all suites; tables to stdout
     bench/compare/run.py --only start,store --runs 3
     bench/compare/run.py --quick                  # checks that everything works
+    bench/compare/run.py --before FOLDER          # beside an older build, not beside torch
     bench/compare/run.py --json run.json --plot run.svg --growth growth.svg
 
 The programs take turns, so that other load on the machine affects all of them; figures are medians.
@@ -71,6 +72,7 @@ def parse():
     parser.add_argument('--bin', type=pathlib.Path, default=os.environ.get('CPPRUN_BIN', built))
     parser.add_argument('--helpers', type=pathlib.Path, help='folder of compare_*, if not --bin')
     parser.add_argument('--torchrun', help='default: the one on PATH, or in .venv; "" for none')
+    parser.add_argument('--before', type=pathlib.Path, help='an older build, in place of torch')
     parser.add_argument('--json', type=pathlib.Path, help='also write samples and medians there')
     parser.add_argument('--plot', type=pathlib.Path, help='also draw an SVG picture there')
     parser.add_argument('--growth', type=pathlib.Path, help='suite scale: its SVG picture')
@@ -103,14 +105,18 @@ def size_of(options):
 def make_bench(options, folder):
     launchers = {OURS: [str(options.bin.resolve() / 'cpprun')]}
     python = None
-    if torchrun := find_torchrun(options):
+    if options.before:
+        launchers[THEIRS] = [str(options.before.resolve() / 'cpprun')]
+    elif torchrun := find_torchrun(options):
         launchers[THEIRS] = [torchrun]
         beside = str(pathlib.Path(torchrun).with_name('python'))
         python = os.environ.get('TORCH_PYTHON', beside)
     ctl = options.bin.resolve() / 'cpprunctl'
     helpers = options.helpers or options.bin
     bench = Bench(size_of(options), launchers, helpers, ctl, python, folder)
-    for program in (launchers[OURS][0], ctl, bench.worker, bench.load, bench.pong, bench.parts):
+    if options.before:
+        bench.older_ctl = options.before.resolve() / 'cpprunctl'
+    for program in (*(words[0] for words in launchers.values()), ctl, bench.worker, bench.load, bench.pong, bench.parts):
         if not pathlib.Path(program).exists():
             sys.exit(f'{program} is not built; the head of {__file__} says how')
     return bench
@@ -131,6 +137,8 @@ def versions(bench):
     if bench.torch_python:  # beside torchrun, or from TORCH_PYTHON
         code = "import importlib.metadata as m; print('torch', m.version('torch'))"
         found.append(said_by([bench.torch_python, '-c', code]))
+    if bench.older_ctl:
+        found.append('in the place of torch an older build: ' + said_by([bench.older_ctl, '--version']))
     return ', '.join(found)
 
 

@@ -70,3 +70,13 @@ def test_unknown_suite_is_named():
     done = compare('--only', 'start,nonsense')
     assert done.returncode == 2
     assert 'nonsense' in done.stderr
+
+
+def test_older_build_takes_the_place_of_torch(tmp_path):
+    written = tmp_path / 'run.json'
+    older = ('--before', BIN, '--only', 'start,store', '--json', written)
+    done = compare('--quick', *older)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(written.read_text())['rows']
+    assert all({'cpprun', 'torchrun'} <= row['samples'].keys() for row in rows)
+    assert 'in the place of torch an older build: cpprun' in done.stdout

@@ -184,6 +184,7 @@ void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorM
   } else if (std::holds_alternative<control::Bye>(message)) {
     on_bye(job, *led, to);
   } else if (const auto* records = std::get_if<control::HostRecords>(&message)) {
+    note_exclusions(job, led->hosts());  // an operator may end them before the next round
     on_host_records(*records);
   }
 }

@@ -341,7 +341,7 @@ void Node::carry_out(const agent::RunNodeCheck&) {
 void Node::carry_out(const agent::StartWorkers& effect) {
   context_.checks.on_start(id().incarnation, effect.assignment, term_);
   context_.checks.require(may_start(), "S1: an agent starts workers beside old ones");
-  has_survivors_ = false;
+  had_survivors_ = std::exchange(has_survivors_, false);
   assignment_ = effect.assignment;
   context_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(assignment_->round.value)
                                                    << 32);
@@ -496,11 +496,10 @@ void Node::on_stuck_time() {
   const bool is_any_killed = std::ranges::any_of(
       workers_, [](const Worker& w) { return w.is_alive && !w.is_asked && !w.is_released; });
   if (!is_due || !is_any_killed || !is_running()) return;
-  const bool may_have_survivors =
-      std::ranges::any_of(workers_, [](const Worker& w) { return w.releases_in > Duration{}; });
+  const bool may_regroup = is_any_able_to_regroup();
   trace("SIGKILL has not ended its workers");
   run_core([this](Instant, agent::Effects& e) { core_.on_stuck("a worker of " + label(), e); });
-  context_.checks.require(may_have_survivors || !is_running(),
+  context_.checks.require(may_regroup || !is_running(),
                           "stuck: " + label() + " waits for a worker that SIGKILL does not end");
   killed_at_ = context_.event_queue.now();
   if (is_running()) watch_killed();

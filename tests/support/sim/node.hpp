@@ -205,6 +205,13 @@ class Node final : public Program {
     return std::ranges::all_of(workers_,
                                [](const Worker& w) { return !w.is_alive || w.is_released; });
   }
+  // As the agent sees it: a worker that has stayed counts, although the next round draws anew what
+  // it can.
+  bool is_any_able_to_regroup() const {
+    return had_survivors_ || std::ranges::any_of(workers_, [](const Worker& w) {
+             return w.releases_in > Duration{};
+           });
+  }
   // ", 2 of them from the round before"; "" if none is
   std::string kept_text() const {
     const auto kept = std::ranges::count_if(workers_, [](const Worker& w) { return w.is_alive; });
@@ -286,6 +293,7 @@ class Node final : public Program {
   int64_t fetches_ = 0;         // only the newest counts
   int64_t starts_ = 0;          // of workers
   bool has_survivors_ = false;  // on_workers_released() was called since
+  bool had_survivors_ = false;  // when this round's workers started
   std::string check_result_;
   Instant disk_is_full_until_;
   std::vector<control::SnapshotName> snapshots_;  // on its disk, newest first

@@ -312,6 +312,22 @@ TEST_F(Agent, R9_TheSameWithABrokenConnection) {
   expect_finish(How::Failure);
 }
 
+// The next job may run at the same endpoint already, and this node is no member of it.
+TEST_F(Agent, ReconnectsNoMoreAfterBye) {
+  runs();
+  is_stopped(1);
+  has_job_result(false);
+  disconnects();
+  EXPECT_FALSE(disconnect) << "other nodes may need to learn the outcome from this one";
+  connects();
+  bye();
+  disconnects();
+  EXPECT_TRUE(disconnect);
+  expect_no_finish();
+  all_quiet();
+  expect_finish(How::Failure);
+}
+
 TEST_F(Agent, ASpareEndsWithTheOutcome) {
   is_in_touch();
   waits(true);
