@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import pickle
 from typing import NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from .files import OutputFile, SnapshotFileError
 # A rank waits this long for the shards of the others; then it gives this snapshot up.
 SHARDS_TIMEOUT = datetime.timedelta(seconds=600)
 NO_MARKER = 'none'
+_ROW = 256  # bytes of a rank in a gather of short values, 8 of them for the length
 
 
 class Ranks:
@@ -86,12 +88,28 @@ class Ranks:
         dist.all_reduce(found, dist.ReduceOp.MAX, group=self._training)
         return found.tolist()
 
-    def from_first(self, value):
-        return self.gather(value if self.is_first else None)[0]
+    def numbers_of_first(self, numbers):
+        """Rank 0's integers. All ranks give as many."""
+        if self.world == 1:
+            return list(numbers)
+        found = torch.tensor(numbers, dtype=torch.int64)
+        dist.broadcast(found, 0, group=self._training)
+        return found.tolist()
 
     def _gather(self, value, group):
+        """One collective for short values, as nearly all are; all_gather_object() makes two."""
         if self.world == 1:
             return [value]
+        packed = pickle.dumps(value)
+        own = (len(packed).to_bytes(8, 'little') + packed[: _ROW - 8]).ljust(_ROW, b'\0')
+        rows = torch.empty(self.world, _ROW, dtype=torch.uint8)
+        dist.all_gather(
+            list(rows.unbind()), torch.frombuffer(bytearray(own), dtype=torch.uint8), group=group
+        )
+        found = [bytes(row) for row in rows.tolist()]
+        lengths = [int.from_bytes(row[:8], 'little') for row in found]
+        if max(lengths) <= _ROW - 8:
+            return [pickle.loads(row[8 : 8 + n]) for row, n in zip(found, lengths, strict=True)]
         gathered = [None] * self.world
         dist.all_gather_object(gathered, value, group=group)
         return gathered

@@ -58,7 +58,7 @@ class Schedule:
         self._history = _job_history.of_process()
         self._history.saved_at(owner)  # from now on
         self._saved_step = -1
-        self._next_poll = 0
+        self._next_poll = None
         self._clock = StepClock()
 
     def resume(self, step, seconds):
@@ -75,6 +75,8 @@ class Schedule:
         if isinstance(every, int):
             return step > 0 and step % every == 0 and step != self._saved_step
         interval = interval_of(every)
+        if self._next_poll is None:  # how long a step takes is known after the next one
+            self._next_poll = self._clock.step_after(step, self._history.seconds(), 0)
         if step < self._next_poll:
             return False
         now = self._history.seconds()
@@ -83,6 +85,5 @@ class Schedule:
             interval = max(best_interval(pause, between), 2 * writing)
         is_time = now - self._history.saved_at(self._owner) >= interval
         next_poll = self._clock.step_after(step, now, min(1.0, interval / 10))
-        told = self._ranks.from_first((is_time, next_poll))
-        is_time, self._next_poll = told
-        return is_time and step != self._saved_step
+        is_time, self._next_poll = self._ranks.numbers_of_first((int(is_time), next_poll))
+        return bool(is_time) and step != self._saved_step
