@@ -116,7 +116,8 @@ def make_bench(options, folder):
     bench = Bench(size_of(options), launchers, helpers, ctl, python, folder)
     if options.before:
         bench.older_ctl = options.before.resolve() / 'cpprunctl'
-    for program in (*(words[0] for words in launchers.values()), ctl, bench.worker, bench.load, bench.pong, bench.parts):
+    commands = (words[0] for words in launchers.values())
+    for program in (*commands, ctl, bench.worker, bench.load, bench.pong, bench.parts):
         if not pathlib.Path(program).exists():
             sys.exit(f'{program} is not built; the head of {__file__} says how')
     return bench
@@ -138,7 +139,8 @@ def versions(bench):
         code = "import importlib.metadata as m; print('torch', m.version('torch'))"
         found.append(said_by([bench.torch_python, '-c', code]))
     if bench.older_ctl:
-        found.append('in the place of torch an older build: ' + said_by([bench.older_ctl, '--version']))
+        older = said_by([bench.older_ctl, '--version'])
+        found.append(f'in the place of torch an older build: {older}')
     return ', '.join(found)
 
 
