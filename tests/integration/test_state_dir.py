@@ -1,6 +1,7 @@
 """--state-dir: what a job that is submitted again goes on from, and folders that are of no use."""
 
 import json
+import os
 import re
 import signal
 import urllib.request
@@ -9,7 +10,7 @@ import pytest
 from conftest import free_port, has_own_mounts, poll
 from test_goodput import TRAIN, ctl, goodputs, line_of
 
-RUN_ID = 'again'
+RUN_ID = f'{os.getpid()}-again'  # cpprunctl finds the jobs of other tests on this machine too
 
 
 class Submissions:
@@ -83,7 +84,8 @@ def test_goodput_goes_on_over_three_submissions(jobs, again):
     jobs.mark('trained')
     running = ctl(jobs, 'goodput', RUN_ID)
     assert 'THIS SUBMISSION' in running and ' in 2 submissions; lost: ' in running
-    poll(lambda: 'cpprun_job_submissions{run_id="again"} 2\n' in again.page('metrics'), 100)
+    count = f'cpprun_job_submissions{{run_id="{RUN_ID}"}} 2\n'
+    poll(lambda: count in again.page('metrics'), 100)
     shown = json.loads(again.page('status'))['jobs'][RUN_ID]['goodput']
     assert shown['submissions'] == 2 and shown['spent_s']['training'] > 0.8 * 19 * 0.05
     assert ' in 2 submissions; ' in ctl(jobs, 'status', RUN_ID)
@@ -178,7 +180,7 @@ while True:
     jobs.mark('trained')
     first.send(signal.SIGTERM)
     first.done()
-    kept = json.loads((again.state / 'again.hang-times.json').read_text())
+    kept = json.loads((again.state / f'{RUN_ID}.hang-times.json').read_text())
     assert kept['sections_ns']['validation'] >= 1.5e9
     hangs = """
 w.heartbeat(1)
