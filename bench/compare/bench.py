@@ -49,20 +49,22 @@ QUICK = Size(
 
 
 class Bench:
-    def __init__(self, size, launchers, helpers, ctl, torch_python, folder):
+    def __init__(self, size, launchers, helpers, torch_python, folder):
         self.size = size
         self.launchers = launchers  # name -> command
         self.worker, self.pong, self.load = (
             (helpers / f'compare_{name}').resolve() for name in ('worker', 'pong', 'load')
         )
         self.parts = (helpers / 'bench_parts').resolve()
-        self.ctl = ctl
         self.torch_python = torch_python
-        self.older_ctl = None  # its store takes the place of torch's
         self.folder = pathlib.Path(folder)
         self.rows = Rows()
         self.growth = Growth()
         self.turns = itertools.count()
+
+    def ctl(self, subject):
+        """The cpprunctl of a build of cpprun."""
+        return pathlib.Path(self.launchers[subject][0]).with_name('cpprunctl')
 
     def subjects(self, *more):
         """Names of all launchers and `more`, with the order reversed in every other round."""

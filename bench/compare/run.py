@@ -71,8 +71,9 @@ def parse():
     parser.add_argument('--lines', type=int, help='suite output: how many each rank prints')
     parser.add_argument('--bin', type=pathlib.Path, default=os.environ.get('CPPRUN_BIN', built))
     parser.add_argument('--helpers', type=pathlib.Path, help='folder of compare_*, if not --bin')
-    parser.add_argument('--torchrun', help='default: the one on PATH, or in .venv; "" for none')
-    parser.add_argument('--before', type=pathlib.Path, help='an older build, in place of torch')
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument('--torchrun', help='default: the one on PATH, or in .venv; "" for none')
+    other.add_argument('--before', type=pathlib.Path, help='an older build, in place of torch')
     parser.add_argument('--json', type=pathlib.Path, help='also write samples and medians there')
     parser.add_argument('--plot', type=pathlib.Path, help='also draw an SVG picture there')
     parser.add_argument('--growth', type=pathlib.Path, help='suite scale: its SVG picture')
@@ -111,13 +112,11 @@ def make_bench(options, folder):
         launchers[THEIRS] = [torchrun]
         beside = str(pathlib.Path(torchrun).with_name('python'))
         python = os.environ.get('TORCH_PYTHON', beside)
-    ctl = options.bin.resolve() / 'cpprunctl'
     helpers = options.helpers or options.bin
-    bench = Bench(size_of(options), launchers, helpers, ctl, python, folder)
-    if options.before:
-        bench.older_ctl = options.before.resolve() / 'cpprunctl'
-    commands = (words[0] for words in launchers.values())
-    for program in (*commands, ctl, bench.worker, bench.load, bench.pong, bench.parts):
+    bench = Bench(size_of(options), launchers, helpers, python, folder)
+    builds = [OURS, THEIRS] if options.before else [OURS]
+    programs = [name for build in builds for name in (launchers[build][0], bench.ctl(build))]
+    for program in (*programs, bench.worker, bench.load, bench.pong, bench.parts):
         if not pathlib.Path(program).exists():
             sys.exit(f'{program} is not built; the head of {__file__} says how')
     return bench
@@ -138,8 +137,8 @@ def versions(bench):
     if bench.torch_python:  # beside torchrun, or from TORCH_PYTHON
         code = "import importlib.metadata as m; print('torch', m.version('torch'))"
         found.append(said_by([bench.torch_python, '-c', code]))
-    if bench.older_ctl:
-        older = said_by([bench.older_ctl, '--version'])
+    elif THEIRS in bench.launchers:
+        older = said_by([*bench.launchers[THEIRS], '--version'])
         found.append(f'in the place of torch an older build: {older}')
     return ', '.join(found)
 

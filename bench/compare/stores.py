@@ -31,22 +31,17 @@ SHAPES = {(16, 1): (BASIC, 1.3), (16, 16): (PIPELINED, 2.0), (1024, 1): (PIPELIN
 FIELDS = {'server_cpu': 'server CPU per operation', 'p50': 'p50', 'p99': 'p99'}
 
 
-def serve(ctl, port):
-    return [str(ctl), 'serve', '--listen', f'127.0.0.1:{port}']
-
-
 class Server:
     """A store under test, until stop()."""
 
     def __init__(self, bench, subject, resolver):
         self.port = machine.free_port()
-        command = {
-            FLOOR: [str(bench.pong), str(self.port)],
-            OURS: serve(bench.ctl, self.port),
-            THEIRS: [bench.torch_python, str(HERE / 'torch_store.py'), str(self.port)],
-        }[subject]
-        if subject == THEIRS and bench.older_ctl:
-            command = serve(bench.older_ctl, self.port)
+        if subject == FLOOR:
+            command = [str(bench.pong), str(self.port)]
+        elif subject == THEIRS and bench.torch_python:
+            command = [bench.torch_python, str(HERE / 'torch_store.py'), str(self.port)]
+        else:  # this build, or an older one
+            command = [str(bench.ctl(subject)), 'serve', '--listen', f'127.0.0.1:{self.port}']
         self.process = subprocess.Popen(
             [*seeing(resolver, bench.folder), *command],
             stdin=subprocess.DEVNULL,
@@ -136,7 +131,7 @@ def loaded(bench, server, operation, connections, depth):
 
 
 def names(bench):
-    return [OURS, *([THEIRS] if bench.torch_python or bench.older_ctl else [])]
+    return [name for name in (OURS, THEIRS) if name in bench.launchers]
 
 
 def store(bench):

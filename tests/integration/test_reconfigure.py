@@ -7,8 +7,8 @@ import re
 import subprocess
 
 import pytest
-from elastic_jobs import at_step, processes, replaced
-from launches import ROOT, free_port, kill
+from elastic_jobs import kill_again_and_again
+from launches import ROOT, free_port
 from torch_python import PYTHON
 
 WORKER = ROOT / 'tests' / 'support' / 'reconfigure_worker.py'
@@ -19,7 +19,6 @@ needs_reconfigure = pytest.mark.skipif(
     HAS_RECONFIGURE.returncode != 0, reason=f'the torch of {PYTHON} is older than 2.15'
 )
 
-
 ALL_NEW = [('0', 'new'), ('1', 'new'), ('2', 'new')]
 
 
@@ -29,16 +28,9 @@ def train(jobs, *words, rendezvous=('--standalone',)):
     return jobs.cpprun(*rendezvous, *fixed, WORKER, *words, env=own)
 
 
-def kill_two(job, victim, last):
+def kill_two(job, *ranks):
     """The process of rank 0 has the store."""
-    first = processes(job, 1, 3)
-    at_step(job, 5)
-    kill(first[victim])
-    second = processes(job, 2, 3)
-    at_step(job, 12, round=2)
-    kill(second[last])
-    third = processes(job, 3, 3)
-    assert (replaced(first, second), replaced(second, third)) == ({victim}, {last}), job.output
+    kill_again_and_again(job, ranks, n=3)
     assert job.done() == 0, job.output
     assert re.findall(r'sum (\d+)$', job.output, re.MULTILINE) == ['3'] * 3
 

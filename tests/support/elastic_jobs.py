@@ -44,13 +44,13 @@ def beginnings(job):
     return [int(step) for step in re.findall(r'from (\d+)$', job.output, re.MULTILINE)]
 
 
-def kill_again_and_again(job):
-    """Kills one rank in each of three rounds; only that rank is replaced."""
-    now = processes(job, 1)
-    for number, rank in enumerate((3, 0, 3), start=1):
+def kill_again_and_again(job, ranks=(3, 0, 3), n=4):
+    """Kills one of n ranks in each of some rounds; only that rank is replaced."""
+    now = processes(job, 1, n)
+    for number, rank in enumerate(ranks, start=1):
         at_step(job, 6 * number, round=number)
         kill(now[rank])
-        before, now = now, processes(job, number + 1)
+        before, now = now, processes(job, number + 1, n)
         assert replaced(before, now) == {rank}, job.output
 
 

@@ -106,7 +106,8 @@ class Round:
             if self.rank > 0 and not {'store', 'init_method'} & options.keys():
                 self._wait_for_store()
         with sockets.appearing_of_store():
-            if self._runner.can_regroup and _reconfigure.is_possible(backend, options):
+            is_free = self._runner.can_regroup and not dist.is_initialized()
+            if is_free and _reconfigure.is_possible(backend, options):
                 self._runner.default_group().init(backend, options, self)
             else:
                 dist.init_process_group(backend, **options)

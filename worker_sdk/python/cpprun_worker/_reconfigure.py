@@ -62,9 +62,7 @@ class DefaultGroup:
         self._round = None
 
     def init(self, backend, options, this_round):
-        """dist.init_process_group() with the ranks of the round."""
-        if dist.is_initialized():
-            return dist.init_process_group(backend, **options)  # which raises torch's error
+        """dist.init_process_group() with the ranks of the round. There is no default group."""
         self._number = self._number + 1 if self._round == this_round.number else 0
         self._round = this_round.number
         self._connect(backend, options, this_round)
@@ -81,11 +79,10 @@ class DefaultGroup:
                 **options,
             )
             if not c10d._supports_reconfigure():
-                return None  # the group is ready: its backend has ignored the flag
+                return  # the group is ready: its backend has ignored the flag
         group = c10d._get_default_group()
         self._reconfigure(group, options, this_round)
         self._group, self._arguments = group, (backend, options)
-        return None
 
     def _connect(self, backend, options, this_round):
         timeout = options.get('timeout') or c10d._get_default_timeout(c10d.Backend(backend))
@@ -118,7 +115,8 @@ class DefaultGroup:
         self._store.current = None
         group = c10d.GroupMember.WORLD
         if group is None or group is not self._group:
-            return self.drop()
+            self.drop()
+            return
         world = c10d._world
         for other in list(world.pg_map):
             if other is not group:
@@ -132,7 +130,6 @@ class DefaultGroup:
         )
         c10d._cleanup_process_group_global_state(group)
         c10d._update_default_pg(None)
-        return None
 
     def drop(self):
         """The next init() makes a new group."""
