@@ -3,6 +3,7 @@
 
     bench/snapshot/python_snapshots.py             # prints Markdown; 1 GiB of state
     bench/snapshot/python_snapshots.py --mib 64    # checks that everything works
+    bench/snapshot/python_snapshots.py --kept      # only the steps that saves leave
     bench/snapshot/python_snapshots.py --resume    # only how long resuming takes
 
 The pause of a save stands beside one memcpy of the bytes that the rank saves, and beside
@@ -28,11 +29,12 @@ BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 TENSOR_MIB = 4
 SAVES = 7
-KEPT_RUNS, KEPT_S = 3, 8
+PERIODS, PERIOD_S = 6, 8  # with saves; the number of steps per second drifts by a tenth
 
 
 def launch(mode, folder, mib, python=PYTHON):
     """Runs one job of two ranks; returns all their JSON lines."""
+    os.sync()  # else the kernel writes what the last job has left
     command = [BIN / 'cpprun', '--standalone', '--nproc_per_node=2', '--max_restarts=1']
     command += ['--no-python', python, __file__, '--worker', mode, folder, '--mib', mib]
     done = subprocess.run(  # noqa: S603
@@ -142,24 +144,25 @@ class Worker:
         return time.monotonic() - start
 
     def kept(self):
-        """Steps in a fixed time: alternately without saves and with one every 2 s."""
+        """Steps in periods of a fixed time: alternately without saves and with one every 2 s."""
         left = self.torch.randn(700, 700)
         numbers = self.torch.zeros(1 << 16)
         self.state.maybe_save(0, every=10**6)
         time.sleep(5)
         step = 0
-        for _ in range(KEPT_RUNS):
-            for saves in (False, True):
-                self.dist.barrier()
-                count, until = 0, time.monotonic() + KEPT_S
-                while self.goes_on(until):
-                    left = (left @ left).clamp(-1, 1)
-                    self.dist.all_reduce(numbers)
-                    step, count = step + 1, count + 1
-                    if saves:
-                        self.state.maybe_save(step, every='2s')
-                self.state.wait()
-                self.say(saves=saves, steps=count)
+        for period in range(2 * PERIODS + 1):
+            self.dist.barrier()
+            first, saves, until = step, 0, time.monotonic() + PERIOD_S
+            while self.goes_on(until):
+                left = (left @ left).clamp(-1, 1)
+                self.dist.all_reduce(numbers)
+                step += 1
+                if period % 2:
+                    saves += self.state.maybe_save(step, every='2s')
+            if not self.state.wait():
+                sys.exit('a save has failed')
+            if self.dist.get_rank() == 0:
+                self.say(steps=step - first, saves=saves)
 
     def goes_on(self, until):
         """Rank 0's clock decides."""
@@ -197,7 +200,7 @@ def median(lines, key):
     return statistics.median(line[key] for line in lines)
 
 
-def report_saves(folder, mib):
+def report_pauses(folder, mib):
     per_gib = 1000 * 2 / (mib / 1024)
     lines = launch('pause', f'{folder}/pause', mib)
     keys = ('copy', 'ours', 'asking', 'async_save')
@@ -211,13 +214,20 @@ def report_saves(folder, mib):
     print(f'| pause | {pauses} | {dlrover} |')
     ratios = f'{ours / copy:.2f} (goal 1.3) | {asking / copy:.2f} | {other / copy:.2f}'
     print(f'| to memcpy | | {ratios} | |\n')
-    lines = launch('kept', f'{folder}/kept', mib)
-    plain, saving = (
-        sum(line['steps'] for line in lines if line['saves'] == saves) for saves in (False, True)
-    )
-    print(f'| steps in {KEPT_S * KEPT_RUNS} s | with a save every 2 s | kept |')
-    print('| ---: | ---: | ---: |')
-    print(f'| {plain // 2} | {saving // 2} | {saving / plain:.3f} (goal 0.95) |\n')
+
+
+def report_kept(periods):
+    """Each period with saves is compared with its two neighbours."""
+    steps = [period['steps'] for period in periods]
+    with_saves = range(1, len(steps), 2)
+    ratios = [2 * steps[i] / (steps[i - 1] + steps[i + 1]) for i in with_saves]
+    plain = statistics.mean(steps[::2]) / PERIOD_S
+    saving = statistics.mean(steps[1::2]) / PERIOD_S
+    saves = sum(periods[i]['saves'] for i in with_saves)
+    print('| steps per second | with a save every 2 s | kept, median | from, to | saves |')
+    print('| ---: | ---: | ---: | ---: | ---: |')
+    kept = f'{statistics.median(ratios):.3f} (goal 0.95) | {min(ratios):.3f}, {max(ratios):.3f}'
+    print(f'| {plain:.1f} | {saving:.1f} | {kept} | {saves} |\n')
 
 
 def report_resume(folder, mib):
@@ -235,6 +245,7 @@ def report_resume(folder, mib):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--mib', type=int, default=1024)
+    parser.add_argument('--kept', action='store_true', help='measures only steps beside saves')
     parser.add_argument('--resume', action='store_true', help='measures only resuming')
     modes = ['pause', 'kept', 'resume', 'dlrover']
     parser.add_argument('--worker', choices=modes, help=argparse.SUPPRESS)
@@ -245,9 +256,13 @@ def main():
         sys.stdout.flush()
         os._exit(0)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        if not options.resume:
-            report_saves(folder, options.mib)
-        report_resume(folder, options.mib)
+        everything = not (options.kept or options.resume)
+        if everything:
+            report_pauses(folder, options.mib)
+        if everything or options.kept:
+            report_kept(launch('kept', f'{folder}/kept', options.mib))
+        if everything or options.resume:
+            report_resume(folder, options.mib)
 
 
 if __name__ == '__main__':

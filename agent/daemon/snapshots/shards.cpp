@@ -85,6 +85,4 @@ Status ShardWriter::check() {
 
 void ShardWriter::complete() { slots_.complete(name_.label.step); }
 
-void Unmap::operator()(std::byte* at) const { ::munmap(at, bytes); }
-
 }  // namespace cpprun

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/process/channel/arenas.hpp"
+#include "common/machine/mapping.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
@@ -35,12 +36,6 @@ struct OpenShard {
 };
 // Error (Refused): a newer shard has replaced it.
 Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name);
-
-struct Unmap {
-  size_t bytes = 0;
-  void operator()(std::byte* at) const;
-};
-using Mapping = std::unique_ptr<std::byte, Unmap>;  // of an arena
 
 // Writes a shard into an arena. The shard becomes valid with complete(); until then the last
 // complete shard of the arena stays valid.

@@ -1,30 +1,95 @@
 #include "agent/process/channel/arena_checksums.hpp"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "common/limits/channel.hpp"
+#include "common/machine/mapping.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 
 namespace cpprun {
 namespace {
 
-Result<uint32_t> crc32_of(int memory, ArenaRange range, std::span<std::byte> block) {
+constexpr uint64_t kHugePage = 2 << 20;
+constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1; glibc 2.36 does not define it
+
+// Part of an arena, mapped to read.
+struct Window {
+  Mapping reserved;  // null: there is no window
+  std::span<const std::byte> bytes;
+};
+
+// A window whose pages are all huge. Null: the kernel cannot make them so, for example before Linux
+// 6.1. Reading small pages in blocks is faster than mapping them, which takes a page fault for each
+// few. `at`: a multiple of a huge page.
+Window map_huge_pages(int memory, uint64_t at, size_t bytes) {
+  // The kernel maps huge pages at multiples of their size only.
+  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const found = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, kNothing, -1, 0);
+  if (found == MAP_FAILED) return {};
+  Mapping reserved(static_cast<std::byte*>(found), Unmap{bytes + kHugePage});
+  const auto address = reinterpret_cast<uintptr_t>(found);
+  std::byte* const begin = reserved.get() + (kHugePage - address % kHugePage) % kHugePage;
+  constexpr int kFlags = MAP_SHARED | MAP_FIXED;
+  if (::mmap(begin, bytes, PROT_READ, kFlags, memory, static_cast<off_t>(at)) == MAP_FAILED ||
+      ::madvise(begin, bytes, kCollapse) != 0) {
+    return {};
+  }
+  return {std::move(reserved), {begin, bytes}};
+}
+
+using Bytes = std::span<const std::byte>;
+
+class ArenaReader {
+ public:
+  explicit ArenaReader(int memory) : memory_(memory), block_(limits::kChecksumBlock) {}
+
+  // The first bytes of the range, as many as are read at a time. Valid until the next call.
+  Result<Bytes> read(ArenaRange range) {
+    if (has_huge_pages_ && range.bytes >= kHugePage) {
+      const uint64_t begin = range.at / kHugePage * kHugePage;
+      const uint64_t end = (range.at + range.bytes + kHugePage - 1) / kHugePage * kHugePage;
+      window_ = {};
+      window_ = map_huge_pages(memory_, begin, std::min(end - begin, limits::kChecksumWindow));
+      const uint64_t before = range.at - begin;
+      if (window_.reserved)
+        return window_.bytes.subspan(before, std::min(range.bytes, window_.bytes.size() - before));
+      has_huge_pages_ = false;  // a failed attempt costs more than it can save
+    }
+    return read_block(range);
+  }
+
+ private:
+  Result<Bytes> read_block(ArenaRange range) {
+    const size_t most = std::min<uint64_t>(range.bytes, block_.size());
+    while (true) {
+      const ssize_t got = ::pread(memory_, block_.data(), most, static_cast<off_t>(range.at));
+      if (got > 0) return Bytes(block_).first(static_cast<size_t>(got));
+      if (got == 0 || errno != EINTR) return system_error("the memory can't be read", errno);
+    }
+  }
+
+  int memory_;
+  bool has_huge_pages_ = true;  // as far as is known
+  Window window_;
+  std::vector<std::byte> block_;
+};
+
+Result<uint32_t> crc32_of(ArenaReader& reader, ArenaRange range) {
   uint32_t crc = 0;
   while (range.bytes > 0) {
-    const size_t most = std::min<uint64_t>(range.bytes, block.size());
-    const ssize_t got = ::pread(memory, block.data(), most, static_cast<off_t>(range.at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return system_error("the memory can't be read", errno);
-    const auto size = static_cast<size_t>(got);
-    crc = archive::crc32(block.first(size), crc);
-    range.at += size;
-    range.bytes -= size;
+    const Result<Bytes> bytes = reader.read(range);
+    if (!bytes) return bytes.error();
+    crc = archive::crc32(*bytes, crc);
+    range.at += bytes->size();
+    range.bytes -= bytes->size();
   }
   return crc;
 }
@@ -48,10 +113,10 @@ Result<std::vector<ArenaRange>> checksum_ranges(const std::string& text, uint64_
 }
 
 Result<std::vector<uint32_t>> crc32s_of(int memory, const std::vector<ArenaRange>& ranges) {
-  std::vector<std::byte> block(limits::kChecksumBlock);
+  ArenaReader reader(memory);
   std::vector<uint32_t> crcs;
   for (const ArenaRange& range : ranges) {
-    const Result<uint32_t> crc = crc32_of(memory, range, block);
+    const Result<uint32_t> crc = crc32_of(reader, range);
     if (!crc) return crc.error();
     crcs.push_back(*crc);
   }

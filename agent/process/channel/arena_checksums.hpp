@@ -1,5 +1,5 @@
-// The crc32s of ranges of an arena, for workers whose language is slow at it. The agent reads the
-// arena in blocks and never maps it.
+// The crc32s of ranges of an arena, for workers whose language is slow at it. The agent maps an
+// arena of huge pages in windows, and reads an arena of small pages in blocks.
 #pragma once
 
 #include <cstdint>

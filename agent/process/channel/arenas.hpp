@@ -2,8 +2,8 @@
 // survives the workers, so that those of the next round find their state. It has no name, so that
 // the kernel frees it when the agent ends in any way.
 //
-// The agent never maps an arena. An arena has its full size from the beginning and cannot shrink or
-// grow, so that no worker gets SIGBUS; untouched pages cost nothing. All arenas together take at
+// An arena has its full size from the beginning and cannot shrink or grow, so that neither a worker
+// nor the agent gets SIGBUS; untouched pages cost nothing. All arenas together take at
 // most half of the memory that this agent may use, divided evenly. With --snapshot-replicas a
 // neighbour's replicas take a part of that (agent/daemon/snapshots/shards.hpp). Thread: any.
 #pragma once

@@ -373,6 +373,37 @@ TEST_F(WorkerChannelTest, ComputesChecksumsOfTheWorkersArena) {
   EXPECT_THAT(crcs, testing::ElementsAre(crc_of(content), crc_of("aaa"), 0));
 }
 
+// A range with whole huge pages is mapped where the kernel can provide them, in windows.
+TEST_F(WorkerChannelTest, ComputesChecksumsOfHugePages) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  constexpr size_t kBytes = limits::kChecksumWindow + (5 << 20);
+  const auto arena = agent.request(channel::ArenaRequest{.bytes = kBytes});
+  ASSERT_TRUE(arena);
+  std::string content(kBytes, 0);
+  for (size_t i = 0; i < kBytes; i += 8) {
+    const uint64_t number = i * 0x9E3779B97F4A7C15;
+    std::memcpy(&content[i], &number, sizeof number);
+  }
+  ASSERT_EQ(::pwrite(arena->descriptor(), content.data(), kBytes, 0), static_cast<ssize_t>(kBytes));
+  struct Range {
+    size_t at, bytes;
+  };
+  const std::vector<Range> all{{0, kBytes},        {4096, 4 << 20},     {(3 << 20) + 1, 2 << 20},
+                               {7, kBytes - 1007}, {kBytes - 9, 9},     {1 << 20, 1 << 20},
+                               {2 << 20, 2 << 20}, {5 << 20, 32 << 20}, {3, 0}};
+  std::string ranges;
+  for (const Range& each : all) ranges += range(each.at, each.bytes);
+  const channel::Checksums given = checksums_of(agent, ranges);
+  ASSERT_TRUE(given.is_given) << given.text;
+  std::vector<uint32_t> crcs(all.size());
+  ASSERT_EQ(given.text.size(), crcs.size() * sizeof(uint32_t));
+  std::memcpy(crcs.data(), given.text.data(), given.text.size());
+  const auto bytes = std::as_bytes(std::span(content));
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(crcs[i], archive::crc32(bytes.subspan(all[i].at, all[i].bytes))) << i;
+  }
+}
+
 TEST_F(WorkerChannelTest, RefusesChecksumsOfImpossibleRanges) {
   AgentSocket agent = AgentSocket::connect(name_);
   const auto arena = agent.request(channel::ArenaRequest{.bytes = 4 << 20});
