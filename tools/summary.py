@@ -3,7 +3,8 @@
 
     tools/summary.py FOLDER [FAILED-STAGE...]
 
-Reads FOLDER/*.xml of pytest, ctest and gtest. A failed stage without a failed test of its own
+Reads FOLDER/*.xml of pytest, ctest and gtest, and FOLDER/*.slow: the tests of tests/slow.txt that
+were left out. A failed stage without a failed test of its own
 counts as one failure. The last line is `N passed, N failed, N skipped`. Exits 1 if anything failed.
 """
 
@@ -66,6 +67,9 @@ def report(folder, failed_stages):
     for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
         others = f' and {len(names) - 3} more' if len(names) > 3 else ''
         print(f'  {len(names)} x {why}: {", ".join(names[:3])}{others}')
+    slow = sum(len(path.read_text().splitlines()) for path in pathlib.Path(folder).glob('*.slow'))
+    if slow:
+        print(f'\n{slow} slow tests left out (tests/slow.txt); with --slow they run')
     if failed:
         print(f'\n{len(failed)} failed:')
         print(''.join(f'  {name}\n' for name in failed), end='')

@@ -2,9 +2,10 @@
 # The whole test suite: installs missing packages, builds, runs every test. The stages:
 # docs/testing.md.
 #
-#   tools/test.sh                  # all stages in `stages` below
+#   tools/test.sh                  # all stages in `stages` below, without the tests of tests/slow.txt
+#   tools/test.sh --slow           # with these, as in continuous integration
 #   tools/test.sh style check      # only these stages
-#   tools/test.sh --all            # also the long stages
+#   tools/test.sh --all            # the long stages too, and everything in full
 #
 # After a failed stage the others still run. No failed test runs again, except with
 # CPPRUN_SECOND_RUN=yes: then up to three tests of each suite do, and their names are printed. The
@@ -28,6 +29,7 @@ unset PYTHONUNBUFFERED  # with it, print() writes the newline separately, and ra
 failed=()
 stage=  # the one that runs
 all=no
+slow=no  # whether the tests of tests/slow.txt run
 named=no  # whether the command line names stages
 
 # measure begin|end NAME PID. Stage deps installs the Python that this needs.
@@ -86,7 +88,8 @@ run_pytest() {
   if [ "${CPPRUN_SECOND_RUN:-no}" = yes ]; then
     again=(--reruns 1 --max-suite-reruns 3 -p tests.support.first_failures)
   fi
-  "$python" -m pytest -q -p no:cacheprovider -o tmp_path_retention_count=1 \
+  "$python" -m pytest -q -p no:cacheprovider -p tests.support.slow_tests \
+    -o tmp_path_retention_count=1 \
     --junit-xml="$results/$name.xml" \
     ${again[@]+"${again[@]}"} "$@" || status=$?
   [ "$status" = 0 ] || [ "$status" = 5 ]  # 5: there are no tests
@@ -477,7 +480,8 @@ stage_newest() {
 stage_fuzz() {
   [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
   compile asan --target fuzzers
-  local target name seconds=10 commands=()
+  local target name seconds=5 commands=()
+  if [ "$slow" = yes ]; then seconds=10; fi
   if [ "$all" = yes ]; then seconds=600; fi
   while read -r target; do
     name=$(basename "$target" _fuzz)
@@ -522,16 +526,19 @@ main() {
   local name wanted=() known="${stages[*]} ${halves[*]} ${long_stages[*]}"
   for name in "$@"; do
     if [ "$name" = --all ]; then all=yes
+    elif [ "$name" = --slow ]; then slow=yes
     elif [[ " $known " == *" $name "* ]]; then wanted+=("$name")
     else
-      echo "usage: tools/test.sh [--all] [STAGE...] with $known" >&2
+      echo "usage: tools/test.sh [--slow | --all] [STAGE...] with $known" >&2
       exit 2
     fi
   done
   if [ "$all" = yes ]; then
     stages+=("${long_stages[@]}")
+    slow=yes
     export CPPRUN_ALL=yes  # long tests check it
   fi
+  if [ "$slow" = yes ]; then export CPPRUN_SLOW=yes; fi  # tests/support/slow_tests.py checks it
   if [ ${#wanted[@]} -gt 0 ]; then named=yes; else wanted=("${stages[@]}"); fi
   [ "$named" = yes ] || check_disk || exit 1
   rm -rf "$results"

@@ -20,7 +20,7 @@ inline constexpr int kWorkerLastMessages =
     1'024;  // read after an exit; a socket holds a few hundred
 // Of one request for checksums: the agent computes them within a second, also on a busy machine.
 inline constexpr uint64_t kChecksumBytes = 256 << 20;
-inline constexpr size_t kChecksumBlock = 256 << 10;  // read at a time; fits into a second cache
+inline constexpr size_t kChecksumBlock = 256 << 10;    // read at a time; fits into a second cache
 inline constexpr uint64_t kChecksumWindow = 32 << 20;  // mapped at a time; the agent stays small
 inline constexpr int kArenaMemoryPercent = 50;  // of the usable memory; training needs the rest
 inline constexpr int kChannelBurst = 64;  // connections refused before the loop does other work

@@ -22,6 +22,7 @@ def check(tmp_path, monkeypatch):
     record = tmp_path / 'budget.json'
     record.write_text(json.dumps({'calibration': CALIBRATION, 'stages': STAGES}))
     monkeypatch.setattr(budget, 'RECORD', record)
+    monkeypatch.setattr(budget, 'STAGES', 'stages')
 
     def run(costs, slower=1.0, waits_longer=1.0, misses=0, failed=()):
         for name, (cpu, wait) in costs.items():
@@ -131,11 +132,12 @@ def test_waiting_is_time_of_one_of_two_cores_without_work():
     assert budget.difference(before, {**after, 'busy': 200.0})['wait'] == 0
 
 
-def test_record_finds_three_minutes_in_each_stage():
+@pytest.mark.parametrize('kind', ['stages', 'slow_stages'])
+def test_record_finds_three_minutes_in_each_stage(kind):
     record = json.loads(budget.RECORD.read_text())
     stages = re.search(r'^stages=\(([^)]*)\)', TEST_SH.read_text(), re.M)[1].split()
-    assert set(record['stages']) == set(stages) - {'deps', *budget.NOT_COMPARED}
-    for name, cost in record['stages'].items():
+    assert set(record[kind]) == set(stages) - {'deps', *budget.NOT_COMPARED}
+    for name, cost in record[kind].items():
         if cost is not None:
             assert (budget.MARGIN - 1) * cost + budget.ALLOWED < 3 * MINUTE, name
 
@@ -146,3 +148,13 @@ def test_record_is_made_from_a_run(tmp_path, check):
     assert json.loads(budget.RECORD.read_text()) == {
         'calibration': {'cpu': 1.5, 'wall': 0.75}, 'stages': STAGES
     }
+
+
+def test_record_with_the_slow_tests_is_another(check, monkeypatch, tmp_path):
+    check(AS_RECORDED)
+    text = budget.RECORD.read_text()
+    budget.RECORD.write_text(json.dumps({**json.loads(text), 'slow_stages': {'check': 9}}))
+    monkeypatch.setattr(budget, 'STAGES', 'slow_stages')
+    budget.record_costs(tmp_path)
+    record = json.loads(budget.RECORD.read_text())
+    assert record['stages'] == STAGES and record['slow_stages'] == STAGES

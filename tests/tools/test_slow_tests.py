@@ -1,0 +1,89 @@
+"""The plugin that leaves out the tests of tests/slow.txt, and the list itself."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+from tests.support import slow_tests
+
+TESTS = """import pytest
+@pytest.mark.parametrize('n', [1, 2])
+def test_varied(n): pass
+def test_varied_too(): pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Runs pytest there with a list of slow tests; returns the names that ran, and those that were
+    left out."""
+    support = tmp_path / 'tests' / 'support'
+    support.mkdir(parents=True)
+    shutil.copy(slow_tests.__file__, support)
+    for folder in ('one', 'other'):
+        (tmp_path / 'tests' / folder).mkdir()
+        (tmp_path / 'tests' / folder / f'test_{folder}.py').write_text(TESTS)
+
+    def run(slow, *arguments, **environment):
+        (tmp_path / 'tests' / 'slow.txt').write_text(slow)
+        report = tmp_path / 'report.xml'
+        command = [sys.executable, '-m', 'pytest', '-p', 'tests.support.slow_tests', '-v']
+        done = subprocess.run(
+            [*command, '-p', 'no:cacheprovider', f'--junit-xml={report}', 'tests', *arguments],
+            cwd=tmp_path,
+            env={'PATH': '/usr/bin:/bin', **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode in (0, 5), done.stdout + done.stderr
+        left_out = report.with_suffix('.slow')
+        names = left_out.read_text().split() if left_out.exists() else []
+        return sorted(re.findall(r'testcase classname="\S*?(\w+)" name="([^"]+)"',
+                                 report.read_text())), names
+
+    return run
+
+
+OTHER = [('test_other', name) for name in ('test_varied[1]', 'test_varied[2]', 'test_varied_too')]
+ONE = [('test_one', name) for _, name in OTHER]
+
+
+@pytest.mark.parametrize('arguments', [(), ('-n', '2')])
+def test_variant(project, arguments):
+    name = 'tests/one/test_one.py::test_varied[2]'
+    assert project(name, *arguments) == ([ONE[0], ONE[2], *OTHER], [name])
+
+
+def test_all_variants_of_a_test(project):
+    ran, left_out = project('tests/one/test_one.py::test_varied  # why')
+    assert ran == [ONE[2], *OTHER] and len(left_out) == 2
+
+
+@pytest.mark.parametrize('entry', ['tests/one', 'tests/one/test_one.py'])
+def test_file_or_folder(project, entry):
+    ran, left_out = project(f'# some\n{entry}\n')
+    assert ran == OTHER and len(left_out) == 3
+
+
+def test_everything_runs_on_request(project):
+    assert project('tests/one', CPPRUN_SLOW='yes') == (ONE + OTHER, [])
+
+
+def test_each_entry_of_the_list_exists():
+    entries = slow_tests.entries()
+    assert entries == sorted(set(entries))
+    for entry in entries:
+        place, *names = entry.split('::')
+        path = ROOT / place
+        assert path.is_file() if names else path.exists(), entry
+        for name in names:
+            name = name.partition('[')[0]
+            assert re.search(rf'(?m)^\s*(def|class) {name}\b', path.read_text()), entry
