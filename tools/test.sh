@@ -2,8 +2,8 @@
 # The whole test suite: installs missing packages, builds, runs every test. The stages:
 # docs/testing.md.
 #
-#   tools/test.sh                  # all stages in `stages` below, without the tests of tests/slow.txt
-#   tools/test.sh --slow           # with these, as in continuous integration
+#   tools/test.sh                  # all stages in `stages` below, without slow tests (tests/slow.txt)
+#   tools/test.sh --slow           # with the slow tests, as in continuous integration
 #   tools/test.sh style check      # only these stages
 #   tools/test.sh --all            # the long stages too, and everything in full
 #
@@ -213,11 +213,20 @@ stage_count() {
 # largest permitted input: with sanitizers only with --all. Stage check runs them.
 repetitions='ArenaSlotsCrash.*:SnapshotKill.*:ProcessOutput.PassesAGigabyte*:ReportPage.HasALimit'
 repetitions+=':SnapshotsBetweenAgents.KeepsTheManifestAsItCame'
+# Tests that take seconds of processor time with sanitizers: only with --slow.
+slow_with_sanitizers='ControlCodec.AnyChangedByte*:ControlCodec.EveryMessageSurvivesEncoding'
+slow_with_sanitizers+=':FaultPlan.AcceptsOrRejectsAnyBytes:EtcdGateway.RejectsInvalidReplies'
+slow_with_sanitizers+=':Spawns.TheLeaseGoesOnMeanwhile:Files.TheLeaseGoesOnMeanwhile'
+slow_with_sanitizers+=':JobTest.Stores_AFailedPortIsRequestedAgainWhenNeeded'
+slow_with_sanitizers+=':Agent.Fetch_NoWorkersBeforeItEnds:Agent.Replicas_NoWorkersBeforeTheSearchEnds'
+slow_with_sanitizers+=':Agent.JoinTimeout_*:LinkChecksTest.RandomBadNodesAreFoundAndNoGoodOneIs'
+slow_with_sanitizers+=':Coordinator.FormsARoundOfAThousandAgents:*/SnapshotCrash.APowerCutAnywhere*'
 
 stage_asan() {
   compile asan -- -k 0
   export UBSAN_OPTIONS=print_stacktrace=1
   if [ "$all" = no ]; then export GTEST_FILTER=-$repetitions; fi
+  if [ "$slow" = no ]; then GTEST_FILTER+=:$slow_with_sanitizers; fi
   run_together "run_gtest asan build/asan/tests/{integration,unit}_tests" \
     "run_ctest asan asan -L scenarios"
 }

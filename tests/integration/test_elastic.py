@@ -125,10 +125,17 @@ def test_failed_second_call_replaces_that_worker(jobs):
 def test_survivors_stay_if_a_worker_dies_before_the_group_is_made(jobs, victim):
     expected = undisturbed(jobs)
     job = train(jobs, f'fault=early:{victim}', 'sleep=0.05')
-    assert replaced_after_kill(job, 3) == {victim, 2}
+    assert replaced_after_kill(job, 3) == {victim, 2}, job.output
     assert parameters(job) == expected
     assert min(beginnings(job)[4:]) >= 10
     assert 'did not regroup in time' not in job.output
+
+
+def test_survivor_stays_that_connects_to_a_store_that_has_ended(jobs):
+    expected = undisturbed(jobs)
+    job = train(jobs, 'fault=early:1', 'late=3', 'sleep=0.05')
+    assert replaced_after_kill(job, 3) == {1, 2}, job.output
+    assert parameters(job) == expected
 
 
 def test_two_failures_in_a_row_before_a_step_restart_all(jobs):

@@ -9,6 +9,7 @@ comes), swallow (ignores every exception), raise (in its second call), backward 
 it), save (SIGKILL while the others write a snapshot). broadcast: SIGKILL to the rank that gives its
 state to the others in round 2. early: SIGKILL to that rank of round 2 before the process group is
 made; again: in round 3 too.
+late=R: rank R of round 2 finds rank 0's store, and connects to it when that has ended.
 company: a thread, a child process and a DataLoader, which live on, and handlers of signals.
 health: a health check; of that rank: fail, false or hang.
 With device=cuda the model is on the GPU, over the backend=nccl or gloo (default).
@@ -21,6 +22,7 @@ import hashlib
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -38,6 +40,7 @@ from cpprun_worker import _job_history
 WORDS = dict(word.split('=', 1) for word in sys.argv[1:])
 STEPS = int(WORDS.get('steps', 30))
 FAULT, _, FAULTY = WORDS.get('fault', '').partition(':')
+STORE_FOUND = pathlib.Path('store-found')
 IS_FAULTY = FAULTY == os.environ['RANK'] and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0'
 
 DEVICE = WORDS.get('device', 'cpu')
@@ -96,8 +99,29 @@ def die_early(round):
     """Before the other ranks have met this one."""
     rounds = {'early': (2,), 'again': (2, 3)}.get(FAULT, ())
     if round.number in rounds and str(round.rank) == FAULTY:
+        while 'late' in WORDS and not STORE_FOUND.exists():
+            time.sleep(0.02)
         say(f'dies in round {round.number}')
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def connect_late(round):
+    """torch's constructor of the store tries again and again then."""
+    wait = round._wait_for_store
+
+    def wait_longer(*args):
+        wait(*args)
+        STORE_FOUND.touch()
+        address = os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])
+        while True:
+            try:
+                socket.create_connection(address).close()
+            except OSError:
+                return
+            time.sleep(0.02)
+
+    if round.number == 2 and str(round.rank) == WORDS.get('late'):
+        round._wait_for_store = wait_longer
 
 
 def bring_company():
@@ -168,6 +192,7 @@ def train(round):
     if FAULT == 'broadcast' and round.number == 2:
         die_as_donor(round)
     die_early(round)
+    connect_late(round)
     round.init_process_group(WORDS.get('backend', 'gloo'))
     snapshot = None
     if WORDS.get('state') == 'memory':

@@ -22,6 +22,7 @@ that is too old, the function is called once.
 elastic.steps(), for loops that stay in place, is in _elastic_steps.py.
 """
 
+import datetime
 import functools
 import gc
 import hashlib
@@ -46,6 +47,8 @@ VARIABLES_MOST = 4 << 20  # bytes of the variables of a round
 # Less than the agent's --regroup-timeout of 10 s, after which it stops a worker in any case.
 HEALTH_CHECK_TAKES = 5  # seconds
 STORE_TAKES = 60  # seconds; another worker may import torch first
+# Of one attempt to connect, which nothing wakes. Less than --regroup-timeout, as above.
+STORE_ATTEMPT = datetime.timedelta(seconds=2)
 _OF_PEERS = re.compile(
     'gloo|nccl|connection|socket|closed by|broken pipe|timed out|timeout|process group|store',
     re.IGNORECASE,
@@ -103,21 +106,54 @@ class Round:
         sockets.follow_groups()
         if self._runner.can_regroup:
             _nccl.keep_process_at_errors()
-            if self.rank > 0 and not {'store', 'init_method'} & options.keys():
-                self._wait_for_store()
         with sockets.appearing_of_store():
             is_free = self._runner.can_regroup and not dist.is_initialized()
             if is_free and _reconfigure.is_possible(backend, options):
                 self._runner.default_group().init(backend, options, self)
             else:
-                dist.init_process_group(backend, **options)
+                dist.init_process_group(backend, **self._with_store(options))
         self._runner.guard.watch(self)
 
-    def _wait_for_store(self):
-        """Until the round's rank 0 listens. torch tries to connect for its whole timeout, and
-        nothing wakes it there. After STORE_TAKES its own error says what is missing."""
-        address = os.environ.get('MASTER_ADDR', ''), _environment.number('MASTER_PORT', 0)
+    def _with_store(self, options):
+        """The options of init_process_group(), with a store that is connected."""
+        if (
+            not self._runner.can_regroup
+            or self.rank == 0
+            or {'store', 'init_method', 'rank', 'world_size'} & options.keys()
+        ):
+            return options
+        import torch.distributed as dist
+
+        store = self.connect_store(options.get('timeout') or dist.default_pg_timeout)
+        # The prefix is that of init_process_group() itself.
+        meeting = {'store': dist.PrefixStore('default_pg', store), 'rank': self.rank}
+        return {**options, **meeting, 'world_size': self.world_size}
+
+    def connect_store(self, timeout):
+        """The store of torch's env:// for this round. torch tries to connect for its whole timeout,
+        and nothing wakes it there: so this waits until rank 0 listens, and each attempt is short,
+        because rank 0 may end its store meanwhile. After STORE_TAKES torch's own error says what is
+        missing."""
+        import torch.distributed as dist
+
+        def attempt(most):
+            meeting = dist.rendezvous('env://', self.rank, self.world_size, timeout=most)
+            store = next(meeting)[0]
+            store.set_timeout(timeout)
+            return store
+
         end = time.monotonic() + STORE_TAKES
+        while self.rank > 0 and time.monotonic() < end:
+            try:
+                self._wait_for_store(end)
+                return attempt(min(timeout, STORE_ATTEMPT))
+            except dist.DistError:
+                time.sleep(PAUSE)
+        return attempt(timeout)
+
+    def _wait_for_store(self, end):
+        """Until the round's rank 0 listens."""
+        address = os.environ.get('MASTER_ADDR', ''), _environment.number('MASTER_PORT', 0)
         while time.monotonic() < end:
             self.check()
             try:

@@ -86,11 +86,7 @@ class DefaultGroup:
 
     def _connect(self, backend, options, this_round):
         timeout = options.get('timeout') or c10d._get_default_timeout(c10d.Backend(backend))
-        meeting = dist.rendezvous(
-            'env://', this_round.rank, this_round.world_size, timeout=timeout
-        )
-        self._store.current = next(meeting)[0]
-        self._store.current.set_timeout(timeout)
+        self._store.current = this_round.connect_store(timeout)
 
     def _reconfigure(self, group, options, this_round):
         number = this_round.number * _GROUPS_PER_ROUND + self._number
