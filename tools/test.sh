@@ -2,7 +2,7 @@
 # The whole test suite: installs missing packages, builds, runs every test. The stages:
 # docs/testing.md.
 #
-#   tools/test.sh                  # all stages in `stages` below, without slow tests (tests/slow.txt)
+#   tools/test.sh                  # those in `stages` below, without the tests of tests/slow.txt
 #   tools/test.sh --slow           # with the slow tests, as in continuous integration
 #   tools/test.sh style check      # only these stages
 #   tools/test.sh --all            # the long stages too, and everything in full
@@ -218,8 +218,9 @@ slow_with_sanitizers='ControlCodec.AnyChangedByte*:ControlCodec.EveryMessageSurv
 slow_with_sanitizers+=':FaultPlan.AcceptsOrRejectsAnyBytes:EtcdGateway.RejectsInvalidReplies'
 slow_with_sanitizers+=':Spawns.TheLeaseGoesOnMeanwhile:Files.TheLeaseGoesOnMeanwhile'
 slow_with_sanitizers+=':JobTest.Stores_AFailedPortIsRequestedAgainWhenNeeded'
-slow_with_sanitizers+=':Agent.Fetch_NoWorkersBeforeItEnds:Agent.Replicas_NoWorkersBeforeTheSearchEnds'
-slow_with_sanitizers+=':Agent.JoinTimeout_*:LinkChecksTest.RandomBadNodesAreFoundAndNoGoodOneIs'
+slow_with_sanitizers+=':Agent.Fetch_NoWorkersBeforeItEnds:Agent.JoinTimeout_*'
+slow_with_sanitizers+=':Agent.Replicas_NoWorkersBeforeTheSearchEnds'
+slow_with_sanitizers+=':LinkChecksTest.RandomBadNodesAreFoundAndNoGoodOneIs'
 slow_with_sanitizers+=':Coordinator.FormsARoundOfAThousandAgents:*/SnapshotCrash.APowerCutAnywhere*'
 
 stage_asan() {
