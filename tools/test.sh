@@ -452,10 +452,9 @@ tls standby_takes_over_with_the_secret
 END
 }
 
-# ThreadSanitizer on jobs of agents with their coordinators, and on the unit and integration tests
-# whose names begin with Worker. LibTorch is not built for TSan, so the SDK's tests do not run. Each
-# process with a race writes a file of its own: a test may expect the end of a process, but no such
-# file.
+# ThreadSanitizer on unit and integration tests, and on jobs of agents with their coordinators.
+# LibTorch is not built for TSan, so the SDK's tests do not run. Each process with a race writes a
+# file of its own: a test may expect the end of a process, but no such file.
 stage_tsan() {
   local reports=$results/tsan_reports status=0
   compile tsan --target unit_tests integration_tests cpprun cpprunctl channel_worker -- -k 0
@@ -463,7 +462,7 @@ stage_tsan() {
   # The agent forks the reaper process while its threads run, and that process starts none.
   export TSAN_OPTIONS="die_after_fork=0:second_deadlock_stack=1:log_path=$reports/race\
 :suppressions=$PWD/tests/support/tsan.supp"
-  run_ctest tsan tsan -L 'unit|integration' -R '^Worker' || status=1
+  run_gtest tsan build/tsan/tests/{integration,unit}_tests || status=1
   # shellcheck disable=SC2046  # a word per test
   CPPRUN_BIN=$PWD/build/tsan/bin run_pytest tsan-jobs $(tsan_jobs) \
     -n $((2 * slots)) --dist worksteal --timeout 600 || status=1

@@ -151,7 +151,13 @@ int clone_child_then_open(ChildPlan& plan, char* stack_top, int& pidfd) {
 
 }  // namespace
 
-int clone_child(ChildPlan& plan, char* stack_top, int& pidfd) {
+int clone_child(ChildPlan& plan, char* stack, size_t stack_size, int& pidfd) {
+#if defined(__SANITIZE_THREAD__)
+  // ThreadSanitizer takes clone() for a fork: in the child it stops following mutexes. The child
+  // shares the memory, so it would stop for the parent's thread too. It does not see clone3().
+  return clone_child_into(plan, stack, stack_size, -1, pidfd);
+#endif
+  char* const stack_top = stack + stack_size;
   const int pid = ::clone(child_main, stack_top, kCloneFlags | CLONE_PIDFD, &plan, &pidfd);
   if (pid >= 0) return pid;
   return errno == EINVAL ? clone_child_then_open(plan, stack_top, pidfd) : -errno;
@@ -161,12 +167,15 @@ int clone_child(ChildPlan& plan, char* stack_top, int& pidfd) {
 
 int clone_child_into(ChildPlan& plan, char* stack, size_t stack_size, int cgroup, int& pidfd) {
   clone_args args{};
-  args.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_INTO_CGROUP;
+  args.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
   args.exit_signal = SIGCHLD;
   args.pidfd = reinterpret_cast<__u64>(&pidfd);
   args.stack = reinterpret_cast<__u64>(stack);
   args.stack_size = stack_size;
-  args.cgroup = static_cast<__u64>(cgroup);
+  if (cgroup >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<__u64>(cgroup);
+  }
   // glibc 2.36 has no clone3(). The child returns from the system call on its own, empty stack, so
   // it cannot return to any caller: it calls child_main directly.
 #if defined(__x86_64__)

@@ -52,11 +52,11 @@ int child_main(void* plan);
 
 // Creates the child; the parent waits until the child has called exec or ended. Returns its pid, or
 // -errno.
-int clone_child(ChildPlan& plan, char* stack_top, int& pidfd);
+int clone_child(ChildPlan& plan, char* stack, size_t stack_size, int& pidfd);
 
-// Like clone_child(), but the child starts in the cgroup whose folder is open as `cgroup`. Joining
-// a cgroup later through cgroup.procs costs the first writer 13 to 22 ms (an RCU grace period),
-// this 6 us. -ENOSYS: the kernel lacks clone3().
+// Like clone_child(), but the child starts in the cgroup whose folder is open as `cgroup`; -1: in
+// the parent's. Joining a cgroup later through cgroup.procs costs the first writer 13 to 22 ms (an
+// RCU grace period), this 6 us. -ENOSYS: the kernel lacks clone3().
 int clone_child_into(ChildPlan& plan, char* stack, size_t stack_size, int cgroup, int& pidfd);
 
 }  // namespace cpprun

@@ -139,7 +139,7 @@ SpawnContext::~SpawnContext() { ::munmap(stack_, kStackBytes); }
 int SpawnContext::run_child(ChildPlan& child, const SpawnPlan& plan, int& pidfd) {
   const int cgroup = plan.cgroup;
   char* stack = static_cast<char*>(stack_);
-  if (cgroup < 0) return clone_child(child, stack + kStackBytes, pidfd);
+  if (cgroup < 0) return clone_child(child, stack, kStackBytes, pidfd);
   if (cannot_start_in_cgroup_) return run_child_then_join(child, cgroup, pidfd);
   const int pid = clone_child_into(child, stack, kStackBytes, cgroup, pidfd);
   const bool died_at_start = pid > 0 && !child.has_begun;
@@ -160,7 +160,7 @@ int SpawnContext::run_child_then_join(ChildPlan& child, int cgroup, int& pidfd) 
   UniqueFd procs(::openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC));
   if (!procs.is_open()) return -errno;
   child.cgroup_procs = procs.get();
-  return clone_child(child, static_cast<char*>(stack_) + kStackBytes, pidfd);
+  return clone_child(child, static_cast<char*>(stack_), kStackBytes, pidfd);
 }
 
 Result<Spawned> SpawnContext::spawn(const SpawnPlan& plan) {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#if defined(__SANITIZE_ADDRESS__)  // g++
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // g++
 #define HAS_MALLOC_OF_SANITIZER 1
 #elif defined(__has_feature)
 #define HAS_MALLOC_OF_SANITIZER __has_feature(address_sanitizer)  // clang
