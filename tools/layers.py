@@ -173,7 +173,7 @@ ARROWS = {
     'worker_sdk': SDK_PARTS,  # the target that links all parts
     'worker_sdk/cpprun/worker': {
         'common',
-        'common/machine',  # UniqueFd, a header alone
+        'common/machine',  # UniqueFd, Mapping: headers alone
         'common/thread',  # BlockedSignals, a header alone
         'rendezvous/protocol/worker',
         'rendezvous/client/store',

@@ -4,8 +4,8 @@
     tools/summary.py FOLDER [FAILED-STAGE...]
 
 Reads FOLDER/*.xml of pytest, ctest and gtest, and FOLDER/*.slow: the tests of tests/slow.txt that
-were left out. A failed stage without a failed test of its own
-counts as one failure. The last line is `N passed, N failed, N skipped`. Exits 1 if anything failed.
+were left out. A failed stage without a failed test of its own counts as one failure. The last line
+is `N passed, N failed, N skipped`. Exits 1 if anything failed.
 """
 
 import collections

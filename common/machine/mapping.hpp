@@ -1,15 +1,34 @@
-// Mapped memory that unmaps itself.
+// Mapped memory, for huge pages too. A header alone: the worker SDK uses it without the module.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace cpprun {
 
+inline constexpr size_t kHugePage = 2 << 20;
+inline constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1; glibc 2.36 does not define it
+
 struct Unmap {
   size_t bytes = 0;
-  void operator()(std::byte* at) const;
+  void operator()(std::byte* at) const { ::munmap(at, bytes); }
 };
 using Mapping = std::unique_ptr<std::byte, Unmap>;
+
+// Reserves addresses for `bytes` bytes (a multiple of the page size), aligned to a huge page: the
+// kernel maps huge pages at multiples of their size only. Null: no address space is left (errno).
+inline Mapping reserve_addresses(size_t bytes) {
+  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const found = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, kNothing, -1, 0);
+  if (found == MAP_FAILED) return {};
+  auto* const begin = static_cast<std::byte*>(found);
+  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage) % kHugePage;
+  if (before > 0) ::munmap(begin, before);
+  ::munmap(begin + before + bytes, kHugePage - before);
+  return {begin + before, Unmap{bytes}};
+}
 
 }  // namespace cpprun

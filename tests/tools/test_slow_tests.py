@@ -1,16 +1,12 @@
 """The plugin that leaves out the tests of tests/slow.txt, and the list itself."""
 
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-from tests.support import slow_tests
+import slow_tests
 
 TESTS = """import pytest
 @pytest.mark.parametrize('n', [1, 2])
@@ -82,7 +78,7 @@ def test_each_entry_of_the_list_exists():
     assert entries == sorted(set(entries))
     for entry in entries:
         place, *names = entry.split('::')
-        path = ROOT / place
+        path = slow_tests.ROOT / place
         assert path.is_file() if names else path.exists(), entry
         for name in names:
             name = name.partition('[')[0]

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstring>
 #include <span>
-#include <utility>
 
 #include "common/limits/channel.hpp"
 #include "common/machine/mapping.hpp"
@@ -17,32 +16,19 @@
 namespace cpprun {
 namespace {
 
-constexpr uint64_t kHugePage = 2 << 20;
-constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1; glibc 2.36 does not define it
-
-// Part of an arena, mapped to read.
-struct Window {
-  Mapping reserved;  // null: there is no window
-  std::span<const std::byte> bytes;
-};
-
-// A window whose pages are all huge. Null: the kernel cannot make them so, for example before Linux
-// 6.1. Reading small pages in blocks is faster than mapping them, which takes a page fault for each
-// few. `at`: a multiple of a huge page.
-Window map_huge_pages(int memory, uint64_t at, size_t bytes) {
-  // The kernel maps huge pages at multiples of their size only.
-  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* const found = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, kNothing, -1, 0);
-  if (found == MAP_FAILED) return {};
-  Mapping reserved(static_cast<std::byte*>(found), Unmap{bytes + kHugePage});
-  const auto address = reinterpret_cast<uintptr_t>(found);
-  std::byte* const begin = reserved.get() + (kHugePage - address % kHugePage) % kHugePage;
+// A window of an arena, to read, whose pages are all huge. Null: the kernel cannot make them so,
+// for example before Linux 6.1. Reading small pages in blocks is faster than mapping them, which
+// takes a page fault for each few. `at`: a multiple of a huge page.
+Mapping map_huge_pages(int memory, uint64_t at, size_t bytes) {
+  Mapping window = reserve_addresses(bytes);
   constexpr int kFlags = MAP_SHARED | MAP_FIXED;
-  if (::mmap(begin, bytes, PROT_READ, kFlags, memory, static_cast<off_t>(at)) == MAP_FAILED ||
-      ::madvise(begin, bytes, kCollapse) != 0) {
+  if (window == nullptr ||
+      ::mmap(window.get(), bytes, PROT_READ, kFlags, memory, static_cast<off_t>(at)) ==
+          MAP_FAILED ||
+      ::madvise(window.get(), bytes, kCollapse) != 0) {
     return {};
   }
-  return {std::move(reserved), {begin, bytes}};
+  return window;
 }
 
 using Bytes = std::span<const std::byte>;
@@ -56,11 +42,11 @@ class ArenaReader {
     if (has_huge_pages_ && range.bytes >= kHugePage) {
       const uint64_t begin = range.at / kHugePage * kHugePage;
       const uint64_t end = (range.at + range.bytes + kHugePage - 1) / kHugePage * kHugePage;
-      window_ = {};
-      window_ = map_huge_pages(memory_, begin, std::min(end - begin, limits::kChecksumWindow));
+      const size_t size = std::min(end - begin, limits::kChecksumWindow);
+      window_.reset();
+      window_ = map_huge_pages(memory_, begin, size);
       const uint64_t before = range.at - begin;
-      if (window_.reserved)
-        return window_.bytes.subspan(before, std::min(range.bytes, window_.bytes.size() - before));
+      if (window_) return Bytes(window_.get() + before, std::min(range.bytes, size - before));
       has_huge_pages_ = false;  // a failed attempt costs more than it can save
     }
     return read_block(range);
@@ -78,7 +64,7 @@ class ArenaReader {
 
   int memory_;
   bool has_huge_pages_ = true;  // as far as is known
-  Window window_;
+  Mapping window_;
   std::vector<std::byte> block_;
 };
 

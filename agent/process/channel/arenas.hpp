@@ -3,9 +3,9 @@
 // the kernel frees it when the agent ends in any way.
 //
 // An arena has its full size from the beginning and cannot shrink or grow, so that neither a worker
-// nor the agent gets SIGBUS; untouched pages cost nothing. All arenas together take at
-// most half of the memory that this agent may use, divided evenly. With --snapshot-replicas a
-// neighbour's replicas take a part of that (agent/daemon/snapshots/shards.hpp). Thread: any.
+// nor the agent gets SIGBUS; untouched pages cost nothing. All arenas together take at most half of
+// the memory that this agent may use, divided evenly. With --snapshot-replicas a neighbour's
+// replicas take a part of that (agent/daemon/snapshots/shards.hpp). Thread: any.
 #pragma once
 
 #include <cstddef>

@@ -10,44 +10,29 @@
 #include <string>
 
 #include "common/check.hpp"
+#include "common/machine/mapping.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
 
 namespace cpprun::worker {
 namespace {
 
-constexpr uintptr_t kHugePage = 2 << 20;
-constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1; glibc 2.36 does not define it
-
 using Mapped = Result<std::span<std::byte>>;
-
-// Reserves addresses for `bytes` bytes (a multiple of the page size), aligned to a huge page.
-// MAP_FAILED: no address space is left.
-void* reserve_addresses(size_t bytes) {
-  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* const found = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, kNothing, -1, 0);
-  if (found == MAP_FAILED) return found;
-  auto* const begin = static_cast<std::byte*>(found);
-  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage) % kHugePage;
-  if (before > 0) ::munmap(begin, before);
-  ::munmap(begin + before + bytes, kHugePage - before);
-  return begin + before;
-}
 
 Mapped map(size_t bytes, int protection, int flags, int memory) {
   if (bytes == 0) return std::span<std::byte>();
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t length = (bytes + page - 1) / page * page;
-  void* const at = reserve_addresses(length);
-  const bool is_reserved = at != MAP_FAILED;
-  if (!is_reserved || ::mmap(at, length, protection, flags | MAP_FIXED, memory, 0) == MAP_FAILED) {
+  Mapping reserved = reserve_addresses(length);
+  if (!reserved ||
+      ::mmap(reserved.get(), length, protection, flags | MAP_FIXED, memory, 0) == MAP_FAILED) {
     const int why = errno;
-    if (is_reserved) ::munmap(at, length);
     return system_error("mapping " + std::to_string(bytes) + " bytes for snapshots in memory", why);
   }
+  std::byte* const at = reserved.release();
   ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer page faults at the first touch
   ::madvise(at, bytes, MADV_DONTDUMP);  // a core dump is for the stack, not for the state
   ::madvise(at, bytes, MADV_DONTFORK);  // not counted as memory of data loading children
-  return std::span<std::byte>(static_cast<std::byte*>(at), bytes);
+  return std::span<std::byte>(at, bytes);
 }
 
 Error refused(const std::string& why) { return Error{ErrorKind::Refused, why}; }

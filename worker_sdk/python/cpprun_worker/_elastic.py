@@ -111,10 +111,10 @@ class Round:
             if is_free and _reconfigure.is_possible(backend, options):
                 self._runner.default_group().init(backend, options, self)
             else:
-                dist.init_process_group(backend, **self._with_store(options))
+                dist.init_process_group(backend, **self._with_store(backend, options))
         self._runner.guard.watch(self)
 
-    def _with_store(self, options):
+    def _with_store(self, backend, options):
         """The options of init_process_group(), with a store that is connected."""
         if (
             not self._runner.can_regroup
@@ -124,17 +124,21 @@ class Round:
             return options
         import torch.distributed as dist
 
-        store = self.connect_store(options.get('timeout') or dist.default_pg_timeout)
+        store = self.connect_store(backend, options)
         # The prefix is that of init_process_group() itself.
         meeting = {'store': dist.PrefixStore('default_pg', store), 'rank': self.rank}
         return {**options, **meeting, 'world_size': self.world_size}
 
-    def connect_store(self, timeout):
+    def connect_store(self, backend, options):
         """The store of torch's env:// for this round. torch tries to connect for its whole timeout,
         and nothing wakes it there: so this waits until rank 0 listens, and each attempt is short,
         because rank 0 may end its store meanwhile. After STORE_TAKES torch's own error says what is
         missing."""
         import torch.distributed as dist
+        from torch.distributed import distributed_c10d as c10d
+
+        timeout = options.get('timeout')
+        timeout = timeout or c10d._get_default_timeout(c10d.Backend(backend or 'undefined'))
 
         def attempt(most):
             meeting = dist.rendezvous('env://', self.rank, self.world_size, timeout=most)

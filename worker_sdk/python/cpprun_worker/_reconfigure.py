@@ -65,7 +65,7 @@ class DefaultGroup:
         """dist.init_process_group() with the ranks of the round. There is no default group."""
         self._number = self._number + 1 if self._round == this_round.number else 0
         self._round = this_round.number
-        self._connect(backend, options, this_round)
+        self._store.current = this_round.connect_store(backend, options)
         if self._entries is not None and self._arguments == (backend, options):
             self._register()
         else:
@@ -83,10 +83,6 @@ class DefaultGroup:
         group = c10d._get_default_group()
         self._reconfigure(group, options, this_round)
         self._group, self._arguments = group, (backend, options)
-
-    def _connect(self, backend, options, this_round):
-        timeout = options.get('timeout') or c10d._get_default_timeout(c10d.Backend(backend))
-        self._store.current = this_round.connect_store(timeout)
 
     def _reconfigure(self, group, options, this_round):
         number = this_round.number * _GROUPS_PER_ROUND + self._number
