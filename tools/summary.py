@@ -3,9 +3,9 @@
 
     tools/summary.py FOLDER [FAILED-STAGE...]
 
-Reads FOLDER/*.xml of pytest, ctest and gtest, and FOLDER/*.slow: the tests of tests/slow.txt that
-were left out. A failed stage without a failed test of its own counts as one failure. The last line
-is `N passed, N failed, N skipped`. Exits 1 if anything failed.
+Reads FOLDER/*.xml of pytest, ctest and gtest, and FOLDER/*.left_out, which has the tests that
+tests/support/left_out_tests.py left out. A failed stage without a failed test of its own counts as
+one failure. The last line is `N passed, N failed, N skipped`. Exits 1 if anything failed.
 """
 
 import collections
@@ -44,6 +44,18 @@ def read(path):
     return passed, failed, skipped
 
 
+def print_left_out(folder):
+    arguments = collections.Counter(
+        line.split()[0]
+        for path in pathlib.Path(folder).glob('*.left_out')
+        for line in path.read_text().splitlines()
+    )
+    if arguments:
+        print('\nleft out:')
+    for argument, number in arguments.most_common():
+        print(f'  {number} x tools/test.sh {argument} runs it')
+
+
 def report(folder, failed_stages):
     """Prints the report; returns the numbers of passed, failed and skipped tests."""
     passed, failed, reasons = 0, [], collections.defaultdict(list)
@@ -67,9 +79,7 @@ def report(folder, failed_stages):
     for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
         others = f' and {len(names) - 3} more' if len(names) > 3 else ''
         print(f'  {len(names)} x {why}: {", ".join(names[:3])}{others}')
-    slow = sum(len(path.read_text().splitlines()) for path in pathlib.Path(folder).glob('*.slow'))
-    if slow:
-        print(f'\n{slow} slow tests left out (tests/slow.txt); with --slow they run')
+    print_left_out(folder)
     if failed:
         print(f'\n{len(failed)} failed:')
         print(''.join(f'  {name}\n' for name in failed), end='')

@@ -88,7 +88,7 @@ run_pytest() {
   if [ "${CPPRUN_SECOND_RUN:-no}" = yes ]; then
     again=(--reruns 1 --max-suite-reruns 3 -p tests.support.first_failures)
   fi
-  "$python" -m pytest -q -p no:cacheprovider -p tests.support.slow_tests \
+  "$python" -m pytest -q -p no:cacheprovider -p tests.support.left_out_tests \
     -o tmp_path_retention_count=1 \
     --junit-xml="$results/$name.xml" \
     ${again[@]+"${again[@]}"} "$@" || status=$?
@@ -172,11 +172,11 @@ stage_deps() { tools/deps.sh --test; }
 stage_style() {
   local scripts
   scripts=$(git ls-files -co --exclude-standard -- 'tools/*.sh' .ci/run)
-  run_all "$(declare -f cpp_files); cpp_files | xargs -r clang-format-14 --dry-run -Werror" \
+  run_together "cpp_files | xargs -r clang-format-14 --dry-run -Werror" \
     tools/tidy.py tools/check_layers.py \
     "for script in $(echo "$scripts" | tr '\n' ' '); do bash -n \$script; done" \
     "! command -v shellcheck >/dev/null || shellcheck $(echo "$scripts" | tr '\n' ' ')" \
-    "$(declare -f run_pytest); python=$python results=$results run_pytest style tests/tools"
+    "run_pytest style tests/tools"
 }
 
 # The site that mkdocs.yml describes, and all links of all pages.
@@ -547,7 +547,7 @@ main() {
     slow=yes
     export CPPRUN_ALL=yes  # long tests check it
   fi
-  if [ "$slow" = yes ]; then export CPPRUN_SLOW=yes; fi  # tests/support/slow_tests.py checks it
+  if [ "$slow" = yes ]; then export CPPRUN_SLOW=yes; fi  # for left_out_tests.py
   if [ ${#wanted[@]} -gt 0 ]; then named=yes; else wanted=("${stages[@]}"); fi
   [ "$named" = yes ] || check_disk || exit 1
   rm -rf "$results"

@@ -2,7 +2,6 @@
 again and again."""
 
 import collections
-import os
 import random
 import re
 import time
@@ -10,11 +9,12 @@ import time
 import pytest
 from conftest import kill, poll
 from elastic_jobs import parameters
+from long_tests import RUN_LONG
 from test_elastic import events_of, train
 from test_elastic import pytestmark as without_torch
 
 RANKS = 4
-KILLS = 1000 if 'CPPRUN_ALL' in os.environ else 10
+KILLS = 1000 if RUN_LONG else 10
 STEPS = 40 * KILLS  # more than are trained until the last kill
 IN_PROCESS = 0.99  # of the recoveries, at least
 

@@ -12,8 +12,9 @@ import uuid
 
 import pytest
 from conftest import free_port
+from long_tests import RUN_LONG
 
-RUNS = range(20 if os.environ.get('CPPRUN_ALL') else 1)
+RUNS = range(20 if RUN_LONG else 1)
 
 SLEEP = 'exec sleep 60'
 # Shell words that print the same output as Python.

@@ -2,11 +2,11 @@
 left out. The nodes are network namespaces; each has a host name of its own.
 """
 
-import os
 import subprocess
 
 import pytest
 
+from long_tests import long
 from nodes import Job, cluster, free_port  # noqa: F401
 from nodes_net import named, namespaces, net  # noqa: F401
 from tls_peers import write_secret
@@ -70,7 +70,7 @@ def test_node_with_a_bad_link_takes_part_in_no_round(cluster, net):  # noqa: F81
     end(cluster)
 
 
-@pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='takes minutes; CPPRUN_ALL=1 runs it')
+@long
 def test_job_that_needs_the_node_goes_on_when_its_link_is_mended(cluster, net):  # noqa: F811
     found = []
 

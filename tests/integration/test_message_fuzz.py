@@ -13,12 +13,13 @@ import threading
 import time
 import urllib.request
 
+from long_tests import RUN_LONG
 from message_grammar import Grammar
 from nodes import SLOWEST, Job, cluster, wait_for  # noqa: F401
 from nodes_wire import MAGIC, PROTOCOL, mac_of, node_id_of, pack, unpack
 from test_admin_commands import TOKEN
 
-SECONDS = 300 if os.environ.get('CPPRUN_ALL') else 15
+SECONDS = 300 if RUN_LONG else 15
 SEED = int(os.environ.get('MESSAGE_FUZZ_SEED') or time.time())
 MOST_OPEN = 40
 MEMORY_KIB = 64 * 1024

@@ -16,6 +16,7 @@ import zipfile
 
 import pytest
 from conftest import BIN, children_of, is_alive, kill, poll, read_bytes
+from long_tests import RUN_LONG
 from terminal import Terminal
 from torch_python import PYTHON
 
@@ -736,7 +737,7 @@ def test_two_restarts_at_once(jobs):
     assert jobs.wait_until_gone() == []
 
 
-MANY = 1000 if os.environ.get('CPPRUN_ALL') else 40
+MANY = 1000 if RUN_LONG else 40
 
 
 def size_of(pid):

@@ -6,7 +6,6 @@ tests/support/python_snapshot_worker.py. With CPPRUN_ALL there are more kills.
 
 import itertools
 import json
-import os
 import random
 import re
 import shutil
@@ -16,14 +15,13 @@ import time
 import pytest
 from conftest import BIN, has_own_mounts, kill, poll
 from launches import ROOT, has_no_traces
+from long_tests import RUN_LONG, long
 from torch_python import PYTHON, training_env
 
 WORKER = ROOT / 'tests' / 'support' / 'python_snapshot_worker.py'
-IS_LONG = bool(os.environ.get('CPPRUN_ALL'))
-WORLDS = [2, 4] if IS_LONG else [4]
-KILLS = 50 if IS_LONG else 1  # at least so many by each test of random kills, 200 in all
+WORLDS = [2, 4] if RUN_LONG else [4]
+KILLS = 50 if RUN_LONG else 1  # at least so many by each test of random kills, 200 in all
 
-long = pytest.mark.skipif(not IS_LONG, reason='tools/test.sh --all runs it')
 HAS_TORCH = subprocess.run([PYTHON, '-c', 'import torch'], check=False, capture_output=True)
 
 pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has no torch')
@@ -137,7 +135,7 @@ def test_without_memory_killed_workers_resume_from_disk(jobs):
 
 def is_forked(seed):
     """Whether the workers of this job are forked from a preload process. None: as everywhere."""
-    return seed % 4 != 0 if IS_LONG else None
+    return seed % 4 != 0 if RUN_LONG else None
 
 
 class RandomKills:
@@ -175,7 +173,7 @@ class RandomKills:
         return self.job.process.poll() is not None
 
 
-@pytest.mark.timeout(7200 if IS_LONG else 600)
+@pytest.mark.timeout(7200 if RUN_LONG else 600)
 @pytest.mark.parametrize('n', WORLDS)
 def test_random_kills_do_not_change_the_result(jobs, n):
     expected, count = undisturbed(jobs, n), 0

@@ -2,8 +2,8 @@
 
 import pytest
 from launches import ROOT
+from long_tests import RUN_LONG, long
 from test_python_snapshot import (
-    IS_LONG,
     KILLS,
     PYTHON,
     WORLDS,
@@ -11,7 +11,6 @@ from test_python_snapshot import (
     cpprunctl,
     from_lines,
     is_forked,
-    long,
 )
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from torch_python import training_env
@@ -46,8 +45,8 @@ def test_killed_workers_resume_exactly_from_memory(jobs, n):
     assert {where for _, where in from_lines(job)[n:]} == {'memory'}
 
 
-@pytest.mark.timeout(7200 if IS_LONG else 600)
-@pytest.mark.parametrize('n', [2, 4] if IS_LONG else [2])
+@pytest.mark.timeout(7200 if RUN_LONG else 600)
+@pytest.mark.parametrize('n', [2, 4] if RUN_LONG else [2])
 def test_random_kills_do_not_change_the_result(jobs, n):
     whole, count = result(train(jobs, n, 30, 'whole')), 0
     for seed in range(KILLS):

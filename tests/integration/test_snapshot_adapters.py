@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 from launches import ROOT
-from test_python_snapshot import from_lines, long
+from long_tests import long
+from test_python_snapshot import from_lines
 from torch_python import PYTHON, training_env
 
 SUPPORT = ROOT / 'tests' / 'support'

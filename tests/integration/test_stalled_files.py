@@ -9,10 +9,10 @@ import signal
 import time
 
 import pytest
+from long_tests import RUN_LONG, long
 from nodes import WORKER, Job, cluster, wait_for  # noqa: F401
 from test_temporary_folder import mount  # noqa: F401
 
-ALL = bool(os.environ.get('CPPRUN_ALL'))
 OPERATIONS = ('getattr', 'access', 'readdir', 'open', 'create', 'read', 'write', 'flush', 'release',
               'mkdir', 'rename', 'symlink', 'readlink', 'unlink', 'rmdir', 'truncate')
 STALL_S = 10
@@ -78,7 +78,7 @@ def program_on(folder):
     return ('--no-python', str(folder / 'shell'), '-c', 'exec "$@"', 'shell', *WORKER[1:])
 
 
-@pytest.mark.parametrize('node', [0, 1] if ALL else [1])
+@pytest.mark.parametrize('node', [0, 1] if RUN_LONG else [1])
 def test_program_that_stalls(cluster, mount, node):
     folder = mount(f'slow:{STALL_S}')
     job = Job(cluster, 2, lease=LEASE_S, restarts=1)
@@ -109,7 +109,7 @@ def test_stop_while_the_program_stalls(cluster, mount, signals):
     end_stall(cluster, mount)
 
 
-@pytest.mark.skipif(not ALL, reason='takes minutes; CPPRUN_ALL=1 runs it')
+@long
 @pytest.mark.parametrize('operation', OPERATIONS)
 @pytest.mark.parametrize('state', ['joining', 'running', 'ending'])
 def test_each_operation_in_each_state(cluster, mount, operation, state):

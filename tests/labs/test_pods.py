@@ -13,12 +13,12 @@ pytest.importorskip('yaml', reason='tools/deps.sh --kubernetes')
 
 import kubernetes_manifests as manifests  # noqa: E402
 import pod_lab  # noqa: E402
+from long_tests import long  # noqa: E402
 from worlds import check_one_world_at_a_time, worlds_of  # noqa: E402
 
 LABS = pathlib.Path(__file__).resolve().parent
 BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', manifests.ROOT / 'build/check/bin'))
 MANY = '1000000'  # steps; more than a test waits for
-LONG = pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='long: only with --all')
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_the_job_goes_on_when_pod_0_is_lost_in_silence(pods):
     check_one_world_at_a_time(controller.kept, controller.texts)
 
 
-@pytest.mark.parametrize('lost', [[0], pytest.param([0, 2], marks=LONG)],
+@pytest.mark.parametrize('lost', [[0], pytest.param([0, 2], marks=long)],
                          ids=['pod-0', 'pods-0-and-2'])
 def test_a_replaced_pod_0_begins_no_world_beside_the_old_workers(pods, lost):
     """A fourth pod never starts, so that pod 0 cannot know that no other node is there."""
@@ -190,7 +190,7 @@ def test_a_deleted_job_saves_and_ends_with_75(pods):
     assert saved(controller) > 0
 
 
-@LONG
+@long
 def test_pod_0_is_evicted_and_the_others_go_on(pods):
     controller = pods(job('overlays/elastic', '2:3', steps=MANY), start_delay=8)
     controller.start_all()
@@ -204,7 +204,7 @@ def test_pod_0_is_evicted_and_the_others_go_on(pods):
     assert [pod.code() for pod in [old, *others]] == [75, 0, 0], controller.texts()
 
 
-@LONG
+@long
 @pytest.mark.parametrize('index', [0, 1])
 @pytest.mark.parametrize('delay', [0, 8])
 def test_a_killed_container_counts_and_is_replaced(pods, index, delay):
@@ -222,14 +222,14 @@ def test_a_killed_container_counts_and_is_replaced(pods, index, delay):
     assert [code for _, code in controller.ended] == [137, 0, 0], controller.texts()
 
 
-@LONG
+@long
 def test_names_may_come_half_a_minute_late(pods):
     controller = pods(job('overlays/elastic', '2:3'), dns_delay=30.0)
     controller.start_all()
     assert controller.run_to_end() == '', controller.texts()
 
 
-@LONG
+@long
 def test_a_static_job_of_trainer_starts_with_late_names(pods):
     """What a TrainJob runs that brings its own command, as for torchrun."""
     made = job('cluster-training-runtime.yaml')
@@ -239,7 +239,7 @@ def test_a_static_job_of_trainer_starts_with_late_names(pods):
     assert controller.run_to_end() == '', controller.texts()
 
 
-@LONG
+@long
 def test_a_worker_over_the_pods_memory_limit_is_named(pods):
     if not pod_lab.MEMORY.is_dir():
         pytest.skip('the lab limits memory by cgroups v1 only')
@@ -260,7 +260,7 @@ def result(text):
     return re.findall(r'parameters (\w+)', text)
 
 
-@LONG
+@long
 def test_digits_end_as_without_evictions_and_kills(pods, tmp_path):
     if not (VENV / 'bin/torchrun').exists():
         pytest.skip('no torch in .venv')

@@ -1,5 +1,4 @@
 """cpprun under a real Slurm on two nodes."""
-import os
 import pathlib
 import re
 import shutil
@@ -7,13 +6,13 @@ import subprocess
 import time
 
 import pytest
+from long_tests import long
 
 WORKER = pathlib.Path(__file__).with_name('lab_worker.py')
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINING = ROOT / 'tests' / 'support' / 'python_snapshot_worker.py'
 MANY = 1_000_000  # steps; more than a test waits for
 SLOWEST = 300
-LONG = pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='long: only with --all')
 
 
 def finish(process):
@@ -188,7 +187,7 @@ def test_a_failed_job_is_not_requeued(lab, cpprun, place):
     assert (job['JobState'], job['Restarts'], job['ExitCode']) == ('FAILED', '0', '1:0'), job
 
 
-@LONG
+@long
 @pytest.mark.parametrize('partition', ['main', 'quick'], ids=['grace-60', 'grace-0'])
 def test_a_preempted_job_saves_and_continues(lab, cpprun, place, partition):
     """Without a grace time Slurm sends SIGTERM twice within milliseconds."""
@@ -202,7 +201,7 @@ def test_a_preempted_job_saves_and_continues(lab, cpprun, place, partition):
     assert 'rank 0 saves at step' in out and 'ends at step 1000' in out, out
 
 
-@LONG
+@long
 def test_a_job_that_is_preempted_three_times_and_loses_a_node_ends_as_if_undisturbed(
     large_lab, cpprun
 ):

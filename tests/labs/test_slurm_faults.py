@@ -3,7 +3,8 @@ import re
 import time
 
 import pytest
-from test_slurm import LONG, MANY, ROOT, WORKER, finish, has_ended, running, submit, wait_for
+from long_tests import long
+from test_slurm import MANY, ROOT, WORKER, finish, has_ended, running, submit, wait_for
 from worlds import check_one_world_at_a_time, worlds_of
 
 DIGITS = ROOT / 'examples' / 'python' / 'digits_ddp.py'
@@ -205,7 +206,7 @@ def test_jobs_of_two_users_share_nodes(lab, cpprun, place):
         assert process.returncode == 0 and out.count(' of 2 on n') == 2, out
 
 
-@LONG
+@long
 def test_a_job_at_its_time_limit_saves_and_continues(lab, cpprun, place):
     command = f'srun {cpprun} --requeue=1 {WORKER} {MANY} {place}'
     job = Job(lab, place, command, '--time=2', '--signal=TERM@60')
@@ -215,7 +216,7 @@ def test_a_job_at_its_time_limit_saves_and_continues(lab, cpprun, place):
     assert 'rank 0 saves at step' in job.out() and 'rank 1 saves at step' in job.out()
 
 
-@pytest.mark.parametrize('node', ['n1', pytest.param('n2', marks=LONG)])
+@pytest.mark.parametrize('node', ['n1', pytest.param('n2', marks=long)])
 def test_the_first_round_waits_for_a_node_that_starts_late(lab, cpprun, place, node):
     late = f'[ $(hostname) = {node} ] && sleep 4; exec "$@"'
     command = ['bash', '-c', late, 'late', cpprun, '--nnodes=1:2', WORKER, '2', place]
@@ -227,7 +228,7 @@ def test_the_first_round_waits_for_a_node_that_starts_late(lab, cpprun, place, n
 ELASTIC = 'srun --no-kill --kill-on-bad-exit=0'
 
 
-@LONG
+@long
 @pytest.mark.parametrize('node', ['n2', 'n3'])
 @pytest.mark.parametrize('how', ['power', 'cable'])
 def test_a_job_goes_on_without_a_lost_node(large_lab, cpprun, node, how):
@@ -247,7 +248,7 @@ def test_a_job_goes_on_without_a_lost_node(large_lab, cpprun, node, how):
     check_one_world_at_a_time(place, job.out)
 
 
-@LONG
+@long
 def test_the_digits_example_goes_on_without_a_lost_node(large_lab, cpprun):
     lab, place = large_lab, large_lab.folder / 'job'
     place.mkdir()
@@ -262,7 +263,7 @@ def test_the_digits_example_goes_on_without_a_lost_node(large_lab, cpprun):
     assert 'resuming from snapshot' in out and 'training epoch 12 of 12 done' in out, out
 
 
-@LONG
+@long
 @pytest.mark.parametrize('how', ['power', 'cable', 'crash'])
 def test_a_job_that_loses_its_batch_host_is_requeued(large_lab, cpprun, how):
     """Where only the cable is unplugged, its agent and its worker live on, cut off. Where the node
@@ -288,7 +289,7 @@ def test_a_job_that_loses_its_batch_host_is_requeued(large_lab, cpprun, how):
     check_one_world_at_a_time(place, job.out)
 
 
-@LONG
+@long
 def test_a_lost_batch_host_that_could_train_alone_is_only_named(large_lab, cpprun):
     lab, place = large_lab, large_lab.folder / 'job'
     place.mkdir()

@@ -1,15 +1,15 @@
 """docs/how-to/slurm.md: submitit runs a function that starts cpprun, under a real Slurm."""
-import os
 import pathlib
 import re
 
 import pytest
+from long_tests import long
 from test_slurm import SLOWEST, WORKER, finish, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = ROOT / 'build' / 'venv-submitit' / 'bin' / 'python'
 PAGE = (ROOT / 'docs' / 'how-to' / 'slurm.md').read_text()
-pytestmark = pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='long: only with --all')
+pytestmark = long
 
 
 @pytest.fixture

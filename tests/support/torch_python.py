@@ -3,6 +3,7 @@
 import os
 
 from launches import ROOT
+from long_tests import RUN_LONG
 
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 
@@ -13,7 +14,7 @@ def training_env(modules='torch,numpy', python=PYTHON, are_forked=None, **more):
     CPPRUN_ALL they are spawned, as by default, unless `are_forked` says otherwise."""
     env = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': str(python)}
     if are_forked is None:
-        are_forked = 'CPPRUN_ALL' not in os.environ
+        are_forked = not RUN_LONG
     if are_forked:
         env['PET_PRELOAD'] = modules
     return {**env, **more}

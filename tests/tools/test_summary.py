@@ -56,12 +56,13 @@ def test_failed_stage_counts_unless_its_tests_did(tmp_path):
     assert '1 passed, 2 failed, 1 skipped' in run(tmp_path, 'check', 'style').stdout
 
 
-def test_counts_slow_tests_that_were_left_out(tmp_path):
-    (tmp_path / 'e2e.slow').write_text('tests/e2e/test_a.py::test_b\ntests/e2e/test_a.py::test_c\n')
-    (tmp_path / 'labs.slow').write_text('tests/labs/test_a.py::test_b[x y]\n')
+def test_counts_tests_that_were_left_out(tmp_path):
+    (tmp_path / 'e2e.left_out').write_text('--slow tests/a.py::test_b\n--all tests/a.py::test_c\n')
+    (tmp_path / 'labs.left_out').write_text('--slow tests/labs/test_a.py::test_b[x y]\n')
     done = run(tmp_path)
     assert done.returncode == 0
-    assert '3 slow tests left out' in done.stdout
+    assert '2 x tools/test.sh --slow runs it' in done.stdout
+    assert '1 x tools/test.sh --all runs it' in done.stdout
 
 
 def test_nothing_failed(tmp_path):

@@ -10,6 +10,7 @@ import zlib
 
 import pytest
 from launches import BIN
+from long_tests import long
 from sdk_ranks import Ranks
 
 CASES = ('state_dict', 'training', 'values', 'dtypes', 'views')
@@ -97,7 +98,7 @@ def test_more_than_four_gigabytes_open_in_python(files):
     assert 'uint8 [5368709123]' in files.ctl('ls', 'sparse.pt').well().out
 
 
-@pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='writes 4 GiB; tools/test.sh --all does')
+@long  # writes 4 GiB
 def test_more_than_four_gigabytes_of_python_are_read(files):
     try:
         files.python('big', 'big.pt')

@@ -3,16 +3,16 @@
 Two runs of each program, with CPPRUN_ALL a hundred; kills.py alone prints a table.
 """
 
-import os
 import random
 import re
 
 import pytest
 from kills import PROGRAMS, Killer, Proof, command, finish
 from launches import BIN, Launches
+from long_tests import RUN_LONG
 
 RESUMED = r'resumed from \w+ at step (\d+)'
-SEEDS = 100 if os.environ.get('CPPRUN_ALL') else 2
+SEEDS = 100 if RUN_LONG else 2
 
 
 @pytest.fixture(scope='module')

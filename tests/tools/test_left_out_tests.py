@@ -1,12 +1,12 @@
-"""The plugin that leaves out the tests of tests/slow.txt, and the list itself."""
+"""The plugin that leaves out tests of other runs, and the list of slow tests."""
 
 import re
 import shutil
 import subprocess
 import sys
 
+import left_out_tests
 import pytest
-import slow_tests
 
 TESTS = """import pytest
 @pytest.mark.parametrize('n', [1, 2])
@@ -21,7 +21,7 @@ def project(tmp_path):
     left out."""
     support = tmp_path / 'tests' / 'support'
     support.mkdir(parents=True)
-    shutil.copy(slow_tests.__file__, support)
+    shutil.copy(left_out_tests.__file__, support)
     for folder in ('one', 'other'):
         (tmp_path / 'tests' / folder).mkdir()
         (tmp_path / 'tests' / folder / f'test_{folder}.py').write_text(TESTS)
@@ -29,7 +29,7 @@ def project(tmp_path):
     def run(slow, *arguments, **environment):
         (tmp_path / 'tests' / 'slow.txt').write_text(slow)
         report = tmp_path / 'report.xml'
-        command = [sys.executable, '-m', 'pytest', '-p', 'tests.support.slow_tests', '-v']
+        command = [sys.executable, '-m', 'pytest', '-p', 'tests.support.left_out_tests', '-v']
         done = subprocess.run(
             [*command, '-p', 'no:cacheprovider', f'--junit-xml={report}', 'tests', *arguments],
             cwd=tmp_path,
@@ -40,8 +40,8 @@ def project(tmp_path):
             check=False,
         )
         assert done.returncode in (0, 5), done.stdout + done.stderr
-        left_out = report.with_suffix('.slow')
-        names = left_out.read_text().split() if left_out.exists() else []
+        left_out = report.with_suffix('.left_out')
+        names = left_out.read_text().splitlines() if left_out.exists() else []
         return sorted(re.findall(r'testcase classname="\S*?(\w+)" name="([^"]+)"',
                                  report.read_text())), names
 
@@ -55,7 +55,7 @@ ONE = [('test_one', name) for _, name in OTHER]
 @pytest.mark.parametrize('arguments', [(), ('-n', '2')])
 def test_variant(project, arguments):
     name = 'tests/one/test_one.py::test_varied[2]'
-    assert project(name, *arguments) == ([ONE[0], ONE[2], *OTHER], [name])
+    assert project(name, *arguments) == ([ONE[0], ONE[2], *OTHER], [f'--slow {name}'])
 
 
 def test_all_variants_of_a_test(project):
@@ -73,12 +73,36 @@ def test_everything_runs_on_request(project):
     assert project('tests/one', CPPRUN_SLOW='yes') == (ONE + OTHER, [])
 
 
+MARKED = '''import pytest
+for_all = pytest.mark.skipif(True, reason='only with tools/test.sh --all')
+for_stage = pytest.mark.skipif(True, reason='only with tools/test.sh newest: needs another torch')
+holds_not = pytest.mark.skipif(False, reason='only with tools/test.sh --all')
+other = pytest.mark.skipif(True, reason='no GPU')
+@for_all
+def test_long(): pass
+@for_stage
+def test_newest(): pass
+@holds_not
+def test_runs(): pass
+@other
+def test_skipped(): pass
+'''
+
+
+def test_marked_tests(project, tmp_path):
+    path = 'tests/other/test_other.py'
+    (tmp_path / path).write_text(MARKED)
+    ran, left_out = project('tests/one', CPPRUN_SLOW='yes')
+    assert ran == [*ONE, ('test_other', 'test_runs'), ('test_other', 'test_skipped')]
+    assert left_out == [f'--all {path}::test_long', f'newest {path}::test_newest']
+
+
 def test_each_entry_of_the_list_exists():
-    entries = slow_tests.entries()
+    entries = left_out_tests.entries()
     assert entries == sorted(set(entries))
     for entry in entries:
         place, *names = entry.split('::')
-        path = slow_tests.ROOT / place
+        path = left_out_tests.ROOT / place
         assert path.is_file() if names else path.exists(), entry
         for name in names:
             name = name.partition('[')[0]
