@@ -31,7 +31,8 @@ ALLOWED = 60 * CORES  # a capability may add one minute to the gate
 # differ, and the fixed workload does not resemble each stage.
 MARGIN = 1.25
 NOT_COMPARED = ('tidy',)  # depends on the number of changed files
-# Of tests/budget.json: with the tests of tests/slow.txt the stages cost more.
+# Of tests/budget.json: with the tests of tests/slow.txt the stages cost more. Each kind has the
+# calibration of the run that made its records.
 STAGES = 'slow_stages' if os.environ.get('CPPRUN_SLOW') else 'stages'
 
 
@@ -174,7 +175,7 @@ def excess(name, cost, record):
     known = record[STAGES].get(name)
     if known is None:
         return None, 'no record: not compared'
-    return max(0.0, in_reference_seconds(cost, record['calibration']) - MARGIN * known), ''
+    return max(0.0, in_reference_seconds(cost, record['calibration'][STAGES]) - MARGIN * known), ''
 
 
 def check(folder, failed):
@@ -194,7 +195,7 @@ def check(folder, failed):
         print(
             f'  {100 * cost["wall"] / everything:3.0f} %  {cost["wall"]:7.0f}'
             f'  {cost["compile"]:11.0f}  {cost["cpu"]:8.0f}  {cost["wait"]:7.0f}  {cost["tests"]:5}'
-            f'  {in_reference_seconds(cost, record["calibration"]):4.0f} / '
+            f'  {in_reference_seconds(cost, record["calibration"][STAGES]):4.0f} / '
             f'{"?" if known is None else known:<8}  {name}{why and ": "}{why}'
         )
     if sum(excesses.values()) <= ALLOWED:
@@ -204,19 +205,20 @@ def check(folder, failed):
 
 def record_costs(folder):
     """The middle calibration of this run becomes the reference, so each cost is as measured.
-    A stage that did not run, or compiled something in its tests, keeps its old record."""
+    A stage that ran nothing, or compiled something in its tests, keeps its old record."""
     stages = read(folder)
     speeds = [speed for cost in stages.values() for speed in cost['speeds']]
-    calibration = {
+    record = json.loads(RECORD.read_text())
+    record['calibration'][STAGES] = {
         kind: round(statistics.median(speed[kind] for speed in speeds), 2)
         for kind in ('cpu', 'wall')
     }
-    record = json.loads(RECORD.read_text())
     costs = record[STAGES]
     for name, cost in stages.items():
-        if name not in NOT_COMPARED and cost['misses'] == 0:
-            costs[name] = round(cost['cpu'] + cost['wait'])
-    RECORD.write_text(json.dumps({**record, 'calibration': calibration}, indent=2) + '\n')
+        seconds = round(cost['cpu'] + cost['wait'])
+        if seconds and name not in NOT_COMPARED and cost['misses'] == 0:
+            costs[name] = seconds
+    RECORD.write_text(json.dumps(record, indent=2) + '\n')
 
 
 def main():
