@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 if [ ${#commands[@]} = 0 ]; then usage >&2; exit 2; fi
-if [ "$(id -u)" != 0 ]; then echo "fresh: a chroot needs root; use sudo" >&2; exit 1; fi
+if [ "$(id -u)" != 0 ]; then echo "fresh: mounting a system needs root; use sudo" >&2; exit 1; fi
 
 make_system() {
   command -v mmdebstrap >/dev/null || {
@@ -40,7 +40,7 @@ make_system() {
   mapfile -t sources < <(grep -lsE '^[^#]*bookworm' /etc/apt/sources.list \
     /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/debian.sources || true)
   apt-config dump | grep '^Acquire::' >"$work/apt.conf" || true
-  mmdebstrap -q --variant=apt --include=git,ca-certificates --aptopt="$work/apt.conf" \
+  mmdebstrap -q --variant=apt --include=git,ca-certificates,mount --aptopt="$work/apt.conf" \
     bookworm "$system" ${sources[@]+"${sources[@]}"}
 }
 
@@ -65,6 +65,8 @@ clone() {
 }
 
 # Mounts in a separate namespace, which disappears with the command: removing the folder stays safe.
+# The system is the root of that namespace, and not only of the process: the tests enter namespaces
+# of their own by `nsenter --mount`, which would leave a chroot.
 run_inside() {
   local name variables=(HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
   for name in $(compgen -e); do
@@ -80,13 +82,16 @@ run_inside() {
       system=$1
       cache=$2
       shift 2
-      mount --bind "$system" "$system"  # `ip netns` needs a root that is a mount point
+      mount --bind "$system" "$system"
       mount -t proc proc "$system/proc"
       mount --rbind /dev "$system/dev"
       mount --rbind /sys "$system/sys"
       mount -t tmpfs tmpfs "$system/run"
       if [ -d "$cache" ]; then mount --bind "$cache" "$system/root/.cache/ccache"; fi
-      exec chroot "$system" env -i "$@"
+      cd "$system"
+      pivot_root . mnt
+      umount -l mnt
+      exec chroot . env -i "$@"
     ' fresh "$system" "$cache" "${variables[@]}" bash -euo pipefail -c "cd /root/cpprun && $1"
 }
 
