@@ -56,9 +56,9 @@ copy_configuration() {
   done
 }
 
-clone() {
-  git clone -q "file://$PWD" "$system/root/cpprun"
-  git -C "$system/root/cpprun" checkout -q --detach "$(git rev-parse HEAD)"
+clone() {  # not below /root: tests run programs as other users
+  git clone -q "file://$PWD" "$system/srv/cpprun"
+  git -C "$system/srv/cpprun" checkout -q --detach "$(git rev-parse HEAD)"
   if [ -d "${CPPRUN_CONFORMANCE_DIR:-}" ]; then
     cp -rL "$CPPRUN_CONFORMANCE_DIR" "$system/root/contract"
   fi
@@ -92,7 +92,7 @@ run_inside() {
       pivot_root . mnt
       umount -l mnt
       exec chroot . env -i "$@"
-    ' fresh "$system" "$cache" "${variables[@]}" bash -euo pipefail -c "cd /root/cpprun && $1"
+    ' fresh "$system" "$cache" "${variables[@]}" bash -euo pipefail -c "cd /srv/cpprun && $1"
 }
 
 clean_up() {

@@ -191,6 +191,9 @@ def test_a_job_that_is_stopped_while_a_round_is_formed_again_is_requeued(lab, cp
 
 
 def test_jobs_of_two_users_share_nodes(lab, cpprun, place):
+    closed = [str(folder) for folder in place.parents if not folder.stat().st_mode & 0o001]
+    if closed:
+        pytest.skip(f'other users cannot enter {closed[-1]}')
     nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
     folders, jobs = [place / 'root', place / 'nobody'], []
     for folder, user in zip(folders, ([], nobody)):
