@@ -28,8 +28,8 @@ libraries=(libboost1.81-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt
 for_build=(ca-certificates g++ cmake ninja-build ccache "${libraries[@]}")
 for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
-          iproute2 iptables mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
-          util-linux systemd man-db tmux zsh tcsh fish openssl python3-fusepy)
+          iproute2 iptables mount openssh-client libbenchmark-dev valgrind libpng-dev zlib1g-dev
+          libturbojpeg0-dev util-linux systemd man-db tmux zsh tcsh fish openssl python3-fusepy)
 for_docs=(python3 python3-venv doxygen)
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
