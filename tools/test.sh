@@ -114,7 +114,7 @@ run_gtest() {
   for program in "$@"; do
     if is_unchanged "$program"; then continue; fi
     shards=2
-    if [[ $program = *integration_tests ]]; then shards=4; fi
+    if [[ $program = *integration_tests ]]; then shards=$((4 * slots)); fi
     for ((shard = 0; shard < shards; shard++)); do
       report=$results/$name.$(basename "$program").$shard
       commands+=("GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard GTEST_OUTPUT=xml:$report.xml \
@@ -122,7 +122,7 @@ run_gtest() {
         [ ${CPPRUN_SECOND_RUN:-no} = yes ] && tools/second_run.py $program $report; }")
     done
   done
-  printf '%s\n' ${commands[@]+"${commands[@]}"} | xargs -r -P $((2 * slots)) -I{} bash -c '{}' ||
+  printf '%s\n' ${commands[@]+"${commands[@]}"} | xargs -r -P $((4 * slots)) -I{} bash -c '{}' ||
     return 1
   has_passed "$@"
 }
