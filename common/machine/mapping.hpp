@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace cpprun {
 
@@ -29,6 +30,20 @@ inline Mapping reserve_addresses(size_t bytes) {
   if (before > 0) ::munmap(begin, before);
   ::munmap(begin + before + bytes, kHugePage - before);
   return {begin + before, Unmap{bytes}};
+}
+
+// Makes the pages of `part`, which is mapped shared memory, huge where the kernel can: the first
+// writes to small pages take a page fault each, and these take longer than a copy. Shared memory,
+// unlike private memory, gets huge pages only by MADV_COLLAPSE, which needs at least one touched
+// page per huge page. Call reserve_addresses() for the mapping.
+inline void use_huge_pages(std::span<std::byte> part) {
+  const auto begin = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t from = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t to = (begin + part.size()) / kHugePage * kHugePage;
+  for (uintptr_t at = from; at < to; at += kHugePage) {
+    static_cast<void>(*reinterpret_cast<const volatile std::byte*>(at));
+  }
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, kCollapse);
 }
 
 }  // namespace cpprun

@@ -25,6 +25,15 @@ std::span<std::byte> bytes_of(const Mapping& mapping) {
   return {mapping.get(), mapping.get_deleter().bytes};
 }
 
+// The same to write, at an address where pages can be huge.
+Mapping map_to_write(int descriptor, size_t bytes) {
+  Mapping at = reserve_addresses(bytes);
+  constexpr int kProtection = PROT_READ | PROT_WRITE;
+  constexpr int kFlags = MAP_SHARED | MAP_FIXED;
+  if (at && ::mmap(at.get(), bytes, kProtection, kFlags, descriptor, 0) == MAP_FAILED) at.reset();
+  return at;
+}
+
 bool is_named(const Slot& slot, const ShardId& name) {
   return slot.is_complete && slot.label == name.label && slot.crc32 == name.crc32 &&
          slot.content.size() == name.bytes;
@@ -62,12 +71,13 @@ Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name) {
 Result<ShardWriter> ShardWriter::make(Arenas& arenas, const ShardId& name) {
   const Result<Arenas::Piece> piece = arenas.want(name.index, ArenaSlots::arena_bytes(name.bytes));
   if (!piece) return piece.error();
-  Mapping mapping = map(piece->descriptor, piece->bytes, PROT_READ | PROT_WRITE);
+  Mapping mapping = map_to_write(piece->descriptor, piece->bytes);
   if (!mapping) return system_error("mapping memory for a copy", errno);
   ShardWriter writer(std::move(mapping), name);
   Result<std::span<std::byte>> bytes = writer.slots_.begin(name.label, name.bytes);
   if (!bytes) return bytes.error();
   writer.bytes_ = *bytes;
+  use_huge_pages(writer.bytes_);
   return writer;
 }
 

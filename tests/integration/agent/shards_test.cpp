@@ -2,7 +2,9 @@
 // real replicas over real sockets.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <future>
 
 #include "agent/daemon/snapshots/replica_transfer.hpp"
@@ -209,6 +211,26 @@ TEST_F(ShardsBetweenAgents, CopiesTheNewestAndCountsTheSkipped) {
   EXPECT_EQ(kept(*neighbour.shard_arenas.replicas, 0, 50), "at 50");
   EXPECT_EQ(kept(*neighbour.shard_arenas.replicas, 0, 20), "twenty")
       << "the one before stays beside it";
+}
+
+size_t kib_in_huge_pages() {
+  std::ifstream sums("/proc/self/smaps_rollup");
+  std::string word;
+  while (sums >> word && word != "ShmemPmdMapped:") continue;
+  size_t kib = 0;
+  sums >> kib;
+  return kib;
+}
+
+TEST(ShardWriter, WritesToHugePages) {
+  const auto made = arenas();
+  ShardId name = shard(0, 20);
+  name.bytes = 8 * kMiB;
+  Result<ShardWriter> writer = ShardWriter::make(*made, name);
+  ASSERT_TRUE(writer) << writer.error().text;
+  EXPECT_GE(kib_in_huge_pages(), 4096u) << "but for the ends of the range";
+  EXPECT_TRUE(
+      std::ranges::all_of(writer->bytes(), [](std::byte each) { return each == std::byte(); }));
 }
 
 TEST_F(ShardsBetweenAgents, RefusesAPeerWithoutTheSecret) {

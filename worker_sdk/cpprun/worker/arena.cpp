@@ -103,17 +103,8 @@ std::span<std::byte> Arena::writable() {
   return memory_;
 }
 
-// Shared memory, unlike private memory, gets huge pages only by MADV_COLLAPSE, which needs at least
-// one touched page per huge page.
 void Arena::use_huge_pages(std::span<std::byte> part) {
-  if (kind_ != Kind::Agent) return;
-  const auto begin = reinterpret_cast<uintptr_t>(part.data());
-  const uintptr_t from = (begin + kHugePage - 1) / kHugePage * kHugePage;
-  const uintptr_t to = (begin + part.size()) / kHugePage * kHugePage;
-  for (uintptr_t at = from; at < to; at += kHugePage) {
-    static_cast<void>(*reinterpret_cast<const volatile std::byte*>(at));
-  }
-  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, kCollapse);
+  if (kind_ == Kind::Agent) cpprun::use_huge_pages(part);
 }
 
 }  // namespace cpprun::worker
