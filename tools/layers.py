@@ -49,7 +49,7 @@ ARROWS = {
         'common',
         'common/log',
         'common/loop',
-        'common/machine',  # detect_dead_peer()
+        'common/machine',  # detect_dead_peer(), send_without_delay(): headers alone
         'common/thread',
         'common/tls',
         'rendezvous/client/core',

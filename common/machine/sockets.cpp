@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/un.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 
 #include "common/check.hpp"
 #include "common/machine/dead_peer.hpp"
+#include "common/machine/no_delay.hpp"
 #include "common/machine/port_owner.hpp"
 
 namespace cpprun {
@@ -172,8 +172,7 @@ Result<std::vector<int>> open_listeners(const Endpoint& endpoint) {
   for (const std::string& host : hosts) {
     const std::optional<SocketAddress> address = look_up(host, port, 0, why);
     UniqueFd socket = address ? bind_tcp(*address) : UniqueFd();
-    const int on = 1;
-    if (socket.is_open()) ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (socket.is_open()) send_without_delay(socket.get());
     if (socket.is_open() && ::listen(socket.get(), INT_MAX) == 0) {
       opened.push_back(socket.release());
       if (!wants_all) break;

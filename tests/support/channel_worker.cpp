@@ -34,6 +34,7 @@
 #include "cpprun/worker/arena.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
+#include "tests/support/huge_pages.hpp"
 
 namespace {
 
@@ -106,12 +107,7 @@ void use_huge_pages() {
   auto arena = worker::Arena::own(8 << 20);
   if (!arena) return say(arena.error().text);
   arena->use_huge_pages(arena->writable());
-  std::ifstream sums("/proc/self/smaps_rollup");
-  std::string word;
-  while (sums >> word && word != "ShmemPmdMapped:") continue;
-  size_t kib = 0;
-  sums >> kib;
-  say(kib > 0 ? "huge pages" : "no huge pages");
+  say(cpprun::test::kib_in_huge_pages() > 0 ? "huge pages" : "no huge pages");
 }
 
 void obey_about_snapshots(const std::string& word, const std::string& value) {

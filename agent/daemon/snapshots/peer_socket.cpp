@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,6 +18,7 @@
 #include "common/limits/tls.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/dead_peer.hpp"
+#include "common/machine/no_delay.hpp"
 #include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 
 namespace cpprun {
@@ -77,10 +77,7 @@ bool CancelToken::wait(Duration limit) const {
 
 PeerSocket::PeerSocket(UniqueFd socket, std::shared_ptr<const CancelToken> cancel_token)
     : socket_(std::move(socket)), cancel_token_(std::move(cancel_token)) {
-  // Otherwise the last piece of a message waits for an acknowledgement of the one before, which the
-  // peer delays by 40 ms: in a handshake, and at the end of a transfer.
-  const int on = 1;
-  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  send_without_delay(socket_.get());
 }
 
 Result<PeerSocket> PeerSocket::connect(const std::string& host, uint16_t port, Duration limit,

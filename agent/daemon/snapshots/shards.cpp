@@ -15,23 +15,8 @@ namespace {
 using snapshot_files::ArenaSlots;
 using snapshot_files::Slot;
 
-// Null on failure. Only the pages that are used cost memory.
-Mapping map(int descriptor, size_t bytes, int protection) {
-  void* at = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, 0);
-  return at == MAP_FAILED ? Mapping() : Mapping(static_cast<std::byte*>(at), Unmap{bytes});
-}
-
 std::span<std::byte> bytes_of(const Mapping& mapping) {
   return {mapping.get(), mapping.get_deleter().bytes};
-}
-
-// The same to write, at an address where pages can be huge.
-Mapping map_to_write(int descriptor, size_t bytes) {
-  Mapping at = reserve_addresses(bytes);
-  constexpr int kProtection = PROT_READ | PROT_WRITE;
-  constexpr int kFlags = MAP_SHARED | MAP_FIXED;
-  if (at && ::mmap(at.get(), bytes, kProtection, kFlags, descriptor, 0) == MAP_FAILED) at.reset();
-  return at;
 }
 
 bool is_named(const Slot& slot, const ShardId& name) {
@@ -46,7 +31,7 @@ std::vector<ShardId> shards_in(const Arenas& arenas) {
   for (const int index : arenas.local_ranks()) {
     const Result<Arenas::View> view = arenas.view(index);
     if (!view) continue;
-    const Mapping mapping = map(view->descriptor.get(), view->bytes, PROT_READ);
+    const Mapping mapping = map_aligned(view->bytes, PROT_READ, MAP_SHARED, view->descriptor.get());
     for (const Slot& slot : snapshot_files::slots_of(bytes_of(mapping))) {
       if (!slot.is_complete) continue;
       all.push_back({index, slot.label, slot.number, slot.crc32, slot.content.size()});
@@ -58,7 +43,7 @@ std::vector<ShardId> shards_in(const Arenas& arenas) {
 Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name) {
   Result<Arenas::View> view = arenas.view(name.index);
   if (!view) return view.error();
-  const Mapping mapping = map(view->descriptor.get(), view->bytes, PROT_READ);
+  const Mapping mapping = map_aligned(view->bytes, PROT_READ, MAP_SHARED, view->descriptor.get());
   for (const Slot& slot : snapshot_files::slots_of(bytes_of(mapping))) {
     if (!is_named(slot, name)) continue;
     const auto from = static_cast<off_t>(slot.content.data() - mapping.get());
@@ -71,7 +56,8 @@ Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name) {
 Result<ShardWriter> ShardWriter::make(Arenas& arenas, const ShardId& name) {
   const Result<Arenas::Piece> piece = arenas.want(name.index, ArenaSlots::arena_bytes(name.bytes));
   if (!piece) return piece.error();
-  Mapping mapping = map_to_write(piece->descriptor, piece->bytes);
+  Mapping mapping =
+      map_aligned(piece->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, piece->descriptor);
   if (!mapping) return system_error("mapping memory for a copy", errno);
   ShardWriter writer(std::move(mapping), name);
   Result<std::span<std::byte>> bytes = writer.slots_.begin(name.label, name.bytes);

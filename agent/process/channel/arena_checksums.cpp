@@ -20,14 +20,8 @@ namespace {
 // for example before Linux 6.1. Reading small pages in blocks is faster than mapping them, which
 // takes a page fault for each few. `at`: a multiple of a huge page.
 Mapping map_huge_pages(int memory, uint64_t at, size_t bytes) {
-  Mapping window = reserve_addresses(bytes);
-  constexpr int kFlags = MAP_SHARED | MAP_FIXED;
-  if (window == nullptr ||
-      ::mmap(window.get(), bytes, PROT_READ, kFlags, memory, static_cast<off_t>(at)) ==
-          MAP_FAILED ||
-      ::madvise(window.get(), bytes, kCollapse) != 0) {
-    return {};
-  }
+  Mapping window = map_aligned(bytes, PROT_READ, MAP_SHARED, memory, static_cast<off_t>(at));
+  if (window && ::madvise(window.get(), bytes, kCollapse) != 0) window.reset();
   return window;
 }
 

@@ -1,8 +1,6 @@
 #include "launcher/cpprunctl/doctor/doctor_pair.hpp"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -17,6 +15,7 @@
 #include "common/limits/admin.hpp"
 #include "common/limits/server.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/no_delay.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
@@ -86,8 +85,7 @@ Result<std::unique_ptr<BlockingSocket>> begin(const Endpoint& there, const std::
   Result<std::unique_ptr<BlockingSocket>> connection = dial(there, limits::kDoctorConnectTimeout);
   if (!connection) return connection;
   (*connection)->extend(limits::kDoctorPairTimeout);
-  const int on = 1;
-  ::setsockopt((*connection)->fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  send_without_delay((*connection)->fd());
   const Status sent = (*connection)->send(std::string(kFront) + secret + " " + what + "\n");
   if (!sent) return sent.error();
   return connection;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -13,6 +12,7 @@
 
 #include "common/limits/store.hpp"
 #include "common/machine/dead_peer.hpp"
+#include "common/machine/no_delay.hpp"
 
 namespace cpprun::worker {
 namespace {
@@ -52,8 +52,7 @@ Result<UniqueFd> dial_one(const addrinfo& address, Deadline deadline) {
   const int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   UniqueFd fd(::socket(address.ai_family, type, 0));
   if (!fd.is_open()) return unreachable(text_of(address), errno);
-  int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  send_without_delay(fd.get());
   detect_dead_peer(fd.get());
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return fd;
   // An interrupted connect continues in the background.

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <future>
 
 #include "agent/daemon/snapshots/replica_transfer.hpp"
+#include "tests/support/huge_pages.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
 namespace cpprun::test {
@@ -211,15 +211,6 @@ TEST_F(ShardsBetweenAgents, CopiesTheNewestAndCountsTheSkipped) {
   EXPECT_EQ(kept(*neighbour.shard_arenas.replicas, 0, 50), "at 50");
   EXPECT_EQ(kept(*neighbour.shard_arenas.replicas, 0, 20), "twenty")
       << "the one before stays beside it";
-}
-
-size_t kib_in_huge_pages() {
-  std::ifstream sums("/proc/self/smaps_rollup");
-  std::string word;
-  while (sums >> word && word != "ShmemPmdMapped:") continue;
-  size_t kib = 0;
-  sums >> kib;
-  return kib;
 }
 
 TEST(ShardWriter, WritesToHugePages) {

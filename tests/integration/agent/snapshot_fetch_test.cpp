@@ -1,4 +1,6 @@
 // Fetching a snapshot from another agent, including broken and hostile ones.
+#include <algorithm>
+
 #include "common/limits/snapshots.hpp"
 #include "tests/support/server_fixture.hpp"
 #include "tests/support/transfer_fixture.hpp"
@@ -50,8 +52,9 @@ TEST_F(SnapshotsBetweenAgents, FetchesNothingWithoutTheSecret) {
   expect_failed(fetches(300ms), "does not know this round");
 }
 
-// Without it a fetch from a machine that lost its power would wait in the kernel.
-TEST_F(SnapshotsBetweenAgents, BothEndsDetectADeadPeer) {
+// Otherwise a fetch from a machine that lost its power would wait in the kernel, and TLS for
+// delayed acknowledgements.
+TEST_F(SnapshotsBetweenAgents, BothEndsSetOptionsOfTheirSockets) {
   has({{"model.pt", text_of(1000)}});
   serves();
   auto peer = PeerSocket::connect("127.0.0.1", port, 2s, cancel_token);
@@ -61,9 +64,11 @@ TEST_F(SnapshotsBetweenAgents, BothEndsDetectADeadPeer) {
   const std::vector<SocketFacts> ours = sockets_to_port(port);
   ASSERT_EQ(ours.size(), 1u);
   EXPECT_TRUE(ours[0].detects_dead_peer);
+  EXPECT_TRUE(ours[0].is_no_delay);
   const std::vector<SocketFacts> theirs = sockets_of_port(port);
   EXPECT_EQ(theirs.size(), 2u) << "the listener and one connection";
   for (const SocketFacts& facts : theirs) EXPECT_TRUE(facts.detects_dead_peer);
+  EXPECT_TRUE(std::ranges::any_of(theirs, &SocketFacts::is_no_delay)) << "the connection";
 }
 
 TEST_F(SnapshotsBetweenAgents, ReconnectsAfterABrokenConnection) {

@@ -1,9 +1,4 @@
 // Snapshots between agents of a job with a secret.
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
-#include "agent/daemon/snapshots/peer_socket.hpp"
 #include "tests/support/job_tls.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
@@ -24,17 +19,6 @@ TEST_F(SnapshotsOverTls, FetchesAllFiles) {
   const Fetched fetched = fetches();
   ASSERT_TRUE(fetched.status) << fetched.status.error().text;
   expect_here(files);
-}
-
-// Without TCP_NODELAY a handshake and the last record wait for a delayed acknowledgement.
-TEST(PeerSocket, SendsAtOnce) {
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int descriptor = socket.get();
-  const PeerSocket peer(std::move(socket), std::make_shared<CancelToken>());
-  int is_no_delay = 0;
-  socklen_t size = sizeof is_no_delay;
-  ASSERT_EQ(::getsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &is_no_delay, &size), 0);
-  EXPECT_EQ(is_no_delay, 1);
 }
 
 TEST_F(SnapshotsOverTls, AnotherSecretGetsNothing) {

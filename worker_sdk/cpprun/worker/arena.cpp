@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -20,15 +19,12 @@ using Mapped = Result<std::span<std::byte>>;
 
 Mapped map(size_t bytes, int protection, int flags, int memory) {
   if (bytes == 0) return std::span<std::byte>();
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  const size_t length = (bytes + page - 1) / page * page;
-  Mapping reserved = reserve_addresses(length);
-  if (!reserved ||
-      ::mmap(reserved.get(), length, protection, flags | MAP_FIXED, memory, 0) == MAP_FAILED) {
+  Mapping mapping = map_aligned(bytes, protection, flags, memory);
+  if (!mapping) {
     const int why = errno;
     return system_error("mapping " + std::to_string(bytes) + " bytes for snapshots in memory", why);
   }
-  std::byte* const at = reserved.release();
+  std::byte* const at = mapping.release();
   ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer page faults at the first touch
   ::madvise(at, bytes, MADV_DONTDUMP);  // a core dump is for the stack, not for the state
   ::madvise(at, bytes, MADV_DONTFORK);  // not counted as memory of data loading children
