@@ -144,12 +144,12 @@ struct LogEvent {
 // The run is over. The last effect.
 struct Finish {
   enum class How {
-    // On request, and the same command continues without loss. `text`: the other nodes that stop,
-    // if the coordinator sent a result; else what the agent waited for.
     Success,
     Failure,  // the coordinator's result: workers failed, or a node could not start them
     Error,    // refused, timed out or cut off; `text` holds the reason
     Signal,   // a signal to the agent; `text`: what the agent waited for
+    // On request, and the same command continues without loss. `text`: the other nodes that stop,
+    // if the coordinator sent a result; else what the agent waited for.
     Stopped,
     Unusable  // SIGKILL did not end a process; `text` names it
   };
@@ -167,6 +167,9 @@ struct Finish {
   std::string lost{};
   std::optional<control::JobResult> job_result{};  // unset: the coordinator sent none
   bool ran_no_worker = false;                      // this node was in no round
+
+  // Nothing failed: the logs of a temporary folder may go.
+  bool is_well() const { return how == How::Success || how == How::Stopped; }
 
   static Finish error(std::string text) { return {How::Error, 0, std::move(text), {}, 0}; }
 };

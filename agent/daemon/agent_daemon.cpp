@@ -458,20 +458,20 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
     loop_.run();
   }
   CPPRUN_CHECK(finish_.has_value());
+  using How = agent::Finish::How;
   const std::vector<StuckProcess> left =
       host_->kill_everything();  // an agent that the coordinator refused may have workers
-  if (finish_->how != agent::Finish::How::Unusable) reporter_->unended(left);
+  if (finish_->how != How::Unusable) reporter_->unended(left);
   preloader_.reset();
   reaper_->dismiss();
-  const std::string logs = folder_.kept_after_failure();
+  const std::string logs = finish_->is_well() ? "" : folder_.kept_after_failure();
   const int own_code = reporter_->finish(*finish_, logs, *event_recorder_);
   const int code = code_for_scheduler(config_.cluster, *finish_, others_continue_, own_code);
   event_recorder_->finished(*finish_, code, others_continue_);
   if (sends_for_job(is_own_, core_->assignment()))
     send_failure_notice(config_.notify_url, event_recorder_->summary());
-  using How = agent::Finish::How;
   state_keeper_.finish(finish_->how == How::Success);
-  close_folder(finish_->how == How::Success || finish_->how == How::Stopped);
+  close_folder(finish_->is_well());
   return faults_ ? faults_->finish(code) : code;
 }
 

@@ -10,7 +10,7 @@
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
 #include "common/machine/clock.hpp"
-#include "common/machine/usable_memory.hpp"
+#include "common/machine/own_cgroups.hpp"
 #include "common/text.hpp"
 #include "common/thread/loop_mark.hpp"
 
@@ -22,10 +22,8 @@ constexpr auto kPidfdType = static_cast<idtype_t>(P_PIDFD);
 }  // namespace
 
 OomCounter::OomCounter() {
-  const std::string cgroup = read_small_file("/proc/self/cgroup");
-  const std::string mounts = read_small_file("/proc/self/mountinfo");
-  const std::string v2 = own_cgroup_folder("", cgroup, mounts) + "/memory.events";
-  const std::string v1 = own_cgroup_folder("memory", cgroup, mounts) + "/memory.oom_control";
+  const std::string v2 = own_cgroups().unified.path + "/memory.events";
+  const std::string v1 = own_cgroups().memory.path + "/memory.oom_control";
   for (const std::string& file : {v2, v1, std::string("/proc/vmstat")}) {
     file_ = file;
     if (read() >= 0) break;

@@ -103,11 +103,25 @@ def size_of(options):
     return dataclasses.replace(QUICK if options.quick else Size(), **given)
 
 
+def copied(build, folder):
+    """The launcher among copies of the build's programs.
+
+    The kernel maps a file that the linker has written more slowly than a copy of it: a start then
+    takes up to a tenth longer, which is more than most changes make.
+    """
+    folder.mkdir()
+    for name in ('cpprun', 'cpprunctl'):
+        if (program := build / name).exists():
+            shutil.copy2(program, folder)
+    return str(folder / 'cpprun')
+
+
 def make_bench(options, folder):
     launchers = {OURS: [str(options.bin.resolve() / 'cpprun')]}
     python = None
     if options.before:
-        launchers[THEIRS] = [str(options.before.resolve() / 'cpprun')]
+        launchers[OURS] = [copied(options.bin, pathlib.Path(folder, 'this'))]
+        launchers[THEIRS] = [copied(options.before, pathlib.Path(folder, 'before'))]
     elif torchrun := find_torchrun(options):
         launchers[THEIRS] = [torchrun]
         beside = str(pathlib.Path(torchrun).with_name('python'))

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/machine/files.hpp"
-#include "common/machine/usable_memory.hpp"
+#include "common/machine/own_cgroups.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -41,9 +41,7 @@ std::optional<int64_t> quota_in(const std::string& text) {
 
 int usable_cpus() {
   int64_t usable = cpus_of_affinity();
-  const std::string own = own_cgroup_folder("", read_file("/proc/self/cgroup").value_or(""),
-                                            read_file("/proc/self/mountinfo").value_or(""));
-  for (const std::string& folder : with_ancestors(own)) {
+  for (const std::string& folder : own_cgroups().unified.with_ancestors()) {
     const std::optional<int64_t> quota = quota_in(read_file(folder + "/cpu.max").value_or(""));
     usable = std::min(usable, quota.value_or(usable));
   }

@@ -32,7 +32,7 @@ IoThread::~IoThread() {
 }
 
 bool IoThread::post(Task task) {
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
   if (state_->tasks.size() >= limits::kIoTasks) return false;
   if (!state_->has_thread) {
     state_->has_thread = start_detached_thread([state = state_] { run(*state); }).ok();
@@ -40,7 +40,8 @@ bool IoThread::post(Task task) {
   if (!state_->has_thread) return false;
   state_->tasks.push_back(std::move(task));
   ++state_->posted;
-  state_->has_news.notify_all();
+  lock.unlock();  // first: the thread would wake up only to wait for the mutex
+  state_->has_news.notify_one();
   return true;
 }
 

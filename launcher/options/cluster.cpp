@@ -8,6 +8,7 @@
 #include "common/exit_code.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
+#include "launcher/options/option_table.hpp"
 #include "launcher/options/resolve.hpp"
 #include "launcher/options/slurm.hpp"
 
@@ -249,7 +250,7 @@ Result<std::string> read_job_uid(const Environment& environment) {
 void drop_static_variables(ParsedOptions& options) {
   const auto is_from_environment = [&](const std::string& name) {
     const auto found = options.spellings.find(name);
-    return found != options.spellings.end() && found->second.starts_with("PET_");
+    return found != options.spellings.end() && found->second.starts_with(kVariablePrefix);
   };
   for (const std::string name : {"master-addr", "master-port", "node-rank"}) {
     if (!is_from_environment(name)) continue;

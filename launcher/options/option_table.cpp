@@ -509,7 +509,7 @@ std::string dashed(std::string_view name) { return replaced(name, '_', '-'); }
 std::string underscored(std::string_view name) { return replaced(name, '-', '_'); }
 
 std::string variable_name(const OptionRow& row) {
-  std::string name = "PET_";
+  std::string name(kVariablePrefix);
   for (char c : underscored(row.name)) {
     name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   }

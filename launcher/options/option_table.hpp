@@ -69,8 +69,9 @@ const OptionRow* find_option(std::string_view dashed_name);
 // The heading in help above this option, the first of its group; "" for the others.
 std::string_view heading_before(const OptionRow& row);
 
-std::string dashed(std::string_view name);        // "nproc_per_node" -> "nproc-per-node"
-std::string underscored(std::string_view name);   // the inverse
+std::string dashed(std::string_view name);       // "nproc_per_node" -> "nproc-per-node"
+std::string underscored(std::string_view name);  // the inverse
+inline constexpr std::string_view kVariablePrefix = "PET_";
 std::string variable_name(const OptionRow& row);  // "PET_NPROC_PER_NODE"
 std::vector<std::string> choice_words(const OptionRow& row);
 

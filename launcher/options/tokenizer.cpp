@@ -215,6 +215,8 @@ bool Tokenizer::has(const OptionRow& row) const {
 }
 
 Status Tokenizer::read_variables(const Environment& environment) {
+  const auto is_option = [](const std::string& each) { return each.starts_with(kVariablePrefix); };
+  if (std::ranges::none_of(environment.variables, is_option)) return {};  // as in most starts
   std::vector<Token> found;
   for (const OptionRow& row : option_table()) {
     if (!row.details.has_variable || has(row)) continue;

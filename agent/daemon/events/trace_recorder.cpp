@@ -113,12 +113,10 @@ void TraceRecorder::on_round_over() {
 }
 
 void TraceRecorder::send_job(const agent::Finish& finish, int exit_code) {
-  using How = agent::Finish::How;
   OtlpSpan job = span(ids().job(), begun_at_, boot_now());
   job.name = "job " + config_.rendezvous.run_id;
   job.parent = ids().parent_of_job();
-  const bool is_well = finish.how == How::Success || finish.how == How::Stopped;
-  if (!is_well) job.error = finish.text.empty() ? "the job has failed" : finish.text;
+  if (!finish.is_well()) job.error = finish.text.empty() ? "the job has failed" : finish.text;
   job.attributes = {{"cpprun.exit_code", int64_t{exit_code}},
                     {"cpprun.restarts_used", finish.restarts_used},
                     {"cpprun.rounds", assignment_.round.value},

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "agent/process/proc_files.hpp"
-#include "common/machine/usable_memory.hpp"
+#include "common/machine/own_cgroups.hpp"
 #include "common/text.hpp"
 #include "common/thread/loop_mark.hpp"
 
@@ -24,8 +24,7 @@ constexpr size_t kTokenPrefix = 16;  // enough of the token to be unique on a ma
 }  // namespace
 
 std::string cgroup_folder(const std::string& token) {
-  const std::string own = own_cgroup_folder("", read_small_file("/proc/self/cgroup"),
-                                            read_small_file("/proc/self/mountinfo"));
+  const std::string& own = own_cgroups().unified.path;
   if (own.empty()) return "";
   // clone3() into a sibling cgroup requires write access to the common ancestor's cgroup.procs.
   if (::access((own + "/cgroup.procs").c_str(), W_OK) != 0 || ::access(own.c_str(), W_OK) != 0)

@@ -84,7 +84,8 @@ void SpawnThread::begin(std::vector<Start> starts) {
   }
   if (running) {
     state_->jobs.push_back(job);
-    state_->has_news.notify_all();
+    lock.unlock();  // first: the thread would wake up only to wait for the mutex
+    state_->has_news.notify_one();
     return;
   }
   job->is_over = true;

@@ -27,7 +27,7 @@ bool has_stdout(const OutputStream& stream) { return !stream.is_stderr || stream
 }  // namespace
 
 OutputLoop::OutputLoop(const Output::Events& events, UniqueFd epoll)
-    : events_(events), epoll_(std::move(epoll)), buffer_(limits::kOutputBufferBytes) {
+    : events_(events), epoll_(std::move(epoll)) {
   out_.console = std::make_unique<Console>(STDOUT_FILENO);
   if (!is_same_place(STDOUT_FILENO, STDERR_FILENO)) {
     err_.console = std::make_unique<Console>(STDERR_FILENO);
@@ -73,7 +73,7 @@ bool OutputLoop::wait_and_work(int wake_fd) {
 
 void OutputLoop::on_readable(Pumps::iterator pump, Instant now) {
   if (pump->second->must_wait()) return;  // paused in settle()
-  const auto outcome = pump->second->read_once(buffer_.data(), buffer_.size(), now);
+  const auto outcome = pump->second->read_once(buffer_.get(), limits::kOutputBufferBytes, now);
   if (outcome == StreamPump::Outcome::End) close(pump);
 }
 
@@ -98,7 +98,8 @@ void OutputLoop::on_time(Instant now) {
 
 void OutputLoop::drain_late(StreamPump& pump, Instant now) {
   for (int i = 0; i < kLateReads; ++i) {
-    if (pump.read_once(buffer_.data(), buffer_.size(), now) != StreamPump::Outcome::More) return;
+    if (pump.read_once(buffer_.get(), limits::kOutputBufferBytes, now) != StreamPump::Outcome::More)
+      return;
   }
 }
 
@@ -195,7 +196,9 @@ void OutputLoop::send_tail(int local_rank) {
     if (!pump->stream().is_stderr || pump->stream().local_rank != local_rank) continue;
     const Instant now = boot_now();
     for (int i = 0; i < kLateReads && !pump->must_wait(); ++i) {
-      if (pump->read_once(buffer_.data(), buffer_.size(), now) != StreamPump::Outcome::More) break;
+      if (pump->read_once(buffer_.get(), limits::kOutputBufferBytes, now) !=
+          StreamPump::Outcome::More)
+        break;
     }
     events_.on_tail(local_rank, pump->last_lines());
     return;

@@ -56,7 +56,9 @@ class OutputLoop {
   const Output::Events& events_;
   UniqueFd epoll_;
   int wake_fd_ = -1;
-  std::vector<char> buffer_;
+  // Not zeroed: a start would touch its 64 pages for nothing.
+  const std::unique_ptr<char[]> buffer_ =
+      std::make_unique_for_overwrite<char[]>(limits::kOutputBufferBytes);
   ConsoleState out_;
   ConsoleState err_;  // no console where stdout and stderr are one place
   Pumps pumps_;

@@ -9,7 +9,6 @@
 #include "agent/process/cleanup/cgroup.hpp"
 #include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/proc_files.hpp"
-#include "common/machine/usable_memory.hpp"
 #include "tests/support/process_fixture.hpp"
 
 namespace cpprun::test {
@@ -157,22 +156,6 @@ TEST_P(ProcessSweep, RemovesTheCgroupAtTheEnd) {
   run_until_quiet(3);
   drop_host();
   EXPECT_NE(::access(folder.c_str(), F_OK), 0);
-}
-
-TEST(CgroupFolder, IsFoundInProcSelfCgroup) {
-  const char* mounts =
-      "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
-      "34 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
-      "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:4 - cgroup2 cgroup2 rw\n";
-  EXPECT_EQ(own_cgroup_folder("", "4:memory:/a\n0::/b/c\n", mounts), "/sys/fs/cgroup/unified/b/c");
-  EXPECT_EQ(own_cgroup_folder("memory", "4:memory:/a\n0::/b/c\n", mounts),
-            "/sys/fs/cgroup/memory/a");
-  EXPECT_EQ(own_cgroup_folder("", "0::/\n", mounts), "/sys/fs/cgroup/unified");
-  EXPECT_EQ(own_cgroup_folder("", "4:memory:/a\n", mounts), "");
-  EXPECT_EQ(own_cgroup_folder("", "0::/../x\n", mounts), "");
-  const char* part = "41 31 0:38 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-  EXPECT_EQ(own_cgroup_folder("", "0::/docker/1/sub\n", part), "/sys/fs/cgroup/sub");
-  EXPECT_EQ(own_cgroup_folder("", "0::/elsewhere\n", part), "");
 }
 
 TEST(ProcFiles, ReadsTheOriginFromTheEnvironment) {
