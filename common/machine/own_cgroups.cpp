@@ -4,7 +4,6 @@
 
 #include "common/machine/files.hpp"
 #include "common/text.hpp"
-#include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
 namespace {
@@ -86,7 +85,6 @@ OwnCgroups parse_own_cgroups(std::string_view cgroup, std::string_view mountinfo
 
 const OwnCgroups& own_cgroups() {
   static const OwnCgroups cgroups = [] {
-    const Unblocking proc("the kernel has these two files in memory");
     return parse_own_cgroups(read_file("/proc/self/cgroup").value_or(""),
                              read_file("/proc/self/mountinfo").value_or(""));
   }();
