@@ -84,10 +84,8 @@ OwnCgroups parse_own_cgroups(std::string_view cgroup, std::string_view mountinfo
 }
 
 const OwnCgroups& own_cgroups() {
-  static const OwnCgroups cgroups = [] {
-    return parse_own_cgroups(read_file("/proc/self/cgroup").value_or(""),
-                             read_file("/proc/self/mountinfo").value_or(""));
-  }();
+  static const OwnCgroups cgroups = parse_own_cgroups(
+      read_file("/proc/self/cgroup").value_or(""), read_file("/proc/self/mountinfo").value_or(""));
   return cgroups;
 }
 

@@ -71,9 +71,13 @@ bool OutputLoop::wait_and_work(int wake_fd) {
   return is_woken;
 }
 
+StreamPump::Outcome OutputLoop::read_once(StreamPump& pump, Instant now) {
+  return pump.read_once(buffer_.get(), limits::kOutputBufferBytes, now);
+}
+
 void OutputLoop::on_readable(Pumps::iterator pump, Instant now) {
   if (pump->second->must_wait()) return;  // paused in settle()
-  const auto outcome = pump->second->read_once(buffer_.get(), limits::kOutputBufferBytes, now);
+  const auto outcome = read_once(*pump->second, now);
   if (outcome == StreamPump::Outcome::End) close(pump);
 }
 
@@ -98,8 +102,7 @@ void OutputLoop::on_time(Instant now) {
 
 void OutputLoop::drain_late(StreamPump& pump, Instant now) {
   for (int i = 0; i < kLateReads; ++i) {
-    if (pump.read_once(buffer_.get(), limits::kOutputBufferBytes, now) != StreamPump::Outcome::More)
-      return;
+    if (read_once(pump, now) != StreamPump::Outcome::More) return;
   }
 }
 
@@ -196,9 +199,7 @@ void OutputLoop::send_tail(int local_rank) {
     if (!pump->stream().is_stderr || pump->stream().local_rank != local_rank) continue;
     const Instant now = boot_now();
     for (int i = 0; i < kLateReads && !pump->must_wait(); ++i) {
-      if (pump->read_once(buffer_.get(), limits::kOutputBufferBytes, now) !=
-          StreamPump::Outcome::More)
-        break;
+      if (read_once(*pump, now) != StreamPump::Outcome::More) break;
     }
     events_.on_tail(local_rank, pump->last_lines());
     return;

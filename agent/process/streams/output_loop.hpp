@@ -12,6 +12,7 @@
 #include "agent/process/streams/console.hpp"
 #include "agent/process/streams/output.hpp"
 #include "agent/process/streams/stream_pump.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 
@@ -41,6 +42,7 @@ class OutputLoop {
   void watch(int fd, uint64_t key, uint32_t events);
   void unwatch(int fd);
   int timeout(Instant now) const;
+  StreamPump::Outcome read_once(StreamPump& pump, Instant now);
   void on_readable(Pumps::iterator pump, Instant now);
   Pumps::iterator close(Pumps::iterator pump);
   void on_time(Instant now);
