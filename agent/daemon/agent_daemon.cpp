@@ -212,6 +212,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void close_folder(bool is_well) {
     // NFS renames a removed file that is still open, and the folder would not be empty.
     if (event_recorder_) event_recorder_->close();
+    if (reaper_) reaper_->dismiss();  // it ends while the folder is removed
     if (finish_ && at_end_)
       at_end_({folder_.run_folder(), event_recorder_->speaks_for_job(is_own_), is_well});
     const std::string said = folder_.leave(is_well);
@@ -327,7 +328,7 @@ Status AgentDaemon::Impl::prepare() {
   start_host();
   watch_for_hangs();
   reporter_.emplace(config_, host_name_, *io_);
-  event_recorder_.emplace(config_, host_name_, folder_.run_folder(), *io_, is_own_);
+  event_recorder_.emplace(loop_, config_, host_name_, folder_.run_folder(), *io_, is_own_);
   GoodputMonitor::Callbacks goodput;
   goodput.live = [this] { return host_->live(); };
   goodput.sends = [this] { return is_connected() && event_recorder_->reports_time(); };
@@ -463,7 +464,6 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
       host_->kill_everything();  // an agent that the coordinator refused may have workers
   if (finish_->how != How::Unusable) reporter_->unended(left);
   preloader_.reset();
-  reaper_->dismiss();
   const std::string logs = finish_->is_well() ? "" : folder_.kept_after_failure();
   const int own_code = reporter_->finish(*finish_, logs, *event_recorder_);
   const int code = code_for_scheduler(config_.cluster, *finish_, others_continue_, own_code);

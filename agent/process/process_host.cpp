@@ -249,7 +249,7 @@ void ProcessHost::finish_if_done() {
   if (!workers_.empty()) return hold_survivors();
   is_running_ = is_holding_ = false;
   starting_.clear();
-  slow_start_timer_.set(Instant::never());
+  start_timer_.set(Instant::never());
   child_signals_.cancel();
   sweep_timer_.set(Instant::never());
   stuck_timer_.set(Instant::never());
@@ -565,12 +565,12 @@ void ProcessHost::start(const std::vector<WorkerSpec>& specs, const LogFiles& fi
     const bool is_limit = is_out_of_descriptors(opened.error());
     return fail_start(is_limit ? descriptor_error(specs.size()) : opened.error());
   }
-  slow_start_timer_.set(boot_now() + limits::kSpawnTimeout);
   const auto missing = static_cast<size_t>(std::ranges::count(
       starting_, 0, [](const std::shared_ptr<StartingWorker>& each) { return each->survivor; }));
   const bool is_forking = options_.worker_fork && missing > 0;
   spawner_.begin(starter_.make(starting_, files, cgroup_ ? cgroup_->folder() : -1,
                                is_forking ? options_.worker_fork(missing) : WorkerFork()));
+  watch_starts();
 }
 
 void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
@@ -586,7 +586,7 @@ void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
   next_stuck_report_ = Instant{};
   saving_.clear();
   traced_.clear();
-  started_at_ = boot_now();
+  started_at_ = last_start_at_ = boot_now();
   started_ = specs.size();
   ready_ = 0;
   starting_.clear();
@@ -604,7 +604,9 @@ void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
 void ProcessHost::take_outcomes() {
   if (!is_running_) return;
   std::vector<OutputStream> streams;
-  for (SpawnThread::Outcome& outcome : spawner_.take()) {
+  std::vector<SpawnThread::Outcome> outcomes = spawner_.take();
+  if (!outcomes.empty()) last_start_at_ = boot_now();
+  for (SpawnThread::Outcome& outcome : outcomes) {
     StartingWorker& worker = *starting_.at(outcome.index);
     if (!outcome.spawned) {
       fail_start(outcome.spawned.error());
@@ -615,8 +617,8 @@ void ProcessHost::take_outcomes() {
     worker.streams.clear();
   }
   add_streams(std::move(streams));
-  if (spawner_.is_busy()) return slow_start_timer_.set(boot_now() + limits::kSpawnTimeout);
-  slow_start_timer_.set(Instant::never());
+  if (spawner_.is_busy()) return watch_starts();
+  start_timer_.set(Instant::never());
   watch_killed();
   const bool is_whole = !is_stopping_ && !start_error_;
   if (is_whole && !std::exchange(has_started_, true)) on_whole_start();
@@ -662,15 +664,18 @@ void ProcessHost::cancel_starts() {
   if (!spawner_.is_busy()) return;
   spawner_.cancel();
   if (!starts_killed_at_) starts_killed_at_ = boot_now();
-  slow_start_timer_.set(Instant::never());
+  start_timer_.set(Instant::never());
   watch_workers();
   end_output_if_due();
 }
 
-void ProcessHost::on_slow_start() {
-  slow_start_timer_.set(Instant::never());
+// The spawn thread calls after the last start only.
+void ProcessHost::watch_starts() {
+  const Instant now = boot_now();
+  start_timer_.set(now + limits::kStartsInterval);
   const auto pending = spawner_.pending();
-  if (!pending || is_slow_start_reported_) return;
+  const bool is_slow = pending && now - last_start_at_ >= limits::kSpawnTimeout;
+  if (!is_slow || is_slow_start_reported_) return;
   is_slow_start_reported_ = true;
   watch_workers();
   const WorkerSpec& spec = starting_.at(pending->index)->spec;

@@ -215,7 +215,7 @@ class ProcessHost {
   void take_worker(StartingWorker& starting, Spawned spawned);
   void fail_start(const Error& error);
   void cancel_starts();
-  void on_slow_start();
+  void watch_starts();
   void add_streams(std::vector<OutputStream> streams);
   void reap_killed(Instant until);
 
@@ -282,7 +282,8 @@ class ProcessHost {
   Duration stuck_after_{};            // after killed_at_, a survivor counts as stuck
   Instant next_stuck_report_;         // next call of on_stuck() at the earliest
   Timer stuck_timer_{loop_, [this] { on_stuck_time(); }};
-  Timer slow_start_timer_{loop_, [this] { on_slow_start(); }};
+  Timer start_timer_{loop_, [this] { take_outcomes(); }};
+  Instant last_start_at_;  // when the last outcome was taken, or the round began
   Timer regroup_timer_{loop_, [this] { on_regroup_time(); }};
   Timer kill_timer_;
   Timer sweep_timer_;

@@ -52,6 +52,10 @@ inline constexpr Duration kRoundFilesTimeout = 10s;
 // A start of a worker that takes longer is reported: the file system of its program does not
 // answer. Longer than a program of some hundred MB takes from a cold disk.
 inline constexpr Duration kSpawnTimeout = 10s;
+// While workers are being started, the loop takes those that have started after each of these: a
+// quick start ends before the first, and a program whose file system does not answer holds back the
+// output of the workers before it no longer than this.
+inline constexpr Duration kStartsInterval = 50ms;
 
 // The reaper process.
 inline constexpr Duration kReaperTimeout = 1s;  // search for processes of a dead agent
@@ -147,6 +151,9 @@ inline constexpr Duration kHealthRetry = 1s;  // after a failed accept; probes w
 
 // Size of events.jsonl: a worker that commits snapshots without end must not fill the disk.
 inline constexpr uint64_t kEventsBytes = 256 << 20;
+// An event reaches the file this much later, together with those that follow it meanwhile. Nobody
+// reads a file this often; a killed agent loses no more.
+inline constexpr Duration kEventsDelay = 10ms;
 // Lines that wait for the file system; the events of many rounds.
 inline constexpr size_t kEventsPendingBytes = 1 << 20;
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "common/machine/files.hpp"
+#include "common/machine/own_cgroups.hpp"
 #include "common/text.hpp"
 #include "launcher/doctor/probe.hpp"
 
@@ -21,13 +22,13 @@ std::optional<uint64_t> number_in(const std::string& path) {
   return static_cast<uint64_t>(*number);
 }
 
-// Our group in the cgroup v2 hierarchy: the line "0::/path" of /proc/self/cgroup.
+// Our cgroup of version 2 as a folder; "": there is none.
 std::string own_group(const std::string& root) {
-  const std::string all = read_file(root + "/proc/self/cgroup").value_or("");
-  for (const std::string& line : text::split(all, '\n')) {
-    if (line.starts_with("0::/")) return root + "/sys/fs/cgroup" + line.substr(3);
-  }
-  return "";
+  if (root.empty()) return own_cgroups().unified.path;
+  const auto text = [&root](const char* path) { return read_file(root + path).value_or(""); };
+  const std::string path =
+      parse_own_cgroups(text("/proc/self/cgroup"), text("/proc/self/mountinfo")).unified.path;
+  return path.empty() ? "" : root + path;
 }
 
 bool is_writable(const std::string& path) { return ::access(path.c_str(), W_OK) == 0; }

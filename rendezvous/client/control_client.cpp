@@ -47,7 +47,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
       log::error("the connection to the coordinator is reset: " + fits.error().text);
       return reconnect(false);
     }
-    flush();
+    flush_soon();
   }
 
   void close(bool is_reset, std::function<void()> on_gone) {
@@ -214,6 +214,15 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     return false;
   }
 
+  // Messages of one turn of the loop wake the coordinator once.
+  void flush_soon() {
+    if (std::exchange(is_flush_posted_, true)) return;
+    asio::post(loop_, [self = shared_from_this()] {
+      self->is_flush_posted_ = false;
+      self->flush();
+    });
+  }
+
   void flush() {
     if (is_writing_ || !has_output() || !socket_) return;
     is_writing_ = true;
@@ -307,6 +316,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   std::vector<uint8_t> pending_;  // next to write
   std::vector<uint8_t> writing_;  // being written
   bool is_writing_ = false;
+  bool is_flush_posted_ = false;
   bool is_closing_ = false;
   bool is_reset_ = false;
   std::function<void()> on_gone_;

@@ -24,18 +24,18 @@ class EventLog::File {
 
   explicit File(int fd) : fd_(fd) {}
 
-  // ToNone: the caller must post write_out(). ToOthers: it is posted already.
+  // ToNone: the caller must see to write_out(). ToOthers: it is due already.
   Added add(const std::string& lines) {
     const std::lock_guard lock(mutex_);
     if (pending_bytes_ + lines.size() > limits::kEventsPendingBytes) return Added::Full;
     pending_bytes_ += lines.size();
     pending_.push_back(lines);
-    return std::exchange(is_posted_, true) ? Added::ToOthers : Added::ToNone;
+    return std::exchange(is_due_, true) ? Added::ToOthers : Added::ToNone;
   }
   // write_out() could not be posted; the next add() tries again.
   void on_not_posted() {
     const std::lock_guard lock(mutex_);
-    is_posted_ = false;
+    is_due_ = false;
   }
   void write_out() {
     while (true) {
@@ -55,7 +55,7 @@ class EventLog::File {
   std::vector<std::string> take() {
     const std::lock_guard lock(mutex_);
     pending_bytes_ = 0;
-    if (pending_.empty()) is_posted_ = false;
+    if (pending_.empty()) is_due_ = false;
     return std::exchange(pending_, {});
   }
 
@@ -81,11 +81,12 @@ class EventLog::File {
   bool is_torn_ = false;  // the last line in the file has no newline
   std::vector<std::string> pending_;
   size_t pending_bytes_ = 0;
-  bool is_posted_ = false;  // the I/O thread will take pending_
+  bool is_due_ = false;  // write_out() will take pending_
   std::string trouble_;
 };
 
-EventLog::EventLog(const std::string& path, IoThread& io) : path_(path), io_(io) {
+EventLog::EventLog(boost::asio::io_context& loop, const std::string& path, IoThread& io)
+    : path_(path), io_(io), timer_(loop, [this] { write_out(); }) {
   if (path_.empty()) return;
   constexpr int kMode = 0600;  // like the other logs: a job's output may be secret
   const int fd = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMode);
@@ -112,9 +113,13 @@ void EventLog::write(const std::string& lines) {
     return give_up("its file system does not answer");
   }
   accepted_ += lines.size();
-  if (added == File::Added::ToNone && !io_.post([file = file_] { file->write_out(); })) {
-    file_->on_not_posted();
-  }
+  if (added == File::Added::ToNone) timer_.set(boot_now() + limits::kEventsDelay);
+}
+
+void EventLog::write_out() {
+  if (!file_) return;
+  const bool is_posted = io_.post([file = file_] { file->write_out(); });
+  if (!is_posted) file_->on_not_posted();
 }
 
 void EventLog::close() {

@@ -1,15 +1,18 @@
-// EventLog: appends lines to the events.jsonl of a run, on the I/O thread. After a failed write,
-// and while the file system does not answer, it drops the lines that do not fit, counts them, and
-// logs one warning; the next line that fits begins on a line of its own.
+// EventLog: appends lines to the events.jsonl of a run, on the I/O thread, those of the last
+// limits::kEventsDelay together: each call of that thread takes CPU from a job that starts. After a
+// failed write, and while the file system does not answer, it drops the lines that do not fit,
+// counts them, and logs one warning; the next line that fits begins on a line of its own.
 //
 // Thread: the loop's. Owner: the event recorder.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "common/loop/timer.hpp"
 #include "common/thread/io_thread.hpp"
 
 namespace cpprun {
@@ -17,7 +20,7 @@ namespace cpprun {
 class EventLog {
  public:
   // Opens the file at once. `path` empty: no file. `io` outlives this object.
-  EventLog(const std::string& path, IoThread& io);
+  EventLog(boost::asio::io_context& loop, const std::string& path, IoThread& io);
   ~EventLog();
   EventLog(const EventLog&) = delete;
 
@@ -31,6 +34,7 @@ class EventLog {
  private:
   class File;
 
+  void write_out();
   void give_up(const std::string& why);
 
   const std::string path_;
@@ -38,6 +42,7 @@ class EventLog {
   std::shared_ptr<File> file_;  // shared with the I/O thread; null: there is no file
   uint64_t accepted_ = 0;       // bytes
   size_t dropped_ = 0;          // calls of write()
+  Timer timer_;
   bool has_said_ = false;
 };
 

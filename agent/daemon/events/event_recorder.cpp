@@ -80,14 +80,14 @@ void add_exit(const WorkerExit& end, ordered_json& fields) {
 
 }  // namespace
 
-EventRecorder::EventRecorder(const AgentConfig& config, std::string node,
-                             const std::string& run_folder, IoThread& io,
+EventRecorder::EventRecorder(boost::asio::io_context& loop, const AgentConfig& config,
+                             std::string node, const std::string& run_folder, IoThread& io,
                              const bool& hosts_coordinator)
     : config_(config),
       node_(std::move(node)),
       run_folder_(run_folder),
       io_(io),
-      log_(file_in(run_folder), io),
+      log_(loop, file_in(run_folder), io),
       torch_(config, node_),
       trace_(config, node_, hosts_coordinator) {}
 

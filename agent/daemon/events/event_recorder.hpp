@@ -27,8 +27,8 @@ class EventRecorder {
   // Writes events.jsonl into `run_folder`, unless that is empty. With --event-log-handler=console
   // it also prints torchrun's records on stderr. `hosts_coordinator`: as of now, this process does;
   // it then sends the job's spans. The references must outlive this object.
-  EventRecorder(const AgentConfig& config, std::string node, const std::string& run_folder,
-                IoThread& io, const bool& hosts_coordinator);
+  EventRecorder(boost::asio::io_context& loop, const AgentConfig& config, std::string node,
+                const std::string& run_folder, IoThread& io, const bool& hosts_coordinator);
 
   // The launcher's measurements of its own start. Before run_started().
   void set_start_times(const StartTimes& times) { start_times_ = times; }

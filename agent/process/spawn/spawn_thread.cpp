@@ -27,7 +27,7 @@ struct SpawnThread::Job {
 };
 
 struct SpawnThread::State {
-  std::function<void()> on_outcome;
+  std::function<void()> on_end;
   std::mutex mutex;
   std::condition_variable has_news;  // a job, or the end
   std::condition_variable has_ended;
@@ -59,9 +59,8 @@ void SpawnThread::State::cancel() {
   if (!has_child) newest->is_over = true;
 }
 
-SpawnThread::SpawnThread(std::function<void()> on_outcome) : state_(std::make_shared<State>()) {
-  state_->on_outcome = std::move(on_outcome);
-  state_->has_thread = start_detached_thread([state = state_] { run(*state); }).ok();
+SpawnThread::SpawnThread(std::function<void()> on_end) : state_(std::make_shared<State>()) {
+  state_->on_end = std::move(on_end);
 }
 
 SpawnThread::~SpawnThread() {
@@ -91,7 +90,7 @@ void SpawnThread::begin(std::vector<Start> starts) {
   job->is_over = true;
   state_->outcomes.push_back({0, running.error()});
   lock.unlock();
-  state_->on_outcome();
+  state_->on_end();
 }
 
 bool SpawnThread::is_busy() const {
@@ -100,8 +99,13 @@ bool SpawnThread::is_busy() const {
 }
 
 void SpawnThread::cancel() {
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
+  const bool was_under_way = state_->is_under_way();
   state_->cancel();
+  const bool has_ended = was_under_way && !state_->is_under_way();
+  const bool has_news = has_ended && !state_->outcomes.empty();
+  lock.unlock();
+  if (has_news) state_->on_end();
 }
 
 std::vector<SpawnThread::Outcome> SpawnThread::take() {
@@ -175,10 +179,11 @@ bool SpawnThread::run_one(State& state, Job& job, size_t index, SpawnContext& co
   const bool is_last = !spawned || job.is_cancelled || index + 1 == job.starts.size();
   job.is_over = is_last;
   state.outcomes.push_back({index, std::move(spawned)});
-  state.has_ended.notify_all();
+  if (!is_last) return true;
   lock.unlock();
-  state.on_outcome();
-  return !is_last;
+  state.has_ended.notify_all();
+  state.on_end();
+  return false;
 }
 
 }  // namespace cpprun

@@ -39,8 +39,10 @@ class SpawnThread {
     int child = 0;  // 0: there is none yet
   };
 
-  // `on_outcome` is called on the spawn thread when take() has news.
-  explicit SpawnThread(std::function<void()> on_outcome);
+  // `on_end` is called when the last outcome of begin() waits for take(), on the spawn thread or
+  // within the call that caused it. Earlier outcomes call nothing: a loop that woke up for each
+  // worker would take the CPU from the spawn thread. The thread starts with the first begin().
+  explicit SpawnThread(std::function<void()> on_end);
   // Cancels what is under way and drops its outcome: the thread kills that child.
   ~SpawnThread();
   SpawnThread(const SpawnThread&) = delete;
@@ -50,7 +52,7 @@ class SpawnThread {
   // Outcomes of begin() are still to come, or wait for take().
   bool is_busy() const;
   // Begins no further start, and kills the child that has not run its program yet; its outcome
-  // follows. Without such a child nothing follows.
+  // follows. Without such a child none follows.
   void cancel();
   // In the order of the starts.
   std::vector<Outcome> take();

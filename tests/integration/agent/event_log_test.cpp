@@ -12,8 +12,9 @@ namespace {
 
 TEST(EventLogTest, KeepsTheOrderOfItsLines) {
   const TemporaryFolder folder;
+  boost::asio::io_context loop;
   IoThread io;
-  EventLog log(folder / "events", io);
+  EventLog log(loop, folder / "events", io);
   std::string all;
   for (int i = 0; i < 1000; ++i) {
     const std::string line = std::to_string(i) + "\n";
@@ -26,10 +27,30 @@ TEST(EventLogTest, KeepsTheOrderOfItsLines) {
   EXPECT_EQ(read_file(folder / "events"), all);
 }
 
+TEST(EventLogTest, WritesTheLinesOfAShortTimeTogether) {
+  const TemporaryFolder folder;
+  boost::asio::io_context loop;
+  IoThread io;
+  EventLog log(loop, folder / "events", io);
+  log.write("1\n");
+  log.write("2\n");
+  EXPECT_TRUE(io.wait(std::chrono::seconds(60)));
+  EXPECT_EQ(read_file(folder / "events"), "") << "the thread was not called yet";
+  loop.run();  // until the timer has fired
+  EXPECT_TRUE(io.wait(std::chrono::seconds(60)));
+  EXPECT_EQ(read_file(folder / "events"), "1\n2\n");
+  log.write("3\n");
+  loop.restart();
+  loop.run();
+  EXPECT_TRUE(io.wait(std::chrono::seconds(60)));
+  EXPECT_EQ(read_file(folder / "events"), "1\n2\n3\n");
+}
+
 TEST(EventLogTest, DropsWholeLinesWhileItsFileSystemDoesNotAnswer) {
   const TemporaryFolder folder;
+  boost::asio::io_context loop;
   BlockedIo blocked;
-  EventLog log(folder / "events", *blocked.io);
+  EventLog log(loop, folder / "events", *blocked.io);
   const std::string line = std::string(1023, 'x') + "\n";
   for (size_t size = 0; size < 2 * limits::kEventsPendingBytes; size += line.size()) {
     log.write(line);
@@ -44,9 +65,10 @@ TEST(EventLogTest, DropsWholeLinesWhileItsFileSystemDoesNotAnswer) {
 
 TEST(EventLogTest, ItsEndDoesNotWaitForAFileSystemThatDoesNotAnswer) {
   const TemporaryFolder folder;
+  boost::asio::io_context loop;
   BlockedIo blocked;
   {
-    EventLog log(folder / "events", *blocked.io);
+    EventLog log(loop, folder / "events", *blocked.io);
     log.write("line\n");
   }
   EXPECT_EQ(read_file(folder / "events"), "");
@@ -56,8 +78,9 @@ TEST(EventLogTest, ItsEndDoesNotWaitForAFileSystemThatDoesNotAnswer) {
 }
 
 TEST(EventLogTest, AFileThatCannotBeOpenedStopsNothing) {
+  boost::asio::io_context loop;
   IoThread io;
-  EventLog log("/proc/nowhere/events", io);
+  EventLog log(loop, "/proc/nowhere/events", io);
   log.write("line\n");
   log.close();
 }

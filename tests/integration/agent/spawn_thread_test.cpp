@@ -77,12 +77,22 @@ class SpawnThreadTest : public ::testing::Test {
     return all;
   }
 
+  // Those that wait when the thread calls.
+  std::vector<SpawnThread::Outcome> outcomes_of_call() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(has_news_.wait_for(lock, kDeadline, [this] { return calls_ > 0; }));
+    EXPECT_EQ(calls_, 1);
+    return thread_->take();
+  }
+
   std::mutex mutex_;
   std::condition_variable has_news_;
   int news_ = 0;
+  int calls_ = 0;
   std::unique_ptr<SpawnThread> thread_ = std::make_unique<SpawnThread>([this] {
     const std::lock_guard lock(mutex_);
     ++news_;
+    ++calls_;
     has_news_.notify_all();
   });
 };
@@ -101,6 +111,43 @@ TEST_F(SpawnThreadTest, StartsInOrderUpToTheFirstError) {
   thread_->begin({start_of("exit 6")});
   const auto next = outcomes(1);
   EXPECT_EQ(status_of(next.at(0).spawned->pid), 6);
+}
+
+TEST_F(SpawnThreadTest, CallsOnceAfterTheLastStart) {
+  const auto begun = std::make_shared<Door>(), held = std::make_shared<Door>();
+  thread_->begin(
+      {start_of("exit 3"), start_of("exit 4"), [=](SpawnContext& context, StartTicket& ticket) {
+         begun->open();
+         held->pass();
+         return spawn(context, ticket, "exit 5");
+       }});
+  ASSERT_TRUE(begun->opens());
+  const auto earlier = thread_->take();
+  ASSERT_EQ(earlier.size(), 2U) << "they need no call";
+  held->open();
+  const auto last = outcomes_of_call();
+  ASSERT_EQ(last.size(), 1U);
+  EXPECT_EQ(last[0].index, 2U);
+  EXPECT_EQ(status_of(earlier[0].spawned->pid), 3);
+  EXPECT_EQ(status_of(earlier[1].spawned->pid), 4);
+  EXPECT_EQ(status_of(last[0].spawned->pid), 5);
+}
+
+// Else the caller would not learn of the workers that have started.
+TEST_F(SpawnThreadTest, CallsAfterACancellationThatLeavesOutcomes) {
+  const auto begun = std::make_shared<Door>(), held = std::make_shared<Door>();
+  thread_->begin({start_of("exit 3"), [=](SpawnContext&, StartTicket&) -> Result<Spawned> {
+                    begun->open();
+                    held->pass();
+                    return Error{ErrorKind::System, "cancelled"};
+                  }});
+  ASSERT_TRUE(begun->opens());
+  thread_->cancel();
+  held->open();
+  const auto all = outcomes_of_call();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(status_of(all[0].spawned->pid), 3);
+  EXPECT_FALSE(thread_->is_busy());
 }
 
 TEST_F(SpawnThreadTest, ACancelledStartWithoutAChildRunsNoProgram) {

@@ -167,9 +167,12 @@ void write(const std::string& path, const std::string& text) {
 
 TEST(DoctorProbe, ReadsASimulatedMachine) {
   const test::TempFolder machine;
-  write(machine.path() + "/proc/self/cgroup", "0::/job.slice\n");
-  write(machine.path() + "/sys/fs/cgroup/job.slice/pids.max", "77\n");
-  write(machine.path() + "/sys/fs/cgroup/job.slice/cgroup.procs", "");
+  write(machine.path() + "/proc/self/cgroup", "4:memory:/other\n0::/job.slice\n");
+  // As systemd's hybrid layout mounts version 2.
+  write(machine.path() + "/proc/self/mountinfo",
+        "30 29 0:26 / /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 rw\n");
+  write(machine.path() + "/sys/fs/cgroup/unified/job.slice/pids.max", "77\n");
+  write(machine.path() + "/sys/fs/cgroup/unified/job.slice/cgroup.procs", "");
   write(machine.path() + "/proc/sys/kernel/yama/ptrace_scope", "1\n");
   write(
       machine.path() + "/proc/driver/nvidia/version",
