@@ -77,7 +77,8 @@ with open(os.environ['MARKS'] + f'/seen.{rank}', 'w') as file:
 def events_of(jobs):
     found = list(jobs.folder.glob('logs*/*/events.jsonl')) + list(jobs.tmp.glob('*/*/events.jsonl'))
     assert len(found) == 1, found
-    return [json.loads(line) for line in found[0].read_text().splitlines()]
+    whole = found[0].read_text().rpartition('\n')[0]  # a line may be there in part
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def forked(jobs):
@@ -733,7 +734,10 @@ def test_two_restarts_at_once(jobs):
     poll(lambda: not any(map(is_alive, first)), what='the end of the first round')
     poll(ends, what='the end of the job')
     assert job.done() == 0, job.output
-    assert all(forked(jobs)) and len(forked(jobs)) % 3 == 0
+    assert all(forked(jobs))
+    rounds = [e['round'] for e in events_of(jobs) if e['event'] == 'worker_started']
+    # The second restart may come while the workers of an earlier round are being started.
+    assert rounds.count(rounds[-1]) == 3 and max(map(rounds.count, rounds)) == 3
     assert jobs.wait_until_gone() == []
 
 

@@ -61,6 +61,9 @@ void SpawnThread::State::cancel() {
 
 SpawnThread::SpawnThread(std::function<void()> on_end) : state_(std::make_shared<State>()) {
   state_->on_end = std::move(on_end);
+  // Not with the first work: what a loop starts inherits the filter of the check that no loop
+  // blocks (tests/support/loop_check.cpp), and a worker would die of it.
+  state_->has_thread = start_detached_thread([state = state_] { run(*state); }).ok();
 }
 
 SpawnThread::~SpawnThread() {

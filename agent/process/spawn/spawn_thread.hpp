@@ -41,7 +41,7 @@ class SpawnThread {
 
   // `on_end` is called when the last outcome of begin() waits for take(), on the spawn thread or
   // within the call that caused it. Earlier outcomes call nothing: a loop that woke up for each
-  // worker would take the CPU from the spawn thread. The thread starts with the first begin().
+  // worker would take the CPU from the spawn thread.
   explicit SpawnThread(std::function<void()> on_end);
   // Cancels what is under way and drops its outcome: the thread kills that child.
   ~SpawnThread();
