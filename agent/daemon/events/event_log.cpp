@@ -24,7 +24,7 @@ class EventLog::File {
 
   explicit File(int fd) : fd_(fd) {}
 
-  // ToNone: the caller must see to write_out(). ToOthers: it is due already.
+  // ToNone: the caller must call write_out() later. ToOthers: that is due already.
   Added add(const std::string& lines) {
     const std::lock_guard lock(mutex_);
     if (pending_bytes_ + lines.size() > limits::kEventsPendingBytes) return Added::Full;

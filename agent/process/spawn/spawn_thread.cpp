@@ -105,10 +105,10 @@ void SpawnThread::cancel() {
   std::unique_lock lock(state_->mutex);
   const bool was_under_way = state_->is_under_way();
   state_->cancel();
-  const bool has_ended = was_under_way && !state_->is_under_way();
-  const bool has_news = has_ended && !state_->outcomes.empty();
+  const bool is_end = was_under_way && !state_->is_under_way();
+  const bool has_outcomes = !state_->outcomes.empty();
   lock.unlock();
-  if (has_news) state_->on_end();
+  if (is_end && has_outcomes) state_->on_end();
 }
 
 std::vector<SpawnThread::Outcome> SpawnThread::take() {
