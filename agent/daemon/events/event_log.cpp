@@ -112,8 +112,10 @@ void EventLog::write(const std::string& lines) {
     ++dropped_;
     return give_up("its file system does not answer");
   }
-  accepted_ += lines.size();
-  if (added == File::Added::ToNone) timer_.set(boot_now() + limits::kEventsDelay);
+  // The first lines go at once: the file then has a block of the disk, which a worker may fill.
+  const bool is_first = std::exchange(accepted_, accepted_ + lines.size()) == 0;
+  if (added == File::Added::ToOthers) return;
+  is_first ? write_out() : timer_.set(boot_now() + limits::kEventsDelay);
 }
 
 void EventLog::write_out() {

@@ -1,7 +1,8 @@
-// EventLog: appends lines to the events.jsonl of a run, on the I/O thread, those of the last
-// limits::kEventsDelay together: each call of that thread takes CPU from a job that starts. After a
-// failed write, and while the file system does not answer, it drops the lines that do not fit,
-// counts them, and logs one warning; the next line that fits begins on a line of its own.
+// EventLog: appends lines to the events.jsonl of a run, on the I/O thread: the first at once, then
+// those of limits::kEventsDelay together, because each call of that thread takes CPU from a job
+// that starts. After a failed write, and while the file system does not answer, it drops the lines
+// that do not fit, counts them, and logs one warning; the next line that fits begins on a line of
+// its own.
 //
 // Thread: the loop's. Owner: the event recorder.
 #pragma once

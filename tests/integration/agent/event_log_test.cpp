@@ -33,17 +33,20 @@ TEST(EventLogTest, WritesTheLinesOfAShortTimeTogether) {
   IoThread io;
   EventLog log(loop, folder / "events", io);
   log.write("1\n");
-  log.write("2\n");
   EXPECT_TRUE(io.wait(std::chrono::seconds(60)));
-  EXPECT_EQ(read_file(folder / "events"), "") << "the thread was not called yet";
+  EXPECT_EQ(read_file(folder / "events"), "1\n") << "the first goes at once";
+  log.write("2\n");
+  log.write("3\n");
+  EXPECT_TRUE(io.wait(std::chrono::seconds(60)));
+  EXPECT_EQ(read_file(folder / "events"), "1\n") << "the thread was not called";
   loop.run();  // until the timer has fired
   EXPECT_TRUE(io.wait(std::chrono::seconds(60)));
-  EXPECT_EQ(read_file(folder / "events"), "1\n2\n");
-  log.write("3\n");
+  EXPECT_EQ(read_file(folder / "events"), "1\n2\n3\n");
+  log.write("4\n");
   loop.restart();
   loop.run();
   EXPECT_TRUE(io.wait(std::chrono::seconds(60)));
-  EXPECT_EQ(read_file(folder / "events"), "1\n2\n3\n");
+  EXPECT_EQ(read_file(folder / "events"), "1\n2\n3\n4\n");
 }
 
 TEST(EventLogTest, DropsWholeLinesWhileItsFileSystemDoesNotAnswer) {
