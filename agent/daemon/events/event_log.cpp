@@ -113,7 +113,8 @@ void EventLog::write(const std::string& lines) {
     return give_up("its file system does not answer");
   }
   // The first lines go at once: the file then has a block of the disk, which a worker may fill.
-  const bool is_first = std::exchange(accepted_, accepted_ + lines.size()) == 0;
+  const bool is_first = accepted_ == 0;
+  accepted_ += lines.size();
   if (added == File::Added::ToOthers) return;
   is_first ? write_out() : timer_.set(boot_now() + limits::kEventsDelay);
 }
