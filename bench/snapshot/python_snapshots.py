@@ -26,6 +26,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'))
+COPY_LIBRARY = str(BIN / 'libcpprun_copy.so')  # as in the wheel
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 TENSOR_MIB = 4
 SAVES = 7
@@ -39,7 +40,7 @@ def launch(mode, folder, mib, python=PYTHON):
     command += ['--no-python', python, __file__, '--worker', mode, folder, '--mib', mib]
     done = subprocess.run(  # noqa: S603
         [str(word) for word in command],
-        env={**os.environ, 'OMP_NUM_THREADS': '1'},
+        env={'CPPRUN_COPY_LIBRARY': COPY_LIBRARY, **os.environ, 'OMP_NUM_THREADS': '1'},
         capture_output=True,
         text=True,
         timeout=1800,

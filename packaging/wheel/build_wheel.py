@@ -9,7 +9,7 @@ Needs no packaging tool. The wheel's tag names the oldest glibc that has every s
 use; with an older one pip refuses to install it. A build on Debian 12 needs glibc 2.36. With
 --glibc the programs are linked again for an older one (relink.py), which needs PyPI's ziglang.
 --machine needs the cross compiler and the libraries of tools/deps.sh --wheel-aarch64. The wheel
-includes the Python module for workers (worker_sdk/python).
+includes the Python module for workers (worker_sdk/python), for x86-64 with libcpprun_copy.so.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import hashlib
 import pathlib
 import re
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -31,6 +32,7 @@ HANDLER = ROOT / 'packaging' / 'wheel' / 'torchrun_handler.py'
 # torchrun finds the backend `cpprun` by it.
 ENTRY_POINTS = '[torchrun.handlers]\ncpprun = cpprun.torchrun_handler:creator\n'
 PROGRAMS = ('cpprun', 'cpprunctl')
+COPY_LIBRARY = 'libcpprun_copy.so'  # for x86-64 only; needs glibc 2.14, so it is never linked again
 ELF_MACHINES = {62: 'x86_64', 183: 'aarch64'}  # e_machine
 CROSS = ('aarch64',)  # machines with a preset release-MACHINE
 DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal programs give equal wheels
@@ -86,6 +88,9 @@ def records(bin_folder, version):
     typed = helper / 'cpprun_worker' / 'py.typed'  # tells type checkers that it has annotations
     for path in sorted([*helper.glob('*/**/*.py'), typed]):
         yield path.relative_to(helper).as_posix(), path.read_bytes(), False
+    if (bin_folder / COPY_LIBRARY).exists():
+        content = (bin_folder / COPY_LIBRARY).read_bytes()
+        yield f'cpprun_worker/_snapshot/{COPY_LIBRARY}', content, False
 
 
 def metadata(version, tag):
@@ -146,6 +151,8 @@ def main():
         for name in PROGRAMS:
             zig = shlex.split(options.zig)
             relink.relink(options.bin.parent, name, options.glibc, zig, folder)
+        if (options.bin / COPY_LIBRARY).exists():
+            shutil.copy(options.bin / COPY_LIBRARY, folder)
         print(build(pathlib.Path(folder), options.out))
 
 

@@ -149,7 +149,7 @@ def test_wheel_installs_the_programs(tmp_path, cpprun):
 
 
 THREE_LINES = """
-import os, sys
+import os, platform
 import torch
 import torch.distributed as dist
 import cpprun_worker
@@ -161,6 +161,9 @@ optimizer = torch.optim.AdamW(model.parameters())
 state = cpprun_worker.Snapshot(model=model, optimizer=optimizer)
 step = state.resume()
 print(f'rank {dist.get_rank()}: from {step} {state.source}, {cpprun_worker.__file__}', flush=True)
+if platform.machine() == 'x86_64':
+    from cpprun_worker._snapshot import stream_copy
+    assert stream_copy._function() is not None
 while step < 6:
     cpprun_worker.fault_point(step=step)
     model(torch.randn(4, 9)).sum().backward()

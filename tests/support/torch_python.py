@@ -2,10 +2,12 @@
 
 import os
 
-from launches import ROOT
+from launches import BIN, ROOT
 from long_tests import RUN_LONG
 
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
+
+COPY_LIBRARY = BIN / 'libcpprun_copy.so'  # in the wheel beside its Python module; x86-64 only
 
 
 def training_env(modules='torch,numpy', python=PYTHON, are_forked=None, **more):
@@ -13,6 +15,8 @@ def training_env(modules='torch,numpy', python=PYTHON, are_forked=None, **more):
     that has imported them, because imports take nine tenths of the CPU time of such tests. With
     CPPRUN_ALL they are spawned, as by default, unless `are_forked` says otherwise."""
     env = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': str(python)}
+    if COPY_LIBRARY.exists():
+        env['CPPRUN_COPY_LIBRARY'] = str(COPY_LIBRARY)
     if are_forked is None:
         are_forked = not RUN_LONG
     if are_forked:

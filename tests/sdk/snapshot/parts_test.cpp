@@ -8,7 +8,6 @@
 #include "cpprun/snapshot/poll_schedule.hpp"
 #include "cpprun/snapshot/resume_choice.hpp"
 #include "cpprun/snapshot/save/shard_plan.hpp"
-#include "cpprun/snapshot/save/stream_copy.hpp"
 #include "cpprun/snapshot/state/names.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
@@ -75,21 +74,6 @@ TEST(SnapshotEntries, FindsPerRankEntriesInMemory) {
     in_memory[contents.own.name] = {contents.own.value, std::make_shared<NoStorages>()};
     EXPECT_TRUE(apply(tracked, is_single, 1, in_memory).missing.empty()) << is_single;
     EXPECT_EQ(restored, 42) << is_single;
-  }
-}
-
-TEST(SnapshotCopy, CopiesExactlyTheRequestedBytes) {
-  constexpr size_t kLarge = 300'000;
-  std::vector<std::byte> from(kLarge + 200), to(from.size());
-  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 31 + i / 251);
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{65}, kLarge, kLarge + 63}) {
-    for (const size_t begin : {0, 1, 17, 64}) {
-      std::vector<std::byte> expected(to.size(), std::byte{7});
-      to = expected;
-      std::memcpy(expected.data() + begin, from.data() + 3, bytes);
-      stream_copy(to.data() + begin, from.data() + 3, bytes);
-      EXPECT_EQ(to, expected) << bytes << " bytes to " << begin;
-    }
   }
 }
 

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <numeric>
 
-#include "cpprun/snapshot/save/stream_copy.hpp"
 #include "snapshot_files/archive/crc32.hpp"
+#include "snapshot_files/archive/stream_copy.hpp"
 #include "snapshot_files/pickle/pickle.hpp"
 
 namespace cpprun::snapshot {
@@ -130,8 +130,8 @@ class SlotStorages final : public Storages {
         const uint64_t begin = std::max(from, part.from);
         const uint64_t end = std::min(from + into.size(), part.from + part.bytes);
         if (begin >= end) continue;
-        stream_copy(into.data() + (begin - from),
-                    slot.content.data() + *part.at + (begin - part.from), end - begin);
+        archive::stream_copy(into.data() + (begin - from),
+                             slot.content.data() + *part.at + (begin - part.from), end - begin);
         done += end - begin;
       }
     }

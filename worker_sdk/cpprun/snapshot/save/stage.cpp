@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cpprun/snapshot/save/device_copy.hpp"
-#include "cpprun/snapshot/save/stream_copy.hpp"
 #include "snapshot_files/archive/crc32.hpp"
+#include "snapshot_files/archive/stream_copy.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -67,7 +67,7 @@ std::optional<uint32_t> copy_bytes(const at::Tensor& from, std::byte* to) {
   at::parallel_for(0, static_cast<int64_t>(pieces), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       crc32s[i] = archive::copy_crc32(to + i * kPiece, piece(i));
-      if (!crc32s[i]) stream_copy(to + i * kPiece, piece(i).data(), piece(i).size());
+      if (!crc32s[i]) archive::stream_copy(to + i * kPiece, piece(i).data(), piece(i).size());
     }
   });
   std::optional<uint32_t> whole = 0;

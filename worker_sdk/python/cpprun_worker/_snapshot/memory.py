@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import torch
 
-from . import state_pickle
+from . import state_pickle, stream_copy
 from .archive import BIG, BLOCK, Plan, align_up, crc32, crc32_combine, plan_parts
 from .arena import Arena, Label, Slots, arena_bytes
 from .manifest import MODEL, SHARDED_METADATA, is_sharded_file
@@ -75,11 +75,13 @@ class Shard:
     def copy(self, into):
         """Copies this rank's parts and drops the tensors; training waits meanwhile."""
         sources = {}
-        for _, part in self.mine():
+        for i, part in self.mine():
             if part.storage not in sources:
                 sources[part.storage] = state_pickle.bytes_of(self.tensors[part.storage])
             source = sources[part.storage][part.at : part.at + part.size]
-            into[part.in_slot : part.in_slot + part.size].copy_(source)
+            crc = stream_copy.copy(into[part.in_slot : part.in_slot + part.size], source)
+            if crc is not None:
+                self.crcs[i] = crc
         self.tensors = {}
 
     def index(self):
@@ -171,11 +173,14 @@ class Staged:
 
     def checksum(self, crc32s):
         """crc32 of the slot; also sets those of the parts, which the files need: one pass.
-        `crc32s` returns those of ranges (offset, bytes) of the slot."""
+        `crc32s` returns those of ranges (offset, bytes) of the slot that no copy has computed."""
         crc, done = 0, 0
         mine = [(file, i, part) for file in self.files for i, part in file.mine()]
-        own = crc32s([(part.in_slot, part.size) for _, _, part in mine])
-        for (file, i, part), file.crcs[i] in zip(mine, own):
+        unknown = [(file, i, part) for file, i, part in mine if i not in file.crcs]
+        ranges = [(part.in_slot, part.size) for _, _, part in unknown]
+        for (file, i, _), known in zip(unknown, crc32s(ranges)):
+            file.crcs[i] = known
+        for file, i, part in mine:
             crc = crc32(self.content[done : part.in_slot], crc)
             # Below this size combining costs more than a second pass.
             if part.size >= BIG:

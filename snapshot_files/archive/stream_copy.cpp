@@ -1,4 +1,4 @@
-#include "cpprun/snapshot/save/stream_copy.hpp"
+#include "snapshot_files/archive/stream_copy.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace cpprun::snapshot {
+namespace cpprun::archive {
 
 #if defined(__x86_64__)
 
@@ -52,4 +52,4 @@ void stream_copy(std::byte* to, const std::byte* from, size_t bytes) {
 
 #endif
 
-}  // namespace cpprun::snapshot
+}  // namespace cpprun::archive

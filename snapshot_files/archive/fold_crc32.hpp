@@ -1,0 +1,25 @@
+// The crc32 by carry-less products of 512 bits, alone or while copying. Pure. Calls no function of
+// another library than libc, since libcpprun_copy.so has it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "snapshot_files/archive/bytes.hpp"
+
+namespace cpprun::archive {
+
+constexpr size_t kFoldFrom = 4 << 10;  // bytes; for fewer, the setup costs more than it gains
+
+// Whether this processor has AVX-512 with VPCLMULQDQ.
+bool can_fold_crc32();
+
+// The crc32 of data with the crc32 `before` followed by `bytes`. Requires: can_fold_crc32(), at
+// least kFoldFrom bytes.
+uint32_t fold_crc32(ConstBytes bytes, uint32_t before);
+
+// Copies `bytes` to `to` past the cache and returns their crc32, at the cost of the copy alone.
+// Requires: can_fold_crc32(), at least kFoldFrom bytes, `to` aligned to 64.
+uint32_t copy_and_fold_crc32(std::byte* to, ConstBytes bytes);
+
+}  // namespace cpprun::archive
