@@ -7,9 +7,8 @@
 #   tools/test.sh style check      # only these stages
 #   tools/test.sh --all            # the long stages too, and everything in full
 #
-# After a failed stage the others still run. No failed test runs again, except with
-# CPPRUN_SECOND_RUN=yes: then up to three tests of each suite do, and their names are printed. The
-# last line is `N passed, N failed, N skipped`; above it are the skipped tests with their reasons.
+# After a failed stage the others still run. No failed test runs again. The last line is `N passed,
+# N failed, N skipped`; above it are the skipped tests with their reasons.
 # CPPRUN_CONFORMANCE_DIR names a contract suite to include, CPPRUN_CONFORMANCE_ARGS gives pytest
 # further arguments for it.
 set -euo pipefail
@@ -83,25 +82,20 @@ run_together() {
 
 # run_pytest NAME PYTEST-ARGUMENTS...
 run_pytest() {
-  local name=$1 status=0 again=()
+  local name=$1 status=0
   shift
-  if [ "${CPPRUN_SECOND_RUN:-no}" = yes ]; then
-    again=(--reruns 1 --max-suite-reruns 3 -p tests.support.first_failures)
-  fi
   "$python" -m pytest -q -p no:cacheprovider -p tests.support.left_out_tests \
     -o tmp_path_retention_count=1 \
-    --junit-xml="$results/$name.xml" \
-    ${again[@]+"${again[@]}"} "$@" || status=$?
+    --junit-xml="$results/$name.xml" "$@" || status=$?
   [ "$status" = 0 ] || [ "$status" = 5 ]  # 5: there are no tests
 }
 
 # run_ctest NAME PRESET CTEST-ARGUMENTS...
 run_ctest() {
-  local name=$1 preset=$2 again=()
+  local name=$1 preset=$2
   shift 2
-  if [ "${CPPRUN_SECOND_RUN:-no}" = yes ]; then again=(--repeat until-pass:2); fi
   ctest --test-dir "build/$preset" -j "$slots" --timeout 1200 --output-on-failure \
-    ${again[@]+"${again[@]}"} --no-tests=ignore --output-junit "$results/$name.xml" "$@" |
+    --no-tests=ignore --output-junit "$results/$name.xml" "$@" |
     grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .*(Passed|Skipped) )'
 }
 
@@ -118,8 +112,7 @@ run_gtest() {
     for ((shard = 0; shard < shards; shard++)); do
       report=$results/$name.$(basename "$program").$shard
       commands+=("GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard GTEST_OUTPUT=xml:$report.xml \
-        timeout 1200 $program >$report.log 2>&1 || { tail -n 200 $report.log; \
-        [ ${CPPRUN_SECOND_RUN:-no} = yes ] && tools/second_run.py $program $report; }")
+        timeout 1200 $program >$report.log 2>&1 || { tail -n 200 $report.log; false; }")
     done
   done
   printf '%s\n' ${commands[@]+"${commands[@]}"} | xargs -r -P $((4 * slots)) -I{} bash -c '{}' ||
