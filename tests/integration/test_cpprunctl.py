@@ -50,11 +50,14 @@ def agents(run_id):
 
 
 def sleepers(jobs, n=2, *flags):
-    """A job of workers that sleep. Returns the job, its run id and the workers' pids."""
+    """A job of workers that sleep, which its agent lists: a worker may run before the agent's loop
+    knows it. Returns the job, its run id and the workers' pids."""
     run_id = f'ctl-{os.getpid()}-{time.monotonic_ns()}'
     job = jobs.cpprun('--standalone', f'--rdzv-id={run_id}', f'--nproc-per-node={n}', *flags,
                       *jobs.py(SLEEPER))
-    return job, run_id, jobs.numbers([f'up-{rank}' for rank in range(n)], TAKES)
+    pids = jobs.numbers([f'up-{rank}' for rank in range(n)], TAKES)
+    poll(lambda: len(own_agent(job)['workers']) == n)
+    return job, run_id, pids
 
 
 def test_agents_that_do_not_answer_delay_only_once(jobs):
@@ -73,10 +76,14 @@ def test_agents_that_do_not_answer_delay_only_once(jobs):
         agent.close()
 
 
+def own_agent(job):
+    agent, = [a for a in json.loads(good('ps', '--json'))['agents'] if a['pid'] == job.pid]
+    return agent
+
+
 def own_run_id(job):
     """--standalone may choose a run id of its own."""
-    found = [a for a in json.loads(good('ps', '--json'))['agents'] if a['pid'] == job.pid]
-    return found[0]['run_id']
+    return own_agent(job)['run_id']
 
 
 def test_job_is_found_without_an_address(jobs):
