@@ -12,11 +12,9 @@ namespace archive = cpprun::archive;
 // overlap. Returns their crc32; -1 if this processor does not compute it at the cost of the copy.
 extern "C" __attribute__((visibility("default"))) int64_t cpprun_copy(void* to, const void* from,
                                                                       uint64_t bytes) {
-  constexpr uintptr_t kLine = 64;
   auto* const target = static_cast<std::byte*>(to);
   const auto* const source = static_cast<const std::byte*>(from);
-  const bool is_aligned = reinterpret_cast<uintptr_t>(to) % kLine == 0;
-  if (is_aligned && bytes >= archive::kFoldFrom && archive::can_fold_crc32()) {
+  if (bytes >= archive::kFoldFrom && archive::can_copy_and_fold_crc32(target)) {
     return archive::copy_and_fold_crc32(target, {source, bytes});
   }
   archive::stream_copy(target, source, bytes);

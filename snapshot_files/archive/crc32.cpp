@@ -12,9 +12,6 @@
 namespace cpprun::archive {
 namespace {
 
-constexpr size_t kLine = 64;
-constexpr size_t kStreamFrom = 256 << 10;  // smaller copies should stay in the cache
-
 // Factors that append 2^i bytes of zeros.
 constexpr std::array<uint32_t, 64> kZeroOperators = [] {
   std::array<uint32_t, 64> powers{kCrcByte};
@@ -33,9 +30,8 @@ uint32_t crc32(ConstBytes bytes, uint32_t before) {
 }
 
 std::optional<uint32_t> copy_crc32(std::byte* to, ConstBytes bytes) {
-  const bool is_aligned = reinterpret_cast<uintptr_t>(to) % kLine == 0;
-  if (!is_aligned || !can_fold_crc32()) return std::nullopt;
-  if (bytes.size() >= kStreamFrom) return copy_and_fold_crc32(to, bytes);
+  if (!can_copy_and_fold_crc32(to)) return std::nullopt;
+  if (bytes.size() >= kFoldFrom) return copy_and_fold_crc32(to, bytes);
   std::copy(bytes.begin(), bytes.end(), to);
   return crc32(bytes);
 }

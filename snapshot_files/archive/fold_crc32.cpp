@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "snapshot_files/archive/crc32_polynomial.hpp"
+#include "snapshot_files/archive/stream_copy.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -14,7 +15,6 @@ namespace cpprun::archive {
 
 namespace {
 
-constexpr size_t kLine = 64;
 constexpr int kStride = 256;  // bytes folded per iteration, in four registers
 
 // x^n as the carry-less product of reflected operands needs it: shifted left by one.
@@ -59,8 +59,8 @@ __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, 
   const std::byte* at = bytes.data();
   __m512i sums[4];
   for (size_t i = 0; i < 4; ++i) {
-    sums[i] = _mm512_loadu_si512(at + kLine * i);
-    if constexpr (kCopies) stream(to + kLine * i, sums[i]);
+    sums[i] = _mm512_loadu_si512(at + kCacheLine * i);
+    if constexpr (kCopies) stream(to + kCacheLine * i, sums[i]);
   }
   const auto state = static_cast<int>(~before);
   sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(state)));
@@ -69,8 +69,8 @@ __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, 
     for (size_t i = 0; i < 4; ++i) {
       const __m512i low = _mm512_clmulepi64_epi128(sums[i], by, 0x00);
       const __m512i high = _mm512_clmulepi64_epi128(sums[i], by, 0x11);
-      const __m512i next = _mm512_loadu_si512(at + kLine * i);
-      if constexpr (kCopies) stream(to + (at - bytes.data()) + kLine * i, next);
+      const __m512i next = _mm512_loadu_si512(at + kCacheLine * i);
+      if constexpr (kCopies) stream(to + (at - bytes.data()) + kCacheLine * i, next);
       sums[i] = _mm512_ternarylogic_epi64(low, high, next, 0x96);  // exclusive or of the three
     }
   }
@@ -95,7 +95,11 @@ uint32_t fold_crc32(ConstBytes bytes, uint32_t before) {
   return folded<false>(bytes, before, nullptr);
 }
 
-uint32_t copy_and_fold_crc32(std::byte* to, ConstBytes bytes) { return folded<true>(bytes, 0, to); }
+uint32_t copy_and_fold_crc32(std::byte* to, ConstBytes bytes) {
+  if (bytes.size() >= kStreamFrom) return folded<true>(bytes, 0, to);
+  std::memcpy(to, bytes.data(), bytes.size());
+  return fold_crc32(bytes, 0);
+}
 
 #else
 
@@ -104,5 +108,9 @@ uint32_t fold_crc32(ConstBytes, uint32_t) { return 0; }
 uint32_t copy_and_fold_crc32(std::byte*, ConstBytes) { return 0; }
 
 #endif
+
+bool can_copy_and_fold_crc32(const std::byte* to) {
+  return reinterpret_cast<uintptr_t>(to) % kCacheLine == 0 && can_fold_crc32();
+}
 
 }  // namespace cpprun::archive

@@ -18,8 +18,11 @@ bool can_fold_crc32();
 // least kFoldFrom bytes.
 uint32_t fold_crc32(ConstBytes bytes, uint32_t before);
 
-// Copies `bytes` to `to` past the cache and returns their crc32, at the cost of the copy alone.
-// Requires: can_fold_crc32(), at least kFoldFrom bytes, `to` aligned to 64.
+// Whether this processor can fold what it copies to `to`: streaming stores need whole cache lines.
+bool can_copy_and_fold_crc32(const std::byte* to);
+
+// Copies `bytes` to `to`, from kStreamFrom bytes on past the caches, and returns their crc32, at
+// the cost of the copy alone. Requires: can_copy_and_fold_crc32(to), at least kFoldFrom bytes.
 uint32_t copy_and_fold_crc32(std::byte* to, ConstBytes bytes);
 
 }  // namespace cpprun::archive

@@ -11,13 +11,6 @@ namespace cpprun::archive {
 
 #if defined(__x86_64__)
 
-namespace {
-
-constexpr size_t kLine = 64;
-constexpr size_t kStreamFrom = 256 << 10;  // smaller copies may still be cached when they are read
-
-}  // namespace
-
 // An ordinary store first reads the cache line that it overwrites. Streaming stores do not, and
 // leave the training's data in the caches: 58 ms per GiB, against 100 to 116 ms of memcpy, which
 // streams only when the copy exceeds most of the last-level cache (EPYC 9004, glibc 2.36; wider
@@ -27,10 +20,10 @@ void stream_copy(std::byte* to, const std::byte* from, size_t bytes) {
     std::memcpy(to, from, bytes);
     return;
   }
-  const size_t before = (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine;
+  const size_t before = (kCacheLine - reinterpret_cast<uintptr_t>(to) % kCacheLine) % kCacheLine;
   std::memcpy(to, from, before);
   size_t at = before;
-  for (; at + kLine <= bytes; at += kLine) {
+  for (; at + kCacheLine <= bytes; at += kCacheLine) {
     const auto* source = reinterpret_cast<const __m128i*>(from + at);
     auto* target = reinterpret_cast<__m128i*>(to + at);
     const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1);
