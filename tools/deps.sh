@@ -27,7 +27,7 @@ libraries=(libboost1.81-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt
            libsodium-dev libssl-dev)
 for_build=(ca-certificates g++ cmake ninja-build ccache "${libraries[@]}")
 for_python=(python3 python3-venv procps)
-for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
+for_test=(libgtest-dev libgmock-dev clang lld clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 iptables mount openssh-client libbenchmark-dev valgrind libpng-dev zlib1g-dev
           libturbojpeg0-dev util-linux systemd man-db tmux zsh tcsh fish openssl python3-fusepy)
 for_docs=(python3 python3-venv doxygen)
@@ -140,6 +140,13 @@ unpack() {
   )
 }
 
+# pip_install PYTHON ARGUMENTS...: without bytecode, because most files are never imported.
+pip_install() {
+  local python=$1
+  shift
+  "$python" -m pip install -q --disable-pip-version-check --no-compile "$@"
+}
+
 # The stamp is a copy of the list that was installed.
 make_venv() {
   local python=/usr/bin/python3 stamp=.venv/installed
@@ -149,7 +156,7 @@ make_venv() {
   fi
   echo "deps: making .venv with torch (about 2.2 GB to fetch, 3.6 GB on disk)"
   .venv/bin/python -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear .venv
-  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps -r tools/requirements.txt
+  pip_install .venv/bin/python --no-deps -r tools/requirements.txt
   .venv/bin/python -c 'import torch.distributed as dist; assert dist.is_gloo_available()'
   cp tools/requirements.txt "$stamp"
 }
@@ -166,13 +173,12 @@ make_layered() {
   fi
   /usr/bin/python3 -m venv --clear "$folder"
   "$folder/bin/python" - "$@" <<'END'
-import pathlib, sys, sysconfig
-sites = [site for venv in sys.argv[1:]
-         for site in pathlib.Path(venv).resolve().glob('lib/python*/site-packages')]
-pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text('\n'.join(map(str, sites)))
+import os, pathlib, sys, sysconfig
+sites = [sysconfig.get_path('purelib', 'venv', {'base': os.path.realpath(venv)})
+         for venv in sys.argv[1:]]
+pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text('\n'.join(sites))
 END
-  DS_BUILD_OPS=0 "$folder/bin/python" -m pip install -q --disable-pip-version-check --no-deps \
-    --no-build-isolation -r "$list"
+  DS_BUILD_OPS=0 pip_install "$folder/bin/python" --no-deps --no-build-isolation -r "$list"
   cp "$list" "$folder/installed"
 }
 
@@ -180,7 +186,7 @@ make_docs() {
   local venv=build/venv-docs list=tools/requirements-docs.txt
   if cmp -s "$list" "$venv/installed" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
   /usr/bin/python3 -m venv --clear "$venv"
-  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  pip_install "$venv/bin/python" --no-deps -r "$list"
   cp "$list" "$venv/installed"
 }
 
@@ -199,7 +205,7 @@ END
 make_newest() {
   local python=build/venv-newest/bin/python others wants
   [ -x "$python" ] || /usr/bin/python3 -m venv build/venv-newest
-  local pip=("$python" -m pip install -q --disable-pip-version-check)
+  local pip=(pip_install "$python")
   mapfile -t others < <(grep -vE '^(#|torch=|nvidia-|$)' tools/requirements.txt)
   "${pip[@]}" --upgrade --no-deps torch "${others[@]}"
   mapfile -t wants < <(torch_wants 'nvidia-')
@@ -216,7 +222,7 @@ make_newest() {
 # (packaging/wheel/relink.py).
 make_wheel_tools() {
   [ -x build/venv-wheel/bin/python ] || /usr/bin/python3 -m venv build/venv-wheel
-  build/venv-wheel/bin/python -m pip install -q --disable-pip-version-check ziglang==0.15.2
+  pip_install build/venv-wheel/bin/python ziglang==0.15.2
 }
 
 # build/aarch64-root: packages for arm64, unpacked and not installed, because their scripts would
@@ -235,7 +241,7 @@ make_aarch64_root() {
 
 make_coverage_tools() {
   [ -x build/venv-coverage/bin/python ] || /usr/bin/python3 -m venv build/venv-coverage
-  build/venv-coverage/bin/python -m pip install -q --disable-pip-version-check gcovr==8.4
+  pip_install build/venv-coverage/bin/python gcovr==8.4
 }
 
 # make_pinned NAME: an environment with what tools/requirements-NAME.txt lists. The stamp is a copy
@@ -245,8 +251,18 @@ make_pinned() {
   if cmp -s "$list" "$venv/installed" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
   echo "deps: making $venv"
   /usr/bin/python3 -m venv --clear "$venv"
-  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$list"
+  pip_install "$venv/bin/python" --no-deps -r "$list"
   cp "$list" "$venv/installed"
+}
+
+# The environments of --test, at once: they wait for the network and for the disk.
+make_test_environments() {
+  local pid pids=() bad=0
+  if [ "$docs" = yes ]; then make_docs & pids+=($!); fi
+  if [ "$frameworks" = yes ]; then make_layered frameworks .venv & pids+=($!); fi
+  if [ "$venv" = yes ]; then make_venv & pids+=($!); fi
+  for pid in ${pids[@]+"${pids[@]}"}; do wait "$pid" || bad=1; done
+  return "$bad"
 }
 
 install_packages
@@ -254,8 +270,7 @@ if [ "$servers" = yes ]; then
   [ -x build/prometheus/usr/bin/promtool ] || unpack prometheus
   [ -x build/etcd-server/usr/bin/etcd ] || unpack etcd-server
 fi
-if [ "$venv" = yes ]; then make_venv; fi
-if [ "$frameworks" = yes ]; then make_layered frameworks .venv; fi
+make_test_environments
 if [ "$frameworks_long" = yes ]; then
   make_layered frameworks-long .venv build/venv-frameworks
 fi
@@ -263,7 +278,6 @@ if [ "$torch_tests" = yes ]; then
   make_layered torch-tests .venv
   tools/torch_tests.py build/torch_tests
 fi
-if [ "$docs" = yes ]; then make_docs; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi
 if [ "$aarch64" = yes ]; then make_aarch64_root; fi
