@@ -15,10 +15,16 @@ endif()
 find_program(CCACHE ccache)
 if(CCACHE)
   # Clones of the same sources share the cache; precompiled headers are cached too.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_ctime,include_file_mtime ${CCACHE})
+  set(cache_settings CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_ctime,include_file_mtime)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${cache_settings} ${CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     add_compile_options(-fpch-preprocess)
+  endif()
+  # ccache runs clang in the place of g++: cpprun_compile_with_clang().
+  find_program(CLANG clang++)
+  if(CLANG AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CPPRUN_SANITIZE)
+    set(clang_launcher ${CMAKE_COMMAND} -E env ${cache_settings} CCACHE_COMPILER=${CLANG} CCACHE_COMPILERTYPE=clang ${CCACHE})
   endif()
 endif()
 # __FILE__ in a unity file is an absolute path otherwise: the compiler cache would miss in another clone.
@@ -37,13 +43,17 @@ if(CPPRUN_SANITIZE)
   add_compile_options(-fsanitize=${CPPRUN_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CPPRUN_SANITIZE})
 endif()
-if(CPPRUN_FUZZ)
-  # Counts branches, for the libFuzzer targets. The C compiler is gcc, which does not know it.
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
-endif()
 if(CPPRUN_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(cpprun_flags INTERFACE -Wno-tsan)  # Asio uses fences, which g++'s TSan does not support
 endif()
+
+# cpprun_precompiled_header(TARGET HEADER): targets that reuse it need the same compile options. HEADER in brackets: a name in quotes
+# becomes an absolute path, which clones do not share in ccache.
+function(cpprun_precompiled_header name header)
+  add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
+  target_precompile_headers(${name} PRIVATE ${header})
+  target_link_libraries(${name} PRIVATE cpprun_flags)
+endfunction()
 
 # cpprun_module(NAME SOURCES ... LINKS ...): a static library. LINKS may name only lower layers (tools/check_layers.py).
 function(cpprun_module name)
@@ -61,3 +71,15 @@ function(cpprun_torch_module name)
   target_link_libraries(${name} PUBLIC libtorch::libtorch)
   target_precompile_headers(${name} REUSE_FROM cpprun_library_pch)
 endfunction()
+
+# In builds with tests, ccache lets clang compile the targets that follow in this folder: programs at -O0, for which it needs half of
+# g++'s time. g++ loads all of a precompiled header for each source file, and instantiates again what <torch/torch.h> has queued (5 s).
+# Not for sources with Asio, in whose names the two compilers differ. The two variables of precompiled headers are CMake's own for clang.
+macro(cpprun_compile_with_clang)
+  if(CPPRUN_TESTS AND clang_launcher)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${clang_launcher})
+    set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH -Xclang -emit-pch -Xclang -include -Xclang <PCH_HEADER> -x c++-header -fpch-instantiate-templates)
+    set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -include-pch -Xclang <PCH_FILE> -Xclang -include -Xclang <PCH_HEADER>)
+    add_compile_options(-Wno-unknown-warning-option)  # clang does not know all of g++'s
+  endif()
+endmacro()

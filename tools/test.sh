@@ -216,8 +216,9 @@ slow_with_sanitizers+=':Agent.Replicas_NoWorkersBeforeTheSearchEnds'
 slow_with_sanitizers+=':LinkChecksTest.RandomBadNodesAreFoundAndNoGoodOneIs'
 slow_with_sanitizers+=':Coordinator.FormsARoundOfAThousandAgents:*/SnapshotCrash.APowerCutAnywhere*'
 
+# No programs besides those that the stages asan and fuzz run.
 stage_asan() {
-  compile asan -- -k 0
+  compile asan --target integration_tests unit_tests scenario_run fuzzers -- -k 0
   export UBSAN_OPTIONS=print_stacktrace=1
   if [ "$all" = no ]; then export GTEST_FILTER=-$repetitions; fi
   if [ "$slow" = no ]; then GTEST_FILTER+=:$slow_with_sanitizers; fi

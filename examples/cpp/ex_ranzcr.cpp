@@ -162,7 +162,7 @@ class Pipeline {
 
  private:
   static ResidualNet make_net(const Settings& settings) {
-    torch::manual_seed(settings.seed);
+    torch::manual_seed(static_cast<uint64_t>(settings.seed));
     ResidualNet net(ranzcr::kLabels);
     if (!settings.fine_tune.empty()) cpprun::load_state_dict(*net, settings.fine_tune);
     net->to(dist::local_device());

@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
     data::DistributedSampler sampler(840);
     step("2: has ", sampler.size(), " of 840 training samples");
     // 3. Wrap the model: DDP copies rank 0's parameters to all ranks and averages all gradients.
-    torch::manual_seed(rank);
+    torch::manual_seed(static_cast<uint64_t>(rank));
     nn::parallel::DistributedDataParallel ddp(std::make_shared<Net>(has_spare),
                                               {.find_unused_parameters = finds_unused});
     step("3: wrapped the model");

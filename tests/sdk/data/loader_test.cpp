@@ -139,7 +139,7 @@ static_assert(Sampler<UnpaddedDistributedSampler>);
 static_assert(!Sampler<NoSampler>);
 
 TEST(CustomSampler, WorksInLoaders) {
-  for (const size_t workers : {0, 2}) {
+  for (const size_t workers : {0U, 2U}) {
     auto sampler = std::make_shared<Backwards>(5);
     auto loader = data::make_data_loader(Indices(5), sampler, options(2, workers));
     EXPECT_THAT(pass(loader), ElementsAre(4, 3, 2, 1, 0));
@@ -159,7 +159,7 @@ struct Around {
 };
 
 TEST(CustomSampler, AnEpochOfTheLoaderEndsWithTheSampler) {
-  for (const size_t workers : {0, 2}) {
+  for (const size_t workers : {0U, 2U}) {
     auto loader =
         data::make_data_loader(Indices(7), std::make_shared<Around>(), options(2, workers));
     for (int epoch = 0; epoch < 2; ++epoch) {
