@@ -21,9 +21,10 @@ if(CCACHE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     add_compile_options(-fpch-preprocess)
   endif()
-  # ccache runs clang in the place of g++: cpprun_compile_with_clang().
+  # ccache runs clang in the place of g++: cpprun_compile_with_clang(). Not with a sanitizer or for coverage, where each compiler
+  # needs its own library.
   find_program(CLANG clang++)
-  if(CLANG AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CPPRUN_SANITIZE)
+  if(CLANG AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT CPPRUN_SANITIZE)
     set(clang_launcher ${CMAKE_COMMAND} -E env ${cache_settings} CCACHE_COMPILER=${CLANG} CCACHE_COMPILERTYPE=clang ${CCACHE})
   endif()
 endif()

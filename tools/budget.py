@@ -178,6 +178,12 @@ def excess(name, cost, record):
     return max(0.0, in_reference_seconds(cost, record['calibration'][STAGES]) - MARGIN * known), ''
 
 
+def median_speed(stages):
+    """What the fixed workload has cost, before and after the stages."""
+    speeds = [speed for cost in stages.values() for speed in cost['speeds']]
+    return {kind: statistics.median(speed[kind] for speed in speeds) for kind in ('cpu', 'wall')}
+
+
 def check(folder, failed):
     """Prints the table. Returns the stages that together exceed what is allowed."""
     record = json.loads(RECORD.read_text())
@@ -198,6 +204,12 @@ def check(folder, failed):
             f'  {in_reference_seconds(cost, record["calibration"][STAGES]):4.0f} / '
             f'{"?" if known is None else known:<8}  {name}{why and ": "}{why}'
         )
+    if stages:
+        slowness = median_speed(stages)['cpu'] / record['calibration'][STAGES]['cpu']
+        print(
+            f'On this machine the fixed workload takes {slowness:.2f} times the CPU time of the '
+            'reference machine.'
+        )
     if sum(excesses.values()) <= ALLOWED:
         return {}
     return excesses
@@ -207,11 +219,9 @@ def record_costs(folder):
     """The middle calibration of this run becomes the reference, so each cost is as measured.
     A stage that ran nothing, or compiled something in its tests, keeps its old record."""
     stages = read(folder)
-    speeds = [speed for cost in stages.values() for speed in cost['speeds']]
     record = json.loads(RECORD.read_text())
     record['calibration'][STAGES] = {
-        kind: round(statistics.median(speed[kind] for speed in speeds), 2)
-        for kind in ('cpu', 'wall')
+        kind: round(speed, 2) for kind, speed in median_speed(stages).items()
     }
     costs = record[STAGES]
     for name, cost in stages.items():

@@ -70,6 +70,11 @@ def test_slow_machine_passes(check, factor):
     assert check(slow, slower=factor) == []
 
 
+def test_says_how_slow_the_machine_is(check, capsys):
+    check(AS_RECORDED, slower=1.5)
+    assert 'takes 1.50 times the CPU time of the reference machine' in capsys.readouterr().out
+
+
 def test_machine_with_other_work_passes(check):
     """Nothing is idle there, and caches that are shared with others make work slower."""
     busy = {name: (1.4 * cpu, 0) for name, (cpu, _) in AS_RECORDED.items()}
