@@ -73,9 +73,10 @@ function(cpprun_torch_module name)
   target_precompile_headers(${name} REUSE_FROM cpprun_library_pch)
 endfunction()
 
-# In builds with tests, ccache lets clang compile the targets that follow in this folder: programs at -O0, for which it needs half of
-# g++'s time. g++ loads all of a precompiled header for each source file, and instantiates again what <torch/torch.h> has queued (5 s).
-# Not for sources with Asio, in whose names the two compilers differ. The two variables of precompiled headers are CMake's own for clang.
+# In builds with tests, ccache lets clang compile a folder, which calls this before all else: programs at -O0, for which it needs half
+# of g++'s time. g++ loads all of a precompiled header for each source file, and instantiates again what <torch/torch.h> has queued (5 s).
+# Not for sources with Asio, in whose names the two compilers differ. The two variables of precompiled headers are CMake's own for clang;
+# CMake reads them once for the whole folder.
 macro(cpprun_compile_with_clang)
   if(CPPRUN_TESTS AND clang_launcher)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${clang_launcher})

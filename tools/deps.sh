@@ -22,6 +22,7 @@
 # Fast if nothing is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. tools/run_together.sh
 
 libraries=(libboost1.81-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libdeflate-dev
            libsodium-dev libssl-dev)
@@ -205,16 +206,15 @@ END
 make_newest() {
   local python=build/venv-newest/bin/python others wants
   [ -x "$python" ] || /usr/bin/python3 -m venv build/venv-newest
-  local pip=(pip_install "$python")
   mapfile -t others < <(grep -vE '^(#|torch=|nvidia-|$)' tools/requirements.txt)
-  "${pip[@]}" --upgrade --no-deps torch "${others[@]}"
+  pip_install "$python" --upgrade --no-deps torch "${others[@]}"
   mapfile -t wants < <(torch_wants 'nvidia-')
-  "${pip[@]}" --no-deps "${wants[@]}"
+  pip_install "$python" --no-deps "${wants[@]}"
   # With dependencies only here: cuda-toolkit pins the packages of one CUDA release. stderr is
   # hidden, because pip warns about the packages left out on purpose.
   mapfile -t wants < <(torch_wants 'cuda-toolkit')
-  "${pip[@]}" "${wants[@]}" 2>/dev/null
-  "${pip[@]}" --no-deps -r tools/requirements-newest.txt
+  pip_install "$python" "${wants[@]}" 2>/dev/null
+  pip_install "$python" --no-deps -r tools/requirements-newest.txt
   "$python" -c 'import torch; print("deps: the newest torch is", torch.__version__)'
 }
 
@@ -255,22 +255,17 @@ make_pinned() {
   cp "$list" "$venv/installed"
 }
 
-# The environments of --test, at once: they wait for the network and for the disk.
-make_test_environments() {
-  local pid pids=() bad=0
-  if [ "$docs" = yes ]; then make_docs & pids+=($!); fi
-  if [ "$frameworks" = yes ]; then make_layered frameworks .venv & pids+=($!); fi
-  if [ "$venv" = yes ]; then make_venv & pids+=($!); fi
-  for pid in ${pids[@]+"${pids[@]}"}; do wait "$pid" || bad=1; done
-  return "$bad"
-}
-
 install_packages
 if [ "$servers" = yes ]; then
   [ -x build/prometheus/usr/bin/promtool ] || unpack prometheus
   [ -x build/etcd-server/usr/bin/etcd ] || unpack etcd-server
 fi
-make_test_environments
+# At once, because they wait for the network and for the disk.
+environments=()
+if [ "$venv" = yes ]; then environments+=(make_venv); fi
+if [ "$frameworks" = yes ]; then environments+=("make_layered frameworks .venv"); fi
+if [ "$docs" = yes ]; then environments+=(make_docs); fi
+run_together ${environments[@]+"${environments[@]}"}
 if [ "$frameworks_long" = yes ]; then
   make_layered frameworks-long .venv build/venv-frameworks
 fi

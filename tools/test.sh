@@ -13,6 +13,7 @@
 # further arguments for it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. tools/run_together.sh
 
 stages=(deps style docs check count asan conformance integration e2e kubernetes torchx slurm_and_sdk
         contract fuzz tidy)
@@ -66,17 +67,6 @@ run_all() {
   for command in "$@"; do
     bash -euo pipefail -c "$command" || bad=1
   done
-  return "$bad"
-}
-
-# run_together COMMAND...: runs the commands at once; fails if any fails.
-run_together() {
-  local command pid pids=() bad=0
-  for command in "$@"; do
-    (eval "$command") &
-    pids+=($!)
-  done
-  for pid in "${pids[@]}"; do wait "$pid" || bad=1; done
   return "$bad"
 }
 

@@ -6,18 +6,18 @@ import subprocess
 
 import pytest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / 'tools' / 'test.sh'
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / 'tools'
 ON_A_SMALL_DISK = """
 mount -t tmpfs -o size=1m none "$1"
 mkdir "$1/tools"
-cp "$2" "$1/tools/"
+cp "$2"/*.sh "$1/tools/"
 exec bash "$1/tools/test.sh"
 """
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='mounting a file system needs root')
 def test_all_stages_need_their_disk_space(tmp_path):
-    command = ['unshare', '-m', 'sh', '-ec', ON_A_SMALL_DISK, 'sh', tmp_path, SCRIPT]
+    command = ['unshare', '-m', 'sh', '-ec', ON_A_SMALL_DISK, 'sh', tmp_path, TOOLS]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 1, run.stdout + run.stderr
     assert run.stdout == ''
