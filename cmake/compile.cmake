@@ -43,6 +43,9 @@ if(CPPRUN_SANITIZE)
   # Without vptr: that check needs a pipe, and some tests run out of descriptors on purpose.
   add_compile_options(-fsanitize=${CPPRUN_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CPPRUN_SANITIZE})
+  if(NOT CPPRUN_SANITIZE_POINTERS)
+    add_compile_options(-fno-sanitize=null,alignment)
+  endif()
 endif()
 if(CPPRUN_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(cpprun_flags INTERFACE -Wno-tsan)  # Asio uses fences, which g++'s TSan does not support

@@ -7,10 +7,10 @@
 namespace cpprun::test {
 namespace {
 
-std::string self() { return "rank " + std::to_string(dist::get_rank()); }
+std::string this_rank() { return "rank " + std::to_string(dist::get_rank()); }
 
 void say_sum(const std::string& where, const dist::ProcessGroup& group) {
-  say(self() + " in " + where + " sum " + std::to_string(sum_of_ranks(group)));
+  say(this_rank() + " in " + where + " sum " + std::to_string(sum_of_ranks(group)));
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ SDK_CASE(sub_groups) {
   return telling_errors([&] {
     const auto world = dist::init_process_group(options_of(args));
     const int last = dist::get_world_size() - 1;
-    say(self() + " of " + std::to_string(last + 1) + " sum " + std::to_string(sum_of_ranks()));
+    say(this_rank() + " of " + std::to_string(last + 1) + " sum " + std::to_string(sum_of_ranks()));
     const auto group = dist::new_group({last, 0});
     if (group.rank() >= 0) say_sum("group", group);
     say_sum("all", dist::new_group({}));
@@ -31,7 +31,8 @@ SDK_CASE(not_a_member) {
   return telling_errors([&] {
     const auto world = dist::init_process_group(options_of(args));
     const auto group = dist::new_group({0});
-    say(self() + " is " + std::to_string(group.rank()) + " of " + std::to_string(group.size()));
+    say(this_rank() + " is " + std::to_string(group.rank()) + " of " +
+        std::to_string(group.size()));
     sum_of_ranks(group);
   });
 }
