@@ -58,8 +58,11 @@ inline constexpr size_t kSshErrorBytes = 8 * 1024;
 inline constexpr size_t kMergedOutputBytes = 256 * 1024;
 // After a request to stop a reader that takes nothing keeps the agents from their end no longer.
 inline constexpr Duration kMergedOutputStop = 5s;
-// An unfinished line is shown after this; progress bars are never finished.
-inline constexpr Duration kMergedPartialLine = 1s;
+// A state of a progress bar, which a carriage return ends, is shown after this.
+inline constexpr Duration kMergedProgressBar = 1s;
+// Any other unfinished line is shown after this: a prompt, or dots. Not earlier, because a lost
+// packet or a busy host delays the rest of a line for seconds, and the line would be cut.
+inline constexpr Duration kMergedPartialLine = 5s;
 
 // The end. An agent of a job ends because its job does, so the others follow within seconds.
 inline constexpr Duration kOtherAgentsTimeout = 30s;

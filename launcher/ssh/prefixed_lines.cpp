@@ -30,7 +30,7 @@ std::string PrefixedLines::feed(std::string_view bytes, Instant now) {
   if (!splitter_.has_part()) {
     part_deadline_ = Instant::never();
   } else if (part_deadline_ == Instant::never() || !out.empty()) {
-    part_deadline_ = now + limits::kMergedPartialLine;
+    postpone_part(now);
   }
   return out;
 }
@@ -38,11 +38,20 @@ std::string PrefixedLines::feed(std::string_view bytes, Instant now) {
 std::string PrefixedLines::show_part(Instant now) {
   if (now < part_deadline_) return "";
   std::string text = splitter_.take_progress_bars();
-  if (text.empty()) text = splitter_.take_part();
-  part_deadline_ = splitter_.has_part() ? now + limits::kMergedPartialLine : Instant::never();
+  if (!text.empty()) {
+    part_since_ = now;
+  } else if (now >= part_since_ + limits::kMergedPartialLine) {
+    text = splitter_.take_part();
+  }
+  part_deadline_ = splitter_.has_part() ? now + limits::kMergedProgressBar : Instant::never();
   std::string out;
-  add_line(text, out);
+  if (!text.empty()) add_line(text, out);
   return out;
+}
+
+void PrefixedLines::postpone_part(Instant now) {
+  part_since_ = now;
+  part_deadline_ = now + limits::kMergedProgressBar;
 }
 
 std::string PrefixedLines::finish() {

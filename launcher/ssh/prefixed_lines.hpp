@@ -1,6 +1,7 @@
 // PrefixedLines: one output stream of one host as whole lines with a prefix. A line that stays
 // unfinished is shown as a line after limits::kMergedPartialLine; of a progress bar, which a
-// carriage return overwrites, only the newest state is shown. Pure: no I/O, no clock.
+// carriage return overwrites, only the newest state is shown, after limits::kMergedProgressBar.
+// Pure: no I/O, no clock.
 #pragma once
 
 #include <string>
@@ -20,6 +21,8 @@ class PrefixedLines {
   // When show_part() has something to show.
   Instant part_deadline() const { return part_deadline_; }
   std::string show_part(Instant now);
+  // Nothing is read for now, so the rest of the line cannot come: its time begins anew.
+  void postpone_part(Instant now);
   // The stream has ended.
   std::string finish();
 
@@ -29,6 +32,7 @@ class PrefixedLines {
 
   const std::string prefix_;
   LineSplitter splitter_;
+  Instant part_since_ = Instant::never();
   Instant part_deadline_ = Instant::never();
 };
 

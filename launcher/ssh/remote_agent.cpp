@@ -85,9 +85,17 @@ void RemoteAgent::on_err(std::string_view bytes, Instant now) {
   text_.err += err_lines_.feed(bytes, now);
 }
 
-void RemoteAgent::show_parts(Instant now) {
-  if (now >= out_lines_.part_deadline()) text_.out += out_lines_.show_part(now);
-  if (now >= err_lines_.part_deadline()) text_.err += err_lines_.show_part(now);
+void RemoteAgent::show_parts(Instant now, bool reads) {
+  const auto show_part = [&](PrefixedLines& lines, std::string& text) {
+    if (now < lines.part_deadline()) return;
+    if (reads) {
+      text += lines.show_part(now);
+    } else {
+      lines.postpone_part(now);
+    }
+  };
+  show_part(out_lines_, text_.out);
+  show_part(err_lines_, text_.err);
 }
 
 Instant RemoteAgent::part_deadline() const {

@@ -72,7 +72,8 @@ class RemoteAgent final : public ProcessSink {
 
   // What has come since the last call.
   Text take_text() { return std::exchange(text_, {}); }
-  void show_parts(Instant now);
+  // Shows unfinished lines whose time is over. `reads`: whether their rest is read when it comes.
+  void show_parts(Instant now, bool reads);
   Instant part_deadline() const;
 
   void on_out(std::string_view bytes, Instant now) override;

@@ -633,7 +633,7 @@ void SshLauncher::poll_processes(Instant until) {
     children[i]->on_polled(&polled[own + i * ChildProcess::kPolled], now);
   }
   for (size_t i = 0; i < agents_.size(); ++i) {
-    agents_[i]->show_parts(now);
+    agents_[i]->show_parts(now, reads_out && reads_err);
     const RemoteAgent::Text text = agents_[i]->take_text();
     if (!is_returning(i)) show(text);
   }

@@ -127,7 +127,8 @@ def test_survivors_stay_if_a_worker_dies_before_the_group_is_made(jobs, victim):
     job = train(jobs, f'fault=early:{victim}', 'sleep=0.05')
     assert replaced_after_kill(job, 3) == {victim, 2}, job.output
     assert parameters(job) == expected
-    assert min(beginnings(job)[4:]) >= 10
+    # The others may be one step behind rank 0, which has reached step 10.
+    assert min(beginnings(job)[4:]) >= 9
     assert 'did not regroup in time' not in job.output
 
 

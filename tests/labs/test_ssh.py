@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from launches import is_alive, poll, read_bytes
@@ -228,6 +229,7 @@ def test_slow_readers_lose_nothing(hosts, cpprun, tmp_path, tree):
                             tmp_path)
     job = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, bufsize=0)
     first = os.read(job.stdout.fileno(), 100)
+    time.sleep(6)  # longer than the launcher waits for the rest of a line
     assert not list(tmp_path.glob('[01]'))  # the workers wait for the reader
     text = (first + job.communicate(timeout=SLOWEST)[0]).decode()
     assert job.returncode == 0

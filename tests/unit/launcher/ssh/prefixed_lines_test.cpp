@@ -10,6 +10,7 @@ namespace cpprun::ssh {
 namespace {
 
 const Instant kNow = Instant() + std::chrono::seconds(1);
+const Instant kNextState = kNow + limits::kMergedProgressBar;
 const Instant kLater = kNow + limits::kMergedPartialLine;
 
 TEST(PrefixedLines, WholeLinesGetThePrefix) {
@@ -23,19 +24,28 @@ TEST(PrefixedLines, WholeLinesGetThePrefix) {
 TEST(PrefixedLines, AnUnfinishedLineIsShownAfterATime) {
   PrefixedLines lines("a: ");
   EXPECT_EQ(lines.feed("wait", kNow), "");
-  EXPECT_EQ(lines.part_deadline(), kLater);
-  EXPECT_EQ(lines.feed("ing", kNow + limits::kMergedPartialLine / 2), "");
-  EXPECT_EQ(lines.part_deadline(), kLater);
-  EXPECT_EQ(lines.show_part(kNow), "");
+  EXPECT_EQ(lines.part_deadline(), kNextState);
+  EXPECT_EQ(lines.feed("ing", kNow + limits::kMergedProgressBar / 2), "");
+  EXPECT_EQ(lines.part_deadline(), kNextState);
+  EXPECT_EQ(lines.show_part(kNextState), "");
+  EXPECT_EQ(lines.part_deadline(), kNextState + limits::kMergedProgressBar);
   EXPECT_EQ(lines.show_part(kLater), "a: waiting\n");
   EXPECT_TRUE(lines.part_deadline().is_never());
+}
+
+TEST(PrefixedLines, ALineIsNotCutWhileNothingIsRead) {
+  PrefixedLines lines("a: ");
+  EXPECT_EQ(lines.feed("wait", kNow), "");
+  lines.postpone_part(kLater);
+  EXPECT_EQ(lines.show_part(kLater), "");
+  EXPECT_EQ(lines.feed("ing\n", kLater), "a: waiting\n");
 }
 
 TEST(PrefixedLines, OnlyTheNewestStateOfAProgressBarIsShown) {
   PrefixedLines lines("a: ");
   EXPECT_EQ(lines.feed("10%\r20%\r30%\r", kNow), "");
-  EXPECT_EQ(lines.show_part(kLater), "a: 20%\n");
-  EXPECT_EQ(lines.feed("40%\r100%\ndone\r\n", kLater), "a: 100%\na: done\n");
+  EXPECT_EQ(lines.show_part(kNextState), "a: 20%\n");
+  EXPECT_EQ(lines.feed("40%\r100%\ndone\r\n", kNextState), "a: 100%\na: done\n");
 }
 
 TEST(PrefixedLines, TheEndOfTheStreamEndsTheLine) {
