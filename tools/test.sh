@@ -137,9 +137,9 @@ is_unchanged() {
 # compile PRESET BUILD-ARGUMENTS...: configures, builds, and says how long that took.
 # UBSan's checks of each pointer take a quarter of the time of preset asan: only with --slow.
 compile() {
-  local status=0 preset=$1 pointers=OFF
+  local status=0 preset=$1 pointers=ON
   shift
-  if [ "$slow" = yes ] || [ "$preset" != asan ]; then pointers=ON; fi
+  if [ "$preset" = asan ] && [ "$slow" = no ]; then pointers=OFF; fi
   measure begin "$stage.compile" "$BASHPID"
   { cmake --preset "$preset" -DCPPRUN_SANITIZE_POINTERS=$pointers >/dev/null &&
     cmake --build --preset "$preset" -j "$slots" "$@"; } || status=$?
