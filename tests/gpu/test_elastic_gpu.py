@@ -7,7 +7,7 @@ import pytest
 from conftest import SUPPORT, needs_nccl
 from elastic_jobs import (
     Undisturbed,
-    at_step,
+    all_at_step,
     beginnings,
     kill_again_and_again,
     parameters,
@@ -56,7 +56,7 @@ def test_only_killed_workers_are_replaced(jobs, train, victims):
     expected = undisturbed[train](jobs)
     job = train(jobs, 'sleep=0.05')
     before = processes(job, 1)
-    at_step(job, 10)
+    all_at_step(job, 10)
     for rank in victims:
         kill(before[rank])
     assert replaced(before, processes(job, 2)) == set(victims), job.output

@@ -11,6 +11,7 @@ import pytest
 from conftest import is_alive, kill, poll
 from elastic_jobs import (
     Undisturbed,
+    all_at_step,
     at_step,
     beginnings,
     parameters,
@@ -48,7 +49,7 @@ def test_only_killed_workers_are_replaced(jobs, victims):
     expected = undisturbed(jobs)
     job = train(jobs, 'sleep=0.05', flags=('--log-dir=logs',))
     before = processes(job, 1)
-    at_step(job, 11)  # of rank 0, which needs the others' gradients: all have completed step 10
+    all_at_step(job, 10)
     for rank in victims:
         kill(before[rank])
     after = processes(job, 2)

@@ -62,6 +62,10 @@ class Nodes:
         pattern = re.compile(rf'step {step} of round {round}$', re.MULTILINE)
         poll(lambda: pattern.search(self.output), 120, lambda: self.output)
 
+    def all_at_step(self, step):
+        """All ranks have completed that step of round 1, as in elastic_jobs.all_at_step()."""
+        self.at_step(step + 1)
+
     def scale(self, nodes):
         command = (BIN / 'cpprunctl', 'scale', str(nodes), '--job', self.run_id)
         subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL)
@@ -189,7 +193,7 @@ def test_scaling_keeps_the_workers(nodes):
     job = nodes('1:2', '--rdzv-conf=last_call_timeout=600')
     job.start(2, words)
     before = job.processes(1, 4)
-    job.at_step(5)
+    job.all_at_step(5)
     job.scale(1)
     fewer = job.processes(2, 2)
     assert set(fewer.values()) < set(before.values())
@@ -211,7 +215,7 @@ def test_world_shrinks_when_a_node_is_asked_to_stop(nodes, state):
     job = nodes('1:2', '--rdzv-conf=last_call_timeout=600', *flags)
     job.start(2, words)
     before = job.processes(1, 4)
-    job.at_step(5)
+    job.all_at_step(5)
     drained = job.agents.pop()
     gone = {pid for pid in before.values() if f'process {pid} ' in drained.output}
     drained.send(signal.SIGTERM)

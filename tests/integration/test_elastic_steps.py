@@ -9,6 +9,7 @@ from conftest import kill
 from launches import ROOT
 from elastic_jobs import (
     Undisturbed,
+    all_at_step,
     at_step,
     beginnings,
     kill_again_and_again,
@@ -34,7 +35,7 @@ def test_the_loop_of_survivors_stays(jobs, victims):
     expected = undisturbed(jobs)
     job = loop(jobs, 'sleep=0.05')
     before = processes(job, 1)
-    at_step(job, 10)
+    all_at_step(job, 10)
     for rank in victims:
         kill(before[rank])
     assert replaced(before, processes(job, 2)) == set(victims)

@@ -12,7 +12,13 @@ def processes(job, round, n=4):
 
 
 def at_step(job, step, round=1):
+    """Rank 0 has completed that step. Others may be one step behind."""
     job.wait_for(rf'step {step} of round {round}$')
+
+
+def all_at_step(job, step, round=1):
+    """All ranks have completed that step: rank 0 needs the others' gradients for the next one."""
+    at_step(job, step + 1, round)
 
 
 def parameters(job, n=4):

@@ -5,6 +5,7 @@ steps. The program is share_case.cpp. Python counterpart: tests/integration/test
 import pytest
 from elastic_jobs import (
     Undisturbed,
+    all_at_step,
     at_step,
     beginnings,
     kill_again_and_again,
@@ -31,7 +32,7 @@ def test_newcomers_get_the_state_and_no_step_is_lost(jobs, n, victims):
     expected = undisturbed(jobs, n)
     job = share(jobs, 'sleep=20', n=n)
     before = processes(job, 1, n)
-    at_step(job, 10)
+    all_at_step(job, 10)
     for rank in victims:
         kill(before[rank])
     assert replaced(before, processes(job, 2, n)) == set(victims)
