@@ -5,6 +5,7 @@
     bench/snapshot/python_snapshots.py --mib 64    # checks that everything works
     bench/snapshot/python_snapshots.py --kept      # only the steps that saves leave
     bench/snapshot/python_snapshots.py --resume    # only how long resuming takes
+    bench/snapshot/python_snapshots.py --cpu       # only the processor time of a save
 
 The pause of a save stands beside one memcpy of the bytes that the rank saves, and beside
 torch.distributed.checkpoint.async_save of the same model, in the same process; DLRover's flash
@@ -28,16 +29,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'))
 COPY_LIBRARY = str(BIN / 'libcpprun_copy.so')  # as in the wheel
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
-TENSOR_MIB = 4
 SAVES = 7
 PERIODS, PERIOD_S = 6, 8  # with saves; the number of steps per second drifts by a tenth
 
 
-def launch(mode, folder, mib, python=PYTHON):
+def launch(mode, folder, options, python=PYTHON):
     """Runs one job of two ranks; returns all their JSON lines."""
     os.sync()  # else the kernel writes what the last job has left
     command = [BIN / 'cpprun', '--standalone', '--nproc_per_node=2', '--max_restarts=1']
-    command += ['--no-python', python, __file__, '--worker', mode, folder, '--mib', mib]
+    command += ['--no-python', python, __file__, '--worker', mode, folder]
+    command += ['--mib', options.mib, '--tensor-kib', options.tensor_kib]
     done = subprocess.run(  # noqa: S603
         [str(word) for word in command],
         env={'CPPRUN_COPY_LIBRARY': COPY_LIBRARY, **os.environ, 'OMP_NUM_THREADS': '1'},
@@ -73,8 +74,8 @@ class Worker:
         self.torch, self.dist, self.folder = torch, dist, options.folder
         torch.manual_seed(0)
         self.model = torch.nn.ParameterList(
-            torch.nn.Parameter(torch.randn(TENSOR_MIB << 18))
-            for _ in range(options.mib // TENSOR_MIB)
+            torch.nn.Parameter(torch.randn(options.tensor_kib << 8))
+            for _ in range((options.mib << 10) // options.tensor_kib)
         )
         self.state = cpprun_worker.Snapshot(f'{self.folder}/ours', model=self.model, keep=1)
 
@@ -165,6 +166,17 @@ class Worker:
             if self.dist.get_rank() == 0:
                 self.say(steps=step - first, saves=saves)
 
+    def cpu(self):
+        """Processor time of saves without training."""
+        for step in range(SAVES + 1):
+            self.dist.barrier()
+            began = time.process_time(), time.thread_time()
+            self.state.save_async(step)
+            pause = time.thread_time() - began[1]
+            self.state.wait()
+            if step:  # the first one makes the memory
+                self.say(pause=pause, save=time.process_time() - began[0])
+
     def goes_on(self, until):
         """Rank 0's clock decides."""
         told = self.torch.tensor([time.monotonic() < until])
@@ -184,7 +196,7 @@ class Worker:
             self.dist.barrier()
 
 
-def dlrover_pause(folder, mib):
+def dlrover_pause(folder, options):
     """Milliseconds per GiB that rank 0 saves, as text; else why it cannot be measured."""
     python = os.environ.get('DLROVER_PYTHON', PYTHON)
     code = 'from dlrover.trainer.torch.flash_checkpoint.ddp import DdpCheckpointer'
@@ -193,20 +205,20 @@ def dlrover_pause(folder, mib):
     )
     if done.returncode:
         return done.stderr.strip().splitlines()[-1].replace('|', ' ')
-    lines = launch('dlrover', folder, mib, python)
-    return f'{1000 * median(lines, "dlrover") / (mib / 1024):.0f}'
+    lines = launch('dlrover', folder, options, python)
+    return f'{1000 * median(lines, "dlrover") / (options.mib / 1024):.0f}'
 
 
 def median(lines, key):
     return statistics.median(line[key] for line in lines)
 
 
-def report_pauses(folder, mib):
-    per_gib = 1000 * 2 / (mib / 1024)
-    lines = launch('pause', f'{folder}/pause', mib)
+def report_pauses(folder, options):
+    per_gib = 1000 * 2 / (options.mib / 1024)
+    lines = launch('pause', f'{folder}/pause', options)
     keys = ('copy', 'ours', 'asking', 'async_save')
     copy, ours, asking, other = (median(lines, key) for key in keys)
-    dlrover = dlrover_pause(f'{folder}/dlrover', mib)
+    dlrover = dlrover_pause(f'{folder}/dlrover', options)
     print('`maybe_save`: the ranks agree a step ahead; `save_async`: in the pause.\n')
     names = 'memcpy | maybe_save | save_async | dcp.async_save | DLRover, in memory'
     print(f'| ms per GiB that a rank saves | {names} |')
@@ -231,24 +243,34 @@ def report_kept(periods):
     print(f'| {plain:.1f} | {saving:.1f} | {kept} | {saves} |\n')
 
 
-def report_resume(folder, mib):
+def report_cpu(folder, options):
+    lines = launch('cpu', f'{folder}/cpu', options)
+    pause, save = (1000 * median(lines, key) for key in ('pause', 'save'))
+    print('| MiB | tensors of, KiB | CPU ms of each rank: a save | of it the pause |')
+    print('| ---: | ---: | ---: | ---: |')
+    print(f'| {options.mib} | {options.tensor_kib} | {save:.1f} | {pause:.1f} |\n')
+
+
+def report_resume(folder, options):
     place = f'{folder}/resume'
-    lines = launch('resume', place, mib)
+    lines = launch('resume', place, options)
     memory = max(line['seconds'] for line in lines if line['source'] == 'memory')
     drop_page_cache(place)
-    lines = launch('resume', place, mib)
+    lines = launch('resume', place, options)
     disk = max(line['seconds'] for line in lines if line['source'] == 'disk')
     print('| MiB | resume from memory, s | from disk, page cache dropped, s | ratio |')
     print('| ---: | ---: | ---: | ---: |')
-    print(f'| {mib} | {memory:.3f} | {disk:.3f} | {disk / memory:.2f} (goal 5) |')
+    print(f'| {options.mib} | {memory:.3f} | {disk:.3f} | {disk / memory:.2f} (goal 5) |')
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--mib', type=int, default=1024)
+    parser.add_argument('--tensor-kib', type=int, default=4096, help='size of each parameter')
     parser.add_argument('--kept', action='store_true', help='measures only steps beside saves')
     parser.add_argument('--resume', action='store_true', help='measures only resuming')
-    modes = ['pause', 'kept', 'resume', 'dlrover']
+    parser.add_argument('--cpu', action='store_true', help='measures only processor time')
+    modes = ['pause', 'kept', 'resume', 'cpu', 'dlrover']
     parser.add_argument('--worker', choices=modes, help=argparse.SUPPRESS)
     parser.add_argument('folder', nargs='?', help='default: a temporary folder')
     options = parser.parse_args()
@@ -257,13 +279,15 @@ def main():
         sys.stdout.flush()
         os._exit(0)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        everything = not (options.kept or options.resume)
+        everything = not (options.kept or options.resume or options.cpu)
         if everything:
-            report_pauses(folder, options.mib)
+            report_pauses(folder, options)
+        if everything or options.cpu:
+            report_cpu(folder, options)
         if everything or options.kept:
-            report_kept(launch('kept', f'{folder}/kept', options.mib))
+            report_kept(launch('kept', f'{folder}/kept', options))
         if everything or options.resume:
-            report_resume(folder, options.mib)
+            report_resume(folder, options)
 
 
 if __name__ == '__main__':

@@ -18,4 +18,9 @@ double time_between_rollbacks(double seconds, int64_t rollbacks) {
   return (seconds + kUnseen) / static_cast<double>(rollbacks + 1);
 }
 
+double time_until_poll(double left, double interval) {
+  const double wait = left > 0 ? std::max(left, interval / 100) : interval / 10;
+  return std::min(1.0, wait);
+}
+
 }  // namespace cpprun

@@ -17,4 +17,9 @@ double best_save_interval(double cost, double between);
 // hours and one more rollback are assumed, so that the first estimate is four hours.
 double time_between_rollbacks(double seconds, int64_t rollbacks);
 
+// Seconds until all ranks read the clock together again, `left` seconds before the next of saves
+// that come each `interval` seconds: when it is due, but within a second, since steps may become
+// longer. A save that is due (`left` <= 0) may be left out, and is tried again.
+double time_until_poll(double left, double interval);
+
 }  // namespace cpprun

@@ -1,5 +1,5 @@
 """What cpprun_worker knows of the past of a job, for the intervals of maybe_save(). C++
-counterpart: tests/sdk/snapshot/job_history_test.cpp.
+counterparts: tests/sdk/snapshot/job_history_test.cpp, tests/unit/common/goodput.
 """
 
 import sys
@@ -10,6 +10,7 @@ from launches import ROOT
 
 sys.path.insert(0, str(ROOT / 'worker_sdk' / 'python'))
 from cpprun_worker._job_history import JobHistory
+from cpprun_worker._snapshot.schedule import time_until_poll
 
 NEAR = 60  # seconds that a test may take between two lines
 
@@ -60,3 +61,11 @@ def test_snapshots_of_later_rounds_continue_the_interval(restarts):
     first = history.saved_at('a')
     time.sleep(0.01)
     assert history.saved_at('a') == first < history.begin_save('a') == history.saved_at('a')
+
+
+@pytest.mark.parametrize(
+    ('left', 'interval', 'expected'),
+    [(0.7, 2, 0.7), (0.001, 2, 0.02), (50, 60, 1), (0, 2, 0.2), (-5, 3600, 1)],
+)
+def test_the_clock_is_read_when_a_save_is_due(left, interval, expected):
+    assert time_until_poll(left, interval) == expected

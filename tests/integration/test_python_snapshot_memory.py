@@ -141,28 +141,62 @@ assert memory.crc32s(ranges) == expected
     run(jobs, code, restarts=0)
 
 
-def test_big_writes_bypass_the_page_cache(jobs):
-    """Where offset and memory allow it; the bytes are the same everywhere."""
-    code = """
+WRITES = """
 import mmap
 from cpprun_worker._snapshot import files
 memory = mmap.mmap(-1, (5 << 20) + 123)
 memory[:] = os.urandom(len(memory))
-ordinary, pwrite = [], os.pwrite
-def recorded(descriptor, content, at):
-    done = pwrite(descriptor, content, at)
-    if descriptor != output._direct:
-        ordinary.append(done)
+ordinary, direct, pwritev = [], [], os.pwritev
+def recorded(descriptor, views, at):
+    done = pwritev(descriptor, views, at)
+    (direct if descriptor == output._direct else ordinary).append(done)
     return done
-os.pwrite = recorded
-for at, begin, is_fit in (0, 0, True), (4096, 0, True), (100, 0, False), (8192, 1, False):
-    output, ordinary[:] = files.OutputFile(f'out-{at}-{begin}', True), []
-    part = memoryview(memory)[begin:]
-    output.write_at(at, part)
+os.pwritev = recorded
+def written(name, pieces):
+    global output
+    output, ordinary[:], direct[:] = files.OutputFile(name, True), [], []
+    output.write_all(pieces)
     output.sync()
-    assert open(output.path, 'rb').read()[at:] == part
-    is_supported = output._direct is not None and output._direct >= 0
-    assert sum(ordinary) == (len(part) % 4096 if is_fit and is_supported else len(part))
     output.close()
+    return open(name, 'rb').read()
+supported = written('first', [(0, memoryview(memory)[: 1 << 20])]) and bool(direct)
+"""
+
+
+def test_big_writes_bypass_the_page_cache(jobs):
+    """Where offset and memory allow it; the bytes are the same everywhere."""
+    code = WRITES + """
+for at, begin, is_fit in (0, 0, True), (4096, 0, True), (100, 0, False), (8192, 1, False):
+    part = memoryview(memory)[begin:]
+    assert written(f'out-{at}-{begin}', [(at, part)])[at:] == part
+    assert sum(ordinary) == (len(part) % 4096 if is_fit and supported else len(part))
+"""
+    run(jobs, code, restarts=0)
+
+
+def test_neighbours_are_written_together(jobs):
+    """Storages with their headers, of which the third has no whole blocks; small ones; a gap."""
+    code = WRITES + """
+view, at, pieces = memoryview(memory), 0, []
+for size in (1 << 20, 65536, 65536 + 100, 2 << 20):
+    pieces += [(at, os.urandom(4096)), (at + 4096, view[:size])]
+    at = (at + 4096 + size + 4095) // 4096 * 4096
+small = at
+for number in range(1500):
+    pieces += [(at, os.urandom(64)), (at + 64, b''), (at + 64, view[number : number + 192])]
+    at += 256
+pieces.append((at + 5000, b'end'))
+whole = written('whole', pieces)
+expected = bytearray(at + 5003)
+for begin, content in pieces:
+    expected[begin : begin + len(content)] = content
+assert whole == expected
+if supported:
+    assert direct == [(1 << 20) + 2 * (4096 + 65536) + 4096, 4096 + (2 << 20)]
+    assert ordinary[0] == 100 and sum(ordinary[1:-1]) == 1500 * 256 and ordinary[-1] == 3
+assert len(direct + ordinary) <= 12
+long = [(number << 20, view[: 1 << 20]) for number in range(40)]
+assert written('long', long) == bytes(view[: 1 << 20]) * 40
+assert max(direct + ordinary) <= files.WRITE_MOST and len(direct + ordinary) <= 4
 """
     run(jobs, code, restarts=0)

@@ -33,7 +33,7 @@ source = torch.randint(256, (5 << 20,), dtype=torch.uint8)
 def copied(size, at=0, from_at=3):
     memory.fill_(7)
     into = memory[begin + at : begin + at + size]
-    crc = stream_copy.copy(into, source[from_at : from_at + size])
+    crc = stream_copy.copy(memory, begin + at, source, from_at, size)
     assert torch.equal(into, source[from_at : from_at + size])
     assert (memory[: begin + at] == 7).all() and (memory[begin + at + size :] == 7).all()
     assert crc is None or crc == zlib.crc32(into.numpy().tobytes())

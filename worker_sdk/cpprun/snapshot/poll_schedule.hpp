@@ -1,6 +1,6 @@
 /// @file
 /// PollSchedule: the steps at which all ranks read the clock together. Pure: the caller passes the
-/// time. Private to snapshot and trainer.
+/// time. Private to snapshot.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 
 namespace cpprun::snapshot {
 
-/// The next step is chosen to come within a tenth of the interval, and within a second.
+/// Estimates from the steps until now how many come within a time.
 class PollSchedule {
  public:
   bool is_due(int64_t step) const { return step >= next_poll_; }
-  /// Records that the clock read `now` seconds at `step`; returns the step of the next poll.
-  int64_t next_poll(int64_t step, double now, double interval);
+  /// Records that the clock read `now` seconds at `step`; returns the step `wait` seconds later, at
+  /// least the next one.
+  int64_t next_poll(int64_t step, double now, double wait);
   void set_next_poll(int64_t step) { next_poll_ = step; }
 
  private:

@@ -35,9 +35,9 @@ bool SaveSchedule::is_due(int64_t step, const SaveWhen& when, const SaveCost& co
     const double automatic = std::max(best_save_interval(cost.pause, between), 2 * cost.writing);
     interval = interval > 0 ? std::min(interval, automatic) : automatic;
   }
-  const bool is_time = seconds - history.saved_at(owner_, now) >= interval;
-  const auto agreed =
-      comm_.from_first({is_time ? 1 : 0, polls_.next_poll(step, seconds, interval)});
+  const double left = interval - (seconds - history.saved_at(owner_, now));
+  const int64_t next_poll = polls_.next_poll(step, seconds, time_until_poll(left, interval));
+  const auto agreed = comm_.from_first({left <= 0 ? 1 : 0, next_poll});
   polls_.set_next_poll(agreed[1]);
   return agreed[0] != 0 && step != saved_step_;
 }

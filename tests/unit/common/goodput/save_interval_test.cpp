@@ -16,5 +16,13 @@ TEST(SaveInterval, BeginsWithFourHoursAndFollowsTheRollbacks) {
   EXPECT_DOUBLE_EQ(time_between_rollbacks(6 * 3600, 4), 2 * 3600);
 }
 
+TEST(SaveInterval, TheClockIsReadWhenASaveIsDue) {
+  EXPECT_DOUBLE_EQ(time_until_poll(0.7, 2), 0.7);
+  EXPECT_DOUBLE_EQ(time_until_poll(0.001, 2), 0.02);  // not after each step
+  EXPECT_DOUBLE_EQ(time_until_poll(50, 60), 1);
+  EXPECT_DOUBLE_EQ(time_until_poll(0, 2), 0.2);
+  EXPECT_DOUBLE_EQ(time_until_poll(-5, 3600), 1);
+}
+
 }  // namespace
 }  // namespace cpprun

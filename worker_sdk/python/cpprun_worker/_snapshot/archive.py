@@ -28,14 +28,19 @@ def align_up(at, to):
     return (at + to - 1) // to * to
 
 
+def _times_x(a):
+    """A polynomial times x, modulo crc32's; bit 31 is the coefficient of x^0."""
+    return a >> 1 ^ _POLYNOMIAL if a & 1 else a >> 1
+
+
 def _multiply(a, b):
-    """Product of two polynomials modulo crc32's; bit 31 is the coefficient of x^0."""
+    """Product of two polynomials modulo crc32's."""
     product = 0
     while a:
         if a & 0x80000000:
             product ^= b
         a = (a << 1) & 0xFFFFFFFF
-        b = b >> 1 ^ _POLYNOMIAL if b & 1 else b >> 1
+        b = _times_x(b)
     return product
 
 
@@ -51,9 +56,29 @@ def _shift_by(size):
     return power
 
 
+@functools.lru_cache(maxsize=1024)
+def _products(size):
+    """x^(8 * size) times each value of each of the eight hexadecimal digits of a crc32, the lowest
+    digit first: a product is ten times as fast by them, and many storages have the same size."""
+    of_bit = [_shift_by(size)]
+    for _ in range(31):
+        of_bit.append(_times_x(of_bit[-1]))
+    of_bit.reverse()
+    products = []
+    for digit in range(0, 32, 4):
+        of_value = [0]
+        for bit in of_bit[digit : digit + 4]:
+            of_value += [bit ^ each for each in of_value]
+        products.append(of_value)
+    return products
+
+
 def crc32_combine(first, second, size):
     """crc32 of two pieces one behind the other; `size`: bytes of the second."""
-    return _multiply(_shift_by(size), first) ^ second
+    a, b, c, d, e, f, g, h = _products(size)
+    low = a[first & 15] ^ b[first >> 4 & 15] ^ c[first >> 8 & 15] ^ d[first >> 12 & 15]
+    high = e[first >> 16 & 15] ^ f[first >> 20 & 15] ^ g[first >> 24 & 15] ^ h[first >> 28]
+    return low ^ high ^ second
 
 
 def crc32(content, crc=0):
@@ -163,16 +188,24 @@ class Plan:
         self.tail_at = at
         self.by_name = {place.name[len('data/') :]: place for place in self.places}
 
-    def rest(self, pickle, crc_of):
+    def header(self, storage, crc):
+        """(offset, bytes) of what lies in front of a storage with this crc32, by its name."""
+        place = self.by_name[storage]
+        return place.header_at, _local_header(place, crc)
+
+    def rest(self, pickle, crc_of, headers_of=None):
         """Everything but the storages: ([(offset, bytes)], size of the file, its crc32). `crc_of`
-        has the crc32 of each storage, by name."""
-        pieces, directory, whole, at = [], b'', 0, 0
+        has the crc32 of each storage, by name. `headers_of`: leaves out the headers of others."""
+        pieces, whole, at = [], 0, 0
         crcs = [crc_of[place.name[len('data/') :]] for place in self.places]
         directory = b''.join(map(_central_header, self.places, crcs))
         for place, crc in zip(self.places, crcs):
             header = _local_header(place, crc)
-            pieces.append((place.header_at, header))
-            whole = crc32(header, crc32(bytes(place.header_at - at), whole))
+            if headers_of is None or place.name[len('data/') :] in headers_of:
+                pieces.append((place.header_at, header))
+            if place.header_at > at:
+                whole = crc32(bytes(place.header_at - at), whole)
+            whole = crc32(header, whole)
             whole = crc32_combine(whole, crc, place.size)
             at = place.data_at + place.size
         tail, records = self._tail(pickle, directory)

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import mmap
 import os
 import re
 import secrets
@@ -19,7 +20,7 @@ import threading
 import time
 import zlib
 
-from .archive import BLOCK
+from .archive import BIG, BLOCK
 
 CURES = {
     errno.ENOSPC: 'free some there, keep fewer snapshots, or name another folder',
@@ -34,6 +35,7 @@ CURES = {
     errno.EMFILE: 'raise the limit of open files (ulimit -n)',
 }
 WRITE_MOST = 16 << 20  # bytes of one write
+PIECES_MOST = 1024  # of one write; the kernel takes no more (IOV_MAX)
 DIRECT_FROM = 1 << 20  # smaller writes gain nothing by bypassing the page cache
 _STEP_NAME = re.compile(r'step-(0|[1-9][0-9]{0,18})\Z')
 _DRAFT_NAME = re.compile(r'\..+\.([0-9a-f]{16})\.tmp\Z')
@@ -257,16 +259,31 @@ class OutputFile:
                 os.ftruncate(self._descriptor, size)
 
     def write_at(self, offset, content):
-        view = memoryview(content)
-        if len(view) >= DIRECT_FROM and offset % BLOCK == 0:
-            done = self._write_directly(offset, view[: len(view) // BLOCK * BLOCK])
-            view, offset = view[done:], offset + done
-        while view:
-            with errors_of('write', self.path):
-                done = os.pwrite(self._descriptor, view[:WRITE_MOST], offset)
-            view, offset = view[done:], offset + done
+        self.write_all([(offset, content)])
 
-    def _write_directly(self, offset, blocks):
+    def write_all(self, pieces):
+        """Writes [(offset, bytes)], in the order of the offsets; what lies without gaps, together:
+        calls for a thousand small pieces cost more than their bytes."""
+        run, begin, size = [], 0, 0
+        for offset, content in pieces:
+            if offset != begin + size or size >= WRITE_MOST or len(run) == PIECES_MOST:
+                self._write_run(begin, run)
+                run, begin, size = [], offset, 0
+            run.append(memoryview(content))
+            size += len(content)
+        self._write_run(begin, run)
+
+    def _write_run(self, offset, run):
+        """Writes memoryviews one behind the other."""
+        if offset % BLOCK == 0 and sum(map(len, run)) >= DIRECT_FROM:
+            done = self._write_directly(offset, _whole_blocks(run))
+            offset, run = offset + done, _behind(run, done)
+        while run:
+            with errors_of('write', self.path):
+                done = os.pwritev(self._descriptor, _first(run, WRITE_MOST), offset)
+            offset, run = offset + done, _behind(run, done)
+
+    def _write_directly(self, offset, run):
         """The bytes written. An error ends it early, for example with memory or a file system that
         does not support it: the ordinary write continues there, and reports the error."""
         if self._direct is None:
@@ -275,14 +292,16 @@ class OutputFile:
             except OSError:
                 self._direct = -1
         done = 0
-        while self._direct >= 0 and done < len(blocks):
+        while self._direct >= 0 and run:
             try:
-                put = os.pwrite(self._direct, blocks[done : done + WRITE_MOST], offset + done)
+                with waiting_for(self.path):
+                    put = os.pwritev(self._direct, _first(run, WRITE_MOST), offset + done)
             except OSError:
                 return done
             done += put
             if put % BLOCK or not put:
                 return done
+            run = _behind(run, put)
         return done
 
     def sync(self):
@@ -295,6 +314,45 @@ class OutputFile:
         for each in (direct, descriptor):
             if each is not None and each >= 0:
                 os.close(each)
+
+
+def _first(run, size):
+    """At most `size` bytes of memoryviews, from the front."""
+    taken = []
+    for view in run:
+        if size <= 0:
+            break
+        taken.append(view[:size])
+        size -= len(view)
+    return taken
+
+
+def _behind(run, size):
+    """Memoryviews without their first `size` bytes."""
+    for i, view in enumerate(run):
+        if size < len(view):
+            return [view[size:], *run[i + 1 :]]
+        size -= len(view)
+    return []
+
+
+def _whole_blocks(run):
+    """The whole blocks at the front of memoryviews. O_DIRECT needs aligned memory, as big storages
+    have in an arena: copies what is smaller, such as the headers between them."""
+    copies = sum(len(view) for view in run if len(view) < BIG)
+    memory = memoryview(mmap.mmap(-1, copies)) if copies else memoryview(bytearray())
+    blocks, used = [], 0
+    for view in run:
+        size = len(view) // BLOCK * BLOCK
+        whole = view[:size]
+        if size < BIG:
+            memory[used : used + size] = whole
+            whole = memory[used : used + size]
+            used += size
+        blocks.append(whole)
+        if size < len(view):
+            break
+    return blocks
 
 
 def _allocate(descriptor, size):

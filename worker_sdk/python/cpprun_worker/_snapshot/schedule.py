@@ -33,6 +33,13 @@ def best_interval(cost, between):
     return min(_HOUR, max(10 * cost, math.sqrt(2 * cost * between)))
 
 
+def time_until_poll(left, interval):
+    """Seconds until all ranks read the clock together again, `left` seconds before the next save:
+    when it is due, but within a second, since steps may become longer. A save that is due may be
+    left out, and is tried again."""
+    return min(1.0, max(left, interval / 100) if left > 0 else interval / 10)
+
+
 class StepClock:
     """Estimates steps from times, so that ranks, whose clocks differ, meet at the same steps."""
 
@@ -83,7 +90,7 @@ class Schedule:
         if interval is None:
             between = (now + _UNSEEN) / (self._history.rollbacks + 1)
             interval = max(best_interval(pause, between), 2 * writing)
-        is_time = now - self._history.saved_at(self._owner) >= interval
-        next_poll = self._clock.step_after(step, now, min(1.0, interval / 10))
-        is_time, self._next_poll = self._ranks.numbers_of_first((int(is_time), next_poll))
+        left = interval - (now - self._history.saved_at(self._owner))
+        next_poll = self._clock.step_after(step, now, time_until_poll(left, interval))
+        is_time, self._next_poll = self._ranks.numbers_of_first((int(left <= 0), next_poll))
         return bool(is_time) and step != self._saved_step

@@ -51,6 +51,7 @@ def dtype_name(dtype):
     return str(dtype).partition('.')[2]
 
 
+@functools.lru_cache(maxsize=4096)
 def _number(value):
     if value.bit_length() < 32:
         return b'J' + struct.pack('<i', value)
@@ -66,10 +67,23 @@ def _text(value):
 
 
 _LATIN1 = _text('latin1')
+_CPU = _text('cpu')
+_PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
+@functools.lru_cache(maxsize=4096)
 def _tuple(numbers):
     return b'(' + b''.join(map(_number, numbers)) + b't'
+
+
+@functools.lru_cache(maxsize=64)
+def _around_tensor(dtype):
+    """What precedes the name of a tensor's storage, and what ends the tensor."""
+    typed = _CLASSES.get(dtype)
+    storage_class = f'torch\n{typed}' if typed else 'torch.storage\nUntypedStorage'
+    rebuild = f'ctorch._utils\n_rebuild_tensor_v{2 if typed else 3}\n(('.encode()
+    end = b'\x89' + _ORDERED_DICT + (b'' if typed else f'ctorch\n{dtype_name(dtype)}\n'.encode())
+    return rebuild + _text('storage') + f'c{storage_class}\n'.encode(), end + b'tR'
 
 
 class StateWriter:
@@ -162,34 +176,28 @@ class StateWriter:
         )
 
     def _tensor(self, tensor, path):
-        if hasattr(tensor, 'to_local') or hasattr(tensor, 'local_shards'):
+        is_plain = type(tensor) in _PLAIN_TENSORS
+        if not is_plain and (hasattr(tensor, 'to_local') or hasattr(tensor, 'local_shards')):
             raise StateError('it is sharded over ranks, which is not saved yet')
         if tensor.layout is not torch.strided or tensor.is_quantized:
             raise StateError(f'tensors of layout {tensor.layout} or quantized ones are not saved')
-        if tensor.device.type == 'meta':
+        if tensor.is_meta:
             raise StateError('it is on the device meta, so it has no content')
         tensor = tensor.detach().resolve_conj().resolve_neg()
-        dtype = tensor.dtype
         name, size = self._storage(tensor, path)
-        typed = _CLASSES.get(dtype)
-        storage_class = f'torch\n{typed}' if typed else 'torch.storage\nUntypedStorage'
-        count = size // tensor.element_size() if typed else size
+        begin, end = _around_tensor(tensor.dtype)
+        is_typed = tensor.dtype in _CLASSES
         return b''.join(
             (
-                f'ctorch._utils\n_rebuild_tensor_v{2 if typed else 3}\n(('.encode(),
-                _text('storage'),
-                f'c{storage_class}\n'.encode(),
+                begin,
                 _text(name),
-                _text('cpu'),
-                _number(count),
+                _CPU,
+                _number(size // tensor.element_size() if is_typed else size),
                 b'tQ',
                 _number(tensor.storage_offset()),
                 _tuple(tensor.size()),
                 _tuple(tensor.stride()),
-                b'\x89',
-                _ORDERED_DICT,
-                b'' if typed else f'ctorch\n{dtype_name(dtype)}\n'.encode(),
-                b'tR',
+                end,
             )
         )
 

@@ -16,18 +16,20 @@ from typing import Any
 
 import torch
 
+from .state_pickle import bytes_of
+
 _BESIDE = pathlib.Path(__file__).with_name('libcpprun_copy.so')
 
 
-def copy(into: torch.Tensor, source: torch.Tensor) -> int | None:
-    """Copies contiguous bytes into memory of the CPU. Returns their crc32, or None: the copy does
-    not compute it."""
+def copy(into: torch.Tensor, at: int, source: torch.Tensor, begin: int, size: int) -> int | None:
+    """Copies `size` bytes of a tensor's storage, from `begin` on, to `into[at:]`: bytes in memory
+    of the CPU. Returns their crc32, or None: the copy does not compute it."""
     call = _function()
     # torch copies with all its threads, which is faster than this with one.
-    if call is None or source.device.type != 'cpu' or torch.get_num_threads() > 1:
-        into.copy_(source)
+    if call is None or not source.is_cpu or torch.get_num_threads() > 1:
+        into[at : at + size].copy_(bytes_of(source)[begin : begin + size])
         return None
-    crc = call(into.data_ptr(), source.data_ptr(), source.numel())
+    crc = call(into.data_ptr() + at, source.untyped_storage().data_ptr() + begin, size)
     return None if crc < 0 else crc
 
 

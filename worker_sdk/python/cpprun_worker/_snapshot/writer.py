@@ -230,13 +230,20 @@ class _FolderWriting:
             for file in self._staged.shared:
                 self._outputs.append(OutputFile(self._draft.path_of(file.name), is_new=False))
         for file, plan, output in zip(self._staged.shared, self._plans, self._outputs):
-            for _, part in file.mine():
-                place = plan.by_name[part.storage]
-                output.write_at(place.data_at + part.at, self._staged.part(part))
+            output.write_all(sorted(self._pieces(file, plan), key=_offset_of))
             output.sync()
         crcs = [file.crcs for file in self._staged.shared]
         fingerprint = [(file.storages, file.paths) for file in self._staged.shared]
         return crcs, self._write_own_file(), fingerprint, self._write_sharded()
+
+    def _pieces(self, file, plan):
+        """(offset, bytes) of this rank's parts, and of the headers of the storages that it has as a
+        whole, so that neighbours are written together."""
+        for i, part in file.mine():
+            place = plan.by_name[part.storage]
+            if part.size == place.size:
+                yield plan.header(part.storage, file.crcs[i])
+            yield place.data_at + part.at, self._staged.part(part)
 
     def _write_sharded(self):
         """(bytes of each item, size, crc32) of this rank's file of a sharded state, or None."""
@@ -258,9 +265,7 @@ class _FolderWriting:
         crc_of = {}
         for i, part in file.mine():
             crc_of[part.storage] = _joined(crc_of.get(part.storage), file.crcs[i], part.size)
-            place = plan.by_name[part.storage]
-            output.write_at(place.data_at + part.at, self._staged.part(part))
-        return _write_rest(output, plan, file.pickle, crc_of)
+        return _write_rest(output, plan, file, crc_of, self._pieces(file, plan))
 
     def _finish(self, snapshot_id, of_ranks):
         entries = []
@@ -277,7 +282,7 @@ class _FolderWriting:
             for i, part in enumerate(file.parts):
                 crc = of_members[part.writer][0][number][i]
                 crc_of[part.storage] = _joined(crc_of.get(part.storage), crc, part.size)
-            done = _write_rest(self._outputs[number], self._plans[number], file.pickle, crc_of)
+            done = _write_rest(self._outputs[number], self._plans[number], file, crc_of)
             entries.append((file.name, *done))
         for member, (_, done, _, sharded_done) in zip(self._group.members, of_members):
             entries.append((manifest.rank_file(member), *done))
@@ -346,11 +351,16 @@ def _joined(before, crc, size):
     return crc if before is None else crc32_combine(before, crc, size)
 
 
-def _write_rest(output, plan, pickle, crc_of):
-    """Everything but the storages. Returns (bytes, crc32) of the file."""
-    pieces, size, crc = plan.rest(pickle, crc_of)
-    for at, content in pieces:
-        output.write_at(at, content)
+def _offset_of(piece):
+    return piece[0]
+
+
+def _write_rest(output, plan, file, crc_of, pieces=()):
+    """Writes `pieces`, and all but the storages that one rank writes, with their headers. Returns
+    (bytes, crc32) of the file."""
+    split = {part.storage for part in file.parts if part.at}
+    rest, size, crc = plan.rest(file.pickle, crc_of, split)
+    output.write_all(sorted([*pieces, *rest], key=_offset_of))
     output.sync()
     return size, crc
 
