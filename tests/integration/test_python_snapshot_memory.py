@@ -195,6 +195,7 @@ if supported:
     assert direct == [(1 << 20) + 2 * (4096 + 65536) + 4096, 4096 + (2 << 20)]
     assert ordinary[0] == 100 and sum(ordinary[1:-1]) == 1500 * 256 and ordinary[-1] == 3
 assert len(direct + ordinary) <= 12
+files.WRITE_MOST = 16 << 20
 long = [(number << 20, view[: 1 << 20]) for number in range(40)]
 assert written('long', long) == bytes(view[: 1 << 20]) * 40
 assert max(direct + ordinary) <= files.WRITE_MOST and len(direct + ordinary) <= 4

@@ -34,7 +34,9 @@ CURES = {
     errno.ETIMEDOUT: 'the file server is gone or has restarted, so mount it again',
     errno.EMFILE: 'raise the limit of open files (ulimit -n)',
 }
-WRITE_MOST = 16 << 20  # bytes of one write
+# Bytes of one write. At its end the disk wakes the writing thread, which interrupts the training: a
+# save of 1 GiB by two ranks takes a fifth less CPU time of each writing thread than with 16 MiB.
+WRITE_MOST = 64 << 20
 PIECES_MOST = 1024  # of one write; the kernel takes no more (IOV_MAX)
 DIRECT_FROM = 1 << 20  # smaller writes gain nothing by bypassing the page cache
 _STEP_NAME = re.compile(r'step-(0|[1-9][0-9]{0,18})\Z')
