@@ -75,8 +75,8 @@ def decision(value, goal):
     return f'{value:.2f} (goal {goal})'
 
 
-def bench_pause(folder, mib, times):
-    lines = launch('pause', folder, mib, times)
+def bench_pause(folder, mib, times, parameters):
+    lines = launch('pause', folder, mib, times, parameters)
     paused, copied = median(lines, 'pause_s'), median(lines, 'copy_s')
     per_gib = 1000 * 2 / (mib / 1024)  # ms; each rank stages half
     print('| | pause, ms per GiB | plain copy | pause to copy | whole save, s | plain write, s |')
@@ -145,6 +145,7 @@ def bench_resume(folder, mib, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--mib', type=int, default=1024)
+    parser.add_argument('--parameters', type=int, default=64, help='for `pause`')
     parser.add_argument('--dir', type=pathlib.Path, help='default: a temporary folder')
     parser.add_argument('--quick', action='store_true')
     parser.add_argument('--only', nargs='*', choices=['pause', 'train', 'resume'])
@@ -153,7 +154,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.dir) as name:
         folder = pathlib.Path(name)
         if 'pause' in wanted:
-            bench_pause(folder, options.mib, 2 if options.quick else 7)
+            bench_pause(folder, options.mib, 2 if options.quick else 7, options.parameters)
         if 'train' in wanted:
             bench_train(folder, options.mib, 3 if options.quick else 6)
         if 'resume' in wanted:

@@ -1,11 +1,11 @@
 // One rank of a job with a state of any size. Prints a line of JSON per result.
 //
-//   snapshot_bench pause DIR MIB TIMES        # the cost of save_async, and of a plain copy
+//   snapshot_bench pause DIR MIB TIMES [N]    # the cost of save_async, and of a plain copy
 //   snapshot_bench train DIR MIB SECONDS      # steps per second with and without saves, in turns
 //   snapshot_bench resume DIR MIB             # saves and dies; when restarted, times resuming
 //
-// The state is a model of MIB mebibytes, the same on all ranks. Its parameters are not part of the
-// steps of `train`, which are small, so that saves cost them only CPU time.
+// The state is a model of MIB mebibytes in N (64) parameters, the same on all ranks. They are not
+// part of the steps of `train`, which are small, so that saves cost them only CPU time.
 #include <sys/resource.h>
 #include <time.h>
 
@@ -27,7 +27,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int64_t kMiB = 1 << 20;
-constexpr int64_t kPieces = 64;  // parameters in the state
 constexpr auto kSaveEvery = std::chrono::seconds(2);
 constexpr int kTurns = 10;  // with saves; turns without are between, before and after them
 
@@ -51,9 +50,9 @@ void print(const nlohmann::json& line) {
 }
 
 struct State : torch::nn::Module {
-  explicit State(int64_t mib) {
-    const int64_t each = mib * kMiB / kPieces / static_cast<int64_t>(sizeof(float));
-    for (int64_t i = 0; i < kPieces; ++i) {
+  State(int64_t mib, int64_t count) {
+    const int64_t each = mib * kMiB / count / static_cast<int64_t>(sizeof(float));
+    for (int64_t i = 0; i < count; ++i) {
       register_parameter("piece" + std::to_string(i), torch::rand({each}), false);
     }
   }
@@ -179,7 +178,7 @@ int run(Args args) {
   const int64_t mib = std::atoll(args.argv[3]);
   auto group = dist::init_process_group({.backend = "gloo"});
   torch::manual_seed(0);
-  auto state = std::make_shared<State>(mib);
+  auto state = std::make_shared<State>(mib, args.argc > 5 ? std::atoll(args.argv[5]) : 64);
   Snapshot snapshot({.dir = args.argv[2], .keep = 1, .hints = false});
   snapshot.track("model", *state);
   if (what == "pause") {

@@ -10,6 +10,13 @@ Result<std::string> Source::read_text(uint64_t offset, size_t bytes) const {
   return text;
 }
 
+Status Output::write_all(std::span<const Piece> pieces) {
+  for (const Piece& piece : pieces) {
+    if (Status wrote = write_at(piece.offset, piece.bytes); !wrote) return wrote;
+  }
+  return {};
+}
+
 Status MemorySource::read_at(uint64_t offset, Bytes into) const {
   if (offset > bytes_.size() || into.size() > bytes_.size() - offset) {
     return Error{ErrorKind::Protocol, name_ + " ends before what is wanted of it"};

@@ -34,11 +34,20 @@ class Source {
   Result<std::string> read_text(uint64_t offset, size_t bytes) const;
 };
 
+// Bytes, and where in an Output they go.
+struct Piece {
+  uint64_t offset = 0;
+  ConstBytes bytes;
+  uint64_t end() const { return offset + bytes.size(); }
+};
+
 // Bytes that can be written at any offset, also by several processes at a time.
 class Output {
  public:
   virtual ~Output() = default;
   virtual Status write_at(uint64_t offset, ConstBytes bytes) = 0;
+  // Writes pieces in the order of their offsets. A file writes neighbours together.
+  virtual Status write_all(std::span<const Piece> pieces);
 };
 
 // Reads memory, which the caller keeps alive.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 
 #include "common/check.hpp"
 #include "common/limits/snapshots.hpp"
@@ -180,11 +181,19 @@ uint32_t Plan::file_crc32(std::span<const uint32_t> crc32s, std::string_view tai
   return whole;
 }
 
+namespace {
+
+void check_part(const Place& place, uint64_t from, ConstBytes bytes) {
+  CPPRUN_CHECK(from <= place.bytes && bytes.size() <= place.bytes - from);
+  CPPRUN_CHECK(place.is_big() ? from % kBlock == 0 : from == 0 && bytes.size() == place.bytes);
+}
+
+}  // namespace
+
 Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from,
                             const Content& part) {
   const ConstBytes bytes = part.bytes;
-  CPPRUN_CHECK(from <= place.bytes && bytes.size() <= place.bytes - from);
-  CPPRUN_CHECK(place.is_big() ? from % kBlock == 0 : from == 0 && bytes.size() == place.bytes);
+  check_part(place, from, bytes);
   if (part.crc32) {
     const Status wrote = output.write_at(place.data_at + from, bytes);
     return wrote ? Result<uint32_t>(*part.crc32) : wrote.error();
@@ -201,11 +210,37 @@ Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from,
   return crc;
 }
 
+Result<std::vector<uint32_t>> write_parts(Output& output, const Plan& plan,
+                                          std::span<const Part> parts) {
+  std::vector<uint32_t> crc32s;
+  std::deque<std::string> headers;  // keeps the addresses of its elements
+  std::vector<Piece> pieces;
+  for (const auto& [place, from, content] : parts) {
+    check_part(*place, from, content.bytes);
+    if (content.crc32) {
+      crc32s.push_back(*content.crc32);
+      pieces.push_back({place->data_at + from, content.bytes});
+    } else {
+      const Result<uint32_t> crc = write_part(output, *place, from, content);
+      if (!crc) return crc.error();
+      crc32s.push_back(*crc);
+    }
+    if (content.bytes.size() != place->bytes) continue;
+    headers.push_back(plan.header(*place, crc32s.back()));
+    pieces.push_back({place->header_at, bytes_of(headers.back())});
+  }
+  std::ranges::sort(pieces, {}, &Piece::offset);
+  if (const Status wrote = output.write_all(pieces); !wrote) return wrote.error();
+  return crc32s;
+}
+
 Result<Written> write_rest(Output& output, const Plan& plan, const pickle::Value& value,
-                           std::span<const uint32_t> crc32s) {
+                           std::span<const uint32_t> crc32s,
+                           const std::set<std::string_view>* headers_of) {
   const std::string tail = plan.tail(pickle::write(value), crc32s);
   for (size_t i = 0; i < plan.places().size(); ++i) {
     const Place& place = plan.places()[i];
+    if (headers_of != nullptr && !headers_of->contains(place.name)) continue;
     Status wrote = output.write_at(place.header_at, bytes_of(plan.header(place, crc32s[i])));
     if (!wrote.ok()) return wrote.error();
   }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,13 +82,26 @@ struct Content {
 // parts with crc32_combine.
 Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from, const Content& part);
 
+// A part of a storage, from the offset `from` in it on.
+struct Part {
+  const Place* place = nullptr;
+  uint64_t from = 0;
+  Content content;
+};
+// Writes parts as write_part() does, with the headers of the storages that they have as a whole, so
+// that neighbours go to the file together. Returns the crc32s of the parts.
+Result<std::vector<uint32_t>> write_parts(Output& output, const Plan& plan,
+                                          std::span<const Part> parts);
+
 struct Written {
   uint64_t bytes = 0;  // of the file
   uint32_t crc32 = 0;
 };
-// Called once by the finishing writer, after all storages: writes their headers and the tail.
+// Called once by the finishing writer, after all storages: writes the tail, and the headers of the
+// storages in `headers_of` (null: of all), which write_parts() has not written.
 Result<Written> write_rest(Output& output, const Plan& plan, const pickle::Value& value,
-                           std::span<const uint32_t> crc32s);
+                           std::span<const uint32_t> crc32s,
+                           const std::set<std::string_view>* headers_of = nullptr);
 
 // Writes a whole file. `content_of` returns each storage's bytes, or its Content, of exactly the
 // size that storages_of gives.

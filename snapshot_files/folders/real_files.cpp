@@ -15,6 +15,7 @@
 
 #include "common/limits/snapshots.hpp"
 #include "snapshot_files/archive/plan.hpp"
+#include "snapshot_files/folders/direct_writer.hpp"
 #include "snapshot_files/folders/file_layer.hpp"
 
 namespace cpprun::snapshot_files {
@@ -46,15 +47,7 @@ Error file_error(const std::string& doing, const std::string& path, int errno_va
 }
 
 constexpr size_t kDirectFrom = 1 << 20;  // smaller writes gain nothing by bypassing the cache
-constexpr size_t kBounceBytes = 4 << 20;
-// At the end of each write the disk wakes the writing thread, which interrupts the training on its
-// core: with tensors of 16 MiB that is 2.4 times less often than with writes of 4 MiB.
-constexpr size_t kDirectMost = 64 << 20;
 constexpr size_t kSystemMost = 1 << 30;  // Linux moves at most 2 GiB at once
-
-bool is_aligned(const std::byte* address) {
-  return reinterpret_cast<uintptr_t>(address) % archive::kBlock == 0;
-}
 
 // An open file; a negative number: none.
 class Descriptor final : public Lock {
@@ -79,17 +72,23 @@ class RealFile final : public File {
   Result<uint64_t> size() const override;
   Status read_at(uint64_t offset, archive::Bytes into) const override;
   Status write_at(uint64_t offset, archive::ConstBytes bytes) override;
+  Status write_all(std::span<const archive::Piece> pieces) override;
   Status reserve(uint64_t bytes) override;
   Status sync() override;
 
  private:
   bool opens_directly();
-  // Writes past the page cache. Returns the bytes written; fewer than given where it cannot go on.
-  size_t write_directly(uint64_t offset, archive::ConstBytes blocks);
+  // Pieces without gaps between them.
+  Status write_run(std::span<const archive::Piece> run);
+  // Writes whole blocks at the front of a run past the page cache. Returns the bytes written. On
+  // failure (unsuitable memory or offset, a full disk) it stops early; the ordinary write continues
+  // there and reports the error.
+  uint64_t write_directly(std::span<const archive::Piece> run);
+  Status write_ordinarily(uint64_t offset, archive::ConstBytes bytes);
 
   const Descriptor fd_;
   std::optional<Descriptor> direct_;  // the same file with O_DIRECT, where it is supported
-  std::unique_ptr<std::byte, void (*)(void*)> bounce_{nullptr, nullptr};  // aligned; made on demand
+  DirectWriter::Memory memory_{nullptr, nullptr};
   const std::string path_;
 };
 
@@ -116,12 +115,45 @@ Status RealFile::read_at(uint64_t offset, archive::Bytes into) const {
 }
 
 Status RealFile::write_at(uint64_t offset, archive::ConstBytes bytes) {
-  if (bytes.size() >= kDirectFrom && offset % archive::kBlock == 0 && opens_directly()) {
-    const size_t blocks = bytes.size() / archive::kBlock * archive::kBlock;
-    const size_t done = write_directly(offset, bytes.first(blocks));
-    offset += done;
-    bytes = bytes.subspan(done);
+  const archive::Piece piece{offset, bytes};
+  return write_run({&piece, 1});
+}
+
+Status RealFile::write_all(std::span<const archive::Piece> pieces) {
+  while (!pieces.empty()) {
+    size_t count = 1;
+    while (count < pieces.size() && pieces[count].offset == pieces[count - 1].end()) ++count;
+    if (Status wrote = write_run(pieces.first(count)); !wrote) return wrote;
+    pieces = pieces.subspan(count);
   }
+  return {};
+}
+
+Status RealFile::write_run(std::span<const archive::Piece> run) {
+  const uint64_t begin = run.front().offset, bytes = run.back().end() - begin;
+  uint64_t done_to = begin;
+  if (bytes >= kDirectFrom && begin % archive::kBlock == 0 && opens_directly()) {
+    done_to += write_directly(run);
+  }
+  for (const archive::Piece& piece : run) {
+    const uint64_t done = std::clamp(done_to, piece.offset, piece.end()) - piece.offset;
+    Status wrote = write_ordinarily(piece.offset + done, piece.bytes.subspan(done));
+    if (!wrote) return wrote;
+  }
+  return {};
+}
+
+uint64_t RealFile::write_directly(std::span<const archive::Piece> run) {
+  DirectWriter writer(direct_->get(), run.front().offset, memory_);
+  for (const archive::Piece& piece : run) {
+    const size_t blocks = piece.bytes.size() / archive::kBlock * archive::kBlock;
+    if (!writer.add(piece.bytes.first(blocks)) || blocks < piece.bytes.size()) break;
+  }
+  writer.flush();
+  return writer.done();
+}
+
+Status RealFile::write_ordinarily(uint64_t offset, archive::ConstBytes bytes) {
   while (!bytes.empty()) {
     const ssize_t put = ::pwrite(fd_.get(), bytes.data(), std::min(bytes.size(), kSystemMost),
                                  static_cast<off_t>(offset));
@@ -137,30 +169,6 @@ bool RealFile::opens_directly() {
   if (!direct_)
     direct_.emplace(::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW));
   return direct_->is_open();
-}
-
-// On failure (unsuitable memory or offset, a full disk) it stops early; the ordinary write
-// continues there and reports the error.
-size_t RealFile::write_directly(uint64_t offset, archive::ConstBytes blocks) {
-  if (!is_aligned(blocks.data()) && bounce_ == nullptr) {
-    auto* memory = static_cast<std::byte*>(std::aligned_alloc(archive::kBlock, kBounceBytes));
-    if (memory == nullptr) return 0;
-    bounce_ = {memory, &std::free};
-  }
-  size_t done = 0;
-  while (done < blocks.size()) {
-    const std::byte* from = blocks.data() + done;
-    const size_t most = is_aligned(from) ? kDirectMost : kBounceBytes;
-    const size_t bytes = std::min(blocks.size() - done, most);
-    if (!is_aligned(from)) from = static_cast<std::byte*>(std::memcpy(bounce_.get(), from, bytes));
-    const ssize_t put = ::pwrite(direct_->get(), from, bytes, static_cast<off_t>(offset + done));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0 || static_cast<size_t>(put) % archive::kBlock != 0) {
-      return done + static_cast<size_t>(std::max<ssize_t>(put, 0));
-    }
-    done += static_cast<size_t>(put);
-  }
-  return done;
 }
 
 Status RealFile::reserve(uint64_t bytes) {

@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <vector>
 
 #include "tests/support/saves.hpp"
 #include "tests/support/temp_folder.hpp"
@@ -64,6 +68,40 @@ TEST_P(SnapshotDisk, WritesAnyAddressAndOffset) {
   ASSERT_TRUE((*file)->read_at(8 << 20, into).ok());
   EXPECT_EQ(back, bytes.substr(1, 100));
   EXPECT_THAT((*file)->read_at((24 << 20) - 50, into).error().text, HasSubstr("was cut short"));
+}
+
+// Storages with their headers, of which the third has no whole blocks; more than a write takes;
+// small ones; a gap.
+TEST_P(SnapshotDisk, WritesNeighboursTogether) {
+  const size_t biggest = 70 << 20;
+  const std::unique_ptr<char, void (*)(void*)> memory(
+      static_cast<char*>(std::aligned_alloc(archive::kBlock, biggest)), &std::free);
+  for (size_t i = 0; i < biggest; ++i) memory.get()[i] = static_cast<char>(i * 2654435761U >> 13);
+  const std::string header(archive::kBlock, 'h'), small(192, 's');
+  std::vector<archive::Piece> pieces;
+  uint64_t at = archive::kBlock;
+  const auto put = [&](const char* bytes, size_t size) {
+    pieces.push_back({at, archive::bytes_of({bytes, size})});
+    at += size;
+  };
+  for (const size_t size : {size_t{1} << 20, size_t{65536}, size_t{65636}, biggest}) {
+    put(header.data(), header.size());
+    put(memory.get(), size);
+    at = (at + archive::kBlock - 1) / archive::kBlock * archive::kBlock;
+  }
+  put(memory.get() + 1, 9 << 20);  // more than the aligned copies take
+  for (int i = 0; i < 3000; ++i) put(small.data(), static_cast<size_t>(i % 193));
+  at += 5000;
+  put(small.data(), 3);
+  Result<std::unique_ptr<File>> file = files_.create(path_);
+  ASSERT_TRUE(file.ok()) << file.error().text;
+  ASSERT_TRUE((*file)->write_all(pieces).ok());
+  ASSERT_TRUE((*file)->write_all({}).ok());
+  std::string wanted(at, '\0');
+  for (const archive::Piece& piece : pieces) {
+    std::memcpy(wanted.data() + piece.offset, piece.bytes.data(), piece.bytes.size());
+  }
+  EXPECT_TRUE(content(path_) == wanted);
 }
 
 TEST_P(SnapshotDisk, OpensOnlyRegularFiles) {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <initializer_list>
 #include <random>
+#include <set>
+#include <string_view>
 
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/archive/plan.hpp"
@@ -190,6 +192,40 @@ TEST(Archive, ManyWritersInAnyOrderMakeTheSameFile) {
   ASSERT_TRUE(written.ok());
   EXPECT_EQ(out.text, made.text);
   EXPECT_EQ(written->crc32, made.written.crc32);
+}
+
+// With and without a known crc32, which decides what is written at once.
+TEST(Archive, EachWriterPutsTheHeadersOfItsWholeStorages) {
+  const Made made = make_file();
+  const Plan plan(storages_of(some_tree()));
+  const std::string big = bytes_for("w"), small = bytes_for("b");
+  const auto known = [](std::string_view text) {
+    return Content{bytes_of(text), crc32(bytes_of(text))};
+  };
+  const std::string_view first = std::string_view(big).substr(0, kBlock * 3);
+  const std::string_view last = std::string_view(big).substr(kBlock * 3);
+  for (const bool is_known : {true, false}) {
+    const auto content = [&](std::string_view text) {
+      return is_known ? known(text) : Content{bytes_of(text)};
+    };
+    Text out;
+    const std::vector<Part> one{{plan.find("b"), 0, content(small)},
+                                {plan.find("e"), 0, content("")},
+                                {plan.find("w"), kBlock * 3, content(last)}};
+    const std::vector<Part> other{{plan.find("w"), 0, content(first)}};
+    const auto of_one = *write_parts(out, plan, one), of_other = *write_parts(out, plan, other);
+    EXPECT_THAT(of_one, testing::ElementsAre(crc32(bytes_of(small)), 0, crc32(bytes_of(last))));
+    const uint32_t w = crc32_combine(of_other[0], of_one[2], last.size());
+    std::vector<uint32_t> crc32s;
+    for (const Place& each : plan.places()) {
+      crc32s.push_back(each.name == "w" ? w : each.name == "b" ? of_one[0] : 0);
+    }
+    const std::set<std::string_view> split{"w"};
+    const Result<Written> written = write_rest(out, plan, some_tree(), crc32s, &split);
+    ASSERT_TRUE(written.ok());
+    EXPECT_EQ(out.text, made.text);
+    EXPECT_EQ(written->crc32, made.written.crc32);
+  }
 }
 
 // Every relevant bit is checked; the others are bits that no reader uses (times, versions,

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "common/text.hpp"
 #include "cpprun/snapshot/outcome_codec.hpp"
@@ -122,15 +123,14 @@ class FolderWriting {
   Result<std::vector<uint32_t>> write_parts(size_t i) {
     const StagedFile& file = staged_.shared[i];
     const int place = context_.group.place_of(context_.rank);
-    std::vector<uint32_t> crcs;
+    std::vector<archive::Part> mine;
     for (size_t j = 0; j < file.parts.size(); ++j) {
       const ShardRange& part = file.parts[j];
       if (part.writer != place) continue;
-      const auto crc = archive::write_part(*open_[i], *plans_[i].find(part.storage), part.from,
-                                           {file.mine[j], file.crc32s[j]});
-      if (!crc) return crc.error();
-      crcs.push_back(*crc);
+      mine.push_back({plans_[i].find(part.storage), part.from, {file.mine[j], file.crc32s[j]}});
     }
+    auto crcs = archive::write_parts(*open_[i], plans_[i], mine);
+    if (!crcs) return crcs;
     if (const Status synced = open_[i]->sync(); !synced) return synced.error();
     return crcs;
   }
@@ -178,6 +178,7 @@ class FolderWriting {
   Status finish_file(size_t i, const std::vector<Done>& all, Manifest& manifest) {
     const StagedFile& file = staged_.shared[i];
     std::map<std::string, uint32_t, std::less<>> of_storage;
+    std::set<std::string_view> split;  // storages that several ranks have written
     std::vector<size_t> next(all.size(), 0);
     for (const ShardRange& part : file.parts) {
       const auto writer = static_cast<size_t>(part.writer);
@@ -187,11 +188,13 @@ class FolderWriting {
       }
       const uint32_t crc = crcs[i][next[writer]++];
       const auto [entry, is_first] = of_storage.emplace(part.storage, crc);
-      if (!is_first) entry->second = archive::crc32_combine(entry->second, crc, part.bytes);
+      if (is_first) continue;
+      entry->second = archive::crc32_combine(entry->second, crc, part.bytes);
+      split.insert(part.storage);
     }
     std::vector<uint32_t> crcs;
     for (const auto& place : plans_[i].places()) crcs.push_back(of_storage.at(place.name));
-    const auto written = archive::write_rest(*open_[i], plans_[i], file.value, crcs);
+    const auto written = archive::write_rest(*open_[i], plans_[i], file.value, crcs, &split);
     if (!written) return written.error();
     if (Status synced = open_[i]->sync(); !synced) return synced;
     manifest.files.push_back({file.name, written->bytes, written->crc32});
