@@ -284,6 +284,7 @@ def test_a_lost_host_joins_again_when_it_is_back(launch, hosts, tmp_path, name):
     """Its sshd is gone for a time. If it is the first host, another one leads meanwhile."""
     job = launch('--hosts', 'a,b,c', '--nnodes=1:3', WORKER, 'say', 'place', tmp_path, 'sleep')
     ranks_run(tmp_path, 3)
+    poll(lambda: job.out.count(' of 3 on ') == 3, what=job.texts)  # or a line of `name` is lost
     hosts.stop_server(name)
     os.kill(hosts.connections(name)[0], signal.SIGKILL)
     poll(lambda: job.out.count(' of 2 on ') == 2, what=job.texts)
