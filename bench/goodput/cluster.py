@@ -55,14 +55,15 @@ class Node:
 
     def kill_all(self):
         """Until nothing is left: processes may start others meanwhile. False: nothing was there."""
-        has_found = False
+        has_found = self.process is not None and self.process.poll() is None
+        if has_found:  # directly after its start its environment can't be read yet
+            self.process.kill()
+            self.process.wait()
         for _ in range(100):
             left = self.processes()
             has_found = has_found or bool(left)
             for pid in left:
                 kill(pid)
-            if self.process is not None:
-                self.process.poll()
             if not left:
                 break
         return has_found
