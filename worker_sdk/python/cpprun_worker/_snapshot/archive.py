@@ -197,11 +197,11 @@ class Plan:
         """Everything but the storages: ([(offset, bytes)], size of the file, its crc32). `crc_of`
         has the crc32 of each storage, by name. `headers_of`: leaves out the headers of others."""
         pieces, whole, at = [], 0, 0
-        crcs = [crc_of[place.name[len('data/') :]] for place in self.places]
+        crcs = [crc_of[storage] for storage in self.by_name]
         directory = b''.join(map(_central_header, self.places, crcs))
-        for place, crc in zip(self.places, crcs):
+        for (storage, place), crc in zip(self.by_name.items(), crcs):
             header = _local_header(place, crc)
-            if headers_of is None or place.name[len('data/') :] in headers_of:
+            if headers_of is None or storage in headers_of:
                 pieces.append((place.header_at, header))
             if place.header_at > at:
                 whole = crc32(bytes(place.header_at - at), whole)

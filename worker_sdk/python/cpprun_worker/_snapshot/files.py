@@ -11,6 +11,7 @@ import ctypes
 import errno
 import fcntl
 import mmap
+import operator
 import os
 import re
 import secrets
@@ -264,10 +265,10 @@ class OutputFile:
         self.write_all([(offset, content)])
 
     def write_all(self, pieces):
-        """Writes [(offset, bytes)], in the order of the offsets; what lies without gaps, together:
+        """Writes (offset, bytes) in the order of the offsets; what lies without gaps, together:
         calls for a thousand small pieces cost more than their bytes."""
         run, begin, size = [], 0, 0
-        for offset, content in pieces:
+        for offset, content in sorted(pieces, key=operator.itemgetter(0)):
             if offset != begin + size or size >= WRITE_MOST or len(run) == PIECES_MOST:
                 self._write_run(begin, run)
                 run, begin, size = [], offset, 0

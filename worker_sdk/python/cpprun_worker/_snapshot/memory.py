@@ -118,7 +118,7 @@ class ShardedShard(Shard):
             everything += ((at + place, piece) for place, piece in pieces)
             lengths.append(size)
             whole, at = crc32_combine(whole, crc, size), at + size
-        output.write_all(sorted(everything, key=lambda piece: piece[0]))
+        output.write_all(everything)
         return lengths, at, whole
 
 

@@ -230,7 +230,7 @@ class _FolderWriting:
             for file in self._staged.shared:
                 self._outputs.append(OutputFile(self._draft.path_of(file.name), is_new=False))
         for file, plan, output in zip(self._staged.shared, self._plans, self._outputs):
-            output.write_all(sorted(self._pieces(file, plan), key=_offset_of))
+            output.write_all(self._pieces(file, plan))
             output.sync()
         crcs = [file.crcs for file in self._staged.shared]
         fingerprint = [(file.storages, file.paths) for file in self._staged.shared]
@@ -351,16 +351,12 @@ def _joined(before, crc, size):
     return crc if before is None else crc32_combine(before, crc, size)
 
 
-def _offset_of(piece):
-    return piece[0]
-
-
 def _write_rest(output, plan, file, crc_of, pieces=()):
     """Writes `pieces`, and all but the storages that one rank writes, with their headers. Returns
     (bytes, crc32) of the file."""
     split = {part.storage for part in file.parts if part.at}
     rest, size, crc = plan.rest(file.pickle, crc_of, split)
-    output.write_all(sorted([*pieces, *rest], key=_offset_of))
+    output.write_all([*pieces, *rest])
     output.sync()
     return size, crc
 
