@@ -1,30 +1,36 @@
-"""cpprun_worker.Snapshot on two nodes: two agents on this machine, each with its own folder."""
+"""cpprun_worker.Snapshot on two nodes: two agents on this machine, each with its own folder, or
+with one that both see."""
 
+import os
 import re
 import shutil
+import signal
 
 import pytest
 from conftest import free_port, poll
 from test_python_snapshot import WORKER
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+from test_python_snapshot_sharded import WORKER as SHARDED_WORKER
 from torch_python import training_env
 
 STEPS = 60
+TRAINING = (WORKER, f'steps={STEPS}', 'every=10', 'sleep=0.1')
 
 
 class TwoNodes:
-    def __init__(self, jobs, *flags):
+    def __init__(self, jobs, *flags, n=1, shared=None, program=TRAINING, **env):
+        """`shared`: the folder of both nodes; None: each has its own, which is lost with it."""
         self.jobs, self.flags, self.port = jobs, flags, free_port()
+        self.n, self.shared, self.program, self.env = n, shared, program, env
 
     def start(self, name):
         folder = self.jobs.folder / name
         folder.mkdir()
         return self.jobs.cpprun(
-            *('--nnodes=2', '--nproc-per-node=1', '--rdzv-backend=c10d', '--rdzv-id=snapshots'),
-            *(f'--rdzv-endpoint=127.0.0.1:{self.port}', f'--snapshot-dir={folder}/runs'),
-            *(*self.flags, WORKER),
-            *(f'steps={STEPS}', 'every=10', 'sleep=0.1', 'flags=lacks-own'),
-            env=training_env(LOGLEVEL='DEBUG'),
+            *('--nnodes=2', f'--nproc-per-node={self.n}', '--rdzv-backend=c10d'),
+            *('--rdzv-id=snapshots', f'--rdzv-endpoint=127.0.0.1:{self.port}'),
+            *(f'--snapshot-dir={self.shared or folder / "runs"}', *self.flags, *self.program),
+            env=training_env(LOGLEVEL='DEBUG', **self.env),
         )
 
     def lose(self, name, running):
@@ -33,8 +39,8 @@ class TwoNodes:
         shutil.rmtree(self.jobs.folder / name)
 
 
-def undisturbed(jobs):
-    words = ('--standalone', '--nproc-per-node=2', WORKER)
+def undisturbed(jobs, n=2):
+    words = ('--standalone', f'--nproc-per-node={n}', WORKER)
     words += (f'steps={STEPS}', 'every=1000', 'folder=undisturbed')
     job = jobs.cpprun(*words, env=training_env())
     assert job.done() == 0, job.output
@@ -46,7 +52,7 @@ def test_a_new_node_resumes(jobs, flags):
     """Exactly, from memory that its neighbour has copied; else from what the neighbour has on disk,
     where the random generators of the lost rank are missing."""
     expected = undisturbed(jobs) if flags else None
-    nodes = TwoNodes(jobs, *flags)
+    nodes = TwoNodes(jobs, *flags, program=(*TRAINING, 'flags=lacks-own'))
     first = nodes.start('first')
     first.wait_for('waiting: 1 of')
     lost = nodes.start('lost')
@@ -61,8 +67,79 @@ def test_a_new_node_resumes(jobs, flags):
     new = nodes.start('new')
     assert first.done(150) == 0, first.output
     assert new.done(30) == 0, new.output
-    resumed = re.findall(r'\] from (\d+) (\w+)', first.output + new.output)
-    assert [where for _, where in resumed] == ['none', *['memory' if flags else 'disk'] * 2]
-    assert resumed[1] == resumed[2] and int(resumed[1][0]) >= step
+    _, *sources = resumed(first, new)
+    assert sources == [sources[0]] * 2
+    assert sources[0].endswith('memory' if flags else 'disk')
+    assert int(sources[0].split()[0]) >= step
     if expected:
         assert first.find(rf'\] parameters {expected}'), first.output
+
+
+def resumed(*jobs):
+    """"STEP SOURCE" of each rank in each round, job by job."""
+    return re.findall(r'\] from (\d+ \w+)', ''.join(job.output for job in jobs))
+
+
+def test_nodes_that_share_a_folder_resume_from_their_own_memory(jobs):
+    """Also if the snapshots on disk are gone."""
+    expected = undisturbed(jobs, n=4)
+    folder = jobs.folder / 'runs'
+    nodes = TwoNodes(jobs, '--max-restarts=2', n=2, shared=folder)
+    first = nodes.start('first')
+    first.wait_for('waiting: 1 of')
+    second = nodes.start('second')
+    first.wait_for('step 24$', 120)
+    poll(lambda: (folder / 'step-20').exists(), 120, lambda: first.output)
+    shutil.rmtree(folder)
+    os.kill(int(second.find(r'\[rank 3\] started as process (\d+)')[1]), signal.SIGKILL)
+    assert (first.done(150), second.done(30)) == (0, 0), first.output + second.output
+    sources = sorted(resumed(first, second))
+    assert sources == ['0 none'] * 4 + ['20 memory'] * 4, sources
+    assert first.find(rf'\] parameters {expected}'), first.output
+
+
+def test_a_new_node_resumes_from_copies_of_the_memory_beside_a_shared_folder(jobs):
+    expected = undisturbed(jobs, n=4)
+    nodes = TwoNodes(jobs, '--snapshot-replicas=1', n=2, shared=jobs.folder / 'runs')
+    first = nodes.start('first')
+    first.wait_for('waiting: 1 of')
+    lost = nodes.start('lost')
+    step = int(first.wait_for(r'at step (\d\d) is copied', 120)[1])
+    first.wait_for(rf'step {step + 4}$', 120)
+    nodes.lose('lost', lost)
+    new = nodes.start('new')
+    assert (first.done(150), new.done(30)) == (0, 0), first.output + new.output
+    sources = resumed(first, new)
+    assert len(sources) == 6 and sources[2:] == [sources[-1]] * 4, sources
+    assert sources[-1].endswith('memory'), first.output + new.output
+    assert int(sources[-1].split()[0]) >= step
+    assert first.find(rf'\] parameters {expected}'), first.output
+
+
+@pytest.mark.parametrize(
+    ('meshes', 'source'),
+    [
+        ('flat', 'memory'),  # each node has its shards only
+        ('nodes', 'memory'),  # each node has all shards, and one of them writes them to disk
+        ('nodes,flat', 'memory'),
+        ('flat,nodes', 'disk'),  # a node would need shards of the other one
+    ],
+)
+def test_sharded_state_over_two_nodes(jobs, meshes, source):
+    folder = jobs.folder / 'runs'
+    program = (SHARDED_WORKER, 30, folder, 'apart')
+    flags = ('--standalone', '--nproc-per-node=4', SHARDED_WORKER, 30, 'whole', 'apart')
+    whole = jobs.cpprun(*flags, env=training_env())
+    assert whole.done() == 0, whole.output
+    faults = 'kill:rank=3,step=13,attempt=0'
+    options = {'n': 2, 'shared': folder, 'program': program, 'CPPRUN_FAULTS': faults}
+    nodes = TwoNodes(jobs, '--max-restarts=1', **options, MESHES=meshes)
+    first = nodes.start('first')
+    first.wait_for('waiting: 1 of')
+    second = nodes.start('second')
+    assert (first.done(150), second.done(30)) == (0, 0), first.output + second.output
+    assert sorted(resumed(first, second)) == ['0 none'] * 4 + [f'10 {source}'] * 4
+    sums = whole.find(r'\] sum (\S+)')[1], first.find(r'\] sum (\S+)')[1]
+    if meshes == 'flat':  # the others add gradients in another order
+        assert first.find(r'\] parameters (\w+)')[1] in whole.output
+    assert float(sums[0]) == pytest.approx(float(sums[1]), rel=1e-3)

@@ -4,6 +4,7 @@
 
 apart: each rank draws its own numbers; together: all draw the same, so that the result does not
 depend on the number of ranks but for rounding; whole: an own object with the state_dict.
+MESHES=flat,nodes: of each round; `nodes` shards within a node and replicates over nodes (HSDP).
 
 FSDP2 of torch 2.6 makes its passes on accelerators only; with it the gradients are drawn.
 """
@@ -18,6 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -63,6 +65,14 @@ class AppState:
         )
 
 
+def mesh_of_round():
+    meshes = os.environ.get('MESHES', 'flat').split(',')
+    mesh = meshes[min(int(os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)), len(meshes) - 1)]
+    world, of_node = dist.get_world_size(), int(os.environ.get('LOCAL_WORLD_SIZE', 1))
+    shape = (world // of_node, of_node) if mesh == 'nodes' else (world,)
+    return init_device_mesh('cpu', shape, mesh_dim_names=('replicate', 'shard')[-len(shape) :])
+
+
 def main():
     steps, folder, mode = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     dist.init_process_group('gloo')
@@ -72,9 +82,10 @@ def main():
     width = int(os.environ.get('WIDTH', 301))
     layers = nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 77), nn.Linear(77, 1)
     model = nn.Sequential(*layers)
+    mesh = mesh_of_round()
     for layer in (model[0], model[2]):
-        fully_shard(layer)
-    fully_shard(model)
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
     torch.manual_seed(rank)

@@ -228,36 +228,36 @@ class Plan:
 
 
 class Part(NamedTuple):
-    """A range of a storage, and who writes it: an index among the writers."""
+    """A range of a storage, and the piece of the file that it belongs to."""
 
     storage: str
     at: int
     size: int
-    writer: int
+    piece: int
 
 
-def plan_parts(storages, writers):
-    """Divides storages [(name, bytes, is_leaders)] among the writers. Each byte is in one part; the
-    writers get equal amounts up to a block. What `is_leaders` marks is the first writer's."""
+def plan_parts(storages, pieces):
+    """Divides storages [(name, bytes, is_leaders)] into pieces, which are equal up to a block. Each
+    byte is in one part. What `is_leaders` marks is in the first piece."""
     total = sum(size for _, size, is_leaders in storages if not is_leaders)
-    each = total // writers
+    each = total // pieces
 
-    def writer_of(place):
-        return min(place // each, writers - 1) if each else writers - 1
+    def piece_of(place):
+        return min(place // each, pieces - 1) if each else pieces - 1
 
     parts, place = [], 0  # place: in the bytes that are divided
     for name, size, is_leaders in storages:
         if is_leaders or size < BIG:
-            parts.append(Part(name, 0, size, 0 if is_leaders else writer_of(place)))
+            parts.append(Part(name, 0, size, 0 if is_leaders else piece_of(place)))
             place += 0 if is_leaders else size
             continue
         at = 0
         while at < size:
-            writer = writer_of(place + at)
+            piece = piece_of(place + at)
             end = size
-            if writer + 1 < writers:
-                end = min(size, align_up((writer + 1) * each - place, BLOCK))
-            parts.append(Part(name, at, end - at, writer))
+            if piece + 1 < pieces:
+                end = min(size, align_up((piece + 1) * each - place, BLOCK))
+            parts.append(Part(name, at, end - at, piece))
             at = end
         place += size
     return parts

@@ -49,8 +49,9 @@ def common(of_ranks):
 
 
 class Loader:
-    def __init__(self, folder, ranks, group, memory):
+    def __init__(self, folder, ranks, group, memory, state):
         self._folder, self._ranks, self._group, self._memory = folder, ranks, group, memory
+        self._state = state
 
     def load(self):
         """(candidate, {file name: state}), or None if there is no snapshot. For all ranks."""
@@ -81,13 +82,11 @@ class Loader:
     def _own(self):
         ranks = self._ranks
         found = []
-        members = self._group.get().members
-        if all(ranks.local_rank_of(member) is not None for member in members):
-            for label in self._memory.found(ranks.rank, ranks.world):
-                if self._is_bad(label):
-                    continue
-                name, save = f'step {label.step} in memory', f'{label.round}/{label.world}'
-                found.append(Candidate(MEMORY, label.step, save, '', name))
+        for label in self._labels():
+            if self._is_bad(label):
+                continue
+            name, save = f'step {label.step} in memory', f'{label.round}/{label.world}'
+            found.append(Candidate(MEMORY, label.step, save, '', name))
         chosen = self._launchers_choice()
         if chosen:
             try:
@@ -102,6 +101,12 @@ class Loader:
         for each in incomplete:
             found.append(Candidate(FOLDER, each.step, '', each.why, snapshot_name(each.step)))
         return found
+
+    def _labels(self):
+        """Of this rank's slots in memory that can be resumed from."""
+        if not self._group.get().is_even:
+            return []
+        return self._memory.found(self._ranks.rank, self._ranks.world)
 
     def _is_bad(self, label):
         """A user has marked a snapshot as bad; what its round has saved later is bad too."""
@@ -120,12 +125,20 @@ class Loader:
     def _load(self, candidate):
         group = self._group.get()
         if candidate.where == MEMORY:
-            for label in self._memory.found(self._ranks.rank, self._ranks.world):
+            for label in self._labels():
                 is_same = f'{label.round}/{label.world}' == candidate.id
                 if label.step == candidate.step and is_same:
-                    return self._memory.load(label, group, self._ranks)
+                    return self._load_memory(label, group)
             raise ShardError('the copy in memory is gone')
         return self._load_folder(self.path_of(candidate), group.members)
+
+    def _load_memory(self, label, group):
+        loaded = self._memory.load(label, group, self._ranks)
+        if len(group.nodes) > 1 and manifest.SHARDED_METADATA in loaded:
+            lacking = self._state.lacks(loaded[manifest.SHARDED_METADATA])
+            if lacking:
+                raise ShardError(f'the memory of this node lacks {lacking}')
+        return loaded
 
     def _load_folder(self, path, members):
         """All ranks of a folder read the shared files; each checks a part of them."""

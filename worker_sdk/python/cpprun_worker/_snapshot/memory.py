@@ -1,5 +1,5 @@
 """The shard of this rank in an arena: its parts of the shared files, its own file, and an index of
-them. Together the shards of a folder's ranks are the whole snapshot.
+them. Together the shards of a node's ranks have everything that these ranks resume from.
 
 A slot's content: parts and pickles, aligned to 64 bytes, big parts to blocks, the index as JSON,
 and its length (8 bytes). A slot names the folder that it belongs to. The first folder of a process
@@ -21,6 +21,7 @@ from . import state_pickle, stream_copy
 from .archive import BIG, BLOCK, Plan, align_up, crc32, crc32_combine, plan_parts
 from .arena import Arena, Label, Slots, arena_bytes
 from .manifest import MODEL, SHARDED_METADATA, is_sharded_file
+from .ranks import WHOLE
 from .state_pickle import StateWriter
 from .training_state import StagedFile
 
@@ -40,28 +41,28 @@ class ShardPart(NamedTuple):
     storage: str
     at: int
     size: int
-    writer: int
+    piece: int
     in_slot: int
 
 
 class Shard:
     """A file of a snapshot, with what this rank writes of it."""
 
-    def __init__(self, staged, writers, place):
+    def __init__(self, staged, share):
         self.name, self.pickle = staged.name, staged.pickle
         self.storages = [(each.name, each.size) for each in staged.storages]
         self.paths = [each.path for each in staged.storages]
         self.tensors = {each.name: each.tensor for each in staged.storages}
         sources = [(each.name, each.size, each.is_leaders) for each in staged.storages]
-        self.parts = [ShardPart(*part, -1) for part in plan_parts(sources, writers)]
-        self._place = place
+        self.parts = [ShardPart(*part, -1) for part in plan_parts(sources, share.pieces)]
+        self._share = share
         self.pickle_in_slot = -1
         self.crcs = {}  # of the parts of this rank, by index
 
     def lay_out(self, at):
         """Assigns places from `at` on; returns where they end."""
         for i, part in enumerate(self.parts):
-            if part.writer == self._place:
+            if part.piece in self._share.kept:
                 at = align_up(at, BLOCK if part.size >= BIG else _ALIGNMENT)
                 self.parts[i] = ShardPart(*part[:-1], at)  # _replace() takes five times as long
                 at += part.size
@@ -69,8 +70,12 @@ class Shard:
         return self.pickle_in_slot + len(self.pickle)
 
     def mine(self):
-        """(index, part) of those that this rank writes, in the order of the slot."""
+        """(index, part) of those that this rank keeps, in the order of the slot."""
         return ((i, part) for i, part in enumerate(self.parts) if part.in_slot >= 0)
+
+    def written(self):
+        """(index, part) of those that this rank writes to disk."""
+        return ((i, part) for i, part in self.mine() if part.piece == self._share.written)
 
     def copy(self, into):
         """Copies this rank's parts and drops the tensors; training waits meanwhile."""
@@ -87,19 +92,20 @@ class Shard:
 
 
 class ShardedShard(Shard):
-    """This rank's items of a sharded state: a list of tensors and bytes, the last one its metadata.
-    """
+    """This rank's items of a sharded state: a list of tensors and bytes, the last one the metadata
+    of the node's memory."""
 
     def __init__(self, captured):
         writer = StateWriter()
         contents = [item.content for item in captured.items]
-        pickled = writer.write([*contents, captured.metadata])
-        super().__init__(StagedFile(captured.name, pickled, writer.storages), 1, 0)
+        pickled = writer.write([*contents, captured.in_memory])
+        super().__init__(StagedFile(captured.name, pickled, writer.storages), WHOLE)
         self.metadata = captured.metadata
-        # Of each item: its bytes, or the pickle of its file and its storage.
+        # Of each item that is written: its bytes, or the pickle of its file and its storage.
         self._items = [
             (_whole(each), None) if _is_known(each) else (_pickle_of(each), writer.name_of(each))
-            for each in contents
+            for each, is_written in captured.items
+            if is_written
         ]
 
     def write(self, output, content):
@@ -148,11 +154,10 @@ def _whole(content):
 class Staged:
     """What this rank has of a snapshot, in a slot."""
 
-    def __init__(self, contents, group, rank):
-        place = group.members.index(rank)
+    def __init__(self, contents, share):
         self.epoch = contents.epoch
-        self.shared = [Shard(file, len(group.members), place) for file in contents.shared]
-        self.own = Shard(contents.own, 1, 0)
+        self.shared = [Shard(file, share) for file in contents.shared]
+        self.own = Shard(contents.own, WHOLE)
         self.sharded = ShardedShard(contents.sharded) if contents.sharded else None
         self.files = [*self.shared, *filter(None, [self.sharded]), self.own]
         self.content, self.slot_at = memoryview(b''), 0  # of the slot in the arena
@@ -223,13 +228,17 @@ class Memory:
         self._arena = None
         self._slots = None
 
-    def _open(self, size):
+    @property
+    def is_lasting(self):
+        """Whether the agent's arena is for this Snapshot."""
         with _lock:
             if not _first_owner:
                 _first_owner.append(self._owner)
+        return self._is_used and _first_owner[0] == self._owner
+
+    def _open(self, size):
         self._slots = self._arena = None
-        is_lasting = self._is_used and _first_owner[0] == self._owner
-        if is_lasting:
+        if self.is_lasting:
             self._arena = Arena.own(size)
         elif size:
             self._arena = Arena.of_process(size)
@@ -295,10 +304,10 @@ class Memory:
             return False
 
     def load(self, label, group, ranks):
-        """{file name: state, or StateInMemory}, from the slots of all members of the group. Each
-        rank verifies its own."""
-        indexes = []
-        for member in group.members:
+        """{file name: state, or StateInMemory}, from the slots of this node's ranks. Each rank
+        verifies its own."""
+        indexes, members = [], group.node_of(label.rank)
+        for member in members:
             arena, slot = self._slot_of(label._replace(rank=member), ranks)
             content = arena.view[slot.at : slot.at + slot.size]
             index = Index(content)
@@ -311,10 +320,10 @@ class Memory:
         for i, (name, *_) in enumerate(indexes[0].files[:-1]):
             if not is_sharded_file(name):  # the leader's pickle counts
                 loaded[name] = StateInMemory(indexes, i) if name == MODEL else _read(indexes, i)
-        mine = indexes[group.members.index(label.rank)]
+        mine = indexes[members.index(label.rank)]
         loaded[mine.files[-1][0]] = _read([mine], -1)
         if len(mine.files) > 1 and is_sharded_file(mine.files[-2][0]):
-            by_rank = dict(zip(group.members, indexes))
+            by_rank = dict(zip(members, indexes))
             loaded[SHARDED_METADATA] = _sharded_reader(by_rank, label.rank)
         return loaded
 
@@ -372,6 +381,24 @@ def _arena_of(ranks, member):
         raise ShardError(f"the memory of rank {member} can't be used: {error}") from None
 
 
+class _Range(NamedTuple):
+    """A range of a storage, from `at` on, and where it lies in the content of a slot."""
+
+    content: memoryview
+    at: int
+    size: int
+    place: int
+
+
+def _append(ranges, content, at, size, place):
+    """A rank of several nodes keeps several parts of a storage, which mostly are neighbours."""
+    last = ranges[-1] if ranges else None
+    if last and last.content is content and (at - last.at, place - last.place) == (last.size,) * 2:
+        ranges[-1] = last._replace(size=last.size + size)
+    else:
+        ranges.append(_Range(content, at, size, place))
+
+
 def _read(indexes, number, views=None):
     """The state of a file. With `views` the tensors lie in the slots, where they are in one piece;
     `views` gets a weak reference to each piece, which dies with its tensors. Else they are copies.
@@ -382,19 +409,20 @@ def _read(indexes, number, views=None):
             pieces = of_storage.setdefault(storage, [0, []])
             pieces[0] = max(pieces[0], at + size)
             if place >= 0 and size:
-                pieces[1].append((at, index.content[place : place + size]))
+                _append(pieces[1], index.content, at, size, place)
 
     def storage_of(name):
-        size, pieces = of_storage.pop(name)
-        if sum(len(piece) for _, piece in pieces) != size:
+        size, ranges = of_storage.pop(name)
+        if sum(each.size for each in ranges) != size:
             raise ShardError(f"the copy in memory can't be used: storage {name} is not all there")
+        pieces = [each.content[each.place : each.place + each.size] for each in ranges]
         if views is not None and len(pieces) == 1:
-            ((_, piece),) = pieces
+            (piece,) = pieces
             views.append(weakref.ref(piece))
             return torch.frombuffer(piece, dtype=torch.uint8)
         made = torch.empty(size, dtype=torch.uint8)
-        for at, piece in pieces:
-            made[at : at + len(piece)] = torch.frombuffer(piece, dtype=torch.uint8)
+        for each, piece in zip(ranges, pieces):
+            made[each.at : each.at + each.size] = torch.frombuffer(piece, dtype=torch.uint8)
         return made
 
     _, at, size, _ = indexes[0].files[number]

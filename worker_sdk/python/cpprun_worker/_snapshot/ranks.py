@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import os
 import pickle
 from typing import NamedTuple
@@ -40,14 +41,14 @@ class Ranks:
                 dist.new_group(backend='gloo', timeout=SHARDS_TIMEOUT) for _ in range(2)
             )
         self.local_rank = _environment.number('LOCAL_RANK', 0)
-        self.local_world = _environment.number('LOCAL_WORLD_SIZE', 1)
         self.first_of_node = self.rank - self.local_rank
+        count = _environment.number('LOCAL_WORLD_SIZE', 1)
+        self.of_node = range(self.first_of_node, self.first_of_node + count)
         self.is_first = self.rank == 0
 
     def local_rank_of(self, rank):
         """None for a rank of another node."""
-        local = rank - self.first_of_node
-        return local if 0 <= local < self.local_world else None
+        return rank - self.first_of_node if rank in self.of_node else None
 
     def gather(self, value):
         """The values of all ranks. All ranks call it, in the training thread."""
@@ -115,15 +116,51 @@ class Ranks:
         return gathered
 
 
+class Share(NamedTuple):
+    """A file is divided into pieces of equal size. The rank copies those of `kept` into memory, so
+    that its node has all of them, and writes `written` to disk."""
+
+    pieces: int
+    kept: range
+    written: int
+
+
+WHOLE = Share(1, range(1), 0)
+
+
 class Group(NamedTuple):
     """Ranks that see the same folder, and the leaders of all such groups."""
 
     members: tuple  # ascending; the first is the leader
     leaders: tuple  # ascending; the first is rank 0
+    nodes: tuple  # the members of each node, a tuple each
 
     @property
     def leader(self):
         return self.members[0]
+
+    @property
+    def is_even(self):
+        """Whether all nodes have as many members, so that each node's memory has all pieces."""
+        return len({len(node) for node in self.nodes}) == 1
+
+    @property
+    def writers(self):
+        """The rank that writes each piece. The pieces that a rank keeps lie one behind the other,
+        and one rank of each node keeps them."""
+        if not self.is_even:
+            return self.members
+        return tuple(rank for of_nodes in zip(*self.nodes) for rank in of_nodes)
+
+    def share_of(self, rank, in_memory):
+        """`in_memory`: the ranks of a node keep everything; else each what it writes."""
+        written = self.writers.index(rank)
+        count = len(self.nodes) if in_memory and self.is_even else 1
+        first = written // count * count
+        return Share(len(self.members), range(first, first + count), written)
+
+    def node_of(self, rank):
+        return next(node for node in self.nodes if rank in node)
 
 
 class FolderGroup:
@@ -150,9 +187,9 @@ class FolderGroup:
         ranks = self._ranks
         if ranks.world == 1:
             self._is_certain = True
-            return Group((0,), (0,))
+            return Group((0,), (0,), ((0,),))
         marker = self._make_marker() if ranks.rank == ranks.first_of_node else ''
-        markers = ranks.gather(marker)
+        markers, firsts = zip(*ranks.gather((marker, ranks.first_of_node)))
         self._is_certain = NO_MARKER not in markers
         # While a node cannot create its marker, its ranks count as a group of their own.
         leader = ranks.rank
@@ -167,7 +204,9 @@ class FolderGroup:
             with contextlib.suppress(OSError):
                 os.unlink(f'{self._folder}/{marker}')
         members = tuple(rank for rank, of in enumerate(leaders) if of == leader)
-        return Group(members, tuple(sorted(set(leaders))))
+        nodes = itertools.groupby(members, firsts.__getitem__)
+        nodes = tuple(tuple(of_node) for _, of_node in nodes)
+        return Group(members, tuple(sorted(set(leaders))), nodes)
 
     def _make_marker(self):
         name = f'.{files.make_nonce()}.sign'

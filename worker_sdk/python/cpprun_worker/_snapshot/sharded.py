@@ -1,7 +1,8 @@
 """State that is sharded over ranks (FSDP2, DTensor), in the format of
 torch.distributed.checkpoint (DCP): `.metadata`, and one `__<rank>_0.distcp` of each rank. DCP's
 planners decide which rank writes and reads what; so it is resumed with another number of ranks
-too, and DCP opens it without cpprun.
+too, and DCP opens it without cpprun. The memory of a node has everything that its ranks need to
+resume with the same layout.
 
 The training thread plans once per layout. A rank's items lie in the arena as tensors; the writing
 thread makes a file of torch.save of each, one behind the other. Importing DCP takes as long as
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint import state_dict as dcp_state
 from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import _StorageInfo
 from torch.distributed.checkpoint.planner import LoadItemType
 from torch.distributed.checkpoint.planner_helpers import WriteItemType
@@ -69,16 +70,28 @@ class DictOfParts:
 
 
 class Item(NamedTuple):
-    """What a rank writes: a tensor, or the bytes of another object."""
+    """What a rank keeps in memory: a tensor, or the bytes of another object."""
 
-    index: Any  # dcp's MetadataIndex
     content: Any  # torch.Tensor or bytes
+    is_written: bool  # to disk, by this rank
 
 
 class Captured(NamedTuple):
+    """The metadata are pickles of dcp's Metadata, with storage_data = {index: (rank, number)}."""
+
     name: str  # of this rank's file
     items: list
-    metadata: bytes  # pickle of dcp's Metadata; its storage_data: {index: (rank, number of item)}
+    metadata: bytes  # of the files; number: of the item among those that the rank writes
+    in_memory: bytes  # of the memory of this node; number: of the item
+
+
+class _Layout(NamedTuple):
+    """What this rank keeps and writes: it follows from the local plans of all ranks."""
+
+    local_plan: Any  # dcp's SavePlan
+    kept: list  # of (dcp's WriteItem, whether this rank writes it)
+    metadata: bytes
+    in_memory: bytes
 
 
 class Sharded:
@@ -86,34 +99,58 @@ class Sharded:
 
     def __init__(self, saved, ranks):
         self._saved, self._ranks = saved, ranks
-        self._local_plan = self._final_plan = None
-        self._metadata = b''
+        self._layout = _Layout(None, [], b'', b'')
 
-    def capture(self):
+    def capture(self, in_memory):
+        """`in_memory`: the ranks of a node keep everything they need, not only what they write."""
         state = self._saved.state_dict()
         planner = DefaultSavePlanner(dedup_save_to_lowest_rank=True)
         planner.set_up_planner(state, is_coordinator=self._ranks.is_first)
         local = planner.create_local_plan()
-        if self._ranks.any(local != self._local_plan):
-            self._plan(planner, local)
-        planner.finish_plan(self._final_plan)
+        if self._ranks.any(local != self._layout.local_plan):
+            self._layout = self._plan(planner, local)
         items = []
-        for item in self._final_plan.items:
-            content = planner.resolve_data(item)
-            is_bytes = item.type == WriteItemType.BYTE_IO
-            items.append(Item(item.index, content.getvalue() if is_bytes else _compact(content)))
-        return Captured(sharded_file(self._ranks.rank), items, self._metadata)
+        for item, is_written in self._layout.kept:
+            if is_written or in_memory:
+                content = planner.resolve_data(item)
+                is_bytes = item.type == WriteItemType.BYTE_IO
+                content = content.getvalue() if is_bytes else _compact(content)
+                items.append(Item(content, is_written))
+        layout = self._layout
+        return Captured(sharded_file(self._ranks.rank), items, layout.metadata, layout.in_memory)
 
     def _plan(self, planner, local):
-        """Each rank makes the plan of all, which follows from their own."""
-        plans, metadata = planner.create_global_plan(self._ranks.gather(local))
-        metadata.storage_data = {
-            item.index: (rank, number)
-            for rank, plan in enumerate(plans)
-            for number, item in enumerate(plan.items)
-        }
-        self._local_plan, self._final_plan = local, plans[self._ranks.rank]
-        self._metadata = pickle.dumps(metadata)
+        """Each rank makes the plan of all. Of what several ranks have, the lowest writes it, and
+        the lowest of each node keeps it."""
+        local_plans = self._ranks.gather(local)
+        plans, metadata = planner.create_global_plan(local_plans)
+        kept_of, seen = {}, set()
+        for rank in self._ranks.of_node:
+            kept_of[rank] = [item for item in local_plans[rank].items if item.index not in seen]
+            seen.update(item.index for item in kept_of[rank])
+        own = {item.index for item in plans[self._ranks.rank].items}
+        kept = [(item, item.index in own) for item in kept_of[self._ranks.rank]]
+        pickles = []
+        for places in (enumerate(plan.items for plan in plans), kept_of.items()):
+            metadata.storage_data = {
+                item.index: (rank, number)
+                for rank, items in places
+                for number, item in enumerate(items)
+            }
+            pickles.append(pickle.dumps(metadata))
+        return _Layout(local, kept, *pickles)
+
+    def lacks(self, reader):
+        """Name of something that this rank needs and a MemoryReader has not, or None. What does not
+        fit at all is left to load()."""
+        planner, metadata = DefaultLoadPlanner(), reader.read_metadata()
+        try:
+            planner.set_up_planner(self._saved.state_dict(), metadata)
+            needed = planner.create_local_plan().items
+        except (RuntimeError, ValueError):
+            return None
+        indexes = (item.storage_index for item in needed)
+        return next((each.fqn for each in indexes if each not in metadata.storage_data), None)
 
     def local_state(self):
         """The tensors of this rank, by name."""

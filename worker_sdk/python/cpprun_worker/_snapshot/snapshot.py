@@ -121,7 +121,8 @@ class Snapshot:
     def _find(self) -> tuple[Candidate, dict[str, Any]] | None:
         """What resume() loads, or None."""
         self._writer.wait()
-        return Loader(self._folder, self._ranks, self._group, self._memory).load()
+        loader = Loader(self._folder, self._ranks, self._group, self._memory, self._state)
+        return loader.load()
 
     def _apply(self, found: tuple[Candidate, dict[str, Any]] | None) -> int:
         """The rest of resume()."""
@@ -175,8 +176,11 @@ class Snapshot:
         if self._writer.is_any_busy(step) or self._is_refused(step):
             return False
         seconds = self._schedule.begin_save(step)
-        self._writer.start(lambda: self._state.capture(step, seconds, self._ranks.rank), step)
+        self._writer.start(lambda: self._capture(step, seconds), step)
         return True
+
+    def _capture(self, step, seconds):
+        return self._state.capture(step, seconds, self._ranks.rank, self._memory.is_lasting)
 
     def maybe_save(self, step: int, every: int | str = 'auto') -> bool:
         """save_async() if it is time: each `every` steps, or with '30s', '5min' as often, or with
@@ -197,7 +201,7 @@ class Snapshot:
             return self.save_async(step)
         if not self._is_prepared:
             self._is_prepared = True
-            writer.prepare(lambda: self._state.capture(step, 0.0, self._ranks.rank))
+            writer.prepare(lambda: self._capture(step, 0.0))
         if isinstance(every, int) and every >= _AHEAD and (step + 1) % every == 0:
             writer.ask_ahead(step + 1)
         return False

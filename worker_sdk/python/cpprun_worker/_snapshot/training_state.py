@@ -102,8 +102,9 @@ class TrainingState:
             self._sharded = sharded.Sharded(both, ranks)
             self.model = None
 
-    def capture(self, step, seconds, rank):
-        """The files of this rank. Copies no tensor of a model or an optimizer."""
+    def capture(self, step, seconds, rank, in_memory):
+        """The files of this rank. Copies no tensor of a model or an optimizer. `in_memory`: a
+        worker may resume from memory of its node."""
         shared = []
         if self.model is not None:
             module = unwrapped(self.model)
@@ -125,7 +126,7 @@ class TrainingState:
         writer = StateWriter()
         pickled = writer.write(others, lambda path: path[0] not in optimizers)
         shared.append(StagedFile(OTHERS, pickled, writer.storages))
-        captured = self._sharded.capture() if self._sharded else None
+        captured = self._sharded.capture(in_memory) if self._sharded else None
         return Contents(shared, captured, self._capture_own(rank), self._epoch())
 
     def _capture_own(self, rank):
@@ -189,6 +190,10 @@ class TrainingState:
             self._sharded.load(reader)
         except Exception as error:  # DCP has several kinds
             raise ValueError(f"the sharded model can't be resumed: {error}") from error
+
+    def lacks(self, reader):
+        """What this rank's part of a sharded model needs and a sharded.MemoryReader has not."""
+        return self._sharded.lacks(reader) if self._sharded else 'a sharded model'
 
     def bad_tensor(self):
         """Path of a tensor of model or optimizers that has a NaN or an infinity, or None."""

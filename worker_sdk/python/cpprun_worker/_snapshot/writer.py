@@ -89,7 +89,7 @@ class Writer:
         """Has the memory for the first save made by a thread, so that the save need not wait for
         it. For all ranks."""
         self._thread.start()
-        staged = Staged(capture(), self._group.get(), self._ranks.rank)
+        staged = self._capture(capture)
         try:
             arena = self._memory.prepare(staged)
         except OSError:
@@ -97,13 +97,17 @@ class Writer:
         if arena is not None:
             threading.Thread(target=in_background, args=(arena.touch,), daemon=True).start()
 
+    def _capture(self, capture):
+        share = self._group.get().share_of(self._ranks.rank, self._memory.is_lasting)
+        return Staged(capture(), share)
+
     def start(self, capture: Callable, step):
         """Copies the state into memory and starts to write it. For all ranks; none is busy."""
         began = time.monotonic()
         self.wait()
         self._group.forget_if_uncertain()
         group = self._group.get()
-        staged = Staged(capture(), group, self._ranks.rank)
+        staged = self._capture(capture)
         why = ''
         try:
             round_number = _environment.number('CPPRUN_ROUND', 0)
@@ -232,14 +236,15 @@ class _FolderWriting:
         for file, plan, output in zip(self._staged.shared, self._plans, self._outputs):
             output.write_all(self._pieces(file, plan))
             output.sync()
-        crcs = [file.crcs for file in self._staged.shared]
-        fingerprint = [(file.storages, file.paths) for file in self._staged.shared]
+        shared = self._staged.shared
+        crcs = [{i: file.crcs[i] for i, _ in file.written()} for file in shared]
+        fingerprint = [(file.storages, file.paths) for file in shared]
         return crcs, self._write_own_file(), fingerprint, self._write_sharded()
 
     def _pieces(self, file, plan):
-        """(offset, bytes) of this rank's parts, and of the headers of the storages that it has as a
-        whole, so that neighbours are written together."""
-        for i, part in file.mine():
+        """(offset, bytes) of the parts that this rank writes, and of the headers of the storages
+        that it has as a whole, so that neighbours are written together."""
+        for i, part in file.written():
             place = plan.by_name[part.storage]
             if part.size == place.size:
                 yield plan.header(part.storage, file.crcs[i])
@@ -277,10 +282,11 @@ class _FolderWriting:
                     f'ranks {self._group.leader} and {member} save different tensors: '
                     f'{_difference(own_fingerprint, fingerprint)}'
                 )
+        crcs_of = [of_ranks[writer][0] for writer in self._group.writers]  # by piece
         for number, file in enumerate(self._staged.shared):
             crc_of = {}
             for i, part in enumerate(file.parts):
-                crc = of_members[part.writer][0][number][i]
+                crc = crcs_of[part.piece][number][i]
                 crc_of[part.storage] = _joined(crc_of.get(part.storage), crc, part.size)
             done = _write_rest(self._outputs[number], self._plans[number], file, crc_of)
             entries.append((file.name, *done))
