@@ -32,10 +32,12 @@ std::vector<ShardId> shards_in(const Arenas& arenas) {
     const Result<Arenas::View> view = arenas.view(index);
     if (!view) continue;
     const Mapping mapping = map_aligned(view->bytes, PROT_READ, MAP_SHARED, view->descriptor.get());
+    const size_t so_far = all.size();
     for (const Slot& slot : snapshot_files::slots_of(bytes_of(mapping))) {
       if (!slot.is_complete) continue;
       all.push_back({index, slot.label, slot.number, slot.crc32, slot.content.size()});
     }
+    if (all.size() == so_far) return {};
   }
   return all;
 }

@@ -27,7 +27,9 @@ struct ShardArenas {
   std::shared_ptr<Arenas> replicas;
 };
 
-// At most two per arena. Unreadable arenas are skipped.
+// At most two per arena. Empty while an arena has none, since shards are useful only as a set: at
+// the first save of a node, the arena of one rank may have its shard before that of another.
+// Unreadable arenas are skipped.
 std::vector<ShardId> shards_in(const Arenas& arenas);
 
 struct OpenShard {

@@ -199,6 +199,15 @@ TEST_F(ShardsBetweenAgents, ANewNodeGetsTheMemoryOfTheLostOne) {
       << "others'";
 }
 
+TEST(Shards, AreListedOnceEachArenaHasOne) {
+  const auto made = arenas();
+  saves(*made, 0, 20, "twenty");
+  ASSERT_TRUE(made->want(1, ArenaSlots::arena_bytes(6)));
+  EXPECT_TRUE(shards_in(*made).empty()) << "the other rank's is not complete";
+  saves(*made, 1, 20, "twenty");
+  EXPECT_EQ(steps_of(shards_in(*made)), (std::vector<int64_t>{20, 20}));
+}
+
 TEST_F(ShardsBetweenAgents, CopiesTheNewestAndCountsTheSkipped) {
   both_serve();
   for (int index : {0, 1}) saves(*lost.shard_arenas.own, index, 20, "twenty");
