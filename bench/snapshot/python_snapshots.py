@@ -145,7 +145,13 @@ class Worker:
         call()
         return time.monotonic() - start
 
-    def kept(self):
+    def kept_disk(self):
+        self.kept(disk_every=None)
+
+    def kept_memory(self):
+        self.kept(disk_every='1min')
+
+    def kept(self, disk_every):
         """Steps in periods of a fixed time: alternately without saves and with one every 2 s."""
         left = self.torch.randn(700, 700)
         numbers = self.torch.zeros(1 << 16)
@@ -160,7 +166,7 @@ class Worker:
                 self.dist.all_reduce(numbers)
                 step += 1
                 if period % 2:
-                    saves += self.state.maybe_save(step, every='2s')
+                    saves += self.state.maybe_save(step, every='2s', disk_every=disk_every)
             if not self.state.wait():
                 sys.exit('a save has failed')
             if self.dist.get_rank() == 0:
@@ -229,7 +235,16 @@ def report_pauses(folder, options):
     print(f'| to memcpy | | {ratios} | |\n')
 
 
-def report_kept(periods):
+def report_kept(folder, options):
+    columns = 'steps per second | with a save every 2 s | kept, median | from, to | saves'
+    print(f'| on disk | {columns} |')
+    print('| --- | ---: | ---: | ---: | ---: | ---: |')
+    for mode, on_disk in (('kept_disk', 'each'), ('kept_memory', 'one a minute')):
+        print(f'| {on_disk} |', kept_row(launch(mode, f'{folder}/{mode}', options)))
+    print()
+
+
+def kept_row(periods):
     """Each period with saves is compared with its two neighbours."""
     steps = [period['steps'] for period in periods]
     with_saves = range(1, len(steps), 2)
@@ -237,10 +252,8 @@ def report_kept(periods):
     plain = statistics.mean(steps[::2]) / PERIOD_S
     saving = statistics.mean(steps[1::2]) / PERIOD_S
     saves = sum(periods[i]['saves'] for i in with_saves)
-    print('| steps per second | with a save every 2 s | kept, median | from, to | saves |')
-    print('| ---: | ---: | ---: | ---: | ---: |')
     kept = f'{statistics.median(ratios):.3f} (goal 0.95) | {min(ratios):.3f}, {max(ratios):.3f}'
-    print(f'| {plain:.1f} | {saving:.1f} | {kept} | {saves} |\n')
+    return f'{plain:.1f} | {saving:.1f} | {kept} | {saves} |'
 
 
 def report_cpu(folder, options):
@@ -270,7 +283,7 @@ def main():
     parser.add_argument('--kept', action='store_true', help='measures only steps beside saves')
     parser.add_argument('--resume', action='store_true', help='measures only resuming')
     parser.add_argument('--cpu', action='store_true', help='measures only processor time')
-    modes = ['pause', 'kept', 'resume', 'cpu', 'dlrover']
+    modes = ['pause', 'kept_disk', 'kept_memory', 'resume', 'cpu', 'dlrover']
     parser.add_argument('--worker', choices=modes, help=argparse.SUPPRESS)
     parser.add_argument('folder', nargs='?', help='default: a temporary folder')
     options = parser.parse_args()
@@ -285,7 +298,7 @@ def main():
         if everything or options.cpu:
             report_cpu(folder, options)
         if everything or options.kept:
-            report_kept(launch('kept', f'{folder}/kept', options))
+            report_kept(folder, options)
         if everything or options.resume:
             report_resume(folder, options)
 

@@ -1,7 +1,8 @@
 """A small training for tests of cpprun_worker.Snapshot: DistributedDataParallel with several
 buckets, dropout, and numbers from all generators. Any state that is lost changes the parameters.
 
-    python_snapshot_worker.py [steps=N] [every=N|30s|auto] [sleep=SECONDS] [width=N] [NAME=VALUE...]
+    python_snapshot_worker.py [steps=N] [every=N|30s|auto] [disk_every=N|30s] [sleep=SECONDS]
+                              [width=N] [NAME=VALUE...]
 
 With device=cuda the model is on the GPU, over the backend=nccl or gloo (default).
 With flags=waits each save is on disk before the next step: otherwise one is left out while the one
@@ -28,6 +29,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk
 import cpprun_worker
 
 WORDS = dict(word.split('=', 1) for word in sys.argv[1:])
+EVERY = ('every', '5'), ('disk_every', None)
 DEVICE = WORDS.get('device', 'cpu')
 RANK, WORLD = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
 
@@ -96,6 +98,10 @@ def make_snapshot(words, model, optimizer, scheduler, extra, own):
     )
 
 
+def number_or_text(word):
+    return int(word) if word and word.isdigit() else word
+
+
 def hold(state):
     state.wait()
     say('holds')
@@ -115,8 +121,7 @@ def main(words):
     assert extra['seen'] == list(range(1, step + 1)), extra
     is_whole = own['mine'].tolist() == ([RANK] if not step else [RANK, step])
     assert is_whole or 'lacks-own' in words.get('flags', ''), own
-    every = words.get('every', '5')
-    every = int(every) if every.isdigit() else every
+    every, disk_every = (number_or_text(words.get(*word)) for word in EVERY)
     while step < int(words.get('steps', 30)):
         cpprun_worker.fault_point(step=step)
         train(model, optimizer)
@@ -131,7 +136,7 @@ def main(words):
             say(f'step {step}')
         time.sleep(float(words.get('sleep', 0)))
         cpprun_worker.heartbeat(step)
-        state.maybe_save(step, every)
+        state.maybe_save(step, every, disk_every)
         if 'waits' in words.get('flags', ''):
             state.wait()
         if step == int(words.get('hold', -1)):

@@ -26,7 +26,7 @@ from ._snapshot.training_state import rng_state, set_rng_state
 class SnapshotCallback(pl.Callback):
     """Resumes when fit() begins, and saves during it, on all ranks.
 
-    every: optimizer steps, or '30s', '5min', 'auto', as in Snapshot.maybe_save().
+    every: optimizer steps, or '30s', '5min', 'auto'; disk_every: as in Snapshot.maybe_save().
     folder, options: those of Snapshot (keep, keep_every, extra, per_rank, in_memory, refuse_nan).
     """
 
@@ -35,11 +35,13 @@ class SnapshotCallback(pl.Callback):
         every: int | str = 'auto',
         folder: str | os.PathLike[str] | None = None,
         *,
+        disk_every: int | str | None = None,
         extra: dict[str, Any] | None = None,
         per_rank: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        self._every, self._folder, self._options = every, folder, options
+        self._every, self._disk_every = every, disk_every
+        self._folder, self._options = folder, options
         self._extra = {} if extra is None else extra
         self._per_rank = {} if per_rank is None else per_rank
         self._step = 0
@@ -57,7 +59,7 @@ class SnapshotCallback(pl.Callback):
         self.snapshot = Snapshot(self._folder, **self._options)
         extra, own = self._parts(trainer)
         self.snapshot._track(trainer.strategy.model, _objects_of(trainer), extra, own)
-        self._saves = LateSaves(self.snapshot, self._every)
+        self._saves = LateSaves(self.snapshot, self._every, self._disk_every)
         self._step = self.snapshot.resume()
         if self._step:
             self._resumed_rng = rng_state()

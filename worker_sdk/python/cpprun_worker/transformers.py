@@ -32,7 +32,7 @@ _STATE = 'trainer_state'
 class SnapshotCallback(transformers.TrainerCallback):
     """Saves the whole training, on all ranks; the Trainer resumes by resume().
 
-    every: optimizer steps, or '30s', '5min', 'auto', as in Snapshot.maybe_save().
+    every: optimizer steps, or '30s', '5min', 'auto'; disk_every: as in Snapshot.maybe_save().
     folder, options: those of Snapshot (keep, keep_every, extra, per_rank, in_memory, refuse_nan).
     """
 
@@ -41,11 +41,13 @@ class SnapshotCallback(transformers.TrainerCallback):
         every: int | str = 'auto',
         folder: str | os.PathLike[str] | None = None,
         *,
+        disk_every: int | str | None = None,
         extra: dict[str, Any] | None = None,
         per_rank: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        self._every, self._folder, self._options = every, folder, options
+        self._every, self._disk_every = every, disk_every
+        self._folder, self._options = folder, options
         self._extra = {} if extra is None else extra
         self._per_rank = {} if per_rank is None else per_rank
         self._trainer: transformers.Trainer | None = None
@@ -89,7 +91,7 @@ class SnapshotCallback(transformers.TrainerCallback):
             objects['scaler'] = trainer.accelerator.scaler
         self._extra[_STATE] = _State(trainer)
         self.snapshot._track(trainer.model_wrapped, objects, self._extra, self._per_rank)
-        self._saves = LateSaves(self.snapshot, self._every)
+        self._saves = LateSaves(self.snapshot, self._every, self._disk_every)
         if self._found is not None:
             self.snapshot._apply(self._found)
             self._found = None

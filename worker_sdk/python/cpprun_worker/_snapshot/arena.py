@@ -154,15 +154,18 @@ class Slots:
     def newest(self):
         return next((slot for slot in self.all() if slot.is_complete), None)
 
-    def begin(self, label, size):
+    def begin(self, label, size, needed_at=None):
         """Returns the offset of `size` bytes to fill; call staged() then. The newest complete slot
-        stays, unless the arena is too small for both. Requires: the arena has room for the slot."""
+        stays, unless the arena is too small for both. MemoryError: that slot is the one at
+        `needed_at`, which has to stay. Requires: the arena has room for the slot."""
         if self._words[0] != _MAGIC:
             for index in range(2):
                 self._set(index, _STATE, _EMPTY)
             self._words[0] = _MAGIC
         slots, kept = self.all(), self.newest()
         at = self._place_beside(kept, align_up(size, _ALIGNMENT)) if kept else None
+        if at is None and needed_at is not None:
+            raise MemoryError('the state has grown, and the last save is still being written')
         index = 1 - kept.index if at is not None else 0
         # Before any other field or the content changes: the slot must not look complete.
         self._set_state(index, _EMPTY)

@@ -84,5 +84,6 @@ def _run_calls(calls, is_idle):
 @atexit.register
 def wait_for_all() -> None:
     """Until no call runs, but for those that wait for a file system that does not answer."""
-    for each in list(_all):
-        each.wait()
+    for _ in range(2):  # a call may begin one in another thread
+        for each in list(_all):
+            each.wait()

@@ -12,8 +12,8 @@ _MISSED_MOST = 100  # due saves without a step that allows one
 class LateSaves:
     """A save that is due at a step that allows none happens after the next step that allows one."""
 
-    def __init__(self, snapshot, every):
-        self._snapshot, self._every = snapshot, every
+    def __init__(self, snapshot, every, disk_every):
+        self._snapshot, self._every, self._disk_every = snapshot, every, disk_every
         self._is_due = False
         self._missed = 0
 
@@ -31,6 +31,6 @@ class LateSaves:
         self._missed = 0
         if self._is_due:
             self._is_due = False
-            self._snapshot.save_async(step)
+            self._snapshot._save_due(step, self._disk_every)
         else:
-            self._snapshot.maybe_save(step, self._every)
+            self._snapshot.maybe_save(step, self._every, self._disk_every)

@@ -257,12 +257,21 @@ class Memory:
             return self._arena
         return None
 
-    def stage(self, staged, label):
-        """Copies what this rank has into a slot."""
+    def can_keep(self, written_at):
+        """Whether a save that is not written to disk serves a restarted worker. `written_at`: the
+        place of a slot that is being written to disk, which must stay meanwhile, or None."""
+        if not self.is_lasting or self._arena is None or not self._arena.is_agents:
+            return False
+        newest = self._slots.newest()
+        return written_at is None or newest is not None and newest.at == written_at
+
+    def stage(self, staged, label, written_at=None):
+        """Copies what this rank has into a slot. MemoryError: there is no room for it beside the
+        slot that is being written to disk, if any."""
         index_at, index = staged.lay_out(self._owner)
         size = index_at + len(index) + _TAIL
         self._provide(size)
-        at = self._slots.begin(label, size)
+        at = self._slots.begin(label, size, written_at)
         content = self._arena.view[at : at + size]
         into = torch.frombuffer(content, dtype=torch.uint8)
         for file in staged.files:

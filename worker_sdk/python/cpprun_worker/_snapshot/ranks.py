@@ -24,12 +24,13 @@ _ROW = 256  # bytes of a rank in a gather of short values, 8 of them for the len
 
 
 class Ranks:
-    """The ranks of the default process group; without one, this process alone. It has two Gloo
-    groups of its own: for the training thread, and for the thread that writes."""
+    """The ranks of the default process group; without one, this process alone. It has three Gloo
+    groups of its own: for the training thread, for the thread that completes saves in memory, and
+    for the thread that writes them to disk."""
 
     def __init__(self):
         self.rank, self.world = 0, 1
-        self._training = self._writing = None
+        self._training = self._staging = self._writing = None
         if dist.is_available() and dist.is_initialized():
             self.rank, self.world = dist.get_rank(), dist.get_world_size()
         elif _environment.number('WORLD_SIZE', 1) > 1:
@@ -37,8 +38,8 @@ class Ranks:
                 'a Snapshot was made before the process group: call init_process_group() first'
             )
         if self.world > 1:
-            self._training, self._writing = (
-                dist.new_group(backend='gloo', timeout=SHARDS_TIMEOUT) for _ in range(2)
+            self._training, self._staging, self._writing = (
+                dist.new_group(backend='gloo', timeout=SHARDS_TIMEOUT) for _ in range(3)
             )
         self.local_rank = _environment.number('LOCAL_RANK', 0)
         self.first_of_node = self.rank - self.local_rank
@@ -59,35 +60,35 @@ class Ranks:
         """The Gloo group of the training thread; None for a single rank."""
         return self._training
 
+    def gather_of_stagers(self, value):
+        """The same in the thread that completes saves in memory."""
+        return self._gather(value, self._staging)
+
     def gather_of_writers(self, value):
-        """The same in the writing thread."""
+        """The same in the thread that writes to disk."""
         return self._gather(value, self._writing)
 
     def any(self, value):
-        """Whether it is true on any rank. Cheaper than gather(): each save asks it."""
-        return self.begin_any(value)()
+        """Whether it is true on any rank. Cheaper than gather()."""
+        return bool(self.highest([int(bool(value))])[0])
 
-    def begin_any(self, value):
-        """any() in two halves, so that training goes on while the ranks agree: call what it
+    def highest(self, numbers):
+        """The highest of each of these numbers on all ranks."""
+        return self.begin_highest(numbers)()
+
+    def begin_highest(self, numbers):
+        """highest() in two halves, so that training goes on while the ranks agree: call what it
         returns."""
         if self.world == 1:
-            return lambda: bool(value)
-        found = torch.tensor([int(bool(value))])
+            return lambda: list(numbers)
+        found = torch.tensor(numbers, dtype=torch.int64)
         work = dist.all_reduce(found, dist.ReduceOp.MAX, group=self._training, async_op=True)
 
         def result():
             work.wait()
-            return bool(found.item())
+            return found.tolist()
 
         return result
-
-    def highest(self, numbers):
-        """The highest of each of these numbers on all ranks."""
-        if self.world == 1:
-            return list(numbers)
-        found = torch.tensor(numbers, dtype=torch.int64)
-        dist.all_reduce(found, dist.ReduceOp.MAX, group=self._training)
-        return found.tolist()
 
     def numbers_of_first(self, numbers):
         """Rank 0's integers. All ranks give as many."""

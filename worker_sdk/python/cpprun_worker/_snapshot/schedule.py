@@ -5,6 +5,7 @@ common/goodput/save_interval.hpp.
 from __future__ import annotations
 
 import math
+import operator
 import re
 
 from cpprun_worker import _job_history
@@ -16,15 +17,24 @@ _UNSEEN = 4 * _HOUR  # seconds without a failure that are assumed: the first est
 _STEPS_MOST = 10_000
 
 
-def interval_of(every):
-    """Seconds of "30s", "5min"; None of "auto"."""
-    if every == 'auto':
-        return None
-    match = _INTERVAL.match(every)
-    if not match or not float(match[1]):
+def check_every(name, every):
+    """Raises ValueError for what `every` or `disk_every` can't be."""
+    wanted = "a number of steps, '30s' or '5min'"
+    if name == 'every':
         wanted = "a number of steps, '30s', '5min' or 'auto'"
-        raise ValueError(f'every is {every!r}; wanted is {wanted}')
-    return float(match[1]) * _UNITS[match[2]]
+        if every == 'auto':
+            return
+    if isinstance(every, str):
+        if not interval_of(every):
+            raise ValueError(f'{name} is {every!r}; wanted is {wanted}')
+    elif operator.index(every) < 1:
+        raise ValueError(f'{name} is {every}; wanted is at least 1 step')
+
+
+def interval_of(every):
+    """Seconds of "30s", "5min"; None of "auto" and what is no interval."""
+    match = _INTERVAL.match(every)
+    return float(match[1]) * _UNITS[match[2]] if match else None
 
 
 def best_interval(cost, between):
@@ -65,6 +75,7 @@ class Schedule:
         self._history = _job_history.of_process()
         self._history.saved_at(owner)  # from now on
         self._saved_step = -1
+        self._on_disk = None  # step and time of the last save that went to disk
         self._next_poll = None
         self._clock = StepClock()
 
@@ -72,9 +83,23 @@ class Schedule:
         self._history.resume(self._owner, seconds)
         self._saved_step = step
 
-    def begin_save(self, step):
+    def begin_save(self, step, to_disk):
         self._saved_step = step
-        return self._history.begin_save(self._owner)
+        seconds = self._history.begin_save(self._owner)
+        if to_disk:
+            self._on_disk = step, seconds
+        return seconds
+
+    def is_for_disk(self, step, disk_every):
+        """For all ranks, of a save that is due. The first one is, so that a folder that can't be
+        written to shows at once."""
+        if disk_every is None or self._on_disk is None:
+            return True
+        on_disk, seconds = self._on_disk
+        if not isinstance(disk_every, str):
+            return step - on_disk >= disk_every
+        is_time = self._history.seconds() - seconds >= interval_of(disk_every)
+        return bool(self._ranks.numbers_of_first((int(is_time),))[0])
 
     def is_due(self, step, every, pause, writing):
         """Clocks differ between ranks, steps do not: rank 0 reads its clock at steps that all ranks

@@ -26,10 +26,10 @@ from .files import is_same_path
 from .loader import MEMORY, Candidate, Loader
 from .memory import Memory
 from .ranks import FolderGroup, Ranks
-from .schedule import Schedule, interval_of
+from .schedule import Schedule, check_every
 from .stop_requests import StopRequests
 from .training_state import TrainingState
-from .writer import Writer
+from .writer import Place, Writer
 
 # From so many steps between saves on the ranks agree on a save one step ahead, so that training
 # does not wait for them. A save that ends within the last step leaves the next one out.
@@ -161,44 +161,58 @@ class Snapshot:
         not, rank 0 has said why on stderr, and training may go on."""
         with _training_waits():
             self._writer.wait()
-            return self._start_save(step) and self._writer.wait()
+            is_begun = self._start_save(step, to_disk=True) is Place.DISK
+            return is_begun and self._writer.wait()
 
     def save_async(self, step: int) -> bool:
-        """Copies the state into memory and returns; a thread writes it. False: it is left out,
-        because the last one is still being written, or has a NaN that refuse_nan refuses."""
-        with _training_waits():
-            return self._start_save(step)
+        """Copies the state into memory and returns; a thread writes it to disk, unless the last
+        one is still being written: then it stays in memory, where that serves a restarted worker.
+        False: it is left out, because memory does not serve, or the save before has not ended
+        there, or it has a NaN that refuse_nan refuses."""
+        return self._save_due(step, None)
 
-    def _start_save(self, step):
+    def _save_due(self, step, disk_every):
+        with _training_waits():
+            to_disk = self._schedule.is_for_disk(step, disk_every)
+            return self._start_save(step, to_disk) is not Place.NONE
+
+    def _start_save(self, step, to_disk):
         step = operator.index(step)
         if step < 0:
             raise ValueError(f'the step of a snapshot is {step}, below 0')
-        if self._writer.is_any_busy(step) or self._is_refused(step):
-            return False
-        seconds = self._schedule.begin_save(step)
-        self._writer.start(lambda: self._capture(step, seconds), step)
-        return True
+        place = self._writer.place_for(step, to_disk)
+        if place is Place.NONE or self._is_refused(step):
+            return Place.NONE
+        seconds = self._schedule.begin_save(step, place is Place.DISK)
+        self._writer.start(lambda: self._capture(step, seconds), step, place is Place.DISK)
+        return place
 
     def _capture(self, step, seconds):
         return self._state.capture(step, seconds, self._ranks.rank, self._memory.is_lasting)
 
-    def maybe_save(self, step: int, every: int | str = 'auto') -> bool:
+    def maybe_save(
+        self, step: int, every: int | str = 'auto', disk_every: int | str | None = None
+    ) -> bool:
         """save_async() if it is time: each `every` steps, or with '30s', '5min' as often, or with
         'auto' at the interval that loses the least time, by what a save costs here and how often
         this job rolls back to a snapshot. Rank 0's clock decides for all.
 
+        disk_every: steps, or a time as '10min'. Of these saves only the first one, and each that
+        comes so much later than the last one on disk, are written to disk; the others are for
+        workers that restart on this node. Where memory does not serve them, they are left out.
+
         If the agent asks the job to stop (SIGTERM to cpprun, a preemption), this saves, and ends
         the program by SystemExit with STOPPED_RESUMABLE, or with 1 if the state is not on disk. Not
         in a script that has called enable_graceful_stop()."""
-        if isinstance(every, str):
-            interval_of(every)
-        elif operator.index(every) < 1:
-            raise ValueError(f'every is {every}; wanted is at least 1 step')
+        check_every('every', every)
+        if disk_every is not None:
+            check_every('disk_every', disk_every)
         writer, step = self._writer, operator.index(step)
         if self._stops.is_agreed(step):
             end_program(cpprun_worker.STOPPED_RESUMABLE if self.save(step) else 1)
-        if self._schedule.is_due(step, every, writer.pause, writer.writing):
-            return self.save_async(step)
+        busy = writer.writing if disk_every is None else writer.staging
+        if self._schedule.is_due(step, every, writer.pause, busy):
+            return self._save_due(step, disk_every)
         if not self._is_prepared:
             self._is_prepared = True
             writer.prepare(lambda: self._capture(step, 0.0))
@@ -207,8 +221,9 @@ class Snapshot:
         return False
 
     def wait(self) -> bool:
-        """Waits for the running save: call it before destroy_process_group(). True if the last save
-        is on disk. Until the next maybe_save() a stop request ends the program by SIGTERM."""
+        """Waits for the running saves: call it before destroy_process_group(). True if the last
+        one has not failed, and is on disk if it was to go there. Until the next maybe_save() a stop
+        request ends the program by SIGTERM."""
         self._stops.pause()
         with _training_waits():
             return self._writer.wait()

@@ -1,10 +1,11 @@
-"""Writes a staged snapshot in a thread of its own. All ranks that see a folder write one snapshot
-together; at the end it has its final name, or nothing of it is left.
+"""Saves the state in memory, and writes it to disk in a thread of its own. All ranks that see a
+folder write one snapshot together; at the end it has its final name, or nothing of it is left.
 The protocol: docs/reference/snapshots.md, "Commit".
 """
 
 from __future__ import annotations
 
+import enum
 import os
 import sys
 import threading
@@ -34,28 +35,40 @@ class SaveError(Exception):
     """This snapshot is not written; the text names the rank and the reason."""
 
 
+class Place(enum.Enum):
+    """Where a save goes."""
+
+    NONE = 'left out'
+    MEMORY = 'in memory only'
+    DISK = 'in memory and on disk'
+
+
 class Writer:
-    """The training thread calls all methods. While busy, the writing thread uses the memory."""
+    """The training thread calls all methods, and copies the state into memory. A thread completes
+    the save there, and a second one writes it to disk; meanwhile the next save may go into the
+    other slot of the memory. While busy, these threads use the memory.
+    """
 
     def __init__(self, folder, ranks, group, memory, keep, keep_every):
         self._folder, self._ranks, self._group, self._memory = folder, ranks, group, memory
         self._keep = keep, keep_every
-        self._thread = BackgroundThread('cpprun-saver')
+        self._stager = BackgroundThread('cpprun-saver')
+        self._disk = BackgroundThread('cpprun-writer')
         self._has_reported_busy = self._has_reported_stall = False
         self._asked = None, None  # the step and the answer that ask_ahead() has begun
+        self._written_at = 0  # place of the slot that is written to disk
         self._last_error = ''
-        self.is_well = True
+        self._is_staged = self._is_written = True  # the last one is in memory, on disk
         self.last_path = ''
-        self.pause = self.writing = 0.0  # seconds of the last save
-
-    @property
-    def is_busy(self):
-        return self._thread.is_busy
+        # Seconds of the last save: training waited, until it was in memory, until on disk.
+        self.pause = self.staging = self.writing = 0.0
 
     def wait(self):
-        """Waits for the running save. True if the last one is on disk. False also if its file
-        system does not answer: then the save goes on."""
-        path = self._thread.wait()
+        """Waits for the running saves. True if the last one is in memory, and the last one that
+        was to go to disk is there. False also if the file system does not answer: then the save
+        goes on."""
+        self._stager.wait()  # it ends before the disk's thread begins
+        path = self._disk.wait()
         if path and not self._has_reported_stall:
             self._has_reported_stall = True
             sys.stderr.write(
@@ -63,32 +76,48 @@ class Writer:
                 f'{files.ANSWER_TAKES} s, so the program does not wait for this snapshot; this is '
                 'said once\n'
             )
-        return self.is_well and not path
+        return self._is_staged and self._is_written and not path
 
     def ask_ahead(self, step):
-        """For all ranks: begins to ask for is_any_busy(step), a step before."""
-        self._asked = step, self._ranks.begin_any(self.is_busy)
+        """For all ranks: begins to ask for place_for(step), a step before."""
+        self._asked = step, self._ranks.begin_highest(self._obstacles())
 
-    def is_any_busy(self, step):
-        """For all ranks. True if a rank still writes; rank 0 then says, once, what is left out."""
+    def place_for(self, step, to_disk):
+        """For all ranks: where the save of this step can go now. `to_disk`: it is to go there, as
+        it is if the last write has failed; if it can't, rank 0 says so, once."""
         (asked_step, answer), self._asked = self._asked, (None, None)
-        is_busy = answer() if answer else False  # also ends one that was for another step
+        found = answer() if answer else None  # also ends one that was for another step
         if asked_step != step:
-            is_busy = self._ranks.any(self.is_busy)
-        if not is_busy:
-            return False
-        if self._ranks.is_first and not self._has_reported_busy:
+            found = self._ranks.highest(self._obstacles())
+        is_disk_busy, is_memory_busy, has_failed = found
+        to_disk = to_disk or has_failed
+        if to_disk and not is_disk_busy:
+            return Place.DISK
+        place = Place.NONE if is_memory_busy else Place.MEMORY
+        if to_disk and self._ranks.is_first and not self._has_reported_busy:
             sys.stderr.write(
-                f'cpprun: the snapshot of step {step} is left out: the last one is still being '
-                'written; this is said once\n'
+                f'cpprun: the snapshot of step {step} is {place.value}: the last one is still '
+                'being written; this is said once\n'
             )
-        self._has_reported_busy = True
-        return True
+        self._has_reported_busy = self._has_reported_busy or bool(to_disk)
+        return place
+
+    def _obstacles(self):
+        """Of this rank: whether it can't save to disk now, whether it can't save in memory only,
+        whether its last write has failed."""
+        has_failed = not self._is_written
+        if self._stager.is_busy:
+            return True, True, has_failed
+        is_writing = self._disk.is_busy  # the other thread has begun this before its own end
+        written_at = self._written_at if is_writing else None
+        can_keep = self._group.get().is_even and self._memory.can_keep(written_at)
+        return is_writing, not can_keep, has_failed
 
     def prepare(self, capture: Callable):
         """Has the memory for the first save made by a thread, so that the save need not wait for
         it. For all ranks."""
-        self._thread.start()
+        for thread in (self._stager, self._disk):
+            thread.start()
         staged = self._capture(capture)
         try:
             arena = self._memory.prepare(staged)
@@ -101,42 +130,53 @@ class Writer:
         share = self._group.get().share_of(self._ranks.rank, self._memory.is_lasting)
         return Staged(capture(), share)
 
-    def start(self, capture: Callable, step):
-        """Copies the state into memory and starts to write it. For all ranks; none is busy."""
+    def start(self, capture: Callable, step, to_disk):
+        """Copies the state into memory and starts to save it. For all ranks, where place_for()
+        permits it."""
         began = time.monotonic()
-        self.wait()
-        self._group.forget_if_uncertain()
+        self._disk.start()  # in this thread, since another one hands over to it
+        if to_disk:
+            self._group.forget_if_uncertain()
         group = self._group.get()
         staged = self._capture(capture)
         why = ''
         try:
-            round_number = _environment.number('CPPRUN_ROUND', 0)
-            self._memory.stage(staged, label_of(step, self._ranks, round_number))
+            label = label_of(step, self._ranks, _environment.number('CPPRUN_ROUND', 0))
+            self._memory.stage(staged, label, self._written_at if self._disk.is_busy else None)
         except (OSError, MemoryError, RuntimeError) as error:
             why = f'no memory for it: {error}'
         self.pause = time.monotonic() - began
-        self._thread.run(self._run, staged, step, group, why)
+        self._stager.run(self._stage, staged, step, group, why, to_disk)
 
-    def _run(self, staged, step, group, why):
+    def _stage(self, staged, step, group, why, to_disk):
         began = time.monotonic()
         failed = ''
         try:
-            self._stage_memory(staged, why)
+            own = self.outcome_of(self._memory.staged, staged) if not why else _Outcome(why)
+            self.agree(own, self._ranks.gather_of_stagers)
             self._memory.complete(step)
+        except Exception as error:  # any: training goes on, and the next save tries again
+            failed = str(error) or type(error).__name__
+        self.staging = self.writing = time.monotonic() - began
+        self._is_staged = not failed
+        if failed:
+            self._report(step, failed)
+        elif to_disk:
+            self._written_at = staged.slot_at
+            self._disk.run(self._write, staged, step, group, began)
+
+    def _write(self, staged, step, group, began):
+        failed = ''
+        try:
             path = _FolderWriting(staged, step, group, self).write()
             self.last_path = path
             if self._ranks.rank == self._ranks.first_of_node:
                 cpprun_worker.report_snapshot(step, path)
         except Exception as error:  # any: training goes on, and the next save tries again
             failed = str(error) or type(error).__name__
-        self.is_well = not failed
+        self._is_written = not failed
         self.writing = time.monotonic() - began
         self._report(step, failed)
-
-    def _stage_memory(self, staged, why):
-        """Returns once every rank has its state in memory."""
-        own = self.outcome_of(self._memory.staged, staged) if not why else _Outcome(why)
-        self.agree(own)
 
     @staticmethod
     def outcome_of(call, *args):
@@ -146,10 +186,11 @@ class Writer:
         except Exception as error:
             return _Outcome(str(error) or type(error).__name__)
 
-    def agree(self, own):
+    @staticmethod
+    def agree(own, gather):
         """The outcomes of all ranks. SaveError: what the first failed rank says."""
         try:
-            outcomes = self._ranks.gather_of_writers(own)
+            outcomes = gather(own)
         except Exception as error:  # what the process group raises differs
             raise SaveError(f"ranks can't agree on a snapshot: {error}") from error
         for rank, outcome in enumerate(outcomes):
@@ -204,7 +245,7 @@ class _FolderWriting:
         """Runs a stage of this rank, and tells how it ended; the outcomes of all ranks."""
         with files.waiting_for(self._folder):
             own = self._writer.outcome_of(call, *args) if is_mine else _Outcome()
-        return self._writer.agree(own)
+        return self._writer.agree(own, self._ranks.gather_of_writers)
 
     def _write(self):
         told = self._stage(self._create_draft, is_mine=self._is_leader)
