@@ -4,7 +4,8 @@
 
 apart: each rank draws its own numbers; together: all draw the same, so that the result does not
 depend on the number of ranks but for rounding; whole: an own object with the state_dict.
-MESHES=flat,nodes: of each round; `nodes` shards within a node and replicates over nodes (HSDP).
+WAITS=1: each save is on disk before the next step. MESHES=flat,nodes: of each round; `nodes` shards
+within a node and replicates over nodes (HSDP).
 
 FSDP2 of torch 2.6 makes its passes on accelerators only; with it the gradients are drawn.
 """
@@ -114,6 +115,8 @@ def main():
             state.save(step)  # maybe_save() leaves it out while the save before is being written
         else:
             state.maybe_save(step, every=int(os.environ.get('EVERY', 5)))
+            if os.environ.get('WAITS'):
+                state.wait()
     state.wait()
     whole = [part.full_tensor().detach() for part in model.parameters()]
     content = b''.join(part.numpy().tobytes() for part in whole)

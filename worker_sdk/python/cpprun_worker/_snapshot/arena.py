@@ -12,6 +12,7 @@ import ctypes
 import mmap
 import sys
 import threading
+import weakref
 from typing import NamedTuple
 
 import cpprun_worker
@@ -65,6 +66,7 @@ class Arena:
         self.memory = memory  # mmap
         self.view = memoryview(memory)
         self.is_agents = is_agents
+        self._is_pinned = False
         for advice in ('MADV_HUGEPAGE', 'MADV_DONTDUMP', 'MADV_DONTFORK'):
             _advise(memory, getattr(mmap, advice, None))
 
@@ -98,6 +100,24 @@ class Arena:
         """Of each range (offset, bytes): by the agent if this is its memory of this rank."""
         agent = cpprun_worker._own_agent() if self.is_agents else None
         return checksums.crc32s(self.view, ranges, agent)
+
+    def make_ready(self, gpu):
+        """So that the first save need not wait for the kernel. `gpu`: as for pin(), or None."""
+        self.touch()
+        if gpu is not None:
+            self.pin(gpu)
+
+    def pin(self, device):
+        """Lets GPUs write into it beside their kernels. `device`: that this process uses."""
+        if self._is_pinned:
+            return
+        from . import device_copy
+
+        self._is_pinned = True
+        whole = (ctypes.c_char * len(self.view)).from_buffer(self.memory)
+        address = ctypes.addressof(whole)
+        if device_copy.pin(address, len(self.view), device):
+            weakref.finalize(self, device_copy.unpin, address).atexit = False
 
     def touch(self):
         """Lets the kernel make all pages, huge ones where it can: a copy into pages that are not

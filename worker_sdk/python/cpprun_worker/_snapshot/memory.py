@@ -20,9 +20,10 @@ import torch
 from . import state_pickle, stream_copy
 from .archive import BIG, BLOCK, Plan, align_up, crc32, crc32_combine, plan_parts
 from .arena import Arena, Label, Slots, arena_bytes
+from .device_copy import DeviceCopies
 from .manifest import MODEL, SHARDED_METADATA, is_sharded_file
 from .ranks import WHOLE
-from .state_pickle import StateWriter
+from .state_pickle import StateWriter, bytes_of
 from .training_state import StagedFile
 
 _ALIGNMENT = 64
@@ -77,10 +78,15 @@ class Shard:
         """(index, part) of those that this rank writes to disk."""
         return ((i, part) for i, part in self.mine() if part.piece == self._share.written)
 
-    def copy(self, into):
-        """Copies this rank's parts and drops the tensors; training waits meanwhile."""
+    def copy(self, into, copies):
+        """Copies this rank's parts and drops the tensors; training waits meanwhile, but not for
+        `copies` from GPUs."""
         for i, part in self.mine():
             source = self.tensors[part.storage]
+            if source.is_cuda:
+                target = into[part.in_slot : part.in_slot + part.size]
+                copies.start(target, bytes_of(source)[part.at : part.at + part.size])
+                continue
             crc = stream_copy.copy(into, part.in_slot, source, part.at, part.size)
             if crc is not None:
                 self.crcs[i] = crc
@@ -160,6 +166,10 @@ class Staged:
         self.own = Shard(contents.own, WHOLE)
         self.sharded = ShardedShard(contents.sharded) if contents.sharded else None
         self.files = [*self.shared, *filter(None, [self.sharded]), self.own]
+        self.fence, self.copies = contents.fence, None
+        tensors = (each for file in self.files for each in file.tensors.values())
+        # A GPU that has a part of the state; None: all of it is in memory of the CPU.
+        self.gpu = next((each.device for each in tensors if each.is_cuda), None)
         self.content, self.slot_at = memoryview(b''), 0  # of the slot in the arena
 
     def lay_out(self, owner):
@@ -274,15 +284,20 @@ class Memory:
         at = self._slots.begin(label, size, written_at)
         content = self._arena.view[at : at + size]
         into = torch.frombuffer(content, dtype=torch.uint8)
+        staged.copies = DeviceCopies(staged.fence)
         for file in staged.files:
-            file.copy(into)
+            file.copy(into, staged.copies)
             content[file.pickle_in_slot : file.pickle_in_slot + len(file.pickle)] = file.pickle
         content[index_at : index_at + len(index)] = index
         content[-_TAIL:] = struct.pack('<Q', len(index))
+        staged.copies.finish()
         staged.content, staged.slot_at = content, at
 
     def staged(self, staged):
-        """The slot is filled: sets its checksum."""
+        """Sets the checksum of the slot, once it is filled."""
+        staged.copies.wait()
+        if staged.gpu is not None:  # for the saves to come
+            self._arena.pin(staged.gpu)
         at = staged.slot_at
         self._slots.staged(
             staged.checksum(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from . import bucket_order
+from .device_copy import StepFence
 from .manifest import MODEL, OTHERS, SHARDED_METADATA, rank_file
 from .state_pickle import StateError, StateWriter
 
@@ -35,6 +36,7 @@ class Contents(NamedTuple):
     sharded: Any  # sharded.Captured, or None
     own: StagedFile
     epoch: int
+    fence: Any  # device_copy.StepFence, or None
 
 
 def unwrapped(model):
@@ -75,6 +77,10 @@ class TrainingState:
         self._extra = extra
         self._per_rank = per_rank
         self._has_rng = has_rng
+        self._optimizers = [
+            one for one in others.values() if isinstance(one, torch.optim.Optimizer)
+        ]
+        self._fence = None
         names = [*others, *extra, *per_rank, 'model']
         for name in names:
             if not isinstance(name, str) or name in RESERVED or names.count(name) > 1:
@@ -127,7 +133,14 @@ class TrainingState:
         pickled = writer.write(others, lambda path: path[0] not in optimizers)
         shared.append(StagedFile(OTHERS, pickled, writer.storages))
         captured = self._sharded.capture(in_memory) if self._sharded else None
-        return Contents(shared, captured, self._capture_own(rank), self._epoch())
+        own = self._capture_own(rank)
+        return Contents(shared, captured, own, self._epoch(), self._step_fence())
+
+    def _step_fence(self):
+        """Made when an optimizer has parameters on a GPU."""
+        if self._fence is None and any(map(_is_on_gpu, self._optimizers)):
+            self._fence = StepFence(self._optimizers)
+        return self._fence
 
     def _capture_own(self, rank):
         own = {name: _state_of(name, one) for name, one in self._per_rank.items()}
@@ -217,6 +230,10 @@ def _not_finite(value, path):
     elif isinstance(value, (list, tuple)):
         for key, item in enumerate(value):
             yield from _not_finite(item, (*path, key))
+
+
+def _is_on_gpu(optimizer):
+    return any(each.is_cuda for group in optimizer.param_groups for each in group['params'])
 
 
 def _checked(name, state):

@@ -124,7 +124,8 @@ class Writer:
         except OSError:
             return  # the first save reports the reason
         if arena is not None:
-            threading.Thread(target=in_background, args=(arena.touch,), daemon=True).start()
+            work = (arena.make_ready, staged.gpu)
+            threading.Thread(target=in_background, args=work, daemon=True).start()
 
     def _capture(self, capture):
         share = self._group.get().share_of(self._ranks.rank, self._memory.is_lasting)
@@ -160,6 +161,7 @@ class Writer:
         self.staging = self.writing = time.monotonic() - began
         self._is_staged = not failed
         if failed:
+            self._is_written = self._is_written and not to_disk
             self._report(step, failed)
         elif to_disk:
             self._written_at = staged.slot_at

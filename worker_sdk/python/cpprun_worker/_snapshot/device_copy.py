@@ -1,0 +1,201 @@
+"""Copies from GPUs into an arena. Neither the training thread nor the GPU's kernels wait for them.
+
+The arena is pinned, so that a GPU writes into it beside its kernels. What only the steps of an
+optimizer change is copied on a stream of its own, and the next step of that optimizer waits for it
+on the GPU (StepFence). Everything else is copied on the training's stream, in front of what the
+training queues there later. The thread that completes the save waits for the copies.
+
+Source: "API synchronization behavior" of the CUDA Runtime API: copies between a device and pinned
+memory are asynchronous. C++ counterpart: worker_sdk/cpprun/snapshot/save/device_copy.hpp, which
+waits in the training thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, Sequence
+
+import torch
+
+_PORTABLE = 1  # cudaHostRegisterPortable: pinned for all GPUs
+_pinning = threading.Lock()
+
+
+def pin(address: int, size: int, device: torch.device) -> bool:
+    """False: CUDA refuses; copies into this memory take several times as long then. `device`: that
+    this process uses; another one would get a context of its own."""
+    with _pinning, torch.cuda.device(device):
+        return int(torch.cuda.cudart().cudaHostRegister(address, size, _PORTABLE)) == 0
+
+
+def unpin(address: int) -> None:
+    """Before pinned memory is unmapped."""
+    with _pinning:
+        torch.cuda.cudart().cudaHostUnregister(address)
+
+
+class CudaStreams:
+    """The calls of torch.cuda that the copies need; tests replace them."""
+
+    @staticmethod
+    def training(device: torch.device) -> Any:
+        return torch.cuda.current_stream(device)
+
+    @staticmethod
+    @functools.lru_cache(maxsize=None)
+    def side(device: torch.device) -> Any:
+        return torch.cuda.Stream(device)
+
+    @staticmethod
+    def copy(stream: Any, into: torch.Tensor, source: torch.Tensor) -> None:
+        """Queues the copy."""
+        with torch.cuda.stream(stream):
+            into.copy_(source, non_blocking=True)
+
+    @staticmethod
+    def record(stream: Any) -> Any:
+        """An event behind what is queued so far, with query(), synchronize() and wait(stream)."""
+        event = torch.cuda.Event()
+        event.record(stream)
+        return event
+
+    @staticmethod
+    def is_capturing() -> bool:
+        return torch.cuda.is_current_stream_capturing()
+
+
+class StepFence:
+    """Holds the steps of optimizers until the GPU has copied what they change.
+
+    Steps that it does not see, such as those of a CUDA graph, can't be held: only what belongs to
+    an optimizer that has made a step since the last save is copied beside the training. The
+    training thread calls all methods.
+    """
+
+    def __init__(self, optimizers: Sequence[Any], streams: Any = CudaStreams) -> None:
+        self._streams = streams
+        self._stepped: set[int] = set()
+        self._copies: DeviceCopies | None = None  # the last save's, until a step finds it complete
+        self._is_usable = True
+        hook = torch.compiler.disable(self._before_step)
+        self._optimizers = [each for each in optimizers if _has_hook(each, hook)]
+
+    def storages(self) -> dict[Any, torch.Tensor]:
+        """What only a step changes, as far as this fence holds that step: {key_of(tensor): it}."""
+        found = {}
+        for optimizer in self._optimizers:
+            if id(optimizer) in self._stepped and self._is_usable:
+                for tensor in _tensors_of(optimizer):
+                    found[key_of(tensor)] = tensor
+        self._stepped.clear()
+        return found
+
+    def hold(self, copies: DeviceCopies) -> None:
+        """The next step of each optimizer waits for these copies."""
+        self._copies = copies
+
+    def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        self._stepped.add(id(optimizer))
+        copies = self._copies
+        if copies is None:
+            return
+        if self._streams.is_capturing():
+            self._give_up(copies, 'the step of an optimizer was captured into a CUDA graph')
+        elif copies.is_complete():
+            self._copies = None
+        elif copies.has_changed():
+            self._give_up(copies, 'a parameter has changed otherwise than by the optimizer')
+        else:
+            copies.hold_training()
+
+    def _give_up(self, copies, why):
+        self._is_usable, self._copies = False, None
+        copies.failed = f'{why} while it was being copied; later saves are copied in its stream'
+
+
+class DeviceCopies:
+    """The copies of one save. The training thread starts them; wait() is for any thread."""
+
+    def __init__(self, fence: StepFence | None, streams: Any = CudaStreams) -> None:
+        self._fence, self._streams = fence, streams
+        self._fenced = fence.storages() if fence else {}
+        self._sources: list[torch.Tensor] = []  # their memory must not be used for other tensors
+        self._used: list[Any] = []  # (device, whether it is the side stream)
+        self._events: list[tuple[torch.device, Any]] = []
+        self._versions: list[tuple[torch.Tensor, int]] = []
+        self.failed = ''  # why the copy may be of two different steps
+
+    def start(self, into: torch.Tensor, source: torch.Tensor) -> None:
+        """Queues a copy of bytes on a device into the arena; both are of type uint8."""
+        device = source.device
+        fenced = self._fenced.get(key_of(source))
+        is_beside = fenced is not None
+        stream = self._stream(device, is_beside)
+        if (device, is_beside) not in self._used:
+            self._used.append((device, is_beside))
+            if is_beside:
+                self._streams.record(self._streams.training(device)).wait(stream)
+        if is_beside:
+            self._versions.append((fenced, fenced._version))
+        self._sources.append(source)
+        self._streams.copy(stream, into, source)
+
+    def finish(self) -> None:
+        """All copies are queued."""
+        for device, is_beside in self._used:
+            event = self._streams.record(self._stream(device, is_beside))
+            self._events.append((device, event))
+            if is_beside:
+                self._fence.hold(self)
+
+    def _stream(self, device, is_beside):
+        return self._streams.side(device) if is_beside else self._streams.training(device)
+
+    def is_complete(self) -> bool:
+        return all(event.query() for _, event in self._events)
+
+    def has_changed(self) -> bool:
+        return any(tensor._version != version for tensor, version in self._versions)
+
+    def hold_training(self) -> None:
+        """What the training queues from now on begins after the copies."""
+        for device, event in self._events:
+            event.wait(self._streams.training(device))
+
+    def wait(self) -> None:
+        """Until all copies are complete. RuntimeError: they can't be used, or a GPU has failed."""
+        for _, event in self._events:
+            event.synchronize()
+        self._sources.clear()
+        self._versions.clear()
+        if self.failed:
+            raise RuntimeError(self.failed)
+
+
+def key_of(tensor: torch.Tensor) -> Any:
+    return tensor.device, tensor.untyped_storage().data_ptr()
+
+
+def _has_hook(optimizer, hook):
+    try:
+        optimizer.register_step_pre_hook(hook)
+    except AttributeError:  # a wrapper that is no whole optimizer
+        return False
+    return True
+
+
+def _tensors_of(optimizer):
+    """Parameters and their states, as their shards if they are sharded."""
+    for group in optimizer.param_groups:
+        for parameter in group['params']:
+            yield _local(parameter)
+    for state in optimizer.state.values():
+        for value in state.values() if isinstance(state, dict) else ():
+            if isinstance(value, torch.Tensor):
+                yield _local(value)
+
+
+def _local(tensor):
+    with torch.no_grad():
+        return tensor.to_local() if hasattr(tensor, 'to_local') else tensor
