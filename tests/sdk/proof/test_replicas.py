@@ -1,5 +1,6 @@
 """A node that is lost with its disk, and its replacement: with --snapshot-replicas=1 it resumes
-exactly from the memory that a neighbour has copied; without it from disk."""
+exactly from the memory that a neighbour has copied; without it from disk. A worker that is lost
+resumes from memory of its node, also where the nodes share a folder or a file."""
 
 import re
 import shutil
@@ -20,9 +21,9 @@ def job(tmp_path):
     launches.close()
 
 
-def training(step_ms):
+def training(step_ms, path='snapshots'):
     program = BIN / 'sdk_proof_training'
-    return ('--no-python', program, 'sgd', 'snapshots', STEPS, EVERY, step_ms)
+    return ('--no-python', program, 'sgd', path, STEPS, EVERY, step_ms)
 
 
 def free_port():
@@ -32,10 +33,11 @@ def free_port():
 
 
 class TwoNodes:
-    """Agents of one job on this machine, each with its own folder."""
+    """Agents of one job on this machine, each with its own folder. `path`: of the snapshots."""
 
-    def __init__(self, job, *flags):
+    def __init__(self, job, *flags, n=1, path='snapshots', **env):
         self.job, self.flags, self.port = job, flags, free_port()
+        self.n, self.path, self.env = n, path, env
 
     def folder(self, name):
         return self.job.folder / name
@@ -44,11 +46,12 @@ class TwoNodes:
         folder = self.folder(name)
         folder.mkdir()
         return self.job.start(
-            *('cpprun', '--nnodes=2', '--nproc_per_node=1', '--rdzv_backend=c10d'),
+            *('cpprun', '--nnodes=2', f'--nproc_per_node={self.n}', '--rdzv_backend=c10d'),
             *(f'--rdzv_endpoint=127.0.0.1:{self.port}', '--rdzv_id=replicas'),
-            *(f'--snapshot-dir={folder}/snapshots', *self.flags, *training(STEP_MS)),
+            *(f'--snapshot-dir={folder}/snapshots', *self.flags),
+            *training(STEP_MS, self.path),
             folder=folder,
-            env={'OMP_NUM_THREADS': '1', 'LOGLEVEL': 'DEBUG'},
+            env={'OMP_NUM_THREADS': '1', 'LOGLEVEL': 'DEBUG', **self.env},
         )
 
     def lose(self, name, running):
@@ -60,10 +63,10 @@ class TwoNodes:
         return (self.folder(name) / 'snapshots' / f'step-{step}' / 'manifest.json').exists()
 
 
-def undisturbed(job):
+def undisturbed(job, n=2):
     folder = job.folder / 'undisturbed'
     folder.mkdir()
-    words = ('cpprun', '--standalone', '--nproc_per_node=2', *training(0))
+    words = ('cpprun', '--standalone', f'--nproc_per_node={n}', *training(0))
     running = job.start(*words, folder=folder, env={'OMP_NUM_THREADS': '1'})
     assert running.done(150) == 0, running.output
     return running.find(r'hash=(\w+)')[1]
@@ -100,3 +103,20 @@ def test_without_replicas_it_resumes_from_disk(job):
     resumed = re.findall(r'resumed from (\w+) at step (\d+)', first.output)
     assert [where for where, _ in resumed] == ['none', 'disk'], first.output
     assert 'is copied' not in first.output + new.output
+
+
+@pytest.mark.parametrize('name', ['shared', 'shared.pt'])
+def test_nodes_with_one_folder_or_file_resume_from_their_own_memory(job, name):
+    expected = undisturbed(job, n=4)
+    faults = f'kill:rank=3,step={3 * EVERY + 50},attempt=0'
+    path = job.folder / name
+    nodes = TwoNodes(job, '--max-restarts=1', n=2, path=path, CPPRUN_FAULTS=faults)
+    first = nodes.start('first')
+    first.wait_for('waiting: 1 of')
+    second = nodes.start('second')
+    assert first.done(150) == 0, first.output
+    assert second.done(30) == 0, second.output
+    resumed = re.findall(r'resumed from (\w+) at step (\d+)', first.output)
+    assert [where for where, _ in resumed] == ['none', 'memory'], first.output
+    assert int(resumed[1][1]) >= EVERY
+    assert first.find(f'hash={expected}'), first.output

@@ -42,7 +42,7 @@ class Training {
  public:
   explicit Training(const char* const* words)
       : optimizer_(make_optimizer(words[0], model_.parameters())),
-        snapshot_({.dir = words[1], .keep = 2}),
+        snapshot_(options_of(words[1])),
         steps_(std::atoll(words[2])),
         save_every_(std::atoll(words[3])),
         step_time_(std::atoll(words[4])) {
@@ -69,6 +69,11 @@ class Training {
   static std::shared_ptr<Net> make_net() {
     torch::manual_seed(0);
     return std::make_shared<Net>();
+  }
+
+  static cpprun::SnapshotOptions options_of(const std::string& path) {
+    if (path.ends_with(".pt")) return {.file = path};
+    return {.dir = path, .keep = 2};
   }
 
   static void say_where(const cpprun::Resumed& from) {
@@ -115,7 +120,8 @@ class Training {
 int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
     if (args.argc != 6) {
-      std::fprintf(stderr, "usage: %s sgd|adamw DIR STEPS SAVE_EVERY STEP_MS\n", args.argv[0]);
+      std::fprintf(stderr, "usage: %s sgd|adamw DIR|FILE.pt STEPS SAVE_EVERY STEP_MS\n",
+                   args.argv[0]);
       return 2;
     }
     auto group = dist::init_process_group({.backend = "gloo"});

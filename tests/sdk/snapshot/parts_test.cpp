@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/poll_schedule.hpp"
 #include "cpprun/snapshot/resume_choice.hpp"
 #include "cpprun/snapshot/save/shard_plan.hpp"
+#include "cpprun/snapshot/snapshot_comm.hpp"
 #include "cpprun/snapshot/state/names.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
@@ -16,6 +19,7 @@
 namespace cpprun::snapshot {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -77,17 +81,17 @@ TEST(SnapshotEntries, FindsPerRankEntriesInMemory) {
   }
 }
 
-uint64_t of_writer(const std::vector<ShardRange>& parts, int writer) {
+uint64_t of_piece(const std::vector<ShardRange>& parts, int piece) {
   uint64_t bytes = 0;
-  for (const ShardRange& part : parts) bytes += part.writer == writer ? part.bytes : 0;
+  for (const ShardRange& part : parts) bytes += part.piece == piece ? part.bytes : 0;
   return bytes;
 }
 
 TEST(SnapshotShards, CoverTheBytesInEqualParts) {
   const std::vector<ShardSource> storages{
       {"a", 10 << 20}, {"b", 4}, {"c", 0}, {"d", 1'000'001}, {"e", 5'000}};
-  for (const int writers : {1, 2, 3, 7}) {
-    const auto parts = plan_shards(storages, writers);
+  for (const int pieces : {1, 2, 3, 7}) {
+    const auto parts = plan_shards(storages, pieces);
     std::map<std::string, uint64_t> seen;
     for (const ShardRange& part : parts) {
       EXPECT_EQ(part.from, seen[part.storage]);  // in sequence
@@ -96,8 +100,8 @@ TEST(SnapshotShards, CoverTheBytesInEqualParts) {
     }
     for (const auto& each : storages) EXPECT_EQ(seen.at(each.name), each.bytes);
     const uint64_t total = (10 << 20) + 4 + 1'000'001 + 5'000;
-    for (int i = 0; i < writers; ++i) {
-      EXPECT_NEAR(static_cast<double>(of_writer(parts, i)), static_cast<double>(total) / writers,
+    for (int i = 0; i < pieces; ++i) {
+      EXPECT_NEAR(static_cast<double>(of_piece(parts, i)), static_cast<double>(total) / pieces,
                   70'000);
     }
   }
@@ -108,6 +112,49 @@ TEST(SnapshotShards, RankZeroWritesDifferingTensors) {
   EXPECT_THAT(parts,
               ElementsAre(ShardRange{"w", 0, 1 << 19, 0}, ShardRange{"w", 1 << 19, 1 << 19, 1},
                           ShardRange{"mean", 0, 1 << 20, 0}));
+}
+
+// How many ranks of each node keep each piece, and how many ranks write it.
+void expect_each_node_keeps_all(const Group& group) {
+  const int pieces = group.share_of(0, true).pieces;
+  std::vector<int> written(static_cast<size_t>(pieces), 0);
+  for (const std::vector<int>& node : group.nodes) {
+    for (int piece = 0; piece < pieces; ++piece) {
+      EXPECT_EQ(std::ranges::count_if(
+                    node, [&](int rank) { return group.share_of(rank, true).keeps(piece); }),
+                1)
+          << "piece " << piece;
+    }
+    for (const int rank : node) {
+      const Share share = group.share_of(rank, true);
+      if (share.written < 0) continue;
+      EXPECT_TRUE(share.keeps(share.written)) << "rank " << rank;
+      ++written[static_cast<size_t>(share.written)];
+      if (!group.is_single_file) {
+        EXPECT_EQ(group.writers()[static_cast<size_t>(share.written)], rank);
+      }
+    }
+  }
+  EXPECT_THAT(written, Each(1));
+}
+
+TEST(SnapshotGroup, EachNodeKeepsAllPiecesAndOneRankWritesEach) {
+  for (const bool is_single_file : {false, true}) {
+    expect_each_node_keeps_all({{0}, {0}, {{0}}, is_single_file});
+    expect_each_node_keeps_all({{0, 1, 2}, {0}, {{0, 1, 2}}, is_single_file});
+    expect_each_node_keeps_all({{0, 1, 2, 3, 4, 5}, {0}, {{0, 1}, {2, 3}, {4, 5}}, is_single_file});
+  }
+  const Group uneven{{0, 1, 2}, {0}, {{0, 1}, {2}}, false};
+  EXPECT_FALSE(uneven.serves_memory());
+  for (const int rank : {0, 1, 2}) {
+    const Share share = uneven.share_of(rank, true);
+    EXPECT_EQ((std::vector{share.pieces, share.kept_from, share.kept_to, share.written}),
+              (std::vector{3, rank, rank + 1, rank}));
+  }
+  const Group even{{0, 1, 2, 3}, {0}, {{0, 1}, {2, 3}}, false};
+  EXPECT_THAT(even.writers(), ElementsAre(0, 2, 1, 3));
+  EXPECT_EQ(even.share_of(2, false).kept_from, 1) << "only what it writes";
+  EXPECT_EQ(even.share_of(2, false).kept_to, 2);
 }
 
 Candidate disk(int64_t step, std::string why = "") {

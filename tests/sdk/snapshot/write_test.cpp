@@ -37,7 +37,7 @@ class FolderPerNode : public ::testing::Test {
       WriteContext context;
       context.files = &files_[rank];
       context.place = "runs";
-      context.group = {{rank}, {0, 1}};
+      context.group = {{rank}, {0, 1}, {{rank}}};
       context.rank = rank;
       context.world = 2;
       context.keep = {.last = 1};
@@ -83,7 +83,7 @@ TEST(SingleFile, CleanupSparesADraftThatIsBeingWritten) {
   WriteContext context;
   context.files = &files;
   context.place = "snapshot.pt";
-  context.group = {{0}, {0}};
+  context.group = {{0}, {0}, {{0}}, true};
   context.request_commit = [&](int64_t) {
     EXPECT_THAT(snapshot_files::sweep_drafts(files, ".").removed, ::testing::IsEmpty());
     return Status();

@@ -22,7 +22,25 @@ void FolderGroup::forget_if_uncertain() {
 // One rank of each node creates a marker file. A rank that sees another node's marker shares the
 // folder with that node.
 Group FolderGroup::determine() {
+  std::vector<int> first_of_node;  // of each rank
+  for (const std::string& first : comm_.gather(std::to_string(comm_.node().first_rank))) {
+    first_of_node.push_back(std::stoi(first));
+  }
+  Group group = determine(first_of_node[static_cast<size_t>(comm_.rank())]);
+  for (const int rank : group.members) {
+    const auto first = [&](int member) { return first_of_node[static_cast<size_t>(member)]; };
+    if (group.nodes.empty() || first(group.nodes.back().front()) != first(rank)) {
+      group.nodes.emplace_back();
+    }
+    group.nodes.back().push_back(rank);
+  }
+  return group;
+}
+
+// All but the nodes.
+Group FolderGroup::determine(int first_of_node) {
   Group all;
+  all.is_single_file = location_.is_single_file;
   if (location_.is_single_file || comm_.world() == 1) {
     for (int rank = 0; rank < comm_.world(); ++rank) all.members.push_back(rank);
     all.leaders = {0};
@@ -31,7 +49,6 @@ Group FolderGroup::determine() {
   }
   auto& files = snapshot_files::real_files();
   const std::string folder = location_.path + "/";
-  const int first_of_node = comm_.node().first_rank;
   std::string marker;
   if (comm_.rank() == first_of_node) {
     std::error_code ignored;  // the first save reports the reason

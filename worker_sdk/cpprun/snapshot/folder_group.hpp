@@ -28,6 +28,7 @@ class FolderGroup {
 
  private:
   Group determine();
+  Group determine(int first_of_node);
 
   const SnapshotLocation& location_;
   const SnapshotComm& comm_;

@@ -164,7 +164,7 @@ struct Snapshot::Impl {
 Snapshot::Impl::Impl(SnapshotOptions given)
     : options(std::move(given)),
       location(locate(options)),
-      memory(owner_of(location, options)),
+      memory(owner_of(location, options), options.in_memory),
       schedule(comm, owner_of(location, options)),
       writer(location, comm, group, memory,
              {static_cast<size_t>(options.keep), options.keep_every}) {

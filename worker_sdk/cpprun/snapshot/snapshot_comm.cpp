@@ -6,6 +6,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "common/check.hpp"
 #include "common/limits/snapshots.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/native.hpp"
@@ -117,6 +118,40 @@ void StoreChannel::delete_keys() {
 int Group::place_of(int rank) const {
   const auto found = std::find(members.begin(), members.end(), rank);
   return found == members.end() ? -1 : static_cast<int>(found - members.begin());
+}
+
+const std::vector<int>& Group::node_of(int rank) const {
+  const auto found = std::ranges::find_if(
+      nodes, [&](const std::vector<int>& node) { return std::ranges::count(node, rank) > 0; });
+  CPPRUN_CHECK(found != nodes.end());
+  return *found;
+}
+
+bool Group::serves_memory() const {
+  return is_single_file || std::ranges::all_of(nodes, [&](const std::vector<int>& node) {
+           return node.size() == nodes.front().size();
+         });
+}
+
+std::vector<int> Group::writers() const {
+  if (!serves_memory()) return members;
+  std::vector<int> ranks;
+  for (size_t local = 0; local < nodes.front().size(); ++local) {
+    for (const std::vector<int>& node : nodes) ranks.push_back(node[local]);
+  }
+  return ranks;
+}
+
+Share Group::share_of(int rank, bool in_memory) const {
+  if (is_single_file) {
+    const int keeper = in_memory ? node_of(rank).front() : leader();
+    return {1, 0, rank == keeper ? 1 : 0, rank == leader() ? 0 : -1};
+  }
+  const std::vector<int> ranks = writers();
+  const auto written = static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
+  const int count = in_memory && serves_memory() ? static_cast<int>(nodes.size()) : 1;
+  const int from = written / count * count;
+  return {static_cast<int>(ranks.size()), from, from + count, written};
 }
 
 }  // namespace cpprun::snapshot

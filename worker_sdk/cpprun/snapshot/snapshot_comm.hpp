@@ -67,13 +67,33 @@ class StoreChannel {
   std::map<std::string, std::string> told_;
 };
 
+// What a rank has of the shared files, which are divided into pieces of equal size.
+struct Share {
+  int pieces = 1;
+  int kept_from = 0, kept_to = 1;  // the pieces that it copies into memory
+  int written = 0;                 // the piece that it writes to disk; -1: none
+  bool keeps(int piece) const { return piece >= kept_from && piece < kept_to; }
+};
+
 // The ranks that see the same folder as this rank, and the leaders of all such groups.
 struct Group {
-  std::vector<int> members;  // ascending; the first is the leader
-  std::vector<int> leaders;  // of all groups, ascending; the first is rank 0
+  std::vector<int> members;             // ascending; the first is the leader
+  std::vector<int> leaders;             // of all groups, ascending; the first is rank 0
+  std::vector<std::vector<int>> nodes;  // the members of each node
+  bool is_single_file = false;          // which the leader writes
+
   int leader() const { return members.front(); }
   // Index in `members`; -1 if the rank is not a member.
   int place_of(int rank) const;
+  const std::vector<int>& node_of(int rank) const;
+  // Whether the memory of each node has all pieces: nodes have as many members, or one of each node
+  // keeps everything.
+  bool serves_memory() const;
+  // The rank that writes each piece of a folder. The pieces that a rank keeps lie one behind the
+  // other, and one rank of each node keeps them.
+  std::vector<int> writers() const;
+  // `in_memory`: the ranks of a node keep all pieces; else each keeps what it writes.
+  Share share_of(int rank, bool in_memory) const;
 };
 
 }  // namespace cpprun::snapshot

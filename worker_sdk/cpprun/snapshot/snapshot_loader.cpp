@@ -95,12 +95,8 @@ Candidates SnapshotLoader::own() {
   return all;
 }
 
-// Memory serves only a group within one node: a rank reads the slots of all members.
 void SnapshotLoader::add_in_memory(Candidates& all) {
-  const std::vector<int>& members = group_.get().members;
-  const bool is_near = std::ranges::all_of(
-      members, [&](int rank) { return comm_.node().local_rank_of(rank).has_value(); });
-  if (!uses_memory_ || !is_near) return;
+  if (!group_.get().serves_memory() || !uses_memory_) return;
   for (const auto& label : memory_.found(comm_.rank(), comm_.world())) {
     all.push_back({Where::InMemorySnapshot, label.step, memory_id(label), "",
                    "step " + std::to_string(label.step) + " in memory"});

@@ -114,13 +114,12 @@ void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, do
   group_.forget_if_uncertain();
   const Group& own = group_.get();
   Contents contents = capture(tracked, location_.is_single_file, comm_.rank(), {step, seconds});
-  const int writers = location_.is_single_file ? 1 : static_cast<int>(own.members.size());
-  const int of_writers = own.place_of(comm_.rank());
   const int64_t epoch = epoch_of(tracked, contents);
-  auto staged = std::make_shared<Staged>(plan(contents, writers));
+  auto staged =
+      std::make_shared<Staged>(plan(contents, own.share_of(comm_.rank(), memory_.is_lasting())));
   staged->step = step;
   staged->epoch = epoch;
-  const uint64_t bytes = bytes_of(*staged, of_writers);
+  const uint64_t bytes = bytes_of(*staged);
   const snapshot_files::SlotLabel label{.step = step,
                                         .round = worker::environment_or_default().round,
                                         .rank = comm_.rank(),
@@ -128,7 +127,7 @@ void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, do
   // A state that is refused must not overwrite the slot of an earlier one.
   const auto slot =
       sample ? memory_.begin(label, *staged, bytes) : Result<std::span<std::byte>>(sample.error());
-  if (slot) copy(contents, of_writers, *slot, *staged);
+  if (slot) copy(contents, *slot, *staged);
   const Status has_slot = slot ? Status() : slot.error();
   if (!store_) store_ = comm_.connect();
   pause_ = seconds_since(began);

@@ -168,7 +168,7 @@ uint32_t slot_crc32(Staged& staged, std::span<const std::byte> slot) {
 }
 
 // Only the first owner of a process gets the arena that outlives the process.
-bool is_lasting(const std::string& owner) {
+bool is_first_owner(const std::string& owner) {
   static std::mutex mutex;
   static std::optional<std::string> first;
   const std::scoped_lock lock(mutex);
@@ -186,12 +186,14 @@ std::optional<Slot> slot_of(std::span<const std::byte> arena, SlotLabel label, i
 
 }  // namespace
 
+bool InMemorySnapshot::is_lasting() const { return serves_ && is_first_owner(owner_); }
+
 // Growing the arena keeps its content.
 Status InMemorySnapshot::open(size_t bytes) {
   slots_.reset();
   arena_.reset();
   Result<worker::Arena> arena =
-      is_lasting(owner_) ? worker::Arena::own(bytes) : worker::Arena::of_process(bytes);
+      is_first_owner(owner_) ? worker::Arena::own(bytes) : worker::Arena::of_process(bytes);
   if (!arena) return arena.error();
   arena_ = std::move(*arena);
   slots_.emplace(arena_->writable());
@@ -252,7 +254,7 @@ Result<Loaded> InMemorySnapshot::load(const SlotLabel& label, const Group& group
                                       const NodeRanks& neighbours) {
   auto slots = std::make_shared<std::vector<OpenSlot>>();
   size_t own = 0;
-  for (const int member : group.members) {
+  for (const int member : group.node_of(label.rank)) {
     OpenSlot open;
     std::span<const std::byte> bytes = arena_->bytes();
     if (member == label.rank) {

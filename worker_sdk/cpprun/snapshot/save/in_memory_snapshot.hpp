@@ -2,8 +2,8 @@
 // that the restarted worker can resume from it. Private to snapshot.
 //
 // A slot holds what its rank staged: its parts of the shared files, its own file, and the value
-// trees of all files. Together the slots of a group hold the whole state. Readers validate every
-// byte of a slot, because another process may have written it.
+// trees of all files. Together the slots of a node hold everything that its ranks resume from.
+// Readers validate every byte of a slot, because another process may have written it.
 //
 // A rank has one arena that outlives its process. The first location (folder or file) of which a
 // process makes a Snapshot gets this arena; Snapshots of other locations use memory that ends with
@@ -29,8 +29,12 @@ namespace cpprun::snapshot {
 
 class InMemorySnapshot {
  public:
-  // `owner` identifies the location of the Snapshot; equal in all processes and runs.
-  explicit InMemorySnapshot(std::string owner) : owner_(std::move(owner)) {}
+  // `owner` identifies the location of the Snapshot; equal in all processes and runs. `serves`:
+  // the Snapshot may be resumed from memory.
+  InMemorySnapshot(std::string owner, bool serves) : owner_(std::move(owner)), serves_(serves) {}
+
+  // Whether a restarted worker may resume from it.
+  bool is_lasting() const;
 
   // Returns memory for the parts of `staged`, of `bytes` bytes (see bytes_of() in stage.hpp), and
   // reserves room for the index behind it. Error: no memory.
@@ -46,7 +50,7 @@ class InMemorySnapshot {
   std::vector<snapshot_files::SlotLabel> found(int rank, int world);
   // Checks the crc32 of this rank's slot. Error: why the slot cannot be used.
   Status verify(const snapshot_files::SlotLabel& label);
-  // All files, read from the slots of all members of `group`. Each member must have verified its
+  // All files, read from the slots of this node's members of `group`. Each must have verified its
   // own slot. The result keeps the arenas of other ranks open and refers to this object's arena.
   Result<Loaded> load(const snapshot_files::SlotLabel& label, const Group& group,
                       const NodeRanks& neighbours);
@@ -55,6 +59,7 @@ class InMemorySnapshot {
   Status open(size_t bytes);
 
   const std::string owner_;
+  const bool serves_;
   std::optional<worker::Arena> arena_;
   std::optional<snapshot_files::ArenaSlots> slots_;
   std::span<std::byte> begun_;

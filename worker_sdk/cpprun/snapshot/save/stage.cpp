@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kSmall = 64;
 constexpr size_t kPiece = 4 << 20;  // bytes that one task of the parallel copy handles
 
-StagedFile plan_file(Content& content, int writers) {
+StagedFile plan_file(Content& content, int pieces) {
   StagedFile file;
   file.name = std::move(content.name);
   file.value = std::move(content.value);
@@ -26,7 +26,7 @@ StagedFile plan_file(Content& content, int writers) {
     file.storages.push_back({each.name, bytes});
     shares.push_back({each.name, bytes, each.is_leaders});
   }
-  file.parts = plan_shards(shares, writers);
+  file.parts = plan_shards(shares, pieces);
   file.mine.resize(file.parts.size());
   file.crc32s.resize(file.parts.size());
   return file;
@@ -37,14 +37,14 @@ uint64_t aligned(uint64_t at, uint64_t bytes) {
   return (at + to - 1) / to * to;
 }
 
-// Calls f(file, file number, part number, offset in the memory) for each part of the writer at
-// `place`, those of the rank's own file last. Returns the total size.
+// Calls f(file, file number, part number, offset in the memory) for each part that the rank keeps,
+// those of its own file last. Returns the total size.
 template <class S, class F>
-uint64_t each_part(S& staged, int place, F f) {
+uint64_t each_part(S& staged, F f) {
   uint64_t at = 0;
   const auto of_file = [&](auto& file, size_t number, bool is_own) {
     for (size_t i = 0; i < file.parts.size(); ++i) {
-      if (!is_own && file.parts[i].writer != place) continue;
+      if (!is_own && !staged.share.keeps(file.parts[i].piece)) continue;
       at = aligned(at, file.parts[i].bytes);
       f(file, number, i, at);
       at += file.parts[i].bytes;
@@ -87,21 +87,22 @@ archive::Content StagedFile::whole(std::string_view storage) const {
   return {};
 }
 
-Staged plan(Contents& contents, int writers) {
+Staged plan(Contents& contents, const Share& share) {
   Staged staged;
-  for (Content& each : contents.shared) staged.shared.push_back(plan_file(each, writers));
+  staged.share = share;
+  for (Content& each : contents.shared) staged.shared.push_back(plan_file(each, share.pieces));
   staged.own = plan_file(contents.own, 1);
   return staged;
 }
 
-uint64_t bytes_of(const Staged& staged, int place) {
-  return each_part(staged, place, [](const auto&, size_t, size_t, uint64_t) {});
+uint64_t bytes_of(const Staged& staged) {
+  return each_part(staged, [](const auto&, size_t, size_t, uint64_t) {});
 }
 
-void copy(const Contents& contents, int place, std::span<std::byte> memory, Staged& staged) {
+void copy(const Contents& contents, std::span<std::byte> memory, Staged& staged) {
   size_t of_file = 0, storage = 0;  // parts are in the order of the storages
   DeviceCopies devices;
-  each_part(staged, place, [&](StagedFile& file, size_t number, size_t i, uint64_t at) {
+  each_part(staged, [&](StagedFile& file, size_t number, size_t i, uint64_t at) {
     const Content& content =
         number < contents.shared.size() ? contents.shared[number] : contents.own;
     const ShardRange& part = file.parts[i];

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cpprun/snapshot/save/shard_plan.hpp"
+#include "cpprun/snapshot/snapshot_comm.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "snapshot_files/archive/plan.hpp"
 
@@ -20,7 +21,7 @@ struct StagedFile {
   pickle::Value value;
   std::vector<archive::StorageSize> storages;
   std::vector<ShardRange> parts;
-  // One for each of `parts`: its bytes in a slot of the arena; empty if another rank writes it.
+  // One for each of `parts`: its bytes in a slot of the arena; empty if this rank does not keep it.
   std::vector<archive::ConstBytes> mine;
   // One for each of `mine`. The copy sets some; InMemorySnapshot::write_index() sets the others.
   std::vector<std::optional<uint32_t>> crc32s;
@@ -32,16 +33,17 @@ struct StagedFile {
 struct Staged {
   int64_t step = 0;
   int64_t epoch = 0;
+  Share share;                     // of the shared files
   std::vector<StagedFile> shared;  // the same on all ranks
   StagedFile own;                  // of this rank
 };
 
-// Divides the shared storages among `writers`; copies no bytes yet (`mine` stays empty).
-Staged plan(Contents& contents, int writers);
-// Bytes of memory that the writer with index `place` (-1: not a writer) needs for its parts.
-uint64_t bytes_of(const Staged& staged, int place);
-// Copies the writer's parts into `memory`, aligned to archive::kBlock (large parts) or 64 bytes.
-// Sets `mine`, and `crc32s` where the copy computes them.
-void copy(const Contents& contents, int place, std::span<std::byte> memory, Staged& staged);
+// Divides the shared storages; copies no bytes yet (`mine` stays empty).
+Staged plan(Contents& contents, const Share& share);
+// Bytes of memory that the rank needs for the parts that it keeps.
+uint64_t bytes_of(const Staged& staged);
+// Copies these parts into `memory`, aligned to archive::kBlock (large parts) or 64 bytes. Sets
+// `mine`, and `crc32s` where the copy computes them.
+void copy(const Contents& contents, std::span<std::byte> memory, Staged& staged);
 
 }  // namespace cpprun::snapshot

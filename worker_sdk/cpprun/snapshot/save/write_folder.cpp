@@ -122,11 +122,10 @@ class FolderWriting {
 
   Result<std::vector<uint32_t>> write_parts(size_t i) {
     const StagedFile& file = staged_.shared[i];
-    const int place = context_.group.place_of(context_.rank);
     std::vector<archive::Part> mine;
     for (size_t j = 0; j < file.parts.size(); ++j) {
       const ShardRange& part = file.parts[j];
-      if (part.writer != place) continue;
+      if (part.piece != staged_.share.written) continue;
       mine.push_back({plans_[i].find(part.storage), part.from, {file.mine[j], file.crc32s[j]}});
     }
     auto crcs = archive::write_parts(*open_[i], plans_[i], mine);
@@ -180,8 +179,10 @@ class FolderWriting {
     std::map<std::string, uint32_t, std::less<>> of_storage;
     std::set<std::string_view> split;  // storages that several ranks have written
     std::vector<size_t> next(all.size(), 0);
+    const std::vector<int> writers = context_.group.writers();
     for (const ShardRange& part : file.parts) {
-      const auto writer = static_cast<size_t>(part.writer);
+      const int rank = writers[static_cast<size_t>(part.piece)];
+      const auto writer = static_cast<size_t>(context_.group.place_of(rank));
       const auto& crcs = all[writer].parts;
       if (i >= crcs.size() || next[writer] >= crcs[i].size()) {
         return Error{ErrorKind::Protocol, "a rank has written less than its share"};
