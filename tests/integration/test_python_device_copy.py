@@ -20,15 +20,17 @@ streams = ThreadStreams()
 
 
 class Queued(torch.optim.SGD):
-    # As on a GPU: a step only queues its kernels.
+    # As on a GPU: a step only queues its kernels, and the version changes at once.
     @torch.no_grad()
     def step(self):
-        streams.training().put(lambda: parameter.data.add_(1))
+        for parameter in self.param_groups[0]['params']:
+            parameter.add_(0)
+            streams.training().put(lambda parameter=parameter: parameter.data.add_(1))
 
 
-parameter = torch.nn.Parameter(torch.zeros(8))
-optimizer = Queued([parameter])
-fence = StepFence([optimizer], streams)
+parameter, second = (torch.nn.Parameter(torch.zeros(8)) for _ in range(2))
+optimizer, other_optimizer = Queued([parameter]), Queued([second])
+fence = StepFence([optimizer, other_optimizer], streams)
 arena = torch.full((32,), 255, dtype=torch.uint8)
 
 
@@ -89,6 +91,31 @@ streams.training().release()
 copies.wait()
 streams.training().drain()
 print(saved(), other[0].item())
+"""
+
+TWO_OPTIMIZERS = """
+step()
+other_optimizer.step()
+streams.training().drain()
+streams.side().hold()
+copies = begin_save()
+step()
+other_optimizer.step()
+step()
+time.sleep(0.3)
+streams.side().release()
+copies.wait()
+print(saved())
+"""
+
+CAPTURED_BETWEEN_SAVES = """
+streams.capturing = True
+step()
+streams.capturing = False
+streams.training().drain()
+streams.side().hold()
+begin_save().wait()
+print(saved())
 """
 
 UNSEEN = """
@@ -161,6 +188,8 @@ AGAIN = 'while it was being copied; later saves are copied in its stream'
         pytest.param(BESIDE, ['the training goes on: True', '1.0', '3.0'], id='beside'),
         pytest.param(BEHIND_A_QUEUED_STEP, ['2.0'], id='behind'),
         pytest.param(OTHERS, ['0.0 1.0'], id='others'),
+        pytest.param(TWO_OPTIMIZERS, ['1.0'], id='two'),
+        pytest.param(CAPTURED_BETWEEN_SAVES, ['1.0'], id='captured_before'),
         pytest.param(UNSEEN, ['0.0', '1.0'], id='unseen'),
         pytest.param(
             CAPTURED,

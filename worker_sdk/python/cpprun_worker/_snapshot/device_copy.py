@@ -75,43 +75,43 @@ class StepFence:
 
     def __init__(self, optimizers: Sequence[Any], streams: Any = CudaStreams) -> None:
         self._streams = streams
-        self._stepped: set[int] = set()
-        self._copies: DeviceCopies | None = None  # the last save's, until a step finds it complete
+        self._stepped: set[int] = set()  # ids of optimizers
+        self._to_hold: dict[int, DeviceCopies] = {}  # copies that the next step waits for, by id
         self._is_usable = True
         hook = torch.compiler.disable(self._before_step)
         self._optimizers = [each for each in optimizers if _has_hook(each, hook)]
 
-    def storages(self) -> dict[Any, torch.Tensor]:
-        """What only a step changes, as far as this fence holds that step: {key_of(tensor): it}."""
+    def storages(self) -> dict[Any, tuple[torch.Tensor, int]]:
+        """What only a step changes, as far as this fence holds that step:
+        {key_of(tensor): (the tensor, id of its optimizer)}."""
         found = {}
         for optimizer in self._optimizers:
             if id(optimizer) in self._stepped and self._is_usable:
                 for tensor in _tensors_of(optimizer):
-                    found[key_of(tensor)] = tensor
+                    found[key_of(tensor)] = tensor, id(optimizer)
         self._stepped.clear()
         return found
 
     def hold(self, copies: DeviceCopies) -> None:
         """The next step of each optimizer waits for these copies."""
-        self._copies = copies
+        self._to_hold = {id(optimizer): copies for optimizer in self._optimizers}
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        self._stepped.add(id(optimizer))
-        copies = self._copies
-        if copies is None:
-            return
+        copies = self._to_hold.pop(id(optimizer), None)
         if self._streams.is_capturing():
             self._give_up(copies, 'the step of an optimizer was captured into a CUDA graph')
-        elif copies.is_complete():
-            self._copies = None
-        elif copies.has_changed():
+            return
+        self._stepped.add(id(optimizer))
+        if copies is None or copies.is_complete():
+            return
+        if copies.has_changed(id(optimizer)):
             self._give_up(copies, 'a parameter has changed otherwise than by the optimizer')
-        else:
-            copies.hold_training()
+        copies.hold_training()
 
     def _give_up(self, copies, why):
-        self._is_usable, self._copies = False, None
-        copies.failed = f'{why} while it was being copied; later saves are copied in its stream'
+        self._is_usable = False
+        if copies is not None and not copies.is_complete():
+            copies.failed = f'{why} while it was being copied; later saves are copied in its stream'
 
 
 class DeviceCopies:
@@ -123,7 +123,8 @@ class DeviceCopies:
         self._sources: list[torch.Tensor] = []  # their memory must not be used for other tensors
         self._used: list[Any] = []  # (device, whether it is the side stream)
         self._events: list[tuple[torch.device, Any]] = []
-        self._versions: list[tuple[torch.Tensor, int]] = []
+        # (id of the optimizer, tensor, its version when its copy began)
+        self._versions: list[tuple[int, torch.Tensor, int]] = []
         self.failed = ''  # why the copy may be of two different steps
 
     def start(self, into: torch.Tensor, source: torch.Tensor) -> None:
@@ -136,8 +137,9 @@ class DeviceCopies:
             self._used.append((device, is_beside))
             if is_beside:
                 self._streams.record(self._streams.training(device)).wait(stream)
-        if is_beside:
-            self._versions.append((fenced, fenced._version))
+        if fenced is not None:
+            tensor, optimizer = fenced
+            self._versions.append((optimizer, tensor, tensor._version))
         self._sources.append(source)
         self._streams.copy(stream, into, source)
 
@@ -155,8 +157,12 @@ class DeviceCopies:
     def is_complete(self) -> bool:
         return all(event.query() for _, event in self._events)
 
-    def has_changed(self) -> bool:
-        return any(tensor._version != version for tensor, version in self._versions)
+    def has_changed(self, optimizer: int) -> bool:
+        """Whether something of the optimizer with this id has changed since its copy began."""
+        return any(
+            of == optimizer and tensor._version != version
+            for of, tensor, version in self._versions
+        )
 
     def hold_training(self) -> None:
         """What the training queues from now on begins after the copies."""
