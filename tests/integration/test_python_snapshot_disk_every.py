@@ -2,6 +2,7 @@
 
 import pytest
 from launches import ROOT
+from snapshot_folders import steps_in
 from test_python_snapshot import (
     KILLS,
     PYTHON,
@@ -15,10 +16,6 @@ from test_python_snapshot import (
 )
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from test_temporary_folder import mount as mount  # a fixture
-
-
-def steps_in(folder):
-    return sorted(int(path.name.removeprefix('step-')) for path in folder.iterdir())
 
 
 @pytest.mark.parametrize('n', [1, 2])

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from conftest import has_own_mounts, is_alive, kill, poll
 from launches import has_no_traces
+from snapshot_folders import newest_step
 from test_python_snapshot import (
     PYTHON,
     WORKER,
@@ -23,12 +24,6 @@ from test_temporary_folder import mount as mount  # a fixture
 
 TAKES_S = 120
 UNUSABLE = 69
-
-
-def newest_step(folder):
-    """-1: there is no snapshot. A save is left out while the one before is still being written."""
-    names = (path.name.removeprefix('step-') for path in folder.glob('step-*'))
-    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def test_after_the_death_of_the_agent_a_new_job_resumes_from_disk(jobs):

@@ -1,4 +1,6 @@
-"""Complete snapshot folders, made by hand as docs/reference/snapshots.md describes them."""
+"""Snapshot folders: their steps, and complete ones that are made by hand as
+docs/reference/snapshots.md describes them.
+"""
 
 import json
 import os
@@ -8,6 +10,17 @@ import zlib
 def id_of(step, letter='a'):
     """32 hex digits; of equal steps the same."""
     return letter * 24 + f'{step:08x}'
+
+
+def steps_in(folder):
+    """Ascending."""
+    names = (path.name.removeprefix('step-') for path in folder.glob('step-*'))
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def newest_step(folder):
+    """0: there is no snapshot."""
+    return max(steps_in(folder), default=0)
 
 
 def make_snapshot(folder, step, files=None, letter='a', lie=None):

@@ -10,6 +10,7 @@ import pytest
 from kills import PROGRAMS, Killer, Proof, command, finish
 from launches import BIN, Launches
 from long_tests import RUN_LONG
+from snapshot_folders import newest_step
 
 RESUMED = r'resumed from \w+ at step (\d+)'
 SEEDS = 100 if RUN_LONG else 2
@@ -26,10 +27,6 @@ def test_killed_runs_end_alike(proof, name, seed):
     if not (BIN / PROGRAMS[name].name).exists():
         pytest.skip(f'{PROGRAMS[name].name} is not built')
     assert proof.check(name, seed).is_equal
-
-
-def newest_step(folder):
-    return max([int(path.name.removeprefix('step-')) for path in folder.glob('step-*')], default=0)
 
 
 def test_twenty_kills_lose_no_committed_step(tmp_path):

@@ -1,10 +1,10 @@
 """An interrupted training ends like an uninterrupted one, bit for bit."""
 
 import json
-import pathlib
 
 import pytest
 from launches import BIN
+from snapshot_folders import steps_in
 from torch_python import PYTHON
 
 
@@ -30,11 +30,6 @@ def ends(job):
 
 def starts(job):
     return [line.split(' from ')[1] for line in job.lines('rank') if ' from ' in line]
-
-
-def steps(folder):
-    found = [int(path.name[5:]) for path in pathlib.Path(folder).glob('step-*')]
-    return sorted(found)
 
 
 @pytest.mark.parametrize('optimizer', ['sgd', 'adamw'])
@@ -124,7 +119,7 @@ def test_within_a_training_epoch(ranks):
 def test_saves_in_the_background(ranks):
     whole = train(ranks, 2, 'async=1', folder='a')
     train(ranks, 2, 'async=1', 'epochs=2', folder='b').well()
-    newest = steps(ranks.folder / 'b')[-1]
+    newest = steps_in(ranks.folder / 'b')[-1]
     rest = train(ranks, 2, 'async=1', folder='b')
     assert starts(rest) == [f'disk step {newest}'] * 2
     assert ends(rest) == ends(whole)
@@ -133,7 +128,7 @@ def test_saves_in_the_background(ranks):
 def test_folder_keeps_three_and_describes_them(ranks):
     train(ranks, 2, 'epochs=3').well()
     folder = ranks.folder / 'snapshots'
-    assert steps(folder) == [8, 10, 12]
+    assert steps_in(folder) == [8, 10, 12]
     manifest = json.loads((folder / 'step-12' / 'manifest.json').read_text())
     assert (manifest['step'], manifest['world_size'], manifest['epoch']) == (12, 2, 2)
     names = [entry['name'] for entry in manifest['files']]
@@ -217,7 +212,7 @@ def test_bad_disk_does_not_stop_the_training(ranks):
     assert ends(job) == ends(whole)
     saved = [line.split()[3] for line in job.lines('rank 0 saved')]
     assert sorted(saved) == ['0'] * 4 + ['1'] * 4
-    assert steps(ranks.folder / 'blocked') == [12, 14, 16]
+    assert steps_in(ranks.folder / 'blocked') == [12, 14, 16]
 
 
 def test_added_layer_does_not_shift_the_momentum(ranks):
