@@ -46,19 +46,22 @@ def saved():
     return arena.view(torch.float32)[0].item()
 
 
-def step():
-    optimizer.step()
+def print_failure(copies):
+    try:
+        copies.wait()
+    except RuntimeError as error:
+        print(error)
 """
 
 BESIDE = """
-step()
+optimizer.step()
 streams.training().drain()
 streams.side().hold()
 copies = begin_save()
 streams.training().drain()
 print('the training goes on:', not copies.is_complete())
-step()
-step()
+optimizer.step()
+optimizer.step()
 time.sleep(0.3)  # in which steps that are not held would run
 streams.side().release()
 copies.wait()
@@ -68,10 +71,10 @@ print(parameter[0].item())
 """
 
 BEHIND_A_QUEUED_STEP = """
-step()
+optimizer.step()
 streams.training().drain()
 streams.training().hold()
-step()
+optimizer.step()
 copies = begin_save()
 time.sleep(0.3)  # in which a copy that is not behind the step would run
 streams.training().release()
@@ -80,7 +83,7 @@ print(saved())
 """
 
 OTHERS = """
-step()
+optimizer.step()
 streams.training().drain()
 streams.side().hold()
 other = torch.zeros(8)
@@ -94,14 +97,14 @@ print(saved(), other[0].item())
 """
 
 TWO_OPTIMIZERS = """
-step()
+optimizer.step()
 other_optimizer.step()
 streams.training().drain()
 streams.side().hold()
 copies = begin_save()
-step()
+optimizer.step()
 other_optimizer.step()
-step()
+optimizer.step()
 time.sleep(0.3)
 streams.side().release()
 copies.wait()
@@ -110,7 +113,7 @@ print(saved())
 
 CAPTURED_BETWEEN_SAVES = """
 streams.capturing = True
-step()
+optimizer.step()
 streams.capturing = False
 streams.training().drain()
 streams.side().hold()
@@ -122,7 +125,7 @@ UNSEEN = """
 streams.side().hold()
 begin_save().wait()
 print(saved())
-step()
+optimizer.step()
 streams.side().release()
 begin_save().wait()
 streams.side().hold()
@@ -131,19 +134,16 @@ print(saved())
 """
 
 CAPTURED = """
-step()
+optimizer.step()
 streams.training().drain()
 streams.side().hold()
 copies = begin_save()
 streams.capturing = True
-step()
+optimizer.step()
 streams.capturing = False
 streams.side().release()
-try:
-    copies.wait()
-except RuntimeError as error:
-    print(error)
-step()
+print_failure(copies)
+optimizer.step()
 streams.training().drain()
 streams.side().hold()
 begin_save().wait()
@@ -151,18 +151,15 @@ print(saved())
 """
 
 CHANGED = """
-step()
+optimizer.step()
 streams.training().drain()
 streams.side().hold()
 copies = begin_save()
 with torch.no_grad():
     parameter.add_(5)
-step()
+optimizer.step()
 streams.side().release()
-try:
-    copies.wait()
-except RuntimeError as error:
-    print(error)
+print_failure(copies)
 streams.side().hold()
 begin_save().wait()
 print(saved())

@@ -1,13 +1,11 @@
 """cpprun_worker.Snapshot on two nodes: two agents on this machine, each with its own folder, or
 with one that both see."""
 
-import os
 import re
 import shutil
-import signal
 
 import pytest
-from conftest import free_port, poll
+from conftest import free_port, kill, poll
 from test_python_snapshot import WORKER
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from test_python_snapshot_sharded import WORKER as SHARDED_WORKER
@@ -33,6 +31,11 @@ class TwoNodes:
             env=training_env(LOGLEVEL='DEBUG', **self.env),
         )
 
+    def start_both(self, second):
+        first = self.start('first')
+        first.wait_for('waiting: 1 of')
+        return first, self.start(second)
+
     def lose(self, name, running):
         running.process.kill()
         running.done()
@@ -53,9 +56,7 @@ def test_a_new_node_resumes(jobs, flags):
     where the random generators of the lost rank are missing."""
     expected = undisturbed(jobs) if flags else None
     nodes = TwoNodes(jobs, *flags, program=(*TRAINING, 'flags=lacks-own'))
-    first = nodes.start('first')
-    first.wait_for('waiting: 1 of')
-    lost = nodes.start('lost')
+    first, lost = nodes.start_both('lost')
     if flags:
         step = int(first.wait_for(r'at step (\d\d) is copied', 120)[1])
         first.wait_for(rf'step {step + 4}$', 120)
@@ -85,13 +86,11 @@ def test_nodes_that_share_a_folder_resume_from_their_own_memory(jobs):
     expected = undisturbed(jobs, n=4)
     folder = jobs.folder / 'runs'
     nodes = TwoNodes(jobs, '--max-restarts=2', n=2, shared=folder)
-    first = nodes.start('first')
-    first.wait_for('waiting: 1 of')
-    second = nodes.start('second')
+    first, second = nodes.start_both('second')
     first.wait_for('step 24$', 120)
     poll(lambda: (folder / 'step-20').exists(), 120, lambda: first.output)
     folder.rename(jobs.folder / 'gone')
-    os.kill(int(second.find(r'\[rank 3\] started as process (\d+)')[1]), signal.SIGKILL)
+    kill(second.worker(3))
     assert (first.done(150), second.done(30)) == (0, 0), first.output + second.output
     sources = sorted(resumed(first, second))
     assert sources[:4] == ['0 none'] * 4 and sources[4:] == [sources[-1]] * 4, sources
@@ -102,9 +101,7 @@ def test_nodes_that_share_a_folder_resume_from_their_own_memory(jobs):
 def test_a_new_node_resumes_from_copies_of_the_memory_beside_a_shared_folder(jobs):
     expected = undisturbed(jobs, n=4)
     nodes = TwoNodes(jobs, '--snapshot-replicas=1', n=2, shared=jobs.folder / 'runs')
-    first = nodes.start('first')
-    first.wait_for('waiting: 1 of')
-    lost = nodes.start('lost')
+    first, lost = nodes.start_both('lost')
     step = int(first.wait_for(r'at step (\d\d) is copied', 120)[1])
     first.wait_for(rf'step {step + 4}$', 120)
     nodes.lose('lost', lost)
@@ -135,9 +132,7 @@ def test_sharded_state_over_two_nodes(jobs, meshes, source):
     faults = 'kill:rank=3,step=13,attempt=0'
     options = {'n': 2, 'shared': folder, 'program': program, 'CPPRUN_FAULTS': faults, 'WAITS': '1'}
     nodes = TwoNodes(jobs, '--max-restarts=1', **options, MESHES=meshes)
-    first = nodes.start('first')
-    first.wait_for('waiting: 1 of')
-    second = nodes.start('second')
+    first, second = nodes.start_both('second')
     assert (first.done(150), second.done(30)) == (0, 0), first.output + second.output
     assert sorted(resumed(first, second)) == ['0 none'] * 4 + [f'10 {source}'] * 4
     sums = whole.find(r'\] sum (\S+)')[1], first.find(r'\] sum (\S+)')[1]

@@ -54,6 +54,11 @@ class TwoNodes:
             env={'OMP_NUM_THREADS': '1', 'LOGLEVEL': 'DEBUG', **self.env},
         )
 
+    def start_both(self, second):
+        first = self.start('first')
+        first.wait_for('waiting: 1 of')
+        return first, self.start(second)
+
     def lose(self, name, running):
         running.process.kill()
         running.done()
@@ -75,9 +80,7 @@ def undisturbed(job, n=2):
 def test_new_node_resumes_from_its_neighbours_memory(job):
     expected = undisturbed(job)
     nodes = TwoNodes(job, '--snapshot-replicas=1')
-    first = nodes.start('first')
-    first.wait_for('waiting: 1 of')
-    lost = nodes.start('lost')
+    first, lost = nodes.start_both('lost')
     step = int(first.wait_for(r'at step (\d\d\d) is copied', 120)[1])
     nodes.lose('lost', lost)
     new = nodes.start('new')
@@ -92,9 +95,7 @@ def test_new_node_resumes_from_its_neighbours_memory(job):
 
 def test_without_replicas_it_resumes_from_disk(job):
     nodes = TwoNodes(job)
-    first = nodes.start('first')
-    first.wait_for('waiting: 1 of')
-    lost = nodes.start('lost')
+    first, lost = nodes.start_both('lost')
     poll(lambda: nodes.has_saved('first', EVERY), 120, lambda: f'a snapshot:\n{first.output}')
     nodes.lose('lost', lost)
     new = nodes.start('new')
@@ -111,9 +112,7 @@ def test_nodes_with_one_folder_or_file_resume_from_their_own_memory(job, name):
     faults = f'kill:rank=3,step={3 * EVERY + 50},attempt=0'
     path = job.folder / name
     nodes = TwoNodes(job, '--max-restarts=1', n=2, path=path, CPPRUN_FAULTS=faults)
-    first = nodes.start('first')
-    first.wait_for('waiting: 1 of')
-    second = nodes.start('second')
+    first, second = nodes.start_both('second')
     assert first.done(150) == 0, first.output
     assert second.done(30) == 0, second.output
     resumed = re.findall(r'resumed from (\w+) at step (\d+)', first.output)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import cpprun_worker
 
-from . import checksums
+from . import checksums, device_copy
 from .archive import BLOCK, align_up
 
 _MAGIC = 0x31544F4C53525043  # "CPRSLOT1"
@@ -111,13 +111,13 @@ class Arena:
         """Lets GPUs write into it beside their kernels. `device`: that this process uses."""
         if self._is_pinned:
             return
-        from . import device_copy
-
         self._is_pinned = True
-        whole = (ctypes.c_char * len(self.view)).from_buffer(self.memory)
-        address = ctypes.addressof(whole)
+        address = self._address()
         if device_copy.pin(address, len(self.view), device):
             weakref.finalize(self, device_copy.unpin, address).atexit = False
+
+    def _address(self):
+        return ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
 
     def touch(self):
         """Lets the kernel make all pages, huge ones where it can: a copy into pages that are not
@@ -127,8 +127,7 @@ class Arena:
         if call is None:
             return
         call.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-        whole = (ctypes.c_char * len(self.view)).from_buffer(self.memory)
-        start, size = ctypes.addressof(whole), len(self.view)
+        start, size = self._address(), len(self.view)
         begin = align_up(start, _HUGE_PAGE)
         end = (start + size) // _HUGE_PAGE * _HUGE_PAGE
         if self.is_agents and begin < end:

@@ -137,7 +137,7 @@ class DeviceCopies:
             self._used.append((device, is_beside))
             if is_beside:
                 self._streams.record(self._streams.training(device)).wait(stream)
-        if fenced is not None:
+        if is_beside:
             tensor, optimizer = fenced
             self._versions.append((optimizer, tensor, tensor._version))
         self._sources.append(source)
@@ -148,8 +148,8 @@ class DeviceCopies:
         for device, is_beside in self._used:
             event = self._streams.record(self._stream(device, is_beside))
             self._events.append((device, event))
-            if is_beside:
-                self._fence.hold(self)
+        if self._versions:
+            self._fence.hold(self)
 
     def _stream(self, device, is_beside):
         return self._streams.side(device) if is_beside else self._streams.training(device)

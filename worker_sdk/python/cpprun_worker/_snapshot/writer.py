@@ -84,7 +84,7 @@ class Writer:
 
     def place_for(self, step, to_disk):
         """For all ranks: where the save of this step can go now. `to_disk`: it is to go there, as
-        it is if the last write has failed; if it can't, rank 0 says so, once."""
+        it is if the last write has failed; if it can't, rank 0 prints that, once."""
         (asked_step, answer), self._asked = self._asked, (None, None)
         found = answer() if answer else None  # also ends one that was for another step
         if asked_step != step:
