@@ -8,15 +8,23 @@
 
 namespace archive = cpprun::archive;
 
-// Copies `bytes` bytes from `from` to `to`, large ranges past the caches. The ranges must not
-// overlap. Returns their crc32; -1 if this processor does not compute it at the cost of the copy.
-extern "C" __attribute__((visibility("default"))) int64_t cpprun_copy(void* to, const void* from,
-                                                                      uint64_t bytes) {
-  auto* const target = static_cast<std::byte*>(to);
-  const auto* const source = static_cast<const std::byte*>(from);
-  if (bytes >= archive::kFoldFrom && archive::can_copy_and_fold_crc32(target)) {
-    return archive::copy_and_fold_crc32(target, {source, bytes});
+namespace {
+
+int64_t copy(std::byte* to, const std::byte* from, uint64_t bytes) {
+  if (bytes >= archive::kFoldFrom && archive::can_copy_and_fold_crc32(to)) {
+    return archive::copy_and_fold_crc32(to, {from, bytes});
   }
-  archive::stream_copy(target, source, bytes);
+  archive::stream_copy(to, from, bytes);
   return -1;
+}
+
+}  // namespace
+
+// Copies `bytes[i]` bytes from `from[i]` to `to[i]`, large ranges past the caches, for each i below
+// `count`. The ranges must not overlap. Sets `crc32s[i]` to their crc32, or to -1 if this processor
+// does not compute it at the cost of the copy.
+extern "C" __attribute__((visibility("default"))) void cpprun_copy_ranges(
+    uint64_t count, std::byte* const* to, const std::byte* const* from, const uint64_t* bytes,
+    int64_t* crc32s) {
+  for (uint64_t i = 0; i < count; ++i) crc32s[i] = copy(to[i], from[i], bytes[i]);
 }

@@ -201,3 +201,39 @@ assert written('long', long) == bytes(view[: 1 << 20]) * 40
 assert max(direct + ordinary) <= files.WRITE_MOST and len(direct + ordinary) <= 4
 """
     run(jobs, code, restarts=0)
+
+
+def test_tensors_that_differ_between_ranks_are_named(jobs):
+    """Such a snapshot is not written; the next one is, if they are equal again."""
+    code = """
+extra = {'sizes': [torch.zeros(3), torch.zeros(4 + dist.get_rank())]}
+state = cpprun_worker.Snapshot('kept', extra=extra)
+assert not state.save(1) and not os.path.exists('kept/step-1')
+extra['sizes'][1] = torch.zeros(9)
+assert state.save(2) and os.listdir('kept') == ['step-2']
+"""
+    output = run(jobs, code, n=2, restarts=0)
+    text = "ranks 0 and 1 save different tensors: 'sizes.1' of 16 bytes and 'sizes.1' of 20;"
+    assert output.count(text) == 1, output
+
+
+def test_states_whose_tensors_change_are_saved_as_they_are(jobs):
+    """Saves share what follows from the sizes of the tensors only."""
+    code = """
+extra = {}
+state = cpprun_worker.Snapshot('kept', extra=extra, keep=9)
+first, second = torch.arange(20_000.0), torch.arange(300.0)
+view = first[5:25].view(4, 5)
+states = [[first, second], [second, first], [first.int(), second], [view, view.T], [first], [],
+          [first, second], [torch.nn.Parameter(first), second, second.clone()]]
+for step, tensors in enumerate(states):
+    extra['tensors'] = tensors
+    assert state.save(step)
+for step, tensors in enumerate(states):
+    loaded = torch.load(f'kept/step-{step}/optim.pt', weights_only=True)['tensors']
+    assert len(loaded) == len(tensors), step
+    for saved, tensor in zip(loaded, tensors):
+        assert torch.equal(saved, tensor) and saved.dtype == tensor.dtype, step
+        assert saved.stride() == tensor.stride(), step
+"""
+    run(jobs, code, restarts=0)

@@ -25,15 +25,17 @@ START = f"""
 import json, sys, zlib
 sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
 import torch
-from cpprun_worker._snapshot import stream_copy
+from cpprun_worker._snapshot import state_pickle, stream_copy
 torch.set_num_threads(1)
 memory = torch.zeros((5 << 20) + 64, dtype=torch.uint8)
 begin = -memory.data_ptr() % 64
 source = torch.randint(256, (5 << 20,), dtype=torch.uint8)
+writer = state_pickle.StateWriter()
+writer.write(source)
 def copied(size, at=0, from_at=3):
     memory.fill_(7)
     into = memory[begin + at : begin + at + size]
-    crc = stream_copy.copy(memory, begin + at, source, from_at, size)
+    crc, = stream_copy.copy(memory, [(writer.storages[0], from_at, size, begin + at)])
     assert torch.equal(into, source[from_at : from_at + size])
     assert (memory[: begin + at] == 7).all() and (memory[begin + at + size :] == 7).all()
     assert crc is None or crc == zlib.crc32(into.numpy().tobytes())
@@ -72,9 +74,36 @@ def test_without_the_library_torch_copies(library):
     assert run(code, **env) == ([None] * len(SIZES), '')
 
 
-def test_with_several_threads_torch_copies():
-    code = 'torch.set_num_threads(2)\nprint(json.dumps(copied(300_000)))'
-    assert run(code, CPPRUN_COPY_LIBRARY=str(COPY_LIBRARY)) == (None, '')
+def test_with_several_threads_torch_copies_what_is_large():
+    sizes = [65536, 2 << 20]
+    code = f'torch.set_num_threads(2)\nprint(json.dumps([copied(size) for size in {sizes}]))'
+    (small, large), said = run(code, CPPRUN_COPY_LIBRARY=str(COPY_LIBRARY))
+    assert (small is not None, large, said) == (processor_folds(), None, '')
+
+
+def test_parts_of_several_storages_are_copied_at_once():
+    """Each to its place, and each with its own crc32."""
+    code = """
+sizes = [5, 70_000, 0, 4096, 2 << 20, 64]
+tensors = [torch.randint(256, (size,), dtype=torch.uint8) for size in sizes]
+writer = state_pickle.StateWriter()
+writer.write(tensors)
+memory.fill_(7)
+parts, at = [], begin
+for storage in writer.storages:
+    parts.append((storage, 0, storage.size, at))
+    at += -(-storage.size // 64) * 64 + 64
+crcs = stream_copy.copy(memory, parts)
+for (storage, _, size, place), crc in zip(parts, crcs, strict=True):
+    assert torch.equal(memory[place : place + size], storage.tensor), size
+    assert (memory[place + size : place + size + 64] == 7).all(), size
+    assert crc is None or crc == zlib.crc32(storage.tensor.numpy().tobytes()), size
+print(json.dumps([len(parts), [crc is not None for crc in crcs]]))
+"""
+    (count, is_known), said = run(code, CPPRUN_COPY_LIBRARY=str(COPY_LIBRARY))
+    folds = processor_folds()
+    # A tensor without elements has no part that matters, but a place among the storages.
+    assert (count, is_known, said) == (6, [False, folds, False, folds, folds, False], '')
 
 
 def test_a_library_that_cannot_be_loaded_is_reported_once(tmp_path):

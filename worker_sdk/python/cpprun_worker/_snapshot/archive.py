@@ -108,57 +108,45 @@ def _low(number):
     return min(number, _IN_64)
 
 
+_crc = struct.Struct('<I').pack
+
+
 def _local_header(place, crc):
-    name = (_FOLDER + place.name).encode()
-    is_long = place.size >= _IN_64
-    extra = place.data_at - place.header_at - 30 - len(name)
-    low = _low(place.size)
-    head = struct.pack(
-        '<IHHHHHIIIHH',
-        0x04034B50,
-        _VERSION_64 if is_long else _VERSION,
-        _UTF8_NAMES,
-        0,
-        0,
-        _DATE,
-        crc,
-        low,
-        low,
-        len(name),
-        extra,
-    )
-    sizes = struct.pack('<HHQQ', 1, 16, place.size, place.size) if is_long else b''
-    padding = extra - len(sizes) - 4
-    return head + name + sizes + struct.pack('<HH', _PADDING_FIELD, padding) + bytes(padding)
+    before, after, padding = _around_local_crc(place)
+    return before + _crc(crc) + after + bytes(padding)
 
 
 def _central_header(place, crc):
+    before, after = _around_central_crc(place)
+    return before + _crc(crc) + after
+
+
+@functools.lru_cache(maxsize=16384)  # a save differs from the one before in the crc32s only
+def _around_local_crc(place):
+    """What precedes the crc32, what follows it, and how many zeros end the header."""
+    name = (_FOLDER + place.name).encode()
+    is_long = place.size >= _IN_64
+    version = _VERSION_64 if is_long else _VERSION
+    extra = place.data_at - place.header_at - 30 - len(name)
+    low = _low(place.size)
+    head = struct.pack('<IHHHHH', 0x04034B50, version, _UTF8_NAMES, 0, 0, _DATE)
+    sizes = struct.pack('<HHQQ', 1, 16, place.size, place.size) if is_long else b''
+    padding = extra - len(sizes) - 4
+    field = struct.pack('<HH', _PADDING_FIELD, padding)
+    return head, struct.pack('<IIHH', low, low, len(name), extra) + name + sizes + field, padding
+
+
+@functools.lru_cache(maxsize=16384)
+def _around_central_crc(place):
     name = (_FOLDER + place.name).encode()
     longs = (place.size, place.size) if place.size >= _IN_64 else ()
     longs += (place.header_at,) if place.header_at >= _IN_64 else ()
     extra = struct.pack(f'<HH{len(longs)}Q', 1, 8 * len(longs), *longs) if longs else b''
+    version = _VERSION_64 if longs else _VERSION
     low = _low(place.size)
-    head = struct.pack(
-        '<IHHHHHHIIIHHHHHII',
-        0x02014B50,
-        _VERSION_64,
-        _VERSION_64 if longs else _VERSION,
-        _UTF8_NAMES,
-        0,
-        0,
-        _DATE,
-        crc,
-        low,
-        low,
-        len(name),
-        len(extra),
-        0,
-        0,
-        0,
-        0,
-        _low(place.header_at),
-    )
-    return head + name + extra
+    head = struct.pack('<IHHHHHH', 0x02014B50, _VERSION_64, version, _UTF8_NAMES, 0, 0, _DATE)
+    fields = (low, low, len(name), len(extra), 0, 0, 0, 0, _low(place.header_at))
+    return head, struct.pack('<IIHHHHHII', *fields) + name + extra
 
 
 def _end(records, at, size):
@@ -187,6 +175,12 @@ class Plan:
             at = align_up(at, BLOCK) if is_big else at
         self.tail_at = at
         self.by_name = {place.name[len('data/') :]: place for place in self.places}
+
+    @classmethod
+    @functools.lru_cache(maxsize=16)  # of the files of a Snapshot, the same in each save
+    def of(cls, storages):
+        """`storages`: a tuple. The result is shared."""
+        return cls(storages)
 
     def header(self, storage, crc):
         """(offset, bytes) of what lies in front of a storage with this crc32, by its name."""

@@ -46,33 +46,62 @@ class ShardPart(NamedTuple):
     in_slot: int
 
 
+class Layout(NamedTuple):
+    """Places of the parts of a file in a slot."""
+
+    parts: tuple  # of ShardPart
+    mine: tuple  # (index, part) of those that this rank keeps, in the order of the slot
+    end: int
+    as_json: str  # of the parts, for the index of the slot
+
+
+@functools.lru_cache(maxsize=16)  # saves of one training have the same ones: a few per Snapshot
+def _lay_out(storages, share, at):
+    """`storages`: (name, bytes, is_leaders) of each. `at`: where the first one begins."""
+    parts = []
+    for part in plan_parts(storages, share.pieces):
+        is_kept = part.piece in share.kept
+        if is_kept:
+            at = align_up(at, BLOCK if part.size >= BIG else _ALIGNMENT)
+        parts.append(ShardPart(*part, at if is_kept else -1))
+        at += part.size if is_kept else 0
+    mine = tuple((i, part) for i, part in enumerate(parts) if part.in_slot >= 0)
+    rows = [(part.storage, part.at, part.size, part.in_slot) for part in parts]
+    return Layout(tuple(parts), mine, at, json.dumps(rows))
+
+
 class Shard:
     """A file of a snapshot, with what this rank writes of it."""
 
     def __init__(self, staged, share):
         self.name, self.pickle = staged.name, staged.pickle
-        self.storages = [(each.name, each.size) for each in staged.storages]
+        self.sources = {each.name: each for each in staged.storages}  # until they are copied
         self.paths = [each.path for each in staged.storages]
-        self.tensors = {each.name: each.tensor for each in staged.storages}
-        sources = [(each.name, each.size, each.is_leaders) for each in staged.storages]
-        self.parts = [ShardPart(*part, -1) for part in plan_parts(sources, share.pieces)]
+        self._shapes = tuple([each[:3] for each in staged.storages])
         self._share = share
+        self._layout = None
         self.pickle_in_slot = -1
         self.crcs = {}  # of the parts of this rank, by index
 
     def lay_out(self, at):
         """Assigns places from `at` on; returns where they end."""
-        for i, part in enumerate(self.parts):
-            if part.piece in self._share.kept:
-                at = align_up(at, BLOCK if part.size >= BIG else _ALIGNMENT)
-                self.parts[i] = ShardPart(*part[:-1], at)  # _replace() takes five times as long
-                at += part.size
-        self.pickle_in_slot = align_up(at, _ALIGNMENT)
+        self._layout = _lay_out(self._shapes, self._share, at)
+        self.pickle_in_slot = align_up(self._layout.end, _ALIGNMENT)
         return self.pickle_in_slot + len(self.pickle)
+
+    @property
+    def storages(self):
+        """(name, bytes) of each."""
+        return tuple([shape[:2] for shape in self._shapes])
+
+    @property
+    def parts(self):
+        """Of all ranks. Requires lay_out(), as all that follows."""
+        return self._layout.parts
 
     def mine(self):
         """(index, part) of those that this rank keeps, in the order of the slot."""
-        return ((i, part) for i, part in enumerate(self.parts) if part.in_slot >= 0)
+        return self._layout.mine
 
     def written(self):
         """(index, part) of those that this rank writes to disk."""
@@ -81,20 +110,23 @@ class Shard:
     def copy(self, into, copies):
         """Copies this rank's parts and drops the tensors; training waits meanwhile, but not for
         `copies` from GPUs."""
+        indexes, on_host = [], []
         for i, part in self.mine():
-            source = self.tensors[part.storage]
-            if source.is_cuda:
+            source = self.sources[part.storage]
+            if source.tensor.is_cuda:
                 target = into[part.in_slot : part.in_slot + part.size]
-                copies.start(target, bytes_of(source)[part.at : part.at + part.size])
-                continue
-            crc = stream_copy.copy(into, part.in_slot, source, part.at, part.size)
-            if crc is not None:
-                self.crcs[i] = crc
-        self.tensors = {}
+                copies.start(target, bytes_of(source.tensor)[part.at : part.at + part.size])
+            else:
+                indexes.append(i)
+                on_host.append((source, part.at, part.size, part.in_slot))
+        crcs = stream_copy.copy(into, on_host)
+        self.crcs = {i: crc for i, crc in zip(indexes, crcs) if crc is not None}
+        self.sources = {}
 
     def index(self):
-        parts = [[part.storage, part.at, part.size, part.in_slot] for part in self.parts]
-        return [self.name, self.pickle_in_slot, len(self.pickle), parts]
+        """As JSON."""
+        name = json.dumps(self.name)
+        return f'[{name}, {self.pickle_in_slot}, {len(self.pickle)}, {self._layout.as_json}]'
 
 
 class ShardedShard(Shard):
@@ -167,7 +199,7 @@ class Staged:
         self.sharded = ShardedShard(contents.sharded) if contents.sharded else None
         self.files = [*self.shared, *filter(None, [self.sharded]), self.own]
         self.fence, self.copies = contents.fence, None
-        tensors = (each for file in self.files for each in file.tensors.values())
+        tensors = (each.tensor for file in self.files for each in file.sources.values())
         # A GPU that has a part of the state; None: all of it is in memory of the CPU.
         self.gpu = next((each.device for each in tensors if each.is_cuda), None)
         self.content, self.slot_at = memoryview(b''), 0  # of the slot in the arena
@@ -177,8 +209,8 @@ class Staged:
         at = 0
         for file in self.files:
             at = file.lay_out(at)
-        index = json.dumps([owner, *(file.index() for file in self.files)]).encode()
-        return at, index
+        index = ', '.join([json.dumps(owner), *(file.index() for file in self.files)])
+        return at, f'[{index}]'.encode()
 
     def part(self, part):
         return self.content[part.in_slot : part.in_slot + part.size]

@@ -42,9 +42,10 @@ class StateError(ValueError):
 class Storage(NamedTuple):
     name: str
     size: int  # bytes
-    tensor: torch.Tensor  # keeps the storage; on any device
-    path: str  # of the first tensor that uses it
     is_leaders: bool
+    tensor: torch.Tensor  # keeps the storage; on any device
+    path: tuple  # of the first tensor that uses it
+    address: int
 
 
 def dtype_name(dtype):
@@ -66,24 +67,29 @@ def _text(value):
     return b'X' + struct.pack('<I', len(content)) + content
 
 
+_name = functools.lru_cache(maxsize=16384)(_text)  # of parameters and storages: again in each save
+
 _LATIN1 = _text('latin1')
 _CPU = _text('cpu')
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
-@functools.lru_cache(maxsize=4096)
 def _tuple(numbers):
     return b'(' + b''.join(map(_number, numbers)) + b't'
 
 
-@functools.lru_cache(maxsize=64)
-def _around_tensor(dtype):
-    """What precedes the name of a tensor's storage, and what ends the tensor."""
+@functools.lru_cache(maxsize=16384)
+def _around_name(dtype, storage_bytes, offset, size, stride):
+    """The pickle of a tensor: what precedes and what follows the name of its storage."""
     typed = _CLASSES.get(dtype)
     storage_class = f'torch\n{typed}' if typed else 'torch.storage\nUntypedStorage'
     rebuild = f'ctorch._utils\n_rebuild_tensor_v{2 if typed else 3}\n(('.encode()
+    count = _number(storage_bytes // dtype.itemsize if typed else storage_bytes)
     end = b'\x89' + _ORDERED_DICT + (b'' if typed else f'ctorch\n{dtype_name(dtype)}\n'.encode())
-    return rebuild + _text('storage') + f'c{storage_class}\n'.encode(), end + b'tR'
+    return (
+        rebuild + _text('storage') + f'c{storage_class}\n'.encode(),
+        _CPU + count + b'tQ' + _number(offset) + _tuple(size) + _tuple(stride) + end + b'tR',
+    )
 
 
 class StateWriter:
@@ -102,25 +108,25 @@ class StateWriter:
 
     def name_of(self, tensor):
         """Name of the storage of a tensor that was written and is not empty."""
-        return self._storage(tensor, ())[0]
+        return self._storage(tensor, ()).name
 
     def _put(self, value, path, depth):
         kind = type(value)
-        if value is None:
-            return (b'N',)
-        if kind is bool:
-            return (b'\x88' if value else b'\x89',)
         try:
+            if isinstance(value, torch.Tensor):
+                return self._tensor(value, path)
+            if kind is str:
+                return (_text(value),)
             if kind is int:
                 return (_number(value),)
             if kind is float:
                 return (b'G' + struct.pack('>d', value),)
-            if kind is str:
-                return (_text(value),)
+            if value is None:
+                return (b'N',)
+            if kind is bool:
+                return (b'\x88' if value else b'\x89',)
             if kind is bytes:
                 return (b'c_codecs\nencode\n(', _text(value.decode('latin1')), _LATIN1, b'tR')
-            if isinstance(value, torch.Tensor):
-                return (self._tensor(value, path),)
         except StateError as error:
             raise StateError(f"'{'.'.join(map(str, path))}': {error}") from None
         if isinstance(value, (dict, list, tuple, set, frozenset)):
@@ -152,7 +158,7 @@ class StateWriter:
             if type(key) not in (str, int, float, bool, tuple, type(None)):
                 key_kind = type(key).__name__
                 raise StateError(f"'{'.'.join(map(str, path))}' has a key of type {key_kind}")
-            parts += self._put(key, path, depth + 1)
+            parts += (_name(key),) if type(key) is str else self._put(key, path, depth + 1)
             parts += self._put(item, (*path, key), depth + 1)
         parts.append(b'u')
         metadata = getattr(value, '_metadata', None)  # versions of modules
@@ -176,43 +182,32 @@ class StateWriter:
         )
 
     def _tensor(self, tensor, path):
-        is_plain = type(tensor) in _PLAIN_TENSORS
-        if not is_plain and (hasattr(tensor, 'to_local') or hasattr(tensor, 'local_shards')):
+        if type(tensor) not in _PLAIN_TENSORS and (
+            hasattr(tensor, 'to_local') or hasattr(tensor, 'local_shards')
+        ):
             raise StateError('it is sharded over ranks, which is not saved yet')
         if tensor.layout is not torch.strided or tensor.is_quantized:
             raise StateError(f'tensors of layout {tensor.layout} or quantized ones are not saved')
         if tensor.is_meta:
             raise StateError('it is on the device meta, so it has no content')
-        tensor = tensor.detach().resolve_conj().resolve_neg()
-        name, size = self._storage(tensor, path)
-        begin, end = _around_tensor(tensor.dtype)
-        is_typed = tensor.dtype in _CLASSES
-        return b''.join(
-            (
-                begin,
-                _text(name),
-                _CPU,
-                _number(size // tensor.element_size() if is_typed else size),
-                b'tQ',
-                _number(tensor.storage_offset()),
-                _tuple(tensor.size()),
-                _tuple(tensor.stride()),
-                end,
-            )
+        if tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.detach().resolve_conj().resolve_neg()
+        storage = self._storage(tensor, path)
+        begin, end = _around_name(
+            tensor.dtype, storage.size, tensor.storage_offset(), tensor.size(), tensor.stride()
         )
+        return begin, _name(storage.name), end
 
     def _storage(self, tensor, path):
         storage = tensor.untyped_storage()
-        size = storage.nbytes()
-        key = (tensor.device, storage.data_ptr(), size) if size else len(self.storages)
+        size, address = storage.nbytes(), storage.data_ptr()
+        key = (tensor.device, address, size) if size else len(self.storages)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = len(self.storages)
-            text = '.'.join(map(str, path))
-            is_leaders = self._decide(path)
-            self.storages.append(Storage(str(known), size, tensor, text, is_leaders))
-        found = self.storages[known]
-        return found.name, found.size
+            name, is_leaders = str(len(self.storages)), self._decide(path)
+            known = self._known[key] = Storage(name, size, is_leaders, tensor, path, address)
+            self.storages.append(known)
+        return known
 
 
 def bytes_of(tensor):

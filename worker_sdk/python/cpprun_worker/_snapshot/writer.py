@@ -6,6 +6,7 @@ The protocol: docs/reference/snapshots.md, "Commit".
 from __future__ import annotations
 
 import enum
+import hashlib
 import os
 import sys
 import threading
@@ -224,7 +225,7 @@ class _FolderWriting:
         self._staged, self._step, self._group, self._writer = staged, step, group, writer
         self._folder, self._ranks = writer._folder, writer._ranks
         self._is_leader = self._ranks.rank == group.leader
-        self._plans = [Plan(file.storages) for file in staged.shared]
+        self._plans = [Plan.of(file.storages) for file in staged.shared]
         self._outputs = []
         self._draft = None
 
@@ -254,6 +255,9 @@ class _FolderWriting:
         snapshot_id, nonce = told[0].value[0], told[self._group.leader].value[1]
         done = self._stage(self._write_shards, nonce)
         of_ranks = [outcome.value for outcome in done]
+        if len({digest for _, _, digest, _ in of_ranks}) > 1:
+            told = self._stage(self._tensors)
+            self._stage(self._compare, [outcome.value for outcome in told])
         self._stage(self._finish, snapshot_id, of_ranks, is_mine=self._is_leader)
         self._stage(self._request_commit, is_mine=self._ranks.is_first)
         told = self._stage(self._publish, is_mine=self._is_leader)
@@ -271,7 +275,8 @@ class _FolderWriting:
         return files.make_nonce() + files.make_nonce(), nonce
 
     def _write_shards(self, nonce):
-        """Returns the crc32s of this rank's parts, what its own files have, and a fingerprint."""
+        """Returns the crc32s of this rank's parts, what its own file has, a digest of the tensors
+        that should be the same on all ranks, and what a sharded file has."""
         if not self._is_leader:
             self._draft = commit.Draft(self._folder, self._step, nonce, is_new=False)
             for file in self._staged.shared:
@@ -279,10 +284,23 @@ class _FolderWriting:
         for file, plan, output in zip(self._staged.shared, self._plans, self._outputs):
             output.write_all(self._pieces(file, plan))
             output.sync()
-        shared = self._staged.shared
-        crcs = [{i: file.crcs[i] for i, _ in file.written()} for file in shared]
-        fingerprint = [(file.storages, file.paths) for file in shared]
-        return crcs, self._write_own_file(), fingerprint, self._write_sharded()
+        crcs = [{i: file.crcs[i] for i, _ in file.written()} for file in self._staged.shared]
+        digest = hashlib.sha256(repr(self._tensors()).encode()).digest()
+        return crcs, self._write_own_file(), digest, self._write_sharded()
+
+    def _tensors(self):
+        """(storages, paths) of each shared file."""
+        return [(file.storages, file.paths) for file in self._staged.shared]
+
+    def _compare(self, of_ranks):
+        """SaveError: the members of this group don't have the same tensors."""
+        leader, *others = self._group.members
+        for member in others:
+            if of_ranks[member] != of_ranks[leader]:
+                raise SaveError(
+                    f'ranks {leader} and {member} save different tensors: '
+                    f'{_difference(of_ranks[leader], of_ranks[member])}'
+                )
 
     def _pieces(self, file, plan):
         """(offset, bytes) of the parts that this rank writes, and of the headers of the storages
@@ -307,7 +325,7 @@ class _FolderWriting:
     def _write_own_file(self):
         """(bytes, crc32) of rank-<r>.pt."""
         file = self._staged.own
-        plan = Plan(file.storages)
+        plan = Plan.of(file.storages)
         output = OutputFile(self._draft.path_of(file.name), is_new=True)
         self._outputs.append(output)
         crc_of = {}
@@ -318,13 +336,6 @@ class _FolderWriting:
     def _finish(self, snapshot_id, of_ranks):
         entries = []
         of_members = [of_ranks[member] for member in self._group.members]
-        own_fingerprint = of_members[0][2]
-        for member, (_, _, fingerprint, _) in zip(self._group.members, of_members):
-            if fingerprint != own_fingerprint:
-                raise SaveError(
-                    f'ranks {self._group.leader} and {member} save different tensors: '
-                    f'{_difference(own_fingerprint, fingerprint)}'
-                )
         crcs_of = [of_ranks[writer][0] for writer in self._group.writers]  # by piece
         for number, file in enumerate(self._staged.shared):
             crc_of = {}
@@ -410,11 +421,15 @@ def _write_rest(output, plan, file, crc_of, pieces=()):
     return size, crc
 
 
+def _text(path):
+    return '.'.join(map(str, path))
+
+
 def _difference(one, other):
     for (storages, paths), (other_storages, other_paths) in zip(one, other):
         for (_, size), path, (_, other_size), other_path in zip(
             storages, paths, other_storages, other_paths
         ):
             if (size, path) != (other_size, other_path):
-                return f"'{path}' of {size} bytes and '{other_path}' of {other_size}"
+                return f"'{_text(path)}' of {size} bytes and '{_text(other_path)}' of {other_size}"
     return 'one has more than the other'
