@@ -15,7 +15,7 @@ from . import files, manifest
 from .files import OutputFile, SnapshotFileError, errors_of, snapshot_name, waiting_for
 
 YOUNG = 10  # seconds; a younger draft's writer may not hold its lock yet
-ABANDONED = 24 * 3600  # seconds without a change, of a draft whose lock says nothing
+ABANDONED = 24 * 3600  # seconds without a change, of a draft whose lock shows no owner
 ENTRIES_MOST = 100_000
 _MANIFEST_DRAFT = '.manifest.json.tmp'
 

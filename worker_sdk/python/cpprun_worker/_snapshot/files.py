@@ -58,8 +58,8 @@ _pending: dict[int, tuple[float, str]] = {}  # of each thread: when its last cal
 
 @contextlib.contextmanager
 def waiting_for(path):
-    """Calls of the file system, which may never return: unanswered() tells other threads. Where
-    blocks are nested, the end of an inner one counts as an answer for the outer one."""
+    """Calls of the file system, which may never return: other threads see that in unanswered().
+    Where blocks are nested, the end of an inner one counts as an answer for the outer one."""
     thread = threading.get_ident()
     outer = _pending.get(thread)
     _pending[thread] = time.monotonic(), path

@@ -1,5 +1,5 @@
-"""Saves for a framework whose loop can't resume behind every step: after some of them it goes on
-with an evaluation or the end of an epoch, which a resumed run would leave out.
+"""Saves for a framework whose loop can't resume behind every step: some are followed by an
+evaluation or the end of an epoch, which a resumed run would leave out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LateSaves:
             if self._missed == _MISSED_MOST:
                 sys.stderr.write(
                     'cpprun: no snapshot is saved, because an evaluation or the end of an epoch '
-                    'follows each step; this is said once\n'
+                    'follows each step; this message appears once\n'
                 )
             return
         self._missed = 0

@@ -92,7 +92,7 @@ class Loader:
             try:
                 found.append(_of_folder(manifest.look_at(chosen), CHOSEN))
             except SnapshotFileError:
-                pass  # the folder's catalog says why
+                pass  # the folder's catalog has the reason
         try:
             complete, incomplete = manifest.scan(self._folder)
         except SnapshotFileError:

@@ -85,7 +85,7 @@ def _is_file(entry):
 
 
 def _check(made):
-    """Raises ValueError that says what is wrong."""
+    """Raises ValueError that names what is wrong."""
     if not isinstance(made, dict):
         raise ValueError('it is no JSON object')
     if made.get('format') != FORMAT:

@@ -77,7 +77,7 @@ class Ranks:
         return self.begin_highest(numbers)()
 
     def begin_highest(self, numbers):
-        """highest() in two halves, so that training goes on while the ranks agree: call what it
+        """highest() in two halves, so that training continues while the ranks agree: call what it
         returns."""
         if self.world == 1:
             return lambda: list(numbers)

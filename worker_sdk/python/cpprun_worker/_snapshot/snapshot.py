@@ -158,7 +158,7 @@ class Snapshot:
 
     def save(self, step: int) -> bool:
         """Saves the state after `step` optimizer steps and waits until it is on disk. False: it is
-        not, rank 0 has said why on stderr, and training may go on."""
+        not, rank 0 has printed the reason to stderr, and training may continue."""
         with _training_waits():
             self._writer.wait()
             is_begun = self._start_save(step, to_disk=True) is Place.DISK
@@ -240,7 +240,7 @@ class Snapshot:
         if found and self._ranks.is_first and not self._has_reported_nan:
             sys.stderr.write(
                 f"cpprun: the snapshot of step {step} is left out: '{found[0]}' has a NaN or an "
-                'infinity; this is said once\n'
+                'infinity; this message appears once\n'
             )
         self._has_reported_nan = self._has_reported_nan or bool(found)
         return bool(found)

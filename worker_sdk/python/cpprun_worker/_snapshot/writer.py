@@ -26,7 +26,7 @@ from .memory import Staged, label_of
 
 
 class _Outcome(NamedTuple):
-    """What a rank tells the others after a stage of the protocol."""
+    """What a rank sends to the others after a stage of the protocol."""
 
     why: str = ''  # it has failed, if not empty
     value: Any = None
@@ -67,15 +67,15 @@ class Writer:
     def wait(self):
         """Waits for the running saves. True if the last one is in memory, and the last one that
         was to go to disk is there. False also if the file system does not answer: then the save
-        goes on."""
+        continues."""
         self._stager.wait()  # it ends before the disk's thread begins
         path = self._disk.wait()
         if path and not self._has_reported_stall:
             self._has_reported_stall = True
             sys.stderr.write(
                 f'cpprun: rank {self._ranks.rank}: the file system of {path} has not answered for '
-                f'{files.ANSWER_TAKES} s, so the program does not wait for this snapshot; this is '
-                'said once\n'
+                f'{files.ANSWER_TAKES} s, so the program does not wait for this snapshot; this '
+                'message appears once\n'
             )
         return self._is_staged and self._is_written and not path
 
@@ -98,7 +98,7 @@ class Writer:
         if to_disk and self._ranks.is_first and not self._has_reported_busy:
             sys.stderr.write(
                 f'cpprun: the snapshot of step {step} is {place.value}: the last one is still '
-                'being written; this is said once\n'
+                'being written; this message appears once\n'
             )
         self._has_reported_busy = self._has_reported_busy or bool(to_disk)
         return place
@@ -157,7 +157,7 @@ class Writer:
             own = self.outcome_of(self._memory.staged, staged) if not why else _Outcome(why)
             self.agree(own, self._ranks.gather_of_stagers)
             self._memory.complete(step)
-        except Exception as error:  # any: training goes on, and the next save tries again
+        except Exception as error:  # any: training continues, and the next save tries again
             failed = str(error) or type(error).__name__
         self.staging = self.writing = time.monotonic() - began
         self._is_staged = not failed
@@ -175,7 +175,7 @@ class Writer:
             self.last_path = path
             if self._ranks.rank == self._ranks.first_of_node:
                 cpprun_worker.report_snapshot(step, path)
-        except Exception as error:  # any: training goes on, and the next save tries again
+        except Exception as error:  # any: training continues, and the next save tries again
             failed = str(error) or type(error).__name__
         self._is_written = not failed
         self.writing = time.monotonic() - began
@@ -183,7 +183,7 @@ class Writer:
 
     @staticmethod
     def outcome_of(call, *args):
-        """Calls it. Whatever it raises, the other ranks must hear of it: they wait for this one."""
+        """Calls it. What it raises becomes an outcome: the other ranks wait for this one."""
         try:
             return _Outcome('', call(*args))
         except Exception as error:
@@ -191,7 +191,7 @@ class Writer:
 
     @staticmethod
     def agree(own, gather):
-        """The outcomes of all ranks. SaveError: what the first failed rank says."""
+        """The outcomes of all ranks. SaveError: the first failure."""
         try:
             outcomes = gather(own)
         except Exception as error:  # what the process group raises differs
@@ -209,7 +209,7 @@ class Writer:
             return
         if failed:
             text = (
-                f'the snapshot of step {step} was not written: {failed}; training goes on, and '
+                f'the snapshot of step {step} was not written: {failed}; training continues, and '
                 'each later save tries again'
             )
         else:
@@ -218,7 +218,7 @@ class Writer:
 
 
 class _FolderWriting:
-    """One save. After each stage all ranks tell how it ended, so that none waits for a failed one.
+    """One save. The ranks exchange the outcome of each stage, so that none waits for a failed one.
     """
 
     def __init__(self, staged, step, group, writer):
@@ -245,26 +245,26 @@ class _FolderWriting:
             self._draft.leave()
 
     def _stage(self, call, *args, is_mine=True):
-        """Runs a stage of this rank, and tells how it ended; the outcomes of all ranks."""
+        """Runs a stage of this rank. Returns the outcomes of all ranks, once they have ended it."""
         with files.waiting_for(self._folder):
             own = self._writer.outcome_of(call, *args) if is_mine else _Outcome()
         return self._writer.agree(own, self._ranks.gather_of_writers)
 
     def _write(self):
-        told = self._stage(self._create_draft, is_mine=self._is_leader)
-        snapshot_id, nonce = told[0].value[0], told[self._group.leader].value[1]
+        outcomes = self._stage(self._create_draft, is_mine=self._is_leader)
+        snapshot_id, nonce = outcomes[0].value[0], outcomes[self._group.leader].value[1]
         done = self._stage(self._write_shards, nonce)
         of_ranks = [outcome.value for outcome in done]
         if len({digest for _, _, digest, _ in of_ranks}) > 1:
-            told = self._stage(self._tensors)
-            self._stage(self._compare, [outcome.value for outcome in told])
+            tensors = [outcome.value for outcome in self._stage(self._tensors)]
+            self._stage(self._compare, tensors)
         self._stage(self._finish, snapshot_id, of_ranks, is_mine=self._is_leader)
         self._stage(self._request_commit, is_mine=self._ranks.is_first)
-        told = self._stage(self._publish, is_mine=self._is_leader)
+        outcomes = self._stage(self._publish, is_mine=self._is_leader)
         if self._is_leader:
             # Only now: the one to remove may have been the only one that all folders had.
             self._report_set_aside(commit.prune(self._folder, *self._writer._keep, self._step))
-        return told[self._group.leader].value
+        return outcomes[self._group.leader].value
 
     def _create_draft(self):
         nonce = files.make_nonce()
