@@ -37,8 +37,8 @@ arena = torch.full((32,), 255, dtype=torch.uint8)
 def begin_save(tensor=parameter):
     arena.fill_(255)
     copies = DeviceCopies(fence, streams)
-    copies.start(arena, bytes_of(tensor))
-    copies.finish()
+    copies.add(arena, bytes_of(tensor))
+    copies.start()
     return copies
 
 
@@ -59,7 +59,7 @@ streams.training().drain()
 streams.side().hold()
 copies = begin_save()
 streams.training().drain()
-print('the training goes on:', not copies.is_complete())
+print('the training continues:', not copies.is_complete())
 optimizer.step()
 optimizer.step()
 time.sleep(0.3)  # in which steps that are not held would run
@@ -182,7 +182,7 @@ AGAIN = 'while it was being copied; later saves are copied in its stream'
 @pytest.mark.parametrize(
     ('code', 'printed'),
     [
-        pytest.param(BESIDE, ['the training goes on: True', '1.0', '3.0'], id='beside'),
+        pytest.param(BESIDE, ['the training continues: True', '1.0', '3.0'], id='beside'),
         pytest.param(BEHIND_A_QUEUED_STEP, ['2.0'], id='behind'),
         pytest.param(OTHERS, ['0.0 1.0'], id='others'),
         pytest.param(TWO_OPTIMIZERS, ['1.0'], id='two'),

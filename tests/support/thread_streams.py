@@ -64,8 +64,9 @@ class ThreadStreams:
         return self._side
 
     @staticmethod
-    def copy(stream, into, source):
-        stream.put(lambda: into.copy_(source))
+    def copy(stream, pairs):
+        for into, source in pairs:
+            stream.put(lambda into=into, source=source: into.copy_(source))
 
     @staticmethod
     def record(stream):

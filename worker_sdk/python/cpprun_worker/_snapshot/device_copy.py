@@ -48,10 +48,11 @@ class CudaStreams:
         return torch.cuda.Stream(device)
 
     @staticmethod
-    def copy(stream: Any, into: torch.Tensor, source: torch.Tensor) -> None:
-        """Queues the copy."""
+    def copy(stream: Any, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
+        """Queues copies: (into, source) of each."""
         with torch.cuda.stream(stream):
-            into.copy_(source, non_blocking=True)
+            for into, source in pairs:
+                into.copy_(source, non_blocking=True)
 
     @staticmethod
     def record(stream: Any) -> Any:
@@ -115,44 +116,39 @@ class StepFence:
 
 
 class DeviceCopies:
-    """The copies of one save. The training thread starts them; wait() is for any thread."""
+    """The copies of one save. The training thread queues them; wait() is for any thread."""
 
     def __init__(self, fence: StepFence | None, streams: Any = CudaStreams) -> None:
         self._fence, self._streams = fence, streams
         self._fenced = fence.storages() if fence else {}
-        self._sources: list[torch.Tensor] = []  # their memory must not be used for other tensors
-        self._used: list[Any] = []  # (device, whether it is the side stream)
+        # (into, source) of each copy, by device and whether it is beside the training. Until the
+        # copies are complete, the memory of the sources must not be used for other tensors.
+        self._pairs: dict[Any, list[tuple[torch.Tensor, torch.Tensor]]] = {}
         self._events: list[tuple[torch.device, Any]] = []
         # (id of the optimizer, tensor, its version when its copy began)
         self._versions: list[tuple[int, torch.Tensor, int]] = []
         self.failed = ''  # why the copy may be of two different steps
 
-    def start(self, into: torch.Tensor, source: torch.Tensor) -> None:
-        """Queues a copy of bytes on a device into the arena; both are of type uint8."""
-        device = source.device
+    def add(self, into: torch.Tensor, source: torch.Tensor) -> None:
+        """A copy of bytes on a device into the arena; both are of type uint8."""
         fenced = self._fenced.get(key_of(source))
-        is_beside = fenced is not None
-        stream = self._stream(device, is_beside)
-        if (device, is_beside) not in self._used:
-            self._used.append((device, is_beside))
-            if is_beside:
-                self._streams.record(self._streams.training(device)).wait(stream)
-        if is_beside:
+        if fenced is not None:
             tensor, optimizer = fenced
             self._versions.append((optimizer, tensor, tensor._version))
-        self._sources.append(source)
-        self._streams.copy(stream, into, source)
+        key = source.device, fenced is not None
+        self._pairs.setdefault(key, []).append((into, source))
 
-    def finish(self) -> None:
-        """All copies are queued."""
-        for device, is_beside in self._used:
-            event = self._streams.record(self._stream(device, is_beside))
-            self._events.append((device, event))
+    def start(self) -> None:
+        """Queues all copies."""
+        for (device, is_beside), pairs in self._pairs.items():
+            stream = training = self._streams.training(device)
+            if is_beside:
+                stream = self._streams.side(device)
+                self._streams.record(training).wait(stream)
+            self._streams.copy(stream, pairs)
+            self._events.append((device, self._streams.record(stream)))
         if self._versions:
             self._fence.hold(self)
-
-    def _stream(self, device, is_beside):
-        return self._streams.side(device) if is_beside else self._streams.training(device)
 
     def is_complete(self) -> bool:
         return all(event.query() for _, event in self._events)
@@ -173,7 +169,7 @@ class DeviceCopies:
         """Until all copies are complete. RuntimeError: they can't be used, or a GPU has failed."""
         for _, event in self._events:
             event.synchronize()
-        self._sources.clear()
+        self._pairs.clear()
         self._versions.clear()
         if self.failed:
             raise RuntimeError(self.failed)

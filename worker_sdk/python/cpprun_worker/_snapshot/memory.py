@@ -115,7 +115,7 @@ class Shard:
             source = self.sources[part.storage]
             if source.tensor.is_cuda:
                 target = into[part.in_slot : part.in_slot + part.size]
-                copies.start(target, bytes_of(source.tensor)[part.at : part.at + part.size])
+                copies.add(target, bytes_of(source.tensor)[part.at : part.at + part.size])
             else:
                 indexes.append(i)
                 on_host.append((source, part.at, part.size, part.in_slot))
@@ -322,7 +322,7 @@ class Memory:
             content[file.pickle_in_slot : file.pickle_in_slot + len(file.pickle)] = file.pickle
         content[index_at : index_at + len(index)] = index
         content[-_TAIL:] = struct.pack('<Q', len(index))
-        staged.copies.finish()
+        staged.copies.start()
         staged.content, staged.slot_at = content, at
 
     def staged(self, staged):
