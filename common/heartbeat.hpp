@@ -23,6 +23,7 @@ struct Heartbeat {
   // and waited for no other rank.
   Duration computed{};
   int64_t computed_steps = 0;
+  bool is_progress_only = false;  // a long time without a heartbeat shows no hang
 };
 
 // How far a worker's start has come, by its messages: it is connected to its agent; it has restored

@@ -46,6 +46,7 @@ std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   beat.saved = time_of(page.saved_ns);
   beat.computed = time_of(page.compute_ns);
   beat.computed_steps = std::max<int64_t>(0, page.compute_steps.load(std::memory_order_relaxed));
+  beat.is_progress_only = page.progress_only.load(std::memory_order_relaxed) != 0;
   return beat;
 }
 
@@ -113,7 +114,7 @@ void WorkerChannel::renew(Worker& worker) {
     section.ended.store(0, std::memory_order_release);
   }
   for (std::atomic<uint32_t>* number :
-       {&page.phase, &page.is_ready, &page.wants_stop, &page.section}) {
+       {&page.phase, &page.is_ready, &page.wants_stop, &page.section, &page.progress_only}) {
     number->store(0, std::memory_order_release);
   }
 }
@@ -173,6 +174,7 @@ void WorkerChannel::observe(int local_rank, WorkerObservation& worker) const {
   const WorkerPage* page = page_of(local_rank);
   if (page == nullptr) return;
   worker.beat = heartbeat_of(*page);
+  if (worker.beat && worker.beat->is_progress_only) worker.beat.reset();
   const uint32_t current = page->section.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < kWorkerSections; ++i) {
     const SectionTimes section = section_of(page->sections[i]);

@@ -12,7 +12,7 @@
 namespace cpprun {
 
 inline constexpr uint32_t kWorkerPageMagic = 0x50525043;  // "CPRP"
-inline constexpr uint32_t kWorkerPageVersion = 7;         // 4, 7: the fields of the version before
+inline constexpr uint32_t kWorkerPageVersion = 8;         // 4, 7: the fields of the version before
 // On this signal a worker with a stack file writes its stack into that file. Real-time signal 50 is
 // unused by libraries.
 inline constexpr int kStackSignal = 50;
@@ -38,6 +38,9 @@ struct WorkerPage {
   // appends its stack to that file.
   std::atomic<uint32_t> stack_file{0};
   std::atomic<int64_t> step_ns{0};  // mean duration of the last few steps; 0: unknown
+  // From version 8: 1 if the heartbeats come from calls that a program may make rarely, such as
+  // those of a snapshot. They show progress, but a long time without one shows no hang.
+  std::atomic<uint32_t> progress_only{0};
 
   // Written by the agent.
   alignas(64) std::atomic<uint32_t> wants_stop{0};

@@ -160,9 +160,9 @@ TEST_F(WorkerChannelTest, ThePageOfASurvivorHasNothingOfTheLastRound) {
         &page.snapshot_written, &page.snapshot_newest}) {
     *number = 5;
   }
-  page.phase = page.is_ready = page.wants_stop = 1;
+  page.phase = page.is_ready = page.wants_stop = page.progress_only = 1;
   call([](WorkerChannel& c) { return c.begin_round(1, {kRank}), 0; });
-  EXPECT_EQ(page.phase + page.is_ready + page.wants_stop, 0u);
+  EXPECT_EQ(page.phase + page.is_ready + page.wants_stop + page.progress_only, 0u);
   EXPECT_EQ(page.snapshot_written + page.snapshot_newest, 0);
   EXPECT_FALSE(call([](WorkerChannel& c) { return c.heartbeat(kRank); }).has_value());
   page.heartbeat_ns = 1;
@@ -170,6 +170,24 @@ TEST_F(WorkerChannelTest, ThePageOfASurvivorHasNothingOfTheLastRound) {
   ASSERT_TRUE(beat.has_value());
   EXPECT_EQ(beat->step + beat->collectives, 0);
   EXPECT_EQ(beat->step_takes + beat->saved, Duration{});
+}
+
+TEST_F(WorkerChannelTest, HeartbeatsThatShowProgressOnlyAreNoneForTheHangDetector) {
+  const AgentSocket agent = AgentSocket::connect(name_);
+  WorkerPage& page = *agent.page();
+  page.step = 5;
+  page.heartbeat_ns = 1;
+  const auto observed = [&] {
+    WorkerObservation worker;
+    call([&](WorkerChannel& c) { return c.observe(kRank, worker), 0; });
+    return worker.beat.has_value();
+  };
+  EXPECT_TRUE(observed());
+  page.progress_only = 1;
+  EXPECT_FALSE(observed());
+  const auto beat = call([](WorkerChannel& c) { return c.heartbeat(kRank); });
+  ASSERT_TRUE(beat.has_value());
+  EXPECT_EQ(beat->step, 5);
 }
 
 TEST_F(WorkerChannelTest, APageCannotBeTruncated) {

@@ -349,6 +349,7 @@ bool Snapshot::save(int64_t step) {
 }
 
 bool Snapshot::maybe_save(int64_t step, const SaveWhen& when) {
+  worker::report_progress(step);
   return impl_->schedule.is_due(step, when, impl_->writer.cost()) && save_async(step);
 }
 

@@ -349,7 +349,8 @@ class Snapshot {
   /// Copies the state into memory and returns; a thread writes it to disk. False: the previous
   /// snapshot is still being written, so this one is skipped.
   bool save_async(int64_t step);
-  /// save_async() if a condition of `when` holds; rank 0's clock decides for all ranks.
+  /// save_async() if a condition of `when` holds; rank 0's clock decides for all ranks. Reports the
+  /// step to the agent, as a heartbeat for which no next one is due, if the program sends none.
   bool maybe_save(int64_t step, const SaveWhen& when);
   /// Waits for the running save. True if the last save is on disk.
   bool wait();

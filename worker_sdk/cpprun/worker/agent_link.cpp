@@ -42,38 +42,49 @@ void add_saved(int64_t nanoseconds) {
   if (WorkerPage* page = own_agent().page()) add_saved_to(*page, nanoseconds);
 }
 
-void write_heartbeat(int64_t step, Phase phase) {
-  WorkerPage* page = own_agent().page();
-  if (page == nullptr) return;
+static void write_heartbeat_to(WorkerPage& page, int64_t step, Phase phase, bool progress_only) {
   const int64_t now = read_clock(CLOCK_MONOTONIC).count();  // the vDSO's: no system call
-  const int64_t before = page->heartbeat_ns.load(std::memory_order_relaxed);
-  const int64_t steps = step - page->step.load(std::memory_order_relaxed);
-  const int64_t mean = page->step_ns.load(std::memory_order_relaxed);
-  const auto former = static_cast<Phase>(page->phase.load(std::memory_order_relaxed));
+  const int64_t before = page.heartbeat_ns.load(std::memory_order_relaxed);
+  const int64_t steps = step - page.step.load(std::memory_order_relaxed);
+  const int64_t mean = page.step_ns.load(std::memory_order_relaxed);
+  const auto former = static_cast<Phase>(page.phase.load(std::memory_order_relaxed));
   const bool was_training = former > Phase::Ready;
-  if (former == Phase::Saving) add_saved_to(*page, now - before);
+  if (former == Phase::Saving) add_saved_to(page, now - before);
   if (before > 0 && steps > 0 && was_training) {
     const int64_t takes = (now - before) / steps;
-    page->step_ns.store(mean == 0 ? takes : mean + (takes - mean) / kStepsOfMean,
-                        std::memory_order_relaxed);
+    page.step_ns.store(mean == 0 ? takes : mean + (takes - mean) / kStepsOfMean,
+                       std::memory_order_relaxed);
   }
-  page->step.store(step, std::memory_order_relaxed);
-  page->phase.store(static_cast<uint32_t>(phase), std::memory_order_relaxed);
-  page->heartbeat_ns.store(now, std::memory_order_release);
+  page.step.store(step, std::memory_order_relaxed);
+  page.phase.store(static_cast<uint32_t>(phase), std::memory_order_relaxed);
+  page.progress_only.store(progress_only ? 1 : 0, std::memory_order_relaxed);
+  page.heartbeat_ns.store(now, std::memory_order_release);
+}
+
+void write_heartbeat(int64_t step, Phase phase) {
+  if (WorkerPage* page = own_agent().page()) write_heartbeat_to(*page, step, phase, false);
 }
 
 static void report_first_step(int64_t step) {
-  write_heartbeat(step, Phase::Training);
   if (!has_stepped.exchange(true) && own_agent().has_first_step()) {
     own_agent().send(channel::FirstStep{step});
   }
 }
 
+void report_progress(int64_t step) {
+  WorkerPage* page = own_agent().page();
+  if (page == nullptr || page->version < 8) return;
+  const bool has_heartbeat = page->heartbeat_ns.load(std::memory_order_relaxed) > 0;
+  if (has_heartbeat && page->progress_only.load(std::memory_order_relaxed) == 0) return;
+  write_heartbeat_to(*page, step, Phase::Training, true);
+  report_first_step(step);
+}
+
 // Of each step: what only the first one does is a function of its own, so this one needs no frame.
 void heartbeat(int64_t step, Phase phase) {
-  const bool is_first = phase == Phase::Training && !has_stepped.load(std::memory_order_relaxed);
-  if (is_first) return report_first_step(step);
   write_heartbeat(step, phase);
+  const bool is_first = phase == Phase::Training && !has_stepped.load(std::memory_order_relaxed);
+  if (is_first) report_first_step(step);
 }
 
 void begin_round() {

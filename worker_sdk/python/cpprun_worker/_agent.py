@@ -43,8 +43,8 @@ SECTION, TRACE_REQUEST, SECTION_SINCE_NS, TRACE_FILE = 96, 97, 49, 100
 SECTIONS_BEGIN, SECTION_BYTES, SECTION_NAME_BYTES, SECTIONS_MAX = 448, 64, 40, 16
 SECTION_LONGEST, SECTION_LIMIT, SECTION_ENDED = 5, 6, 7  # words of a section's entry
 SAVED_NS, COMPUTE_NS, COMPUTE_STEPS = 40, 41, 42
-PHASE, IS_READY, CAN_SAVE, STACK_FILE, WANTS_STOP = 22, 23, 24, 25, 32
-READY_PHASE, SAVING_PHASE = 1, 4
+PHASE, IS_READY, CAN_SAVE, STACK_FILE, PROGRESS_ONLY, WANTS_STOP = 22, 23, 24, 25, 28, 32
+READY_PHASE, TRAINING_PHASE, SAVING_PHASE = 1, 2, 4
 
 # On this signal faulthandler writes the stacks of all threads to a file that the agent reads.
 STACK_SIGNAL = 50
@@ -251,7 +251,7 @@ class Agent:
         with self._count_lock:
             self._int64s[COLLECTIVES] += 1
 
-    def beat(self, step, phase):
+    def beat(self, step, phase, progress_only=False):
         now, words = time.monotonic_ns(), self._int64s
         steps, mean = step - words[STEP], words[STEP_NS]
         was_training = self._uint32s[PHASE] > READY_PHASE
@@ -262,7 +262,16 @@ class Agent:
             words[STEP_NS] = mean + (takes - mean) // STEPS_OF_MEAN if mean else takes
         words[STEP] = step
         self._uint32s[PHASE] = phase
+        self._uint32s[PROGRESS_ONLY] = int(progress_only)
         words[HEARTBEAT_NS] = now
+
+    def report_progress(self, step):
+        """The heartbeat of a program that sends none itself: without effect if it does. Programs
+        may call what sends it rarely, so a long time without one shows no hang."""
+        has_heartbeat = self._int64s[HEARTBEAT_NS] and not self._uint32s[PROGRESS_ONLY]
+        if self._version >= 8 and not has_heartbeat:
+            self.beat(step, TRAINING_PHASE, progress_only=True)
+            self.send_first_step(step)
 
     def add_saved(self, nanoseconds):
         """Training has waited so long for a save."""

@@ -177,9 +177,7 @@ class Snapshot:
             return self._start_save(step, to_disk) is not Place.NONE
 
     def _start_save(self, step, to_disk):
-        step = operator.index(step)
-        if step < 0:
-            raise ValueError(f'the step of a snapshot is {step}, below 0')
+        step = _checked(step)
         place = self._writer.place_for(step, to_disk)
         if place is Place.NONE or self._is_refused(step):
             return Place.NONE
@@ -201,13 +199,19 @@ class Snapshot:
         comes so much later than the last one on disk, are written to disk; the others are for
         workers that restart on this node. Where memory does not serve them, they are left out.
 
+        Reports the step to the agent, as a heartbeat for which no next one is due, if the program
+        sends no heartbeats itself.
+
         If the agent asks the job to stop (SIGTERM to cpprun, a preemption), this saves, and ends
         the program by SystemExit with STOPPED_RESUMABLE, or with 1 if the state is not on disk. Not
         in a script that has called enable_graceful_stop()."""
         check_every('every', every)
         if disk_every is not None:
             check_every('disk_every', disk_every)
-        writer, step = self._writer, operator.index(step)
+        writer, step = self._writer, _checked(step)
+        agent = cpprun_worker._own_agent()
+        if agent:
+            agent.report_progress(step)
         if self._stops.is_agreed(step):
             end_program(cpprun_worker.STOPPED_RESUMABLE if self.save(step) else 1)
         busy = writer.writing if disk_every is None else writer.staging
@@ -256,6 +260,13 @@ def _training_waits():
         agent = cpprun_worker._own_agent()
         if agent:
             agent.add_saved(time.monotonic_ns() - began)
+
+
+def _checked(step):
+    step = operator.index(step)
+    if not 0 <= step < 2**63:
+        raise ValueError(f'the step of a snapshot is {step}; it is from 0 to 2^63 - 1')
+    return step
 
 
 def _given(**named):

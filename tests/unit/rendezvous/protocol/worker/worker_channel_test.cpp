@@ -180,6 +180,7 @@ TEST(WorkerPage, LayoutIsFixed) {
   EXPECT_EQ(offsetof(WorkerPage, can_save), 96u);
   EXPECT_EQ(offsetof(WorkerPage, stack_file), 100u);
   EXPECT_EQ(offsetof(WorkerPage, step_ns), 104u);
+  EXPECT_EQ(offsetof(WorkerPage, progress_only), 112u);
   EXPECT_EQ(offsetof(WorkerPage, wants_stop), 128u);
   EXPECT_EQ(offsetof(WorkerPage, snapshot_written), 192u);
   EXPECT_EQ(offsetof(WorkerPage, snapshot_newest), 256u);
