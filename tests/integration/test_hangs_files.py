@@ -8,20 +8,10 @@ import subprocess
 import pytest
 from conftest import poll, state_of
 from launches import ROOT
+from mounted_files import SYSTEM_PYTHON, why_not
 from test_hangs import root_cause, workers
 
-SYSTEM_PYTHON = '/usr/bin/python3'  # Debian's, which python3-fusepy is for
 FORGET_S = 20
-
-
-def why_not():
-    if not os.path.exists('/dev/fuse'):
-        return 'there is no /dev/fuse'
-    if os.geteuid() != 0:
-        return 'only root can mount'
-    asked = subprocess.run([SYSTEM_PYTHON, '-c', 'import fusepy'], capture_output=True, timeout=60,
-                           check=False)
-    return '' if asked.returncode == 0 else 'python3-fusepy is not installed'
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import pytest
 from launches import ROOT
+from mounted_files import mount as mount  # a fixture
 from snapshot_folders import steps_in
 from test_python_snapshot import (
     KILLS,
@@ -15,7 +16,6 @@ from test_python_snapshot import (
     undisturbed,
 )
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
-from test_temporary_folder import mount as mount  # a fixture
 
 
 @pytest.mark.parametrize('n', [1, 2])

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from conftest import has_own_mounts, is_alive, kill, poll
 from launches import has_no_traces
+from mounted_files import mount as mount  # a fixture
 from snapshot_folders import newest_step
 from test_python_snapshot import (
     PYTHON,
@@ -20,7 +21,6 @@ from test_python_snapshot import (
     undisturbed,
 )
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
-from test_temporary_folder import mount as mount  # a fixture
 
 TAKES_S = 120
 UNUSABLE = 69

@@ -10,8 +10,8 @@ import time
 
 import pytest
 from long_tests import RUN_LONG, long
+from mounted_files import mount  # noqa: F401
 from nodes import WORKER, Job, cluster, wait_for  # noqa: F401
-from test_temporary_folder import mount  # noqa: F401
 
 OPERATIONS = ('getattr', 'access', 'readdir', 'open', 'create', 'read', 'write', 'flush', 'release',
               'mkdir', 'rename', 'symlink', 'readlink', 'unlink', 'rmdir', 'truncate')

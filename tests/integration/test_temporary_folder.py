@@ -11,40 +11,9 @@ import time
 
 import pytest
 from conftest import BIN, is_alive, poll
-from launches import ROOT
-from test_hangs_files import SYSTEM_PYTHON, why_not
+from mounted_files import mount as mount  # a fixture
 
 GOES_S = 60  # far above limits::kFolderRemovalTimeout
-
-
-@pytest.fixture
-def mount(tmp_path):
-    """Mounts a folder through FUSE. Words: the calls that are never answered."""
-    if why := why_not():
-        pytest.skip(why)
-    behind, shown = tmp_path / 'behind', tmp_path / 'shown'
-    behind.mkdir()
-    shown.mkdir()
-    servers = []
-
-    def make(*words):
-        command = [SYSTEM_PYTHON, ROOT / 'tests/support/hanging_files.py', shown, behind, *words]
-        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        servers.append(server)
-        poll(lambda: server.poll() is not None or os.path.ismount(shown), 30, 'its mount')
-        if server.poll() is not None:
-            pytest.skip(f'no file system can be mounted here: {server.stderr.read().decode()}')
-        return shown
-
-    make.servers = servers
-    try:
-        yield make
-    finally:
-        for server in servers:
-            server.kill()  # a waiting caller gets an error
-            server.wait()
-            server.stderr.close()
-        subprocess.run(['umount', '--lazy', shown], capture_output=True, timeout=30, check=False)
 
 
 def test_after_success(jobs, mount):

@@ -18,7 +18,8 @@ from conftest import (
     without_cgroups,
 )
 from launches import ROOT
-from test_hangs_files import mounted, why_not
+from mounted_files import why_not
+from test_hangs_files import mounted
 
 UNUSABLE = 69
 UP = 'echo $$ >"$MARKS/new$RANK"; mv "$MARKS/new$RANK" "$MARKS/up$RANK"\necho x >>"$MARKS/starts"\n'
