@@ -129,7 +129,8 @@ std::vector<Slot> slots_of(std::span<const std::byte> arena) {
 
 size_t ArenaSlots::arena_bytes(size_t bytes) { return kHeadBytes + 2 * rounded(bytes); }
 
-Result<std::span<std::byte>> ArenaSlots::begin(const SlotLabel& label, size_t bytes) {
+Result<std::span<std::byte>> ArenaSlots::begin(const SlotLabel& label, size_t bytes,
+                                               std::optional<size_t> needed_at) {
   CPPRUN_CHECK(is_valid(label, label.rank, label.world_size));
   const size_t whole = arena_.size() / kAlignment * kAlignment;
   if (whole < kHeadBytes || bytes > whole - kHeadBytes) {
@@ -141,6 +142,10 @@ Result<std::span<std::byte>> ArenaSlots::begin(const SlotLabel& label, size_t by
   const std::optional<Slot> kept = newest();
   std::optional<size_t> offset;
   if (kept) offset = place_beside(*kept, arena_, rounded(bytes));
+  const bool keeps_needed = offset && offset_of(kept->content) == needed_at;
+  if (needed_at && !keeps_needed) {
+    return Error{ErrorKind::BadValue, "there is no room beside the slot that is still read"};
+  }
   const uint64_t number = slots.empty() ? 1 : slots.front().number + 1;
   begun_ = kept && offset ? 1 - kept->index : 0;
   // Before any other field or the content changes: the slot must not look complete meanwhile.

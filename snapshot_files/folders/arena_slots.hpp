@@ -49,9 +49,11 @@ class ArenaSlots {
   explicit ArenaSlots(std::span<std::byte> arena) : arena_(arena) {}
 
   // Returns memory of `bytes` bytes to fill; call staged() then. The newest complete slot stays,
-  // unless the arena is too small for both. Error (BadValue): the arena is too small even for this
-  // slot; nothing has changed.
-  Result<std::span<std::byte>> begin(const SlotLabel& label, size_t bytes);
+  // unless the arena is too small for both. `needed_at`: the offset of a slot that another thread
+  // still reads. Error (BadValue): the arena is too small even for this slot, or this slot would
+  // replace the needed one; nothing has changed.
+  Result<std::span<std::byte>> begin(const SlotLabel& label, size_t bytes,
+                                     std::optional<size_t> needed_at = {});
   // Marks the slot from begin() as filled. Requires begin().
   void staged(uint32_t crc32);
   // Marks the staged slot of this step as complete; an earlier process may have staged it. False:
@@ -59,6 +61,10 @@ class ArenaSlots {
   bool complete(int64_t step);
   // The complete slot that was begun last.
   std::optional<Slot> newest() const;
+  // Where a slot begins in the arena, for begin().
+  size_t offset_of(std::span<const std::byte> content) const {
+    return static_cast<size_t>(content.data() - arena_.data());
+  }
 
  private:
   std::span<std::byte> arena_;

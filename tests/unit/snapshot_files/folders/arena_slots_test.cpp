@@ -125,6 +125,24 @@ TEST_F(ArenaSlotsTest, AnArenaForOneSlotKeepsNothingDuringAWrite) {
   EXPECT_TRUE(is_intact(slots()[0]));
 }
 
+// Another thread writes a slot to disk while the next one is begun.
+TEST_F(ArenaSlotsTest, ASlotThatIsReadStays) {
+  save(1);
+  ArenaSlots mine(arena_);
+  const size_t first = mine.offset_of(slots()[0].content);
+  EXPECT_TRUE(mine.begin({2, 7, 1, 2}, 1000, first).ok());
+  mine.staged(6);
+  mine.complete(2);
+  // The newest one would stay, and the one that is read be replaced.
+  EXPECT_FALSE(mine.begin({3, 7, 1, 2}, 1000, first).ok());
+  EXPECT_EQ(steps(), (std::vector<int64_t>{2, 1}));
+  // There is room for one of them only.
+  const size_t second = mine.offset_of(slots()[0].content);
+  EXPECT_FALSE(mine.begin({3, 7, 1, 2}, 1100, second).ok());
+  EXPECT_EQ(steps(), (std::vector<int64_t>{2, 1}));
+  EXPECT_TRUE(is_intact(slots()[1]));
+}
+
 TEST_F(ArenaSlotsTest, ForgetsAnOverlappedSlot) {
   save(1, 100);
   save(2, 100);
