@@ -1,13 +1,21 @@
 // snapshot_train WORD=VALUE...: a training on several ranks that resumes and saves; prints its
 // starting point and its result.
+//     every=, disk_every=        steps, with async=1 of maybe_save(), else of save()
+//     every_ms=, disk_every_ms=  milliseconds, with async=1
+//     waits=1                    waits for each save
+//     sleep_ms=                  of each step
+//     tells=1                    prints what save() or wait() has returned
 #include <malloc.h>
 #include <signal.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "cpprun/data/distributed_sampler.hpp"
 #include "cpprun/dist/collectives.hpp"
@@ -19,6 +27,7 @@
 #include "cpprun/worker/arena.hpp"
 #include "cpprun/worker/faults.hpp"
 #include "snapshot_files/folders/arena_slots.hpp"
+#include "snapshot_files/folders/catalog.hpp"
 #include "tests/sdk/snapshot/training_support.hpp"
 #include "tests/sdk/support/cases.hpp"
 
@@ -51,7 +60,8 @@ void say(const std::string& text) {
 }
 
 SnapshotOptions place(const Settings& settings) {
-  SnapshotOptions options{.in_memory = settings.number("memory", 1) != 0};
+  SnapshotOptions options{.keep = static_cast<int>(settings.number("keep", 3)),
+                          .in_memory = settings.number("memory", 1) != 0};
   if (settings.text("file", "").empty()) options.dir = settings.text("dir", "snapshots");
   options.file = settings.text("file", "");
   return options;
@@ -100,7 +110,7 @@ class Training {
     worker::report_ready();
     const int64_t epochs = settings_.number("epochs", 4);
     for (; epoch_ < epochs; ++epoch_) run_epoch();
-    snapshot_.wait();
+    wait();
     say("hash " + test::fingerprint(model_.module(), /*has_buffers=*/false));
     say("buffers " + test::fingerprint(model_.module()));
     say("draws " + std::to_string(torch::rand({1}, torch::kDouble).item<double>()));
@@ -124,18 +134,37 @@ class Training {
       ++step_;
       seen_ += static_cast<int64_t>(rows->size());
       mend();
+      std::this_thread::sleep_for(std::chrono::milliseconds(settings_.number("sleep_ms", 0)));
       save();
     }
   }
 
   void save() {
-    const int64_t every = settings_.number("every", 2);
-    if (settings_.number("async", 0) != 0) {
-      snapshot_.maybe_save(step_, {.every_steps = every});
-    } else if (step_ % every == 0) {
-      const bool is_saved = snapshot_.save(step_);
-      if (settings_.number("tells", 0) != 0) say("saved " + std::to_string(is_saved));
-    }
+    const bool is_async = settings_.number("async", 0) != 0;
+    if (is_async ? !maybe_save() : step_ % settings_.number("every", 2) != 0) return;
+    bool is_saved = true;
+    if (!is_async) is_saved = snapshot_.save(step_);
+    if (is_async && settings_.number("waits", 0) != 0) is_saved = snapshot_.wait();
+    if (settings_.number("tells", 0) != 0) say("saved " + std::to_string(is_saved));
+  }
+
+  bool maybe_save() {
+    const auto milliseconds = [this](const char* name) {
+      return std::chrono::milliseconds(settings_.number(name, 0));
+    };
+    return snapshot_.maybe_save(step_, {.every_steps = settings_.number("every", 2),
+                                        .every = milliseconds("every_ms"),
+                                        .disk_every_steps = settings_.number("disk_every", 0),
+                                        .disk_every = milliseconds("disk_every_ms")});
+  }
+
+  // After the training: the result of wait(), and what is on disk by then.
+  void wait() {
+    std::string told = "waited " + std::to_string(snapshot_.wait());
+    if (settings_.number("tells", 0) == 0) return;
+    const auto found = snapshot_files::scan(snapshot_files::real_files(), place(settings_).dir);
+    for (const auto& each : found->complete) told += ' ' + std::to_string(each.step);
+    say(told);
   }
 
   // Repairs the disk: removes the obstacles.
@@ -265,6 +294,31 @@ SDK_CASE(snapshot_damaged_memory) {
   if (dist::get_rank() == 0) std::filesystem::remove_all("damaged");  // only memory is left
   dist::barrier();
   ::raise(SIGKILL);
+  return 0;
+}
+
+// While step 2 is written to a disk that the file SLOW makes slow, the state grows twice: first
+// there is no room beside the slot of step 2, then the arena is enlarged.
+SDK_CASE(snapshot_grows) {
+  const auto group = dist::init_process_group_or_single({.backend = "gloo"});
+  at::Tensor value = at::ones({2 << 20});  // an arena grows in steps of 2 MiB
+  Snapshot snapshot({.dir = args.at(0), .hints = false});
+  snapshot.track("value", value);
+  const auto save_in_memory = [&](int64_t step, int64_t elements) {
+    value = at::full({elements}, static_cast<double>(step));
+    while (!snapshot.save_async(step)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
+  snapshot.save(1);
+  std::ofstream(args.at(1)) << "create";
+  value.fill_(2);
+  snapshot.save_async(2);
+  save_in_memory(3, 3 << 20);
+  save_in_memory(4, 8 << 20);
+  say("waited " + std::to_string(snapshot.wait()));
+  std::filesystem::remove(args.at(1));
+  const Resumed from = snapshot.resume();
+  say(std::string("from ") + name(from.source) + " step " + std::to_string(from.step) + " value " +
+      std::to_string(value.min().item<int64_t>()) + " of " + std::to_string(value.numel()));
   return 0;
 }
 

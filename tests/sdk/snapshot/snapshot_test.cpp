@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -23,7 +24,9 @@ namespace cpprun {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::internal::CaptureStderr;
@@ -343,6 +346,53 @@ TEST_F(SnapshotAlone, SavesByStepsAndByTime) {
   EXPECT_EQ(saves, 2);
   EXPECT_FALSE(snapshot.maybe_save(11, {.every = std::chrono::hours(1)}));
   EXPECT_TRUE(snapshot.maybe_save(12, {.every = std::chrono::milliseconds(1)}));
+}
+
+// Without an agent memory does not serve, so that only the saves for the disk are made.
+TEST_F(SnapshotAlone, WritesSomeSavesToDisk) {
+  int64_t value = 0;
+  SnapshotOptions options = in_folder();
+  options.keep = 9;
+  Snapshot snapshot(options);
+  snapshot.track("value", value);
+  const auto saved = [&](int64_t first, int64_t last, const SaveWhen& when) {
+    std::vector<int64_t> steps;
+    for (int64_t step = first; step <= last; ++step) {
+      if (snapshot.maybe_save(step, when)) steps.push_back(step);
+      EXPECT_TRUE(snapshot.wait());
+    }
+    return steps;
+  };
+  const SaveWhen by_steps{.every_steps = 2, .disk_every_steps = 5};
+  EXPECT_THAT(saved(1, 15, by_steps), ElementsAre(2, 8, 14));
+  const SaveWhen by_time{.every_steps = 1, .disk_every = std::chrono::hours(1)};
+  EXPECT_THAT(saved(16, 19, by_time), ElementsAre());
+  const SaveWhen either{.every_steps = 1, .disk_every_steps = 99, .disk_every = 1ms};
+  std::this_thread::sleep_for(2ms);
+  EXPECT_THAT(saved(20, 20, either), ElementsAre(20));
+  EXPECT_TRUE(snapshot.save(21));
+  EXPECT_TRUE(snapshot.save_async(22));
+  EXPECT_TRUE(snapshot.wait());
+  EXPECT_EQ(snapshot.resume({.before_step = 15}).step, 14);
+  EXPECT_THAT(saved(15, 22, by_steps), ElementsAre(16, 22));
+}
+
+TEST_F(SnapshotAlone, AWriteThatHasFailedIsTriedAgainWithTheNextSave) {
+  int64_t value = 0;
+  std::ofstream(path("snapshots")) << "a file where a folder belongs";
+  Snapshot snapshot(in_folder());
+  snapshot.track("value", value);
+  const SaveWhen when{.every_steps = 1, .disk_every_steps = 100};
+  CaptureStderr();
+  EXPECT_TRUE(snapshot.maybe_save(1, when));
+  EXPECT_FALSE(snapshot.wait());
+  fs::remove(path("snapshots"));
+  EXPECT_TRUE(snapshot.maybe_save(2, when));
+  EXPECT_TRUE(snapshot.wait());
+  EXPECT_FALSE(snapshot.maybe_save(3, when));
+  const std::string said = GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("the snapshot of step 1 was not written"));
+  EXPECT_THAT(said, HasSubstr("snapshots are written again, from step 2 on"));
 }
 
 // Waits for a draft with bytes in `folder`: its writer holds the lock by then.

@@ -27,8 +27,8 @@ def workers(folder):
     return found
 
 
-def command(folder):
-    words = ['snapshot_train', f'dir={folder}', 'epochs=60', 'every=3', 'tells=1']
+def command(folder, *how):
+    words = ['snapshot_train', f'dir={folder}', 'epochs=60', 'every=3', 'tells=1', *how]
     flags = ['--standalone', '--nproc_per_node=2', f'--max-restarts={KILLS}', '--no-python']
     return [str(BIN / 'cpprun'), *flags, str(BIN / 'sdk_snapshot_cases'), *words]
 
@@ -37,14 +37,16 @@ def end_of(out):
     return sorted(set(re.findall(r'^rank \d (?:hash|draws|seen) .*$', out, re.M)))
 
 
-@pytest.mark.parametrize('seed', [1, 2])
-def test_kills_at_any_moment_change_nothing(ranks, seed):
+@pytest.mark.parametrize(
+    ('seed', 'how'), [(1, ()), (2, ()), (3, ('async=1', 'waits=1', 'disk_every=12'))]
+)
+def test_kills_at_any_moment_change_nothing(ranks, seed, how):
     quiet = ranks.run(*command('quiet')).well()
     dice = random.Random(seed)
     env = {**os.environ, 'OMP_NUM_THREADS': '1'}
     lines, kills, countdown = [], 0, dice.randint(1, 8)
     with subprocess.Popen(
-        command('killed'), cwd=ranks.folder, env=env, stdout=subprocess.PIPE, text=True
+        command('killed', *how), cwd=ranks.folder, env=env, stdout=subprocess.PIPE, text=True
     ) as job:
         for line in job.stdout:
             lines.append(line)

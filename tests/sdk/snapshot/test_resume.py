@@ -24,7 +24,7 @@ def train(ranks, world, *words, flags=(), fault=None, folder='snapshots', **opti
 
 def ends(job):
     """The final state of the ranks: parameters, generators, counts, rates."""
-    told = ('from', 'saved')
+    told = ('from', 'saved', 'waited')
     return [line for line in job.well().lines('rank') if line.split()[2] not in told]
 
 

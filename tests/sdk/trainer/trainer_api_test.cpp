@@ -222,6 +222,27 @@ TEST_F(TrainerApi, ContinuesACustomSamplerWithinAnEpoch) {
   std::filesystem::remove_all(folder);
 }
 
+// Without an agent the saves that are not for the disk are left out.
+TEST_F(TrainerApi, WritesSomeOfTheSavesWithinAnEpochToDisk) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("trainer_disk_" + std::to_string(::getpid()));
+  TrainerOptions options = quiet();
+  options.save_when = {.every_steps = 1, .disk_every_steps = 4};
+  options.snapshot_dir = folder.string();
+  std::vector<size_t> seen;
+  Interrupted trainer(net_, test::toy_data(64),
+                      std::make_shared<InOrder>(InOrder{.total = 64, .seen = &seen}), sgd_,
+                      options);
+  trainer.ends_at = 7;
+  EXPECT_THROW(trainer.train(1), std::runtime_error);
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("step-1", "step-5"));
+  std::filesystem::remove_all(folder);
+}
+
 // A sampler whose state was saved within a training epoch: training uses only the rest.
 TEST_F(TrainerApi, ContinuesWithinATrainingEpoch) {
   Noting<> trainer(net_, test::toy_data(40), sgd_, quiet());

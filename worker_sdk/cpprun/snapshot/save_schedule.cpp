@@ -8,17 +8,40 @@
 #include "cpprun/snapshot/job_history.hpp"
 
 namespace cpprun::snapshot {
+namespace {
+
+bool spares_disk(const SaveWhen& when) {
+  return when.disk_every_steps > 0 || when.disk_every.count() > 0;
+}
+
+}  // namespace
 
 SaveSchedule::SaveSchedule(const SnapshotComm& comm, std::string owner)
     : comm_(comm), owner_(std::move(owner)) {
   own_job_history().saved_at(owner_, steady_seconds());  // from now on
 }
 
-double SaveSchedule::begin_save() { return own_job_history().begin_save(owner_, steady_seconds()); }
+double SaveSchedule::begin_save(int64_t step, bool to_disk) {
+  saved_step_ = step;
+  const double seconds = own_job_history().begin_save(owner_, steady_seconds());
+  if (to_disk) on_disk_ = {step, seconds};
+  return seconds;
+}
 
 void SaveSchedule::resume(int64_t step, double seconds) {
   own_job_history().resume(owner_, seconds, own_restarts(), steady_seconds());
   saved_step_ = step;
+  if (on_disk_ && on_disk_->first > step) on_disk_.reset();  // it has no part in what follows
+}
+
+bool SaveSchedule::is_for_disk(int64_t step, const SaveWhen& when) const {
+  if (!spares_disk(when) || !on_disk_) return true;
+  const auto& [last_step, last_seconds] = *on_disk_;
+  if (when.disk_every_steps > 0 && step - last_step >= when.disk_every_steps) return true;
+  if (when.disk_every.count() <= 0) return false;
+  const double passed = own_job_history().seconds(steady_seconds()) - last_seconds;
+  const bool is_time = passed >= std::chrono::duration<double>(when.disk_every).count();
+  return comm_.from_first({is_time ? 1 : 0})[0] != 0;
 }
 
 // Clocks differ between ranks, steps do not: rank 0 reads its clock at steps that all ranks know.
@@ -32,7 +55,8 @@ bool SaveSchedule::is_due(int64_t step, const SaveWhen& when, const SaveCost& co
   const double now = steady_seconds(), seconds = history.seconds(now);
   if (when.auto_interval) {
     const double between = time_between_rollbacks(seconds, history.rollbacks());
-    const double automatic = std::max(best_save_interval(cost.pause, between), 2 * cost.writing);
+    const double busy = spares_disk(when) ? cost.staging : cost.writing;
+    const double automatic = std::max(best_save_interval(cost.pause, between), 2 * busy);
     interval = interval > 0 ? std::min(interval, automatic) : automatic;
   }
   const double left = interval - (seconds - history.saved_at(owner_, now));

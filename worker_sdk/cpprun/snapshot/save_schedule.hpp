@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "cpprun/snapshot/poll_schedule.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
@@ -13,7 +15,8 @@ namespace cpprun::snapshot {
 // Seconds that a save costs.
 struct SaveCost {
   double pause = 0;    // training waits
-  double writing = 0;  // the files are written
+  double staging = 0;  // until it is complete in memory
+  double writing = 0;  // until it is on disk, if it goes there
 };
 
 class SaveSchedule {
@@ -23,16 +26,19 @@ class SaveSchedule {
 
   // Whether to save at `step`. Collective if `when` has an interval.
   bool is_due(int64_t step, const SaveWhen& when, const SaveCost& cost);
+  // Whether a save that is due goes to disk: the first one, so that a folder that can't be written
+  // to shows at once, then as `when` tells. Collective if `when` has a time between those on disk.
+  bool is_for_disk(int64_t step, const SaveWhen& when) const;
   // A save begins now. Returns the seconds of training, in all runs.
-  double begin_save();
-  void set_saved_step(int64_t step) { saved_step_ = step; }
+  double begin_save(int64_t step, bool to_disk);
   // Training continues from a snapshot of `step`, taken after `seconds` of training.
   void resume(int64_t step, double seconds);
 
  private:
   const SnapshotComm& comm_;
   const std::string owner_;
-  int64_t saved_step_ = -1;  // of the last save that started
+  int64_t saved_step_ = -1;                            // of the last save that started
+  std::optional<std::pair<int64_t, double>> on_disk_;  // step and time of the last one for the disk
   PollSchedule polls_;
 };
 

@@ -145,7 +145,8 @@ const char* name(SnapshotSource source) {
 
 struct Snapshot::Impl {
   explicit Impl(SnapshotOptions given);
-  bool start_save(int64_t step);
+  snapshot::SavePlace start_save(int64_t step, bool to_disk);
+  bool save_due(int64_t step, const SaveWhen& when);
   Resumed resume(const ResumeOptions& how);
   Resumed apply(const snapshot::LoadedSnapshot& loaded);
 
@@ -158,7 +159,7 @@ struct Snapshot::Impl {
   snapshot::SaveSchedule schedule;
   bool has_hinted = false;
   uint64_t saves = 0;
-  snapshot::SnapshotWriter writer;  // the last member: its thread uses `memory` and must end first
+  snapshot::SnapshotWriter writer;  // the last member: its threads use `memory` and end first
 };
 
 Snapshot::Impl::Impl(SnapshotOptions given)
@@ -173,18 +174,24 @@ Snapshot::Impl::Impl(SnapshotOptions given)
   }
 }
 
-bool Snapshot::Impl::start_save(int64_t step) {
+snapshot::SavePlace Snapshot::Impl::start_save(int64_t step, bool to_disk) {
   if (step < 0) throw std::invalid_argument("a snapshot's step is negative");
-  if (writer.is_busy(step)) return false;
+  const snapshot::SavePlace place = writer.place_for(step, to_disk);
+  if (place == snapshot::SavePlace::None) return place;
   if (!std::exchange(has_hinted, true) && options.hints) {
     snapshot::warn_about_mistakes(objects, comm, group);
   }
   const Status refused = options.refuse_non_finite ? check_finite(objects.parameters()) : Status();
   const std::string sample = options.hints ? drift_sample(objects.parameters(), saves++) : "";
-  writer.start(objects.all(), step, schedule.begin_save(),
-               refused ? Result(sample) : refused.error());
-  schedule.set_saved_step(step);
-  return true;
+  const bool goes_to_disk = place == snapshot::SavePlace::Disk;
+  writer.start(objects.all(), step, schedule.begin_save(step, goes_to_disk),
+               refused ? Result(sample) : refused.error(), goes_to_disk);
+  return place;
+}
+
+bool Snapshot::Impl::save_due(int64_t step, const SaveWhen& when) {
+  const worker::SavingTime waits;
+  return start_save(step, schedule.is_for_disk(step, when)) != snapshot::SavePlace::None;
 }
 
 Resumed Snapshot::Impl::resume(const ResumeOptions& how) {
@@ -337,20 +344,17 @@ Snapshot& Snapshot::track_state(const std::string& name, std::function<std::stri
 
 Resumed Snapshot::resume(ResumeOptions options) { return impl_->resume(options); }
 
-bool Snapshot::save_async(int64_t step) {
-  const worker::SavingTime waits;
-  return impl_->start_save(step);
-}
+bool Snapshot::save_async(int64_t step) { return impl_->save_due(step, {}); }
 
 bool Snapshot::save(int64_t step) {
   const worker::SavingTime waits;
   impl_->writer.wait();
-  return impl_->start_save(step) && impl_->writer.wait();
+  return impl_->start_save(step, true) == snapshot::SavePlace::Disk && impl_->writer.wait();
 }
 
 bool Snapshot::maybe_save(int64_t step, const SaveWhen& when) {
   worker::report_progress(step);
-  return impl_->schedule.is_due(step, when, impl_->writer.cost()) && save_async(step);
+  return impl_->schedule.is_due(step, when, impl_->writer.cost()) && impl_->save_due(step, when);
 }
 
 bool Snapshot::wait() {

@@ -11,12 +11,13 @@
 /// Works under cpprun, under torchrun and in a single process. All ranks construct the Snapshot
 /// after init_process_group() and destroy it before the group; they track the same objects in the
 /// same order and call resume() and every save at the same point of the program. A Snapshot holds
-/// references: tracked objects must outlive it. Call it from one thread; a thread of its own writes
-/// the files. Write failures do not throw (see save()).
+/// references: tracked objects must outlive it. Call it from one thread; two threads of its own
+/// complete the saves in memory and write the files. Write failures do not throw (see save()).
 ///
 /// Do not save inside DistributedDataParallel::no_sync: accumulated gradients are not part of a
 /// snapshot. Python reads the files with torch.load, and resume() reads files that Python wrote.
-/// docs/reference/snapshots.md describes the format and the guarantees. Python counterpart: none.
+/// docs/reference/snapshots.md describes the format and the guarantees. Python counterpart:
+/// cpprun_worker.Snapshot.
 #pragma once
 
 #include <chrono>
@@ -71,6 +72,12 @@ struct SnapshotOptions {
 };
 
 /// When maybe_save() saves: as soon as one of the conditions holds. Zero disables a condition.
+///
+/// With `disk_every_steps` or `disk_every`, only some of these saves are written to disk: the first
+/// one of this process, each that comes so much later than the last one on disk, and the next one
+/// after a write that has failed or after resume() has gone back behind the last one on disk. The
+/// others are for workers that restart on this node. Where memory does not serve them (no agent of
+/// cpprun, `in_memory` false, nodes with different numbers of ranks), they are left out.
 struct SaveWhen {
   /// Save when `step` is a multiple of this.
   int64_t every_steps = 0;
@@ -80,6 +87,11 @@ struct SaveWhen {
   /// both measured in this job (J. W. Young, 1974). A failure after which the survivors keep their
   /// state (elastic) is no rollback.
   bool auto_interval = false;
+  /// Write to disk what comes at least so many steps after the last save on disk.
+  int64_t disk_every_steps = 0;
+  /// Write to disk what comes at least this time after the last save on disk. Zero both: each save
+  /// is written to disk.
+  std::chrono::milliseconds disk_every{0};
 };
 
 /// Where resume() has found the state. None: nowhere, so training starts anew.
@@ -231,7 +243,7 @@ class Snapshot {
   explicit Snapshot(SnapshotOptions options = {});
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
-  ~Snapshot();  ///< waits for a running save
+  ~Snapshot();  ///< waits for the running saves
 
   /// A module by its parameters and buffers.
   ///
@@ -346,16 +358,20 @@ class Snapshot {
   /// Saves the state after `step` optimizer steps and waits until it is on disk. False: it is not
   /// on disk, rank 0 has reported the reason on stderr, and training may continue.
   bool save(int64_t step);
-  /// Copies the state into memory and returns; a thread writes it to disk. False: the previous
-  /// snapshot is still being written, so this one is skipped.
+  /// Copies the state into memory and returns; a thread writes it to disk, unless the last one is
+  /// still being written: then it stays in memory, where that serves a restarted worker, and rank 0
+  /// prints this once. False: it is left out, because memory does not serve, or the save before has
+  /// not ended there.
   bool save_async(int64_t step);
-  /// save_async() if a condition of `when` holds; rank 0's clock decides for all ranks. Reports the
-  /// step to the agent, as a heartbeat for which no next one is due, if the program sends none.
+  /// save_async() if a condition of `when` holds; rank 0's clock decides for all ranks. `when` may
+  /// keep it in memory. Reports the step to the agent, as a heartbeat for which no next one is due,
+  /// if the program sends none.
   bool maybe_save(int64_t step, const SaveWhen& when);
-  /// Waits for the running save. True if the last save is on disk.
+  /// Waits for the running saves. True if the last one is in memory, and the last one that was to
+  /// go to disk is there.
   bool wait();
-  /// Folder or file of the last snapshot that this process saved; empty if there is none. Waits for
-  /// the running save.
+  /// Folder or file of the last snapshot that this process has written; empty if there is none.
+  /// Waits for the running saves.
   std::string last_path() const;
 
  private:

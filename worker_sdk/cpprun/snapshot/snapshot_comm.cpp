@@ -25,6 +25,16 @@ Error peer_error(const std::string& key, const char* what) {
   return {ErrorKind::Network, "ranks can't agree on a snapshot (" + key + "): " + what};
 }
 
+at::Tensor on_device(const std::vector<int64_t>& numbers) {
+  return at::tensor(numbers, at::TensorOptions(at::kLong)).to(dist::local_device());
+}
+
+std::vector<int64_t> from_device(const at::Tensor& tensor) {
+  const at::Tensor here = tensor.cpu();
+  const auto* first = here.const_data_ptr<int64_t>();
+  return {first, first + here.numel()};
+}
+
 }  // namespace
 
 SnapshotComm SnapshotComm::here() {
@@ -53,21 +63,18 @@ std::vector<std::string> SnapshotComm::gather(const std::string& text) const {
   return dist::all_gather_bytes(text);
 }
 
-bool SnapshotComm::any(bool own) const {
-  if (world_ == 1) return own;
-  at::Tensor flag =
-      at::full({1}, own ? 1 : 0, at::TensorOptions(at::kInt)).to(dist::local_device());
-  dist::all_reduce(flag, dist::ReduceOp::MAX);
-  return flag.item<int>() != 0;
+std::vector<int64_t> SnapshotComm::highest(std::vector<int64_t> numbers) const {
+  if (world_ == 1) return numbers;
+  const at::Tensor tensor = on_device(numbers);
+  dist::all_reduce(tensor, dist::ReduceOp::MAX);
+  return from_device(tensor);
 }
 
 std::vector<int64_t> SnapshotComm::from_first(std::vector<int64_t> numbers) const {
   if (world_ == 1) return numbers;
-  at::Tensor tensor = at::tensor(numbers, at::TensorOptions(at::kLong)).to(dist::local_device());
+  const at::Tensor tensor = on_device(numbers);
   dist::broadcast(tensor, 0);
-  tensor = tensor.cpu();
-  std::copy_n(tensor.const_data_ptr<int64_t>(), numbers.size(), numbers.begin());
-  return numbers;
+  return from_device(tensor);
 }
 
 dist::Store SnapshotComm::connect() const {

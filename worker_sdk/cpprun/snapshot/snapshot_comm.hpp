@@ -1,5 +1,5 @@
 // Communication between the ranks that write a snapshot: collectives in the training thread, keys
-// of a store in the writing thread. Private to snapshot.
+// of a store in the threads that save. Private to snapshot.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,8 @@ class SnapshotComm {
 
   // Collectives: all ranks call them in the same order.
   std::vector<std::string> gather(const std::string& text) const;
-  bool any(bool own) const;
+  // The highest of each of these numbers on all ranks, which give as many.
+  std::vector<int64_t> highest(std::vector<int64_t> numbers) const;
   std::vector<int64_t> from_first(std::vector<int64_t> numbers) const;
 
   // A new connection to the group's store; empty for a single rank.
@@ -48,8 +49,8 @@ class SnapshotComm {
   int rank_ = 0, world_ = 1;
 };
 
-// The store keys of one save. One rank sets each key, once. get() waits for a key for a limited
-// time, and returns an error as soon as `gives_up` is set.
+// The store keys that one thread uses for one save. One rank sets each key, once. get() waits for a
+// key for a limited time, and returns an error as soon as `gives_up` is set.
 class StoreChannel {
  public:
   StoreChannel(dist::Store store, std::string prefix, const std::atomic<bool>& gives_up)

@@ -1,6 +1,5 @@
 #include "cpprun/snapshot/snapshot_writer.hpp"
 
-#include <pthread.h>
 #include <torch/version.h>
 
 #include <chrono>
@@ -9,9 +8,7 @@
 #include <utility>
 
 #include "common/check.hpp"
-#include "common/thread/blocked_signals.hpp"
 #include "common/version.hpp"
-#include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/worker/environment.hpp"
@@ -38,16 +35,6 @@ double seconds_since(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
 
-// Removes the names of temporary files, which differ in each save.
-std::string lasting(std::string why) {
-  for (size_t at = why.find("/."); at != std::string::npos; at = why.find("/.", at)) {
-    const size_t end = why.find(".tmp", at);
-    if (end == std::string::npos) break;
-    why.erase(at, end + 4 - at);
-  }
-  return why;
-}
-
 int64_t epoch_of(const std::vector<Tracked>& tracked, const Contents& contents) {
   for (const auto& each : tracked) {
     if (each.name != "epochs_run" && each.name != "epoch" && each.name != "epochs_done") continue;
@@ -60,6 +47,13 @@ int64_t epoch_of(const std::vector<Tracked>& tracked, const Contents& contents) 
   return 0;
 }
 
+// Deletes the keys of the save before. No rank reads them: a save begins when no rank is busy with
+// the one before in the same thread.
+void replace(std::unique_ptr<StoreChannel>& last, std::unique_ptr<StoreChannel> channel) {
+  if (last) last->delete_keys();
+  last = std::move(channel);
+}
+
 }  // namespace
 
 SnapshotWriter::SnapshotWriter(const SnapshotLocation& location, const SnapshotComm& comm,
@@ -70,138 +64,142 @@ SnapshotWriter::SnapshotWriter(const SnapshotLocation& location, const SnapshotC
       group_(group),
       memory_(memory),
       keep_(keep),
-      instance_(next_instance()) {}
+      instance_(next_instance()),
+      report_(comm.is_first()),
+      agreement_(comm) {}
 
-// If an exception ends the training, the save does not wait for other ranks.
+// If an exception ends the training, the saves do not wait for other ranks.
 SnapshotWriter::~SnapshotWriter() {
   if (std::uncaught_exceptions() > 0) gives_up_ = true;
   wait();
 }
 
 bool SnapshotWriter::wait() {
-  if (thread_.joinable()) thread_.join();
-  return is_well_;
+  stager_.wait();  // it ends after the disk's thread has begun
+  disk_.wait();
+  return is_staged_ && is_written_;
 }
 
-// Requires that no job runs.
-void SnapshotWriter::start_thread(std::function<Status()> job) {
-  CPPRUN_CHECK(!is_busy_);
-  wait();
-  is_busy_ = true;
-  const BlockedSignals blocked;  // the new thread must not run signal handlers of the program
-  thread_ = std::thread([this, job = std::move(job)] {
-    ::pthread_setname_np(::pthread_self(), "cpprun-saver");  // as profilers and `top -H` show it
-    is_well_ = job().ok();
-    is_busy_ = false;
-  });
-}
-
-bool SnapshotWriter::is_busy(int64_t step) {
-  if (!comm_.any(is_busy_)) return false;
-  if (comm_.is_first() && !has_reported_busy_) {
+SavePlace SnapshotWriter::place_for(int64_t step, bool to_disk) {
+  const std::vector<int64_t> of_any = comm_.highest(obstacles());
+  const bool is_disk_busy = of_any[0] != 0, is_memory_busy = of_any[1] != 0;
+  to_disk = to_disk || of_any[2] != 0;
+  if (to_disk && !is_disk_busy) return SavePlace::Disk;
+  const SavePlace place = is_memory_busy ? SavePlace::None : SavePlace::Memory;
+  if (to_disk && !std::exchange(has_reported_busy_, true) && comm_.is_first()) {
     std::fprintf(stderr,
-                 "cpprun: the snapshot of step %lld is left out: the last one is still being "
-                 "written; this is said once\n",
-                 static_cast<long long>(step));
+                 "cpprun: the snapshot of step %lld is %s: the last one is still being written; "
+                 "this is said once\n",
+                 static_cast<long long>(step),
+                 place == SavePlace::None ? "left out" : "in memory only");
   }
-  has_reported_busy_ = true;
-  return true;
+  return place;
+}
+
+// Of this rank: whether it can't save to disk now, whether it can't save in memory only, whether
+// its last write has failed.
+std::vector<int64_t> SnapshotWriter::obstacles() {
+  if (stager_.is_busy()) return {1, 1, is_written_ ? 0 : 1};
+  const bool is_writing = disk_.is_busy();  // the stager has begun this before its own end
+  const bool can_keep = group_.get().serves_memory() &&
+                        memory_.can_keep(is_writing ? std::optional(written_at_) : std::nullopt);
+  return {is_writing ? 1 : 0, can_keep ? 0 : 1, is_written_ ? 0 : 1};
 }
 
 void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, double seconds,
-                           const Result<std::string>& sample) {
+                           const Result<std::string>& sample, bool to_disk) {
   const auto began = steady_clock::now();
-  group_.forget_if_uncertain();
-  const Group& own = group_.get();
+  stager_.start();
+  disk_.start();
+  if (!staging_store_) {
+    staging_store_ = comm_.connect();
+    writing_store_ = comm_.connect();
+  }
+  if (to_disk) group_.forget_if_uncertain();
+  auto save = std::make_shared<Save>(
+      Save{{},
+           write_context(),
+           sample,
+           "cpprun/snapshot/" + std::to_string(instance_) + "/" + std::to_string(saves_++) + "/",
+           to_disk});
+  save->staged = copied(tracked, step, seconds, save->context.group, save->sample);
+  pause_ = seconds_since(began);
+  stager_.run([this, save = std::move(save)] { stage(save); });
+}
+
+// Copies the state into memory. Replaces `sample` by the reason if there is no memory for it.
+Staged SnapshotWriter::copied(const std::vector<Tracked>& tracked, int64_t step, double seconds,
+                              const Group& group, Result<std::string>& sample) {
   Contents contents = capture(tracked, location_.is_single_file, comm_.rank(), {step, seconds});
   const int64_t epoch = epoch_of(tracked, contents);
-  auto staged =
-      std::make_shared<Staged>(plan(contents, own.share_of(comm_.rank(), memory_.is_lasting())));
-  staged->step = step;
-  staged->epoch = epoch;
-  const uint64_t bytes = bytes_of(*staged);
+  Staged staged = plan(contents, group.share_of(comm_.rank(), memory_.is_lasting()));
+  staged.step = step;
+  staged.epoch = epoch;
+  if (!sample) return staged;  // a refused state must not overwrite the slot of an earlier one
   const snapshot_files::SlotLabel label{.step = step,
                                         .round = worker::environment_or_default().round,
                                         .rank = comm_.rank(),
                                         .world_size = comm_.world()};
-  // A state that is refused must not overwrite the slot of an earlier one.
-  const auto slot =
-      sample ? memory_.begin(label, *staged, bytes) : Result<std::span<std::byte>>(sample.error());
-  if (slot) copy(contents, *slot, *staged);
-  const Status has_slot = slot ? Status() : slot.error();
-  if (!store_) store_ = comm_.connect();
-  pause_ = seconds_since(began);
-  const std::string prefix =
-      "cpprun/snapshot/" + std::to_string(instance_) + "/" + std::to_string(saves_++) + "/";
-  start_thread([this, staged, has_slot, sample, prefix, context = write_context()] {
-    const auto write_began = steady_clock::now();
-    auto channel = std::make_unique<StoreChannel>(store_, prefix, gives_up_);
-    const Status status =
-        has_slot ? write(*staged, context, *sample, *channel) : fail(has_slot.error(), *channel);
-    if (last_channel_) last_channel_->delete_keys();
-    last_channel_ = std::move(channel);
-    writing_ = seconds_since(write_began);
-    report(staged->step, status);
-    return status;
-  });
-}
-
-// Returns once every rank has its state in memory, or the reason of the first rank that has not.
-Status SnapshotWriter::agree_staged(const Result<std::string>& own, StoreChannel& channel) {
-  const Status sent = channel.set("staged/" + std::to_string(comm_.rank()), encode(own));
-  if (comm_.is_first()) {
-    Status failed;
-    for (int rank = 0; rank < comm_.world(); ++rank) {
-      const auto received = decode_outcome(channel.get("staged/" + std::to_string(rank)), rank);
-      if (!received && failed) failed = received.error();
-    }
-    const Status reported_all = channel.set("all_staged", encode(failed));
-    if (!reported_all) return reported_all;
+  const auto written_at = disk_.is_busy() ? std::optional(written_at_) : std::nullopt;
+  const auto slot = memory_.begin(label, staged, bytes_of(staged), written_at);
+  if (slot) {
+    copy(contents, *slot, staged);
+  } else {
+    sample = slot.error();
   }
-  const auto all = decode_outcome(channel.get("all_staged"), 0);
-  return all ? sent : all.error();
+  return staged;
 }
 
-Status SnapshotWriter::fail(const Error& why, StoreChannel& channel) {
-  static_cast<void>(agree_staged(why, channel));
-  return why;
-}
-
-// Ranks that write one snapshot have equal parameters, else it is a patchwork that no rank had. The
-// first save compares all of them (hints.cpp), each one a sample.
-void SnapshotWriter::compare_samples(const std::string& own, int64_t step, const Group& group,
-                                     StoreChannel& channel) {
-  if (own.empty() || has_reported_drift_ || comm_.rank() != group.leader()) return;
-  for (const int rank : group.members) {
-    if (rank == comm_.rank()) continue;
-    const auto other = decode_outcome(channel.get("staged/" + std::to_string(rank)), rank);
-    if (!other || *other == own) continue;
-    has_reported_drift_ = true;
-    std::fprintf(
-        stderr,
-        "cpprun: hint: at step %lld parameter '%s' is not the same on ranks %d and %d, and "
-        "the snapshot that they write together has each only once: they have drifted "
-        "apart (.hints = false silences this)\n",
-        static_cast<long long>(step), own.substr(0, own.rfind(' ')).c_str(), comm_.rank(), rank);
-    return;
+// In the stager.
+void SnapshotWriter::stage(const std::shared_ptr<Save>& save) {
+  const auto began = steady_clock::now();
+  auto channel = std::make_unique<StoreChannel>(staging_store_, save->prefix, gives_up_);
+  const Status status = complete(*save, *channel);
+  replace(last_staging_, std::move(channel));
+  staging_ = seconds_since(began);
+  writing_ = staging_.load();
+  is_staged_ = status.ok();
+  if (!status) {
+    if (save->to_disk) is_written_ = false;
+    report_.tell(save->staged.step, status);
+  } else if (save->to_disk) {
+    written_at_ = save->staged.slot_at;
+    disk_.run([this, save, began] {
+      write(*save);
+      writing_ = seconds_since(began);
+    });
   }
 }
 
-Status SnapshotWriter::write(Staged& staged, const WriteContext& context, const std::string& sample,
-                             StoreChannel& channel) {
-  memory_.write_index(staged);
-  if (Status agreed = agree_staged(sample, channel); !agreed) return agreed;
-  memory_.complete(staged.step);
-  compare_samples(sample, staged.step, context.group, channel);
-  const auto path = location_.is_single_file ? write_single_file(staged, context, channel)
-                                             : write_folder(staged, context, channel);
-  if (!path) return path.error();
+Status SnapshotWriter::complete(Save& save, StoreChannel& channel) {
+  if (save.sample) memory_.write_index(save.staged);
+  const Status agreed = agreement_.agree(save.sample, channel);
+  if (!save.sample) return save.sample.error();
+  if (!agreed) return agreed;
+  memory_.complete(save.staged.step);
+  agreement_.compare(*save.sample, save.staged.step, save.context.group, channel);
+  return {};
+}
+
+// In the disk's thread.
+void SnapshotWriter::write(const Save& save) {
+  auto channel = std::make_unique<StoreChannel>(writing_store_, save.prefix, gives_up_);
+  const Result<std::string> path = write(save, *channel);
+  replace(last_writing_, std::move(channel));
+  is_written_ = path.ok();
+  report_.tell(save.staged.step, path ? Status() : path.error());
+}
+
+Result<std::string> SnapshotWriter::write(const Save& save, StoreChannel& channel) {
+  const auto path = location_.is_single_file ? write_single_file(save.staged, save.context, channel)
+                                             : write_folder(save.staged, save.context, channel);
+  if (!path) return path;
   last_path_ = *path;
   // One rank per node reports, so that every agent knows the snapshot.
   if (!location_.is_single_file && comm_.rank() == comm_.node().first_rank) {
-    worker::report_snapshot(staged.step, *path);
+    worker::report_snapshot(save.staged.step, *path);
   }
-  return {};
+  return path;
 }
 
 WriteContext SnapshotWriter::write_context() {
@@ -221,21 +219,6 @@ WriteContext SnapshotWriter::write_context() {
             if (permission) return {};
             return Error{ErrorKind::Refused, permission.why};
           }};
-}
-
-// Reports only changes of the outcome: a full disk fails every save for a long time.
-void SnapshotWriter::report(int64_t step, const Status& outcome) {
-  const std::string why = outcome ? "" : lasting(outcome.error().text);
-  if (std::exchange(last_error_, why) == why || !comm_.is_first()) return;
-  if (outcome) {
-    std::fprintf(stderr, "cpprun: snapshots are written again, from step %lld on\n",
-                 static_cast<long long>(step));
-  } else {
-    std::fprintf(stderr,
-                 "cpprun: the snapshot of step %lld was not written: %s; training goes on, and "
-                 "each later save tries again\n",
-                 static_cast<long long>(step), outcome.error().text.c_str());
-  }
 }
 
 }  // namespace cpprun::snapshot

@@ -1,17 +1,19 @@
-// SnapshotWriter: copies the tracked state into memory in the training thread, and writes it to
-// disk in a thread of its own. Private to snapshot.
+// SnapshotWriter: copies the tracked state into memory in the training thread, completes the save
+// there in a second thread, and writes it to disk in a third one. Private to snapshot.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cpprun/snapshot/folder_group.hpp"
+#include "cpprun/snapshot/save/background_thread.hpp"
 #include "cpprun/snapshot/save/in_memory_snapshot.hpp"
+#include "cpprun/snapshot/save/save_report.hpp"
+#include "cpprun/snapshot/save/staged_agreement.hpp"
 #include "cpprun/snapshot/save/writing.hpp"
 #include "cpprun/snapshot/save_schedule.hpp"
 #include "cpprun/snapshot/snapshot_comm.hpp"
@@ -20,40 +22,53 @@
 
 namespace cpprun::snapshot {
 
-// The training thread calls all methods. References must outlive the SnapshotWriter; until wait()
-// returns, the writing thread uses `memory`.
+// Where a save goes.
+enum class SavePlace { None, Memory, Disk };  // left out; in memory only; in memory and on disk
+
+// The training thread calls all methods. While a save is written to disk, a further one may go into
+// the other slot of the memory. References must outlive the SnapshotWriter; until wait() returns,
+// its threads use `memory`.
 class SnapshotWriter {
  public:
   SnapshotWriter(const SnapshotLocation& location, const SnapshotComm& comm, FolderGroup& group,
                  InMemorySnapshot& memory, snapshot_files::KeepRule keep);
-  ~SnapshotWriter();  // waits for the running save
+  ~SnapshotWriter();  // waits for the running saves
 
-  // Collective. True if any rank is still writing; rank 0 then warns, once, that `step` is skipped.
-  bool is_busy(int64_t step);
-  // Collective; requires that no rank is busy. Copies the state of `tracked` and starts to write
-  // it. `seconds`: training time so far. `sample`: of a parameter, to be compared between ranks, or
-  // the reason why this state must not be saved.
+  // Collective: where the save of this step can go now. `to_disk`: it is to go there, as it is if
+  // the last write has failed; if it can't, rank 0 prints that, once.
+  SavePlace place_for(int64_t step, bool to_disk);
+  // Collective, where place_for() permits it. Copies the state of `tracked` and starts to save it.
+  // `seconds`: training time so far. `sample`: of a parameter, to be compared between ranks, or the
+  // reason why this state must not be saved.
   void start(const std::vector<Tracked>& tracked, int64_t step, double seconds,
-             const Result<std::string>& sample);
-  // Waits for the running save. True if the last one is on disk.
+             const Result<std::string>& sample, bool to_disk);
+  // Waits for the running saves. True if the last one is in memory, and the last one that was to go
+  // to disk is there.
   bool wait();
 
   // Of the last save.
-  SaveCost cost() const { return {pause_, writing_}; }
+  SaveCost cost() const { return {pause_, staging_, writing_}; }
   // Of the last snapshot on disk; empty if there is none. Requires wait().
   const std::string& last_path() const { return last_path_; }
 
  private:
-  void start_thread(std::function<Status()> job);
+  // What the threads need of a save.
+  struct Save {
+    Staged staged;
+    WriteContext context;
+    Result<std::string> sample;  // or why this rank has no state in memory
+    std::string prefix;          // of its store keys
+    bool to_disk = false;
+  };
+
+  std::vector<int64_t> obstacles();
+  Staged copied(const std::vector<Tracked>& tracked, int64_t step, double seconds,
+                const Group& group, Result<std::string>& sample);
   WriteContext write_context();
-  Status write(Staged& staged, const WriteContext& context, const std::string& sample,
-               StoreChannel& channel);
-  // `own`: the sample of this rank, or why it has no state in memory.
-  Status agree_staged(const Result<std::string>& own, StoreChannel& channel);
-  Status fail(const Error& why, StoreChannel& channel);
-  void compare_samples(const std::string& own, int64_t step, const Group& group,
-                       StoreChannel& channel);
-  void report(int64_t step, const Status& outcome);
+  void stage(const std::shared_ptr<Save>& save);
+  Status complete(Save& save, StoreChannel& channel);
+  void write(const Save& save);
+  Result<std::string> write(const Save& save, StoreChannel& channel);
 
   const SnapshotLocation& location_;
   const SnapshotComm& comm_;
@@ -64,17 +79,25 @@ class SnapshotWriter {
 
   int64_t saves_ = 0;
   bool has_reported_busy_ = false;
-  double pause_ = 0;                 // seconds that the last save stopped training
-  std::atomic<double> writing_ = 0;  // seconds that the last write took
-  // The following belong to the writing thread while it runs.
-  dist::Store store_;
-  std::unique_ptr<StoreChannel> last_channel_;  // other ranks may still read its keys
-  std::string last_path_;
-  std::string last_error_;  // why the last save failed; empty if it succeeded
-  bool has_reported_drift_ = false;
+  double pause_ = 0;  // seconds that the last save stopped training
+  // Seconds until the last save was in memory, and until it was on disk.
+  std::atomic<double> staging_ = 0, writing_ = 0;
+  // Whether the last save is in memory, and the last one for the disk is there.
+  std::atomic<bool> is_staged_{true}, is_written_{true}, gives_up_{false};
+  SaveReport report_;
 
-  std::atomic<bool> is_busy_{false}, gives_up_{false}, is_well_{true};
-  std::thread thread_;
+  // A store connection for each thread. Other ranks may still read the keys of the last channels.
+  dist::Store staging_store_, writing_store_;
+  // The stager's while it runs, else the training thread's.
+  StagedAgreement agreement_;
+  std::unique_ptr<StoreChannel> last_staging_;
+  size_t written_at_ = 0;  // offset of the slot that is written to disk
+  // The disk's thread's while it runs, else the training thread's.
+  std::unique_ptr<StoreChannel> last_writing_;
+  std::string last_path_;
+
+  BackgroundThread disk_{"cpprun-writer"};
+  BackgroundThread stager_{"cpprun-saver"};  // hands over to the other one
 };
 
 }  // namespace cpprun::snapshot

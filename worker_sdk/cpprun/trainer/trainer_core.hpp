@@ -25,7 +25,9 @@ struct TrainerOptions {
   /// Saves a snapshot after epochs 0, save_every, 2 * save_every ..., and after the last. 0: only
   /// on a stop request.
   int save_every = 10;
-  SaveWhen save_when = {};  ///< also saves within epochs, without waiting for the disk
+  /// Also saves within epochs, without waiting for the disk; disk_every and disk_every_steps keep
+  /// some of these saves in memory. Those after epochs are always written to disk.
+  SaveWhen save_when = {};
   /// One file, as in the tutorial. snapshot_dir or cpprun's --snapshot-dir replaces it by a folder.
   std::string snapshot_path = "snapshot.pt";
   /// A folder for snapshots, `DIR/step-N/`; replaces snapshot_path. Empty: one file.

@@ -188,6 +188,13 @@ std::optional<Slot> slot_of(std::span<const std::byte> arena, SlotLabel label, i
 
 bool InMemorySnapshot::is_lasting() const { return serves_ && is_first_owner(owner_); }
 
+bool InMemorySnapshot::can_keep(std::optional<size_t> written_at) const {
+  if (!is_lasting() || !arena_ || !arena_->outlives_process()) return false;
+  if (!written_at) return true;
+  const std::optional<Slot> newest = slots_->newest();
+  return newest && slots_->offset_of(newest->content) == *written_at;
+}
+
 // Growing the arena keeps its content.
 Status InMemorySnapshot::open(size_t bytes) {
   slots_.reset();
@@ -195,14 +202,15 @@ Status InMemorySnapshot::open(size_t bytes) {
   Result<worker::Arena> arena =
       is_first_owner(owner_) ? worker::Arena::own(bytes) : worker::Arena::of_process(bytes);
   if (!arena) return arena.error();
-  arena_ = std::move(*arena);
+  arena_ = std::make_shared<worker::Arena>(std::move(*arena));
   slots_.emplace(arena_->writable());
   seen_.clear();
   return {};
 }
 
-Result<std::span<std::byte>> InMemorySnapshot::begin(const SlotLabel& label, const Staged& staged,
-                                                     uint64_t bytes) {
+Result<std::span<std::byte>> InMemorySnapshot::begin(const SlotLabel& label, Staged& staged,
+                                                     uint64_t bytes,
+                                                     std::optional<size_t> written_at) {
   // The offsets of parts are not known yet; at most nine bytes each are reserved for them.
   const Value index = index_value(owner_, staged, {});
   size_t parts = staged.own.parts.size();
@@ -212,9 +220,15 @@ Result<std::span<std::byte>> InMemorySnapshot::begin(const SlotLabel& label, con
   if (!arena_ || arena_->bytes().size() < wanted) {
     if (Status grown = open(wanted); !grown) return grown.error();
   }
-  Result<std::span<std::byte>> slot = slots_->begin(label, room);
+  Result<std::span<std::byte>> slot = slots_->begin(label, room, written_at);
+  if (!slot && written_at) {
+    return Error{ErrorKind::BadValue,
+                 "no memory for it: the state has grown, and the last save is still being written"};
+  }
   if (!slot) return slot.error();
   begun_ = *slot;
+  staged.arena = arena_;
+  staged.slot_at = slots_->offset_of(begun_);
   if (seen_.insert(begun_.data()).second) arena_->use_huge_pages(begun_);
   const auto address = reinterpret_cast<uintptr_t>(begun_.data());
   const size_t skipped = (archive::kBlock - address % archive::kBlock) % archive::kBlock;

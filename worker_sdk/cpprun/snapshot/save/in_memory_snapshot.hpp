@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -27,6 +28,7 @@
 
 namespace cpprun::snapshot {
 
+// One thread at a time.
 class InMemorySnapshot {
  public:
   // `owner` identifies the location of the Snapshot; equal in all processes and runs. `serves`:
@@ -35,14 +37,17 @@ class InMemorySnapshot {
 
   // Whether a restarted worker may resume from it.
   bool is_lasting() const;
+  // Whether a save that is not written to disk serves a restarted worker. `written_at`: the offset
+  // of a slot that is being written to disk, which must stay meanwhile.
+  bool can_keep(std::optional<size_t> written_at) const;
 
   // Returns memory for the parts of `staged`, of `bytes` bytes (see bytes_of() in stage.hpp), and
-  // reserves room for the index behind it. Error: no memory.
-  Result<std::span<std::byte>> begin(const snapshot_files::SlotLabel& label, const Staged& staged,
-                                     uint64_t bytes);
-  // The writing thread calls write_index() once the memory of begin() is filled; this also sets the
-  // missing crc32s of `staged`. When all ranks have done so it calls complete(), which makes the
-  // slot the one to resume from.
+  // reserves room for the index behind it. Sets the slot and the arena of `staged`. `written_at`:
+  // as for can_keep(). Error: no memory, or no room beside the slot that is being written to disk.
+  Result<std::span<std::byte>> begin(const snapshot_files::SlotLabel& label, Staged& staged,
+                                     uint64_t bytes, std::optional<size_t> written_at = {});
+  // Call write_index() once the memory of begin() is filled; this also sets the missing crc32s of
+  // `staged`. When all ranks have done so, complete() makes the slot the one to resume from.
   void write_index(Staged& staged);
   void complete(int64_t step);
 
@@ -60,7 +65,7 @@ class InMemorySnapshot {
 
   const std::string owner_;
   const bool serves_;
-  std::optional<worker::Arena> arena_;
+  std::shared_ptr<worker::Arena> arena_;  // a Staged shares it
   std::optional<snapshot_files::ArenaSlots> slots_;
   std::span<std::byte> begun_;
   std::set<const std::byte*> seen_;  // addresses of slots that this process has used

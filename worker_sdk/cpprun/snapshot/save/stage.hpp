@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "cpprun/snapshot/save/shard_plan.hpp"
 #include "cpprun/snapshot/snapshot_comm.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
+#include "cpprun/worker/arena.hpp"
 #include "snapshot_files/archive/plan.hpp"
 
 namespace cpprun::snapshot {
@@ -36,6 +38,9 @@ struct Staged {
   Share share;                     // of the shared files
   std::vector<StagedFile> shared;  // the same on all ranks
   StagedFile own;                  // of this rank
+  // `mine` of the files is in its mapping, which stays if the arena is enlarged meanwhile.
+  std::shared_ptr<const worker::Arena> arena;
+  size_t slot_at = 0;  // offset of the slot in the arena
 };
 
 // Divides the shared storages; copies no bytes yet (`mine` stays empty).
