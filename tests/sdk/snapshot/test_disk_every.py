@@ -64,11 +64,11 @@ def test_write_that_has_failed_is_tried_again_with_the_next_save(ranks):
 
 @pytest.mark.parametrize('form', ['dir={}/runs', 'file={}/snapshot.pt'], ids=['folder', 'file'])
 def test_while_a_slow_disk_writes_saves_go_on_in_memory(ranks, mount, form):
-    """Creating and renaming take three seconds each, six steps about one."""
-    undisturbed = train(ranks, 2, folder='a')
-    shown = mount('slow:3')
+    """Creating and renaming take two seconds each, six steps about one."""
+    undisturbed = train(ranks, 2, 'epochs=3', folder='a')
+    shown = mount('slow:2')
     (shown.parent / 'behind.slow').write_text('create rename')
-    words = ('async=1', 'every=4', 'sleep_ms=200', form.format(shown))
+    words = ('async=1', 'every=4', 'epochs=3', 'sleep_ms=200', form.format(shown))
     fault = 'kill:rank=1,step=10,attempt=0'
     job = train(ranks, 2, *words, flags=('--max-restarts=1',), fault=fault)
     assert ends(job) == ends(undisturbed)

@@ -38,7 +38,9 @@ def end_of(out):
 
 
 @pytest.mark.parametrize(
-    ('seed', 'how'), [(1, ()), (2, ()), (3, ('async=1', 'waits=1', 'disk_every=12'))]
+    ('seed', 'how'),
+    [(1, ()), (2, ()), (3, ('async=1', 'waits=1', 'disk_every=12'))],
+    ids=['1', '2', 'disk_every'],
 )
 def test_kills_at_any_moment_change_nothing(ranks, seed, how):
     quiet = ranks.run(*command('quiet')).well()
