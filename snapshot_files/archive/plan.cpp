@@ -188,6 +188,46 @@ void check_part(const Place& place, uint64_t from, ConstBytes bytes) {
   CPPRUN_CHECK(place.is_big() ? from % kBlock == 0 : from == 0 && bytes.size() == place.bytes);
 }
 
+// What goes to a file in one call.
+class Pieces {
+ public:
+  // The caller keeps `bytes`.
+  void add(uint64_t offset, ConstBytes bytes) { all_.push_back({offset, bytes}); }
+  void add(uint64_t offset, std::string text) {
+    texts_.push_back(std::move(text));
+    add(offset, bytes_of(texts_.back()));
+  }
+  Status write(Output& output) {
+    std::ranges::sort(all_, {}, &Piece::offset);
+    return output.write_all(all_);
+  }
+
+ private:
+  std::deque<std::string> texts_;  // keeps the addresses of its elements
+  std::vector<Piece> all_;
+};
+
+// Adds the parts, and the headers of the storages that they have as a whole. Writes big parts
+// without a known crc32 at once: they are in the processor's cache only then. Returns the crc32s.
+Result<std::vector<uint32_t>> add_parts(Pieces& pieces, Output& output, const Plan& plan,
+                                        std::span<const Part> parts) {
+  std::vector<uint32_t> crc32s;
+  for (const auto& [place, from, content] : parts) {
+    check_part(*place, from, content.bytes);
+    if (content.crc32 || !place->is_big()) {
+      crc32s.push_back(content.crc32 ? *content.crc32 : crc32(content.bytes));
+      pieces.add(place->data_at + from, content.bytes);
+    } else {
+      const Result<uint32_t> crc = write_part(output, *place, from, content);
+      if (!crc) return crc.error();
+      crc32s.push_back(*crc);
+    }
+    if (content.bytes.size() != place->bytes) continue;
+    pieces.add(place->header_at, plan.header(*place, crc32s.back()));
+  }
+  return crc32s;
+}
+
 }  // namespace
 
 Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from,
@@ -212,41 +252,37 @@ Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from,
 
 Result<std::vector<uint32_t>> write_parts(Output& output, const Plan& plan,
                                           std::span<const Part> parts) {
-  std::vector<uint32_t> crc32s;
-  std::deque<std::string> headers;  // keeps the addresses of its elements
-  std::vector<Piece> pieces;
-  for (const auto& [place, from, content] : parts) {
-    check_part(*place, from, content.bytes);
-    if (content.crc32) {
-      crc32s.push_back(*content.crc32);
-      pieces.push_back({place->data_at + from, content.bytes});
-    } else {
-      const Result<uint32_t> crc = write_part(output, *place, from, content);
-      if (!crc) return crc.error();
-      crc32s.push_back(*crc);
-    }
-    if (content.bytes.size() != place->bytes) continue;
-    headers.push_back(plan.header(*place, crc32s.back()));
-    pieces.push_back({place->header_at, bytes_of(headers.back())});
-  }
-  std::ranges::sort(pieces, {}, &Piece::offset);
-  if (const Status wrote = output.write_all(pieces); !wrote) return wrote.error();
+  Pieces pieces;
+  auto crc32s = add_parts(pieces, output, plan, parts);
+  if (!crc32s) return crc32s;
+  if (const Status wrote = pieces.write(output); !wrote) return wrote.error();
   return crc32s;
 }
 
 Result<Written> write_rest(Output& output, const Plan& plan, const pickle::Value& value,
                            std::span<const uint32_t> crc32s,
                            const std::set<std::string_view>* headers_of) {
-  const std::string tail = plan.tail(pickle::write(value), crc32s);
+  Pieces pieces;
   for (size_t i = 0; i < plan.places().size(); ++i) {
     const Place& place = plan.places()[i];
     if (headers_of != nullptr && !headers_of->contains(place.name)) continue;
-    Status wrote = output.write_at(place.header_at, bytes_of(plan.header(place, crc32s[i])));
-    if (!wrote.ok()) return wrote.error();
+    pieces.add(place.header_at, plan.header(place, crc32s[i]));
   }
-  Status wrote = output.write_at(plan.tail_at(), bytes_of(tail));
-  if (!wrote.ok()) return wrote.error();
+  const std::string tail = plan.tail(pickle::write(value), crc32s);
+  pieces.add(plan.tail_at(), bytes_of(tail));
+  if (const Status wrote = pieces.write(output); !wrote) return wrote.error();
   return Written{plan.tail_at() + tail.size(), plan.file_crc32(crc32s, tail)};
+}
+
+Result<Written> write_whole(Output& output, const Plan& plan, const pickle::Value& value,
+                            std::span<const Part> storages) {
+  Pieces pieces;
+  const auto crc32s = add_parts(pieces, output, plan, storages);
+  if (!crc32s) return crc32s.error();
+  const std::string tail = plan.tail(pickle::write(value), *crc32s);
+  pieces.add(plan.tail_at(), bytes_of(tail));
+  if (const Status wrote = pieces.write(output); !wrote) return wrote.error();
+  return Written{plan.tail_at() + tail.size(), plan.file_crc32(*crc32s, tail)};
 }
 
 }  // namespace cpprun::archive

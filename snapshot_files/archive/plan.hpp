@@ -103,18 +103,19 @@ Result<Written> write_rest(Output& output, const Plan& plan, const pickle::Value
                            std::span<const uint32_t> crc32s,
                            const std::set<std::string_view>* headers_of = nullptr);
 
-// Writes a whole file. `content_of` returns each storage's bytes, or its Content, of exactly the
-// size that storages_of gives.
+// Writes a whole file in one call of write_all(), but for big storages without a known crc32.
+// `storages` has each place of the plan as one part.
+Result<Written> write_whole(Output& output, const Plan& plan, const pickle::Value& value,
+                            std::span<const Part> storages);
+
+// The same of the storages of `value`. `content_of` returns each one's bytes, or its Content, of
+// exactly the size that storages_of gives. All of them stay valid until write_file() returns.
 template <class ContentOf>
 Result<Written> write_file(Output& output, const pickle::Value& value, ContentOf content_of) {
   const Plan plan(storages_of(value));
-  std::vector<uint32_t> crc32s;
-  for (const Place& place : plan.places()) {
-    Result<uint32_t> crc = write_part(output, place, 0, content_of(place.name));
-    if (!crc) return crc.error();
-    crc32s.push_back(*crc);
-  }
-  return write_rest(output, plan, value, crc32s);
+  std::vector<Part> storages;
+  for (const Place& place : plan.places()) storages.push_back({&place, 0, content_of(place.name)});
+  return write_whole(output, plan, value, storages);
 }
 
 }  // namespace cpprun::archive

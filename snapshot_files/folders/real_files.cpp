@@ -4,12 +4,14 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
+#include <vector>
 
 #include "common/limits/snapshots.hpp"
 #include "snapshot_files/archive/plan.hpp"
@@ -46,6 +48,7 @@ Error file_error(const std::string& doing, const std::string& path, int errno_va
 
 constexpr size_t kDirectFrom = 1 << 20;  // smaller writes gain nothing by bypassing the cache
 constexpr size_t kSystemMost = 1 << 30;  // Linux moves at most 2 GiB at once
+constexpr size_t kPartsMost = 1024;      // IOV_MAX of Linux
 
 // An open file; a negative number: none.
 class Descriptor final : public Lock {
@@ -82,7 +85,8 @@ class RealFile final : public File {
   // failure (unsuitable memory or offset, a full disk) it stops early; the ordinary write continues
   // there and reports the error.
   uint64_t write_directly(std::span<const archive::Piece> run);
-  Status write_ordinarily(uint64_t offset, archive::ConstBytes bytes);
+  // `from`: what is before it is written.
+  Status write_ordinarily(std::span<const archive::Piece> run, uint64_t from);
 
   const Descriptor fd_;
   std::optional<Descriptor> direct_;  // the same file with O_DIRECT, where it is supported
@@ -133,12 +137,7 @@ Status RealFile::write_run(std::span<const archive::Piece> run) {
   if (bytes >= kDirectFrom && begin % archive::kBlock == 0 && opens_directly()) {
     done_to += write_directly(run);
   }
-  for (const archive::Piece& piece : run) {
-    const uint64_t done = std::clamp(done_to, piece.offset, piece.end()) - piece.offset;
-    Status wrote = write_ordinarily(piece.offset + done, piece.bytes.subspan(done));
-    if (!wrote) return wrote;
-  }
-  return {};
+  return write_ordinarily(run, done_to);
 }
 
 uint64_t RealFile::write_directly(std::span<const archive::Piece> run) {
@@ -151,16 +150,23 @@ uint64_t RealFile::write_directly(std::span<const archive::Piece> run) {
   return writer.done();
 }
 
-Status RealFile::write_ordinarily(uint64_t offset, archive::ConstBytes bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::pwrite(fd_.get(), bytes.data(), std::min(bytes.size(), kSystemMost),
-                                 static_cast<off_t>(offset));
+Status RealFile::write_ordinarily(std::span<const archive::Piece> run, uint64_t from) {
+  std::vector<iovec> parts;
+  for (;;) {
+    while (!run.empty() && run.front().end() <= from) run = run.subspan(1);
+    if (run.empty()) return {};
+    parts.clear();
+    for (const archive::Piece& piece : run.first(std::min(run.size(), kPartsMost))) {
+      const archive::ConstBytes rest =
+          piece.bytes.subspan(std::max(from, piece.offset) - piece.offset);
+      parts.push_back({const_cast<std::byte*>(rest.data()), rest.size()});
+    }
+    const ssize_t put = ::pwritev(fd_.get(), parts.data(), static_cast<int>(parts.size()),
+                                  static_cast<off_t>(from));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return file_error("write", path_, errno);
-    offset += static_cast<uint64_t>(put);
-    bytes = bytes.subspan(static_cast<size_t>(put));
+    from += static_cast<uint64_t>(put);
   }
-  return {};
 }
 
 bool RealFile::opens_directly() {

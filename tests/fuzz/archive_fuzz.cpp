@@ -51,12 +51,12 @@ bool has_long_names(const archive::TensorFile& file) {
 
 void go_round(const archive::TensorFile& file) {
   Text out;
-  std::string bytes;
+  std::map<std::string, std::string> bytes;
   std::map<std::string, uint64_t> sizes;
   for (const auto& [name, size] : archive::storages_of(file.value())) sizes[name] = size;
   const auto written = archive::write_file(out, file.value(), [&](const std::string& name) {
-    bytes = read_storage(file, name);
-    return archive::bytes_of(bytes).first(sizes[name]);
+    bytes[name] = read_storage(file, name);
+    return archive::bytes_of(bytes[name]).first(sizes[name]);
   });
   const auto again = open(out.text);
   if (!written || !again || !again->verify().ok()) std::abort();

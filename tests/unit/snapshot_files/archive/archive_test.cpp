@@ -57,11 +57,9 @@ struct Made {
 };
 Made make_file(const pickle::Value& tree = some_tree()) {
   Text out;
-  std::string bytes;
-  Result<Written> written = write_file(out, tree, [&](const std::string& name) {
-    bytes = bytes_for(name);
-    return bytes_of(bytes);
-  });
+  std::map<std::string, std::string> bytes;
+  Result<Written> written = write_file(
+      out, tree, [&](const std::string& name) { return bytes_of(bytes[name] = bytes_for(name)); });
   EXPECT_TRUE(written.ok());
   return {out.text, *written};
 }
@@ -225,6 +223,40 @@ TEST(Archive, EachWriterPutsTheHeadersOfItsWholeStorages) {
     ASSERT_TRUE(written.ok());
     EXPECT_EQ(out.text, made.text);
     EXPECT_EQ(written->crc32, made.written.crc32);
+  }
+}
+
+// An output that counts its calls.
+class Counted final : public Output {
+ public:
+  Status write_at(uint64_t offset, ConstBytes bytes) override {
+    ++single;
+    return text.write_at(offset, bytes);
+  }
+  Status write_all(std::span<const Piece> pieces) override {
+    ++together;
+    EXPECT_TRUE(std::ranges::is_sorted(pieces, {}, &Piece::offset));
+    return text.write_all(pieces);
+  }
+  int single = 0, together = 0;
+  Text text;
+};
+
+TEST(Archive, AWholeFileIsWrittenTogether) {
+  const Made made = make_file();
+  for (const bool is_known : {true, false}) {
+    std::map<std::string, std::string> bytes;
+    Counted out;
+    const auto written = write_file(out, some_tree(), [&](const std::string& name) {
+      const std::string& of_name = bytes[name] = bytes_for(name);
+      const auto crc = is_known ? std::optional(crc32(bytes_of(of_name))) : std::nullopt;
+      return Content{bytes_of(of_name), crc};
+    });
+    ASSERT_TRUE(written.ok());
+    EXPECT_EQ(out.text.text, made.text);
+    EXPECT_EQ(written->crc32, made.written.crc32);
+    EXPECT_EQ(out.together, 1);
+    EXPECT_EQ(out.single, is_known ? 0 : 1) << "the big storage";
   }
 }
 
