@@ -121,7 +121,7 @@ Pruned mark_bad(FileLayer& files, const std::string& given, int64_t step) {
     bad.push_back(*found);
   }
   // The newest one first: if this is cut short, the newest of those that are left is still bad, and
-  // the next call goes on.
+  // the next call continues.
   std::ranges::sort(bad, std::greater());
   set_aside(files, dir, bad, pruned);
   if (pruned.status) pruned.status = files.sync_folder(dir);

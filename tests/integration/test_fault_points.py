@@ -105,7 +105,7 @@ def test_full_disk_costs_only_log_files(jobs, points, tmp_path):
     assert job.done(60) == 0, job.err
     assert len([line for line in job.out.splitlines() if line.endswith('.')]) == 2 * LINES
     assert 'No space left on device' in job.err
-    assert job.err.count('events.jsonl') == 1, 'it is said once'
+    assert job.err.count('events.jsonl') == 1, 'the message appears once'
 
 
 def test_snapshot_is_complete_in_spite_of_a_slow_disk(cluster, points, tmp_path):  # noqa: F811

@@ -96,7 +96,7 @@ void ReplicaManager::on_copied(const control::PeerAddress& of, int64_t step) {
 void ReplicaManager::on_trouble(const control::PeerAddress& of, const std::string& why) {
   if (std::exchange(is_trouble_reported_, true)) return;
   events_.on_warning("the newest saves of " + name_of(of) +
-                     " have no replicas in memory here: " + why + "; this is said once");
+                     " have no replicas in memory here: " + why + "; this message appears once");
 }
 
 void ReplicaManager::on_restored(const control::PeerAddress& at, const RestoreResult& back) {

@@ -4,7 +4,7 @@
 //     every_ms=, disk_every_ms=  milliseconds, with async=1
 //     waits=1                    waits for each save
 //     sleep_ms=                  of each step
-//     tells=1                    prints what save() or wait() has returned
+//     prints=1                   prints what save() or wait() has returned
 #include <malloc.h>
 #include <signal.h>
 
@@ -145,7 +145,7 @@ class Training {
     bool is_saved = true;
     if (!is_async) is_saved = snapshot_.save(step_);
     if (is_async && settings_.number("waits", 0) != 0) is_saved = snapshot_.wait();
-    if (settings_.number("tells", 0) != 0) say("saved " + std::to_string(is_saved));
+    if (settings_.number("prints", 0) != 0) say("saved " + std::to_string(is_saved));
   }
 
   bool maybe_save() {
@@ -160,11 +160,11 @@ class Training {
 
   // After the training: the result of wait(), and what is on disk by then.
   void wait() {
-    std::string told = "waited " + std::to_string(snapshot_.wait());
-    if (settings_.number("tells", 0) == 0) return;
+    std::string result = "waited " + std::to_string(snapshot_.wait());
+    if (settings_.number("prints", 0) == 0) return;
     const auto found = snapshot_files::scan(snapshot_files::real_files(), place(settings_).dir);
-    for (const auto& each : found->complete) told += ' ' + std::to_string(each.step);
-    say(told);
+    for (const auto& each : found->complete) result += ' ' + std::to_string(each.step);
+    say(result);
   }
 
   // Repairs the disk: removes the obstacles.
@@ -217,14 +217,14 @@ SDK_CASE(snapshot_pair) {
   Snapshot second({.dir = "second", .hints = false});
   first.track("value", one);
   second.track("value", two);
-  const auto tell = [](const char* which, const Resumed& from, const at::Tensor& value) {
+  const auto print = [](const char* which, const Resumed& from, const at::Tensor& value) {
     say(std::string(which) + " " + name(from.source) + " " + std::to_string(from.step) + " " +
         std::to_string(value.min().item<int64_t>()) + " " +
         std::to_string(value.max().item<int64_t>()));
   };
   const Resumed from = first.resume();
-  tell("first", from, one);
-  tell("second", second.resume(), two);
+  print("first", from, one);
+  print("second", second.resume(), two);
   if (from.step > 0) return 0;
   one.fill_(1);
   two.fill_(2);

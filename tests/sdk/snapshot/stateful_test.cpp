@@ -211,9 +211,9 @@ TEST_F(StatefulObjects, HintsAtUntrackedScalersAndHooks) {
   options.hints = true;
   CaptureStderr();
   Snapshot(options).track(*net).save(1);
-  const std::string told = GetCapturedStderr();
-  EXPECT_THAT(told, HasSubstr("the GradScaler"));
-  EXPECT_THAT(told, HasSubstr("the communication hook"));
+  const std::string printed = GetCapturedStderr();
+  EXPECT_THAT(printed, HasSubstr("the GradScaler"));
+  EXPECT_THAT(printed, HasSubstr("the communication hook"));
   optim::GradScaler off({.enabled = false});
   CaptureStderr();
   Snapshot(options).track(*net).track(scaler).save(2);

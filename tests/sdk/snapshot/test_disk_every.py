@@ -9,7 +9,7 @@ from snapshot_folders import steps_in
 from test_resume import ends, starts, train
 
 WORDS = ('async=1', 'waits=1', 'every=2', 'disk_every=6', 'keep=9')
-BUSY = 'the last one is still being written; this is said once'
+BUSY = 'the last one is still being written; this message appears once'
 
 
 def is_intact(folder):
@@ -43,7 +43,7 @@ def test_time_between_saves_on_disk(ranks):
 
 @pytest.mark.parametrize('why', ['no agent', 'no memory'])
 def test_where_memory_does_not_serve_only_saves_on_disk_are_made(ranks, why):
-    words = (*WORDS, 'tells=1')
+    words = (*WORDS, 'prints=1')
     if why == 'no agent':
         job = ranks.lone_case('snapshot', 'snapshot_train', 'dir=snapshots', *words)
     else:
@@ -63,7 +63,7 @@ def test_write_that_has_failed_is_tried_again_with_the_next_save(ranks):
 
 
 @pytest.mark.parametrize('form', ['dir={}/runs', 'file={}/snapshot.pt'], ids=['folder', 'file'])
-def test_while_a_slow_disk_writes_saves_go_on_in_memory(ranks, mount, form):
+def test_while_a_slow_disk_writes_saves_continue_in_memory(ranks, mount, form):
     """Creating and renaming take two seconds each, six steps about one."""
     undisturbed = train(ranks, 2, 'epochs=3', folder='a')
     shown = mount('slow:2')
@@ -80,7 +80,7 @@ def test_saves_in_memory_leave_alone_what_a_slow_disk_writes(ranks, mount):
     """Creating a file takes a second; its content is written afterwards."""
     shown = mount('slow:1')
     (shown.parent / 'behind.slow').write_text('create')
-    words = ('async=1', 'every=1', 'sleep_ms=100', 'tells=1', f'dir={shown}/runs')
+    words = ('async=1', 'every=1', 'sleep_ms=100', 'prints=1', f'dir={shown}/runs')
     job = train(ranks, 2, *words).well()
     assert f'the snapshot of step 2 is in memory only: {BUSY}' in job.err
     assert job.lines('rank 0 waited') == ['rank 0 waited 1 1']  # until the first one was on disk

@@ -28,7 +28,7 @@ def workers(folder):
 
 
 def command(folder, *how):
-    words = ['snapshot_train', f'dir={folder}', 'epochs=60', 'every=3', 'tells=1', *how]
+    words = ['snapshot_train', f'dir={folder}', 'epochs=60', 'every=3', 'prints=1', *how]
     flags = ['--standalone', '--nproc_per_node=2', f'--max-restarts={KILLS}', '--no-python']
     return [str(BIN / 'cpprun'), *flags, str(BIN / 'sdk_snapshot_cases'), *words]
 

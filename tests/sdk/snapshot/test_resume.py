@@ -24,8 +24,8 @@ def train(ranks, world, *words, flags=(), fault=None, folder='snapshots', **opti
 
 def ends(job):
     """The final state of the ranks: parameters, generators, counts, rates."""
-    told = ('from', 'saved', 'waited')
-    return [line for line in job.well().lines('rank') if line.split()[2] not in told]
+    others = ('from', 'saved', 'waited')
+    return [line for line in job.well().lines('rank') if line.split()[2] not in others]
 
 
 def starts(job):
@@ -50,6 +50,15 @@ def test_killed_rank_costs_nothing(ranks, world, optimizer):
     assert len(starts(killed)) == 2 * world
     assert ends(killed) == ends(undisturbed)
     assert len({line.split()[3] for line in ends(killed) if ' hash ' in line}) == 1
+
+
+@pytest.mark.parametrize(('words', 'best'), [(('async=1',), 16), ((), -1)])
+def test_maybe_save_reports_the_steps(ranks, words, best):
+    """Unlike save(), since the training sends no heartbeats itself."""
+    train(ranks, 2, *words, flags=(f'--log-dir={ranks.folder / "logs"}',)).well()
+    (file,) = (ranks.folder / 'logs').glob('*/events.jsonl')
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [event['best_step'] for event in events if event['event'] == 'goodput'][-1] == best
 
 
 def test_state_of_a_communication_hook_continues(ranks):
@@ -203,11 +212,11 @@ def test_under_torchrun(ranks):
 def test_bad_disk_does_not_stop_the_training(ranks):
     (ranks.folder / 'blocked').write_text('a file where a folder belongs')
     whole = train(ranks, 2, folder='a')
-    words = ('tells=1', 'mend=9', f'in_the_way={ranks.folder}/blocked')
+    words = ('prints=1', 'mend=9', f'in_the_way={ranks.folder}/blocked')
     job = train(ranks, 2, *words, folder='blocked')
-    told = [line for line in job.err.splitlines() if 'was not written' in line]
-    assert len(told) == 1
-    assert 'blocked' in told[0]
+    reports = [line for line in job.err.splitlines() if 'was not written' in line]
+    assert len(reports) == 1
+    assert 'blocked' in reports[0]
     assert job.err.count('snapshots are written again, from step 10 on') == 1
     assert ends(job) == ends(whole)
     saved = [line.split()[3] for line in job.lines('rank 0 saved')]

@@ -7,8 +7,8 @@
 ///
 /// torch::data::make_data_loader requires a class derived from its Sampler<> and copies it; here
 /// the loader and the training loop share one object. With worker threads
-/// (DataLoaderOptions::workers) a loader asks for indices several batches ahead. This one tells a
-/// sampler that has mark_consumed() which of them the loop has got, so that a snapshot that is
+/// (DataLoaderOptions::workers) a loader asks for indices several batches ahead. This one reports
+/// to a sampler that has mark_consumed() which of them the loop has got, so that a snapshot that is
 /// saved in the loop, after the step of a batch, continues with the next batch. For that, batches
 /// must keep their order (DataLoaderOptions::enforce_ordering, the default). One thread. Python
 /// counterpart: torch.utils.data.DataLoader; torchdata's StatefulDataLoader counts in the same way.
@@ -81,8 +81,8 @@ class SamplerAdapter : public torch::data::samplers::Sampler<> {
   bool is_over_ = false;                         // the current pass
 };
 
-/// A torch data loader that tells its sampler which batches the loop has got. `Loader`: torch's
-/// loader. make_data_loader() makes it. One thread uses it.
+/// A torch data loader that reports to its sampler which batches the loop has got. `Loader`:
+/// torch's loader. make_data_loader() makes it. One thread uses it.
 template <class Loader, Sampler S>
 class CountingLoader {
   using Inner = decltype(std::declval<Loader&>().begin());

@@ -48,7 +48,7 @@ const char* name(ReduceOp op);
 /// What all collectives have in common: Python's arguments `group` and `async_op`.
 struct CallOptions {
   ProcessGroup group = {};  ///< empty: the default group
-  bool async_op = false;    ///< return at once; the Work tells when the result is ready
+  bool async_op = false;    ///< return at once; the Work shows when the result is ready
   std::optional<double> premul_factor = {};  ///< PREMUL_SUM: this rank's factor
 };
 

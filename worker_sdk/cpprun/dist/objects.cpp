@@ -211,10 +211,10 @@ void broadcast_bytes(std::vector<std::string>& list, int src, const ProcessGroup
   if (list.empty()) return;
   const Buffers buffers(call);
   const bool is_source = call.rank() == root;
-  const at::Tensor told = is_source ? buffers.numbers(lengths_of(buffers, list))
+  const at::Tensor sizes = is_source ? buffers.numbers(lengths_of(buffers, list))
                                     : buffers.empty(static_cast<int64_t>(list.size()), at::kLong);
-  broadcast_now(call, told, root);
-  const auto lengths = checked_lengths(call, told);
+  broadcast_now(call, sizes, root);
+  const auto lengths = checked_lengths(call, sizes);
   const int64_t total = total_of(lengths);
   const at::Tensor bytes =
       is_source ? buffers.bytes(concatenated(list), total) : buffers.empty(total);
@@ -257,9 +257,9 @@ int recv_bytes(std::vector<std::string>& list, int src, const ProcessGroup& grou
   const Call call("recv_object_list", group);
   if (list.empty()) return src;
   const Buffers buffers(call);
-  const at::Tensor told = buffers.empty(static_cast<int64_t>(list.size()), at::kLong);
-  const int sender = recv(told, src, 0, group);
-  const auto lengths = checked_lengths(call, told);
+  const at::Tensor sizes = buffers.empty(static_cast<int64_t>(list.size()), at::kLong);
+  const int sender = recv(sizes, src, 0, group);
+  const auto lengths = checked_lengths(call, sizes);
   const at::Tensor bytes = buffers.empty(total_of(lengths));
   recv(bytes, sender, 0, group);
   split_into(list, bytes, lengths);

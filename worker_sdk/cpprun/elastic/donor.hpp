@@ -10,7 +10,7 @@
 
 namespace cpprun::detail {
 
-// What a rank tells the others about its state.
+// What a rank sends to the others about its state.
 struct StateClaim {
   int64_t completed = 0;
   // It may have begun to change its objects: it gives nothing, and takes the state of another rank.

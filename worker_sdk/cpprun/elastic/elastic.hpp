@@ -42,7 +42,7 @@ namespace cpprun {
 struct ElasticOptions {
   /// With fewer workers in a round the function is not called: std::runtime_error.
   int min_world = 1;
-  /// Is called when this worker has left a round, before the agent hears of it, on a thread of its
+  /// Is called when this worker has left a round, before the agent knows it, on a thread of its
   /// own. If it throws, returns false, or has not ended after health_check_timeout, this worker
   /// ends by HealthCheckError, and the agent starts another in its place.
   std::function<bool()> health_check = {};

@@ -155,7 +155,7 @@ void ElasticSteps::Impl::complete_step() {
   runner.commit(runner.completed() + 1);
 }
 
-// Whether the loop goes on after the body of a step has ended by this exception.
+// Whether the loop continues after the body of a step has ended by this exception.
 bool ElasticSteps::Impl::goes_on_after(const std::exception_ptr& error) {
   if (!runner.regroups_after(error)) return false;
   is_over = true;

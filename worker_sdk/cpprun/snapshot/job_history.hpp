@@ -23,7 +23,7 @@ class JobHistory {
     std::map<std::string, double> saved_at;  // by the owner of the saves, as `seconds`
   };
 
-  // Of a new process: each earlier restart was a rollback, until a survivor tells it more.
+  // Of a new process: each earlier restart was a rollback, until a survivor reports more.
   JobHistory(int64_t restarts, double now);
 
   int64_t rollbacks() const { return known_.rollbacks; }

@@ -27,7 +27,7 @@ class SaveSchedule {
   // Whether to save at `step`. Collective if `when` has an interval.
   bool is_due(int64_t step, const SaveWhen& when, const SaveCost& cost);
   // Whether a save that is due goes to disk: the first one, so that a folder that can't be written
-  // to shows at once, then as `when` tells. Collective if `when` has a time between those on disk.
+  // to shows at once, then as `when` asks. Collective if `when` has a time between those on disk.
   bool is_for_disk(int64_t step, const SaveWhen& when) const;
   // A save begins now. Returns the seconds of training, in all runs.
   double begin_save(int64_t step, bool to_disk);

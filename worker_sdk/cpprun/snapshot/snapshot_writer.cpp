@@ -89,7 +89,7 @@ SavePlace SnapshotWriter::place_for(int64_t step, bool to_disk) {
   if (to_disk && !std::exchange(has_reported_busy_, true) && comm_.is_first()) {
     std::fprintf(stderr,
                  "cpprun: the snapshot of step %lld is %s: the last one is still being written; "
-                 "this is said once\n",
+                 "this message appears once\n",
                  static_cast<long long>(step),
                  place == SavePlace::None ? "left out" : "in memory only");
   }
@@ -161,7 +161,7 @@ void SnapshotWriter::stage(const std::shared_ptr<Save>& save) {
   is_staged_ = status.ok();
   if (!status) {
     if (save->to_disk) is_written_ = false;
-    report_.tell(save->staged.step, status);
+    report_.add(save->staged.step, status);
   } else if (save->to_disk) {
     written_at_ = save->staged.slot_at;
     disk_.run([this, save, began] {
@@ -187,7 +187,7 @@ void SnapshotWriter::write(const Save& save) {
   const Result<std::string> path = write(save, *channel);
   replace(last_writing_, std::move(channel));
   is_written_ = path.ok();
-  report_.tell(save.staged.step, path ? Status() : path.error());
+  report_.add(save.staged.step, path ? Status() : path.error());
 }
 
 Result<std::string> SnapshotWriter::write(const Save& save, StoreChannel& channel) {

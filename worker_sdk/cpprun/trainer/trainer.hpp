@@ -95,7 +95,7 @@ class Trainer {
   }
 
   /// The exit code of the program: 0; after a stop request, kStoppedResumable (75) if the state is
-  /// saved, which tells the launcher that the job can be resumed, else 1.
+  /// saved, which shows the launcher that the job can be resumed, else 1.
   int exit_code() const {
     if (!is_stopped_) return 0;
     return core_.is_saved() ? kStoppedResumable : 1;

@@ -63,7 +63,7 @@ void BackgroundThread::run_jobs() {
     std::function<void()> job = std::exchange(job_, nullptr);
     lock.unlock();
     job();
-    job = nullptr;  // before a waiting thread goes on
+    job = nullptr;  // before a waiting thread continues
     lock.lock();
     is_busy_ = false;
     changed_.notify_all();

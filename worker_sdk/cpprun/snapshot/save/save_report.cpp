@@ -18,7 +18,7 @@ std::string lasting(std::string why) {
 
 }  // namespace
 
-void SaveReport::tell(int64_t step, const Status& outcome) {
+void SaveReport::add(int64_t step, const Status& outcome) {
   std::string why = outcome ? "" : lasting(outcome.error().text);
   const std::scoped_lock lock(mutex_);
   const std::string last = std::exchange(last_error_, why);
@@ -28,7 +28,7 @@ void SaveReport::tell(int64_t step, const Status& outcome) {
                  static_cast<long long>(step));
   } else {
     std::fprintf(stderr,
-                 "cpprun: the snapshot of step %lld was not written: %s; training goes on, and "
+                 "cpprun: the snapshot of step %lld was not written: %s; training continues, and "
                  "each later save tries again\n",
                  static_cast<long long>(step), outcome.error().text.c_str());
   }

@@ -16,7 +16,7 @@ class SaveReport {
   explicit SaveReport(bool is_first_rank) : is_first_rank_(is_first_rank) {}
 
   // Prints only changes of the outcome: a full disk fails every save for a long time.
-  void tell(int64_t step, const Status& outcome);
+  void add(int64_t step, const Status& outcome);
 
  private:
   const bool is_first_rank_;

@@ -23,7 +23,7 @@ typename Kind::ParamState* state_of(torch::optim::Optimizer& optimizer,
   return static_cast<typename Kind::ParamState*>(found->second.get());
 }
 
-// What the ranks tell each other about a state before its tensors: counts, and for each tensor
+// What the ranks send to each other about a state before its tensors: counts, and for each tensor
 // whether it is there (1 or 0), in the order of the fields.
 struct StateOutline {
   std::vector<int64_t> numbers;
