@@ -154,7 +154,7 @@ struct WorkerConfig {
   PreloadConfig preload;
 };
 
-// --hang-timeout: agent/core/hang_watch.hpp.
+// --hang-timeout: agent/core/hangs/hang_watch.hpp.
 struct HangConfig {
   enum class Mode { Off, Auto, Fixed } mode = Mode::Auto;
   Duration limit{};  // Fixed

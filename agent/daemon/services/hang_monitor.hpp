@@ -1,4 +1,4 @@
-// HangMonitor: samples the workers of a round. If they hang (agent/core/hang_watch.hpp), it
+// HangMonitor: samples the workers of a round. If they hang (agent/core/hangs/hang_watch.hpp), it
 // collects their stacks and then reports the hang. It reads /proc on threads of its own: a process
 // inside execve blocks the reader for as long as the file system of its program does not answer.
 //
@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/flight_traces.hpp"
-#include "agent/core/hang_stacks.hpp"
-#include "agent/core/hang_watch.hpp"
+#include "agent/core/hangs/flight_traces.hpp"
+#include "agent/core/hangs/hang_stacks.hpp"
+#include "agent/core/hangs/hang_watch.hpp"
 #include "agent/process/process_host.hpp"
 #include "common/failure/worker_exit.hpp"
 #include "common/loop/background_work.hpp"

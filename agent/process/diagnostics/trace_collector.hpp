@@ -11,7 +11,8 @@
 namespace cpprun {
 
 struct FlightDump {
-  std::string text;    // as agent/core/flight_traces.hpp has it; empty: the worker has given none
+  std::string
+      text;  // as agent/core/hangs/flight_traces.hpp has it; empty: the worker has given none
   std::string pickle;  // torch's own, for torchfrtrace
 };
 

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "agent/core/config.hpp"
-#include "agent/core/section_limits.hpp"
+#include "agent/core/hangs/section_limits.hpp"
 #include "common/hang_times.hpp"
 #include "common/time.hpp"
 #include "common/worker_observation.hpp"

@@ -1,5 +1,5 @@
 // Which worker the others wait for, by their stacks, in all formats that cpprun collects.
-#include "agent/core/hang_stacks.hpp"
+#include "agent/core/hangs/hang_stacks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/core/section_limits.hpp"
+#include "agent/core/hangs/section_limits.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "agent/core/hang_stacks.hpp"
+#include "agent/core/hangs/hang_stacks.hpp"
 
 #include <algorithm>
 #include <array>

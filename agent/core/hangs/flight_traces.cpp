@@ -1,10 +1,10 @@
-#include "agent/core/flight_traces.hpp"
+#include "agent/core/hangs/flight_traces.hpp"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "agent/core/hang_stacks.hpp"
+#include "agent/core/hangs/hang_stacks.hpp"
 #include "common/limits/agent.hpp"
 #include "common/text.hpp"
 

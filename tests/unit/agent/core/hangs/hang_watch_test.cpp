@@ -1,5 +1,5 @@
 // What counts as a hang, and which worker differs from the others.
-#include "agent/core/hang_watch.hpp"
+#include "agent/core/hangs/hang_watch.hpp"
 
 #include <gtest/gtest.h>
 

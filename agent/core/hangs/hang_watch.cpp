@@ -1,4 +1,4 @@
-#include "agent/core/hang_watch.hpp"
+#include "agent/core/hangs/hang_watch.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 // Flight-recorder dumps: parsing, and which rank differs. Names are those that torch 2.11 records
 // with Gloo; those of NCCL are from its source, since NCCL was not run.
-#include "agent/core/flight_traces.hpp"
+#include "agent/core/hangs/flight_traces.hpp"
 
 #include <gtest/gtest.h>
 
