@@ -27,12 +27,15 @@
 #include <utility>
 #include <vector>
 
+#include "agent/core/coordinator_link.hpp"
 #include "agent/core/effects.hpp"
-#include "agent/core/node_check_schedule.hpp"
-#include "agent/core/resume_wait.hpp"
+#include "agent/core/failure_report.hpp"
+#include "agent/core/join_wait.hpp"
+#include "agent/core/node_facts.hpp"
+#include "agent/core/node_leases.hpp"
+#include "agent/core/node_round.hpp"
+#include "agent/core/round_preparation.hpp"
 #include "agent/core/survivors.hpp"
-#include "agent/core/worker_exits.hpp"
-#include "agent/core/worker_lease.hpp"
 #include "common/endpoint.hpp"
 #include "common/failure/worker_exit.hpp"
 #include "common/ids.hpp"
@@ -72,9 +75,9 @@ class Agent {
 
   explicit Agent(AgentOptions options)
       : options_(std::move(options)),
-        host_records_(options_.host_records),
-        check_(options_.has_node_check),
-        survivors_(options_.keeps_survivors) {}
+        facts_(options_.facts, options_.host_records, options_.has_node_check),
+        survivors_(options_.keeps_survivors),
+        join_wait_(options_.join_timeout) {}
 
   // Call once, before every other function.
   void start(Instant now, Effects& effects);
@@ -91,13 +94,11 @@ class Agent {
   void on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects);
   void on_disconnected(Instant now, Effects& effects);
   // The connection can never be made again; `error` holds the reason.
-  void on_unreachable(Instant, const Error& error, Effects& effects) {
-    if (state_ != State::Ended) finish(Finish::error(error.text), effects);
-  }
+  void on_unreachable(Instant now, const Error& error, Effects& effects);
 
   // This worker reports its steps and has finished none in this round. Comes before
   // on_worker_exit().
-  void on_no_step(LocalRank worker) { exits_.on_no_step(worker); }
+  void on_no_step(LocalRank worker) { round_.exits().on_no_step(worker); }
   // A worker has completed its first step of this round.
   void on_step() { survivors_.on_step(); }
   // A worker can regroup. Comes before its on_step().
@@ -110,9 +111,7 @@ class Agent {
   // The reaper process killed the workers at the deadline before the one of the last
   // SetWorkerLease: only this agent was suspended. The round cannot go on, and one of them may
   // outlive SIGKILL.
-  void on_workers_killed(Instant, Effects& effects) {
-    if (state_ == State::Running) stop_past_worker_lease(Duration{}, effects);
-  }
+  void on_workers_killed(Instant now, Effects& effects);
   void on_worker_exit(Instant now, const WorkerExit& end, Effects& effects);
   // All workers are reaped, no process of theirs is left, and their output is written.
   void on_all_workers_gone(Instant now, Effects& effects);
@@ -124,15 +123,9 @@ class Agent {
   void on_stuck(const std::string& what, Effects& effects);
   // The answers to StartWorkers. All workers were spawned; or one could not be, and those before it
   // are gone. ErrorKind::BadValue: a restart cannot help.
-  void on_started(Effects& effects) {
-    if (state_ != State::Running) return;
-    effects.push_back(SendMessage{control::Started{assignment_.round}});
-  }
+  void on_started(Effects& effects);
   void on_start_failed(Instant now, const Error& error, Effects& effects);
-  void on_port(Instant, int64_t port, Effects& effects) {
-    port_ = port;
-    if (std::exchange(wants_port_for_stopped_, false)) send_stopped(effects);
-  }
+  void on_port(Instant now, int64_t port, Effects& effects);
   void on_signal(Instant now, int signal, Effects& effects);
   // A worker hangs, and the daemon has collected its stack. The agent ends the round. `hung` says
   // which worker hangs and how (WorkerExit::hang); the worker is still alive.
@@ -140,35 +133,26 @@ class Agent {
 
   // The port at which this node serves its snapshots to others; 0: none. Sent with the next
   // registration.
-  void on_serving(int64_t port) { snapshot_port_ = port; }
+  void on_serving(int64_t port) { facts_.on_serving(port); }
   // The port at which other nodes check their link to this one, and what they must send; 0: none.
   // Sent with the next registration.
   void on_serving_links(int64_t port, const std::string& secret) {
-    options_.facts.link_port = port;
-    options_.facts.link_secret = secret;
+    facts_.on_serving_links(port, secret);
   }
   // The port at which this node would serve as the coordinator; 0: none. Sent with the next
   // registration.
-  void on_control_port(int64_t port) { control_port_ = port; }
+  void on_control_port(int64_t port) { facts_.on_control_port(port); }
   // The newest complete snapshots on this node, newest first: the answer to ScanSnapshots, or a new
   // snapshot.
   void on_snapshots(Instant now, std::vector<control::SnapshotName> snapshots, Effects& effects);
   // A worker could not load the round's snapshot and resumed from the one of `step` instead; -1:
   // from the beginning. The agent uses the first call of a round only.
   void on_fell_back(int64_t step, Effects& effects);
-  void on_fetched(Instant now, Effects& effects) {
-    if (!std::exchange(is_fetching_, false)) return;
-    if (!is_fetching_replicas_) join_deadline_ = now + options_.join_timeout;
-    start_if_leased(now, effects);
-  }
+  void on_fetched(Instant now, Effects& effects);
   // `is_damaged`: the fetched files do not match their manifest, so that a retry cannot help.
   void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
   // The answer to FetchReplicas: the shards are here, or the neighbour does not have them.
-  void on_replicas_fetched(Instant now, Effects& effects) {
-    if (!std::exchange(is_fetching_replicas_, false)) return;
-    if (!is_fetching_) join_deadline_ = now + options_.join_timeout;
-    start_if_leased(now, effects);
-  }
+  void on_replicas_fetched(Instant now, Effects& effects);
   // The answer to RunNodeCheck; empty: it has passed, else why not.
   void on_node_checked(Instant now, const std::string& why, Effects& effects);
   // The answer to PrepareRound: the workers can start, with or without log files.
@@ -178,23 +162,19 @@ class Agent {
   Instant next_deadline() const;
 
   State state() const { return state_; }
-  const control::HostRecords& host_records() const { return host_records_; }
-  const control::RankAssignment& assignment() const { return assignment_; }
-  const std::vector<control::SnapshotName>& snapshots() const { return snapshots_; }
+  const control::HostRecords& host_records() const { return facts_.host_records(); }
+  const control::RankAssignment& assignment() const { return round_.assignment(); }
+  const std::vector<control::SnapshotName>& snapshots() const { return facts_.snapshots(); }
   bool has_workers() const;
   // The agent holds a worker lease, so the job has a coordinator and the agent need not look for
   // one.
-  bool is_led(Instant now) const {
-    return is_connected_ && is_registered_ && now < worker_lease_.sigterm_at();
-  }
+  bool is_led(Instant now) const { return link_.is_registered() && leases_.are_renewed(now); }
   // Whether this agent is a candidate for leading the job; false once it is leaving.
   bool would_lead() const { return !is_leaving() && state_ != State::Ended && !job_result_; }
   // Whether the agent may start a coordinator when no process listens at the job's endpoint.
   bool may_host(Instant now) const;
 
  private:
-  enum class Files { None, Awaited, Ready };
-
   void on(Instant now, const control::Registered& message, Effects& effects);
   void on(Instant now, const control::Refused& message, Effects& effects);
   void on(Instant now, const control::Wait& message, Effects& effects);
@@ -202,11 +182,10 @@ class Agent {
   void on(Instant now, const control::Pong& message, Effects& effects);
   void on(Instant now, const control::Stop& message, Effects& effects);
   void on(Instant now, const control::JobResult& message, Effects& effects);
-  void on(Instant, const control::Bye&, Effects& effects) {
-    is_dismissed_ = job_result_.has_value();
-    if (is_dismissed_) finish_job(effects);
+  void on(Instant now, const control::Bye& message, Effects& effects);
+  void on(Instant, const control::FaultPermit& message, Effects&) {
+    facts_.on_fault_permit(message);
   }
-  void on(Instant now, const control::FaultPermit& message, Effects& effects);
   void on(Instant now, const control::ShutdownRequest& message, Effects& effects);
   // The coordinator sends these to admin tools, never to agents.
   void on(Instant, const control::AdminReply&, Effects&) {}
@@ -218,40 +197,25 @@ class Agent {
   void on(Instant, const control::CheckLink&, Effects&) {}       // the same
   void on(Instant, const control::LogReply&, Effects&) {}        // to tools only
   void on(Instant now, const control::Redirect& message, Effects& effects);
-  // Only the next coordinator needs them.
   void on(Instant, const control::HostRecords& message, Effects&) {
-    if (message.revision > host_records_.revision) host_records_ = message;
+    facts_.on_host_records(message);
   }
 
   bool awaits_answer(Instant now);
   bool is_stopping_past_worker_lease() const;
-  bool is_past_worker_lease(Instant now) const {
-    return is_stopping_past_worker_lease() && now >= worker_lease_.deadline();
-  }
   Instant node_lease_ends() const;
-  bool is_leased() const { return heartbeat_ > Duration{}; }
   control::ReportedPhase reported_phase() const;
   bool has_worker_lease(Instant now) const;
-  void ping(Instant now, Effects& effects);
-  void ping_sooner(Instant now);
   void stop_past_worker_lease(Duration grace, Effects& effects);
   void start_if_leased(Instant now, Effects& effects);
-  void cancel_start(Effects& effects);
-  void stop_workers(Duration grace, bool lets_save, Effects& effects) {
-    state_ = State::Stopping;
-    effects.push_back(StopWorkers{kSigTerm, grace, lets_save});
-  }
+  void on_fetch_ended(Instant now, Effects& effects);
+  void stop_workers(Duration grace, bool lets_save, Effects& effects);
   // After the failure of a worker; `hung`: the one that hangs.
   void stop_after_failure(std::optional<LocalRank> hung, Effects& effects);
-  void stop_but_survivors(std::optional<LocalRank> hung, Effects& effects) {
-    state_ = State::Stopping;
-    survivors_.ask(options_.stop_grace, hung, effects);
-  }
+  void stop_but_survivors(std::optional<LocalRank> hung, Effects& effects);
   void on_survivors_gone(Instant now, Effects& effects);
   bool needs_worker_lease() const { return has_workers() || survivors_.exist(); }
   void on_failed_save(const WorkerExit& end, Effects& effects);
-  // Every worker has saved, has finished, or had not begun.
-  bool has_saved() const { return is_drained_ && exits_.have_lost_nothing(); }
   std::string waited_for() const;
   bool is_leaving() const {
     return state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
@@ -262,83 +226,35 @@ class Agent {
   void drain(Effects& effects);
   void leave_stopped(Instant now, Effects& effects);
   void leave_after_drain(Effects& effects);
-  // The held exit was a failure after all.
-  void flush_held_failure(Effects& effects) {
-    if (held_failure_) effects.push_back(*held_failure_);
-    held_failure_.reset();
-  }
-  // Every message repeats which snapshot was unusable, so that a lost connection loses that only
-  // for a while.
-  control::Snapshots newest_snapshots() const {
-    return {snapshots_, fell_back_ ? assignment_.resume->snapshot.id : ""};
-  }
+  control::Snapshots newest_snapshots() const;
   void send_stopped(Effects& effects);
-  bool is_stopped_unreported() const {
-    return wants_port_for_stopped_ || wants_scan_for_stopped_ || wants_check_for_stopped_;
-  }
   void become_stopped(Instant now, Effects& effects);
+  void leave_job(const control::Leave& message, Finish how, Effects& effects);
   void finish(Finish finish, Effects& effects);
   void finish_job(Effects& effects);
   void give_up_joining(Effects& effects);
 
   AgentOptions options_;
   State state_ = State::Joining;
-  bool is_connected_ = false;
-  bool is_spare_ = false;
-  bool knows_standby_ = false;  // another node leads the job now, or is its standby
-  bool wants_port_for_stopped_ = false;
-  bool wants_scan_for_stopped_ = false;
-  bool wants_check_for_stopped_ = false;
-  bool is_fetching_ = false;
-  bool is_fetching_replicas_ = false;  // shards in a neighbour's memory
-  Files files_ = Files::None;          // of assignment_
-  bool fell_back_ = false;             // the workers could not load the round's snapshot
-  bool is_drained_ = false;            // a request, here or at another node, stops this round
+  CoordinatorLink link_;
+  NodeLeases leases_;
+
+  NodeFacts facts_;
+
+  NodeRound round_;
+  RoundPreparation preparation_;
+  FailureReport failure_;
+  Survivors survivors_;
+  bool lease_killed_ = false;  // the workers of round_ got SIGKILL at the end of the lease
+  JoinWait join_wait_;         // for the next round
+
+  std::optional<control::JobResult> job_result_;
   // Bye was received. If the connection breaks while workers still end, a new one would lead to the
   // next job of that name, of which this node is no member.
   bool is_dismissed_ = false;
   bool is_finishing_ = false;  // the job is over; the agent ends when the workers are gone
-  bool lease_killed_ = false;  // the workers of this round got SIGKILL at the end of the lease
-  bool ignores_connection_ = false;  // the coordinator on this connection has an older term (R13)
-  bool has_warned_ = false;  // logged the older term; reset by a coordinator with a current one
-  // The restart budget that the end of assignment_ is charged to.
-  control::RestartCharge charged_ = control::RestartCharge::None;
-  int64_t connections_ = 0;  // so far
-  int64_t port_ = 0;
-  int64_t snapshot_port_ = 0;
-  int64_t control_port_ = 0;
-  Endpoint peer_;               // of the current connection, or of the last one
-  Endpoint led_by_;             // the coordinator that accepted the last registration
-  bool has_evidence_ = false;   // the coordinator at led_by_ is dead
-  bool is_registered_ = false;  // on this connection
-  bool is_standby_ = false;     // this node is the standby of assignment_ (R14)
-  bool is_leading_ = false;     // this node's own coordinator leads the job now
-  std::vector<control::SnapshotName> snapshots_;
-  control::HostRecords host_records_;  // the newest
-  NodeCheckSchedule check_;
-  Term term_;
-  control::RankAssignment assignment_;  // the newest one; no older round is accepted
-  WorkerExits exits_;                   // of assignment_
-  Survivors survivors_;
-  // Sent, perhaps not received; every new connection sends it again.
-  std::optional<control::Failed> unreported_failure_;
-  bool is_exit_awaited_ = false;  // on_worker_failed() stopped the round; its exit follows
-  // Not shown yet: if another node drains, this exit belongs to the drain and is no failure.
-  std::optional<FirstFailure> held_failure_;
-  std::optional<control::JobResult> job_result_;
-  int signal_ = 0;           // the signal that ends this agent; 0: none
-  Instant signalled_at_;     // when signal_ came
-  control::Wait last_wait_;  // the newest
-  // The node whose loss ended the last round, and how; empty: the round ended for another reason.
-  std::string lost_;
-
-  Duration heartbeat_{};  // zero: the coordinator runs in this process
-  Duration lease_{};
-  Instant last_message_at_;  // when the last message came, or the connection was made
-  WorkerLease worker_lease_;
-  ResumeWait resume_wait_;
-  Instant ping_at_ = Instant::never();
-  Instant join_deadline_ = Instant::never();
+  int signal_ = 0;             // the signal that ends this agent; 0: none
+  Instant signalled_at_;       // when signal_ came
   Instant leave_at_;  // in Saved: the agent waits for the scan of --snapshot-dir until then
 };
 
