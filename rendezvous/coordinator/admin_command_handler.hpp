@@ -12,7 +12,7 @@
 #include "rendezvous/coordinator/effects.hpp"
 #include "rendezvous/coordinator/hosts/host_ledger.hpp"
 #include "rendezvous/coordinator/node_table.hpp"
-#include "rendezvous/coordinator/round.hpp"
+#include "rendezvous/coordinator/rounds/round.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {

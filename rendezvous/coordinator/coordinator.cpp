@@ -8,8 +8,8 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
-#include "rendezvous/coordinator/ranking.hpp"
 #include "rendezvous/coordinator/registration_checks.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 #include "rendezvous/protocol/sanitize.hpp"
 
 namespace cpprun {

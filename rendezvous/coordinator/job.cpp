@@ -9,8 +9,8 @@
 #include "common/text.hpp"
 #include "common/version.hpp"
 #include "rendezvous/coordinator/hosts/exclusions.hpp"
-#include "rendezvous/coordinator/ranking.hpp"
 #include "rendezvous/coordinator/registration_checks.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
 #include "rendezvous/protocol/worker_lease_duration.hpp"
 
@@ -23,9 +23,7 @@ Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
       job_spec_(job_spec),
       state_(job_spec, options_.leader_lease.has_value(), options_.make_secret),
       leases_(job_spec.lease, options_.leader_lease.has_value()),
-      schedule_(job_spec),
-      backoff_(job_spec.restart_backoff),
-      links_(job_spec.link_check_bytes),
+      formation_(options_.run_id, job_spec, effects),
       failures_(job_spec.startup_failures, job_spec.stops_on_repeat) {
   state_.term = state_.first_term = options_.term;
   state_.needs_proof = options_.needs_proof;
@@ -35,7 +33,6 @@ Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
     leases_.lead_until(options_.leader_lease->until);
     if (options_.leader_lease->facts) restore_persisted_state(*options_.leader_lease->facts);
   }
-  if (!job_spec_.is_store_on_main_port) effects.push_back(WantStorePort{options_.run_id});
 }
 
 // ---------------------------------------------------------------- registration
@@ -71,7 +68,7 @@ void Job::on_register(Instant now, SessionId session, const control::Hello& hell
 Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
                     const control::Register& message, const SessionAddresses& addresses,
                     Effects& effects) {
-  if (nodes_.find(hello.node.incarnation) == nullptr) schedule_.on_arrival(now);
+  if (nodes_.find(hello.node.incarnation) == nullptr) formation_.on_arrival(now);
   const Node* known = nodes_.find(hello.node.incarnation);
   const bool had_failed_check = known != nullptr && known->has_failed_check();
   Node& node = nodes_.add(now, session, hello, message, addresses, effects);
@@ -79,7 +76,7 @@ Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
   if (!had_failed_check) count_failed_check(node, effects);
   node.is_embedded = options_.embedded == hello.node.incarnation;
   if (node.is_embedded && node.is_draining()) is_host_leaving_ = is_exiting_ = true;
-  if (message.knows_standby && !options_.is_standby) redirect_wait_.begin(now, job_spec_.lease);
+  if (message.knows_standby && !options_.is_standby) formation_.await_redirect(now);
   fault_quota_.learn(message.fault_counts);
   if (!is_recovering() || is_of_other_job(message.assignment)) node.facts.assignment.reset();
   if (job_spec_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);
@@ -151,9 +148,8 @@ void Job::readmit(Node& node, Effects& effects) {
 }
 
 std::string Job::why_no_round() const {
-  if (awaits_redirect()) return "its standby coordinator leads this job; waiting for the address";
-  if (backoff_.is_on() && !has_too_few_ready()) return backoff_.text();
-  if (links_.are_running()) return "the network links of the nodes are checked (--link-check)";
+  const std::string why = formation_.why_not(formation_view(), !has_too_few_ready());
+  if (!why.empty()) return why;
   return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, pending_.size(), rivals());
 }
 
@@ -166,8 +162,9 @@ void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const 
   const int64_t missing = is_wanted ? nodes_.missing_count(job_spec_.min_nodes) : 0;
   send(node,
        control::Wait{left_out.empty() ? why_no_round() : left_out, is_spare, is_reminder,
-                     has_other_standby ? state_.standby.standby() : std::nullopt, awaits_redirect(),
-                     node.is_excluded, missing, backoff_.delay()},
+                     has_other_standby ? state_.standby.standby() : std::nullopt,
+                     formation_.awaits_redirect(formation_view()), node.is_excluded, missing,
+                     formation_.delay()},
        effects);
 }
 
@@ -215,7 +212,7 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
   } else if (const auto* check = std::get_if<control::NodeCheck>(&message)) {
     on_node_check(*node, *check, effects);
   } else if (const auto* result = std::get_if<control::LinkResult>(&message)) {
-    links_.take(*node, *result);
+    formation_.on_link_result(*node, *result);
   } else if (const auto* times = std::get_if<control::ComputeTimes>(&message)) {
     on_compute_times(*node, *times, effects);
   } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
@@ -315,11 +312,11 @@ control::AdminReply Job::on_admin_command(Instant now, const control::AdminComma
     advance(now, effects);
     return {command.id, false, "the job is over"};
   }
-  const bool is_delayed = backoff_.is_on() && !has_too_few_ready();
+  const bool is_delayed = formation_.is_delayed() && !has_too_few_ready();
   const AdminCommandHandler::JobView view{nodes_,         state_.round, phase_ == Phase::Running,
                                           why_no_round(), state_.hosts, is_delayed};
   const auto outcome = state_.admin.carry_out(command, by, view, effects);
-  if (outcome && outcome->ends_delay) backoff_.end();
+  if (outcome && outcome->ends_delay) formation_.end_delay();
   if (outcome && outcome->stop_because) {
     requested_stop_.begin("");
     request_stop(outcome->stop_cause, *outcome->stop_because, effects);
@@ -422,18 +419,16 @@ void Job::on_time(Instant now, Effects& effects) {
   for (Incarnation silent : leases_.expire_silent(now, nodes_, is_recovering())) {
     on_lease_ended(silent, effects);
   }
-  redirect_wait_.on_time(now);
-  backoff_.on_time(now);
-  if (now >= growth_deadline()) grow_if_due(now, effects);
+  formation_.on_time(now);
+  grow_if_due(now, effects);
   if (now >= report_waiting_at_) report_waiting(now, effects);
   advance(now, effects);
 }
 
 Instant Job::next_deadline() const {
   const Instant recovery_end = recovery_ ? recovery_->next_deadline() : Instant::never();
-  return std::min({leases_.next_deadline(), last_call_deadline(), growth_deadline(),
-                   report_waiting_at_, recovery_end, redirect_wait_.next_deadline(),
-                   backoff_.next_deadline(), link_deadline()});
+  return std::min({leases_.next_deadline(), formation_.next_deadline(formation_view()),
+                   report_waiting_at_, recovery_end});
 }
 
 void Job::turn_unwanted_away(Effects& effects) {
@@ -478,7 +473,7 @@ void Job::restore_from_report(Instant now, const control::Register& message) {
   if (is_new() && is_from_other_coordinator(message.assignment)) {
     begin_recovery(options_.is_standby ? Recovery::Kind::AsStandby : Recovery::Kind::Endpoint);
     state_.first_term = Term(1);
-    schedule_.on_too_few_nodes();
+    formation_.on_too_few_nodes();
   }
   if (!is_recovering()) {
     // Too late for its round, but its counts of restarts still matter.
@@ -497,7 +492,7 @@ void Job::restore_assignment(const control::RankAssignment& assignment) {
   if (!recovery_->restore(assignment)) return;
   state_.restore(assignment);
   failures_.restart();
-  schedule_.on_round(static_cast<size_t>(assignment.group_size));
+  formation_.on_restored(static_cast<size_t>(assignment.group_size));
 }
 
 void Job::adopt_reported_state(Instant now, Node& node, Effects& effects) {
@@ -624,7 +619,7 @@ void Job::advance(Instant now, Effects& effects) {
     fail_job(unusable_node_ + ", and " + why_no_round(), false, effects);
   }
   if (phase_ == Phase::WaitingForNodes) try_form(now, effects);
-  const bool waits = has_too_few_ready() || backoff_.is_on();
+  const bool waits = has_too_few_ready() || formation_.is_delayed();
   if (is_over && phase_ == Phase::WaitingForNodes && waits) {
     for (Incarnation waiting : nodes_.ready()) send_wait(nodes_.at(waiting), false, effects);
   }
@@ -654,9 +649,9 @@ void Job::request_stop(StopCause cause, const std::string& why, Effects& effects
 void Job::end_round(Instant now, Effects& effects) {
   phase_ = Phase::WaitingForNodes;
   report_waiting_at_ = now + options_.wait_reminder_interval;
-  links_.restart(nodes_);
+  formation_.restart_link_checks(nodes_);
   exclude_faulty_hosts(effects);
-  backoff_.on_round_over(now, last_stop_.cause, nodes_.progress(), state_.past_failures);
+  formation_.on_round_over(now, last_stop_.cause, nodes_.progress(), state_.past_failures);
   failures_.end_round(round(), state_.budgets, nodes_.progress(), state_.past_failures);
   if (failures_.is_job_failing()) {
     return finish_job(failures_.job_result(state_.round.world_size()), effects);
@@ -668,25 +663,48 @@ void Job::end_round(Instant now, Effects& effects) {
   }
 }
 
+// The node in this process is ending, and another process leads the job from then on.
+RoundFormation::JobView Job::formation_view() const {
+  const bool is_leaving = is_exiting_ || (is_host_leaving_ && has_successor());
+  return {phase_, nodes_, state_, is_leaving};
+}
+
+void Job::grow_if_due(Instant now, Effects& effects) {
+  if (now < formation_.growth_deadline(formation_view())) return;
+  formation_.on_growth(now);
+  request_stop(StopCause::Growth, "a node joins", effects);
+}
+
 void Job::try_form(Instant now, Effects& effects) {
-  links_.retry_if_due(now, nodes_);
+  formation_.retry_link_checks(now, nodes_);
   if (has_too_few_ready() || is_shutting_down()) {
-    schedule_.on_too_few_nodes();
-    links_.cancel();
+    formation_.on_too_few_nodes();
+    formation_.cancel_link_checks();
     if (report_waiting_at_.is_never() && !nodes_.is_empty()) {
       report_waiting_at_ = now + options_.wait_reminder_interval;
     }
     return;
   }
-  if (std::exchange(is_port_refused_, false)) effects.push_back(WantStorePort{options_.run_id});
-  schedule_.on_enough_nodes(now);
-  if (is_held_back()) return;
-  const bool may_wait = state_.round.is_empty() && !links_.are_running() &&
-                        nodes_.ready_count() < state_.admin.max_nodes();
-  if (may_wait && now < last_call_deadline()) return;
-  if (!have_links_passed(now, effects)) return;
-  backoff_.on_round_formed(now);
+  const LinkChecks::JobView links{nodes_, state_.hosts, state_.admin.max_nodes()};
+  if (!formation_.is_due(now, formation_view(), links, effects)) return;
+  for (const std::string& host : formation_.take_excluded()) warn_of_exclusion(host, effects);
+  apply_exclusions(effects);
+  if (has_too_few_ready()) {
+    formation_.on_too_few_nodes();
+    return report_waiting(now, effects);
+  }
+  formation_.on_forming(now);
   form(effects);
+}
+
+void Job::begin_round(RoundNumber number) {
+  phase_ = Phase::Running;
+  state_.round = Round(number);
+  formation_.on_too_few_nodes();
+  report_waiting_at_ = Instant::never();
+  failures_.begin_round();
+  requested_stop_.end();
+  unusable_node_.clear();
 }
 
 void Job::form(Effects& effects) {
@@ -702,7 +720,7 @@ void Job::form(Effects& effects) {
   std::ranges::copy_if(ranked, std::back_inserter(newcomers),
                        [](const Node* node) { return !node->group_rank; });
   begin_round(RoundNumber(newest.value + 1));
-  const int64_t store_port = job_spec_.is_store_on_main_port ? 0 : *store_port_;
+  const int64_t store_port = formation_.store_port();
   const std::vector<control::RankAssignment> assignments =
       state_.assign(ranked, job_spec_, store_port, nodes_, options_.is_standby);
   if (const auto& resume = state_.snapshots.resume()) {
@@ -719,16 +737,12 @@ void Job::form(Effects& effects) {
   effects.push_back(ServeStore{options_.run_id, round(), store_port});
   for (size_t i = 0; i < ranked.size(); ++i) send(*ranked[i], assignments[i], effects);
   for (const Node* node : newcomers) send_records(*node, effects);
-  schedule_.on_round(state_.round.size());
   for (const auto& [incarnation, node] : nodes_) {
     const bool is_left = node.is_ready() || !why_left_out(node, state_.hosts).empty();
     const bool is_spare = is_left && !state_.round.is_member(incarnation);
     if (is_spare && !is_unwanted(node)) send_wait(node, false, effects);
   }
-  if (!job_spec_.is_store_on_main_port) {
-    store_port_.reset();
-    effects.push_back(WantStorePort{options_.run_id});
-  }
+  formation_.on_formed(state_.round.size(), effects);
   log_info(effects, "round",
            "round " + std::to_string(round().value) + " of job '" + options_.run_id +
                "': " + text::count(ranked.size(), "node") + ", " +
@@ -736,14 +750,10 @@ void Job::form(Effects& effects) {
 }
 
 void Job::on_store_port(Instant now, int64_t port, Effects& effects) {
-  if (port != 0) {
-    store_port_ = port;
-    advance(now, effects);
-    return;
-  }
+  formation_.on_store_port(port);
+  if (port != 0) return advance(now, effects);
   log_warning(effects, "no_store_port", "no port for the next round's store could be opened");
-  is_port_refused_ = phase_ != Phase::WaitingForNodes;  // try_form() asks again
-  if (is_port_refused_) return;
+  if (phase_ != Phase::WaitingForNodes) return;  // a round runs, which needs none
   fail_job("the coordinator could not open a port for the round's store", false, effects);
   advance(now, effects);
 }
@@ -753,7 +763,7 @@ void Job::finish_job(control::JobResult result, Effects& effects) {
   job_result_ = std::move(result);
   phase_ = Phase::Finishing;
   pending_.clear();
-  backoff_.end();
+  formation_.end_delay();
   persist(effects);
   for (const auto& [incarnation, node] : nodes_) {
     // A disconnected standby is waited for: it must not take our exit for our death (R14).
@@ -781,16 +791,6 @@ void Job::persist(Effects& effects) const {
   control::PersistedJobState state = state_.to_persist();
   if (has_job_result()) state.decided = job_result_;
   effects.push_back(PersistState{std::move(state)});
-}
-
-// A restarted coordinator at the endpoint, to which only nodes have returned that were in no round:
-// the standby that they know leads the job elsewhere, or is about to. It takes the job over before
-// its worker lease ends, and then sends its address; if it does not, it is dead too.
-bool Job::awaits_redirect() const {
-  if (round() != RoundNumber() || !redirect_wait_.is_on()) return false;
-  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
-    return entry.second.is_connected() && entry.second.facts.knows_standby;
-  });
 }
 
 }  // namespace cpprun

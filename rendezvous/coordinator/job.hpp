@@ -19,16 +19,13 @@
 #include "rendezvous/coordinator/effects.hpp"
 #include "rendezvous/coordinator/failure_record.hpp"
 #include "rendezvous/coordinator/fault_quota.hpp"
-#include "rendezvous/coordinator/hosts/link_checks.hpp"
 #include "rendezvous/coordinator/job_state.hpp"
 #include "rendezvous/coordinator/lease_tracker.hpp"
 #include "rendezvous/coordinator/node_table.hpp"
 #include "rendezvous/coordinator/rank_progress.hpp"
 #include "rendezvous/coordinator/recovery.hpp"
-#include "rendezvous/coordinator/redirect_wait.hpp"
-#include "rendezvous/coordinator/repeats/restart_backoff.hpp"
-#include "rendezvous/coordinator/requested_stop.hpp"
-#include "rendezvous/coordinator/round_schedule.hpp"
+#include "rendezvous/coordinator/rounds/requested_stop.hpp"
+#include "rendezvous/coordinator/rounds/round_formation.hpp"
 #include "rendezvous/coordinator/stragglers/straggler_watch.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
 #include "rendezvous/protocol/control/control.hpp"
@@ -144,7 +141,7 @@ class Job {
   // nullptr: the number of lost nodes is not limited.
   const RestartBudget* node_loss_budget() const { return state_.budgets.losses(); }
   // By which the next round is delayed after the last one (--restart-backoff); zero: it is not.
-  Duration restart_delay() const { return backoff_.delay(); }
+  Duration restart_delay() const { return formation_.delay(); }
   const control::JobSpec& job_spec() const { return job_spec_; }
   int64_t admin_restarts() const { return state_.admin.restarts(); }
   const StartTotals& start_totals() const { return start_totals_; }
@@ -312,69 +309,22 @@ class Job {
     return control::Stop{round(), cause, why, state_.budgets.charged(round())};
   }
   void end_round(Instant now, Effects& effects);
-  // When a newcomer is taken in. Never once a node is done: its work would have to be done again.
-  Instant growth_deadline() const {
-    const bool may_grow = phase_ == Phase::Running && !state_.round.is_any_done() &&
-                          !nodes_.ready().empty() &&
-                          static_cast<int64_t>(state_.round.size()) < state_.admin.max_nodes();
-    return may_grow ? schedule_.growth_deadline(state_.round.size()) : Instant::never();
-  }
-  void grow_if_due(Instant now, Effects& effects) {
-    if (now < growth_deadline()) return;
-    schedule_.on_growth(now);
-    request_stop(control::StopCause::Growth, "a node joins", effects);
-  }
-  Instant last_call_deadline() const {
-    const bool is_waiting = phase_ == Phase::WaitingForNodes && state_.round.is_empty();
-    if (!is_waiting || is_held_back() || links_.are_running()) return Instant::never();
-    return schedule_.last_call_deadline(static_cast<size_t>(nodes_.ready_count()));
-  }
-  // There are enough nodes, but a round must not form yet. An event, or backoff_, ends that.
-  bool is_held_back() const {
-    const bool is_leaving = is_exiting_ || (is_host_leaving_ && has_successor());
-    return !has_store_port() || state_.standby.is_awaited(nodes_) || is_leaving ||
-           awaits_redirect() || backoff_.is_on();
-  }
-  Instant link_deadline() const {
-    const bool may_form = phase_ == Phase::WaitingForNodes && !is_held_back();
-    return may_form ? links_.next_deadline() : Instant::never();
-  }
+  RoundFormation::JobView formation_view() const;
+  void grow_if_due(Instant now, Effects& effects);
   void try_form(Instant now, Effects& effects);
-  // Whether enough nodes are ready when their links have been checked.
-  bool have_links_passed(Instant now, Effects& effects) {
-    if (!links_.are_done(now, {nodes_, state_.hosts, state_.admin.max_nodes()}, effects)) {
-      return false;
-    }
-    for (const std::string& host : links_.take_excluded()) warn_of_exclusion(host, effects);
-    apply_exclusions(effects);
-    if (!has_too_few_ready()) return true;
-    schedule_.on_too_few_nodes();
-    report_waiting(now, effects);
-    return false;
-  }
   void form(Effects& effects);
-  void begin_round(RoundNumber number) {
-    phase_ = Phase::Running;
-    state_.round = Round(number);
-    schedule_.on_too_few_nodes();
-    report_waiting_at_ = Instant::never();
-    failures_.begin_round();
-    requested_stop_.end();
-    unusable_node_.clear();
-  }
+  void begin_round(RoundNumber number);
   void finish_job(control::JobResult result, Effects& effects);
   void fail_job(std::string why, bool is_resumable, Effects& effects) {
     finish_job(control::JobResult{false, std::move(why), is_resumable}, effects);
   }
   void report_waiting(Instant now, Effects& effects);
 
-  bool has_store_port() const { return job_spec_.is_store_on_main_port || store_port_.has_value(); }
   bool has_too_few_ready() const { return nodes_.missing_count(job_spec_.min_nodes) > 0; }
   // Another process leads the job when this one has ended. Under a leader lease any node can.
   bool has_successor() const {
     return options_.leader_lease ? nodes_.has_candidate() : state_.standby.node(nodes_) != nullptr;
   }
-  bool awaits_redirect() const;
   void persist(Effects& effects) const;
 
   const JobOptions options_;
@@ -387,23 +337,18 @@ class Job {
   StragglerWatch stragglers_;
   NodeTable nodes_;
   LeaseTracker leases_;
-  RoundSchedule schedule_;
-  RestartBackoff backoff_;
-  LinkChecks links_;
+  RoundFormation formation_;
   FailureRecord failures_;
   RequestedStop requested_stop_;
   FaultQuota fault_quota_;            // of the job's fault plan
   std::optional<Recovery> recovery_;  // Phase::Recovering
   std::optional<Term> continued_term_;
 
-  std::set<Incarnation> pending_;      // Stopping: not yet stopped; Finishing: not yet acknowledged
-  std::optional<int64_t> store_port_;  // open and unused
-  bool is_port_refused_ = false;       // while a round ran, which needs none
+  std::set<Incarnation> pending_;  // Stopping: not yet stopped; Finishing: not yet acknowledged
   Instant report_waiting_at_ = Instant::never();
   bool is_host_leaving_ = false;  // the node in this process goes: no round of ours can follow
   bool is_host_agent_ended_ = false;
-  bool is_exiting_ = false;  // a signal has asked this process to exit
-  RedirectWait redirect_wait_;
+  bool is_exiting_ = false;    // a signal has asked this process to exit
   std::string unusable_node_;  // which node is, and why, since the last round formed; empty: none
   control::Stop last_stop_;
   control::JobResult job_result_;

@@ -1,7 +1,7 @@
 #include "rendezvous/coordinator/job_state.hpp"
 
-#include "rendezvous/coordinator/ranking.hpp"
 #include "rendezvous/coordinator/repeats/failure_repeats.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 
 namespace cpprun {
 

@@ -9,7 +9,7 @@
 #include "common/ids.hpp"
 #include "common/time.hpp"
 #include "rendezvous/coordinator/node.hpp"
-#include "rendezvous/coordinator/round.hpp"
+#include "rendezvous/coordinator/rounds/round.hpp"
 
 namespace cpprun {
 

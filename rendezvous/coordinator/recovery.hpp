@@ -19,7 +19,7 @@
 #include "common/ids.hpp"
 #include "common/time.hpp"
 #include "rendezvous/coordinator/node.hpp"
-#include "rendezvous/coordinator/round.hpp"
+#include "rendezvous/coordinator/rounds/round.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/protocol/control/election_values.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rendezvous/coordinator/ranking.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 #include "rendezvous/coordinator/snapshot_choice.hpp"
 
 namespace cpprun {

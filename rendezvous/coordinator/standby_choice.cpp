@@ -1,6 +1,6 @@
 #include "rendezvous/coordinator/standby_choice.hpp"
 
-#include "rendezvous/coordinator/ranking.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 
 namespace cpprun {
 

@@ -14,7 +14,7 @@
 #include "rendezvous/coordinator/job_state.hpp"
 #include "rendezvous/coordinator/lease_tracker.hpp"
 #include "rendezvous/coordinator/node_table.hpp"
-#include "rendezvous/coordinator/round.hpp"
+#include "rendezvous/coordinator/rounds/round.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {

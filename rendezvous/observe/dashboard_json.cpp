@@ -9,7 +9,7 @@
 #include "common/limits/dashboard.hpp"
 #include "common/version.hpp"
 #include "rendezvous/coordinator/rank_progress.hpp"
-#include "rendezvous/coordinator/ranking.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 #include "rendezvous/observe/status.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "common/json.hpp"
 #include "common/version.hpp"
-#include "rendezvous/coordinator/ranking.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 
 namespace cpprun {
 

@@ -7,7 +7,7 @@
 
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
-#include "rendezvous/coordinator/ranking.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 
 namespace cpprun {
 namespace {

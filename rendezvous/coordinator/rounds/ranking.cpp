@@ -1,4 +1,4 @@
-#include "rendezvous/coordinator/ranking.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 
 #include <algorithm>
 #include <map>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rendezvous/coordinator/node.hpp"
-#include "rendezvous/coordinator/round.hpp"
+#include "rendezvous/coordinator/rounds/round.hpp"
 
 namespace cpprun {
 

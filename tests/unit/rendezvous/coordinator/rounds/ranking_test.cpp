@@ -1,5 +1,5 @@
 // Predictable ranks, rank ranges of a world, and its addresses.
-#include "rendezvous/coordinator/ranking.hpp"
+#include "rendezvous/coordinator/rounds/ranking.hpp"
 #include "common/limits/rendezvous.hpp"
 
 #include <gtest/gtest.h>
