@@ -24,11 +24,12 @@ Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
       state_(job_spec, options_.leader_lease.has_value(), options_.make_secret),
       leases_(job_spec.lease, options_.leader_lease.has_value()),
       formation_(options_.run_id, job_spec, effects),
-      failures_(job_spec.startup_failures, job_spec.stops_on_repeat) {
+      failures_(job_spec.startup_failures, job_spec.stops_on_repeat),
+      recovery_(options_, job_spec) {
   state_.term = state_.first_term = options_.term;
   state_.needs_proof = options_.needs_proof;
   state_.job_key = options_.job_key;
-  if (options_.is_standby) begin_recovery(Recovery::Kind::AsStandby);
+  if (is_recovering()) phase_ = Phase::Recovering;
   if (options_.leader_lease) {
     leases_.lead_until(options_.leader_lease->until);
     if (options_.leader_lease->facts) restore_persisted_state(*options_.leader_lease->facts);
@@ -47,14 +48,17 @@ void Job::on_register(Instant now, SessionId session, const control::Hello& hell
                     "): " + ok.error().text);
     return refuse(effects, session, control::Refused{ok.error().text});
   }
-  restore_from_report(now, message);
+  recovery_.restore(now, message, is_new(), {state_, failures_, formation_});
+  if (is_recovering()) phase_ = Phase::Recovering;
   const bool is_own = options_.embedded == hello.node.incarnation;  // it has read --state-dir
-  if (message.host_records && (is_own || is_from_other_coordinator(message.assignment))) {
+  if (message.host_records &&
+      (is_own || recovery_.is_from_other_coordinator(message.assignment, state_))) {
     if (state_.hosts.learn(*message.host_records)) apply_exclusions(effects);
   }
   Node& node = add_node(now, session, hello, message, addresses, effects);
   if (is_recovering()) {
-    adopt_reported_state(now, node, effects);
+    recovery_.adopt(now, node, {state_, failures_, formation_});
+    send_wait(node, false, effects);
   } else {
     place_node(now, node, effects);
   }
@@ -78,7 +82,8 @@ Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
   if (node.is_embedded && node.is_draining()) is_host_leaving_ = is_exiting_ = true;
   if (message.knows_standby && !options_.is_standby) formation_.await_redirect(now);
   fault_quota_.learn(message.fault_counts);
-  if (!is_recovering() || is_of_other_job(message.assignment)) node.facts.assignment.reset();
+  if (!is_recovering() || recovery_.is_of_other_job(message.assignment, state_))
+    node.facts.assignment.reset();
   if (job_spec_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);
   if (has_missed_assignment(node)) {  // its workers had stopped when the round formed (R2)
     node.worker_phase =
@@ -104,11 +109,7 @@ void Job::confirm_registration(const Node& node, Effects& effects) const {
 // Sends a node that has just registered what the phase of the job and its own state ask for.
 void Job::place_node(Instant now, Node& node, Effects& effects) {
   const Incarnation incarnation = node.id.incarnation;
-  if (has_job_result()) {
-    send(node, job_result_, effects);
-    pending_.insert(incarnation);
-    return;
-  }
+  if (has_job_result()) return result_.send_to(node, effects);
   if (state_.round.is_member(incarnation)) return readmit(node, effects);
   if (node.worker_phase == Node::WorkerPhase::Running ||
       node.worker_phase == Node::WorkerPhase::Done) {
@@ -123,7 +124,7 @@ void Job::place_node(Instant now, Node& node, Effects& effects) {
 // A member of the newest round has connected again (R1).
 void Job::readmit(Node& node, Effects& effects) {
   if (has_missed_assignment(node)) {
-    pending_.erase(node.id.incarnation);  // it does not know the round that it would have to stop
+    stop_.on_stopped(node.id.incarnation);  // it does not know the round that it would have to stop
     if (phase_ == Phase::Running) {
       send(node, state_.round.assignments().at(node.id.incarnation), effects);
     } else {
@@ -143,14 +144,14 @@ void Job::readmit(Node& node, Effects& effects) {
   if (is_running) return;
   if (is_done) return on_done(node, node.facts.round, effects);
   // Its worker lease has ended, or its workers never started: the round can't go on with this node.
-  pending_.erase(node.id.incarnation);
+  stop_.on_stopped(node.id.incarnation);
   stop_after_loss(node.id.name + " lost its workers while it was cut off", effects);
 }
 
 std::string Job::why_no_round() const {
   const std::string why = formation_.why_not(formation_view(), !has_too_few_ready());
   if (!why.empty()) return why;
-  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, pending_.size(), rivals());
+  return cpprun::why_no_round(phase_, state_, job_spec_, nodes_, stop_.pending_count(), rivals());
 }
 
 void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const {
@@ -275,7 +276,7 @@ void Job::on_stopped(Node& node, const control::Stopped& message, Effects& effec
   if (message.failure && is_current && !requested_stop_.is_active()) {
     failures_.add(node, *message.failure, "");
   }
-  if (phase_ == Phase::Stopping) pending_.erase(node.id.incarnation);
+  stop_.on_stopped(node.id.incarnation);
   if (phase_ == Phase::Running || is_recovering()) {  // its worker lease had ended
     stop_after_loss(node.id.name + " stopped its workers on its own", effects);
   }
@@ -396,7 +397,8 @@ void Job::on_node_lost(Incarnation incarnation, StopCause cause, const std::stri
   if (is_loss) state_.hosts.note_loss(node.id.name, why);
   if (cause == StopCause::NodeLost && ends_round) charge_loss(why);
   nodes_.erase(incarnation);
-  pending_.erase(incarnation);
+  stop_.on_stopped(incarnation);
+  result_.on_done(incarnation);
   if (ends_round) request_stop(cause, why, effects);
 }
 
@@ -426,9 +428,8 @@ void Job::on_time(Instant now, Effects& effects) {
 }
 
 Instant Job::next_deadline() const {
-  const Instant recovery_end = recovery_ ? recovery_->next_deadline() : Instant::never();
   return std::min({leases_.next_deadline(), formation_.next_deadline(formation_view()),
-                   report_waiting_at_, recovery_end});
+                   report_waiting_at_, recovery_.next_deadline()});
 }
 
 void Job::turn_unwanted_away(Effects& effects) {
@@ -449,69 +450,19 @@ void Job::turn_unwanted_away(Effects& effects) {
 
 // ---------------------------------------------------------------- recovery
 
-// The leader lease of the former coordinator is gone, so all workers of its rounds are dead. The
-// persisted state holds everything that it has sent to nodes. Only nodes that register again are
-// waited for.
 void Job::restore_persisted_state(const control::PersistedJobState& state) {
-  state_.round = Round(state.round);
-  state_.first_term = state.first_term;
-  if (state.host_records) state_.hosts.learn(*state.host_records);
+  recovery_.restore(state, {state_, failures_, formation_});
   if (state.decided) {  // nodes that have missed the result get it
     phase_ = Phase::Ended;
-    job_result_ = *state.decided;
-    continued_term_ = state.term;
-    return;
+    result_.decide(*state.decided);
+  } else if (is_recovering()) {
+    phase_ = Phase::Recovering;
   }
-  if (state.round == RoundNumber()) return;
-  begin_recovery(Recovery::Kind::FromState);
-  restore_assignment(assignment_of(state, job_spec_));
-  state_.snapshots.set_fetched(state.is_resume_fetched);
-}
-
-// Before the node is added: its report may be newer than all that this coordinator knows.
-void Job::restore_from_report(Instant now, const control::Register& message) {
-  if (is_new() && is_from_other_coordinator(message.assignment)) {
-    begin_recovery(options_.is_standby ? Recovery::Kind::AsStandby : Recovery::Kind::Endpoint);
-    state_.first_term = Term(1);
-    formation_.on_too_few_nodes();
-  }
-  if (!is_recovering()) {
-    // Too late for its round, but its counts of restarts still matter.
-    if (!continued_term_ || !is_from_other_coordinator(message.assignment)) return;
-    state_.budgets.learn(*message.assignment);
-    return;
-  }
-  recovery_->start(now);
-  if (message.term > state_.term) state_.term = next_term_after(message.term, options_.term);
-  state_.needs_proof =
-      state_.needs_proof || (message.assignment && message.assignment->needs_proof);
-  if (is_from_other_coordinator(message.assignment)) restore_assignment(*message.assignment);
-}
-
-void Job::restore_assignment(const control::RankAssignment& assignment) {
-  if (!recovery_->restore(assignment)) return;
-  state_.restore(assignment);
-  failures_.restart();
-  formation_.on_restored(static_cast<size_t>(assignment.group_size));
-}
-
-void Job::adopt_reported_state(Instant now, Node& node, Effects& effects) {
-  if (recovery_->on_registered(now, node)) {
-    const Incarnation incarnation = node.id.incarnation;
-    node.group_rank = node.facts.assignment->group_rank;
-    state_.round.add(incarnation, *node.facts.assignment);
-    if (node.worker_phase == Node::WorkerPhase::Done) state_.round.mark_done(incarnation);
-    if (node.facts.charged != control::RestartCharge::None) {
-      recovery_->require_stop();
-      failures_.charge_as_reported(round(), node.facts.charged, state_.budgets);
-    }
-  }
-  send_wait(node, false, effects);
 }
 
 // No node can report anything newer: the job continues as if this coordinator had formed the round.
 void Job::resume_job(Instant now, Effects& effects) {
-  const Recovery known = *std::exchange(recovery_, std::nullopt);
+  const Recovery known = recovery_.close();
   if (known.is_result_unconfirmed()) {  // its reporter ends without us, and the others begin anew
     phase_ = Phase::WaitingForNodes;
     log_warning(effects, "unconfirmed_result", "no other node confirms the outcome of the job");
@@ -519,7 +470,7 @@ void Job::resume_job(Instant now, Effects& effects) {
   }
   const bool has_round = round() > RoundNumber();
   phase_ = has_round ? Phase::Running : Phase::WaitingForNodes;
-  if (has_round) continued_term_ = known.newest().term;
+  if (has_round) recovery_.on_continued(known.newest().term);
   state_.standby.on_recovered(known.newest(), options_.is_standby);
   if (known.result()) nodes_.disconnect_without(state_.job_key, effects);  // not of this job (R9)
   for (auto& [incarnation, node] : nodes_) {
@@ -567,7 +518,7 @@ void Job::place_all_nodes(Instant now, Effects& effects) {
 
 void Job::exclude_faulty_hosts(Effects& effects) {
   const std::vector<std::string> excluded =
-      count_faults_of_round(last_stop_.cause, job_spec_, nodes_, state_, failures_);
+      count_faults_of_round(stop_.last().cause, job_spec_, nodes_, state_, failures_);
   apply_exclusions(effects);
   for (const std::string& host : excluded) warn_of_exclusion(host, effects);
 }
@@ -606,11 +557,11 @@ void Job::count_failed_check(const Node& node, Effects& effects) {
 
 void Job::advance(Instant now, Effects& effects) {
   apply_exclusions(effects);
-  if (is_recovering() && recovery_->is_over(now, state_.round)) {
+  if (recovery_.is_over(now, state_.round)) {
     resume_job(now, effects);
     grow_if_due(now, effects);
   }
-  const bool is_over = phase_ == Phase::Stopping && pending_.empty();
+  const bool is_over = phase_ == Phase::Stopping && stop_.is_over();
   if (is_over) end_round(now, effects);
   // A spare takes the place of an unusable node. Without one the job ends, so that its scheduler
   // can start it elsewhere.
@@ -624,7 +575,7 @@ void Job::advance(Instant now, Effects& effects) {
     for (Incarnation waiting : nodes_.ready()) send_wait(nodes_.at(waiting), false, effects);
   }
   turn_unwanted_away(effects);
-  if (phase_ == Phase::Finishing && pending_.empty()) {
+  if (phase_ == Phase::Finishing && result_.is_complete()) {
     phase_ = Phase::Ended;
     for (const auto& [incarnation, node] : nodes_) send(node, control::Bye{}, effects);
   }
@@ -632,18 +583,11 @@ void Job::advance(Instant now, Effects& effects) {
 
 // Sends one stop to all members (R3). The round is over when each has stopped or is gone (R2).
 void Job::request_stop(StopCause cause, const std::string& why, Effects& effects) {
-  if (is_recovering()) recovery_->require_stop();
+  recovery_.require_stop();
   if (phase_ != Phase::Running) return;
   phase_ = Phase::Stopping;
-  last_stop_ = control::Stop{round(), cause, why};
   log_info(effects, "stop", "round " + std::to_string(round().value) + " stops: " + why);
-  for (const auto& [incarnation, assignment] : state_.round.assignments()) {
-    const Node* node = nodes_.find(incarnation);
-    if (node == nullptr || node->worker_phase == Node::WorkerPhase::Stopped) continue;
-    pending_.insert(incarnation);
-    if (node->is_draining()) continue;  // it is stopping already
-    send(*node, stop_of_round(cause, why), effects);
-  }
+  stop_.begin(stop_of_round(cause, why), state_.round, nodes_, effects);
 }
 
 void Job::end_round(Instant now, Effects& effects) {
@@ -651,7 +595,7 @@ void Job::end_round(Instant now, Effects& effects) {
   report_waiting_at_ = now + options_.wait_reminder_interval;
   formation_.restart_link_checks(nodes_);
   exclude_faulty_hosts(effects);
-  formation_.on_round_over(now, last_stop_.cause, nodes_.progress(), state_.past_failures);
+  formation_.on_round_over(now, stop_.last().cause, nodes_.progress(), state_.past_failures);
   failures_.end_round(round(), state_.budgets, nodes_.progress(), state_.past_failures);
   if (failures_.is_job_failing()) {
     return finish_job(failures_.job_result(state_.round.world_size()), effects);
@@ -760,21 +704,15 @@ void Job::on_store_port(Instant now, int64_t port, Effects& effects) {
 
 // Sends the result to all connected nodes; each keeps it and acknowledges (R9).
 void Job::finish_job(control::JobResult result, Effects& effects) {
-  job_result_ = std::move(result);
+  result_.decide(std::move(result));
   phase_ = Phase::Finishing;
-  pending_.clear();
   formation_.end_delay();
   persist(effects);
-  for (const auto& [incarnation, node] : nodes_) {
-    // A disconnected standby is waited for: it must not take our exit for our death (R14).
-    if (!node.is_connected() && !is_standby(node)) continue;
-    send(node, job_result_, effects);
-    pending_.insert(incarnation);
-  }
+  result_.send_to_all(nodes_, state_.standby.node(nodes_), effects);
   report_waiting_at_ = Instant::never();
   effects.push_back(DropStores{options_.run_id});
   log_info(effects, "job_result",
-           job_result_.is_success ? "all workers ended well" : job_result_.failure_summary);
+           job_result().is_success ? "all workers ended well" : job_result().failure_summary);
 }
 
 void Job::report_waiting(Instant now, Effects& effects) {
@@ -789,7 +727,7 @@ void Job::report_waiting(Instant now, Effects& effects) {
 void Job::persist(Effects& effects) const {
   if (!options_.leader_lease) return;
   control::PersistedJobState state = state_.to_persist();
-  if (has_job_result()) state.decided = job_result_;
+  if (has_job_result()) state.decided = job_result();
   effects.push_back(PersistState{std::move(state)});
 }
 

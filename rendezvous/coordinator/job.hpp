@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -19,53 +18,22 @@
 #include "rendezvous/coordinator/effects.hpp"
 #include "rendezvous/coordinator/failure_record.hpp"
 #include "rendezvous/coordinator/fault_quota.hpp"
+#include "rendezvous/coordinator/job_options.hpp"
+#include "rendezvous/coordinator/job_recovery.hpp"
 #include "rendezvous/coordinator/job_state.hpp"
 #include "rendezvous/coordinator/lease_tracker.hpp"
 #include "rendezvous/coordinator/node_table.hpp"
 #include "rendezvous/coordinator/rank_progress.hpp"
-#include "rendezvous/coordinator/recovery.hpp"
+#include "rendezvous/coordinator/result_delivery.hpp"
 #include "rendezvous/coordinator/rounds/requested_stop.hpp"
 #include "rendezvous/coordinator/rounds/round_formation.hpp"
+#include "rendezvous/coordinator/rounds/round_stop.hpp"
 #include "rendezvous/coordinator/stragglers/straggler_watch.hpp"
 #include "rendezvous/coordinator/waiting_nodes.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/protocol/control/election_values.hpp"
 
 namespace cpprun {
-
-// An elected coordinator leads one job with it (R18). The job that another coordinator has led goes
-// on from `facts`; without them it is new.
-struct LeaderLease {
-  std::string run_id;
-  std::optional<control::PersistedJobState> facts{};
-  Instant until{};  // Coordinator::lead_until() extends it; no worker lease lasts longer
-};
-
-struct JobOptions {
-  std::string run_id;
-  std::string coordinator;  // the host name of this process, for people
-  Term term;
-  std::optional<Incarnation> embedded;  // the agent in this process
-  // How often a waiting node is reminded of what it waits for.
-  Duration wait_reminder_interval = limits::kWaitReminderInterval;
-  // As in RoundSnapshots.
-  std::function<std::string()> make_secret{};
-  // This process has led jobs in the terms from here up to `term`; they are over.
-  Term first_term;
-  // The agent in this process is the standby that has seen its coordinator die (R16): the nodes in
-  // that coordinator's process are dead, and this process leads the job.
-  bool is_standby = false;
-  // This coordinator was elected; another one may be when the leader lease ends (R18).
-  std::optional<LeaderLease> leader_lease{};
-  // Of a standby: the key of the job, from its rank assignment. Reports with another key are no
-  // reports of this job.
-  std::string job_key{};
-  // There is an admin token. The caller of on_admin_command(), and of on_message() with an admin
-  // command, has checked the proof of it.
-  bool needs_proof = false;
-  // Names of the other jobs of this coordinator that wait for nodes, for people. None: not known.
-  std::function<std::vector<std::string>()> rivals{};
-};
 
 class Job {
  public:
@@ -163,13 +131,11 @@ class Job {
   const std::optional<control::SnapshotName>& resume() const { return state_.snapshots.resume(); }
   std::optional<control::SnapshotName> newest_snapshot() const { return nodes_.newest_snapshot(); }
   // The term of the round, formed by another coordinator, from which this one goes on.
-  std::optional<Term> continued_term() const { return continued_term_; }
+  std::optional<Term> continued_term() const { return recovery_.continued_term(); }
   // Whether this agent took part in the job. A job that goes on from a former coordinator may have
   // had several before.
   bool has_led(const control::Register& message) const {
-    const Term term = message.term;
-    const bool was_before = continued_term_ && term > Term() && term < state_.term;
-    return (term == state_.term || was_before) && !is_of_other_job(message.assignment);
+    return recovery_.has_led(message, state_);
   }
   // The key that only members know. Empty: no round has formed, or is known.
   const std::string& job_key() const { return state_.job_key; }
@@ -184,10 +150,10 @@ class Job {
     return is_current ? ranks.slow() : std::vector<SlowRankChange>();
   }
   // Why the last stopped round stopped; of round 0: none has stopped.
-  const control::Stop& last_stop() const { return last_stop_; }
+  const control::Stop& last_stop() const { return stop_.last(); }
   const RoundFailure& last_failure() const { return failures_.last_failure(); }
   // Requires: has_job_result().
-  const control::JobResult& job_result() const { return job_result_; }
+  const control::JobResult& job_result() const { return result_.result(); }
 
  private:
   // Registration.
@@ -238,7 +204,7 @@ class Job {
   }
   void on_leave(const Node& node, const control::Leave& message, Effects& effects);
   void on_ack(const Node& node, Effects& effects) {
-    if (phase_ == Phase::Finishing) pending_.erase(node.id.incarnation);
+    if (phase_ == Phase::Finishing) result_.on_done(node.id.incarnation);
     if (phase_ == Phase::Ended) send(node, control::Bye{}, effects);
   }
   void reply_to_admin_command(Instant now, const Node& asker, const control::AdminCommand& command,
@@ -250,7 +216,7 @@ class Job {
   void on_lease_ended(Incarnation incarnation, Effects& effects);
   // A node is lost, or its workers are. The loss counts if it ends a round that runs (R7).
   void charge_loss(const std::string& why) {
-    if (is_recovering()) recovery_->note_loss();
+    recovery_.note_loss();
     if (phase_ != Phase::Running || state_.budgets.charge_loss(round())) return;
     failures_.fail_job_after_loss(why + state_.budgets.losses_text());
   }
@@ -265,27 +231,8 @@ class Job {
   void turn_unwanted_away(Effects& effects);
 
   // Recovery.
-  bool is_recovering() const { return phase_ == Phase::Recovering; }
-  // The assignment was made by another process. What this process has formed is known here, or
-  // over.
-  bool is_from_other_coordinator(const std::optional<control::RankAssignment>& assignment) const {
-    return assignment && assignment->term != state_.term && !is_of_other_job(assignment) &&
-           (assignment->term < options_.first_term || assignment->term > options_.term);
-  }
-  // It does not hold the key of this job: another job by the same name, or a stranger. While a
-  // coordinator recovers a job that is new to it, the newest assignment decides which job it is.
-  bool is_of_other_job(const std::optional<control::RankAssignment>& assignment) const {
-    const std::string& key = is_recovering() ? options_.job_key : state_.job_key;
-    return assignment && !key.empty() && assignment->job_key != key;
-  }
-  void begin_recovery(Recovery::Kind kind) {
-    phase_ = Phase::Recovering;
-    recovery_.emplace(kind, job_spec_.lease);
-  }
+  bool is_recovering() const { return recovery_.is_open(); }
   void restore_persisted_state(const control::PersistedJobState& state);
-  void restore_from_report(Instant now, const control::Register& message);
-  void restore_assignment(const control::RankAssignment& assignment);
-  void adopt_reported_state(Instant now, Node& node, Effects& effects);
   void resume_job(Instant now, Effects& effects);
   void place_all_nodes(Instant now, Effects& effects);
 
@@ -339,19 +286,17 @@ class Job {
   LeaseTracker leases_;
   RoundFormation formation_;
   FailureRecord failures_;
+  RoundStop stop_;
   RequestedStop requested_stop_;
-  FaultQuota fault_quota_;            // of the job's fault plan
-  std::optional<Recovery> recovery_;  // Phase::Recovering
-  std::optional<Term> continued_term_;
+  ResultDelivery result_;
+  FaultQuota fault_quota_;  // of the job's fault plan
+  JobRecovery recovery_;    // open: Phase::Recovering
 
-  std::set<Incarnation> pending_;  // Stopping: not yet stopped; Finishing: not yet acknowledged
   Instant report_waiting_at_ = Instant::never();
   bool is_host_leaving_ = false;  // the node in this process goes: no round of ours can follow
   bool is_host_agent_ended_ = false;
   bool is_exiting_ = false;    // a signal has asked this process to exit
   std::string unusable_node_;  // which node is, and why, since the last round formed; empty: none
-  control::Stop last_stop_;
-  control::JobResult job_result_;
 };
 
 }  // namespace cpprun
