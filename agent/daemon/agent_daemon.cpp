@@ -1,12 +1,8 @@
 #include "agent/daemon/agent_daemon.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <utility>
 
@@ -19,11 +15,13 @@
 #include "agent/daemon/faults/fault_injector.hpp"
 #include "agent/daemon/join_options.hpp"
 #include "agent/daemon/preload.hpp"
+#include "agent/daemon/reserved_ports.hpp"
 #include "agent/daemon/round_files.hpp"
 #include "agent/daemon/round_starter.hpp"
 #include "agent/daemon/scheduler_exit_code.hpp"
 #include "agent/daemon/services/admin_service.hpp"
 #include "agent/daemon/services/batch_host_watch.hpp"
+#include "agent/daemon/services/election_reporter.hpp"
 #include "agent/daemon/services/exclusion_hook.hpp"
 #include "agent/daemon/services/failure_notice.hpp"
 #include "agent/daemon/services/file_timer_server.hpp"
@@ -32,6 +30,8 @@
 #include "agent/daemon/services/health_server.hpp"
 #include "agent/daemon/services/link_checker.hpp"
 #include "agent/daemon/services/node_checker.hpp"
+#include "agent/daemon/services/reaper_watch.hpp"
+#include "agent/daemon/services/signal_catcher.hpp"
 #include "agent/daemon/services/state_keeper.hpp"
 #include "agent/daemon/services/store_monitor.hpp"
 #include "agent/daemon/services/stuck_reporter.hpp"
@@ -39,10 +39,7 @@
 #include "agent/daemon/snapshots/replica_manager.hpp"
 #include "agent/daemon/snapshots/snapshot_manager.hpp"
 #include "agent/daemon/stream_routes.hpp"
-#include "agent/process/cleanup/cgroup.hpp"
-#include "agent/process/cleanup/reaper_handle.hpp"
 #include "agent/process/process_host.hpp"
-#include "agent/process/spawn/port_reservation.hpp"
 #include "agent/process/streams/log_folder.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
@@ -79,10 +76,10 @@ class AgentDaemon::Impl final : public AgentDaemon {
     connect_in_process_ = std::move(connect);
   }
   int run(const Endpoint& coordinator, bool is_own) override;
-  Result<uint16_t> keep_port() override;
+  Result<uint16_t> keep_port() override { return ports_.reserve_control(); }
   ElectionCallbacks election_callbacks() override;
   int run_elected(Arbiter arbiter) override {
-    arbiter_ = std::move(arbiter);
+    election_.open(std::move(arbiter));
     return run(Endpoint{}, false);
   }
   std::vector<std::string> excluded_hosts() const override {
@@ -102,8 +99,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void carry_out(const agent::EndSaving& effect) { host_->end_saving(effect.signal); }
   void carry_out(const agent::ReservePort&);
   void carry_out(const agent::SetWorkerLease& effect) {
-    worker_lease_deadline_ = effect.deadline;
-    if (reaper_->set_deadline(effect.deadline)) runner_->run(&agent::Agent::on_workers_killed);
+    if (reaper_.set_deadline(effect.deadline)) runner_->run(&agent::Agent::on_workers_killed);
   }
   void carry_out(const agent::FirstFailure& effect) {
     event_recorder_->first_failure(reporter_->first_failure(effect));
@@ -150,10 +146,9 @@ class AgentDaemon::Impl final : public AgentDaemon {
   // Reserves the port to lead the job from. Without one this agent cannot be a standby.
   void keep_control_port() {
     if (!take_over_) return;
-    Result<PortReservation> port = PortReservation::make(std::nullopt);
+    const Result<uint16_t> port = ports_.reserve_control();
     if (!port) return log::info("no port to lead the job from: " + port.error().text);
-    control_port_.emplace(std::move(*port));
-    core_->on_control_port(control_port_->port());
+    core_->on_control_port(*port);
   }
   void open_faults() {
     if (!config_.faults.plan) return;
@@ -195,10 +190,11 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void connect();
   std::optional<Endpoint> host_if_free(const std::vector<std::string>& addresses);
   void on_led_from(const Endpoint& place);
-  void notify_arbiter();
-  void catch_signals();
-  void wait_for_signal();
-  void watch_reaper();
+  void on_signal(int number, int meant) {
+    host_->hurry();
+    event_recorder_->on_signal(number);
+    runner_->run(&agent::Agent::on_signal, meant);
+  }
   bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
   void on_message(const control::CoordinatorMessage& message);
   void open_admin_service();
@@ -212,7 +208,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void close_folder(bool is_well) {
     // NFS renames a removed file that is still open, and the folder would not be empty.
     if (event_recorder_) event_recorder_->close();
-    if (reaper_) reaper_->dismiss();  // it ends while the folder is removed
+    reaper_.dismiss();  // it ends while the folder is removed
     if (finish_ && at_end_)
       at_end_({folder_.run_folder(), event_recorder_->speaks_for_job(is_own_), is_well});
     const std::string said = folder_.leave(is_well);
@@ -225,26 +221,20 @@ class AgentDaemon::Impl final : public AgentDaemon {
   const std::string token_;  // in the environment of every process of this agent
   const std::string key_;    // secret; proves to the coordinator that we are this node
   Endpoint coordinator_;
-  HostJob host_job_;                               // empty: this agent never hosts its job
-  ConnectInProcess connect_in_process_;            // may be empty
-  BecomeCoordinator take_over_;                    // empty: this agent is never a standby
-  std::optional<PortReservation> control_port_;    // for a coordinator in this process
-  Arbiter arbiter_;                                // empty: the coordinator is not elected
-  std::optional<std::pair<bool, bool>> reported_;  // the last report to the arbiter
-  Instant reported_at_;
-  std::string no_election_;  // why the leader is unknown; "" once there was a leader
+  HostJob host_job_;                     // empty: this agent never hosts its job
+  ConnectInProcess connect_in_process_;  // may be empty
+  BecomeCoordinator take_over_;          // empty: this agent is never a standby
+  ElectionReporter election_{config_.rendezvous.conf.heartbeat};
   boost::asio::io_context loop_;
-  boost::asio::signal_set signals_;
-  boost::asio::posix::stream_descriptor reaper_fd_;
-  Instant worker_lease_deadline_ = Instant::never();  // workers may run until then
+  SignalCatcher signals_{loop_, [this](int number, int meant) { on_signal(number, meant); }};
 
   const std::shared_ptr<IoThread> io_ = std::make_shared<IoThread>();  // shared with the host
-  std::unique_ptr<ReaperHandle> reaper_;
+  ReaperWatch reaper_{loop_};
   LogFolder folder_;
   std::optional<RoundFiles> files_;
   std::optional<ConsoleReporter> reporter_;
   std::optional<EventRecorder> event_recorder_;
-  std::optional<PortReservation> port_;
+  ReservedPorts ports_{config_.rendezvous};
   std::unique_ptr<Preloader> preloader_;  // with --preload only
   std::unique_ptr<ProcessHost> host_;
   std::optional<RoundStarter> starter_;
@@ -298,9 +288,7 @@ AgentDaemon::Impl::Impl(AgentConfig given)
       host_name_(own_host_name()),
       token_(random_hex()),
       key_(random_hex()),
-      loop_(1),
-      signals_(loop_),
-      reaper_fd_(loop_) {}
+      loop_(1) {}
 
 AgentDaemon::Impl::~Impl() {
   poster_->close();
@@ -311,19 +299,13 @@ Status AgentDaemon::Impl::prepare() {
   for (int number : {SIGPIPE, SIGXFSZ}) {  // so that write() reports these cases as errors
     std::signal(number, SIG_IGN);
   }
-  if (config_.rendezvous.master_port && config_.rendezvous.worker_store == WorkerStore::Rank0) {
-    Result<PortReservation> fixed = PortReservation::make(config_.rendezvous.master_port);
-    if (!fixed) return fixed.error();
-    port_.emplace(std::move(*fixed));
-  }
+  if (Status ok = ports_.reserve_fixed_master(); !ok) return ok.error();
   Result<LogFolder> folder =
       LogFolder::make(config_.logs.dir, config_.rendezvous.run_id, config_.temporary_dir);
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
   // Forks, so it must come before the first thread.
-  Result<std::unique_ptr<ReaperHandle>> reaper = ReaperHandle::start(token_, cgroup_folder(token_));
-  if (!reaper) return reaper.error();
-  reaper_ = std::move(*reaper);
+  if (Status ok = reaper_.start(token_); !ok) return ok.error();
   log::open();
   start_host();
   watch_for_hangs();
@@ -375,7 +357,7 @@ void AgentDaemon::Impl::start_host() {
   events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
   events.on_stdout_closed = &ConsoleReporter::stdout_closed;
   events.on_note = [](const std::string& text) { log::info(text); };
-  events.holds_worker_lease = [this] { return boot_now() < worker_lease_deadline_; };
+  events.holds_worker_lease = [this] { return reaper_.holds_worker_lease(boot_now()); };
   events.on_snapshot = [this](int local_rank, int64_t step, const std::string& path) {
     event_recorder_->snapshot_complete(LocalRank(local_rank), step, path);
     if (snapshots_) snapshots_->scan();
@@ -441,12 +423,17 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   exclusion_hook_.begin(options.host_records);
   core_.emplace(std::move(options));
   EffectRunnerHooks hooks;
-  if (arbiter_) hooks.after_effects = [this] { notify_arbiter(); };
+  if (election_.is_open()) {
+    hooks.after_effects = [this] {
+      const Instant now = boot_now();
+      election_.report(now, core_->is_led(now), core_->would_lead());
+    };
+  }
   runner_.emplace(
       loop_, *core_, [this](const auto& effect) { carry_out(effect); }, hooks);
   keep_control_port();
-  catch_signals();
-  watch_reaper();
+  signals_.start(config_.signals, config_.cluster.stop_signals);
+  reaper_.watch();
   is_own_ = is_own;
   open_admin_service();
   if (config_.health_port) health_.try_open(*config_.health_port);
@@ -581,11 +568,12 @@ void AgentDaemon::Impl::connect() {
   events.connect_in_process = connect_in_process_;
   events.on_found = [this](const auto& addresses) { return host_if_free(addresses); };
   ControlClient::Options options{is_own_, config_.rendezvous.wait_reminder_interval};
-  options.is_led_by_election = arbiter_ != nullptr;
+  options.is_led_by_election = election_.is_open();
   options.tls = config_.rendezvous.job_tls;
   if (!is_own_) options.further_ports = config_.rendezvous.further_ports;
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
-  if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
+  if (election_.is_open() && coordinator_.port != 0)
+    connection_->set_routes({coordinator_}, true, false);
 }
 
 // Asked before each attempt: a name becomes resolvable, or what listened at the endpoint ends.
@@ -616,39 +604,6 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   link_checker_.on_message(message);
   exclusion_hook_.on_message(message);
   reports_->on_message(message);
-}
-
-void AgentDaemon::Impl::catch_signals() {
-  boost::system::error_code ignored;
-  for (int number : config_.signals) signals_.add(number, ignored);
-  for (int number : config_.cluster.stop_signals) signals_.add(number, ignored);
-  wait_for_signal();
-}
-
-void AgentDaemon::Impl::wait_for_signal() {
-  signals_.async_wait([this](const auto& error, int number) {
-    if (error) return;
-    wait_for_signal();
-    host_->hurry();
-    event_recorder_->on_signal(number);
-    const bool is_stop = std::ranges::count(config_.cluster.stop_signals, number) > 0;
-    runner_->run(&agent::Agent::on_signal, is_stop ? SIGTERM : number);
-  });
-}
-
-// Restarts the reaper process if something kills it.
-void AgentDaemon::Impl::watch_reaper() {
-  reaper_fd_.assign(dup(reaper_->pidfd()));
-  reaper_fd_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
-    if (error) return;
-    reaper_fd_.close();
-    log::info("the reaper process was killed; starting another");
-    if (Status ok = reaper_->renew(); ok) {
-      watch_reaper();
-    } else {
-      log::warning(ok.error().text);
-    }
-  });
 }
 
 void AgentDaemon::Impl::carry_out(const agent::SendMessage& effect) {
@@ -734,16 +689,9 @@ void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
-  if (config_.rendezvous.worker_store == WorkerStore::Rank0 && !config_.rendezvous.master_port) {
-    port_.reset();
-    Result<PortReservation> fresh = PortReservation::make(std::nullopt);
-    if (!fresh) {
-      runner_->run(&agent::Agent::on_unreachable, fresh.error());
-      return;
-    }
-    port_.emplace(std::move(*fresh));
-  }
-  runner_->run(&agent::Agent::on_port, int64_t{port_ ? port_->port() : 0});
+  const Result<int64_t> port = ports_.reserve_master();
+  port ? runner_->run(&agent::Agent::on_port, *port)
+       : runner_->run(&agent::Agent::on_unreachable, port.error());
 }
 
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
@@ -751,19 +699,12 @@ void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
   progress_console_.stop();
   const bool is_error = effect.how == agent::Finish::How::Error;
   bool is_cut_off = is_error && connection_ && !connection_->trouble().empty();
-  if (is_error && !no_election_.empty()) {
-    finish_->text += "; " + no_election_;
+  if (is_error && !election_.trouble().empty()) {
+    finish_->text += "; " + election_.trouble();
   } else if (is_cut_off) {
     finish_->text += "; tried last: " + to_string(coordinator_) + ": " + connection_->trouble();
   }
   close(true);  // no effect if an orderly disconnect is already under way
-}
-
-Result<uint16_t> AgentDaemon::Impl::keep_port() {
-  Result<PortReservation> port = PortReservation::make(std::nullopt);
-  if (!port) return port.error();
-  control_port_.emplace(std::move(*port));
-  return control_port_->port();
 }
 
 ElectionCallbacks AgentDaemon::Impl::election_callbacks() {
@@ -772,7 +713,7 @@ ElectionCallbacks AgentDaemon::Impl::election_callbacks() {
     LoopPoster::post(way, [this, place] { on_led_from(place); });
   };
   election_callbacks.no_election = [this, way = poster_](const std::string& why) {
-    LoopPoster::post(way, [this, why] { no_election_ = why; });
+    LoopPoster::post(way, [this, why] { election_.on_leader_unknown(why); });
   };
   return election_callbacks;
 }
@@ -780,21 +721,10 @@ ElectionCallbacks AgentDaemon::Impl::election_callbacks() {
 // There may be no connection yet: the agent scans its snapshots before it connects.
 void AgentDaemon::Impl::on_led_from(const Endpoint& place) {
   if (finish_) return;
-  no_election_.clear();
+  election_.on_led();
   coordinator_ = place;
   log::info("the job is led from " + to_string(place));
   runner_->run([&](auto& core, Instant, auto& effects) { core.on_led_from(place, effects); });
-}
-
-void AgentDaemon::Impl::notify_arbiter() {
-  const Instant now = boot_now();
-  const std::pair reported_phase(core_->is_led(now), core_->would_lead());
-  if (reported_ == reported_phase && now - reported_at_ < config_.rendezvous.conf.heartbeat / 2)
-    return;
-  if (reported_phase.first) no_election_.clear();
-  reported_ = reported_phase;
-  reported_at_ = now;
-  arbiter_(reported_phase.first, reported_phase.second);
 }
 
 }  // namespace cpprun
