@@ -12,7 +12,6 @@
 
 #include "agent/process/diagnostics/error_file_reader.hpp"
 #include "agent/process/streams/last_lines.hpp"
-#include "agent/process/streams/terminal.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
 #include "common/limits/channel.hpp"
@@ -30,38 +29,21 @@ void ProcessHost::post(Call call) {
 Status ProcessHost::open_output(const std::vector<WorkerSpec>& specs) {
   const bool is_needed = std::ranges::any_of(
       specs, [&](const WorkerSpec& spec) { return passes_agent(spec, specs.size() == 1); });
-  if (output_ || !is_needed) return {};
-  Output::Events events;
-  events.on_output_drained = [this, way = poster_](uint64_t round) {
-    LoopPoster::post(way, [this, round] {
-      if (round == round_) on_output_drained();
-    });
-  };
-  events.on_stdout_closed = [this, way = poster_](bool goes_on) {
-    LoopPoster::post(way, [this, goes_on] {
-      if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
-    });
-  };
-  events.on_resized = [this, way = poster_] {
-    LoopPoster::post(way, [this] { forward(SIGWINCH); });
-  };
-  events.on_tail = [this, way = poster_](int rank, std::vector<std::string> lines) {
-    LoopPoster::post(way, [this, rank, lines = std::move(lines)] { on_lines(rank, lines); });
-  };
-  Result<std::unique_ptr<Output>> output = Output::start(std::move(events));
-  if (!output) return output.error();
-  output_ = std::move(*output);
-  return {};
+  return is_needed ? output_.open() : Status();
 }
 
-void ProcessHost::add_streams(std::vector<OutputStream> streams) {
-  if (streams.empty()) return;
-  is_drained_ = false;
-  for (const OutputStream& stream : streams) {
-    if (stream.is_stderr) has_lines_[stream.local_rank] = true;
-    if (stream.is_terminal && !std::exchange(has_terminals_, true)) watch_window();
-  }
-  output_->add(std::move(streams));
+// It calls back later only: this object is complete then.
+RoundOutput::Events ProcessHost::output_events() {
+  RoundOutput::Events events;
+  events.on_drained = [this] { finish_if_done(); };
+  events.on_stdout_closed = [this](bool goes_on) {
+    if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
+  };
+  events.on_tail = [this](int rank, std::vector<std::string> lines) {
+    on_lines(rank, std::move(lines));
+  };
+  events.on_resized = [this] { forward(SIGWINCH); };
+  return events;
 }
 
 void ProcessHost::watch(WorkerProcess& worker) {
@@ -89,23 +71,6 @@ void ProcessHost::watch_children() {
   }));
 }
 
-// Workers have no controlling terminal, so the kernel does not send them SIGWINCH.
-void ProcessHost::watch_window() {
-  boost::system::error_code ignored;
-  window_signals_.add(SIGWINCH, ignored);
-  window_signals_.async_wait(lifetime_.guard([this](boost::system::error_code error, int) {
-    if (error) return;
-    resize_terminals();
-    watch_window();
-  }));
-}
-
-void ProcessHost::resize_terminals() {
-  const int console = ::isatty(STDOUT_FILENO) == 1 ? STDOUT_FILENO : STDERR_FILENO;
-  const Window window = window_of(console);
-  if (output_ && window.rows > 0) output_->resize(window.rows, window.columns);
-}
-
 void ProcessHost::on_dead(int pid) {
   WorkerProcess& worker = workers_.at(pid);
   if (!worker.has_status()) {
@@ -127,7 +92,7 @@ void ProcessHost::on_dead(int pid) {
   asked_.erase(pid);
   released_.erase(pid);
   const int rank = static_cast<int>(end.local_rank.value);
-  if (output_) output_->on_worker_exit(rank);
+  output_.on_worker_exit(rank);
   if (is_holding_) {  // its round is over, so its exit has no consequence
     events_.on_end(end);
     return sweep_soon();
@@ -135,7 +100,8 @@ void ProcessHost::on_dead(int pid) {
   // The last lines of a worker that the agent's signal ended do not matter. A worker that exited by
   // itself meanwhile may be the root cause (worker_exit.hpp: has_own_cause).
   const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
-  const bool wants_lines = is_failure && is_own && (has_lines_[rank] || !stderr_file.empty());
+  const bool wants_lines =
+      is_failure && is_own && (output_.has_stderr(rank) || !stderr_file.empty());
   sweep_soon();  // so the host is not done before the exit is reported
   if (start_error_) return end_output_if_due();  // the exits of a start that failed do not count
   if (is_failure && is_own && events_.on_failure) events_.on_failure(end);
@@ -153,12 +119,12 @@ void ProcessHost::on_dead(int pid) {
 void ProcessHost::end_output_if_due() {
   if (has_unreleased() || spawner_.is_busy()) return;
   kill_timer_.set(Instant::never());
-  if (!is_drained_) {
+  if (!output_.is_drained()) {
     std::set<int> survivors;
     for (const auto& [pid, step] : released_) {
       survivors.insert(static_cast<int>(workers_.at(pid).local_rank().value));
     }
-    output_->finish(round_, std::move(survivors));
+    output_.finish(std::move(survivors));
   }
   limit_output_wait();
 }
@@ -179,7 +145,7 @@ void ProcessHost::read_error(int pid, const std::string& path,
 
 // on_lines() follows, but not if the I/O thread has too much to do.
 void ProcessHost::ask_last_lines(int local_rank, const std::string& stderr_file) {
-  if (stderr_file.empty()) return output_->ask_tail(local_rank);
+  if (stderr_file.empty()) return output_.ask_tail(local_rank);
   const auto read = [way = poster_, this, local_rank, stderr_file] {
     std::vector<std::string> lines =
         read_last_lines(stderr_file, limits::kLastLines, limits::kSummaryTextBytes);
@@ -209,16 +175,8 @@ void ProcessHost::hurry() {
 }
 
 void ProcessHost::limit_output_wait() {
-  const bool is_due = (is_hurried_ || is_stopping_) && !has_unreleased() && !is_drained_;
-  if (!is_due) return;
-  const Duration most = is_hurried_ ? limits::kOutputAfterExit : limits::kOutputAfterStop;
-  drain_timer_.set(std::min(drain_timer_.at(), boot_now() + most));
-}
-
-void ProcessHost::on_output_drained() {
-  drain_timer_.set(Instant::never());
-  is_drained_ = true;
-  finish_if_done();
+  if ((!is_hurried_ && !is_stopping_) || has_unreleased()) return;
+  output_.limit_wait(is_hurried_ ? limits::kOutputAfterExit : limits::kOutputAfterStop);
 }
 
 void ProcessHost::sweep_soon() {
@@ -245,7 +203,7 @@ void ProcessHost::look_for_orphans() {
 
 void ProcessHost::finish_if_done() {
   if (!is_running_ || is_sweep_posted_ || has_unreleased() || !ends_.is_empty()) return;
-  if (!is_drained_ || !orphan_sweep_.is_clean() || spawner_.is_busy()) return;
+  if (!output_.is_drained() || !orphan_sweep_.is_clean() || spawner_.is_busy()) return;
   if (!workers_.empty()) return hold_survivors();
   is_running_ = is_holding_ = false;
   starting_.clear();
@@ -349,7 +307,7 @@ void ProcessHost::ask_to_regroup(std::optional<LocalRank> hung) {
 
 void ProcessHost::forget_survivors() {
   regroup_timer_.set(Instant::never());
-  if (is_holding_ && output_) is_drained_ = false;  // what they write from now on
+  if (is_holding_) output_.on_survivors_end();
   asked_.clear();
   released_.clear();
   is_holding_ = is_regroup_due_ = false;
@@ -543,7 +501,7 @@ ProcessHost::ProcessHost(boost::asio::io_context& loop, Options options, Events 
                      finish_if_done();
                    }),
       child_signals_(loop, SIGCHLD),
-      window_signals_(loop) {
+      output_(loop, poster_, output_events()) {
   CPPRUN_CHECK(!options_.token.empty() && events_.on_end);
   fill_standard_streams();
   if (options_.use_cgroup) cgroup_ = Cgroup::make(options_.token);
@@ -576,9 +534,7 @@ void ProcessHost::start(const std::vector<WorkerSpec>& specs, const LogFiles& fi
 void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
   orphan_sweep_.begin_round();
   oom_.begin_round();
-  ++round_;
-  has_lines_.clear();
-  if (output_) output_->begin_round();
+  output_.begin_round();
   is_stopping_ = has_started_ = is_slow_start_reported_ = false;
   killed_at_.reset();
   starts_killed_at_.reset();
@@ -616,7 +572,7 @@ void ProcessHost::take_outcomes() {
     std::ranges::move(worker.streams, std::back_inserter(streams));
     worker.streams.clear();
   }
-  add_streams(std::move(streams));
+  output_.add(std::move(streams));
   if (spawner_.is_busy()) return watch_starts();
   start_timer_.set(Instant::never());
   watch_killed();

@@ -24,7 +24,7 @@
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "agent/process/exit_queue.hpp"
 #include "agent/process/spawn/spawn_thread.hpp"
-#include "agent/process/streams/output.hpp"
+#include "agent/process/streams/round_output.hpp"
 #include "agent/process/streams/stream_fds.hpp"
 #include "agent/process/worker_process.hpp"
 #include "agent/process/worker_spec.hpp"
@@ -216,7 +216,7 @@ class ProcessHost {
   void fail_start(const Error& error);
   void cancel_starts();
   void watch_starts();
-  void add_streams(std::vector<OutputStream> streams);
+  RoundOutput::Events output_events();
   void reap_killed(Instant until);
 
   // Events.
@@ -224,8 +224,6 @@ class ProcessHost {
   void watch_workers();
   void watch_children();
   bool has_stopped_worker() const;
-  void watch_window();
-  void resize_terminals();
   void on_dead(int pid);
   void open_channel();
   void on_ready(int local_rank);
@@ -242,7 +240,6 @@ class ProcessHost {
   void on_stuck_time();
   void ask_last_lines(int local_rank, const std::string& stderr_file);
   void on_lines(int local_rank, std::vector<std::string> lines);
-  void on_output_drained();
   void end_output_if_due();
   void limit_output_wait();
   void sweep_soon();
@@ -276,7 +273,6 @@ class ProcessHost {
   bool is_regroup_due_ = false;           // when all workers have started
   int regroup_signal_ = 0;                // for those of asked_ that are late
   Duration regroup_grace_{};
-  std::map<int, bool> has_lines_;  // by local rank: the agent reads its stderr
   ExitQueue ends_;
   std::optional<Instant> killed_at_;  // first SIGKILL to the round's workers
   Duration stuck_after_{};            // after killed_at_, a survivor counts as stuck
@@ -288,28 +284,23 @@ class ProcessHost {
   Timer kill_timer_;
   Timer sweep_timer_;
   Timer lines_timer_;
-  Timer drain_timer_{loop_, [this] { on_output_drained(); }};
   boost::asio::signal_set child_signals_;
-  boost::asio::signal_set window_signals_;
   const std::shared_ptr<Arenas> arenas_ =
       options_.arenas ? options_.arenas : std::make_shared<Arenas>(memory_for_arenas);
   std::optional<WorkerChannel> channel_;
   Instant started_at_;
-  uint64_t round_ = 0;  // counts start(); a late answer of the output thread has an older one
   WorkerStarts starts_;
   size_t started_ = 0;          // workers of this round
   size_t ready_ = 0;            // workers that reported ready
   std::optional<Guard> guard_;  // keeps the loop running during a round
   bool is_running_ = false;
   bool is_stopping_ = false;  // stop() or end_saving() was called in this round
-  bool is_drained_ = true;
   bool is_hurried_ = false;
-  bool has_terminals_ = false;  // a worker of any round had a terminal
   bool is_sweep_posted_ = false;
   bool has_started_ = true;  // on_started() was called in this round
   bool is_slow_start_reported_ = false;
-  std::vector<int> unwatched_;      // workers whose end is not awaited yet
-  std::unique_ptr<Output> output_;  // last member: its thread posts to the others
+  std::vector<int> unwatched_;  // workers whose end is not awaited yet
+  RoundOutput output_;          // last member: its thread posts to the others
 };
 
 }  // namespace cpprun
