@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <utility>
 
-#include "common/exit_code.hpp"
 #include "common/limits/agent.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
-#include "common/limits/suspension.hpp"
+#include "common/limits/snapshots.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "tests/support/sim/node_keys.hpp"
@@ -26,6 +26,13 @@ const char* how_text(agent::Finish::How how) {
   return kTexts.at(static_cast<size_t>(how));
 }
 
+RoundName name_of(const control::RankAssignment& assignment) {
+  return RoundName{assignment.term, assignment.round};
+}
+
+// A little less than the protocol allows, for the kernel's own delay.
+constexpr Duration kDeathTakes = limits::kDeathGrace - 10ms;
+
 }  // namespace
 
 Node::Node(SimContext& context, NodeSpec spec)
@@ -36,9 +43,11 @@ Node::Node(SimContext& context, NodeSpec spec)
       core_(spec_.agent),
       client_({Endpoint{"head", kJobPort}, spec_.is_own, limits::kWaitReminderInterval,
                limits::kReconnectMax, context.etcd != nullptr}),
-      alarm_(context.event_queue, [this] {
-        if (!is_frozen_) on_timer();
-      }) {
+      alarm_(context.event_queue,
+             [this] {
+               if (!is_frozen_) on_timer();
+             }),
+      workers_(context, spec_, prng_, worker_events()) {
   if (spec_.has_control_port && !spec_.is_own) {
     CoordinatorSpec lead;
     lead.host = spec_.host;
@@ -145,10 +154,8 @@ void Node::carry_out(const agent::ReservePort&) {
 }
 
 void Node::carry_out(const agent::SetWorkerLease& effect) {
-  worker_lease_deadline_ = effect.deadline;
-  if (held_until_ && effect.deadline > local_now()) end_hold();
-  arm_reaper();
-  report_reaper_kill();
+  if (!workers_.set_lease(effect.deadline)) return;
+  run_core([this](Instant now, agent::Effects& e) { core_.on_workers_killed(now, e); });
 }
 
 void Node::carry_out(const agent::LogEvent& effect) {
@@ -167,7 +174,7 @@ void Node::carry_out(const agent::Finish& effect) {
   client_.close();
   hang_up(Ending::Reset);  // unless a leave is already in flight
   context_.network.end(program_);
-  kill_workers(limits::kDeathGrace - 10ms);
+  workers_.kill_all(kDeathTakes);
   if (lead_ == nullptr) return;
   if (candidate_) return leave_election(effect);
   // A process that SIGTERM asked to leave has a short time to inform the other nodes.
@@ -254,7 +261,7 @@ void Node::take_messages(ConnectionId connection) {
     judge_move(connection, *message);
     const auto place = must_stay(*message) ? std::optional(client_.target()) : std::nullopt;
     look_at_message(*message);
-    core_.on_savers(can_save());
+    core_.on_savers(workers_.can_save());
     run_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
     const bool has_followed = place && connection_ == connection && client_.target() != *place;
     context_.checks.require(!has_followed, "R17: " + label() + " is redirected to an older term");
@@ -271,6 +278,15 @@ void Node::look_at_message(const control::CoordinatorMessage& message) {
   const auto* assignment = std::get_if<control::RankAssignment>(&message);
   if (assignment != nullptr && assignment->term >= term_)
     told_ = RoundName{assignment->term, assignment->round};
+}
+
+void Node::check_link(const control::CheckLink& check) {
+  const LinkPlan plan = context_.plan_link(*this, check.peer.port);
+  const control::LinkResult result{check.number, plan.fails ? "no answer" : "", 2 * check.bytes,
+                                   plan.takes};
+  context_.event_queue.in(plan.takes, [this, result] {
+    when_awake([this, result] { carry_out(agent::SendMessage{result}); });
+  });
 }
 
 void Node::on_ended(ConnectionId connection, Ending) {
@@ -298,31 +314,36 @@ void Node::on_timer() {
   arm_timer();
 }
 
-// ---------------------------------------------------------------- the coordinator on this host
-
-namespace {
-// A little less than the protocol allows, for the kernel's own delay.
-constexpr Duration kKillDuration = limits::kKillDuration - 10ms;
-constexpr Duration kDeathTakes = limits::kDeathGrace - 10ms;
-constexpr int kCannotSave = 1;
-
-RoundName name_of(const control::RankAssignment& assignment) {
-  return RoundName{assignment.term, assignment.round};
-}
-}  // namespace
-
-int64_t Node::live_workers() const {
-  return std::count_if(workers_.begin(), workers_.end(),
-                       [](const Worker& w) { return w.is_alive; });
-}
-
-bool Node::has_running_workers() const {
-  return std::any_of(workers_.begin(), workers_.end(), [this](const Worker& w) {
-    return w.is_alive && w.killed_at > context_.event_queue.now();
-  });
-}
-
 // ---------------------------------------------------------------- workers
+
+NodeWorkers::Events Node::worker_events() {
+  NodeWorkers::Events events;
+  events.is_running = [this] { return is_running(); };
+  events.is_disk_full = [this] { return is_disk_full(); };
+  events.when_awake = [this](std::function<void()> event) { when_awake(std::move(event)); };
+  events.on_elastic = [this] {  // it completes its first step at once
+    core_.on_can_regroup();
+    core_.on_step();
+  };
+  events.on_exit = [this](const WorkerExit& end, bool is_excused) {
+    const bool is_to_be_told = !end.is_success() && !end.is_stopped_by_us && !is_excused &&
+                               core_.state() == agent::Agent::State::Running;
+    if (is_to_be_told) {
+      context_.checks.on_reported_failure(id().incarnation, name_of(*assignment_));
+    }
+    run_core([&](Instant now, agent::Effects& e) { core_.on_worker_exit(now, end, e); });
+  };
+  events.on_round_over = [this](bool is_empty) {
+    run_core([&](Instant now, agent::Effects& e) {
+      is_empty ? core_.on_all_workers_gone(now, e) : core_.on_workers_released(now, e);
+    });
+  };
+  events.on_saved = [this] { save_snapshot(); };
+  events.on_stuck = [this] {
+    run_core([this](Instant, agent::Effects& e) { core_.on_stuck("a worker of " + label(), e); });
+  };
+  return events;
+}
 
 void Node::carry_out(const agent::PrepareRound&) {
   run_core([this](Instant now, agent::Effects& e) { core_.on_prepared(now, e); });
@@ -340,16 +361,12 @@ void Node::carry_out(const agent::RunNodeCheck&) {
 
 void Node::carry_out(const agent::StartWorkers& effect) {
   context_.checks.on_start(id().incarnation, effect.assignment, term_);
-  context_.checks.require(may_start(), "S1: an agent starts workers beside old ones");
-  had_survivors_ = std::exchange(has_survivors_, false);
+  context_.checks.require(workers_.may_start(), "S1: an agent starts workers beside old ones");
   assignment_ = effect.assignment;
   context_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(assignment_->round.value)
                                                    << 32);
-  const std::string kept = kept_text();
-  workers_.clear();
-  ++starts_;
-  killed_at_.reset();
-  stuck_after_ = limits::kKillTimeout;
+  const std::string kept = workers_.kept_text();
+  workers_.begin_round(name_of(*assignment_));
   SpawnPlan plan = context_.plan(*this, effect.assignment);
   if (plan.fails) {
     trace("can't start its workers");
@@ -360,256 +377,134 @@ void Node::carry_out(const agent::StartWorkers& effect) {
     return;
   }
   trace("starts its workers of round " + std::to_string(assignment_->round.value) + kept);
-  for (size_t i = 0; i < plan.lives.size(); ++i) {
-    const WorkerBehavior& liveness = plan.lives[i];
-    Worker& worker = workers_.emplace_back();
-    worker.end.local_rank = LocalRank(static_cast<int64_t>(i));
-    worker.end.rank = Rank(assignment_->base_rank + static_cast<int64_t>(i));
-    worker.end.pid = static_cast<int>(4000 + i);
-    worker.ignores_sigterm = liveness.ignores_sigterm;
-    worker.outlives_kill = liveness.outlives_kill;
-    worker.stops_in = liveness.stops_in;
-    worker.can_save = liveness.can_save;
-    worker.releases_in = liveness.releases_in;
-    if (worker.releases_in > Duration{}) take_elastic_worker();
-    worker.ready_at = context_.event_queue.now() + liveness.ready_in;
-    if (!liveness.is_hanging)
-      end_worker_at(worker, worker.ready_at + liveness.runs, liveness.exit_code);
-  }
+  workers_.start(plan.lives, assignment_->base_rank);
   if (!plan.lives.empty()) save_as_it_goes(plan.lives.front().saves_each, 1);
   if (plan.is_resume_unusable) fall_back();
-  context_.checks.on_workers_live(name_of(*assignment_), static_cast<int64_t>(workers_.size()));
+  context_.checks.on_workers_live(name_of(*assignment_), static_cast<int64_t>(plan.lives.size()));
   run_core([this](Instant, agent::Effects& e) { core_.on_started(e); });
   if (context_.on_workers_changed) context_.on_workers_changed();
 }
 
-void Node::carry_out(const agent::StopWorkers& effect) {
-  for (Worker& worker : workers_) {
-    if (!worker.is_alive) continue;
-    const bool may_stay = effect.keeps_survivors && worker.end.local_rank != effect.hung;
-    worker.is_asked = may_stay && worker.releases_in > Duration{};
-    worker.is_released = false;
-    if (worker.is_asked) ask_to_regroup(static_cast<size_t>(worker.end.local_rank.value));
-    if (worker.is_asked) continue;
-    const bool is_ready = worker.ready_at <= context_.event_queue.now();
-    worker.is_saving = effect.lets_save && worker.can_save && is_ready;
-    stop_worker(worker, effect.signal, effect.grace);
-  }
-  const Instant kill =
-      context_.event_queue.now() + (effect.signal == SIGKILL ? Duration{} : effect.grace);
-  killed_at_ = std::min(killed_at_.value_or(kill), kill);
-  if (effect.is_urgent) stuck_after_ = limits::kUrgentKillTimeout;
-  watch_killed();
+// ---------------------------------------------------------------- snapshots
+
+void Node::save_snapshot() {
+  const int64_t step = context_.event_queue.now().nanoseconds() / 1'000'000;
+  std::string id = std::to_string(step);
+  id.insert(0, 32 - id.size(), '0');
+  keep_snapshot(control::SnapshotName{step, id});
 }
 
-void Node::carry_out(const agent::EndSaving& effect) {
-  for (Worker& worker : workers_) {
-    if (!worker.is_alive || !std::exchange(worker.is_saving, false)) continue;
-    stop_worker(worker, effect.signal, worker.stops_in);
-  }
+void Node::keep_snapshot(control::SnapshotName snapshot) {
+  if (std::find(snapshots_.begin(), snapshots_.end(), snapshot) != snapshots_.end()) return;
+  const auto is_older = [&](const auto& known) { return known.step <= snapshot.step; };
+  snapshots_.insert(std::find_if(snapshots_.begin(), snapshots_.end(), is_older), snapshot);
+  if (snapshots_.size() > limits::kSnapshotsReported) snapshots_.pop_back();
 }
 
-void Node::ask_to_regroup(size_t local_rank) {
-  Worker& worker = workers_[local_rank];
-  if (worker.killed_at.is_never()) worker.ends_at = Instant::never();
-  context_.event_queue.at(context_.event_queue.now() + worker.releases_in,
-                          [this, local_rank, starts = starts_] {
-                            if (starts == starts_ && !paused_at_) release(local_rank);
-                          });
-}
-
-void Node::release(size_t local_rank) {
-  Worker& worker = workers_[local_rank];
-  if (!worker.is_alive || !worker.is_asked || !worker.ends_at.is_never()) return;
-  worker.is_asked = false;
-  worker.is_released = worker.has_left_group = true;
-  uncount(worker);
-  trace("its worker " + std::to_string(worker.end.rank.value) + " leaves its group");
-  report_end();
-}
-
-void Node::report_end() {
-  const auto released =
-      std::ranges::count_if(workers_, [](const Worker& w) { return w.is_alive && w.is_released; });
-  if (live_workers() > released) return;
-  if (released > 0 && std::exchange(has_survivors_, true)) return;
-  if (released > 0) killed_at_.reset();
-  when_awake([this, is_empty = released == 0] {
-    run_core([&](Instant now, agent::Effects& e) {
-      is_empty ? core_.on_all_workers_gone(now, e) : core_.on_workers_released(now, e);
+// One step per millisecond. The same step of the same round is the same snapshot on every node.
+void Node::save_as_it_goes(Duration each, int64_t nth) {
+  if (each == Duration{} || !spec_.agent.facts.has_snapshot_dir) return;
+  context_.event_queue.in(each, [this, each, nth, start = workers_.starts()] {
+    if (start != workers_.starts() || !is_running() || is_paused() || live_workers() == 0) return;
+    save_as_it_goes(each, nth + 1);
+    if (core_.state() != agent::Agent::State::Running || is_disk_full()) return;
+    const int64_t begun = assignment_->resume ? assignment_->resume->snapshot.step : 0;
+    const int64_t step = begun + nth * (each / 1ms);
+    std::array<char, 40> id{};
+    std::snprintf(id.data(), id.size(), "%08llx%08llx%016llx",
+                  static_cast<unsigned long long>(assignment_->term.value),
+                  static_cast<unsigned long long>(assignment_->round.value),
+                  static_cast<unsigned long long>(step));
+    keep_snapshot({step, std::string(id.data(), 32)});
+    when_awake([this] {
+      if (core_.state() != agent::Agent::State::Running) return;
+      run_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
     });
   });
 }
 
-void Node::stop_worker(Worker& worker, int signal, Duration grace) {
-  const bool is_kill = signal == SIGKILL;
-  const bool is_ready = worker.ready_at <= context_.event_queue.now();
-  bool is_by_kill = is_kill || (is_ready && (worker.ignores_sigterm || worker.stops_in > grace));
-  Duration after = is_kill || !is_ready ? Duration{} : is_by_kill ? grace : worker.stops_in;
-  if (is_by_kill) after += prng_.up_to(kKillDuration);
-  Instant end = context_.event_queue.now() + after;
-  if (end >= worker.ends_at) return;
-  worker.end.is_stopped_by_us = true;
-  const int saved = is_disk_full() ? kCannotSave : kStoppedResumable;
-  const int code = worker.is_saving ? saved : -signal;
-  end_worker_at(worker, end, is_by_kill ? -SIGKILL : code);
-}
-
-// ---------------------------------------------------------------- workers' ends
-
-void Node::fail_worker(size_t local_rank, int exit_code) {
-  const bool is_there = local_rank < workers_.size();
-  if (!is_there || workers_[local_rank].killed_at <= context_.event_queue.now()) return;
-  end_worker_at(workers_[local_rank], context_.event_queue.now(), exit_code);
-}
-
-void Node::end_worker_at(Worker& worker, Instant when, int exit_code) {
-  if (!worker.is_alive || worker.ends_at <= when) return;
-  if (exit_code == -SIGKILL && worker.outlives_kill > Duration{}) {
-    if (worker.killed_at <= when) return;
-    kill_at(worker, when);
-    when = when + worker.outlives_kill;
-  }
-  worker.ends_at = when;
-  worker.end.exit_code = exit_code;
-  context_.event_queue.at(when, [this] { reap(); });
-}
-
-// ---------------------------------------------------------------- workers that survive SIGKILL
-
-void Node::stop_the_killed() {
-  if (paused_at_) return;
-  for (Worker& worker : workers_) {
-    if (worker.is_alive && worker.killed_at <= context_.event_queue.now()) uncount(worker);
-  }
-}
-
-void Node::watch_killed() {
-  context_.event_queue.at(*killed_at_ + stuck_after_, [this] {
-    if (!paused_at_) when_awake([this] { on_stuck_time(); });
+// The workers report that they cannot use the snapshot of the round.
+void Node::fall_back() {
+  if (!assignment_->resume) return;
+  context_.event_queue.in(context_.snapshot_prng.up_to(200ms), [this, start = workers_.starts()] {
+    if (start != workers_.starts() || live_workers() == 0) return;
+    when_awake(
+        [this] { run_core([this](Instant, agent::Effects& e) { core_.on_fell_back(-1, e); }); });
   });
 }
 
-// No node waits for it any longer: neither this agent nor, after its end, the others (R2).
-void Node::on_stuck_time() {
-  const bool is_due = killed_at_ && context_.event_queue.now() >= *killed_at_ + stuck_after_;
-  const bool is_any_killed = std::ranges::any_of(
-      workers_, [](const Worker& w) { return w.is_alive && !w.is_asked && !w.is_released; });
-  if (!is_due || !is_any_killed || !is_running()) return;
-  const bool may_regroup = is_any_able_to_regroup();
-  trace("SIGKILL has not ended its workers");
-  run_core([this](Instant, agent::Effects& e) { core_.on_stuck("a worker of " + label(), e); });
-  context_.checks.require(may_regroup || !is_running(),
-                          "stuck: " + label() + " waits for a worker that SIGKILL does not end");
-  killed_at_ = context_.event_queue.now();
-  if (is_running()) watch_killed();
-}
-
-void Node::kill_workers(Duration within) {
-  for (Worker& worker : workers_) {
-    Instant end = context_.event_queue.now() + prng_.up_to(within);
-    worker.is_excused = true;
-    end_worker_at(worker, end, -SIGKILL);
-  }
-}
-
-void Node::uncount(Worker& worker) {
-  if (!std::exchange(worker.is_counted, false)) return;
-  context_.checks.on_workers_gone(name_of(*assignment_), 1);
-}
-
-void Node::reap() {
-  if (paused_at_) return;
-  bool has_news = false;
-  for (Worker& worker : workers_) {
-    if (!worker.is_alive || worker.ends_at > context_.event_queue.now()) continue;
-    has_news = true;
-    worker.is_alive = false;
-    uncount(worker);
-    worker.end.ended_at = local_now();
-    worker.end.ended_at_wall = WallTime{context_.event_queue.now().nanoseconds() / 1000};
-    context_.trace.fold(static_cast<uint64_t>(worker.end.exit_code) ^ id().incarnation.value << 8);
-    if (!worker.end.is_success() && !worker.end.is_stopped_by_us && !worker.is_excused) {
-      context_.checks.on_true_failure(id().name, name_of(*assignment_));
-    }
-    trace("its worker " + std::to_string(worker.end.rank.value) + " " + describe_end(worker.end));
-    when_awake([this, end = worker.end] {
-      // Once the reaper process has killed, an agent counts no exit as a failure (R11).
-      const bool is_excused = std::any_of(workers_.begin(), workers_.end(),
-                                          [](const Worker& w) { return w.is_excused; });
-      const bool is_to_be_told = !end.is_success() && !end.is_stopped_by_us && !is_excused &&
-                                 core_.state() == agent::Agent::State::Running;
-      if (is_to_be_told)
-        context_.checks.on_reported_failure(id().incarnation, name_of(*assignment_));
-      run_core([&](Instant now, agent::Effects& e) { core_.on_worker_exit(now, end, e); });
+void Node::carry_out(const agent::ScanSnapshots&) {
+  context_.event_queue.in(context_.snapshot_prng.up_to(20ms), [this] {
+    when_awake([this] {
+      run_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
     });
-  }
-  if (!has_news) return;
-  const bool has_saved = std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) {
-    return !w.is_alive && w.end.exit_code == kStoppedResumable;
   });
-  if (has_saved && live_workers() == 0) save_snapshot();
-  if (context_.on_workers_changed) context_.on_workers_changed();
-  report_end();
 }
 
-// ---------------------------------------------------------------- the reaper process
-
-void Node::arm_reaper() {
-  if (worker_lease_deadline_.is_never()) return;
-  context_.event_queue.at(spec_.clock.truth(worker_lease_deadline_), [this] { on_reaper(); });
-}
-
-void Node::on_reaper() {
-  if (paused_at_ || !is_running() || worker_lease_deadline_ > local_now()) return;
-  const Duration late = local_now() - worker_lease_deadline_;
-  if (!held_until_ && late >= limits::kReaperLateWakeup) return hold_workers();
-  if (held_until_ && context_.event_queue.now() < *held_until_) return;
-  held_until_.reset();
-  worker_lease_deadline_ = Instant::never();
-  has_reaper_killed_ = live_workers() > 0;
-  if (has_reaper_killed_) trace("its reaper process kills the workers");
-  kill_workers(kKillDuration);
-}
-
-// It was suspended with its host past the deadline. The workers do not count as live: they are
-// stopped.
-void Node::hold_workers() {
-  if (live_workers() > 0) trace("its reaper process stops the workers for a while");
-  held_until_ = context_.event_queue.now() + limits::kResumeAnswerTimeout;
-  context_.event_queue.at(*held_until_, [this] { on_reaper(); });
-  for (Worker& worker : workers_) worker.is_excused = true;
-}
-
-// The worker lease was extended: they run again.
-void Node::end_hold() {
-  held_until_.reset();
-  for (Worker& worker : workers_) worker.is_excused = worker.is_excused && !worker.is_alive;
-  if (live_workers() > 0) trace("its workers go on");
-  count_live();
-}
-
-void Node::count_live() {
-  int64_t live = 0;
-  for (Worker& worker : workers_) {
-    if (!worker.is_alive) continue;
-    worker.is_counted = worker_lease_deadline_ > local_now() && !worker.is_excused &&
-                        !worker.has_left_group && worker.killed_at > context_.event_queue.now();
-    live += worker.is_counted ? 1 : 0;
-  }
-  if (live > 0) context_.checks.on_workers_live(name_of(*assignment_), live);
+void Node::carry_out(const agent::FetchSnapshot& effect) {
+  const FetchPlan plan = context_.plan_fetch();
+  trace("fetches the snapshot of step " + std::to_string(effect.resume.snapshot.step));
+  context_.checks.require(workers_.is_idle(), "an agent fetches while it has workers");
+  context_.event_queue.in(
+      plan.takes, [this, plan, number = ++fetches_, resume = effect.resume, round = told_] {
+        when_awake([this, plan, number, resume, round] {
+          if (number != fetches_) return;
+          const bool is_damaged = plan.is_damaged && !is_disk_full();
+          const bool fails = plan.fails || is_disk_full();
+          if (fails && !is_damaged) context_.checks.on_true_failure(id().name, round);
+          if (!fails) keep_snapshot(resume.snapshot);
+          run_core([&](Instant now, agent::Effects& e) {
+            if (!fails) return core_.on_fetched(now, e);
+            core_.on_fetch_failed(now, Error{ErrorKind::System, "the fetch failed"}, is_damaged, e);
+          });
+        });
+      });
 }
 
 // ---------------------------------------------------------------- faults
 
+void Node::stop_reading() {
+  if (!is_running() || is_frozen_) return;
+  trace("does not read");
+  context_.network.set_reading(program_, false);
+}
+
+void Node::read_again() {
+  if (!is_running() || is_frozen_) return;
+  context_.network.set_reading(program_, true);
+  context_.network.deliver_unread(program_);
+}
+
+void Node::request_fault_permit(int64_t fault, int64_t times) {
+  control::FaultPermitRequest asked;
+  asked.fault = fault;
+  asked.times = times;
+  carry_out(agent::SendMessage{asked});
+}
+
+void Node::hang_worker(size_t local_rank) {
+  WorkerExit hung = workers_.worker(local_rank);
+  hung.hang = "no heartbeat for 60.0 s";
+  trace("its worker " + std::to_string(hung.rank.value) + " hangs");
+  context_.checks.on_true_failure(id().name, name_of(*assignment_));
+  context_.checks.on_reported_failure(id().incarnation, name_of(*assignment_));
+  run_core([&](Instant now, agent::Effects& e) { core_.on_hang(now, hung, e); });
+}
+
+void Node::fill_disk(Instant until) {
+  if (!is_running()) return;
+  trace("its disk is full");
+  disk_is_full_until_ = std::max(disk_is_full_until_, until);
+}
+
 void Node::kill(bool is_reset) {
-  if (!is_running() || paused_at_) return;
+  if (!is_running() || is_paused()) return;
   trace("its agent is killed");
   is_alive_ = false;
   context_.network.end(program_, is_reset);
   if (lead_ != nullptr) lead_->kill(is_reset);
   if (candidate_) candidate_->end();
-  kill_workers(kDeathTakes);
+  workers_.kill_all(kDeathTakes);
 }
 
 // Everything on the host ends at once without a message. The caller ends its connections.
@@ -619,11 +514,7 @@ void Node::lose_power() {
   is_alive_ = false;
   if (lead_ != nullptr) lead_->lose_power();
   if (candidate_) candidate_->end();
-  paused_at_.reset();
-  for (Worker& worker : workers_) {
-    if (worker.is_alive) uncount(worker);
-    worker.is_alive = false;
-  }
+  workers_.lose_power();
   if (context_.on_workers_changed) context_.on_workers_changed();
 }
 
@@ -640,11 +531,8 @@ void Node::pause() {
   if (!is_running() || is_frozen_) return;
   freeze();
   trace("and its host stands still");
-  paused_at_ = context_.event_queue.now();
   context_.network.cut_off(spec_.host);
-  for (Worker& worker : workers_) {
-    if (worker.is_alive) uncount(worker);
-  }
+  workers_.pause();
 }
 
 void Node::thaw() {
@@ -652,28 +540,9 @@ void Node::thaw() {
   trace("runs again");
   is_frozen_ = false;
   if (candidate_) candidate_->set_frozen(false);
-  if (paused_at_) {
-    const Instant paused_at = *std::exchange(paused_at_, std::nullopt);
-    Duration stood = context_.event_queue.now() - paused_at;
-    if (killed_at_) {
-      *killed_at_ = *killed_at_ + stood;
-      watch_killed();
-    }
+  if (is_paused()) {
     context_.network.mend_host(spec_.host);
-    for (Worker& worker : workers_) {
-      if (!worker.is_alive) continue;
-      if (worker.is_asked) ask_to_regroup(static_cast<size_t>(worker.end.local_rank.value));
-      Instant before = std::exchange(worker.ends_at, Instant::never());
-      if (worker.killed_at.is_never()) {
-        end_worker_at(worker, before + stood, worker.end.exit_code);
-      } else {
-        worker.ends_at = before + stood;
-        context_.event_queue.at(worker.ends_at, [this] { reap(); });
-        if (worker.killed_at > paused_at) kill_at(worker, worker.killed_at + stood);
-      }
-    }
-    count_live();  // none past the deadline: the reaper process stops them as soon as it runs
-    on_reaper();
+    workers_.resume();
   }
   // The loop and the kernel decide which event the process handles first.
   std::array<std::function<void()>, 3> first{[this] {
@@ -712,6 +581,11 @@ void Node::signal(int number) {
 }
 
 // ---------------------------------------------------------------- a change of the coordinator
+
+bool Node::must_stay(const control::CoordinatorMessage& message) const {
+  const auto* moved = std::get_if<control::Redirect>(&message);
+  return moved != nullptr && !is_blank() && moved->term < term_;
+}
 
 // Before the agent receives the answer.
 void Node::judge_move(ConnectionId connection, const control::CoordinatorMessage& message) {

@@ -1,13 +1,12 @@
-// Node: an agent's process on its host, with its reaper process and its workers. The cores are the
-// real ones (agent::Agent, ReconnectPolicy); this class is the shell around them, as agent/daemon
-// is, and the operating system below.
+// Node: an agent's process on its host, with its reaper process and its workers (NodeWorkers). The
+// cores are the real ones (agent::Agent, ReconnectPolicy); this class is the shell around them, as
+// agent/daemon is.
 //
 // Modelled: death of the agent (workers follow within G), the reaper process's deadline, freezing
 // of the agent alone or of the whole host, a clock that drifts, workers that fail, hang, ignore
 // TERM or can't be started.
 #pragma once
 
-#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -21,20 +20,12 @@
 #include "rendezvous/client/core/reconnect_policy.hpp"
 #include "tests/support/sim/candidate.hpp"
 #include "tests/support/sim/coordinator_process.hpp"
-#include "tests/support/sim/host_clock.hpp"
+#include "tests/support/sim/node_spec.hpp"
+#include "tests/support/sim/node_workers.hpp"
 #include "tests/support/sim/one_shot_timer.hpp"
 #include "tests/support/sim/sim_context.hpp"
 
 namespace cpprun::sim {
-
-struct NodeSpec {
-  HostId host = 1;
-  HostClock clock;
-  agent::AgentOptions agent;
-  bool is_own = false;  // the coordinator runs in the same process
-  std::string label;    // its name in traces
-  bool has_control_port = true;
-};
 
 class Node final : public Program {
  public:
@@ -47,24 +38,11 @@ class Node final : public Program {
   void pause();   // the whole host: a suspended virtual machine
   void thaw();    // ends either freeze
   void lose_power();
-  void stop_reading() {  // input queues up, timers run
-    if (!is_running() || is_frozen_) return;
-    trace("does not read");
-    context_.network.set_reading(program_, false);
-  }
-  void read_again() {  // ends the pause
-    if (!is_running() || is_frozen_) return;
-    context_.network.set_reading(program_, true);
-    context_.network.deliver_unread(program_);
-  }
+  void stop_reading();            // input queues up, timers run
+  void read_again();              // ends the pause
   void fill_disk(Instant until);  // true time: saves and fetches fail here until then
   // A fault of the job's plan is about to be injected here.
-  void request_fault_permit(int64_t fault, int64_t times) {
-    control::FaultPermitRequest asked;
-    asked.fault = fault;
-    asked.times = times;
-    carry_out(agent::SendMessage{asked});
-  }
+  void request_fault_permit(int64_t fault, int64_t times);
   void signal(int number);
   // An admin command on this host; without a connection it has no effect.
   void order(const control::AdminCommand& order) { carry_out(agent::SendMessage{order}); }
@@ -73,23 +51,15 @@ class Node final : public Program {
   // What --node-check says from now on; "": the node is good.
   void set_check_result(std::string why) { check_result_ = std::move(why); }
   // A worker ends by itself immediately.
-  void fail_worker(size_t local_rank, int exit_code);
+  void fail_worker(size_t local_rank, int exit_code) { workers_.fail(local_rank, exit_code); }
   // A worker hangs, and the agent has noticed it.
-  void hang_worker(size_t local_rank) {
-    WorkerExit hung = workers_.at(local_rank).end;
-    hung.hang = "no heartbeat for 60.0 s";
-    trace("its worker " + std::to_string(hung.rank.value) + " hangs");
-    const RoundName round{assignment_->term, assignment_->round};
-    context_.checks.on_true_failure(id().name, round);
-    context_.checks.on_reported_failure(id().incarnation, round);
-    run_core([&](Instant now, agent::Effects& e) { core_.on_hang(now, hung, e); });
-  }
+  void hang_worker(size_t local_rank);
 
   // ---- observation
   const NodeSpec& spec() const { return spec_; }
   const NodeId& id() const { return spec_.agent.hello.node; }
   const std::string& label() const { return spec_.label; }
-  bool is_paused() const { return paused_at_.has_value(); }
+  bool is_paused() const { return workers_.are_paused(); }
   agent::Agent::State state() const { return core_.state(); }
   bool is_alive() const { return is_alive_; }  // the process; it may have ended with success
   bool is_frozen() const { return is_frozen_; }
@@ -99,8 +69,10 @@ class Node final : public Program {
   const std::optional<agent::Finish>& finish() const { return finish_; }
   std::optional<ConnectionId> connection() const { return connection_; }
   bool knows_outcome() const { return knows_outcome_; }
-  int64_t live_workers() const;
-  bool has_running_workers() const;  // workers that survived SIGKILL
+  int64_t live_workers() const { return workers_.live(); }
+  bool has_running_workers() const {
+    return workers_.has_running();
+  }  // workers that survived SIGKILL
   // The coordinator in its process, active or not; null: none.
   CoordinatorProcess* coordinator() { return lead_; }
   // The election reports that it leads the job; after a freeze that may be outdated.
@@ -115,26 +87,6 @@ class Node final : public Program {
   void on_ended(ConnectionId connection, Ending how) override;
 
  private:
-  struct Worker {
-    WorkerExit end;
-    Instant ends_at = Instant::never();  // true time
-    bool is_alive = true;
-    bool is_counted = true;  // counted as live by the checks
-    bool is_excused =
-        false;  // killed by the reaper process or with its agent: no failure of its own
-    bool ignores_sigterm = false;
-    Duration outlives_kill{};
-    Instant killed_at = Instant::never();  // true time; only of workers that outlive SIGKILL
-    bool can_save = false;
-    Duration releases_in{};  // zero: it can't regroup
-    bool is_asked = false;   // to regroup
-    bool is_released = false;
-    bool has_left_group = false;  // also if it is stopped afterwards
-    bool is_saving = false;       // asked to save, and not signalled
-    Instant ready_at;             // true time
-    Duration stops_in{};
-  };
-
   Instant local_now() const { return spec_.clock.local(context_.event_queue.now()); }
   void trace(const std::string& what) const {
     context_.trace.line(context_.event_queue.now(), spec_.label, what);
@@ -150,11 +102,11 @@ class Node final : public Program {
   void carry_out(const agent::Reconnect& effect);
   void carry_out(const agent::PrepareRound&);
   void carry_out(const agent::StartWorkers& effect);
-  void carry_out(const agent::StopWorkers& effect);
+  void carry_out(const agent::StopWorkers& effect) { workers_.stop(effect); }
   void carry_out(const agent::ReservePort& effect);
   void carry_out(const agent::SetWorkerLease& effect);
   void carry_out(const agent::FirstFailure&) {}
-  void carry_out(const agent::EndSaving& effect);
+  void carry_out(const agent::EndSaving& effect) { workers_.end_saving(effect); }
   void carry_out(const agent::ScanSnapshots&);
   void carry_out(const agent::RunNodeCheck&);
   void carry_out(const agent::FetchSnapshot& effect);
@@ -180,78 +132,22 @@ class Node final : public Program {
   void leave_election(const agent::Finish& finish);
   void take_messages(ConnectionId connection);
   void look_at_message(const control::CoordinatorMessage& message);
-  void check_link(const control::CheckLink& check) {
-    const LinkPlan plan = context_.plan_link(*this, check.peer.port);
-    const control::LinkResult result{check.number, plan.fails ? "no answer" : "", 2 * check.bytes,
-                                     plan.takes};
-    context_.event_queue.in(plan.takes, [this, result] {
-      when_awake([this, result] { carry_out(agent::SendMessage{result}); });
-    });
-  }
+  void check_link(const control::CheckLink& check);
   bool is_blank() const { return told_.round == RoundNumber(); }
   void judge_move(ConnectionId connection, const control::CoordinatorMessage& message);
-  bool must_stay(const control::CoordinatorMessage& message) const {
-    const auto* moved = std::get_if<control::Redirect>(&message);
-    return moved != nullptr && !is_blank() && moved->term < term_;
-  }
+  bool must_stay(const control::CoordinatorMessage& message) const;
   void must_leave(ConnectionId connection, const std::string& why);
   void arm_timer();
   void on_timer();
 
-  // The operating system.
-  void stop_worker(Worker& worker, int signal, Duration grace);
-  void ask_to_regroup(size_t local_rank);
-  bool may_start() const {
-    return std::ranges::all_of(workers_,
-                               [](const Worker& w) { return !w.is_alive || w.is_released; });
-  }
-  // As the agent sees it: a worker that has stayed counts, although the next round draws anew what
-  // it can.
-  bool is_any_able_to_regroup() const {
-    return had_survivors_ || std::ranges::any_of(workers_, [](const Worker& w) {
-             return w.releases_in > Duration{};
-           });
-  }
-  // ", 2 of them from the round before"; "" if none is
-  std::string kept_text() const {
-    const auto kept = std::ranges::count_if(workers_, [](const Worker& w) { return w.is_alive; });
-    return kept == 0 ? "" : ", " + std::to_string(kept) + " of them from the round before";
-  }
-  bool can_save() const {
-    return std::ranges::any_of(workers_, [](const Worker& w) { return w.is_alive && w.can_save; });
-  }
-  // The worker can regroup. It completes its first step at once.
-  void take_elastic_worker() {
-    core_.on_can_regroup();
-    core_.on_step();
-  }
-  void release(size_t local_rank);
-  void report_end();
+  NodeWorkers::Events worker_events();
+
+  // Snapshots.
   void save_snapshot();
   void keep_snapshot(control::SnapshotName snapshot);
   void save_as_it_goes(Duration each, int64_t nth);
   void fall_back();
   bool is_disk_full() const { return context_.event_queue.now() < disk_is_full_until_; }
-  void end_worker_at(Worker& worker, Instant when, int exit_code);
-  void kill_at(Worker& worker, Instant when) {
-    worker.killed_at = when;
-    context_.event_queue.at(when, [this] { stop_the_killed(); });
-  }
-  void stop_the_killed();
-  void watch_killed();
-  void on_stuck_time();
-  void kill_workers(Duration within);
-  void reap();
-  void arm_reaper();
-  void on_reaper();
-  void report_reaper_kill() {
-    if (std::exchange(has_reaper_killed_, false))
-      run_core([this](Instant now, agent::Effects& e) { core_.on_workers_killed(now, e); });
-  }
-  void hold_workers();
-  void end_hold();
-  void count_live();
-  void uncount(Worker& worker);
 
   SimContext& context_;
   const NodeSpec spec_;
@@ -275,25 +171,15 @@ class Node final : public Program {
   bool is_alive_ = true;
   bool was_asked_ = false;  // by a signal, to leave
   bool is_frozen_ = false;
-  std::optional<Instant> paused_at_;
   std::function<void()> after_message_;
   std::deque<std::function<void()>> mailbox_;  // events while the agent was frozen
-  std::vector<Worker> workers_;
-  Instant worker_lease_deadline_ =
-      Instant::never();                // the reaper process's deadline, in the host's time
-  bool has_reaper_killed_ = false;     // at the former deadline
-  std::optional<Instant> held_until_;  // true time: the reaper process stops the workers until then
-  std::optional<Instant> killed_at_;   // true time: when its agent first sent SIGKILL
-  Duration stuck_after_{};             // from then on
+  NodeWorkers workers_;
 
   Term term_;
   std::optional<control::RankAssignment> assignment_;  // of the workers started last
   int64_t ports_ = 0;
-  RoundName told_;              // the newest round that it was assigned
-  int64_t fetches_ = 0;         // only the newest counts
-  int64_t starts_ = 0;          // of workers
-  bool has_survivors_ = false;  // on_workers_released() was called since
-  bool had_survivors_ = false;  // when this round's workers started
+  RoundName told_;       // the newest round that it was assigned
+  int64_t fetches_ = 0;  // only the newest counts
   std::string check_result_;
   Instant disk_is_full_until_;
   std::vector<control::SnapshotName> snapshots_;  // on its disk, newest first
