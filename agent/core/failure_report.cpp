@@ -6,20 +6,30 @@
 
 namespace cpprun::agent {
 
-void FailureReport::send(const control::Failed& failed, Effects& effects) {
-  unreported_ = failed;
-  effects.push_back(SendMessage{failed});
+void FailureReport::begin_round() {
+  unreported_.reset();
+  is_exit_awaited_ = false;
+  held_.reset();
+}
+
+void FailureReport::send(control::Failed&& failed, Effects& effects) {
+  unreported_ = std::move(failed);
+  effects.push_back(SendMessage{*unreported_});
 }
 
 void FailureReport::on_exit(Instant now, const WorkerExit& end,
                             const control::RankAssignment& assignment, bool regroups,
                             Effects& effects) {
   if (!std::exchange(is_exit_awaited_, false)) return;
-  held_ = FirstFailure{end, assignment, regroups};
-  if (end.exit_code != kStoppedResumable) show_held(effects);
+  FirstFailure failure{end, assignment, regroups};
+  if (end.exit_code == kStoppedResumable) {
+    held_ = std::move(failure);
+  } else {
+    effects.push_back(std::move(failure));
+  }
   control::Failed failed{assignment.round, for_the_wire(end), false};
   failed.sent_at = now;
-  send(failed, effects);
+  send(std::move(failed), effects);
 }
 
 void FailureReport::on_hang(const WorkerExit& hung, const control::RankAssignment& assignment,
@@ -40,7 +50,8 @@ void FailureReport::on_stop(control::StopCause cause, Effects& effects) {
 }
 
 void FailureReport::show_held(Effects& effects) {
-  if (held_) effects.push_back(*std::exchange(held_, std::nullopt));
+  if (held_) effects.push_back(std::move(*held_));
+  held_.reset();
 }
 
 }  // namespace cpprun::agent

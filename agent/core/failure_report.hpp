@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "agent/core/effects.hpp"
 #include "common/failure/worker_exit.hpp"
@@ -17,7 +18,7 @@ namespace cpprun::agent {
 class FailureReport {
  public:
   // Forgets the previous round.
-  void begin_round() { *this = FailureReport(); }
+  void begin_round();
 
   // A worker has failed; its exit with its last lines follows.
   void await_exit() { is_exit_awaited_ = true; }
@@ -28,7 +29,7 @@ class FailureReport {
   void on_hang(const WorkerExit& hung, const control::RankAssignment& assignment, bool regroups,
                Effects& effects);
   // The workers could not start.
-  void on_no_start(const control::Failed& failed, Effects& effects) { send(failed, effects); }
+  void on_no_start(control::Failed failed, Effects& effects) { send(std::move(failed), effects); }
   // The coordinator stops the round.
   void on_stop(control::StopCause cause, Effects& effects);
 
@@ -41,7 +42,7 @@ class FailureReport {
   void show_held(Effects& effects);
 
  private:
-  void send(const control::Failed& failed, Effects& effects);
+  void send(control::Failed&& failed, Effects& effects);
 
   std::optional<control::Failed> unreported_;
   bool is_exit_awaited_ = false;
