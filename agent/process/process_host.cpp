@@ -10,11 +10,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "agent/process/diagnostics/error_file_reader.hpp"
-#include "agent/process/streams/last_lines.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
-#include "common/limits/channel.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -32,7 +29,14 @@ Status ProcessHost::open_output(const std::vector<WorkerSpec>& specs) {
   return is_needed ? output_.open() : Status();
 }
 
-// It calls back later only: this object is complete then.
+ExitReporter::Events ProcessHost::exit_events() {
+  ExitReporter::Events events;
+  events.on_end = [this](const WorkerExit& end) { events_.on_end(end); };
+  events.on_progress = [this] { finish_if_done(); };
+  events.ask_tail = [this](int local_rank) { output_.ask_tail(local_rank); };
+  return events;
+}
+
 RoundOutput::Events ProcessHost::output_events() {
   RoundOutput::Events events;
   events.on_drained = [this] { finish_if_done(); };
@@ -40,7 +44,7 @@ RoundOutput::Events ProcessHost::output_events() {
     if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
   };
   events.on_tail = [this](int rank, std::vector<std::string> lines) {
-    on_lines(rank, std::move(lines));
+    exits_.on_lines(rank, std::move(lines));
   };
   events.on_resized = [this] { forward(SIGWINCH); };
   return events;
@@ -105,14 +109,9 @@ void ProcessHost::on_dead(int pid) {
   sweep_soon();  // so the host is not done before the exit is reported
   if (start_error_) return end_output_if_due();  // the exits of a start that failed do not count
   if (is_failure && is_own && events_.on_failure) events_.on_failure(end);
-  const bool has_file = !error_file.empty();
-  end.error = has_file && !said ? late_error_file(error_file) : said;
-  ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTimeout : Instant::never(),
-             has_file ? now + limits::kErrorFileTimeout : Instant::never());
-  if (wants_lines) ask_last_lines(rank, stderr_file);
-  if (has_file) read_error(pid, error_file, said);
+  exits_.add(std::move(end), {wants_lines, stderr_file, error_file, said});
   end_output_if_due();
-  report_exits();
+  exits_.report();
 }
 
 // After the last worker of the round has ended.
@@ -127,46 +126,6 @@ void ProcessHost::end_output_if_due() {
     output_.finish(std::move(survivors));
   }
   limit_output_wait();
-}
-
-// The file replaces `said`, the report over the worker's channel. The exit waits for it.
-void ProcessHost::read_error(int pid, const std::string& path,
-                             const std::optional<ErrorReport>& said) {
-  const auto done = [this, pid, said](std::optional<ErrorReport> read) {
-    ends_.on_error(pid, read ? std::move(read) : said);
-    report_exits();
-    finish_if_done();
-  };
-  const bool is_posted = io_->post([way = poster_, path, done] {
-    LoopPoster::post(way, [done, report = read_error_file(path)] { done(report); });
-  });
-  if (!is_posted) ends_.on_error(pid, said ? said : late_error_file(path));
-}
-
-// on_lines() follows, but not if the I/O thread has too much to do.
-void ProcessHost::ask_last_lines(int local_rank, const std::string& stderr_file) {
-  if (stderr_file.empty()) return output_.ask_tail(local_rank);
-  const auto read = [way = poster_, this, local_rank, stderr_file] {
-    std::vector<std::string> lines =
-        read_last_lines(stderr_file, limits::kLastLines, limits::kSummaryTextBytes);
-    LoopPoster::post(way,
-                     [this, local_rank, lines = std::move(lines)] { on_lines(local_rank, lines); });
-  };
-  if (!io_->post(read)) ends_.on_lines(local_rank, {});
-}
-
-void ProcessHost::on_lines(int local_rank, std::vector<std::string> lines) {
-  ends_.on_lines(local_rank, std::move(lines));
-  report_exits();
-  finish_if_done();
-}
-
-void ProcessHost::report_exits() {
-  while (ends_.is_ready(boot_now())) {
-    const WorkerExit end = ends_.pop();
-    events_.on_end(end);
-  }
-  lines_timer_.set(ends_.next_deadline());
 }
 
 void ProcessHost::hurry() {
@@ -202,7 +161,7 @@ void ProcessHost::look_for_orphans() {
 }
 
 void ProcessHost::finish_if_done() {
-  if (!is_running_ || is_sweep_posted_ || has_unreleased() || !ends_.is_empty()) return;
+  if (!is_running_ || is_sweep_posted_ || has_unreleased() || !exits_.is_empty()) return;
   if (!output_.is_drained() || !orphan_sweep_.is_clean() || spawner_.is_busy()) return;
   if (!workers_.empty()) return hold_survivors();
   is_running_ = is_holding_ = false;
@@ -493,13 +452,9 @@ ProcessHost::ProcessHost(boost::asio::io_context& loop, Options options, Events 
       orphan_sweep_(options_.token,
                     {[this](int pid) { return spawner_.index_of(pid).has_value(); },
                      [this, way = poster_] { LoopPoster::post(way, [this] { sweep_soon(); }); }}),
+      exits_(loop, poster_, io_, exit_events()),
       kill_timer_(loop, [this] { on_grace_over(); }),
       sweep_timer_(loop, [this] { sweep(); }),
-      lines_timer_(loop,
-                   [this] {
-                     report_exits();
-                     finish_if_done();
-                   }),
       child_signals_(loop, SIGCHLD),
       output_(loop, poster_, output_events()) {
   CPPRUN_CHECK(!options_.token.empty() && events_.on_end);

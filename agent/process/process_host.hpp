@@ -22,7 +22,7 @@
 #include "agent/process/cleanup/orphan_sweep.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
-#include "agent/process/exit_queue.hpp"
+#include "agent/process/exit_reporter.hpp"
 #include "agent/process/spawn/spawn_thread.hpp"
 #include "agent/process/streams/round_output.hpp"
 #include "agent/process/streams/stream_fds.hpp"
@@ -216,7 +216,9 @@ class ProcessHost {
   void fail_start(const Error& error);
   void cancel_starts();
   void watch_starts();
+  // Their events come later only: this object is complete then.
   RoundOutput::Events output_events();
+  ExitReporter::Events exit_events();
   void reap_killed(Instant until);
 
   // Events.
@@ -230,7 +232,6 @@ class ProcessHost {
   std::string commit_refusal() const;
   // What the worker said over its channel; unset: nothing. Sets the step of `end`.
   std::optional<ErrorReport> final_report(WorkerExit& end);
-  void read_error(int pid, const std::string& path, const std::optional<ErrorReport>& said);
   void stop_all(int signal, Duration grace);
   void on_grace_over();
   // Of the first SIGKILL to a process that is still there.
@@ -238,13 +239,10 @@ class ProcessHost {
   std::vector<StuckProcess> unended(Duration least);  // at least `least` after SIGKILL
   void watch_killed();
   void on_stuck_time();
-  void ask_last_lines(int local_rank, const std::string& stderr_file);
-  void on_lines(int local_rank, std::vector<std::string> lines);
   void end_output_if_due();
   void limit_output_wait();
   void sweep_soon();
   void sweep();
-  void report_exits();
   void look_for_orphans();
   void finish_if_done();
   template <class Call>
@@ -254,7 +252,7 @@ class ProcessHost {
   Options options_;
   Events events_;
   Lifetime lifetime_;
-  const std::shared_ptr<LoopPoster> poster_;  // shared with tasks of the I/O thread
+  const std::shared_ptr<LoopPoster> poster_;
   const std::shared_ptr<IoThread> io_ = options_.io ? options_.io : std::make_shared<IoThread>();
   std::optional<Cgroup> cgroup_;
   const WorkerStarter starter_;
@@ -273,7 +271,7 @@ class ProcessHost {
   bool is_regroup_due_ = false;           // when all workers have started
   int regroup_signal_ = 0;                // for those of asked_ that are late
   Duration regroup_grace_{};
-  ExitQueue ends_;
+  ExitReporter exits_;
   std::optional<Instant> killed_at_;  // first SIGKILL to the round's workers
   Duration stuck_after_{};            // after killed_at_, a survivor counts as stuck
   Instant next_stuck_report_;         // next call of on_stuck() at the earliest
@@ -283,7 +281,6 @@ class ProcessHost {
   Timer regroup_timer_{loop_, [this] { on_regroup_time(); }};
   Timer kill_timer_;
   Timer sweep_timer_;
-  Timer lines_timer_;
   boost::asio::signal_set child_signals_;
   const std::shared_ptr<Arenas> arenas_ =
       options_.arenas ? options_.arenas : std::make_shared<Arenas>(memory_for_arenas);
